@@ -47,7 +47,7 @@ cases: setup ## Runs every case that a shaper must cope with, and checks what it
 	done; rm -r $$out
 
 .PHONY: shape-safety
-shape-safety: setup ## What must not strangle a line: a shaper that stood still, lost its probes or its device
+shape-safety: setup ## As in `make test`, for longer: a shaper that stood still, lost its guard, probes or device
 	@WEIR_LONG=1 $(BIN)/pytest tests/test_shape_safety.py
 
 # How long, and which seed; a new one without.
@@ -68,6 +68,10 @@ lint: setup ## rustfmt, clippy, ruff, mypy; warnings are errors
 	$(BIN)/mypy tests
 	$(BIN)/python -m mypy.stubtest weirlab._native
 	@tools/check-page.sh
+
+.PHONY: check-wasm
+check-wasm: ## Checks that the reader of scenarios and the simulator compile to WebAssembly (needs a library for it)
+	@tools/check-wasm.sh
 
 .PHONY: format
 format: setup ## Formats all code
@@ -99,6 +103,13 @@ bench-shape: ## What the userspace shaper carries, costs and adds (needs iperf3 
 .PHONY: agent
 agent: ## weir-agent, the server as one static program, into out/
 	@tools/agent.sh
+
+# Architectures for routers: x86_64 aarch64 armv7 mips mipsel; this machine's if none is named.
+ARCH :=
+
+.PHONY: agent-static
+agent-static: ## weir-agent for routers, static and without the server, into out/: ARCH="aarch64 mips" for others
+	@tools/agent-static.sh $(ARCH)
 
 .PHONY: page
 page: ## Compiles the server's browser page (needs npm); what comes of it is part of the repository

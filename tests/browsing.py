@@ -22,6 +22,16 @@ AXE = Path(__file__).parent.parent / "viewer" / "node_modules" / "axe-core" / "a
 PHONE = {"width": 390, "height": 844}
 DESK = {"width": 1200, "height": 900}
 
+SCREENS = [
+    pytest.param(viewport, scheme, id=f"{name}-{scheme}")
+    for name, viewport, scheme in (
+        ("desk", DESK, "light"),
+        ("phone", PHONE, "light"),
+        ("phone", PHONE, "dark"),
+    )
+]
+"""Sizes and colours in which every page is checked."""
+
 WAIT_MS = 30_000
 """How long the browser may take for a step: far longer than it does on a busy machine."""
 
@@ -73,6 +83,15 @@ class Opened:
         self.page.evaluate(AXE.read_text(encoding="utf-8"))
         found = self.page.evaluate("axe.run(document, {resultTypes: ['violations']})")
         return [(one["id"], [node["html"][:200] for node in one["nodes"][:3]]) for one in found["violations"]]
+
+    def unfold(self) -> None:
+        """Opens all that can be unfolded, also what comes to be when it is, and waits for a chart's table."""
+        closed = self.page.locator("details:not([open])")
+        for _ in range(4):
+            closed.evaluate_all("found => found.forEach(one => one.open = true)")
+            if not closed.count():
+                break
+        self.page.locator(".chart details table").first.wait_for()
 
     def saved(self, title: str, name: str) -> bytes:
         """The file that a button of a chart saves."""

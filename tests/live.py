@@ -70,5 +70,5 @@ def skip_if_late(warnings: str) -> None:
 
 
 def skip_if_disturbed(record: Record) -> None:
-    """The same for a run that left a record."""
+    """As `skip_if_late`, for a run that left a record."""
     skip_if_late(" ".join(record.manifest.warnings))

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 FILE = Path(__file__).parent.parent / "python/weirlab/record/results.py"
 
-HEAD = '''"""What foreign speed tests show, as types of Python.
+HEAD = '''"""Results of foreign speed tests, as types of Python.
 
 Made of the declarations in `crates/speedtest` by `make docs`: change them there.
 """

@@ -64,9 +64,9 @@ _refusing = False
 def _unless_help(function: Callable[..., Any]) -> Callable[..., Any]:
     """`function`, refused unless its words ask for help only."""
 
-    def refusing(*arguments: Any) -> Any:
+    def refusing(*arguments: Any, **named: Any) -> Any:
         if any("--help" in words for words in arguments if isinstance(words, list)):
-            return function(*arguments)
+            return function(*arguments, **named)
         return _refuse()
 
     return refusing

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 FILE = Path(__file__).parent.parent / "python/weirlab/scenario/models.py"
 
-HEAD = '''"""What tests, links and scenarios can say, as types of Python.
+HEAD = '''"""Tests, links and scenarios, as types of Python.
 
 Made of the declarations in `crates/scenario` by `make docs`: change them there. The compiled part reads what
 is written, and knows the bounds; `docs/scenarios.md` describes the files.

@@ -84,7 +84,7 @@ def test_another_queue_does_not_agree_and_the_report_says_where(rrul: list[Recor
     assert text.startswith("**a queue**: missed\n\nCaution: the clock drifted.\n")
     assert "| p50 ms | " in text
     assert "| 10% or 1 | missed |" in text
-    assert "In 1 set-ups that disagree runs were disturbed" in agreement_verdict([other])
+    assert "In 1 configurations that disagree runs were disturbed" in agreement_verdict([other])
 
 
 def test_figures_that_a_run_does_not_have_are_left_out(tmp_path: Path) -> None:

@@ -116,7 +116,9 @@ def test_rows_of_probes_and_flows(swept: list[Record]) -> None:
     assert probes["increase_mean_ms"][0] == pytest.approx(summarise(swept[0]).latency.increase_mean_ms)
     assert flows.height == 16
     assert flows["direction"].to_list()[:2] == swept[0].flow_names["direction"].to_list()
-    down = flows.filter((pl.col("direction") == "down") & (pl.col("set_up") == flows["set_up"][0]))
+    down = flows.filter(
+        (pl.col("direction") == "down") & (pl.col("configuration") == flows["configuration"][0])
+    )
     assert down["goodput_mbps"][0] == weirlab.frame(swept)["down_goodput_mbps"][0]
 
 
@@ -161,6 +163,8 @@ def test_notebooks_show_tables(swept: list[Record]) -> None:
         (lambda: untyped.frame([]), "give at least one record"),
         (lambda: untyped.plot("path", "box"), "plot('path'): give records"),
         (lambda: untyped.draw("box", "path", "x.png"), "draw('path'): give records"),
+        (lambda: untyped.view("path"), "view('path'): give records"),
+        (lambda: untyped.view([]), "view([]): give at least one record"),
         (lambda: untyped.open_record(5), "open_record(5): give a path, not `int`"),
         (lambda: untyped.run(queue=5, test="rrul"), "scenario: queue: 5: "),
         (lambda: untyped.run("rrul", out=5), "out: 5: give the path of a folder, not `int`"),

@@ -12,7 +12,7 @@ import pytest
 import weirlab
 from weirlab.plots import box, caption, cdf, distribution, draw, overlay, phases, ping, plot, series, windows
 from weirlab.plots.scope import Scope
-from weirlab.record import Record, open_record, set_ups
+from weirlab.record import Record, configurations, open_record
 from weirlab.report import charts_of
 from weirlab.stats import compare, describe, summarise, totals_mbps
 
@@ -26,7 +26,7 @@ QUEUES = ["pfifo_fast", "htb rate 95% fq_codel", "cake bandwidth 7600kbit"]
 
 @pytest.fixture(scope="module")
 def records(tmp_path_factory: pytest.TempPathFactory) -> list[Record]:
-    """Three set-ups, two runs each, on a line that loses pings."""
+    """Three configurations, two runs each, on a line that loses pings."""
     return weirlab.run(
         "rrul",
         queue=QUEUES,
@@ -58,7 +58,7 @@ def rounded(*values: float | None) -> list[str]:
 
 
 def lossy(record: Record) -> Record:
-    """The same record, of whose pings every tenth is lost."""
+    """A copy of the record in which every tenth ping is lost."""
     copy = open_record(record.path)
     lost = pl.int_range(pl.len()) % 10 == 3
     vars(copy)["latency"] = copy.latency.with_columns(rtt_ns=pl.when(~lost).then(pl.col("rtt_ns")))
@@ -95,7 +95,7 @@ def test_the_table_of_the_overlay_is_that_of_the_comparison(records: list[Record
 
 
 def test_the_boxes_are_those_of_the_comparison(records: list[Record]) -> None:
-    for group, one in zip(set_ups(records), compare(records), strict=True):
+    for group, one in zip(configurations(records), compare(records), strict=True):
         down, ping_ms = box.totals(group.records, "down"), box.latency(group.records)
         assert down
         assert ping_ms
@@ -138,13 +138,13 @@ def test_a_clock_that_comes_late_does_not_change_the_mean(records: list[Record])
     assert found.mean == pytest.approx(down.goodput_mbps)
 
 
-def test_a_set_up_has_one_colour_in_all_charts(records: list[Record]) -> None:
-    firsts = [one.records[0] for one in set_ups(records)]
+def test_a_configuration_has_one_colour_in_all_charts(records: list[Record]) -> None:
+    firsts = [one.records[0] for one in configurations(records)]
     scope = Scope(records)
     styles = scope.styles(firsts)
     assert len({style.colour for style in styles}) == 3
     assert scope.styles(firsts[1:]) == styles[1:]
-    assert scope.of_styles([one.records for one in set_ups(records)]) == styles
+    assert scope.of_styles([one.records for one in configurations(records)]) == styles
 
     def colours(chart: Figure) -> set[str]:
         drawn: list[Any] = [*chart.artists, *chart.findobj(lambda one: hasattr(one, "get_color"))]
@@ -176,7 +176,7 @@ def test_charts_of_one_of_several_runs_say_so(records: list[Record]) -> None:
         assert said in texts(drawing.figure(part, None, scope)), kind
 
 
-def test_the_overlay_of_many_set_ups_says_which_two(records: list[Record]) -> None:
+def test_the_overlay_of_many_configurations_says_which_two(records: list[Record]) -> None:
     many = []
     for number, record in enumerate([*records, *records]):
         copy = open_record(record.path)
@@ -184,7 +184,7 @@ def test_the_overlay_of_many_set_ups_says_which_two(records: list[Record]) -> No
         many.append(copy)
     chart = overlay.figure(many[:5], None)
     said = " ".join(" ".join(texts(chart)).split())
-    assert "Of 5 set-ups the first is drawn, and the one with the least increase." in said
+    assert "Of 5 configurations the first is drawn, and the one with the least increase." in said
     names = [text for text in texts(chart) if text.startswith("queue ")]
     increases = [one.increase_ms.mean for one in compare(many[:5])[1:] if one.increase_ms]
     assert names == ["queue 0", f"queue {1 + int(np.argmin(increases))}"]
@@ -272,7 +272,7 @@ def test_very_long_names_are_shortened_in_charts(records: list[Record], tmp_path
     long = []
     for number, record in enumerate(records[::2]):
         copy = open_record(record.path)
-        said = {"queue": f"pfifo limit {number} " * 500, "title": "t" * 5000, "set_up": "x y " * 2000}
+        said = {"queue": f"pfifo limit {number} " * 500, "title": "t" * 5000, "configuration": "x y " * 2000}
         copy.manifest = copy.manifest.model_copy(update=said)
         long.append(copy)
     for kind in ("overlay", "cdf"):

@@ -94,9 +94,9 @@ def test_json_is_all_there_is_on_standard_output(weir: Weir) -> None:
     done = weir("run", "tcp_download", "--repeat", "2", *SHORT, "--no-charts", "--json", "--out", "o")
     assert done.returncode == 0, done.stderr
     figures = json.loads(done.stdout)
-    [set_up] = figures["set_ups"]
-    assert len(set_up["runs"]) == 2
-    assert set_up["down_mbps"]["count"] == 2
+    [configuration] = figures["configurations"]
+    assert len(configuration["runs"]) == 2
+    assert configuration["down_mbps"]["count"] == 2
     shown = json.loads(weir("show", "o", "--json").stdout)
     assert [one["seed"] for one in shown] == [1, 2]
     [compared] = json.loads(weir("compare", "o", "--json").stdout)
@@ -279,13 +279,13 @@ def test_ctrl_c_keeps_what_was_measured(tmp_path: Path) -> None:
         ("test host --method ndt7 --locate", "--locate is for Weir's own test"),
         ("test host --method ndt7 --charts", "--charts goes with --truth"),
         ("shape lo --rounds 5", "--rounds goes with --prove"),
-        ("shape lo --time 30ms", "time 30ms: write 1s or more"),
-        ("shape lo --up 20bit --down none", "up 20bit: write 100kbit or more"),
+        ("shape lo --time 30ms", "shape: time: `30ms`: write 1s or more"),
+        ("shape lo --up 20bit --down none", "shape: up: `20bit`: write 100kbit or more"),
         ("shape lo --up none --down none", "nothing would be shaped"),
         ("shape lo --up none --up-max 5mbit", "it bounds `auto`, and up is `none`"),
         ("shape lo --up 5mbit --down 5mbit --mode bandwidth", "mode bandwidth: it is `auto`'s"),
         ("study cfosspeed --load 10ms", "--load 10ms: write 2s or more"),
-        ("study cfosspeed --only down --only across", "no direction `across` (known: down, up)"),
+        ("study cfosspeed --only down --only across", "no load `across` (known: down, up, up-path)"),
         ("study cfosspeed --json --markdown", "only one of them can be printed"),
     ],
 )

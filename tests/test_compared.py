@@ -87,7 +87,7 @@ def test_what_is_given_twice_counts_once_and_is_said(tmp_path: Path) -> None:
         assert len(weirlab.run("ping", cc=["bbr"] * 3, out=tmp_path / "c", **BRIEFLY)) == 1
 
 
-def test_folders_tell_set_ups_apart(tmp_path: Path) -> None:
+def test_folders_tell_configurations_apart(tmp_path: Path) -> None:
     records = weirlab.run(
         "tcp_upload", link=["cable-20-8", "line-50"], cc=["cubic", "bbr"], out=tmp_path / "out", **BRIEFLY
     )
@@ -104,7 +104,7 @@ def test_the_command_line_compares_links_and_congestion_controls(weir_here: Weir
     words = ("--link", "cable-20-8", "--link", "vdsl-100-40", "--cc", "cubic", "--cc", "bbr")
     done = weir_here("run", "tcp_upload", *words, *SHORT, "--json", "--out", "o")
     assert done.returncode == 0, done.stderr
-    assert len(json.loads(done.stdout)["set_ups"]) == 4
+    assert len(json.loads(done.stdout)["configurations"]) == 4
     assert len([one for one in (tmp_path / "o").iterdir() if one.is_dir()]) == 4
     again = weir_here("run", "tcp_upload", "--queue", "codel", "--queue", "codel", *SHORT, "--out", "p")
     assert again.returncode == 0, again.stderr

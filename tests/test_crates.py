@@ -1,8 +1,9 @@
-"""Which crate may use which: every `Cargo.toml` is held against the table in ARCHITECTURE.md."""
+"""Crates that a crate may use: every `Cargo.toml` is held against the table in ARCHITECTURE.md."""
 
 from __future__ import annotations
 
 import re
+import subprocess
 import tomllib
 from itertools import chain
 from pathlib import Path
@@ -72,6 +73,48 @@ def test_the_picture_shows_each_crate_at_its_level_with_its_nearest() -> None:
         for crate, arrows in re.findall(r"([\w-]+)(?: --> ((?:[\w-]+, )*[\w-]+))?(?:  |$)", crates):
             drawn[crate] = (int(number), set(filter(None, arrows.split(", "))))
     assert drawn == {crate: (level(crate), nearest(crate)) for crate in allowed()}
+
+
+def linked(crate: str, *words: str) -> set[str]:
+    """Every crate, ours and others', that this crate links with the features that it asks for."""
+    command = ["cargo", "tree", "--offline", "--locked", "--package", f"weir-{crate}"]
+    command += ["--edges", "normal", "--prefix", "none", "--format", "{p}", *words]
+    lines = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True, timeout=60).stdout
+    return {line.split()[0] for line in lines.splitlines() if line}
+
+
+TLS_AND_HTTP = {"tokio", "rustls", "tokio-rustls", "hyper"}
+ONLY_FOR_OTHERS = {
+    "agent": {
+        "weir-client",
+        "weir-lab",
+        "weir-path",
+        "weir-record",
+        "weir-sim",
+        "weir-tcp",
+        "parquet",
+        "pyo3",
+    },
+    "shape": {"weir-client", "weir-record", "parquet", "pyo3"} | TLS_AND_HTTP,
+    "sim": {"weir-sockets", "weir-linux", "weir-record", "parquet", "pyo3"} | TLS_AND_HTTP,
+}
+
+
+@pytest.mark.parametrize("crate", ONLY_FOR_OTHERS)
+def test_a_product_does_not_link_what_others_need(crate: str) -> None:
+    has = linked(crate)
+    assert f"weir-{crate}" in has
+    assert not has & ONLY_FOR_OTHERS[crate]
+
+
+def test_a_program_for_routers_links_no_tls_and_no_http2() -> None:
+    router = linked("agent", "--no-default-features")
+    assert "weir-shape" in router
+    assert not router & (TLS_AND_HTTP | {"weir-serve", "weir-client", "clap", "ring"})
+
+
+def test_what_a_product_links_includes_what_its_features_ask_for() -> None:
+    assert linked("client") >= TLS_AND_HTTP
 
 
 LIBRARIES = sorted(

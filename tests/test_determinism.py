@@ -1,4 +1,4 @@
-"""The same scenario and seed give the same record, bit for bit."""
+"""One scenario and seed give the same record, bit for bit."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_every_test_repeats_itself_on_one_and_on_several_workers(test: str, tmp_
     alone = prints(spec, tmp_path / "alone", jobs=1)
     together = prints(spec, tmp_path / "together", jobs=4)
     assert alone == together
-    assert len(set(alone)) == len(alone), "set-ups and seeds must differ"
+    assert len(set(alone)) == len(alone), "configurations and seeds must differ"
 
 
 @pytest.mark.parametrize("written", [RATE_CONTROL, SPEED_TEST], ids=["shaper", "method"])

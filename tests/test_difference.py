@@ -1,4 +1,4 @@
-"""Whether set-ups differ over repetitions: intervals, pairs, corrections, and what can be shown."""
+"""Whether configurations differ over repetitions: intervals, pairs, corrections, and what can be shown."""
 
 from __future__ import annotations
 
@@ -50,6 +50,7 @@ def run(increase: float | None, seed: int | None) -> Summary:
         probes={},
         up=None,
         down=None,
+        udp={},
         warnings=[],
     )
 
@@ -140,7 +141,7 @@ def test_what_is_detectable_is_shown_in_four_of_five_cases() -> None:
 
 
 def test_of_nothing_hardly_anything_is_shown() -> None:
-    """Six comparisons of equal set-ups at a time: one in twenty times at most, with Holm."""
+    """Six comparisons of equal configurations at a time: one in twenty times at most, with Holm."""
     rng = np.random.default_rng(5)
     wrong = 0
     for _ in range(60):

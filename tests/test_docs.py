@@ -109,8 +109,10 @@ def test_links_between_pages_lead_somewhere() -> None:
         ("shape.md", ("shape", "status")),
         ("shape.md", ("shape", "replay")),
         ("serve.md", ("serve",)),
+        ("sweep.md", ("sweep", "run")),
+        ("sweep.md", ("sweep", "show")),
     ],
-    ids=["test", "ping", "shape", "shape status", "shape replay", "serve"],
+    ids=["test", "ping", "shape", "shape status", "shape replay", "serve", "sweep", "sweep show"],
 )
 def test_every_option_is_documented(page: str, words: tuple[str, ...], weir_here: Weir) -> None:
     text = (ROOT / "docs" / page).read_text()

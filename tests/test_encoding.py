@@ -23,7 +23,7 @@ ASCII = ({"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTH
 
 @pytest.fixture(scope="module")
 def repeated(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two set-ups, each twice: their table has plus-minus signs."""
+    """Two configurations, each twice: their table has plus-minus signs."""
     out = tmp_path_factory.mktemp("encoding") / "réc"
     phases = {"idle": "1s", "load": "1s", "cooldown": "0s"}
     weirlab.run("tcp_download", queue=["pfifo", "fq_codel"], repeat=2, phases=phases, out=out)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def records(tmp_path_factory: pytest.TempPathFactory) -> list[Record]:
-    """Two set-ups of a test with two probes' worth of names and two flows, twice each."""
+    """Two configurations of a test with two probes' worth of names and two flows, twice each."""
     return weirlab.run(
         "tcp_bidirectional",
         queue=["pfifo_fast", "fq_codel"],
@@ -74,7 +74,7 @@ def test_csv_and_parquet_have_names_in_place_of_numbers(records: list[Record], t
     csv, parquet = pl.read_csv(tmp_path / "pings.csv"), pl.read_parquet(tmp_path / "pings.parquet")
     assert csv.height == parquet.height == sum(record.latency.height for record in records)
     assert set(parquet["probe"]) == set(records[0].probe_names)
-    assert parquet.columns[:7] == ["set_up", "test", "link", "queue", "world", "seed", "complete"]
+    assert parquet.columns[:7] == ["configuration", "test", "link", "queue", "world", "seed", "complete"]
     assert csv["rtt_ns"].sum() == sum(record.latency["rtt_ns"].sum() for record in records)
     export(records, tmp_path / "goodput.parquet", table="throughput")
     flows = pl.read_parquet(tmp_path / "goodput.parquet")

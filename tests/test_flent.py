@@ -294,7 +294,7 @@ def test_an_imported_record_is_compared_plotted_packed_and_exported(tmp_path: Pa
     assert [row["loaded_mean_ms"] for row in rows] == [20.0, 10.0]
 
 
-def test_a_repetition_is_one_set_up(tmp_path: Path) -> None:
+def test_a_repetition_is_one_configuration(tmp_path: Path) -> None:
     records = []
     for number in range(2):
         folder = tmp_path / str(number)

@@ -40,6 +40,16 @@ def translated(*words: str) -> list[str]:
             "tcp_4up --link fibre -l 30 -d 2",
             "run tcp_nup --set streams=4 --link fibre --idle 2s --load 30s --cooldown 2s",
         ),
+        (
+            "rrul_be_nflows --link fibre --te upload_streams=3 --te download_streams=4",
+            (
+                "run rrul_be_nflows --link fibre --idle 5s --load 60s --cooldown 5s --set upload_streams=3 "
+                "--set download_streams=4"
+            ),
+        ),
+        ("voip --link fibre -l 10", "run voip --link fibre --idle 10s"),
+        ("tcp_4up_squarewave --link fibre", "run tcp_4up_squarewave --link fibre"),
+        ("bursts --link fibre", "run bursts --link fibre --idle 5s --load 60s"),
         ("ping -H server -l 10 -6", "run ping --world net --host server --idle 10s --ip 6"),
         (
             "tcp_ndown -H s --te download_streams=8 --test-parameter tcp_cong_control=bbr -n b -t a",
@@ -58,7 +68,8 @@ def test_options_of_flent_are_translated(flent: str, ours: str) -> None:
     ("words", "said"),
     [
         ("rrull -H s", "did you mean `rrul`"),
-        ("udp_flood -H s", "Weir has no UDP load yet"),
+        ("http -H s", "Weir has no load of web pages yet"),
+        ("udp_flood_var_up_stagger --link fibre -l 30", "at fixed times: leave -l and -d out"),
         ("rrul", "say where it runs"),
         ("rrul -H a -H b", "one server at a time"),
         ("rrul -H a --link fibre", "say where it runs"),
@@ -85,6 +96,17 @@ def test_a_run_leaves_a_record_and_a_file_for_flent(tmp_path: Path) -> None:
     assert document.metadata["TEST_PARAMETERS"] == {"upload_streams": "2"}
 
 
+def test_a_test_with_series_of_its_own_leaves_a_record_and_says_that_no_file_is_written(
+    tmp_path: Path,
+) -> None:
+    words = ["voip", "--link", "cable-20-8", "-l", "2", "-D", str(tmp_path)]
+    done = CliRunner().invoke(group, ["flent", *words])
+    assert done.exception is None, done.stderr
+    assert len(find_records(next(one for one in tmp_path.iterdir() if one.is_dir()))) == 1
+    assert "no file for Flent is written" in " ".join(done.stderr.split())
+    assert not list(tmp_path.glob("*.flent.gz"))
+
+
 def test_all_tests_of_flent_are_listed_with_worlds_and_reasons() -> None:
     found = json.loads(CliRunner().invoke(group, ["list", "flent-tests", "--json"]).output)
     assert [one["name"] for one in found] == list(flent_tests())
@@ -92,6 +114,8 @@ def test_all_tests_of_flent_are_listed_with_worlds_and_reasons() -> None:
     by_name = {one["name"]: one for one in found}
     assert by_name["rrul"]["worlds"] == {"sim": True, "lab": True, "net": True}
     assert by_name["rtt_fair"]["worlds"] == {"sim": True, "lab": True, "net": False}
+    assert by_name["udp_flood"]["worlds"] == {"sim": True, "lab": False, "net": False}
+    assert by_name["udp_flood"]["reason"] == "the worlds lab and net have no UDP loads"
     assert by_name["power_usage"]["worlds"] == {"sim": False, "lab": False, "net": False}
     assert all(one["reason"] for one in found if not all(one["worlds"].values()))
     shown = CliRunner().invoke(group, ["list", "tests"]).output

@@ -56,11 +56,11 @@ def senders(retransmits: dict[int, list[int]], windows: dict[int, list[int]] | N
 
 
 @pytest.mark.parametrize("name", gallery.NAMES)
-def test_every_experiment_is_whole_and_its_set_ups_resolve(name: str) -> None:
+def test_every_experiment_is_whole_and_its_configurations_resolve(name: str) -> None:
     experiment = gallery.load(name)
     assert experiment.name == name
     runs = gallery.runs_of(experiment, repeat=1)
-    assert [run.queue for run in runs] == [one.label for one in experiment.set_ups]
+    assert [run.queue for run in runs] == [one.label for one in experiment.configurations]
     for run in runs:
         _native.check_simulation(json.dumps(run.scenario))
     for column in experiment.columns.values():
@@ -158,6 +158,8 @@ def test_fairness_is_that_of_the_span_in_which_all_run(tmp_path: Path) -> None:
     ]
     made = changed(record, throughput=pl.DataFrame(rows))
     assert FIGURES["jain_together"](made, "down", "") == pytest.approx(1.0)
+    # 100 and 50 times the bytes: 150^2 / (2 * 12500).
+    assert FIGURES["jain_of_bytes"](made, "down", "") == pytest.approx(0.9)
     assert FIGURES["variability"](made, "down", "first") == pytest.approx(0.0)
 
 
@@ -183,7 +185,7 @@ def test_rules_that_were_changed_are_shown_beside_those_that_count() -> None:
     ("change", "says"),
     [
         ({"figure": "speed"}, "unknown figure `speed`"),
-        ({"of": "nobody"}, "there is no set-up `nobody`"),
+        ({"of": "nobody"}, "there is no configuration `nobody`"),
         ({"above": None}, "give `above`, `below` or both"),
         ({"above": None, "below": 1.1}, "condition on `jain`: no value can break it"),
     ],

@@ -1,4 +1,4 @@
-"""Which package may use which: every import is held against ARCHITECTURE.md."""
+"""Packages that a package may use: every import is held against ARCHITECTURE.md."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def test_noise_is_decided_no_more_often_than_the_stated_error(kind: str, count: 
 
 
 def test_pairs_decide_what_means_do_not() -> None:
-    """Two set-ups differ by far less than their seeds do, and always the same way."""
+    """Two configurations differ by far less than their seeds do, and always the same way."""
     before = made_up(100, 20, np.random.default_rng(1), 5)
     after = {seed: value * 1.01 + 0.001 * seed for seed, value in before.items()}
     [paired] = judge([Claim(what="gain", ours=after, other=before, above=1.0)], LOOKS)

@@ -95,6 +95,11 @@ def test_what_the_kernel_lacks_is_refused_before_the_run(weir: Weir, tmp_path: P
         "lte-att": "hop `handset`: the kernel cannot follow the recording `ATT-LTE-driving-2016.up` as a "
         "line: use the userspace data path",
     }
+    text = "name = 'slow'\ntitle = 'slow'\n[[up]]\nname = 'line'\nrate = '9mbit'\npacket_rate = 6250\n"
+    (tmp_path / "slow.toml").write_text(f"{text}[[down]]\nname = 'line'\nrate = '9mbit'\n", encoding="utf-8")
+    refusals["slow.toml"] = (
+        "hop `line-cpu`: the kernel cannot forward just 6250 packets per second: use the userspace data path"
+    )
     for name, sentence in refusals.items():
         done = weir("run", "tcp_download", "--link", name, *KERNEL, "--out", "o")
         assert (done.returncode, done.stderr.strip()) == (2, f"weir: {sentence}")

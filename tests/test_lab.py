@@ -27,7 +27,7 @@ def test_simulator_and_lab_agree(weir: Weir, tmp_path: Path) -> None:
     words = ("validate", "tcp_download", "--queue", "htb rate 95% fq_codel", *SHORT, "--out", "o")
     done = weir(*words, "--json")
     assert done.returncode in {0, 1}, done.stderr
-    [one] = json.loads(done.stdout)["set_ups"]
+    [one] = json.loads(done.stdout)["configurations"]
     assert (one["side"], one["runs"], one["reference"], one["reference_runs"]) == ("sim", 5, "lab", 1)
     assert (tmp_path / "o/charts/cdf-01-htb-rate-95-fq-codel.png").exists()
     if one["warnings"]:

@@ -277,7 +277,7 @@ def test_a_server_of_files_is_measured_with_what_it_has(servers: Runs) -> None:
 
 
 def test_a_server_without_our_protocol_is_measured_over_http(servers: Runs) -> None:
-    """The same server with its own protocol switched off: no word but Cloudflare's, LibreSpeed's, Ookla's."""
+    """A server with its own protocol switched off: no word but Cloudflare's, LibreSpeed's, Ookla's."""
     said = servers["ours"].result().said()
     result = said["result"]
     assert "does not speak Weir's protocol" in said["instead_of"]

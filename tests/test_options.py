@@ -167,13 +167,11 @@ def test_a_time_that_cannot_be_is_no_program() -> None:
 def test_former_keys_of_files_are_refused_with_the_present_ones(tmp_path: Path) -> None:
     config = tmp_path / "shape.toml"
     config.write_text('egress_queue = "cake"\n')
-    with pytest.raises(UsageError, match="`egress_queue` has another name now: write `queue_up`"):
+    with pytest.raises(UsageError, match="line 1: egress_queue: this key is now called `queue_up`"):
         weir.main(["shape", "lo", "--config", str(config)], standalone_mode=False)
     rules = tmp_path / "rules.toml"
     rules.write_text('[class.bulk]\ningress_max = "2mbit"\n')
-    with pytest.raises(
-        UsageError, match=r"line 1: class\.bulk: `ingress_max` has another name now: write `down_max`"
-    ):
+    with pytest.raises(UsageError, match=r"class\.bulk\.ingress_max: this key is now called `down_max`"):
         weir.main(["shape", "lo", "--rules", str(rules)], standalone_mode=False)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 import pytest
+from matplotlib.text import Text
 
 import weirlab
 from weirlab.errors import UsageError, WriteError
@@ -21,13 +23,14 @@ from weirlab.plots import (
     cdf,
     distribution,
     draw,
+    ellipse,
     overlay,
     series,
     theme,
     three_plot,
 )
 from weirlab.record import Record, open_record
-from weirlab.record.set_ups import run_names, set_ups
+from weirlab.record.configurations import configurations, run_names
 from weirlab.stats import Pings, compare, describe, totals_mbps
 
 if TYPE_CHECKING:
@@ -39,7 +42,7 @@ BEGINNINGS = {"png": b"\x89PNG\r\n", "svg": b"<?xml", "pdf": b"%PDF-"}
 
 @pytest.fixture(scope="session")
 def repeated(tmp_path_factory: pytest.TempPathFactory) -> list[Record]:
-    """Downloads with 8 flows, two set-ups of two repetitions each, without cooldown."""
+    """Downloads with 8 flows, two configurations of two repetitions each, without cooldown."""
     return weirlab.run(
         "tcp_ndown",
         queue=["pfifo_fast", "htb rate 95% fq_codel"],
@@ -58,7 +61,7 @@ def idle(tmp_path_factory: pytest.TempPathFactory) -> Record:
 
 
 def changed(record: Record, **tables: pl.DataFrame) -> Record:
-    """The same record with other tables."""
+    """A copy of the record with other tables."""
     copy = open_record(record.path)
     vars(copy).update(tables)
     return copy
@@ -111,13 +114,16 @@ def some(kind: str, records: Sequence[Record]) -> list[Record]:
     return list(records[: KINDS[kind].most])
 
 
+DRAWN = sorted(set(KINDS) - {"udp"})
+"""Charts of records without UDP flows; `tests/test_udp.py` draws the other."""
+
 DRAW_ALL = """if True:
     import sys
     from pathlib import Path
     from weirlab.plots import KINDS, draw
     from weirlab.record import open_record
     target, *records = [Path(path) for path in sys.argv[1:]]
-    for kind in KINDS:
+    for kind in set(KINDS) - {"udp"}:  # no UDP flow in these
         for suffix in ("PNG", "SVG", "PDF"):  # capitals do as well
             some = [open_record(path) for path in records[: KINDS[kind].most]]
             draw(kind, some, target / f"{kind}.{suffix}")
@@ -131,7 +137,7 @@ def twice(rrul: list[Record], tmp_path_factory: pytest.TempPathFactory) -> tuple
     elsewhere = {**os.environ, "PYTHONHASHSEED": "7", "TZ": "Asia/Tokyo"}
     paths = [str(path) for path in (there, *(record.path for record in rrul))]
     with subprocess.Popen([sys.executable, "-c", DRAW_ALL, *paths], env=elsewhere) as other:
-        for kind in KINDS:
+        for kind in DRAWN:
             for suffix in BEGINNINGS:
                 target = here / f"{kind}.{suffix}"
                 assert draw(kind, some(kind, rrul), target) == target
@@ -141,7 +147,7 @@ def twice(rrul: list[Record], tmp_path_factory: pytest.TempPathFactory) -> tuple
 
 def test_every_chart_in_every_format(twice: tuple[Path, Path]) -> None:
     charts = list(twice[0].iterdir())
-    assert len(charts) == len(KINDS) * len(BEGINNINGS)
+    assert len(charts) == len(DRAWN) * len(BEGINNINGS)
     for chart in charts:
         assert chart.read_bytes().startswith(BEGINNINGS[chart.suffix[1:]])
 
@@ -167,7 +173,7 @@ def test_a_probe_that_nobody_answers_takes_no_room(rrul: Sequence[Record]) -> No
     assert ax.get_position().height > 0.4
 
 
-@pytest.mark.parametrize("kind", ["three-plot", "cdf", "box"])
+@pytest.mark.parametrize("kind", ["three-plot", "cdf", "box", "ellipse"])
 def test_repetitions_many_flows_and_no_cooldown(kind: str, repeated: list[Record], tmp_path: Path) -> None:
     draw(kind, some(kind, repeated), tmp_path / "chart.png", title="costs $5, or $6")
 
@@ -370,7 +376,7 @@ def test_a_probe_without_an_answer_has_a_row_but_no_curve(rrul: list[Record], tm
 
 
 def test_boxes_of_repetitions_have_the_means_of_their_figures(repeated: list[Record]) -> None:
-    first, second = set_ups(repeated)
+    first, second = configurations(repeated)
     assert (first.name, second.name) == ("pfifo_fast", "htb rate 95% fq_codel")
     assert [record.manifest.seed for record in first.records] == [1, 2]
     found = box.totals(first.records, "down")
@@ -380,6 +386,49 @@ def test_boxes_of_repetitions_have_the_means_of_their_figures(repeated: list[Rec
     assert found.max == max(run.max for run in runs if run)
     assert found.count == sum(run.count for run in runs if run)
     assert box.totals(first.records, "up") is None
+
+
+def test_the_steps_of_an_ellipse_pair_pings_with_the_throughput_of_their_time(rrul: list[Record]) -> None:
+    record = rrul[0]
+    start = (record.phase("load") or (0, 0))[0]
+    # Two pings in the first step of 200 ms, of which one is lost, two answered in the second, none later.
+    record = changed(
+        record,
+        latency=pings(30.0, None, 50.0, 70.0, start_ns=start),
+        pings=pings(30.0, None, 50.0, 70.0, start_ns=start),
+    )
+    found = ellipse.steps([record], "down")
+    assert found.ping_ms.tolist() == [30.0, 60.0]
+    mbps = totals_mbps(record, "down")
+    early = mbps.filter(pl.col("t_s") <= start / 1e9 + 0.2 + 1e-6)["mbps"].mean()
+    assert found.mbps[0] == pytest.approx(early)
+
+
+def test_an_ellipse_reaches_one_standard_deviation() -> None:
+    ping_ms, mbps = np.array([10.0, 20.0, 30.0, 40.0]), np.array([8.0, 5.0, 6.0, 1.0])
+    x, y = ellipse.Steps(ping_ms, mbps).outline()
+    assert [x.max() - x.mean(), y.max() - y.mean()] == pytest.approx(
+        [ping_ms.std(ddof=1), mbps.std(ddof=1)], rel=0.02
+    )
+    # Of what never varies it is a line.
+    x, y = ellipse.Steps(ping_ms, np.full(4, 5.0)).outline()
+    assert np.allclose(y, 5)
+
+
+def test_a_range_that_leaves_the_axis_is_explained_in_the_picture(rrul: list[Record]) -> None:
+    def words(record: Record) -> str:
+        chart = box.figure([record], None)
+        lines = sorted(chart.findobj(Text), key=lambda text: -text.get_position()[1])
+        return " ".join(words for text in lines if (words := text.get_text()) and words[:5] != "Weir ")
+
+    plain = rrul[1]
+    assert "axis" not in words(plain)
+    rows = plain.throughput.with_row_index()
+    peak = pl.when(pl.col("index") == rows.height // 2).then(pl.col("bytes") * 100).otherwise(pl.col("bytes"))
+    said = words(changed(plain, throughput=rows.with_columns(bytes=peak).drop("index")))
+    assert re.search(r"\bto \d", said)
+    assert "Numbers after “to”: ends of ranges beyond the axis." in said
+    assert series.PEAKS in said
 
 
 def test_the_factor_is_that_of_the_comparison(rrul: list[Record]) -> None:
@@ -436,8 +485,8 @@ def test_heading_and_lines_below(rrul: list[Record], idle: Record) -> None:
     assert caption.heading(rrul) == "Realtime Response Under Load"
     assert caption.heading([*rrul, idle]) == "Realtime Response Under Load / Ping without load"
     cable = "Cable, 20 Mbit/s down, 8 Mbit/s up"
-    assert caption.set_up_line(rrul[:1]) == f"{cable}; pfifo_fast"
-    assert caption.set_up_line(rrul) == f"{cable}; 2 set-ups"
+    assert caption.configuration_line(rrul[:1]) == f"{cable}; pfifo_fast"
+    assert caption.configuration_line(rrul) == f"{cable}; 2 configurations"
     assert caption.origin_line(rrul) == "world sim · 2 runs · seed 1"
     assert caption.when(rrul) == "during the load"
     assert caption.when([idle]) == "over the whole run"

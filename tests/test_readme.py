@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,29 @@ def test_the_readme_quotes_what_the_demo_measures(tmp_path: Path) -> None:
     assert shaped.increase_ms is not None
     found = [plain.increase_ms.mean, shaped.increase_ms.mean]
     assert [f"{mean:.0f}" for mean in found] == list(said.groups())
+
+
+STUDIES = {
+    "gallery": "| statement |  | rule",
+    "speedtest-aqm": "| who says what |",
+    "thesis": "| the thesis says | here |",
+    "cfosspeed": "| statement | verdict |",
+}
+"""How the table of statements of each study's page begins; the verdict stands in its second column."""
+
+
+@pytest.mark.parametrize("study", STUDIES)
+def test_the_readme_counts_the_verdicts_of_the_studies_pages(study: str) -> None:
+    lines = iter((ROOT / f"docs/studies/{study}.md").read_text().splitlines())
+    verdicts: list[str] = []
+    for line in lines:
+        if line.startswith(STUDIES[study]):
+            rows = takewhile(lambda row: row.startswith("|"), lines)
+            verdicts += [row.split(" | ")[1].strip("* ") for row in list(rows)[1:]]
+    assert {"seen", "not seen"} <= set(verdicts) <= {"seen", "not seen", "undecided"}
+    (row,) = (one for one in (ROOT / "README.md").read_text().splitlines() if one.startswith(f"| `{study}`"))
+    counts = [len(verdicts), *(verdicts.count(word) for word in ("seen", "not seen", "undecided"))]
+    assert [cell.strip() for cell in row.split("|")[2:6]] == [str(count) for count in counts]
 
 
 NAMED = {

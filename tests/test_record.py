@@ -124,7 +124,7 @@ def test_a_folder_with_something_in_it_is_not_touched(tmp_path: Path) -> None:
         ("{", "its manifest.json is damaged"),
         ("[]", "its manifest.json is damaged"),
         ('{"schema_version": 1}', "its manifest.json is damaged"),
-        (json.dumps({"schema_version": 99}), "has format 99; this Weir reads up to 2"),
+        (json.dumps({"schema_version": 99}), "has format 99; this Weir reads up to 3"),
         ("[" * 100_000, "its manifest.json is damaged"),
     ],
 )
@@ -297,6 +297,30 @@ def zipped(path: Path, files: Mapping[str, bytes | str]) -> Path:
         for name, content in files.items():
             archive.writestr(name, content)
     return path
+
+
+def test_the_directory_of_an_archive_is_read_once_for_all_parts(
+    rrul: list[Record], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Read for each part it takes as long as the square of their number: of 750 parts 3 s."""
+    folder = copied(rrul[0], tmp_path / "many", checked=False)
+    (first,) = (folder / "latency").iterdir()
+    for number in range(1, 30):
+        shutil.copy(first, folder / "latency" / f"part-{number:06}.parquet")
+    pack(open_record(folder), tmp_path / "many.weir")
+    record = open_record(tmp_path / "many.weir")
+    read: list[object] = []
+    directory = zipfile.ZipFile._RealGetContents  # type: ignore[attr-defined]
+
+    def counted(archive: zipfile.ZipFile) -> None:
+        read.append(archive)
+        directory(archive)
+
+    monkeypatch.setattr(zipfile.ZipFile, "_RealGetContents", counted)
+    assert record.latency.height == 30 * rrul[0].latency.height
+    assert len(read) == 1
+    pack(record, io.BytesIO())
+    assert len(read) == 2
 
 
 def test_an_archive_with_its_folder_inside_opens(rrul: list[Record], tmp_path: Path) -> None:

@@ -119,7 +119,7 @@ def test_the_command_gives_the_very_same_samples(weir_here: Weir, rrul: list[Rec
     same_samples(open_record(again), rrul[1])
 
 
-def test_a_set_up_without_names_is_repeated_by_python(tmp_path: Path) -> None:
+def test_a_configuration_without_names_is_repeated_by_python(tmp_path: Path) -> None:
     link = weirlab.run("rrul", phases={"idle": "1s", "load": "1s", "cooldown": "0s"}, out=tmp_path / "a")
     own = link[0].manifest.link | {"name": "cable-20-8", "mtu": 1400}
     phases = {"idle": "1s", "load": "1s", "cooldown": "0s"}
@@ -144,7 +144,7 @@ def test_what_a_record_says_is_never_markup(rrul: list[Record], tmp_path: Path) 
         rrul[0],
         tmp_path / "<img src=x>",
         title=MARKUP,
-        set_up=MARKUP,
+        configuration=MARKUP,
         queue=MARKUP,
         note=MARKUP,
         tags=[MARKUP],
@@ -196,6 +196,33 @@ def test_the_command_writes_one_page(weir_here: Weir, rrul: list[Record], tmp_pa
     refused = weir_here("report", str(rrul[0].path), "-o", "page.pdf")
     assert refused.returncode == 2
     assert "ends in .html" in refused.stderr
+
+
+@pytest.mark.parametrize("command", ["report", "run"])
+def test_the_page_is_opened_in_the_browser_of_whoever_sits_here(
+    weir: Weir, rrul: list[Record], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    """A browser stands in that writes down what it is told to open."""
+    words = ["report", str(rrul[0].path), "-o", "out/report.html", "--open"]
+    if command == "run":
+        words = ["run", "rrul_be", "--idle", "1s", "--load", "1s", "--cooldown", "0s", "--no-charts"]
+        words += ["--out", "out", "--open"]
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"):
+        monkeypatch.delenv(name, raising=False)
+    address = (tmp_path / "out" / "report.html").as_uri()
+    done = weir(*words)
+    assert done.returncode == 0, done.stderr
+    assert f"there is no browser to open here: open {address}" in done.stderr
+    assert "<h2>Charts</h2>" in (tmp_path / "out" / "report.html").read_text()
+    browser = tmp_path / "browser"
+    browser.write_text(f'#!/bin/sh\nprintf %s "$1" > {tmp_path}/opened\n')
+    browser.chmod(0o755)
+    monkeypatch.setenv("BROWSER", f"{browser} %s")
+    shutil.rmtree(tmp_path / "out")
+    done = weir(*words)
+    assert done.returncode == 0, done.stderr
+    assert "no browser" not in done.stderr
+    assert (tmp_path / "opened").read_text() == address
 
 
 def test_a_record_that_cannot_be_read_writes_nothing(

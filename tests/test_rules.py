@@ -170,7 +170,7 @@ def test_a_file_of_assertions_a_baseline_and_junit(tmp_path: Path, bloated: list
     assert "latency.p95 not worse than baseline by 2ms: holds" in " ".join(done.output.split())
 
 
-def test_a_baseline_is_one_set_up_with_repetitions(
+def test_a_baseline_is_one_configuration_with_repetitions(
     tmp_path: Path, bloated: list[Record], cured: list[Record]
 ) -> None:
     rule = ["--assert", "latency.p95 not worse than baseline by 2ms"]

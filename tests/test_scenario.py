@@ -39,17 +39,50 @@ def scenario(**words: Any) -> ScenarioSpec:
 
 def test_the_shipped_files_are_all_there() -> None:
     assert shipped_tests() == [
+        "bursts",
+        "bursts_11e",
+        "cisco_5tcpup",
+        "cisco_5tcpup_2udpflood",
+        "cubic_bbr",
+        "cubic_reno",
         "ping",
         "rrul",
+        "rrul_100_up",
+        "rrul_50_down",
+        "rrul_50_up",
         "rrul_be",
+        "rrul_be_nflows",
+        "rrul_cs8",
+        "rrul_icmp",
+        "rrul_noclassification",
+        "rrul_prio",
         "rrul_twice",
+        "rrul_up",
+        "rrul_var",
         "rtt_fair",
+        "rtt_fair4be",
+        "rtt_fair6be",
+        "rtt_fair_up",
+        "rtt_fair_var",
+        "rtt_fair_var_down",
+        "rtt_fair_var_up",
+        "tcp_1up_noping",
+        "tcp_2up_delay",
+        "tcp_4up_squarewave",
         "tcp_bidirectional",
         "tcp_download",
         "tcp_ndown",
         "tcp_nup",
         "tcp_upload",
+        "tcp_upload_1000",
+        "tcp_upload_prio",
         "three_rtts",
+        "udp_flood",
+        "udp_flood_var_up",
+        "udp_flood_var_up_stagger",
+        "voip",
+        "voip-1up",
+        "voip-rrul",
     ]
     assert shipped_links() == [
         "cable-140-12",
@@ -105,7 +138,7 @@ def test_rrul_is_flents() -> None:
     assert run.scenario["duration_ns"] == 70 * 10**9
 
 
-def test_set_ups_and_repetitions_multiply() -> None:
+def test_configurations_and_repetitions_multiply() -> None:
     runs = resolve(scenario(queue=["pfifo", "codel"], repeat=3, seed=7))
     assert [(run.queue, run.seed) for run in runs] == [
         ("pfifo", 7),
@@ -145,7 +178,7 @@ def test_parameters_set_the_number_of_streams() -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ({"test": "rrulll"}, "unknown test `rrulll`, did you mean `rrul`? (known: ping, rrul, "),
+        ({"test": "rrulll"}, "unknown test `rrulll`, did you mean `rrul`? (known: bursts, bursts_11e, "),
         ({"link": "dsl"}, "unknown link `dsl` (known: cable-140-12, "),
         ({"link": "gone.toml"}, "gone.toml cannot be read: No such file or directory"),
         ({"queue": ["fq_kodel"]}, "path up, hop `router`: unknown queue discipline `fq_kodel`"),
@@ -265,11 +298,11 @@ def test_either_end_opens_in_spite_of_losses(opener: str, tmp_path: Path) -> Non
     assert all(flow["completed_ns"] for flow in flows)
 
 
-def uploads(station: str, tmp_path: Path) -> list[float]:
-    """What eight uploads of `station` and then one of the client get of 9 Mbit/s, in Mbit/s."""
+def uploads(client_host: str, tmp_path: Path) -> list[float]:
+    """What eight uploads of `client_host` and then one of the client get of 9 Mbit/s, in Mbit/s."""
     line = {"name": "line", "delay": "10ms", "queue": "cake bandwidth 9mbit dual-srchost"}
     flows = [
-        {"name": "eight", "direction": "up", "count": 8, "station": station},
+        {"name": "eight", "direction": "up", "count": 8, "client_host": client_host},
         {"name": "one", "direction": "up"},
     ]
     test = {"name": "t", "title": "t", "phases": {"load": "10s"}, "flows": flows}
@@ -277,7 +310,7 @@ def uploads(station: str, tmp_path: Path) -> list[float]:
     [record] = run(
         check(TestSpec, test, "test"),  # type: ignore[arg-type]
         link=check(LinkSpec, link, "link"),  # type: ignore[arg-type]
-        out=tmp_path / station,
+        out=tmp_path / client_host,
     )
     mbps = [flow["delivered_bytes"] * 8 / 10e6 for flow in record.flows.sort("flow").to_dicts()]
     return [sum(mbps[:8]), mbps[8]]
@@ -291,10 +324,10 @@ def test_machines_of_the_clients_network_are_hosts_to_a_queue(tmp_path: Path) ->
 
 
 def test_the_lab_has_no_machines_beside_the_client_and_a_network_not_that_many(tmp_path: Path) -> None:
-    load = {"name": "load", "direction": "up", "station": "second"}
+    load = {"name": "load", "direction": "up", "client_host": "second"}
     test = check(TestSpec, {"name": "t", "title": "t", "phases": {"load": "1s"}, "flows": [load]}, "test")
     [resolved] = resolve(scenario(test=test))
-    assert resolved.scenario["flows"][0]["station"] == 1
+    assert resolved.scenario["flows"][0]["client_host"] == 1
     told = "flow `load` is of another machine of the client's network: .* alone, the world `sim` has others"
     with pytest.raises(_native.NativeError, match=told):
         _native.check_lab(json.dumps(resolved.scenario))
@@ -302,8 +335,8 @@ def test_the_lab_has_no_machines_beside_the_client_and_a_network_not_that_many(t
     with pytest.raises(UsageError, match=told):
         run_all([resolved], world_named("lab"), tmp_path / "out")
     assert not (tmp_path / "out").exists()
-    far = resolved.scenario | {"flows": [resolved.scenario["flows"][0] | {"station": 254}]}
-    with pytest.raises(UsageError, match=r"flow `load`: station 254: write 0 \(the client\) to 253"):
+    far = resolved.scenario | {"flows": [resolved.scenario["flows"][0] | {"client_host": 254}]}
+    with pytest.raises(UsageError, match=r"flow `load`: client_host 254: write 0 \(the client\) to 253"):
         world_named("sim").check(replace(resolved, scenario=far))
 
 
@@ -314,7 +347,7 @@ def through_a_tunnel(**words: Any) -> TestSpec:
         "title": "t",
         "phases": {"load": "2s"},
         "hosts": [{"name": "server"}, {"name": "far", "delay": "5ms"}],
-        "tunnels": [{"name": "vpn", "kind": "wireguard", "host": "far", "station": "laptop"}],
+        "tunnels": [{"name": "vpn", "kind": "wireguard", "host": "far", "client_host": "laptop"}],
         "flows": [{"name": "upload", "direction": "up", "tunnel": "vpn", **words}],
         "probes": [
             {"name": "inside", "kind": "udp", "tunnel": "vpn"},
@@ -328,7 +361,7 @@ def test_what_goes_through_a_tunnel_ends_where_it_does(tmp_path: Path) -> None:
     [resolved] = resolve(scenario(test=through_a_tunnel()))
     told = resolved.scenario
     assert told["tunnels"] == [
-        {"name": "vpn", "kind": "wireguard", "host": 1, "station": 1, "on_first_hop": False}
+        {"name": "vpn", "kind": "wireguard", "host": 1, "client_host": 1, "on_first_hop": False}
     ]
     assert [(one["tunnel"], one["host"]) for one in [*told["flows"], *told["probes"]]] == [
         (0, 1),
@@ -463,3 +496,14 @@ def test_a_path_takes_the_place_of_the_link_of_a_file(tmp_path: Path) -> None:
         scenario_in(file, link=path)
     file.write_text('name = "own"\n')
     assert scenario_in(file, link=path) is None
+
+
+def test_what_a_scenario_names_of_a_test_in_a_file_has_its_line(tmp_path: Path) -> None:
+    own = tmp_path / "own.toml"
+    own.write_text("name = 'own'\ntitle = 't'\nphases = { load = '9s' }\n")
+    scenario = tmp_path / "s.toml"
+    scenario.write_text(f"test = '{own}'\nlink = 'line-50'\n[parameters]\nstreams = 9\n")
+    with pytest.raises(UsageError) as refused:
+        load_scenario(scenario)
+    says = "parameters.streams: test `own` has no parameter `streams` (known: it has none)"
+    assert str(refused.value) == f"{scenario}, line 4: {says}"

@@ -448,8 +448,34 @@ def test_every_statement_says_when_it_is_seen() -> None:
     for one in rules.RULES:
         assert one.rule
         assert one.by
+        # A rule that was changed after its result was known stands beside the one before.
+        assert bool(one.others) or not one.changed, one.says
     captions = [one for one in rules.RULES if one.says.startswith("Figure ")]
     assert [one.says[7] for one in captions] == list("12345")
+
+
+def test_spreads_of_captions_are_judged_by_difference_and_by_ratio_as_before() -> None:
+    """Uploads spread more beside cross traffic: figure 5 is seen by the difference and by the ratio."""
+    found = {}
+    for rate in claims.CAPTIONED:
+        for cross_traffic, step in (("none", 1), ("cubic-up", 10)):
+            for number, queue in enumerate(claims.QUEUES_OF_AUTHORS):
+                cell = Cell(
+                    rate_mbps=rate,
+                    rtt_ms=20,
+                    queue=queue,
+                    burst="g2",
+                    cross=cross_traffic,
+                    method="ndt7",
+                    client_cc="bbr",
+                )
+                found[cell] = _seeds(_run(cell, {"upload_mbps": 50 + step * number}))
+    one = _judge(found, "Figure 5")
+    assert one.seen is True
+    # Means are 51.5 and 65, ranges 3 and 30.
+    (ratio,) = (line for line in one.evidence if line.startswith("By their ratio, as before"))
+    assert "**seen**: spread at 100 over that of figure 3 7.92 [7.92, 7.92]" in ratio
+    assert next(why for why, _ in _judge(found, "Figure 1").others).startswith("By their ratio")
 
 
 def test_the_page_says_what_was_run() -> None:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import weirlab
 from conftest import SHORT
@@ -27,7 +29,8 @@ from weirlab.stats import (
     summarise,
 )
 from weirlab.stats.assertions import Assertion
-from weirlab.stats.comparison import factor
+from weirlab.stats.comparison import factor, factor_text
+from weirlab.stats.distribution import quantile
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,7 +39,7 @@ if TYPE_CHECKING:
 
 
 def with_tables(record: Record, **tables: pl.DataFrame) -> Record:
-    """The same record with other tables."""
+    """A copy of the record with other tables."""
     copy = open_record(record.path)
     vars(copy).update(tables)
     return copy
@@ -51,6 +54,13 @@ def test_the_usual_figures() -> None:
     # Definition 7: the quantile q of n numbers lies at (n - 1) q from the smallest.
     assert figures.p25 == pytest.approx(1.75)
     assert figures.p95 == pytest.approx(3.85)
+
+
+@given(
+    st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=50), st.sampled_from([0, 0.05, 0.25, 0.5, 0.99, 1])
+)
+def test_quantiles_are_those_of_numpy(numbers: list[float], q: float) -> None:
+    assert quantile(pl.Series([None, *numbers], dtype=pl.Float64), q) == np.quantile(numbers, q)
 
 
 def test_nothing_has_no_figures() -> None:
@@ -377,3 +387,18 @@ def test_a_record_without_queues_gives_no_advice(rrul: list[Record]) -> None:
     absent._parts = absent._parts | {"queue": []}
     assert absent.queue.height == 0
     assert advice([absent]) == []
+
+
+def test_a_factor_is_never_shown_as_nothing() -> None:
+    """A configuration that is two hundred times slower has the factor 0.005, not 0.0."""
+    assert [factor_text(one) for one in (216.25, 3.24, 1, 0.96, 0.5, 0.0049)] == [
+        "216.2",
+        "3.2",
+        "1.0",
+        "1.0",
+        "0.5",
+        "0.0049",
+    ]
+    slower = factor([0.1, 0.11], [20.0, 20.2], same=False)
+    assert slower.ends is not None
+    assert "0.0 " not in slower.ends

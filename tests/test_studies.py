@@ -43,7 +43,7 @@ SECOND = 1_000_000_000
 
 
 @pytest.mark.parametrize("experiment", REFERENCE.experiment, ids=lambda one: one.name)
-def test_every_set_up_can_be_run_or_says_why_not(experiment: linux.Experiment) -> None:
+def test_every_configuration_can_be_run_or_says_why_not(experiment: linux.Experiment) -> None:
     family = REFERENCE.families[experiment.family]
     assert experiment.name.startswith(f"{experiment.family}_")
     assert len({len(values) for values in experiment.linux.values()}) == 1
@@ -89,7 +89,7 @@ def test_delay_is_judged_above_the_empty_paths_round_trip(tmp_path: Path) -> Non
     assert linux.result(experiment, family, records).findings["delay_p50_ms"].met
 
 
-def test_a_set_up_with_an_absent_queue_is_reported_not_skipped() -> None:
+def test_a_configuration_with_an_absent_queue_is_reported_not_skipped() -> None:
     [experiment] = linux.chosen(["A_codel"], of=REFERENCE)
     absent = experiment.model_copy(update={"disciplines": ["htb", "moon"]})
     result = linux.result(absent, REFERENCE.families[absent.family], [])
@@ -255,7 +255,7 @@ def test_a_study_that_was_interrupted_goes_on_where_it_was(tmp_path: Path) -> No
     same = agreement.agreements(wanted, (side, records), (side, records))
     assert all(one.met for one in same)
     text = matrix_markdown(same)
-    assert text.splitlines()[0].startswith("| set-up | down Mbit/s | up Mbit/s |")
+    assert text.splitlines()[0].startswith("| configuration | down Mbit/s | up Mbit/s |")
     assert len(text.splitlines()) == 5
     with pytest.raises(UsageError, match="holds the record of another scenario"):
         go(_Counting(), load_ns=2 * SECOND)

@@ -19,7 +19,7 @@ from weirlab.ascii import ascii_of
 from weirlab.cli import weir as group
 from weirlab.cli.conformance_command import Line, verdict_table
 from weirlab.record import open_record
-from weirlab.record.set_ups import run_names
+from weirlab.record.configurations import run_names
 from weirlab.report import (
     assertion_table,
     comparison_table,
@@ -112,7 +112,7 @@ def tables_of_records(records: list[Record]) -> Iterator[tuple[str, Table]]:
 def tables_of_figures() -> Iterator[tuple[str, Table]]:
     some = Interval(mean=1234.567, low=1230.0, high=1239.0, count=5)
     row = cfosspeed.Row(
-        direction="down",
+        load="down",
         control="cake autorate-ingress on the client's side",
         loaded_ms=some,
         increase_ms=some,

@@ -6,6 +6,7 @@ import http.client
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import socket
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from playwright.sync_api import expect
 
-from browsing import PHONE, WAIT_MS, opened
+from browsing import SCREENS, WAIT_MS, opened
 from weirlab.errors import UsageError
 from weirlab.record import open_record
 from weirlab.webapp import library
@@ -32,10 +33,15 @@ if TYPE_CHECKING:
 
     from weirlab.record import Record
 
+pytestmark = pytest.mark.realtime
+
 PATIENCE_S = 120
 """How long anything here may take: far longer than it does on a busy machine."""
 
 MARKUP = "</script><img src=x onerror=\"window.harmed = 'yes'\"><b>bold</b>"
+
+HOSTILE = "hostile%20%3Cb%3E%26%22'"
+"""The record whose names are markup, as an address has it."""
 
 QUICK = {
     "test": "rrul",
@@ -200,6 +206,27 @@ def test_of_more_records_than_are_listed_the_latest_are(
     assert {one.place for one in library.Library(tmp_path).entries()} == {"a", "c"}
 
 
+def test_a_manifest_is_read_again_only_if_it_was_written_again(
+    rrul: list[Record], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(rrul[0].path, tmp_path / "one")
+    read: list[Path] = []
+
+    def reading(path: Path) -> Record:
+        read.append(path)
+        return open_record(path)
+
+    monkeypatch.setattr(library, "Record", reading)
+    listed = library.Library(tmp_path)
+    assert listed.entries() == listed.entries()
+    assert len(read) == 1
+    manifest = tmp_path / "one" / "manifest.json"
+    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"queue": "another"}))
+    os.utime(manifest, ns=(1, 1))
+    (entry,) = listed.entries()
+    assert (entry.queue, len(read)) == ("another", 2)
+
+
 def test_too_many_and_broken_records_are_told(served: Served) -> None:
     assert served.ask("/view")[0] == 400
     many = "&".join(f"record={number}" for number in range(40))
@@ -208,6 +235,23 @@ def test_too_many_and_broken_records_are_told(served: Served) -> None:
     assert served.ask("/runs/99")[0] == 400
     assert served.ask("/nothing")[0] == 404
     assert served.ask("/start", "GET")[0] == 405
+
+
+def test_the_files_of_a_record_are_sent_without_reading_its_tables(
+    served: Served, rrul: list[Record]
+) -> None:
+    """Its page has read them, and a browser tells of what is damaged itself."""
+    place = served.folder / "damaged"
+    shutil.copytree(rrul[0].path, place)
+    part = place / "latency" / "part-000000.parquet"
+    part.write_bytes(part.read_bytes()[:-100])
+    try:
+        status, content, _ = served.ask("/view?record=damaged")
+        assert (status, "`latency` is damaged" in content) == (400, True)
+        status, _, headers = served.ask("/record?record=damaged")
+        assert (status, headers["content-type"]) == (200, "application/zip")
+    finally:
+        shutil.rmtree(place)
 
 
 @pytest.mark.parametrize(
@@ -283,7 +327,8 @@ def test_records_are_found_chosen_and_compared(browser: Browser, served: Served)
     with opened(browser, served.link) as shown:
         page = shown.page
         expect(page.locator("#count")).to_have_text("4 shown")
-        page.locator("#search").fill("fq_codel 01")
+        # No date and no name has this beside the queue.
+        page.locator("#search").fill("fq_codel 01-pfifo")
         expect(page.locator("#count")).to_have_text("0 shown")
         page.locator("#search").fill("tagged")
         expect(page.locator("#count")).to_have_text("1 shown")
@@ -302,6 +347,52 @@ def test_records_are_found_chosen_and_compared(browser: Browser, served: Served)
         assert len(shown.lines("Ping, all runs")) == 2
         assert page.locator("code", has_text="weir report").count() == 1
         assert page.evaluate("window.harmed") is None
+
+
+def test_notes_and_tags_are_edited_by_the_command_that_is_shown(
+    browser: Browser, served: Served, rrul: list[Record]
+) -> None:
+    place = served.folder / "noted"
+    shutil.copytree(rrul[0].path, place)
+    with opened(browser, served.link) as shown:
+        page = shown.page
+        page.get_by_text("Note and tags of the chosen records").click()
+        assert page.get_by_role("button", name="Keep").is_disabled()
+        page.get_by_label("Choose noted", exact=True).check()
+        page.get_by_label("Note", exact=True).fill(f"it's {MARKUP}")
+        page.get_by_label("Tags, with").fill("two  words")
+        words = ["weir", "note", str(place), "--note", f"it's {MARKUP}", "--tag", "two", "--tag", "words"]
+        expect(page.locator("#command")).to_have_text(shlex.join(words), timeout=WAIT_MS)
+        page.get_by_role("button", name="Keep").click()
+        expect(page.locator("#note-kept")).to_have_text("Kept.", timeout=WAIT_MS)
+        assert page.locator('tr[data-place="noted"] [data-column="Tags"]').inner_text() == "two words"
+        page.locator("#search").fill("two words it's")
+        expect(page.locator("#count")).to_have_text("1 shown")
+        page.get_by_label("Tags, with").fill("words")
+        expect(page.locator("#command")).to_have_text(f"weir note {place} --untag two", timeout=WAIT_MS)
+        page.get_by_role("button", name="Keep").click()
+        expect(page.locator("#note-kept")).to_have_text("Kept.", timeout=WAIT_MS)
+        assert page.evaluate("window.harmed") is None
+    kept = open_record(place).manifest
+    assert (kept.note, kept.tags) == (f"it's {MARKUP}", ["words"])
+    shutil.rmtree(place)
+
+
+@pytest.mark.parametrize(
+    ("form", "said"),
+    [
+        ({}, "the form needs"),
+        ({"records": ["out/01-pfifo-fast"], "note": "x", "tags": [1]}, "the form needs"),
+        ({"records": ["../x"], "note": "x", "tags": []}, "there is no such record"),
+        ({"records": [], "note": "x", "tags": []}, "choose 1 to 24"),
+        ({"records": ["out/01-pfifo-fast"], "note": "x" * 20_000, "tags": []}, "write 10000 or fewer"),
+    ],
+)
+def test_notes_that_cannot_be_kept_are_refused(served: Served, form: dict[str, Any], said: str) -> None:
+    status, content, _ = served.ask("/note", "POST", form)
+    assert status == 400
+    assert said in json.loads(content)["error"]
+    assert served.ask("/note", "POST", form, Sec_Fetch_Site="cross-site")[0] == 403
 
 
 def test_a_run_is_started_watched_and_opened(browser: Browser, served: Served) -> None:
@@ -325,16 +416,50 @@ def test_a_run_is_started_watched_and_opened(browser: Browser, served: Served) -
         assert shown.chart("Ping").count() == 1
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("page", ["", "new", "runs", "view?record=hostile%20%3Cb%3E%26%22'"])
-def test_nothing_keeps_anybody_out_and_a_phone_shows_all(
-    browser: Browser, served: Served, page: str, scheme: str
+def test_what_a_run_has_measured_is_drawn_while_it_is_under_way(browser: Browser, tmp_path: Path) -> None:
+    one = begun(tmp_path)
+    try:
+        one.ask("/start", "POST", QUICK | {"load": "100000s"})
+        with opened(browser, one.link) as shown:
+            page = shown.page
+            page.goto(f"{one.link}runs/0")
+            says = page.locator("#live-says")
+            expect(says).to_contain_text("first", timeout=PATIENCE_S * 1000)
+            expect(shown.chart("Ping")).to_have_count(1, timeout=WAIT_MS)
+            earlier = says.inner_text()
+            expect(says).not_to_have_text(earlier, timeout=PATIENCE_S * 1000)
+            expect(page.locator("#state")).to_contain_text("under way")
+            assert shown.barriers() == []
+            page.locator("#stop").click()
+            expect(says).to_contain_text("All that was measured", timeout=PATIENCE_S * 1000)
+            expect(shown.chart("Ping")).to_have_count(1, timeout=WAIT_MS)
+    finally:
+        ended(one)
+
+
+@pytest.mark.parametrize(("viewport", "scheme"), SCREENS)
+@pytest.mark.parametrize("page", ["", "new", "runs", "runs/0", "runs/99", f"view?record={HOSTILE}"])
+def test_nothing_keeps_anybody_out_and_all_is_shown(
+    browser: Browser, served: Served, page: str, viewport: dict[str, int], scheme: str
 ) -> None:
-    with opened(browser, served.link, viewport=PHONE, color_scheme=scheme) as shown:
+    if page == "runs/0" and "None yet" in served.ask("/runs")[1]:
+        served.ask("/start", "POST", QUICK)
+    with opened(browser, served.link, viewport=viewport, color_scheme=scheme) as shown:
         shown.page.goto(served.link + page)
+        if page == "":
+            shown.page.get_by_text("Note and tags of the chosen records").click()
+            shown.page.get_by_label("Choose out/01-pfifo-fast").check()
+        if page == "new":
+            shown.page.locator("[name=queue]").first.fill("nonsense")
+            expect(shown.page.locator("#error")).to_contain_text("nonsense", timeout=WAIT_MS)
+        if page == "runs/0":
+            expect(shown.page.locator("#state")).to_have_text("done", timeout=PATIENCE_S * 1000)
+        if page == "runs/99":
+            # The browser says of itself that the answer is none.
+            shown.errors.clear()
         if page.startswith("view"):
             shown.page.wait_for_selector("html[data-ready]", state="attached")
-        assert shown.page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+            shown.unfold()
+        assert shown.page.evaluate("document.documentElement.scrollWidth") <= viewport["width"]
         assert shown.page.locator("img[src=x], main b").count() == 0
-        if not page.startswith("view"):
-            assert shown.barriers() == []
+        assert shown.barriers() == []

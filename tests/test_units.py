@@ -18,8 +18,7 @@ from weirlab.record import open_record
 from weirlab.scenario import ScenarioSpec, load_link, models, resolve, shipped_links
 from weirlab.scenario.catalogue import check
 from weirlab.scenario.units import rate_bps, rate_text, time_ns, time_text
-from weirlab.shape.rules import CapSpec
-from weirlab.shape.settings import ShapeWords
+from weirlab.shape import read_rules, settings_of
 from weirlab.stats import Assertion
 
 if TYPE_CHECKING:
@@ -97,16 +96,18 @@ def test_a_size_is_bytes_as_in_tc_and_flent(table: str, key: str) -> None:
         assert told(table, key, wrong)
 
 
-def test_settings_of_shapers_take_no_bare_number_either() -> None:
+def test_settings_of_shapers_take_no_bare_number_either(tmp_path: Path) -> None:
     for key in ("up", "down", "up_max", "down_max"):
         with pytest.raises(UsageError, match=f"{key}: `20` is a rate without its unit: write `20mbit`"):
-            check(ShapeWords, {key: 20}, "given")
+            settings_of("lo", {key: 20})
+    rules = tmp_path / "rules.toml"
     for key in ("up_max", "down_max"):
+        rules.write_text(f'[class.bulk]\n{key} = "2"\n')
         with pytest.raises(UsageError, match=f"{key}: `2` is a rate without its unit: write `2mbit`"):
-            check(CapSpec, {key: "2"}, "given")
+            read_rules(str(rules))
     with pytest.raises(UsageError, match="time: `30` is a time without its unit: write `30s`"):
-        check(ShapeWords, {"time": 30}, "given")
-    assert check(ShapeWords, {"time": "30s", "up": "auto", "down": "20mbit"}, "given").time == "30s"
+        settings_of("lo", {"time": 30})
+    assert settings_of("lo", {"time": "30s", "up": "auto", "down": "20mbit"})["time_ns"] == 30 * 10**9
 
 
 def test_whole_numbers_of_scenarios_are_counts() -> None:
@@ -119,7 +120,13 @@ def test_whole_numbers_of_scenarios_are_counts() -> None:
     }
     assert found == {
         *("FramingSpec.minimum", "FramingSpec.overhead", "LinkSpec.mtu", "ProbeSpec.ttl"),
-        *("HopSpec.txqueuelen", "ReorderSpec.gap", "TcpSpec.initial_window"),
+        *(
+            "HopSpec.packet_queue",
+            "HopSpec.packet_rate",
+            "HopSpec.txqueuelen",
+            "ReorderSpec.gap",
+            "TcpSpec.initial_window",
+        ),
         *("ParameterSpec.default", "ParameterSpec.maximum", "ParameterSpec.minimum"),
         *("ScenarioSpec.ip", "ScenarioSpec.repeat", "ScenarioSpec.seed"),
     }

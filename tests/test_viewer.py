@@ -7,28 +7,30 @@ import io
 import json
 import re
 import shutil
+import subprocess
 import xml.etree.ElementTree as ET
 import zipfile
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 import pytest
 from playwright.sync_api import Error, expect
 
-from browsing import PHONE, WAIT_MS, Opened, opened
+import weirlab
+from browsing import PHONE, SCREENS, WAIT_MS, Opened, opened
 from live import weir_in
 from weirlab.api import run_all
+from weirlab.errors import UsageError
 from weirlab.plots import series
 from weirlab.record import open_record
 from weirlab.scenario import ScenarioSpec, resolve
 from weirlab.stats import describe
-from weirlab.viewer import report_page
+from weirlab.viewer import asset, report_page
 from weirlab.worlds import world_named
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from playwright.sync_api import Browser
 
     from weirlab.record import Record
@@ -49,6 +51,16 @@ def two_page(rrul: list[Record], tmp_path_factory: pytest.TempPathFactory) -> Pa
 def written(file: Path, text: str) -> Path:
     file.write_text(text, encoding="utf-8")
     return file
+
+
+def test_what_pages_load_is_made_of_the_present_source(tmp_path: Path) -> None:
+    source = Path(__file__).parent.parent / "viewer"
+    node = shutil.which("node")
+    if node is None or not (source / "node_modules/esbuild").exists():
+        pytest.skip("there is no esbuild: make browser")
+    subprocess.run([node, "build.mjs", str(tmp_path)], cwd=source, check=True, timeout=120)
+    for file in sorted(tmp_path.iterdir()):
+        assert asset(file.name) == file.read_text(encoding="utf-8"), f"{file.name}: make viewer"
 
 
 def test_the_charts_draw_what_weirs_own_charts_do(
@@ -262,14 +274,23 @@ def test_everything_can_be_done_with_the_keyboard_alone(browser: Browser, one_pa
         page.locator(".marked table").first.wait_for()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_nothing_keeps_anybody_out(browser: Browser, one_page: Path, two_page: Path, scheme: str) -> None:
-    """By axe: contrast, names, roles, order of headings; tables unfolded."""
-    with opened(browser, one_page if scheme == "light" else two_page, color_scheme=scheme) as shown:
-        shown.page.evaluate(
-            "[...document.querySelectorAll('.chart details')].slice(0, 4).forEach(one => one.open = true)"
-        )
-        shown.page.locator(".chart details table").first.wait_for()
+@pytest.mark.parametrize(("viewport", "scheme"), SCREENS)
+@pytest.mark.parametrize("runs", ["one_page", "two_page"])
+def test_nothing_keeps_anybody_out(
+    browser: Browser, request: pytest.FixtureRequest, runs: str, viewport: dict[str, int], scheme: str
+) -> None:
+    """By axe: contrast, names, roles, order of headings; all is unfolded, a span marked and a line hidden."""
+    file: Path = request.getfixturevalue(runs)
+    with opened(browser, file, viewport=viewport, color_scheme=scheme) as shown:
+        page = shown.page
+        shown.unfold()
+        first = "Ping" if runs == "one_page" else "Ping, all runs"
+        shown.plot(first)
+        shown.chart(first).locator("button.entry").first.click()
+        shown.chart(first).locator(".plot").focus()
+        for key in ("m", *("ArrowRight",) * 5, "m"):
+            page.keyboard.press(key)
+        page.locator(".marked table").first.wait_for()
         assert shown.barriers() == []
 
 
@@ -311,7 +332,7 @@ def hostile(record: Record, folder: Path) -> Record:
         "title": MARKUP,
         "queue": MARKUP,
         "note": MARKUP,
-        "set_up": MARKUP * 50,
+        "configuration": MARKUP * 50,
         "warnings": [MARKUP],
     }
     (folder / "manifest.json").write_text(json.dumps(manifest))
@@ -331,20 +352,119 @@ def test_hostile_names_and_numbers_harm_nothing(browser: Browser, rrul: list[Rec
             ET.fromstring(shown.saved(title, "Save as SVG"))  # noqa: S314
 
 
+def test_a_notebook_shows_the_page_and_keeps_it_apart(
+    browser: Browser, rrul: list[Record], tmp_path: Path
+) -> None:
+    shown_in_cell = weirlab.view([hostile(rrul[0], tmp_path / "record"), rrul[1]], height_px=500)
+    assert "2 records" in repr(shown_in_cell)
+    assert len(repr(shown_in_cell)) < 100
+    cell = f"<main><h1>Notebook</h1>{shown_in_cell._repr_html_()}</main>"
+    notebook = f"<!doctype html><html lang=en><meta charset=utf-8><title>Notebook</title>{cell}</html>"
+    file = written(tmp_path / "notebook.html", notebook)
+    # As a string: the notebook itself is no page of Weir's, which would say that it is ready.
+    with opened(browser, file.as_uri()) as shown:
+        frame = shown.page.frame_locator("iframe")
+        frame.locator("html[data-ready]").wait_for(state="attached")
+        chart = frame.locator('section.chart[aria-label="Ping, all runs"]')
+        chart.scroll_into_view_if_needed()
+        chart.locator("canvas").wait_for()
+        assert frame.locator("img[src=x], main b").count() == 0
+        assert shown.page.locator("iframe").bounding_box()["height"] == pytest.approx(500, abs=2)  # type: ignore[index]
+        inside = shown.page.frames[1]
+        assert inside.evaluate("origin") == "null"
+        assert inside.evaluate("window.harmed") is None
+        with pytest.raises(Error, match="cross-origin"):
+            inside.evaluate("parent.document.title")
+        with shown.page.expect_download(timeout=WAIT_MS) as found:
+            frame.get_by_role("button", name=re.compile("^Save .*weir$")).last.click()
+        assert zipfile.is_zipfile(found.value.path())
+        assert shown.barriers() == []
+
+
+@pytest.mark.parametrize("height_px", [0, 199, 10_001, 500.0, "500px", True])
+def test_a_height_that_is_none_is_refused(rrul: list[Record], height_px: Any) -> None:
+    with pytest.raises(UsageError, match=r"height_px: .*: write a whole number from 200 to 10000"):
+        weirlab.view(rrul, height_px=height_px)
+
+
+def test_more_records_than_one_page_holds_are_refused(rrul: list[Record]) -> None:
+    with pytest.raises(UsageError, match="50 records are too many for one page: give 48 or fewer"):
+        weirlab.view(rrul * 25)
+
+
 def with_archive(page: str, content: bytes) -> str:
     """The page with another archive in it."""
     shown = base64.b64encode(content).decode()
     return re.sub(r'(id="weir-record-0">)[^<]*', lambda found: found[1] + shown, page)
 
 
-def repacked(page: str, part: str, content: bytes) -> bytes:
-    """The archive of the page with other bytes for one of its files."""
+def repacked(page: str, part: str, content: bytes, *, alone: bool = False) -> bytes:
+    """The archive of the page with other bytes for one of its files, which may be its table's only one."""
     (kept,) = re.findall(r'id="weir-record-0">([^<]*)', page)
     out = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(base64.b64decode(kept))) as old, zipfile.ZipFile(out, "w") as new:
         for name in old.namelist():
-            new.writestr(name, content if name == part else old.read(name))
+            if name != part and not (alone and name.startswith(f"{part.partition('/')[0]}/")):
+                new.writestr(name, old.read(name))
+        new.writestr(part, content)
     return out.getvalue()
+
+
+@pytest.mark.parametrize(
+    "packed",
+    [
+        {"compression": "snappy", "row_group_size": 500},
+        {"compression": "uncompressed"},
+        {"compression": "zstd"},
+    ],
+)
+def test_tables_are_read_however_they_are_packed(
+    browser: Browser, one_page: Path, rrul: list[Record], tmp_path: Path, packed: dict[str, Any]
+) -> None:
+    """Weir's own parts are decoded by the page itself, what is packed otherwise by a library."""
+    page = one_page.read_text(encoding="utf-8")
+    for table in (rrul[0].latency, rrul[0].queue):
+        content = io.BytesIO()
+        table.write_parquet(content, **packed)
+        name = "latency" if table is rrul[0].latency else "queue"
+        page = with_archive(
+            page, repacked(page, f"{name}/part-000000.parquet", content.getvalue(), alone=True)
+        )
+    with opened(browser, written(tmp_path / "page.html", page)) as shown:
+        ours = rrul[0].latency.filter(pl.col("probe") == 1).drop_nulls("rtt_ns")
+        times, values = shown.lines("Ping")[rrul[0].probe_names[1]]
+        there = ~np.isnan(values)
+        np.testing.assert_allclose(times[there], ours["t_ns"].to_numpy() / 1e9, atol=1e-12)
+        np.testing.assert_allclose(values[there], ours["rtt_ns"].to_numpy() / 1e6, rtol=1e-12)
+        queue = rrul[0].queue.filter((pl.col("queue") == "up/modem") & (pl.col("class") == ""))
+        backlog = shown.lines("Queue backlog")
+        assert len(backlog) == rrul[0].queue["queue"].n_unique()
+        np.testing.assert_allclose(backlog["up/modem"][1], queue["backlog_bytes"].to_numpy() / 1e3)
+
+
+def test_of_very_many_pings_a_part_is_drawn_first_and_then_all(
+    browser: Browser, one_page: Path, rrul: list[Record], tmp_path: Path
+) -> None:
+    page, part = one_page.read_text(encoding="utf-8"), "latency/part-{:06}.parquet"
+    count, parts = 100_000, 16
+    files = {}
+    for number in range(parts):
+        t = np.arange(count) * 60_000 // parts + number * 6 * 10**9 // parts
+        rows = pl.DataFrame({"t_ns": t, "probe": np.zeros(count, np.int64), "rtt_ns": 10**6 + t % 977})
+        content = io.BytesIO()
+        rows.write_parquet(content, compression="snappy")
+        files[part.format(number)] = content.getvalue()
+    for number, (name, packed) in enumerate(files.items()):
+        page = with_archive(page, repacked(page, name, packed, alone=number == 0))
+    with opened(browser, written(tmp_path / "page.html", page)) as shown:
+        marks = shown.page.evaluate("performance.getEntriesByType('mark').map(one => one.name)")
+        assert [one for one in marks if one in ("weir-first", "weir-ready")] == ["weir-first", "weir-ready"]
+        chart = shown.chart("Ping")
+        expect(chart).to_have_count(1)
+        assert "drawn so far" not in chart.inner_text()
+        chart.get_by_text("Table of what is shown").click()
+        cells = chart.locator("table").first.locator("tbody tr").first.locator("th, td").all_inner_texts()
+        assert cells[:2] == [rrul[0].probe_names[0], str(count * parts)]
 
 
 def test_broken_files_are_told_and_harm_nothing(browser: Browser, one_page: Path, tmp_path: Path) -> None:

@@ -26,10 +26,11 @@ from pathlib import Path
 import polars as pl
 
 from weirlab.net.methods import METHODS
+from weirlab.record.upgrade import upgraded
 from weirlab.scenario import congestion_controls, shipped_tests
 
 Case = tuple[str, ...]
-"""What stands behind `weir run` for one case."""
+"""Arguments of `weir run` for one case."""
 
 
 def main() -> int:
@@ -116,9 +117,9 @@ def compare_records(before: Path, after: Path) -> int:
 
 
 def meaning(record: Path) -> dict[str, object]:
-    """What the manifest of a record says about the run, without what differs from run to run."""
+    """The manifest of a record in the words of the present format, without what differs from run to run."""
     manifest: dict[str, object] = json.loads((record / "manifest.json").read_text())
-    return {key: value for key, value in manifest.items() if key not in VOLATILE}
+    return {key: value for key, value in upgraded(manifest).items() if key not in VOLATILE}
 
 
 def tables_of(record: Path) -> dict[str, pl.DataFrame]:
@@ -196,8 +197,11 @@ CASE_TIMEOUT_S = 600
 """Length of the longest case, in seconds of this machine: one takes at most a minute on a slow one."""
 EXIT_ASSERTION = 1
 """Exit code of `weir run` when an assertion of the scenario does not hold."""
-VOLATILE = ("host", "started_at", "tables", "versions")
-"""Keys of a manifest that differ between two runs of one code; `tables` holds digests of part files."""
+VOLATILE = ("host", "schema_version", "started_at", "tables", "versions")
+"""Keys of a manifest that differ between two runs of one code, or say its format.
+
+`tables` holds digests of part files.
+"""
 QUEUES = (
     "default",
     "pfifo limit 50",

@@ -1,5 +1,5 @@
-//! What the benchmarks share.
+//! Cases that several benchmarks share.
 
-mod set_up;
+mod case;
 
-pub use set_up::SetUp;
+pub use case::Case;

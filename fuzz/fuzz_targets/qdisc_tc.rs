@@ -1,4 +1,4 @@
-//! Arbitrary text as a queue set-up in `tc` syntax.
+//! Arbitrary text as a queue spec in `tc` syntax.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -7,4 +7,4 @@ use libfuzzer_sys::fuzz_target;
 #[path = "../../crates/qdisc/tests/exercise/mod.rs"]
 mod exercise;
 
-fuzz_target!(|data: &[u8]| exercise::set_up(data));
+fuzz_target!(|data: &[u8]| exercise::spec(data));

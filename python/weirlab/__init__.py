@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from weirlab.record import Record, open_record
     from weirlab.scenario import ScenarioSpec
     from weirlab.stats import Comparison, Summary, compare, summarise
+    from weirlab.sweeps.frame import sweep
     from weirlab.tidy import frame
+    from weirlab.viewer import view
 
 __all__ = [
     "Comparison",
@@ -37,6 +39,8 @@ __all__ = [
     "plot",
     "run",
     "summarise",
+    "sweep",
+    "view",
 ]
 
 _HOME = {
@@ -52,6 +56,8 @@ _HOME = {
     "plot": "weirlab.plots",
     "run": "weirlab.api",
     "summarise": "weirlab.stats",
+    "sweep": "weirlab.sweeps.frame",
+    "view": "weirlab.viewer",
 }
 
 

@@ -15,6 +15,10 @@ def main() -> None:
     except KeyboardInterrupt:
         # In the midst of telling what went wrong.
         interrupt.end_at_once()
+    except SystemExit as end:
+        if end.code == interrupt.INTERRUPTED:
+            interrupt.leave()
+        raise
     finally:
         requests.ended()
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 from weirlab.errors import UsageError, cannot_write
 from weirlab.interrupt import heeding
 from weirlab.record import Record, open_record
-from weirlab.record.set_ups import slug
+from weirlab.record.configurations import slug
 from weirlab.scenario import ResolvedRun, ScenarioSpec, resolve
 from weirlab.scenario.catalogue import check
 from weirlab.scenario.resolve import given_again
@@ -68,6 +68,7 @@ def run(  # noqa: PLR0913 - each is one word of a scenario
     tcp: Mapping[str, Any] | None = None,
     sampling: Mapping[str, str] | None = None,
     methods: Sequence[Mapping[str, Any]] = (),
+    beside: Sequence[Mapping[str, Any]] = (),
     start_jitter: str = "50ms",
     ip: Literal[4, 6] = 4,
     assertions: Sequence[str] = (),
@@ -76,25 +77,27 @@ def run(  # noqa: PLR0913 - each is one word of a scenario
     tags: Sequence[str] = (),
     out: str | Path | None = None,
 ) -> list[Record]:
-    """Runs a test on a link, once for each set-up that is compared and each repetition.
+    """Runs a test on a link, once for each configuration that is compared and each repetition.
 
     Args:
         test: the name of a shipped test, a path to a test file, or a test as a scenario file has it.
         link: the name of a shipped link, a path to a link file, or a link as a scenario file has it; several
             to compare them.
-        queue: one queue set-up in `tc` syntax, or several to compare; `default` is the link's own.
+        queue: one queue spec in `tc` syntax, or several to compare; `default` is the link's own.
         queue_up: the same for the upload only, in place of `queue`.
         queue_down: the same for the download only.
         shaper: one shaper, such as `auto`, `auto up 95%` or `fixed up 95% down 95%`, or several to compare.
         cc: congestion control of all loads, such as `bbr`, or several to compare; cubic if None.
         world: where it runs: `sim`, `lab` or `net`.
         seed: seed of the first repetition, 0 to 2^63 - 1; each next one takes the next.
-        repeat: repetitions of each set-up, 1 to 100000.
+        repeat: repetitions of each configuration, 1 to 100000.
         phases: lengths of phases in place of the test's: `{"idle": "5s", "load": "60s", "cooldown": "5s"}`.
         parameters: values of the test's parameters, such as `{"streams": 8}`.
         tcp: TCP of all loads, such as `{"ecn": True, "sack": False}`.
         sampling: how often what is sampled, such as `{"ping": "10ms", "throughput": "100ms"}`.
         methods: speed tests beside those of the test, as a scenario file has them.
+        beside: tests that run beside it, such as `[{"test": "rrul", "start": "30s", "length": "60s"}]`;
+            all flows and probes then have the names of their tests before their own.
         start_jitter: each load starts up to so much later, drawn from the seed.
         ip: Internet protocol, 4 or 6.
         assertions: what must hold for every run, such as `latency.p99 < latency.median[idle] + 10ms`; kept
@@ -106,54 +109,88 @@ def run(  # noqa: PLR0913 - each is one word of a scenario
             removed with the last of the records, at the latest when Python ends.
 
     Returns:
-        The records, set-up by set-up, seed by seed.
+        The records, configuration by configuration, seed by seed.
 
     Raises:
         UsageError: if a name is unknown, a value cannot be used or an assertion is none; nothing has
             happened then.
     """
-    if out is not None and not isinstance(out, str | Path):
-        raise UsageError(f"out: {out!r}: give the path of a folder, not `{type(out).__name__}`")
-    if not isinstance(world, str):
-        raise UsageError(f"world: {world!r}: write one of {', '.join(world_names())}")
-    written = {
+    _check_place(out, world)
+    words = {
         "test": test,
-        "link": _one_or_list(link),
-        "queue": _list(queue),
-        "queue_up": _one_or_list(queue_up),
-        "queue_down": _one_or_list(queue_down),
-        "shaper": _list(shaper),
-        "cc": _one_or_list(cc),
+        "link": link,
+        "queue": queue,
+        "queue_up": queue_up,
+        "queue_down": queue_down,
+        "shaper": shaper,
+        "cc": cc,
         "seed": seed,
         "repeat": repeat,
         "phases": phases,
         "parameters": parameters,
         "tcp": tcp,
         "sampling": sampling,
-        "methods": _list(methods) or None,
+        "methods": methods,
+        "beside": beside,
         "start_jitter": start_jitter,
         "ip": ip,
-        "assert": _list(assertions) or None,
+        "assert": assertions,
         "name": name,
         "note": note,
-        "tags": _list(tags),
+        "tags": tags,
     }
-    said = {key: value for key, value in written.items() if value is not None}
-    spec = check(ScenarioSpec, said, "scenario")
+    spec = check(ScenarioSpec, _written(words), "scenario")
     for text in given_again(spec):
         warnings.warn(text, stacklevel=2)
     place, runs = world_named(world), resolve(spec)
+    _check_assertions(spec, runs)
+    return Records(_run_kept(runs, place) if out is None else run_all(runs, place, Path(out)))
+
+
+def _check_place(out: object, world: object) -> None:
+    """Refuses what is no folder for records, and what is no name of a world."""
+    if out is not None and not isinstance(out, str | Path):
+        raise UsageError(f"out: {out!r}: give the path of a folder, not `{type(out).__name__}`")
+    if not isinstance(world, str):
+        raise UsageError(f"world: {world!r}: write one of {', '.join(world_names())}")
+
+
+def _written(words: Mapping[str, object]) -> dict[str, object]:
+    """Arguments of `run` as a scenario file has them: without those that say nothing."""
+    found = {key: READ_AS[key](given) if key in READ_AS else given for key, given in words.items()}
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def _list(given: object) -> object:
+    """Returns one value or several as a list; anything else as it is, for the check to refuse."""
+    if isinstance(given, str | Mapping):
+        return [given]
+    return _one_or_list(given)
+
+
+def _list_or_nothing(given: object) -> object:
+    return _list(given) or None
+
+
+def _one_or_list(given: object) -> object:
+    return list(given) if isinstance(given, Sequence) and not isinstance(given, str) else given
+
+
+def _check_assertions(spec: ScenarioSpec, runs: Sequence[ResolvedRun]) -> None:
+    """Refuses what cannot be asserted of all the runs."""
     for text in spec.assertions:
         asserted = Assertion(text)
         for one in runs:
             asserted.check(one.scenario)
-    if out is not None:
-        return Records(run_all(runs, place, Path(out)))
+
+
+def _run_kept(runs: Sequence[ResolvedRun], world: World) -> list[Record]:
+    """Runs all of `runs` with records in a temporary folder, which is removed with the last of them."""
     temporary = _Temporary()
-    records = run_all(runs, place, temporary.path)
+    records = run_all(runs, world, temporary.path)
     for record in records:
         record.keep_alive(temporary)
-    return Records(records)
+    return records
 
 
 class _Temporary:
@@ -168,17 +205,6 @@ def _remove(folder: Path, owner: int) -> None:
     """Removes a folder of this process; one that it forked has it only borrowed."""
     if os.getpid() == owner:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _list(given: object) -> object:
-    """Returns one value or several as a list; anything else as it is, for the check to refuse."""
-    if isinstance(given, str | Mapping):
-        return [given]
-    return _one_or_list(given)
-
-
-def _one_or_list(given: object) -> object:
-    return list(given) if isinstance(given, Sequence) and not isinstance(given, str) else given
 
 
 def run_all(
@@ -323,7 +349,7 @@ def kept(run: ResolvedRun, folder: Path) -> Record | None:
 
 
 def folders_of(runs: Sequence[ResolvedRun], out: Path) -> list[Path]:
-    """A folder for each run: by what is compared and, where a set-up is repeated, by seed."""
+    """A folder for each run: by what is compared and, where a configuration is repeated, by seed."""
     links = [run.link.model_dump_json() for run in runs]
     keys = [(link, run.queue, run.cc) for link, run in zip(links, runs, strict=True)]
     numbers = {key: number for number, key in enumerate(dict.fromkeys(keys), 1)}
@@ -337,6 +363,20 @@ def folders_of(runs: Sequence[ResolvedRun], out: Path) -> list[Path]:
         folders.append(folder / f"seed-{one.seed}" if repeated else folder)
     return folders
 
+
+READ_AS: dict[str, Callable[[object], object]] = {
+    "link": _one_or_list,
+    "queue": _list,
+    "queue_up": _one_or_list,
+    "queue_down": _one_or_list,
+    "shaper": _list,
+    "cc": _one_or_list,
+    "methods": _list_or_nothing,
+    "beside": _list_or_nothing,
+    "assert": _list_or_nothing,
+    "tags": _list,
+}
+"""How arguments of `run` that take one value or several are written in a scenario."""
 
 LISTEN_EVERY_S = 0.2
 """How often the thread that waits looks up: a wait without end hears no signal on some systems."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import re
 
+from weirlab.interrupt import INTERRUPTED
+
 __all__ = [
     "AssertionBroken",
     "Interrupted",
@@ -49,7 +51,7 @@ class RecordError(WeirError):
 class Interrupted(WeirError):
     """The user ended a run; what was measured until then is kept."""
 
-    exit_code = 130
+    exit_code = INTERRUPTED
 
 
 class WriteError(WeirError):
@@ -95,7 +97,7 @@ def _cut(value: str, most: int = 0) -> str:
 
 
 MAX_VALUE_CHARS = 300
-"""Signs of a quoted value: a queue set-up of several classes is shown whole."""
+"""Signs of a quoted value: a queue spec of several classes is shown whole."""
 
 MAX_SENTENCE_CHARS = 6000
 """Signs of a whole sentence: one with the faults of a file, a line each, has 4000."""

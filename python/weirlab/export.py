@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from weirlab.errors import UsageError
 from weirlab.flent.exporting import check_exportable, export_flent, flent_name
 from weirlab.record import pack
-from weirlab.record.set_ups import distinct
+from weirlab.record.configurations import distinct, shared_parts
 from weirlab.tidy import TABLES, frame, samples
 from weirlab.writing import replaced
 
@@ -104,7 +104,7 @@ def _any_of(words: Iterable[str]) -> str:
 
 
 def _for_flent(records: Sequence[Record], out: Path, *, alone: bool) -> dict[Path, Callable[[Path], object]]:
-    """What is written for Flent, by its name; in a folder Flent's own names.
+    """Files to write for Flent and what writes them; in a folder they have Flent's own names.
 
     Raises:
         UsageError: if Flent has no test for one of the records; nothing is written then.
@@ -156,12 +156,9 @@ def _table(records: Sequence[Record], name: str, form: str) -> Callable[[Path], 
 def _names(records: Sequence[Record], folder: Path) -> list[Path]:
     """A file for each record: the parts of its path in which it differs from the others."""
     paths = [one.path.resolve() for one in records]
-    parts = [[*path.parts[:-1], path.name.removesuffix(".weir")] for path in paths]
-    shared = 0
-    while len(parts) > 1 and all(len(one) > shared + 1 and one[shared] == parts[0][shared] for one in parts):
-        shared += 1
-    if len(parts) == 1:
-        shared = len(parts[0]) - 1
+    parts = [(*path.parts[:-1], path.name.removesuffix(".weir")) for path in paths]
+    # Whatever they share, a file has the last part of its record's path in its name.
+    shared = min(shared_parts(parts), min(map(len, parts)) - 1)
     names = [re.sub(r"[^\w.-]+", "-", "-".join(one[shared:])) for one in parts]
     return [
         folder / (f"{name}.weir" if names.count(name) == 1 else f"{name}-{place + 1}.weir")

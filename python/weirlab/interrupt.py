@@ -5,10 +5,12 @@ This module is imported before any other: it needs nothing but what Python itsel
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
+import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,7 +36,7 @@ class Requests:
 
     def hear(self, number: int, frame: FrameType | None) -> None:
         """The handler of the signals."""
-        del number, frame
+        del number
         now_s = time.monotonic()
         if self._first_s is not None and now_s - self._first_s < SAME_S:
             return
@@ -43,6 +45,8 @@ class Requests:
             end_at_once()
         if first and self.stop is not None:
             self.stop.told = True
+        elif self._of_process:
+            _interrupt(frame)
         else:
             raise KeyboardInterrupt
 
@@ -55,6 +59,21 @@ class Requests:
         self._ends_at_once = True
 
 
+def _interrupt(frame: FrameType | None) -> None:
+    """Raises KeyboardInterrupt once no import is under way.
+
+    Libraries with compiled parts do not survive it. The process must be Weir's own: SIGALRM is.
+    """
+    inner = frame
+    while inner is not None:
+        if inner.f_code.co_filename == IMPORTING:
+            signal.signal(signal.SIGALRM, lambda _, later: _interrupt(later))
+            signal.setitimer(signal.ITIMER_REAL, LOOK_AGAIN_S)
+            return
+        inner = inner.f_back
+    raise KeyboardInterrupt
+
+
 def take_over() -> Requests:
     """The process hears requests to end: until `Requests.started` each of them ends it at once.
 
@@ -62,10 +81,17 @@ def take_over() -> Requests:
     """
     global _process  # noqa: PLW0603 - a process has one
     _process = Requests(of_process=True)
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in REQUESTS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _process.hear)
+    atexit.register(_deaf)
     return _process
+
+
+def _deaf() -> None:
+    """The exit code stays what it is, also if a request comes after Python has given up its handlers."""
+    for number in REQUESTS:
+        signal.signal(number, signal.SIG_IGN)
 
 
 def started() -> None:
@@ -109,9 +135,28 @@ def end_at_once() -> None:
     try:
         os.write(2, b"weir: interrupted\n")
     finally:
-        os._exit(130)
+        os._exit(INTERRUPTED)
 
 
+def leave() -> None:
+    """Ends the process, all being told and cleared away, without Python's own end.
+
+    Threads and libraries that were interrupted in their midst do not always survive that.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError, AttributeError):
+            stream.flush()
+    os._exit(INTERRUPTED)
+
+
+REQUESTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""The signals that ask for the end."""
+IMPORTING = "<frozen importlib._bootstrap>"
+"""The file of Python's frames that import a module."""
+LOOK_AGAIN_S = 0.01
+"""Time until an import under way is looked for again."""
+INTERRUPTED = 130
+"""Exit code of what was interrupted."""
 SAME_S = 0.25
 """Signals within this time are one request: `timeout` sends each to the process and to its group."""
 

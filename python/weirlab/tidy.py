@@ -1,7 +1,7 @@
 """Records as one tidy table: a row a run, probe, flow or sample, with names in place of numbers.
 
-The first columns say which run a row is of: `set_up`, `test`, `link`, `queue`, `world`, `seed`, `complete`,
-and in what else the records differ. Names of columns end in their units.
+The first columns say which run a row is of: `configuration`, `test`, `link`, `queue`, `world`, `seed`,
+`complete`, and in what else the records differ. Names of columns end in their units.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import polars as pl
 
 from weirlab.arguments import records_of
 from weirlab.errors import UsageError
-from weirlab.record.set_ups import distinct, numbered, set_ups
+from weirlab.record.configurations import configurations, distinct, numbered
 from weirlab.stats import idle_pings, loaded_pings, summarise
 
 if TYPE_CHECKING:
@@ -35,8 +35,9 @@ def frame(records: Record | Sequence[Record], by: Rows = "run") -> pl.DataFrame:
     Returns:
         A Polars data frame; `.to_pandas()` and `.write_csv(PATH)` lead on. Figures are those of `summarise`:
         times in ms, rates in Mbit/s, shares from 0 to 1. What a record does not tell is null. The columns
-        `set_up`, `test`, `link`, `queue`, `world`, `seed` and `complete` say which run it is; whatever else
-        the records differ in (such as `congestion_control`, `load_s`, `down_line_mbps`) has its own column.
+        `configuration`, `test`, `link`, `queue`, `world`, `seed` and `complete` say which run it is; whatever
+        else the records differ in (such as `congestion_control`, `load_s`, `down_line_mbps`) has its own
+        column.
 
     Raises:
         UsageError: if these are no records, or `by` is none of the three.
@@ -57,7 +58,7 @@ def samples(records: Sequence[Record], name: str) -> pl.DataFrame:
     parts = []
     for record, which in _which(records):
         table: pl.DataFrame = getattr(record, TABLES[name])
-        # `queue` is the set-up here, as in all tidy tables.
+        # `queue` is the queue spec here, as in all tidy tables.
         table = table.rename({"queue": "hop"}, strict=False)
         for column, names in (("probe", record.probe_names), ("flow", record.flow_names["name"].to_list())):
             if column in table.columns and name != "flows":
@@ -72,7 +73,7 @@ def _which(records: Sequence[Record]) -> Iterator[tuple[Record, dict[str, Any]]]
     """Each record, and the columns that say which run it is."""
     if not records:
         raise UsageError("give at least one record: there is none to make a table of")
-    names = {id(record): one.name for one in set_ups(records) for record in one.records}
+    names = {id(record): one.name for one in configurations(records) for record in one.records}
     different = [
         name for name, aspect in ASPECTS.items() if len({repr(aspect(record)) for record in records}) > 1
     ]
@@ -81,7 +82,7 @@ def _which(records: Sequence[Record]) -> Iterator[tuple[Record, dict[str, Any]]]
         yield (
             record,
             {
-                "set_up": names.get(id(record), record.label),
+                "configuration": names.get(id(record), record.label),
                 "test": manifest.scenario["name"],
                 "link": manifest.link.get("name"),
                 "queue": record.label,
@@ -93,10 +94,11 @@ def _which(records: Sequence[Record]) -> Iterator[tuple[Record, dict[str, Any]]]
         )
 
 
-def _runs(record: Record) -> Iterator[dict[str, Any]]:
+def figures(record: Record) -> dict[str, Any]:
+    """The figures of one run by the names of their columns: those that `frame(record)` has."""
     summary = summarise(record)
     latency = summary.latency
-    yield {
+    return {
         "idle_mean_ms": latency.idle.mean if latency.idle else None,
         **_distribution("loaded", latency.loaded),
         "increase_mean_ms": latency.increase_mean_ms,
@@ -108,6 +110,10 @@ def _runs(record: Record) -> Iterator[dict[str, Any]]:
         **_direction("down", summary),
         **_direction("up", summary),
     }
+
+
+def _runs(record: Record) -> Iterator[dict[str, Any]]:
+    yield figures(record)
 
 
 def _probes(record: Record) -> Iterator[dict[str, Any]]:
@@ -149,8 +155,8 @@ def _distribution(of: str, found: Distribution | None) -> dict[str, float | None
 
 def _direction(way: Literal["down", "up"], summary: Summary) -> dict[str, Any]:
     one: DirectionSummary | None = getattr(summary, way)
-    figures = asdict(one) if one else {}
-    return {f"{way}_{name}": figures.get(name) for name in OF_DIRECTION}
+    found = asdict(one) if one else {}
+    return {f"{way}_{name}": found.get(name) for name in OF_DIRECTION}
 
 
 def _phase_s(name: str) -> Callable[[Record], float | None]:

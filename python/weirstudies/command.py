@@ -1,4 +1,4 @@
-"""What the commands of studies share: options, how runs are carried out, and what is printed."""
+"""Code that the commands of studies share: options, how runs are carried out, and what is printed."""
 
 from __future__ import annotations
 

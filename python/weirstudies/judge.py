@@ -3,7 +3,7 @@
 A rule says where a quantity must lie: above or below a bound, or a multiple of another quantity. It is
 judged by the interval of that quantity over the repetitions, never by comparing two means: seen if the whole
 interval lies where the rule wants it, not seen if all of it lies outside, undecided otherwise. Repetitions of
-two set-ups that share a seed are drawn together (paired).
+two configurations that share a seed are drawn together (paired).
 
 All intervals of a statement hold together at 95 %: the chance that one of them misses its quantity, in any of
 the looks, is at most 5 % (Bonferroni). That bounds both errors, a false statement seen and a true one not
@@ -67,7 +67,7 @@ class Claim:
         return " and ".join(f"{word} {bound:g}" for word, bound in named if bound is not None)
 
     def first(self, count: int) -> Claim:
-        """The same with its first `count` repetitions alone, in the order of seeds."""
+        """This claim with the first `count` repetitions alone, in the order of seeds."""
         seeds = sorted({*self.ours, *(self.other or {})})[:count]
         ours = {seed: self.ours[seed] for seed in seeds if seed in self.ours}
         other = self.other and {seed: self.other[seed] for seed in seeds if seed in self.other}
@@ -144,7 +144,7 @@ class Ruling:
 
 
 def judge(claims: Sequence[Claim], looks: Sequence[int]) -> list[Ruling]:
-    """What becomes of a statement all of whose `claims` must hold: one ruling a claim.
+    """Judges a statement all of whose `claims` must hold: one ruling a claim.
 
     The judge looks after as many repetitions as `looks` says, as far as there are so many, and stops at the
     first look that decides the statement: what is repeated further does not count any more.
@@ -303,7 +303,7 @@ def _share(ours: Numbers, level: float) -> tuple[float, float]:
 
 @cache
 def _places(count: int, stream: int) -> npt.NDArray[np.int64]:
-    """Which repetitions each bootstrap sample has: the same for the same count, so that verdicts repeat."""
+    """Repetitions in each bootstrap sample: the same for the same count, so that verdicts repeat."""
     return np.random.default_rng([count, stream]).integers(0, count, size=(DRAWS, count))
 
 
@@ -327,8 +327,8 @@ ERROR: Final = 0.05
 """The chance that a statement is judged wrongly, at most."""
 
 ERROR_IF_SKEWED: Final = 0.08
-"""The same where the noise is as skewed as a gamma distribution of shape 4: what was measured, not what is
-aimed at. Few repetitions do not show their skew."""
+"""The chance that a statement is judged wrongly where the noise is as skewed as a gamma distribution of
+shape 4: it was measured, not aimed at. Few repetitions do not show their skew."""
 
 LOOKS: Final = (5, 10, 20)
 """After how many repetitions the judge looks where nothing else is said; the last one is the bound."""

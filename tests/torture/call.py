@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 CODES = {0, 1, 2, 3, 130}
-"""Those that docs/cli.md names."""
+"""Exit codes that docs/cli.md names."""
 
 PATIENCE_S = 60
 """After that many seconds a call is told to end."""

@@ -1,4 +1,5 @@
 // Boxes of download, upload and ping of each run, from the figures that Python computed.
+import { named } from "./chart";
 import type { Distribution, RecordData } from "./data";
 import { button, colour, el, paletteColour, tableOf } from "./dom";
 import { escaped, keep, pngOf, share, svg, ticks } from "./save";
@@ -10,8 +11,8 @@ interface Panel {
   boxes: (Distribution | null)[];
 }
 
-/** The boxes of all records, with their table; null if there is nothing to draw. */
-export function boxes(records: RecordData[], how: string, shows: string): { element: HTMLElement; draw(): void } | null {
+/** The boxes of all records, or of the run `of` alone, with their table; null if there is nothing to draw. */
+export function boxes(records: RecordData[], how: string, shows: string, of: string): { element: HTMLElement; draw(): void } | null {
   const panels: Panel[] = [
     { title: "Download", unit: "Mbit/s", boxes: records.map((one) => one.goodput.down) },
     { title: "Upload", unit: "Mbit/s", boxes: records.map((one) => one.goodput.up) },
@@ -27,13 +28,13 @@ export function boxes(records: RecordData[], how: string, shows: string): { elem
   };
   const tools = el(
     "div",
-    { class: "tools", role: "group", "aria-label": "Files of the boxes" },
-    button("PNG", () => void pngOf(picture()).then((blob) => keep(blob, "boxes.png")), { "aria-label": "Save boxes as PNG" }),
-    button("SVG", () => keep(new Blob([picture()], { type: "image/svg+xml" }), "boxes.svg"), { "aria-label": "Save boxes as SVG" }),
+    { class: "tools", role: "group", "aria-label": named("Files of the boxes", of) },
+    button("PNG", () => void pngOf(picture()).then((blob) => keep(blob, "boxes.png")), { "aria-label": named("Save boxes as PNG", of) }),
+    button("SVG", () => keep(new Blob([picture()], { type: "image/svg+xml" }), "boxes.svg"), { "aria-label": named("Save boxes as SVG", of) }),
   );
   const element = el(
     "section",
-    { class: "chart", "aria-label": "Spread" },
+    { class: "chart", "aria-label": named("Spread", of) },
     el("div", { class: "head" }, el("h4", {}, "Spread of throughput and ping"), tools),
     el("p", { class: "shows" }, shows),
     place,

@@ -10,6 +10,8 @@ import type { Span, View } from "./view";
 /** What a chart shows, and how it is read. */
 export interface ChartSpec {
   title: string;
+  /** Name of the run, where the page has charts of several; empty for none. */
+  of: string;
   xLabel: string;
   yLabel: string;
   /** How to read it, in a sentence. */
@@ -24,6 +26,9 @@ export interface ChartSpec {
   yMax?: number;
   peaks?: boolean;
 }
+
+/** A title, and of which run if the page has several. */
+export const named = (title: string, run: string) => (run ? `${title} of ${run}` : title);
 
 export class Chart {
   readonly element: HTMLElement;
@@ -54,10 +59,10 @@ export class Chart {
       this.isOverTime,
     );
     const keys = this.isOverTime ? KEYS : "";
-    this.place.setAttribute("aria-label", `Chart: ${spec.title}. ${spec.shows} ${keys} The table below has the values.`);
+    this.place.setAttribute("aria-label", `Chart: ${this.name}. ${spec.shows} ${keys} The table below has the values.`);
     this.element = el(
       "section",
-      { class: "chart", "aria-label": spec.title },
+      { class: "chart", "aria-label": this.name },
       el("div", { class: "head" }, el("h4", {}, spec.title), this.tools()),
       el("p", { class: "shows" }, spec.shows),
       this.place,
@@ -103,12 +108,17 @@ export class Chart {
     return this.spec.x === undefined;
   }
 
+  /** What tells it apart from all other charts of the page. */
+  private get name(): string {
+    return named(this.spec.title, this.spec.of);
+  }
+
   private visible(): Line[] {
     return this.spec.lines.filter((line) => !this.off.has(line) && this.view.lets(line));
   }
 
   private tools(): HTMLElement {
-    const { title } = this.spec;
+    const title = this.name;
     const log = (name: string, action: (on: boolean) => void, on = false) =>
       toggle(name, on, (now) => {
         action(now);
@@ -133,7 +143,7 @@ export class Chart {
   private svg(): string {
     if (this.isDue) this.draw(true);
     const picture = this.plot.picture(820);
-    return picture ? svgOf(picture, this.spec.title) : "";
+    return picture ? svgOf(picture, this.name) : "";
   }
 
   private png(): Promise<Blob> {
@@ -167,7 +177,7 @@ export class Chart {
       this.swatches.set(line, swatch);
       return entry;
     });
-    return el("div", { class: "legend", role: "group", "aria-label": `Lines of ${this.spec.title}` }, ...entries);
+    return el("div", { class: "legend", role: "group", "aria-label": `Lines of ${this.name}` }, ...entries);
   }
 
   /** Shows the values at `x` beside the names. */

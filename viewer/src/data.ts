@@ -64,6 +64,9 @@ export interface Phase {
   end_s: number;
 }
 
+/** What charts show, a sentence each (weirlab.viewer.words). */
+export type Says = Record<Direction | "ping" | "cdf" | "boxes", string>;
+
 /** One record on the page. */
 export interface RecordData {
   name: string;
@@ -79,10 +82,13 @@ export interface RecordData {
   probes: ProbeName[];
   summary: Summary;
   goodput: Record<Direction, Distribution | null>;
+  says: Says;
 }
 
 export interface PageData {
   records: RecordData[];
+  /** What the charts of all records beside each other show. */
+  says: Says;
 }
 
 /** What the page says of its records. */

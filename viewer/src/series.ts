@@ -46,24 +46,38 @@ export async function goodput(tables: Tables, record: RecordData, run: number, d
   return lines;
 }
 
-/** The round trip of every ping in ms, a line a probe. */
-export async function pings(tables: Tables, record: RecordData, run: number): Promise<Line[]> {
-  const table = await tables.read("latency", ["t_ns", "probe", "rtt_ns"]);
-  const [t, probe, rtt] = [seconds(table.numbers("t_ns")), table.numbers("probe"), table.numbers("rtt_ns")];
+/** The round trip of every ping in ms, a line a probe; with `every` above 1 of every so manieth part of the record. */
+export async function pings(tables: Tables, record: RecordData, run: number, every = 1): Promise<Line[]> {
+  const table = await tables.read("latency", ["t_ns", "probe", "rtt_ns"], every);
+  const [t, probe, rtt] = [table.numbers("t_ns"), table.numbers("probe"), table.numbers("rtt_ns")];
+  const count = record.probes.length;
+  // Two counts a probe, of pings that were answered and of those that were lost; rows of no probe go to the last.
+  const counts = new Uint32Array(2 * count + 1);
+  const kinds = new Uint32Array(t.length);
+  for (let row = 0; row < t.length; row++) {
+    const number = probe[row] as number;
+    const value = rtt[row] as number;
+    const kind = number >= 0 && number < count ? 2 * number + (value === value ? 0 : 1) : 2 * count;
+    kinds[row] = kind;
+    counts[kind] = (counts[kind] as number) + 1;
+  }
+  const times = Array.from(counts, (size) => new Float64Array(size));
+  const values = Array.from(counts, (size) => new Float64Array(size));
+  const ends = new Uint32Array(counts.length);
+  for (let row = 0; row < t.length; row++) {
+    const kind = kinds[row] as number;
+    const at = ends[kind] as number;
+    (times[kind] as Float64Array)[at] = (t[row] as number) / 1e9;
+    (values[kind] as Float64Array)[at] = (rtt[row] as number) / 1e6;
+    ends[kind] = at + 1;
+  }
   const lines: Line[] = [];
   record.probes.forEach((one, number) => {
-    const rows = ordered(t, where(probe, number));
-    if (rows.length === 0) return;
-    const y = take(rtt, rows).map((value) => value / 1e6);
-    const all = take(t, rows);
-    const lost = all.filter((_, at) => Number.isNaN(y[at]));
-    lines.push({
-      ...line(one.name, one.label, run, lines.length),
-      service: one.service,
-      t: all.filter((_, at) => !Number.isNaN(y[at])),
-      y: y.filter((value) => !Number.isNaN(value)),
-      lost,
-    });
+    const lost = times[2 * number + 1] as Float64Array;
+    const answered = times[2 * number] as Float64Array;
+    if (answered.length + lost.length === 0) return;
+    const sorted = inOrder(answered, values[2 * number] as Float64Array);
+    lines.push({ ...line(one.name, one.label, run, lines.length), service: one.service, ...sorted, lost: isSorted(lost) ? lost : lost.sort() });
   });
   return lines;
 }
@@ -92,7 +106,14 @@ export function together(lines: Line[], record: RecordData): Line | null {
 }
 
 function merged(lines: Line[]): Float64Array {
-  return new Float64Array(lines.flatMap((one) => [...(one.lost ?? [])])).sort();
+  const found = new Float64Array(lines.reduce((sum, one) => sum + (one.lost?.length ?? 0), 0));
+  let at = 0;
+  for (const { lost } of lines) {
+    if (lost === undefined) continue;
+    found.set(lost, at);
+    at += lost.length;
+  }
+  return found.sort();
 }
 
 /** Means of `one` in each step of the record, as a line of an overlay. */
@@ -263,9 +284,35 @@ function where(column: Float64Array, value: number): Uint32Array {
   return rows;
 }
 
-/** `rows` by time: rows of pings are written when the answer comes. */
-function ordered(t: Float64Array, rows: Uint32Array): Uint32Array {
-  return rows.sort((one, other) => (t[one] as number) - (t[other] as number));
+/** Values by time: rows of pings are written when the answer comes, and so nearly in order. */
+function inOrder(t: Float64Array, y: Float64Array): { t: Float64Array; y: Float64Array } {
+  if (isSorted(t) || sortedBySteps(t, y)) return { t, y };
+  const rows = Uint32Array.from(t, (_, at) => at).sort((one, other) => (t[one] as number) - (t[other] as number));
+  return { t: take(t, rows), y: take(y, rows) };
+}
+
+/** Sorts pairs that are nearly in order in their place; false, and some way towards it, if they are not. */
+function sortedBySteps(t: Float64Array, y: Float64Array): boolean {
+  let steps = 8 * t.length;
+  for (let row = 1; row < t.length; row++) {
+    const time = t[row] as number;
+    const value = y[row] as number;
+    let at = row;
+    for (; at > 0 && (t[at - 1] as number) > time; at--) {
+      t[at] = t[at - 1] as number;
+      y[at] = y[at - 1] as number;
+      steps--;
+    }
+    t[at] = time;
+    y[at] = value;
+    if (steps < 0) return false;
+  }
+  return true;
+}
+
+function isSorted(times: Float64Array): boolean {
+  for (let at = 1; at < times.length; at++) if ((times[at] as number) < (times[at - 1] as number)) return false;
+  return true;
 }
 
 function take(column: Float64Array, rows: Uint32Array): Float64Array {

@@ -1,10 +1,15 @@
 // The pages of `weir ui`: the list of records, the form of a new run, and a run that is watched.
+import { draw, keepUp } from "./charts";
+import type { PageData } from "./data";
 import { el } from "./dom";
+import type { Section } from "./sections";
 
 interface Told {
   page: string;
   prefix: string;
   number?: number;
+  /** How many records one page shows at most. */
+  most?: number;
 }
 
 const told = JSON.parse(document.getElementById("weir-page")?.textContent ?? "{}") as Told;
@@ -27,6 +32,7 @@ async function send(place: string, content: unknown): Promise<Record<string, unk
   return (await answer.json()) as Record<string, unknown>;
 }
 
+/** The list of records: which are shown and chosen, and what is noted of them. */
 function records(): void {
   const rows = [...document.querySelectorAll<HTMLTableRowElement>("#rows tr")];
   const search = byId<HTMLInputElement>("search");
@@ -35,27 +41,31 @@ function records(): void {
   const open = byId<HTMLButtonElement>("open");
   const command = byId("command");
   const atFirst = command.textContent;
-  const texts = rows.map((row) => (row.textContent ?? "").toLowerCase());
   const filter = () => {
     const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
     let count = 0;
-    rows.forEach((row, at) => {
+    for (const row of rows) {
+      const text = (row.textContent ?? "").toLowerCase();
       const shown =
-        words.every((word) => texts[at]?.includes(word)) &&
+        words.every((word) => text.includes(word)) &&
         selects.every((one) => !one.value || row.dataset[one.id] === one.value) &&
         (!since.value || (row.dataset["date"] ?? "") >= since.value);
       row.hidden = !shown;
       if (shown) count++;
-    });
+    }
     byId("count").textContent = `${count} shown`;
   };
   const chosen = () => rows.filter((row) => row.querySelector("input")?.checked);
-  const placeOf = (row: HTMLTableRowElement) => row.dataset["place"] ?? "";
+  const tell = () => {
+    const found = chosen();
+    command.textContent = found.length ? ["weir report", ...found.map((row) => row.dataset["word"])].join(" ") : atFirst;
+  };
+  const noted = noting(chosen, filter, tell);
   const choose = () => {
     const found = chosen();
     open.disabled = found.length === 0;
     open.textContent = found.length > 1 ? `Compare ${found.length}` : "Open";
-    command.textContent = found.length ? ["weir report", ...found.map((row) => row.dataset["word"])].join(" ") : atFirst;
+    noted();
   };
   for (const one of [search, since, ...selects]) one.addEventListener("input", filter);
   for (const row of rows) {
@@ -65,6 +75,64 @@ function records(): void {
   open.addEventListener("click", () => location.assign(viewOf(chosen().map(placeOf))));
   filter();
   choose();
+}
+
+const placeOf = (row: HTMLTableRowElement) => row.dataset["place"] ?? "";
+const cellOf = (row: HTMLTableRowElement, name: string) => row.querySelector<HTMLElement>(`[data-column="${name}"]`);
+
+/** The form for notes; the function that it gives takes note of which records are chosen. */
+function noting(chosen: () => HTMLTableRowElement[], changed: () => void, otherwise: () => void): () => void {
+  const place = byId<HTMLDetailsElement>("noting");
+  const form = byId<HTMLFormElement>("note-form");
+  const [note, tags] = [form.querySelector("textarea"), form.querySelector("input")];
+  const keep = form.querySelector("button");
+  const error = byId("note-error");
+  if (note === null || tags === null || keep === null) return otherwise;
+  const content = () => ({ records: chosen().map(placeOf), note: note.value, tags: tags.value.split(/\s+/).filter(Boolean) });
+  const wrong = (text: unknown) => {
+    error.hidden = text === undefined;
+    error.textContent = text === undefined ? "" : String(text);
+  };
+  let asked = 0;
+  const tell = async () => {
+    const mine = ++asked;
+    if (!place.open || chosen().length === 0) return otherwise();
+    const answer = await send("note/check", content());
+    if (mine !== asked) return;
+    wrong(answer["error"]);
+    if (answer["command"] !== undefined) byId("command").textContent = String(answer["command"]);
+  };
+  const choose = () => {
+    const found = chosen();
+    const [first] = found;
+    const alone = found.length === 1 && first !== undefined;
+    note.value = alone ? (cellOf(first, "Note")?.textContent ?? "") : "";
+    tags.value = alone ? (cellOf(first, "Tags")?.textContent ?? "") : "";
+    const many = `To all ${found.length} chosen records: what is left empty here stays as it is, and tags are added.`;
+    byId("note-of").textContent = alone ? `Of ${placeOf(first)}` : found.length ? many : "Choose records below.";
+    byId("note-kept").textContent = "";
+    keep.disabled = found.length === 0;
+    void tell();
+  };
+  place.addEventListener("toggle", () => void tell());
+  form.addEventListener("input", () => void tell());
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    const rows = chosen();
+    void send("note", content()).then((answer) => {
+      wrong(answer["error"]);
+      if (answer["error"] !== undefined) return;
+      (answer["kept"] as { note: string; tags: string[] }[]).forEach((one, at) => {
+        const row = rows[at] as HTMLTableRowElement;
+        cellOf(row, "Note")?.replaceChildren(one.note);
+        cellOf(row, "Tags")?.replaceChildren(one.tags.join(" "));
+      });
+      changed();
+      choose();
+      byId("note-kept").textContent = "Kept.";
+    });
+  });
+  return choose;
 }
 
 function form(): void {
@@ -115,6 +183,7 @@ interface State {
 function run(): void {
   const stop = byId<HTMLButtonElement>("stop");
   stop.addEventListener("click", () => void send(`runs/${told.number}/stop`, {}));
+  const live = drawing();
   const watch = async () => {
     const answer = await fetch(`${told.prefix}/runs/${told.number}/state`);
     const state = (await answer.json()) as State;
@@ -126,12 +195,40 @@ function run(): void {
     const places = state.records.map((one) => one.place).sort();
     if (places.length) {
       const text = state.code === null ? "Look at what there is so far" : "Open the records";
-      byId("made").replaceChildren(el("a", { href: viewOf(places.slice(0, 24)) }, text));
+      byId("made").replaceChildren(el("a", { href: viewOf(places.slice(0, told.most)) }, text));
     }
+    // The record that is being made; of a run that has ended the latest.
+    const latest = state.records.find((one) => !one.complete) ?? state.records[0];
+    if (latest !== undefined) await live(latest.place, state.code !== null);
     if (state.code === null) setTimeout(() => void watch(), 700);
     else stop.disabled = true;
   };
   void watch();
+}
+
+/** Draws the charts of a record as far as it is measured; never while a reader is in them, except at the end. */
+function drawing(): (place: string, ended: boolean) => Promise<void> {
+  const [charts, says] = [byId("live"), byId("live-says")];
+  const sections: Section[] = [];
+  keepUp(sections);
+  let next = 0;
+  return async (place, ended) => {
+    if (!ended && (performance.now() < next || charts.matches(":hover, :focus-within"))) return;
+    const began = performance.now();
+    const answer = await fetch(`${told.prefix}/live?record=${encodeURIComponent(place)}`);
+    const found = (await answer.json()) as PageData & { error?: string };
+    if (found.error !== undefined) {
+      says.textContent = `Nothing can be drawn yet: ${found.error}`;
+    } else {
+      sections.splice(0, sections.length, ...(await draw(charts, found)));
+      const reached = (found.records[0]?.reached_s ?? 0).toFixed(1);
+      says.textContent = ended
+        ? `All that was measured, ${reached} s.`
+        : `What has been measured in the first ${reached} s. The charts stand still while you point at them or move in them by keyboard.`;
+    }
+    // A long record takes longer to draw: at most a quarter of the time goes into it.
+    next = performance.now() + Math.max(1000, 3 * (performance.now() - began));
+  };
 }
 
 const pages: Record<string, () => void> = { records, new: form, run };

@@ -1,129 +1,17 @@
-// The page: reads the records that it was given and builds their charts.
+// The page of a report: draws the charts of the records that it was given, and offers their raw data.
+import { draw, keepUp } from "./charts";
 import { archiveOf, pageData, type RecordData } from "./data";
-import { button, el, toggle } from "./dom";
+import { button } from "./dom";
 import { keep } from "./save";
-import { boxesOf, chartsOf, comparison, type Opened, type Section } from "./sections";
-import { said, Tables } from "./tables";
-import { kindsOf, View } from "./view";
 
 async function begin(): Promise<void> {
   const place = document.getElementById("weir-charts");
   if (place === null) return;
-  const { records } = pageData();
-  downloads(records);
-  const view = new View({ from: 0, to: Math.max(...records.map((one) => one.reached_s), 0.001) });
-  const opened: Opened[] = [];
-  place.replaceChildren();
-  for (const [run, record] of records.entries()) {
-    try {
-      opened.push({ record, run, tables: await Tables.of(await archiveOf(record, run)) });
-    } catch (error) {
-      place.append(failed(record, error));
-    }
-  }
-  const sections: Section[] = [];
-  const add = (heading: string, section: Section) => {
-    place.append(el("h3", {}, heading), section.element);
-    section.draw();
-    sections.push(section);
-  };
-  const bar = el("div", { class: "bar", role: "toolbar", "aria-label": "Time and lines of all charts" });
-  place.append(bar);
-  try {
-    if (opened.length > 1) add("All runs", await comparison(opened, view));
-  } catch (error) {
-    place.append(el("p", { class: "error", role: "alert" }, `The runs cannot be compared: ${said(error)}.`));
-  }
-  if (opened.length === 1) await addRecord(place, opened[0] as Opened, view, sections);
-  else for (const one of opened) place.append(folded(one, view, sections));
-  fillBar(bar, view, records);
-  keepUp(sections);
+  const data = pageData();
+  downloads(data.records);
+  keepUp(await draw(place, data));
   performance.mark("weir-ready");
   document.documentElement.dataset["ready"] = "yes";
-}
-
-/** The charts of one record, below each other. */
-async function addRecord(place: HTMLElement, one: Opened, view: View, sections: Section[]): Promise<void> {
-  place.append(el("h3", {}, one.record.name));
-  try {
-    for (const section of [await chartsOf(one, view), boxesOf(one.record)]) {
-      place.append(section.element);
-      section.draw();
-      sections.push(section);
-    }
-  } catch (error) {
-    place.append(failed(one.record, error));
-  }
-}
-
-/** The charts of one of several records, which are made when they are first unfolded. */
-function folded(one: Opened, view: View, sections: Section[]): HTMLElement {
-  const place = el("div");
-  const element = el("details", { class: "run" }, el("summary", {}, one.record.name), place);
-  let made = false;
-  element.addEventListener("toggle", () => {
-    if (!element.open || made) return;
-    made = true;
-    void addRecord(place, one, view, sections);
-  });
-  return element;
-}
-
-function failed(record: RecordData, error: unknown): HTMLElement {
-  return el("p", { class: "error", role: "alert" }, `\u201c${record.name}\u201d cannot be shown: ${said(error)}.`);
-}
-
-/** Time and filters of all charts. */
-function fillBar(bar: HTMLElement, view: View, records: RecordData[]): void {
-  const shown = el("span", { class: "shown", "aria-live": "off" });
-  const modes = (["zoom", "mark"] as const).map((mode) =>
-    button(mode === "zoom" ? "Drag zooms" : "Drag marks a span", () => view.drag(mode), { "data-mode": mode }),
-  );
-  const clear = button("Clear the mark", () => view.mark(null));
-  const tell = () => {
-    shown.textContent = `${view.shown.from.toFixed(2)} s to ${view.shown.to.toFixed(2)} s`;
-    for (const one of modes) one.setAttribute("aria-pressed", String(one.dataset["mode"] === view.dragging));
-    clear.disabled = view.marked === null;
-  };
-  view.listen(tell);
-  tell();
-  bar.append(
-    button("Zoom in", () => view.zoom(0.5)),
-    button("Zoom out", () => view.zoom(2)),
-    button("Earlier", () => view.pan(-0.5)),
-    button("Later", () => view.pan(0.5)),
-    button("Whole run", () => view.reset()),
-    ...modes,
-    clear,
-    shown,
-  );
-  const kinds = [...new Set(records.flatMap((one) => [...one.flows, ...one.probes]).flatMap(kindsOf))].sort();
-  if (kinds.length > 1) {
-    const filters = kinds.map((kind) => toggle(FILTERS[kind] ?? kind.replace(/^service /, ""), true, (on) => view.filter(kind, on)));
-    bar.append(el("span", { class: "filters", role: "group", "aria-label": "Lines that are shown" }, ...filters));
-  }
-}
-
-/** Draws anew when the window, the colours or the medium change. */
-function keepUp(sections: Section[]): void {
-  const draw = (now = false) => {
-    for (const section of sections) section.draw(now);
-  };
-  let width = innerWidth;
-  addEventListener("resize", () => {
-    if (innerWidth !== width) requestAnimationFrame(() => draw());
-    width = innerWidth;
-  });
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => draw());
-  const root = document.documentElement;
-  addEventListener("beforeprint", () => {
-    root.classList.add("printing");
-    draw(true);
-  });
-  addEventListener("afterprint", () => {
-    root.classList.remove("printing");
-    draw();
-  });
 }
 
 /** Buttons that save the raw data that the page has within. */
@@ -139,7 +27,5 @@ function downloads(records: RecordData[]): void {
     place.replaceChildren(button(`Save ${record.file}`, () => void save()));
   }
 }
-
-const FILTERS: Record<string, string> = { "direction down": "Download", "direction up": "Upload" };
 
 void begin();

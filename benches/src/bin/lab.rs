@@ -12,12 +12,9 @@ use std::env;
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
 
-use weir_benches::SetUp;
+use weir_benches::Case;
 use weir_core::{Duration, Seed, Time};
-use weir_scenario::{
-    EmulatorRow, FlowRow, LatencyRow, MethodRow, QueueRow, ShaperRow, Sink, TcpRow, ThroughputRow,
-    Verdict,
-};
+use weir_scenario::{LatencyRow, Sink, ThroughputRow};
 
 fn main() -> ExitCode {
     let words: Vec<String> = env::args().skip(1).collect();
@@ -31,8 +28,8 @@ fn main() -> ExitCode {
         ["rate"] => rate(),
         ["ceiling"] => ceiling(),
         ["--once", "idle"] => print_pings(&measure(&IDLE)),
-        ["--once", "rate", mbit] => print_goodput(&rate_set_up(number(mbit))),
-        ["--once", "ceiling", mbit] => print_ceiling(&ceiling_set_up(number(mbit))),
+        ["--once", "rate", mbit] => print_goodput(&rate_case(number(mbit))),
+        ["--once", "ceiling", mbit] => print_ceiling(&ceiling_case(number(mbit))),
         _ => {
             eprintln!("lab: name one of idle, rate, ceiling, or nothing for all");
             return ExitCode::from(2);
@@ -41,7 +38,7 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-const IDLE: SetUp = SetUp {
+const IDLE: Case = Case {
     key: "idle",
     title: "idle path of 20 ms",
     down_flows: 0,
@@ -55,10 +52,10 @@ const IDLE: SetUp = SetUp {
     period_ns: 1_000_000,
 };
 
-fn rate_set_up(mbit: u64) -> SetUp {
+fn rate_case(mbit: u64) -> Case {
     // A second's worth of full packets at most, so that slow lines fill within the run.
     let queue = if mbit < 20 { "pfifo limit 60" } else { "pfifo limit 1000" };
-    SetUp {
+    Case {
         key: "rate",
         title: "one download",
         down_flows: 1,
@@ -70,8 +67,8 @@ fn rate_set_up(mbit: u64) -> SetUp {
     }
 }
 
-fn ceiling_set_up(mbit: u64) -> SetUp {
-    SetUp {
+fn ceiling_case(mbit: u64) -> Case {
+    Case {
         key: "ceiling",
         title: "RRUL",
         down_flows: 4,
@@ -119,15 +116,15 @@ fn run_once(words: &[&str]) -> String {
     }
 }
 
-/// What a run has shown.
+/// Results of a run.
 struct Measured {
     samples: Samples,
     outcome: weir_lab::Outcome,
 }
 
-fn measure(set_up: &SetUp) -> Measured {
+fn measure(case: &Case) -> Measured {
     weir_lab::enter().expect("a machine that allows labs");
-    let scenario = Arc::new(set_up.scenario());
+    let scenario = Arc::new(case.scenario());
     let mut samples = Samples::default();
     let none = BTreeMap::new();
     let options = weir_lab::Options::default();
@@ -151,22 +148,22 @@ fn print_pings(measured: &Measured) {
     line("emulator late", late);
 }
 
-fn print_goodput(set_up: &SetUp) {
-    let measured = measure(set_up);
+fn print_goodput(case: &Case) {
+    let measured = measure(case);
     // 1448 bytes of data in packets of 1500.
-    let line = set_up.rate_bps as f64 / 1e6;
+    let line = case.rate_bps as f64 / 1e6;
     let should = line * 1448.0 / 1500.0;
-    let [down, _] = measured.samples.goodput(set_up, FILLING);
+    let [down, _] = measured.samples.goodput(case, FILLING);
     println!("{line:>8} {should:>10.3} {down:>10.3} {:>6.2} %", (down / should - 1.0) * 100.0);
 }
 
-fn print_ceiling(set_up: &SetUp) {
-    let measured = measure(set_up);
-    let [down, up] = measured.samples.goodput(set_up, FILLING);
+fn print_ceiling(case: &Case) {
+    let measured = measure(case);
+    let [down, up] = measured.samples.goodput(case, FILLING);
     let q = &measured.outcome.quality;
     println!(
         "{:>8} {down:>8.1} {up:>8.1} {:>9.1} {:>9.1} {:>9.1} {:>6.0} {:>6}",
-        set_up.rate_bps / 1_000_000,
+        case.rate_bps / 1_000_000,
         q.late_p50_ns as f64 / 1e3,
         q.late_p99_ns as f64 / 1e3,
         q.late_p999_ns as f64 / 1e3,
@@ -185,14 +182,14 @@ struct Samples {
 
 impl Samples {
     /// Goodput down and up from `from` to the end, in Mbit/s.
-    fn goodput(&self, set_up: &SetUp, from: Time) -> [f64; 2] {
-        let seconds = set_up.seconds as f64 - from.as_secs_f64();
+    fn goodput(&self, case: &Case, from: Time) -> [f64; 2] {
+        let seconds = case.seconds as f64 - from.as_secs_f64();
         let sum = |wanted: &dyn Fn(usize) -> bool| {
             let rows =
                 self.throughput.iter().filter(|row| row.t > from && wanted(row.flow as usize));
             rows.map(|row| row.bytes).sum::<u64>() as f64 * 8.0 / seconds / 1e6
         };
-        let downs = set_up.down_flows;
+        let downs = case.down_flows;
         [sum(&|flow| flow < downs), sum(&|flow| flow >= downs)]
     }
 }
@@ -204,15 +201,6 @@ impl Sink for Samples {
     }
     fn throughput(&mut self, row: &ThroughputRow) {
         self.throughput.push(*row);
-    }
-    fn tcp(&mut self, _: &TcpRow) {}
-    fn queue(&mut self, _: &QueueRow<'_>) {}
-    fn emulator(&mut self, _: &EmulatorRow) {}
-    fn shaper(&mut self, _: &ShaperRow<'_>) {}
-    fn method(&mut self, _: &MethodRow<'_>) {}
-    fn flow(&mut self, _: &FlowRow) {}
-    fn progress(&mut self, _: Time) -> Verdict {
-        Verdict::Continue
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a packet costs in each queue discipline: `make bench-qdiscs`.
+//! Time that a packet costs in each queue discipline: `make bench-qdiscs`.
 //!
 //! Nanoseconds for one enqueue and one dequeue with a hundred packets waiting, which come from 1, 100
 //! or 10 000 flows in turn; the best of several rounds, on a line of 10 Gbit/s, and how many times what
@@ -10,7 +10,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use weir_core::{Dscp, Duration, Ecn, FlowKey, Packet, Protocol, Rate, Time};
-use weir_qdisc::{DISCIPLINES, Device, DropReason, DropSink, MarkReason, Port, SetUp};
+use weir_qdisc::{DISCIPLINES, Device, DropReason, DropSink, MarkReason, Port, QueueSpec};
 
 fn main() {
     println!("nanoseconds for one enqueue and dequeue; beside it how many times pfifo");
@@ -21,23 +21,23 @@ fn main() {
     println!();
     let baseline = FLOWS.map(|flows| cost("pfifo", flows));
     for discipline in DISCIPLINES {
-        let set_up = SET_UPS.iter().find(|(name, _)| *name == discipline.name);
-        let set_up = set_up.map_or(discipline.name, |(_, set_up)| set_up);
+        let spec = SPECS.iter().find(|(name, _)| *name == discipline.name);
+        let spec = spec.map_or(discipline.name, |(_, spec)| spec);
         print!("{:<16}", discipline.name);
         for (flows, pfifo) in FLOWS.into_iter().zip(baseline) {
-            let cost = cost(set_up, flows);
+            let cost = cost(spec, flows);
             print!(" {cost:>7.1} {:>5.1}x", cost / pfifo);
         }
         println!();
     }
 }
 
-/// Nanoseconds a packet costs in `set_up`, the best of [`ROUNDS`].
-fn cost(set_up: &str, flows: u16) -> f64 {
+/// Nanoseconds a packet costs in `spec`, the best of [`ROUNDS`].
+fn cost(spec: &str, flows: u16) -> f64 {
     let device = Device { line_rate: Some(Rate::from_bps(LINE_BPS)), ..Device::default() };
-    let qdisc = SetUp::parse(set_up).and_then(|parsed| parsed.build(&device));
+    let qdisc = QueueSpec::parse(spec).and_then(|parsed| parsed.build(&device));
     let mut bench = Bench {
-        port: Port::new(qdisc.unwrap_or_else(|error| panic!("{set_up}: {error}"))),
+        port: Port::new(qdisc.unwrap_or_else(|error| panic!("{spec}: {error}"))),
         packets: (0..flows).map(packet).collect(),
         next: 0,
         now: Time::from_nanos(1_000_000_000),
@@ -49,7 +49,7 @@ fn cost(set_up: &str, flows: u16) -> f64 {
         let start = Instant::now();
         let left = bench.round();
         let cost = start.elapsed().as_nanos() as f64 / f64::from(PACKETS);
-        assert!(left >= PACKETS * 9 / 10, "{set_up} lets {left} of {PACKETS} packets go");
+        assert!(left >= PACKETS * 9 / 10, "{spec} lets {left} of {PACKETS} packets go");
         cost
     });
     rounds.fold(f64::INFINITY, f64::min)
@@ -114,8 +114,8 @@ const LINE_BPS: u64 = 10_000_000_000;
 /// 1514 bytes on the line.
 const PACKET_TIME: Duration = Duration::from_nanos(1_211);
 
-/// What disciplines need that cannot do without parameters, or whose defaults hold packets back.
-const SET_UPS: &[(&str, &str)] = &[
+/// Specs of disciplines that cannot do without parameters, or whose defaults hold packets back.
+const SPECS: &[(&str, &str)] = &[
     ("tbf", "tbf rate 10gbit burst 1mb limit 10mb"),
     ("htb", "htb rate 10gbit burst 1mb cburst 1mb pfifo limit 1000"),
     ("red", "red limit 1mb min 300kb max 600kb avpkt 1500"),

@@ -1,4 +1,4 @@
-//! What the userspace shaper carries, costs and adds: `make bench-shape` (needs iperf3 and iproute2).
+//! Throughput, processor time and delay of the userspace shaper: `make bench-shape` (needs iperf3 and iproute2).
 //!
 //! Two network namespaces, a veth pair between them, one TCP connection of iperf3. Measured in turn within
 //! the same minute: nothing, the shaper with everything let through, and the shaper at a rate that is never
@@ -41,31 +41,31 @@ fn measure() -> Outcome<()> {
     println!("{:>24} {:>10} {:>8} {:>10} {:>8}", "", "Mbit/s", "ratio", "cpu share", "passed");
     let mut found: [Vec<Carried>; 3] = Default::default();
     for _ in 0..ROUNDS {
-        for (set_up, into) in SET_UPS.iter().zip(&mut found) {
-            into.push(carried(*set_up)?);
+        for (case, into) in CASES.iter().zip(&mut found) {
+            into.push(carried(*case)?);
         }
     }
     let mut plain = None;
-    for (set_up, values) in SET_UPS.iter().zip(&found) {
+    for (case, values) in CASES.iter().zip(&found) {
         let of = |value: fn(&Carried) -> f64| median(values.iter().map(value).collect());
         let mbps = of(|it| it.mbps);
         let ratio = mbps / *plain.get_or_insert(mbps);
         let (cpu, missed) = (of(|it| it.cpu), of(|it| it.missed));
-        println!("{:>24} {mbps:>10.0} {ratio:>8.3} {cpu:>10.2} {missed:>8.0}", set_up.name());
+        println!("{:>24} {mbps:>10.0} {ratio:>8.3} {cpu:>10.2} {missed:>8.0}", case.name());
     }
     pings(&far)
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum SetUp {
+enum Case {
     Nothing,
     Open,
     Cake,
 }
 
-const SET_UPS: [SetUp; 3] = [SetUp::Nothing, SetUp::Open, SetUp::Cake];
+const CASES: [Case; 3] = [Case::Nothing, Case::Open, Case::Cake];
 
-impl SetUp {
+impl Case {
     const fn name(self) -> &'static str {
         match self {
             Self::Nothing => "no shaper",
@@ -135,8 +135,8 @@ struct Carried {
     missed: f64,
 }
 
-fn carried(set_up: SetUp) -> Outcome<Carried> {
-    let shaper = set_up.start();
+fn carried(case: Case) -> Outcome<Carried> {
+    let shaper = case.start();
     let (began, cpu) = (Instant::now(), weir_sockets::sys::time::process_cpu_ns());
     let done = std::process::Command::new("iperf3")
         .args(["-c", FAR, "-t", SECONDS, "-J"])
@@ -166,15 +166,15 @@ fn pings(far: &Namespace) -> Outcome<()> {
     println!("round trip over the idle pair, us\n{:>24} {:>10} {:>8}", "", "median", "p99");
     let mut found: [Vec<[f64; 2]>; 2] = Default::default();
     for _ in 0..ROUNDS {
-        for (set_up, into) in [SetUp::Nothing, SetUp::Cake].iter().zip(&mut found) {
-            let shaper = set_up.start();
+        for (case, into) in [Case::Nothing, Case::Cake].iter().zip(&mut found) {
+            let shaper = case.start();
             into.push(round_trips()?);
             shaper.map(Shaper::end).transpose()?;
         }
     }
-    for (set_up, values) in [SetUp::Nothing, SetUp::Cake].iter().zip(&found) {
+    for (case, values) in [Case::Nothing, Case::Cake].iter().zip(&found) {
         let [p50, p99] = [0, 1].map(|n| median(values.iter().map(|pair| pair[n]).collect()));
-        println!("{:>24} {p50:>10.1} {p99:>8.1}", set_up.name());
+        println!("{:>24} {p50:>10.1} {p99:>8.1}", case.name());
     }
     Ok(())
 }

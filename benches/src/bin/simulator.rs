@@ -1,6 +1,6 @@
 //! Speed and memory of the simulator: `make bench`.
 //!
-//! Four set-ups, each run several times in a process of its own, with all probes and samples
+//! Four cases, each run several times in a process of its own, with all probes and samples
 //! written to a record as in any other run. Printed are medians: bottleneck packets and events per
 //! second of wall time, and the peak memory of the process.
 //!
@@ -8,17 +8,17 @@
 
 use std::collections::BTreeMap;
 use std::env;
+use std::ops::ControlFlow;
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
-use weir_benches::SetUp;
+use weir_benches::Case;
 use weir_core::Seed;
 use weir_record::Recorder;
-use weir_scenario::Verdict;
 use weir_sim::Simulation;
 
-const SET_UPS: [SetUp; 4] = [
-    SetUp {
+const CASES: [Case; 4] = [
+    Case {
         key: "a",
         title: "100 Reno flows, 10 Mbit/s, 200 ms, pfifo 250, 60 s",
         down_flows: 100,
@@ -31,7 +31,7 @@ const SET_UPS: [SetUp; 4] = [
         probes: 4,
         period_ns: 10_000_000,
     },
-    SetUp {
+    Case {
         key: "b",
         title: "RRUL (4 + 4 CUBIC), 100/100 Mbit/s, 20 ms, fq_codel, 70 s",
         down_flows: 4,
@@ -44,7 +44,7 @@ const SET_UPS: [SetUp; 4] = [
         probes: 4,
         period_ns: 10_000_000,
     },
-    SetUp {
+    Case {
         key: "c",
         title: "100 CUBIC flows, 1 Gbit/s, 20 ms, fq_codel, 10 s",
         down_flows: 100,
@@ -57,7 +57,7 @@ const SET_UPS: [SetUp; 4] = [
         probes: 4,
         period_ns: 10_000_000,
     },
-    SetUp {
+    Case {
         key: "d",
         title: "10 000 CUBIC flows, 10 Gbit/s, 20 ms, fq_codel, 2 s",
         down_flows: 10_000,
@@ -75,7 +75,7 @@ const SET_UPS: [SetUp; 4] = [
 fn main() -> ExitCode {
     let words: Vec<String> = env::args().skip(1).collect();
     match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        [] => time_all(&SET_UPS.map(|set_up| set_up.key)),
+        [] => time_all(&CASES.map(|case| case.key)),
         ["--once", key] => once(key),
         ref keys if keys.iter().all(|key| find(key).is_some()) => time_all(keys),
         _ => {
@@ -86,7 +86,7 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Times each set-up in turn, round by round, so that a change of the machine's speed meets all.
+/// Times each case in turn, round by round, so that a change of the machine's speed meets all.
 fn time_all(keys: &[&str]) {
     let this = env::current_exe().expect("a path to this program");
     let mut figures: BTreeMap<&str, Vec<[f64; 3]>> = BTreeMap::new();
@@ -117,13 +117,13 @@ fn time_all(keys: &[&str]) {
 
 /// One run: prints packets and events per second, and the peak memory in bytes.
 fn once(key: &str) {
-    let set_up = find(key).expect("a known key");
-    let scenario = set_up.scenario();
+    let case = find(key).expect("a known key");
+    let scenario = case.scenario();
     let folder = env::temp_dir().join(format!("weir-bench-{}-{key}", std::process::id()));
     let simulation = Simulation::new(&scenario, &BTreeMap::new(), Seed::new(1)).expect("sound");
     let started = Instant::now();
-    let mut recorder =
-        Recorder::create(&folder, "{}", |_| Verdict::Continue).expect("a folder for the record");
+    let mut recorder = Recorder::create(&folder, "{}", |_| ControlFlow::Continue(()))
+        .expect("a folder for the record");
     let outcome = simulation.run(&mut recorder);
     recorder.finish(true, serde_json::Map::new()).expect("room for the record");
     let seconds = started.elapsed().as_secs_f64();
@@ -136,8 +136,8 @@ fn once(key: &str) {
     );
 }
 
-fn find(key: &str) -> Option<&'static SetUp> {
-    SET_UPS.iter().find(|set_up| set_up.key == key)
+fn find(key: &str) -> Option<&'static Case> {
+    CASES.iter().find(|case| case.key == key)
 }
 
 fn median(mut figures: Vec<f64>) -> f64 {

@@ -9,7 +9,7 @@ use std::sync::{Arc, mpsc};
 use std::time::Instant;
 use weir_core::{Duration, Seed, Time};
 use weir_scenario::{Direction, Flow, Hop, LineRate, Probe, ProbeKind, Sampling, Scenario};
-use weir_sockets::{Addresses, Clock, Ends, NetError, Place, Sample};
+use weir_sockets::{Addresses, Clock, EndNamespace, NetError, Sample, ScenarioEnds};
 
 fn main() -> Result<(), NetError> {
     for flows in [1, 100, 1_000] {
@@ -39,7 +39,7 @@ fn main() -> Result<(), NetError> {
     Ok(())
 }
 
-/// What a run amounted to.
+/// Counts and times of a run.
 struct Ran {
     bytes: u64,
     /// Timer errors in nanoseconds.
@@ -49,13 +49,19 @@ struct Ran {
 }
 
 fn run(scenario: &Arc<Scenario>) -> Result<Ran, NetError> {
-    let at = |station| IpAddr::V4(Ipv4Addr::new(127, 88, 0, station));
+    let at = |number| IpAddr::V4(Ipv4Addr::new(127, 88, 0, number));
     let addresses = Addresses { client: at(1), servers: vec![at(2)], session: None };
     let (sender, receiver) = mpsc::channel();
     let clock = Clock::starting_in(Duration::from_millis(20));
     let setting = (scenario, Seed::new(1), clock);
     let (cpu, began) = (cpu_seconds(), Instant::now());
-    let ends = Ends::start_at(addresses, setting, Place::here(), Place::here(), sender)?;
+    let ends = ScenarioEnds::start_at(
+        addresses,
+        setting,
+        EndNamespace::current(),
+        EndNamespace::current(),
+        sender,
+    )?;
     ends.join()?;
     let processors = (cpu_seconds() - cpu) / began.elapsed().as_secs_f64();
     let mut ran = Ran { bytes: 0, late: Vec::new(), processors };

@@ -1,4 +1,4 @@
-//! What a packet costs as bytes: `cargo run --release -p weir-benches --bin wire`.
+//! Time that a packet costs as bytes: `cargo run --release -p weir-benches --bin wire`.
 //!
 //! Nanoseconds a packet, the best of several rounds, for what the live data path does with every
 //! packet: read its headers, mark it, take one from its TTL, cut a GSO packet of 64 KB into the
@@ -24,7 +24,7 @@ fn main() {
     }
 }
 
-/// What is done with every packet of full size.
+/// Work that every packet of full size needs.
 fn single(tcp: &Tcp) {
     let mut packet = tcp.packet(&[0; MSS]);
     let headers = parse(&packet).expect("crafted");
@@ -50,7 +50,7 @@ fn single(tcp: &Tcp) {
     });
 }
 
-/// What is done with the segments of a GSO packet.
+/// Work that the segments of a GSO packet need.
 fn super_packet(tcp: &Tcp) {
     let (header, packet) = tcp.super_packet(SEGMENTS * MSS, MSS as u16);
     let virtio = Virtio::parse(&header, packet.len()).expect("crafted");

@@ -1,50 +1,102 @@
-//! `weir-agent`: Weir's server as one small program, for machines without Python.
+//! `weir-agent`: Weir's shaper, pings and server as one small program, for machines without Python.
 
+mod ending;
+mod ping;
+mod replay;
+#[cfg(feature = "serve")]
+mod serve;
+mod shape;
+
+use std::ffi::OsString;
 use std::io::{Write, stderr, stdout};
 use std::process::ExitCode;
 
-/// `weir-agent serve [OPTIONS]`; the options are those of `weir serve`.
+use weir_shape::ShapeError;
+
+/// `weir-agent COMMAND`; the commands are those of `weir`.
 fn main() -> ExitCode {
-    let words: Vec<String> =
-        std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
-    match words.get(1).map(String::as_str) {
-        Some("serve") => serve(&words[2..]),
-        Some("-h" | "--help" | "help") => print(&format!("{HELP}\n")),
+    let mut words = std::env::args_os().skip(1);
+    let command = words.next().map(|word| word.to_string_lossy().into_owned());
+    let rest: Vec<OsString> = words.collect();
+    let done = match command.as_deref() {
+        Some("shape") => shape::run(rest),
+        Some("replay") => replay::run(rest),
+        Some("ping") => ping::run(rest),
+        #[cfg(feature = "serve")]
+        Some("serve") => serve::run(&rest),
+        Some("-h" | "--help" | "help") => print(HELP),
         Some("-V" | "--version") => print(&format!("weir-agent {}\n", env!("CARGO_PKG_VERSION"))),
-        Some(other) => fail(&format!("`{other}` is no command: there is `serve`"), 2),
-        None => fail("say what to do: `weir-agent serve`", 2),
+        Some(other) => {
+            Err(Failure::usage(format!("`{other}` is no command: there are {COMMANDS}")))
+        }
+        None => Err(Failure::usage(format!("say what to do: {COMMANDS}"))),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            tell(&failure.message);
+            failure.code.into()
+        }
     }
 }
 
-fn serve(options: &[String]) -> ExitCode {
-    let mut words = vec!["weir-agent serve".to_owned()];
-    words.extend_from_slice(options);
-    match weir_serve::serve(&words) {
-        Err(failure) if failure.exit_code == 0 => print(&failure.message),
-        Err(failure) => fail(&failure.message, failure.exit_code),
-        Ok(running) => match running.until_signal() {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(error) => fail(&error.to_string(), 1),
-        },
+/// Why a command failed: one sentence, and the exit code.
+struct Failure {
+    message: String,
+    code: u8,
+}
+
+impl Failure {
+    /// What was given cannot be used.
+    fn usage(message: impl Into<String>) -> Self {
+        Self { message: message.into(), code: 2 }
+    }
+
+    /// Something else.
+    fn other(message: impl Into<String>) -> Self {
+        Self { message: message.into(), code: 1 }
+    }
+}
+
+impl From<ShapeError> for Failure {
+    fn from(error: ShapeError) -> Self {
+        Self { message: error.to_string(), code: if error.is_input() { 2 } else { 1 } }
+    }
+}
+
+impl From<lexopt::Error> for Failure {
+    fn from(error: lexopt::Error) -> Self {
+        Self::usage(error.to_string())
     }
 }
 
 /// Prints what was asked for.
-fn print(text: &str) -> ExitCode {
-    match stdout().write_all(text.as_bytes()).and_then(|()| stdout().flush()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => fail(&format!("cannot write to standard output: {error}"), 1),
-    }
+fn print(text: &str) -> Result<(), Failure> {
+    stdout()
+        .write_all(text.as_bytes())
+        .and_then(|()| stdout().flush())
+        .map_err(|error| Failure::other(format!("cannot write to standard output: {error}")))
 }
 
-fn fail(message: &str, code: u8) -> ExitCode {
-    // The code says it too, where standard error cannot be written to.
+/// Tells what goes on.
+fn tell(message: &str) {
+    // The exit code says it too, where standard error cannot be written to.
     let _ = stderr().write_all(format!("weir-agent: {message}\n").as_bytes());
-    code.into()
 }
 
-const HELP: &str = "Weir's server as one small program.
+#[cfg(feature = "serve")]
+const COMMANDS: &str = "`shape`, `replay`, `ping`, `serve`";
+#[cfg(not(feature = "serve"))]
+const COMMANDS: &str = "`shape`, `replay`, `ping` (built without `serve`)";
 
-Usage: weir-agent serve [OPTIONS]
+const HELP: &str = "Weir's shaper, pings and server as one small program.
 
-`weir-agent serve --help` lists the options.";
+Usage: weir-agent COMMAND [OPTIONS]
+
+  shape IFACE    keeps latency low under load on a network interface
+  replay LOG     runs the controller over the log of a shaper
+  ping HOST      pings a host
+  serve          a server that measurements go to, if it was built with it
+
+`weir-agent COMMAND --help` lists the options.
+";

@@ -5,16 +5,17 @@ use weir_scenario::{Direction, Flow, Opener, Overrides, ProbeKind, Scenario};
 use weir_sockets::Grant;
 
 use crate::ClientError;
-use crate::run::Request;
+use crate::run::MeasureRequest;
 
 /// Whether the server that gave `grant` can do what `request` asks for.
 ///
 /// # Errors
 /// If it cannot: the first thing.
-pub(crate) fn check(request: &Request, grant: &Grant) -> Result<(), ClientError> {
+pub(crate) fn check(request: &MeasureRequest, grant: &Grant) -> Result<(), ClientError> {
     let scenario = &request.scenario;
     let refuse = |sentence: String| Err(ClientError::new(sentence));
     scenario.check_elsewhere().map_err(|error| ClientError::new(error.to_string()))?;
+    scenario.check_no_udp("net").map_err(|error| ClientError::new(error.to_string()))?;
     if scenario.hosts.len() != 1 {
         return refuse(format!(
             "the test has {} servers: the world net measures the path to one",
@@ -66,7 +67,7 @@ fn check_flow(flow: &Flow, grant: &Grant) -> Result<(), String> {
     if flow.opened_by == Opener::Server {
         return Err("opened_by server: the world net opens all connections from here".into());
     }
-    if flow.station != 0 {
+    if flow.client_host != 0 {
         return Err("it is of another machine: the world net measures from this one".into());
     }
     if flow.tcp.overrides != Overrides::default() {

@@ -8,11 +8,11 @@ use std::io;
 #[error("{sentence}")]
 pub struct ClientError {
     sentence: String,
-    kind: Kind,
+    cause: Cause,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum Cause {
     /// Something failed.
     Failed,
     /// The input cannot be used.
@@ -21,7 +21,7 @@ enum Kind {
 
 impl ClientError {
     pub(crate) fn new(sentence: impl Into<String>) -> Self {
-        Self { sentence: sentence.into(), kind: Kind::Failed }
+        Self { sentence: sentence.into(), cause: Cause::Failed }
     }
 
     pub(crate) fn io(what: impl fmt::Display, error: &io::Error) -> Self {
@@ -30,13 +30,13 @@ impl ClientError {
 
     /// The input cannot be used.
     pub(crate) fn input(sentence: impl Into<String>) -> Self {
-        Self { kind: Kind::Input, ..Self::new(sentence) }
+        Self { cause: Cause::Input, ..Self::new(sentence) }
     }
 
     /// Whether what was given cannot be used, and not something else has failed.
     #[must_use]
     pub fn is_input(&self) -> bool {
-        self.kind == Kind::Input
+        self.cause == Cause::Input
     }
 }
 

@@ -28,7 +28,7 @@ struct FlowState {
     asked: bool,
     /// The last that the server told.
     last: Option<FlowSample>,
-    /// What arrived at the server.
+    /// Data that arrived at the server.
     meter: ThroughputMeter,
     /// Segments with data that arrived at the server.
     segments: u32,
@@ -37,7 +37,7 @@ struct FlowState {
     totals: Option<Totals>,
 }
 
-/// What a sample of the server's end of a load adds to the record.
+/// Rows that a sample of the server's end of a load adds to the record.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum ServerRow {
     /// The server sends: its state.
@@ -68,7 +68,7 @@ impl FlowTable {
         (0..).zip(&self.flows).filter(|(_, state)| due(state)).map(|(number, _)| number).collect()
     }
 
-    /// What to ask the server for. Its samples come at least `min_sample_ns` apart.
+    /// Request to the server for the flow `number`, whose samples come at least `min_sample_ns` apart.
     pub fn request(&mut self, number: u32, min_sample_ns: u64) -> FlowRequest {
         self.flows[number as usize].asked = true;
         let flow = &self.scenario.flows[number as usize];
@@ -153,7 +153,7 @@ impl FlowTable {
         Ok(())
     }
 
-    /// What this end knows of a load at its end.
+    /// Keeps the totals that this end has of a load when the load is over.
     pub fn totals(&mut self, totals: Totals) -> Result<(), ClientError> {
         self.state(totals.flow)?.totals = Some(totals);
         Ok(())
@@ -221,7 +221,7 @@ fn unknown(number: u32) -> ClientError {
     ClientError::new(format!("the server speaks of a flow {number} that nobody asked for"))
 }
 
-/// What a sender's kernel counted of a load.
+/// Counts of a load by the sender's kernel.
 #[derive(Clone, Copy)]
 struct Sent {
     bytes: u64,

@@ -20,4 +20,4 @@ pub use error::ClientError;
 pub use methods::{MethodRequest, Url, run_method};
 pub use ramps::{RampPhase, RampPlan};
 pub use reach::missing;
-pub use run::{Outcome, Request, measure};
+pub use run::{MeasureRequest, Outcome, measure};

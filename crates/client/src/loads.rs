@@ -32,7 +32,7 @@ pub(crate) struct Order {
     pub dscp: u8,
     pub start: Time,
     pub stop: Time,
-    /// What an upload sends at most.
+    /// Bytes that an upload sends; without a limit if `None`.
     pub bytes: Option<u64>,
 }
 
@@ -51,7 +51,7 @@ pub(crate) enum LoadEvent {
     Totals(Totals),
 }
 
-/// What this end knows of a load at its end.
+/// Totals of this end of a load, when the load is over.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Totals {
     pub flow: u32,
@@ -98,7 +98,7 @@ struct Load {
     delivered: u64,
     meter: ThroughputMeter,
     segments: u32,
-    /// What the kernel told before the connection was broken off.
+    /// Last `TCP_INFO` before the connection was broken off.
     last_info: Option<TcpInfo>,
     first_data: Option<Time>,
     last_data: Option<Time>,
@@ -483,6 +483,6 @@ fn choose_congestion(order: &Order, socket: &Socket) -> io::Result<()> {
 
 /// How soon a new order is seen.
 const MAX_WAIT: Duration = Duration::from_millis(10);
-/// What is under way at the end of a load may still arrive; what takes longer is cut off, since it would
+/// Time in which data under way at the end of a load may still arrive; later data is cut off, since it would
 /// disturb what is measured next.
 const GRACE: Duration = Duration::from_millis(1_000);

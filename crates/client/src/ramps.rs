@@ -1,6 +1,5 @@
 //! Ramps: loads beyond the scenario's, as many in each direction as fill the line.
 
-use serde::Deserialize;
 use serde_json::{Value, json};
 use weir_core::{Duration, Time};
 use weir_scenario::{Direction, Flow, Phase};
@@ -10,8 +9,7 @@ use crate::ClientError;
 use crate::flow_table::MACHINES_OWN;
 
 /// Phases in which flows are added until the line is full.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug)]
 pub struct RampPlan {
     /// The phases, in order. A direction that was measured before begins with as many flows as it took.
     pub phases: Vec<RampPhase>,
@@ -20,13 +18,11 @@ pub struct RampPlan {
     /// Time between two looks.
     pub interval_ns: u64,
     /// Congestion control of all flows; each machine's default if `None`.
-    #[serde(default)]
     pub congestion: Option<String>,
 }
 
 /// A phase of a [`RampPlan`].
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug)]
 pub struct RampPhase {
     /// The phase's name.
     pub phase: String,
@@ -46,7 +42,7 @@ pub(crate) struct Ramps<'p> {
     present: [Option<DirectionRamp>; 2],
     /// How many flows each direction took, once that is known.
     took: [Option<u32>; 2],
-    /// What ramps that are over came to, as the record has it.
+    /// Outcomes of the ramps that are over, as the record has them.
     outcomes: Vec<Value>,
 }
 
@@ -136,7 +132,7 @@ impl<'p> Ramps<'p> {
         }
     }
 
-    /// What all ramps that are over came to, as the record has it.
+    /// Outcomes of all ramps that are over, as the record has them.
     pub fn into_outcomes(self) -> Value {
         Value::Array(self.outcomes)
     }

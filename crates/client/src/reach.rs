@@ -9,7 +9,7 @@ use weir_speedtest::protocol::weir::{ECHO_BYTES, EchoReply, EchoRequest, Secret}
 
 use crate::ClientError;
 
-/// What is missing at `host` for a test of Weir's own, in one sentence; `None` if nothing is.
+/// Says in one sentence why `host` cannot run a test of Weir's own; `None` if it can.
 ///
 /// # Errors
 /// If the server cannot be reached, or refuses a session.

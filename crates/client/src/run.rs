@@ -4,10 +4,9 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration as WallDuration, Instant};
 
-use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use weir_core::{Duration, Seed, Time};
-use weir_scenario::{Direction, IpVersion, RecordSink, Scenario, Verdict};
+use weir_scenario::{Direction, IpVersion, RecordSink, Scenario};
 use weir_sockets::{
     Addresses, Clock, ClockOffset, EchoSession, Grant, Pings, Sample, Session, Target,
 };
@@ -20,20 +19,17 @@ use crate::loads::{LoadConfig, LoadEvent, LoadThread};
 use crate::ramps::{RampPlan, Ramps};
 
 /// Request for a measurement.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Request {
+#[derive(Clone, Debug)]
+pub struct MeasureRequest {
     /// The server, as [`Target::find`] reads it.
     pub host: String,
     /// Secret of the server, if it asks for one.
-    #[serde(default)]
     pub secret: Option<String>,
     /// Loads and probes. Its path is empty: the path is what is measured.
     pub scenario: Scenario,
     /// The seed of what the scenario leaves to chance.
     pub seed: u64,
     /// Loads beyond the scenario's, as many as fill the line.
-    #[serde(default)]
     pub ramp: Option<RampPlan>,
 }
 
@@ -51,7 +47,10 @@ pub struct Outcome {
 /// # Errors
 /// If the server cannot be reached, refuses, or lacks what the scenario asks for, or if the connection to
 /// it breaks. What was measured until then stays in the record.
-pub fn measure(request: &Request, record: &mut dyn RecordSink) -> Result<Outcome, ClientError> {
+pub fn measure(
+    request: &MeasureRequest,
+    record: &mut dyn RecordSink,
+) -> Result<Outcome, ClientError> {
     let secret = request.secret.as_deref().map(Secret::new).transpose();
     let secret = secret.map_err(|error| ClientError::new(error.to_string()))?;
     let target = Target::find(&request.host)?;
@@ -88,7 +87,7 @@ struct Clocks {
     offset: ClockOffset,
 }
 
-/// What has become of the loads so far.
+/// Results of the loads so far.
 struct Results<'r> {
     flows: FlowTable,
     ramps: Ramps<'r>,
@@ -97,7 +96,7 @@ struct Results<'r> {
 
 impl<'r> Run<'r> {
     fn start(
-        request: &'r Request,
+        request: &'r MeasureRequest,
         target: &Target,
         session: Session,
         clocks: Clocks,
@@ -147,7 +146,7 @@ impl<'r> Run<'r> {
             self.advance_ramps(now, record)?;
             self.hear(record)?;
             self.pass_on(record)?;
-            if record.progress(now.min(end)) == Verdict::Stop && now < end {
+            if record.progress(now.min(end)).is_break() && now < end {
                 self.pings.stop();
                 return Ok(now);
             }
@@ -299,7 +298,7 @@ impl Results<'_> {
         self.flows.ended(number, t)
     }
 
-    /// What to tell of a load that the server gave up.
+    /// Message about a load that the server gave up.
     fn failure_at_server(&self, number: u32, reason: &str) -> Result<String, ClientError> {
         Ok(format!("flow `{}`: the server says: {reason}", self.flows.name(number)?))
     }

@@ -10,7 +10,7 @@ use weir_speedtest::protocol::weir::{FLOW, FLOW_UPGRADE, Token};
 #[derive(Debug)]
 pub(crate) struct Upgrade {
     stage: Stage,
-    /// What is left of the request, then what came of the answer.
+    /// Bytes of the request that are still to be sent, then bytes of the answer.
     head: Vec<u8>,
 }
 
@@ -22,7 +22,7 @@ enum Stage {
     Awaiting,
 }
 
-/// What came of an upgrade so far.
+/// State of an upgrade.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum UpgradeStep {
     /// Nothing new.

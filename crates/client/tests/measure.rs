@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use clap::Parser;
 use serde_json::Value;
-use weir_client::{RampPhase, RampPlan, Request, measure};
+use weir_client::{MeasureRequest, RampPhase, RampPlan, measure};
 use weir_core::Time;
 use weir_scenario::{
-    Direction, EmulatorRow, Flow, FlowRow, Hop, LatencyRow, LineRate, MethodRow, Path, Phase,
-    QueueRow, RecordSink, Sampling, Scenario, ShaperRow, Sink, TcpRow, ThroughputRow, Verdict,
+    Direction, Flow, FlowRow, Hop, LineRate, Path, Phase, RecordSink, Sampling, Scenario, Sink,
+    TcpRow, ThroughputRow,
 };
 use weir_serve::{Options, Running};
 
@@ -22,22 +22,14 @@ struct Rows {
 }
 
 impl Sink for Rows {
-    fn latency(&mut self, _: &LatencyRow) {}
     fn throughput(&mut self, row: &ThroughputRow) {
         self.throughput.push(*row);
     }
     fn tcp(&mut self, row: &TcpRow) {
         self.tcp.push(*row);
     }
-    fn queue(&mut self, _: &QueueRow<'_>) {}
-    fn emulator(&mut self, _: &EmulatorRow) {}
-    fn shaper(&mut self, _: &ShaperRow<'_>) {}
-    fn method(&mut self, _: &MethodRow<'_>) {}
     fn flow(&mut self, row: &FlowRow) {
         self.flows.push(*row);
-    }
-    fn progress(&mut self, _: Time) -> Verdict {
-        Verdict::Continue
     }
 }
 
@@ -73,7 +65,7 @@ fn loads_of_the_scenario_and_of_a_ramp_are_measured_and_rows_add_up() {
     let down = Flow::new("down", Direction::Down, "reno", span);
     let phases = vec![RampPhase { phase: "download".into(), down: true, up: false }];
     let ramp = RampPlan { phases, most: 2, interval_ns: 500_000_000, congestion: None };
-    let request = Request {
+    let request = MeasureRequest {
         host: server.addresses()[0].to_string(),
         secret: None,
         scenario: scenario(vec![up, down]),

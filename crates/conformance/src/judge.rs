@@ -3,10 +3,10 @@
 use std::fmt;
 
 use weir_core::Duration;
-use weir_qdisc::SetUpError;
+use weir_qdisc::SpecError;
 
 use crate::figures::{Figures, figures};
-use crate::recording::{Departure, FINE, Kind, Recording, SeedRuns, Span};
+use crate::recording::{Departure, FINE, Recording, Repeatability, SeedRuns, Span};
 use crate::run::{Run, Shares};
 use crate::statistics::{
     average, beyond_extreme, deviation, fisher, rank_sum, scatter, trimmed_mean,
@@ -25,7 +25,7 @@ pub const SIGNIFICANCE: f64 = 0.001;
 
 /// Outcome of holding a discipline against a recording.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Verdict {
+pub enum Judgement {
     /// Packet by packet the same.
     Exact {
         /// Number of packets that arrived.
@@ -57,24 +57,24 @@ pub struct Test {
 ///
 /// # Errors
 /// If the recording's commands name a discipline or a parameter that is not here.
-pub fn judge(recording: &Recording) -> Result<Verdict, SetUpError> {
-    match &recording.kind {
-        Kind::Exact => exact_or_shared(recording, EXACT_RUNS, EXACT_RUNS),
-        Kind::Hashed { agree, runs } => exact_or_shared(recording, *agree, *runs),
-        Kind::Random(runs) => statistical(recording, runs.as_ref()),
+pub fn judge(recording: &Recording) -> Result<Judgement, SpecError> {
+    match &recording.repeatability {
+        Repeatability::Exact => exact_or_shared(recording, EXACT_RUNS, EXACT_RUNS),
+        Repeatability::Hashed { agree, runs } => exact_or_shared(recording, *agree, *runs),
+        Repeatability::Random(runs) => statistical(recording, runs.as_ref()),
     }
 }
 
 /// `agree` of `runs` runs of Linux gave just this. If all of ours are alike, they must be like it; else (a hash key,
 /// cake's dither) as many of ours as the share of Linux' allows.
-fn exact_or_shared(recording: &Recording, agree: u32, of: u32) -> Result<Verdict, SetUpError> {
-    let exact = Verdict::Exact { packets: recording.arrivals.len() };
+fn exact_or_shared(recording: &Recording, agree: u32, of: u32) -> Result<Judgement, SpecError> {
+    let exact = Judgement::Exact { packets: recording.arrivals.len() };
     let runs = |seeds: std::ops::Range<u64>| {
         seeds.map(|seed| Run::of(recording, seed)).collect::<Result<Vec<_>, _>>()
     };
     let first = runs(FIRST_SEED..FIRST_SEED + FIRST_LOOK)?;
     if agree == of && first.iter().all(|run| run.departures == first[0].departures) {
-        return Ok(differs(recording, &first[0]).map_or(exact, Verdict::Fails));
+        return Ok(differs(recording, &first[0]).map_or(exact, Judgement::Fails));
     }
     let all = runs(FIRST_SEED..FIRST_SEED + SEEDS)?;
     let differences: Vec<String> = all.iter().filter_map(|run| differs(recording, run)).collect();
@@ -83,7 +83,7 @@ fn exact_or_shared(recording: &Recording, agree: u32, of: u32) -> Result<Verdict
     if ours > 0 && p >= SIGNIFICANCE {
         return Ok(exact);
     }
-    Ok(Verdict::Fails(format!(
+    Ok(Judgement::Fails(format!(
         "{ours} of {SEEDS} runs agree, of Linux' {agree} of {of} (p = {p:.1e}); the first other: {}",
         differences[0]
     )))
@@ -110,7 +110,7 @@ fn same(ours: Departure, theirs: Departure) -> bool {
 
 /// The recorded run against single runs of ours, figure by figure of every flow and class; the other runs of Linux,
 /// of which only totals are known, against ours.
-fn statistical(recording: &Recording, theirs: Option<&SeedRuns>) -> Result<Verdict, SetUpError> {
+fn statistical(recording: &Recording, theirs: Option<&SeedRuns>) -> Result<Judgement, SpecError> {
     let seeds = FIRST_SEED..FIRST_SEED + SEEDS;
     let runs: Vec<Run> = seeds.map(|seed| Run::of(recording, seed)).collect::<Result<_, _>>()?;
     let mut tests = theirs.map_or_else(Vec::new, |theirs| totals(recording, theirs, &runs));
@@ -119,7 +119,7 @@ fn statistical(recording: &Recording, theirs: Option<&SeedRuns>) -> Result<Verdi
     let count = tests.len();
     if nearest.p * (count as f64) < SIGNIFICANCE {
         let Test { what, p } = nearest;
-        return Ok(Verdict::Fails(format!("{what}: p = {p:.1e}, one of {count} tests")));
+        return Ok(Judgement::Fails(format!("{what}: p = {p:.1e}, one of {count} tests")));
     }
     let mean = |figure: fn(&Shares) -> f64| average(&column(&runs, figure));
     let ours = Shares {
@@ -127,7 +127,7 @@ fn statistical(recording: &Recording, theirs: Option<&SeedRuns>) -> Result<Verdi
         marked: mean(|shares| shares.marked),
         delay_ms: mean(|shares| shares.delay_ms),
     };
-    Ok(Verdict::Agrees { ours, nearest, tests: count })
+    Ok(Judgement::Agrees { ours, nearest, tests: count })
 }
 
 /// Tests of the totals of runs: the share dropped, the marks, and the mean delay.
@@ -179,7 +179,7 @@ fn against_span(what: &str, theirs: Span, n: u32, ours: &[f64], grain: f64) -> [
 /// rank among those of further runs of ours: a permutation test over all figures at once (Westfall and Young,
 /// "Resampling-based multiple testing", 1993), whatever their distributions. Runs are made until the p-value is
 /// known well enough (Besag and Clifford, "Sequential Monte Carlo p-values", Biometrika 78, 1991).
-fn single_run(recording: &Recording, runs: &[Run], tests: usize) -> Result<Test, SetUpError> {
+fn single_run(recording: &Recording, runs: &[Run], tests: usize) -> Result<Test, SpecError> {
     let known: Vec<Figures> = runs.iter().map(|run| figures(recording, &run.departures)).collect();
     let recorded = figures(recording, &recording.departures);
     let scales: Vec<Scale> = (0..recorded.len()).map(|place| Scale::of(&known, place)).collect();

@@ -18,6 +18,6 @@ mod recording;
 mod run;
 mod statistics;
 
-pub use judge::{SEEDS, SIGNIFICANCE, TOLERANCE, Test, Verdict, judge};
-pub use recording::{Kind, Recording, RecordingError, SeedRuns, Span};
+pub use judge::{Judgement, SEEDS, SIGNIFICANCE, TOLERANCE, Test, judge};
+pub use recording::{Recording, RecordingError, Repeatability, SeedRuns, Span};
 pub use run::{Run, Shares};

@@ -14,13 +14,13 @@ pub struct Recording {
     /// The `tc` commands that set the discipline up, one a line, without `tc`.
     pub commands: String,
     /// How far the recording repeats, and with that how runs are held against it.
-    pub kind: Kind,
+    pub repeatability: Repeatability,
     /// When the first packet came, if the discipline was made at time zero.
     pub start: Time,
     /// By how much times may differ without a meaning.
     pub grain: Duration,
     /// The 5-tuples, by the numbers that arrivals name.
-    pub flows: BTreeMap<u32, Flow>,
+    pub flows: BTreeMap<u32, RecordedFlow>,
     /// Sorted by time, then by packet.
     pub arrivals: Vec<Arrival>,
     /// Packets that are pure acknowledgements without options, and their numbers.
@@ -33,7 +33,7 @@ pub struct Recording {
 
 /// How far a recording repeats under other random numbers of the kernel.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Kind {
+pub enum Repeatability {
     /// Every run that was made gave the same recording.
     Exact,
     /// Runs gave the same recording as long as no two flows shared a bucket.
@@ -77,7 +77,7 @@ pub struct Span {
 
 /// The 5-tuple of a flow.
 #[derive(Clone, Copy, Debug, Deserialize)]
-pub struct Flow {
+pub struct RecordedFlow {
     /// Source address.
     pub src: IpAddr,
     /// Destination address.
@@ -180,7 +180,7 @@ impl Recording {
     /// If the text is not of that format.
     pub fn parse(text: &str) -> Result<Self, RecordingError> {
         let mut file: File = serde_json::from_str(text)?;
-        let kind = file.kind()?;
+        let repeatability = file.repeatability()?;
         let age_ns = file.age_ns.unwrap_or(SETTLED.as_nanos());
         if age_ns > SETTLED.as_nanos() || !age_ns.is_multiple_of(TICK_NS) {
             return Err(RecordingError::Age { age_ns });
@@ -198,7 +198,7 @@ impl Recording {
         Ok(Self {
             name: file.name,
             commands: commands(&file.qdisc),
-            kind,
+            repeatability,
             start: Time::from_nanos(age_ns + file.first_arrival_mod_1024ns),
             grain: if file.grain_ns > 1 { COARSE } else { FINE },
             flows: file.flows,
@@ -216,7 +216,7 @@ fn commands(lines: &[String]) -> String {
     bare.collect::<Vec<_>>().join("\n")
 }
 
-fn check(arrival: &Arrival, flows: &BTreeMap<u32, Flow>) -> Result<(), RecordingError> {
+fn check(arrival: &Arrival, flows: &BTreeMap<u32, RecordedFlow>) -> Result<(), RecordingError> {
     let packet = arrival.id;
     if !flows.contains_key(&arrival.flow) {
         return Err(RecordingError::Flow { packet, flow: arrival.flow });
@@ -250,7 +250,7 @@ fn check_departures(arrivals: &[Arrival], departures: &[Departure]) -> Result<()
 struct File {
     name: String,
     qdisc: Vec<String>,
-    flows: BTreeMap<u32, Flow>,
+    flows: BTreeMap<u32, RecordedFlow>,
     first_arrival_mod_1024ns: u64,
     /// Age of the discipline when the first packet came, where its timers show in the recording.
     age_ns: Option<u64>,
@@ -275,10 +275,10 @@ struct Determinism {
 }
 
 impl File {
-    fn kind(&mut self) -> Result<Kind, RecordingError> {
+    fn repeatability(&mut self) -> Result<Repeatability, RecordingError> {
         let runs = self.seed_runs.take();
         if runs.is_some() || self.random_discipline {
-            return Ok(Kind::Random(runs));
+            return Ok(Repeatability::Random(runs));
         }
         let text = &self.determinism.other_seeds;
         if text.contains("hash collisions") {
@@ -286,11 +286,13 @@ impl File {
             let agree = words.next().and_then(|word| word.parse().ok());
             let of = words.nth(1).and_then(|word| word.parse().ok());
             return match (agree, of) {
-                (Some(agree), Some(of)) if agree <= of => Ok(Kind::Hashed { agree, runs: of }),
+                (Some(agree), Some(of)) if agree <= of => {
+                    Ok(Repeatability::Hashed { agree, runs: of })
+                }
                 _ => Err(RecordingError::Keys { text: text.clone() }),
             };
         }
-        Ok(Kind::Exact)
+        Ok(Repeatability::Exact)
     }
 }
 

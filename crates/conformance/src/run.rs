@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use weir_core::{Dscp, Ecn, FlowKey, Packet, Protocol, Seed, TcpFlags, TcpHeader, Time};
-use weir_qdisc::{Device, SetUp, SetUpError, replay_tcp};
+use weir_qdisc::{Device, QueueSpec, SpecError, replay_tcp};
 
 use crate::recording::{CE, Departure, Recording};
 
@@ -32,9 +32,9 @@ impl Run {
     ///
     /// # Errors
     /// If the recording's commands name a discipline or a parameter that is not here.
-    pub fn of(recording: &Recording, seed: u64) -> Result<Self, SetUpError> {
+    pub fn of(recording: &Recording, seed: u64) -> Result<Self, SpecError> {
         let device = Device { seed: Seed::new(seed), ..Device::default() };
-        let qdisc = SetUp::parse(&recording.commands)?.build(&device)?;
+        let qdisc = QueueSpec::parse(&recording.commands)?.build(&device)?;
         let start = recording.start.as_nanos();
         let outcome = replay_tcp(qdisc, &packets(recording, start, seed), &headers(recording));
         let departures = outcome.departures.into_iter().map(|(at, packet)| Departure {

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use weir_conformance::{Kind, Recording, SeedRuns, Verdict, judge};
+use weir_conformance::{Judgement, Recording, Repeatability, SeedRuns, judge};
 
 #[test]
 fn recordings_of_linux_are_met() {
@@ -30,20 +30,20 @@ fn recordings_of_linux_are_met() {
 #[test]
 fn a_recording_that_was_tampered_with_fails() {
     let recording = || Recording::parse(&read("codel-5ms-ecn-htb10.json")).unwrap();
-    assert!(matches!(judge(&recording()).unwrap(), Verdict::Exact { packets: 1900 }));
+    assert!(matches!(judge(&recording()).unwrap(), Judgement::Exact { packets: 1900 }));
 
     let mut late = recording();
     late.departures[7].at_ns += 4;
-    assert!(matches!(judge(&late).unwrap(), Verdict::Fails(why) if why.contains("departure 7 ")));
+    assert!(matches!(judge(&late).unwrap(), Judgement::Fails(why) if why.contains("departure 7 ")));
 
     let mut unmarked = recording();
     let marked = unmarked.departures.iter_mut().find(|one| one.ecn == 3).unwrap();
     marked.ecn = 2;
-    assert!(matches!(judge(&unmarked).unwrap(), Verdict::Fails(_)));
+    assert!(matches!(judge(&unmarked).unwrap(), Judgement::Fails(_)));
 
     let mut short = recording();
     short.departures.pop();
-    assert!(matches!(judge(&short).unwrap(), Verdict::Fails(why) if why.contains("of Linux")));
+    assert!(matches!(judge(&short).unwrap(), Judgement::Fails(why) if why.contains("of Linux")));
 }
 
 /// `red-p002-htb10-l12` has what is known of 20 runs of Linux, and agrees; each change is one that an error in a
@@ -51,14 +51,16 @@ fn a_recording_that_was_tampered_with_fails() {
 #[test]
 fn a_random_recording_is_held_against_runs_of_ours() {
     let recording = || Recording::parse(&read("red-p002-htb10-l12.json")).unwrap();
-    assert!(matches!(judge(&recording()).unwrap(), Verdict::Agrees { tests: 9, .. }));
+    assert!(matches!(judge(&recording()).unwrap(), Judgement::Agrees { tests: 9, .. }));
     let fails = |change: &dyn Fn(&mut SeedRuns), says: &str| {
         let mut changed = recording();
-        let Kind::Random(Some(runs)) = &mut changed.kind else { panic!("{:?}", changed.kind) };
+        let Repeatability::Random(Some(runs)) = &mut changed.repeatability else {
+            panic!("{:?}", changed.repeatability)
+        };
         change(runs);
         let verdict = judge(&changed).unwrap();
         assert!(
-            matches!(&verdict, Verdict::Fails(why) if why.contains(says)),
+            matches!(&verdict, Judgement::Fails(why) if why.contains(says)),
             "{says}: {verdict:?}"
         );
     };
@@ -72,22 +74,22 @@ fn a_random_recording_is_held_against_runs_of_ours() {
 #[test]
 fn a_run_whose_flows_have_changed_places_fails() {
     let text = read("cake-10m-triple.json");
-    assert!(matches!(judge(&Recording::parse(&text).unwrap()).unwrap(), Verdict::Agrees { .. }));
+    assert!(matches!(judge(&Recording::parse(&text).unwrap()).unwrap(), Judgement::Agrees { .. }));
     let commands = text.replace("besteffort triple-isolate", "besteffort flows");
     let verdict = judge(&Recording::parse(&commands).unwrap()).unwrap();
-    assert!(matches!(&verdict, Verdict::Fails(why) if why.contains("flow ")), "{verdict:?}");
+    assert!(matches!(&verdict, Judgement::Fails(why) if why.contains("flow ")), "{verdict:?}");
 }
 
 /// Of 10 keys of Linux 9 gave the recording, and about as many of ours do; were it 1 of 10, ours would be others.
 #[test]
 fn keys_that_agree_are_held_against_linux_share_of_them() {
     let mut recording = Recording::parse(&read("cake-20m-32flows.json")).unwrap();
-    assert_eq!(recording.kind, Kind::Hashed { agree: 9, runs: 10 });
-    assert!(matches!(judge(&recording).unwrap(), Verdict::Exact { .. }));
-    recording.kind = Kind::Hashed { agree: 1, runs: 10 };
+    assert_eq!(recording.repeatability, Repeatability::Hashed { agree: 9, runs: 10 });
+    assert!(matches!(judge(&recording).unwrap(), Judgement::Exact { .. }));
+    recording.repeatability = Repeatability::Hashed { agree: 1, runs: 10 };
     let verdict = judge(&recording).unwrap();
     assert!(
-        matches!(&verdict, Verdict::Fails(why) if why.contains("of Linux' 1 of 10")),
+        matches!(&verdict, Judgement::Fails(why) if why.contains("of Linux' 1 of 10")),
         "{verdict:?}"
     );
 }
@@ -111,8 +113,8 @@ fn what_is_no_recording_is_refused_in_a_sentence() {
 fn verdict(text: &str) -> Result<(), String> {
     let recording = Recording::parse(text).map_err(|error| error.to_string())?;
     match judge(&recording) {
-        Ok(Verdict::Fails(why)) => Err(why),
-        Ok(Verdict::Exact { .. } | Verdict::Agrees { .. }) => Ok(()),
+        Ok(Judgement::Fails(why)) => Err(why),
+        Ok(Judgement::Exact { .. } | Judgement::Agrees { .. }) => Ok(()),
         Err(error) => Err(error.to_string()),
     }
 }

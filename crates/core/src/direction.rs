@@ -47,7 +47,7 @@ impl Direction {
         Self::WORDS[self as usize]
     }
 
-    /// What data in this direction are called: `upload` or `download`.
+    /// Name of data in this direction: `upload` or `download`.
     #[must_use]
     pub const fn transfer(self) -> &'static str {
         match self {

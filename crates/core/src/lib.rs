@@ -10,6 +10,7 @@ mod packet;
 mod random;
 mod rate;
 mod reason;
+pub mod tables;
 mod tcp;
 mod ticker;
 mod time;

@@ -92,6 +92,8 @@ impl Ecn {
 pub struct Dscp(u8);
 
 impl Dscp {
+    /// The names of code points, with their values. A value may have several, of which the first is printed.
+    pub const NAMED: &[(&str, u8)] = &DSCP_NAMES;
     /// Default forwarding, "best effort".
     pub const BE: Self = Self(0);
     /// Class selector 1, "background" in the RRUL test.

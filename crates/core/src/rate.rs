@@ -9,6 +9,9 @@ use crate::{Duration, Time};
 pub struct Rate(u64);
 
 impl Rate {
+    /// The least rate that a line may have: whoever writes less has forgotten the unit.
+    pub const MIN_LINE: Self = Self::from_kbit(1);
+
     /// A rate of `bps` bit/s.
     #[must_use]
     pub const fn from_bps(bps: u64) -> Self {

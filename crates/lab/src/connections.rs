@@ -5,21 +5,18 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
-use std::thread::JoinHandle;
-use std::time::Duration as WallDuration;
 
 use serde::Serialize;
-use weir_core::{End, Ticker, Time};
+use weir_core::{End, Time};
 use weir_scenario::{IpVersion, Scenario, ThroughputMeter};
 use weir_sockets::{Clock, TcpInfo};
 
-use weir_linux::{LinuxError, Netlink, TcpEnd, go_as_others, tcp_ends};
+use weir_linux::{LinuxError, Netlink, TcpEnd, tcp_ends};
 
 use crate::datapath::PathSample;
 use crate::hosts::Hosts;
+use crate::tick_thread::TickThread;
 
 /// A connection between client and server. In tables its way up is the flow of twice its place in the list
 /// of all, its way down the one behind that.
@@ -36,10 +33,7 @@ pub struct Connection {
 }
 
 /// Reads the connections of both ends, in a thread of its own.
-pub struct ConnectionWatch {
-    stop: Arc<AtomicBool>,
-    thread: JoinHandle<Result<Vec<Connection>, LinuxError>>,
-}
+pub struct ConnectionWatch(TickThread<Watched>);
 
 impl ConnectionWatch {
     /// Starts to look at the connections between `hosts` every `scenario.sampling.throughput_ns`, never if
@@ -54,40 +48,24 @@ impl ConnectionWatch {
         samples: Sender<PathSample>,
     ) -> Result<Self, LinuxError> {
         let period_ns = scenario.sampling.throughput_ns;
-        let ticker = Ticker::new(period_ns);
         // A socket stays in the namespace in which it was made.
         let client = hosts.client.within(Netlink::of_sockets)?;
         let server = hosts.server.within(Netlink::of_sockets)?;
-        let mut watched = Watched::new(scenario.client_address(), scenario.ip_version);
-        let stop = Arc::new(AtomicBool::new(false));
-        let stopped = Arc::clone(&stop);
-        let thread = std::thread::Builder::new()
-            .name("connections".to_owned())
-            .spawn(move || {
-                go_as_others();
-                let Some(ticker) = ticker else { return Ok(Vec::new()) };
-                let mut next = ticker.after(clock.now());
-                while !stopped.load(Ordering::Relaxed) {
-                    let wait = WallDuration::from_nanos(clock.until(next).as_nanos());
-                    std::thread::sleep(wait.min(MAX_SLEEP));
-                    let now = clock.now();
-                    if now < next {
-                        continue;
-                    }
-                    let tick = Time::from_nanos(now.as_nanos() / period_ns * period_ns);
-                    for (side, netlink) in [(End::Client, &client), (End::Server, &server)] {
-                        for end in tcp_ends(netlink)? {
-                            // Nobody listens any more once the run has ended.
-                            let mut send = |sample| drop(samples.send(sample));
-                            watched.look(tick, side, &end, &mut send);
-                        }
-                    }
-                    next = ticker.after(now);
+        let nothing = Watched::new(scenario.client_address(), scenario.ip_version);
+        let look = move |watched: &mut Watched, now: Time| {
+            let tick = Time::from_nanos(now.as_nanos() / period_ns * period_ns);
+            for (side, netlink) in [(End::Client, &client), (End::Server, &server)] {
+                for end in tcp_ends(netlink)? {
+                    // Nobody listens any more once the run has ended.
+                    let mut send = |sample| drop(samples.send(sample));
+                    watched.look(tick, side, &end, &mut send);
                 }
-                Ok(watched.connections)
-            })
-            .map_err(|error| LinuxError::io("cannot start to watch the connections", error))?;
-        Ok(Self { stop, thread })
+            }
+            Ok(())
+        };
+        TickThread::start("connections", clock, period_ns, nothing, look)
+            .map(Self)
+            .map_err(|error| LinuxError::io("cannot start to watch the connections", error))
     }
 
     /// Ends the watch, and returns all connections that were seen, in the order in which they were.
@@ -95,8 +73,7 @@ impl ConnectionWatch {
     /// # Errors
     /// The first error while the kernels were asked.
     pub fn finish(self) -> Result<Vec<Connection>, LinuxError> {
-        self.stop.store(true, Ordering::Relaxed);
-        self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        self.0.finish().map(|watched| watched.connections)
     }
 }
 
@@ -176,8 +153,6 @@ impl Watched {
     }
 }
 
-/// How long it may take until a request to stop is heard.
-const MAX_SLEEP: WallDuration = WallDuration::from_millis(20);
 #[cfg(test)]
 mod tests {
     use weir_core::Duration;

@@ -8,7 +8,7 @@ use std::time::{Duration as WallDuration, Instant};
 
 use weir_core::{Duration, Seed, Time};
 use weir_linux::LinuxError;
-use weir_scenario::{Scenario, Sink, Verdict};
+use weir_scenario::{Scenario, Sink};
 use weir_sockets::Clock;
 
 use crate::connections::{Connection, ConnectionWatch};
@@ -91,7 +91,7 @@ pub fn exec(
         if let Some(code) = program.ended()? {
             break Some(code);
         }
-        if signals::end_requested() || sink.progress(clock.now()) == Verdict::Stop {
+        if signals::end_requested() || sink.progress(clock.now()).is_break() {
             break None;
         }
     };

@@ -43,13 +43,13 @@ pub struct Hosts {
 }
 
 /// The two ends while they are made.
-struct Ends {
+struct EndHosts {
     client: Arc<Namespace>,
     server: Arc<Namespace>,
     device: Device,
 }
 
-impl Ends {
+impl EndHosts {
     fn new(device: Option<Device>) -> Result<Self, LinuxError> {
         let without_tun = fs::OpenOptions::new()
             .read(true)
@@ -118,7 +118,7 @@ impl Hosts {
         device: Option<Device>,
         offloads: bool,
     ) -> Result<Self, LinuxError> {
-        let ends = Ends::new(device)?;
+        let ends = EndHosts::new(device)?;
         let client = ends.device(scenario, &ends.client, "client", offloads)?;
         ends.client.within(|| configure(scenario, &[scenario.client_address()]))?;
         ends.finish(scenario, client, offloads, None)
@@ -138,7 +138,7 @@ impl Hosts {
         offloads: bool,
     ) -> Result<Self, LinuxError> {
         check_kernel_queues(scenario)?;
-        let ends = Ends::new(device)?;
+        let ends = EndHosts::new(device)?;
         let junction = Arc::new(Namespace::new()?);
         // A GSO packet that came in here would meet the queues as one.
         let client = ends.device(scenario, &junction, "client", false)?;

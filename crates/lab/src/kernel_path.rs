@@ -15,10 +15,10 @@ use std::os::fd::{AsFd, AsRawFd};
 
 use weir_core::{Cells, Framing, Rate, Seed};
 use weir_linux::{
-    Line, LinkSettings, LinuxError, Namespace, Netlink, Queue, check_set_up, index_of,
+    Line, LinkSettings, LinuxError, Namespace, Netlink, Queue, check_spec, index_of,
     switch_offloads_off,
 };
-use weir_qdisc::{SetUp, SetUpError};
+use weir_qdisc::{QueueSpec, SpecError};
 use weir_scenario::{Direction, Hop, LineRate, ProbeKind, Scenario};
 
 use crate::hosts::{self, DEVICE};
@@ -74,15 +74,18 @@ fn check_hops(scenario: &Scenario) -> Result<(), LinuxError> {
         if let LineRate::Trace(name) = &hop.rate {
             return refuse(format!("the kernel cannot follow the recording `{name}` as a line"));
         }
+        if let LineRate::PacketsPerSecond(rate) = hop.rate {
+            return refuse(format!("the kernel cannot forward just {rate} packets per second"));
+        }
         if hop.framing.cells == Cells::Ptm && matches!(hop.rate, LineRate::Bps(_)) {
             return refuse("the kernel does not know the framing PTM".to_owned());
         }
-        let (set_up, _) =
-            set_up(hop, scenario.mtu_bytes).map_err(|error| LinuxError::io(&hop.name, error))?;
-        if let Err(why) = check_set_up(&set_up) {
+        let (spec, _) = queue_spec(hop, scenario.mtu_bytes)
+            .map_err(|error| LinuxError::io(&hop.name, error))?;
+        if let Err(why) = check_spec(&spec) {
             return refuse(why);
         }
-        if set_up.size_table.is_some() && matches!(hop.rate, LineRate::Bps(_)) {
+        if spec.size_table.is_some() && matches!(hop.rate, LineRate::Bps(_)) {
             return refuse(
                 "`stab` beneath the line, which the kernel would then count by it, too".to_owned(),
             );
@@ -92,10 +95,10 @@ fn check_hops(scenario: &Scenario) -> Result<(), LinuxError> {
 }
 
 /// The queue of `hop` as it was written, with what stands for short forms, and the device that it is for.
-fn set_up(hop: &Hop, mtu: u32) -> Result<(SetUp, weir_qdisc::Device), SetUpError> {
+fn queue_spec(hop: &Hop, mtu: u32) -> Result<(QueueSpec, weir_qdisc::Device), SpecError> {
     let device = weir_path::device(hop, Seed::new(0), mtu);
-    let set_up = SetUp::parse(&hop.queue)?.expanded(&device)?;
-    Ok((set_up, device))
+    let spec = QueueSpec::parse(&hop.queue)?.expanded(&device)?;
+    Ok((spec, device))
 }
 
 /// The routers of a path.
@@ -192,13 +195,13 @@ fn set_router_up(scenario: &Scenario, hop: &Hop) -> Result<(Queue, Netlink), Lin
     let out = index_of(OUT)?;
     let (network, prefix) = hosts::network(scenario);
     netlink.add_route(out, network, prefix)?;
-    let (set_up, device) = set_up(hop, scenario.mtu_bytes)
+    let (spec, device) = queue_spec(hop, scenario.mtu_bytes)
         .map_err(|error| LinuxError::io(&format!("hop `{}`", hop.name), error))?;
     let line = match hop.rate {
         LineRate::Bps(bps) => Some(Line { rate: Rate::from_bps(bps), framing: hop.framing }),
         _ => None,
     };
-    let queue = Queue::install(&netlink, out, line, &set_up, &device)?;
+    let queue = Queue::install(&netlink, out, line, &spec, &device)?;
     Ok((queue, netlink))
 }
 

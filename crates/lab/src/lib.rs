@@ -22,6 +22,7 @@ mod rows;
 mod run;
 mod shaper;
 mod signals;
+mod tick_thread;
 mod watch;
 
 pub use exec::{Ended, Exec, exec};
@@ -83,7 +84,7 @@ pub enum LabError {
         "flow `{0}` is of another machine of the client's network: the world `lab` has the client alone, the \
          world `sim` has others"
     )]
-    Station(String),
+    ClientHost(String),
     /// The shaper cannot be had as the scenario has it, or failed.
     #[error("shaper: {0}")]
     Shaper(String),

@@ -1,12 +1,13 @@
 //! A view of a run while it goes on: what the queues do, once in a while.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 
 use serde::Serialize;
 use weir_core::{Duration, Time};
 use weir_scenario::{
     EmulatorRow, FlowRow, LatencyRow, MethodRow, QueueRow, ShaperRow, Sink, TcpRow, ThroughputRow,
-    Verdict,
+    UdpRow,
 };
 
 /// A view of a run: work of all queues since the view before.
@@ -36,7 +37,7 @@ pub struct QueueView {
 /// Passes samples on, if anybody keeps them, and shows a view now and then.
 pub struct Live<'keep, 'show> {
     keep: Option<&'keep mut dyn Sink>,
-    show: &'show mut dyn FnMut(&View) -> Verdict,
+    show: &'show mut dyn FnMut(&View) -> ControlFlow<()>,
     view: View,
     shown_at: Time,
 }
@@ -45,12 +46,13 @@ impl<'keep, 'show> Live<'keep, 'show> {
     /// Shows views to `show`, which may end the run, and passes samples on to `keep`.
     pub fn new(
         keep: Option<&'keep mut dyn Sink>,
-        show: &'show mut dyn FnMut(&View) -> Verdict,
+        show: &'show mut dyn FnMut(&View) -> ControlFlow<()>,
     ) -> Self {
         Self { keep, show, view: View::default(), shown_at: Time::ZERO }
     }
 }
 
+#[deny(clippy::missing_trait_methods)]
 impl Sink for Live<'_, '_> {
     fn latency(&mut self, row: &LatencyRow) {
         if let Some(keep) = &mut self.keep {
@@ -67,6 +69,12 @@ impl Sink for Live<'_, '_> {
     fn tcp(&mut self, row: &TcpRow) {
         if let Some(keep) = &mut self.keep {
             keep.tcp(row);
+        }
+    }
+
+    fn udp(&mut self, row: &UdpRow) {
+        if let Some(keep) = &mut self.keep {
+            keep.udp(row);
         }
     }
 
@@ -108,14 +116,14 @@ impl Sink for Live<'_, '_> {
         }
     }
 
-    fn progress(&mut self, now: Time) -> Verdict {
+    fn progress(&mut self, now: Time) -> ControlFlow<()> {
         if let Some(keep) = &mut self.keep
-            && keep.progress(now) == Verdict::Stop
+            && keep.progress(now).is_break()
         {
-            return Verdict::Stop;
+            return ControlFlow::Break(());
         }
         if now.since(self.shown_at) < SHOW_EVERY {
-            return Verdict::Continue;
+            return ControlFlow::Continue(());
         }
         self.shown_at = now;
         self.view.t_ns = now.as_nanos();

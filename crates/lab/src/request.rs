@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use weir_core::Seed;
 use weir_record::Recorder;
-use weir_scenario::{Scenario, Sink, Verdict};
+use weir_scenario::{Scenario, Sink};
 
 use crate::exec::{Ended, Exec, exec};
 use crate::hosts::Device;
@@ -18,10 +19,10 @@ use crate::quality::{Quality, Warning};
 use crate::run::{Datapath, Options, check_kernel_path, run};
 use crate::{LabError, signals};
 
-/// A request.
+/// A request of the command line.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case", deny_unknown_fields)]
-enum Request {
+enum LabRequest {
     /// Run a program on a line.
     Exec {
         scenario: Box<Scenario>,
@@ -68,21 +69,21 @@ struct Keep {
 /// If the request is none, or what it asks for cannot be done.
 pub fn serve(
     request: &str,
-    show: &mut (dyn FnMut(&str) -> Verdict + Send),
+    show: &mut (dyn FnMut(&str) -> ControlFlow<()> + Send),
 ) -> Result<String, LabError> {
-    let request: Request = serde_json::from_str(request).map_err(LabError::Request)?;
+    let request: LabRequest = serde_json::from_str(request).map_err(LabError::Request)?;
     crate::enter()?;
     let mut show = |view: &View| {
         let text = serde_json::to_string(view).expect("a view is plain JSON");
-        if signals::end_requested() { Verdict::Stop } else { show(&text) }
+        if signals::end_requested() { ControlFlow::Break(()) } else { show(&text) }
     };
     let answer = match request {
-        Request::CheckKernelPath { scenario } => {
+        LabRequest::CheckKernelPath { scenario } => {
             check_kernel_path(&scenario)?;
             json!({})
         }
-        Request::Run(run) => do_run(run, &mut show)?,
-        Request::Exec {
+        LabRequest::Run(run) => do_run(run, &mut show)?,
+        LabRequest::Exec {
             scenario,
             traces,
             seed,
@@ -122,7 +123,7 @@ fn warnings_of(ended: &Ended) -> Vec<String> {
     warnings
 }
 
-fn do_run(wanted: Run, show: &mut dyn FnMut(&View) -> Verdict) -> Result<Value, LabError> {
+fn do_run(wanted: Run, show: &mut dyn FnMut(&View) -> ControlFlow<()>) -> Result<Value, LabError> {
     let Run { traces, datapath, device, capture, record } = wanted;
     let options = Options { datapath, device, capture };
     let inputs: ManifestInputs = serde_json::from_value(Value::Object(record.manifest.clone()))
@@ -163,7 +164,7 @@ fn keeping<T>(
         return work(None).map(|(result, ..)| result);
     };
     let manifest = Value::Object(manifest).to_string();
-    let mut recorder = Recorder::create(&folder, &manifest, |_| Verdict::Continue)?;
+    let mut recorder = Recorder::create(&folder, &manifest, |_| ControlFlow::Continue(()))?;
     let (result, complete, outcome) = work(Some(&mut recorder))?;
     recorder.finish(complete, outcome)?;
     Ok(result)

@@ -7,7 +7,7 @@ use weir_packet::{
     Checksum, Fill, Headers, Segmenter, Virtio, complete_checksum, decrement_ttl, parse, set_tos,
     time_exceeded,
 };
-use weir_path::{End, Path, Place};
+use weir_path::{ArrivalPoint, End, Path};
 use weir_scenario::{Direction, Scenario};
 
 use crate::buffers::{Buffers, PacketRoute, handle, index_of};
@@ -34,7 +34,7 @@ impl Router {
         hash_key: u64,
         finish_checksums: bool,
     ) -> Self {
-        let hops = Direction::ALL.map(|direction| scenario.hops(direction).len() as u32);
+        let hops = Direction::ALL.map(|direction| scenario.counted_hops(direction));
         Self {
             path,
             scenario: scenario.clone(),
@@ -111,9 +111,9 @@ impl Router {
     pub fn hand_over(&mut self, due: Time, mut deliver: impl FnMut(Packet, End, Time)) {
         while let Some((packet, place)) = self.path.next_arrived() {
             match place {
-                Place::End(end) => deliver(packet, end, due),
-                Place::Shaper => unreachable!("the lab refuses shapers"),
-                Place::Router { direction, passed } => {
+                ArrivalPoint::End(end) => deliver(packet, end, due),
+                ArrivalPoint::Shaper => unreachable!("the lab refuses shapers"),
+                ArrivalPoint::Router { direction, passed } => {
                     self.answer(packet, direction, passed, due);
                 }
             }

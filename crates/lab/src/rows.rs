@@ -1,10 +1,6 @@
 //! Rows of queues that outlive the sample, for another thread to write.
 
-use weir_core::Time;
-use weir_scenario::{
-    EmulatorRow, FlowRow, LatencyRow, MethodRow, QueueRow, ShaperRow, Sink, TcpRow, ThroughputRow,
-    Verdict,
-};
+use weir_scenario::{QueueRow, Sink};
 
 /// A [`QueueRow`] with names of its own.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,16 +25,5 @@ impl Sink for Rows {
             class: class.to_owned(),
             numbers: QueueRow { queue: "", class: "", ..*row },
         });
-    }
-
-    fn latency(&mut self, _: &LatencyRow) {}
-    fn throughput(&mut self, _: &ThroughputRow) {}
-    fn tcp(&mut self, _: &TcpRow) {}
-    fn emulator(&mut self, _: &EmulatorRow) {}
-    fn shaper(&mut self, _: &ShaperRow<'_>) {}
-    fn method(&mut self, _: &MethodRow<'_>) {}
-    fn flow(&mut self, _: &FlowRow) {}
-    fn progress(&mut self, _: Time) -> Verdict {
-        Verdict::Continue
     }
 }

@@ -8,8 +8,8 @@ use std::time::Duration as WallDuration;
 
 use serde::Deserialize;
 use weir_core::{Duration, Seed, Time};
-use weir_scenario::{FlowRow, Scenario, Sink, Verdict};
-use weir_sockets::{Clock, Ends, Place, Sample, Totals};
+use weir_scenario::{FlowRow, Scenario, Sink};
+use weir_sockets::{Clock, EndNamespace, Sample, ScenarioEnds, Totals};
 
 use crate::datapath::{DataPath, PathSample, Settings};
 use crate::hosts::{Device, Hosts};
@@ -63,14 +63,15 @@ pub struct Options {
 pub fn check(scenario: &Scenario) -> Result<(), LabError> {
     weir_path::check(scenario)?;
     scenario.check_routers()?;
+    scenario.check_no_udp("lab")?;
     if let Some(test) = scenario.methods.first() {
         return Err(LabError::Method(test.name.clone()));
     }
     if let Some(tunnel) = scenario.tunnels.first() {
         return Err(LabError::Tunnel(tunnel.name.clone()));
     }
-    if let Some(flow) = scenario.flows.iter().find(|flow| flow.station != 0) {
-        return Err(LabError::Station(flow.name.clone()));
+    if let Some(flow) = scenario.flows.iter().find(|flow| flow.client_host != 0) {
+        return Err(LabError::ClientHost(flow.name.clone()));
     }
     shaper::check(scenario)?;
     if let Some(hop) = weir_path::marker_that_needs_window(scenario) {
@@ -129,37 +130,16 @@ pub fn run(
     let shaper = LabShaper::start(scenario, &hosts, clock, seed)?;
     let path = DataPath::start(&carried, &mut hosts, &trace, settings, path_sender)?;
     let [client, server] = [Arc::clone(&hosts.client), Arc::clone(&hosts.server)]
-        .map(|end| Place::new(move || end.enter()));
+        .map(|end| EndNamespace::new(move || end.enter()));
     let (end_sender, end_samples) = mpsc::channel();
-    let ends = Ends::start(scenario, seed, clock, client, server, end_sender)?;
+    let ends = ScenarioEnds::start(scenario, seed, clock, client, server, end_sender)?;
 
-    let mut flows = Vec::new();
     let end = Time::from_nanos(scenario.duration_ns);
-    let mut stopped_at = None;
-    loop {
-        let over = match end_samples.recv_timeout(POLL) {
-            Ok(first) => {
-                for sample in std::iter::once(first).chain(end_samples.try_iter()) {
-                    keep(sample, &mut flows, sink);
-                }
-                false
-            }
-            Err(RecvTimeoutError::Timeout) => false,
-            Err(RecvTimeoutError::Disconnected) => true,
-        };
+    let (flows, stopped_at) = follow(&ends, &end_samples, clock, end, sink, |sink| {
         pass_on(&path_samples, sink);
         shaper.iter().for_each(|shaper| shaper.pass_on(sink));
-        let failed = path.has_ended() || shaper.as_ref().is_some_and(LabShaper::has_ended);
-        let now = clock.now();
-        let stop = signals::end_requested() || sink.progress(now.min(end)) == Verdict::Stop;
-        if stopped_at.is_none() && now < end && (stop || failed) {
-            stopped_at = Some(now);
-            ends.stop();
-        }
-        if over {
-            break;
-        }
-    }
+        path.has_ended() || shaper.as_ref().is_some_and(LabShaper::has_ended)
+    });
     let totals = ends.join();
     shaper.map(|shaper| shaper.finish(sink)).transpose()?;
     let report = path.finish()?;
@@ -182,6 +162,43 @@ pub fn run(
         quality,
         totals,
     })
+}
+
+/// Passes on what the `ends` sample until they have no more. Returns the rows of the flows, which the path is yet to
+/// complete, and when the run was stopped before its `end`. `others` passes on what others sample, and says whether one
+/// of them has failed.
+fn follow(
+    ends: &ScenarioEnds,
+    samples: &Receiver<Sample>,
+    clock: Clock,
+    end: Time,
+    sink: &mut dyn Sink,
+    mut others: impl FnMut(&mut dyn Sink) -> bool,
+) -> (Vec<FlowRow>, Option<Time>) {
+    let mut flows = Vec::new();
+    let mut stopped_at = None;
+    loop {
+        let over = match samples.recv_timeout(POLL) {
+            Ok(first) => {
+                for sample in std::iter::once(first).chain(samples.try_iter()) {
+                    keep(sample, &mut flows, sink);
+                }
+                false
+            }
+            Err(RecvTimeoutError::Timeout) => false,
+            Err(RecvTimeoutError::Disconnected) => true,
+        };
+        let failed = others(sink);
+        let now = clock.now();
+        let stop = signals::end_requested() || sink.progress(now.min(end)).is_break();
+        if stopped_at.is_none() && now < end && (stop || failed) {
+            stopped_at = Some(now);
+            ends.stop();
+        }
+        if over {
+            return (flows, stopped_at);
+        }
+    }
 }
 
 fn hosts(scenario: &Scenario, options: &Options, bursts: bool) -> Result<Hosts, LabError> {

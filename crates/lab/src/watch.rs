@@ -1,13 +1,9 @@
 //! Samples of the kernel's own queues, read at fixed intervals.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
-use std::thread::JoinHandle;
-use std::time::Duration as WallDuration;
 
-use weir_core::{ETHERNET_HEADER, Ticker, Time};
-use weir_linux::{CodelCounts, Counts, LinuxError, go_as_others, wire_bytes};
+use weir_core::{ETHERNET_HEADER, Time};
+use weir_linux::{CodelCounts, Counts, LinuxError, wire_bytes};
 use weir_qdisc::{DropReason, MarkReason};
 use weir_scenario::{Drops, Marks, QueueRow};
 use weir_sockets::Clock;
@@ -16,12 +12,10 @@ use crate::datapath::PathSample;
 use crate::hosts::Hosts;
 use crate::kernel_path::KernelHop;
 use crate::rows::OwnedQueueRow;
+use crate::tick_thread::TickThread;
 
 /// Reads the kernel's queues, in a thread of its own.
-pub struct QueueWatch {
-    stop: Arc<AtomicBool>,
-    thread: JoinHandle<Result<(), LinuxError>>,
-}
+pub struct QueueWatch(TickThread<Vec<Watched>>);
 
 impl QueueWatch {
     /// Starts to read the queues of the routers between `hosts` every `period_ns` nanoseconds, never if it
@@ -35,20 +29,19 @@ impl QueueWatch {
         period_ns: u64,
         samples: Sender<PathSample>,
     ) -> Result<Self, LinuxError> {
-        let hops = hosts.take_hops().into_iter().map(Watched::new).collect();
-        let stop = Arc::new(AtomicBool::new(false));
-        let stopped = Arc::clone(&stop);
-        let thread = std::thread::Builder::new()
-            .name("queue watch".to_owned())
-            .spawn(move || {
-                go_as_others();
-                match Ticker::new(period_ns) {
-                    Some(ticker) => watch(hops, clock, ticker, &samples, &stopped),
-                    None => Ok(()),
+        let watched = hosts.take_hops().into_iter().map(Watched::new).collect();
+        let read = move |hops: &mut Vec<Watched>, now: Time| {
+            for hop in hops {
+                for row in hop.sample(now)? {
+                    // Nobody listens any more once the run has ended.
+                    let _ = samples.send(PathSample::Queue(Box::new(row)));
                 }
-            })
-            .map_err(|error| LinuxError::io("cannot start to watch the queues", error))?;
-        Ok(Self { stop, thread })
+            }
+            Ok(())
+        };
+        TickThread::start("queue watch", clock, period_ns, watched, read)
+            .map(Self)
+            .map_err(|error| LinuxError::io("cannot start to watch the queues", error))
     }
 
     /// Ends the watch.
@@ -56,35 +49,8 @@ impl QueueWatch {
     /// # Errors
     /// The first error while the kernel was asked.
     pub fn finish(self) -> Result<(), LinuxError> {
-        self.stop.store(true, Ordering::Relaxed);
-        self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        self.0.finish().map(drop)
     }
-}
-
-fn watch(
-    mut hops: Vec<Watched>,
-    clock: Clock,
-    ticker: Ticker,
-    samples: &Sender<PathSample>,
-    stop: &AtomicBool,
-) -> Result<(), LinuxError> {
-    let mut next = ticker.after(clock.now());
-    while !stop.load(Ordering::Relaxed) {
-        let wait = WallDuration::from_nanos(clock.until(next).as_nanos());
-        std::thread::sleep(wait.min(MAX_SLEEP));
-        let now = clock.now();
-        if now < next {
-            continue;
-        }
-        for hop in &mut hops {
-            for row in hop.sample(now)? {
-                // Nobody listens any more once the run has ended.
-                let _ = samples.send(PathSample::Queue(Box::new(row)));
-            }
-        }
-        next = ticker.after(now);
-    }
-    Ok(())
 }
 
 /// A hop with what it had counted when it was last looked at.
@@ -167,8 +133,6 @@ const NOTHING: Counts = Counts {
         threshold_marks: 0,
     },
 };
-/// How long it may take until a request to stop is heard.
-const MAX_SLEEP: WallDuration = WallDuration::from_millis(20);
 
 #[cfg(test)]
 mod tests {

@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use nix::net::if_::if_indextoname;
+
 use crate::LinuxError;
 use crate::message::{IFINFOMSG, Message, attributes};
 use crate::netlink::{IFLA_INFO_KIND, IFLA_LINKINFO, Netlink, index_of};
@@ -14,6 +16,8 @@ pub struct DeviceFacts {
     pub hardware: u16,
     /// Kind of a device that is made by software: `vlan`, `wireguard`, ...; `None` for any other.
     pub kind: Option<String>,
+    /// The bridge, bond or the like whose port it is: that takes its packets before IP sees them.
+    pub port_of: Option<String>,
     /// Whether it is a radio.
     pub wireless: bool,
     /// Speed of the device in bit/s; `None` if it has none.
@@ -71,6 +75,7 @@ pub fn device_facts(device: &str) -> Result<DeviceFacts, LinuxError> {
     Ok(DeviceFacts {
         hardware: hardware(&link),
         kind: kind(&link),
+        port_of: port_of(&link),
         wireless: folder.join("phy80211").exists() || folder.join("wireless").exists(),
         speed_bps: mbps.map(|mbps| mbps as u64 * 1_000_000),
         atm: filled("/sys/class/atm"),
@@ -84,10 +89,24 @@ pub(crate) fn hardware(link: &[u8]) -> u16 {
 }
 
 fn kind(link: &[u8]) -> Option<String> {
+    info(link, IFLA_INFO_KIND)
+}
+
+fn port_of(link: &[u8]) -> Option<String> {
+    // IP still sees the packets of a device that belongs to a VRF.
+    info(link, IFLA_INFO_SLAVE_KIND).filter(|kind| kind != "vrf")?;
+    let mut all = attributes(link.get(IFINFOMSG..)?);
+    let (_, master) = all.find(|(attribute, _)| *attribute == IFLA_MASTER)?;
+    let name = if_indextoname(u32::from_ne_bytes(master.try_into().ok()?)).ok()?;
+    Some(name.to_string_lossy().into_owned())
+}
+
+/// A text of what the device is made of.
+fn info(link: &[u8], which: u16) -> Option<String> {
     let mut all = attributes(link.get(IFINFOMSG..)?);
     let (_, info) = all.find(|(attribute, _)| *attribute == IFLA_LINKINFO)?;
-    let (_, kind) = attributes(info).find(|(attribute, _)| *attribute == IFLA_INFO_KIND)?;
-    Some(String::from_utf8_lossy(kind.strip_suffix(b"\0").unwrap_or(kind)).into_owned())
+    let (_, text) = attributes(info).find(|(attribute, _)| *attribute == which)?;
+    Some(String::from_utf8_lossy(text.strip_suffix(b"\0").unwrap_or(text)).into_owned())
 }
 
 /// The request for what the device of that index is and has counted.
@@ -97,4 +116,6 @@ pub(crate) fn request(index: u32) -> Vec<u8> {
 
 // include/uapi/linux/rtnetlink.h, if_link.h
 const RTM_GETLINK: u16 = 18;
+const IFLA_MASTER: u16 = 10;
 const IFLA_STATS64: u16 = 23;
+const IFLA_INFO_SLAVE_KIND: u16 = 4;

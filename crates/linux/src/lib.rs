@@ -1,10 +1,11 @@
-//! What touches the Linux kernel, for the lab and for the shaper: netlink, queue disciplines, nf_tables, NFQUEUE,
+//! Access to the Linux kernel, for the lab and for the shaper: netlink, queue disciplines, nf_tables, NFQUEUE,
 //! namespaces, TUN and veth devices. It knows kernels and no scenarios.
 
 mod clock;
 mod device;
 mod ethtool;
 mod facts;
+mod guard;
 mod intercept;
 mod isolate;
 mod message;
@@ -22,18 +23,18 @@ pub use clock::{go_as_others, go_first, thread_cpu_ns};
 pub use device::{MAX_GRO_SEGMENTS, MAX_PACKET_BYTES, PacketDevice};
 pub use ethtool::switch_offloads_off;
 pub use facts::{DeviceCounters, DeviceFacts, device_facts};
+pub use guard::{BEAT, GuardNews};
 pub use intercept::{Intercept, QueuedPacket};
 pub use isolate::{Namespace, isolate};
-pub use netlink::{LinkSettings, Netlink, index_of};
+pub use netlink::{LinkSettings, Netlink, find_device, index_of};
 pub use offload::{Flowtable, filters_in_hardware, flowtables};
 pub use shaped::{
-    KernelClasses, KernelCounts, KernelQueue, KernelRule, KernelShaper, OwnPort, kernel_has,
+    CLASSES, KernelClasses, KernelCounts, KernelQueue, KernelRule, KernelShaper, OwnPort,
+    kernel_has,
 };
 pub use signals::{END_REQUESTS, is_ignored};
 pub use sock_diag::{TcpEnd, tcp_ends};
-pub use tc::{
-    CodelCounts, Counts, Line, Queue, QueueCounts, check_set_up, kernel_lacks, wire_bytes,
-};
+pub use tc::{CodelCounts, Counts, Line, Queue, QueueCounts, check_spec, kernel_lacks, wire_bytes};
 pub use tun::{TUN_NODE, Tun};
 pub use veth::Veth;
 

@@ -9,6 +9,7 @@ use netlink_sys::{
     Socket, SocketAddr,
     protocols::{NETLINK_ROUTE, NETLINK_SOCK_DIAG},
 };
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 
 use crate::LinuxError;
 use crate::message::{CREATE, IFINFOMSG, Message, NLM_F_ACK};
@@ -216,10 +217,27 @@ fn family_and_bytes(address: IpAddr) -> (u8, Vec<u8>) {
 /// The index of the device called `name` in the calling thread's network namespace.
 ///
 /// # Errors
-/// If there is none.
+/// If there is none, or the kernel does not say.
 pub fn index_of(name: &str) -> Result<u32, LinuxError> {
-    nix::net::if_::if_nametoindex(name)
-        .map_err(|error| LinuxError::io(&format!("there is no device `{name}`"), error))
+    find_device(name)?.ok_or_else(|| LinuxError::new(format!("there is no device `{name}`")))
+}
+
+/// The index of the device called `name` in the calling thread's network namespace, if there is one.
+///
+/// # Errors
+/// If the kernel does not say, as where this process may open no more files.
+pub fn find_device(name: &str) -> Result<Option<u32>, LinuxError> {
+    match nix::net::if_::if_nametoindex(name) {
+        Ok(index) => Ok(Some(index)),
+        Err(nix::Error::ENODEV | nix::Error::ENXIO | nix::Error::EINVAL) => Ok(None),
+        Err(error) => {
+            // The C library asks by a socket, and forgets why it could have none.
+            let no_socket =
+                socket(AddressFamily::Unix, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None).err();
+            let error = no_socket.unwrap_or(error);
+            Err(LinuxError::io(&format!("cannot look for the device `{name}`"), error))
+        }
+    }
 }
 
 /// Length of `struct nlmsghdr`.

@@ -106,7 +106,7 @@ nix::ioctl_write_int_bad!(
     nix::request_code_write!(TUN, 208, size_of::<libc::c_uint>())
 );
 
-/// What a program opens to have a TUN device.
+/// Device node that a program opens to have a TUN device.
 pub const TUN_NODE: &str = "/dev/net/tun";
 /// Header, headers of the packet, and its payload in up to as many pieces as segments are joined.
 const MAX_IO_SLICES: usize = 2 + MAX_GRO_SEGMENTS;

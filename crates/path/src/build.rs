@@ -1,9 +1,9 @@
-//! What a scenario's hops ask for, built: queues, markers and lines.
+//! Builds the queues, markers and lines of a scenario's hops.
 
 use std::sync::Arc;
 
 use weir_core::{Rate, Seed};
-use weir_qdisc::{Device, Marker, MarkerSetUp, Port, SetUp, SetUpError};
+use weir_qdisc::{Device, Marker, MarkerSpec, Port, QueueSpec, SpecError};
 use weir_scenario::{Direction, Hop, LineRate, Scenario, ScenarioError};
 
 use crate::line::{Capacity, Line};
@@ -42,7 +42,7 @@ pub fn marker_that_needs_window(scenario: &Scenario) -> Option<&Hop> {
 pub fn device(hop: &Hop, seed: Seed, mtu: u32) -> Device {
     let own_rate = match hop.rate {
         LineRate::Bps(bps) => Some(bps),
-        LineRate::Unlimited | LineRate::Trace(_) => None,
+        LineRate::Unlimited | LineRate::Trace(_) | LineRate::PacketsPerSecond(_) => None,
     };
     Device {
         mtu,
@@ -55,18 +55,18 @@ pub fn device(hop: &Hop, seed: Seed, mtu: u32) -> Device {
 /// The marker of `hop`, ready to work, if it has one.
 ///
 /// # Errors
-/// If its set-up cannot be read.
-pub(crate) fn marker(hop: &Hop, seed: Seed, mtu: u32) -> Result<Option<Marker>, SetUpError> {
-    let build = |text: &String| MarkerSetUp::parse(text)?.build(&device(hop, seed, mtu));
+/// If its spec cannot be read.
+pub(crate) fn marker(hop: &Hop, seed: Seed, mtu: u32) -> Result<Option<Marker>, SpecError> {
+    let build = |text: &String| MarkerSpec::parse(text)?.build(&device(hop, seed, mtu));
     hop.marker.as_ref().map(build).transpose()
 }
 
 /// The queue of `hop`, ready to work.
 ///
 /// # Errors
-/// If its set-up cannot be read.
-pub(crate) fn port(hop: &Hop, seed: Seed, mtu: u32) -> Result<Port, SetUpError> {
-    let qdisc = SetUp::parse(&hop.queue)?.build(&device(hop, seed, mtu))?;
+/// If its spec cannot be read.
+pub(crate) fn port(hop: &Hop, seed: Seed, mtu: u32) -> Result<Port, SpecError> {
+    let qdisc = QueueSpec::parse(&hop.queue)?.build(&device(hop, seed, mtu))?;
     Ok(if hop.shaped { Port::shaped(qdisc, hop.framing) } else { Port::new(qdisc) })
 }
 
@@ -76,6 +76,7 @@ pub(crate) fn line(hop: &Hop, traces: &dyn Fn(&str) -> Arc<Trace>) -> Line {
         LineRate::Unlimited => Capacity::Unlimited,
         LineRate::Bps(bps) => Capacity::Constant(Rate::from_bps(*bps)),
         LineRate::Trace(name) => Capacity::Trace(traces(name)),
+        LineRate::PacketsPerSecond(rate) => Capacity::PacketsPerSecond(*rate),
     };
     Line::new(capacity, hop.framing)
 }

@@ -1,4 +1,4 @@
-//! What queues on the path did to the packets of a flow.
+//! Drops and marks by queues on the path, by flow.
 
 use weir_core::Packet;
 use weir_scenario::FlowRow;

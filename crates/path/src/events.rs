@@ -48,6 +48,7 @@ impl Events {
     }
 
     /// Makes `source` due at `at`, whenever it was due before.
+    #[inline]
     pub fn set(&mut self, source: Source, at: Time) {
         debug_assert!(at >= self.now, "set for {at}, which is before {}", self.now);
         let plan = &mut self.sources[source as usize];
@@ -59,6 +60,7 @@ impl Events {
     }
 
     /// Makes `source` due never.
+    #[inline]
     pub fn clear(&mut self, source: Source) {
         self.sources[source as usize].due = Time::MAX;
     }
@@ -159,21 +161,37 @@ impl Events {
             if first >= heap.len() {
                 break;
             }
-            let children = &heap[first..heap.len().min(first + 4)];
-            let mut least = 0;
-            for (index, child) in children.iter().enumerate().skip(1) {
-                if *child < children[least] {
-                    least = index;
-                }
-            }
-            if children[least] >= key {
+            let (child, least) = match heap.get(first..first + 4) {
+                Some(&[a, b, c, d]) => least_of_four([a, b, c, d]),
+                _ => least_of(&heap[first..]),
+            };
+            if least >= key {
                 break;
             }
-            heap[at] = children[least];
-            at = first + least;
+            heap[at] = least;
+            at = first + child;
         }
         heap[at] = key;
     }
+}
+
+/// The place and value of the least of four keys, without branches: which it is cannot be foretold.
+#[inline]
+fn least_of_four([a, b, c, d]: [Key; 4]) -> (usize, Key) {
+    let left = if b < a { (1, b) } else { (0, a) };
+    let right = if d < c { (3, d) } else { (2, c) };
+    if right.1 < left.1 { right } else { left }
+}
+
+/// The place and value of the least of the last keys, which are fewer than four.
+fn least_of(keys: &[Key]) -> (usize, Key) {
+    let mut least = (0, keys[0]);
+    for (place, &key) in keys.iter().enumerate().skip(1) {
+        if key < least.1 {
+            least = (place, key);
+        }
+    }
+    least
 }
 
 fn key(at: Time, source: Source) -> Key {

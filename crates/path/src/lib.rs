@@ -25,7 +25,7 @@ pub use events::{Events, Source};
 pub use flight::{Arrivals, Flight};
 pub use line::{Capacity, Line};
 pub use loss::Loss;
-pub use path::{Hop, Path, Place, Traffic};
+pub use path::{ArrivalPoint, Hop, Path, Traffic};
 pub use sampler::QueueSampler;
 pub use trace::{Trace, TraceError};
 pub use weir_core::End;

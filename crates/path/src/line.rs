@@ -1,4 +1,4 @@
-//! A line: carries one packet after another at a rate.
+//! A line: carries one packet after another at a rate. A router's processor is one that counts packets.
 
 use std::sync::Arc;
 
@@ -15,6 +15,8 @@ pub enum Capacity {
     Constant(Rate),
     /// As recorded.
     Trace(Arc<Trace>),
+    /// So many packets per second, above 0, of any length.
+    PacketsPerSecond(u64),
 }
 
 /// A line with its framing.
@@ -34,6 +36,8 @@ enum Pace {
     Unlimited,
     Constant(Serializer),
     Trace(TracePace),
+    /// A line on which every packet is a byte long.
+    Packets(Serializer),
 }
 
 /// A recorded line at work: a packet is delivered over as many opportunities as it takes, and what an
@@ -62,6 +66,9 @@ impl Line {
                 left: Trace::OPPORTUNITY_BYTES,
                 busy_until: Time::ZERO,
             }),
+            Capacity::PacketsPerSecond(rate) => {
+                Pace::Packets(Serializer::new(Rate::from_bps(8 * rate)))
+            }
         };
         Self { framing, pace, down: false }
     }
@@ -70,7 +77,7 @@ impl Line {
     /// rate is set again.
     ///
     /// # Panics
-    /// If it is a recorded line, which has its own rate at any time, or an unlimited one.
+    /// If it is none of constant rate in bit/s.
     pub fn set_rate(&mut self, rate: Option<Rate>, now: Time) {
         let Pace::Constant(line) = &mut self.pace else {
             panic!("only a line of constant rate can be given another");
@@ -89,7 +96,7 @@ impl Line {
         }
         match &mut self.pace {
             Pace::Unlimited => now,
-            Pace::Constant(line) => line.busy_until().max(now),
+            Pace::Constant(line) | Pace::Packets(line) => line.busy_until().max(now),
             Pace::Trace(line) => line.ready_at(now),
         }
     }
@@ -102,6 +109,7 @@ impl Line {
             Pace::Unlimited => now,
             Pace::Constant(line) => line.send(bytes, now),
             Pace::Trace(line) => line.send(bytes, now),
+            Pace::Packets(line) => line.send(1, now),
         }
     }
 
@@ -152,6 +160,18 @@ mod tests {
         let left = line.send(1500, now);
         assert_eq!(left.since(now), Duration::from_micros(1_538));
         assert_eq!(line.ready_at(now), left);
+    }
+
+    #[test]
+    fn a_processor_takes_one_time_for_every_packet_and_is_exact_over_a_second() {
+        let mut processor = Line::new(Capacity::PacketsPerSecond(6_250), Framing::NONE);
+        assert_eq!(processor.send(1500, Time::ZERO), Time::from_nanos(160_000));
+        assert_eq!(processor.send(40, Time::from_nanos(160_000)), Time::from_nanos(320_000));
+        assert_eq!(processor.wire_bytes(40), 40);
+        // A seventh of a second is no whole number of nanoseconds.
+        let mut slow = Line::new(Capacity::PacketsPerSecond(7), Framing::NONE);
+        let last = (0..7).fold(Time::ZERO, |now, _| slow.send(64, now));
+        assert_eq!(last, Time::from_millis(1_000));
     }
 
     #[test]

@@ -6,7 +6,9 @@
 //! A hop's marker colours packets before they are queued.
 //!
 //! In front of the first hop, between hops and behind the last there are routers: a packet whose time to
-//! live ends at one of them arrives there, and what the router answers goes the other way from there.
+//! live ends at one of them arrives there, and what the router answers goes the other way from there. A hop that
+//! is the processor of a router is part of the router in front of the next hop: a packet whose time to live ends
+//! there has passed the processor, and the router's answer does not pass it again.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -61,17 +63,19 @@ pub struct Path<T> {
     access: Vec<DelayLine>,
     /// The hops of each direction: their numbers.
     ranges: [Range<usize>; 2],
+    /// [`Scenario::counted_hops`] of each direction.
+    counted_hops: [u32; 2],
     /// Number of the first hop's source for deliveries, and of the first for its line.
     sources: Sources,
     /// Packets that have arrived somewhere and wait to be taken in.
-    arrived: VecDeque<(Packet, Place)>,
+    arrived: VecDeque<(Packet, ArrivalPoint)>,
     /// Changes of the lines that are still to come: when, at which hop, which change.
     changes: VecDeque<(Time, usize, LineChange)>,
 }
 
 /// Where a packet arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum ArrivalPoint {
     /// At a host.
     End(End),
     /// At a router, where its time to live ended.
@@ -93,8 +97,9 @@ pub struct Hop {
     pub port: Port,
     marker: Option<Marker>,
     direction: Direction,
-    /// How many hops of its direction come before it.
+    /// How many hops of its direction come before it, without processors.
     place: u32,
+    is_processor: bool,
     line: Line,
     flight: Flight,
     delay_line: DelayLine,
@@ -150,17 +155,20 @@ impl<T: Traffic> Path<T> {
         for direction in Direction::ALL {
             let specs = scenario.hops(direction);
             ranges[direction as usize] = hops.len()..hops.len() + specs.len();
-            for (place, spec) in specs.iter().enumerate() {
-                let next = match (place + 1 < specs.len(), direction) {
+            let mut counted = 0;
+            for (number, spec) in specs.iter().enumerate() {
+                let next = match (number + 1 < specs.len(), direction) {
                     (true, _) => Next::Hop(hops.len() + 1),
                     (false, Direction::Up) => Next::Servers,
                     (false, Direction::Down) => Next::End(End::Client),
                 };
-                let place = (direction, place as u32);
+                let place = (direction, counted);
+                counted += u32::from(!spec.is_processor());
                 hops.push(Hop::new(spec, place, next, traces, seed, scenario.mtu_bytes));
             }
         }
-        if let Some(first) = scenario.path.up.first().and(hops.first_mut()) {
+        let up = &mut hops[ranges[Direction::Up as usize].clone()];
+        if let Some(first) = up.iter_mut().find(|hop| !hop.is_processor) {
             first.ends_tunnels = scenario.tunnels.iter().any(|tunnel| tunnel.on_first_hop);
         }
         let mut access = Vec::new();
@@ -181,7 +189,9 @@ impl<T: Traffic> Path<T> {
         if let Some(&(at, ..)) = changes.front() {
             events.set(sources.changes, at);
         }
-        Self { events, traffic, hops, access, ranges, sources, arrived: VecDeque::new(), changes }
+        let counted_hops = Direction::ALL.map(|direction| scenario.counted_hops(direction));
+        let arrived = VecDeque::new();
+        Self { events, traffic, hops, access, ranges, counted_hops, sources, arrived, changes }
     }
 
     /// How many sources of events are the path's own: the lowest numbers. Deliveries come before lines,
@@ -206,17 +216,20 @@ impl<T: Traffic> Path<T> {
 
     /// Sends `packet` from the router behind `passed` hops of `direction` back against that direction.
     pub fn send_back(&mut self, packet: Packet, direction: Direction, passed: u32, now: Time) {
-        let there = self.ranges[direction as usize].len();
-        let back = match direction {
-            Direction::Up => self.ranges[Direction::Down as usize].clone(),
-            Direction::Down => self.ranges[Direction::Up as usize].clone(),
+        let opposite = match direction {
+            Direction::Up => Direction::Down,
+            Direction::Down => Direction::Up,
         };
-        let passed = passed as usize;
-        let to_pass = if passed == there { back.len() } else { passed.min(back.len()) };
-        match (back.end - to_pass..back.end).next() {
+        let (there, back) =
+            (self.counted_hops[direction as usize], self.counted_hops[opposite as usize]);
+        let to_pass = if passed == there { back } else { passed.min(back) };
+        let mut hops = self.ranges[opposite as usize].clone();
+        match hops
+            .find(|&hop| !self.hops[hop].is_processor && back - self.hops[hop].place == to_pass)
+        {
             Some(hop) => self.enter(hop, packet, now),
             None if direction == Direction::Up => {
-                self.arrived.push_back((packet, Place::End(End::Client)));
+                self.arrived.push_back((packet, ArrivalPoint::End(End::Client)));
             }
             None => self.leave_to_server(packet, now),
         }
@@ -264,7 +277,7 @@ impl<T: Traffic> Path<T> {
     }
 
     /// The next packet that has arrived somewhere.
-    pub fn next_arrived(&mut self) -> Option<(Packet, Place)> {
+    pub fn next_arrived(&mut self) -> Option<(Packet, ArrivalPoint)> {
         self.arrived.pop_front()
     }
 
@@ -294,20 +307,20 @@ impl<T: Traffic> Path<T> {
         match next {
             Next::Hop(hop) => self.enter(hop, packet, now),
             Next::Servers => self.leave_to_server(packet, now),
-            Next::End(end) => self.arrived.push_back((packet, Place::End(end))),
+            Next::End(end) => self.arrived.push_back((packet, ArrivalPoint::End(end))),
         }
     }
 
     /// The router in front of `hop` forwards `packet` to it.
     fn enter(&mut self, hop: usize, mut packet: Packet, now: Time) {
-        let Hop { direction, place: passed, .. } = self.hops[hop];
-        if self.traffic.ends_at_router(&packet, passed) {
-            self.arrived.push_back((packet, Place::Router { direction, passed }));
+        let Hop { direction, place: passed, is_processor, .. } = self.hops[hop];
+        if !is_processor && self.traffic.ends_at_router(&packet, passed) {
+            self.arrived.push_back((packet, ArrivalPoint::Router { direction, passed }));
             return;
         }
         if self.hops[hop].shaped {
             if self.traffic.ends_at_shaper(&packet) {
-                self.arrived.push_back((packet, Place::Shaper));
+                self.arrived.push_back((packet, ArrivalPoint::Shaper));
                 return;
             }
             if direction == Direction::Down {
@@ -341,10 +354,10 @@ impl<T: Traffic> Path<T> {
 
     /// The router behind the last hop forwards `packet` to its server.
     fn leave_to_server(&mut self, packet: Packet, now: Time) {
-        let passed = self.ranges[Direction::Up as usize].len() as u32;
+        let passed = self.counted_hops[Direction::Up as usize];
         if self.traffic.ends_at_router(&packet, passed) {
             let direction = Direction::Up;
-            self.arrived.push_back((packet, Place::Router { direction, passed }));
+            self.arrived.push_back((packet, ArrivalPoint::Router { direction, passed }));
             return;
         }
         self.travel_access(2 * self.traffic.host_of(&packet) as usize, packet, now);
@@ -414,6 +427,7 @@ impl Hop {
         Self {
             direction,
             place,
+            is_processor: spec.is_processor(),
             port: build::port(spec, seed.derive("queue"), mtu).expect("the scenario was checked"),
             marker: build::marker(spec, seed.derive("marker"), mtu)
                 .expect("the scenario was checked"),

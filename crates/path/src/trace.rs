@@ -28,7 +28,7 @@ pub enum TraceError {
         name: String,
         /// The line, from 1.
         line: usize,
-        /// What stands there.
+        /// The text of that line.
         text: String,
     },
     /// A line is earlier than the one before it.

@@ -2,11 +2,11 @@
 //!
 //! The reader of files does not know disciplines; what it takes for a text is held against them here.
 
-use weir_qdisc::{MarkerSetUp, SetUp};
+use weir_qdisc::{MarkerSpec, QueueSpec};
 use weir_scenario::file::spec::DEFAULT_QUEUE;
 use weir_scenario::file::{Fault, Value, Written};
 
-/// What is wrong with the queues and markers of a scenario or link file, which was read without faults otherwise: names and
+/// Faults in the queues and markers of a scenario or link file, which was read without faults otherwise: names and
 /// words that no discipline or marker has. Values that depend on the line are checked once the scenario is resolved.
 #[must_use]
 pub fn word_faults(file: &Written) -> Vec<Fault> {
@@ -74,11 +74,11 @@ fn queue(text: &str) -> Option<String> {
     if text == DEFAULT_QUEUE {
         return None;
     }
-    SetUp::parse(text).err().map(|error| error.to_string())
+    QueueSpec::parse(text).err().map(|error| error.to_string())
 }
 
 fn marker(text: &str) -> Option<String> {
-    MarkerSetUp::parse(text).err().map(|error| error.to_string())
+    MarkerSpec::parse(text).err().map(|error| error.to_string())
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Recordings of real Linux disciplines held against ours.
 
 use pyo3::prelude::*;
-use weir_conformance::{Recording, Verdict, judge};
+use weir_conformance::{Judgement, Recording, judge};
 
 use crate::fail;
 
@@ -15,15 +15,15 @@ pub(crate) fn conformance(py: Python<'_>, text: &str) -> PyResult<(String, &'sta
         Ok::<_, PyErr>((recording.name, verdict))
     })?;
     let (word, remark) = match verdict {
-        Verdict::Exact { packets } => ("exact", format!("{packets} packets")),
-        Verdict::Agrees { ours, nearest, tests } => (
+        Judgement::Exact { packets } => ("exact", format!("{packets} packets")),
+        Judgement::Agrees { ours, nearest, tests } => (
             "agrees",
             format!(
                 "dropped {:.4}, marked {:.4}, mean delay {:.2} ms; least p of {tests} tests {:.2}",
                 ours.dropped, ours.marked, ours.delay_ms, nearest.p
             ),
         ),
-        Verdict::Fails(why) => ("fails", why),
+        Judgement::Fails(why) => ("fails", why),
     };
     Ok((name, word, remark))
 }

@@ -2,11 +2,10 @@
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
-use weir_core::{Cells, Framing};
 use weir_core::{Dscp, RNG_NAME, Rate};
 use weir_path::Trace;
-use weir_qdisc::{DISCIPLINES, Device, MARKERS, Param, Preset, SetUp};
-use weir_scenario::{Kind, TABLES};
+use weir_qdisc::{DISCIPLINES, Device, MARKERS, Param, Preset, QueueSpec};
+use weir_scenario::{ColumnType, TABLES};
 use weir_speedtest::{Caution, KnownBy, METHODS, Object};
 use weir_tcp::{ALGORITHMS, PROFILES};
 
@@ -50,7 +49,9 @@ pub(crate) fn markers(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
 #[pyfunction]
 pub(crate) fn bounds(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let entry = PyDict::new(py);
-    entry.set_item("min_shaper_rate_bps", weir_rate_control::MIN_RATE.as_bps())?;
+    entry.set_item("min_ping_period_ns", weir_sockets::MIN_PING_PERIOD.as_nanos())?;
+    entry.set_item("max_pings", weir_sockets::MAX_PINGS)?;
+    entry.set_item("max_ping_payload_bytes", weir_sockets::MAX_PAYLOAD_BYTES)?;
     entry.set_item("max_seed", weir_scenario::file::spec::MAX_SEED)?;
     entry.set_item("max_faults", weir_scenario::file::MAX_FAULTS)?;
     entry.set_item("max_quoted_chars", weir_scenario::file::MAX_QUOTED_CHARS)?;
@@ -68,9 +69,9 @@ pub(crate) fn tables(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
             let entry = PyDict::new(py);
             entry.set_item("name", column.name)?;
             let kind = match column.kind {
-                Kind::Integer => "integer",
-                Kind::Float => "float",
-                Kind::Text => "text",
+                ColumnType::Integer => "integer",
+                ColumnType::Float => "float",
+                ColumnType::Text => "text",
             };
             entry.set_item("kind", kind)?;
             entry.set_item("nullable", column.nullable)?;
@@ -126,17 +127,17 @@ fn cautions<'py>(py: Python<'py>, table: &[Caution]) -> PyResult<Bound<'py, PyLi
     Ok(list)
 }
 
-/// What stands in an object of a method's result.
+/// The keys of an object in a method's result.
 fn object<'py>(py: Python<'py>, declared: &Object) -> PyResult<Bound<'py, PyDict>> {
     let fields = PyList::empty(py);
     for field in declared.fields {
         let (kind, part) = match field.kind {
-            weir_speedtest::Kind::Bool => ("boolean", None),
-            weir_speedtest::Kind::Integer => ("integer", None),
-            weir_speedtest::Kind::Float => ("float", None),
-            weir_speedtest::Kind::Text => ("text", None),
-            weir_speedtest::Kind::Texts => ("texts", None),
-            weir_speedtest::Kind::Object(part) => ("object", Some(object(py, part)?)),
+            weir_speedtest::ValueType::Bool => ("boolean", None),
+            weir_speedtest::ValueType::Integer => ("integer", None),
+            weir_speedtest::ValueType::Float => ("float", None),
+            weir_speedtest::ValueType::Text => ("text", None),
+            weir_speedtest::ValueType::Texts => ("texts", None),
+            weir_speedtest::ValueType::Object(part) => ("object", Some(object(py, part)?)),
         };
         let entry = PyDict::new(py);
         entry.set_item("name", field.name)?;
@@ -180,20 +181,20 @@ fn params<'py>(py: Python<'py>, table: &[Param]) -> PyResult<Bound<'py, PyList>>
     Ok(list)
 }
 
-/// Checks that `text` is a queue set-up, for a line of `rate_bps` bit/s if its rate is fixed.
+/// Checks that `text` is a queue spec, for a line of `rate_bps` bit/s if its rate is fixed.
 #[pyfunction]
 pub(crate) fn check_queue(text: &str, rate_bps: Option<u64>) -> PyResult<()> {
     let device = Device { line_rate: rate_bps.map(Rate::from_bps), ..Device::default() };
-    SetUp::parse(text).and_then(|set_up| set_up.build(&device)).map(|_| ()).map_err(fail)
+    QueueSpec::parse(text).and_then(|spec| spec.build(&device)).map(|_| ()).map_err(fail)
 }
 
 /// The `tc` commands for which `text` stands on a line of `rate_bps` bit/s, if it is a preset.
 #[pyfunction]
 pub(crate) fn expand_queue(text: &str, rate_bps: Option<u64>) -> PyResult<Option<String>> {
     let device = Device { line_rate: rate_bps.map(Rate::from_bps), ..Device::default() };
-    let set_up = SetUp::parse(text).map_err(fail)?;
-    let preset = Preset::named(set_up.discipline.name);
-    preset.map(|preset| preset.expand(&set_up, &device)).transpose().map_err(fail)
+    let spec = QueueSpec::parse(text).map_err(fail)?;
+    let preset = Preset::named(spec.discipline.name);
+    preset.map(|preset| preset.expand(&spec, &device)).transpose().map_err(fail)
 }
 
 /// All congestion controls of the simulated TCP.
@@ -222,25 +223,6 @@ pub(crate) fn parse_dscp(text: &str) -> PyResult<u8> {
     Dscp::parse(text)
         .map(Dscp::get)
         .ok_or_else(|| fail(weir_scenario::file::quantity::no_dscp(text)))
-}
-
-/// The named framings: bytes added to a packet, least bytes, and how it is cut up.
-#[pyfunction]
-pub(crate) fn framings(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
-    let named = PyDict::new(py);
-    for (name, framing) in Framing::NAMED {
-        let entry = PyDict::new(py);
-        entry.set_item("overhead_bytes", framing.overhead_bytes)?;
-        entry.set_item("minimum_bytes", framing.minimum_bytes)?;
-        let cells = match framing.cells {
-            Cells::None => "none",
-            Cells::Atm => "atm",
-            Cells::Ptm => "ptm",
-        };
-        entry.set_item("cells", cells)?;
-        named.set_item(*name, entry)?;
-    }
-    Ok(named)
 }
 
 /// How many packets the recording `text`, called `name`, lets pass, and in how many milliseconds.

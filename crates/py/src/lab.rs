@@ -1,7 +1,9 @@
 //! The lab's process.
 
+use std::ops::ControlFlow;
+
 use pyo3::prelude::*;
-use weir_scenario::{Scenario, Verdict};
+use weir_scenario::Scenario;
 
 use crate::fail;
 
@@ -22,8 +24,8 @@ pub(crate) fn lab(py: Python<'_>, request: &str, show: Py<PyAny>) -> PyResult<St
     let mut show = |view: &str| {
         let go_on = Python::attach(|held| show.call1(held, (view,))?.is_truthy(held));
         match go_on {
-            Ok(true) => Verdict::Continue,
-            Ok(false) | Err(_) => Verdict::Stop,
+            Ok(true) => ControlFlow::Continue(()),
+            Ok(false) | Err(_) => ControlFlow::Break(()),
         }
     };
     py.detach(|| weir_lab::serve(request, &mut show)).map_err(fail)

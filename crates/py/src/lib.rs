@@ -15,6 +15,7 @@ mod scenario;
 mod serve;
 mod shape;
 mod simulate;
+mod whole;
 
 use pyo3::create_exception;
 use pyo3::exceptions::PyValueError;
@@ -33,18 +34,20 @@ mod _native {
     use super::conformance::conformance;
     #[pymodule_export]
     use super::describe::{
-        bounds, check_queue, check_trace, congestion_controls, disciplines, expand_queue, framings,
-        markers, methods, parse_dscp, rng_name, services, tables, tcp_profiles,
+        bounds, check_queue, check_trace, congestion_controls, disciplines, expand_queue, markers,
+        methods, parse_dscp, rng_name, services, tables, tcp_profiles,
     };
     #[pymodule_export]
     use super::lab::{check_lab, lab};
     #[pymodule_export]
-    use super::measure::{measure, missing, read_secret, record_method, run_method};
+    use super::measure::{
+        Ramp, RampPhase, SpeedTest, measure, missing, read_secret, record_method, run_method,
+    };
     #[pymodule_export]
     use super::ping::ping;
     #[pymodule_export]
     use super::scenario::{
-        Resolved, ResolvedSetUp, given_again, line_rate, load_link, load_test, mean_rate,
+        Resolved, ResolvedConfiguration, given_again, line_rate, load_link, load_test, mean_rate,
         read_quantity, read_rate, read_scenario, read_scenario_or_test, read_spec, read_time,
         resolve_scenario, scenario_schema, shipped_links, shipped_tests,
     };
@@ -52,7 +55,9 @@ mod _native {
     use super::serve::serve;
     #[pymodule_export]
     use super::shape::{
-        choose_shaper, detect_framing, replay_shaper, shape, shaper_status, stop_shaper,
+        choose_shaper, host_and_port, read_shaper_config, read_shaper_rules, read_shaper_settings,
+        replay_shaper, shape, shaper_decision_line, shaper_metrics, shaper_rules_text,
+        shaper_schemas, shaper_status, shaper_view_words, shipped_rules, stop_shaper,
     };
     #[pymodule_export]
     use super::simulate::{check_simulation, simulate};

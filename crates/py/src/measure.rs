@@ -1,43 +1,51 @@
 //! Measurements of the path to a server elsewhere.
 
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
-use serde::Deserialize;
 use serde_json::{Map, Value};
-use weir_client::{ClientError, MethodRequest, Outcome, Request};
+use weir_client::{ClientError, MeasureRequest, MethodRequest, Outcome, RampPlan};
 use weir_core::Time;
 use weir_record::Recorder;
-use weir_scenario::{MethodRow, Sink, Verdict};
+use weir_scenario::{MethodRow, Sink};
 
-use crate::simulate::Report;
+use crate::simulate::{ManifestInputs, Report};
+use crate::whole::Whole;
 use crate::{fail, wrong};
 
-/// Measures what `request` says, JSON, and writes the record into `folder`; returns whether it came to its
-/// end. `manifest` and `progress` are as those of `simulate`. `speed_test` is called at the end, and returns
-/// what the record is to keep of a foreign speed test that ran meanwhile, as `record_method` takes it, or
-/// nothing.
+/// Measures the path to `host` by the scenario and the seed of `manifest`, and writes the record into `folder`; returns
+/// whether it came to its end. `manifest` and `progress` are as those of `simulate`.
+///
+/// `secret` is what the server asks for, if it does. `ramp` adds flows until the line is full. `speed_test` is called at the
+/// end, and returns the foreign speed test that ran meanwhile and that the record is to keep, or `None`.
 #[pyfunction]
-#[pyo3(signature = (request, manifest, folder, progress, speed_test=None))]
+#[pyo3(signature = (manifest, folder, progress, *, host, secret, ramp=None, speed_test=None))]
+#[expect(clippy::too_many_arguments, reason = "each has a name where it is called")]
 pub(crate) fn measure(
     py: Python<'_>,
-    request: &str,
     manifest: &str,
     folder: PathBuf,
     progress: Option<Py<PyAny>>,
+    host: String,
+    secret: Option<String>,
+    ramp: Option<Bound<'_, Ramp>>,
     speed_test: Option<Py<PyAny>>,
 ) -> PyResult<bool> {
-    let request: Request = serde_json::from_str(request).map_err(fail)?;
+    let ManifestInputs { scenario, seed } = serde_json::from_str(manifest).map_err(fail)?;
+    let ramp = ramp.map(|ramp| ramp.get().0.clone());
+    let request = MeasureRequest { host, secret, scenario, seed, ramp };
     let mut report = Report::to(progress);
     let outcome = py.detach(|| -> PyResult<Outcome> {
         let mut recorder =
             Recorder::create(&folder, manifest, |now| report.on_progress(now)).map_err(fail)?;
         let outcome = weir_client::measure(&request, &mut recorder);
         if let Some(speed_test) = &speed_test {
-            let told =
-                Python::attach(|held| speed_test.call0(held)?.extract::<Option<String>>(held))?;
-            if let Some(told) = told {
-                write_method(&mut recorder, &told)?;
+            let ended = Python::attach(|held| -> PyResult<Option<Py<SpeedTest>>> {
+                Ok(speed_test.call0(held)?.extract(held)?)
+            })?;
+            if let Some(ended) = ended {
+                ended.get().write(&mut recorder);
             }
         }
         let mut last = Map::new();
@@ -54,47 +62,104 @@ pub(crate) fn measure(
     }
 }
 
-/// Writes a record into `folder` of nothing but a foreign speed test that ended: `speed_test` has its `name`,
-/// `kind`, `began_ns`, `ended_ns` and `result`, as JSON. `manifest` is as that of `simulate`.
+/// Writes a record into `folder` of nothing but a foreign speed test that ended. `manifest` is as that of `simulate`.
 #[pyfunction]
 pub(crate) fn record_method(
     py: Python<'_>,
     manifest: &str,
     folder: PathBuf,
-    speed_test: &str,
+    speed_test: &Bound<'_, SpeedTest>,
 ) -> PyResult<()> {
+    let ended = speed_test.get();
     py.detach(|| -> PyResult<()> {
         let mut recorder =
-            Recorder::create(&folder, manifest, |_| Verdict::Continue).map_err(fail)?;
-        let ended_ns = write_method(&mut recorder, speed_test)?;
-        let last = Map::from_iter([("reached_ns".to_owned(), Value::from(ended_ns))]);
-        recorder.finish(true, last).map_err(fail)
+            Recorder::create(&folder, manifest, |_| ControlFlow::Continue(())).map_err(fail)?;
+        ended.write(&mut recorder);
+        let reached_ns = Value::from(ended.ended.as_nanos());
+        recorder.finish(true, Map::from_iter([("reached_ns".to_owned(), reached_ns)])).map_err(fail)
     })
 }
 
-/// A foreign speed test that ended.
-#[derive(Deserialize)]
-struct SpeedTest {
+/// A foreign speed test that ended, as a record keeps it. Times are those of the record, in nanoseconds.
+///
+/// `result` is JSON text as `run_method` returns it: the record keeps it as it is.
+#[pyclass(frozen, module = "weirlab._native")]
+pub(crate) struct SpeedTest {
     name: String,
     kind: String,
-    began_ns: u64,
-    ended_ns: u64,
-    /// JSON.
+    began: Time,
+    ended: Time,
     result: String,
 }
 
-/// Writes the row of a speed test, and returns when it ended.
-fn write_method(recorder: &mut Recorder<'_>, told: &str) -> PyResult<u64> {
-    let told: SpeedTest = serde_json::from_str(told).map_err(fail)?;
-    recorder.method(&MethodRow {
-        method: 0,
-        name: &told.name,
-        kind: &told.kind,
-        began: Time::from_nanos(told.began_ns),
-        ended: Some(Time::from_nanos(told.ended_ns)),
-        result: Some(&told.result),
-    });
-    Ok(told.ended_ns)
+#[pymethods]
+impl SpeedTest {
+    #[new]
+    #[pyo3(signature = (*, name, kind, began_ns, ended_ns, result))]
+    fn new(
+        name: String,
+        kind: String,
+        began_ns: Whole<u64>,
+        ended_ns: Whole<u64>,
+        result: String,
+    ) -> PyResult<Self> {
+        let began = Time::from_nanos(began_ns.named("began_ns")?);
+        let ended = Time::from_nanos(ended_ns.named("ended_ns")?);
+        Ok(Self { name, kind, began, ended, result })
+    }
+}
+
+impl SpeedTest {
+    /// Writes its row.
+    fn write(&self, recorder: &mut Recorder<'_>) {
+        recorder.method(&MethodRow {
+            method: 0,
+            name: &self.name,
+            kind: &self.kind,
+            began: self.began,
+            ended: Some(self.ended),
+            result: Some(&self.result),
+        });
+    }
+}
+
+/// Phases in which flows are added until the line is full, `max_flows` at most in each direction.
+///
+/// There are `interval_ns` between two looks whether it is. `congestion` is the congestion control of all flows; `None` is each
+/// machine's default.
+#[pyclass(frozen, module = "weirlab._native")]
+pub(crate) struct Ramp(RampPlan);
+
+#[pymethods]
+impl Ramp {
+    #[new]
+    #[pyo3(signature = (phases, *, max_flows, interval_ns, congestion))]
+    fn new(
+        phases: Vec<Bound<'_, RampPhase>>,
+        max_flows: Whole<u32>,
+        interval_ns: Whole<u64>,
+        congestion: Option<String>,
+    ) -> PyResult<Self> {
+        Ok(Self(RampPlan {
+            phases: phases.iter().map(|phase| phase.get().0.clone()).collect(),
+            most: max_flows.named("max_flows")?,
+            interval_ns: interval_ns.named("interval_ns")?,
+            congestion,
+        }))
+    }
+}
+
+/// The phase `name` of a `Ramp`: whether there are downloads (`down`) and uploads (`up`).
+#[pyclass(frozen, module = "weirlab._native")]
+pub(crate) struct RampPhase(weir_client::RampPhase);
+
+#[pymethods]
+impl RampPhase {
+    #[new]
+    #[pyo3(signature = (name, *, down, up))]
+    const fn new(name: String, down: bool, up: bool) -> Self {
+        Self(weir_client::RampPhase { phase: name, down, up })
+    }
 }
 
 /// One sentence about what `host` lacks for a test of Weir's own; `None` if it lacks nothing.
@@ -114,15 +179,22 @@ pub(crate) fn read_secret(file: PathBuf) -> PyResult<String> {
     Ok(String::from_utf8_lossy(secret.as_bytes()).into_owned())
 }
 
-/// Runs a foreign speed test that `request` names, JSON, and returns what its own client would show, as
-/// JSON. `progress` is as that of `simulate`.
+/// Runs the foreign speed test `method` against the server at `url`, and returns what its own client would show. `progress` is
+/// as that of `simulate`.
+///
+/// `secret` goes with every request. With `verify` the server's certificate has to be one that this machine believes. The
+/// result is JSON text: a record keeps it as it is, and `methods` tells the keys of each.
 #[pyfunction]
+#[pyo3(signature = (method, url, *, secret, verify, progress))]
 pub(crate) fn run_method(
     py: Python<'_>,
-    request: &str,
+    method: String,
+    url: String,
+    secret: Option<String>,
+    verify: bool,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
-    let request: MethodRequest = serde_json::from_str(request).map_err(fail)?;
+    let request = MethodRequest { method, url, verify, secret };
     let mut report = Report::to(progress);
     let result = py.detach(|| weir_client::run_method(&request, |now| report.on_progress(now)));
     match report.raised {

@@ -7,7 +7,7 @@ use weir_scenario::file::catalogue::{read, read_file, read_scenario_file};
 use weir_scenario::file::field::{Field, Form};
 use weir_scenario::file::link::LinkSpec;
 use weir_scenario::file::spec::{LinkChoice, ScenarioSpec};
-use weir_scenario::file::{Files, Telling, Value, Written, parse, quantity};
+use weir_scenario::file::{Fault, Files, Telling, Value, Written, parse, quantity};
 use weir_speedtest::MethodInfo;
 
 use crate::{fail, wrong};
@@ -24,7 +24,7 @@ pub(crate) fn read_rate(written: &Bound<'_, PyAny>) -> PyResult<u64> {
     quantity::read_rate(&from_python(written)?).map_err(fail)
 }
 
-/// What was written, as a quantity of that kind, such as `LineRate`, in base units.
+/// Reads a quantity of that kind, such as `LineRate`, in base units.
 #[pyfunction]
 pub(crate) fn read_quantity<'py>(
     py: Python<'py>,
@@ -53,7 +53,7 @@ pub(crate) fn scenario_schema(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     to_python(py, &weir_scenario::file::schema())
 }
 
-/// What was written, as a specification of that kind, such as `TestSpec`: the keys that were there, in base units.
+/// Reads a specification of that kind, such as `TestSpec`: the keys that were there, in base units.
 ///
 /// `place` is what a message calls it, `names` what it calls keys that have names of their own.
 #[pyfunction]
@@ -71,32 +71,34 @@ pub(crate) fn read_spec<'py>(
 
 /// The scenario in the text of a file, in base units; `None` if the file is that of a test.
 ///
-/// `link` takes the place of the scenario's own, which then need not be there.
+/// `link` takes the place of the scenario's own, which then need not be there; `files` reads the tests that it names.
 #[pyfunction]
-#[pyo3(signature = (text, place, link))]
+#[pyo3(signature = (text, place, link, files))]
 pub(crate) fn read_scenario_or_test<'py>(
     py: Python<'py>,
     text: &str,
     place: &str,
     link: Option<&Bound<'py, PyAny>>,
+    files: Bound<'py, PyAny>,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
     let link = link.map(from_python).transpose()?;
     let spec = read_scenario_file(text, place, link.clone()).map_err(fail)?;
-    if spec.is_some() {
-        check_words(text, place, link)?;
+    if let Some(spec) = &spec {
+        check_scenario(spec, text, place, link, &PythonFiles(files))?;
     }
     spec.map(|spec| to_python(py, &spec.write(Form::Numbers))).transpose()
 }
 
-/// The scenario in the text of a file, in base units.
+/// The scenario in the text of a file, in base units; `files` reads the tests that it names.
 #[pyfunction]
 pub(crate) fn read_scenario<'py>(
     py: Python<'py>,
     text: &str,
     place: &str,
+    files: Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let spec: ScenarioSpec = read_file(text, place).map_err(fail)?;
-    check_words(text, place, None)?;
+    check_scenario(&spec, text, place, None, &PythonFiles(files))?;
     to_python(py, &spec.write(Form::Numbers))
 }
 
@@ -124,7 +126,7 @@ pub(crate) fn load_link<'py>(
     to_python(py, &spec.write(Form::Numbers))
 }
 
-/// Sentences about set-ups of a scenario that are given more than once.
+/// Sentences about configurations of a scenario that are given more than once.
 #[pyfunction]
 pub(crate) fn given_again(scenario: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
     Ok(weir_scenario::file::given_again(&read_as(scenario, "scenario")?))
@@ -148,12 +150,12 @@ pub(crate) fn mean_rate(
     link.mean_rate_bps(read_direction(direction)?, &PythonFiles(files)).map_err(fail)
 }
 
-/// A set-up of a scenario, ready for a world.
+/// A configuration of a scenario, ready for a world.
 #[pyclass(frozen, get_all, module = "weirlab._native")]
-pub(crate) struct ResolvedSetUp {
+pub(crate) struct ResolvedConfiguration {
     /// The link, in base units.
     link: Py<PyAny>,
-    /// The queue set-up as the user wrote it.
+    /// The queue spec as the user wrote it.
     queue: String,
     /// The congestion control that the scenario names to be compared, if it does.
     cc: Option<String>,
@@ -166,9 +168,9 @@ pub(crate) struct ResolvedSetUp {
 pub(crate) struct Resolved {
     /// The test, in base units.
     test: Py<PyAny>,
-    /// The set-ups that are compared.
-    set_ups: Vec<Py<ResolvedSetUp>>,
-    /// The seeds of the runs of each set-up.
+    /// The configurations that are compared.
+    configurations: Vec<Py<ResolvedConfiguration>>,
+    /// The seeds of the runs of each configuration.
     seeds: Vec<u64>,
 }
 
@@ -188,19 +190,27 @@ pub(crate) fn resolve_scenario<'py>(
     }
     let resolved =
         weir_scenario::file::resolve(&spec, &files, server_congestion_control).map_err(fail)?;
-    let set_up = |one: weir_scenario::file::ResolvedSetUp| -> PyResult<Py<ResolvedSetUp>> {
-        for trace in one.link.traces() {
-            files.trace_rate_bps(trace).map_err(fail)?;
-        }
-        weir_path::check(&one.scenario).map_err(fail)?;
-        weir_tcp::check_profiles(&one.scenario).map_err(fail)?;
-        let link = to_python(py, &one.link.write(Form::Numbers))?.unbind();
-        let text = one.scenario.to_json();
-        Py::new(py, ResolvedSetUp { link, queue: one.queue, cc: one.cc, scenario: text })
-    };
+    let configuration =
+        |one: weir_scenario::file::ResolvedConfiguration| -> PyResult<Py<ResolvedConfiguration>> {
+            for trace in one.link.traces() {
+                files.trace_rate_bps(trace).map_err(fail)?;
+            }
+            weir_path::check(&one.scenario).map_err(fail)?;
+            weir_tcp::check_profiles(&one.scenario).map_err(fail)?;
+            let link = to_python(py, &one.link.write(Form::Numbers))?.unbind();
+            let text = one.scenario.to_json();
+            Py::new(
+                py,
+                ResolvedConfiguration { link, queue: one.queue, cc: one.cc, scenario: text },
+            )
+        };
     Ok(Resolved {
         test: to_python(py, &resolved.test.write(Form::Numbers))?.unbind(),
-        set_ups: resolved.set_ups.into_iter().map(set_up).collect::<PyResult<_>>()?,
+        configurations: resolved
+            .configurations
+            .into_iter()
+            .map(configuration)
+            .collect::<PyResult<_>>()?,
         seeds: resolved.seeds,
     })
 }
@@ -210,19 +220,39 @@ fn server_congestion_control(kind: &str) -> Option<&'static str> {
     MethodInfo::named(kind).ok()?.congestion_control
 }
 
-/// Checks the words of queues and markers in the text of a file, where their lines are known. `link` takes the place of a
-/// scenario's own.
-fn check_words(text: &str, place: &str, link: Option<Written>) -> PyResult<()> {
+/// Checks what the text of a scenario file says of queues, markers and tests in files, where the lines are known. `link`
+/// takes the place of its own.
+fn check_scenario(
+    spec: &ScenarioSpec,
+    text: &str,
+    place: &str,
+    link: Option<Written>,
+    files: &PythonFiles<'_>,
+) -> PyResult<()> {
+    check_text(text, place, link, |written| {
+        let mut faults = weir_path::word_faults(written);
+        faults.extend(weir_scenario::file::faults_of_files(spec, written, files));
+        faults
+    })
+}
+
+/// Refuses what `faults` finds in the text of a file.
+fn check_text(
+    text: &str,
+    place: &str,
+    link: Option<Written>,
+    faults: impl FnOnce(&Written) -> Vec<Fault>,
+) -> PyResult<()> {
     // A text that cannot be read has been refused before.
     let Ok(mut written) = parse(text) else { return Ok(()) };
     if let Some(link) = link {
         written.set("link", link);
     }
-    let faults = weir_path::word_faults(&written);
-    if faults.is_empty() {
+    let found = faults(&written);
+    if found.is_empty() {
         return Ok(());
     }
-    Err(fail(Telling { place, names: &[] }.sentence(faults)))
+    Err(fail(Telling { place, names: &[] }.sentence(found)))
 }
 
 /// Checks the words of queues and markers in the link file `name`, if it is a file that can be read.
@@ -230,7 +260,7 @@ fn check_link_file(name: &str, files: &PythonFiles<'_>) -> PyResult<()> {
     if shipped_links().contains(&name) || !name.ends_with(".toml") {
         return Ok(());
     }
-    files.read(name).map_or(Ok(()), |text| check_words(&text, name, None))
+    files.read(name).map_or(Ok(()), |text| check_text(&text, name, None, weir_path::word_faults))
 }
 
 fn read_as<T: Field>(written: &Bound<'_, PyAny>, place: &str) -> PyResult<T> {
@@ -263,7 +293,7 @@ impl Files for PythonFiles<'_> {
 }
 
 /// An object of Python as something written; what a scenario can be made of, and anything else in its own words.
-fn from_python(object: &Bound<'_, PyAny>) -> PyResult<Written> {
+pub(crate) fn from_python(object: &Bound<'_, PyAny>) -> PyResult<Written> {
     inner_from_python(object, 0)
 }
 
@@ -306,7 +336,7 @@ fn inner_from_python(object: &Bound<'_, PyAny>, depth: usize) -> PyResult<Writte
 }
 
 /// Something written as an object of Python.
-fn to_python<'py>(py: Python<'py>, written: &Written) -> PyResult<Bound<'py, PyAny>> {
+pub(crate) fn to_python<'py>(py: Python<'py>, written: &Written) -> PyResult<Bound<'py, PyAny>> {
     Ok(match &written.value {
         Value::Nothing => py.None().into_bound(py),
         Value::Bool(value) => value.into_pyobject(py)?.to_owned().into_any(),

@@ -1,32 +1,121 @@
 //! The shaper on a real interface.
 
-use pyo3::prelude::*;
-use weir_rate_control::Mode;
-use weir_shape::{Command, Settings, ShapeError};
+use std::path::PathBuf;
 
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+use weir_rate_control::Mode;
+use weir_scenario::file::schema_of_file;
+use weir_scenario::file::shape::{RulesSpec, ShapeSpec};
+use weir_shape::{Backend, Command, Settings, ShapeError, View};
+
+use crate::scenario::{from_python, to_python};
 use crate::{fail, wrong};
 
-/// The backend that would shape by `settings` (JSON), with the reason, as JSON. Nothing is changed.
+/// The backend that would shape by `settings`, the reason, and the queue of each way, egress and ingress. Nothing is changed.
+///
+/// `settings` is JSON text as that of `shape`.
 #[pyfunction]
-pub(crate) fn choose_shaper(py: Python<'_>, settings: &str) -> PyResult<String> {
+pub(crate) fn choose_shaper<'py>(py: Python<'py>, settings: &str) -> PyResult<Bound<'py, PyDict>> {
     let settings = read(settings)?;
     settings.check().map_err(refused)?;
     let choice = py.detach(|| weir_shape::choose(&settings)).map_err(refused)?;
-    Ok(serde_json::to_string(&choice).expect("plain JSON"))
+    let entry = PyDict::new(py);
+    let backend = match choice.backend {
+        Backend::Kernel => "kernel",
+        Backend::Userspace => "userspace",
+    };
+    entry.set_item("backend", backend)?;
+    let (framing, framing_why) = weir_shape::framing_of(&settings.device);
+    let found = (framing == settings.framing).then_some(framing_why);
+    entry.set_item("plan", weir_shape::plan_lines(&settings, &choice, found))?;
+    entry.set_item("why", choice.why)?;
+    entry.set_item("queues", PyList::new(py, choice.queues)?)?;
+    Ok(entry)
 }
 
-/// The framing of a device as far as the device itself tells, and why, as JSON.
+/// What stands in a file of settings, which is checked.
 #[pyfunction]
-pub(crate) fn detect_framing(device: &str) -> PyResult<String> {
-    let found = weir_shape::detect_framing(device).map_err(fail)?;
-    Ok(serde_json::to_string(&found).expect("plain JSON"))
+pub(crate) fn read_shaper_config(py: Python<'_>, file: PathBuf) -> PyResult<Bound<'_, PyAny>> {
+    to_python(py, &weir_shape::read_config(&file).map_err(refused)?)
 }
 
-/// Shapes as `settings`, as JSON, say, until `show` wants an end or their time is over: how many decisions
-/// were made.
+/// The settings of the shaper of a device, as JSON text: those of the file `config`, and those `given` before them.
+#[pyfunction]
+#[pyo3(signature = (device, config, given))]
+pub(crate) fn read_shaper_settings(
+    py: Python<'_>,
+    device: &str,
+    config: Option<PathBuf>,
+    given: &Bound<'_, PyAny>,
+) -> PyResult<String> {
+    let given = from_python(given)?;
+    let settings = py.detach(|| weir_shape::read_settings(device, config.as_deref(), given));
+    serde_json::to_string(&settings.map_err(refused)?).map_err(fail)
+}
+
+/// The priority rules of a shipped list or of a file, as JSON text.
+#[pyfunction]
+pub(crate) fn read_shaper_rules(name: &str) -> PyResult<String> {
+    serde_json::to_string(&weir_shape::read_rules(name).map_err(refused)?).map_err(fail)
+}
+
+/// The text of the shipped list of rules of that name, or of the file.
+#[pyfunction]
+pub(crate) fn shaper_rules_text(name: &str) -> PyResult<String> {
+    weir_shape::rules_text(name).map_err(refused)
+}
+
+/// Names of the shipped lists of rules, sorted.
+#[pyfunction]
+pub(crate) fn shipped_rules() -> Vec<&'static str> {
+    weir_shape::shipped_rules()
+}
+
+/// The JSON Schemas of a shaper's files: `rules` and `shaper`.
+#[pyfunction]
+pub(crate) fn shaper_schemas(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let found = PyDict::new(py);
+    let rules = schema_of_file::<RulesSpec>("Priority rules of a shaper of Weir");
+    found.set_item("rules", to_python(py, &rules)?)?;
+    let settings = schema_of_file::<ShapeSpec>("Settings of a shaper of Weir");
+    found.set_item("shaper", to_python(py, &settings)?)?;
+    Ok(found)
+}
+
+/// Host and port of a `weir serve`, which is written as `HOST`, `HOST:PORT` or `[IPV6]:PORT`.
+#[pyfunction]
+pub(crate) fn host_and_port(written: &str) -> PyResult<(String, u16)> {
+    weir_scenario::file::shape::host_and_port(written).map_err(wrong)
+}
+
+/// A view in words: its line, its delay, its remarks, and the reason of each side that is shaped.
+#[pyfunction]
+pub(crate) fn shaper_view_words(
+    view: &str,
+) -> PyResult<(String, String, Vec<String>, Vec<String>)> {
+    let view = View::parse(view).map_err(refused)?;
+    let reasons = view.named_sides().map(|(_, side)| side.reason_in_words()).collect();
+    Ok((view.line(), view.delay(), view.remarks(), reasons))
+}
+
+/// A view as metrics in Prometheus' text format.
+#[pyfunction]
+pub(crate) fn shaper_metrics(view: &str) -> PyResult<String> {
+    Ok(View::parse(view).map_err(refused)?.metrics())
+}
+
+/// A decision of a log, which is a line of JSON, in one line for people.
+#[pyfunction]
+pub(crate) fn shaper_decision_line(line: &str) -> PyResult<String> {
+    weir_shape::decision_line(line).map_err(refused)
+}
+
+/// Shapes as `settings` say until `show` wants an end or their time is over: how many decisions were made.
 ///
-/// `show` is given a view as JSON a few times a second, and returns one of `continue`, `open`, `shape` and
-/// `stop`. If it raises, the shaper ends, and so does this function with what it raised.
+/// `settings` is JSON text, since the head of every log and `weir shape --dry-run --json` have it as it is. `show` is given
+/// a view a few times a second, JSON text as the control socket gives it to whoever asks, and returns one of `continue`,
+/// `open`, `shape` and `stop`. If it raises, the shaper ends, and so does this function with what it raised.
 #[pyfunction]
 pub(crate) fn shape(py: Python<'_>, settings: &str, seed: u64, show: Py<PyAny>) -> PyResult<u64> {
     let settings = read(settings)?;
@@ -51,16 +140,16 @@ pub(crate) fn shape(py: Python<'_>, settings: &str, seed: u64, show: Py<PyAny>) 
     }
 }
 
-/// The last view of the shaper of a device, as JSON.
+/// The last view of the shaper of a device: JSON text, as its control socket gives it.
 #[pyfunction]
 pub(crate) fn shaper_status(py: Python<'_>, device: &str) -> PyResult<String> {
     py.detach(|| weir_shape::ask(device)).map_err(refused)
 }
 
-/// Asks the shaper of a device to end: its answer, as JSON.
+/// Ends the shaper of a device, and returns when it has restored what was there.
 #[pyfunction]
-pub(crate) fn stop_shaper(py: Python<'_>, device: &str) -> PyResult<String> {
-    py.detach(|| weir_shape::stop(device)).map_err(refused)
+pub(crate) fn stop_shaper(py: Python<'_>, device: &str) -> PyResult<()> {
+    py.detach(|| weir_shape::end(device)).map_err(refused)
 }
 
 /// Runs the controller of a log, or `auto` in `mode`, over what went into it. `show` is given each decision as

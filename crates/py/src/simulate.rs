@@ -1,6 +1,7 @@
 //! Runs of the simulator.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -10,7 +11,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use weir_core::{Seed, Time};
 use weir_record::Recorder;
-use weir_scenario::{Scenario, Verdict};
+use weir_scenario::Scenario;
 use weir_sim::{Outcome, Simulation};
 
 use crate::{fail, wrong};
@@ -64,9 +65,9 @@ pub(crate) fn simulate<'py>(
 
 /// Keys that a manifest must have before the run.
 #[derive(Deserialize)]
-struct ManifestInputs {
-    scenario: Scenario,
-    seed: u64,
+pub(crate) struct ManifestInputs {
+    pub scenario: Scenario,
+    pub seed: u64,
 }
 
 /// Passes progress on to Python, no oftener than a person can see.
@@ -81,9 +82,9 @@ impl Report {
         Self { progress, called_at: Instant::now(), raised: None }
     }
 
-    pub fn on_progress(&mut self, now: Time) -> Verdict {
+    pub fn on_progress(&mut self, now: Time) -> ControlFlow<()> {
         if self.called_at.elapsed() < CALL_EVERY {
-            return Verdict::Continue;
+            return ControlFlow::Continue(());
         }
         self.called_at = Instant::now();
         let go_on = Python::attach(|py| -> PyResult<bool> {
@@ -94,11 +95,11 @@ impl Report {
             }
         });
         match go_on {
-            Ok(true) => Verdict::Continue,
-            Ok(false) => Verdict::Stop,
+            Ok(true) => ControlFlow::Continue(()),
+            Ok(false) => ControlFlow::Break(()),
             Err(error) => {
                 self.raised = Some(error);
-                Verdict::Stop
+                ControlFlow::Break(())
             }
         }
     }

@@ -1,4 +1,4 @@
-//! What happens to packets at a port before a discipline sees them: filters on the way out write a
+//! Changes to packets at a port before a discipline sees them: filters on the way out write a
 //! priority and a mark on them (`clsact`, `action skbedit`), a size table says their length (`stab`).
 //!
 //! In Linux both are fields of the packet beside its bytes. Here the discipline is handed a packet with

@@ -13,10 +13,10 @@ use crate::accounting::Accounting;
 use crate::contract::{Backlog, DropReason, DropSink, Qdisc, Stats};
 use crate::red::{
     BANDWIDTH, BURST, ECN, PROBABILITY, Policy, RedParams, RedSettings, RedState, RedVerdict,
-    burst, size,
+    burst, size, thresholds,
 };
 use crate::registry::Discipline;
-use crate::tc::{Record, SetUp, SetUpError, Unless0, number, params};
+use crate::tc::{QueueSpec, Record, SpecError, Unless0, number, params};
 
 struct Choke {
     limit: u32,
@@ -35,8 +35,8 @@ struct Holed {
 }
 
 impl Choke {
-    fn new(set_up: &SetUp, device: &Device) -> Result<Self, SetUpError> {
-        let options: ChokeOptions = set_up.read(device)?;
+    fn new(spec: &QueueSpec, device: &Device) -> Result<Self, SpecError> {
+        let options: ChokeOptions = spec.read(device)?;
         Ok(Self {
             limit: options.limit,
             params: options.settings()?.for_kernel("choke")?,
@@ -122,19 +122,9 @@ fn same_flow(one: &Packet, other: &Packet) -> bool {
 impl ChokeOptions {
     /// The settings of `choke`, whose thresholds count packets, with what `tc` computes where nothing is
     /// written.
-    fn settings(&self) -> Result<RedSettings, SetUpError> {
+    fn settings(&self) -> Result<RedSettings, SpecError> {
         let Self { limit, min, max, avpkt, .. } = *self;
-        let max = max.0.unwrap_or(limit / 4);
-        let min = min.0.unwrap_or(max / 3);
-        let bad = |name: &str, value: u32, why: &str| {
-            Err(SetUpError::bad("choke", name, &value.to_string(), why))
-        };
-        if max > limit {
-            return bad("max", max, &format!("it is above `limit` {limit}"));
-        }
-        if min >= max {
-            return bad("min", min, &format!("it is not below `max` {max}"));
-        }
+        let (min, max) = thresholds("choke", ("limit", limit), min, max)?;
         Ok(RedSettings {
             min,
             max,
@@ -212,7 +202,7 @@ pub(crate) static CHOKE: Discipline = Discipline {
         "choke limit 40 bandwidth 1mbit min 2 max 8 burst 4 probability 0.2",
         "choke limit 20 bandwidth 1mbit min 2 max 4 burst 2 ecn",
     ],
-    build: |set_up, device| Ok(Box::new(Choke::new(set_up, device)?)),
+    build: |spec, device| Ok(Box::new(Choke::new(spec, device)?)),
 };
 
 /// `CHOKE_MAX_QUEUE`.
@@ -240,11 +230,11 @@ mod tests {
         }
     }
 
-    fn choke(words: &str) -> Result<Choke, SetUpError> {
-        Choke::new(&SetUp::parse(&format!("choke {words}"))?, &Device::default())
+    fn choke(words: &str) -> Result<Choke, SpecError> {
+        Choke::new(&QueueSpec::parse(&format!("choke {words}"))?, &Device::default())
     }
 
-    /// What `tc -d qdisc show` of iproute2 6.1 prints: min, max, ewma, probability, Scell_log.
+    /// Values that `tc -d qdisc show` of iproute2 6.1 prints: min, max, ewma, probability, Scell_log.
     #[test]
     fn parameters_are_those_that_tc_shows() {
         let cases = [

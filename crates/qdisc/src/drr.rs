@@ -12,7 +12,7 @@ use crate::contract::{DropSink, Qdisc};
 use crate::leaves::Leaves;
 use crate::registry::Discipline;
 use crate::scheduler::{Schedule, Scheduler, Sorter};
-use crate::tc::{self, Classifier, NoOptions, Record, SetUp, SetUpError, number, params};
+use crate::tc::{self, Classifier, NoOptions, QueueSpec, Record, SpecError, number, params};
 
 /// Deficit round robin over those classes that have packets.
 pub(crate) struct RoundRobin {
@@ -79,15 +79,15 @@ impl Schedule for RoundRobin {
     }
 }
 
-fn build(set_up: &SetUp, device: &Device) -> Result<Box<dyn Qdisc>, SetUpError> {
-    set_up.read::<NoOptions>(device)?;
+fn build(spec: &QueueSpec, device: &Device) -> Result<Box<dyn Qdisc>, SpecError> {
+    spec.read::<NoOptions>(device)?;
     let mut quanta = Vec::new();
-    for class in &set_up.classes {
+    for class in &spec.classes {
         let DrrClassOptions { quantum } = tc::read("drr class", &class.words, device)?;
         quanta.push(quantum.max(MIN_QUANTUM_BYTES));
     }
-    let sorter = Sorter::Filters(Classifier::with_priorities(set_up));
-    let leaves = Leaves::read(set_up, device)?;
+    let sorter = Sorter::Filters(Classifier::with_priorities(spec));
+    let leaves = Leaves::read(spec, device)?;
     Ok(Scheduler::boxed(RoundRobin::new(quanta), sorter, leaves))
 }
 

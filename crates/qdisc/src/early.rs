@@ -9,7 +9,7 @@ use weir_core::{Draw, Duration, Rate, Rng, Time};
 
 use crate::contract::DropReason;
 use crate::tc::{
-    Declared, Kind, SetUpError, Text, choice, nonzero_size, one_of, params, probability, rate,
+    Declared, ParamKind, SpecError, Text, choice, nonzero_size, one_of, params, probability, rate,
     read_size, switch,
 };
 
@@ -132,11 +132,11 @@ impl EarlyDrop {
     ///
     /// # Errors
     /// If the thresholds are not in order.
-    pub fn new(owner: &str, curve: Curve, options: &EarlyOptions) -> Result<Self, SetUpError> {
+    pub fn new(owner: &str, curve: Curve, options: &EarlyOptions) -> Result<Self, SpecError> {
         let Curve { min: (low, min), max: (high, max), probability } = curve;
         if low >= high {
             let allowed = format!("write more than `{min}`, which is {low} bytes");
-            return Err(SetUpError::bad(owner, max, &high.to_string(), &allowed));
+            return Err(SpecError::bad(owner, max, &high.to_string(), &allowed));
         }
         Ok(Self {
             min: low as f64,
@@ -204,7 +204,7 @@ params! {
         /// weight of the present queue in the average
         wq: f64 = probability().default(WEIGHT),
         /// a typical packet
-        pub avpkt: u32 = Declared::new(Kind::Size, read_typical_packet)
+        pub avpkt: u32 = Declared::new(ParamKind::Size, read_typical_packet)
             .default_of("one full packet", |device| device.full_packet().to_string()),
         /// rate at which the average falls while the queue is empty
         bandwidth: Rate = rate().default_of("the line's rate, else 10mbit", |device| {
@@ -227,7 +227,7 @@ choice! { Spacing {
 } }
 
 /// A typical packet's length as a queue counts it.
-fn read_typical_packet(text: &Text<'_>) -> Result<u32, SetUpError> {
+fn read_typical_packet(text: &Text<'_>) -> Result<u32, SpecError> {
     let size = read_size(text)?;
     let packet = u32::try_from(size).ok().filter(|bytes| (1..=MAX_AVPKT_BYTES).contains(bytes));
     packet.ok_or_else(|| text.bad_value(&size.to_string(), "write from 1 to 65535 bytes"))

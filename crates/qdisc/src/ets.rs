@@ -12,7 +12,9 @@ use crate::leaves::Leaves;
 use crate::priomap::{PRIOMAP, PrioMap};
 use crate::registry::Discipline;
 use crate::scheduler::{Schedule, Scheduler, Sorter, bands};
-use crate::tc::{Classifier, Record, SetUp, SetUpError, Text, band_count, number, params, words};
+use crate::tc::{
+    Classifier, QueueSpec, Record, SpecError, Text, band_count, number, params, words,
+};
 
 struct Ets {
     strict: usize,
@@ -39,17 +41,17 @@ impl Schedule for Ets {
     }
 }
 
-fn build(set_up: &SetUp, device: &Device) -> Result<Box<dyn Qdisc>, SetUpError> {
-    let EtsOptions { bands: written, strict, quanta, priomap } = set_up.read(device)?;
+fn build(spec: &QueueSpec, device: &Device) -> Result<Box<dyn Qdisc>, SpecError> {
+    let EtsOptions { bands: written, strict, quanta, priomap } = spec.read(device)?;
     let mut quanta = quanta.unwrap_or_default();
     let needed = usize::from(strict) + quanta.len();
     let wanted = written.map_or(needed, usize::from);
     if wanted == 0 {
-        return Err(SetUpError::new("ets: one of `bands`, `strict` and `quanta` is required"));
+        return Err(SpecError::new("ets: one of `bands`, `strict` and `quanta` is required"));
     }
     let fits = needed <= wanted && wanted <= usize::from(MAX_BANDS);
     let Some(count) = u8::try_from(wanted).ok().filter(|_| fits) else {
-        return Err(SetUpError::new(format!(
+        return Err(SpecError::new(format!(
             "ets: `strict {strict}` and {} quanta make {needed} bands; write as many `bands` at least, \
              and {MAX_BANDS} at most",
             quanta.len()
@@ -59,12 +61,12 @@ fn build(set_up: &SetUp, device: &Device) -> Result<Box<dyn Qdisc>, SetUpError> 
     quanta.resize((count - strict).into(), device.full_packet().max(MIN_QUANTUM_BYTES));
     let map = PrioMap::all(count - 1).overwritten("ets", &priomap.unwrap_or_default(), count)?;
     let sharing = RoundRobin::new(std::iter::repeat_n(0, strict.into()).chain(quanta));
-    let sorter = Sorter::Bands(Classifier::with_priorities(set_up), map, count.into());
-    let leaves = bands(set_up, count.into(), device)?;
+    let sorter = Sorter::Bands(Classifier::with_priorities(spec), map, count.into());
+    let leaves = bands(spec, count.into(), device)?;
     Ok(Scheduler::boxed(Ets { strict: strict.into(), sharing }, sorter, leaves))
 }
 
-fn read_quanta(text: &Text<'_>) -> Result<Vec<u32>, SetUpError> {
+fn read_quanta(text: &Text<'_>) -> Result<Vec<u32>, SpecError> {
     let quantum = |word: &str| {
         let quantum = word.parse().ok().filter(|quantum| (1..=1 << 20).contains(quantum));
         quantum

@@ -116,8 +116,8 @@ pub(crate) static PFIFO: Discipline = Discipline {
     class_params: &[],
     takes_child: false,
     examples: &["pfifo limit 20"],
-    build: |set_up, device| {
-        let PfifoOptions { limit } = set_up.read(device)?;
+    build: |spec, device| {
+        let PfifoOptions { limit } = spec.read(device)?;
         Ok(Box::new(Fifo::new(Limit::Packets(limit))))
     },
 };
@@ -130,8 +130,8 @@ pub(crate) static BFIFO: Discipline = Discipline {
     class_params: &[],
     takes_child: false,
     examples: &["bfifo limit 30000"],
-    build: |set_up, device| {
-        let BfifoOptions { limit } = set_up.read(device)?;
+    build: |spec, device| {
+        let BfifoOptions { limit } = spec.read(device)?;
         Ok(Box::new(Fifo::new(Limit::Bytes(limit))))
     },
 };
@@ -144,8 +144,8 @@ pub(crate) static PFIFO_HEAD_DROP: Discipline = Discipline {
     class_params: &[],
     takes_child: false,
     examples: &["pfifo_head_drop limit 20"],
-    build: |set_up, device| {
-        let PfifoOptions { limit } = set_up.read(device)?;
+    build: |spec, device| {
+        let PfifoOptions { limit } = spec.read(device)?;
         Ok(Box::new(Fifo::new(Limit::PacketsDropHead(limit))))
     },
 };

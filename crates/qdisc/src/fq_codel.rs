@@ -14,7 +14,7 @@ use crate::linux::truesize;
 use crate::peeked::{Peeked, TakesNext};
 use crate::pool::{List, Pool};
 use crate::registry::Discipline;
-use crate::tc::{Classifier, Record, SetUp, SetUpError, nonzero_size, number, params, switch};
+use crate::tc::{Classifier, QueueSpec, Record, SpecError, nonzero_size, number, params, switch};
 use crate::turns::Turns;
 
 struct FqCodel {
@@ -25,14 +25,14 @@ struct FqCodel {
     classifier: Classifier,
     major: u16,
 
-    flows: Vec<Flow>,
+    flows: Vec<FqCodelFlow>,
     turns: Turns,
     store: Store,
 }
 
 /// One queue.
 #[derive(Clone, Default)]
-struct Flow {
+struct FqCodelFlow {
     packets: List,
     codel: CodelState,
 }
@@ -48,8 +48,8 @@ struct Store {
 }
 
 impl FqCodel {
-    fn new(set_up: &SetUp, device: &Device) -> Result<Self, SetUpError> {
-        let options: FqCodelOptions = set_up.read(device)?;
+    fn new(spec: &QueueSpec, device: &Device) -> Result<Self, SpecError> {
+        let options: FqCodelOptions = spec.read(device)?;
         let FqCodelOptions { flows, target, interval, ce_threshold, ecn, .. } = options;
         let full_packet = device.full_packet();
         Ok(Self {
@@ -57,9 +57,9 @@ impl FqCodel {
             memory_limit: options.memory_limit.min(1 << 31),
             drop_batch: options.drop_batch,
             codel: CodelParams::new(target, interval, ce_threshold, full_packet, ecn),
-            classifier: Classifier::new(&set_up.filters),
-            major: set_up.major(),
-            flows: vec![Flow::default(); flows],
+            classifier: Classifier::new(&spec.filters),
+            major: spec.major(),
+            flows: vec![FqCodelFlow::default(); flows],
             turns: Turns::new(flows, options.quantum),
             store: Store {
                 pool: Pool::default(),
@@ -218,5 +218,5 @@ pub(crate) static FQ_CODEL: Discipline = Discipline {
         "fq_codel memory_limit 64Kb quantum 300 target 1ms interval 10ms",
         "fq_codel noecn flows 1 limit 60 drop_batch 8",
     ],
-    build: |set_up, device| Ok(Box::new(Peeked::new(FqCodel::new(set_up, device)?))),
+    build: |spec, device| Ok(Box::new(Peeked::new(FqCodel::new(spec, device)?))),
 };

@@ -12,7 +12,7 @@ use crate::peeked::{Peeked, TakesNext};
 use crate::pie::{PieParams, PieState, Signals, Steering, UpdateTimer};
 use crate::pool::{List, Pool};
 use crate::registry::Discipline;
-use crate::tc::{Classifier, Record, SetUp, SetUpError, number, params, size};
+use crate::tc::{Classifier, QueueSpec, Record, SpecError, number, params, size};
 use crate::turns::Turns;
 
 struct FqPie {
@@ -27,22 +27,22 @@ struct FqPie {
     major: u16,
     rng: Rng,
 
-    flows: Vec<Flow>,
+    flows: Vec<FqPieFlow>,
     turns: Turns,
     pool: Pool,
     accounting: Accounting,
 }
 
 #[derive(Clone, Default)]
-struct Flow {
+struct FqPieFlow {
     packets: List,
     backlog: u64,
     pie: PieState,
 }
 
 impl FqPie {
-    fn new(set_up: &SetUp, device: &Device) -> Result<Self, SetUpError> {
-        let options: FqPieOptions = set_up.read(device)?;
+    fn new(spec: &QueueSpec, device: &Device) -> Result<Self, SpecError> {
+        let options: FqPieOptions = spec.read(device)?;
         let FqPieOptions { flows, steering, signals, .. } = options;
         Ok(Self {
             limit: options.limit,
@@ -50,10 +50,10 @@ impl FqPie {
             timer: UpdateTimer::new(steering.tupdate),
             cursor: 0,
             changed: false,
-            classifier: Classifier::new(&set_up.filters),
-            major: set_up.major(),
+            classifier: Classifier::new(&spec.filters),
+            major: spec.major(),
             rng: device.seed.stream("fq_pie"),
-            flows: vec![Flow::default(); flows],
+            flows: vec![FqPieFlow::default(); flows],
             turns: Turns::new(flows, options.quantum),
             pool: Pool::default(),
             accounting: Accounting::default(),
@@ -176,7 +176,7 @@ pub(crate) static FQ_PIE: Discipline = Discipline {
         "fq_pie ecn ecn_prob 100 flows 1 target 1ms tupdate 4ms quantum 300",
         "fq_pie flows 5000 dq_rate_estimator bytemode target 1ms",
     ],
-    build: |set_up, device| Ok(Box::new(Peeked::new(FqPie::new(set_up, device)?))),
+    build: |spec, device| Ok(Box::new(Peeked::new(FqPie::new(spec, device)?))),
 };
 
 /// Flows of which one timer updates the probability (`fq_pie_timer`); the others follow a jiffy later.

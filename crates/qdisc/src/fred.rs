@@ -14,7 +14,7 @@ use crate::contract::{Backlog, DropReason, DropSink, Qdisc, Stats};
 use crate::early::{Average, Curve, EarlyDrop, EarlyOptions, EarlyVerdict, LIMIT};
 use crate::registry::Discipline;
 use crate::tc::{
-    Record, SetUpError, either, nonzero_size, number, params, probability, size, switch,
+    Record, SpecError, either, nonzero_size, number, params, probability, size, switch,
 };
 
 struct Fred {
@@ -122,7 +122,7 @@ impl FredRules {
         curve: Curve,
         options: &FredOptions,
         rng: Rng,
-    ) -> Result<Self, SetUpError> {
+    ) -> Result<Self, SpecError> {
         let FredOptions { early, fairness, on_departure } = options;
         Ok(Self {
             drop: EarlyDrop::new(owner, curve, early)?,
@@ -245,8 +245,8 @@ pub(crate) static FRED: Discipline = Discipline {
         "fred min 3000 max 9000 wq 0.2 minq 2",
         "fred min 2000 max 4000 probability 0.5 wq 0.3 above_max drop on_arrival nostrikes",
     ],
-    build: |set_up, device| {
-        let Options { limit, min, max, probability, rules } = set_up.read(device)?;
+    build: |spec, device| {
+        let Options { limit, min, max, probability, rules } = spec.read(device)?;
         let curve = Curve { min: (min, "min"), max: (max, "max"), probability };
         Ok(Box::new(Fred {
             limit,
@@ -288,7 +288,7 @@ mod tests {
     use super::*;
     use crate::Device;
     use crate::contract::MarkReason;
-    use crate::tc::SetUp;
+    use crate::tc::QueueSpec;
     use weir_core::{Dscp, Ecn};
 
     #[derive(Default)]
@@ -315,7 +315,7 @@ mod tests {
 
     fn fred(more: &str) -> Box<dyn Qdisc> {
         let text = format!("fred min 4000 max 8000 avpkt 1000 wq 1 on_arrival {more}");
-        SetUp::parse(&text).unwrap().build(&Device::default()).unwrap()
+        QueueSpec::parse(&text).unwrap().build(&Device::default()).unwrap()
     }
 
     fn fill(queue: &mut dyn Qdisc, flows: &[u16]) -> Vec<(u16, DropReason)> {

@@ -12,9 +12,9 @@ use crate::Device;
 use crate::contract::DropReason;
 use crate::early::{EarlyDrop, EarlyVerdict};
 use crate::fred::{ActiveFlows, Fairness, FairnessOptions, Holding};
-use crate::in_out::{EarlyRule, InOut, InOutOptions, InOutQueue, Side};
+use crate::in_out::{EarlyRule, InOrOut, InOut, InOutOptions, InOutQueue};
 use crate::registry::Discipline;
-use crate::tc::{Record, SetUpError, either, params};
+use crate::tc::{Record, SpecError, either, params};
 
 struct Frio {
     for_in: EarlyDrop,
@@ -27,7 +27,7 @@ struct Frio {
 }
 
 impl Frio {
-    fn new(options: &FrioOptions, device: &Device) -> Result<Self, SetUpError> {
+    fn new(options: &FrioOptions, device: &Device) -> Result<Self, SpecError> {
         let FrioOptions { queue, fairness, out_only } = options;
         Ok(Self {
             for_in: queue.drops_of_in("frio")?,
@@ -39,8 +39,8 @@ impl Frio {
         })
     }
 
-    fn counts(&self, side: Side) -> bool {
-        side == Side::Out || !self.out_only
+    fn counts(&self, side: InOrOut) -> bool {
+        side == InOrOut::Out || !self.out_only
     }
 
     /// FRED's rules for an OUT packet above the lower threshold.
@@ -71,10 +71,10 @@ impl Frio {
 }
 
 impl EarlyRule for Frio {
-    fn judge(&mut self, packet: &Packet, side: Side, queue: &InOutQueue) -> Option<DropReason> {
+    fn judge(&mut self, packet: &Packet, side: InOrOut, queue: &InOutQueue) -> Option<DropReason> {
         let (drop, average) = match side {
-            Side::In => (&mut self.for_in, queue.average(Side::In)),
-            Side::Out => {
+            InOrOut::In => (&mut self.for_in, queue.average(InOrOut::In)),
+            InOrOut::Out => {
                 let average = queue.total_average();
                 if average >= self.for_out.min() {
                     return self.judge_out(packet, average);
@@ -85,13 +85,13 @@ impl EarlyRule for Frio {
         drop.decide(average, &mut self.rng).reason()
     }
 
-    fn joined(&mut self, packet: &Packet, side: Side) {
+    fn joined(&mut self, packet: &Packet, side: InOrOut) {
         if self.counts(side) {
             self.flows.push(packet);
         }
     }
 
-    fn left(&mut self, packet: &Packet, side: Side) {
+    fn left(&mut self, packet: &Packet, side: InOrOut) {
         if self.counts(side) {
             self.flows.pop(packet);
         }
@@ -120,8 +120,8 @@ pub(crate) static FRIO: Discipline = Discipline {
         "frio out_min 1000 out_max 3000 out_probability 0.5 in_min 2000 in_max 6000 wq 0.3 holds out \
          above_max drop nostrikes",
     ],
-    build: |set_up, device| {
-        let options: FrioOptions = set_up.read(device)?;
+    build: |spec, device| {
+        let options: FrioOptions = spec.read(device)?;
         let rule = Frio::new(&options, device)?;
         Ok(Box::new(InOut::new(rule, InOutQueue::new(&options.queue))))
     },
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
     use crate::colour::Colour;
     use crate::contract::{DropSink, MarkReason, Qdisc};
-    use crate::tc::SetUp;
+    use crate::tc::QueueSpec;
     use weir_core::{Dscp, Ecn, FlowLabel, Time};
 
     #[derive(Default)]
@@ -160,7 +160,7 @@ mod tests {
     fn frio(more: &str) -> Box<dyn Qdisc> {
         let text =
             format!("frio out_min 2000 out_max 4000 avpkt 1000 wq 1 out_probability 1 {more}");
-        SetUp::parse(&text).unwrap().build(&Device::default()).unwrap()
+        QueueSpec::parse(&text).unwrap().build(&Device::default()).unwrap()
     }
 
     #[test]

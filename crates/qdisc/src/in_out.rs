@@ -9,20 +9,20 @@ use crate::accounting::Accounting;
 use crate::colour::Colour;
 use crate::contract::{Backlog, ClassView, DropReason, DropSink, Qdisc, Stats};
 use crate::early::{Average, Curve, EarlyDrop, EarlyOptions, LIMIT};
-use crate::tc::{SetUpError, either, params, probability, size};
+use crate::tc::{SpecError, either, params, probability, size};
 
 /// When an arriving packet is dropped early.
 pub(crate) trait EarlyRule: Send {
     /// Why a packet of that side, which arrives at `queue`, is dropped; `None` if it is not.
-    fn judge(&mut self, packet: &Packet, side: Side, queue: &InOutQueue) -> Option<DropReason>;
+    fn judge(&mut self, packet: &Packet, side: InOrOut, queue: &InOutQueue) -> Option<DropReason>;
 
     /// A packet of that side joined the queue.
-    fn joined(&mut self, packet: &Packet, side: Side) {
+    fn joined(&mut self, packet: &Packet, side: InOrOut) {
         let _ = (packet, side);
     }
 
     /// A packet of that side left.
-    fn left(&mut self, packet: &Packet, side: Side) {
+    fn left(&mut self, packet: &Packet, side: InOrOut) {
         let _ = (packet, side);
     }
 }
@@ -41,7 +41,7 @@ impl<R: EarlyRule> InOut<R> {
 
 impl<R: EarlyRule> Qdisc for InOut<R> {
     fn enqueue(&mut self, packet: Packet, now: Time, sink: &mut dyn DropSink) {
-        let side = Side::of(&packet);
+        let side = InOrOut::of(&packet);
         self.queue.sample(side, now);
         if let Some(reason) = self.rule.judge(&packet, side, &self.queue) {
             return self.queue.xmit_cn(packet, reason, sink);
@@ -55,7 +55,7 @@ impl<R: EarlyRule> Qdisc for InOut<R> {
 
     fn dequeue(&mut self, now: Time, _sink: &mut dyn DropSink) -> Option<Packet> {
         let packet = self.queue.pop(now)?;
-        self.rule.left(&packet, Side::of(&packet));
+        self.rule.left(&packet, InOrOut::of(&packet));
         Some(packet)
     }
 
@@ -81,16 +81,16 @@ impl<R: EarlyRule> Qdisc for InOut<R> {
     }
 }
 
-/// A packet's side of the profile.
+/// Whether a packet is within its profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Side {
+pub(crate) enum InOrOut {
     /// Within it: green.
     In,
     /// All else, also what was never marked.
     Out,
 }
 
-impl Side {
+impl InOrOut {
     pub fn of(packet: &Packet) -> Self {
         match Colour::of(packet.dscp) {
             Some(Colour::Green) => Self::In,
@@ -126,17 +126,17 @@ impl InOutQueue {
     }
 
     /// Brings the averages up to date with a packet that arrives and is not yet in the queue.
-    fn sample(&mut self, side: Side, now: Time) {
+    fn sample(&mut self, side: InOrOut, now: Time) {
         let own = self.accounting[side as usize].backlog().bytes;
         self.averages[side as usize].sample(own, now);
-        if side == Side::In || !self.total_by_in {
+        if side == InOrOut::In || !self.total_by_in {
             let all = self.backlog().bytes;
             self.total.sample(all, now);
         }
     }
 
     /// The average of one side's packets, in bytes.
-    pub const fn average(&self, side: Side) -> f64 {
+    pub const fn average(&self, side: InOrOut) -> f64 {
         self.averages[side as usize].bytes()
     }
 
@@ -149,22 +149,26 @@ impl InOutQueue {
         self.backlog().bytes + u64::from(packet.len) <= self.limit
     }
 
-    fn push(&mut self, packet: Packet, side: Side) {
+    fn push(&mut self, packet: Packet, side: InOrOut) {
         self.accounting[side as usize].arrive(&packet);
         self.packets.push_back(packet);
     }
 
     fn xmit_drop(&mut self, packet: Packet, sink: &mut dyn DropSink) {
-        self.accounting[Side::of(&packet) as usize].xmit_drop(packet, DropReason::Overlimit, sink);
+        self.accounting[InOrOut::of(&packet) as usize].xmit_drop(
+            packet,
+            DropReason::Overlimit,
+            sink,
+        );
     }
 
     fn xmit_cn(&mut self, packet: Packet, reason: DropReason, sink: &mut dyn DropSink) {
-        self.accounting[Side::of(&packet) as usize].xmit_cn(packet, reason, sink);
+        self.accounting[InOrOut::of(&packet) as usize].xmit_cn(packet, reason, sink);
     }
 
     fn pop(&mut self, now: Time) -> Option<Packet> {
         let packet = self.packets.pop_front()?;
-        let side = Side::of(&packet) as usize;
+        let side = InOrOut::of(&packet) as usize;
         self.accounting[side].take(&packet);
         self.accounting[side].depart(&packet);
         if self.accounting[side].backlog().packets == 0 {
@@ -208,7 +212,7 @@ params! {
 
 impl InOutOptions {
     /// The early drops of IN packets, in the discipline called `owner`.
-    pub fn drops_of_in(&self, owner: &str) -> Result<EarlyDrop, SetUpError> {
+    pub fn drops_of_in(&self, owner: &str) -> Result<EarlyDrop, SpecError> {
         let min = (self.in_min, "in_min");
         let max = (self.in_max, "in_max");
         let curve = Curve { min, max, probability: self.in_probability };
@@ -216,7 +220,7 @@ impl InOutOptions {
     }
 
     /// The early drops of OUT packets, in the discipline called `owner`.
-    pub fn drops_of_out(&self, owner: &str) -> Result<EarlyDrop, SetUpError> {
+    pub fn drops_of_out(&self, owner: &str) -> Result<EarlyDrop, SpecError> {
         let min = (self.out_min, "out_min");
         let max = (self.out_max, "out_max");
         let curve = Curve { min, max, probability: self.out_probability };

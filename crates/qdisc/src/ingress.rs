@@ -11,7 +11,7 @@ use crate::contract::{Backlog, ClassView, DropReason, DropSink, Qdisc, Stats};
 use crate::fifo::default_leaf;
 use crate::police::{Control, Police, police_words};
 use crate::registry::Discipline;
-use crate::tc::{Filter, Record, SetUp, SetUpError, as_words, params, words};
+use crate::tc::{Filter, QueueSpec, Record, SpecError, as_words, params, words};
 
 struct Ingress {
     /// In the order in which they are asked, each with its policers.
@@ -21,9 +21,9 @@ struct Ingress {
 }
 
 impl Ingress {
-    fn new(set_up: &SetUp, device: &Device) -> Result<Self, SetUpError> {
-        let mut written = set_up.filters.clone();
-        let options: IngressOptions = set_up.read(device)?;
+    fn new(spec: &QueueSpec, device: &Device) -> Result<Self, SpecError> {
+        let mut written = spec.filters.clone();
+        let options: IngressOptions = spec.read(device)?;
         if let Some(words) = options.police {
             written.push(Filter::of_all(vec![words], options.estimator.unwrap_or_default()));
         }
@@ -35,7 +35,7 @@ impl Ingress {
             let police = filter.police.iter().map(read).collect::<Result<_, _>>()?;
             filters.push((filter, police));
         }
-        let child = match &set_up.child {
+        let child = match &spec.child {
             Some(child) => child.build(device)?,
             None => default_leaf(device),
         };
@@ -136,5 +136,5 @@ pub(crate) static INGRESS: Discipline = Discipline {
          filter add dev eth0 parent ffff: protocol ip prio 2 matchall action police rate 1mbit burst 8k conform-exceed drop/ok
          filter add dev eth0 parent ffff: protocol ip prio 1 u32 match ip dport 5000 0xffff action police rate 300kbit burst 3k conform-exceed continue/ok",
     ],
-    build: |set_up, device| Ok(Box::new(Ingress::new(set_up, device)?)),
+    build: |spec, device| Ok(Box::new(Ingress::new(spec, device)?)),
 };

@@ -5,7 +5,7 @@ use weir_core::{Packet, Time};
 use crate::Device;
 use crate::contract::{Backlog, ClassView, DropSink, Qdisc, Stats};
 use crate::fifo::default_leaf;
-use crate::tc::{Handle, SetUp, SetUpError};
+use crate::tc::{Handle, QueueSpec, SpecError};
 
 /// The classes of a discipline, in the order written, with what waits in them. Classes with others
 /// beneath them hold no queue.
@@ -22,16 +22,16 @@ struct Class {
 }
 
 impl Leaves {
-    /// Makes the queues in the classes of `set_up`: what was written, else Linux' default FIFO.
-    pub fn read(set_up: &SetUp, device: &Device) -> Result<Self, SetUpError> {
+    /// Makes the queues in the classes of `spec`: what was written, else Linux' default FIFO.
+    pub fn read(spec: &QueueSpec, device: &Device) -> Result<Self, SpecError> {
         let mut classes = Vec::new();
-        for written in &set_up.classes {
-            let inner = set_up.classes.iter().any(|other| other.parent == written.id);
+        for written in &spec.classes {
+            let inner = spec.classes.iter().any(|other| other.parent == written.id);
             let queue = match (&written.leaf, inner) {
                 (Some(_), true) => {
-                    return Err(SetUpError::new(format!(
+                    return Err(SpecError::new(format!(
                         "{}: class `{}` has classes beneath it and cannot hold a discipline too",
-                        set_up.discipline.name, written.id
+                        spec.discipline.name, written.id
                     )));
                 }
                 (Some(leaf), false) => Some(leaf.build(device)?),

@@ -4,11 +4,11 @@
 //!
 //! ```
 //! use weir_core::Time;
-//! use weir_qdisc::{Device, SetUp};
+//! use weir_qdisc::{Device, QueueSpec};
 //!
-//! let mut queue = SetUp::parse("fq_codel limit 1000 target 5ms ecn")?.build(&Device::default())?;
+//! let mut queue = QueueSpec::parse("fq_codel limit 1000 target 5ms ecn")?.build(&Device::default())?;
 //! assert!(queue.peek(Time::ZERO, &mut weir_qdisc::Ignore).is_none());
-//! # Ok::<(), weir_qdisc::SetUpError>(())
+//! # Ok::<(), weir_qdisc::SpecError>(())
 //! ```
 //!
 //! and driven through [`Qdisc`]: the same object stands in the simulator and under real packets.
@@ -72,13 +72,13 @@ pub use fifo::{BfifoOptions, PfifoOptions};
 pub use fq_codel::FqCodelOptions;
 pub use htb::{HtbClassParams, HtbOptions};
 pub use linux::{Device, JIFFY, RateTable, truesize};
-pub use marker::{About, MARKERS, Marker, MarkerKind, MarkerSetUp};
+pub use marker::{About, MARKERS, Marker, MarkerKind, MarkerSpec};
 pub use port::{Ignore, Port, ShapedTraffic, Sojourn};
 pub use presets::Preset;
 pub use registry::{Build, DISCIPLINES, Discipline, find};
 pub use replay::{Outcome, replay, replay_tcp};
 pub use tbf::{Lengths, TbfParams};
 pub use tc::{
-    ClassSetUp, Classifier, DefaultValue, Edit, Every, Filter, Handle, Kind, Match, Param, Params,
-    Placed, Record, SetUp, SetUpError, SizeTable, Unless0,
+    ClassSpec, Classifier, DefaultValue, Edit, Every, Filter, Handle, Match, Param, ParamKind,
+    Params, Placed, QueueSpec, Record, SizeTable, SpecError, Unless0,
 };

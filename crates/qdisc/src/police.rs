@@ -10,7 +10,7 @@ use crate::Device;
 use crate::linux::{RateTable, burst_time};
 use crate::tbf::Lengths;
 use crate::tc::{
-    self, Plain, Record, SetUpError, Text, Unless0, nonzero_size, params, rate, size, words,
+    self, Plain, Record, SpecError, Text, Unless0, nonzero_size, params, rate, size, words,
 };
 
 /// A policer.
@@ -54,12 +54,12 @@ impl Bucket {
 
 impl Police {
     /// A policer as `words` say, with the `estimator` that the filter names.
-    pub fn read(words: &[String], estimator: &[&str], device: &Device) -> Result<Self, SetUpError> {
+    pub fn read(words: &[String], estimator: &[&str], device: &Device) -> Result<Self, SpecError> {
         let words = with_control_named(words);
         let options: PoliceOptions = tc::read("police", &words, device)?;
         let PoliceOptions { rate, burst, mtu: Unless0(mtu), avrate: average, lengths, .. } =
             options;
-        let wrong = |what: &str| SetUpError::new(format!("police: {what}"));
+        let wrong = |what: &str| SpecError::new(format!("police: {what}"));
         if rate.is_none() && average.is_none() {
             return Err(wrong("one of `rate` and `avrate` is required"));
         }
@@ -142,7 +142,7 @@ struct Controls {
 
 impl Plain for Controls {}
 
-fn read_controls(text: &Text<'_>) -> Result<Controls, SetUpError> {
+fn read_controls(text: &Text<'_>) -> Result<Controls, SpecError> {
     let (exceed, conform) = text.text.split_once('/').unwrap_or((text.text, "ok"));
     let allowed = "write EXCEED or EXCEED/CONFORM of drop, ok, pipe, continue, reclassify";
     let named = |word| Control::named(word).ok_or_else(|| text.bad(allowed));
@@ -179,9 +179,9 @@ struct Estimator {
 }
 
 impl Estimator {
-    fn read(words: &[&str]) -> Result<Self, SetUpError> {
+    fn read(words: &[&str]) -> Result<Self, SpecError> {
         let bad = || {
-            SetUpError::new(format!(
+            SpecError::new(format!(
                 "`estimator {}`: write an interval up to 8s and a longer time to average over, such \
                  as `estimator 1s 8s`",
                 words.join(" ")
@@ -272,7 +272,7 @@ mod tests {
 
     use super::*;
 
-    fn police(text: &str, estimator: &[&str]) -> Result<Police, SetUpError> {
+    fn police(text: &str, estimator: &[&str]) -> Result<Police, SpecError> {
         let words: Vec<String> = text.split(' ').map(str::to_owned).collect();
         Police::read(&words, estimator, &Device::default())
     }

@@ -12,7 +12,7 @@ pub(crate) struct Pool {
 /// A first-in first-out list of packets of a [`Pool`].
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct List {
-    ends: Option<Ends>,
+    ends: Option<HeadAndTail>,
 }
 
 /// A packet's place in its list.
@@ -25,7 +25,7 @@ pub(crate) struct Cursor {
 type Link = u32;
 
 #[derive(Clone, Copy, Debug)]
-struct Ends {
+struct HeadAndTail {
     head: Link,
     tail: Link,
 }
@@ -66,7 +66,7 @@ impl Pool {
             (self.nodes.len() - 1) as Link
         };
         match &mut list.ends {
-            None => list.ends = Some(Ends { head: link, tail: link }),
+            None => list.ends = Some(HeadAndTail { head: link, tail: link }),
             Some(ends) => {
                 self.nodes[ends.tail as usize].next = Some(link);
                 ends.tail = link;
@@ -110,8 +110,8 @@ impl Pool {
         let ends = list.ends.expect("a packet is in it");
         list.ends = match (previous, next) {
             (None, None) => None,
-            (None, Some(head)) => Some(Ends { head, ..ends }),
-            (Some(tail), None) => Some(Ends { tail, ..ends }),
+            (None, Some(head)) => Some(HeadAndTail { head, ..ends }),
+            (Some(tail), None) => Some(HeadAndTail { tail, ..ends }),
             (Some(_), Some(_)) => Some(ends),
         };
         self.nodes[at as usize].next = self.free;

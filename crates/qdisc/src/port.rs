@@ -28,7 +28,7 @@ struct Shaper {
     passed: ShapedTraffic,
 }
 
-/// What came to a [shaped](Port::shaped) port and left it since it was made, in bytes as its framing
+/// Traffic that came to a [shaped](Port::shaped) port and left it since it was made, in bytes as its framing
 /// counts them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ShapedTraffic {
@@ -192,7 +192,7 @@ mod tests {
     use weir_core::{Dscp, ETHERNET_HEADER, Ecn, FlowLabel};
 
     use super::*;
-    use crate::{Device, SetUp};
+    use crate::{Device, QueueSpec};
 
     fn packet() -> Packet {
         Packet {
@@ -207,7 +207,7 @@ mod tests {
     }
 
     fn port(framing: Framing) -> Port {
-        let qdisc = SetUp::parse("pfifo").unwrap().build(&Device::default()).unwrap();
+        let qdisc = QueueSpec::parse("pfifo").unwrap().build(&Device::default()).unwrap();
         let mut port = Port::shaped(qdisc, framing);
         for _ in 0..5 {
             port.enqueue(packet(), Time::ZERO, &mut Ignore);

@@ -1,4 +1,4 @@
-//! Set-ups that people run under a name: a rate and the line's overhead, expanded to `tc` commands.
+//! Specs that people run under a name: a rate and the line's overhead, expanded to `tc` commands.
 //!
 //! `simple`, `simplest`, `piece_of_cake` and `layer_cake` are those of sqm-scripts (as of 2026), which shape
 //! home lines under OpenWrt: their rules for bursts, quanta, targets on slow lines, and which DSCP goes to
@@ -11,15 +11,15 @@ use weir_core::Rate;
 use crate::Device;
 use crate::contract::Qdisc;
 use crate::registry::Discipline;
-use crate::tc::{Record, SetUp, SetUpError, either, number, params, rate};
+use crate::tc::{QueueSpec, Record, SpecError, either, number, params, rate};
 
-/// A set-up with a name.
+/// A spec with a name.
 #[derive(Debug)]
 pub struct Preset {
     /// Description in the registry: name, source, parameters.
     pub discipline: &'static Discipline,
     /// Its `tc` commands.
-    expand: fn(&Line) -> Result<String, SetUpError>,
+    expand: fn(&Line) -> Result<String, SpecError>,
 }
 
 impl Preset {
@@ -29,12 +29,12 @@ impl Preset {
         PRESETS.iter().find(|preset| preset.discipline.name == name)
     }
 
-    /// The `tc` commands for which `set_up`, of this preset, stands.
+    /// The `tc` commands for which `spec`, of this preset, stands.
     ///
     /// # Errors
     /// If its rate is missing, no rate, or too low for the preset.
-    pub fn expand(&self, set_up: &SetUp, device: &Device) -> Result<String, SetUpError> {
-        let options = set_up.read(device)?;
+    pub fn expand(&self, spec: &QueueSpec, device: &Device) -> Result<String, SpecError> {
+        let options = spec.read(device)?;
         (self.expand)(&Line::new(self.discipline.name, &options, device)?)
     }
 }
@@ -69,11 +69,11 @@ impl Line {
         name: &'static str,
         options: &PresetOptions,
         device: &Device,
-    ) -> Result<Self, SetUpError> {
+    ) -> Result<Self, SpecError> {
         let PresetOptions { rate, overhead: bytes, mpu, cells, inbound } = *options;
         if rate < Rate::from_kbit(1) {
             let allowed = "write a rate of at least 1kbit";
-            return Err(SetUpError::bad(name, "rate", &rate.to_string(), allowed));
+            return Err(SpecError::bad(name, "rate", &rate.to_string(), allowed));
         }
         let layer = if cells { "atm" } else { "ethernet" };
         Ok(Self {
@@ -86,9 +86,9 @@ impl Line {
     }
 
     /// Refuses a rate of which the tiers would have nothing.
-    fn for_tiers(&self) -> Result<&Self, SetUpError> {
+    fn for_tiers(&self) -> Result<&Self, SpecError> {
         if self.kbit < MIN_TIERED_RATE_KBIT {
-            return Err(SetUpError::new(format!(
+            return Err(SpecError::new(format!(
                 "{}: `rate {}`: its tiers need a rate of at least {MIN_TIERED_RATE_KBIT}kbit",
                 self.name,
                 Rate::from_kbit(self.kbit)
@@ -174,7 +174,7 @@ struct Class {
 }
 
 /// Three tiers by DSCP: the first has a third of the line at most, the others a sixth at least.
-fn simple(line: &Line) -> Result<String, SetUpError> {
+fn simple(line: &Line) -> Result<String, SpecError> {
     let kbit = line.for_tiers()?.kbit;
     let least = if line.inbound { 32 } else { 128 };
     let quanta = if line.inbound { [500, 1_500, 300] } else { [300; 3] };
@@ -191,7 +191,7 @@ fn simple(line: &Line) -> Result<String, SetUpError> {
 }
 
 /// Three tiers: EF has a third of the line at most, background a fifth while others want the rest.
-fn nfq_codel(line: &Line) -> Result<String, SetUpError> {
+fn nfq_codel(line: &Line) -> Result<String, SpecError> {
     let kbit = line.for_tiers()?.kbit;
     let first = Class { rate: 128, ceil: kbit / 3, bursts: false, prio: Some(1) };
     let other = |rate, prio| Class { rate, ceil: kbit - 16, bursts: true, prio: Some(prio) };
@@ -217,7 +217,7 @@ fn filters(urgent: impl Iterator<Item = u8>) -> String {
 }
 
 /// One tier.
-fn simplest(line: &Line) -> Result<String, SetUpError> {
+fn simplest(line: &Line) -> Result<String, SpecError> {
     let mut text = "qdisc add dev eth0 root handle 1: htb default 10\n".to_owned();
     text += &line.class("1:", "1:1", &line.whole(None));
     text += &line.class("1:1", "1:10", &line.whole(Some(0)));
@@ -226,18 +226,18 @@ fn simplest(line: &Line) -> Result<String, SetUpError> {
 }
 
 // sqm-scripts adds `nat`, by which cake tells hosts apart behind address translation: here is none.
-fn piece_of_cake(line: &Line) -> Result<String, SetUpError> {
+fn piece_of_cake(line: &Line) -> Result<String, SpecError> {
     Ok(line.cake("besteffort"))
 }
 
-fn layer_cake(line: &Line) -> Result<String, SetUpError> {
+fn layer_cake(line: &Line) -> Result<String, SpecError> {
     Ok(line.cake("diffserv3"))
 }
 
-fn build(set_up: &SetUp, device: &Device) -> Result<Box<dyn Qdisc>, SetUpError> {
+fn build(spec: &QueueSpec, device: &Device) -> Result<Box<dyn Qdisc>, SpecError> {
     // Whoever builds the preset puts its size table and what filters write around it.
-    let expanded = set_up.expanded(device)?;
-    SetUp { size_table: None, writes: Arc::default(), ..expanded }.build(device)
+    let expanded = spec.expanded(device)?;
+    QueueSpec { size_table: None, writes: Arc::default(), ..expanded }.build(device)
 }
 
 const fn preset(
@@ -320,12 +320,12 @@ mod tests {
     use super::*;
     use crate::replay;
 
-    fn expanded(text: &str) -> Result<String, SetUpError> {
-        let set_up = SetUp::parse(text).unwrap();
-        Preset::named(set_up.discipline.name).unwrap().expand(&set_up, &Device::default())
+    fn expanded(text: &str) -> Result<String, SpecError> {
+        let spec = QueueSpec::parse(text).unwrap();
+        Preset::named(spec.discipline.name).unwrap().expand(&spec, &Device::default())
     }
 
-    /// What sqm-scripts says for an uplink of 10 Mbit/s.
+    /// Commands of sqm-scripts for an uplink of 10 Mbit/s.
     #[test]
     fn simple_is_sqms() {
         let expected = "\
@@ -385,8 +385,8 @@ filter add dev eth0 parent 1: protocol ip prio 5 u32 match ip tos 0xc0 0xfc flow
     }
 
     /// Three tiers that all want more than they get: who gets what, of 9 Mbit/s.
-    fn shares(set_up: &str, wanted: &[u8]) -> Vec<u64> {
-        let qdisc = SetUp::parse(set_up).unwrap().build(&Device::default()).unwrap();
+    fn shares(spec: &str, wanted: &[u8]) -> Vec<u64> {
+        let qdisc = QueueSpec::parse(spec).unwrap().build(&Device::default()).unwrap();
         let mut arrivals = Vec::new();
         for n in 0..12_000u64 {
             let dscp = wanted[n as usize % wanted.len()];

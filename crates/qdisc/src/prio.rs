@@ -10,7 +10,7 @@ use crate::leaves::Leaves;
 use crate::priomap::{PRIOMAP, PrioMap};
 use crate::registry::Discipline;
 use crate::scheduler::{Sorter, bands};
-use crate::tc::{Classifier, Record, SetUp, SetUpError, band_count, params};
+use crate::tc::{Classifier, QueueSpec, Record, SpecError, band_count, params};
 
 struct Prio {
     bands: usize,
@@ -20,14 +20,14 @@ struct Prio {
 }
 
 impl Prio {
-    fn new(set_up: &SetUp, device: &Device) -> Result<Self, SetUpError> {
-        let PrioOptions { bands: count, priomap } = set_up.read(device)?;
+    fn new(spec: &QueueSpec, device: &Device) -> Result<Self, SpecError> {
+        let PrioOptions { bands: count, priomap } = spec.read(device)?;
         let map = PrioMap::default().overwritten("prio", &priomap, count)?;
-        let filters = Classifier::with_priorities(set_up);
+        let filters = Classifier::with_priorities(spec);
         Ok(Self {
             bands: count.into(),
             sorter: Sorter::Bands(filters, map, count.into()),
-            leaves: bands(set_up, count.into(), device)?,
+            leaves: bands(spec, count.into(), device)?,
             wake_at: None,
         })
     }
@@ -104,5 +104,5 @@ pub(crate) static PRIO: Discipline = Discipline {
          filter add dev eth0 parent 1: protocol ip prio 1 u32 match ip dport 5000 0xffff flowid 1:1
          filter add dev eth0 parent 1: protocol ip prio 2 u32 match ip dport 5001 0xffff flowid 1:3",
     ],
-    build: |set_up, device| Ok(Box::new(Prio::new(set_up, device)?)),
+    build: |spec, device| Ok(Box::new(Prio::new(spec, device)?)),
 };

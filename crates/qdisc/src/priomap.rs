@@ -3,7 +3,7 @@
 use weir_core::Packet;
 
 use crate::linux::priority_of;
-use crate::tc::{Declared, SetUpError, as_words, words};
+use crate::tc::{Declared, SpecError, as_words, words};
 
 /// The band of each priority.
 #[derive(Clone, Copy, Debug)]
@@ -11,10 +11,10 @@ pub(crate) struct PrioMap([u8; PRIORITIES]);
 
 impl PrioMap {
     /// The map that `words`, the value of [`PRIOMAP`], say of `owner`, a discipline with `bands` bands.
-    pub fn read(owner: &str, words: &[String], bands: u8) -> Result<Self, SetUpError> {
+    pub fn read(owner: &str, words: &[String], bands: u8) -> Result<Self, SpecError> {
         let bad = || {
             let allowed = format!("write {PRIORITIES} numbers from 0 to {}", bands - 1);
-            SetUpError::bad(owner, "priomap", &words.join(" "), &allowed)
+            SpecError::bad(owner, "priomap", &words.join(" "), &allowed)
         };
         if words.len() != PRIORITIES {
             return Err(bad());
@@ -38,10 +38,10 @@ impl PrioMap {
         owner: &str,
         words: &[String],
         bands: u8,
-    ) -> Result<Self, SetUpError> {
+    ) -> Result<Self, SpecError> {
         let bad = |word: &str| {
             let allowed = format!("write up to {PRIORITIES} numbers from 0 to {}", bands - 1);
-            SetUpError::bad(owner, "priomap", word, &allowed)
+            SpecError::bad(owner, "priomap", word, &allowed)
         };
         for (band, word) in self.0.iter_mut().zip(words) {
             *band = word.parse().map_err(|_| bad(word))?;

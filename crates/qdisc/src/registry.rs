@@ -1,6 +1,6 @@
 //! All disciplines. A new one is a file of its own and one line here.
 
-use crate::tc::{Kind, Param, SetUp, SetUpError};
+use crate::tc::{Param, ParamKind, QueueSpec, SpecError};
 use crate::{Device, Qdisc};
 
 /// Every discipline, in the order in which `weir list queues` shows them.
@@ -56,7 +56,7 @@ pub struct Discipline {
     pub class_params: &'static [Param],
     /// Whether another discipline may sit beneath it without a class.
     pub takes_child: bool,
-    /// Set-ups on which the tests that all disciplines share are run.
+    /// Specs on which the tests that all disciplines share are run.
     pub examples: &'static [&'static str],
     /// Makes one.
     pub build: Build,
@@ -66,12 +66,12 @@ impl Discipline {
     /// Whether its classes are bands, which are there by themselves.
     #[must_use]
     pub fn has_bands(&self) -> bool {
-        self.params.iter().any(|param| matches!(param.kind, Kind::Bands { .. }))
+        self.params.iter().any(|param| matches!(param.kind, ParamKind::Bands { .. }))
     }
 }
 
 /// Makes a discipline from what was written, for a port on a device.
-pub type Build = fn(&SetUp, &Device) -> Result<Box<dyn Qdisc>, SetUpError>;
+pub type Build = fn(&QueueSpec, &Device) -> Result<Box<dyn Qdisc>, SpecError>;
 
 /// The discipline called `name`.
 #[must_use]

@@ -11,9 +11,9 @@ use weir_core::{Packet, Rng};
 use crate::Device;
 use crate::contract::DropReason;
 use crate::early::EarlyDrop;
-use crate::in_out::{EarlyRule, InOut, InOutOptions, InOutQueue, Side};
+use crate::in_out::{EarlyRule, InOrOut, InOut, InOutOptions, InOutQueue};
 use crate::registry::Discipline;
-use crate::tc::{Record, SetUpError, either, params};
+use crate::tc::{Record, SpecError, either, params};
 
 struct Rio {
     /// The curves for IN and for OUT.
@@ -24,7 +24,7 @@ struct Rio {
 }
 
 impl Rio {
-    fn new(options: &RioOptions, device: &Device) -> Result<Self, SetUpError> {
+    fn new(options: &RioOptions, device: &Device) -> Result<Self, SpecError> {
         let RioOptions { queue, out_alone } = options;
         Ok(Self {
             drops: [queue.drops_of_in("rio")?, queue.drops_of_out("rio")?],
@@ -35,8 +35,8 @@ impl Rio {
 }
 
 impl EarlyRule for Rio {
-    fn judge(&mut self, _packet: &Packet, side: Side, queue: &InOutQueue) -> Option<DropReason> {
-        let average = if side == Side::In || self.out_alone {
+    fn judge(&mut self, _packet: &Packet, side: InOrOut, queue: &InOutQueue) -> Option<DropReason> {
+        let average = if side == InOrOut::In || self.out_alone {
             queue.average(side)
         } else {
             queue.total_average()
@@ -66,8 +66,8 @@ pub(crate) static RIO: Discipline = Discipline {
         "rio out_min 1000 out_max 4000 out_probability 0.5 in_min 2000 in_max 6000 wq 0.3 gentle \
          spacing wait out_average out update in",
     ],
-    build: |set_up, device| {
-        let options: RioOptions = set_up.read(device)?;
+    build: |spec, device| {
+        let options: RioOptions = spec.read(device)?;
         let rule = Rio::new(&options, device)?;
         Ok(Box::new(InOut::new(rule, InOutQueue::new(&options.queue))))
     },
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
     use crate::colour::Colour;
     use crate::contract::{DropSink, MarkReason, Qdisc};
-    use crate::tc::SetUp;
+    use crate::tc::QueueSpec;
     use weir_core::{Dscp, Ecn, FlowLabel, Time};
 
     #[derive(Default)]
@@ -104,7 +104,7 @@ mod tests {
     }
 
     fn rio(text: &str) -> Box<dyn Qdisc> {
-        SetUp::parse(text).unwrap().build(&Device::default()).unwrap()
+        QueueSpec::parse(text).unwrap().build(&Device::default()).unwrap()
     }
 
     #[test]
@@ -148,8 +148,8 @@ mod tests {
 
     #[test]
     fn thresholds_in_the_wrong_order_are_one_sentence() {
-        let set_up = SetUp::parse("rio out_min 5000 out_max 4000").unwrap();
-        let error = set_up.build(&Device::default()).err().unwrap();
+        let spec = QueueSpec::parse("rio out_min 5000 out_max 4000").unwrap();
+        let error = spec.build(&Device::default()).err().unwrap();
         assert_eq!(
             error.to_string(),
             "rio: `out_max 4000`: write more than `out_min`, which is 5000 bytes"

@@ -9,7 +9,7 @@ use crate::leaves::Leaves;
 use crate::linux::priority_of;
 use crate::peeked::{Peeked, TakesNext};
 use crate::priomap::PrioMap;
-use crate::tc::{ClassSetUp, Classifier, Handle, SetUp, SetUpError};
+use crate::tc::{ClassSpec, Classifier, Handle, QueueSpec, SpecError};
 
 /// Whose turn it is among classes, which are numbered from 0.
 pub(crate) trait Schedule: Send {
@@ -111,24 +111,24 @@ impl Sorter {
 
 /// The queues of a discipline with `bands` bands, which are its classes 1 to `bands`: what was put into
 /// a band, else what the short form puts into every one, else Linux' default FIFO.
-pub(crate) fn bands(set_up: &SetUp, bands: u16, device: &Device) -> Result<Leaves, SetUpError> {
-    let major = set_up.major();
-    if let Some(class) = set_up.classes.iter().find(|class| class.id.minor > bands) {
-        return Err(SetUpError::new(format!(
+pub(crate) fn bands(spec: &QueueSpec, bands: u16, device: &Device) -> Result<Leaves, SpecError> {
+    let major = spec.major();
+    if let Some(class) = spec.classes.iter().find(|class| class.id.minor > bands) {
+        return Err(SpecError::new(format!(
             "{}: there is no band `{}`; there are {major:x}:1 to {major:x}:{bands:x}",
-            set_up.discipline.name, class.id
+            spec.discipline.name, class.id
         )));
     }
     let band = |minor| {
         let id = Handle { major, minor };
-        let written = set_up.classes.iter().find(|class| class.id == id);
-        written.cloned().unwrap_or_else(|| ClassSetUp {
+        let written = spec.classes.iter().find(|class| class.id == id);
+        written.cloned().unwrap_or_else(|| ClassSpec {
             id,
             parent: Handle { major, minor: 0 },
             words: Vec::new(),
-            leaf: set_up.child.clone(),
+            leaf: spec.child.clone(),
         })
     };
     let classes = (1..=bands).map(band).collect();
-    Leaves::read(&SetUp { classes, ..set_up.clone() }, device)
+    Leaves::read(&QueueSpec { classes, ..spec.clone() }, device)
 }

@@ -13,7 +13,7 @@ use crate::contract::{Backlog, DropReason, DropSink, Stats};
 use crate::linux::priority_of;
 use crate::peeked::{Peeked, TakesNext};
 use crate::registry::Discipline;
-use crate::tc::{Record, SetUp, SetUpError, number, params};
+use crate::tc::{QueueSpec, Record, SpecError, number, params};
 
 struct SkbPrio {
     limit: u32,
@@ -24,9 +24,9 @@ struct SkbPrio {
 }
 
 impl SkbPrio {
-    fn new(set_up: &SetUp, device: &Device) -> Result<Self, SetUpError> {
+    fn new(spec: &QueueSpec, device: &Device) -> Result<Self, SpecError> {
         Ok(Self {
-            limit: set_up.read::<SkbPrioOptions>(device)?.limit,
+            limit: spec.read::<SkbPrioOptions>(device)?.limit,
             queues: std::array::from_fn(|_| VecDeque::new()),
             waiting: 0,
             accounting: Accounting::default(),
@@ -106,7 +106,7 @@ pub(crate) static SKBPRIO: Discipline = Discipline {
     class_params: &[],
     takes_child: false,
     examples: &["skbprio limit 10", "skbprio limit 1"],
-    build: |set_up, device| Ok(Box::new(Peeked::new(SkbPrio::new(set_up, device)?))),
+    build: |spec, device| Ok(Box::new(Peeked::new(SkbPrio::new(spec, device)?))),
 };
 
 /// `SKBPRIO_MAX_PRIORITY`.

@@ -12,7 +12,7 @@ use crate::fifo::{Fifo, Limit};
 use crate::linux::RateTable;
 use crate::peeked::{Peeked, TakesNext};
 use crate::registry::Discipline;
-use crate::tc::{Record, SetUp, SetUpError, either, number, params, rate, size, time};
+use crate::tc::{QueueSpec, Record, SpecError, either, number, params, rate, size, time};
 
 struct Tbf {
     rate: Bucket,
@@ -60,29 +60,27 @@ pub struct TbfParams {
 }
 
 impl TbfParams {
-    /// The parameters that `set_up`, a `tbf`, says.
+    /// The parameters that `spec`, a `tbf`, says.
     ///
     /// # Errors
     /// If a value is missing, no value, or does not fit the others.
-    pub fn read(set_up: &SetUp, device: &Device) -> Result<Self, SetUpError> {
-        let options: TbfOptions = set_up.read(device)?;
+    pub fn read(spec: &QueueSpec, device: &Device) -> Result<Self, SpecError> {
+        let options: TbfOptions = spec.read(device)?;
         let TbfOptions { rate, burst, peakrate, mtu, lengths, .. } = options;
         let limit = options.byte_limit()?;
         let peak = match (peakrate, mtu) {
             (None, _) => None,
             (Some(peak), Some(mtu)) if peak > rate => Some((peak, mtu)),
             (Some(_), None) => {
-                return Err(SetUpError::new(
-                    "tbf: `peakrate` needs `mtu` (also called `minburst`)",
-                ));
+                return Err(SpecError::new("tbf: `peakrate` needs `mtu` (also called `minburst`)"));
             }
             (Some(peak), Some(_)) => {
                 let allowed = format!("it must be above the rate {rate}");
-                return Err(SetUpError::bad("tbf", "peakrate", &peak.to_string(), &allowed));
+                return Err(SpecError::bad("tbf", "peakrate", &peak.to_string(), &allowed));
             }
         };
         let read = Self { rate, burst, limit, peak, lengths };
-        read.check_room(set_up, device.full_packet(), "with the Ethernet header")?;
+        read.check_room(spec, device.full_packet(), "with the Ethernet header")?;
         Ok(read)
     }
 
@@ -90,15 +88,15 @@ impl TbfParams {
     /// is lower than device mtu") and drops every full packet.
     pub(crate) fn check_room(
         &self,
-        set_up: &SetUp,
+        spec: &QueueSpec,
         full: u32,
         counted: &str,
-    ) -> Result<(), SetUpError> {
-        let limit = set_up.child.is_none().then_some(self.limit);
+    ) -> Result<(), SpecError> {
+        let limit = spec.child.is_none().then_some(self.limit);
         let peak = self.peak.map(|(_, mtu)| mtu);
         for (name, bytes) in [("burst", Some(self.burst)), ("mtu", peak), ("limit", limit)] {
             if let Some(bytes) = bytes.filter(|&bytes| bytes < u64::from(full)) {
-                return Err(SetUpError::new(format!(
+                return Err(SpecError::new(format!(
                     "tbf: `{name} {bytes}`: a full packet never passes, which counts {full} bytes here \
                      {counted}: write {full} bytes or more"
                 )));
@@ -129,13 +127,13 @@ impl Lengths {
 }
 
 impl Tbf {
-    fn new(set_up: &SetUp, device: &Device) -> Result<Self, SetUpError> {
-        let TbfParams { rate, burst, limit, peak, lengths } = TbfParams::read(set_up, device)?;
+    fn new(spec: &QueueSpec, device: &Device) -> Result<Self, SpecError> {
+        let TbfParams { rate, burst, limit, peak, lengths } = TbfParams::read(spec, device)?;
         let bucket = |speed: Rate, depth: u64| {
             let table = lengths.table(speed);
             Bucket::full(table, table.time_of(u32::try_from(depth).unwrap_or(u32::MAX)))
         };
-        let child = match &set_up.child {
+        let child = match &spec.child {
             Some(child) => child.build(device)?,
             None => Box::new(Fifo::new(Limit::Bytes(limit))),
         };
@@ -184,7 +182,7 @@ impl Tbf {
 
 impl TbfOptions {
     /// The limit in bytes: given, or what arrives within `latency` at the rate and leaves the burst.
-    fn byte_limit(&self) -> Result<u64, SetUpError> {
+    fn byte_limit(&self) -> Result<u64, SpecError> {
         let within = |speed: Rate, latency: Duration| {
             (speed.as_bytes_per_sec() as f64 * latency.as_secs_f64()) as u64
         };
@@ -196,8 +194,8 @@ impl TbfOptions {
                     self.peakrate.map(|peak| within(peak, latency) + self.mtu.unwrap_or(0));
                 Ok(by_peak.map_or(by_rate, |by_peak| by_rate.min(by_peak)))
             }
-            (None, None) => Err(SetUpError::new("tbf: one of `limit` and `latency` is required")),
-            (Some(_), Some(_)) => Err(SetUpError::new(
+            (None, None) => Err(SpecError::new("tbf: one of `limit` and `latency` is required")),
+            (Some(_), Some(_)) => Err(SpecError::new(
                 "tbf: `limit` and `latency` say the same thing; write one of them",
             )),
         }
@@ -269,5 +267,5 @@ pub(crate) static TBF: Discipline = Discipline {
         "tbf rate 2mbit burst 5000 limit 20000 peakrate 4mbit mtu 1600",
         "tbf rate 1mbit burst 1600 limit 10000000 codel limit 30",
     ],
-    build: |set_up, device| Ok(Box::new(Peeked::new(Tbf::new(set_up, device)?))),
+    build: |spec, device| Ok(Box::new(Peeked::new(Tbf::new(spec, device)?))),
 };

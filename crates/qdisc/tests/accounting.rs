@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use weir_core::{Dscp, Duration, Ecn, FlowKey, Packet, Protocol, Rate, Time};
-use weir_qdisc::{DISCIPLINES, Device, DropReason, DropSink, MarkReason, Port, SetUp};
+use weir_qdisc::{DISCIPLINES, Device, DropReason, DropSink, MarkReason, Port, QueueSpec};
 
 #[derive(Clone, Copy, Debug)]
 enum Operation {
@@ -49,8 +49,8 @@ fn every_discipline_has_examples_and_stands_once() {
     }
 }
 
-fn run(set_up: &str, operations: &[Operation]) {
-    let mut bench = Bench::new(set_up);
+fn run(spec: &str, operations: &[Operation]) {
+    let mut bench = Bench::new(spec);
     for &operation in operations {
         match operation {
             Operation::Enqueue { flow, ip_len, tos } => bench.enqueue(flow, ip_len, tos),
@@ -66,7 +66,7 @@ fn run(set_up: &str, operations: &[Operation]) {
 
 /// A port with an honest ledger beside it.
 struct Bench {
-    set_up: String,
+    spec: String,
     port: Port,
     ledger: Ledger,
     now: Time,
@@ -106,12 +106,12 @@ impl DropSink for Ledger {
 }
 
 impl Bench {
-    fn new(set_up: &str) -> Self {
+    fn new(spec: &str) -> Self {
         let device = Device { line_rate: Some(Rate::from_mbit(4)), ..Device::default() };
-        let qdisc = SetUp::parse(set_up).and_then(|parsed| parsed.build(&device));
-        let qdisc = qdisc.unwrap_or_else(|error| panic!("{set_up}: {error}"));
+        let qdisc = QueueSpec::parse(spec).and_then(|parsed| parsed.build(&device));
+        let qdisc = qdisc.unwrap_or_else(|error| panic!("{spec}: {error}"));
         Self {
-            set_up: set_up.to_owned(),
+            spec: spec.to_owned(),
             port: Port::new(qdisc),
             ledger: Ledger::default(),
             now: Time::from_millis(1),
@@ -145,14 +145,14 @@ impl Bench {
             assert!(
                 self.port.wake_at().is_none_or(|wake| wake > self.now),
                 "{}: wants to wake at {:?}, now is {}",
-                self.set_up,
+                self.spec,
                 self.port.wake_at(),
                 self.now
             );
             return false;
         };
         let arrived = self.ledger.inside.remove(&packet.handle).expect("leaves once");
-        assert_eq!(arrived.ecn, packet.ecn, "{}: an unreported mark", self.set_up);
+        assert_eq!(arrived.ecn, packet.ecn, "{}: an unreported mark", self.spec);
         self.ledger.departed += 1;
         true
     }
@@ -160,7 +160,7 @@ impl Bench {
     fn check(&self) {
         let stats = self.port.stats();
         let backlog = self.port.backlog();
-        let at = &self.set_up;
+        let at = &self.spec;
         assert!(stats.balances(backlog), "{at}: {stats:?} with {backlog:?}");
         assert_eq!(stats.arrived.packets, self.ledger.arrived, "{at}: arrived");
         assert_eq!(stats.departed.packets, self.ledger.departed, "{at}: departed");
@@ -188,6 +188,6 @@ impl Bench {
             }
             self.now = self.port.wake_at().expect("packets wait, so there is a time to wake");
         }
-        panic!("{}: {:?} never leave", self.set_up, self.port.backlog());
+        panic!("{}: {:?} never leave", self.spec, self.port.backlog());
     }
 }

@@ -1,7 +1,7 @@
 //! `cake` as a whole: what its parts cannot show alone, and traps that other code has fallen into.
 
 use weir_core::{Dscp, Duration, Ecn, FlowKey, Packet, Protocol, Time};
-use weir_qdisc::{Device, DropReason, Outcome, SetUp, replay};
+use weir_qdisc::{Device, DropReason, Outcome, QueueSpec, replay};
 
 /// A packet every `gap_us` from each of some flows, `(port, source host, DSCP)`.
 fn schedule(
@@ -36,9 +36,9 @@ fn schedule(
     arrivals
 }
 
-fn outcome(set_up: &str, arrivals: &[(Time, Packet)]) -> Outcome {
-    let qdisc = SetUp::parse(set_up).and_then(|parsed| parsed.build(&Device::default()));
-    replay(qdisc.unwrap_or_else(|error| panic!("{set_up}: {error}")), arrivals)
+fn outcome(spec: &str, arrivals: &[(Time, Packet)]) -> Outcome {
+    let qdisc = QueueSpec::parse(spec).and_then(|parsed| parsed.build(&Device::default()));
+    replay(qdisc.unwrap_or_else(|error| panic!("{spec}: {error}")), arrivals)
 }
 
 fn sent_by(outcome: &Outcome, flow_id: u32, until: Time) -> usize {
@@ -63,21 +63,21 @@ fn of_a_flow_the_older_are_dropped_and_the_rest_keeps_its_order() {
 #[test]
 fn a_run_does_not_know_when_it_starts() {
     let flows = [(1, 1, Dscp::BE), (2, 1, Dscp::EF), (3, 2, Dscp::CS1), (4, 3, Dscp::BE)];
-    for set_up in [
+    for spec in [
         "cake",
         "cake bandwidth 10mbit memlimit 100kb",
         "cake bandwidth 10mbit diffserv4 ingress ethernet",
         "cake bandwidth 5mbit autorate-ingress besteffort dual-srchost",
     ] {
         let run = |start: Time| {
-            let outcome = outcome(set_up, &schedule(&flows, 3_000, 400, start));
+            let outcome = outcome(spec, &schedule(&flows, 3_000, 400, start));
             let left = outcome.departures.iter();
             let left: Vec<_> = left.map(|(at, packet)| (at.since(start), packet.handle)).collect();
             let gone: Vec<_> =
                 outcome.drops.iter().map(|(packet, why)| (packet.handle, *why)).collect();
             (left, gone)
         };
-        assert_eq!(run(Time::ZERO), run(Time::from_millis(3_600_000)), "{set_up}");
+        assert_eq!(run(Time::ZERO), run(Time::from_millis(3_600_000)), "{spec}");
     }
 }
 
@@ -133,8 +133,8 @@ fn wash_clears_the_code_point_behind_the_tin() {
 fn behind_the_bottleneck_dropped_packets_count_as_sent() {
     let arrivals = schedule(&[(1, 1, Dscp::BE)], 600, 3_000, Time::from_millis(1));
     let rate = |ingress: &str| {
-        let set_up = format!("cake bandwidth 10mbit besteffort flowblind {ingress}");
-        let outcome = outcome(&set_up, &arrivals);
+        let spec = format!("cake bandwidth 10mbit besteffort flowblind {ingress}");
+        let outcome = outcome(&spec, &arrivals);
         let until = Time::from_millis(1_801);
         let dropped = outcome.drops.len();
         (sent_by(&outcome, 1, until), dropped)

@@ -9,9 +9,9 @@ use weir_qdisc::{DISCIPLINES, MARKERS};
 
 #[test]
 fn set_ups_of_the_corpus_are_refused_in_a_sentence_or_keep_their_books() {
-    replay("qdisc_tc", 10, words, exercise::set_up);
+    replay("qdisc_tc", 10, words, exercise::spec);
     for example in DISCIPLINES.iter().flat_map(|discipline| discipline.examples) {
-        exercise::set_up(example.as_bytes());
+        exercise::spec(example.as_bytes());
     }
 }
 

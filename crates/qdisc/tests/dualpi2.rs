@@ -1,7 +1,7 @@
 //! DualPI2's two queues: who goes where, whose turn it is, what the step marks.
 
 use weir_core::{Dscp, Duration, Ecn, FlowKey, Packet, Protocol, Time};
-use weir_qdisc::{Device, DropReason, Ignore, MarkReason, Qdisc, SetUp};
+use weir_qdisc::{Device, DropReason, Ignore, MarkReason, Qdisc, QueueSpec};
 
 /// A discipline with its clock.
 struct Bench {
@@ -11,8 +11,8 @@ struct Bench {
 }
 
 impl Bench {
-    fn new(set_up: &str) -> Self {
-        let queue = SetUp::parse(set_up).and_then(|it| it.build(&Device::default())).unwrap();
+    fn new(spec: &str) -> Self {
+        let queue = QueueSpec::parse(spec).and_then(|it| it.build(&Device::default())).unwrap();
         Self { queue, now: Time::from_millis(1), next: 0 }
     }
 
@@ -81,13 +81,13 @@ fn classic_protection_is_a_share() {
 
 #[test]
 fn the_identifier_is_the_lower_ecn_bit_or_either() {
-    for (set_up, expected) in [("dualpi2", [2, 3, 0, 1]), ("dualpi2 any_ect", [1, 2, 3, 0])] {
-        let mut bench = Bench::new(set_up);
+    for (spec, expected) in [("dualpi2", [2, 3, 0, 1]), ("dualpi2 any_ect", [1, 2, 3, 0])] {
+        let mut bench = Bench::new(spec);
         for ecn in [Ecn::NotEct, Ecn::Ect0, Ecn::Ect1, Ecn::Ce] {
             bench.enqueue(ecn, 1);
         }
         let order: Vec<u64> = (0..4).map(|_| bench.send().unwrap().0).collect();
-        assert_eq!(order, expected, "{set_up}");
+        assert_eq!(order, expected, "{spec}");
     }
 }
 
@@ -136,19 +136,19 @@ fn a_filter_chooses_for_packets_without_the_identifier() {
 #[test]
 fn a_standing_classic_queue_marks_l4s_packets_too() {
     // 500 ms of waiting bring p' far above 1/2 at once: overload.
-    for (set_up, where_dropped) in [("dualpi2", 0), ("dualpi2 drop_enqueue", 1)] {
-        let mut bench = Bench::new(set_up);
+    for (spec, where_dropped) in [("dualpi2", 0), ("dualpi2 drop_enqueue", 1)] {
+        let mut bench = Bench::new(spec);
         for _ in 0..20 {
             bench.enqueue(Ecn::Ect0, 1);
         }
         bench.wait(500);
         assert_eq!(bench.dropped(DropReason::Early), 0);
         bench.enqueue(Ecn::Ect1, 1);
-        assert_eq!(bench.dropped(DropReason::Early), where_dropped, "{set_up}");
+        assert_eq!(bench.dropped(DropReason::Early), where_dropped, "{spec}");
         let sent: Vec<u64> = std::iter::from_fn(|| bench.send()).map(|(id, _)| id).collect();
         // p' is certainty: all are dropped but those that came before, or the last two full packets.
         let expected: Vec<u64> = if where_dropped == 0 { vec![18, 19] } else { (0..20).collect() };
-        assert_eq!(sent, expected, "{set_up}");
+        assert_eq!(sent, expected, "{spec}");
     }
 }
 
@@ -167,7 +167,7 @@ fn with_overflow_l4s_packets_are_marked_and_never_dropped_by_the_controller() {
 #[test]
 fn parameters_are_checked_as_tc_does() {
     let error = |text: &str| {
-        let built = SetUp::parse(text).and_then(|set_up| set_up.build(&Device::default()));
+        let built = QueueSpec::parse(text).and_then(|spec| spec.build(&Device::default()));
         built.err().unwrap_or_else(|| panic!("`{text}` was taken")).to_string()
     };
     assert_eq!(

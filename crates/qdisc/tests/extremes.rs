@@ -2,7 +2,7 @@
 
 mod exercise;
 
-use weir_qdisc::{DISCIPLINES, Kind, MARKERS, Param};
+use weir_qdisc::{DISCIPLINES, MARKERS, Param, ParamKind};
 
 #[test]
 fn disciplines_stand_extreme_values_or_refuse_them() {
@@ -11,7 +11,7 @@ fn disciplines_stand_extreme_values_or_refuse_them() {
         let base = example.unwrap_or(&discipline.name);
         for param in discipline.params.iter().chain(discipline.class_params) {
             for words in extremes(param) {
-                exercise::set_up(format!("{base} {words}").as_bytes());
+                exercise::spec(format!("{base} {words}").as_bytes());
             }
         }
     }
@@ -31,8 +31,8 @@ fn markers_stand_extreme_values_or_refuse_them() {
 /// The parameter with its name before it, if it has one, and each value.
 fn extremes(param: &Param) -> Vec<String> {
     match param.kind {
-        Kind::Word(words) => words.iter().map(|&word| word.to_owned()).collect(),
-        Kind::Switch { .. } => vec![param.name.to_owned()],
+        ParamKind::Word(words) => words.iter().map(|&word| word.to_owned()).collect(),
+        ParamKind::Switch { .. } => vec![param.name.to_owned()],
         _ => VALUES.iter().map(|value| format!("{} {value}", param.name)).collect(),
     }
 }

@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use weir_core::{Dscp, Duration, Ecn, FlowKey, Packet, Protocol, TcpHeader, Time, comes_before};
 use weir_qdisc::{
-    About, Colour, Device, DropReason, DropSink, MARKERS, MarkReason, Marker, MarkerSetUp,
+    About, Colour, Device, DropReason, DropSink, MARKERS, MarkReason, Marker, MarkerSpec,
 };
 
 /// One packet of a flow.
@@ -56,7 +56,7 @@ fn packet(arrival: &Arrival, now: Time) -> Packet {
 }
 
 fn marker(text: &str) -> Marker {
-    let built = MarkerSetUp::parse(text).and_then(|set_up| set_up.build(&Device::default()));
+    let built = MarkerSpec::parse(text).and_then(|spec| spec.build(&Device::default()));
     built.unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
@@ -189,7 +189,7 @@ fn names_are_unique_and_errors_one_sentence() {
     names.dedup();
     assert_eq!(names.len(), MARKERS.len());
     let error = |text: &str| {
-        let built = MarkerSetUp::parse(text).and_then(|set_up| set_up.build(&Device::default()));
+        let built = MarkerSpec::parse(text).and_then(|spec| spec.build(&Device::default()));
         built.err().unwrap().to_string()
     };
     assert_eq!(

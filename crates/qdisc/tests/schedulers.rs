@@ -2,18 +2,18 @@
 //! limit, at it, and after it.
 
 use weir_core::{Dscp, Duration, ETHERNET_HEADER, Ecn, FlowKey, Packet, Protocol, Time};
-use weir_qdisc::{Device, DropReason, Ignore, Qdisc, SetUp};
+use weir_qdisc::{Device, DropReason, Ignore, Qdisc, QueueSpec};
 
 const LEN: u32 = 1000;
 
-fn build(set_up: &str) -> Box<dyn Qdisc> {
-    SetUp::parse(set_up).and_then(|it| it.build(&Device::default())).unwrap()
+fn build(spec: &str) -> Box<dyn Qdisc> {
+    QueueSpec::parse(spec).and_then(|it| it.build(&Device::default())).unwrap()
 }
 
 /// The queue on a port whose full packets have `LEN` bytes.
-fn build_narrow(set_up: &str) -> Box<dyn Qdisc> {
+fn build_narrow(spec: &str) -> Box<dyn Qdisc> {
     let device = Device { mtu: LEN - ETHERNET_HEADER, ..Device::default() };
-    SetUp::parse(set_up).and_then(|it| it.build(&device)).unwrap()
+    QueueSpec::parse(spec).and_then(|it| it.build(&device)).unwrap()
 }
 
 /// A packet of `len` bytes of flow `flow`, whose TOS byte is `tos`.
@@ -257,12 +257,12 @@ fn a_quantum_below_256_bytes_is_256() {
 
 #[test]
 fn ets_has_sixteen_bands_at_most() {
-    let set_up = |quanta: usize| {
+    let spec = |quanta: usize| {
         let text = format!("ets strict 8 quanta {}", vec!["1000"; quanta].join(" "));
-        SetUp::parse(&text).and_then(|it| it.build(&Device::default()))
+        QueueSpec::parse(&text).and_then(|it| it.build(&Device::default()))
     };
-    assert!(set_up(8).is_ok());
-    let refusal = set_up(9).err().unwrap().to_string();
+    assert!(spec(8).is_ok());
+    let refusal = spec(9).err().unwrap().to_string();
     let expected = "ets: `strict 8` and 9 quanta make 17 bands; write as many `bands` at least, and 16 at most";
     assert_eq!(refusal, expected);
 }
@@ -309,15 +309,15 @@ fn qfq_classes_send_what_their_longest_packet_allows() {
 
 #[test]
 fn qfq_weights_add_up_to_64_times_1024_at_most() {
-    let set_up = |classes: u16| {
+    let spec = |classes: u16| {
         let mut text = "qdisc add dev e root handle 1: qfq\n".to_owned();
         for id in 1..=classes {
             text += &format!("class add dev e parent 1: classid 1:{id:x} qfq weight 1024\n");
         }
-        SetUp::parse(&text).and_then(|it| it.build(&Device::default()))
+        QueueSpec::parse(&text).and_then(|it| it.build(&Device::default()))
     };
-    assert!(set_up(64).is_ok());
-    let refusal = set_up(65).err().unwrap().to_string();
+    assert!(spec(64).is_ok());
+    let refusal = spec(65).err().unwrap().to_string();
     assert_eq!(refusal, "qfq: the weights add up to 66560; 65536 at most");
 }
 
@@ -331,15 +331,15 @@ fn disciplines_with_classes_show_each_of_them_with_what_waits_in_it() {
         queue.classes(&mut |class| shown.push((class.name.to_owned(), class.backlog.packets)));
         assert_eq!(shown, [("1:1".to_owned(), 2), ("1:2".to_owned(), 3)], "{kind}");
     }
-    for set_up in
+    for spec in
         ["prio bands 2 priomap 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1", "ets quanta 1000 1000 priomap 1"]
     {
-        let mut queue = build(set_up);
+        let mut queue = build(spec);
         queue.enqueue(packet(1, 0, LEN), Time::ZERO, &mut Ignore);
         let mut shown = Vec::new();
         queue.classes(&mut |class| shown.push((class.name.to_owned(), class.backlog.packets)));
-        assert_eq!(shown.len(), 2, "{set_up}: {shown:?}");
-        assert_eq!((shown[0].1, shown[1].1), (0, 1), "{set_up}");
+        assert_eq!(shown.len(), 2, "{spec}: {shown:?}");
+        assert_eq!((shown[0].1, shown[1].1), (0, 1), "{spec}");
     }
 }
 

@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 use weir_core::{Dscp, Duration, Ecn, FlowKey, Packet, Protocol, Rate, Time};
-use weir_qdisc::{DISCIPLINES, Device, DropReason, SetUp, replay};
+use weir_qdisc::{DISCIPLINES, Device, DropReason, QueueSpec, replay};
 
 /// A packet of the schedule: nanoseconds after the one before it, flow, length, TOS byte.
 type Arrival = (u64, u16, u32, u8);
@@ -27,7 +27,7 @@ impl Clock {
 fn arrivals() -> impl Strategy<Value = Vec<Arrival>> {
     let tos = prop_oneof![Just(0), Just(0x02), Just(0x08), Just(0x10), Just(0xb8), Just(0xbb)];
     let ip_len = prop_oneof![1 => Just(40u32), 3 => Just(1500), 1 => 40..=1500u32];
-    // Mostly more than the set-ups let through, with a pause now and then.
+    // Mostly more than the specs let through, with a pause now and then.
     let gap = prop_oneof![60 => 0..900_000u64, 1 => 0..400_000_000u64];
     prop::collection::vec((gap, 0..6u16, ip_len, tos), 1..500)
 }
@@ -59,24 +59,24 @@ fn the_first_drops_of_codel_do_not_hang_on_the_clock() {
     }
 }
 
-fn assert_shifts(set_up: &str, arrivals: &[Arrival], offset: Duration) {
-    let clock = CLOCKS.iter().find(|clock| set_up.contains(clock.words)).unwrap_or(&TICKS);
+fn assert_shifts(spec: &str, arrivals: &[Arrival], offset: Duration) {
+    let clock = CLOCKS.iter().find(|clock| spec.contains(clock.words)).unwrap_or(&TICKS);
     let from = Duration::from_nanos(clock.from);
     let offset = Duration::from_nanos(offset.as_nanos() / clock.period * clock.period);
-    let first = outcome(set_up, arrivals, from);
-    let later = outcome(set_up, arrivals, from + offset);
+    let first = outcome(spec, arrivals, from);
+    let later = outcome(spec, arrivals, from + offset);
     for (number, (early, late)) in first.iter().zip(&later).enumerate() {
-        assert_eq!(early, late, "{set_up}: {number} of those {offset} later");
+        assert_eq!(early, late, "{spec}: {number} of those {offset} later");
     }
-    assert_eq!(first.len(), later.len(), "{set_up}: {offset} later");
+    assert_eq!(first.len(), later.len(), "{spec}: {offset} later");
 }
 
 /// What became of a packet: when it left after the start and with which ECN bits, or why it was dropped.
 type Fate = (u64, Result<(u64, Ecn), DropReason>);
 
-fn outcome(set_up: &str, arrivals: &[Arrival], start: Duration) -> Vec<Fate> {
+fn outcome(spec: &str, arrivals: &[Arrival], start: Duration) -> Vec<Fate> {
     let device = Device { line_rate: Some(Rate::from_mbit(4)), ..Device::default() };
-    let qdisc = SetUp::parse(&shaped(set_up)).and_then(|parsed| parsed.build(&device));
+    let qdisc = QueueSpec::parse(&shaped(spec)).and_then(|parsed| parsed.build(&device));
     let start = Time::ZERO + start;
     let mut at = start;
     let packet = |(handle, &(gap, flow, ip_len, tos)): (usize, &Arrival)| {
@@ -100,7 +100,7 @@ fn outcome(set_up: &str, arrivals: &[Arrival], start: Duration) -> Vec<Fate> {
         (at, stamped)
     };
     let packets: Vec<_> = arrivals.iter().enumerate().map(packet).collect();
-    let outcome = replay(qdisc.unwrap_or_else(|error| panic!("{set_up}: {error}")), &packets);
+    let outcome = replay(qdisc.unwrap_or_else(|error| panic!("{spec}: {error}")), &packets);
     let left = outcome
         .departures
         .iter()
@@ -110,11 +110,11 @@ fn outcome(set_up: &str, arrivals: &[Arrival], start: Duration) -> Vec<Fate> {
 }
 
 /// A discipline that does not shape lies beneath tbf, so that something waits in it.
-fn shaped(set_up: &str) -> String {
-    let below = format!("tbf rate 4mbit burst 1600 limit 10000000 {set_up}");
+fn shaped(spec: &str) -> String {
+    let below = format!("tbf rate 4mbit burst 1600 limit 10000000 {spec}");
     let device = Device { line_rate: Some(Rate::from_mbit(4)), ..Device::default() };
-    let takes_it = SetUp::parse(&below).is_ok_and(|parsed| parsed.build(&device).is_ok());
-    if takes_it { below } else { set_up.to_owned() }
+    let takes_it = QueueSpec::parse(&below).is_ok_and(|parsed| parsed.build(&device).is_ok());
+    if takes_it { below } else { spec.to_owned() }
 }
 
 /// Of a discipline without a clock of its own. CoDel counts time in units of 1024 ns, PIE and HFSC in units of 64 ns.

@@ -1,11 +1,11 @@
 //! `tc` syntax: what is read, and the one sentence about what is not.
 
 use weir_core::{Rate, Time};
-use weir_qdisc::{DISCIPLINES, Device, Ignore, SetUp};
+use weir_qdisc::{DISCIPLINES, Device, Ignore, QueueSpec};
 
 fn error(text: &str) -> String {
     let device = Device::default();
-    match SetUp::parse(text).and_then(|set_up| set_up.build(&device)) {
+    match QueueSpec::parse(text).and_then(|spec| spec.build(&device)) {
         Ok(_) => panic!("`{text}` was taken"),
         Err(error) => error.to_string(),
     }
@@ -13,7 +13,7 @@ fn error(text: &str) -> String {
 
 fn builds(text: &str) {
     let device = Device { line_rate: Some(Rate::from_mbit(20)), ..Device::default() };
-    let built = SetUp::parse(text).and_then(|set_up| set_up.build(&device));
+    let built = QueueSpec::parse(text).and_then(|spec| spec.build(&device));
     if let Err(error) = built {
         panic!("`{text}`: {error}");
     }
@@ -49,7 +49,7 @@ fn full_forms_build_trees() {
 #[test]
 fn changes_count_behind_what_was_added() {
     let limit_of = |commands: &str| {
-        let mut queue = SetUp::parse(commands).unwrap().build(&Device::default()).unwrap();
+        let mut queue = QueueSpec::parse(commands).unwrap().build(&Device::default()).unwrap();
         for _ in 0..50 {
             queue.enqueue(packet(), Time::ZERO, &mut Ignore);
         }
@@ -64,7 +64,7 @@ fn changes_count_behind_what_was_added() {
 #[test]
 fn errors_are_one_sentence_with_what_is_allowed() {
     let cases = [
-        ("", "an empty queue set-up: name a discipline, such as `fq_codel`"),
+        ("", "an empty queue spec: name a discipline, such as `fq_codel`"),
         (
             "codel targt 5ms",
             "codel: `targt` is neither a parameter nor a queue discipline: did you mean `target`?",
@@ -105,19 +105,16 @@ fn errors_are_one_sentence_with_what_is_allowed() {
         ),
         (
             "qdisc del dev e root\nqdisc add dev e root pfifo",
-            "`qdisc del dev e root`: a set-up begins on a port without disciplines, where nothing is \
+            "`qdisc del dev e root`: a spec begins on a port without disciplines, where nothing is \
              deleted: leave it out",
         ),
         (
             "qdisc add dev eth0 root handle 1: htb\nclass add dev eth1 parent 1: classid 1:1 htb rate 1mbit",
             "`class add dev eth1 parent 1: classid 1:1 htb rate 1mbit`: `dev eth1` after `dev eth0`: a \
-             set-up is for one device",
+             spec is for one device",
         ),
         ("sudo ip link", "`sudo ip link`: behind `sudo` stands `tc`"),
-        (
-            "codel \u{1b}[2J",
-            "a set-up with the control character U+001B: write printable characters",
-        ),
+        ("codel \u{1b}[2J", "a spec with the control character U+001B: write printable characters"),
         ("codel target", "codel: `target` needs a value behind it"),
         (
             "codel target fast",
@@ -289,7 +286,7 @@ fn a_set_up_that_is_too_large_is_refused_before_it_is_built() {
     }
     assert!(error(&full[..200_000]).ends_with(too_deep));
 
-    assert_eq!(error(&"a".repeat(300_000)), "a set-up of 300000 bytes: write 262144 at most");
+    assert_eq!(error(&"a".repeat(300_000)), "a spec of 300000 bytes: write 262144 at most");
     let word = "a".repeat(200);
     let quoted = "a".repeat(157) + "...";
     assert_eq!(error(&word), format!("a word of 200 bytes, `{quoted}`: write 100 at most"));
@@ -299,7 +296,7 @@ fn a_set_up_that_is_too_large_is_refused_before_it_is_built() {
     // Every band of every band: 16 + 16 * 16 and so on.
     assert_eq!(
         error("prio bands 16 prio bands 16 prio bands 16 pfifo"),
-        "a set-up of 4369 queue disciplines: 1024 are allowed"
+        "a spec of 4369 queue disciplines: 1024 are allowed"
     );
     assert_eq!(
         error("prio bands 16 fq_codel flows 65536 fq"),
@@ -307,13 +304,13 @@ fn a_set_up_that_is_too_large_is_refused_before_it_is_built() {
     );
     assert_eq!(
         error("prio bands 16 prio bands 3 fq_codel flows 65536"),
-        "a set-up of 3145728 queues of flows: 1048576 are allowed"
+        "a spec of 3145728 queues of flows: 1048576 are allowed"
     );
     let of_class = |id: u32| format!("class add dev e parent 1: classid 1:{id:x} drr\n");
     let classes: String = (1..=4_097).map(of_class).collect();
     assert_eq!(
         error(&format!("qdisc add dev e root handle 1: drr\n{classes}")),
-        "a set-up of 4097 classes: 4096 are allowed"
+        "a spec of 4097 classes: 4096 are allowed"
     );
 }
 
@@ -321,7 +318,7 @@ fn a_set_up_that_is_too_large_is_refused_before_it_is_built() {
 fn defaults_are_tcs() {
     // A packet limit of 1000 by txqueuelen: the 1001st packet is dropped.
     let device = Device::default();
-    let mut queue = SetUp::parse("pfifo").unwrap().build(&device).unwrap();
+    let mut queue = QueueSpec::parse("pfifo").unwrap().build(&device).unwrap();
     for _ in 0..1001 {
         queue.enqueue(packet(), Time::ZERO, &mut Ignore);
     }

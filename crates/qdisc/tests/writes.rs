@@ -2,15 +2,15 @@
 //! (`action skbedit`), and what filters and disciplines make of it.
 
 use weir_core::{Dscp, Duration, Ecn, FlowKey, Packet, Protocol, Time};
-use weir_qdisc::{Device, DropReason, DropSink, Ignore, MarkReason, Qdisc, SetUp};
+use weir_qdisc::{Device, DropReason, DropSink, Ignore, MarkReason, Qdisc, QueueSpec};
 
-fn build(set_up: &str) -> Box<dyn Qdisc> {
-    SetUp::parse(set_up).and_then(|it| it.build(&Device::default())).unwrap()
+fn build(spec: &str) -> Box<dyn Qdisc> {
+    QueueSpec::parse(spec).and_then(|it| it.build(&Device::default())).unwrap()
 }
 
-fn error(set_up: &str) -> String {
-    match SetUp::parse(set_up).and_then(|it| it.build(&Device::default())) {
-        Ok(_) => panic!("`{set_up}` was taken"),
+fn error(spec: &str) -> String {
+    match QueueSpec::parse(spec).and_then(|it| it.build(&Device::default())) {
+        Ok(_) => panic!("`{spec}` was taken"),
         Err(error) => error.to_string(),
     }
 }
@@ -155,8 +155,8 @@ fn copies_have_their_own_originals() {
 }
 
 /// The ports to which the packets go, in the order in which they leave.
-fn order(set_up: &str, packets: &[Packet]) -> Vec<u32> {
-    let mut queue = build(set_up);
+fn order(spec: &str, packets: &[Packet]) -> Vec<u32> {
+    let mut queue = build(spec);
     enqueue(&mut *queue, packets);
     std::iter::from_fn(|| queue.dequeue(Time::ZERO, &mut Ignore)).map(|it| it.flow_id).collect()
 }
@@ -167,7 +167,7 @@ const WRITE: &str = "qdisc add dev e clsact
 #[test]
 fn a_priority_names_the_class_of_the_discipline_that_has_its_major_number() {
     let packets = [packet(5, 0, 100), packet(6, 0, 100), packet(7, 0, 100)];
-    let first = |set_up: String| order(&set_up, &packets)[0];
+    let first = |spec: String| order(&spec, &packets)[0];
     // prio and ets: band 1; of another discipline's class, the band of priority 0.
     let prio = "qdisc add dev e root handle 1: prio";
     assert_eq!(first(format!("{WRITE} 1:1\n{prio}")), 7);
@@ -231,12 +231,12 @@ fn flow_queues_take_the_queue_that_a_priority_names() {
 
 #[test]
 fn marks_choose_classes_and_tins() {
-    let marked = |mark: &str, set_up: &str| {
+    let marked = |mark: &str, spec: &str| {
         let text = format!(
             "qdisc add dev e clsact
              filter add dev e egress matchall action skbedit mark {mark}
              qdisc add dev e root handle 1: prio
-             {set_up}"
+             {spec}"
         );
         let mut queue = build(&text);
         enqueue(&mut *queue, &[packet(5, 0, 100)]);

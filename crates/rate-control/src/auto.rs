@@ -8,7 +8,7 @@ use crate::contract::{
 use crate::delays::{Delays, Sample};
 use crate::lateness::Lateness;
 use crate::quantities::{BitsPerSecond, Seconds};
-use crate::side::{Inputs, SideControl, View};
+use crate::side::{FULL_PACKET_BITS, Inputs, SideControl, View};
 
 /// Finds the rates of both sides by itself.
 ///
@@ -82,8 +82,10 @@ impl Auto {
 
     /// Whether this side may be why answers stay out.
     fn may_be(&self, side: Side, now: Time) -> bool {
-        // As long as as much arrives as before, nothing is stuck on the way in.
+        // As long as as much arrives as before, nothing is stuck on the way in. What arrives at a rate that was
+        // lowered since tells nothing.
         let arrives = side == Side::Ingress
+            && self.sides[1].state() != State::BackingOff
             && self.sides[1]
                 .rate()
                 .is_some_and(|rate| self.sides[1].load() >= rate * ARRIVES_SHARE);
@@ -127,6 +129,12 @@ impl Auto {
             (None, None) => Seconds::ZERO,
         };
         let samples = || self.delays.latest(SAMPLE_AGE, now);
+        // What a receiver waits with its acknowledgement is no queue.
+        let waits = match side {
+            Side::Egress if !self.delays.probes_answered(now) => self.delayed_acks(now),
+            _ => Seconds::ZERO,
+        };
+        let mine = |sample: &Sample| (mine(sample) - waits).max(Seconds::ZERO);
         let measured = Seconds::median(samples().map(mine));
         let expected = Seconds::median(samples().map(|sample| {
             let queue = mine(sample);
@@ -142,6 +150,19 @@ impl Auto {
             }
         }));
         (measured, expected.unwrap_or_default(), share.is_some() || suspects.certain)
+    }
+
+    /// Time for which receivers of the user's uploads may delay their acknowledgements.
+    ///
+    /// Every second packet of a connection is acknowledged at once (RFC 9293, section 3.8.6.3): the first of two
+    /// waits for the other, which comes later the lower the rate is and the more connections share it.
+    fn delayed_acks(&self, now: Time) -> Seconds {
+        let load = self.sides[Side::Egress as usize].load();
+        if load <= BitsPerSecond::ZERO {
+            return MAX_DELAYED_ACK;
+        }
+        let connections = self.delays.voters_count(now) as f64;
+        (load.time_for_bits(FULL_PACKET_BITS) * connections).min(MAX_DELAYED_ACK)
     }
 
     fn threshold(&self, side: Side, now: Time) -> Seconds {
@@ -166,6 +187,7 @@ impl Auto {
         let (excess, expected, certain) = self.excess(side, now);
         let threshold = self.threshold(side, now);
         let other = &self.sides[1 - side as usize];
+        let overdue = self.delays.overdue(threshold, now);
         Inputs {
             now,
             elapsed,
@@ -173,7 +195,8 @@ impl Auto {
             certain,
             expected,
             threshold,
-            overdue: self.delays.overdue(threshold, now).filter(|_| self.may_be(side, now)),
+            overdue: overdue.filter(|_| self.may_be(side, now)),
+            is_waiting: overdue.is_some(),
             feedback: self.feedback(now),
             silence: self.delays.silence(now),
             probes: self.probe_load(),
@@ -310,6 +333,8 @@ const SAMPLE_AGE: Duration = Duration::from_millis(500);
 /// For noise of any usual shape fewer than one sample in a hundred lies beyond, and the middle of three far
 /// fewer.
 const JITTER_FACTOR: f64 = 3.0;
+/// Time for which a receiver delays an acknowledgement at most: Linux's `TCP_DELACK_MIN`, its usual delay.
+const MAX_DELAYED_ACK: Seconds = Seconds(0.04);
 /// No line is so erratic that a longer queue on it is not worth fighting.
 const MAX_JITTER: Seconds = Seconds(0.05);
 /// Jitter assumed until something is known: that of a wireless LAN.

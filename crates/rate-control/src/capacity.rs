@@ -7,7 +7,7 @@
 use weir_core::{Duration, Time};
 
 use crate::contract::Side;
-use crate::delays::{Delays, Sample};
+use crate::delays::{Delays, Overdue, Sample};
 use crate::history::History;
 use crate::quantities::{BitsPerSecond, Seconds};
 
@@ -54,6 +54,32 @@ pub(crate) fn measure(
         }
     }
     between(side, first, last, history)
+}
+
+/// The most that the line can carry, as told by an answer that is overdue; `None` if it tells nothing.
+///
+/// On egress the probe has not left the queue yet: what entered since the last one that was answered took at
+/// least until now. On ingress what arrived since the answer was due is what the line carries.
+pub(crate) fn at_most(
+    side: Side,
+    delays: &Delays,
+    history: &History,
+    overdue: Overdue,
+    now: Time,
+) -> Option<BitsPerSecond> {
+    let (from, to, took) = match side {
+        Side::Egress => {
+            let last = delays.newest(LOOK_BACK, now).find(|sample| sample.sent < overdue.sent)?;
+            let sent = Seconds::from(overdue.sent.since(last.sent));
+            (last.sent, overdue.sent, sent + overdue.by - last.of(side))
+        }
+        Side::Ingress => {
+            let due = now.as_nanos().saturating_sub(overdue.by.to_duration().as_nanos());
+            (Time::from_nanos(due), now, overdue.by)
+        }
+    };
+    let bytes = history.bytes_between(from, to)?;
+    (took >= MIN_SPAN && bytes >= MIN_BYTES).then(|| BitsPerSecond::of_bytes(bytes, took))
 }
 
 /// The line's rate between the exits of two probes.
@@ -117,6 +143,27 @@ mod tests {
             }
         }
         (delays, history)
+    }
+
+    /// The probe that left at 160 ms waits behind 1000 bytes/ms that are too much; at 400 ms it is 230 ms late.
+    #[test]
+    fn an_answer_that_is_out_tells_what_the_line_carries_at_most() {
+        let at_most = |side, by: f64| {
+            let (mut delays, mut history) = (Delays::default(), History::default());
+            for tick in 0..=20 {
+                history.note(ms(20 * tick), Traffic { bytes: 20_000 * tick, ..Traffic::default() });
+            }
+            let rtt = Duration::from_millis(10);
+            let delay = Delay { source: 0, sent: ms(100), rtt, one_way: None };
+            delays.add(&delay, QUIET, ms(110));
+            let overdue = Overdue { sent: ms(160), by: Seconds(by) };
+            at_most(side, &delays, &history, overdue, ms(400)).map(|most| most.0.round())
+        };
+        // 60 000 bytes entered between the probes, and took 60 ms + 230 ms at least.
+        assert_eq!(at_most(Side::Egress, 0.23), Some((480_000.0 / 0.29_f64).round()));
+        // 230 000 bytes arrived since the answer was due.
+        assert_eq!(at_most(Side::Ingress, 0.23), Some(8_000_000.0));
+        assert_eq!(at_most(Side::Ingress, 0.03), None, "too short");
     }
 
     #[test]

@@ -223,16 +223,16 @@ pub struct AutoSettings {
     #[serde(default)]
     pub mode: Mode,
     /// Egress stays at this rate, in bit/s, which its line surely carries; the other side is controlled.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub egress_bps: Option<u64>,
     /// Ingress stays at this rate, in bit/s, which its line surely carries; the other side is controlled.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ingress_bps: Option<u64>,
     /// The rate of egress never exceeds this, in bit/s.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub egress_max_bps: Option<u64>,
     /// The rate of ingress never exceeds this, in bit/s.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ingress_max_bps: Option<u64>,
 }
 

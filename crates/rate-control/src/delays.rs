@@ -59,6 +59,15 @@ pub(crate) struct Sample {
     pub by_side: Option<[Seconds; 2]>,
 }
 
+/// A probe whose answer is late.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Overdue {
+    /// When the probe left the shaper.
+    pub sent: Time,
+    /// Time since the answer was due: the least excess that it can have.
+    pub by: Seconds,
+}
+
 impl Sample {
     /// Excess on the way of `side`; all of it where the ways are not told apart.
     pub fn of(&self, side: Side) -> Seconds {
@@ -142,7 +151,13 @@ impl Delays {
         active.filter(move |source| source.probed || !probed)
     }
 
-    fn probes_answered(&self, now: Time) -> bool {
+    /// Number of the sources that vote.
+    pub fn voters_count(&self, now: Time) -> usize {
+        self.voters(now).count()
+    }
+
+    /// Whether any source that is probed answers.
+    pub fn probes_answered(&self, now: Time) -> bool {
         self.sources.iter().any(|source| source.probed && now.since(source.heard) <= ACTIVE)
     }
 
@@ -171,17 +186,17 @@ impl Delays {
             .or_else(|| Seconds::median(self.sources.iter().map(base)))
     }
 
-    /// By how much the oldest answer is overdue, if at least [`OVERDUE_PROBES`] in a row wait for one.
+    /// The oldest answer that is overdue, if at least [`OVERDUE_PROBES`] in a row wait for one.
     ///
     /// Any shorter row may simply be lost. An answer counts as overdue from `slack` on.
-    pub fn overdue(&self, slack: Seconds, now: Time) -> Option<Seconds> {
+    pub fn overdue(&self, slack: Seconds, now: Time) -> Option<Overdue> {
         let mut late = self.unanswered.iter().filter_map(|&(id, sent)| {
             if self.answered.is_some_and(|answered| sent <= answered) {
                 return None;
             }
             let source = self.sources.iter().find(|source| source.id == id)?;
-            let over = Seconds::from(now.since(sent)) - Seconds::from_nanos(source.rtt.get_ns());
-            (over > slack).then_some(over)
+            let by = Seconds::from(now.since(sent)) - Seconds::from_nanos(source.rtt.get_ns());
+            (by > slack).then_some(Overdue { sent, by })
         });
         let oldest = late.next()?;
         (late.count() + 1 >= OVERDUE_PROBES).then_some(oldest)
@@ -405,7 +420,9 @@ mod tests {
         }
         assert_eq!(delays.overdue(Seconds(0.005), ms(130)), None);
         // The sixth left at 120 ms and was due at 130 ms.
-        assert!((delays.overdue(Seconds(0.005), ms(136)).unwrap().0 - 0.106).abs() < 1e-9);
+        let overdue = delays.overdue(Seconds(0.005), ms(136)).unwrap();
+        assert_eq!(overdue.sent, ms(20));
+        assert!((overdue.by.0 - 0.106).abs() < 1e-9);
         // An answer to a later one: those before it are lost, not late.
         add(&mut delays, answer(0, 120, 20));
         assert_eq!(delays.overdue(Seconds(0.005), ms(141)), None);

@@ -76,6 +76,27 @@ fn a_line_that_becomes_four_times_slower_is_calm_within_a_second() {
 }
 
 #[test]
+fn a_line_that_becomes_twenty_times_slower_is_calm_within_two_seconds() {
+    for (mode, side, times) in [
+        (Mode::Ping, Egress, 10.0),
+        (Mode::Ping, Egress, 20.0),
+        (Mode::Ping, Ingress, 20.0),
+        (Mode::Bandwidth, Egress, 20.0),
+        (Mode::Bandwidth, Ingress, 20.0),
+    ] {
+        let mut line = loaded(mode, side);
+        // A window of TCP's at this rate and round trip, and no more.
+        line.limit = 150e3;
+        line.run(10_000);
+        line.capacity[side as usize] /= times;
+        line.run(2_000);
+        let (queue, used) = line.watch(side, 5_000);
+        assert!(queue < 12.0 && used > 0.9, "{mode:?} {side:?} {times}: {queue} ms, {used}");
+        assert!(line.log.iter().all(|(_, decision)| decision.reason != Reason::Reroute));
+    }
+}
+
+#[test]
 fn a_line_that_becomes_faster_is_used_within_five_seconds() {
     for (side, times) in [(Egress, 2.0), (Egress, 4.0), (Ingress, 2.0), (Ingress, 4.0)] {
         let mut line = loaded(Mode::Ping, side);

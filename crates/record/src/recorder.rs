@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::{Duration as WallDuration, Instant};
 
@@ -9,7 +10,7 @@ use serde_json::{Map, Value, json};
 use weir_core::Time;
 use weir_scenario::{
     EmulatorRow, FlowRow, LatencyRow, MethodRow, QueueRow, RecordSink, ShaperRow, Sink, TcpRow,
-    ThroughputRow, Verdict,
+    ThroughputRow, UdpRow,
 };
 
 use crate::tables::Tables;
@@ -24,7 +25,7 @@ pub struct Recorder<'a> {
     flushed_at: Instant,
     failure: Option<io::Error>,
     /// Hears of progress, and may end the run.
-    on_progress: Box<dyn FnMut(Time) -> Verdict + Send + 'a>,
+    on_progress: Box<dyn FnMut(Time) -> ControlFlow<()> + Send + 'a>,
 }
 
 /// Why a record cannot be written.
@@ -55,7 +56,7 @@ impl<'a> Recorder<'a> {
     pub fn create(
         folder: &Path,
         manifest: &str,
-        on_progress: impl FnMut(Time) -> Verdict + Send + 'a,
+        on_progress: impl FnMut(Time) -> ControlFlow<()> + Send + 'a,
     ) -> Result<Self, RecordError> {
         let fail = |source| RecordError::Io { folder: folder.to_owned(), source };
         fs::create_dir_all(folder).map_err(fail)?;
@@ -140,6 +141,7 @@ impl RecordSink for Recorder<'_> {
     }
 }
 
+#[deny(clippy::missing_trait_methods)]
 impl Sink for Recorder<'_> {
     fn latency(&mut self, row: &LatencyRow) {
         self.tables.latency.append(row);
@@ -151,6 +153,10 @@ impl Sink for Recorder<'_> {
 
     fn tcp(&mut self, row: &TcpRow) {
         self.tables.tcp.append(row);
+    }
+
+    fn udp(&mut self, row: &UdpRow) {
+        self.tables.udp.append(row);
     }
 
     fn queue(&mut self, row: &QueueRow<'_>) {
@@ -173,12 +179,12 @@ impl Sink for Recorder<'_> {
         self.tables.flows.append(row);
     }
 
-    fn progress(&mut self, now: Time) -> Verdict {
+    fn progress(&mut self, now: Time) -> ControlFlow<()> {
         let long = self.tables.each().iter().any(|table| table.rows() >= FLUSH_ROWS);
         if long || self.flushed_at.elapsed() >= FLUSH_EVERY {
             self.flush();
         }
-        if self.failure.is_some() { Verdict::Stop } else { (self.on_progress)(now) }
+        if self.failure.is_some() { ControlFlow::Break(()) } else { (self.on_progress)(now) }
     }
 }
 
@@ -191,20 +197,21 @@ const FLUSH_ROWS: usize = 100_000;
 mod tests {
     use std::env;
     use std::fs;
+    use std::ops::ControlFlow;
     use std::process;
 
     use serde_json::{Map, Value};
     use sha2::{Digest, Sha256};
     use weir_core::Time;
-    use weir_scenario::{Sink, ThroughputRow, Verdict};
+    use weir_scenario::{Sink, ThroughputRow};
 
     use super::Recorder;
 
     #[test]
     fn the_manifest_counts_rows_and_parts_and_has_the_digest_of_their_bytes() {
         let folder = env::temp_dir().join(format!("weir-recorder-{}", process::id()));
-        let mut recorder =
-            Recorder::create(&folder, "{}", |_| Verdict::Continue).expect("an empty folder");
+        let mut recorder = Recorder::create(&folder, "{}", |_| ControlFlow::Continue(()))
+            .expect("an empty folder");
         for part in 0..2 {
             for flow in 0..3 {
                 let t = Time::from_nanos(part);

@@ -12,7 +12,7 @@ use parquet::file::properties::{WriterProperties, WriterPropertiesPtr};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{Type, TypePtr};
 use sha2::{Digest, Sha256};
-use weir_scenario::{Kind, Row, Values};
+use weir_scenario::{ColumnType, Row, Values};
 
 /// A table that grows at its end.
 #[derive(Debug)]
@@ -61,9 +61,9 @@ impl Table {
         let declared = (R::TABLE.columns)();
         let fields = declared.iter().map(|column| {
             let (physical, logical) = match column.kind {
-                Kind::Integer => (PhysicalType::INT64, None),
-                Kind::Float => (PhysicalType::DOUBLE, None),
-                Kind::Text => (PhysicalType::BYTE_ARRAY, Some(LogicalType::String)),
+                ColumnType::Integer => (PhysicalType::INT64, None),
+                ColumnType::Float => (PhysicalType::DOUBLE, None),
+                ColumnType::Text => (PhysicalType::BYTE_ARRAY, Some(LogicalType::String)),
             };
             let repetition =
                 if column.nullable { Repetition::OPTIONAL } else { Repetition::REQUIRED };
@@ -176,14 +176,18 @@ impl Table {
 }
 
 impl Column {
-    fn new(kind: Kind, nullable: bool) -> Self {
+    fn new(kind: ColumnType, nullable: bool) -> Self {
         match (kind, nullable) {
-            (Kind::Integer, false) => Self::Integer(Vec::new()),
-            (Kind::Integer, true) => Self::Nullable { present: Vec::new(), values: Vec::new() },
-            (Kind::Float, false) => Self::Float(Vec::new()),
-            (Kind::Text, false) => Self::Text(Vec::new()),
-            (Kind::Text, true) => Self::NullableText { present: Vec::new(), values: Vec::new() },
-            (Kind::Float, true) => unreachable!("no field of a row is an `Option<f64>`"),
+            (ColumnType::Integer, false) => Self::Integer(Vec::new()),
+            (ColumnType::Integer, true) => {
+                Self::Nullable { present: Vec::new(), values: Vec::new() }
+            }
+            (ColumnType::Float, false) => Self::Float(Vec::new()),
+            (ColumnType::Text, false) => Self::Text(Vec::new()),
+            (ColumnType::Text, true) => {
+                Self::NullableText { present: Vec::new(), values: Vec::new() }
+            }
+            (ColumnType::Float, true) => unreachable!("no field of a row is an `Option<f64>`"),
         }
     }
 

@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use weir_scenario::{
-    EmulatorRow, FlowRow, LatencyRow, MethodRow, QueueRow, ShaperRow, TABLES, TcpRow, ThroughputRow,
+    EmulatorRow, FlowRow, LatencyRow, MethodRow, QueueRow, ShaperRow, TABLES, TcpRow,
+    ThroughputRow, UdpRow,
 };
 
 use crate::table::Table;
@@ -19,6 +20,7 @@ pub(crate) struct Tables {
     pub emulator: Table,
     pub shaper: Table,
     pub method: Table,
+    pub udp: Table,
 }
 
 impl Tables {
@@ -32,12 +34,13 @@ impl Tables {
             emulator: Table::of::<EmulatorRow>(record),
             shaper: Table::of::<ShaperRow<'_>>(record),
             method: Table::of::<MethodRow<'_>>(record),
+            udp: Table::of::<UdpRow>(record),
         }
     }
 
     pub fn each(&mut self) -> [&mut Table; TABLES.len()] {
-        let Self { flows, throughput, latency, tcp, queue, emulator, shaper, method } = self;
-        [flows, throughput, latency, tcp, queue, emulator, shaper, method]
+        let Self { flows, throughput, latency, tcp, queue, emulator, shaper, method, udp } = self;
+        [flows, throughput, latency, tcp, queue, emulator, shaper, method, udp]
     }
 }
 

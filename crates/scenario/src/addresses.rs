@@ -10,12 +10,12 @@ impl Scenario {
     /// The client's address: 10.0.0.1, or fd00::1. The other machines of its network have the next.
     #[must_use]
     pub fn client_address(&self) -> IpAddr {
-        self.station_address(0)
+        self.client_host_address(0)
     }
 
-    /// The address of machine number `station` of the client's network; 0 is the client.
-    pub(crate) fn station_address(&self, station: u32) -> IpAddr {
-        address(self.ip_version, 0, 1 + station)
+    /// The address of machine number `client_host` of the client's network; 0 is the client.
+    pub(crate) fn client_host_address(&self, client_host: u32) -> IpAddr {
+        address(self.ip_version, 0, 1 + client_host)
     }
 
     /// The address of server number `host`: 10.1.0.1 and on, or fd00:0:0:1::1 and on.
@@ -47,8 +47,9 @@ impl Scenario {
     #[must_use]
     pub fn flow_key(&self, flow: usize) -> FlowKey {
         let spec = &self.flows[flow];
-        let src = self.station_address(spec.station);
-        FlowKey { src, ..self.key(flow, spec.host, Protocol::TCP) }
+        let src = self.client_host_address(spec.client_host);
+        let protocol = if spec.udp.is_some() { Protocol::UDP } else { Protocol::TCP };
+        FlowKey { src, ..self.key(flow, spec.host, protocol) }
     }
 
     /// The 5-tuple of what the client sends for probe number `probe`. The identifier of an echo stands in
@@ -95,11 +96,11 @@ impl Scenario {
     }
 }
 
-fn address(version: IpVersion, net: u8, station: u32) -> IpAddr {
+fn address(version: IpVersion, net: u8, number: u32) -> IpAddr {
     match version {
-        IpVersion::V4 => Ipv4Addr::from((10 << 24) | (u32::from(net) << 16) | station).into(),
+        IpVersion::V4 => Ipv4Addr::from((10 << 24) | (u32::from(net) << 16) | number).into(),
         IpVersion::V6 => {
-            let low = u128::from(net) << 64 | u128::from(station);
+            let low = u128::from(net) << 64 | u128::from(number);
             Ipv6Addr::from(0xfd00 << 112 | low).into()
         }
     }

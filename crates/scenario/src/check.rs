@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
-use weir_core::{Direction, Dscp, Duration};
+use weir_core::{Direction, Dscp, Duration, Rate};
 
 use crate::scenario::{
-    Change, Hop, LineChange, LineRate, Probe, ProbeKind, Scenario, ScenarioError,
+    Change, Flow, Hop, LineChange, LineRate, Probe, ProbeKind, Scenario, ScenarioError,
 };
 
 impl Scenario {
@@ -30,7 +30,7 @@ impl Scenario {
 
     /// Routers stand before, between and behind the hops.
     fn routers(&self) -> usize {
-        self.path.up.len() + 1
+        self.counted_hops(Direction::Up) as usize + 1
     }
 
     /// Checks a scenario on a path elsewhere, of whose routers nothing is known.
@@ -56,10 +56,12 @@ impl Scenario {
         for flow in &self.flows {
             let name = &flow.name;
             self.check_ends(name, flow.host, flow.dscp, (flow.start_ns, flow.stop_ns))?;
-            self.check_station(&format!("flow `{name}`"), flow.station)?;
-            flow.tcp
-                .check()
-                .map_err(|error| ScenarioError::new(format!("flow `{name}`: {error}")))?;
+            self.check_client_host(&format!("flow `{name}`"), flow.client_host)?;
+            let load = match &flow.udp {
+                None => flow.tcp.check(),
+                Some(udp) => udp.check(self.flow_mtu(flow), self.ip_version),
+            };
+            load.map_err(|error| ScenarioError::new(format!("flow `{name}`: {error}")))?;
         }
         for probe in &self.probes {
             self.check_ends(&probe.name, probe.host, probe.dscp, (probe.start_ns, probe.stop_ns))?;
@@ -85,7 +87,8 @@ impl Scenario {
         if !hops.all(Hop::may_take_no_time) {
             return Ok(());
         }
-        let flows = self.flows.iter().map(|flow| ("flow", &flow.name, flow.host));
+        let tcp = self.flows.iter().filter(|flow| flow.udp.is_none());
+        let flows = tcp.map(|flow| ("flow", &flow.name, flow.host));
         let methods = self.methods.iter().map(|test| ("method", &test.name, test.host));
         for (kind, name, host) in flows.chain(methods) {
             let server = &self.hosts[host as usize];
@@ -100,12 +103,39 @@ impl Scenario {
         Ok(())
     }
 
-    pub(crate) fn check_station(&self, of: &str, station: u32) -> Result<(), ScenarioError> {
-        if station <= MAX_STATION {
+    /// Checks that all loads are TCP, for worlds that have no UDP loads: `world` is one's name.
+    ///
+    /// # Errors
+    /// If one is not: the first.
+    pub fn check_no_udp(&self, world: &str) -> Result<(), ScenarioError> {
+        let Some(flow) = self.flows.iter().find(|flow| flow.udp.is_some()) else { return Ok(()) };
+        let key = if flow.udp.is_some_and(|udp| udp.jitter_buffer_ns.is_some()) {
+            "voice"
+        } else {
+            "udp"
+        };
+        Err(ScenarioError::new(format!(
+            "flow `{}`: the world {world} has no UDP loads (`{key}`): run the test in the world `sim`",
+            flow.name
+        )))
+    }
+
+    /// The largest IP packet of `flow`, within its tunnel if it has one.
+    fn flow_mtu(&self, flow: &Flow) -> u32 {
+        let tunnel = flow.tunnel.and_then(|number| self.tunnels.get(number as usize));
+        tunnel.map_or(self.mtu_bytes, |one| one.kind.inner_mtu(self.mtu_bytes, self.ip_version))
+    }
+
+    pub(crate) fn check_client_host(
+        &self,
+        of: &str,
+        client_host: u32,
+    ) -> Result<(), ScenarioError> {
+        if client_host <= MAX_CLIENT_HOST {
             return Ok(());
         }
         Err(ScenarioError::new(format!(
-            "{of}: station {station}: write 0 (the client) to {MAX_STATION}"
+            "{of}: client_host {client_host}: write 0 (the client) to {MAX_CLIENT_HOST}"
         )))
     }
 
@@ -165,8 +195,10 @@ impl Scenario {
 
 impl Hop {
     fn check(&self) -> Result<(), String> {
-        if let LineRate::Bps(bps) = self.rate {
-            check_rate(bps)?;
+        match self.rate {
+            LineRate::Bps(bps) => check_rate(bps)?,
+            LineRate::PacketsPerSecond(rate) => check_packet_rate(rate)?,
+            LineRate::Unlimited | LineRate::Trace(_) => {}
         }
         self.check_changes()?;
         self.flight().check().map_err(|error| error.to_string())
@@ -205,7 +237,15 @@ fn check_rate(bps: u64) -> Result<(), String> {
     if LINE_RATES_BPS.contains(&bps) {
         Ok(())
     } else {
-        Err(format!("rate {bps} bit/s: write a rate from 1kbit to 1tbit"))
+        Err(format!("rate {bps} bit/s: write {LINE_RATES}"))
+    }
+}
+
+fn check_packet_rate(rate: u64) -> Result<(), String> {
+    if (1..=MAX_PACKET_RATE).contains(&rate) {
+        Ok(())
+    } else {
+        Err(format!("packet rate {rate}: write 1 to {MAX_PACKET_RATE} packets per second"))
     }
 }
 
@@ -242,17 +282,21 @@ fn check_ttl(probe: &Probe, routers: usize) -> Result<(), ScenarioError> {
 }
 
 /// Initial time to live of most systems (RFC 1700).
-const MAX_ROUTERS: usize = 64;
+pub(crate) const MAX_ROUTERS: usize = 64;
 /// A week: longer runs would not fit times in microseconds of 32 bits in places where Linux keeps them.
 const MAX_DURATION_NS: u64 = 7 * 24 * 3_600 * 1_000_000_000;
 /// RFC 791: what every host must take; the largest jumbo frame.
-const MIN_MTU: u32 = 576;
-const MAX_MTU: u32 = 9_000;
+pub(crate) const MIN_MTU: u32 = 576;
+pub(crate) const MAX_MTU: u32 = 9_000;
 /// Rates that a line may have, in bit/s: 1 kbit/s to 1 Tbit/s.
-pub(crate) const LINE_RATES_BPS: RangeInclusive<u64> = 1_000..=1_000_000_000_000;
+pub(crate) const LINE_RATES_BPS: RangeInclusive<u64> = Rate::MIN_LINE.as_bps()..=1_000_000_000_000;
+/// What a message says of `LINE_RATES_BPS`.
+pub(crate) const LINE_RATES: &str = "a rate from 1kbit to 1tbit";
+/// Packets per second that a router's processor may forward: one a nanosecond, the clock of all worlds.
+pub(crate) const MAX_PACKET_RATE: u64 = 1_000_000_000;
 const MIN_PERIOD_NS: u64 = 10_000;
 /// A /24 of machines, as home routers have it.
-const MAX_STATION: u32 = 253;
+const MAX_CLIENT_HOST: u32 = 253;
 
 #[cfg(test)]
 mod tests {
@@ -285,6 +329,9 @@ mod tests {
             format!("probe `router`: ttl {ttl}: write 1 to {most}, the routers of this path")
         };
         assert_eq!(refusal(with_ttl(3).check()), sentence(3, 2));
+        let mut slow = with_ttl(3);
+        slow.path.up.insert(0, Hop::processor("line", 1_000, 10));
+        assert_eq!(refusal(slow.check()), sentence(3, 2), "a processor is no router of its own");
         let mut elsewhere = with_ttl(3);
         elsewhere.path.up.clear();
         elsewhere.path.down.clear();
@@ -320,6 +367,10 @@ mod tests {
                 s.path.up[0].changes = vec![Change { at_ns: 0, to: LineChange::Down }];
             }),
             "path up, hop `line`: change at 0ms: only a line of constant `rate` can be given another"
+        );
+        assert_eq!(
+            error(|s| s.path.up.insert(0, Hop::processor("line", 0, 1))),
+            "path up, hop `line-cpu`: packet rate 0: write 1 to 1000000000 packets per second"
         );
         assert_eq!(error(|s| s.mtu_bytes = 60), "mtu 60: write a number of bytes from 576 to 9000");
     }

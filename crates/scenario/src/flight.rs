@@ -1,4 +1,4 @@
-//! What packets meet between the ends of a line, as data: delay, jitter, loss, reordering, duplicates.
+//! Conditions between the ends of a line, as data: delay, jitter, loss, reordering, duplicates.
 //!
 //! The models and their names are those of Linux' `netem`.
 

@@ -17,22 +17,24 @@ mod speed_test;
 mod table;
 mod tcp;
 mod tunnel;
+mod udp;
 
 pub use flight::{FlightError, FlightParams, LossError, LossParams, ReorderParams};
 pub use meter::ThroughputMeter;
 pub use notes::RecordSink;
 pub use rows::{
-    Drops, EmulatorRow, FlowRow, LatencyRow, LiveTcp, Marks, MethodRow, QueueRow, ServerTurn,
-    ShaperRow, TABLES, TcpRow, ThroughputRow,
+    Drops, EmulatorRow, FlowRow, JitterBufferCounts, LatencyRow, LiveTcp, Marks, MethodRow,
+    QueueRow, ServerTurn, ShaperRow, TABLES, TcpRow, ThroughputRow, UdpRow,
 };
-pub use sample::{Sink, Verdict};
+pub use sample::Sink;
 pub use scenario::{
     Change, Flow, Hop, Host, IpVersion, LineChange, LineRate, Opener, Path, Phase, Probe,
     ProbeKind, Sampling, Scenario, ScenarioError,
 };
 pub use shaper::{Reflector, Shaper, ShaperProbe, Span, Trouble, TroubleKind};
 pub use speed_test::SpeedTest;
-pub use table::{Column, Kind, Row, Table, Values};
+pub use table::{Column, ColumnType, Row, Table, Values};
 pub use tcp::{LINUX_INITIAL_WINDOW_SEGMENTS, LINUX_RTO_MIN, Overrides, TcpSettings};
 pub use tunnel::{Tunnel, TunnelKind};
+pub use udp::{UdpLoad, UdpPattern, UdpReceiver, UdpSchedule};
 pub use weir_core::Direction;

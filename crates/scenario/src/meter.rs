@@ -4,7 +4,7 @@ use weir_core::Time;
 
 use crate::rows::{FlowRow, ThroughputRow};
 
-/// What a flow had delivered at its last sample, by which the next row tells what came since.
+/// Bytes that a flow had delivered at its last sample, by which the next row tells what came since.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ThroughputMeter {
     bytes: u64,

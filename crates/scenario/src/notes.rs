@@ -1,4 +1,4 @@
-//! What a world says of itself.
+//! Notes of a world on itself, for the manifest.
 
 use serde_json::Value;
 

@@ -5,7 +5,7 @@ use weir_core::{DropReason, Duration, MarkReason, Time};
 use crate::table::{Row, Table, by_reason, columns, table};
 
 /// All tables of the record.
-pub const TABLES: [Table; 8] = [
+pub const TABLES: [Table; 9] = [
     FlowRow::TABLE,
     ThroughputRow::TABLE,
     LatencyRow::TABLE,
@@ -14,6 +14,7 @@ pub const TABLES: [Table; 8] = [
     EmulatorRow::TABLE,
     ShaperRow::TABLE,
     MethodRow::TABLE,
+    UdpRow::TABLE,
 ];
 
 table! { "latency", "one row a ping":
@@ -89,13 +90,13 @@ table! { "tcp", "one row a flow and interval, while the flow runs: the sender's 
         pub retransmits: u64,
         /// Expirations of the retransmission timer so far; null where the kernel does not count them.
         pub timeouts: Option<u64>,
-        /// What a live kernel also tells.
+        /// Values that only a live kernel has.
         pub live: Option<LiveTcp>,
     }
 }
 
 columns! { "", since 2:
-    /// What a live kernel tells of a sender beyond what the simulator has (`TCP_INFO`).
+    /// State of a sender that a live kernel tells (`TCP_INFO`) and the simulator does not have.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct LiveTcp {
         /// The kernel's own estimate of the rate at which data is delivered; null in the simulator.
@@ -208,8 +209,41 @@ table! { "method", "one row a speed test of the scenario, when it ends or the ru
         pub began: Time,
         /// When it ended; null if the run ended before.
         pub ended: Option<Time>,
-        /// What its official client would show, as JSON text; null if it did not end.
+        /// Result as its official client would show it, as JSON text; null if it did not end.
         pub result: Option<&'a str>,
+    }
+}
+
+table! { "udp", "one row a UDP flow and interval, while the flow runs or still delivers: what its receiver counts":
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct UdpRow {
+        /// End of the interval.
+        pub t: Time,
+        /// Number of the flow in the scenario.
+        pub flow: u32,
+        /// Packets that arrived in the interval, each once.
+        pub received_packets: u64,
+        /// Packets found missing in the interval, by the sequence numbers of those that arrived (RFC 3550, A.3).
+        pub lost_packets: u64,
+        /// Mean one-way delay of the packets that arrived; null if none did.
+        pub delay_mean: Option<Duration>,
+        /// Longest one-way delay of the packets that arrived; null if none did.
+        pub delay_max: Option<Duration>,
+        /// Interarrival jitter at the end of the interval (RFC 3550, section 6.4.1).
+        pub jitter: Duration,
+        /// What the receiver's jitter buffer did.
+        pub buffer: Option<JitterBufferCounts>,
+    }
+}
+
+columns! { "", since 1:
+    /// What a jitter buffer did with the packets of an interval.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct JitterBufferCounts {
+        /// Packets that arrived too late to be played out; null without a jitter buffer.
+        pub late_packets: u64,
+        /// Sum over the packets played out of the time from sending to playout; null without a jitter buffer.
+        pub playout_sum: Duration,
     }
 }
 
@@ -252,7 +286,7 @@ table! { "flows", "one row a flow, at the end":
 #[cfg(test)]
 mod tests {
     use super::{LatencyRow, QueueRow, TABLES};
-    use crate::table::{Kind, Row};
+    use crate::table::{ColumnType, Row};
 
     #[test]
     fn a_column_is_called_by_its_field_and_unit_and_means_what_the_comment_says() {
@@ -262,7 +296,7 @@ mod tests {
             "t_ns probe seq rtt_ns up_ns down_ns timer_error_ns server_received_ns server_sent_ns";
         assert_eq!(names.join(" "), wanted);
         let rtt = &columns[3];
-        assert_eq!((rtt.kind, rtt.nullable, rtt.since), (Kind::Integer, true, 1));
+        assert_eq!((rtt.kind, rtt.nullable, rtt.since), (ColumnType::Integer, true, 1));
         assert_eq!(rtt.meaning, "Round trip; null if it or its answer was lost.");
         assert_eq!((columns[6].nullable, columns[6].since), (false, 2));
         assert_eq!((columns[8].nullable, columns[8].since), (true, 2));

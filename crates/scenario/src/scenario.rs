@@ -11,6 +11,7 @@ use crate::shaper::Shaper;
 use crate::speed_test::SpeedTest;
 use crate::tcp::TcpSettings;
 use crate::tunnel::Tunnel;
+use crate::udp::UdpLoad;
 
 /// A resolved scenario: lines, queues, loads and probes on a time axis.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -104,10 +105,10 @@ pub struct Hop {
     /// Probability that a packet arrives twice.
     #[serde(default)]
     pub duplicate: f64,
-    /// Packets that a plain FIFO holds where its set-up names no limit.
+    /// Packets that a plain FIFO holds where its spec names no limit.
     #[serde(default = "default_tx_queue_len")]
     pub tx_queue_len: u32,
-    /// The rate to which shares such as `95%` in the queue's set-up refer; the line's own if `None`.
+    /// The rate to which shares such as `95%` in the queue's spec refer; the line's own if `None`.
     #[serde(default)]
     pub reference_rate_bps: Option<u64>,
     /// Changes of the line during the run, in order of time.
@@ -150,6 +151,8 @@ pub enum LineRate {
     Bps(u64),
     /// A recording of that name.
     Trace(String),
+    /// No line but the [processor](Hop::is_processor) of a router: so many packets per second, of any length.
+    PacketsPerSecond(u64),
 }
 
 /// A server.
@@ -173,7 +176,7 @@ pub enum Opener {
     Server,
 }
 
-/// A TCP load.
+/// A load: TCP, or UDP if it says so.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Flow {
@@ -188,14 +191,17 @@ pub struct Flow {
     pub tunnel: Option<u32>,
     /// Number of the machine in the client's network at its near end; 0 is the client itself.
     #[serde(default)]
-    pub station: u32,
+    pub client_host: u32,
     /// Who opens the connection.
     #[serde(default)]
     pub opened_by: Opener,
     /// Differentiated services code point of its packets, both ways.
     pub dscp: u8,
-    /// TCP of the flow.
+    /// TCP of the flow; without a meaning if it is UDP.
     pub tcp: TcpSettings,
+    /// The packets of a UDP flow; `None` for TCP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub udp: Option<UdpLoad>,
     /// When the connection is opened.
     pub start_ns: u64,
     /// When the sender stops handing in data.
@@ -325,7 +331,7 @@ impl Scenario {
     pub fn traces(&self) -> impl Iterator<Item = &str> {
         self.path.up.iter().chain(&self.path.down).filter_map(|hop| match &hop.rate {
             LineRate::Trace(name) => Some(name.as_str()),
-            LineRate::Unlimited | LineRate::Bps(_) => None,
+            LineRate::Unlimited | LineRate::Bps(_) | LineRate::PacketsPerSecond(_) => None,
         })
     }
 
@@ -336,6 +342,12 @@ impl Scenario {
             Direction::Up => &self.path.up,
             Direction::Down => &self.path.down,
         }
+    }
+
+    /// How many hops of `direction` take one off a packet's time to live: all but the processors of routers.
+    #[must_use]
+    pub fn counted_hops(&self, direction: Direction) -> u32 {
+        self.hops(direction).iter().filter(|hop| !hop.is_processor()).count() as u32
     }
 
     /// When load number `flow` starts in a run with `seed`.
@@ -376,6 +388,21 @@ impl Hop {
             changes: Vec::new(),
             shaped: false,
         }
+    }
+
+    /// The processor of the router in front of hop `name`, which forwards `packets_per_second` and lets
+    /// `queue_packets` wait in a FIFO of its own: hop `NAME-cpu`.
+    #[must_use]
+    pub fn processor(name: &str, packets_per_second: u64, queue_packets: u32) -> Self {
+        let queue = format!("pfifo limit {queue_packets}");
+        Self::new(&format!("{name}-cpu"), &queue, LineRate::PacketsPerSecond(packets_per_second))
+    }
+
+    /// Whether it is the processor of the router in front of the next hop. A packet's time to live ends behind
+    /// the processor, so that both count as one router.
+    #[must_use]
+    pub const fn is_processor(&self) -> bool {
+        matches!(self.rate, LineRate::PacketsPerSecond(_))
     }
 
     /// The hop's name in the record, where it is passed in `direction`: such as `up/modem`.
@@ -433,10 +460,11 @@ impl Flow {
             direction,
             host: 0,
             tunnel: None,
-            station: 0,
+            client_host: 0,
             opened_by: Opener::Client,
             dscp: 0,
             tcp: TcpSettings::linux(congestion_control),
+            udp: None,
             start_ns: start.as_nanos(),
             stop_ns: stop.as_nanos(),
             bytes: None,

@@ -10,7 +10,7 @@ use weir_core::{Duration, Time};
 pub struct Table {
     /// Name of the table, which is that of its folder in a record.
     pub name: &'static str,
-    /// What a row of it is.
+    /// Meaning of a row.
     pub meaning: &'static str,
     /// Columns of the table in order.
     pub columns: fn() -> Vec<Column>,
@@ -21,11 +21,11 @@ pub struct Table {
 pub struct Column {
     /// Name of the column, which ends in the unit of its numbers.
     pub name: String,
-    /// What it holds.
-    pub kind: Kind,
+    /// Type of its values.
+    pub kind: ColumnType,
     /// Whether it may be null.
     pub nullable: bool,
-    /// What it means.
+    /// Meaning, in a sentence.
     pub meaning: &'static str,
     /// The format of the record since which it is always there.
     pub since: u32,
@@ -33,9 +33,9 @@ pub struct Column {
     pub family: Option<&'static str>,
 }
 
-/// What a column holds.
+/// Type of the values of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ColumnType {
     /// Whole numbers.
     Integer,
     /// Numbers.
@@ -67,7 +67,7 @@ pub trait Values {
     fn text_or_null(&mut self, value: Option<&str>);
 }
 
-/// What the declaration of a row says of a field.
+/// A field, as the declaration of a row has it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Declared {
     pub field: &'static str,
@@ -85,13 +85,13 @@ pub(crate) trait Field {
 
 /// A whole number, whose column may be null where the field is an `Option`.
 pub(crate) trait Integer: Copy {
-    /// What the column's name has behind the field's.
+    /// Ending of the column's name, behind the field's.
     const UNIT: &'static str;
     fn integer(self) -> u64;
 }
 
 impl Declared {
-    pub(crate) fn column(self, unit: &str, kind: Kind, nullable: bool) -> Column {
+    pub(crate) fn column(self, unit: &str, kind: ColumnType, nullable: bool) -> Column {
         let Self { field, meaning, since } = self;
         let name = format!("{field}{unit}");
         Column { name, kind, nullable, meaning: meaning.trim(), since, family: None }
@@ -128,7 +128,7 @@ impl Integer for u64 {
 
 impl<T: Integer> Field for T {
     fn columns(declared: Declared, columns: &mut Vec<Column>) {
-        columns.push(declared.column(T::UNIT, Kind::Integer, false));
+        columns.push(declared.column(T::UNIT, ColumnType::Integer, false));
     }
     fn values(&self, to: &mut impl Values) {
         to.integer((*self).integer());
@@ -137,7 +137,7 @@ impl<T: Integer> Field for T {
 
 impl<T: Integer> Field for Option<T> {
     fn columns(declared: Declared, columns: &mut Vec<Column>) {
-        columns.push(declared.column(T::UNIT, Kind::Integer, true));
+        columns.push(declared.column(T::UNIT, ColumnType::Integer, true));
     }
     fn values(&self, to: &mut impl Values) {
         to.integer_or_null(self.map(T::integer));
@@ -146,7 +146,7 @@ impl<T: Integer> Field for Option<T> {
 
 impl Field for f64 {
     fn columns(declared: Declared, columns: &mut Vec<Column>) {
-        columns.push(declared.column("", Kind::Float, false));
+        columns.push(declared.column("", ColumnType::Float, false));
     }
     fn values(&self, to: &mut impl Values) {
         to.float(*self);
@@ -155,7 +155,7 @@ impl Field for f64 {
 
 impl Field for &str {
     fn columns(declared: Declared, columns: &mut Vec<Column>) {
-        columns.push(declared.column("", Kind::Text, false));
+        columns.push(declared.column("", ColumnType::Text, false));
     }
     fn values(&self, to: &mut impl Values) {
         to.text(self);
@@ -164,7 +164,7 @@ impl Field for &str {
 
 impl Field for Option<&str> {
     fn columns(declared: Declared, columns: &mut Vec<Column>) {
-        columns.push(declared.column("", Kind::Text, true));
+        columns.push(declared.column("", ColumnType::Text, true));
     }
     fn values(&self, to: &mut impl Values) {
         to.text_or_null(*self);
@@ -255,7 +255,7 @@ macro_rules! by_reason {
                     family: Some(declared.field),
                     ..declared.column(
                         &format!("_{}", reason.name()),
-                        $crate::table::Kind::Integer,
+                        $crate::table::ColumnType::Integer,
                         false,
                     )
                 }));

@@ -1,4 +1,4 @@
-//! Which TCP a load speaks, as data.
+//! TCP settings of a load, as data.
 
 use serde::{Deserialize, Serialize};
 use weir_core::Duration;

@@ -22,7 +22,7 @@ pub struct Tunnel {
     pub host: u32,
     /// Number of the machine in the client's network at which it ends; 0 is the client itself.
     #[serde(default)]
-    pub station: u32,
+    pub client_host: u32,
     /// Whether it ends on the machine that has the first queue of the way up, and not on one in front of it.
     /// Linux keeps the hash of the flow inside (`skb->hash`) while a packet stays on that machine, so that
     /// queues by flow tell the TCP and UDP flows inside apart there (`wg_reset_packet`, queueing.h). Of what
@@ -96,10 +96,10 @@ impl Scenario {
     /// one of the next for further tunnels.
     #[must_use]
     pub fn tunnel_key(&self, tunnel: u32) -> FlowKey {
-        let Tunnel { kind, host, station, .. } = self.tunnels[tunnel as usize];
+        let Tunnel { kind, host, client_host, .. } = self.tunnels[tunnel as usize];
         let port = kind.port() + tunnel as u16;
         FlowKey {
-            src: self.station_address(station),
+            src: self.client_host_address(client_host),
             dst: self.server_address(host),
             sport: port,
             dport: port,
@@ -111,7 +111,7 @@ impl Scenario {
         unique("tunnel", self.tunnels.iter().map(|tunnel| tunnel.name.clone()))?;
         for tunnel in &self.tunnels {
             self.check_ends(&tunnel.name, tunnel.host, 0, (0, 0))?;
-            self.check_station(&format!("tunnel `{}`", tunnel.name), tunnel.station)?;
+            self.check_client_host(&format!("tunnel `{}`", tunnel.name), tunnel.client_host)?;
             if tunnel.on_first_hop && tunnel.kind != TunnelKind::WireGuard {
                 return Err(ScenarioError::new(format!(
                     "tunnel `{}`: on_first_hop: only WireGuard keeps the hashes of all flows inside: leave it out",
@@ -138,7 +138,7 @@ impl Scenario {
         Ok(())
     }
 
-    /// What `name` sends through `tunnel` must end where the tunnel does.
+    /// Checks that what `name` sends through `tunnel` ends where the tunnel does.
     fn check_inside(
         &self,
         name: &str,

@@ -1,12 +1,13 @@
 //! What is wrong with a file: all of it, each with its line, and what may stand there.
 
+use weir_scenario::LineRate;
 use weir_scenario::file::catalogue::{read, read_file, read_scenario_file};
 use weir_scenario::file::link::LinkSpec;
 use weir_scenario::file::spec::ScenarioSpec;
 use weir_scenario::file::test::TestSpec;
 use weir_scenario::file::{
-    NoFiles, Value, Written, given_again, load_link, load_test, parse, resolve, schema,
-    shipped_links, shipped_tests,
+    Files, NoFiles, Value, Written, faults_of_files, given_again, load_link, load_test, parse,
+    resolve, schema, shipped_links, shipped_tests,
 };
 
 const LINK: &str = r#"name = "l"
@@ -245,7 +246,8 @@ fn every_shipped_test_runs_on_every_shipped_link() {
             );
             let resolved = resolve(&read_file(&text, "s").unwrap(), &NoFiles, |_| None).unwrap();
             assert_eq!(resolved.seeds, [7, 8]);
-            let queues: Vec<&str> = resolved.set_ups.iter().map(|one| one.queue.as_str()).collect();
+            let queues: Vec<&str> =
+                resolved.configurations.iter().map(|one| one.queue.as_str()).collect();
             assert_eq!(queues, ["pfifo", "codel"]);
         }
     }
@@ -259,7 +261,7 @@ fn servers_of_a_speed_test_may_ask_for_a_congestion_control() {
         format!("test = 'ping'\nlink = 'line-50'\ntcp.congestion_control = 'reno'\n{written}");
     let servers = |kind: &str| (kind == "asks").then_some("bbr");
     let resolved = resolve(&read_file(&text, "s").unwrap(), &NoFiles, servers).unwrap();
-    let methods = &resolved.set_ups[0].scenario.methods;
+    let methods = &resolved.configurations[0].scenario.methods;
     let asked: Vec<_> = methods.iter().map(|one| one.tcp.congestion_control.as_str()).collect();
     assert_eq!(asked, ["bbr", "reno", "cubic"]);
     assert!(methods.iter().all(|one| one.client_congestion_control == "reno"));
@@ -273,7 +275,7 @@ fn a_link_takes_the_place_of_that_of_a_file() {
         ["test = 'ping'", "link = 'nowhere'\ntest = 'ping'", "link = ['a', 'b']\ntest = 'ping'"]
     {
         let spec = read(text).unwrap().unwrap();
-        assert_eq!(resolve(&spec, &NoFiles, |_| None).unwrap().set_ups.len(), 1);
+        assert_eq!(resolve(&spec, &NoFiles, |_| None).unwrap().configurations.len(), 1);
     }
     assert!(read("name = 'own'\ntitle = 'a test'").unwrap().is_none());
     assert_eq!(
@@ -308,18 +310,31 @@ fn what_is_given_twice_counts_once_where_it_stood_first() {
         ]
     );
     let resolved = resolve(&spec, &NoFiles, |_| None).unwrap();
-    let queues: Vec<&str> = resolved.set_ups.iter().map(|one| one.queue.as_str()).collect();
+    let queues: Vec<&str> = resolved.configurations.iter().map(|one| one.queue.as_str()).collect();
     assert_eq!(queues, ["pfifo", "codel"]);
 }
 
 #[test]
-fn more_set_ups_than_memory_holds_are_refused() {
+fn more_configurations_than_memory_holds_are_refused() {
     let many =
         (0..101).map(|number| format!("'pfifo limit {number}'")).collect::<Vec<_>>().join(",");
     let text =
         format!("test = 'ping'\nlink = 'line-50'\nqueue_up = [{many}]\nqueue_down = [{many}]");
     let error = resolve(&read_file(&text, "s").unwrap(), &NoFiles, |_| None).unwrap_err();
-    assert_eq!(error, "the scenario compares 10201 set-ups: write 10000 or fewer");
+    assert_eq!(error, "the scenario compares 10201 configurations: write 10000 or fewer");
+}
+
+#[test]
+fn a_key_that_was_renamed_is_refused_with_its_present_name() {
+    let of = |list: &str| {
+        let text = format!("name = 't'\n[[{list}]]\nname = 'a'\ndirection = 'up'\nstation = 'b'");
+        read_file::<TestSpec>(&text, "t").unwrap_err()
+    };
+    let says = "station: this key is now called `client_host`";
+    assert!(of("flows").contains(says), "{}", of("flows"));
+    assert!(of("tunnels").contains(says), "{}", of("tunnels"));
+    // Where there never was such a key it is just unknown.
+    assert!(of("probes").contains("station: unknown key"), "{}", of("probes"));
 }
 
 #[test]
@@ -338,4 +353,81 @@ fn the_schema_says_of_every_key_what_it_means() {
     let jitter =
         definitions.iter().find(|(name, _)| name == "ScenarioSpec").unwrap().1.get("properties");
     assert_eq!(jitter.unwrap().get("start_jitter").unwrap().get("default"), Some(&"50ms".into()));
+}
+
+#[test]
+fn what_a_scenario_names_of_a_test_in_a_file_has_its_line() {
+    struct OneTest;
+    impl Files for OneTest {
+        fn is_file(&self, name: &str) -> bool {
+            name == "own.toml"
+        }
+        fn read(&self, name: &str) -> Result<String, String> {
+            match name {
+                "own.toml" => Ok("name = 'own'\ntitle = 't'\nphases = { load = '9s' }\n\
+                     [parameters.streams]\ndefault = 2\nminimum = 1\nmaximum = 4\nmeaning = 'how many'"
+                    .to_owned()),
+                _ => Err("there is none".to_owned()),
+            }
+        }
+        fn trace_rate_bps(&self, name: &str) -> Result<u64, String> {
+            Err(format!("trace `{name}`: there are none here"))
+        }
+    }
+    let text = "test = 'own.toml'\nlink = 'line-50'\n[parameters]\nstreams = 9\nstrems = 2\n\
+                [[methods]]\nname = 'm'\nkind = 'ndt7'\nhost = 'nowhere'\n\
+                [[beside]]\ntest = 'own.toml'\nparameters.streams = 0";
+    let spec: ScenarioSpec = read_file(text, "s").unwrap();
+    let found = faults_of_files(&spec, &parse(text).unwrap(), &OneTest);
+    let lines: Vec<_> = found.iter().map(|fault| (fault.line, fault.path.as_str())).collect();
+    assert_eq!(
+        lines,
+        [
+            (Some(4), "parameters.streams"),
+            (Some(5), "parameters.strems"),
+            (Some(9), "methods.0.host"),
+            (Some(12), "beside.0.parameters.streams"),
+        ]
+    );
+    assert!(found[1].says.contains("(known: streams)"), "{}", found[1].says);
+    assert_eq!(faults_of_files(&spec, &parse(text).unwrap(), &NoFiles), []);
+}
+
+#[test]
+fn a_packet_rate_becomes_a_processor_in_front_of_its_hop() {
+    let resolved = |keys: &str| {
+        let text = format!(
+            "test = 'ping'\nqueue = ['fq_codel']\n[link]\nname = 'slow'\ntitle = 'slow'\n\
+             [[link.up]]\nname = 'router'\nplace = 'queue'\nrate = '100mbit'\n{keys}\n\
+             [[link.down]]\nname = 'line'\nrate = '100mbit'"
+        );
+        resolve(&read_file(&text, "s.toml")?, &NoFiles, |_| None)
+    };
+    let hops = |keys: &str| -> Vec<(String, String, LineRate)> {
+        let path = resolved(keys).unwrap().configurations.remove(0).scenario.path;
+        path.up.into_iter().map(|hop| (hop.name, hop.queue, hop.rate)).collect()
+    };
+    let router = ("router".to_owned(), "fq_codel".to_owned(), LineRate::Bps(100_000_000));
+    let processor = |queue: &str| {
+        ("router-cpu".to_owned(), queue.to_owned(), LineRate::PacketsPerSecond(6_250))
+    };
+    assert_eq!(hops(""), vec![router.clone()]);
+    assert_eq!(hops("packet_rate = 6250"), [processor("pfifo limit 1000"), router.clone()]);
+    assert_eq!(
+        hops("packet_rate = 6250\npacket_queue = 64"),
+        [processor("pfifo limit 64"), router.clone()]
+    );
+    let error = |keys| resolved(keys).unwrap_err();
+    assert_eq!(
+        error("packet_queue = 64"),
+        "s.toml, line 6: link.up.0: hop `router`: `packet_queue` needs `packet_rate`"
+    );
+    assert_eq!(
+        error("packet_rate = 0"),
+        "s.toml, line 10: link.up.0.packet_rate: 0: write 1 or more"
+    );
+    assert_eq!(
+        error("packet_rate = 1000000001"),
+        "s.toml, line 10: link.up.0.packet_rate: 1000000001: write 1000000000 or less"
+    );
 }

@@ -11,14 +11,13 @@ use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep_until};
-use tokio_util::either::Either;
 use weir_sockets::load::options;
-use weir_sockets::{TcpInfo, write_apart};
+use weir_sockets::{BoundedStream, TcpCarrier, TcpInfo, write_apart};
+use weir_speedtest::protocol::EndAddresses;
 
 use crate::admission::Permit;
 use crate::metrics::Metrics;
 use crate::pace::Bucket;
-use crate::secured::Secured;
 
 /// The connection itself. The socket is shared with whoever wants to look at it.
 pub(crate) struct Connection {
@@ -31,11 +30,11 @@ pub(crate) struct Connection {
     /// Bytes that still pass without waiting for the address's pace, so that a ping does not wait for a load.
     free: u64,
     /// Whether each write ends a segment, so that a small bound for what waits unsent holds.
-    pub apart: bool,
+    apart: bool,
 }
 
 /// A connection without TLS, or with it.
-pub(crate) type Transport = Either<Connection, Box<Secured>>;
+pub(crate) type Transport = BoundedStream<Connection>;
 
 /// Requests that a protocol makes of the TCP connection beneath it.
 pub(crate) trait OverTcp {
@@ -191,19 +190,23 @@ impl AsyncWrite for Connection {
     }
 }
 
+impl TcpCarrier for Connection {
+    fn socket(&self) -> SockRef<'_> {
+        SockRef::from(&*self.socket)
+    }
+
+    fn write_apart(&mut self, apart: bool) {
+        self.apart = apart;
+    }
+}
+
 impl OverTcp for Transport {
     fn carries_no_load(&mut self) {
-        match self {
-            Self::Left(connection) => connection.free = u64::MAX,
-            Self::Right(stream) => stream.connection_mut().free = u64::MAX,
-        }
+        self.tcp_mut().free = u64::MAX;
     }
 
     fn socket(&self) -> &Arc<TcpStream> {
-        match self {
-            Self::Left(connection) => connection.socket(),
-            Self::Right(stream) => stream.connection().socket(),
-        }
+        &self.tcp().socket
     }
 }
 
@@ -253,19 +256,14 @@ impl Turn {
     }
 }
 
-/// Addresses of both ends of a connection. An IPv4 client of an IPv6 socket is told by its IPv4 address.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Ends {
-    pub client: SocketAddr,
-    pub server: SocketAddr,
-}
-
-impl Ends {
-    pub fn of(socket: &TcpStream) -> io::Result<Self> {
-        let canonical =
-            |address: SocketAddr| SocketAddr::new(address.ip().to_canonical(), address.port());
-        Ok(Self { client: canonical(socket.peer_addr()?), server: canonical(socket.local_addr()?) })
-    }
+/// Reads the addresses of both ends of a connection. An IPv4 client of an IPv6 socket has its IPv4 address.
+pub(crate) fn end_addresses(socket: &TcpStream) -> io::Result<EndAddresses> {
+    let canonical =
+        |address: SocketAddr| SocketAddr::new(address.ip().to_canonical(), address.port());
+    Ok(EndAddresses {
+        client: canonical(socket.peer_addr()?),
+        server: canonical(socket.local_addr()?),
+    })
 }
 
 /// Reads the kernel's `TCP_INFO` of a connection; `None` if the connection is gone.

@@ -72,7 +72,7 @@ pub(crate) fn start(
     let server = Arc::clone(server);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     thread::Builder::new().name("datagrams".into()).spawn(move || {
-        let _ends = Ends(&server);
+        let _ends = ThreadGuard(&server);
         weir_sockets::sys::time::wake_exactly();
         let tasks = tokio::task::LocalSet::new();
         for (number, datagram_socket) in (first..).zip(sockets) {
@@ -87,9 +87,9 @@ pub(crate) fn start(
 }
 
 /// Ends the server with this thread, whatever ends the thread.
-struct Ends<'s>(&'s Shared);
+struct ThreadGuard<'s>(&'s Shared);
 
-impl Drop for Ends<'_> {
+impl Drop for ThreadGuard<'_> {
     fn drop(&mut self) {
         let reason = "the thread `datagrams` ended by a bug: please report it";
         self.0.health.fail(ServeError::new(reason));

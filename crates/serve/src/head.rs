@@ -70,7 +70,7 @@ pub fn exercise(data: &[u8]) {
     for verb in [Verb::Get, Verb::Post, Verb::Other] {
         let (query, authority) = (query(&request), authority.as_deref());
         let client = std::net::Ipv4Addr::LOCALHOST.into();
-        match answers::answer(&answers::Request { path, query, verb, client, authority }) {
+        match answers::answer(&answers::HttpTestRequest { path, query, verb, client, authority }) {
             Ok(Answer::RandomPayload(bytes)) => {
                 assert!(bytes <= weir_speedtest::protocol::ookla::MAX_BYTES);
             }

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::error;
 
 use crate::error::ServeError;
-use crate::http::{Client, Response, content};
+use crate::http::{Client, HttpResponse, content};
 use crate::log;
 use crate::service::{OverHttp, Own, Rules, Service};
 
@@ -29,7 +29,7 @@ pub(crate) const SERVICE: Service = Service::Own(&Own {
     }),
 });
 
-fn answer(client: &Client) -> Response {
+fn answer(client: &Client) -> HttpResponse {
     let in_full = client.ends.client.ip().is_loopback() || client.server.options.public_metrics;
     let (well, said) = client.server.health.report(in_full);
     let mut response = content("application/json", said);

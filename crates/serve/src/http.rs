@@ -13,23 +13,22 @@ use hyper::{Method, StatusCode};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout_at};
 use weir_core::Direction;
-use weir_speedtest::protocol::QueryError;
+use weir_speedtest::protocol::{EndAddresses, QueryError};
 
 use crate::activity::Activity;
 use crate::admission::Refusal;
-use crate::connection::Ends;
 use crate::data;
 use crate::head::{bearer, query};
 use crate::shared::{Shared, Test};
-use crate::weir::Flow;
+use crate::weir::ServedFlow;
 
-pub(crate) type Request = hyper::Request<Incoming>;
-pub(crate) type Response = hyper::Response<Body>;
+pub(crate) type HttpRequest = hyper::Request<Incoming>;
+pub(crate) type HttpResponse = hyper::Response<Body>;
 
 /// The client that asks, and its connection.
 pub(crate) struct Client {
     pub server: Arc<Shared>,
-    pub ends: Ends,
+    pub ends: EndAddresses,
     pub socket: Arc<TcpStream>,
     pub activity: Arc<Activity>,
 }
@@ -52,7 +51,7 @@ pub(crate) struct Load {
 /// The test or flow that counts the bytes of a load.
 pub(crate) enum Counted {
     Test(Test),
-    Flow(Arc<Flow>),
+    Flow(Arc<ServedFlow>),
 }
 
 impl Load {
@@ -62,7 +61,7 @@ impl Load {
     }
 
     /// A load that lasts until `end`, without a number of bytes announced.
-    pub const fn until(end: Instant, flow: Arc<Flow>) -> Self {
+    pub const fn until(end: Instant, flow: Arc<ServedFlow>) -> Self {
         Self { left: u64::MAX, sized: false, end, counted: Counted::Flow(flow) }
     }
 
@@ -127,7 +126,7 @@ impl Client {
 
     /// Whether the client knows the secret, where there is one: in the header of RFC 6750, or in the
     /// parameter that M-Lab's clients have for tokens.
-    pub fn is_known(&self, request: &Request) -> bool {
+    pub fn is_known(&self, request: &HttpRequest) -> bool {
         let Some(secret) = &self.server.secret else { return true };
         let parameter = query(request).get("access_token");
         bearer(request.headers()).is_some_and(|words| secret.is(words))
@@ -135,7 +134,7 @@ impl Client {
     }
 
     /// Sends random bytes.
-    pub fn load(&self, protocol: &'static str, bytes: u64) -> Response {
+    pub fn load(&self, protocol: &'static str, bytes: u64) -> HttpResponse {
         if bytes == 0 {
             return empty(StatusCode::OK);
         }
@@ -149,7 +148,11 @@ impl Client {
     }
 
     /// Takes what the client sends, and returns how many bytes there were. The error is the answer.
-    pub async fn take(&self, protocol: &'static str, request: Request) -> Result<u64, Response> {
+    pub async fn take(
+        &self,
+        protocol: &'static str,
+        request: HttpRequest,
+    ) -> Result<u64, HttpResponse> {
         let test =
             self.server.begin_request(protocol, Direction::Up, self.ends.client).map_err(refuse)?;
         let mut taken = 0;
@@ -173,27 +176,27 @@ pub(crate) async fn drain(mut body: Incoming, end: Instant, mut passed: impl FnM
 }
 
 /// An answer without words.
-pub(crate) fn empty(status: StatusCode) -> Response {
+pub(crate) fn empty(status: StatusCode) -> HttpResponse {
     with(Body::Whole(Bytes::new()), status, "text/plain; charset=utf-8")
 }
 
 /// An answer with plain text.
-pub(crate) fn text(status: StatusCode, words: impl Into<Bytes>) -> Response {
+pub(crate) fn text(status: StatusCode, words: impl Into<Bytes>) -> HttpResponse {
     with(Body::Whole(words.into()), status, "text/plain; charset=utf-8")
 }
 
 /// An answer of the media type `kind`, with status 200.
-pub(crate) fn content(kind: &'static str, content: impl Into<Bytes>) -> Response {
+pub(crate) fn content(kind: &'static str, content: impl Into<Bytes>) -> HttpResponse {
     with(Body::Whole(content.into()), StatusCode::OK, kind)
 }
 
 /// A request that makes no sense.
-pub(crate) fn wrong(error: &QueryError) -> Response {
+pub(crate) fn wrong(error: &QueryError) -> HttpResponse {
     text(StatusCode::BAD_REQUEST, format!("{error}\n"))
 }
 
 /// The answer to a client that asks for too much at a time: it may come again in a minute.
-pub(crate) fn refuse(refusal: Refusal) -> Response {
+pub(crate) fn refuse(refusal: Refusal) -> HttpResponse {
     let status = match refusal {
         Refusal::Server => StatusCode::SERVICE_UNAVAILABLE,
         Refusal::Address => StatusCode::TOO_MANY_REQUESTS,
@@ -204,7 +207,7 @@ pub(crate) fn refuse(refusal: Refusal) -> Response {
 }
 
 /// No more connections: the client may come again.
-pub(crate) fn unavailable(refusal: Refusal) -> Response {
+pub(crate) fn unavailable(refusal: Refusal) -> HttpResponse {
     let mut response = refuse(refusal);
     *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
     response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
@@ -212,21 +215,21 @@ pub(crate) fn unavailable(refusal: Refusal) -> Response {
 }
 
 /// A body that did not come in time, or not whole.
-fn late() -> Response {
+fn late() -> HttpResponse {
     let mut response = text(StatusCode::REQUEST_TIMEOUT, "the upload did not end in time\n");
     response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     response
 }
 
 /// The answer to a path that is not served with this method.
-pub(crate) fn other_method(allowed: &'static str) -> Response {
+pub(crate) fn other_method(allowed: &'static str) -> HttpResponse {
     let mut response = text(StatusCode::METHOD_NOT_ALLOWED, format!("use {allowed}\n"));
     response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allowed));
     response
 }
 
 /// The answer to a CORS preflight, which a browser sends before it lets a foreign page send its request.
-pub(crate) fn preflight() -> Response {
+pub(crate) fn preflight() -> HttpResponse {
     let mut response = empty(StatusCode::NO_CONTENT);
     for (name, value) in [
         (header::ACCESS_CONTROL_ALLOW_METHODS, "GET, POST"),
@@ -239,17 +242,17 @@ pub(crate) fn preflight() -> Response {
 }
 
 /// Hides `response` from pages of other sites; only this machine's programs are to read it.
-pub(crate) fn not_for_pages(mut response: Response) -> Response {
+pub(crate) fn not_for_pages(mut response: HttpResponse) -> HttpResponse {
     response.headers_mut().remove(header::ACCESS_CONTROL_ALLOW_ORIGIN);
     response
 }
 
 /// Whether a request reads.
-pub(crate) fn reads(request: &Request) -> bool {
+pub(crate) fn reads(request: &HttpRequest) -> bool {
     matches!(*request.method(), Method::GET | Method::HEAD)
 }
 
-fn with(body: Body, status: StatusCode, kind: &'static str) -> Response {
+fn with(body: Body, status: StatusCode, kind: &'static str) -> HttpResponse {
     let mut response = hyper::Response::new(body);
     *response.status_mut() = status;
     let headers = response.headers_mut();

@@ -8,7 +8,7 @@ use socket2::Socket;
 use tokio::time::Instant;
 use weir_sockets::Clock;
 use weir_sockets::sys::message::Received;
-use weir_speedtest::protocol::irtt::{Answer, Params, Request, Stamp, Window, answer, opened};
+use weir_speedtest::protocol::irtt::{Answer, IrttRequest, Params, Stamp, Window, answer, opened};
 
 use crate::data;
 use crate::datagrams::{EchoOutcome, MAX_ECHO_BYTES, clock, send};
@@ -62,9 +62,9 @@ impl Irtt {
         let key = server.secret.as_ref().map(weir_speedtest::protocol::weir::Secret::as_bytes);
         let now = Instant::now();
         self.clean(now);
-        match Request::parse(datagram, key) {
+        match IrttRequest::parse(datagram, key) {
             None => EchoOutcome::Unknown,
-            Some(Request::Open { params, and_close }) => {
+            Some(IrttRequest::Open { params, and_close }) => {
                 if !self.deserves_answer(from.ip(), datagram.len(), now) {
                     return EchoOutcome::Taken;
                 }
@@ -73,14 +73,14 @@ impl Irtt {
                 };
                 send(socket, &reply, received.to, from, 0)
             }
-            Some(Request::Close { token }) => {
+            Some(IrttRequest::Close { token }) => {
                 let known = self.connections.get(&token).is_some_and(|known| known.client == from);
                 if known {
                     self.connections.remove(&token);
                 }
                 if known { EchoOutcome::Taken } else { EchoOutcome::Unknown }
             }
-            Some(Request::Echo { token, seq }) => {
+            Some(IrttRequest::Echo { token, seq }) => {
                 self.echo(server, socket, from, received, (token, seq, datagram))
             }
         }

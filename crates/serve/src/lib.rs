@@ -37,7 +37,6 @@ mod refuse;
 mod replay;
 mod requests;
 mod route;
-mod secured;
 mod server;
 mod service;
 mod shared;

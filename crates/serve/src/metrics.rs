@@ -11,7 +11,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
-use crate::http::{Client, Response, content, text};
+use crate::http::{Client, HttpResponse, content, text};
 use crate::service::{OverHttp, Own, Rules, Service};
 
 pub(crate) const SERVICE: Service = Service::Own(&Own {
@@ -25,7 +25,7 @@ pub(crate) const SERVICE: Service = Service::Own(&Own {
 });
 
 /// Counters are told to this machine only, unless everybody may know.
-fn answer(client: &Client) -> Response {
+fn answer(client: &Client) -> HttpResponse {
     let near = client.ends.client.ip().is_loopback();
     if near || client.server.options.public_metrics {
         content(CONTENT_TYPE, client.server.metrics.text())

@@ -13,7 +13,7 @@ use weir_speedtest::protocol::{Query, kernel};
 use crate::connection::OverTcp;
 use crate::data;
 use crate::head::{path, query};
-use crate::http::{Client, Request, Response, refuse, wrong};
+use crate::http::{Client, HttpRequest, HttpResponse, refuse, wrong};
 use crate::service::{OverHttp, Own, Rules, Service};
 use crate::stream_test::{Limit, Plan, State, run};
 use crate::upgrade::websocket;
@@ -29,7 +29,7 @@ pub(crate) const SERVICE: Service = Service::Own(&Own {
 });
 
 /// Begins a test in the direction that the path says.
-fn answer(client: &Arc<Client>, mut request: Request) -> Response {
+fn answer(client: &Arc<Client>, mut request: HttpRequest) -> HttpResponse {
     let uploads = path(&request) == ndt7::UPLOAD;
     let direction = if uploads { Direction::Up } else { Direction::Down };
     let parameters: Query<'_> = query(&request);

@@ -8,11 +8,12 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufStream};
 use tokio::time::{Instant, timeout_at};
 use weir_core::Direction;
+use weir_speedtest::protocol::EndAddresses;
 use weir_speedtest::protocol::ookla::{
     Command, DOWNLOAD_PREFIX, HELLO, LossCount, LossDatagram, MAX_LINE_BYTES, pong, uploaded,
 };
 
-use crate::connection::{Connection, Ends};
+use crate::connection::Connection;
 use crate::data;
 use crate::requests::unix_ms;
 use crate::service::Service;
@@ -68,7 +69,7 @@ impl Drop for LossTest {
 pub(crate) async fn serve(
     server: &Arc<Shared>,
     connection: Connection,
-    ends: Ends,
+    ends: EndAddresses,
 ) -> io::Result<()> {
     let mut stream = BufStream::with_capacity(MAX_LINE_BYTES, 1024, connection);
     let mut line = Vec::new();

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use hyper::Uri;
+use weir_core::Rate;
 use weir_core::units::{parse_rate, parse_time};
 
 use crate::service::{SERVICES, Service};
@@ -36,7 +37,7 @@ pub struct Options {
     #[arg(long, value_name = "FILE", requires = "cert")]
     pub key: Option<PathBuf>,
 
-    /// What not to serve.
+    /// Services that are left out.
     #[arg(long, value_name = "WHAT", value_delimiter = ',')]
     pub without: Vec<Service>,
 
@@ -190,8 +191,8 @@ fn duration(text: &str) -> Result<Duration, String> {
 
 fn bits_per_second(text: &str) -> Result<u64, String> {
     let rate = parse_rate(text).ok().filter(|_| has_unit(text));
-    rate.map(weir_core::Rate::as_bps)
-        .filter(|bps| *bps >= MIN_RATE_BPS)
+    rate.filter(|rate| *rate >= Rate::MIN_LINE)
+        .map(Rate::as_bps)
         .ok_or_else(|| "write a rate of 1kbit or more with its unit, such as 100mbit".into())
 }
 
@@ -211,8 +212,6 @@ fn count(text: &str) -> Result<u32, String> {
 
 /// OoklaServer's, and one that needs no privilege.
 const PORT: u16 = 8080;
-/// Slower than any test: whoever writes less has forgotten the unit.
-const MIN_RATE_BPS: u64 = 1_000;
 const MIN_DURATION: Duration = Duration::from_secs(1);
 const MAX_DURATION: Duration = Duration::from_secs(86_400);
 

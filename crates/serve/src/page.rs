@@ -3,7 +3,7 @@
 use hyper::header::{HeaderName, HeaderValue};
 
 use crate::head::path;
-use crate::http::{Response, content};
+use crate::http::{HttpResponse, content};
 use crate::service::{OverHttp, Own, Rules, Service};
 
 pub(crate) const SERVICE: Service = Service::Own(&Own {
@@ -41,7 +41,7 @@ impl File {
 }
 
 /// A file, with headers that keep everything foreign out of the page.
-fn answer(file: File) -> Response {
+fn answer(file: File) -> HttpResponse {
     let (kind, text) = match file {
         File::Html => ("text/html; charset=utf-8", HTML),
         File::Script => ("text/javascript; charset=utf-8", SCRIPT),

@@ -10,10 +10,16 @@ use weir_speedtest::protocol::QueryError;
 use weir_speedtest::protocol::answers::{self, Answer, HttpTest, Verb};
 
 use crate::head::{authority, path, query};
-use crate::http::{Client, Request, Response, content, empty, other_method, reads, text, wrong};
+use crate::http::{
+    Client, HttpRequest, HttpResponse, content, empty, other_method, reads, text, wrong,
+};
 
 /// Answers a request for one of the paths of `test`.
-pub(crate) async fn answer(client: &Client, request: Request, test: &'static HttpTest) -> Response {
+pub(crate) async fn answer(
+    client: &Client,
+    request: HttpRequest,
+    test: &'static HttpTest,
+) -> HttpResponse {
     let came = Instant::now();
     let public = client.server.options.public_url.as_ref().map(ToString::to_string);
     let authority = public.or_else(|| authority(&request));
@@ -31,28 +37,28 @@ pub(crate) async fn answer(client: &Client, request: Request, test: &'static Htt
     response
 }
 
-/// What is asked for.
+/// The request in the form in which tests answer it.
 fn asked<'a>(
     client: &Client,
-    request: &'a Request,
+    request: &'a HttpRequest,
     authority: Option<&'a str>,
-) -> answers::Request<'a> {
+) -> answers::HttpTestRequest<'a> {
     let verb = match *request.method() {
         _ if reads(request) => Verb::Get,
         Method::POST => Verb::Post,
         _ => Verb::Other,
     };
     let client = client.ends.client.ip();
-    answers::Request { path: path(request), query: query(request), verb, client, authority }
+    answers::HttpTestRequest { path: path(request), query: query(request), verb, client, authority }
 }
 
 /// Answers a request of a test called `protocol`.
 async fn give(
     client: &Client,
     protocol: &'static str,
-    request: Request,
+    request: HttpRequest,
     answer: Result<Answer, QueryError>,
-) -> Response {
+) -> HttpResponse {
     match answer {
         Ok(Answer::RandomPayload(bytes)) => client.load(protocol, bytes),
         Ok(Answer::Words(kind, words)) => content(kind, words),

@@ -10,11 +10,12 @@ use crate::activity::Answering;
 use crate::head::path;
 use crate::health;
 use crate::http::{
-    Body, Client, Request, Response, empty, not_for_pages, other_method, preflight, reads, text,
+    Body, Client, HttpRequest, HttpResponse, empty, not_for_pages, other_method, preflight, reads,
+    text,
 };
 use crate::service::{Rules, SERVICES, Service};
 
-/// What a path belongs to, whether it is served or not.
+/// The service to which a path belongs, whether it is served or not.
 fn service_at(path: &str) -> Option<Service> {
     SERVICES.iter().copied().chain([health::SERVICE]).find(|service| service.serves(path))
 }
@@ -22,7 +23,7 @@ fn service_at(path: &str) -> Option<Service> {
 /// Answers a request.
 pub(crate) async fn answer(
     client: Arc<Client>,
-    request: Request,
+    request: HttpRequest,
 ) -> Result<hyper::Response<Answering<Body>>, Infallible> {
     let busy = client.activity.begin();
     let response = answer_request(&client, request).await;
@@ -32,7 +33,7 @@ pub(crate) async fn answer(
     Ok(response.map(|body| Answering::new(body, busy)))
 }
 
-async fn answer_request(client: &Arc<Client>, request: Request) -> Response {
+async fn answer_request(client: &Arc<Client>, request: HttpRequest) -> HttpResponse {
     let path = path(&request);
     debug!(client = %client.ends.client, method = %request.method(), path, "request");
     // Health is no service that can be switched off.
@@ -49,7 +50,7 @@ async fn answer_request(client: &Arc<Client>, request: Request) -> Response {
 }
 
 /// The answer to a request that no protocol sees: one that only asks what is allowed, or that is not.
-fn refusal(client: &Client, request: &Request, rules: Rules) -> Option<Response> {
+fn refusal(client: &Client, request: &HttpRequest, rules: Rules) -> Option<HttpResponse> {
     if *request.method() == Method::OPTIONS {
         let empty = || empty(StatusCode::NO_CONTENT);
         return Some(if rules.is_for_pages { preflight() } else { empty() });

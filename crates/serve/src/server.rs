@@ -18,10 +18,11 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{debug, info, warn};
+use weir_speedtest::protocol::EndAddresses;
 
 use crate::activity::Activity;
 use crate::admission::{Admission, Bounds, Entered, Refusal};
-use crate::connection::{Connection, Ends, Transport};
+use crate::connection::{Connection, Transport, end_addresses};
 use crate::datagrams::{self, DatagramSocket};
 use crate::error::ServeError;
 use crate::health::{Health, Listener, TICK, ends_listening};
@@ -30,7 +31,6 @@ use crate::irtt::{self, Irtt};
 use crate::metrics::Metrics;
 use crate::options::{Listen, Options};
 use crate::refusals::Refusals;
-use crate::secured::Secured;
 use crate::service::Service;
 use crate::shared::Shared;
 use crate::speech::Speech;
@@ -292,7 +292,7 @@ async fn accept(
 
 /// Serves one connection, whatever it speaks.
 async fn serve(shared: &Arc<Shared>, tls: &TlsAcceptor, stream: TcpStream) -> io::Result<()> {
-    let ends = Ends::of(&stream)?;
+    let ends = end_addresses(&stream)?;
     let Entered { permit, activity, gave_up } =
         match shared.admission.enter_connection(ends.client.ip()) {
             Ok(entered) => entered,
@@ -320,11 +320,15 @@ async fn serve(shared: &Arc<Shared>, tls: &TlsAcceptor, stream: TcpStream) -> io
     match first {
         Speech::Tls => {
             let secured = timeout(PATIENCE, tls.accept(connection)).await??;
-            let transport = Transport::Right(Box::new(Secured::new(secured)));
+            let mut transport = Transport::secured(secured);
+            if transport.speaks(b"h2") {
+                // Its requests all wait behind what the socket and TLS hold.
+                transport.follow_rate();
+            }
             speak_http(shared, transport, ends, socket, activity).await
         }
         Speech::Http => {
-            speak_http(shared, Transport::Left(connection), ends, socket, activity).await
+            speak_http(shared, Transport::plain(connection), ends, socket, activity).await
         }
         Speech::Ookla if shared.serves(ookla::SERVICE) && shared.secret.is_none() => {
             tokio::select! {
@@ -339,7 +343,7 @@ async fn serve(shared: &Arc<Shared>, tls: &TlsAcceptor, stream: TcpStream) -> io
 async fn speak_http(
     shared: &Arc<Shared>,
     transport: Transport,
-    ends: Ends,
+    ends: EndAddresses,
     socket: Arc<TcpStream>,
     activity: Arc<Activity>,
 ) -> io::Result<()> {

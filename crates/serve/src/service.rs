@@ -1,4 +1,4 @@
-//! What a server offers, by name: routes, `--without` and the help find it here.
+//! Services of a server, by name: routes, `--without` and the help find them here.
 //!
 //! A protocol is a file of its own, which declares a [`Service`], and its place in [`SERVICES`]. Speed tests
 //! of plain HTTP are declared in [`weir_speedtest::protocol::answers`] and are all here by themselves.
@@ -11,7 +11,7 @@ use clap::ValueEnum;
 use clap::builder::PossibleValue;
 use weir_speedtest::protocol::answers::{HTTP_TESTS, HttpTest};
 
-use crate::http::{Client, Request, Response};
+use crate::http::{Client, HttpRequest, HttpResponse};
 use crate::{irtt, metrics, ndt7, page, requests, throughput1, weir};
 
 /// Everything that can be switched off, in the order in which messages name it.
@@ -36,9 +36,9 @@ pub enum Service {
 pub struct Own {
     /// Name of the service, as `--without` has it.
     pub name: &'static str,
-    /// What it is, in a few words.
+    /// Description of the service, in a few words.
     pub summary: &'static str,
-    /// What of it is asked for over HTTP; `None` if nothing is.
+    /// Its part over HTTP; `None` if it has none.
     pub(crate) http: Option<OverHttp>,
 }
 
@@ -48,14 +48,14 @@ pub(crate) struct OverHttp {
     /// Whether a path belongs to it.
     pub serves: fn(&str) -> bool,
     /// Answers a request for one of its paths.
-    pub answer: fn(Arc<Client>, Request) -> Answered,
+    pub answer: fn(Arc<Client>, HttpRequest) -> Answered,
     pub rules: Rules,
 }
 
 /// A response that is being made.
-pub(crate) type Answered = Pin<Box<dyn Future<Output = Response> + Send>>;
+pub(crate) type Answered = Pin<Box<dyn Future<Output = HttpResponse> + Send>>;
 
-/// What is asked of requests before a protocol sees them.
+/// Rules for requests, checked before a protocol sees them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rules {
     /// Whether it is never POSTed to. Where it may be, the protocol says more.
@@ -88,7 +88,7 @@ impl Service {
         }
     }
 
-    /// What it is, in a few words.
+    /// Description of the service, in a few words.
     #[must_use]
     pub const fn summary(self) -> &'static str {
         match self {
@@ -105,7 +105,7 @@ impl Service {
         }
     }
 
-    /// What it asks of requests.
+    /// Rules for its requests.
     pub(crate) fn rules(self) -> Rules {
         match self {
             Self::Own(Own { http: Some(http), .. }) => http.rules,
@@ -114,7 +114,7 @@ impl Service {
     }
 
     /// Answers a request for one of its paths.
-    pub(crate) async fn answer(self, client: &Arc<Client>, request: Request) -> Response {
+    pub(crate) async fn answer(self, client: &Arc<Client>, request: HttpRequest) -> HttpResponse {
         match self {
             Self::Own(own) => {
                 let http = own.http.as_ref().expect("it has paths");

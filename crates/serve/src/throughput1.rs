@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use socket2::SockRef;
+use weir_speedtest::protocol::EndAddresses;
 use weir_speedtest::protocol::throughput1::{self, Bytes, Measurement, Options};
 use weir_speedtest::protocol::weir::Direction;
 
-use crate::connection::{Ends, OverTcp, congestion};
+use crate::connection::{OverTcp, congestion};
 use crate::data;
 use crate::head::{path, query};
-use crate::http::{Client, Request, Response, refuse, wrong};
+use crate::http::{Client, HttpRequest, HttpResponse, refuse, wrong};
 use crate::ndt7::kernel_words;
 use crate::service::{OverHttp, Own, Rules, Service};
 use crate::stream_test::{Limit, Plan, State, run};
@@ -27,7 +28,7 @@ pub(crate) const SERVICE: Service = Service::Own(&Own {
 });
 
 /// Begins a stream in the direction that the path says.
-fn answer(client: &Arc<Client>, mut request: Request) -> Response {
+fn answer(client: &Arc<Client>, mut request: HttpRequest) -> HttpResponse {
     let uploads = path(&request) == throughput1::UPLOAD;
     let direction = if uploads { Direction::Up } else { Direction::Down };
     let options = match Options::parse(query(&request)) {
@@ -77,7 +78,7 @@ fn plan(direction: Direction, options: &Options, longest: Duration) -> Plan {
 }
 
 /// Puts measurements into throughput1's words.
-fn narrator(ends: Ends, used: Option<String>) -> impl FnMut(&State) -> String + Send {
+fn narrator(ends: EndAddresses, used: Option<String>) -> impl FnMut(&State) -> String + Send {
     let mut first = Some(Measurement {
         congestion: used,
         uuid: Some(format!("weir_{:016x}", data::random())),

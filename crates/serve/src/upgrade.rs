@@ -9,7 +9,7 @@ use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
 use crate::connection::Transport;
 use crate::head::lists;
-use crate::http::{Request, Response, empty, text};
+use crate::http::{HttpRequest, HttpResponse, empty, text};
 
 /// A connection that is about to be handed over.
 pub(crate) struct Upgrade(hyper::upgrade::OnUpgrade);
@@ -25,9 +25,9 @@ impl Upgrade {
 
 /// Turns a request into a WebSocket that speaks `subprotocol` (RFC 6455, section 4.2).
 pub(crate) fn websocket(
-    request: &mut Request,
+    request: &mut HttpRequest,
     subprotocol: &'static str,
-) -> Result<(Response, Upgrade), Box<Response>> {
+) -> Result<(HttpResponse, Upgrade), Box<HttpResponse>> {
     let refused = |words: Bytes| Err(Box::new(text(StatusCode::BAD_REQUEST, words)));
     let asked = request.headers();
     let needed = "this is for WebSockets\n";
@@ -55,19 +55,22 @@ pub(crate) fn websocket(
 }
 
 /// Turns a request into a connection for `protocol`, if that is what it asks for.
-pub(crate) fn plain(request: &mut Request, protocol: &'static str) -> Option<(Response, Upgrade)> {
+pub(crate) fn plain(
+    request: &mut HttpRequest,
+    protocol: &'static str,
+) -> Option<(HttpResponse, Upgrade)> {
     asks_for(request, protocol).then(|| switch(request, protocol))
 }
 
 /// RFC 9110, section 7.8: only HTTP/1.1 has it.
-fn asks_for(request: &Request, protocol: &str) -> bool {
+fn asks_for(request: &HttpRequest, protocol: &str) -> bool {
     let headers = request.headers();
     request.version() == Version::HTTP_11
         && lists(headers, &header::CONNECTION, "upgrade")
         && lists(headers, &header::UPGRADE, protocol)
 }
 
-fn switch(request: &mut Request, protocol: &'static str) -> (Response, Upgrade) {
+fn switch(request: &mut HttpRequest, protocol: &'static str) -> (HttpResponse, Upgrade) {
     let mut response = empty(StatusCode::SWITCHING_PROTOCOLS);
     let headers = response.headers_mut();
     headers.remove(header::CONTENT_TYPE);

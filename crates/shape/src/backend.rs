@@ -1,20 +1,19 @@
 //! The choice of the backend that holds packets back, with its reason.
 
-use nix::net::if_::if_nametoindex;
-use serde::Serialize;
-use weir_linux::{Intercept, KernelQueue, KernelShaper, kernel_has};
+use weir_linux::{Intercept, KernelQueue, KernelShaper, device_facts, find_device, kernel_has};
 use weir_rate_control::Side;
+use weir_scenario::file::shape::USUAL_QUEUES;
 use weir_sockets::Clock;
 
 use crate::kernel::Kernel;
 use crate::rules::Rules;
-use crate::settings::{Backend, Settings, USUAL_QUEUES};
+use crate::settings::{Backend, Settings};
 use crate::shaper::Shaper;
 use crate::userspace::Userspace;
 use crate::{ShapeError, control_socket};
 
 /// A backend and the reason for it.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub struct Choice {
     /// The backend.
     pub backend: Backend,
@@ -23,7 +22,6 @@ pub struct Choice {
     /// Disciplines that hold packets back, egress and ingress, in tc syntax; `None` for a side left alone.
     pub queues: [Option<String>; 2],
     /// Queues for the kernel to make, egress and ingress, if the kernel is the backend.
-    #[serde(skip)]
     kernel: [Option<KernelQueue>; 2],
 }
 
@@ -60,7 +58,7 @@ pub fn choose(settings: &Settings) -> Result<Choice, ShapeError> {
         return Err(control_socket::taken(&settings.device));
     }
     let device = settings.device.as_str();
-    if if_nametoindex(device).is_err() {
+    if find_device(device)?.is_none() {
         return Err(control_socket::no_device(device));
     }
     if settings.backend == Some(Backend::Userspace) {
@@ -87,9 +85,15 @@ pub fn choose(settings: &Settings) -> Result<Choice, ShapeError> {
                     "this kernel hands packets over ({kind}), and the backend `kernel` cannot be used: {why}"
                 ),
             )),
-            Err(neither) => Err(ShapeError::new(format!(
-                "no backend can be used: `userspace`: {neither}; `kernel`: {why}"
-            ))),
+            Err(neither) => {
+                let refused =
+                    format!("no backend can be used: `userspace`: {neither}; `kernel`: {why}");
+                Err(if neither.is_input() {
+                    ShapeError::input(refused)
+                } else {
+                    ShapeError::new(refused)
+                })
+            }
         },
     }
 }
@@ -97,7 +101,19 @@ pub fn choose(settings: &Settings) -> Result<Choice, ShapeError> {
 /// How the kernel would hand packets over.
 fn hands_over(settings: &Settings) -> Result<&'static str, ShapeError> {
     settings.check_queues()?;
+    seen_by_ip(&settings.device)?;
     Ok(Intercept::check(&settings.device, settings.queues.each_ref().map(Option::is_some))?)
+}
+
+/// Refuses a port of a bridge, whose packets come to no table of IP.
+fn seen_by_ip(device: &str) -> Result<(), ShapeError> {
+    match device_facts(device)?.port_of {
+        None => Ok(()),
+        Some(master) => Err(ShapeError::input(format!(
+            "`{device}` is a port of `{master}`, which takes its packets before they could be held back: shape \
+             `{master}`, or `{device}` by `--backend kernel` without rules"
+        ))),
+    }
 }
 
 fn userspace(settings: &Settings, why: String) -> Choice {
@@ -137,6 +153,9 @@ fn kernel(settings: &Settings, any: bool) -> Result<Choice, ShapeError> {
         kernel[side as usize] = Some(queue);
     }
     let classes = settings.rules.as_ref().map(Rules::for_kernel);
+    if classes.is_some() {
+        seen_by_ip(&settings.device)?;
+    }
     KernelShaper::check(&settings.device, &kernel, settings.framing, classes.as_ref())?;
     let names: Vec<_> = kernel.iter().flatten().map(ToString::to_string).collect();
     let mut why = match &names[..] {

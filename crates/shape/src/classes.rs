@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use weir_core::{TcpHeader, Time};
 use weir_packet::Headers;
-use weir_qdisc::{Count, Device, Port, SetUp};
+use weir_qdisc::{Count, Device, Port, QueueSpec};
 use weir_rate_control::Side;
 
 use crate::ShapeError;
@@ -29,7 +29,7 @@ impl Classes {
         for (side, of_side) in Side::ALL.into_iter().zip(&mut caps) {
             for (class, port) in of_side.iter_mut().enumerate() {
                 let Some(rate) = rules.cap(side, class) else { continue };
-                let qdisc = SetUp::parse(CAPPED)?.build(&Device::default())?;
+                let qdisc = QueueSpec::parse(CAPPED)?.build(&Device::default())?;
                 let mut capped = Port::shaped(qdisc, settings.framing);
                 capped.set_rate(Some(rate), Time::ZERO);
                 *port = Some(capped);

@@ -3,17 +3,18 @@
 //! Its name is in Linux' abstract namespace (unix(7)), of which every network namespace has one of its own,
 //! as it has devices. It goes with the process, however that ends, and only one process can have it.
 
+use std::fs;
 use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
+use std::thread::{JoinHandle, sleep};
 use std::time::Duration;
 
-use nix::net::if_::if_nametoindex;
 use nix::sys::socket::{getsockopt, sockopt};
 use nix::unistd::geteuid;
+use weir_linux::find_device;
 
 use crate::ShapeError;
 
@@ -49,12 +50,16 @@ impl ControlSocket {
         let thread = std::thread::Builder::new()
             .name("control".to_owned())
             .spawn(move || {
-                for client in listener.incoming().flatten() {
+                for client in listener.incoming() {
                     if answering.shut.load(Ordering::Relaxed) {
                         return;
                     }
-                    // Whoever is gone before the answer did not want it.
-                    let _ = answering.answer(&client);
+                    match client {
+                        // Whoever is gone before the answer did not want it.
+                        Ok(client) => drop(answering.answer(&client)),
+                        // No more files can be opened: the client waits, and so does this.
+                        Err(_) => sleep(PAUSE),
+                    }
                 }
             })
             .map_err(|error| ShapeError::io("cannot start a thread", error))?;
@@ -119,12 +124,35 @@ pub fn ask(device: &str) -> Result<String, ShapeError> {
     say(device, "status")
 }
 
-/// Asks the shaper of `device` to end, which restores what was there: its answer, as JSON.
+/// Asks the shaper of `device` to end: its answer, as JSON.
+fn stop(device: &str) -> Result<String, ShapeError> {
+    say(device, "stop")
+}
+
+/// Ends the shaper of `device`, and returns when it has restored what was there.
 ///
 /// # Errors
-/// If there is no shaper there.
-pub fn stop(device: &str) -> Result<String, ShapeError> {
-    say(device, "stop")
+/// If there is no shaper there, or it may not be ended, or it does not end.
+pub fn end(device: &str) -> Result<(), ShapeError> {
+    #[derive(serde::Deserialize)]
+    struct Answer {
+        error: Option<String>,
+    }
+    let answer = stop(device)?;
+    if let Ok(Answer { error: Some(error) }) = serde_json::from_str(&answer) {
+        return Err(ShapeError::new(error));
+    }
+    for _ in 0..END_LOOKS {
+        if ask(device).is_err() {
+            return Ok(());
+        }
+        sleep(END_PAUSE);
+    }
+    let waited = END_PAUSE * END_LOOKS;
+    Err(ShapeError::new(format!(
+        "the shaper of {device} was asked to end and has not after {} s",
+        waited.as_secs()
+    )))
 }
 
 /// The error that another process shapes `device` already.
@@ -141,26 +169,52 @@ pub(crate) fn no_device(device: &str) -> ShapeError {
 }
 
 fn say(device: &str, what: &str) -> Result<String, ShapeError> {
-    let talk = || {
+    let mut pid = None;
+    let mut talk = || {
         let mut stream = UnixStream::connect_addr(&address(device)?)?;
         stream.set_read_timeout(Some(PATIENCE))?;
+        pid = getsockopt(&stream, sockopt::PeerCredentials).ok().map(|who| who.pid());
         writeln!(stream, "{what}")?;
         let mut answer = String::new();
         BufReader::new(stream).read_line(&mut answer)?;
         Ok(answer.trim().to_owned())
     };
-    talk().map_err(|error: std::io::Error| match error.kind() {
-        _ if if_nametoindex(device).is_err() => no_device(device),
+    let answer: std::io::Result<String> = talk();
+    answer.map_err(|error| match error.kind() {
+        _ if matches!(find_device(device), Ok(None)) => no_device(device),
         ErrorKind::ConnectionRefused => ShapeError::new(format!(
             "`{device}` is not being shaped, as far as this network namespace goes"
         )),
+        ErrorKind::WouldBlock => ShapeError::new(silent(device, pid)),
         _ => ShapeError::io(&format!("the shaper of `{device}` does not answer"), error),
     })
+}
+
+/// Why a process that listens does not answer.
+fn silent(device: &str, pid: Option<i32>) -> String {
+    let stat = pid.and_then(|pid| fs::read_to_string(format!("/proc/{pid}/stat")).ok());
+    // The name before it may have anything in it.
+    let state = stat.as_deref().and_then(|text| text.rsplit_once(") ")?.1.chars().next());
+    match (pid, state) {
+        (Some(pid), Some('T' | 't')) => format!(
+            "the shaper of `{device}` does not answer, since its process {pid} is stopped: `kill -CONT {pid}` lets \
+             it go on"
+        ),
+        _ => format!(
+            "the shaper of `{device}` has not answered for {} s: this machine is busy, or it stands still",
+            PATIENCE.as_secs()
+        ),
+    }
 }
 
 fn address(device: &str) -> std::io::Result<SocketAddr> {
     SocketAddr::from_abstract_name(format!("weir-shape-{device}"))
 }
 
+/// Between two attempts to take a client in.
+const PAUSE: Duration = Duration::from_millis(100);
 /// A client is not waited for longer than this.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// How often it is looked whether a shaper has ended, and the time between two looks.
+const END_LOOKS: u32 = 50;
+const END_PAUSE: Duration = Duration::from_millis(100);

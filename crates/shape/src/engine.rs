@@ -7,7 +7,7 @@ use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::prctl;
 use nix::sys::time::TimeSpec;
 use weir_core::{Duration, ETHERNET_HEADER, FlowKey, Rate, TcpHeader, Time};
-use weir_linux::DeviceCounters;
+use weir_linux::{DeviceCounters, GuardNews};
 use weir_rate_control::{Controller, Decision, Delay, MIN_RATE, Side, State, TICK};
 use weir_sockets::Clock;
 
@@ -38,6 +38,10 @@ pub(crate) struct Engine {
     warned: Time,
     /// Warnings that the device itself gives reason for.
     standing: Vec<String>,
+    /// When the guard was told last that this loop is at work.
+    beaten: Time,
+    /// What happened to this process lately, and until when that is shown.
+    incidents: Vec<(String, Time)>,
     /// Whether everything passes unshaped, as long as nobody asks to shape.
     open: bool,
     decided: [Option<Decision>; 2],
@@ -126,7 +130,6 @@ impl Engine {
         let secret = settings.auth.as_deref().map(weir_sockets::read_secret).transpose();
         let secret = secret.map_err(|error| ShapeError::input(error.to_string()))?;
         let log = settings.log.as_deref().map(|file| Log::create(file, settings)).transpose()?;
-        let shaper = choice.shaper(settings, seed, clock)?;
         let device = DeviceCounters::new(&settings.device)?;
         let bytes = device.bytes().unwrap_or_default();
         let standing = standing(settings, choice.backend)?;
@@ -137,6 +140,8 @@ impl Engine {
             wanted: false,
             left: Vec::new(),
         };
+        // Its guard expects beats from now on.
+        let shaper = choice.shaper(settings, seed, clock)?;
         Ok(Self {
             clock,
             shaper,
@@ -149,6 +154,8 @@ impl Engine {
             warnings: Vec::new(),
             warned: Time::ZERO,
             standing,
+            beaten: clock.now(),
+            incidents: Vec::new(),
             open: settings.open,
             decided: [None; 2],
             decisions: 0,
@@ -191,6 +198,9 @@ impl Engine {
                 Err(_) => {}
             }
             self.note_lateness(now);
+            if now.since(self.beaten) >= BEAT {
+                self.beat(now)?;
+            }
             self.shaper.work(&mut self.observer, now)?;
             self.probe(now);
             if now >= tick {
@@ -203,8 +213,10 @@ impl Engine {
                 return Ok(self.decisions);
             }
             if now.since(looked) >= LOOK {
-                self.look(now.since(looked), now)?;
-                looked = now;
+                // The log has the tick's time already.
+                let later = self.clock.now();
+                self.look(later.since(looked), later)?;
+                looked = later;
             }
             self.wait(tick)?;
         }
@@ -221,6 +233,50 @@ impl Engine {
                 log.late(self.due, now);
             }
         }
+    }
+
+    /// Tells the guard that this loop is at work, and whoever looks what the guard has done.
+    fn beat(&mut self, now: Time) -> Result<(), ShapeError> {
+        let stood_still = now.since(self.beaten);
+        self.beaten = now;
+        if stood_still >= STALE {
+            self.shaper.drop_unread()?;
+        }
+        while let Some(news) = self.shaper.beat()? {
+            let said = match news {
+                GuardNews::Opened => format!(
+                    "this process stood still for {:.1} s (stopped, swapped out, or in a debugger): its guard let \
+                     everything pass meanwhile, and it shapes again",
+                    stood_still.as_secs_f64()
+                ),
+                GuardNews::Gone => {
+                    "the guard of this process was ended by another: a new one has taken its place".to_owned()
+                }
+                GuardNews::Deaf => {
+                    "the guard of this process stands still: nobody opens the line if this process does, too"
+                        .to_owned()
+                }
+                GuardNews::Holds | GuardNews::Refused(_) => continue,
+            };
+            if let Some(log) = &mut self.log {
+                log.warning(&said, now);
+            }
+            self.show_incident(said, now);
+            if news == GuardNews::Deaf {
+                break;
+            }
+        }
+        self.incidents.retain(|(_, until)| *until > now);
+        Ok(())
+    }
+
+    /// Shows for a while what happened: the last few things, each once.
+    fn show_incident(&mut self, said: String, now: Time) {
+        self.incidents.retain(|(before, _)| *before != said);
+        if self.incidents.len() == MAX_INCIDENTS {
+            self.incidents.remove(0);
+        }
+        self.incidents.push((said, now + INCIDENT));
     }
 
     fn obey(&mut self, order: Order, now: Time) -> Result<(), ShapeError> {
@@ -296,8 +352,12 @@ impl Engine {
     /// Once a second: whether the device is still there, and whether anything keeps the shaper from helping.
     fn look(&mut self, since: Duration, now: Time) -> Result<(), ShapeError> {
         let device = self.settings.device.as_str();
-        let gone = |_| ShapeError::new(format!("the device `{device}` has gone"));
-        nix::net::if_::if_nametoindex(device).map_err(gone)?;
+        match weir_linux::find_device(device) {
+            Ok(Some(_)) => {}
+            Ok(None) => return Err(ShapeError::new(format!("the device `{device}` has gone"))),
+            // This is no reason to end: packets are handed over as before.
+            Err(why) => self.show_incident(format!("{why}; it shapes on"), now),
+        }
         let bytes = self.device.bytes().unwrap_or_default();
         let seconds = since.as_secs_f64();
         let sides = Side::ALL.map(|side| {
@@ -365,8 +425,15 @@ impl Engine {
             late_ns: std::mem::take(&mut self.late).as_nanos(),
             reflectors: self.observer.reflectors.heard(now).map(|it| it.to_string()).collect(),
             missed: self.shaper.missed(),
-            warnings: self.standing.iter().chain(&self.warnings).cloned().collect(),
+            warnings: self.warnings().cloned().collect(),
         }
+    }
+
+    /// What keeps the shaper from helping, or did until a moment ago.
+    fn warnings(&self) -> impl Iterator<Item = &String> {
+        let incidents = self.incidents.iter().map(|(said, _)| said);
+        let log = self.log.as_ref().and_then(Log::trouble);
+        log.into_iter().chain(incidents).chain(&self.standing).chain(&self.warnings)
     }
 
     /// Waits until a packet or an answer comes, or something is due.
@@ -416,6 +483,13 @@ const SHOW: Duration = Duration::from_millis(200);
 const LOOK: Duration = Duration::from_secs(1);
 /// How long a warning is shown that holds no longer.
 const STAYS: Duration = Duration::from_secs(10);
+/// A loop that comes so late has stood still: its guard has let everything pass.
+const STALE: Duration = Duration::from_secs(1);
+/// How long it is shown what happened to this process: whoever stopped it has other things to do first.
+const INCIDENT: Duration = Duration::from_secs(60);
+const MAX_INCIDENTS: usize = 3;
+/// Between two words to the guard.
+const BEAT: Duration = Duration::from_nanos(weir_linux::BEAT.as_nanos() as u64);
 /// Between two probes while nothing is shaped: delays are then all that is wanted.
 const PROBE_OPEN: Duration = Duration::from_millis(20);
 /// Between two probes where the controller wants none: two a second tell a queue that lasts.

@@ -1,13 +1,12 @@
 //! How bytes are counted, where nobody says it: by what the device is.
 
-use serde::Serialize;
 use weir_core::Framing;
 use weir_linux::{DeviceFacts, device_facts};
 
 use crate::ShapeError;
 
 /// A framing and the reason for it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
     /// The framing.
     pub framing: Framing,

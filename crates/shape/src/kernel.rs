@@ -4,7 +4,7 @@ use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use weir_core::{Rate, Time};
-use weir_linux::{KernelQueue, KernelShaper};
+use weir_linux::{GuardNews, KernelQueue, KernelShaper};
 use weir_rate_control::{Side, Traffic};
 
 use crate::ShapeError;
@@ -51,6 +51,15 @@ impl Shaper for Kernel {
     }
 
     fn work(&mut self, _: &mut dyn Watch, _: Time) -> Result<(), ShapeError> {
+        Ok(())
+    }
+
+    /// Nothing: the kernel's own queues need nobody who is awake.
+    fn beat(&mut self) -> Result<Option<GuardNews>, ShapeError> {
+        Ok(None)
+    }
+
+    fn drop_unread(&mut self) -> Result<(), ShapeError> {
         Ok(())
     }
 

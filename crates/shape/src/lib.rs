@@ -10,6 +10,7 @@ mod classes;
 mod control_socket;
 mod diagnostics;
 mod engine;
+mod files;
 mod framing;
 mod held;
 mod kernel;
@@ -21,17 +22,22 @@ mod rules;
 mod run;
 mod settings;
 mod shaper;
+mod text;
 mod userspace;
 mod view;
+mod written;
 
 pub use backend::{Choice, choose};
-pub use control_socket::{ask, stop};
+pub use control_socket::{ask, end};
+pub use files::{MAX_LOG_BYTES, MAX_TOML_BYTES, read_text};
 pub use framing::{Found, detect_framing};
 pub use log::replay;
 pub use rules::{Class, Rule, Rules};
 pub use run::{Command, run, run_with};
-pub use settings::{Backend, Settings, Target, USUAL_QUEUES};
-pub use view::{SideView, View};
+pub use settings::{Backend, Settings, Target};
+pub use text::{LATE_NS, decision_line, plan_lines};
+pub use view::{SideCounts, SideView, View};
+pub use written::{framing_of, read_config, read_rules, read_settings, rules_text, shipped_rules};
 
 /// Error of the shaper, in one sentence.
 #[derive(Debug, thiserror::Error)]
@@ -39,9 +45,9 @@ pub enum ShapeError {
     /// The kernel refused something.
     #[error(transparent)]
     Linux(#[from] weir_linux::LinuxError),
-    /// A queue set-up is none.
+    /// A queue spec cannot be used.
     #[error(transparent)]
-    SetUp(#[from] weir_qdisc::SetUpError),
+    Queue(#[from] weir_qdisc::SpecError),
     /// Something else that was given cannot be used.
     #[error("{0}")]
     Input(String),
@@ -62,7 +68,7 @@ impl ShapeError {
     /// Whether what was given cannot be used, and not something else has failed.
     #[must_use]
     pub const fn is_input(&self) -> bool {
-        matches!(self, Self::SetUp(_) | Self::Input(_))
+        matches!(self, Self::Queue(_) | Self::Input(_))
     }
 
     fn io(what: &str, error: impl std::fmt::Display) -> Self {

@@ -12,7 +12,7 @@
 //! | `{"t": ns, "decision": {...}}` | the controller decided |
 
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -26,7 +26,10 @@ use crate::settings::Settings;
 
 /// A log that is being written.
 pub(crate) struct Log {
+    name: String,
     file: BufWriter<File>,
+    /// Why nothing is written any more.
+    trouble: Option<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -68,14 +71,26 @@ enum LoggedSide {
 impl Log {
     /// Begins a log in a file that does not exist yet.
     pub fn create(file: &Path, settings: &Settings) -> Result<Self, ShapeError> {
-        let what = format!("cannot write the log `{}`", file.display());
+        let name = file.display().to_string();
+        let what = format!("cannot write the log `{name}`");
         let mut file = BufWriter::new(
             File::create_new(file)
                 .map_err(|error| ShapeError::input(format!("{what}: {error}")))?,
         );
         let head = Head { weir_shape: VERSION, settings: settings.clone() };
         writeln!(file, "{}", json(&head)).map_err(|error| ShapeError::io(&what, error))?;
-        Ok(Self { file })
+        // What is full from the beginning is said before anything is changed.
+        file.flush().map_err(|error| ShapeError::io(&what, error))?;
+        Ok(Self::into_file(name, file))
+    }
+
+    const fn into_file(name: String, file: BufWriter<File>) -> Self {
+        Self { name, file, trouble: None }
+    }
+
+    /// Why nothing is written any more, if that is so: the log has ended there, and the shaper has not.
+    pub const fn trouble(&self) -> Option<&String> {
+        self.trouble.as_ref()
     }
 
     pub fn sent(&mut self, source: u32, now: Time) {
@@ -108,12 +123,27 @@ impl Log {
     pub fn decision(&mut self, decision: &Decision, now: Time) {
         self.write(now, decided(decision));
         // Whoever reads along sees decisions at once.
-        let _ = self.file.flush();
+        if self.trouble.is_none() {
+            let flushed = self.file.flush();
+            self.note(flushed);
+        }
     }
 
     fn write(&mut self, now: Time, what: What) {
-        // A full disk must not end a shaper: the log ends there.
-        let _ = writeln!(self.file, "{}", json(&Line { t: now.as_nanos(), what }));
+        if self.trouble.is_none() {
+            let written = writeln!(self.file, "{}", json(&Line { t: now.as_nanos(), what }));
+            self.note(written);
+        }
+    }
+
+    /// A full disk must not end a shaper. The log ends there, since one with gaps could not be replayed.
+    fn note(&mut self, done: io::Result<()>) {
+        if let Err(error) = done {
+            self.trouble = Some(format!(
+                "the log `{}` ends before this, since it cannot be written any more ({error}); it shapes on",
+                self.name
+            ));
+        }
     }
 }
 
@@ -291,6 +321,19 @@ mod tests {
     use weir_core::Framing;
 
     use super::*;
+
+    #[test]
+    fn a_full_disk_is_told_and_ends_the_log_alone() {
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let mut log = Log::into_file("eth0.jsonl".into(), BufWriter::new(full));
+        assert_eq!(log.trouble(), None);
+        for second in 0..1000 {
+            log.tick(&[None; 2], Time::from_nanos(second));
+        }
+        let said = "the log `eth0.jsonl` ends before this, since it cannot be written any more (No space left on \
+                    device (os error 28)); it shapes on";
+        assert_eq!(log.trouble().unwrap(), said);
+    }
 
     #[test]
     fn a_replay_decides_what_was_decided_and_another_controller_something_else() {

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 use weir_core::{Dscp, Rate, TcpFlags, TcpHeader};
-use weir_linux::{KernelClasses, KernelRule};
+use weir_linux::{CLASSES, KernelClasses, KernelRule};
 use weir_packet::{Headers, Transport};
 use weir_rate_control::Side;
 
@@ -12,7 +12,7 @@ use crate::owners::{Owner, Owners};
 
 /// A class of traffic: the four tiers of `cake diffserv4`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(try_from = "String", into = "&'static str")]
 pub enum Class {
     /// Traffic that nobody waits for.
     Bulk,
@@ -25,8 +25,16 @@ pub enum Class {
 }
 
 impl Class {
+    /// All classes, from the least urgent to the most.
+    pub const ALL: [Self; Self::COUNT] = [Self::Bulk, Self::BestEffort, Self::Video, Self::Voice];
     /// Number of classes.
     pub const COUNT: usize = 4;
+
+    /// Name of the class in rules, and of its chain in the kernel.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        CLASSES[self as usize]
+    }
 
     /// A code point that disciplines know the class by (RFC 4594, sch_cake.c).
     pub(crate) fn dscp(self) -> Dscp {
@@ -36,6 +44,21 @@ impl Class {
             Self::Video => CS3,
             Self::Voice => Dscp::EF,
         }
+    }
+}
+
+impl TryFrom<String> for Class {
+    type Error = String;
+
+    fn try_from(name: String) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|class| class.name() == name);
+        found.ok_or_else(|| format!("class `{name}`: write one of {}", CLASSES.join(", ")))
+    }
+}
+
+impl From<Class> for &'static str {
+    fn from(class: Class) -> Self {
+        class.name()
     }
 }
 
@@ -122,7 +145,7 @@ impl Rules {
 
     /// The rules, marks and ceilings in the form that the kernel takes.
     pub(crate) fn for_kernel(&self) -> KernelClasses {
-        let points = [Class::Bulk, Class::BestEffort, Class::Video, Class::Voice].map(Class::dscp);
+        let points = Class::ALL.map(Class::dscp);
         KernelClasses {
             rules: self.rules.iter().map(Rule::for_kernel).collect(),
             mark: self.mark.then_some(points),
@@ -296,7 +319,16 @@ mod tests {
 
     #[test]
     fn classes_have_the_code_points_of_cakes_tiers() {
-        let all = [Class::Bulk, Class::BestEffort, Class::Video, Class::Voice];
-        assert_eq!(all.map(|class| class.dscp().get()), [8, 0, 24, 46]);
+        assert_eq!(Class::ALL.map(|class| class.dscp().get()), [8, 0, 24, 46]);
+    }
+
+    #[test]
+    fn a_class_is_read_and_written_by_its_name() {
+        let text = r#"["bulk","best-effort","video","voice"]"#;
+        let classes: Vec<Class> = serde_json::from_str(text).unwrap();
+        assert_eq!(classes, Class::ALL);
+        assert_eq!(serde_json::to_string(&classes).unwrap(), text);
+        let refusal = serde_json::from_str::<Class>(r#""fast""#).unwrap_err().to_string();
+        assert_eq!(refusal, "class `fast`: write one of bulk, best-effort, video, voice");
     }
 }

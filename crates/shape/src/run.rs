@@ -1,6 +1,6 @@
 //! A shaper from start to end.
 
-use std::sync::mpsc;
+use std::sync::mpsc::{self, Receiver, Sender, SyncSender};
 
 use weir_core::Duration;
 use weir_sockets::Clock;
@@ -56,14 +56,21 @@ pub fn run_with(
     let engine = Engine::new(settings, &choice, seed, clock)?;
     let (order, orders) = mpsc::channel();
     let (sender, views) = mpsc::channel::<View>();
+    let fail = |error| ShapeError::io("cannot start a thread", error);
     // Packets do not wait for a terminal that does.
     let thread = std::thread::Builder::new()
         .name("shaper".to_owned())
         .spawn(move || engine.run(&orders, &sender))
-        .map_err(|error| ShapeError::io("cannot start a thread", error))?;
-    for view in views {
-        control.show(json(&view));
-        let wanted = match if control.wants_end() { Command::Stop } else { show(&view) } {
+        .map_err(fail)?;
+    // Neither does whoever asks at the control socket, which goes when the shaper has ended.
+    let (shown, to_show) = mpsc::sync_channel(UNSHOWN);
+    let stop = order.clone();
+    let telling = std::thread::Builder::new()
+        .name("views".to_owned())
+        .spawn(move || tell(&views, control, &stop, &shown))
+        .map_err(fail)?;
+    for view in to_show {
+        let wanted = match show(&view) {
             Command::Continue => continue,
             Command::Open => Order::Open,
             Command::Shape => Order::Shape,
@@ -72,9 +79,33 @@ pub fn run_with(
         // A loop that has ended says why below.
         let _ = order.send(wanted);
     }
+    telling.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// Hands views on to the control socket, and to whoever shows them as long as that keeps up: until there are
+/// no more.
+fn tell(
+    views: &Receiver<View>,
+    control: ControlSocket,
+    stop: &Sender<Order>,
+    shown: &SyncSender<View>,
+) {
+    for view in views {
+        control.show(json(&view));
+        if control.wants_end() {
+            // A loop that has ended already says why itself.
+            let _ = stop.send(Order::Stop);
+        }
+        // A terminal that is halted misses the views of that time.
+        let _ = shown.try_send(view);
+    }
+    drop(control);
 }
 
 fn json(view: &View) -> String {
     serde_json::to_string(view).expect("a view is plain JSON")
 }
+
+/// Views that wait to be shown at most, of 13 seconds: a pause of the terminal's loses none.
+const UNSHOWN: usize = 64;

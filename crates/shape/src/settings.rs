@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use weir_core::Framing;
-use weir_qdisc::{Device, Port, SetUp};
+use weir_qdisc::{Device, Port, QueueSpec};
 use weir_rate_control::{Control, Side};
 
 use crate::ShapeError;
@@ -19,7 +19,7 @@ pub struct Settings {
     pub device: String,
     /// The controller that sets the rates.
     pub control: Control,
-    /// The queue set-ups of egress and ingress, in tc syntax; `None` leaves a side alone.
+    /// The queue specs of egress and ingress, in tc syntax; `None` leaves a side alone.
     pub queues: [Option<String>; 2],
     /// How bytes are counted.
     pub framing: Framing,
@@ -85,7 +85,7 @@ impl Settings {
         if self.backend == Some(Backend::Kernel) { Ok(()) } else { self.check_queues() }
     }
 
-    /// Whether the set-ups are such as our own disciplines can be.
+    /// Whether the specs are such as our own disciplines can be.
     pub(crate) fn check_queues(&self) -> Result<(), ShapeError> {
         Side::ALL.into_iter().try_for_each(|side| self.port(side, 0).map(|_| ()))
     }
@@ -94,12 +94,10 @@ impl Settings {
     pub(crate) fn port(&self, side: Side, seed: u64) -> Result<Option<Port>, ShapeError> {
         let Some(text) = &self.queues[side as usize] else { return Ok(None) };
         let device = Device { seed: weir_core::Seed::new(seed), ..Device::default() };
-        let qdisc = SetUp::parse(text)?.build(&device)?;
+        let qdisc = QueueSpec::parse(text)?.build(&device)?;
         Ok(Some(Port::shaped(qdisc, self.framing)))
     }
 }
 
-/// The set-ups where nothing else is asked for.
-pub const USUAL_QUEUES: [&str; 2] = ["cake diffserv4 dual-srchost", "cake diffserv4 dual-dsthost"];
 /// IFNAMSIZ, with the zero at the end.
 const MAX_DEVICE_NAME_BYTES: usize = 16;

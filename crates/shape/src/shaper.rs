@@ -3,6 +3,7 @@
 use std::os::fd::BorrowedFd;
 
 use weir_core::{FlowKey, Rate, TcpHeader, Time};
+use weir_linux::GuardNews;
 use weir_rate_control::{Side, Traffic};
 
 use crate::ShapeError;
@@ -17,6 +18,13 @@ pub(crate) trait Shaper: Send {
 
     /// Does what is due by `now`, and shows `watch` the packets, where this process sees them.
     fn work(&mut self, watch: &mut dyn Watch, now: Time) -> Result<(), ShapeError>;
+
+    /// Tells the guard of the line, every [`BEAT`](weir_linux::BEAT), that this process is at work: what the
+    /// guard has done.
+    fn beat(&mut self) -> Result<Option<GuardNews>, ShapeError>;
+
+    /// Drops what the kernel took in for this process while that stood still: who sent it has sent it again.
+    fn drop_unread(&mut self) -> Result<(), ShapeError>;
 
     /// When there is something to do next, if that is known.
     fn wake_at(&self) -> Option<Time>;

@@ -3,7 +3,7 @@
 use std::os::fd::BorrowedFd;
 
 use weir_core::{Duration, FlowKey, Packet, Rate, Time};
-use weir_linux::Intercept;
+use weir_linux::{GuardNews, Intercept};
 use weir_packet::parse;
 use weir_qdisc::{Count, Port};
 use weir_rate_control::{Side, Traffic};
@@ -163,6 +163,20 @@ impl Shaper for Userspace {
         Ok(())
     }
 
+    fn beat(&mut self) -> Result<Option<GuardNews>, ShapeError> {
+        Ok(self.intercept.beat()?)
+    }
+
+    fn drop_unread(&mut self) -> Result<(), ShapeError> {
+        let fail = |error| ShapeError::io("the kernel no longer hands packets over", error);
+        for _ in 0..MAX_UNREAD {
+            let Some(packet) = self.intercept.receive().map_err(fail)? else { break };
+            let (way, id) = (packet.way, packet.id);
+            self.intercept.discard(way, id);
+        }
+        Ok(())
+    }
+
     fn wake_at(&self) -> Option<Time> {
         let capped = self.classes.iter().flat_map(Classes::ports);
         self.ports.iter().flatten().chain(capped).filter_map(Port::wake_at).min()
@@ -271,5 +285,7 @@ fn pass(intercept: &mut Intercept, held: &mut HeldPacket, packet: &Packet, marks
 const ECN: u8 = 0b11;
 /// Packets that are taken in at once, so that what is due does not wait for long.
 const BATCH: usize = 64;
+/// More packets than the kernel holds for both ways.
+const MAX_UNREAD: usize = 1 << 16;
 /// How much lateness is made up for: what goes in a burst waits in the modem.
 const CATCH_UP: Duration = Duration::from_millis(4);

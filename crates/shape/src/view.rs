@@ -1,12 +1,13 @@
 //! The view of a running shaper.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use weir_core::Time;
 use weir_rate_control::Decision;
 
-/// View of a running shaper, made a few times a second.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct View {
+/// View of a running shaper, made a few times a second. `S` are its words: owned ones of a view that was read as JSON.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, bound(deserialize = "S: Deserialize<'de> + Default"))]
+pub struct View<S = &'static str> {
     /// Nanoseconds since the start.
     pub t_ns: u64,
     /// The process that shapes.
@@ -16,7 +17,7 @@ pub struct View {
     /// Whether everything is let through because nobody has asked to shape yet.
     pub open: bool,
     /// Egress and ingress; `None` for one that is left alone.
-    pub sides: [Option<SideView>; 2],
+    pub sides: [Option<SideView<S>>; 2],
     /// Delays since the last view: when what was measured left, ns; the round trip, ns; its source.
     pub delays: Vec<(u64, u64, u32)>,
     /// Decisions since the last view, with their times.
@@ -35,26 +36,28 @@ pub struct View {
 }
 
 /// A view of one side of the shaper.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct SideView {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, bound(deserialize = "S: Deserialize<'de> + Default"))]
+pub struct SideView<S = &'static str> {
     /// The rate, bit/s; `None` lets everything through.
     pub rate_bps: Option<u64>,
     /// Rate on the line since the last view, bit/s.
     pub load_bps: u64,
     /// Name of the side's state.
-    pub state: &'static str,
+    pub state: S,
     /// Why it was entered, in a word, a number and its unit.
-    pub reason: &'static str,
+    pub reason: S,
     /// Number of the reason, in `unit`.
     pub value: f64,
     /// Unit of the reason's number.
-    pub unit: &'static str,
+    pub unit: S,
     /// Totals and what waits.
     pub counts: SideCounts,
 }
 
 /// Counts of a side's queue since the start, and its backlog.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct SideCounts {
     /// Bytes that crossed the line, as the framing counts them.
     pub bytes: u64,

@@ -7,6 +7,7 @@
 
 mod connection;
 mod encapsulation;
+mod load;
 mod method;
 mod packet_store;
 mod pair;
@@ -19,5 +20,6 @@ mod sampler;
 mod shaper;
 mod slab;
 mod sources;
+mod udp;
 
 pub use run::{Outcome, SimError, Simulation, check};

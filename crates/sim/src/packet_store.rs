@@ -18,6 +18,7 @@ use crate::slab::Slab;
 pub(crate) struct PacketStore {
     segments: Slab<Segment>,
     pings: Slab<Ping>,
+    udp: Slab<UdpPacket>,
     /// The hashes of what tunnels send up, as seen from outside.
     tunnels: Vec<u32>,
     /// By flow id: loads, then probes, then the shaper's reflectors, then of each connection of speed tests, as
@@ -56,12 +57,22 @@ struct FlowInfo {
     host: u32,
     /// The router at which their time to live ends, counted from 1.
     ttl: Option<u8>,
+    /// Whether it is a UDP load.
+    is_udp: bool,
     /// Whether TCP headers carry timestamps.
     timestamps: bool,
     /// The flow of the record to which data counts.
     flow: u32,
     /// The tunnel that carries them, in which nobody on the way can look.
     tunnel: Option<u32>,
+}
+
+/// A packet of a UDP load under way.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct UdpPacket {
+    /// Number of the packet in its flow, from 0.
+    pub seq: u64,
+    pub sent: Time,
 }
 
 /// A probe under way.
@@ -77,6 +88,7 @@ pub(crate) struct Ping {
 impl PacketStore {
     pub fn new(scenario: &Scenario, hash_key: u64) -> Self {
         let flows = scenario.flows.iter().zip(0..).map(|(flow, number)| FlowInfo {
+            is_udp: flow.udp.is_some(),
             timestamps: Profile::of(&flow.tcp).expect("the scenario was checked").timestamps,
             flow: number,
             tunnel: flow.tunnel,
@@ -94,6 +106,7 @@ impl PacketStore {
         Self {
             segments: Slab::new(),
             pings: Slab::new(),
+            udp: Slab::new(),
             tunnels: (0..scenario.tunnels.len() as u32)
                 .map(|number| scenario.tunnel_key(number).label(hash_key).hash)
                 .collect(),
@@ -114,9 +127,14 @@ impl PacketStore {
         }
     }
 
+    /// Whether a packet is one of a UDP load.
+    pub fn is_of_udp(&self, packet: &Packet) -> bool {
+        packet.flow_id < self.loads && self.flow_info[packet.flow_id as usize].is_udp
+    }
+
     /// Whether a packet carries a segment of TCP, and not a probe or a datagram.
-    pub const fn is_of_flow(&self, packet: &Packet) -> bool {
-        packet.flow_id < self.loads
+    pub fn is_of_flow(&self, packet: &Packet) -> bool {
+        (packet.flow_id < self.loads && !self.flow_info[packet.flow_id as usize].is_udp)
             || (packet.flow_id >= self.first_end && !self.is_datagram(packet))
     }
 
@@ -189,6 +207,14 @@ impl PacketStore {
         self.segments.take(handle)
     }
 
+    pub fn put_udp(&mut self, packet: UdpPacket) -> u64 {
+        self.udp.put(packet)
+    }
+
+    pub fn take_udp(&mut self, handle: u64) -> UdpPacket {
+        self.udp.take(handle)
+    }
+
     pub fn put_ping(&mut self, ping: Ping) -> u64 {
         self.pings.put(ping)
     }
@@ -231,7 +257,7 @@ impl PacketStore {
 impl FlowInfo {
     /// A probe to server number `host`, without a tunnel.
     const fn of_ping(host: u32) -> Self {
-        Self { host, ttl: None, timestamps: false, flow: 0, tunnel: None }
+        Self { host, ttl: None, is_udp: false, timestamps: false, flow: 0, tunnel: None }
     }
 }
 
@@ -240,7 +266,10 @@ impl DropSink for PacketStore {
         if self.is_datagram(&packet) {
             return;
         }
-        if self.is_of_flow(&packet) {
+        if self.is_of_udp(&packet) {
+            self.udp.take(packet.handle);
+            self.flows[packet.flow_id as usize].on_drop(&packet);
+        } else if self.is_of_flow(&packet) {
             let segment = self.segments.take(packet.handle);
             if segment.len > 0 {
                 let drops = &mut self.flows[self.flow_info[packet.flow_id as usize].flow as usize];
@@ -281,6 +310,9 @@ impl DropSink for PacketStore {
     fn on_duplicate(&mut self, packet: &Packet) -> u64 {
         if self.is_of_flow(packet) {
             return self.segments.put(*self.segments.get(packet.handle));
+        }
+        if self.is_of_udp(packet) {
+            return self.udp.put(*self.udp.get(packet.handle));
         }
         if self.is_datagram(packet) {
             return packet.handle;

@@ -1,7 +1,7 @@
 //! Trains of pings through the simulated path.
 
 use weir_core::{Duration, Ecn, FlowLabel, Packet, Time};
-use weir_path::{End, Place};
+use weir_path::{ArrivalPoint, End};
 use weir_scenario::{IpVersion, LatencyRow, Probe, ProbeKind};
 
 use crate::encapsulation::Encapsulation;
@@ -81,26 +81,26 @@ impl PingTrain {
     pub fn on_packet(
         &self,
         packet: &Packet,
-        place: Place,
+        place: ArrivalPoint,
         network: &mut Network,
         now: Time,
     ) -> Option<LatencyRow> {
-        if place != Place::End(End::Client) {
+        if place != ArrivalPoint::End(End::Client) {
             let ping = network.traffic.ping_mut(packet.handle);
             ping.up = Some(now.since(ping.sent));
         }
         let answer =
             Packet { label: self.labels[1], ecn: Ecn::NotEct, len: self.answer_len, ..*packet };
         match place {
-            Place::End(End::Server) => {
+            ArrivalPoint::End(End::Server) => {
                 network.send(answer, End::Server, now);
                 None
             }
-            Place::Router { direction, passed } => {
+            ArrivalPoint::Router { direction, passed } => {
                 network.send_back(answer, direction, passed, now);
                 None
             }
-            Place::End(End::Client) => {
+            ArrivalPoint::End(End::Client) => {
                 let Ping { probe, seq, sent, up } = network.traffic.take_answered(packet.handle)?;
                 let rtt = now.since(sent);
                 Some(LatencyRow {
@@ -114,7 +114,7 @@ impl PingTrain {
                     server: None,
                 })
             }
-            Place::Shaper => unreachable!("only the shaper's own probes end there"),
+            ArrivalPoint::Shaper => unreachable!("only the shaper's own probes end there"),
         }
     }
 }

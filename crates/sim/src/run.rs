@@ -1,16 +1,17 @@
 //! The run loop.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use weir_core::{Duration, FlowKey, Seed, Ticker, Time};
-use weir_path::{End, Path, Place, QueueSampler, Source, Trace, TraceError};
-use weir_scenario::{ProbeKind, Scenario, ScenarioError, Sink, SpeedTest, Verdict};
+use weir_path::{ArrivalPoint, End, Path, QueueSampler, Source, Trace, TraceError};
+use weir_scenario::{ProbeKind, Scenario, ScenarioError, Sink, SpeedTest};
 use weir_speedtest::MethodInfo;
 use weir_tcp::{Endpoint, Profile};
 
-use crate::connection::Connection;
 use crate::encapsulation::{Encapsulation, labels};
+use crate::load::Load;
 use crate::method::SpeedTests;
 use crate::packet_store::PacketStore;
 use crate::prefetch::prefetch;
@@ -25,7 +26,7 @@ pub(crate) type Network = Path<PacketStore>;
 /// A scenario at work.
 pub struct Simulation {
     network: Network,
-    connections: Vec<Connection>,
+    loads: Vec<Load>,
     trains: Vec<PingTrain>,
     shaper: Option<ShaperControl>,
     speed_tests: Option<Box<SpeedTests>>,
@@ -94,7 +95,7 @@ pub fn check(scenario: &Scenario) -> Result<(), SimError> {
     weir_tcp::check_profiles(scenario)?;
     scenario.check_routers()?;
     scenario.check_round_trips()?;
-    for flow in &scenario.flows {
+    for flow in scenario.flows.iter().filter(|flow| flow.udp.is_none()) {
         let random = Seed::new(0).stream("tcp");
         Endpoint::new(Profile::of(&flow.tcp)?, &flow.tcp.congestion_control, TYPICAL_MSS, random)
             .map_err(|error| SimError::Tcp { flow: flow.name.clone(), error })?;
@@ -151,14 +152,11 @@ impl Simulation {
         let encapsulation = |key: FlowKey, dscp: u8, tunnel: Option<u32>| {
             Encapsulation::new(scenario, key, dscp, tunnel, hash_key)
         };
-        let connections = scenario
+        let loads = scenario
             .flows
             .iter()
             .enumerate()
-            .map(|(n, flow)| {
-                let encapsulation = encapsulation(scenario.flow_key(n), flow.dscp, flow.tunnel);
-                Connection::new(n as u32, flow, encapsulation, seed)
-            })
+            .map(|one| Load::new(scenario, one, hash_key, seed))
             .collect::<Result<Vec<_>, _>>()?;
         let trains = scenario.probes.iter().enumerate().map(|(n, probe)| {
             let flow_id = network.traffic.flow_id_of_probe(n as u32);
@@ -174,7 +172,7 @@ impl Simulation {
             .map(|spec| ShaperControl::new(spec, scenario, &network, labels, seed));
         let speed_tests = SpeedTests::new(scenario, seed, hash_key, sources).map(Box::new);
         let mut simulation = Self {
-            connections,
+            loads,
             trains,
             shaper,
             speed_tests,
@@ -198,15 +196,15 @@ impl Simulation {
 
     /// Runs to the end, or until `sink` wants to stop. What was sampled until then is in the sink.
     pub fn run(mut self, sink: &mut dyn Sink) -> Outcome {
-        let stopped = self.run_until_end(sink) == Verdict::Stop;
+        let stopped = self.run_until_end(sink).is_break();
         if let Some(tests) = &mut self.speed_tests {
             tests.end(&mut self.network, sink);
         }
         if !stopped {
             self.wait_for_answers(sink);
         }
-        for (connection, fate) in self.connections.iter().zip(&self.network.traffic.flows) {
-            sink.flow(&connection.row(*fate));
+        for (load, fate) in self.loads.iter().zip(&self.network.traffic.flows) {
+            sink.flow(&load.row(*fate));
         }
         if let Some(tests) = &self.speed_tests {
             tests.rows(&self.network, sink);
@@ -217,7 +215,7 @@ impl Simulation {
         self.outcome
     }
 
-    fn run_until_end(&mut self, sink: &mut dyn Sink) -> Verdict {
+    fn run_until_end(&mut self, sink: &mut dyn Sink) -> ControlFlow<()> {
         while let Some((now, number)) = self.network.events.next() {
             if now > self.end {
                 // Belongs to the time behind the end.
@@ -226,23 +224,22 @@ impl Simulation {
             }
             self.outcome.events += 1;
             self.outcome.reached = now;
-            let source = self.sources.source(number);
-            if self.handle(source, now, sink) == Verdict::Stop
-                || self.look_up_from_work(now, sink) == Verdict::Stop
+            if self.handle(number, now, sink).is_break()
+                || self.look_up_from_work(now, sink).is_break()
             {
-                return Verdict::Stop;
+                return ControlFlow::Break(());
             }
         }
         self.outcome.reached = self.end;
-        Verdict::Continue
+        ControlFlow::Continue(())
     }
 
     /// Tells the sink of progress by work done too: where a great deal happens in little time, or all of
     /// it at once, the time of the next progress is far away.
-    fn look_up_from_work(&mut self, now: Time, sink: &mut dyn Sink) -> Verdict {
+    fn look_up_from_work(&mut self, now: Time, sink: &mut dyn Sink) -> ControlFlow<()> {
         self.work += 1;
         if self.work < LOOK_EVERY {
-            return Verdict::Continue;
+            return ControlFlow::Continue(());
         }
         self.work = 0;
         sink.progress(now)
@@ -257,12 +254,12 @@ impl Simulation {
                 break;
             }
             match self.sources.source(number) {
-                source @ (EventSource::Path(_)
+                EventSource::Path(_)
                 | EventSource::Timer { .. }
                 | EventSource::Start(_)
                 | EventSource::Stop(_)
-                | EventSource::Ping(_)) => {
-                    self.handle(source, now, sink);
+                | EventSource::Ping(_) => {
+                    let _ = self.handle(number, now, sink);
                 }
                 EventSource::Tick(_)
                 | EventSource::ShaperTick
@@ -270,31 +267,51 @@ impl Simulation {
                 | EventSource::Test(_)
                 | EventSource::TestTimer { .. } => {}
             }
-            if self.look_up_from_work(now, sink) == Verdict::Stop {
+            if self.look_up_from_work(now, sink).is_break() {
                 break;
             }
         }
     }
 
-    fn handle(&mut self, source: EventSource, now: Time, sink: &mut dyn Sink) -> Verdict {
-        let mut verdict = Verdict::Continue;
-        match source {
+    fn handle(&mut self, number: Source, now: Time, sink: &mut dyn Sink) -> ControlFlow<()> {
+        let mut verdict = ControlFlow::Continue(());
+        match self.sources.source(number) {
             EventSource::Path(number) => {
                 self.prefetch(number);
                 self.network.on_event(number, now);
             }
             EventSource::Timer { flow, end } => {
-                let connection = &mut self.connections[flow];
-                connection.on_timer(end, &mut self.network, now);
-                let window = || connection.sender_info().cwnd;
-                self.network.traffic.note_window(flow as u32, window);
+                self.loads[flow].on_timer(end, &mut self.network, now);
+                self.note_window(flow);
                 self.set_timer(flow, end);
             }
-            EventSource::Start(flow) => {
-                self.connections[flow].start(&mut self.network, now);
-                self.set_timer(flow, self.connections[flow].opener());
+            rare => verdict = self.handle_rare(rare, now, sink),
+        }
+        self.take_in_arrived(now, sink);
+        verdict
+    }
+
+    /// An event of a source other than the path and the flows' timers, of which nearly all events are.
+    fn handle_rare(
+        &mut self,
+        source: EventSource,
+        now: Time,
+        sink: &mut dyn Sink,
+    ) -> ControlFlow<()> {
+        match source {
+            EventSource::Path(_) | EventSource::Timer { .. } => {
+                unreachable!("the events of {source:?} are not rare")
             }
-            EventSource::Stop(flow) => self.connections[flow].stop(),
+            EventSource::Start(flow) => {
+                self.loads[flow].start(&mut self.network, now);
+                self.set_timer(flow, self.loads[flow].opener());
+            }
+            EventSource::Stop(flow) => {
+                self.loads[flow].stop();
+                if let Load::Udp(stream) = &self.loads[flow] {
+                    self.set_timer(flow, stream.sender());
+                }
+            }
             EventSource::Ping(probe) => {
                 let train = &mut self.trains[probe];
                 train.send(&mut self.network, now);
@@ -302,7 +319,7 @@ impl Simulation {
                     self.set(source, at);
                 }
             }
-            EventSource::Tick(tick) => verdict = self.tick(tick, now, sink),
+            EventSource::Tick(tick) => return self.tick(tick, now, sink),
             EventSource::ShaperTick => {
                 let shaper = self.shaper.as_mut().expect(SHAPER_SET);
                 let [tick, probe] = shaper.tick(&mut self.network, now, sink);
@@ -323,8 +340,7 @@ impl Simulation {
                 tests.on_timer((connection, end), &mut self.network, now, sink);
             }
         }
-        self.take_in_arrived(now, sink);
-        verdict
+        ControlFlow::Continue(())
     }
 
     /// Asks for the memory of packets that will arrive shortly, in two steps: a packet tells which
@@ -334,7 +350,7 @@ impl Simulation {
             prefetch(packet);
         }
         if let Some((packet, end)) = self.network.upcoming(number, AHEAD)
-            && let Some(connection) = self.connections.get(packet.flow_id as usize)
+            && let Some(Load::Tcp(connection)) = self.loads.get(packet.flow_id as usize)
         {
             connection.prefetch(end);
             self.network.traffic.prefetch_segment(packet.handle);
@@ -346,16 +362,15 @@ impl Simulation {
         while let Some((packet, place)) = self.network.next_arrived() {
             self.work += 1;
             let flow_id = packet.flow_id as usize;
-            if let Some(connection) = self.connections.get_mut(flow_id) {
-                let Place::End(end) = place else {
+            if let Some(load) = self.loads.get_mut(flow_id) {
+                let ArrivalPoint::End(end) = place else {
                     unreachable!("only probes end at a router");
                 };
-                connection.on_packet(&packet, end, &mut self.network, now);
-                let window = || connection.sender_info().cwnd;
-                self.network.traffic.note_window(flow_id as u32, window);
+                load.on_packet(&packet, end, &mut self.network, now);
+                self.note_window(flow_id);
                 self.set_timer(flow_id, end);
             } else if let Some(connection) = self.network.traffic.connection_of(&packet) {
-                let Place::End(end) = place else {
+                let ArrivalPoint::End(end) = place else {
                     unreachable!("only probes end at a router");
                 };
                 let tests = self.speed_tests.as_mut().expect("they opened the connection");
@@ -364,7 +379,7 @@ impl Simulation {
                 let shaper = self.shaper.as_mut().expect("its probes are under way");
                 shaper.on_packet(&packet, place, &mut self.network, now);
             } else {
-                let train = &self.trains[flow_id - self.connections.len()];
+                let train = &self.trains[flow_id - self.loads.len()];
                 if let Some(row) = train.on_packet(&packet, place, &mut self.network, now) {
                     sink.latency(&row);
                 }
@@ -382,26 +397,34 @@ impl Simulation {
         self.network.events.set(self.sources.number(source), at);
     }
 
+    /// Tells a marker that asks of the window of flow number `flow`.
+    fn note_window(&mut self, flow: usize) {
+        if let Load::Tcp(connection) = &self.loads[flow] {
+            let window = || connection.sender_info().cwnd;
+            self.network.traffic.note_window(flow as u32, window);
+        }
+    }
+
     fn set_timer(&mut self, flow: usize, end: End) {
-        let number = self.sources.number(EventSource::Timer { flow, end });
-        match self.connections[flow].next_timer(end) {
+        let number = self.sources.timer(flow, end);
+        match self.loads[flow].next_timer(end) {
             Some(at) => self.network.events.set(number, at),
             None => self.network.events.clear(number),
         }
     }
 
-    fn tick(&mut self, tick: Tick, now: Time, sink: &mut dyn Sink) -> Verdict {
+    fn tick(&mut self, tick: Tick, now: Time, sink: &mut dyn Sink) -> ControlFlow<()> {
         let ticker = self.tickers[tick as usize].expect("only tickers that run are set");
         self.set(EventSource::Tick(tick), ticker.after(now));
         match tick {
             Tick::Throughput => {
-                self.flow_sampler.throughput(&self.connections, now, sink);
+                self.flow_sampler.throughput(&mut self.loads, now, sink);
                 if let Some(tests) = &mut self.speed_tests {
                     tests.throughput(now, sink);
                 }
             }
             Tick::Tcp => {
-                self.flow_sampler.tcp(&self.connections, now, sink);
+                self.flow_sampler.tcp(&self.loads, now, sink);
                 if let Some(tests) = &self.speed_tests {
                     tests.tcp(now, sink);
                 }
@@ -409,7 +432,7 @@ impl Simulation {
             Tick::Queue => self.queue_sampler.sample(self.network.hops_mut(), now, sink),
             Tick::Progress => return sink.progress(now),
         }
-        Verdict::Continue
+        ControlFlow::Continue(())
     }
 
     /// Sets the sources that start by themselves.

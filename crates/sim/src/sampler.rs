@@ -3,7 +3,7 @@
 use weir_core::{Seed, Time};
 use weir_scenario::{Scenario, Sink, ThroughputMeter};
 
-use crate::connection::Connection;
+use crate::load::Load;
 use crate::rows::tcp_row;
 
 /// Totals at the last samples, by which the next ones report what came since.
@@ -22,25 +22,32 @@ impl FlowSampler {
         }
     }
 
-    /// A row for each flow that is running, or still delivers after it stopped.
-    pub fn throughput(&mut self, connections: &[Connection], now: Time, sink: &mut dyn Sink) {
-        for (flow, connection) in connections.iter().enumerate() {
-            let (bytes, wire) = (connection.delivered_bytes(), Some(connection.wire_bytes));
+    /// A row for each flow that is running, or still delivers after it stopped; of UDP flows also what their
+    /// receivers count.
+    pub fn throughput(&mut self, loads: &mut [Load], now: Time, sink: &mut dyn Sink) {
+        for (flow, load) in loads.iter_mut().enumerate() {
+            let (bytes, wire) = (load.delivered_bytes(), Some(load.wire_bytes()));
             let row = self.meters[flow].row(now, flow as u32, bytes, wire);
-            let running = self.starts[flow] < now && !connection.is_stopped();
-            if running || !row.is_empty() {
-                sink.throughput(&row);
+            let running = self.starts[flow] < now && !load.is_stopped();
+            if !running && row.is_empty() {
+                continue;
+            }
+            sink.throughput(&row);
+            if let Load::Udp(stream) = load {
+                sink.udp(&stream.receiver_row(now));
             }
         }
     }
 
-    /// A row for each flow that is running.
-    pub fn tcp(&self, connections: &[Connection], now: Time, sink: &mut dyn Sink) {
-        for (flow, connection) in connections.iter().enumerate() {
-            if self.starts[flow] >= now || connection.is_stopped() {
+    /// A row for each TCP flow that is running.
+    pub fn tcp(&self, loads: &[Load], now: Time, sink: &mut dyn Sink) {
+        for (flow, load) in loads.iter().enumerate() {
+            if self.starts[flow] >= now || load.is_stopped() {
                 continue;
             }
-            sink.tcp(&tcp_row(now, flow as u32, &connection.sender_info()));
+            if let Some(info) = load.sender_info() {
+                sink.tcp(&tcp_row(now, flow as u32, &info));
+            }
         }
     }
 }

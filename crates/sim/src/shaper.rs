@@ -3,7 +3,7 @@
 use weir_core::{
     Draw, Dscp, Duration, ETHERNET_HEADER, Ecn, FlowLabel, Framing, Packet, Rng, Seed, Time,
 };
-use weir_path::{End, Place};
+use weir_path::{ArrivalPoint, End};
 use weir_rate_control::{Controller, Decision, Delay, OneWay, Side, TICK, Traffic};
 use weir_scenario::{
     Direction, Reflector, Scenario, Shaper, ShaperProbe, ShaperRow, Sink, Span, TroubleKind,
@@ -144,9 +144,15 @@ impl ShaperControl {
     }
 
     /// A probe or its answer arrived.
-    pub fn on_packet(&mut self, packet: &Packet, place: Place, network: &mut Network, now: Time) {
+    pub fn on_packet(
+        &mut self,
+        packet: &Packet,
+        place: ArrivalPoint,
+        network: &mut Network,
+        now: Time,
+    ) {
         let reflector = network.traffic.reflector_of(packet).expect("a probe of the shaper");
-        if place == Place::End(End::Server) {
+        if place == ArrivalPoint::End(End::Server) {
             let ping = network.traffic.ping_mut(packet.handle);
             ping.up = Some(now.since(ping.sent));
             let it = &mut self.reflectors[reflector as usize];

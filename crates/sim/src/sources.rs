@@ -2,7 +2,7 @@
 
 use weir_path::{End, Source};
 
-/// What an event is for.
+/// Source of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EventSource {
     /// One of the path's own sources, by its number there.
@@ -37,7 +37,7 @@ pub(crate) enum EventSource {
     },
 }
 
-/// What happens at steady intervals, in the order in which it happens at one instant.
+/// Work at steady intervals, in the order in which it is done at one instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tick {
     /// A row of throughput for each flow.
@@ -95,12 +95,18 @@ impl SourceMap {
         Self::new(0, flows, probes, tests).test_timers as usize
     }
 
+    /// The number of the TCP timer of `end` of flow number `flow`, which is set most often.
+    #[inline]
+    pub const fn timer(&self, flow: usize, end: End) -> Source {
+        self.timers + 2 * flow as Source + end as Source
+    }
+
     /// The number of `source`.
     #[inline]
     pub const fn number(&self, source: EventSource) -> Source {
         match source {
             EventSource::Path(number) => number,
-            EventSource::Timer { flow, end } => self.timers + 2 * flow as Source + end as Source,
+            EventSource::Timer { flow, end } => self.timer(flow, end),
             EventSource::Start(flow) => self.loads + 2 * flow as Source,
             EventSource::Stop(flow) => self.loads + 2 * flow as Source + 1,
             EventSource::Ping(probe) => self.pings + probe as Source,

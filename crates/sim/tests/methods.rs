@@ -6,8 +6,8 @@ use serde_json::Value;
 use weir_core::{Duration, Seed, Time};
 use weir_scenario::LossParams;
 use weir_scenario::{
-    EmulatorRow, FlowRow, LatencyRow, MethodRow, QueueRow, Scenario, ShaperRow, Sink, TcpRow,
-    ThroughputRow, Tunnel, TunnelKind, Verdict,
+    FlowRow, LatencyRow, MethodRow, QueueRow, Scenario, Sink, TcpRow, ThroughputRow, Tunnel,
+    TunnelKind,
 };
 use weir_sim::{Outcome, Simulation};
 use weir_speedtest::METHODS;
@@ -48,8 +48,6 @@ impl Sink for Told {
             self.sojourns.extend(row.sojourn_mean.map(ms));
         }
     }
-    fn emulator(&mut self, _: &EmulatorRow) {}
-    fn shaper(&mut self, _: &ShaperRow<'_>) {}
     fn method(&mut self, row: &MethodRow<'_>) {
         self.words.push(format!("{row:?}"));
         let result = row.result.map(|text| serde_json::from_str(text).expect("it is JSON"));
@@ -58,9 +56,6 @@ impl Sink for Told {
     fn flow(&mut self, row: &FlowRow) {
         self.words.push(format!("{row:?}"));
         self.flows.push(*row);
-    }
-    fn progress(&mut self, _: Time) -> Verdict {
-        Verdict::Continue
     }
 }
 
@@ -170,7 +165,7 @@ fn a_test_inside_a_tunnel_carries_less_in_each_packet() {
     let mut scenario = scenario("ndt7", "fq_codel", 50, 25);
     let kind = TunnelKind::WireGuard;
     scenario.tunnels =
-        vec![Tunnel { name: "vpn".into(), kind, host: 0, station: 0, on_first_hop: false }];
+        vec![Tunnel { name: "vpn".into(), kind, host: 0, client_host: 0, on_first_hop: false }];
     scenario.methods[0].tunnel = Some(0);
     let (told, _) = run(&scenario);
     // 1368 bytes of 1480 instead of 1448 of 1500.

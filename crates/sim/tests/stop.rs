@@ -1,28 +1,18 @@
 //! Runs that are told to stop, and runs that would never end.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 
 use weir_core::{Seed, Time};
-use weir_scenario::{
-    EmulatorRow, FlowRow, LatencyRow, MethodRow, QueueRow, Scenario, ShaperRow, Sink, TcpRow,
-    ThroughputRow, Verdict,
-};
+use weir_scenario::{Scenario, Sink};
 use weir_sim::{Simulation, check};
 
 /// Tells the run to stop at the first opportunity.
 struct Stops;
 
 impl Sink for Stops {
-    fn latency(&mut self, _: &LatencyRow) {}
-    fn throughput(&mut self, _: &ThroughputRow) {}
-    fn tcp(&mut self, _: &TcpRow) {}
-    fn queue(&mut self, _: &QueueRow<'_>) {}
-    fn emulator(&mut self, _: &EmulatorRow) {}
-    fn shaper(&mut self, _: &ShaperRow<'_>) {}
-    fn method(&mut self, _: &MethodRow<'_>) {}
-    fn flow(&mut self, _: &FlowRow) {}
-    fn progress(&mut self, _: Time) -> Verdict {
-        Verdict::Stop
+    fn progress(&mut self, _: Time) -> ControlFlow<()> {
+        ControlFlow::Break(())
     }
 }
 

@@ -2,12 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use weir_core::{Duration, Seed, Time};
+use weir_core::{Duration, Seed};
 use weir_qdisc::DropReason;
-use weir_scenario::{
-    EmulatorRow, FlowRow, LatencyRow, MethodRow, QueueRow, Scenario, ShaperRow, Sink, TcpRow,
-    ThroughputRow, Verdict,
-};
+use weir_scenario::{FlowRow, LatencyRow, QueueRow, Scenario, Sink};
 use weir_sim::Simulation;
 
 #[derive(Default)]
@@ -33,8 +30,6 @@ impl Sink for Told {
         self.words.push(format!("{row:?}"));
         self.pings.entry(row.probe).or_default().extend(row.rtt.map(ms));
     }
-    fn throughput(&mut self, _: &ThroughputRow) {}
-    fn tcp(&mut self, _: &TcpRow) {}
     fn queue(&mut self, row: &QueueRow<'_>) {
         if !row.class.is_empty() {
             return;
@@ -52,15 +47,9 @@ impl Sink for Told {
             self.sojourns.extend(row.sojourn_mean.map(ms));
         }
     }
-    fn emulator(&mut self, _: &EmulatorRow) {}
-    fn shaper(&mut self, _: &ShaperRow<'_>) {}
-    fn method(&mut self, _: &MethodRow<'_>) {}
     fn flow(&mut self, row: &FlowRow) {
         self.words.push(format!("{row:?}"));
         self.flows.push(*row);
-    }
-    fn progress(&mut self, _: Time) -> Verdict {
-        Verdict::Continue
     }
 }
 
@@ -246,8 +235,8 @@ fn what_does_not_fit_a_tunnel_is_refused() {
          or udp"
     );
     assert_eq!(
-        refusal(|scenario| scenario.tunnels[0].station = 254),
-        "tunnel `vpn`: station 254: write 0 (the client) to 253"
+        refusal(|scenario| scenario.tunnels[0].client_host = 254),
+        "tunnel `vpn`: client_host 254: write 0 (the client) to 253"
     );
     assert_eq!(
         refusal(|scenario| {

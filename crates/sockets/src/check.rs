@@ -26,7 +26,7 @@ pub fn available_congestion_controls() -> io::Result<Vec<String>> {
 /// controls of the kernel.
 ///
 /// `bursts` is not looked at: it is the business of the data path. A receive window that the kernel does
-/// not grant is found by [`crate::Ends::start`].
+/// not grant is found by [`crate::ScenarioEnds::start`].
 ///
 /// # Errors
 /// If they cannot: the first thing, with what is allowed.
@@ -135,9 +135,9 @@ const fn files_of(probe: &Probe) -> u64 {
 const LINUX: &str = "linux";
 /// Congestion controls that switch pacing on themselves (`SK_PACING_NEEDED` in `net/ipv4/tcp_bbr.c`).
 const PACES_ALWAYS: [&str; 1] = ["bbr"];
-/// What fits into an IP packet behind the headers (RFC 791, RFC 768), rounded down.
-pub(crate) const MAX_PAYLOAD_BYTES: u32 = 65_000;
-/// What a fresh socket's send buffer takes at once (`tcp_wmem`).
+/// Bytes that fit into an IP packet behind the headers (RFC 791, RFC 768), rounded down.
+pub const MAX_PAYLOAD_BYTES: u32 = 65_000;
+/// Bytes that a fresh socket's send buffer takes at once (`tcp_wmem`).
 const MAX_REQUEST_BYTES: u32 = 16_384;
 /// Standard streams, epoll, the record, and some room.
 const OTHER_FILES: u64 = 100;

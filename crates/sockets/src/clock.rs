@@ -37,7 +37,7 @@ impl Clock {
         Duration::from_nanos(self.monotonic_ns_of(time).saturating_sub(monotonic_ns()))
     }
 
-    /// What `CLOCK_MONOTONIC` shows at `time`, in nanoseconds.
+    /// `CLOCK_MONOTONIC` at `time`, in nanoseconds.
     #[must_use]
     pub const fn monotonic_ns_of(self, time: Time) -> u64 {
         self.start_ns.saturating_add(time.as_nanos())

@@ -15,7 +15,7 @@ pub(crate) fn read() -> Counters {
     counters
 }
 
-/// What was counted since `before`: all that is not zero. Gauges such as `Tcp:CurrEstab` that fell are
+/// Counts since `before` that are not zero. Gauges such as `Tcp:CurrEstab` that fell are
 /// left out.
 pub(crate) fn since(before: &Counters, after: Counters) -> Counters {
     after

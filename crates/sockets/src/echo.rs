@@ -13,7 +13,7 @@ use crate::addresses::EchoSession;
 use crate::session::Session;
 use crate::target::Target;
 
-/// What a server grants whoever wants its echo.
+/// Grant of a server's echo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EchoGrant {
     /// The session.
@@ -56,7 +56,7 @@ impl EchoKeeper {
         Ok(Self { news, over })
     }
 
-    /// What is new, if anything.
+    /// The next news, if there is any.
     #[must_use]
     pub fn news(&self) -> Option<EchoNews> {
         self.news.try_recv().ok()

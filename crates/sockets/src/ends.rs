@@ -32,23 +32,23 @@ pub enum Sample {
     Flow(FlowRow),
 }
 
-/// Where an end lives: moves the calling thread there.
+/// Network namespace of an end, which a thread enters before it opens sockets.
 #[derive(Clone)]
-pub struct Place(Arc<dyn Fn() -> io::Result<()> + Send + Sync>);
+pub struct EndNamespace(Arc<dyn Fn() -> io::Result<()> + Send + Sync>);
 
-/// What the network stacks counted during the run, by name such as `TcpExt:TCPTimeouts`: all that is not
-/// zero. Everything in the place counts, not only the loads.
+/// Counters of the network stacks over the run, by name such as `TcpExt:TCPTimeouts`: all that are not
+/// zero. Everything in the namespace counts, not only the loads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Where the client is.
+    /// In the client's namespace.
     pub client: BTreeMap<String, u64>,
-    /// Where the servers are.
+    /// In the servers' namespace.
     pub server: BTreeMap<String, u64>,
 }
 
-/// All ends of a scenario at work.
+/// The ends of a scenario at work, on threads of their own.
 #[must_use = "an end is joined"]
-pub struct Ends {
+pub struct ScenarioEnds {
     plan: Arc<Plan>,
     client: Thread<BTreeMap<String, u64>>,
     server: Thread<BTreeMap<String, u64>>,
@@ -57,28 +57,28 @@ pub struct Ends {
 
 type Thread<T> = JoinHandle<Result<T, NetError>>;
 
-impl Place {
-    /// A place that a thread reaches by calling `enter`.
+impl EndNamespace {
+    /// A namespace that a thread reaches by calling `enter`.
     pub fn new(enter: impl Fn() -> io::Result<()> + Send + Sync + 'static) -> Self {
         Self(Arc::new(enter))
     }
 
-    /// Moves the calling thread there.
+    /// Moves the calling thread into the namespace.
     ///
     /// # Errors
-    /// If it cannot go there.
+    /// If the thread may not enter it.
     pub fn enter(&self) -> io::Result<()> {
         (self.0)()
     }
 
-    /// Where the process is already.
+    /// The namespace that the process is in already.
     #[must_use]
-    pub fn here() -> Self {
+    pub fn current() -> Self {
         Self::new(|| Ok(()))
     }
 }
 
-impl Ends {
+impl ScenarioEnds {
     /// Opens all sockets and starts all threads. Every socket that listens is open when this returns, so
     /// it is to be called before the clock's start; loads begin when the clock says so.
     ///
@@ -88,23 +88,23 @@ impl Ends {
         scenario: &Arc<Scenario>,
         seed: Seed,
         clock: Clock,
-        client: Place,
-        server: Place,
+        client: EndNamespace,
+        server: EndNamespace,
         samples: Sender<Sample>,
     ) -> Result<Self, NetError> {
         let addresses = Addresses::of(scenario);
         Self::start_at(addresses, (scenario, seed, clock), client, server, samples)
     }
 
-    /// Starts loads and probes as [`Ends::start`] does, with ends that have other addresses than the scenario's.
+    /// Starts loads and probes as [`ScenarioEnds::start`] does, with ends that have other addresses than the scenario's.
     ///
     /// # Errors
     /// If a socket cannot be opened or lacks an option: the first one, by the flow's or probe's name.
     pub fn start_at(
         addresses: Addresses,
         (scenario, seed, clock): (&Arc<Scenario>, Seed, Clock),
-        client: Place,
-        server: Place,
+        client: EndNamespace,
+        server: EndNamespace,
         samples: Sender<Sample>,
     ) -> Result<Self, NetError> {
         // Where it is refused, `check` says so with the numbers.
@@ -134,7 +134,7 @@ impl Ends {
         others.push(prober);
         let client = starting.thread("client flows", client, flows(End::Client), run)?;
         let sampler = move || Ok(Sampler::new(board, samples));
-        others.push(starting.thread("samples", Place::here(), sampler, |sampler| {
+        others.push(starting.thread("samples", EndNamespace::current(), sampler, |sampler| {
             sampler.run();
             Ok(())
         })?);
@@ -182,7 +182,7 @@ impl Ends {
     }
 }
 
-/// What a thread says when it is ready to run, or cannot be.
+/// Message of a thread when it is ready to run, or cannot be.
 type Prepared = Result<(), NetError>;
 
 /// Threads that are being started. None runs before all are prepared: a client that is faster than its server
@@ -199,7 +199,7 @@ impl Starting<'_> {
     fn thread<P, T: Send + 'static>(
         &mut self,
         name: &str,
-        place: Place,
+        place: EndNamespace,
         prepare: impl FnOnce() -> Result<P, NetError> + Send + 'static,
         run: impl FnOnce(P) -> Result<T, NetError> + Send + 'static,
     ) -> Result<Thread<T>, NetError> {

@@ -1,8 +1,8 @@
 //! The loads and probes of a scenario on real Linux sockets.
 //!
-//! [`Ends::start`] opens all sockets of the client and the servers, each in its [`Place`], and sends rows
-//! of the record as the run goes on. It knows nothing of namespaces or data paths: whatever carries the
-//! packets between the places is measured.
+//! [`ScenarioEnds::start`] opens all sockets of the client and the servers, each end in its [`EndNamespace`],
+//! and sends rows of the record as the run goes on. It makes neither namespaces nor a data path: whatever
+//! carries the packets between the ends is measured.
 //!
 //! | thread | where | does |
 //! |---|---|---|
@@ -25,28 +25,36 @@ mod ends;
 mod error;
 mod flows;
 pub mod load;
+mod lookup;
 mod ping;
 mod pings;
 mod plan;
 mod probes;
 mod secret;
 mod session;
+#[cfg(feature = "streams")]
+mod stream;
 pub mod sys;
 mod target;
 mod tcp_info;
 mod unsent;
 
 pub use addresses::{Addresses, EchoSession};
-pub use check::{available_congestion_controls, check};
+pub use check::{MAX_PAYLOAD_BYTES, available_congestion_controls, check};
 pub use clock::Clock;
 pub use echo::{EchoGrant, EchoKeeper, EchoNews};
-pub use ends::{Ends, Place, Sample, Totals};
+pub use ends::{EndNamespace, Sample, ScenarioEnds, Totals};
 pub use error::NetError;
-pub use ping::{Ping, PingEvent, PingSettings, run_pings, run_weir_pings};
+pub use lookup::{LookupError, address_of};
+pub use ping::{
+    MAX_PINGS, MIN_PING_PERIOD, Ping, PingEvent, PingSettings, run_pings, run_weir_pings,
+};
 pub use pings::Pings;
 pub use probes::{PingMethod, Reflector};
 pub use secret::read_secret;
 pub use session::{ClockOffset, Grant, Session};
+#[cfg(feature = "streams")]
+pub use stream::{BoundedStream, TcpCarrier};
 pub use target::Target;
 pub use tcp_info::TcpInfo;
 pub use unsent::{Unsent, write_apart};

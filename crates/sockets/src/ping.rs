@@ -20,12 +20,12 @@ use crate::probes::{Patience, PingMarks, PingMethod, PingSink, ProbeTrain, Probe
 use crate::sys::message::IcmpError;
 use crate::sys::option;
 
-/// What is to be sent, and when.
+/// Settings of a train of pings.
 #[derive(Clone, Copy, Debug)]
 pub struct PingSettings {
     /// The host, with its port where the method has one.
     pub server: SocketAddr,
-    /// What is sent.
+    /// Protocol of the pings.
     pub method: PingMethod,
     /// Bytes behind the headers; a handshake has none.
     pub payload_bytes: u32,
@@ -41,7 +41,7 @@ pub struct PingSettings {
     pub patience: Duration,
 }
 
-/// What comes of pings.
+/// Outcome of a ping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PingEvent {
     /// A ping was answered, by an ICMP error if there is one, or is lost.
@@ -88,7 +88,7 @@ impl PingSettings {
                 "payload {bytes} bytes: write {least} to {MAX_PAYLOAD_BYTES}"
             )));
         }
-        if self.period < MIN_PERIOD {
+        if self.period < MIN_PING_PERIOD {
             return Err(NetError::new(format!("ping {}: write 1ms or more", self.period)));
         }
         Ok(())
@@ -96,7 +96,7 @@ impl PingSettings {
 
     fn schedule(&self) -> Schedule {
         // The last ping is the end: its answer is waited for, and nothing else.
-        let last = self.count.unwrap_or(u64::MAX).clamp(1, MAX_COUNT) - 1;
+        let last = self.count.unwrap_or(u64::MAX).clamp(1, MAX_PINGS) - 1;
         let stop = last.saturating_mul(self.period.as_nanos()).min(MAX_LENGTH_NS) + 1;
         Schedule::new(Time::ZERO, self.period, Time::from_nanos(stop))
     }
@@ -154,7 +154,7 @@ impl Ping {
         Ok(Self { control, events, thread })
     }
 
-    /// What has come since the last look, waiting for the first `wait` at most. `None` at the end.
+    /// Events since the last look, waiting for the first `wait` at most. `None` at the end.
     #[must_use]
     pub fn events(&self, wait: WallDuration) -> Option<Vec<PingEvent>> {
         match self.events.recv_timeout(wait) {
@@ -238,7 +238,7 @@ fn attend(
     ended.map_or(result, Err)
 }
 
-/// What the server grants, once it has.
+/// Grant of the server, once there is one.
 fn first_grant(server: SocketAddr, keeper: &EchoKeeper) -> Result<EchoGrant, NetError> {
     let deadline = Instant::now() + SESSION_PATIENCE;
     loop {
@@ -266,10 +266,10 @@ fn refusal(settings: &PingSettings, error: &io::Error) -> NetError {
     NetError::io(format_args!("`{host}` cannot be pinged"), error)
 }
 
-/// hrPing goes no faster either, and a thread that wakes up late by 50 us has 5 % of it.
-const MIN_PERIOD: Duration = Duration::from_millis(1);
-/// Sequence numbers have 32 bits: 49 days at 1 ms.
-const MAX_COUNT: u64 = u32::MAX as u64;
+/// Least time between two pings: hrPing goes no faster either, and a thread that wakes up late by 50 us has 5 % of it.
+pub const MIN_PING_PERIOD: Duration = Duration::from_millis(1);
+/// Pings at most: sequence numbers have 32 bits, 49 days at 1 ms.
+pub const MAX_PINGS: u64 = u32::MAX as u64;
 /// Times have 64 bits, and half of them is room for sums: 292 years.
 const MAX_LENGTH_NS: u64 = u64::MAX / 2;
 /// As long as a session takes at most to be had.

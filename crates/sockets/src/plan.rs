@@ -1,4 +1,4 @@
-//! What all threads are told, and how they are told to end.
+//! The plan that all threads share, and how they are told to end.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,7 +10,7 @@ use crate::addresses::Addresses;
 use crate::clock::Clock;
 use crate::error::NetError;
 
-/// What all threads know.
+/// Plan of a run, which all threads share.
 pub(crate) struct Plan {
     pub scenario: Arc<Scenario>,
     pub seed: Seed,

@@ -22,7 +22,7 @@ use crate::target::Target;
 /// An open session.
 pub struct Session {
     socket: WebSocket<TcpStream>,
-    /// What the server granted.
+    /// Grant of the server.
     pub grant: Grant,
 }
 
@@ -41,7 +41,7 @@ pub struct Grant {
     pub udp_port: Option<u16>,
     /// The congestion controls of the server.
     pub congestion: Vec<String>,
-    /// What a session may do at most.
+    /// Limits of a session.
     pub limits: Limits,
 }
 
@@ -64,11 +64,11 @@ impl Session {
         let fail = |error: &io::Error| NetError::io(format_args!("server `{server}`"), error);
         let stream = TcpStream::connect_timeout(&target.address, PATIENCE).map_err(|e| fail(&e))?;
         let local = stream.local_addr().map_err(|error| fail(&error))?;
-        let set_up = stream
+        let configured = stream
             .set_nodelay(true)
             .and_then(|()| stream.set_read_timeout(Some(PATIENCE)))
             .and_then(|()| stream.set_write_timeout(Some(PATIENCE)));
-        set_up.map_err(|error| fail(&error))?;
+        configured.map_err(|error| fail(&error))?;
         let mut request = format!("ws://{server}{CONTROL}")
             .into_client_request()
             .map_err(|error| NetError::new(format!("server `{server}`: {error}")))?;
@@ -122,7 +122,7 @@ impl Session {
         send(&mut self.socket, message)
     }
 
-    /// What the server says within `wait`, if anything.
+    /// Next message of the server within `wait`, if there is one.
     ///
     /// # Errors
     /// If the connection broke, or what came is no message.
@@ -203,7 +203,7 @@ fn send(socket: &mut WebSocket<TcpStream>, message: &ClientMessage) -> Result<()
     socket.send(Message::text(text)).map_err(|error| gone(&error))
 }
 
-/// What comes before the socket's patience is over, if it is a message.
+/// Next message before the socket's timeout, if one comes.
 fn receive(socket: &mut WebSocket<TcpStream>) -> Result<Option<ServerMessage>, NetError> {
     match socket.read() {
         Ok(Message::Text(text)) => serde_json::from_str(&text)

@@ -78,7 +78,7 @@ mod tests {
         assert!(rate > 0);
     }
 
-    /// What waits unsent in a socket, in bytes, of which nobody takes what it sent, after writes of 4 KiB.
+    /// Bytes that wait unsent in a socket whose peer reads nothing, after writes of 4 KiB.
     fn waits(write: impl Fn(&Socket, &[IoSlice<'_>]) -> io::Result<usize>) -> u32 {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();

@@ -12,7 +12,8 @@ use weir_scenario::{
     Scenario, TcpRow, ThroughputRow,
 };
 use weir_sockets::{
-    Addresses, Clock, Ends, NetError, Place, Sample, Totals, available_congestion_controls, check,
+    Addresses, Clock, EndNamespace, NetError, Sample, ScenarioEnds, Totals,
+    available_congestion_controls, check,
 };
 
 /// What a run left.
@@ -48,15 +49,21 @@ fn probe(name: &str, kind: ProbeKind, period_ms: u64, stop_ms: u64) -> Probe {
 /// Addresses of test number `net`, up to 15: other ones in each process.
 fn addresses(net: u8) -> Addresses {
     let [.., high, low] = (std::process::id() << 4).to_be_bytes();
-    let at = |station| IpAddr::V4(Ipv4Addr::new(127, high, low | net, station));
+    let at = |node| IpAddr::V4(Ipv4Addr::new(127, high, low | net, node));
     Addresses { client: at(1), servers: vec![at(2)], session: None }
 }
 
-fn start(scenario: Scenario, net: u8) -> Result<(Ends, mpsc::Receiver<Sample>), NetError> {
+fn start(scenario: Scenario, net: u8) -> Result<(ScenarioEnds, mpsc::Receiver<Sample>), NetError> {
     let (sender, receiver) = mpsc::channel();
     let clock = Clock::starting_in(Duration::from_millis(200));
     let setting = (&Arc::new(scenario), Seed::new(1), clock);
-    let ends = Ends::start_at(addresses(net), setting, Place::here(), Place::here(), sender)?;
+    let ends = ScenarioEnds::start_at(
+        addresses(net),
+        setting,
+        EndNamespace::current(),
+        EndNamespace::current(),
+        sender,
+    )?;
     Ok((ends, receiver))
 }
 

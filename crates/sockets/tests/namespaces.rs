@@ -15,7 +15,7 @@ use weir_scenario::{
     Direction, Flow, FlowRow, Hop, IpVersion, LatencyRow, LineRate, Opener, Overrides, Probe,
     ProbeKind, Sampling, Scenario,
 };
-use weir_sockets::{Clock, Ends, Place, Sample};
+use weir_sockets::{Clock, EndNamespace, Sample, ScenarioEnds};
 
 const MS: u64 = 1_000_000;
 
@@ -36,12 +36,12 @@ impl Net {
             sh(&format!(
                 "ip -n {name}{left} link add eth type veth peer name {left} netns {name}{right}"
             ));
-            for (place, device, station) in
+            for (place, device, node) in
                 [(left, "eth".to_owned(), 1), (right, left.to_string(), 254)]
             {
                 let ip = format!("ip -n {name}{place}");
-                sh(&format!("{ip} addr add 10.{subnet}.0.{station}/24 dev {device}"));
-                sh(&format!("{ip} addr add fd00:0:0:{subnet}::{station:x}/64 dev {device} nodad"));
+                sh(&format!("{ip} addr add 10.{subnet}.0.{node}/24 dev {device}"));
+                sh(&format!("{ip} addr add fd00:0:0:{subnet}::{node:x}/64 dev {device} nodad"));
                 sh(&format!("{ip} link set {device} up"));
             }
             sh(&format!("ip -n {name}{left} route add default via 10.{subnet}.0.254"));
@@ -61,9 +61,9 @@ impl Net {
         sh(&format!("ip netns exec {}{place} sh -c '{command}'", self.name));
     }
 
-    fn place(&self, place: char) -> Place {
+    fn place(&self, place: char) -> EndNamespace {
         let file = File::open(format!("/run/netns/{}{place}", self.name)).unwrap();
-        Place::new(move || Ok(setns(&file, CloneFlags::CLONE_NEWNET)?))
+        EndNamespace::new(move || Ok(setns(&file, CloneFlags::CLONE_NEWNET)?))
     }
 
     fn run(&self, scenario: &Scenario) -> (Vec<LatencyRow>, Vec<FlowRow>, weir_sockets::Totals) {
@@ -71,7 +71,8 @@ impl Net {
         let clock = Clock::starting_in(Duration::from_millis(50));
         let scenario = Arc::new(scenario.clone());
         let (client, server) = (self.place('c'), self.place('s'));
-        let ends = Ends::start(&scenario, Seed::new(1), clock, client, server, sender).unwrap();
+        let ends =
+            ScenarioEnds::start(&scenario, Seed::new(1), clock, client, server, sender).unwrap();
         let totals = ends.join().unwrap();
         let (mut latency, mut flows) = (Vec::new(), Vec::new());
         for sample in receiver {
@@ -113,7 +114,7 @@ struct Syn {
 }
 
 /// Takes down handshakes that pass the router on their way to or from the server.
-fn watch_handshakes(place: Place, count: usize) -> JoinHandle<Vec<Syn>> {
+fn watch_handshakes(place: EndNamespace, count: usize) -> JoinHandle<Vec<Syn>> {
     let (ready, is_ready) = mpsc::channel();
     let thread = std::thread::spawn(move || {
         place.enter().unwrap();

@@ -14,7 +14,7 @@ use weir_core::{Direction, Duration, Time};
 use crate::figures::{jitter, quantile};
 use crate::method::{Action, Connection, Event, Id, Method};
 use crate::registry::{Caution, MethodInfo};
-use crate::result::{Declared, object};
+use crate::result::{Basis, Declared, LoadedMedians, MainFigures, meaning, object};
 
 /// A test under way.
 #[derive(Clone, Debug, Default)]
@@ -25,8 +25,8 @@ pub struct Cloudflare {
     begun: u32,
     next_id: Id,
     /// The request of the sequence, and the probe beside it.
-    main: Option<Request>,
-    probe: Option<Request>,
+    main: Option<TimedRequest>,
+    probe: Option<TimedRequest>,
     probe_due: Option<Time>,
     /// The connection of probes, and whether it is open.
     probes: (Id, bool),
@@ -49,8 +49,9 @@ enum Step {
     Load { way: Direction, bytes: u64, count: u32, bypass: bool },
 }
 
+/// A request under way, with the times of its start and of the head of its answer.
 #[derive(Clone, Copy, Debug)]
-struct Request {
+struct TimedRequest {
     id: Id,
     began: Time,
     head: Option<(Time, Duration)>,
@@ -118,7 +119,13 @@ impl Cloudflare {
         }
     }
 
-    fn request(&mut self, now: Time, step: Step, on: Id, actions: &mut Vec<Action>) -> Request {
+    fn request(
+        &mut self,
+        now: Time,
+        step: Step,
+        on: Id,
+        actions: &mut Vec<Action>,
+    ) -> TimedRequest {
         let id = self.next_id;
         self.next_id += 1;
         let (path, upload, bytes) = match step {
@@ -131,10 +138,10 @@ impl Cloudflare {
             }
         };
         actions.push(Action::Request { id, on, path, upload });
-        Request { id, began: now, head: None, bytes }
+        TimedRequest { id, began: now, head: None, bytes }
     }
 
-    fn on_main(&mut self, now: Time, request: Request, actions: &mut Vec<Action>) {
+    fn on_main(&mut self, now: Time, request: TimedRequest, actions: &mut Vec<Action>) {
         let step = self.steps[self.step];
         let Some((head, server)) = request.head else { return };
         let ttfb = head.since(request.began);
@@ -232,14 +239,17 @@ impl Method for Cloudflare {
             quantile(&all[all.len().saturating_sub(LAST)..], 0.5)
         };
         let result = CloudflareResult {
-            method: METHOD.name,
-            formula: "@cloudflare/speedtest 1.14.1",
-            download_mbps: bandwidth(Direction::Down),
-            upload_mbps: bandwidth(Direction::Up),
-            latency_ms: quantile(&self.idle, 0.5),
+            basis: Basis { method: METHOD.name, formula: "@cloudflare/speedtest 1.14.1" },
+            figures: MainFigures {
+                download_mbps: bandwidth(Direction::Down),
+                upload_mbps: bandwidth(Direction::Up),
+                latency_ms: quantile(&self.idle, 0.5),
+            },
             jitter_ms: jitter(&self.idle),
-            download_loaded_latency_ms: loaded(Direction::Down),
-            upload_loaded_latency_ms: loaded(Direction::Up),
+            loaded: LoadedMedians {
+                download_loaded_latency_ms: loaded(Direction::Down),
+                upload_loaded_latency_ms: loaded(Direction::Up),
+            },
             latency_definition: "HTTP requests over a connection of their own (HTTP/1.1)",
             missing: vec!["packet loss: needs WebRTC".to_owned()],
             requests: RequestCounts {
@@ -255,30 +265,15 @@ impl Method for Cloudflare {
 object! {
     /// Result of Cloudflare's speed test.
     pub(crate) struct CloudflareResult {
-        /// Name of the method.
-        pub method: &'static str,
-        /// Whose formulas the figures follow, and in which version.
-        pub formula: &'static str,
-        /// Rate of the download by the method's formula, in Mbit/s.
-        pub download_mbps: Option<f64>,
-        /// Rate of the upload by the method's formula, in Mbit/s.
-        pub upload_mbps: Option<f64>,
-        /// Latency that the official client shows first, in ms.
-        pub latency_ms: Option<f64>,
-        /// Jitter without load, by the method's formula, in ms.
-        pub jitter_ms: Option<f64>,
-        /// Median of round trips during the download, in ms.
-        pub download_loaded_latency_ms: Option<f64>,
-        /// Median of round trips during the upload, in ms.
-        pub upload_loaded_latency_ms: Option<f64>,
-        /// What that latency is, in words.
-        pub latency_definition: &'static str,
-        /// Figures that the method could not have, each with why.
-        pub missing: Vec<String>,
+        pub basis: Basis,
+        pub figures: MainFigures,
+        pub jitter_ms: Option<f64> = meaning::JITTER,
+        pub loaded: LoadedMedians,
+        pub latency_definition: &'static str = meaning::LATENCY_DEFINITION,
+        pub missing: Vec<String> = meaning::MISSING,
         /// How many requests gave a rate.
         pub requests: RequestCounts,
-        /// Why the test ended early, in sentences; empty if it did not.
-        pub failures: Vec<String>,
+        pub failures: Vec<String> = meaning::FAILURES,
     }
 }
 

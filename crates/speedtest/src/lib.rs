@@ -27,4 +27,4 @@ pub mod web;
 pub use method::{Action, Connection, Event, Id, Method, News};
 pub use ramp::{Ramp, RampSettings};
 pub use registry::{Caution, KnownBy, METHODS, MethodInfo, UnknownMethod};
-pub use result::{Field, Kind, Object};
+pub use result::{Field, Object, ValueType};

@@ -11,7 +11,7 @@ use weir_core::{Direction, Duration, Time};
 
 use crate::method::{Action, Event, Method};
 use crate::registry::MethodInfo;
-use crate::result::{Declared, object};
+use crate::result::{Basis, Declared, MainFigures, meaning, object};
 use crate::streams::{Answer, Heard, Streams};
 
 /// A test under way.
@@ -243,11 +243,15 @@ impl Method for Librespeed {
         // The worker shows two decimals.
         let shown = |value: f64| (value * 100.0).round() / 100.0;
         let result = LibrespeedResult {
-            method: METHOD.name,
-            formula: "librespeed/speedtest 6.2.1, speedtest_worker.js, default settings",
-            download_mbps: self.mbps[Direction::Down as usize].map(shown),
-            upload_mbps: self.mbps[Direction::Up as usize].map(shown),
-            latency_ms: self.pings.iter().copied().reduce(f64::min).map(shown),
+            basis: Basis {
+                method: METHOD.name,
+                formula: "librespeed/speedtest 6.2.1, speedtest_worker.js, default settings",
+            },
+            figures: MainFigures {
+                download_mbps: self.mbps[Direction::Down as usize].map(shown),
+                upload_mbps: self.mbps[Direction::Up as usize].map(shown),
+                latency_ms: self.pings.iter().copied().reduce(f64::min).map(shown),
+            },
             jitter_ms: (self.pings.len() > 1).then(|| shown(self.jitter_ms)),
             latency_definition: "the least of 9 HTTP requests without load",
             failures: self.failure.iter().cloned().collect(),
@@ -259,22 +263,11 @@ impl Method for Librespeed {
 object! {
     /// Result of LibreSpeed's test.
     pub(crate) struct LibrespeedResult {
-        /// Name of the method.
-        pub method: &'static str,
-        /// Whose formulas the figures follow, and in which version.
-        pub formula: &'static str,
-        /// Rate of the download by the method's formula, in Mbit/s.
-        pub download_mbps: Option<f64>,
-        /// Rate of the upload by the method's formula, in Mbit/s.
-        pub upload_mbps: Option<f64>,
-        /// Latency that the official client shows first, in ms.
-        pub latency_ms: Option<f64>,
-        /// Jitter without load, by the method's formula, in ms.
-        pub jitter_ms: Option<f64>,
-        /// What that latency is, in words.
-        pub latency_definition: &'static str,
-        /// Why the test ended early, in sentences; empty if it did not.
-        pub failures: Vec<String>,
+        pub basis: Basis,
+        pub figures: MainFigures,
+        pub jitter_ms: Option<f64> = meaning::JITTER,
+        pub latency_definition: &'static str = meaning::LATENCY_DEFINITION,
+        pub failures: Vec<String> = meaning::FAILURES,
     }
 }
 

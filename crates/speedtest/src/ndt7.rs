@@ -13,7 +13,7 @@ use weir_core::{Duration, Time};
 use crate::figures::mbps;
 use crate::method::{Action, Connection, Event, Id, Method};
 use crate::registry::{KnownBy, MethodInfo};
-use crate::result::{Declared, object};
+use crate::result::{Basis, Declared, MainFigures, meaning, object};
 
 /// A test under way.
 #[derive(Clone, Debug, Default)]
@@ -154,11 +154,12 @@ impl Method for Ndt7 {
             .filter_map(|(way, half)| Some(format!("{way}: {}", half.failure.as_ref()?)))
             .collect();
         let result = Ndt7Result {
-            method: METHOD.name,
-            formula: "m-lab/ndt7-client-go 0.10.1",
-            download_mbps: down,
-            upload_mbps: up,
-            latency_ms: field(&self.download, "MinRTT").map(|micros| micros / 1e3),
+            basis: Basis { method: METHOD.name, formula: "m-lab/ndt7-client-go 0.10.1" },
+            figures: MainFigures {
+                download_mbps: down,
+                upload_mbps: up,
+                latency_ms: field(&self.download, "MinRTT").map(|micros| micros / 1e3),
+            },
             latency_definition: "MinRTT of the server's TCP: a minimum, no latency under load",
             srtt_ms: field(&self.download, "RTT").map(|micros| micros / 1e3),
             retransmission_rate: again,
@@ -177,18 +178,9 @@ impl Method for Ndt7 {
 object! {
     /// Result of ndt7.
     pub(crate) struct Ndt7Result {
-        /// Name of the method.
-        pub method: &'static str,
-        /// Whose formulas the figures follow, and in which version.
-        pub formula: &'static str,
-        /// Rate of the download by the method's formula, in Mbit/s.
-        pub download_mbps: Option<f64>,
-        /// Rate of the upload by the method's formula, in Mbit/s.
-        pub upload_mbps: Option<f64>,
-        /// Latency that the official client shows first, in ms.
-        pub latency_ms: Option<f64>,
-        /// What that latency is, in words.
-        pub latency_definition: &'static str,
+        pub basis: Basis,
+        pub figures: MainFigures,
+        pub latency_definition: &'static str = meaning::LATENCY_DEFINITION,
         /// Smoothed round trip of the server's TCP at the end of the download, in ms (`TCPInfo.RTT`).
         pub srtt_ms: Option<f64>,
         /// Share of the download's bytes that were sent again, 0 to 1 (`BytesRetrans` / `BytesSent`).
@@ -199,13 +191,12 @@ object! {
         pub upload_duration_s: Option<f64>,
         /// Whether a direction covers less than 9 s of the 10.
         pub truncated: Truncated,
-        /// Why the test ended early, in sentences; empty if it did not.
-        pub failures: Vec<String>,
+        pub failures: Vec<String> = meaning::FAILURES,
     }
 }
 
 object! {
-    /// Which directions of ndt7 ended too soon.
+    /// Directions of ndt7 that ended too soon.
     pub(crate) struct Truncated {
         /// Whether the download did.
         pub download: bool,

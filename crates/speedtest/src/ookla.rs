@@ -16,7 +16,7 @@ use crate::figures::{interquartile_mean, jitter, mbps, mean};
 use crate::loss::{DatagramCounts, Loss};
 use crate::method::{Action, Event, Method};
 use crate::registry::MethodInfo;
-use crate::result::{Declared, object};
+use crate::result::{Basis, Declared, MainFigures, meaning, object};
 use crate::streams::{Answer, Heard, Streams};
 
 /// A test under way.
@@ -328,11 +328,15 @@ impl Method for Ookla {
         };
         let [up, down] = &self.done;
         let result = OoklaResult {
-            method: METHOD.name,
-            formula: "Ookla's published method over HTTP (support article 234575828), weir's version 1",
-            download_mbps: down.mbps,
-            upload_mbps: up.mbps,
-            latency_ms: low(&self.idle_ms),
+            basis: Basis {
+                method: METHOD.name,
+                formula: "Ookla's published method over HTTP (support article 234575828), weir's version 1",
+            },
+            figures: MainFigures {
+                download_mbps: down.mbps,
+                upload_mbps: up.mbps,
+                latency_ms: low(&self.idle_ms),
+            },
             jitter_ms: jitter(&self.idle_ms),
             download_loaded_latency_ms: interquartile_mean(&down.latency_ms),
             upload_loaded_latency_ms: interquartile_mean(&up.latency_ms),
@@ -352,24 +356,14 @@ impl Method for Ookla {
 object! {
     /// Result of a test like Ookla's.
     pub(crate) struct OoklaResult {
-        /// Name of the method.
-        pub method: &'static str,
-        /// Whose formulas the figures follow, and in which version.
-        pub formula: &'static str,
-        /// Rate of the download by the method's formula, in Mbit/s.
-        pub download_mbps: Option<f64>,
-        /// Rate of the upload by the method's formula, in Mbit/s.
-        pub upload_mbps: Option<f64>,
-        /// Latency that the official client shows first, in ms.
-        pub latency_ms: Option<f64>,
-        /// Jitter without load, by the method's formula, in ms.
-        pub jitter_ms: Option<f64>,
+        pub basis: Basis,
+        pub figures: MainFigures,
+        pub jitter_ms: Option<f64> = meaning::JITTER,
         /// Interquartile mean of round trips during the download, in ms.
         pub download_loaded_latency_ms: Option<f64>,
         /// Interquartile mean of round trips during the upload, in ms.
         pub upload_loaded_latency_ms: Option<f64>,
-        /// What that latency is, in words.
-        pub latency_definition: &'static str,
+        pub latency_definition: &'static str = meaning::LATENCY_DEFINITION,
         /// The download in detail.
         pub download: OoklaDirection,
         /// The upload in detail.
@@ -378,10 +372,8 @@ object! {
         pub packet_loss_percent: Option<f64>,
         /// Datagrams by which the loss was measured.
         pub datagrams: DatagramCounts,
-        /// Figures that the method could not have, each with why.
-        pub missing: Vec<String>,
-        /// Why the test ended early, in sentences; empty if it did not.
-        pub failures: Vec<String>,
+        pub missing: Vec<String> = meaning::MISSING,
+        pub failures: Vec<String> = meaning::FAILURES,
     }
 }
 

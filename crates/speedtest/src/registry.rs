@@ -36,7 +36,7 @@ pub struct MethodInfo {
     pub needs_tls: bool,
     /// Whether it consists of HTTP requests, which have headers.
     pub has_headers: bool,
-    /// What the object that the test reports at its end has in it.
+    /// Keys of the object that the test reports at its end.
     pub result: &'static Object,
     /// Begins a test; the bits are random, for names that no other test has.
     pub(crate) begin: fn(u128) -> Box<dyn Method>,
@@ -53,7 +53,7 @@ pub struct KnownBy {
     pub key: Option<&'static str>,
 }
 
-/// What a missing figure of a result means.
+/// Meaning of a missing figure of a result.
 #[derive(Clone, Copy, Debug)]
 pub struct Caution {
     /// The figure by its keys in the result, outermost first, such as `["download", "rpm"]`. It is missing if it is

@@ -15,7 +15,7 @@ use weir_core::{Direction, Duration, Time};
 use crate::figures::{deviation, mbps, mean, trimmed_mean};
 use crate::method::{Action, Connection, Event, Id, Method};
 use crate::registry::{Caution, KnownBy, MethodInfo};
-use crate::result::{Declared, object};
+use crate::result::{Basis, Declared, meaning, object};
 
 /// A test under way.
 #[derive(Clone, Debug, Default)]
@@ -30,7 +30,7 @@ pub struct Responsiveness {
     transfers: BTreeMap<Id, ()>,
     next_interval: Time,
     next_probe: Time,
-    probes: BTreeMap<Id, Probe>,
+    probes: BTreeMap<Id, PendingProbe>,
     /// Place of the loaded connection that the next self probe takes.
     turn: usize,
     /// The interval under way.
@@ -63,7 +63,7 @@ struct Interval {
 
 /// A probe under way.
 #[derive(Clone, Copy, Debug)]
-struct Probe {
+struct PendingProbe {
     /// The connection of a foreign one.
     foreign: Option<Id>,
     began: Time,
@@ -129,7 +129,7 @@ impl Responsiveness {
     fn probe(&mut self, now: Time, actions: &mut Vec<Action>) {
         let connection = self.id();
         // A foreign probe is counted from its request on; its handshakes count by themselves.
-        self.probes.insert(connection, Probe { foreign: Some(connection), began: now });
+        self.probes.insert(connection, PendingProbe { foreign: Some(connection), began: now });
         actions.push(Action::Open { id: connection, kind: Connection::Http2 });
         let open: Vec<Id> =
             self.loads.iter().filter(|(_, open)| *open).map(|(id, _)| *id).collect();
@@ -137,7 +137,7 @@ impl Responsiveness {
         self.turn += 1;
         let path = self.small();
         let id = self.id();
-        self.probes.insert(id, Probe { foreign: None, began: now });
+        self.probes.insert(id, PendingProbe { foreign: None, began: now });
         actions.push(Action::Request { id, on, path, upload: None });
     }
 
@@ -247,7 +247,7 @@ impl Responsiveness {
             self.interval.tcp.push(tcp.as_millis_f64());
             self.interval.tls.extend(tls.map(Duration::as_millis_f64));
             let request = self.id();
-            self.probes.insert(request, Probe { foreign: Some(id), began: now });
+            self.probes.insert(request, PendingProbe { foreign: Some(id), began: now });
             let path = self.small();
             actions.push(Action::Request { id: request, on: id, path, upload: None });
         }
@@ -302,7 +302,7 @@ impl Method for Responsiveness {
                 if id <= CONFIG_REQUEST || of_load || self.transfers.contains_key(&id) {
                     self.failure = Some(reason.to_owned());
                     self.finish(actions);
-                } else if let Some(Probe { foreign: Some(connection), .. }) =
+                } else if let Some(PendingProbe { foreign: Some(connection), .. }) =
                     self.probes.remove(&id)
                 {
                     actions.push(Action::Close { id: connection });
@@ -339,8 +339,10 @@ impl Method for Responsiveness {
             })
         };
         let result = RpmResult {
-            method: METHOD.name,
-            formula: "draft-ietf-ippm-responsiveness-09, interval 1 s; goresponsiveness beside it",
+            basis: Basis {
+                method: METHOD.name,
+                formula: "draft-ietf-ippm-responsiveness-09, interval 1 s; goresponsiveness beside it",
+            },
             download: direction(Direction::Down),
             upload: direction(Direction::Up),
             failures: self.failure.iter().cloned().collect(),
@@ -352,16 +354,12 @@ impl Method for Responsiveness {
 object! {
     /// Result of the test of responsiveness under working conditions.
     pub(crate) struct RpmResult {
-        /// Name of the method.
-        pub method: &'static str,
-        /// Whose formulas the figures follow, and in which version.
-        pub formula: &'static str,
+        pub basis: Basis,
         /// The download; null if it was not measured.
         pub download: Option<RpmDirection>,
         /// The upload; null if it was not measured.
         pub upload: Option<RpmDirection>,
-        /// Why the test ended early, in sentences; empty if it did not.
-        pub failures: Vec<String>,
+        pub failures: Vec<String> = meaning::FAILURES,
     }
 }
 

@@ -17,11 +17,12 @@ pub(crate) struct Streams {
 struct Stream {
     connection: Id,
     is_open: bool,
-    request: Option<Request>,
+    request: Option<BulkRequest>,
 }
 
+/// A request under way, with the times of its start and of the head of its answer.
 #[derive(Clone, Copy, Debug)]
-struct Request {
+struct BulkRequest {
     id: Id,
     uploads: bool,
     began: Time,
@@ -98,7 +99,8 @@ impl Streams {
     ) {
         let id = self.id();
         let stream = &mut self.streams[place];
-        stream.request = Some(Request { id, uploads: upload.is_some(), began: now, head: None });
+        stream.request =
+            Some(BulkRequest { id, uploads: upload.is_some(), began: now, head: None });
         actions.push(Action::Request { id, on: stream.connection, path, upload });
     }
 
@@ -171,7 +173,7 @@ impl Streams {
         id
     }
 
-    fn request(&mut self, id: Id) -> Option<(usize, &mut Request)> {
+    fn request(&mut self, id: Id) -> Option<(usize, &mut BulkRequest)> {
         let mut all = self.streams.iter_mut().map(|stream| stream.request.as_mut()).enumerate();
         all.find_map(|(place, request)| Some((place, request.filter(|request| request.id == id)?)))
     }

@@ -13,7 +13,7 @@ use crate::figures::{mbps, mean, quantile};
 use crate::method::{Action, Connection, Event, Id, Method};
 use crate::ramp::{Ramp, RampSettings};
 use crate::registry::{Caution, MethodInfo};
-use crate::result::{Declared, object};
+use crate::result::{Basis, Declared, LoadedMedians, MainFigures, meaning, object};
 use crate::streams::{Answer, Heard, Streams};
 
 /// A test under way.
@@ -69,8 +69,8 @@ struct DirectionResult {
     pings: Pings,
 }
 
-/// How a kind of server is asked.
-struct Kind {
+/// Paths by which the files of one kind of web server are asked for.
+struct WebServer {
     name: &'static str,
     /// For a few bytes, and how many come then.
     small: (&'static str, u64),
@@ -109,7 +109,7 @@ impl Web {
         }
     }
 
-    const fn known(&self) -> Option<&'static Kind> {
+    const fn known(&self) -> Option<&'static WebServer> {
         if self.kind < KINDS.len() { Some(&KINDS[self.kind]) } else { None }
     }
 
@@ -123,7 +123,7 @@ impl Web {
         let request = match (self.stage, self.known()) {
             (Stage::Kind, Some(kind)) => (with(kind.small.0), None),
             (Stage::Load(Direction::Down), Some(kind)) => (with(kind.large), None),
-            (Stage::Load(Direction::Up), Some(Kind { upload: Some(path), .. })) => {
+            (Stage::Load(Direction::Up), Some(WebServer { upload: Some(path), .. })) => {
                 (with(path), Some(CHUNK))
             }
             (Stage::Kind | Stage::Load(Direction::Down), None) => (String::new(), None),
@@ -359,13 +359,19 @@ impl Method for Web {
         };
         let [up, down] = &self.done;
         let result = HttpResult {
-            method: METHOD.name,
-            formula: "weir's version 1: HTTP loads, medians of TCP handshakes",
-            download_mbps: down.mbps,
-            upload_mbps: up.mbps,
-            latency_ms: quantile(&self.idle.ms, 0.5),
-            download_loaded_latency_ms: quantile(&down.pings.ms, 0.5),
-            upload_loaded_latency_ms: quantile(&up.pings.ms, 0.5),
+            basis: Basis {
+                method: METHOD.name,
+                formula: "weir's version 1: HTTP loads, medians of TCP handshakes",
+            },
+            figures: MainFigures {
+                download_mbps: down.mbps,
+                upload_mbps: up.mbps,
+                latency_ms: quantile(&self.idle.ms, 0.5),
+            },
+            loaded: LoadedMedians {
+                download_loaded_latency_ms: quantile(&down.pings.ms, 0.5),
+                upload_loaded_latency_ms: quantile(&up.pings.ms, 0.5),
+            },
             latency_definition: "TCP handshakes, a new connection each: a flow of its own, which queues per flow \
                            let pass first",
             server_kind: self.likeness(),
@@ -381,32 +387,18 @@ impl Method for Web {
 object! {
     /// Result of the test of a server that speaks HTTP and nothing of Weir's.
     pub(crate) struct HttpResult {
-        /// Name of the method.
-        pub method: &'static str,
-        /// Whose formulas the figures follow, and in which version.
-        pub formula: &'static str,
-        /// Rate of the download by the method's formula, in Mbit/s.
-        pub download_mbps: Option<f64>,
-        /// Rate of the upload by the method's formula, in Mbit/s.
-        pub upload_mbps: Option<f64>,
-        /// Latency that the official client shows first, in ms.
-        pub latency_ms: Option<f64>,
-        /// Median of round trips during the download, in ms.
-        pub download_loaded_latency_ms: Option<f64>,
-        /// Median of round trips during the upload, in ms.
-        pub upload_loaded_latency_ms: Option<f64>,
-        /// What that latency is, in words.
-        pub latency_definition: &'static str,
+        pub basis: Basis,
+        pub figures: MainFigures,
+        pub loaded: LoadedMedians,
+        pub latency_definition: &'static str = meaning::LATENCY_DEFINITION,
         /// Whose requests the server answers, such as `Cloudflare`, or `a file`; null if nobody's.
         pub server_kind: Option<&'static str>,
         /// The download in detail; null if it was not measured.
         pub download: Option<HttpDirection>,
         /// The upload in detail; null if it was not measured.
         pub upload: Option<HttpDirection>,
-        /// Figures that the method could not have, each with why.
-        pub missing: Vec<String>,
-        /// Why the test ended early, in sentences; empty if it did not.
-        pub failures: Vec<String>,
+        pub missing: Vec<String> = meaning::MISSING,
+        pub failures: Vec<String> = meaning::FAILURES,
     }
 }
 
@@ -429,26 +421,26 @@ object! {
 }
 
 /// The kinds in the order in which they are tried.
-const KINDS: [Kind; 4] = [
-    Kind {
+const KINDS: [WebServer; 4] = [
+    WebServer {
         name: "Cloudflare",
         small: ("/__down?bytes=1000", 1_000),
         large: "/__down?bytes=100000000",
         upload: Some("/__up"),
     },
-    Kind {
+    WebServer {
         name: "LibreSpeed",
         small: ("/backend/garbage.php?ckSize=1", 1 << 20),
         large: "/backend/garbage.php?ckSize=100",
         upload: Some("/backend/empty.php"),
     },
-    Kind {
+    WebServer {
         name: "LibreSpeed",
         small: ("/garbage.php?ckSize=1", 1 << 20),
         large: "/garbage.php?ckSize=100",
         upload: Some("/empty.php"),
     },
-    Kind {
+    WebServer {
         name: "Ookla",
         small: ("/download?size=1000", 1_000),
         large: "/download?size=100000000",

@@ -1,4 +1,4 @@
-//! One end of a connection: set-up, and both halves joined.
+//! One end of a connection: handshake, sending and receiving half.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
-//! Profiles: which TCP an endpoint speaks, as data.
+//! Profiles: the TCP implementation of an endpoint, as data.
 //!
-//! A profile is a name and a set of values; every value can be overridden by itself. The default,
-//! `linux`, is Linux 6.12 with its default settings.
+//! A profile is a name and a set of values. A scenario may override single values. The default, `linux`, is
+//! Linux 6.12 with its default settings.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use weir_scenario::{
     LINUX_INITIAL_WINDOW_SEGMENTS, LINUX_RTO_MIN, Overrides, Scenario, ScenarioError, TcpSettings,
 };
 
-/// A TCP implementation: everything by which one differs from another, congestion control aside.
+/// A TCP implementation: all in which implementations differ, except congestion control.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Profile {
     /// The profile's name.
@@ -19,57 +19,57 @@ pub struct Profile {
     pub timestamps: bool,
     /// Selective acknowledgements (RFC 2018) with reports of duplicates (RFC 2883).
     pub sack: bool,
-    /// ECN (RFC 3168): sends ECT(0), answers CE.
+    /// ECN (RFC 3168): sends ECT(0) and answers CE with ECE.
     pub ecn: bool,
-    /// A repeated SYN does not ask for ECN, in case that is why the first was lost (RFC 3168, section
-    /// 6.1.1.1; `tcp_ecn_fallback`).
+    /// Whether a repeated SYN no longer asks for ECN, since that may be why the first was lost (RFC 3168,
+    /// section 6.1.1.1; `tcp_ecn_fallback`).
     pub ecn_fallback: bool,
-    /// How losses are found.
+    /// Algorithm that detects losses.
     pub loss_detection: LossDetection,
     /// Tail loss probes (RFC 8985, section 7).
     pub tail_loss_probe: bool,
-    /// Tells spurious timeouts from real ones (RFC 5682) and takes back what they did.
+    /// F-RTO: tells spurious timeouts from real ones (RFC 5682), and undoes them.
     pub f_rto: bool,
-    /// Takes a reduction back that turns out to have been needless (Eifel, RFC 3522; D-SACK).
+    /// Undoes a reduction of the congestion window that was needless (Eifel, RFC 3522; D-SACK).
     pub undo: bool,
-    /// Sends new data on the first duplicate acknowledgements (RFC 3042).
+    /// Limited transmit: sends new data on the first two duplicate acknowledgements (RFC 3042).
     pub limited_transmit: bool,
-    /// Stays in recovery until everything sent before it is acknowledged (RFC 6582); without SACK
-    /// only.
+    /// NewReno: stays in recovery until all data sent before it is acknowledged (RFC 6582). Used only without
+    /// SACK.
     pub new_reno: bool,
-    /// Spreads the reduction over a round trip (RFC 6937); otherwise half a window falls silent.
+    /// Spreads a reduction over a round trip (RFC 6937). Without it the sender pauses for half a window.
     pub proportional_rate_reduction: bool,
-    /// Segments that may be sent first (RFC 6928: 10).
+    /// Initial congestion window, in segments (RFC 6928: 10).
     pub initial_window: u32,
-    /// Slow start doubles up to the delivered data, not to the number of acknowledgements (RFC 3465).
+    /// Slow start grows by the bytes acknowledged, not by the number of acknowledgements (RFC 3465).
     pub byte_counting: bool,
     /// Treatment of the congestion window after it was idle for longer than a timeout.
     pub idle_restart: IdleRestart,
     /// Retransmission timeout before the first round trip.
     pub rto_initial: Duration,
-    /// How often a SYN is repeated at that timeout before the timeout is doubled.
+    /// Repetitions of a SYN at `rto_initial` before the timeout is doubled.
     pub syn_linear_timeouts: u32,
-    /// How the timeout follows from round trips.
+    /// Rule by which the retransmission timeout follows from round trips.
     pub rto_rule: RtoRule,
     /// Shortest retransmission timeout.
     pub rto_min: Duration,
     /// Longest retransmission timeout.
     pub rto_max: Duration,
-    /// How timers tick.
+    /// Clock of the timers.
     pub timers: Timers,
-    /// How acknowledgements are delayed.
+    /// Rule for delayed acknowledgements.
     pub delayed_ack: DelayedAck,
-    /// Whether data leaves evenly spread instead of in bursts.
+    /// Whether data is paced: evenly spread instead of in bursts.
     pub pacing: bool,
-    /// How many segments are handed to the line at once.
+    /// Segments that are handed to the line at once.
     pub bursts: Bursts,
-    /// Memory for what is written and not yet acknowledged; `None` sets no bounds.
+    /// Send buffer: memory for data that is written and not acknowledged yet; without bounds if `None`.
     pub send_buffer: Option<SocketBuffer>,
-    /// How much the peer may send ahead.
+    /// Size of the receive window.
     pub receive_window: WindowRule,
 }
 
-/// How losses are found.
+/// Algorithm that detects losses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LossDetection {
     /// By time: a segment is lost once one sent sufficiently later has arrived (RFC 8985).
@@ -89,74 +89,73 @@ pub enum IdleRestart {
     Decay,
 }
 
-/// How the retransmission timeout follows from round trips.
+/// Rule by which the retransmission timeout follows from round trips.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RtoRule {
-    /// Smoothed round trip and four times the variation, and never less than the shortest timeout
-    /// (RFC 6298, section 2).
+    /// Smoothed round trip and four times its variation, but at least the shortest timeout (RFC 6298,
+    /// section 2).
     Rfc6298,
-    /// As Linux: the shortest timeout bounds the variation's part, so that the timeout always stays
-    /// that much above the round trip.
+    /// As Linux: the part of the variation is at least the shortest timeout, so that the timeout is always
+    /// that much longer than the round trip.
     Linux,
-    /// As Linux 2.2: RFC 6298's, a quarter longer, and longer still the smaller the window is: twice and a
-    /// quarter at a window of one.
+    /// As Linux 2.2: the timeout of RFC 6298 times 1.25, and more the smaller the window: times 2.25 at a
+    /// window of one.
     Linux22,
 }
 
-/// How timers tick.
+/// Clock of the timers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timers {
     /// Timers fire exactly, to the nanosecond.
     Exact,
-    /// At the tick by which the time is up.
+    /// Timers fire at the tick at which their time is up, so that they may be a tick early.
     Ticks(Duration),
-    /// Linux' timer wheel with that tick: never early, and coarser the longer the time.
+    /// Timers fire as Linux' timer wheel with that tick does: never early, and later the longer the time.
     Wheel(Duration),
 }
 
-/// How acknowledgements are delayed.
+/// Rule for delayed acknowledgements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DelayedAck {
     /// Every segment is acknowledged at once.
     Never,
-    /// Every second full segment, or after this time (RFC 5681, section 4.2).
+    /// Every second full segment is acknowledged, and any segment after this time (RFC 5681, section 4.2).
     Every2(Duration),
-    /// As Linux: at once while a connection starts, resumes or grows its window, then every second
-    /// full segment or after 40 ms, and in bursts of losses compressed to one a millisecond.
+    /// As Linux: at once while a connection starts, resumes or grows its window; later every second full
+    /// segment, or after 40 ms; behind a gap one a millisecond.
     Linux,
 }
 
-/// How many segments are handed to the line at once.
+/// Segments that are handed to the line at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bursts {
     /// Segments are sent one by one.
     None,
-    /// As Linux with segmentation offload: about a millisecond's worth at the pacing rate, two
-    /// segments at least, held back a moment for more to come.
+    /// As Linux with segmentation offload: data of about a millisecond at the pacing rate, but at least two
+    /// segments; the sender waits a moment to fill a burst.
     Linux,
 }
 
-/// How large the receive window is.
+/// Size of the receive window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WindowRule {
     /// The window always has that many bytes.
     Fixed(u32),
-    /// The window follows what the application reads (dynamic right-sizing, as Linux has it).
-    ///
-    /// The buffer bounds it.
+    /// The window grows with the bytes that the application reads (dynamic right-sizing, as Linux has it), up
+    /// to the size of the buffer.
     Follows(SocketBuffer),
 }
 
-/// A socket's buffer, counted in memory, which data takes more of than it has bytes.
+/// Size of a socket's buffer, in bytes of memory. Data takes more memory than it has bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SocketBuffer {
-    /// Bytes of memory at the start.
+    /// Size at the start, in bytes of memory.
     pub start: u32,
-    /// Most bytes of memory.
+    /// Greatest size, in bytes of memory.
     pub greatest: u32,
 }
 
-/// A profile that does not exist.
+/// Error: there is no profile of that name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown TCP profile `{name}` (known: {known})")]
 pub struct UnknownProfile {
@@ -164,10 +163,10 @@ pub struct UnknownProfile {
     known: String,
 }
 
-/// Checks that there are the profiles that the loads and speed tests of `scenario` ask for.
+/// Checks that the TCP profiles of all loads and speed tests of `scenario` exist.
 ///
 /// # Errors
-/// If one does not exist: whose, and which there are.
+/// If one does not exist: the message names the load or test, and the known profiles.
 pub fn check_profiles(scenario: &Scenario) -> Result<(), ScenarioError> {
     let flows = scenario.flows.iter().map(|flow| ("flow", &flow.name, &flow.tcp));
     let tests = scenario.methods.iter().map(|test| ("method", &test.name, &test.tcp));
@@ -182,7 +181,7 @@ impl Profile {
     /// The profile called `name`.
     ///
     /// # Errors
-    /// If there is none.
+    /// If there is no profile of that name.
     pub fn named(name: &str) -> Result<Self, UnknownProfile> {
         PROFILES.iter().find(|profile| profile.name == name).cloned().ok_or_else(|| {
             let known: Vec<_> = PROFILES.iter().map(|profile| profile.name).collect();
@@ -190,7 +189,7 @@ impl Profile {
         })
     }
 
-    /// The profile that a load's settings ask for, with their changes.
+    /// The profile that a load's settings name, with the changes that they make.
     ///
     /// # Errors
     /// If there is no profile of that name.
@@ -226,8 +225,8 @@ impl Profile {
         self
     }
 
-    /// Bytes of data in a full segment, on a path whose IP packets hold `mtu` bytes and where an IP
-    /// header takes `ip_header`.
+    /// Maximum segment size: bytes of data in a full segment, where IP packets have at most `mtu` bytes, of
+    /// which `ip_header` are the IP header.
     #[must_use]
     pub const fn mss(&self, mtu: u32, ip_header: u32) -> u32 {
         mtu - ip_header - 20 - if self.timestamps { 12 } else { 0 }
@@ -235,7 +234,7 @@ impl Profile {
 }
 
 impl Timers {
-    /// When a timer set at `now` for `span` fires.
+    /// Time at which a timer set at `now` for `span` fires.
     #[must_use]
     pub fn fires_at(self, now: Time, span: Duration) -> Time {
         match self {
@@ -255,7 +254,7 @@ impl Timers {
         }
     }
 
-    /// The tick at which a timer set at `now` for `span` is up, which the wheel notices a little later.
+    /// Time of the tick at which a timer set at `now` for `span` is due. The wheel notices it later.
     #[must_use]
     pub fn due(self, now: Time, span: Duration) -> Time {
         match self {
@@ -276,13 +275,13 @@ impl Timers {
         }
     }
 
-    /// The number of whole ticks at `now`; milliseconds where timers are exact.
+    /// Number of whole ticks since time 0; of milliseconds where timers are exact.
     #[must_use]
     pub const fn ticks_at(self, now: Time) -> u64 {
         now.as_nanos() / self.tick().as_nanos()
     }
 
-    /// The length of a tick.
+    /// Length of a tick; a millisecond where timers are exact.
     #[must_use]
     pub const fn tick(self) -> Duration {
         match self {
@@ -292,7 +291,7 @@ impl Timers {
     }
 }
 
-/// The known profiles.
+/// All profiles.
 pub const PROFILES: &[Profile] = &[LINUX, RFC, LINUX22, BSD];
 
 /// Linux 6.12, default settings, `HZ=250`.
@@ -350,7 +349,7 @@ const RFC: Profile = Profile {
     rto_min: Duration::from_secs(1),
     rto_max: Duration::from_secs(60),
     timers: Timers::Exact,
-    // RFC 1122, section 4.2.3.2 allows half a second; 200 ms is what most stacks took.
+    // RFC 1122, section 4.2.3.2 allows half a second. Most stacks waited 200 ms.
     delayed_ack: DelayedAck::Every2(Duration::from_millis(200)),
     pacing: false,
     bursts: Bursts::None,
@@ -381,7 +380,7 @@ const LINUX22: Profile = Profile {
     rto_min: Duration::from_millis(200),
     rto_max: Duration::from_secs(120),
     timers: Timers::Ticks(Duration::from_millis(10)),
-    // It follows the time between segments, up to half a second; a middling value of it.
+    // In Linux 2.2 the delay follows the time between segments, up to half a second: a typical value.
     delayed_ack: DelayedAck::Every2(Duration::from_millis(100)),
     pacing: false,
     bursts: Bursts::None,

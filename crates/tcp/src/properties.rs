@@ -156,7 +156,7 @@ struct Bench {
     name: String,
     start: Time,
     now: Time,
-    sides: [Side; 2],
+    sides: [Peer; 2],
     path: Path,
     is_faulty: bool,
     random: Rng,
@@ -169,7 +169,7 @@ struct Bench {
 /// A segment, when it was sent and by whom.
 type Logged = (Duration, usize, Segment, Ecn);
 
-struct Side {
+struct Peer {
     endpoint: Endpoint,
     /// Where each of its segments starts, and its length.
     stream: Vec<(u64, u16)>,
@@ -199,7 +199,7 @@ impl Bench {
         let side = |end: &str| {
             let random = Seed::new(case.seed).stream(end);
             let endpoint = Endpoint::new(Arc::clone(&profile), algorithm, case.mss, random);
-            Side {
+            Peer {
                 endpoint: endpoint.expect("a known congestion control"),
                 stream: Vec::new(),
                 arrived: Vec::new(),

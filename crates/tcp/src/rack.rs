@@ -29,7 +29,7 @@ pub(crate) struct Rack {
     keep: u32,
 }
 
-/// What is known of reordering on the path.
+/// Reordering on the path, as far as it is known.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reordering {
     /// Distance by which segments may arrive out of order without one being lost, in segments.

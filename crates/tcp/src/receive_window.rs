@@ -1,4 +1,4 @@
-//! The receive window and its growth: dynamic right-sizing.
+//! The receive window, which grows by dynamic right-sizing.
 //!
 //! Follows Linux `tcp_grow_window`, `tcp_rcv_space_adjust` and `tcp_rcv_rtt_measure` in
 //! `net/ipv4/tcp_input.c`.
@@ -9,52 +9,60 @@ use crate::profile::{Profile, SocketBuffer, WindowRule};
 use crate::segment::Segment;
 use crate::send_buffer::OVERHEAD_BYTES;
 
-/// The receive window and its growth.
+/// The receive window of a connection.
 #[derive(Debug)]
 pub(crate) struct ReceiveWindow {
+    /// Bytes of data in a full segment.
     pub mss: u32,
-    /// Window that is offered now, in bytes, if there is room for it.
+    /// Window in bytes, which is offered as far as the buffer has room (`rcv_ssthresh`).
     pub current: u32,
-    /// The memory that bounds it; `None` if it is fixed.
+    /// Receive buffer, which bounds the window; `None` of a fixed window.
     buffer: Option<Buffer>,
-    /// Where the offered window ends in the stream.
+    /// End of the offered window in the stream, in bytes.
     right_edge: u64,
-    /// Eight times the round trip as this half sees it, in microseconds; 0 before the first.
-    pub rtt8_us: u32,
+    /// Eight times the round trip as the receiver sees it, in microseconds; `None` before the first sample.
+    pub rtt8_us: Option<u32>,
+    /// Measurement of a round trip by a full window: its end in the stream, and its start in microseconds.
     rtt_mark: Option<(u64, u64)>,
+    /// Timestamp echo of the last sample.
     last_echo: Option<u32>,
-    /// Bytes read in the last round trip, and where and when the present one started.
+    /// Most bytes that the application read in a round trip (`rcvq_space.space`).
     read_per_round: u64,
+    /// Bytes that it had read when the present round trip started.
     round_offset: u64,
+    /// Start of the present round trip, in microseconds.
     round_us: u64,
 }
 
-/// A receive buffer, counted in memory.
+/// A receive buffer, in bytes of memory.
 #[derive(Clone, Copy, Debug)]
 struct Buffer {
-    /// Bytes that it may take up (`sk_rcvbuf`).
+    /// Size now (`sk_rcvbuf`).
     size: u64,
+    /// Greatest size (`tcp_rmem[2]`).
     greatest: u64,
-    /// 256ths of it that are data, if segments are full (`tcp_measure_rcv_mss`).
+    /// Share of the memory that holds data when segments are full, in 256ths (`scaling_ratio`).
     share: u64,
 }
 
-/// Data that waits in the receive buffer, in segments and pieces of memory.
+/// Data in the receive buffer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BufferedData {
+    /// Number of segments.
     pub segments: u32,
-    /// Pieces of memory: what is contiguous is joined (`tcp_try_coalesce`), [`PIECE`] segments at most.
+    /// Number of pieces of memory. Contiguous segments are joined (`tcp_try_coalesce`), at most [`PIECE`].
     pub pieces: u32,
 }
 
 impl BufferedData {
+    /// Memory that the data takes, in bytes.
     fn memory(self, mss: u32) -> u64 {
         u64::from(self.segments) * u64::from(mss) + u64::from(self.pieces) * OVERHEAD_BYTES
     }
 }
 
 impl Buffer {
-    /// The window that memory of that size holds (`tcp_win_from_space`).
+    /// Window in bytes for that many bytes of memory (`tcp_win_from_space`).
     fn window(self, memory: u64) -> u32 {
         ((memory * self.share) >> 8) as u32
     }
@@ -65,8 +73,9 @@ impl ReceiveWindow {
         let (offered, current, buffer) = match profile.receive_window {
             WindowRule::Fixed(bytes) => (bytes, bytes, None),
             WindowRule::Follows(SocketBuffer { start, greatest }) => {
-                // Half of the buffer in whole segments, as long as nothing is known of the sender's
-                // (`TCP_DEFAULT_SCALING_RATIO`), of which one is kept back (`tcp_init_buffer_space`).
+                // The window is half of the buffer, in whole segments, before the length of the sender's
+                // segments is known (`TCP_DEFAULT_SCALING_RATIO`). One segment is kept back
+                // (`tcp_init_buffer_space`).
                 let half = start / 2;
                 let offered = half - half % mss;
                 let share = u64::from(mss) * 256 / (u64::from(mss) + OVERHEAD_BYTES);
@@ -79,7 +88,7 @@ impl ReceiveWindow {
             current,
             buffer,
             right_edge: u64::from(offered),
-            rtt8_us: 0,
+            rtt8_us: None,
             rtt_mark: None,
             last_echo: None,
             read_per_round: u64::from(10 * mss).min(u64::from(offered)),
@@ -88,12 +97,13 @@ impl ReceiveWindow {
         }
     }
 
-    /// The connection is open: from here the first round trip counts (`tcp_init_buffer_space`).
+    /// Starts the first round trip when the connection is open (`tcp_init_buffer_space`).
     pub fn establish(&mut self, now: Time) {
         self.round_us = now.as_nanos() / 1_000;
     }
 
-    /// How many acknowledgements at once half a window is worth.
+    /// Number of acknowledgements that leave at once: segments in half a window, two if there is none
+    /// (`tcp_incr_quickack`).
     pub fn quick_limit(&self) -> u32 {
         match self.current / (2 * self.mss) {
             0 => 2,
@@ -101,8 +111,8 @@ impl ReceiveWindow {
         }
     }
 
-    /// Opens by two segments for each that arrives, as far as there is room beside what is `held`
-    /// (`tcp_grow_window`); says whether it did.
+    /// Opens the window by two segments, as far as there is room beside the data `held`
+    /// (`tcp_grow_window`). Says whether it did.
     pub fn grow(&mut self, held: BufferedData) -> bool {
         let most = self.room(held);
         if self.buffer.is_none() || self.current >= most {
@@ -112,19 +122,20 @@ impl ReceiveWindow {
         true
     }
 
-    /// The window that the buffer has room for (`tcp_space`).
+    /// Window in bytes that the buffer has room for beside the data `held` (`tcp_space`).
     fn room(&self, held: BufferedData) -> u32 {
         self.buffer.map_or(u32::MAX, |buffer| {
             buffer.window(buffer.size.saturating_sub(held.memory(self.mss)))
         })
     }
 
-    /// The application has read up to `read_to`, the end of a piece of memory, while what is in order
-    /// reaches up to `delivered`: once a round trip the buffer follows what was read, less what still
-    /// waits to be (`tcp_rcv_space_adjust`).
+    /// Sizes the buffer once a round trip by the data that the application read (`tcp_rcv_space_adjust`).
+    ///
+    /// The application has read up to `read_to`, the end of a piece of memory. Data in order reaches up to
+    /// `delivered`; the part that is not read yet does not count.
     pub fn on_read(&mut self, read_to: u64, delivered: u64, now_us: u64) {
         let elapsed = now_us.saturating_sub(self.round_us);
-        if self.rtt8_us == 0 || elapsed < u64::from(self.rtt8_us >> 3) {
+        if self.rtt8_us.is_none_or(|rtt8_us| elapsed < u64::from(rtt8_us >> 3)) {
             return;
         }
         let read = (read_to - self.round_offset).saturating_sub(delivered - read_to);
@@ -141,8 +152,10 @@ impl ReceiveWindow {
         self.round_us = now_us;
     }
 
-    /// The round trip as the receiver can see it: by the echo of its own timestamps, else by the time
-    /// that a full window takes to arrive.
+    /// Measures the round trip at the receiver (`tcp_rcv_rtt_measure`, `tcp_rcv_rtt_measure_ts`).
+    ///
+    /// It comes from the echo of the receiver's own timestamps, or from the time that a full window takes
+    /// to arrive.
     pub fn measure_rtt(&mut self, segment: &Segment, delivered: u64, now_us: u64) {
         if let Some(echo) = segment.ts_echo
             && self.last_echo != Some(echo)
@@ -165,16 +178,25 @@ impl ReceiveWindow {
         }
     }
 
+    /// Takes a sample in microseconds. One by the window may be too long: it only lowers the estimate
+    /// (`tcp_rcv_rtt_update`).
     fn take_rtt(&mut self, sample: u32, by_window: bool) {
-        if self.rtt8_us == 0 || sample << 3 < self.rtt8_us {
-            self.rtt8_us = sample << 3;
-        } else if !by_window {
-            self.rtt8_us = self.rtt8_us - (self.rtt8_us >> 3) + sample;
-        }
+        self.rtt8_us = Some(match self.rtt8_us {
+            Some(rtt8_us) if sample << 3 >= rtt8_us => {
+                if by_window {
+                    rtt8_us
+                } else {
+                    rtt8_us - (rtt8_us >> 3) + sample
+                }
+            }
+            _ => sample << 3,
+        });
     }
 
-    /// The window to write into a segment: what there is room for beside what is `held`, and its right
-    /// edge never moves back (RFC 9293, section 3.8.6; `__tcp_select_window`).
+    /// Window to write into a segment, in bytes (`__tcp_select_window`).
+    ///
+    /// It is as large as there is room beside the data `held`. Its right edge never moves back (RFC 9293,
+    /// section 3.8.6).
     pub fn offer(&mut self, delivered: u64, held: BufferedData) -> u32 {
         let window = self.current.min(self.room(held));
         self.right_edge = self.right_edge.max(delivered + u64::from(window));
@@ -182,5 +204,5 @@ impl ReceiveWindow {
     }
 }
 
-/// Segments that one piece of memory holds (`MAX_SKB_FRAGS`).
+/// Most segments in one piece of memory (`MAX_SKB_FRAGS`).
 pub(crate) const PIECE: u32 = 17;

@@ -1,4 +1,4 @@
-//! The receiving half: what has arrived, and when that is acknowledged.
+//! The receiving half of a connection: reassembly, and when to acknowledge.
 //!
 //! Follows Linux `net/ipv4/tcp_input.c` (`tcp_data_queue`, `__tcp_ack_snd_check`,
 //! `tcp_rcv_space_adjust`) and `tcp_output.c` (`tcp_send_delayed_ack`) where the profile says so, RFC
@@ -15,19 +15,21 @@ use crate::segment::{Block, Flags, SackBlocks, Segment};
 pub(crate) struct Receiver {
     /// The next segment that is expected (`rcv_nxt`).
     next: u32,
-    /// Bytes received in order, which is what the application has read.
+    /// Bytes received in order. The application has read them all.
     delivered: u64,
     /// Segments that arrived ahead of `next`, by position.
     ahead: Vec<Range>,
     /// Segments that the application has not read yet: those that came into order with the last one.
     unread: u32,
-    /// The blocks to report, the most recent first.
+    /// SACK blocks to report, the most recent first.
     recent: SackRecency,
+    /// A segment that arrived twice and is still to be reported (D-SACK).
     duplicate: Option<Block>,
     ack: AckState,
     window: ReceiveWindow,
-    /// CE arrived and the sender has not said that it reduced its window.
+    /// Whether CE arrived and the sender has not answered with CWR yet.
     echo_congestion: bool,
+    /// Whether any segment arrived with an ECN codepoint.
     saw_ecn: bool,
     /// Timestamp to echo (RFC 7323, section 4.3); `None` before the first.
     ts_recent: Option<u32>,
@@ -40,38 +42,46 @@ struct Range {
     end_offset: u64,
 }
 
+/// SACK blocks in the order in which they last grew, the latest first (RFC 2018, section 4).
 #[derive(Debug, Default)]
 struct SackRecency {
     blocks: [Block; SackBlocks::MAX],
     count: usize,
 }
 
-/// State of the decision when to acknowledge.
+/// State by which the receiver decides when to acknowledge (`inet_csk(sk)->icsk_ack`).
 #[derive(Debug)]
 struct AckState {
-    /// Acknowledgements that are still sent at once (`quick`).
+    /// Number of acknowledgements that are still sent at once (`quick`).
     quick: u32,
-    /// Delay of the next delayed one, in microseconds (`ato`); 0 before the first data.
-    delay_us: u32,
+    /// Delay of the next delayed acknowledgement, in microseconds (`ato`); `None` before the first data.
+    delay_us: Option<u32>,
+    /// Arrival of the last data in order, in microseconds (`lrcvtime`).
     last_data_us: u64,
     /// Position that the last acknowledgement carried (`rcv_wup`), as a segment and in bytes.
     acked: u32,
     acked_offset: u64,
+    /// Whether the next acknowledgement must leave at once (`ICSK_ACK_NOW`).
     at_once: bool,
+    /// Whether data arrived that is not acknowledged yet (`ICSK_ACK_SCHED`).
     pending: bool,
     delayed: Option<Delayed>,
+    /// When the compressed acknowledgement leaves; `None` while there is none.
     compressed_until: Option<Time>,
+    /// Acknowledgements that the compressed one stands for.
     compressed: u32,
-    /// Duplicate acknowledgements sent one by one for this gap.
+    /// Duplicate acknowledgements sent one by one for the gap at `duplicates_for`.
     duplicates: u32,
+    /// Segment at which that gap starts.
     duplicates_for: u32,
 }
 
 /// A delayed acknowledgement.
 #[derive(Clone, Copy, Debug)]
 struct Delayed {
-    /// When its time is up, and when the timer notices.
+    /// When its delay is over.
     due: Time,
+    /// When the timer notices, which may be a tick or more later.
     fires: Time,
 }
 
@@ -84,7 +94,7 @@ pub(crate) struct OwnRtt {
     pub rto_us: u32,
 }
 
-/// Action that follows when a segment was received.
+/// Whether a received segment needs an acknowledgement at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AckNeed {
     /// No acknowledgement is needed, or a timer will send it.
@@ -104,7 +114,7 @@ impl Receiver {
             duplicate: None,
             ack: AckState {
                 quick: 0,
-                delay_us: 0,
+                delay_us: None,
                 last_data_us: 0,
                 acked: 0,
                 acked_offset: 0,
@@ -123,8 +133,8 @@ impl Receiver {
         }
     }
 
-    /// The connection is open: pauses between data count from here (`tcp_finish_connect`), and so does
-    /// the first round trip.
+    /// Starts the clocks of an open connection: pauses between data and the first round trip count from
+    /// now (`tcp_finish_connect`).
     pub fn establish(&mut self, timers: Timers, now: Time) {
         self.ack.last_data_us = timers.due(now, Duration::ZERO).as_nanos() / 1_000;
         self.window.establish(now);
@@ -135,9 +145,10 @@ impl Receiver {
         self.delivered
     }
 
-    /// Takes note of the timestamp of any segment: RFC 7323, section 4.3, by which a delayed
-    /// acknowledgement echoes the earliest segment that it acknowledges, and a late one changes
-    /// nothing.
+    /// Keeps the timestamp of a segment for the echo (RFC 7323, section 4.3).
+    ///
+    /// A delayed acknowledgement echoes the earliest segment that it acknowledges. A segment that
+    /// arrives late changes nothing.
     pub fn on_timestamp(&mut self, segment: &Segment) {
         self.unread = 0;
         if segment.seq <= self.ack.acked && self.ts_recent.is_none_or(|recent| segment.ts >= recent)
@@ -146,8 +157,10 @@ impl Receiver {
         }
     }
 
-    /// Whether what was held back has to be acknowledged before `segment` is taken in: with more than
-    /// two blocks it could crowd one out that was not reported yet (`tcp_sack_new_ofo_skb`).
+    /// Whether a compressed acknowledgement must leave before `segment` is processed.
+    ///
+    /// With more than two blocks the segment could displace one that was not reported yet
+    /// (`tcp_sack_new_ofo_skb`).
     pub fn must_report_before(&self, segment: &Segment) -> bool {
         let Segment { seq, .. } = *segment;
         let blocks = &self.recent.blocks[..self.recent.count];
@@ -157,7 +170,7 @@ impl Receiver {
             && place.unwrap_or(blocks.len()) >= BLOCKS_EXPECTED
     }
 
-    /// Takes in a data segment.
+    /// Processes a data segment, and says whether it must be acknowledged at once.
     pub fn on_data(
         &mut self,
         segment: &Segment,
@@ -184,9 +197,9 @@ impl Receiver {
             if self.window.grow(held) {
                 self.ack.quick |= 1;
             }
-            // What the segment sets free is joined to it, unless that makes too large a piece: then the
-            // application reads the segment first (`tcp_ofo_queue`). What it reads after that it
-            // reads at the same time, when a new round trip has begun.
+            // The segment may fill a gap. The kernel joins the segments behind the gap to it, unless the
+            // piece becomes too large: then the application reads the segment first (`tcp_ofo_queue`),
+            // and the others at the same time, when a new round trip has begun.
             let read_to = if self.unread <= PIECE { self.delivered } else { end };
             self.window.on_read(read_to, self.delivered, now_us);
         } else if segment.seq < self.next {
@@ -205,7 +218,7 @@ impl Receiver {
         self.need(profile, own, now)
     }
 
-    /// The delayed or compressed acknowledgement whose time has come.
+    /// Handles the expired timer of a delayed or compressed acknowledgement.
     pub fn on_timer(&mut self, profile: &Profile, now: Time) -> AckNeed {
         self.unread = 0;
         if self.ack.compressed_until.is_some_and(|at| at <= now) {
@@ -218,14 +231,14 @@ impl Receiver {
             }
             if profile.delayed_ack == DelayedAck::Linux {
                 // The sender is slow: allow it more time (`tcp_delack_timer_handler`).
-                self.ack.delay_us = (self.ack.delay_us * 2).min(DELAY_MAX_US);
+                self.ack.delay_us = self.ack.delay_us.map(|us| (us * 2).min(DELAY_MAX_US));
             }
             return AckNeed::Now;
         }
         AckNeed::Later
     }
 
-    /// When [`on_timer`](Self::on_timer) is next due.
+    /// Time at which [`on_timer`](Self::on_timer) is next due.
     pub fn timer(&self) -> Option<Time> {
         match (self.ack.delayed.map(|delayed| delayed.fires), self.ack.compressed_until) {
             (Some(a), Some(b)) => Some(a.min(b)),
@@ -233,7 +246,9 @@ impl Receiver {
         }
     }
 
-    /// Fills in what a segment that leaves now says about this half, and takes note that it does.
+    /// Writes acknowledgement, window, timestamp echo, ECE and SACK blocks into a segment that leaves now.
+    ///
+    /// All that was pending then counts as acknowledged.
     pub fn write_ack(&mut self, segment: &mut Segment, profile: &Profile) {
         segment.flags = segment.flags.with(Flags::ACK);
         segment.ack = self.next;
@@ -260,7 +275,7 @@ impl Receiver {
             ack.quick -= 1;
             if ack.quick == 0 {
                 // The delay starts small again (`tcp_dec_quickack_mode`).
-                ack.delay_us = DELAY_MIN_US;
+                ack.delay_us = Some(DELAY_MIN_US);
             }
         }
         ack.acked = self.next;
@@ -286,13 +301,13 @@ impl Receiver {
         let unread_pieces = match self.unread {
             0 => 0,
             1..=PIECE => 1,
-            // The segment that set the others free, and they.
+            // The segment that filled the gap, and those behind it.
             more => 1 + (more - 1).div_ceil(PIECE),
         };
         BufferedData { segments: segments + self.unread, pieces: pieces + unread_pieces }
     }
 
-    /// RFC 3168, section 6.1.3: echo until the sender says that it reduced its window.
+    /// Follows ECN marks: CE is echoed until the sender answers with CWR (RFC 3168, section 6.1.3).
     fn on_ecn(&mut self, segment: &Segment, ecn: Ecn) {
         if segment.flags.has(Flags::CWR) {
             self.echo_congestion = false;
@@ -313,6 +328,7 @@ impl Receiver {
         }
     }
 
+    /// Takes a segment that continues the stream, with those behind the gap that it fills.
     fn on_expected(&mut self, segment: &Segment, own: OwnRtt, timers: Timers, now: Time) {
         self.next = segment.seq + 1;
         self.delivered = segment.offset + u64::from(segment.len);
@@ -335,6 +351,7 @@ impl Receiver {
         }
     }
 
+    /// Keeps a segment that arrived behind a gap.
     fn on_ahead(&mut self, segment: &Segment, block: Block) {
         let end_offset = segment.offset + u64::from(segment.len);
         let at = self.ahead.partition_point(|range| range.block.end < block.start);
@@ -364,7 +381,7 @@ impl Receiver {
         self.recent.put_first(self.ahead[at].block);
     }
 
-    /// Whether to acknowledge now, and the timer if not.
+    /// Decides whether to acknowledge now, and sets the timer if not (`__tcp_ack_snd_check`).
     fn need(&mut self, profile: &Profile, own: OwnRtt, now: Time) -> AckNeed {
         let unacked = self.delivered - self.ack.acked_offset;
         let second_segment = unacked > u64::from(self.window.mss);
@@ -392,10 +409,11 @@ impl Receiver {
         }
     }
 
+    /// Sets the timer of the delayed acknowledgement, or says that it is due at once (`tcp_send_delayed_ack`).
     fn delay(&mut self, delay: Duration, timers: Timers, now: Time) -> AckNeed {
         let delayed = Delayed { due: timers.due(now, delay), fires: timers.fires_at(now, delay) };
         match &mut self.ack.delayed {
-            // Soon anyway: do not wait (`tcp_send_delayed_ack`).
+            // The timer set before fires soon anyway: do not wait.
             Some(already)
                 if already.due <= timers.due(now, Duration::ZERO) + timers.whole(delay / 4) =>
             {
@@ -407,8 +425,10 @@ impl Receiver {
         AckNeed::Later
     }
 
-    /// Beyond the first three, acknowledgements of data ahead of a gap come once a millisecond or 5 %
-    /// of a round trip, whichever is sooner (`tcp_comp_sack_delay_ns`).
+    /// Compresses acknowledgements of data behind a gap (`tcp_comp_sack_delay_ns`).
+    ///
+    /// The first three leave one by one. The others leave once a millisecond or 5 % of a round trip,
+    /// whichever is sooner.
     fn compress(&mut self, profile: &Profile, own: OwnRtt, now: Time) -> AckNeed {
         if !profile.sack || self.ack.compressed >= COMPRESSED_MAX {
             return AckNeed::Now;
@@ -423,10 +443,8 @@ impl Receiver {
         }
         self.ack.compressed += 1;
         if self.ack.compressed_until.is_none() {
-            let mut rtt8_us = self.window.rtt8_us;
-            if let Some(srtt8_us) = own.srtt8_us {
-                rtt8_us = rtt8_us.min(srtt8_us);
-            }
+            let rtt8_us = self.window.rtt8_us.unwrap_or(0);
+            let rtt8_us = own.srtt8_us.map_or(rtt8_us, |srtt8_us| rtt8_us.min(srtt8_us));
             let twentieth = Duration::from_nanos(u64::from(rtt8_us) * 1_000 / 8 / 20);
             let delay = twentieth.min(COMPRESSED_DELAY);
             self.ack.compressed_until = Some(now + delay + COMPRESSED_SLACK);
@@ -434,36 +452,40 @@ impl Receiver {
         AckNeed::Later
     }
 
+    /// Has the next acknowledgements, `most` at most, leave at once (`tcp_enter_quickack_mode`).
     fn enter_quick(&mut self, most: u32) {
         self.ack.quick = self.ack.quick.max(self.window.quick_limit().min(most));
-        self.ack.delay_us = DELAY_MIN_US;
+        self.ack.delay_us = Some(DELAY_MIN_US);
     }
 }
 
 impl AckState {
-    /// Keeps the delay in step with the spacing of data (`tcp_event_data_recv`).
+    /// Adjusts the delay to the time between data in order (`tcp_event_data_recv`).
     fn on_in_order(&mut self, quick_limit: u32, own: OwnRtt, timers: Timers, now: Time) {
         // Linux counts in ticks here.
         let now_us = timers.due(now, Duration::ZERO).as_nanos() / 1_000;
         let since = now_us.saturating_sub(self.last_data_us);
-        let half = Duration::from_micros(u64::from(self.delay_us / 2));
-        let half = timers.whole(half).as_micros() as u32;
-        if self.delay_us == 0 {
+        self.last_data_us = now_us;
+        let Some(delay_us) = self.delay_us else {
             self.quick = self.quick.max(quick_limit.min(MAX_QUICK));
-            self.delay_us = DELAY_MIN_US;
-        } else if since <= u64::from(DELAY_MIN_US / 2) {
-            self.delay_us = half + DELAY_MIN_US / 2;
-        } else if since < u64::from(self.delay_us) {
-            self.delay_us = (half + since as u32).min(DELAY_MAX_US).min(own.rto_us);
+            self.delay_us = Some(DELAY_MIN_US);
+            return;
+        };
+        let half = Duration::from_micros(u64::from(delay_us / 2));
+        let half = timers.whole(half).as_micros() as u32;
+        if since <= u64::from(DELAY_MIN_US / 2) {
+            self.delay_us = Some(half + DELAY_MIN_US / 2);
+        } else if since < u64::from(delay_us) {
+            self.delay_us = Some((half + since as u32).min(DELAY_MAX_US).min(own.rto_us));
         } else if since > u64::from(own.rto_us) {
             // A fresh start after a pause.
             self.quick = self.quick.max(quick_limit.min(MAX_QUICK));
         }
-        self.last_data_us = now_us;
     }
 
+    /// Delay of an acknowledgement as Linux has it (`tcp_send_delayed_ack`).
     fn linux_delay(&self, profile: &Profile, own: OwnRtt) -> Duration {
-        let mut delay = self.delay_us;
+        let mut delay = self.delay_us.unwrap_or(0);
         if delay > DELAY_MIN_US {
             delay = delay.min(match own.srtt8_us.unwrap_or(0) >> 3 {
                 0 => DELAY_LIMIT_US,
@@ -478,8 +500,7 @@ impl AckState {
 }
 
 impl SackRecency {
-    /// `block` grew by a segment that just arrived: it and what it swallowed come first (RFC 2018,
-    /// section 4).
+    /// Puts `block`, which just grew, first, and drops the blocks that lie within it (RFC 2018, section 4).
     fn put_first(&mut self, block: Block) {
         let mut kept = [Block::default(); SackBlocks::MAX];
         kept[0] = block;
@@ -495,6 +516,7 @@ impl SackRecency {
         self.count = count;
     }
 
+    /// Drops the blocks below `next`, which arrived in order meanwhile.
     fn drop_below(&mut self, next: u32) {
         let mut count = 0;
         for index in 0..self.count {
@@ -507,20 +529,20 @@ impl SackRecency {
     }
 }
 
-/// Acknowledgements at once after a start (`TCP_MAX_QUICKACKS`).
+/// Most acknowledgements that leave at once after a start or a pause (`TCP_MAX_QUICKACKS`).
 const MAX_QUICK: u32 = 16;
-/// Shortest and longest delay of an acknowledgement (`TCP_ATO_MIN`, `TCP_DELACK_MAX`).
+/// Shortest delay of an acknowledgement (`TCP_ATO_MIN`).
 const DELAY_MIN_US: u32 = 40_000;
+/// Longest delay of an acknowledgement that follows from the spacing of data (`TCP_DELACK_MAX`).
 const DELAY_MAX_US: u32 = 200_000;
-/// RFC 1122, section 4.2.3.2: no acknowledgement is delayed by more.
+/// Longest delay of any acknowledgement (RFC 1122, section 4.2.3.2).
 const DELAY_LIMIT_US: u32 = 500_000;
-/// Blocks that a receiver expects at most while it holds acknowledgements back
-/// (`TCP_SACK_BLOCKS_EXPECTED`).
+/// Most SACK blocks that are expected while acknowledgements are compressed (`TCP_SACK_BLOCKS_EXPECTED`).
 const BLOCKS_EXPECTED: usize = 2;
-/// Acknowledgements that one may stand for (`tcp_comp_sack_nr`).
+/// Most acknowledgements that a compressed one may stand for (`tcp_comp_sack_nr`).
 const COMPRESSED_MAX: u32 = 44;
 /// Longest time that acknowledgements are compressed for (`tcp_comp_sack_delay_ns`).
 const COMPRESSED_DELAY: Duration = Duration::from_millis(1);
-/// How much later the timer may fire, and does unless another happens to fire meanwhile
-/// (`tcp_comp_sack_slack_ns`).
+/// Slack of the compression timer (`tcp_comp_sack_slack_ns`): it fires so much later unless another timer
+/// fires meanwhile.
 const COMPRESSED_SLACK: Duration = Duration::from_micros(100);

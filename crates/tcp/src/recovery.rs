@@ -58,8 +58,8 @@ impl Phase {
 /// A reduction of the window under way (RFC 6937).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reduction {
-    /// The window before it.
-    pub prior_cwnd: u32,
+    /// The window before it; `None` if there was no reduction yet.
+    pub prior_cwnd: Option<u32>,
     /// Segments delivered since it began.
     delivered: u32,
     /// Segments sent since it began.
@@ -309,7 +309,8 @@ impl Sender {
         self.recovery.end = self.board.nxt();
         self.recovery.tail_probe = None;
         self.window.deliveries = 0;
-        self.recovery.reduction = Reduction { prior_cwnd: self.window.cwnd, delivered: 0, sent: 0 };
+        self.recovery.reduction =
+            Reduction { prior_cwnd: Some(self.window.cwnd), delivered: 0, sent: 0 };
         self.window.ssthresh = self.algorithm.ssthresh(&self.window);
         self.recovery.cwr_pending = true;
     }
@@ -317,10 +318,8 @@ impl Sender {
     /// Proportional rate reduction: RFC 6937, section 3, in Linux' form, which grows back by slow start
     /// only while segments are acknowledged in order and nothing more is lost.
     pub fn reduce(&mut self, info: &AckInfo, newly_delivered: u32, profile: &Profile) {
-        if newly_delivered == 0
-            || self.recovery.reduction.prior_cwnd == 0
-            || self.delivery.sampler.is_some()
-        {
+        let Some(prior_cwnd) = self.recovery.reduction.prior_cwnd else { return };
+        if newly_delivered == 0 || self.delivery.sampler.is_some() {
             return;
         }
         let in_flight = self.in_flight(profile);
@@ -332,7 +331,7 @@ impl Sender {
             return;
         }
         self.recovery.reduction.delivered += newly_delivered;
-        let Reduction { prior_cwnd, delivered, sent } = self.recovery.reduction;
+        let Reduction { delivered, sent, .. } = self.recovery.reduction;
         let send = if in_flight > self.window.ssthresh {
             let share = u64::from(self.window.ssthresh) * u64::from(delivered);
             let due = share.div_ceil(u64::from(prior_cwnd)) as i64;
@@ -445,7 +444,7 @@ impl Sender {
             || (self.recovery.phase == Phase::Loss && self.timers.backoffs == 0)
         {
             self.recovery.undo.prior_ssthresh = Some(self.recovery.current_ssthresh(&self.window));
-            self.recovery.reduction.prior_cwnd = self.window.cwnd;
+            self.recovery.reduction.prior_cwnd = Some(self.window.cwnd);
             self.window.ssthresh = self.algorithm.ssthresh(&self.window);
             self.start_undo();
         }

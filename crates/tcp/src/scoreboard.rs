@@ -1,8 +1,8 @@
-//! The retransmission queue: every segment that was sent and is not yet acknowledged.
+//! The retransmission queue: all segments that were sent and are not acknowledged yet.
 //!
-//! Keeps the counters from which the amount in flight follows (RFC 6675, "pipe"), tags segments by
-//! selective acknowledgements, and remembers the order of transmission, which loss detection by time
-//! (RFC 8985) walks. Work per acknowledgement is proportional to what it newly says, not to the window.
+//! It counts the segments in flight (RFC 6675, "pipe"), tags segments by selective acknowledgements, and
+//! keeps the order of transmission for loss detection by time (RFC 8985). The work for an acknowledgement
+//! grows with the segments that it newly reports, not with the window.
 
 use std::ops::Range;
 
@@ -13,11 +13,13 @@ use crate::segment::Block;
 pub(crate) struct Entry {
     /// When it was last sent, in microseconds.
     pub sent_us: u64,
-    /// Place of the segment's first byte in the stream, in bytes.
+    /// Offset of the segment's first byte in the stream, in bytes.
     pub offset: u64,
-    /// How many segments had been delivered when it was last sent.
+    /// Segments that had been delivered when it was last sent.
     pub delivered: u32,
+    /// The segment sent before this one.
     older: Link,
+    /// The segment sent after this one.
     newer: Link,
     /// Length of the segment in bytes.
     pub len: u16,
@@ -34,7 +36,7 @@ impl State {
     /// The last transmission was a retransmission, and it is not known to be lost.
     const RETRANSMITTED: u8 = 4;
     const EVER_RETRANSMITTED: u8 = 8;
-    /// The first segment of a piece of memory.
+    /// It is the first segment of a piece of memory.
     const STARTS_PIECE: u8 = 16;
 
     const fn has(self, bit: u8) -> bool {
@@ -42,8 +44,9 @@ impl State {
     }
 }
 
-/// The neighbour of a segment in the order of transmission, or the end of that order. Half as large as an
-/// `Option<u32>`, of which every segment in flight would hold two.
+/// The neighbour of a segment in the order of transmission, or the end of that order.
+///
+/// It is half as large as an `Option<u32>`, of which every segment in flight would hold two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Link(u32);
 
@@ -60,12 +63,12 @@ impl Link {
 }
 
 impl Entry {
-    /// Whether it has arrived, by a selective acknowledgement.
+    /// Whether a selective acknowledgement reported it.
     pub const fn sacked(&self) -> bool {
         self.state.has(State::SACKED)
     }
 
-    /// Whether it is taken for lost.
+    /// Whether it is marked as lost.
     pub const fn lost(&self) -> bool {
         self.state.has(State::LOST)
     }
@@ -81,7 +84,7 @@ impl Entry {
     }
 }
 
-/// Facts about one segment that was acknowledged: see [`Scoreboard::pop`] and [`Scoreboard::tag`].
+/// A segment that was acknowledged, as [`Scoreboard::pop`] and [`Scoreboard::tag`] report it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Delivered {
     pub seq: u32,
@@ -92,8 +95,10 @@ pub(crate) struct Delivered {
     pub ever_retransmitted: bool,
 }
 
+/// The retransmission queue with its counters.
 #[derive(Debug)]
 pub(crate) struct Scoreboard {
+    /// The segments, each at its number modulo the length, which is a power of two.
     ring: Vec<Entry>,
     /// The first segment in the queue.
     una: u32,
@@ -101,21 +106,21 @@ pub(crate) struct Scoreboard {
     nxt: u32,
     /// Segments that arrived out of order; without SACK, the number of duplicate acknowledgements.
     pub sacked_out: u32,
-    /// Segments taken for lost.
+    /// Segments marked as lost.
     pub lost_out: u32,
     /// Retransmissions under way.
     pub retrans_out: u32,
     /// Number behind the highest segment that arrived; `una` if none did.
     highest_sacked: u32,
-    /// Pieces of memory in which the segments lie: bursts at first, then as SACK blocks cut and join
-    /// them.
+    /// Pieces of memory that hold the segments: one a burst at first, later cut and joined by SACK blocks.
     pub pieces: u32,
-    /// Below this segment nothing waits for retransmission.
+    /// First segment that may wait for retransmission: none below it does.
     retransmit_hint: u32,
-    /// The transmissions not known to have arrived or to be lost, oldest first.
+    /// The oldest transmission that is not known to have arrived or to be lost.
     oldest: Link,
+    /// The newest of these transmissions.
     newest: Link,
-    /// The blocks of the last acknowledgement: what they cover is tagged already.
+    /// The blocks of the last acknowledgement. The segments in them are tagged already.
     seen: [Block; 4],
 }
 
@@ -142,20 +147,22 @@ impl Scoreboard {
         self.nxt - self.una
     }
 
-    /// Segments that left the network: arrived or lost.
+    /// Segments that left the network: they arrived or are lost (`tcp_left_out`).
     pub const fn left_out(&self) -> u32 {
         self.sacked_out + self.lost_out
     }
 
-    /// Segments in the network.
+    /// Segments in the network (`tcp_packets_in_flight`).
     pub fn in_flight(&self) -> u32 {
         (self.packets_out() + self.retrans_out).saturating_sub(self.left_out())
     }
 
+    /// The first segment that is not acknowledged (`snd_una`).
     pub const fn una(&self) -> u32 {
         self.una
     }
 
+    /// Number of the segment that is sent next (`snd_nxt`).
     pub const fn nxt(&self) -> u32 {
         self.nxt
     }
@@ -165,6 +172,7 @@ impl Scoreboard {
         self.highest_sacked
     }
 
+    /// The segment `seq`, which must be in the queue.
     pub fn get(&self, seq: u32) -> &Entry {
         debug_assert!(self.una <= seq && seq < self.nxt);
         &self.ring[seq as usize & (self.ring.len() - 1)]
@@ -175,7 +183,7 @@ impl Scoreboard {
         (self.una < self.nxt).then(|| self.get(self.una))
     }
 
-    /// Appends the next segment, just sent, as the first of its burst or not.
+    /// Appends a segment that was just sent. `starts_burst` says whether it is the first of its burst.
     pub fn push(
         &mut self,
         offset: u64,
@@ -202,7 +210,7 @@ impl Scoreboard {
         self.append(seq);
     }
 
-    /// Takes the first segment off: it is acknowledged.
+    /// Removes the first segment, which was acknowledged.
     pub fn pop(&mut self) -> Delivered {
         let seq = self.una;
         let entry = *self.get(seq);
@@ -214,7 +222,7 @@ impl Scoreboard {
         }
         self.unlink(seq);
         if entry.state.has(State::STARTS_PIECE) {
-            // What is left of the piece stays one.
+            // The rest of the piece stays one.
             self.pieces -= 1;
             self.cut_before(seq + 1);
         }
@@ -224,8 +232,7 @@ impl Scoreboard {
         delivered(seq, &entry)
     }
 
-    /// Tags what `block` says has arrived and calls `newly` for each segment that was not known to
-    /// have.
+    /// Tags the segments of `block` as arrived, and calls `newly` for each that was not tagged before.
     pub fn tag(&mut self, block: Block, mut newly: impl FnMut(&Delivered)) {
         let end = block.end.min(self.nxt);
         let mut seq = block.start.max(self.una);
@@ -244,7 +251,7 @@ impl Scoreboard {
         self.highest_sacked = self.highest_sacked.max(end);
     }
 
-    /// Remembers the blocks of an acknowledgement after all were tagged.
+    /// Keeps the blocks of an acknowledgement, so that [`tag`](Self::tag) skips them the next time.
     pub fn remember(&mut self, blocks: &[Block]) {
         self.seen = [Block::default(); 4];
         for (slot, block) in self.seen.iter_mut().zip(blocks) {
@@ -252,8 +259,9 @@ impl Scoreboard {
         }
     }
 
-    /// Takes `seq` for lost, and returns whether that is news: a segment can be lost again after its
-    /// retransmission.
+    /// Marks `seq` as lost, and returns whether that is new.
+    ///
+    /// A segment can be lost again after its retransmission.
     pub fn mark_lost(&mut self, seq: u32) -> bool {
         let entry = *self.get(seq);
         if entry.sacked() {
@@ -273,12 +281,12 @@ impl Scoreboard {
         false
     }
 
-    /// No longer waits for news of the transmission of `seq` by time: it is lost.
+    /// Removes the lost segment `seq` from the order of transmission.
     pub fn forget_transmission(&mut self, seq: u32) {
         self.unlink(seq);
     }
 
-    /// Takes back all marks of loss: nothing is lost after all.
+    /// Removes all marks of loss, when a loss turned out to be none.
     pub fn unmark_all_lost(&mut self) {
         for seq in self.una..self.nxt {
             self.at(seq).state.0 &= !State::LOST;
@@ -302,9 +310,9 @@ impl Scoreboard {
         None
     }
 
-    /// Number behind the last segment that leaves with `seq` if that is sent again.
+    /// End of the segments that leave together with `seq` when it is sent again: one behind the last.
     ///
-    /// It is of the same piece, lost like `seq`, and the stretch has `most` segments at most.
+    /// They are lost, lie in one piece of memory, and are `most` at most.
     pub fn end_of_resend(&self, seq: u32, most: u32) -> u32 {
         let end = self.nxt.min(seq.saturating_add(most));
         let leaves_alone = |&next: &u32| {
@@ -317,13 +325,13 @@ impl Scoreboard {
         (seq + 1..end).find(leaves_alone).unwrap_or(end)
     }
 
-    /// Cuts a piece of memory so that only these segments of it are sent again (`tcp_fragment`).
+    /// Cuts pieces of memory so that `segments` are a piece of their own (`tcp_fragment`).
     pub fn cut_out(&mut self, segments: Range<u32>) {
         self.cut_before(segments.start);
         self.cut_before(segments.end);
     }
 
-    /// `seq` was sent again. A tail loss probe does not count as a retransmission under way.
+    /// Counts a retransmission of `seq`. A tail loss probe is none that is under way.
     pub fn on_retransmit(&mut self, seq: u32, now_us: u64, delivered: u32, probe: bool) {
         if !probe {
             self.retrans_out += 1;
@@ -339,7 +347,7 @@ impl Scoreboard {
         self.append(seq);
     }
 
-    /// A duplicate of `seq` was reported: its retransmission is no longer under way.
+    /// Counts a reported duplicate of `seq`: its retransmission is no longer under way.
     pub fn on_duplicate(&mut self, seq: u32) {
         if self.get(seq).retransmitted() {
             self.retrans_out -= 1;
@@ -347,17 +355,17 @@ impl Scoreboard {
         }
     }
 
-    /// The retransmission hint goes back to the start of the queue.
+    /// Moves the retransmission hint back to the start of the queue.
     pub fn reset_hint(&mut self) {
         self.retransmit_hint = self.una;
     }
 
-    /// The transmission after which nothing older is waited for, and the walk from older to newer.
+    /// The oldest transmission that is not known to have arrived or to be lost; `None` if there is none.
     pub fn oldest_transmission(&self) -> Option<u32> {
         self.oldest.seq()
     }
 
-    /// The transmission that followed that of `seq`.
+    /// The transmission after that of `seq`; `None` if it is the newest.
     pub fn newer_transmission(&self, seq: u32) -> Option<u32> {
         self.get(seq).newer.seq()
     }
@@ -374,8 +382,8 @@ impl Scoreboard {
         self.at(seq).state.0 |= State::SACKED;
         self.sacked_out += 1;
         self.unlink(seq);
-        // What arrived is joined to what arrived before it, and cut off from what did not
-        // (`tcp_shift_skb_data`, `tcp_match_skb_to_sack`).
+        // Segments that arrived are joined, and cut off from those that did not (`tcp_shift_skb_data`,
+        // `tcp_match_skb_to_sack`).
         if seq > self.una && self.get(seq - 1).sacked() {
             self.join_to_previous(seq);
             if seq + 1 < self.nxt && self.get(seq + 1).sacked() {
@@ -387,7 +395,7 @@ impl Scoreboard {
         self.cut_before(seq + 1);
     }
 
-    /// `seq`, if it is there, starts a piece of memory.
+    /// Starts a piece of memory at `seq`, if that is in the queue.
     fn cut_before(&mut self, seq: u32) {
         if seq < self.nxt && !self.get(seq).state.has(State::STARTS_PIECE) {
             self.at(seq).state.0 |= State::STARTS_PIECE;
@@ -395,6 +403,7 @@ impl Scoreboard {
         }
     }
 
+    /// Joins the piece of memory that starts at `seq` to the one before it.
     fn join_to_previous(&mut self, seq: u32) {
         if self.get(seq).state.has(State::STARTS_PIECE) {
             self.at(seq).state.0 &= !State::STARTS_PIECE;
@@ -415,7 +424,7 @@ impl Scoreboard {
         self.newest = Link::to(seq);
     }
 
-    /// Takes `seq` out of the order of transmission, if it is there.
+    /// Removes `seq` from the order of transmission, if it is there.
     fn unlink(&mut self, seq: u32) {
         let Entry { older, newer, .. } = *self.get(seq);
         match older.seq() {
@@ -458,7 +467,7 @@ const fn delivered(seq: u32, entry: &Entry) -> Delivered {
     }
 }
 
-/// An end that sends nothing has no ring; one that sends starts with this many places.
+/// Entries of a ring at the start. An end that sends nothing has no ring.
 const MIN_RING_ENTRIES: usize = 16;
 
 const EMPTY: Entry = Entry {

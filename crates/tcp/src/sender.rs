@@ -73,7 +73,7 @@ pub struct Counters {
     pub segments_retransmitted: u64,
     /// Bytes of the data segments sent again.
     pub bytes_retransmitted: u64,
-    /// Expirations of the retransmission timer, repeated ones included, connection set-up excluded.
+    /// Expirations of the retransmission timer, repeated ones included, the handshake excluded.
     pub timeouts: u64,
     /// Tail loss probes.
     pub loss_probes: u64,

@@ -74,8 +74,8 @@ impl Sender {
             self.board.unmark_all_lost();
         }
         if let Some(prior_ssthresh) = self.recovery.undo.prior_ssthresh {
-            self.window.cwnd =
-                self.algorithm.undo(&self.window, self.recovery.reduction.prior_cwnd);
+            let prior_cwnd = self.recovery.reduction.prior_cwnd.unwrap_or(self.window.cwnd);
+            self.window.cwnd = self.algorithm.undo(&self.window, prior_cwnd);
             let now = Time::from_nanos(self.window.now_us * 1_000);
             self.with_rate_control(now, |control, _, path, rate| control.on_undo(path, rate));
             if prior_ssthresh > self.window.ssthresh {

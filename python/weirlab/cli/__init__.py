@@ -17,17 +17,20 @@ import click
 
 from weirlab import interrupt
 from weirlab.cli.options import sentence as sentence_of
+from weirlab.interrupt import INTERRUPTED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 COMMANDS = {
     "run": "Run a test or scenario and show what came of it.",
+    "sweep": "Run a scenario at many points, and keep what came of it in a store.",
     "test": "Measure the path to a server and grade it.",
     "ping": "Ping any host: round trips to the microsecond.",
     "show": "Show what stands in records.",
     "compare": "Set records beside each other: before and after.",
     "plot": "Draw charts of records.",
+    "note": "Keep a note and tags for records.",
     "report": "Write records as one page for a browser.",
     "ui": "Show records and start runs in a browser, on this machine only.",
     "export": "Write records as .weir files, for Flent, as CSV, JSON lines or Parquet.",
@@ -136,7 +139,7 @@ def _exit_code() -> int | str | None:
     except WeirError as error:
         message, code = str(error), error.exit_code
     except (click.Abort, KeyboardInterrupt):
-        message, code = "interrupted", 130
+        message, code = "interrupted", INTERRUPTED
     except (OSError, MemoryError, UnicodeEncodeError) as error:
         message, code = _refused(error)
     else:
@@ -155,7 +158,7 @@ def _carry_out() -> int | str | None:
 
 
 def _refused(error: OSError | MemoryError | UnicodeEncodeError) -> tuple[str, int]:
-    """What the machine or Python would not do, in a sentence, and the exit code."""
+    """A failure of the machine or of Python in a sentence, and the exit code."""
     if isinstance(error, MemoryError):
         return "there is not enough memory", 1
     if isinstance(error, UnicodeEncodeError):

@@ -10,7 +10,7 @@ import click
 
 from weirlab.cli.options import option
 from weirlab.cli.records import readable_runs, told
-from weirlab.record.set_ups import run_names
+from weirlab.record.configurations import run_names
 from weirlab.report import advice, cautions, comparison_table, story
 from weirlab.report.differences import difference_tables, too_few
 from weirlab.stats import compare
@@ -29,11 +29,12 @@ def command(paths: tuple[Path, ...], *, as_json: bool) -> None:
     """Set records beside each other; the first is the baseline of the factor.
 
     A and B are folders of records, .weir files, or folders with records below them. Records that
-    differ in nothing but the seed are repetitions of one set-up. The same run given twice counts once, and a
-    run that was cut short stands beside the whole ones, not among them.
+    differ in nothing but the seed are repetitions of one configuration. The same run given twice counts once,
+    and a run that was cut short stands beside the whole ones, not among them.
 
-    Of set-ups with two or more repetitions it is said by how much they differ from the baseline, with 95 %
-    intervals: pairs of runs where both have the same seeds, and corrected for all comparisons at once (Holm).
+    Of configurations with two or more repetitions it is said by how much they differ from the baseline, with
+    95 % intervals: pairs of runs where both have the same seeds, and corrected for all comparisons at once
+    (Holm).
     """
     with readable_runs(paths) as records:
         _compare(records, as_json=as_json)

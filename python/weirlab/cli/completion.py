@@ -41,7 +41,7 @@ def links(context: click.Context, _param: click.Parameter, begun: str) -> list[C
 
 
 def queues(context: click.Context, _param: click.Parameter, begun: str) -> list[CompletionItem]:
-    """Names of disciplines and presets, with which a set-up begins."""
+    """Names of disciplines and presets, with which a queue spec begins."""
     del context
     return _beginning(["default", *(one["name"] for one in _native.disciplines())], begun)
 

@@ -13,8 +13,9 @@ from weirlab.cli import completion, weir
 from weirlab.cli.options import option
 from weirlab.errors import UsageError
 from weirlab.flent.exporting import flent_name
-from weirlab.flent.tests import flent_test
+from weirlab.flent.tests import computed_series, flent_test
 from weirlab.record import find_records
+from weirlab.scenario import load_test
 from weirlab.ui import note
 
 if TYPE_CHECKING:
@@ -83,6 +84,9 @@ def command(  # noqa: PLR0913 - one word each on the command line
         return
     _do(words)
     (record,) = find_records(out)
+    if record.manifest.scenario["name"] not in computed_series():
+        note(f"no file for Flent is written: its test `{test}` has series that a record has not")
+        return
     target = data_dir / flent_name(record)
     export = ["export", str(out), "--out", str(target)]
     note(f"weir {shlex.join(export)}")
@@ -109,9 +113,25 @@ def _run_words(test: str, hosts: Sequence[str], link: str | None, length: str, d
     for name, value in (("-l", length), ("-d", delay)):
         if not value.replace(".", "", 1).isascii() or not value.replace(".", "", 1).isdecimal():
             raise UsageError(f"{name} {value}: write seconds, such as 60")
-    if found.runs[0] == "ping":
-        return [*words, "--idle", f"{length}s"]
-    return [*words, "--idle", f"{delay}s", "--load", f"{length}s", "--cooldown", f"{delay}s"]
+    return words + _phase_words(found.runs[0], length, delay)
+
+
+def _phase_words(test: str, length: str, delay: str) -> list[str]:
+    """How long each phase that a test has shall last.
+
+    Raises:
+        UsageError: if its flows start at times of their own, which other lengths would not fit.
+    """
+    ours = load_test(test)
+    if any(flow.start is not None for flow in ours.flows):
+        if (length, delay) != ("60", "5"):
+            raise UsageError(
+                f"`{test}` starts its flows one after another, at fixed times: leave -l and -d out"
+            )
+        return []
+    phases = ours.phases.model_dump(mode="json", exclude_defaults=True)
+    given = {"idle": delay if "load" in phases else length, "load": length, "cooldown": delay}
+    return [word for name in given if name in phases for word in (f"--{name}", f"{given[name]}s")]
 
 
 def _parameter_words(test: str, parameters: Sequence[str]) -> list[str]:
@@ -120,17 +140,22 @@ def _parameter_words(test: str, parameters: Sequence[str]) -> list[str]:
     Raises:
         UsageError: for one that has no counterpart.
     """
-    known = {"tcp_nup": "upload_streams", "tcp_ndown": "download_streams"}
+    known = {
+        "tcp_nup": {"upload_streams": "streams"},
+        "tcp_ndown": {"download_streams": "streams"},
+        "rrul_be_nflows": {"upload_streams": "upload_streams", "download_streams": "download_streams"},
+        "rrul_var": {"bidir_streams": "bidir_streams"},
+    }.get(test, {})
     words: list[str] = []
     for parameter in parameters:
         key, equals, value = parameter.partition("=")
         if not equals:
             raise UsageError(f"--test-parameter {parameter}: write KEY=VALUE")
-        if key == known.get(test):
-            words += ["--set", f"streams={value}"]
+        if key in known:
+            words += ["--set", f"{known[key]}={value}"]
         elif key == "tcp_cong_control":
             words += ["--cc", value]
         else:
-            names = ", ".join(filter(None, ("tcp_cong_control", known.get(test))))
+            names = ", ".join(("tcp_cong_control", *known))
             raise UsageError(f"--test-parameter {parameter}: of `{test}` these are understood: {names}")
     return words

@@ -43,7 +43,7 @@ def _line_options(command: Callable[..., None]) -> Callable[..., None]:
             shell_complete=completion.queues,
             default="default",
             metavar="TC",
-            help="Queue set-up, in tc syntax.",
+            help="Queue spec, in tc syntax.",
         ),
         option(
             "--queue-up",

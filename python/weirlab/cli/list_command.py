@@ -120,14 +120,17 @@ def _flent_tests() -> list[dict[str, Any]]:
     """The tests of Flent, what is run in place of each, and what each world can do of it."""
     found = []
     for test in flent_tests().values():
-        several = bool(test.runs) and len(load_test(test.runs[0]).hosts) > 1
+        ours = load_test(test.runs[0]) if test.runs else None
+        several = ours is not None and len(ours.hosts) > 1
+        udp = ours is not None and any(flow.udp or flow.voice for flow in ours.flows)
         worlds = {
-            "sim": bool(test.runs),
-            "lab": bool(test.runs),
+            "sim": ours is not None,
+            "lab": ours is not None and not udp,
             # One server is at the other end of a real path.
-            "net": bool(test.runs) and not several,
+            "net": ours is not None and not udp and not several,
         }
-        reason = test.reason or ("the world net has one server" if several else "")
+        live = "the worlds lab and net have no UDP loads" if udp else "the world net has one server"
+        reason = test.reason or (live if udp or several else "")
         runs = " ".join(test.runs)
         found.append(
             {"name": test.name, "title": test.title, "runs": runs, "worlds": worlds, "reason": reason}
@@ -163,15 +166,15 @@ def _queues() -> list[dict[str, Any]]:
     return [dict(discipline) for discipline in _native.disciplines()]
 
 
-def _with_expansion(set_up: str) -> dict[str, Any]:
-    """Description of the discipline or preset that `set_up` names first."""
-    name, _, words = set_up.strip().partition(" ")
+def _with_expansion(spec: str) -> dict[str, Any]:
+    """Description of the discipline or preset that `spec` names first."""
+    name, _, words = spec.strip().partition(" ")
     found = _named(name, "queues", _queues())
     if not found["preset"]:
         if words:
             raise UsageError(f"`{name}` is no preset: write its name only")
         return found
-    text = set_up if words else f"{name} {PRESET_EXAMPLE}"
+    text = spec if words else f"{name} {PRESET_EXAMPLE}"
     return found | {"expands": text, "expansion": _native.expand_queue(text, None)}
 
 

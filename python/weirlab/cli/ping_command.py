@@ -17,6 +17,7 @@ from weirlab.cli.scenario_words import secret_of
 from weirlab.errors import NetError
 from weirlab.net.ping import (
     MAX_COUNT,
+    MAX_PAYLOAD_BYTES,
     METHODS,
     PingTarget,
     SampleFile,
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 )
 @option("--port", type=Whole(1, 65_535), help="Port of HOST.  [default: udp 33434, tcp 443, weir 8080]")
 @option("--ttl", type=Whole(1, 255), help="Time to live: the router at which it ends answers.")
-@option("--payload", type=Whole(0, 65_000), help="Bytes.  [default: icmp 56, udp 60, weir 60]")
+@option("--payload", type=Whole(0, MAX_PAYLOAD_BYTES), help="Bytes.  [default: icmp 56, udp 60, weir 60]")
 @option("--dscp", metavar="NAME", default="BE", show_default=True, help="DSCP of all packets, such as EF.")
 @option("--ip", type=click.Choice(["4", "6"]), help="Internet protocol.  [default: the name's first]")
 @option("--ping", metavar="TIME", default="200ms", show_default=True, help="Time between two pings.")

@@ -9,7 +9,7 @@ import click
 
 from weirlab.errors import RecordError
 from weirlab.record import Record, record_paths
-from weirlab.record.set_ups import distinct, same_runs
+from weirlab.record.configurations import distinct, same_runs
 from weirlab.report import cut_short
 from weirlab.ui import warn
 

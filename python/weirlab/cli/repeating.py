@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from weirlab.api import folders_of, make_empty, run_into
 from weirlab.errors import UsageError
-from weirlab.record.set_ups import set_ups
+from weirlab.record.configurations import configurations
 from weirlab.ui import RunProgress, note
 
 if TYPE_CHECKING:
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 def run_until(  # noqa: PLR0913 - what is run, where, and how often
     runs: list[ResolvedRun], world: World, out: Path, until: Until, *, jobs: int | None, quiet: bool
 ) -> list[Record]:
-    """Runs a repetition of all set-ups after the other until the interval of each is as narrow as asked.
+    """Repeats all configurations in turn until the interval of each is as narrow as asked.
 
     Args:
-        runs: all that may be run: every set-up with every seed.
+        runs: all that may be run: every configuration with every seed.
         world: where they run.
         out: folder of the records, which is empty.
         until: what is asked.
@@ -51,7 +51,7 @@ def run_until(  # noqa: PLR0913 - what is run, where, and how often
             break
         if count < MIN_LOOK:
             continue
-        groups = set_ups(records)
+        groups = configurations(records)
         if all(until.met(group.records, count - MIN_LOOK + 1) for group in groups):
             break
     if not quiet:
@@ -61,8 +61,8 @@ def run_until(  # noqa: PLR0913 - what is run, where, and how often
 
 
 def _tell(records: list[Record], until: Until, most: int) -> None:
-    """How well the figure of each set-up is known."""
-    for group in set_ups(records):
+    """How well the figure of each configuration is known."""
+    for group in configurations(records):
         count = len(group.records)
         if count < MIN_LOOK:
             continue

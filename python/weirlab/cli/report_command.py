@@ -7,11 +7,9 @@ from pathlib import Path
 import click
 
 from weirlab.cli.options import option
+from weirlab.cli.pages_in_browser import write_page
 from weirlab.cli.records import readable_runs
 from weirlab.errors import UsageError
-from weirlab.ui import note
-from weirlab.viewer import report_page
-from weirlab.writing import replaced
 
 
 @click.command("report")
@@ -25,8 +23,9 @@ from weirlab.writing import replaced
     help="File to write; one that is there is replaced.",
 )
 @option("--title", help="Title in place of the test's.")
-def command(paths: tuple[Path, ...], *, out: Path, title: str | None) -> None:
-    """Write records as one page for a browser: grade, charts, figures, set-up, and the raw data.
+@option("--open", "show", is_flag=True, help="Open the page in a browser.")
+def command(paths: tuple[Path, ...], *, out: Path, title: str | None, show: bool) -> None:
+    """Write records as one page for a browser: grade, charts, figures, configuration, and the raw data.
 
     \b
     weir report out/demo/cable-20-8
@@ -39,12 +38,4 @@ def command(paths: tuple[Path, ...], *, out: Path, title: str | None) -> None:
     if out.suffix.lower() not in {".html", ".htm"}:
         raise UsageError(f"--out {out}: a report is a page: name a file that ends in .html")
     with readable_runs(paths) as records:
-        if len(records) > MAX_RECORDS:
-            raise UsageError(f"{len(records)} records are too many for one page: give {MAX_RECORDS} or fewer")
-        content = report_page(records, title=title)
-        replaced(out, lambda part: part.write_text(content, encoding="utf-8"))
-        note(f"{len(records)} record{'s' * (len(records) > 1)} in {out}, {len(content) / 1e6:.1f} MB")
-
-
-MAX_RECORDS = 48
-"""More lines than this nobody tells apart in one chart."""
+        write_page(records, out, title=title, show=show)

@@ -18,7 +18,7 @@ from weirlab.cli.repeating import repeats, run_until
 from weirlab.cli.scenario_words import scenario_options, secret_of, spec_of
 from weirlab.cli.verdicts import rules_of, write_junit
 from weirlab.errors import AssertionBroken, Interrupted, UsageError
-from weirlab.record.set_ups import run_names
+from weirlab.record.configurations import run_names
 from weirlab.report import advice, assertion_table, cautions, charts_of, comparison_table, story
 from weirlab.report.methods import method_results, method_tables
 from weirlab.scenario import resolve
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path),
     help="File with that server's secret.",
 )
-@option("--repeat", type=Whole(min=1), help="Runs of each set-up, each its own seed.")
+@option("--repeat", type=Whole(min=1), help="Runs of each configuration, each its own seed.")
 @option("--out", type=click.Path(path_type=Path), help="Folder for records and charts.")
 @option("--jobs", type=Whole(min=1), help="Runs at once.  [default: all processors]")
 @option(
@@ -83,10 +83,13 @@ if TYPE_CHECKING:
 @option(
     "--until",
     metavar="FIGURE+-WIDTH",
-    help="Repeat until the 95 % interval of each set-up is that narrow, such as 'latency.p95 +-5%'.",
+    help="Repeat until the 95 % interval of each configuration is that narrow, such as 'latency.p95 +-5%'.",
 )
 @option("--max-repeat", type=Whole(min=1), help="Repetitions at most, with --until.  [default: 30]")
 @option("--charts/--no-charts", default=True, show_default=True, help="Draw charts.")
+@option(
+    "--open", "show", is_flag=True, help="Also write report.html into the folder and open it in a browser."
+)
 @option("--json", "as_json", is_flag=True, help="Print the figures as JSON, nothing else.")
 def command(  # noqa: PLR0913 - one word each on the command line
     what: str,
@@ -94,6 +97,7 @@ def command(  # noqa: PLR0913 - one word each on the command line
     out: Path | None,
     jobs: int | None,
     charts: bool,
+    show: bool,
     as_json: bool,
     world: str,
     datapath: Datapath,
@@ -107,7 +111,7 @@ def command(  # noqa: PLR0913 - one word each on the command line
     auth: Path | None,
     **words: Any,
 ) -> None:
-    """Run a test (`weir list tests`) or a scenario file, once for each set-up that is compared.
+    """Run a test (`weir list tests`) or a scenario file, once for each configuration that is compared.
 
     \b
     weir run rrul --link cable-20-8 --queue pfifo_fast --queue 'htb rate 95% fq_codel'
@@ -125,29 +129,14 @@ def command(  # noqa: PLR0913 - one word each on the command line
     rules.check(runs)
     folder = out or Path(f"weir-{runs[0].test.name}-{time.strftime('%Y%m%d-%H%M%S')}")
     records = _carried_out(runs, place, folder, wish, jobs=jobs, quiet=as_json)
-    if not records:
-        raise Interrupted("interrupted before anything was measured")
-    expected = len(records) if wish else len(runs)
-    whole = len(records) == expected and all(record.manifest.complete for record in records)
+    whole = _is_whole(records, len(records) if wish else len(runs))
     verdicts = rules.verdicts(records, whole=whole)
-    if as_json:
-        click.echo(json.dumps(_as_json(records, verdicts, folder), indent=2))
-    else:
-        _tell(records, verdicts)
-    if charts:
-        drawn = charts_of(records, folder / "charts", quiet=as_json)
-        if not as_json:
-            note(f"{_count(records, 'record')} in {folder}, {_count(drawn, 'chart')} in {folder / 'charts'}")
-    elif not as_json:
-        note(f"{_count(records, 'record')} in {folder}")
+    _show(records, verdicts, folder, charts=charts, as_json=as_json)
+    if show:
+        _open_page(records, folder)
     if not whole:
         raise Interrupted("interrupted: the figures are those of what was measured until then")
-    found = verdicts.each
-    if junit is not None:
-        write_junit(found, junit)
-    broken = sum(not one.holds for one in found)
-    if broken:
-        raise AssertionBroken(f"{broken} of {len(found)} assertions do not hold")
+    _judge(verdicts, junit)
 
 
 def _carried_out(  # noqa: PLR0913 - what is run, where, and how often
@@ -159,8 +148,53 @@ def _carried_out(  # noqa: PLR0913 - what is run, where, and how often
         return run_all(runs, place, folder, jobs=jobs, watcher=progress)
 
 
+def _is_whole(records: list[Record], expected: int) -> bool:
+    """Whether there are so many records, all of them of runs that came to their end."""
+    if not records:
+        raise Interrupted("interrupted before anything was measured")
+    return len(records) == expected and all(record.manifest.complete for record in records)
+
+
+def _show(records: list[Record], verdicts: Verdicts, folder: Path, *, charts: bool, as_json: bool) -> None:
+    """Prints the figures, draws charts of them, and says where all that is."""
+    if as_json:
+        click.echo(json.dumps(_as_json(records, verdicts, folder), indent=2))
+    else:
+        _tell(records, verdicts)
+    there = f"{_count(records, 'record')} in {folder}"
+    if charts:
+        drawn = charts_of(records, folder / "charts", quiet=as_json)
+        there += f", {_count(drawn, 'chart')} in {folder / 'charts'}"
+    if not as_json:
+        note(there)
+
+
+def _judge(verdicts: Verdicts, junit: Path | None) -> None:
+    """Writes what became of the assertions, if that is wanted, and fails if one does not hold."""
+    found = verdicts.each
+    if junit is not None:
+        write_junit(found, junit)
+    broken = sum(not one.holds for one in found)
+    if broken:
+        raise AssertionBroken(f"{broken} of {len(found)} assertions do not hold")
+
+
+def _open_page(records: list[Record], folder: Path) -> None:
+    """Opens the page of the runs; of more than one page holds says how they are looked at instead."""
+    from weirlab.cli.pages_in_browser import write_page  # noqa: PLC0415 - only --open needs it
+    from weirlab.viewer import MAX_RECORDS  # noqa: PLC0415
+
+    if len(records) > MAX_RECORDS:
+        note(f"--open: {len(records)} records are too many for one page: weir ui {folder}")
+    else:
+        write_page(records, folder / "report.html", show=True)
+
+
 def _as_json(records: list[Record], verdicts: Verdicts, folder: Path) -> dict[str, Any]:
-    shown: dict[str, Any] = {"out": str(folder), "set_ups": [one.as_dict() for one in compare(records)]}
+    shown: dict[str, Any] = {
+        "out": str(folder),
+        "configurations": [one.as_dict() for one in compare(records)],
+    }
     if any(verdicts.outcomes):
         shown["assertions"] = {
             str(record.path): [asdict(one) for one in outcomes]
@@ -205,7 +239,7 @@ def _spec(what: str, words: dict[str, Any], host: str | None) -> ScenarioSpec:
 
 
 def _runs(spec: ScenarioSpec) -> list[ResolvedRun]:
-    """The runs; says which set-ups were given twice."""
+    """The runs; says which configurations were given twice."""
     for text in given_again(spec):
         note(text)
     return resolve(spec)

@@ -18,73 +18,97 @@ from weirlab.scenario.resolve import MAX_SEED
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    Command = Callable[..., None]
+    Option = Callable[[Command], Command]
+
 DEFAULT_LINK = "cable-20-8"
 
 
-def scenario_options(command: Callable[..., None]) -> Callable[..., None]:
+def scenario_options(command: Command) -> Command:
     """The options that say which scenario is run; `spec_of` makes one of them."""
-    for one in reversed(
-        [
-            option(
-                "--link",
-                "links",
-                multiple=True,
-                shell_complete=completion.links,
-                help="Link, by name or .toml file; repeat to compare several, each with each queue.  "
-                f"[default: {DEFAULT_LINK}]",
-            ),
-            option(
-                "--queue",
-                "queues",
-                multiple=True,
-                metavar="TC",
-                shell_complete=completion.queues,
-                help="Queue set-up in tc syntax, such as 'htb rate 95% fq_codel'; repeat to compare several, "
-                "the first is the baseline. `default` is the link's own.",
-            ),
-            option(
-                "--queue-up",
-                multiple=True,
-                metavar="TC",
-                shell_complete=completion.queues,
-                help="Queue for the upload direction only; repeat to compare.",
-            ),
-            option(
-                "--queue-down",
-                multiple=True,
-                metavar="TC",
-                shell_complete=completion.queues,
-                help="Queue for the download direction only; repeat to compare.",
-            ),
-            option(
-                "--shaper",
-                "shapers",
-                multiple=True,
-                metavar="WORDS",
-                help="Shaper at the client's end of the line: `auto`, `auto mode bandwidth`, `auto up 95%`, "
-                "`fixed up 95% down 95%`, `none`; repeat to compare. The queue is then the shaper's.",
-            ),
-            option("--seed", type=Whole(0, MAX_SEED), help="Seed of the first run.  [default: 1]"),
-            option("--set", "settings", multiple=True, metavar="NAME=N", help="A parameter of the test."),
-            option("--idle", metavar="TIME", help="Length of the idle phase, such as 5s."),
-            option("--load", metavar="TIME", help="Length of the load phase."),
-            option("--cooldown", metavar="TIME", help="Length of the phase after the load."),
-            option("--ping", metavar="TIME", help="Time between two pings of a train.  [default: 10ms]"),
-            option(
-                "--cc",
-                "ccs",
-                multiple=True,
-                shell_complete=completion.congestion_controls,
-                metavar="NAME",
-                help="Congestion control of all loads; repeat to compare.  [default: cubic]",
-            ),
-            option("--ip", type=click.Choice(["4", "6"]), help="Internet protocol.  [default: 4]"),
-            option("--ecn/--no-ecn", default=None, help="ECN of all loads.  [default: off]"),
-            option("--sack/--no-sack", default=None, help="SACK of all loads.  [default: on]"),
-        ]
-    ):
+    for one in reversed([*_compared_options(), *_test_options(), *_transport_options()]):
         command = one(command)
     return command
+
+
+def _compared_options() -> list[Option]:
+    """Links, queues and shapers, of which several can be compared."""
+    return [
+        option(
+            "--link",
+            "links",
+            multiple=True,
+            shell_complete=completion.links,
+            help="Link, by name or .toml file; repeat to compare several, each with each queue.  "
+            f"[default: {DEFAULT_LINK}]",
+        ),
+        option(
+            "--queue",
+            "queues",
+            multiple=True,
+            metavar="TC",
+            shell_complete=completion.queues,
+            help="Queue spec in tc syntax, such as 'htb rate 95% fq_codel'; repeat to compare several, "
+            "the first is the baseline. `default` is the link's own.",
+        ),
+        _queue_option("--queue-up", "upload"),
+        _queue_option("--queue-down", "download"),
+        option(
+            "--shaper",
+            "shapers",
+            multiple=True,
+            metavar="WORDS",
+            help="Shaper at the client's end of the line: `auto`, `auto mode bandwidth`, `auto up 95%`, "
+            "`fixed up 95% down 95%`, `none`; repeat to compare. The queue is then the shaper's.",
+        ),
+    ]
+
+
+def _queue_option(name: str, direction: str) -> Option:
+    return option(
+        name,
+        multiple=True,
+        metavar="TC",
+        shell_complete=completion.queues,
+        help=f"Queue for the {direction} direction only; repeat to compare.",
+    )
+
+
+def _test_options() -> list[Option]:
+    """Tests beside it, seed, parameters and times of the test."""
+    return [
+        option(
+            "--beside",
+            multiple=True,
+            metavar="TEST[@START[+LENGTH]]",
+            shell_complete=completion.tests,
+            help="A test that runs beside the first, from START of its load on, for LENGTH, such as "
+            "'rrul@30s+60s'; repeat for more.",
+        ),
+        option("--seed", type=Whole(0, MAX_SEED), help="Seed of the first run.  [default: 1]"),
+        option("--set", "settings", multiple=True, metavar="NAME=N", help="A parameter of the test."),
+        option("--idle", metavar="TIME", help="Length of the idle phase, such as 5s."),
+        option("--load", metavar="TIME", help="Length of the load phase."),
+        option("--cooldown", metavar="TIME", help="Length of the phase after the load."),
+        option("--ping", metavar="TIME", help="Time between two pings of a train.  [default: 10ms]"),
+    ]
+
+
+def _transport_options() -> list[Option]:
+    """TCP and Internet protocol of the loads."""
+    return [
+        option(
+            "--cc",
+            "ccs",
+            multiple=True,
+            shell_complete=completion.congestion_controls,
+            metavar="NAME",
+            help="Congestion control of all loads; repeat to compare.  [default: cubic]",
+        ),
+        option("--ip", type=click.Choice(["4", "6"]), help="Internet protocol.  [default: 4]"),
+        option("--ecn/--no-ecn", default=None, help="ECN of all loads.  [default: off]"),
+        option("--sack/--no-sack", default=None, help="SACK of all loads.  [default: on]"),
+    ]
 
 
 def spec_of(what: str, words: dict[str, Any], *, link: dict[str, Any] | None = None) -> ScenarioSpec:
@@ -98,7 +122,12 @@ def spec_of(what: str, words: dict[str, Any], *, link: dict[str, Any] | None = N
     base: dict[str, Any] = {"test": what, "link": link or DEFAULT_LINK}
     if what.endswith(".toml") and (scenario := scenario_in(Path(what), link=link)) is not None:
         base = scenario.written()
-    return check(ScenarioSpec, base | _from_line(base, words), "command line", names=OPTIONS)
+    names = OPTIONS | {
+        f"beside.{place}{key}": f"--beside {text}"
+        for place, text in enumerate(words["beside"])
+        for key in ("", ".test", ".start", ".length")
+    }
+    return check(ScenarioSpec, base | _from_line(base, words), "command line", names=names)
 
 
 def secret_of(file: Path | None) -> str | None:
@@ -120,6 +149,8 @@ def _from_line(base: dict[str, Any], words: dict[str, Any]) -> dict[str, Any]:
     phases = {name: words[name] for name in ("idle", "load", "cooldown") if words[name] is not None}
     if phases:
         said["phases"] = base.get("phases", {}) | phases
+    if words["beside"]:
+        said["beside"] = [_beside(text) for text in words["beside"]]
     if words["settings"]:
         said["parameters"] = base.get("parameters", {}) | _parameters(words["settings"])
     tcp = {
@@ -155,6 +186,19 @@ COMPARED = {
     "cc": "ccs",
 }
 """Keys of a scenario that take several values to compare, and what the options are called in Python."""
+
+
+def _beside(text: str) -> dict[str, str]:
+    """A test beside the first, as `TEST[@START[+LENGTH]]` says it."""
+    test, at, times = text.rpartition("@")
+    if not at:
+        return {"test": text}
+    start, plus, length = times.partition("+")
+    if not test or not start or (plus and not length):
+        raise UsageError(
+            f"--beside {text}: write TEST, TEST@START or TEST@START+LENGTH, such as rrul@30s+60s"
+        )
+    return {"test": test, "start": start} | ({"length": length} if plus else {})
 
 
 def _parameters(settings: tuple[str, ...]) -> dict[str, int]:

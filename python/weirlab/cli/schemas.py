@@ -7,16 +7,10 @@ from typing import Any
 
 def described_schemas() -> list[dict[str, Any]]:
     """Every schema, with its name and where such a file is given."""
-    from weirlab.forms.schema import schema_of  # noqa: PLC0415 - names alone need none of this
+    from weirlab import _native  # noqa: PLC0415 - names alone need none of this
     from weirlab.scenario.catalogue import schemas  # noqa: PLC0415
-    from weirlab.shape.rules import RulesSpec  # noqa: PLC0415
-    from weirlab.shape.settings import ShapeWords  # noqa: PLC0415
 
-    found = {
-        **schemas(),
-        "rules": schema_of(RulesSpec, "Priority rules of a shaper of Weir"),
-        "shaper": schema_of(ShapeWords, "Settings of a shaper of Weir"),
-    }
+    found = {**schemas(), **_native.shaper_schemas()}
     return [{"name": name, "summary": SCHEMAS[name], "schema": schema} for name, schema in found.items()]
 
 

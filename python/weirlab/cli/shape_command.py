@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from weirlab import reading
+from weirlab import _native, reading
 from weirlab.cli import completion
 from weirlab.cli.options import option
-from weirlab.cli.shape_display import Display, decision_line, show_dry_run
+from weirlab.cli.shape_display import Display, show_dry_run
 from weirlab.cli.shape_settings import StartOptions, read_settings, start_options
 from weirlab.errors import UsageError
 from weirlab.shape import metrics_of, read_rules, rules_text, running, table_of
@@ -62,7 +62,7 @@ def start(device: str, **given: Any) -> None:
     settings = read_settings(device, options)
     choice = running.choose(settings)
     if options.dry_run:
-        show_dry_run(settings, choice, options)
+        show_dry_run(settings, choice, as_json=options.as_json)
         return
     note(f"backend {choice['backend']}: {choice['why']}")
     if options.prove:
@@ -122,7 +122,7 @@ def replay(log: Path, *, mode: str | None, as_json: bool) -> None:
     """Run the controller over what went into it, and show what it would have done."""
 
     def show(line: str) -> None:
-        click.echo(line if as_json else decision_line(json.loads(line)))
+        click.echo(line if as_json else _native.shaper_decision_line(line))
 
     try:
         text = reading.read_bytes(log, reading.MAX_RECORDING_BYTES).decode("utf-8", "replace")

@@ -61,7 +61,7 @@ def _load(options: StartOptions, auth: str | None, total_s: float) -> AbstractCo
 
 
 class _Proving:
-    """What a shaper is told while a prover leads it, and after that.
+    """Leads a shaper by a prover, and gives its orders after that.
 
     Attributes:
         result: the proof, or why there is none; None until the measurement is complete.
@@ -75,7 +75,7 @@ class _Proving:
         self._as_json = as_json
 
     def step(self, view: ShaperView) -> Wanted:
-        """What the shaper is to do after this view."""
+        """The order to the shaper after this view."""
         self._display.show(view)
         if self.result is not None:
             return "continue"

@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 class StartOptions:
     """Options of `weir shape start`, as they were given: None or empty where they were not.
 
-    The fields are named as the options are. What `weirlab.shape.ShapeWords` has too may stand in the file
-    `config`.
+    The fields are named as the options are. What `IN_FILES` has too may stand in the file `config`.
     """
 
     config: Path | None
@@ -70,16 +69,15 @@ def read_settings(device: str, options: StartOptions) -> dict[str, Any]:
         UsageError: if something of them cannot be, or if options do not go together.
         ShapeError: if a name cannot be looked up for now.
     """
-    said = {} if options.config is None else read_config(options.config)
-    given = {name: getattr(options, name) for name in IN_FILES}
-    said |= {name: value for name, value in given.items() if value is not None}
-    if options.reflectors:
-        said["reflectors"] = list(options.reflectors)
     _check_proving(options)
-    if options.server is not None:
-        said.setdefault("reflectors", [f"udp:{options.server}"])
-    where = "shape" if options.config is None else f"shape, config `{options.config}`"
-    settings = settings_of(device, said, where, options.log, is_open=options.prove)
+    named = {name: getattr(options, name) for name in IN_FILES}
+    given = {name: value for name, value in named.items() if value is not None}
+    if options.reflectors:
+        given["reflectors"] = list(options.reflectors)
+    elif options.server is not None:
+        in_file = {} if options.config is None else read_config(options.config)
+        given["reflectors"] = in_file.get("reflectors", [f"udp:{options.server}"])
+    settings = settings_of(device, given, options.config, log=options.log, is_open=options.prove)
     _check_server(options.server, settings)
     return settings
 
@@ -243,4 +241,4 @@ FORMER_NAMES = {
     "--measure": "--load",
     "--most-cost": "--max-cost",
 }
-"""What options were called before."""
+"""Former names of options."""

@@ -12,6 +12,7 @@ from weirlab.cli.options import option
 from weirlab.cli.records import readable, told
 from weirlab.report import cautions, cut_short, flow_table, increase_line, latency_table, quality_table
 from weirlab.report.methods import method_results, method_tables, method_verdicts
+from weirlab.report.tables import udp_table
 from weirlab.stats import summarise
 from weirlab.ui import console, section, warn
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RECORD...")
 @option("--json", "as_json", is_flag=True, help="Print the figures as JSON, nothing else.")
 def command(paths: tuple[Path, ...], *, as_json: bool) -> None:
-    """Show what stands in records: the set-up, the flows, the round trips.
+    """Show what stands in records: the configuration, the flows, the round trips.
 
     RECORD is the folder of a record, a .weir file, or a folder with records below it.
     """
@@ -40,7 +41,7 @@ def _show(record: Record) -> None:
     manifest = record.manifest
     summary = summarise(record)
     section(f"{record.path}")
-    console.print(f"{manifest.title}, {manifest.set_up}")
+    console.print(f"{manifest.title}, {manifest.configuration}")
     console.print(_origin(record), style="dim")
     said = told(record)
     if said:
@@ -52,6 +53,9 @@ def _show(record: Record) -> None:
         console.print(quality)
     if summary.down or summary.up:
         console.print(flow_table(summary))
+    udp = udp_table(summary)
+    if udp is not None:
+        console.print(udp)
     if summary.latency.sent:
         console.print(latency_table(summary))
     increase = increase_line(summary.latency)

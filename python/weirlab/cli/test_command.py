@@ -108,7 +108,7 @@ def command(  # noqa: PLR0913 - one word each on the command line
 
 @dataclass(frozen=True)
 class Asked:
-    """What was asked for, whichever test runs.
+    """Options of the command, for every kind of test.
 
     Attributes:
         host: the server as the user named it.

@@ -14,7 +14,7 @@ from weirlab.cli import completion
 from weirlab.cli.options import Whole, option
 from weirlab.cli.scenario_words import scenario_options, spec_of
 from weirlab.errors import Interrupted
-from weirlab.record.set_ups import set_ups, slug
+from weirlab.record.configurations import configurations, slug
 from weirlab.report.agreement import agreement_markdown, agreement_table, agreement_verdict
 from weirlab.scenario import resolve
 from weirlab.scenario.resolve import given_again
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     help=f"Worlds to compare, of {', '.join(SIDES)}; the last one is what the others are held against.  "
     "[default: all that can run it]",
 )
-@option("--repeat", type=Whole(min=1), help="Runs of each set-up in a live world.  [default: 1]")
+@option("--repeat", type=Whole(min=1), help="Runs of each configuration in a live world.  [default: 1]")
 @option("--out", type=click.Path(path_type=Path), help="Folder for records and charts.")
 @option("--jobs", type=Whole(min=1), help="Runs at once.  [default: all processors]")
 @option("--charts/--no-charts", default=True, show_default=True, help="Draw charts.")
@@ -74,7 +74,7 @@ def command(  # noqa: PLR0913 - one word each on the command line
     drawn = _charts(records, folder / "charts") if charts else []
     if as_json:
         figures = [one.as_dict() for one in found]
-        click.echo(json.dumps({"out": str(folder), "set_ups": figures}, indent=2))
+        click.echo(json.dumps({"out": str(folder), "configurations": figures}, indent=2))
     elif as_markdown:
         click.echo("\n\n".join(agreement_markdown(one) for one in found))
     else:
@@ -109,23 +109,23 @@ def _run(side: Side, spec: ScenarioSpec, folder: Path, jobs: int | None, *, quie
 def _agreements(sides: Sequence[Side], records: Mapping[str, Sequence[Record]]) -> list[Agreement]:
     reference = sides[-1].name
     found = []
-    for name, theirs in _by_set_up(records[reference]).items():
+    for name, theirs in _by_configuration(records[reference]).items():
         for side in sides[:-1]:
-            ours = _by_set_up(records[side.name])[name]
+            ours = _by_configuration(records[side.name])[name]
             found.append(agreement(name, (side.name, ours), (reference, theirs)))
     return found
 
 
 def _charts(records: Mapping[str, Sequence[Record]], folder: Path) -> list[Path]:
-    """The distribution of the loaded pings of all sides, one chart a set-up."""
+    """The distribution of the loaded pings of all sides, one chart a configuration."""
     from weirlab.plots import draw  # noqa: PLC0415 - loads Matplotlib
 
     folder.mkdir(parents=True, exist_ok=True)
     drawn = []
     of_all: dict[str, list[Record]] = {}
     for of_side in records.values():
-        for name, of_set_up in _by_set_up(of_side).items():
-            of_all.setdefault(name, []).extend(of_set_up)
+        for name, of_configuration in _by_configuration(of_side).items():
+            of_all.setdefault(name, []).extend(of_configuration)
     for number, (name, several) in enumerate(of_all.items(), start=1):
         if all(record.latency["rtt_ns"].count() for record in several):
             target = folder / f"cdf-{number:02d}-{slug(name)}.png"
@@ -133,5 +133,5 @@ def _charts(records: Mapping[str, Sequence[Record]], folder: Path) -> list[Path]
     return drawn
 
 
-def _by_set_up(records: Sequence[Record]) -> dict[str, list[Record]]:
-    return {one.name: one.records for one in set_ups(records)}
+def _by_configuration(records: Sequence[Record]) -> dict[str, list[Record]]:
+    return {one.name: one.records for one in configurations(records)}

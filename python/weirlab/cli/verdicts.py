@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 from weirlab import reading
 from weirlab.errors import UsageError, cannot_write
 from weirlab.record import find_records
-from weirlab.record.set_ups import run_names, set_ups
+from weirlab.record.configurations import configurations, run_names
 from weirlab.stats import Assertion
 from weirlab.stats.repetition import NotWorse
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """Whether a rule holds for a run or set-up.
+    """Whether a rule holds for a run or configuration.
 
     Attributes:
-        of: the run or set-up.
+        of: the run or configuration.
         rule: the assertion.
         found: the figures, in words.
         holds: whether it holds.
@@ -57,11 +57,11 @@ def rules_in(file: Path) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class Rules:
-    """What must hold.
+    """Rules that must hold.
 
     Attributes:
         asserted: assertions about single runs.
-        compared: rules that compare set-ups with the baseline.
+        compared: rules that compare configurations with the baseline.
         baseline: the repetitions of the baseline; empty if there is none.
     """
 
@@ -86,9 +86,9 @@ class Rules:
             raise UsageError(f"`{text}`: 95 % need two repetitions or more of the runs and of the baseline")
 
     def verdicts(self, records: Sequence[Record], *, whole: bool) -> Verdicts:
-        """What becomes of all rules: of assertions for each run, of comparisons for each set-up.
+        """Judges all rules: assertions for each run, comparisons for each configuration.
 
-        Of runs that are not `whole`, since they were interrupted, set-ups are not compared.
+        Of runs that are not `whole`, since they were interrupted, configurations are not compared.
         """
         return Verdicts(
             runs=run_names(records),
@@ -97,7 +97,7 @@ class Rules:
         )
 
     def _compared(self, records: Sequence[Record]) -> Iterator[Verdict]:
-        for group in set_ups(records):
+        for group in configurations(records):
             for rule in self.compared:
                 result = rule.of(group.records, self.baseline)
                 words = (
@@ -109,12 +109,12 @@ class Rules:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdicts:
-    """What became of all rules.
+    """Outcomes of all rules.
 
     Attributes:
         runs: the names of the runs.
         outcomes: those of all assertions, a list for each run.
-        compared: those of comparisons with the baseline, for each set-up.
+        compared: those of comparisons with the baseline, for each configuration.
     """
 
     runs: list[str]
@@ -123,7 +123,7 @@ class Verdicts:
 
     @property
     def each(self) -> list[Verdict]:
-        """All of them, one for each rule and run or set-up."""
+        """All of them, one for each rule and run or configuration."""
         asserted = [
             Verdict(
                 of=name,
@@ -158,16 +158,18 @@ def rules_of(texts: Sequence[str], file: Path | None, baseline: Path | None) -> 
 
 
 def baseline_of(path: Path) -> list[Record]:
-    """The repetitions of the baseline, which is one set-up.
+    """The repetitions of the baseline, which is one configuration.
 
     Raises:
-        UsageError: if there are several set-ups.
+        UsageError: if there are several configurations.
         RecordError: if there is no record, or one cannot be read.
     """
-    groups = set_ups(find_records(path))
+    groups = configurations(find_records(path))
     if len(groups) > 1:
         names = ", ".join(f"`{one.name}`" for one in groups[:4])
-        raise UsageError(f"--baseline {path} has {len(groups)} set-ups ({names}): give the folder of one")
+        raise UsageError(
+            f"--baseline {path} has {len(groups)} configurations ({names}): give the folder of one"
+        )
     return groups[0].records
 
 

@@ -143,7 +143,7 @@ def _t0_ns(record: Record) -> int:
 
 
 def _epoch(record: Record) -> Callable[[float], float]:
-    """What makes a time of the record in ns one in seconds since 1970."""
+    """Makes of a time of the record, in ns, seconds since 1970."""
     start_s, t0_ns = _start(record).timestamp(), _t0_ns(record)
     return lambda t_ns: round(start_s + (t_ns - t0_ns) / 1e9, 7)
 
@@ -364,7 +364,7 @@ def _hosts(record: Record) -> list[str]:
 def _title(record: Record) -> str:
     """Title of a run: link and queue, or the title of the file that it was made of."""
     of = record.manifest.imported
-    return str(of.metadata.get("TITLE") or "") if of else record.manifest.set_up
+    return str(of.metadata.get("TITLE") or "") if of else record.manifest.configuration
 
 
 def _own(record: Record) -> dict[str, Any]:

@@ -82,16 +82,11 @@ def _manifest(
     document: Document, series: Series, tables: Mapping[str, pl.DataFrame], zero: float, file: Path
 ) -> dict[str, Any]:
     told = document.metadata
-    host = _text(told, "HOST") or "an unknown host"
-    title = _text(told, "TITLE")
-    path = f"path to {host}"
-    link = f"{title} ({path})" if title else path
+    link = _link_title(told)
     scenario = _scenario(document, series)
     last = max(_last(table) for table in tables.values())
     reached = max(last, round((document.t0_s - zero + (document.x_values or [0.0])[-1]) * 1e9))
     loaded = scenario["phases"][-2 if len(scenario["phases"]) > 2 else -1]["end_ns"]
-    kernel = " ".join(filter(None, (_text(told, "KERNEL_NAME"), _text(told, "KERNEL_RELEASE"))))
-    name = _text(told, "LOCAL_HOST")
     return {
         "schema_version": SCHEMA,
         "complete": reached >= loaded - 2e9 * document.step_s,
@@ -99,12 +94,12 @@ def _manifest(
         "seed": None,
         "queue": DEFAULT_QUEUE,
         "title": title_of(document.name),
-        "set_up": link,
+        "configuration": link,
         "link": {"name": "path", "title": link, "up": [], "down": []},
         "test": {"name": document.name, "title": title_of(document.name)},
         "scenario": scenario,
         "versions": {"weir": metadata.version("weirlab"), "python": platform.python_version()},
-        "host": ({"name": name} if name else {}) | ({"kernel": kernel} if kernel else {}),
+        "host": _host(told),
         "clock": "wall clock of Flent's host, nanoseconds since the first sample",
         "started_at": datetime.fromtimestamp(zero, UTC)
         .isoformat(timespec="microseconds")
@@ -115,18 +110,37 @@ def _manifest(
         "note": _text(told, "NOTE"),
         "tags": [],
         "probes_apart": [number for number, ping in enumerate(series.pings) if _is_apart(ping, series)],
-        "imported": {
-            "tool": "Flent",
-            "tool_version": _text(told, "FLENT_VERSION") or None,
-            "format": document.version,
-            "test": document.name,
-            "file": file.name,
-            "t0_ns": round((document.t0_s - zero) * 1e9),
-            "losses_unknown": [number for number, ping in enumerate(series.pings) if not ping.losses_known],
-            "left_out": series.left_out,
-            "metadata": told,
-            "series": document.series_meta,
-        },
+        "imported": _imported(document, series, zero, file),
+    }
+
+
+def _link_title(told: Mapping[str, Any]) -> str:
+    """What is known of the path: the user's title, and the other end."""
+    title = _text(told, "TITLE")
+    path = f"path to {_text(told, 'HOST') or 'an unknown host'}"
+    return f"{title} ({path})" if title else path
+
+
+def _host(told: Mapping[str, Any]) -> dict[str, str]:
+    """What is known of the machine that measured."""
+    name = _text(told, "LOCAL_HOST")
+    kernel = " ".join(filter(None, (_text(told, "KERNEL_NAME"), _text(told, "KERNEL_RELEASE"))))
+    return ({"name": name} if name else {}) | ({"kernel": kernel} if kernel else {})
+
+
+def _imported(document: Document, series: Series, zero: float, file: Path) -> dict[str, Any]:
+    """Of which file the record was made, and what that says of itself."""
+    return {
+        "tool": "Flent",
+        "tool_version": _text(document.metadata, "FLENT_VERSION") or None,
+        "format": document.version,
+        "test": document.name,
+        "file": file.name,
+        "t0_ns": round((document.t0_s - zero) * 1e9),
+        "losses_unknown": [number for number, ping in enumerate(series.pings) if not ping.losses_known],
+        "left_out": series.left_out,
+        "metadata": document.metadata,
+        "series": document.series_meta,
     }
 
 

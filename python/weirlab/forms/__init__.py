@@ -1,4 +1,4 @@
-"""What others write that is no scenario, as typed models whose faults are told with their lines.
+"""Typed models of input that is no scenario; faults are told with their lines.
 
 Rules and settings of shapers are such, and the experiments of studies. Scenarios, tests and links are read by
 the compiled part: see `weirlab.scenario`.

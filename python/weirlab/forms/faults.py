@@ -82,18 +82,18 @@ def line_of(path: Path, text: str) -> int:
     whole = _parse(text)
     while not _holds(whole, path):
         path = path[:-1]
-    statements = _statements(text)
-    first, last = 0, len(statements) - 1
+    lines = statements(text)
+    first, last = 0, len(lines) - 1
     while first < last:
         middle = (first + last) // 2
-        if _holds(_parse(text[: statements[middle].end]), path):
+        if _holds(_parse(text[: lines[middle].end]), path):
             last = middle
         else:
             first = middle + 1
-    return statements[first].line
+    return lines[first].line
 
 
-class _Statement(NamedTuple):
+class Statement(NamedTuple):
     """A line of TOML, with those into which its value goes on."""
 
     line: int
@@ -102,9 +102,9 @@ class _Statement(NamedTuple):
     """Where in the text the next one begins."""
 
 
-def _statements(text: str) -> list[_Statement]:
+def statements(text: str) -> list[Statement]:
     """The statements of a text that is TOML, lines without one among them."""
-    found: list[_Statement] = []
+    found: list[Statement] = []
     start = line = 1
     depth = 0
     for token in _TOKEN.finditer(text):
@@ -112,9 +112,9 @@ def _statements(text: str) -> list[_Statement]:
         line += word.count("\n")
         depth += (word in "[{") - (word in "]}")
         if word == "\n" and depth == 0:
-            found.append(_Statement(start, token.end()))
+            found.append(Statement(start, token.end()))
             start = line
-    return [*found, _Statement(start, len(text))]
+    return [*found, Statement(start, len(text))]
 
 
 def _parse(text: str) -> object:

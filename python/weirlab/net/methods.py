@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, urlsplit
 
 from weirlab import _native
+from weirlab._native import SpeedTest
 from weirlab.errors import NetError, UsageError
 from weirlab.net.plan import TestPlan, plan_test
 from weirlab.record import new_manifest, open_record
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from weirlab.scenario import ResolvedRun
 
 KNOWN = {known["name"]: known for known in _native.methods()}
-"""What the registry of speed tests says of each, by name."""
+"""Entries of the registry of speed tests, by name."""
 
 METHODS = tuple(KNOWN)
 """Methods of `weir test --method`."""
@@ -177,9 +178,10 @@ def run_method(
         NetError: if it cannot be run to its end.
         UsageError: if it cannot be run so.
     """
-    request = json.dumps({"method": method, "url": url, "verify": verify, "secret": secret})
     try:
-        result: MethodResult = json.loads(_native.run_method(request, progress))
+        result: MethodResult = json.loads(
+            _native.run_method(method, url, secret=secret, verify=verify, progress=progress)
+        )
     except _native.InputError as error:
         raise UsageError(str(error)) from error
     except _native.NativeError as error:
@@ -206,7 +208,7 @@ def run_beside(
     scenario["probes"][0]["stop_ns"] = phases[1]["end_ns"]
     idle_over, over = threading.Event(), threading.Event()
     failure: list[NetError] = []
-    ran: list[str] = []
+    ran: list[SpeedTest] = []
     zero_ns = 0
 
     def ping() -> None:
@@ -251,18 +253,15 @@ def run_alone(run: ResolvedRun, folder: Path, work: Callable[[], MethodResult]) 
         phase = {"name": "load", "start_ns": 0, "end_ns": length_ns}
         run.scenario.update({"phases": [phase], "duration_ns": length_ns, "probes": []})
         manifest = new_manifest(run, world=NetWorld.name, clock=CLOCK, offloads=OFFLOADS)
-        manifest |= {"set_up": run.link.title, "title": f"Speed test {result['method']}"}
+        manifest |= {"configuration": run.link.title, "title": f"Speed test {result['method']}"}
         _native.record_method(json.dumps(manifest), folder, _row(result, 0, length_ns))
     return result
 
 
-def _row(result: MethodResult, began_ns: int, ended_ns: int) -> str:
+def _row(result: MethodResult, began_ns: int, ended_ns: int) -> SpeedTest:
     """A speed test as the record keeps it."""
     kind = result["method"]
-    said = json.dumps(result)
-    return json.dumps(
-        {"name": kind, "kind": kind, "began_ns": began_ns, "ended_ns": ended_ns, "result": said}
-    )
+    return SpeedTest(name=kind, kind=kind, began_ns=began_ns, ended_ns=ended_ns, result=json.dumps(result))
 
 
 def _truth(folder: Path, began_s: float) -> Truth | None:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["METHODS", "PingPlan", "PingTarget", "SampleFile", "Samples", "plan_ping", "send_pings"]
 
 METHODS = ("icmp", "udp", "tcp", "weir")
-"""What is sent: ICMP echo, UDP, the first half of a TCP handshake, or UDP echo of a `weir serve`."""
+"""Protocol of pings: ICMP echo, UDP, the first half of a TCP handshake, or UDP echo of a `weir serve`."""
 
 FORMATS = ("csv", "jsonl", "parquet")
 """Of files with every sample, by suffix."""
@@ -65,7 +65,7 @@ class PingPlan:
 
     @property
     def words(self) -> str:
-        """What is sent, in words: `UDP to port 33434, TTL 3, 0 bytes, every 200ms`."""
+        """The pings in words: `UDP to port 33434, TTL 3, 0 bytes, every 200ms`."""
         named = {
             "icmp": "ICMP echo",
             "udp": "UDP",
@@ -392,19 +392,6 @@ def send_pings(
         UsageError: if pings like that cannot be sent at all.
         NetError: if they end before their time.
     """
-    request = {
-        "address": target.address,
-        "scope": target.scope,
-        "port": plan.port or 0,
-        "method": plan.method,
-        "secret": secret,
-        "payload_bytes": plan.payload_bytes,
-        "dscp": plan.dscp,
-        "ttl": plan.ttl,
-        "period_ns": plan.period_ns,
-        "count": plan.count,
-        "timeout_ns": plan.timeout_ns,
-    }
     unix_zero_ns: int | None = None
 
     def on(zero_ns: int, rows: list[Row], refused: list[int]) -> bool:
@@ -414,7 +401,20 @@ def send_pings(
         return told(rows, refused, unix_zero_ns)
 
     try:
-        _native.ping(json.dumps(request), on)
+        _native.ping(
+            on,
+            address=target.address,
+            scope=target.scope,
+            port=plan.port or 0,
+            method=plan.method,
+            secret=secret,
+            payload_bytes=plan.payload_bytes,
+            dscp=plan.dscp,
+            ttl=plan.ttl,
+            period_ns=plan.period_ns,
+            count=plan.count,
+            timeout_ns=plan.timeout_ns,
+        )
     except _native.NativeError as error:
         if unix_zero_ns is None:
             raise UsageError(str(error)) from error
@@ -457,11 +457,11 @@ PORTS: dict[str, int | None] = {"icmp": None, "udp": 33_434, "tcp": 443, "weir":
 PAYLOADS = {"icmp": 56, "udp": 60, "tcp": 0, "weir": 60}
 """Bytes, as in scenarios."""
 
-MIN_PERIOD_NS = 1_000_000
+MIN_PERIOD_NS = _native.bounds()["min_ping_period_ns"]
 MAX_TIME_NS = 3_600 * 10**9
 MAX_LENGTH_NS = 365 * 24 * MAX_TIME_NS
-MAX_COUNT = 2**32 - 1
-"""Sequence numbers have 32 bits."""
+MAX_COUNT = _native.bounds()["max_pings"]
+MAX_PAYLOAD_BYTES = _native.bounds()["max_ping_payload_bytes"]
 
 FRAME_ROWS = 10_000
 """Rows that are kept as Python's objects before they are packed."""

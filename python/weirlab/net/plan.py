@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from weirlab._native import Ramp, RampPhase
 from weirlab.errors import UsageError
 from weirlab.scenario import ScenarioSpec, resolve
 from weirlab.scenario.catalogue import check
@@ -56,7 +57,7 @@ class Planned:
     """
 
     run: ResolvedRun
-    ramp: dict[str, Any]
+    ramp: Ramp
     said: dict[str, Any]
 
 
@@ -96,16 +97,16 @@ def plan_test(host: str, plan: TestPlan) -> Planned:
             for ttl in range(1, ROUTERS + 1)
         ]
     scenario = {**run.scenario, "phases": phases, "duration_ns": duration, "probes": probes}
-    ramp = {
-        "phases": [
-            {"phase": "download", "down": True, "up": False},
-            {"phase": "upload", "down": False, "up": True},
-            {"phase": "load", "down": True, "up": True},
-        ],
-        "most": plan.max_flows,
-        "interval_ns": INTERVAL_NS,
-        "congestion": None if plan.cc == MACHINES_OWN else plan.cc,
-    }
+    ramp = Ramp(
+        (
+            RampPhase("download", down=True, up=False),
+            RampPhase("upload", down=False, up=True),
+            RampPhase("load", down=True, up=True),
+        ),
+        max_flows=plan.max_flows,
+        interval_ns=INTERVAL_NS,
+        congestion=None if plan.cc == MACHINES_OWN else plan.cc,
+    )
     return Planned(replace(run, scenario=scenario), ramp, {"routers": list(range(1, len(probes)))})
 
 

@@ -54,7 +54,7 @@ def _of_its_ends(result: MethodResult) -> Iterator[str]:
 
 
 def _of_missing_figures(result: MethodResult) -> Iterator[str]:
-    """What the registry of speed tests says of figures that the result should have and has not."""
+    """Cautions of the registry about figures that the result should have and has not."""
     for caution in KNOWN[result["method"]]["cautions"]:
         *outer, name = caution["figure"]
         holder: Any = result

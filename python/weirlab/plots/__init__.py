@@ -57,13 +57,17 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             Kind("three-plot", "download, upload and latency over time", 1, 1),
             Kind("phases", "throughput and pings over the phases of a test, with its grades", 1, 1),
             Kind("cdf", "which share of the pings took at most how long", 1, None),
-            Kind("box", "spread of download, upload and latency of each set-up", 1, None),
+            Kind("box", "spread of download, upload and latency of each configuration", 1, None),
+            Kind("ellipse", "throughput against ping of each configuration: better is up and left", 1, None),
             Kind("ping", "ping over time, run above run, with averages", 1, None),
             Kind(
                 "windows", "congestion window of each flow over time, run above run", 1, None, takes_span=True
             ),
+            Kind("udp", "delay and loss of UDP flows over time, and scores of voice streams", 1, 1),
             Kind("shaper", "a shaper's rate, ping and use of the line over time, of several runs", 1, None),
-            Kind("overlay", "ping over time of several set-ups in one chart: before and after", 2, None),
+            Kind(
+                "overlay", "ping over time of several configurations in one chart: before and after", 2, None
+            ),
         )
     }
 )
@@ -118,8 +122,8 @@ def draw(  # noqa: PLR0913 - what is drawn, where to, and how
         records: what is drawn, in this order.
         target: the file; one that is there is replaced, and only by a finished chart. Its folder is made.
         title: heading in place of the test's title.
-        whole: all records, if `records` are a part of them: a set-up then has the same colour in all charts,
-            and the chart says how many runs of it there are.
+        whole: all records, if `records` are a part of them: a configuration then has the same colour in all
+            charts, and the chart says how many runs of it there are.
         span_s: first and last second that are drawn, by kinds that take a span; all if None.
 
     Returns:

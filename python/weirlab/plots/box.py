@@ -1,6 +1,6 @@
 """Box plot: spread of download, upload and latency during the load (Flent's `box_totals`).
 
-A row is a set-up with all its repetitions. Throughput is goodput of all flows together in Mbit/s, a
+A row is a configuration with all its repetitions. Throughput is goodput of all flows together in Mbit/s, a
 value for each sampling interval; latency the round trip in ms of each ping. Boxes reach from the
 25th to the 75th percentile, whiskers over the full range. Of several runs the figures are means of the
 runs' figures, as in tables.
@@ -17,7 +17,7 @@ from weirlab.errors import UsageError
 from weirlab.plots import axes as parts
 from weirlab.plots import caption, series, theme
 from weirlab.plots.scope import Scope
-from weirlab.record.set_ups import set_ups
+from weirlab.record.configurations import configurations
 from weirlab.stats import Distribution, describe, loaded_pings, totals_mbps
 
 if TYPE_CHECKING:
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from weirlab.record import Record, SetUp
+    from weirlab.record import Configuration, Record
     from weirlab.stats import Direction
 
     Boxes = list[Distribution | None]
 
 
 def figure(records: Sequence[Record], title: str | None, scope: Scope | None = None) -> Figure:
-    """The chart of all set-ups in `records`."""
+    """The chart of all configurations in `records`."""
     for record in records:
         if record.latency["rtt_ns"].count() == 0 and record.throughput.height == 0:
             raise UsageError(f"`{record.path}` has no samples to draw")
-    groups = set_ups(records)
+    groups = configurations(records)
     possible: dict[str, Boxes] = {
         "Total download, Mbit/s": [totals(one.records, "down") for one in groups],
         "Total upload, Mbit/s": [totals(one.records, "up") for one in groups],
@@ -50,7 +50,8 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
     names = ["\n".join(theme.wrapped(caption.short(one.name), NAMES, 9)) for one in groups]
     least = 0.3 + 1.2 / len(names)
     rows = [max(least, 0.2 + 0.17 * (name.count("\n") + 1)) for name in names]
-    chart = theme.blank(records, title, _note(records, groups), height=1.9 + sum(rows))
+    cut = any(_leaves(boxes, label) for label, boxes in panels.items())
+    chart = theme.blank(records, title, _note(records, groups, cut=cut), height=1.9 + sum(rows))
     drawn = chart.subplots(1, len(panels), sharey=True, squeeze=False)[0]
     # The y axis counts inches downwards: rows with long names are higher, boxes are all alike.
     drawn[0].set_ylim(sum(rows), 0)
@@ -103,10 +104,22 @@ def _scale(axes: Axes, boxes: Boxes) -> None:
         else:
             parts.from_zero(axes, "x", high)
         return
-    # What a lost packet held up reaches the application at once: single intervals are far above
-    # the line's rate. They would press the boxes flat.
-    usual = 1.3 * max(box.p95 for box in there)
-    parts.from_zero(axes, "x", usual if high > 1.5 * usual else high)
+    parts.from_zero(axes, "x", _usual(there) if _leaves(boxes, axes.get_xlabel()) else high)
+
+
+def _leaves(boxes: Boxes, label: str) -> bool:
+    """Whether a range leaves its axis: one of throughput that would press the boxes flat.
+
+    What a lost packet held up reaches the application at once: single intervals are far above the line's
+    rate.
+    """
+    there = [box for box in boxes if box]
+    return label != PING and max(box.max for box in there) > 1.5 * _usual(there)
+
+
+def _usual(boxes: Sequence[Distribution]) -> float:
+    """Where an axis of throughput ends if a range leaves it, Mbit/s."""
+    return 1.3 * max(box.p95 for box in boxes)
 
 
 def _draw(axes: Axes, middle: float, box: Distribution | None, style: theme.Style) -> None:
@@ -149,7 +162,7 @@ def _figures(box: Distribution) -> dict[str, float]:
     }
 
 
-def _note(records: Sequence[Record], groups: Sequence[SetUp]) -> str:
+def _note(records: Sequence[Record], groups: Sequence[Configuration], *, cut: bool) -> str:
     intervals = {one.manifest.scenario["sampling"]["throughput_ns"] / 1e9 for one in records}
     lengths = " or ".join(caption.length(seconds) for seconds in sorted(intervals))
     note = (
@@ -158,6 +171,8 @@ def _note(records: Sequence[Record], groups: Sequence[SetUp]) -> str:
     )
     if len(records) > len(groups):
         note += " Of several runs: means of their figures, and the range of all."
+    if cut:
+        note += " Numbers after “to”: ends of ranges beyond the axis."
     if any(series.exceeds_line(one, "down") or series.exceeds_line(one, "up") for one in records):
         note += f" {series.PEAKS}"
     return note
@@ -166,7 +181,7 @@ def _note(records: Sequence[Record], groups: Sequence[SetUp]) -> str:
 PING = "Ping, ms"
 
 NAMES = 2.0
-"""Width of the set-ups' names in inches, longer ones are wrapped."""
+"""Width of the configurations' names in inches, longer ones are wrapped."""
 
 THICK = 0.18
 """Height of a box in inches."""

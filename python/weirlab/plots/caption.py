@@ -1,12 +1,12 @@
-"""Words on the charts: headings, names of set-ups and flows, numbers."""
+"""Words on the charts: headings, names of configurations and flows, numbers."""
 
 from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING
 
+from weirlab.record.configurations import configurations, joined
 from weirlab.record.differences import queue_name
-from weirlab.record.set_ups import joined, set_ups
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -19,13 +19,13 @@ def heading(records: Sequence[Record]) -> str:
     return joined((record.manifest.title for record in records), "tests")
 
 
-def set_up_line(records: Sequence[Record]) -> str:
-    """Link and set-up; of several how many there are, as the chart itself names them."""
-    if len({record.manifest.set_up for record in records}) == 1:
-        return records[0].manifest.set_up
+def configuration_line(records: Sequence[Record]) -> str:
+    """Link and configuration; of several how many there are, as the chart itself names them."""
+    if len({record.manifest.configuration for record in records}) == 1:
+        return records[0].manifest.configuration
     links = joined((record.manifest.link["title"] for record in records), "links")
     queues = list(dict.fromkeys(queue_name(record) for record in records))
-    return f"{links}; {queues[0] if len(queues) == 1 else f'{len(set_ups(records))} set-ups'}"
+    return f"{links}; {queues[0] if len(queues) == 1 else f'{len(configurations(records))} configurations'}"
 
 
 def origin_line(records: Sequence[Record], runs: Sequence[int] = ()) -> str:
@@ -33,7 +33,7 @@ def origin_line(records: Sequence[Record], runs: Sequence[int] = ()) -> str:
 
     Args:
         records: what is drawn.
-        runs: how many runs there are of the set-up of each, if only one of them is drawn.
+        runs: how many runs there are of the configuration of each, if only one of them is drawn.
     """
     worlds = sorted({record.manifest.world for record in records})
     seeds = _seeds(seed for seed in (record.manifest.seed for record in records) if seed is not None)

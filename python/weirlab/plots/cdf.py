@@ -1,7 +1,7 @@
 """CDF: which share of the pings during the load took at most how long (Flent's `ping_cdf`).
 
 Round trips in ms, per cent of the pings that were answered; how many were lost stands in the table
-below. One record has a curve for each probe, several have one for each set-up with all its
+below. One record has a curve for each probe, several have one for each configuration with all its
 repetitions.
 """
 
@@ -14,7 +14,7 @@ import numpy as np
 from weirlab.plots import axes as parts
 from weirlab.plots import caption, distribution, series, table, theme
 from weirlab.plots.scope import Scope
-from weirlab.record.set_ups import set_ups
+from weirlab.record.configurations import configurations
 from weirlab.stats import compare
 
 if TYPE_CHECKING:
@@ -38,9 +38,9 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
         figures = [[one.median_ms, one.p95_ms, one.p99_ms] for one in curves.values()]
         styles = theme.styles(len(curves))
     else:
-        curves, what = _of_set_ups(records), "set-up"
+        curves, what = _of_configurations(records), "configuration"
         figures = [_means(one) for one in compare(records)]
-        styles = (scope or Scope(records)).of_styles([one.records for one in set_ups(records)])
+        styles = (scope or Scope(records)).of_styles([one.records for one in configurations(records)])
     rows = [
         table.Row(
             {"color": style.colour, "linestyle": style.dash, "linewidth": 2.0},
@@ -68,12 +68,15 @@ def _of_probes(record: Record) -> dict[str, Cumulative]:
     }
 
 
-def _of_set_ups(records: Sequence[Record]) -> dict[str, Cumulative]:
-    return {one.name: distribution.cumulative(distribution.pings_of(one.records)) for one in set_ups(records)}
+def _of_configurations(records: Sequence[Record]) -> dict[str, Cumulative]:
+    return {
+        one.name: distribution.cumulative(distribution.pings_of(one.records))
+        for one in configurations(records)
+    }
 
 
 def _means(one: Comparison) -> list[float | None]:
-    """Median, p95 and p99 of a set-up, as tables have them."""
+    """Median, p95 and p99 of a configuration, as tables have them."""
     return [found.mean if found else None for found in (one.median_ms, one.p95_ms, one.p99_ms)]
 
 
@@ -119,7 +122,7 @@ def _lost(one: Cumulative) -> str:
 def _note(records: Sequence[Record], curves: Mapping[str, Cumulative]) -> str:
     note = f"All pings {caption.when(records)}"
     if len(records) > len(curves) > 0 and len(records) > 1:
-        note += ": curves of all runs of a set-up together, figures the means of its runs"
+        note += ": curves of all runs of a configuration together, figures the means of its runs"
     if any(one.lost for one in curves.values()):
         note += ". Curves and quantiles are of the answered ones"
     return note + "."

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from weirlab.plots.series import need_pings
-from weirlab.record.set_ups import numbered
+from weirlab.record.configurations import numbered
 from weirlab.stats import loaded_pings
 
 if TYPE_CHECKING:

@@ -1,8 +1,9 @@
-"""Overlay: ping over time of several set-ups in one chart, before and after, as in the cFosSpeed report.
+"""Overlay: ping over time of several configurations in one chart, as in the cFosSpeed report.
 
-Every ping of all probes is a point, round trip in ms, of the first run of each set-up; dashed lines are the
-averages under load, dotted ones those of the idle line. Below stand the figures of all runs, as tables have
-them: of two set-ups with the factor between them, increase without / increase with, as in that report.
+Every ping of all probes is a point, round trip in ms, of the first run of each configuration; dashed lines
+are the averages under load, dotted ones those of the idle line. Below stand the figures of all runs, as
+tables have them: of two configurations with the factor between them, increase without / increase with, as
+in that report.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 from weirlab.plots import axes as parts
 from weirlab.plots import caption, series, table, theme
 from weirlab.plots.scope import Scope
-from weirlab.record.set_ups import run_names, set_ups
+from weirlab.record.configurations import configurations, run_names
 from weirlab.stats import compare, load_window_ns
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _Drawn:
-    """A set-up: its name, the run whose pings are drawn, how many there are, and its figures."""
+    """A configuration: its name, the run whose pings are drawn, how many there are, and its figures."""
 
     name: str
     record: Record
@@ -40,12 +41,12 @@ class _Drawn:
 
 
 def figure(records: Sequence[Record], title: str | None, scope: Scope | None = None) -> Figure:
-    """The chart of the set-ups of `records`, of which the first is the baseline.
+    """The chart of the configurations of `records`, of which the first is the baseline.
 
-    Records of a single set-up are drawn each by itself. Of more than `MAX_SET_UPS` the first is drawn and the
-    one under which pings take least longer.
+    Records of a single configuration are drawn each by itself. Of more than `MAX_CONFIGURATIONS` the first is
+    drawn and the one under which pings take least longer.
     """
-    every = _set_ups(records)
+    every = _configurations(records)
     drawn = _chosen(every)
     chart = theme.blank(
         [one.record for one in drawn],
@@ -55,7 +56,7 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
     )
     styles = (scope or Scope(records)).styles([one.record for one in drawn])
     if len({style.colour for style in styles}) < len(drawn):
-        # Points have no dashes: of very many set-ups two have one colour.
+        # Points have no dashes: of very many configurations two have one colour.
         styles = theme.styles(len(drawn))
     rows = [
         table.Row({"color": style.colour, "linewidth": 6}, one.name, _cells(one.figures))
@@ -78,8 +79,8 @@ def factor_line(comparisons: Sequence[Comparison]) -> str:
     return f"Increase {increases[0]} ms / increase {increases[1]} ms = factor {factor}"
 
 
-def _set_ups(records: Sequence[Record]) -> list[_Drawn]:
-    groups = set_ups(records)
+def _configurations(records: Sequence[Record]) -> list[_Drawn]:
+    groups = configurations(records)
     if len(groups) == 1:
         names = run_names(records)
         return [
@@ -92,7 +93,7 @@ def _set_ups(records: Sequence[Record]) -> list[_Drawn]:
 
 
 def _chosen(every: Sequence[_Drawn]) -> list[_Drawn]:
-    if len(every) <= MAX_SET_UPS:
+    if len(every) <= MAX_CONFIGURATIONS:
         return list(every)
 
     def increase(one: _Drawn) -> float:
@@ -107,9 +108,9 @@ def _note(records: Sequence[Record], every: Sequence[_Drawn], drawn: Sequence[_D
     if any(one.figures.idle_ms for one in drawn):
         note = f"{note[:-1]}; dotted: idle."
     if max(one.runs for one in drawn) > 1:
-        note += " Points: the first run of each set-up; averages and table: means of all its runs."
+        note += " Points: the first run of each configuration; averages and table: means of all its runs."
     if len(drawn) < len(every):
-        note += f" Of {len(every)} set-ups the first is drawn, and the one with the least increase."
+        note += f" Of {len(every)} configurations the first is drawn, and the one with the least increase."
     return note
 
 
@@ -135,7 +136,7 @@ def _draw(axes: Axes, drawn: Sequence[_Drawn], styles: Sequence[Style]) -> None:
                 path_effects=parts.halo(2.0),
             )
             labels.append((mean, f"average {caption.number(mean)}", theme.darker(style.colour)))
-    # Set-ups that are on one line have one idle average, as far as its digits tell.
+    # Configurations that are on one line have one idle average, as far as its digits tell.
     idle = {
         caption.number(one.figures.idle_ms.mean): one.figures.idle_ms.mean
         for one in drawn
@@ -161,5 +162,5 @@ def _cells(one: Comparison) -> list[str]:
     ]
 
 
-MAX_SET_UPS = 4
-"""More set-ups than this hide each other's points."""
+MAX_CONFIGURATIONS = 4
+"""More configurations than this hide each other's points."""

@@ -140,7 +140,7 @@ def _name(record: Record, phase: str) -> str:
 
 
 def _note(record: Record, figures: Measured) -> str:
-    """What was done; where tables take another part of the load, their figure too."""
+    """Sentence on what was done; where tables take another part of the load, their figure too."""
     note = NOTE
     whole = summarise(record).latency.increase_mean_ms
     one = figures.loaded.get("load")

@@ -13,7 +13,7 @@ import numpy as np
 from weirlab.plots import axes as parts
 from weirlab.plots import caption, series, theme
 from weirlab.plots.scope import Scope
-from weirlab.record.set_ups import run_names, set_ups
+from weirlab.record.configurations import configurations, run_names
 from weirlab.stats import load_window_ns, summarise
 
 if TYPE_CHECKING:
@@ -56,8 +56,8 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
 
 
 def _one_each(records: Sequence[Record]) -> bool:
-    """Whether one run of each set-up is drawn."""
-    return len(set_ups(records)) == len(records)
+    """Whether one run of each configuration is drawn."""
+    return len(configurations(records)) == len(records)
 
 
 def _draw(axes: Axes, record: Record, pings: Pings, high: float, colour: str) -> None:

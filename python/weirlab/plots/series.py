@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from weirlab.errors import UsageError
-from weirlab.record.set_ups import numbered
+from weirlab.record.configurations import numbered
 from weirlab.stats import load_window_ns, totals_mbps
 from weirlab.stats.capacity import capacity_bytes, slowest_hop
 

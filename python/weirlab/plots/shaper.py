@@ -13,7 +13,7 @@ import numpy as np
 from weirlab.plots import axes as parts
 from weirlab.plots import caption, table, theme
 from weirlab.plots.scope import Scope
-from weirlab.record.set_ups import run_names, set_ups
+from weirlab.record.configurations import configurations, run_names
 from weirlab.stats import busy_share, load_window_ns, summarise
 from weirlab.stats.shaping import course, loaded_direction
 
@@ -33,8 +33,8 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
     direction = loaded_direction(records[0])
     courses = [course(record, direction, SLOT_S) for record in records]
     scope = scope or Scope(records)
-    # Runs of one set-up must be told apart here, where each is a line.
-    alone = len(set_ups(records)) == len(records)
+    # Runs of one configuration must be told apart here, where each is a line.
+    alone = len(configurations(records)) == len(records)
     styles = scope.styles(records) if alone else theme.styles(len(records))
     note = (
         f"Means of {SLOT_S * 1e3:.0f} ms; the rate is that at the end of each. Grey: what the line can carry "

@@ -88,7 +88,7 @@ def blank(
         title: heading in place of the test's title.
         note: what was done to the samples, in small print.
         height: height of the whole in inches; `HEIGHT` if nothing is said.
-        runs: how many runs there are of the set-up of each record, if one of them is drawn.
+        runs: how many runs there are of the configuration of each record, if one of them is drawn.
 
     Raises:
         UsageError: if it would be higher than an image can be.
@@ -98,7 +98,7 @@ def blank(
         raise UsageError(f"{len(records)} records are too many for one chart: draw fewer at a time")
     lines = (
         caption.title_of(title, records),
-        caption.short(caption.set_up_line(records), 400),
+        caption.short(caption.configuration_line(records), 400),
         caption.short(caption.origin_line(records, runs), 400),
     )
     return framed(lines, note, caption.versions(records), height=height)

@@ -238,7 +238,7 @@ def _averaged_steps(lines: Lines) -> int:
 TIMES = "\N{MULTIPLICATION SIGN}"
 
 LOAD = re.compile(r"\b(?:upload|download)\b|::")
-"""What ends the name of a load in the name of one of its flows, such as `first upload BE` or `cubic::3`."""
+"""Start of a flow's name behind that of its load, as in `first upload BE` or `cubic::3`."""
 
 MAX_LINES = 32
 """More thin lines in a panel of 25 mm cover each other."""

@@ -17,7 +17,7 @@ from weirlab.errors import UsageError
 from weirlab.plots import axes as parts
 from weirlab.plots import caption, theme
 from weirlab.plots.scope import Scope
-from weirlab.record.set_ups import numbered, run_names, set_ups
+from weirlab.record.configurations import configurations, numbered, run_names
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,7 +46,7 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
     )
     if scope.span_s:
         note += f" From {start:g} s to {min(end, longest):g} s of {longest:g} s."
-    alone = len(set_ups(records)) == len(records)
+    alone = len(configurations(records)) == len(records)
     runs = [scope.runs(record) for record in records] if alone else []
     chart = theme.blank(records, title, note, height=1.8 + high * len(records), runs=runs)
     drawn = chart.subplots(len(records), sharex=True, squeeze=False)[:, 0]

@@ -4,22 +4,22 @@ A record is a directory with `manifest.json` and, for each table, a folder of Pa
 `.weir` file, which is a zip archive of that. docs/record.md says what stands in which column.
 """
 
+from weirlab.record.configurations import Configuration, configurations
 from weirlab.record.manifest import Manifest, new_manifest
 from weirlab.record.reader import Record, find_records, open_record, pack, record_paths
 from weirlab.record.results import MethodResult
-from weirlab.record.set_ups import SetUp, set_ups
 from weirlab.record.tables import of_reasons
 
 __all__ = [
+    "Configuration",
     "Manifest",
     "MethodResult",
     "Record",
-    "SetUp",
+    "configurations",
     "find_records",
     "new_manifest",
     "of_reasons",
     "open_record",
     "pack",
     "record_paths",
-    "set_ups",
 ]

@@ -1,7 +1,7 @@
 """In what runs that are set beside each other differ, in words: whatever differs, and nothing else.
 
 Resolved scenarios are compared key by key. What follows from a coarser difference is not said again: of two
-links their titles are named and not each of their rates, of two queue set-ups what the user wrote.
+links their titles are named and not each of their rates, of two queue specs what the user wrote.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def differences(records: Sequence[Record]) -> list[str]:
     """For each record in what it differs from the others, the seed aside; empty texts if nothing differs.
 
-    Link, queue set-up, test, world, version and whether a run is whole come first, then the rest of the
+    Link, queue spec, test, world, version and whether a run is whole come first, then the rest of the
     scenario: congestion control, ECN, phases, probes, single values of the path.
     """
     coarse = [name for name, aspect in ASPECTS.items() if len({aspect(record) for record in records}) > 1]
@@ -34,7 +34,7 @@ def differences(records: Sequence[Record]) -> list[str]:
 
 
 def queue_name(record: Record) -> str:
-    """The queue set-up, for people."""
+    """The queue spec, for people."""
     return "the link's own queue" if record.label == DEFAULT_QUEUE else record.label
 
 
@@ -46,7 +46,7 @@ def world_name(record: Record) -> str:
 
 
 def version(record: Record) -> str:
-    """Which Weir made the record."""
+    """Version of the Weir that made the record."""
     return f"Weir {record.manifest.versions.get('weir', '?')}"
 
 
@@ -269,7 +269,7 @@ WORDS = {
     "ttl": "TTL",
     "tls": "TLS",
 }
-"""What the field calls settings whose names in the scenario are other words."""
+"""The field's names of settings that the scenario names otherwise."""
 
 WHOLE: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("start_jitter_ns", "start jitter ", ()),
@@ -289,4 +289,4 @@ OF_THE_COMMAND = frozenset({"period_ns", "client_congestion_control"})
 """Settings of flows and probes that a test seldom says, and the command line does."""
 
 DERIVED = frozenset({"name", "reference_rate_bps", "shaped"})
-"""What the other values of a hop tell already."""
+"""Keys of a hop whose values follow from the others."""

@@ -16,12 +16,16 @@ from weirlab.record.tables import NEWEST
 if TYPE_CHECKING:
     from weirlab.scenario import ResolvedRun
 
-SCHEMA = max(2, NEWEST)
-"""Version of the record's format: 1 had no `tables`, `note`, `tags`; a later one may have more columns."""
+SCHEMA = max(3, NEWEST)
+"""Version of the record's format.
+
+1 had no `tables`, `note`, `tags`; up to 2 some keys had other names (`upgraded`); a later one may have more
+columns.
+"""
 
 
 class Written(BaseModel):
-    """What was written of a table.
+    """Counts and digest of a table's part files.
 
     Attributes:
         parts: number of part files.
@@ -37,7 +41,7 @@ class Written(BaseModel):
 
 
 class Imported(BaseModel):
-    """Which file of another tool a record was made of.
+    """The file of another tool that a record was made of.
 
     Attributes:
         tool: the tool that measured, such as `Flent`.
@@ -67,16 +71,16 @@ class Imported(BaseModel):
 
 
 class Manifest(BaseModel):
-    """What a record says of itself.
+    """The manifest of a record.
 
     Attributes:
         schema_version: version of the record's format.
         complete: whether the run came to its end.
         world: which world made it.
         seed: seed of the run; None of an imported one.
-        queue: the queue set-up as the user wrote it.
+        queue: the queue spec as the user wrote it.
         title: the test's title.
-        set_up: link and queue, for people.
+        configuration: link and queue, for people.
         link: the link as resolved, with its source.
         test: the test as resolved.
         scenario: what the world was given.
@@ -107,7 +111,7 @@ class Manifest(BaseModel):
     seed: int | None
     queue: str
     title: str
-    set_up: str
+    configuration: str
     link: dict[str, Any]
     test: dict[str, Any]
     scenario: dict[str, Any]
@@ -132,14 +136,14 @@ class Manifest(BaseModel):
 
 
 def new_manifest(run: ResolvedRun, *, world: str, clock: str, offloads: str) -> dict[str, Any]:
-    """What is known of a run before it starts."""
+    """The manifest of a run that starts."""
     return {
         "schema_version": SCHEMA,
         "world": world,
         "seed": run.seed,
         "queue": run.queue,
         "title": run.test.title,
-        "set_up": run.set_up,
+        "configuration": run.configuration,
         "link": run.link.model_dump(mode="json"),
         "test": run.test.model_dump(mode="json"),
         "scenario": run.scenario,

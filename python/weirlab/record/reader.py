@@ -7,6 +7,7 @@ import io
 import json
 import zipfile
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -14,19 +15,21 @@ import polars as pl
 
 from weirlab.errors import RecordError, UsageError
 from weirlab.record.manifest import SCHEMA, Manifest
-from weirlab.record.store import MANIFEST, open_store
+from weirlab.record.notes import keep_notes, notes_in
+from weirlab.record.store import MANIFEST, NOTES, open_store
 from weirlab.record.tables import TABLES, is_always_there, schema
+from weirlab.record.upgrade import upgraded
 from weirlab.shown import Shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 EPOCH, READABLE = (1980, 1, 1, 0, 0, 0), 0o644 << 16
 """Time and rights of the files in an archive: the same in all, whatever the disk says."""
 
 
 class Record(Shown):
-    """What happened in one run.
+    """Record of one run.
 
     The tables are Polars data frames, sorted by time; docs/record.md describes their columns. A record
     whose run was cut short reads like any other, up to where it was cut.
@@ -54,13 +57,36 @@ class Record(Shown):
                 raise RecordError(
                     f"`{path}` has format {version}; this Weir reads up to {SCHEMA}: use a newer Weir"
                 )
-            self.manifest = Manifest.model_validate(raw)
+            self.manifest = Manifest.model_validate(upgraded(raw) if isinstance(raw, dict) else raw)
         except (ValueError, RecursionError) as error:
             raise RecordError(f"`{path}`: its {MANIFEST} is damaged") from error
+        self._take_notes()
         self._parts = self._listed()
 
+    def annotate(self, note: str, tags: Iterable[str]) -> None:
+        """Keeps a note and tags for this record, in place of those that it had.
+
+        They stand in a file of their own, `notes.json` in the record's folder or `NAME.weir.notes.json`
+        beside its archive: nothing that was measured changes.
+
+        Args:
+            note: free text of up to 10000 letters; empty for none.
+            tags: up to 100 words without spaces; one that is given twice is kept once.
+
+        Raises:
+            UsageError: if the note is too long, or a tag is no word.
+            WriteError: if the file cannot be written.
+        """
+        keep_notes(self._store, note, list(tags))
+        self._take_notes()
+
+    def _take_notes(self) -> None:
+        notes = notes_in(self._store, self.path)
+        if notes is not None:
+            self.manifest = self.manifest.model_copy(update={"note": notes.note, "tags": notes.tags})
+
     def __repr__(self) -> str:
-        """Which record it is."""
+        """The record's path, as code."""
         return f"Record({str(self.path)!r})"
 
     def keep_alive(self, owner: object) -> None:
@@ -84,7 +110,7 @@ class Record(Shown):
 
     @property
     def label(self) -> str:
-        """The queue set-up, which is what tells runs of one comparison apart."""
+        """The queue spec, which is what tells runs of one comparison apart."""
         return self.manifest.queue
 
     @cached_property
@@ -103,6 +129,11 @@ class Record(Shown):
         return self._table("tcp")
 
     @cached_property
+    def udp(self) -> pl.DataFrame:
+        """What receivers of UDP flows counted: `t_ns`, `flow`, packets received and lost, delay, jitter."""
+        return self._table("udp")
+
+    @cached_property
     def queue(self) -> pl.DataFrame:
         """State of queues and classes: `t_ns`, `queue`, `class`, backlog, sojourn, drops, marks."""
         return self._table("queue")
@@ -114,7 +145,7 @@ class Record(Shown):
 
     @cached_property
     def shaper(self) -> pl.DataFrame:
-        """What a shaper changed: `t_ns`, `queue`, `rate_bps` (null: none), `state`, `reason` and so on."""
+        """Changes by a shaper: `t_ns`, `queue`, `rate_bps` (null: none), `state`, `reason` and so on."""
         return self._table("shaper")
 
     @cached_property
@@ -142,8 +173,9 @@ class Record(Shown):
                 "name": flow["name"],
                 "direction": flow["direction"],
                 "dscp": flow["dscp"],
-                "congestion_control": flow["tcp"]["congestion_control"],
-                "ecn": _ecn(flow["tcp"]["overrides"]),
+                "protocol": "udp" if flow.get("udp") else "tcp",
+                "congestion_control": None if flow.get("udp") else flow["tcp"]["congestion_control"],
+                "ecn": None if flow.get("udp") else _ecn(flow["tcp"]["overrides"]),
                 "start_ns": flow["start_ns"],
                 "stop_ns": flow["stop_ns"],
             }
@@ -190,6 +222,14 @@ class Record(Shown):
         apart = [*self.manifest.routers, *self.manifest.probes_apart]
         return self.latency.filter(pings & ~pl.col("probe").is_in(apart))
 
+    def round_trips(self, probe: int) -> pl.DataFrame:
+        """The rows of `latency` of one probe."""
+        return self._round_trips.get((probe,), self.latency.clear())
+
+    @cached_property
+    def _round_trips(self) -> dict[tuple[Any, ...], pl.DataFrame]:
+        return self.latency.partition_by("probe", as_dict=True)
+
     def phase(self, name: str) -> tuple[int, int] | None:
         """Start and end of a phase in nanoseconds, cut to what was reached; None if there is none."""
         for phase in self.manifest.scenario["phases"]:
@@ -229,7 +269,7 @@ class Record(Shown):
     def _table(self, name: str) -> pl.DataFrame:
         if not self._parts[name]:
             return pl.DataFrame(schema=schema(name))
-        contents = [self._store.read(part) for part in self._parts[name]]
+        contents = list(self._store.contents(self._parts[name]))
         written = (self.manifest.tables or {}).get(name)
         if written is not None:
             digest = hashlib.sha256()
@@ -251,18 +291,17 @@ class Record(Shown):
     def _parsed(self, part: str, content: bytes) -> pl.DataFrame:
         """One part file, if it is one of that table; columns that its format did not have yet are null."""
         try:
-            rows = pl.scan_parquet(io.BytesIO(content)).select(pl.len()).collect().item()
-            if rows > MAX_PART_ROWS:
-                raise RecordError(
-                    f"`{self.path}`: `{part}` has {rows} rows; a part file has {MAX_PART_ROWS} at most"
-                )
-            frame = pl.read_parquet(io.BytesIO(content))
+            frame = pl.read_parquet(io.BytesIO(content), n_rows=MAX_PART_ROWS + 1)
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError) as error:
             raise RecordError(f"`{self.path}`: `{part}` is damaged: it is no whole Parquet file") from error
+        if frame.height > MAX_PART_ROWS:
+            raise RecordError(
+                f"`{self.path}`: `{part}` has more than {MAX_PART_ROWS} rows, which is the most"
+            )
         name = part.partition("/")[0]
-        kinds, later = schema(name), []
+        kinds, later, columns = schema(name), [], frame.schema
         for column, kind in kinds.items():
-            found = frame.schema.get(column)
+            found = columns.get(column)
             if found is None and not is_always_there(TABLES[name][column], self.manifest.schema_version):
                 later.append(pl.lit(None, kind).alias(column))
             elif found != kind:
@@ -308,20 +347,25 @@ def record_paths(path: Path) -> list[Path]:
     return found
 
 
-def pack(record: Record, archive: Path | IO[bytes]) -> None:
+def pack(record: Record, archive: Path | IO[bytes], *, compressed: bool = True) -> None:
     """Writes a record as one `.weir` file; the same record gives the same bytes.
 
     Args:
         record: the record.
         archive: the file to write, which is replaced if it is there; or an open one.
+        compressed: whether its files are made smaller, which takes twenty times as long.
     """
     store = record._store  # noqa: SLF001 - of this module
+    notes = store.notes()
+    extra = [] if notes is None else [(NOTES, notes)]
+    names = [MANIFEST, *store.parts()]
+    files = zip(names, store.contents(names), strict=True)
     with zipfile.ZipFile(archive, "w") as out:
-        for name in (MANIFEST, *store.parts()):
+        for name, content in chain(extra, files):
             entry = zipfile.ZipInfo(name, date_time=EPOCH)
-            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.compress_type = zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED
             entry.external_attr = READABLE
-            out.writestr(entry, store.read(name))
+            out.writestr(entry, content)
 
 
 def _ecn(overrides: dict[str, Any] | None) -> bool | None:
@@ -339,6 +383,7 @@ _FLOW_NAMES: dict[str, pl.DataType] = {
     "name": pl.String(),
     "direction": pl.String(),
     "dscp": pl.Int64(),
+    "protocol": pl.String(),
     "congestion_control": pl.String(),
     "ecn": pl.Boolean(),
     "start_ns": pl.Int64(),

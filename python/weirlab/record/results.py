@@ -1,4 +1,4 @@
-"""What foreign speed tests show, as types of Python.
+"""Results of foreign speed tests, as types of Python.
 
 Made of the declarations in `crates/speedtest` by `make docs`: change them there.
 """
@@ -10,7 +10,7 @@ from typing import Literal, TypedDict, final
 
 @final
 class Truncated(TypedDict):
-    """Which directions of ndt7 ended too soon.
+    """Directions of ndt7 that ended too soon.
 
     Attributes:
         download: whether the download did.

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MANIFEST = "manifest.json"
+NOTES = "notes.json"
 
 
 class Store(Protocol):
@@ -33,8 +34,29 @@ class Store(Protocol):
         """
         ...
 
+    def contents(self, names: Sequence[str]) -> Iterator[bytes]:
+        """The bytes of several files, one after the other.
+
+        Raises:
+            RecordError: if one is not there, too large, or cannot be read.
+        """
+        ...
+
     def parts(self) -> list[str]:
         """The names of all part files, such as `latency/part-000000.parquet`, sorted."""
+        ...
+
+    @property
+    def notes_file(self) -> Path:
+        """Where notes that are written later are kept: in the folder, or beside the archive."""
+        ...
+
+    def notes(self) -> bytes | None:
+        """Notes that were written later, as JSON; None if there are none.
+
+        Raises:
+            RecordError: if it is too large or cannot be read.
+        """
         ...
 
 
@@ -56,21 +78,23 @@ class Folder:
 
     def read(self, name: str) -> bytes:
         """The bytes of a file of the record."""
-        file = self.path / name
-        try:
-            found = file.lstat()
-            if stat.S_ISLNK(found.st_mode):
-                raise self._link(name)
-            if not stat.S_ISREG(found.st_mode):
-                raise RecordError(f"`{self.path}`: `{name}` is no file")
-            _bounded(self.path, name, found.st_size)
-            return file.read_bytes()
-        except FileNotFoundError as error:
-            if name == MANIFEST:
-                raise _no_record(self.path) from error
-            raise RecordError(f"`{self.path}`: `{name}` is missing") from error
-        except OSError as error:
-            raise RecordError(f"`{self.path}`: `{name}` cannot be read: {error.strerror}") from error
+        content = _content(self.path, self.path / name, name)
+        if content is None:
+            raise _no_record(self.path) if name == MANIFEST else _missing(self.path, name)
+        return content
+
+    def contents(self, names: Sequence[str]) -> Iterator[bytes]:
+        """The bytes of several files, one after the other."""
+        return map(self.read, names)
+
+    @property
+    def notes_file(self) -> Path:
+        """Notes are kept in the folder."""
+        return self.path / NOTES
+
+    def notes(self) -> bytes | None:
+        """Notes that were written later, from the folder."""
+        return _content(self.path, self.notes_file, NOTES)
 
     def parts(self) -> list[str]:
         """The names of all part files, sorted."""
@@ -78,7 +102,7 @@ class Folder:
         for table in TABLES:
             folder = self.path / table
             if folder.is_symlink():
-                raise self._link(table)
+                raise _link(self.path, table)
             if folder.is_dir():
                 try:
                     names = sorted(file.name for file in folder.iterdir())
@@ -86,9 +110,6 @@ class Folder:
                     raise RecordError(f"`{folder}` cannot be read: {error.strerror}") from error
                 found += [f"{table}/{name}" for name in names]
         return _part_files(sorted(found))
-
-    def _link(self, name: str) -> RecordError:
-        return RecordError(f"`{self.path}`: `{name}` is a symbolic link; a record's files lie in its folder")
 
 
 class Archive:
@@ -117,13 +138,32 @@ class Archive:
 
     def read(self, name: str) -> bytes:
         """The bytes of a file of the record."""
+        (content,) = self.contents([name])
+        return content
+
+    def contents(self, names: Sequence[str]) -> Iterator[bytes]:
+        """The bytes of several files, for which the archive's directory is read once."""
+        members = [self._member(name) for name in names]
+        with self._open() as archive:
+            yield from map(archive.read, members)
+
+    def _member(self, name: str) -> zipfile.ZipInfo:
         member = self._members.get(name)
         if member is None:
-            raise RecordError(f"`{self.path}`: `{name}` is missing")
+            raise _missing(self.path, name)
         # What it says of its size is a bound: no more than that is unpacked.
         _bounded(self.path, name, member.file_size)
-        with self._open() as archive:
-            return archive.read(member)
+        return member
+
+    @property
+    def notes_file(self) -> Path:
+        """Notes are kept beside the archive, which stays as it is."""
+        return self.path.with_name(f"{self.path.name}.{NOTES}")
+
+    def notes(self) -> bytes | None:
+        """Notes that were written later beside the archive; without these, the notes in the archive."""
+        beside = _content(self.path, self.notes_file, self.notes_file.name)
+        return beside if beside is not None or NOTES not in self._members else self.read(NOTES)
 
     def parts(self) -> list[str]:
         """The names of all part files, sorted."""
@@ -148,16 +188,42 @@ class Archive:
             return file.read(2) == b"PK"
 
 
+def _content(record: Path, file: Path, name: str) -> bytes | None:
+    """The bytes of a file that messages call `name`; None if it is not there."""
+    try:
+        found = file.lstat()
+        if stat.S_ISLNK(found.st_mode):
+            raise _link(record, name)
+        if not stat.S_ISREG(found.st_mode):
+            raise RecordError(f"`{record}`: `{name}` is no file")
+        _bounded(record, name, found.st_size)
+        return file.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise RecordError(f"`{record}`: `{name}` cannot be read: {error.strerror}") from error
+
+
 def _part_files(names: Sequence[str]) -> list[str]:
     return [name for name in names if name.endswith(".parquet") and name.count("/") == 1]
 
 
 def _bounded(path: Path, name: str, size: int) -> None:
     most = MAX_MANIFEST_BYTES if name == MANIFEST else MAX_PART_BYTES
+    if name.endswith(NOTES):
+        most = MAX_NOTES_BYTES
     if size > most:
         raise RecordError(
             f"`{path}`: `{name}` has {size} bytes; no such file of a record has more than {most}"
         )
+
+
+def _link(path: Path, name: str) -> RecordError:
+    return RecordError(f"`{path}`: `{name}` is a symbolic link; a record's files lie in its folder")
+
+
+def _missing(path: Path, name: str) -> RecordError:
+    return RecordError(f"`{path}`: `{name}` is missing")
 
 
 def _no_record(path: Path) -> RecordError:
@@ -166,6 +232,9 @@ def _no_record(path: Path) -> RecordError:
 
 MAX_MANIFEST_BYTES = 64 * 2**20
 """A scenario with 10000 flows takes a sixth of it."""
+
+MAX_NOTES_BYTES = 2**20
+"""A note has 10000 letters at most, and there are 100 tags at most."""
 
 MAX_PART_BYTES = 256 * 2**20
 """A part has little more than 100000 rows of numbers, which is a tenth of it."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def agreement_table(one: Agreement) -> Table:
-    """One set-up: a row a figure, the sides beside each other."""
+    """One configuration: a row a figure, the sides beside each other."""
     table = Table(title=f"{one.name}: {one.side} beside {one.reference}", box=box.SIMPLE_HEAD, pad_edge=False)
     for heading in _headings(one):
         table.add_column(heading, justify="left" if heading in {"figure", "goal", ""} else "right")
@@ -36,7 +36,7 @@ def agreement_table(one: Agreement) -> Table:
 
 
 def agreement_markdown(one: Agreement) -> str:
-    """One set-up in Markdown: a row a figure, the sides beside each other."""
+    """One configuration in Markdown: a row a figure, the sides beside each other."""
     lines = [f"**{one.name}**: {verdict_word(one.findings)}", ""]
     lines += [f"Caution: {text}." for text in one.warnings]
     lines += [line(_headings(one)), line(["---", *["---:"] * 3, "---", "---"])]
@@ -57,7 +57,8 @@ def agreement_verdict(found: Sequence[Agreement]) -> str:
         text += f" {scattered} missed goals are within the scatter of seeds."
     doubtful = sum(1 for one in found if one.warnings and not one.agrees)
     if doubtful:
-        text += f" In {doubtful} set-ups that disagree runs were disturbed: repeat them on a quiet machine."
+        text += f" In {doubtful} configurations that disagree runs were disturbed:"
+        text += " repeat them on a quiet machine."
     return text
 
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from rich.progress import track
 
 from weirlab.plots import draw
-from weirlab.record import set_ups
-from weirlab.record.set_ups import slug
+from weirlab.record import configurations
+from weirlab.record.configurations import slug
 from weirlab.ui.terminal import messages
 
 if TYPE_CHECKING:
@@ -23,16 +23,21 @@ def charts_of(
 ) -> list[Path]:
     """Draws what a person looks for, as PNG into `folder`.
 
-    A three-plot of the first repetition of each set-up; CDF, box plot and ping time series of all
-    set-ups together; and their overlay, if there are several. Charts for which there is no data (no load,
-    no pings) are left out.
+    A three-plot of the first repetition of each configuration, and its UDP flows if it has any; CDF, box plot
+    and ping time series of all configurations together; and their overlay, if there are several. Charts for
+    which there is no data (no load, no pings) are left out.
     """
     loaded = [record for record in records if record.flow_names.height]
     probed = [record for record in records if record.latency["rtt_ns"].count()]
-    firsts = [one.records[0] for one in set_ups(probed)]
+    firsts = [one.records[0] for one in configurations(probed)]
     jobs: list[tuple[str, list[Record], str]] = [
         ("three-plot", [one.records[0]], f"three-plot-{number:02d}-{slug(one.name)}")
-        for number, one in enumerate(set_ups(loaded), start=1)
+        for number, one in enumerate(configurations(loaded), start=1)
+    ]
+    jobs += [
+        ("udp", [one.records[0]], f"udp-{number:02d}-{slug(one.name)}")
+        for number, one in enumerate(configurations(loaded), start=1)
+        if one.records[0].udp.height
     ]
     if loaded:
         jobs.append(("box", loaded, "box"))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def difference_tables(comparisons: Sequence[Comparison]) -> list[Table]:
-    """A table for each set-up but the baseline, if both have two repetitions: a row a figure."""
+    """A table for each configuration but the baseline, if both have two repetitions: a row a figure."""
     baseline, *others = comparisons
     shown = {one.name: [each for each in one.differences if each.low is not None] for one in others}
     shown = {name: rows for name, rows in shown.items() if rows}
@@ -37,12 +37,14 @@ def difference_tables(comparisons: Sequence[Comparison]) -> list[Table]:
 
 
 def too_few(comparisons: Sequence[Comparison]) -> list[str]:
-    """What is wrong with the number of repetitions, if anything."""
+    """Warnings about too few repetitions."""
     few = [each.repeats for one in comparisons[1:] for each in one.differences if each.too_few]
     if not few:
         return []
     if min(few) < 2:
-        return ["a single run shows no scatter: whether set-ups differ needs repetitions (`--repeat 10`)"]
+        return [
+            "a single run shows no scatter: whether configurations differ needs repetitions (`--repeat 10`)"
+        ]
     narrow = f"intervals of fewer than {MIN_REPEATS} are narrower than they should be"
     return [f"{min(few)} repetitions are few: {narrow}"]
 
@@ -85,4 +87,4 @@ NAMES = {
     "down_mbps": "down, Mbit/s",
     "up_mbps": "up, Mbit/s",
 }
-"""What figures are called."""
+"""Names of figures."""

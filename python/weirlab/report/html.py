@@ -34,7 +34,7 @@ def record_html(record: Record) -> str:
         rows.append(["increase under load", f"{summary.latency.increase_mean_ms:.1f} ms", "mean"])
     if summary.latency.lost is not None:
         rows.append(["pings lost", str(summary.latency.lost), f"of {summary.latency.sent}"])
-    heading = f"<b>{escape(manifest.title)}</b>: {escape(manifest.set_up)}"
+    heading = f"<b>{escape(manifest.title)}</b>: {escape(manifest.configuration)}"
     path = f"<code>{escape(str(record.path))}</code>"
     seed = "" if manifest.seed is None else f", seed {manifest.seed}"
     origin = f"world {escape(manifest.world)}{seed}{state}, {path}"
@@ -47,15 +47,15 @@ def records_html(records: Sequence[Record]) -> str:
     for record in records:
         manifest = record.manifest
         complete = "yes" if manifest.complete else "no"
-        names = [manifest.title, manifest.set_up, manifest.world, _seed(manifest.seed), complete]
+        names = [manifest.title, manifest.configuration, manifest.world, _seed(manifest.seed), complete]
         rows.append([*names, str(record.path)])
-    return _table(["test", "set-up", "world", "seed", "complete", "record"], rows)
+    return _table(["test", "configuration", "world", "seed", "complete", "record"], rows)
 
 
 def comparisons_html(comparisons: Sequence[Comparison]) -> str:
-    """A comparison: a row a set-up, as `weir compare` has it."""
+    """A comparison: a row a configuration, as `weir compare` has it."""
     heading = {} if any(has_load(run) for one in comparisons for run in one.runs) else UNLOADED
-    headings = ["set-up", *(heading.get(one.heading, one.heading) for one in COLUMNS), "runs"]
+    headings = ["configuration", *(heading.get(one.heading, one.heading) for one in COLUMNS), "runs"]
     rows = [[one.name, *(column.cell(one) for column in COLUMNS), str(len(one.runs))] for one in comparisons]
     return _table(headings, rows)
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def score_table(record: Record, figures: Measured, scores: Scores) -> Table:
     """Table of throughput, round trips and all scores."""
-    title = Text(record.manifest.set_up)
+    title = Text(record.manifest.configuration)
     table = Table(title=title, box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False, show_header=False)
     table.add_column(no_wrap=True)
     table.add_column(justify="right", style="bold")

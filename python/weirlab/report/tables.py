@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from rich import box
 from rich.text import Text
 
-from weirlab.record.set_ups import joined, run_names
-from weirlab.stats import bypassed_queues, quantile
+from weirlab.record.configurations import joined, run_names
+from weirlab.stats import bypassed_queues, factor_text, quantile
 from weirlab.ui.table import Table
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def comparison_table(records: Sequence[Record], comparisons: Sequence[Comparison]) -> Table:
-    """One line a queue set-up: what came through, how long pings took, by which factor that fell.
+    """One line a queue spec: what came through, how long pings took, by which factor that fell.
 
     A wide terminal gets more figures than a narrow one; `--json` has all.
     """
@@ -197,6 +197,30 @@ def flow_table(summary: Summary) -> Table:
     return table
 
 
+def udp_table(summary: Summary) -> Table | None:
+    """What became of UDP flows during the load, and how good voice streams sounded; None without any."""
+    if not summary.udp:
+        return None
+    table = Table(title="UDP flows during the load", **LOOK)
+    table.add_column("flow")
+    has_voice = any(one.voice for one in summary.udp.values())
+    headings = ["lost", "delay ms", "max", "jitter ms"]
+    headings += ["late", "mouth to ear ms", "MOS", "median", "min"] if has_voice else []
+    for heading in headings:
+        table.add_column(heading, justify="right")
+    for name, one in summary.udp.items():
+        loss = "-" if one.loss_rate is None else f"{one.loss_rate:.2%}"
+        delays = ["-" if value is None else f"{value:.1f}" for value in (one.delay_mean_ms, one.delay_max_ms)]
+        cells = [loss, *delays, f"{one.jitter_ms:.2f}"]
+        if one.voice is not None:
+            ear = one.voice.mouth_to_ear_ms
+            scores = (one.voice.mos, one.voice.mos_median, one.voice.mos_min)
+            cells += [f"{one.voice.late_rate:.2%}", "-" if ear is None else f"{ear:.0f}"]
+            cells += [f"{score:.2f}" for score in scores]
+        table.add_row(name, *cells, *[""] * (len(headings) - len(cells)))
+    return table
+
+
 def increase_line(latency: LatencySummary) -> str | None:
     """By how much pings took longer under load, and how many were lost; None if that is not known."""
     if latency.increase_mean_ms is None:
@@ -217,7 +241,7 @@ def cut_short(record: Record) -> str | None:
 
 
 def _missing(one: Comparison) -> str:
-    """Why a set-up has no increase."""
+    """Why a configuration has no increase."""
     if one.loaded_ms is None:
         return "no ping was answered during the load"
     return "there are no pings of the idle line"
@@ -234,7 +258,7 @@ class _Column:
 
     Attributes:
         heading: what stands above it.
-        cell: its text for a set-up.
+        cell: its text for a configuration.
         rank: 0 if it is always shown; otherwise columns with a higher rank are left out first.
     """
 
@@ -258,10 +282,12 @@ def _factor(one: Comparison) -> str:
     factor = one.factor
     if factor.factor is None:
         return "-"
-    text = f"{factor.factor:.1f}"
+    text = factor_text(factor.factor)
     if factor.low is None:
         return text
-    return f"{text}\n{factor.low:.1f}{' up' if factor.high is None else f'-{factor.high:.1f}'}"
+    return (
+        f"{text}\n{factor_text(factor.low)}{' up' if factor.high is None else f'-{factor_text(factor.high)}'}"
+    )
 
 
 def _lost(one: Comparison) -> str:

@@ -56,7 +56,7 @@ class Spec(Model):
         return cls.model_validate(said, context=READ)
 
     def written(self) -> dict[str, Any]:
-        """What was written of it, as a scenario file has it: quantities with units, and no defaults."""
+        """The keys that were written, as a scenario file has them: quantities with units, and no defaults."""
         return self.model_dump(mode="json", by_alias=True, exclude_unset=True, warnings=False)
 
     def over(self, other: Self) -> Self:

@@ -54,7 +54,7 @@ def load_scenario(path: Path) -> ScenarioSpec:
         UsageError: if it cannot be read, or something is wrong with it: all of that.
     """
     text = _text(path, str(path))
-    return ScenarioSpec.known(told(lambda: _native.read_scenario(text, str(path))))
+    return ScenarioSpec.known(told(lambda: _native.read_scenario(text, str(path), Files())))
 
 
 def scenario_in(path: Path, *, link: dict[str, Any] | None = None) -> ScenarioSpec | None:
@@ -66,7 +66,7 @@ def scenario_in(path: Path, *, link: dict[str, Any] | None = None) -> ScenarioSp
         UsageError: if it cannot be read, or something is wrong with the scenario.
     """
     text = _text(path, f"`{path}`")
-    said = told(lambda: _native.read_scenario_or_test(text, str(path), link))
+    said = told(lambda: _native.read_scenario_or_test(text, str(path), link, Files()))
     return None if said is None else ScenarioSpec.known(said)
 
 
@@ -107,7 +107,7 @@ def check(
 
 
 def queue_names() -> list[str]:
-    """The names that a queue set-up may begin with: disciplines, and presets that stand for several."""
+    """The names that a queue spec may begin with: disciplines, and presets that stand for several."""
     return [one["name"] for one in _native.disciplines()]
 
 

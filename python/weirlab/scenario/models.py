@@ -1,4 +1,4 @@
-"""What tests, links and scenarios can say, as types of Python.
+"""Tests, links and scenarios, as types of Python.
 
 Made of the declarations in `crates/scenario` by `make docs`: change them there. The compiled part reads what
 is written, and knows the bounds; `docs/scenarios.md` describes the files.
@@ -34,7 +34,7 @@ class ParameterSpec(Spec):
         default: value of the parameter if nothing is said.
         minimum: least value of the parameter.
         maximum: greatest value of the parameter.
-        meaning: what it is.
+        meaning: meaning of the parameter.
     """
 
     default: int
@@ -79,9 +79,9 @@ class TunnelSpec(Spec):
 
     Attributes:
         name: name of the tunnel.
-        kind: what it speaks: `wireguard`, as in Linux, or `ipsec`: ESP with AES-GCM in UDP.
+        kind: its protocol: `wireguard`, as in Linux, or `ipsec`: ESP with AES-GCM in UDP.
         host: the server at which it ends, with all that goes through it.
-        station: the machine in the client's network at which it ends.
+        client_host: the machine in the client's network at which it ends.
         on_first_hop: whether it ends on the machine that has the first queue of the upload, and not on one in
             front of it (`wireguard` only): there Linux still knows the hashes of the TCP and UDP flows
             inside, so that queues by flow tell them apart.
@@ -90,7 +90,7 @@ class TunnelSpec(Spec):
     name: str
     kind: Literal["wireguard", "ipsec"]
     host: str = "server"
-    station: str = "client"
+    client_host: str = "client"
     on_first_hop: bool = False
 
 
@@ -124,24 +124,55 @@ class TcpSpec(Spec):
     rto_min: Nanoseconds | None = None
 
 
+class UdpSpec(Spec):
+    """The packets of a UDP flow.
+
+    Attributes:
+        rate: rate of the UDP payload while it sends; of a flood, any rate above the line's.
+        payload: UDP payload of each packet.
+        pattern: when packets leave.
+        on: for `bursts` and `on_off`: how long it sends, for `on_off` in the mean.
+        off: for `bursts` and `on_off`: how long it is silent, for `on_off` in the mean.
+    """
+
+    rate: LineRate
+    payload: Payload = 1470
+    pattern: Literal["constant", "poisson", "bursts", "on_off"] = "constant"
+    on: PositiveNanoseconds | None = None
+    off: PositiveNanoseconds | None = None
+
+
+class VoiceSpec(Spec):
+    """The receiver of a voice stream.
+
+    Attributes:
+        jitter_buffer: least time that the receiver's jitter buffer holds packets back.
+    """
+
+    jitter_buffer: PositiveNanoseconds = 40_000_000
+
+
 class FlowSpec(Spec):
-    """One or several TCP loads.
+    """One or several loads: TCP, or UDP with `udp` or `voice`.
 
     Attributes:
         name: name of the flow; several are numbered `name::1`, `name::2` ...
-        direction: which way its data flows, as the client sees it.
+        direction: direction of its data, as the client sees it.
         dscp: service class of its packets.
         host: the server at its other end; that of its tunnel, if it has one.
         tunnel: the tunnel that it goes through, by name; none if nothing is said.
-        station: the machine in the client's network at its near end, by any name, each with an address of its
-            own (simulator only); `client` is the one that the probes are of.
+        client_host: the machine in the client's network at its near end, by any name, each with an address of
+            its own (simulator only); `client` is the one that the probes are of.
         opened_by: who opens the connection; the one who sends the data can send it half a round trip sooner
             if it opened the connection.
         count: how many there are: a number, or the name of one of the test's parameters.
-        start: when it starts; with the phase `load` if nothing is said.
-        stop: when it stops; with the phase `load` if nothing is said.
+        start: when it starts; with the phase `load` if nothing is said, a voice stream with the test.
+        stop: when it stops; with the phase `load` if nothing is said, a voice stream with the test.
         bytes: how much it sends; without end if nothing is said.
         tcp: TCP of the flow.
+        udp: makes it a UDP flow: its packets (simulator only).
+        voice: makes it a voice stream of ITU-T G.711, 20 ms a packet: UDP with an RTP header, of which the
+            record has the mean opinion score (simulator only).
     """
 
     name: str
@@ -149,13 +180,15 @@ class FlowSpec(Spec):
     dscp: DscpValue = 0
     host: str = "server"
     tunnel: str | None = None
-    station: str = "client"
+    client_host: str = "client"
     opened_by: Literal["client", "server"] = "client"
     count: FlowCount = 1
     start: Nanoseconds | None = None
     stop: Nanoseconds | None = None
     bytes: FlowBytes | None = None
     tcp: TcpSpec = TcpSpec()
+    udp: UdpSpec | None = None
+    voice: VoiceSpec | None = None
 
 
 class ProbeSpec(Spec):
@@ -163,8 +196,8 @@ class ProbeSpec(Spec):
 
     Attributes:
         name: name of the probe.
-        kind: what is sent: `icmp` and `udp` echoes, `udp_ttl` (UDP that a router on the way answers with ICMP
-            time exceeded), `tcp` (requests and responses over one connection; live worlds only).
+        kind: protocol of the pings: `icmp` and `udp` echoes, `udp_ttl` (UDP that a router on the way answers
+            with ICMP time exceeded), `tcp` (requests and responses over one connection; live worlds only).
         ttl: for `udp_ttl`: the number of the router that answers, from 1, the one before the first hop.
         dscp: service class of its packets.
         host: the server that answers; that of its tunnel, if it has one.
@@ -222,9 +255,9 @@ class TestSpec(Spec):
 
     Attributes:
         name: name of the test.
-        title: what a chart is headed with.
-        summary: what it does, in a line.
-        source: what it follows.
+        title: heading of charts.
+        summary: description of the test, in a line.
+        source: source that it follows.
         parameters: numbers that it leaves open.
         phases: when what happens.
         hosts: the servers.
@@ -335,8 +368,11 @@ class HopSpec(Spec):
         loss: loss on the line.
         reorder: packets that overtake others on the line; needs a delay.
         duplicate: probability that a packet arrives twice.
-        txqueuelen: packets that a plain FIFO holds where its set-up names no limit.
-        changes: what happens to the line while the run goes on.
+        packet_rate: packets per second that the processor of the router in front of the hop forwards, of any
+            length; without end if nothing is said.
+        packet_queue: packets that may wait for that processor, in a FIFO; 1000 if nothing is said.
+        txqueuelen: packets that a plain FIFO holds where its spec names no limit.
+        changes: changes of the line while the run goes on.
     """
 
     name: str
@@ -351,6 +387,8 @@ class HopSpec(Spec):
     loss: Annotated[RandomLossSpec | GilbertElliottLossSpec, Field(discriminator="model")] | None = None
     reorder: ReorderSpec | None = None
     duplicate: float = 0.0
+    packet_rate: int | None = None
+    packet_queue: int | None = None
     txqueuelen: int = 1000
     changes: list[ChangeSpec] = []
 
@@ -360,8 +398,8 @@ class LinkSpec(Spec):
 
     Attributes:
         name: name of the link.
-        title: what a chart says.
-        summary: what it is, in a line.
+        title: title of the link on charts.
+        summary: description of the link, in a line.
         source: where its numbers come from, and which are chosen.
         mtu: largest IP packet in bytes.
         up: from the client to the servers.
@@ -420,7 +458,7 @@ class ReflectorSpec(Spec):
     Attributes:
         delay: delay between it and the far end of the link, each way.
         loss: share of the probes that it never answers.
-        troubles: what else goes wrong.
+        troubles: other troubles, and when they happen.
     """
 
     delay: Nanoseconds = 0
@@ -447,11 +485,10 @@ class ShaperSpec(Spec):
         control: who sets its rates: `auto` (Weir's controller, told nothing), `cake-autorate` (the published
             law, told `min`, `base` and `max`), `fixed`.
         mode: for `auto`: `ping` keeps delays short, `bandwidth` uses all of the rate.
-        directions: which directions it shapes.
-        up: what it is told of the way up.
-        down: what it is told of the way down.
-        probe: what it probes with: `icmp` (round trips), `udp` (a server that tells its time: both ways),
-            `none`.
+        directions: directions that it shapes.
+        up: rates of the upload that it is told.
+        down: rates of the download that it is told.
+        probe: its probes: `icmp` (round trips), `udp` (a server that tells its time: both ways), `none`.
         passive: whether the round trips of the user's own connections count as well.
         reflectors: who answers the probes.
         framing: how it counts packets.
@@ -472,6 +509,26 @@ class ShaperSpec(Spec):
     ]
     framing: Literal["none", "ethernet", "ptm", "atm", "docsis"] | FramingSpec = "ethernet"
     sleeps: list[SpanSpec] = []
+
+
+class BesideSpec(Spec):
+    """A test that runs beside the scenario's: its loads, its probes and its speed tests.
+
+    Attributes:
+        test: the name of a shipped test, a path to a test file, or the test itself.
+        name: name that stands before those of its flows and probes; the test's name if nothing is said,
+            numbered where several tests have it.
+        start: when its load begins, counted from the start of the load of the scenario's test.
+        length: how long its load lasts; as long as the test says if nothing is said, but not longer than that
+            of the scenario's test.
+        parameters: values of the test's parameters.
+    """
+
+    test: str | TestSpec
+    name: str | None = None
+    start: Nanoseconds = 0
+    length: PositiveNanoseconds | None = None
+    parameters: dict[str, int] = {}
 
 
 class PhaseLengthsSpec(Spec):
@@ -505,29 +562,31 @@ class SamplingSpec(Spec):
 
 
 class ScenarioSpec(Spec):
-    """A scenario: a test on a link, with one or several queue set-ups to compare.
+    """A scenario: a test on a link, with one or several queue specs to compare.
 
     Attributes:
         name: name of the scenario; made of test and link if nothing is said.
         test: the name of a shipped test, a path to a test file, or the test itself.
         link: the name of a shipped link, a path to a link file, or the link itself; several to compare them.
-        queue: queue set-ups in `tc` syntax; each makes a run. `default` is the link's own.
-        queue_up: queue set-ups for the upload only, in place of `queue`; one or several.
-        queue_down: queue set-ups for the download only, in place of `queue`; one or several.
+        queue: queue specs in `tc` syntax; each makes a run. `default` is the link's own.
+        queue_up: queue specs for the upload only, in place of `queue`; one or several.
+        queue_down: queue specs for the download only, in place of `queue`; one or several.
         cc: congestion control of all loads, in place of that of `tcp`; several to compare them.
-        shaper: shapers to compare, each with each queue set-up, which then is that of the shaper: `none`, a
+        shaper: shapers to compare, each with each queue spec, which then is that of the shaper: `none`, a
             control such as `auto`, with words such as `auto mode bandwidth`, or the shaper itself.
         seed: seed of the first run.
-        repeat: runs for each set-up, each with the next seed.
+        repeat: runs for each configuration, each with the next seed.
         parameters: values of the test's parameters.
         methods: speed tests beside those of the test.
+        beside: tests that run beside it, each from its own start on; then all flows and probes have the names
+            of their tests before their own.
         phases: lengths of phases in place of the test's.
         tcp: TCP of all loads, where a load says nothing itself.
         sampling: how often what is sampled.
         start_jitter: each load starts up to so much later, each train of pings up to a period later, drawn
             from the seed: without it loads that start together stay in lock-step.
         ip: internet protocol.
-        assertions: what must hold for every run, such as `latency.p99 < latency.median[idle] + 10ms`.
+        assertions: assertions on every run, such as `latency.p99 < latency.median[idle] + 10ms`.
         note: free text about the runs, which their records keep.
         tags: words by which the records are found again.
     """
@@ -544,6 +603,7 @@ class ScenarioSpec(Spec):
     repeat: int = 1
     parameters: dict[str, int] = {}
     methods: list[MethodSpec] = []
+    beside: list[BesideSpec] = []
     phases: PhaseLengthsSpec = PhaseLengthsSpec()
     tcp: TcpSpec = TcpSpec()
     sampling: SamplingSpec = SamplingSpec()

@@ -27,7 +27,7 @@ class ResolvedRun:
     Attributes:
         test: the test.
         link: the link.
-        queue: the queue set-up as the user wrote it, `default` for the link's own.
+        queue: the queue spec as the user wrote it, `default` for the link's own.
         seed: the run's seed.
         scenario: the resolved scenario, in the form that worlds take.
         traces: texts of the recordings that it and its alternatives name.
@@ -46,7 +46,7 @@ class ResolvedRun:
     tags: tuple[str, ...] = ()
 
     @property
-    def set_up(self) -> str:
+    def configuration(self) -> str:
         """Title of the run on a chart, in one line."""
         queue = "the link's own queue" if self.queue == DEFAULT_QUEUE else self.queue
         return f"{self.link.title}; {queue}"
@@ -56,7 +56,7 @@ DEFAULT_QUEUE = "default"
 
 
 def resolve(spec: ScenarioSpec) -> list[ResolvedRun]:
-    """All runs of a scenario: for each set-up as many as it says, each with the next seed.
+    """All runs of a scenario: for each configuration as many as it says, each with the next seed.
 
     Raises:
         UsageError: if a name is unknown or a value cannot be used; nothing has happened then.
@@ -65,17 +65,17 @@ def resolve(spec: ScenarioSpec) -> list[ResolvedRun]:
     resolved = told(lambda: _native.resolve_scenario(spec, files))
     test = TestSpec.known(resolved.test)
     runs = []
-    for set_up in resolved.set_ups:
-        link, scenario = LinkSpec.known(set_up.link), json.loads(set_up.scenario)
+    for configuration in resolved.configurations:
+        link, scenario = LinkSpec.known(configuration.link), json.loads(configuration.scenario)
         runs += [
             ResolvedRun(
                 test=test,
                 link=link,
-                queue=set_up.queue,
+                queue=configuration.queue,
                 seed=seed,
                 scenario=scenario,
                 traces=files.traces,
-                cc=set_up.cc,
+                cc=configuration.cc,
                 note=spec.note,
                 tags=tuple(spec.tags),
             )
@@ -85,7 +85,7 @@ def resolve(spec: ScenarioSpec) -> list[ResolvedRun]:
 
 
 def given_again(spec: ScenarioSpec) -> list[str]:
-    """Sentences about set-ups that are given more than once. Each counts once."""
+    """Sentences about configurations that are given more than once. Each counts once."""
     return told(lambda: _native.given_again(spec))
 
 

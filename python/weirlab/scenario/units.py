@@ -64,22 +64,6 @@ def _shaper_rate_text(rate: int | str) -> str:
     return rate if isinstance(rate, str) else rate_text(rate)
 
 
-def _time_words(value: object) -> str:
-    time_ns(value)
-    return str(value)
-
-
-def _rate_words(value: object) -> str:
-    rate_bps(value)
-    return str(value)
-
-
-def _side_rate(value: object) -> str:
-    if isinstance(value, str) and value in {"auto", "none"}:
-        return value
-    return _rate_words(value)
-
-
 Nanoseconds = Annotated[int, _of("Nanoseconds"), PlainSerializer(time_text, when_used="json")]
 """A time: text with a unit. Kept as nanoseconds; written into JSON as text again."""
 
@@ -106,12 +90,3 @@ FlowCount = Annotated[int | str, _of("FlowCount")]
 
 DscpValue = Annotated[int, _of("DscpValue")]
 """A differentiated services code point: its name or number. Kept as number."""
-
-TimeWords = Annotated[str, BeforeValidator(_time_words)]
-"""A time with its unit, kept as it was written."""
-
-RateWords = Annotated[str, BeforeValidator(_rate_words)]
-"""A rate with its unit, kept as it was written."""
-
-SideRate = Annotated[str, BeforeValidator(_side_rate)]
-"""The rate of one side of a shaper, kept as it was written: `auto`, `none`, or a rate."""

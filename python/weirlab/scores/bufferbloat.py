@@ -21,18 +21,22 @@ def grade(increase_ms: float) -> str:
     return GRADES[bisect_right(THRESHOLDS_MS, increase_ms)]
 
 
+def sentence(increase_ms: float) -> str:
+    """A sentence on an increase of the round trip under load, in milliseconds."""
+    longer = f"{max(increase_ms, 0):.0f} ms longer"
+    return f"With the line full a ping takes {longer}: {MEANING[grade(increase_ms)]}"
+
+
 def worse_direction(figures: Measured) -> dict[str, Any]:
     """The grade of the phase in which pings grew most: what a call suffers while somebody uploads."""
     worst = figures.worst
-    letter = grade(worst.increase_ms)
-    longer = f"{max(worst.increase_ms, 0):.0f} ms longer"
     return {
         "name": "bufferbloat",
         "formula": "DSLReports/Waveform thresholds on the mean increase of the worst phase, Weir 1",
-        "value": letter,
+        "value": grade(worst.increase_ms),
         "unit": "",
         "parts": {name: round(one.increase_ms, 3) for name, one in figures.loaded.items()},
-        "says": f"With the line full a ping takes {longer}: {MEANING[letter]}",
+        "says": sentence(worst.increase_ms),
     }
 
 

@@ -4,13 +4,11 @@ Whether it helps is told by `weirlab.shape.prove`, which a shaper at work does n
 """
 
 from weirlab.shape.rules import read_rules, rules_text, shipped_rules
-from weirlab.shape.settings import ShapeWords, framing_of, read_config, settings_of
+from weirlab.shape.settings import read_config, settings_of
 from weirlab.shape.view import ShaperView, line_of, metrics_of, table_of
 
 __all__ = [
-    "ShapeWords",
     "ShaperView",
-    "framing_of",
     "line_of",
     "metrics_of",
     "read_config",

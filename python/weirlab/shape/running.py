@@ -5,36 +5,28 @@ from __future__ import annotations
 import json
 import os
 import socket
-import time
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from weirlab import _native
-from weirlab.errors import ShapeError, UsageError
+from weirlab.shape.asked import asked
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from weirlab._native import ShaperChoice
     from weirlab.shape.view import ShaperView, Wanted
 
-ResultT = TypeVar("ResultT")
 
+def choose(settings: dict[str, Any]) -> ShaperChoice:
+    """The backend that would shape by these settings, why, and the queues, out of the device first.
 
-class Choice(TypedDict):
-    """Who would hold packets back, why, and the queue of each way, out of the device first."""
-
-    backend: str
-    why: str
-    queues: list[str | None]
-
-
-def choose(settings: dict[str, Any]) -> Choice:
-    """The backend that would shape by these settings. Nothing is changed.
+    Nothing is changed.
 
     Raises:
         UsageError: if the settings cannot be.
         ShapeError: if this machine cannot shape so.
     """
-    return cast("Choice", json.loads(_asked(lambda: _native.choose_shaper(json.dumps(settings)))))
+    return asked(lambda: _native.choose_shaper(json.dumps(settings)))
 
 
 def shape(settings: dict[str, Any], show: Callable[[ShaperView], Wanted]) -> int | None:
@@ -58,7 +50,7 @@ def shape(settings: dict[str, Any], show: Callable[[ShaperView], Wanted]) -> int
         return show(view_in(text))
 
     try:
-        return _asked(lambda: _native.shape(json.dumps(settings), seed, on_view))
+        return asked(lambda: _native.shape(json.dumps(settings), seed, on_view))
     except KeyboardInterrupt:
         return None
 
@@ -69,7 +61,7 @@ def status(device: str) -> str:
     Raises:
         ShapeError: if none shapes it.
     """
-    return _asked(lambda: _native.shaper_status(device))
+    return asked(lambda: _native.shaper_status(device))
 
 
 def view_in(text: str) -> ShaperView:
@@ -83,18 +75,7 @@ def stop(device: str) -> None:
     Raises:
         ShapeError: if none shapes it, or if it does not end.
     """
-    answer = json.loads(_asked(lambda: _native.stop_shaper(device)) or "{}")
-    if "error" in answer:
-        raise ShapeError(answer["error"])
-    for _ in range(STOP_LOOKS):
-        try:
-            _native.shaper_status(device)
-        except _native.NativeError:
-            return
-        time.sleep(STOP_PAUSE_S)
-    raise ShapeError(
-        f"the shaper of {device} was asked to end and has not after {STOP_LOOKS * STOP_PAUSE_S:g} s"
-    )
+    asked(lambda: _native.stop_shaper(device))
 
 
 def replay(log: str, mode: str | None, show: Callable[[str], None]) -> tuple[int, int, int]:
@@ -111,7 +92,7 @@ def replay(log: str, mode: str | None, show: Callable[[str], None]) -> tuple[int
     Raises:
         UsageError: if the text is no log.
     """
-    logged, made, same = _asked(lambda: _native.replay_shaper(log, mode, show))
+    logged, made, same = asked(lambda: _native.replay_shaper(log, mode, show))
     return logged, made, same
 
 
@@ -121,17 +102,3 @@ def tell_service_manager(news: str) -> None:
     if where is not None:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as near:
             near.sendto(news.encode(), where.replace("@", "\0", 1) if where.startswith("@") else where)
-
-
-def _asked(question: Callable[[], ResultT]) -> ResultT:
-    try:
-        return question()
-    except _native.InputError as error:
-        raise UsageError(str(error)) from error
-    except _native.NativeError as error:
-        raise ShapeError(str(error)) from error
-
-
-STOP_LOOKS = 50
-STOP_PAUSE_S = 0.1
-"""How often, and after which pauses, it is looked whether a shaper has ended."""

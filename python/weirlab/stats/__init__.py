@@ -3,7 +3,7 @@
 from weirlab.scenario import Direction
 from weirlab.stats.agreement import AGREEMENT, Agreement, Finding, Goal, agreement, finding
 from weirlab.stats.assertions import Assertion, Outcome
-from weirlab.stats.comparison import Comparison, Factor, Interval, compare, factor, interval
+from weirlab.stats.comparison import Comparison, Factor, Interval, compare, factor, factor_text, interval
 from weirlab.stats.difference import Difference
 from weirlab.stats.distribution import Distribution, describe, quantile
 from weirlab.stats.fairness import coefficient_of_variation, jain_index
@@ -46,6 +46,7 @@ __all__ = [
     "compare",
     "describe",
     "factor",
+    "factor_text",
     "finding",
     "goodputs_mbps",
     "idle_pings",

@@ -70,10 +70,10 @@ class Finding:
 
 @dataclass(frozen=True, kw_only=True)
 class Agreement:
-    """One set-up on a side, beside the same set-up on the side that is the reference.
+    """One configuration on a side, beside the same configuration on the side that is the reference.
 
     Attributes:
-        name: the set-up's name.
+        name: the configuration's name.
         side, reference: the two sides' names.
         runs, reference_runs: how many runs each has.
         findings: the figures that both have.
@@ -106,7 +106,7 @@ class Agreement:
 def agreement(
     name: str, ours: tuple[str, Sequence[Record]], reference: tuple[str, Sequence[Record]]
 ) -> Agreement:
-    """Compares two sides, each a name with its records, for one set-up."""
+    """Compares two sides, each a name with its records, for one configuration."""
     (side, our_records), (reference_side, reference_records) = ours, reference
     our_runs = [figures(summarise(record)) for record in our_records]
     reference_runs = [figures(summarise(record)) for record in reference_records]

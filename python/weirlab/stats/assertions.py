@@ -22,6 +22,7 @@ from weirlab.errors import UsageError
 from weirlab.scenario.units import rate_bps, time_ns
 from weirlab.stats.pings import pings_in
 from weirlab.stats.summary import busy_share
+from weirlab.stats.udp import udp_summaries
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -232,8 +233,8 @@ class Figure(_Reader):
 
     @property
     def higher_is_better(self) -> bool:
-        """Whether more of it is better: of rates, and of shares of the line."""
-        return self._part.dimension == _RATE or "utilisation" in self.text
+        """Whether more of it is better: of rates, shares of the line, and scores of voice streams."""
+        return self._part.dimension == _RATE or "utilisation" in self.text or ".mos" in self.text
 
     def quantity(self, text: str) -> float:
         """A quantity of the figure's kind in its unit, such as `2ms`, in ms or Mbit/s.
@@ -324,7 +325,7 @@ def _named_by(figure: str) -> str | None:
     """By what a figure is told apart: `probe`, `flow`, or nothing."""
     if figure.startswith("latency."):
         return "probe"
-    return "flow" if figure.endswith(".goodput") else None
+    return "flow" if figure.endswith((".goodput", ".mos")) else None
 
 
 def _names(figure: str, scenario: Mapping[str, Any]) -> list[str]:
@@ -339,7 +340,7 @@ def _names(figure: str, scenario: Mapping[str, Any]) -> list[str]:
 
 def _dimension(figure: str) -> _Dimension:
     """Exponents of time and rate of a figure."""
-    if figure in {"latency.loss", "up.utilisation", "down.utilisation"}:
+    if figure in {"latency.loss", "up.utilisation", "down.utilisation", "up.mos", "down.mos"}:
         return _NONE
     return _TIME if figure.startswith("latency.") else _RATE
 
@@ -395,6 +396,19 @@ def _goodput(direction: str) -> Callable[[Record, _Selection], float]:
     return of
 
 
+def _mos(direction: str) -> Callable[[Record, _Selection], float]:
+    """The score of the worst of the voice streams."""
+
+    def of(record: Record, selection: _Selection) -> float:
+        flows = record.flow_names.filter(pl.col("direction") == direction)
+        wanted = [name for name in flows["name"] if fnmatchcase(name, selection.pattern)]
+        found = udp_summaries(record, selection.window(record))
+        scores = [one.voice.mos for name, one in found.items() if one.voice and name in wanted]
+        return min(scores, default=math.nan)
+
+    return of
+
+
 def _utilisation(direction: str) -> Callable[[Record, _Selection], float]:
     def of(record: Record, selection: _Selection) -> float:
         share = busy_share(record, "up" if direction == "up" else "down", *selection.window(record))
@@ -430,10 +444,11 @@ FIGURES: Mapping[str, Callable[[Record, _Selection], float]] = {
     **{f"latency.{name}": _latency(name) for name in ("mean", "median", "p95", "p99", "max", "min")},
     "latency.loss": _loss,
     **{f"{way}.goodput": _goodput(way) for way in ("up", "down")},
+    **{f"{way}.mos": _mos(way) for way in ("up", "down")},
     **{f"{way}.utilisation": _utilisation(way) for way in ("up", "down")},
     **{f"{way}.rate.{name}": _shaper(way, name) for way in ("up", "down") for name in ("min", "mean", "max")},
 }
-"""Every figure by name: latency in ms, goodput and rates in Mbit/s, loss and utilisation as shares."""
+"""Every figure by name: latency in ms, goodput and rates in Mbit/s, shares of loss and use, scores."""
 
 _COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
     "<": operator.lt,

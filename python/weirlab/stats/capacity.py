@@ -29,10 +29,13 @@ def slowest_hop(record: Record, direction: Direction, start: int, end: int) -> d
 
 
 def capacity_bytes(hop: dict[str, Any], times_ns: Sequence[int] | NDArray[np.int64]) -> Numbers | None:
-    """How many bytes a hop's line could have carried until each of `times_ns`; None if it has no limit."""
+    """How many bytes a hop's line could have carried until each of `times_ns`; None if bytes do not limit it.
+
+    The processor of a router forwards packets, of whatever length: bytes do not limit it.
+    """
     rate = hop["rate"]
     times = np.asarray(times_ns, dtype=np.int64)
-    if rate == "unlimited":
+    if rate == "unlimited" or "packets_per_second" in rate:
         return None
     if "bps" in rate:
         return _of_rates(hop, times)
@@ -46,8 +49,9 @@ def carried_bytes(record: Record, direction: Direction, hop: dict[str, Any]) -> 
     """Bytes of the line that were occupied: `middle_ns` of each interval, and `bytes`."""
     # A live world samples a little late: an interval belongs to the time in which its middle lies.
     half = record.manifest.scenario["sampling"]["queue_ns"] // 2
-    rows = record.queue.filter((pl.col("queue") == f"{direction}/{hop['name']}") & (pl.col("class") == ""))
-    return rows.select(middle_ns=pl.col("t_ns") - half, bytes=pl.col("wire_bytes"))
+    whole = (pl.col("queue") == f"{direction}/{hop['name']}") & (pl.col("class") == "")
+    rows = record.queue.lazy().filter(whole)
+    return rows.select(middle_ns=pl.col("t_ns") - half, bytes=pl.col("wire_bytes")).collect()
 
 
 def _of_rates(hop: dict[str, Any], times: NDArray[np.int64]) -> Numbers:

@@ -9,7 +9,7 @@ import numpy as np
 
 from weirlab.arguments import records_of
 from weirlab.errors import UsageError
-from weirlab.record.set_ups import set_ups
+from weirlab.record.configurations import configurations
 from weirlab.shown import Shown
 from weirlab.stats.difference import Difference, corrected, differences, matched, resampled
 from weirlab.stats.summary import Summary, summarise
@@ -43,8 +43,8 @@ class Factor:
     """How much better the latency under load became.
 
     Attributes:
-        factor: mean increase of the baseline / mean increase of this set-up, as in the cFosSpeed
-            report; None if one of them is missing or this set-up's is not above 0.
+        factor: mean increase of the baseline / mean increase of this configuration, as in the cFosSpeed
+            report; None if one of them is missing or this configuration's is not above 0.
         low, high: 95 % BCa bootstrap interval over repetitions; None for single runs and for the baseline.
             `high` alone is None if it has no upper end: what is left of the increase may be nothing.
     """
@@ -55,24 +55,30 @@ class Factor:
 
     @property
     def ends(self) -> str | None:
-        """The interval in words, with one decimal; None if there is none."""
+        """The interval in words; None if there is none."""
         if self.low is None:
             return None
-        return f"{self.low:.1f} {'upwards' if self.high is None else f'to {self.high:.1f}'}"
+        return f"{factor_text(self.low)} {'upwards' if self.high is None else f'to {factor_text(self.high)}'}"
+
+
+def factor_text(factor: float) -> str:
+    """A factor with one decimal; or with two digits where it is below 1, so that it is never 0.0."""
+    return f"{factor:.1f}" if factor >= 0.95 else f"{factor:.2g}"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Comparison(Shown):
-    """One set-up, over all its repetitions, beside the baseline.
+    """One configuration, over all its repetitions, beside the baseline.
 
     Attributes:
-        name: what tells it apart: the queue set-up, and in what else the set-ups differ.
+        name: what tells it apart: the queue spec, and in what else the configurations differ.
         runs: one summary a repetition.
         idle_ms, loaded_ms, median_ms, p95_ms, p99_ms, increase_ms: latency, over the repetitions.
         down_mbps, up_mbps: goodput, over the repetitions.
         down_jain, up_jain: fairness, over the repetitions.
-        factor: increase of the baseline / increase of this set-up.
-        differences: this set-up less the baseline, in each figure that both have; none for the baseline.
+        factor: increase of the baseline / increase of this configuration.
+        differences: this configuration less the baseline, in each figure that both have; none for the
+            baseline.
     """
 
     shown_as = "comparison"
@@ -102,7 +108,7 @@ class Comparison(Shown):
     def __repr__(self) -> str:
         """The name of the comparison and the figures that one looks for."""
         loaded = "" if self.loaded_ms is None else f", {self.loaded_ms.mean:.1f} ms under load"
-        less = "" if self.factor.factor is None else f", factor {self.factor.factor:.1f}"
+        less = "" if self.factor.factor is None else f", factor {factor_text(self.factor.factor)}"
         runs = "1 run" if len(self.runs) == 1 else f"{len(self.runs)} runs"
         return f"Comparison({self.name!r}, {runs}{loaded}{less})"
 
@@ -112,15 +118,15 @@ class Comparison(Shown):
 
 
 class Comparisons(Shown, list[Comparison]):
-    """Set-ups beside each other in a list that a notebook shows as a table."""
+    """Configurations beside each other in a list that a notebook shows as a table."""
 
     shown_as = "comparisons"
 
 
 def compare(records: Record | Sequence[Record]) -> list[Comparison]:
-    """The set-ups of `records` beside each other, in order; the first is the baseline.
+    """The configurations of `records` beside each other, in order; the first is the baseline.
 
-    Records that differ in nothing but the seed are repetitions of one set-up.
+    Records that differ in nothing but the seed are repetitions of one configuration.
 
     Raises:
         UsageError: if these are no records, such as a path.
@@ -128,7 +134,7 @@ def compare(records: Record | Sequence[Record]) -> list[Comparison]:
     records = records_of(records, "compare")
     if not records:
         raise UsageError("compare([]): give at least one record, the baseline")
-    groups = [(one.name, [summarise(record) for record in one.records]) for one in set_ups(records)]
+    groups = [(one.name, [summarise(record) for record in one.records]) for one in configurations(records)]
     (_, baseline), *others = groups
     found = [[], *corrected([differences(baseline, runs) for _, runs in others])]
     return Comparisons(
@@ -194,7 +200,7 @@ def factor(before: list[float], after: list[float], *, same: bool, paired: bool 
 
     Args:
         before: the baseline's increases, one a repetition.
-        after: the increases of the set-up.
+        after: the increases of the configuration.
         same: whether both are the same runs.
         paired: whether the repetitions of one place belong together.
     """

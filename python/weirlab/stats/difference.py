@@ -1,4 +1,4 @@
-"""Whether one set-up differs from another over repetitions, by how much, and how sure that is.
+"""Whether one configuration differs from another over repetitions, by how much, and how sure that is.
 
 Runs with the same seeds are pairs: what a seed does to both cancels out. Intervals are BCa bootstraps over
 repetitions (Efron 1987), probabilities those of Student's test for pairs or Welch's for two samples,
@@ -26,19 +26,19 @@ Run = TypeVar("Run")
 
 @dataclass(frozen=True, kw_only=True)
 class Difference:
-    """A figure of a set-up less that of the baseline, over repetitions.
+    """A figure of a configuration less that of the baseline, over repetitions.
 
     Attributes:
         figure: its name, such as `p95_ms`.
-        size: mean of the set-up less mean of the baseline, in the figure's unit.
+        size: mean of the configuration less mean of the baseline, in the figure's unit.
         low, high: 95 % BCa bootstrap interval of `size`; None with fewer than two repetitions of one.
         p: probability of such a difference, or a larger one, if there is none (two-sided).
         p_holm: the same, corrected by Holm for all differences of one comparison.
         paired: whether repetitions with the same seed were compared with each other.
         repeats: number of pairs, or of repetitions on the side that has fewer.
         detectable: the smallest difference that so many repetitions show in four of five cases.
-        better: whether the set-up is better than the baseline (True) or worse (False); None if that is not
-            shown: `p_holm` is not below 0.05, or 0 lies within the interval.
+        better: whether the configuration is better than the baseline (True) or worse (False); None if that is
+            not shown: `p_holm` is not below 0.05, or 0 lies within the interval.
     """
 
     figure: str
@@ -89,7 +89,7 @@ def differences(baseline: Sequence[Summary], runs: Sequence[Summary]) -> list[Di
 
 
 def corrected(found: Sequence[Sequence[Difference]]) -> list[list[Difference]]:
-    """The differences of several set-ups with Holm's correction for all of them, and what is shown by it."""
+    """The differences of several configurations, corrected together by Holm's rule, and what they show."""
     tested = sorted(
         (one.p, group, place)
         for group, many in enumerate(found)

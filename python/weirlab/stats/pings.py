@@ -7,8 +7,9 @@ and every curve is of the answered pings, and the lost ones are told beside it a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import polars as pl
 
 from weirlab.stats.distribution import Distribution, describe
@@ -16,7 +17,11 @@ from weirlab.stats.distribution import Distribution, describe
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numpy.typing import NDArray
+
     from weirlab.record import Record
+
+    Numbers = NDArray[np.number[Any]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,14 +85,17 @@ def increases_ms(record: Record) -> tuple[Distribution | None, Distribution | No
     idle_window = _idle_window_ns(record)
     if idle_window is None:
         return None, None
-    idle = _answered(record, idle_window)
-    means = idle.group_by("probe").agg(idle_mean_ms=pl.col("rtt_ms").mean())
+    probes, idle_ms = _answered(record, idle_window)
+    known = np.unique(probes)
+    means = np.array([idle_ms[probes == probe].mean() for probe in known])
 
-    def longer(pings: pl.DataFrame) -> Distribution | None:
-        joined = pings.join(means, on="probe")
-        return describe(joined["rtt_ms"] - joined["idle_mean_ms"])
+    def longer(probes: Numbers, rtt_ms: Numbers) -> Distribution | None:
+        here = np.isin(probes, known)
+        return describe(
+            pl.Series(rtt_ms[here] - means[np.searchsorted(known, probes[here])], dtype=pl.Float64)
+        )
 
-    return longer(idle), longer(_answered(record, load_window_ns(record)))
+    return longer(probes, idle_ms), longer(*_answered(record, load_window_ns(record)))
 
 
 def _idle_window_ns(record: Record) -> tuple[int, int] | None:
@@ -96,29 +104,36 @@ def _idle_window_ns(record: Record) -> tuple[int, int] | None:
 
 
 def _of(record: Record, window: tuple[int, int], probe: int | None) -> Pings:
-    rows = record.pings if probe is None else record.latency.filter(pl.col("probe") == probe)
+    rows = record.pings if probe is None else record.round_trips(probe)
     return pings_in(record, rows, window)
 
 
 def pings_in(record: Record, rows: pl.DataFrame, window: tuple[int, int]) -> Pings:
-    """The pings of `rows` of `record.latency` that were sent from start to end of a window, in ns."""
+    """The pings of rows of `record.latency`, in their order, sent from start to end of a window in ns."""
     inside = _inside(rows, window)
     imported = record.manifest.imported
     known = imported is None or not inside["probe"].is_in(imported.losses_unknown).any()
-    return Pings(rtt_ms=inside["rtt_ns"].drop_nulls() / 1e6, sent=inside.height, losses_known=known)
+    round_trips = inside["rtt_ns"]
+    answered = round_trips.drop_nulls() if round_trips.null_count() else round_trips
+    return Pings(rtt_ms=answered / 1e6, sent=inside.height, losses_known=known)
 
 
-def _answered(record: Record, window: tuple[int, int]) -> pl.DataFrame:
-    inside = _inside(record.pings, window).drop_nulls("rtt_ns")
-    return inside.select("probe", rtt_ms=pl.col("rtt_ns") / 1e6)
+def _answered(record: Record, window: tuple[int, int]) -> tuple[Numbers, Numbers]:
+    """Of each answered ping its probe, and its round trip in milliseconds."""
+    inside = _inside(record.pings, window)
+    rtt_ms = inside["rtt_ns"].to_numpy() / 1e6
+    answered = np.isfinite(rtt_ms)
+    return inside["probe"].to_numpy()[answered], rtt_ms[answered]
 
 
 def _inside(rows: pl.DataFrame, window: tuple[int, int]) -> pl.DataFrame:
-    start, end = window
-    return rows.filter((pl.col("t_ns") >= start) & (pl.col("t_ns") < end))
+    first, last = np.searchsorted(rows["t_ns"].to_numpy(), window)
+    return rows.slice(int(first), int(last - first))
 
 
 def _pooled(found: Sequence[Pings]) -> Pings:
+    if len(found) == 1:
+        return found[0]
     round_trips = [one.rtt_ms for one in found] or [pl.Series(dtype=pl.Float64)]
     known = all(one.losses_known for one in found)
     return Pings(rtt_ms=pl.concat(round_trips), sent=sum(one.sent for one in found), losses_known=known)

@@ -1,9 +1,9 @@
 """Figures over repetitions: no worse than a baseline, and known well enough.
 
-A set-up is no worse than a baseline by more than a margin if the one-sided 95 % confidence bound of the
-difference lies within the margin (a test of non-inferiority). A figure is known well enough if its interval
-is as narrow as asked; since each further repetition is another look, the confidence of the looks grows so
-that all of them together have 95 % (Bonferroni, with shares of 6 / (pi k)^2 for look k).
+A configuration is no worse than a baseline by more than a margin if the one-sided 95 % confidence bound of
+the difference lies within the margin (a test of non-inferiority). A figure is known well enough if its
+interval is as narrow as asked; since each further repetition is another look, the confidence of the looks
+grows so that all of them together have 95 % (Bonferroni, with shares of 6 / (pi k)^2 for look k).
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class NotWorse:
         self._figure.check(scenario)
 
     def of(self, runs: Sequence[Record], baseline: Sequence[Record]) -> NotWorseOutcome:
-        """Whether the repetitions of a set-up are no worse than those of the baseline.
+        """Whether the repetitions of a configuration are no worse than those of the baseline.
 
         Raises:
             UsageError: if one of both has fewer than two repetitions.
@@ -118,7 +118,7 @@ class Until:
         self._figure.check(scenario)
 
     def half_width(self, runs: Sequence[Record], look: int) -> tuple[float, float]:
-        """Mean over the repetitions of a set-up, and half of its interval at the `look`-th look (from 1)."""
+        """Mean over a configuration's repetitions, and half of its interval at the `look`-th look, from 1."""
         from scipy.stats import t  # noqa: PLC0415 - loads slowly, and only repetitions need it
 
         values = np.array([self._figure.of(one) for one in runs])
@@ -129,13 +129,13 @@ class Until:
         return float(values.mean()), float(t.ppf((1 + level) / 2, values.size - 1) * error)
 
     def met(self, runs: Sequence[Record], look: int) -> bool:
-        """Whether the interval of a set-up is as narrow as asked."""
+        """Whether the interval of a configuration is as narrow as asked."""
         mean, half = self.half_width(runs, look)
         return half <= (self._width if self._share is None else self._share * abs(mean))
 
 
 def _tolerance(figure: Figure, text: str) -> tuple[float | None, float]:
-    """What a text such as `5%` or `2ms` allows: a share of the figure, or so much in its unit."""
+    """Margin that a text such as `5%` or `2ms` allows: a share of the figure, or so much in its unit."""
     if _PERCENT.fullmatch(text):
         return float(text.removesuffix("%")) / 100, 0.0
     return None, figure.quantity(text)

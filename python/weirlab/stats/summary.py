@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+import numpy as np
 import polars as pl
 
 from weirlab.arguments import record_of
@@ -13,9 +14,12 @@ from weirlab.record.tables import of_reasons
 from weirlab.stats.capacity import capacity_bytes, carried_bytes, slowest_hop
 from weirlab.stats.fairness import coefficient_of_variation, jain_index
 from weirlab.stats.pings import idle_pings, increases_ms, load_window_ns, loaded_pings
+from weirlab.stats.udp import UdpSummary, udp_summaries
 
 if TYPE_CHECKING:
-    from collections.abc import Container
+    from collections.abc import Container, Sequence
+
+    from numpy.typing import NDArray
 
     from weirlab.record import Record
     from weirlab.record.manifest import Manifest
@@ -62,8 +66,8 @@ class DirectionSummary:
         utilisation: share of the slowest line's capacity that was occupied, by whatever; None if
             the line is unlimited.
         per_flow_mbps: goodput of each flow while it runs; empty if the run did not sample throughput.
-        jain_index, coefficient_of_variation: of the goodputs in the part of the load in which all flows
-            run; None for fewer than two, and if there is no such part.
+        jain_index, coefficient_of_variation: of the goodputs of the TCP flows in the part of the load in
+            which all of them run; None for fewer than two, and if there is no such part.
         loss_rate: data packets dropped on the path / data packets sent, over the whole run.
         mark_rate: data packets marked CE / data packets sent, over the whole run.
         retransmitted_segments, timeouts: totals over the whole run; of a run that was cut short those up to
@@ -93,12 +97,13 @@ class Summary:
         world: which world made it.
         started_at: when the run started, UTC.
         note, tags: what the user said of the run.
-        queue: the queue set-up.
+        queue: the queue spec.
         seed: the run's seed; None of an imported one.
         complete: whether the run came to its end.
         latency: round trips.
         probes: round trips of each probe by itself, during the load.
         up, down: the flows of each direction; None without any.
+        udp: what the receivers of UDP flows counted, by the flow's name.
         warnings: why the figures should not be trusted, if anything.
     """
 
@@ -116,6 +121,7 @@ class Summary:
     probes: dict[str, Distribution | None]
     up: DirectionSummary | None
     down: DirectionSummary | None
+    udp: dict[str, UdpSummary]
     warnings: list[str]
 
     def as_dict(self) -> dict[str, Any]:
@@ -156,6 +162,7 @@ def _summarised(record: Record) -> Summary:
         },
         up=_direction(record, "up"),
         down=_direction(record, "down"),
+        udp=udp_summaries(record),
         warnings=record.manifest.warnings,
     )
 
@@ -167,25 +174,20 @@ def totals_mbps(record: Record, direction: Direction) -> pl.DataFrame:
     There are none without flows of the direction, or if the run did not sample throughput.
     """
     start, end = load_window_ns(record)
-    arrived = _arrived(record, direction)
-    empty = pl.DataFrame(schema={"t_s": pl.Float64, "mbps": pl.Float64})
-    if arrived is None or _flows_during(record, direction).height == 0 or end <= start:
-        return empty
+    flows = [flow["flow"] for flow in _flows_during(record, direction, (start, end))]
+    samples = record.throughput
+    if samples.height == 0 or not flows or end <= start:
+        return pl.DataFrame(schema={"t_s": pl.Float64, "mbps": pl.Float64})
+    at = samples["t_ns"].to_numpy()
+    counted = np.isin(samples["flow"].to_numpy(), flows) & (at > start) & (at <= end)
     interval = record.manifest.scenario["sampling"]["throughput_ns"]
     count = max(1, round((end - start) / interval))
     # A live world samples a little late: a sample belongs to the interval whose end is nearest.
-    number = ((pl.col("t_ns") - start) / interval).round().cast(pl.Int64).clip(1, count)
-    got = arrived.group_by(number.alias("number")).agg(pl.col("bytes").sum())
-    every = pl.DataFrame({"number": range(1, count + 1)}, schema={"number": pl.Int64})
+    number = np.clip(np.floor((at[counted] - start) / interval + 0.5).astype(int), 1, count)
+    got = np.bincount(number, samples["bytes"].to_numpy()[counted], count + 1)[1:]
     length = (end - start) / count
-    return (
-        every.join(got, on="number", how="left")
-        .sort("number")
-        .select(
-            t_s=(start + pl.col("number") * length) / 1e9,
-            mbps=pl.col("bytes").fill_null(0) * 8e3 / length,
-        )
-    )
+    ends = start + np.arange(1, count + 1) * length
+    return pl.DataFrame({"t_s": ends / 1e9, "mbps": got * 8e3 / length})
 
 
 def goodputs_mbps(
@@ -210,29 +212,40 @@ def goodputs_mbps(
         Nothing for flows that do not run in the span, nor for any if the run did not sample throughput.
     """
     start, end = span_ns or load_window_ns(record)
-    flows = record.flow_names.filter(_runs_during(direction, start, end))
+    flows = _flows_during(record, direction, (start, end))
     if names is not None:
-        flows = flows.filter(pl.Series([name in names for name in flows["name"]], dtype=pl.Boolean))
-    if record.throughput.height == 0 or flows.height == 0:
+        flows = [flow for flow in flows if flow["name"] in names]
+    if record.throughput.height == 0 or not flows:
         return {}
-    spans = flows.select(
-        "flow",
-        "name",
-        starts=pl.max_horizontal(pl.col("start_ns"), pl.lit(start)),
-        ends=pl.min_horizontal(pl.col("stop_ns"), pl.lit(end)),
-    )
+    starts = [max(flow["start_ns"], start) for flow in flows]
+    ends = [min(flow["stop_ns"], end) for flow in flows]
     if together:
-        spans = spans.with_columns(starts=pl.col("starts").max(), ends=pl.col("ends").min())
-        spans = spans.filter(pl.col("starts") < pl.col("ends"))
-    arrived = (
-        record.throughput.join(spans, on="flow")
-        .filter((pl.col("t_ns") > pl.col("starts")) & (pl.col("t_ns") <= pl.col("ends")))
-        .group_by("flow")
-        .agg(pl.col("bytes").sum())
-    )
-    mbps = pl.col("bytes").fill_null(0) * 8e3 / (pl.col("ends") - pl.col("starts"))
-    each = spans.join(arrived, on="flow", how="left").select("flow", "name", mbps=mbps).sort("flow")
-    return dict(zip(each["name"], each["mbps"], strict=True))
+        starts, ends = [max(starts)] * len(flows), [min(ends)] * len(flows)
+        if starts[0] >= ends[0]:
+            return {}
+    arrived = _arrived_bytes(record, "bytes", [flow["flow"] for flow in flows], starts, ends)
+    return {
+        flow["name"]: float(bytes_) * 8e3 / (last - first)
+        for flow, bytes_, first, last in zip(flows, arrived, starts, ends, strict=True)
+    }
+
+
+def _arrived_bytes(
+    record: Record, column: str, flows: list[int], starts: Sequence[int], ends: Sequence[int]
+) -> NDArray[np.float64]:
+    """Of each of `flows` the bytes that a column of `throughput` counts after its start until its end.
+
+    Not a number where one of these rows has none.
+    """
+    samples = record.throughput
+    number = samples["flow"].to_numpy()
+    size = max(int(number.max()), *flows) + 1
+    after, until = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
+    after[flows], until[flows] = starts, ends
+    at = samples["t_ns"].to_numpy()
+    counted = (at > after[number]) & (at <= until[number])
+    sums = np.bincount(number[counted], samples[column].to_numpy()[counted], size)
+    return np.asarray(sums[flows])
 
 
 def _latency(record: Record) -> LatencySummary:
@@ -257,26 +270,25 @@ def _latency(record: Record) -> LatencySummary:
     )
 
 
-def _flows_of(record: Record, direction: Direction) -> pl.DataFrame:
-    return record.throughput.join(_flows_during(record, direction).select("flow", "name"), on="flow")
-
-
-def _flows_during(record: Record, direction: Direction) -> pl.DataFrame:
-    """The flows of a direction that run during the load."""
-    return record.flow_names.filter(_runs_during(direction, *load_window_ns(record)))
-
-
-def _runs_during(direction: Direction, start: int, end: int) -> pl.Expr:
-    """Whether a flow is of a direction and runs within a span."""
-    return (pl.col("direction") == direction) & (pl.col("start_ns") < end) & (pl.col("stop_ns") > start)
+def _flows_during(record: Record, direction: Direction, span_ns: tuple[int, int]) -> list[dict[str, Any]]:
+    """The rows of `flow_names` of the flows of a direction that run within a span."""
+    start, end = span_ns
+    return [
+        flow
+        for flow in record.flow_names.iter_rows(named=True)
+        if flow["direction"] == direction and flow["start_ns"] < end and flow["stop_ns"] > start
+    ]
 
 
 def _direction(record: Record, direction: Direction) -> DirectionSummary | None:
     start, end = load_window_ns(record)
-    flows = record.flows.filter(_runs_during(direction, start, end))
-    if flows.height == 0:
+    running = _flows_during(record, direction, (start, end))
+    if not running:
         return None
-    shares = list(goodputs_mbps(record, direction, together=True).values())
+    flows = record.flows.filter(pl.col("flow").is_in([flow["flow"] for flow in running]))
+    # UDP takes what it is told to, not a share.
+    compete = {flow["name"] for flow in running if flow["protocol"] == "tcp"}
+    shares = list(goodputs_mbps(record, direction, names=compete, together=True).values())
     sent = _total(record, flows, "sent_segments")
     return DirectionSummary(
         flows=flows.height,
@@ -293,26 +305,17 @@ def _direction(record: Record, direction: Direction) -> DirectionSummary | None:
     )
 
 
-def _arrived(record: Record, direction: Direction) -> pl.DataFrame | None:
-    """Rows of `throughput` during the load; None if the run did not sample it, which is not nothing."""
-    if record.throughput.height == 0:
-        return None
-    start, end = load_window_ns(record)
-    return _flows_of(record, direction).filter((pl.col("t_ns") > start) & (pl.col("t_ns") <= end))
-
-
 def _rate(record: Record, direction: Direction, column: str) -> float | None:
     """Rate of all flows of a direction during the load, in Mbit/s; None if the run did not sample it.
 
     `column` is the column of `throughput` that counts their bytes.
     """
-    arrived = _arrived(record, direction)
-    if arrived is None:
-        return None
     start, end = load_window_ns(record)
-    if arrived[column].null_count():
+    flows = [flow["flow"] for flow in _flows_during(record, direction, (start, end))]
+    if record.throughput.height == 0:
         return None
-    return int(arrived[column].sum()) * 8e3 / (end - start)
+    arrived = _arrived_bytes(record, column, flows, [start] * len(flows), [end] * len(flows)).sum()
+    return None if np.isnan(arrived) else float(arrived) * 8e3 / (end - start)
 
 
 def _total(record: Record, flows: pl.DataFrame, column: str) -> int | None:
@@ -351,12 +354,12 @@ def busy_share(record: Record, direction: Direction, start: int, end: int) -> fl
     if hop is None:
         return None
     capacity = capacity_bytes(hop, [start, end])
-    carried = carried_bytes(record, direction, hop).filter(
-        (pl.col("middle_ns") > start) & (pl.col("middle_ns") <= end)
-    )
-    if capacity is None or capacity[1] <= capacity[0] or not carried.height:
+    carried = carried_bytes(record, direction, hop)
+    middle = carried["middle_ns"].to_numpy()
+    within = (middle > start) & (middle <= end)
+    if capacity is None or capacity[1] <= capacity[0] or not within.any():
         return None
-    return float(carried["bytes"].sum()) / float(capacity[1] - capacity[0])
+    return float(carried["bytes"].to_numpy()[within].sum()) / float(capacity[1] - capacity[0])
 
 
 COUNTED_SO_FAR = {"retransmitted_segments": "retransmits", "timeouts": "timeouts"}

@@ -19,7 +19,7 @@ class Bypassed:
 
     Attributes:
         direction: `up` or `down`, as the client sees it.
-        queue: the set-up of the queue that stayed empty.
+        queue: the spec of the queue that stayed empty.
         hop: where it stands.
         other_hop: where packets waited instead.
         wait_ms: how long they waited there during the load, on average.
@@ -35,7 +35,7 @@ class Bypassed:
 def bypassed_queues(record: Record) -> list[Bypassed]:
     """The queues under test in which nothing waited, although packets waited elsewhere.
 
-    Only queues that the set-up names as they stand count: a link's own queues are not under test.
+    Only queues that the queue spec names as they stand count: a link's own queues are not under test.
     """
     waits = _mean_waits_ms(record)
     path: dict[str, list[dict[str, Any]]] = record.manifest.scenario.get("path", {})

@@ -37,7 +37,28 @@ def waiting(what: str, *, quiet: bool) -> Iterator[None]:
         yield
 
 
-class RunProgress:
+class _Bar:
+    """A bar that is there while its `with` block runs."""
+
+    _bar: Progress
+
+    def __enter__(self) -> Self:
+        """Shows the bar."""
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Takes the bar away."""
+        del kind, error, trace
+        self._bar.stop()
+
+
+class RunProgress(_Bar):
     """One bar for all runs together: simulated time done of all that is to be done."""
 
     def __init__(self, runs: Sequence[ResolvedRun], *, title: str | None = None, quiet: bool = False) -> None:
@@ -61,21 +82,6 @@ class RunProgress:
         )
         self._task = self._bar.add_task(title or runs[0].test.title, total=len(runs))
 
-    def __enter__(self) -> Self:
-        """Shows the bar."""
-        self._bar.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Takes the bar away."""
-        del kind, error, trace
-        self._bar.stop()
-
     def advanced(self, number: int, reached_ns: int) -> None:
         """Run `number` has reached that time."""
         self._reach(number, reached_ns)
@@ -92,6 +98,35 @@ class RunProgress:
             if step != self._shown:
                 self._shown = step
                 self._bar.update(self._task, completed=step * len(self._lengths) / STEPS)
+
+
+class CountProgress(_Bar):
+    """A bar of things that are done one after the other, of which some may fail."""
+
+    def __init__(self, title: str, *, quiet: bool = False) -> None:
+        """A bar with that title; none at all if `quiet`."""
+        self._title, self._failed = title, 0
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(separator=" of "),
+            TextColumn("left:"),
+            TimeRemainingColumn(),
+            console=messages,
+            transient=True,
+            disable=quiet or not messages.is_terminal,
+        )
+        self._task = self._bar.add_task(title, total=None)
+
+    def begun(self, count: int) -> None:
+        """So many are to be done."""
+        self._bar.update(self._task, total=count)
+
+    def ended(self, *, failed: bool) -> None:
+        """One more is done."""
+        self._failed += failed
+        said = f"{self._title}, {self._failed} failed" if self._failed else self._title
+        self._bar.update(self._task, advance=1, description=said)
 
 
 STEPS = 2000

@@ -6,8 +6,22 @@ so that a page needs no Node. It reads the record's own files in the browser. Al
 """
 
 from weirlab.viewer.data import record_data
-from weirlab.viewer.page import Source, asset, report_page
+from weirlab.viewer.notebook import View, view
+from weirlab.viewer.page import MAX_RECORDS, Source, asset, page_data, report_page
 from weirlab.viewer.repeat import commands
+from weirlab.viewer.shell import shell
 from weirlab.viewer.words import grade_of
 
-__all__ = ["Source", "asset", "commands", "grade_of", "record_data", "report_page"]
+__all__ = [
+    "MAX_RECORDS",
+    "Source",
+    "View",
+    "asset",
+    "commands",
+    "grade_of",
+    "page_data",
+    "record_data",
+    "report_page",
+    "shell",
+    "view",
+]

@@ -1,4 +1,4 @@
-"""What the viewer is told of a record: names, phases and the figures that tables show, as plain values."""
+"""Data of a record for the viewer: names, phases and the figures that tables show, as plain values."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from weirlab.plots.caption import short_names
 from weirlab.plots.series import step_ns
-from weirlab.record.set_ups import slug
+from weirlab.record.configurations import slug
 from weirlab.stats import describe, load_window_ns, summarise, totals_mbps
+from weirlab.viewer.words import record_says
 
 __all__ = ["record_data", "service"]
 
@@ -26,6 +27,7 @@ def record_data(record: Record, name: str, url: str | None = None) -> dict[str, 
     """
     scenario = record.manifest.scenario
     start, end = load_window_ns(record)
+    summary = summarise(record)
     goodput = {way: describe(totals_mbps(record, way)["mbps"]) for way in ("down", "up")}
     return {
         "name": name,
@@ -41,8 +43,9 @@ def record_data(record: Record, name: str, url: str | None = None) -> dict[str, 
         ],
         "flows": _flows(record),
         "probes": _probes(record),
-        "summary": summarise(record).as_dict() | {"path": str(record.path.name)},
+        "summary": summary.as_dict() | {"path": str(record.path.name)},
         "goodput": {way: asdict(found) if found else None for way, found in goodput.items()},
+        "says": record_says(summary),
     }
 
 

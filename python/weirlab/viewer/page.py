@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from weirlab.errors import RecordError, UsageError
 from weirlab.record import pack
-from weirlab.record.set_ups import run_names
+from weirlab.record.configurations import run_names
 from weirlab.report import (
     advice,
     comparison_table,
@@ -30,9 +30,10 @@ from weirlab.stats import compare, summarise
 from weirlab.viewer.data import record_data
 from weirlab.viewer.path import path_svg
 from weirlab.viewer.repeat import repeat_of
-from weirlab.viewer.words import grade_of, summary_of
+from weirlab.viewer.shell import shell
+from weirlab.viewer.words import comparison_says, grade_of, summary_of
 
-__all__ = ["Source", "asset", "report_page"]
+__all__ = ["MAX_RECORDS", "Source", "asset", "page_data", "report_page"]
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -67,13 +68,15 @@ def report_page(records: Sequence[Record], *, title: str | None = None, source: 
             needs no network.
 
     Raises:
-        UsageError: if the records are too large for one page.
+        UsageError: if there are more records than a page holds, or they are too large for one.
         RecordError: if the manifest of one is damaged.
     """
+    if len(records) > MAX_RECORDS:
+        raise UsageError(f"{len(records)} records are too many for one page: give {MAX_RECORDS} or fewer")
     urls: list[str | None] = [None] * len(records) if source is None else [*source.records]
     try:
         names = run_names(records)
-        data = _json({"records": [record_data(*each) for each in zip(records, names, urls, strict=True)]})
+        data = _json(page_data(records, names, urls))
         main = "".join(_main(records, names, title))
     except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
         places = ", ".join(f"`{one.path}`" for one in records[:3])
@@ -81,15 +84,21 @@ def report_page(records: Sequence[Record], *, title: str | None = None, source: 
     heading = title or _title(records)
     head, tail = _around(records, data, source)
     home = source.home if source else ""
-    page = (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f"{head}"
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="referrer" content="no-referrer">\n<link rel="icon" href="data:,">\n'
-        f"<title>{escape(heading)}</title>\n</head>\n<body>\n{home}<main>\n{main}</main>\n{tail}</body>\n</html>\n"
-    )
-    # What a manifest says may hold lone surrogates, which UTF-8 cannot.
-    return page.encode("utf-8", "replace").decode("utf-8")
+    return shell(heading, f"{home}<main>\n{main}</main>\n{tail}", head=head)
+
+
+def page_data(records: Sequence[Record], names: Sequence[str], urls: Sequence[str | None]) -> dict[str, Any]:
+    """What the viewer draws of `records`, as JSON values.
+
+    Args:
+        records: what is drawn.
+        names: how each is called.
+        urls: the address of each record's `.weir` file; None for one that the page has within.
+    """
+    return {
+        "records": [record_data(*each) for each in zip(records, names, urls, strict=True)],
+        "says": comparison_says([summarise(one) for one in records], names),
+    }
 
 
 @cache
@@ -99,7 +108,7 @@ def asset(name: str) -> str:
 
 
 def _around(records: Sequence[Record], data: str, source: Source | None) -> tuple[str, str]:
-    """What stands in the head, and what stands behind the content: styles, scripts and data."""
+    """The head of the page, and its end behind the content: styles, scripts and data."""
     shown = f'<script type="application/json" id="weir-data">{data}</script>\n'
     if source is not None:
         return f'<link rel="stylesheet" href="{escape(source.style)}">\n', (
@@ -145,7 +154,7 @@ def _digest(text: str) -> str:
 def _title(records: Sequence[Record]) -> str:
     first = records[0].manifest
     titles = dict.fromkeys(one.manifest.title for one in records)
-    return f"{first.title}: {first.set_up}" if len(records) == 1 else " / ".join([*titles][:3])
+    return f"{first.title}: {first.configuration}" if len(records) == 1 else " / ".join([*titles][:3])
 
 
 def _main(records: Sequence[Record], names: Sequence[str], title: str | None) -> Iterator[str]:
@@ -162,11 +171,11 @@ def _main(records: Sequence[Record], names: Sequence[str], title: str | None) ->
     yield "".join(f"<p>{escape(text)}</p>\n" for text in advice(records))
     yield '<h2>Charts</h2>\n<noscript><p class="warning">The charts need JavaScript.</p></noscript>\n'
     yield '<div id="weir-charts"><p>The record is read…</p></div>\n'
-    yield "<h2>Set-up</h2>\n"
+    yield "<h2>Configuration</h2>\n"
     for record, name in zip(records, names, strict=True):
         if len(records) > 1:
             yield f"<h3>{escape(name)}</h3>\n"
-        yield from _set_up(record)
+        yield from _configuration(record)
     yield "<h2>Figures</h2>\n"
     for record, name in zip(records, names, strict=True):
         if len(records) > 1:
@@ -209,9 +218,9 @@ def _run(record: Record, name: str) -> Iterator[str]:
     yield "</li>\n"
 
 
-def _set_up(record: Record) -> Iterator[str]:
+def _configuration(record: Record) -> Iterator[str]:
     manifest = record.manifest
-    yield f"<p>{escape(manifest.set_up)}. {escape(str(manifest.test.get('summary', '')))}</p>\n"
+    yield f"<p>{escape(manifest.configuration)}. {escape(str(manifest.test.get('summary', '')))}</p>\n"
     yield '<div class="path scroll" tabindex="0" role="group" aria-label="Picture of the path">'
     yield f"{path_svg(record)}</div>\n"
 
@@ -283,6 +292,9 @@ def _text(cell: object) -> str:
 def _cell(text: str) -> str:
     return escape(text).replace("\n", "<br>")
 
+
+MAX_RECORDS = 48
+"""More lines than this nobody tells apart in one chart."""
 
 MAX_EMBEDDED_BYTES = 128 * 2**20
 """A browser holds a page of this size; a 70 s RRUL has about 1 MiB."""

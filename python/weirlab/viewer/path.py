@@ -57,6 +57,8 @@ def _lines(hop: dict[str, Any]) -> Iterator[str]:
         yield "no rate limit"
     elif "bps" in rate:
         yield f"{int(rate['bps']) / 1e6:g} Mbit/s"
+    elif "packets_per_second" in rate:
+        yield f"{int(rate['packets_per_second'])} packets/s"
     else:
         yield f"recorded rate: {rate.get('trace', '?')}"
     delay = time_text(int(hop.get("delay_ns", 0)))
@@ -73,7 +75,7 @@ def _lines(hop: dict[str, Any]) -> Iterator[str]:
 
 
 def _wrapped(text: str) -> list[str]:
-    """A queue set-up in at most three lines."""
+    """A queue spec in at most three lines."""
     lines: list[str] = []
     for word in text.split():
         if lines and len(lines[-1]) + len(word) < MAX_LINE_CHARS:

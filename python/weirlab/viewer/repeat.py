@@ -47,7 +47,9 @@ def repeat_of(record: Record) -> Repeat:
         )
     words = _words(record)
     same = (
-        "the same samples" if manifest.world == "sim" else "the same set-up; a live world has other samples"
+        "the same samples"
+        if manifest.world == "sim"
+        else "the same configuration; a live world has other samples"
     )
     if words is not None:
         return Repeat(commands(words), f"It gives {same}.")
@@ -60,8 +62,8 @@ def repeat_of(record: Record) -> Repeat:
     ]
     return Repeat(
         "\n".join(lines),
-        "No command names this set-up, since test, link or TCP are not those that are shipped: Python takes "
-        "test and link from the record.",
+        "No command names this configuration, since test, link or TCP are not those that are shipped: "
+        "Python takes test and link from the record.",
     )
 
 

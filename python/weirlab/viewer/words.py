@@ -1,19 +1,22 @@
-"""Grade and summary of a record in plain words."""
+"""Records in plain words: grade, summary, and a sentence beside each chart."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from weirlab.plots.caption import number
 from weirlab.scores import measured, score_all
-from weirlab.scores.bufferbloat import MEANING, grade
+from weirlab.scores.bufferbloat import grade, sentence
 from weirlab.stats import summarise
 
-__all__ = ["Grade", "grade_of", "summary_of"]
+__all__ = ["Grade", "comparison_says", "grade_of", "record_says", "summary_of"]
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from weirlab.record import Record
-    from weirlab.stats import DirectionSummary
+    from weirlab.stats import DirectionSummary, Distribution, LatencySummary, Summary
 
 
 @dataclass(frozen=True)
@@ -43,10 +46,7 @@ def grade_of(record: Record) -> Grade | None:
     increase = summarise(record).latency.increase_mean_ms
     if increase is None:
         return None
-    letter = grade(increase)
-    return Grade(
-        letter, f"With the line full a ping takes {max(increase, 0):.0f} ms longer: {MEANING[letter]}"
-    )
+    return Grade(grade(increase), sentence(increase))
 
 
 def summary_of(record: Record) -> list[str]:
@@ -58,11 +58,34 @@ def summary_of(record: Record) -> list[str]:
     ]
     latency = summary.latency
     if latency.loaded is not None:
-        idle = "" if latency.idle is None else f"{latency.idle.mean:.1f} ms on the idle line and "
-        said.append(f"A ping took {idle}{latency.loaded.mean:.1f} ms under load (mean).")
+        said.append(f"{_took(latency)} (mean).")
     if latency.loaded is not None and latency.lost is not None:
         said.append(f"{latency.lost} of {latency.sent} pings under load were lost.")
     return [one for one in said if one]
+
+
+def record_says(summary: Summary) -> dict[str, str]:
+    """A sentence on each chart of one record, by the name of the chart."""
+    return {
+        "down": _goodput("download", summary.down),
+        "up": _goodput("upload", summary.up),
+        "ping": _pings(summary.latency),
+        "cdf": _quantiles([("", summary.latency.loaded)]),
+        "boxes": _spread([summary.latency.loaded], ""),
+    }
+
+
+def comparison_says(summaries: Sequence[Summary], names: Sequence[str]) -> dict[str, str]:
+    """A sentence on each chart of several records together, by the name of the chart."""
+    named = list(zip(names, summaries, strict=True))
+    loaded = [one.latency.loaded for one in summaries]
+    return {
+        "down": _totals((name, one.down) for name, one in named),
+        "up": _totals((name, one.up) for name, one in named),
+        "ping": _best_and_worst(named),
+        "cdf": _quantiles([(f" with {_quoted(name)}", one) for name, one in zip(names, loaded, strict=True)]),
+        "boxes": _spread(loaded, ", over all runs"),
+    }
 
 
 def _throughput(word: str, found: DirectionSummary | None) -> str:
@@ -71,3 +94,79 @@ def _throughput(word: str, found: DirectionSummary | None) -> str:
     flows = "1 flow" if found.flows == 1 else f"{found.flows} flows"
     used = "" if found.utilisation is None else f", {found.utilisation:.1%} of the line in use"
     return f"{word}: {found.goodput_mbps:.2f} Mbit/s with {flows}{used}."
+
+
+def _took(latency: LatencySummary) -> str:
+    """How long a ping took, idle and under load, which it must have."""
+    idle = "" if latency.idle is None else f"{latency.idle.mean:.1f} ms on the idle line and "
+    loaded = 0.0 if latency.loaded is None else latency.loaded.mean
+    return f"A ping took {idle}{loaded:.1f} ms under load"
+
+
+def _goodput(word: str, found: DirectionSummary | None) -> str:
+    if found is None or found.goodput_mbps is None:
+        return f"No {word} was measured during the load."
+    flows = f"one {word}" if found.flows == 1 else f"{found.flows} {word}s together"
+    each = list(found.per_flow_mbps.values())
+    spread = f", from {number(min(each))} to {number(max(each))} each" if len(each) > 1 else ""
+    share = found.utilisation
+    used = "" if share is None else f"; the line was in use for {share:.0%} of what it carries"
+    return f"During the load {flows} received {number(found.goodput_mbps)} Mbit/s{spread}{used}."
+
+
+def _pings(latency: LatencySummary) -> str:
+    if latency.loaded is None:
+        return "No ping was answered during the load."
+    lost = ""
+    if latency.lost is not None:
+        lost = f", and {latency.lost} of {latency.sent} were lost" if latency.lost else ", and none was lost"
+    tail = f"one in twenty took {number(latency.loaded.p95)} ms or more{lost}"
+    return f"{_took(latency)} in the mean; {tail}."
+
+
+def _best_and_worst(named: Iterable[tuple[str, Summary]]) -> str:
+    means = [(one.latency.loaded.mean, name) for name, one in named if one.latency.loaded is not None]
+    if len(means) < 2:
+        return "Only one of the runs has pings under load." if means else "No run has pings under load."
+    best, worst = min(means), max(means)
+    each = " and ".join(f"{number(mean)} ms with {_quoted(name)}" for mean, name in (best, worst))
+    return f"Under load a ping took {each} in the mean."
+
+
+def _totals(found: Iterable[tuple[str, DirectionSummary | None]]) -> str:
+    parts = [
+        f"{number(one.goodput_mbps)} Mbit/s with {_quoted(name)}"
+        for name, one in found
+        if one is not None and one.goodput_mbps is not None
+    ]
+    if not parts:
+        return "Nothing was measured in this direction."
+    return f"All flows together received {', '.join(parts[:MAX_NAMED])}."
+
+
+def _quantiles(loaded: Iterable[tuple[str, Distribution | None]]) -> str:
+    parts = [
+        f"half of the pings took at most {number(one.median)} ms "
+        f"and 99 of 100 at most {number(one.p99)} ms{of}"
+        for of, one in loaded
+        if one is not None
+    ]
+    if not parts:
+        return "No ping was answered during the load."
+    return f"During the load {'; '.join(parts[:MAX_NAMED])}."
+
+
+def _spread(loaded: Iterable[Distribution | None], of: str) -> str:
+    found = [one for one in loaded if one is not None]
+    if not found:
+        return "The spread of the throughput in each interval of the load."
+    low, high = min(one.p5 for one in found), max(one.p95 for one in found)
+    return f"During the load nine of ten pings took between {number(low)} and {number(high)} ms{of}."
+
+
+def _quoted(name: str) -> str:
+    return f"\N{LEFT DOUBLE QUOTATION MARK}{name}\N{RIGHT DOUBLE QUOTATION MARK}"
+
+
+MAX_NAMED = 4
+"""Runs that a sentence names; more nobody keeps in mind."""

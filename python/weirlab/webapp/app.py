@@ -16,10 +16,11 @@ from starlette.routing import Route
 
 from weirlab.errors import UsageError, WeirError
 from weirlab.record import pack
-from weirlab.viewer import Source, asset, report_page
+from weirlab.viewer import Source, asset, page_data, report_page
 from weirlab.webapp import pages
 from weirlab.webapp.guard import Guard
 from weirlab.webapp.library import Library
+from weirlab.webapp.noting import noting
 from weirlab.webapp.runs import Runs, command_of
 
 __all__ = ["Application", "application"]
@@ -72,6 +73,9 @@ class _Served:
             Route("/", self.records),
             Route("/view", self.view),
             Route("/record", self.record),
+            Route("/live", self.live),
+            Route("/note", self.note, methods=["POST"]),
+            Route("/note/check", self.note_check, methods=["POST"]),
             Route("/new", self.form),
             Route("/check", self.check, methods=["POST"]),
             Route("/runs", self.all_runs),
@@ -85,7 +89,7 @@ class _Served:
 
     def failed(self, request: Request, error: Exception) -> Response:
         """An error that a person can mend."""
-        if request.method == "POST" or request.url.path.endswith("/state"):
+        if request.method == "POST" or request.url.path.endswith(("/state", "/live")):
             return JSONResponse({"error": str(error)}, status_code=400)
         return HTMLResponse(pages.error_page(self.prefix, str(error)), status_code=400)
 
@@ -98,15 +102,34 @@ class _Served:
         chosen = self.library.records(places)
         command = shlex.join(["weir", "report", *(str(one.path) for one in chosen)])
         urls = [f"{self.prefix}/record?record={quote(place)}" for place in dict.fromkeys(places)]
-        home = pages.navigation(self.prefix) + pages.command_line(command)
+        home = pages.header(self.prefix, command)
         source = Source(urls, f"{self.prefix}/viewer.js", f"{self.prefix}/viewer.css", home)
         return HTMLResponse(report_page(chosen, source=source))
 
     def record(self, request: Request) -> Response:
-        (found,) = self.library.records(request.query_params.getlist("record")[:1])
+        # Its tables are read by the browser, and were by `view`: a third time would only take longer.
+        (found,) = self.library.opened(request.query_params.getlist("record")[:1])
         content = io.BytesIO()
-        pack(found, content)
+        # It stays on this machine: to make it smaller would take longer than to send it.
+        pack(found, content, compressed=False)
         return Response(content.getvalue(), media_type="application/zip")
+
+    def live(self, request: Request) -> Response:
+        """What the viewer draws of a record that is perhaps being made."""
+        places = request.query_params.getlist("record")[:1]
+        chosen = self.library.records(places)
+        urls = [f"{self.prefix}/record?record={quote(place)}" for place in places]
+        return JSONResponse(page_data(chosen, places, urls))
+
+    async def note_check(self, request: Request) -> Response:
+        wanted = await run_in_threadpool(noting, await _body(request), self.library)
+        return JSONResponse({"command": wanted.command})
+
+    async def note(self, request: Request) -> Response:
+        wanted = await run_in_threadpool(noting, await _body(request), self.library)
+        await run_in_threadpool(wanted.keep)
+        kept = [{"note": one.manifest.note, "tags": one.manifest.tags} for one in wanted.records]
+        return JSONResponse({"kept": kept})
 
     def form(self, request: Request) -> Response:
         del request
@@ -135,9 +158,7 @@ class _Served:
         run = self.runs.numbered(request.path_params["number"])
         code = run.code
         made = [
-            {"place": one.place, "complete": one.complete}
-            for one in Library(self.folder / run.out).entries()
-            if not one.error
+            {"place": one.place, "complete": one.complete} for one in run.library.entries() if not one.error
         ]
         return JSONResponse(
             {
@@ -177,7 +198,7 @@ async def _body(request: Request) -> dict[str, Any]:
 
 
 FILES = {"viewer.js": "text/javascript", "viewer.css": "text/css", "ui.js": "text/javascript"}
-"""What pages load, and what it is."""
+"""Files that pages load, with their media types."""
 
 MAX_BODY_BYTES = 65_536
 """A form has a few hundred bytes."""

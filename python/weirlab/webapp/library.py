@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from weirlab.errors import RecordError, UsageError
 from weirlab.record import Record, record_paths
-from weirlab.record.store import MANIFEST
+from weirlab.record.store import MANIFEST, NOTES
 
 __all__ = ["Entry", "Library"]
 
@@ -46,6 +46,7 @@ class Library:
     def __init__(self, folder: Path) -> None:
         """Reads nothing yet."""
         self.folder = folder
+        self._read: dict[Path, tuple[int, Entry]] = {}
 
     def entries(self) -> list[Entry]:
         """All records, the latest first; of more than `MAX_ENTRIES` those that were written last."""
@@ -62,6 +63,18 @@ class Library:
             UsageError: if there are none or too many, or one is none of the folder's.
             RecordError: if one cannot be read.
         """
+        found = self.opened(places)
+        for record in found:
+            record.check()
+        return found
+
+    def opened(self, places: Sequence[str]) -> list[Record]:
+        """The records at `places`, of which no table is read yet.
+
+        Raises:
+            UsageError: if there are none or too many, or one is none of the folder's.
+            RecordError: if the manifest of one cannot be read.
+        """
         if not 1 <= len(places) <= MAX_SHOWN:
             raise UsageError(f"{len(places)} records: choose 1 to {MAX_SHOWN}")
         known = {self._place(path): path for path in self._paths()}
@@ -70,9 +83,7 @@ class Library:
             # Only what the folder's own list has: a path of the request is never opened.
             if place not in known:
                 raise UsageError(f"`{place}`: there is no such record in `{self.folder}`")
-            record = Record(known[place])
-            record.check()
-            found.append(record)
+            found.append(Record(known[place]))
         return found
 
     def _paths(self) -> list[Path]:
@@ -85,6 +96,14 @@ class Library:
         return path.relative_to(self.folder).as_posix()
 
     def _entry(self, path: Path) -> Entry:
+        """The manifest of a record, read again only if it was written since."""
+        written = _written_ns(path)
+        before = self._read.get(path)
+        if before is None or before[0] != written:
+            before = self._read[path] = written, self._said(path)
+        return before[1]
+
+    def _said(self, path: Path) -> Entry:
         place = self._place(path)
         try:
             manifest = Record(path).manifest
@@ -105,9 +124,15 @@ class Library:
 
 
 def _written_ns(path: Path) -> int:
-    """When a record was written, by its manifest or archive; 0 if that cannot be told."""
+    """When a record was written or noted last, by its manifest or archive; 0 if that cannot be told."""
+    is_folder = path.is_dir()
+    files = (path / MANIFEST, path / NOTES) if is_folder else (path, path.with_name(f"{path.name}.{NOTES}"))
+    return max(map(_file_written_ns, files))
+
+
+def _file_written_ns(path: Path) -> int:
     try:
-        return (path / MANIFEST if path.is_dir() else path).stat().st_mtime_ns
+        return path.stat().st_mtime_ns
     except OSError:
         return 0
 

@@ -8,9 +8,11 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from weirlab.scenario import congestion_controls, queue_names, shipped_links, shipped_tests
+from weirlab.viewer import shell
+from weirlab.webapp.library import MAX_SHOWN
 from weirlab.webapp.runs import PHASES, WORLDS
 
-__all__ = ["command_line", "error_page", "form_page", "navigation", "records_page", "run_page", "runs_page"]
+__all__ = ["error_page", "form_page", "header", "records_page", "run_page", "runs_page"]
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,9 +29,10 @@ def navigation(prefix: str) -> str:
     return f'<nav class="noprint" aria-label="Weir">{items}</nav>\n'
 
 
-def command_line(command: str) -> str:
-    """The command that does what a page shows."""
-    return f'<p class="noprint quiet">The same on the command line: <code>{escape(command)}</code></p>\n'
+def header(prefix: str, command: str) -> str:
+    """The head of a page of records: the links, and the command that does what it shows."""
+    told = f'<p class="noprint quiet">The same on the command line: <code>{escape(command)}</code></p>\n'
+    return f"<header>{navigation(prefix)}{told}</header>\n"
 
 
 def records_page(prefix: str, folder: Path, entries: Sequence[Entry]) -> str:
@@ -56,6 +59,14 @@ def records_page(prefix: str, folder: Path, entries: Sequence[Entry]) -> str:
 <span id="count" class="quiet" role="status"></span>
 </div>
 <pre id="command" tabindex="0" aria-label="The command that does it">{command}</pre>
+<details id="noting"><summary>Note and tags of the chosen records</summary>
+<form id="note-form" class="form">
+<p class="quiet" id="note-of"></p>
+<label>Note <textarea name="note" rows="2" cols="60" maxlength="10000"></textarea></label>
+<label>Tags, with spaces between them <input name="tags" size="40" autocomplete="off"></label>
+<p id="note-error" class="error" role="alert" hidden></p>
+<button type="submit" disabled>Keep</button> <span id="note-kept" class="quiet" role="status"></span>
+</form></details>
 <div class="scroll" tabindex="0" role="group" aria-label="Records"><table class="list">
 <thead><tr><td></td>{head}</tr></thead><tbody id="rows">{rows}</tbody></table></div>
 """,
@@ -116,34 +127,34 @@ def run_page(prefix: str, run: Run) -> str:
         "run",
         f"Run {run.number}",
         f"""<h1>Run {run.number}</h1>
-<pre tabindex="0" aria-label="The command">{escape(run.command)}</pre>
+<pre role="region" tabindex="0" aria-label="The command">{escape(run.command)}</pre>
 <p id="state" role="status">{_state(run)}</p>
 <p><progress id="progress" max="{run.total}" value="0" aria-label="Records that are complete"></progress></p>
 <p><button type="button" id="stop">Stop</button> <span id="made"></span></p>
-<pre id="output" tabindex="0" aria-label="Output"></pre>
+<h2>Charts</h2>
+<p id="live-says">Nothing has been measured yet.</p>
+<div id="live"></div>
+<h2>Output</h2>
+<pre id="output" role="region" tabindex="0" aria-label="Output"></pre>
 """,
-        {"number": run.number},
+        {"number": run.number, "most": MAX_SHOWN},
     )
 
 
 def error_page(prefix: str, message: str) -> str:
-    """What went wrong, in a sentence."""
+    """A page that says in a sentence what went wrong."""
     content = f'<h1>That did not work</h1>\n<p class="error" role="alert">{escape(message)}</p>\n'
     return _page(prefix, "error", "Error", content)
 
 
 def _page(prefix: str, kind: str, title: str, content: str, data: dict[str, int] | None = None) -> str:
     told = json.dumps({"page": kind, "prefix": prefix} | (data or {})).replace("<", "\\u003c")
-    page = (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)} · Weir</title>\n"
-        f'<link rel="icon" href="data:,"><link rel="stylesheet" href="{prefix}/viewer.css">\n</head>\n'
-        f"<body>\n{navigation(prefix)}<main>\n{content}</main>\n"
+    body = (
+        f"{navigation(prefix)}<main>\n{content}</main>\n"
         f'<script type="application/json" id="weir-page">{told}</script>\n'
-        f'<script src="{prefix}/ui.js"></script>\n</body>\n</html>\n'
+        f'<script src="{prefix}/ui.js"></script>\n'
     )
-    return page.encode("utf-8", "replace").decode("utf-8")
+    return shell(f"{title} · Weir", body, head=f'<link rel="stylesheet" href="{prefix}/viewer.css">\n')
 
 
 def _row(one: Entry, folder: Path) -> str:
@@ -162,7 +173,9 @@ def _row(one: Entry, folder: Path) -> str:
         " ".join(one.tags),
         one.note,
     ]
-    told = "".join(f"<td>{escape(text)}</td>" for text in cells)
+    told = "".join(
+        f'<td data-column="{name}">{escape(text)}</td>' for name, text in zip(COLUMNS[1:], cells, strict=True)
+    )
     choice = f'<input type="checkbox" aria-label="Choose {place}">'
     mark = "" if one.complete else " (cut short)"
     return (

@@ -16,6 +16,7 @@ from weirlab import reading
 from weirlab.errors import UsageError
 from weirlab.scenario import ScenarioSpec, check, resolve, shipped_links, shipped_tests
 from weirlab.viewer import commands
+from weirlab.webapp.library import Library
 
 __all__ = ["Run", "Runs", "command_of"]
 
@@ -32,6 +33,7 @@ class Run:
         number: by which it is asked for.
         command: the command line.
         out: its folder below that of the application.
+        library: the records in that folder.
         total: how many records it makes.
         code: its exit code; None while it runs.
         lines: what it wrote, the last lines.
@@ -40,6 +42,7 @@ class Run:
     number: int
     command: str
     out: str
+    library: Library
     total: int
     process: subprocess.Popen[str]
     code: int | None = None
@@ -78,7 +81,7 @@ class Runs:
                 # A Ctrl-C in the terminal is for the application, which then ends its runs itself.
                 start_new_session=True,
             )
-            run = Run(len(self._runs), command, out, total, process)
+            run = Run(len(self._runs), command, out, Library(self._folder / out), total, process)
             self._runs.append(run)
         threading.Thread(target=_follow, args=(run,), daemon=True).start()
         return run

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from weirlab._native import Ramp, SpeedTest
     from weirlab.scenario import ResolvedRun
     from weirlab.worlds.base import Progress
 
@@ -74,9 +75,9 @@ class NetWorld:
         folder: Path,
         progress: Progress | None,
         *,
-        ramp: dict[str, Any] | None,
+        ramp: Ramp | None,
         said: dict[str, Any] | None = None,
-        speed_test: Callable[[], str | None] | None = None,
+        speed_test: Callable[[], SpeedTest | None] | None = None,
     ) -> bool:
         """Runs a scenario and writes its record into `folder`; says whether it came to its end.
 
@@ -87,12 +88,17 @@ class NetWorld:
         Raises:
             NetError: if the server cannot be reached, refuses, or goes away.
         """
-        request = {"host": self.host, "secret": self.secret, "scenario": run.scenario, "seed": run.seed}
         manifest = new_manifest(run, world=self.name, clock=CLOCK, offloads=OFFLOADS)
-        manifest |= {"set_up": run.link.title, "machine": machine(self.host), **(said or {})}
+        manifest |= {"configuration": run.link.title, "machine": machine(self.host), **(said or {})}
         try:
             return _native.measure(
-                json.dumps({**request, "ramp": ramp}), json.dumps(manifest), folder, progress, speed_test
+                json.dumps(manifest),
+                folder,
+                progress,
+                host=self.host,
+                secret=self.secret,
+                ramp=ramp,
+                speed_test=speed_test,
             )
         except _native.NativeError as error:
             raise NetError(str(error)) from error

@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
 @click.command(
     "agreement",
-    short_help="The simulator beside the lab: 72 set-ups of links, queues and TCPs, in real time.",
+    short_help="The simulator beside the lab: 72 configurations of links, queues and TCPs, in real time.",
 )
 @repeat_option("5, in the simulator")
 @lab_repeat_option
-@only_option("Only set-ups of this pattern, such as '20/8 20ms *'.")
+@only_option("Only configurations of this pattern, such as '20/8 20ms *'.")
 @out_option("Folder of the records; it goes on with what is there.  [default: weir-agreement]")
 @printing_options
 def command(  # noqa: PLR0913 - one word each on the command line
@@ -48,7 +48,7 @@ def command(  # noqa: PLR0913 - one word each on the command line
     as_json: bool,
     as_markdown: bool,
 ) -> None:
-    """Hold the simulator against the lab: 72 set-ups of links, queues and TCPs, in real time.
+    """Hold the simulator against the lab: 72 configurations of links, queues and TCPs, in real time.
 
     \b
     weir study agreement --only '20/8 20ms * cubic *'

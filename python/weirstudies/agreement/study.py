@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """One set-up.
+    """One configuration.
 
     Attributes:
         down_mbps, up_mbps: rates of the line.
@@ -147,7 +147,7 @@ def agreements(
     ours: tuple[Side, dict[str, list[Record]]],
     theirs: tuple[Side, dict[str, list[Record]]],
 ) -> list[Agreement]:
-    """What two sides made of each cell; the second is the reference."""
+    """Agreement of two sides in each cell; the second is the reference."""
     (side, records), (reference, reference_records) = ours, theirs
     return [
         agreement(cell.name, (side.name, records[cell.name]), (reference.name, reference_records[cell.name]))

@@ -1,4 +1,4 @@
-"""Many set-ups in two worlds as a table: a set-up a row."""
+"""Many configurations in two worlds as a table: a configuration a row."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def matrix_table(found: Sequence[Agreement]) -> Table:
-    """Many set-ups: a row each, with the side's figure, beneath it the reference's and the difference."""
+    """A row for each configuration: the side's figure, beneath it the reference's and the difference."""
     first = found[0]
     table = Table(
         title=f"{first.side}, beneath it {first.reference}, beneath that the difference",
@@ -27,7 +27,7 @@ def matrix_table(found: Sequence[Agreement]) -> Table:
         padding=(0, 1, 0, 0),
         pad_edge=False,
     )
-    table.add_column("set-up", overflow="fold", min_width=16)
+    table.add_column("configuration", overflow="fold", min_width=16)
     columns = _matrix_columns(found)
     for column in columns:
         table.add_column(column.heading, justify="right", no_wrap=True)
@@ -38,10 +38,10 @@ def matrix_table(found: Sequence[Agreement]) -> Table:
 
 
 def matrix_markdown(found: Sequence[Agreement]) -> str:
-    """The same in Markdown."""
+    """The table of many configurations in Markdown."""
     columns = _matrix_columns(found)
     lines = [
-        line(["set-up", *(column.name for column in columns), "goals"]),
+        line(["configuration", *(column.name for column in columns), "goals"]),
         line(["---", *("---:" for _ in columns), "---"]),
     ]
     for one in found:
@@ -67,4 +67,4 @@ def _word(one: Agreement) -> str:
 LEGEND = "*: farther apart than the goal; ~: that too, but no farther than other seeds may be"
 
 MATRIX = (*AGREEMENT, "down_jain", "up_jain", "retransmits")
-"""The figures of a table of many set-ups."""
+"""The figures of a table of many configurations."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from weirlab.plots import KINDS, draw
-from weirlab.record import set_ups
+from weirlab.record import configurations
 from weirlab.stats import load_window_ns
 from weirlab.ui import console, note
 from weirstudies.command import (
@@ -92,9 +92,9 @@ class Manner:
 def _until_decided(
     experiment: study.Experiment, world: str, folder: Path, looks: Sequence[int], manner: Manner
 ) -> tuple[Outcome, list[Record]]:
-    """Runs set-ups until the judge has decided their statements, at most as often as the last look says."""
+    """Runs configurations until their statements are decided, at most as often as the last look says."""
     records: list[Record] = []
-    labels: set[str] = {one.label for one in experiment.set_ups}
+    labels: set[str] = {one.label for one in experiment.configurations}
     found = outcome(experiment, records, world=world, looks=looks)
     done = 0
     for count in looks:
@@ -119,11 +119,11 @@ def _help(name: str, summary: str) -> str:
 
 
 def _charts(experiment: study.Experiment, records: Sequence[Record], folder: Path) -> list[Path]:
-    """The experiment's charts: of all records, or of the first run of each set-up where a chart takes few."""
+    """Charts of all records, or of the first run of each configuration where a chart takes few."""
     drawn = []
-    labels = [one.label for one in experiment.set_ups if one.drawn]
+    labels = [one.label for one in experiment.configurations if one.drawn]
     records = [record for label in labels for record in records if record.label == label]
-    firsts = [one.records[0] for one in set_ups(records)]
+    firsts = [one.records[0] for one in configurations(records)]
     for kind in experiment.charts:
         most = KINDS[kind].most
         if most == 1:

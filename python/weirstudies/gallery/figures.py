@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from weirlab.stats import jain_index, load_window_ns, summarise, totals_mbps
+from weirlab.stats import goodputs_mbps, jain_index, load_window_ns, summarise, totals_mbps
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def goodput_mbps(record: Record, direction: Direction, flows: str) -> float | None:
-    """What the flows' applications received during the load, together, in Mbit/s."""
+    """Goodput of all flows together during the load, in Mbit/s."""
     per_flow = _per_flow(record, direction, flows)
     return sum(per_flow.values()) if per_flow else None
 
@@ -39,7 +39,7 @@ def share(record: Record, direction: Direction, flows: str) -> float | None:
 
 
 def jain(record: Record, direction: Direction, flows: str) -> float | None:
-    """Jain's index of the flows' goodputs."""
+    """Jain's index of the flows' goodputs, each while the flow runs."""
     return jain_index(list(_per_flow(record, direction, flows).values()))
 
 
@@ -50,14 +50,20 @@ def unfairness(record: Record, direction: Direction, flows: str) -> float | None
 
 
 def jain_together(record: Record, direction: Direction, flows: str) -> float | None:
-    """Jain's index of what the flows receive while all of them run."""
+    """Jain's index of the flows' goodputs while all of them run."""
+    names = [name for name in record.flow_names["name"] if name.startswith(flows)]
+    return jain_index(list(goodputs_mbps(record, direction, names=names, together=True).values()))
+
+
+def jain_of_bytes(record: Record, direction: Direction, flows: str) -> float | None:
+    """Jain's index of the bytes that the flows receive during the load, however long each runs.
+
+    Of equal flows it is 1 only if all of them run equally long.
+    """
+    start, end = load_window_ns(record)
     chosen = _chosen(record, direction, flows)
-    spans = [_planned(record, number) for number in chosen]
-    if not spans:
-        return None
-    start, stop = max(start for start, _ in spans), min(stop for _, stop in spans)
     at = pl.col("t_ns")
-    arrived = record.throughput.filter((at > start) & (at <= stop) & pl.col("flow").is_in(chosen))
+    arrived = record.throughput.filter((at > start) & (at <= end) & pl.col("flow").is_in(chosen))
     by_flow = dict(arrived.group_by("flow").agg(pl.col("bytes").sum()).iter_rows())
     return jain_index([float(by_flow.get(number, 0)) for number in chosen])
 
@@ -340,6 +346,7 @@ FIGURES: Final[Mapping[str, Figure]] = {
         share,
         jain,
         jain_together,
+        jain_of_bytes,
         unfairness,
         spread,
         variability,
@@ -368,6 +375,7 @@ RANGES: Final[Mapping[str, tuple[float | None, float | None]]] = {
     "share": (0, 1),
     "jain": (0, 1),
     "jain_together": (0, 1),
+    "jain_of_bytes": (0, 1),
     "unfairness": (0, 1),
     "within_15_ms": (0, 1),
     "within_20_ms": (0, 1),

@@ -1,4 +1,4 @@
-"""What came of an experiment of the gallery: its table, and its statements judged."""
+"""Outcome of an experiment of the gallery: its table, and its statements judged."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from weirlab.record import Record
     from weirlab.stats import Interval
-    from weirstudies.gallery.study import Condition, Experiment, OtherRule, Statement
+    from weirstudies.gallery.study import Column, Condition, Experiment, OtherRule, Statement
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +64,7 @@ class Judged:
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What came of an experiment: a table's row for each set-up, and its statements judged."""
+    """Outcome of an experiment: a table's row for each configuration, and its statements judged."""
 
     experiment: Experiment
     world: str
@@ -73,7 +73,7 @@ class Outcome:
 
     @property
     def wanting(self) -> set[str]:
-        """The set-ups of which more repetitions could decide a statement."""
+        """The configurations of which more repetitions could decide a statement."""
         conditions = [condition for one in self.judged if one.open for condition in one.statement.conditions]
         return {what.of for one in conditions for what in (one, one.times) if what is not None}
 
@@ -111,45 +111,20 @@ class Outcome:
 def outcome(
     experiment: Experiment, records: Sequence[Record], *, world: str, looks: Sequence[int]
 ) -> Outcome:
-    """What came of an experiment: its table and its statements.
+    """Judges an experiment: its table and its statements.
 
     Args:
         experiment: the experiment.
-        records: its records, labelled as its set-ups.
+        records: its records, labelled as its configurations.
         world: where they were made.
         looks: after how many repetitions the judge looks, as planned before the run.
     """
-    by_label = {
-        one.label: [record for record in records if record.label == one.label] for one in experiment.set_ups
-    }
-
-    def values(what: Quantity) -> dict[int, float]:
-        figure = FIGURES[what.figure]
-        found = {
-            _repetition(record, place, world): figure(record, what.direction, what.flows)
-            for place, record in enumerate(by_label[what.of], start=1)
-        }
-        return {seed: value for seed, value in found.items() if value is not None}
+    values = _Values(experiment, records, world)
 
     def ruled(conditions: Sequence[Condition], other: OtherRule | None = None) -> Ruled:
-        claims = [_claim(one, values(one), values(one.times) if one.times else None) for one in conditions]
+        claims = [_claim(one, values) for one in conditions]
         return Ruled(rulings=judge.judge(claims, looks), other=other)
 
-    rows = {
-        label: {
-            heading: interval(
-                list(
-                    values(
-                        Quantity(
-                            figure=column.figure, of=label, direction=column.direction, flows=column.flows
-                        )
-                    ).values()
-                )
-            )
-            for heading, column in experiment.columns.items()
-        }
-        for label in by_label
-    }
     judged = [
         Judged(
             statement=statement,
@@ -158,22 +133,56 @@ def outcome(
         )
         for statement in experiment.statements
     ]
-    return Outcome(experiment=experiment, world=world, rows=rows, judged=judged)
+    return Outcome(experiment=experiment, world=world, rows=_rows(experiment, values), judged=judged)
+
+
+class _Values:
+    """The values of quantities in an experiment's records."""
+
+    def __init__(self, experiment: Experiment, records: Sequence[Record], world: str) -> None:
+        self._world = world
+        self._by_label = {
+            one.label: [record for record in records if record.label == one.label]
+            for one in experiment.configurations
+        }
+
+    def of(self, what: Quantity) -> dict[int, float]:
+        """The values of a quantity by repetition, without those that it does not have."""
+        figure = FIGURES[what.figure]
+        found = {
+            _repetition(record, place, self._world): figure(record, what.direction, what.flows)
+            for place, record in enumerate(self._by_label[what.of], start=1)
+        }
+        return {seed: value for seed, value in found.items() if value is not None}
+
+
+def _rows(experiment: Experiment, values: _Values) -> dict[str, dict[str, Interval | None]]:
+    """The table's row for each configuration."""
+
+    def cell(label: str, column: Column) -> Interval | None:
+        what = Quantity(figure=column.figure, of=label, direction=column.direction, flows=column.flows)
+        return interval(list(values.of(what).values()))
+
+    labels = [one.label for one in experiment.configurations]
+    return {
+        label: {heading: cell(label, column) for heading, column in experiment.columns.items()}
+        for label in labels
+    }
 
 
 def _repetition(record: Record, place: int, world: str) -> int:
-    """By what repetitions are told apart: the seed, which the simulator's set-ups share."""
+    """By what repetitions are told apart: the seed, which the simulator's configurations share."""
     seed = record.manifest.seed
     return seed if world == "sim" and seed is not None else place
 
 
-def _claim(condition: Condition, ours: dict[int, float], other: dict[int, float] | None) -> judge.Claim:
+def _claim(condition: Condition, values: _Values) -> judge.Claim:
     least, most = RANGES.get(condition.figure, (None, None))
     beside = f" over {_words(condition.times)}" if condition.times else ""
     return judge.Claim(
         what=_words(condition) + beside,
-        ours=ours,
-        other=other,
+        ours=values.of(condition),
+        other=values.of(condition.times) if condition.times else None,
         above=condition.above,
         below=condition.below,
         least=least,

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 
 def figures_table(one: Outcome) -> Table:
-    """A row for each set-up."""
+    """A row for each configuration."""
     table = Table(
         title=f"{one.experiment.title} ({one.world})",
         box=box.SIMPLE_HEAD,
         padding=(0, 1, 0, 0),
         pad_edge=False,
     )
-    table.add_column("set-up", overflow="fold", min_width=12)
+    table.add_column("configuration", overflow="fold", min_width=12)
     for heading in one.experiment.columns:
         table.add_column(heading, justify="right")
     for label, row in one.rows.items():
@@ -49,7 +49,7 @@ def statements_table(one: Outcome) -> Table:
 def markdown(one: Outcome, charts: Sequence[Path] = ()) -> str:
     """One experiment as a section of a page."""
     experiment = one.experiment
-    headings = ["set-up", *experiment.columns]
+    headings = ["configuration", *experiment.columns]
     lines = [
         f"## {experiment.name}: {experiment.title}",
         "",

@@ -1,6 +1,6 @@
 """The gallery: experiments that others have published, repeated, and what they said of them, held against it.
 
-Each is data (`NAME.toml`): set-ups, and statements with the conditions under which they
+Each is data (`NAME.toml`): configurations, and statements with the conditions under which they
 count as seen.
 """
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 
 class Quantity(Model):
-    """A figure of a set-up.
+    """A figure of a configuration.
 
     Attributes:
         figure: its name, of `figures`.
-        of: the set-up's label.
+        of: the configuration's label.
         direction: of which direction, where it matters.
         flows: how the names of the flows begin that it is about; all flows if nothing is said.
     """
@@ -116,8 +116,8 @@ class Statement(Model):
         return [*self.when, *(condition for other in self.others for condition in other.when)]
 
 
-class SetUp(Model):
-    """What is run.
+class Configuration(Model):
+    """A configuration of an experiment.
 
     Attributes:
         label: its name.
@@ -139,7 +139,7 @@ class Experiment(Model):
         chosen: what the source does not tell, and what was taken for it.
         columns: the figures of its table, with a heading each.
         charts: kinds of charts to draw, of `weirlab.plots.KINDS`.
-        set_ups: what is run.
+        configurations: what is run.
         statements: what was said of it.
     """
 
@@ -150,18 +150,18 @@ class Experiment(Model):
     chosen: str
     columns: dict[str, Column]
     charts: list[str]
-    set_ups: Annotated[list[SetUp], Field(min_length=1)]
+    configurations: Annotated[list[Configuration], Field(min_length=1)]
     statements: Annotated[list[Statement], Field(min_length=1)]
 
     @model_validator(mode="after")
     def _names_what_there_is(self) -> Self:
-        labels = [one.label for one in self.set_ups]
+        labels = [one.label for one in self.configurations]
         conditions = [condition for statement in self.statements for condition in statement.conditions]
         named = [condition.of for condition in conditions]
         named += [condition.times.of for condition in conditions if condition.times]
         for label in named:
             if label not in labels:
-                raise ValueError(f"there is no set-up `{label}` (there are: {', '.join(labels)})")
+                raise ValueError(f"there is no configuration `{label}` (there are: {', '.join(labels)})")
         for kind in self.charts:
             if kind not in KINDS:
                 raise ValueError(f"there is no chart `{kind}` (known: {', '.join(KINDS)})")
@@ -197,20 +197,22 @@ def load(name: str) -> Experiment:
 def runs_of(
     experiment: Experiment, *, repeat: int, labels: Collection[str] | None = None
 ) -> list[ResolvedRun]:
-    """The runs of an experiment with the seeds 1 to `repeat`; a record's label is its set-up's.
+    """The runs of an experiment with the seeds 1 to `repeat`; a record's label is its configuration's.
 
     Args:
         experiment: the experiment.
-        repeat: how many runs of each set-up.
-        labels: of these set-ups alone; of all if None.
+        repeat: how many runs of each configuration.
+        labels: of these configurations alone; of all if None.
     """
     runs = []
-    for set_up in experiment.set_ups:
-        if labels is not None and set_up.label not in labels:
+    for configuration in experiment.configurations:
+        if labels is not None and configuration.label not in labels:
             continue
-        written = {"repeat": repeat, **set_up.scenario}
-        spec = check(ScenarioSpec, written, f"study `{experiment.name}`, set-up `{set_up.label}`")
-        runs += [dataclasses.replace(run, queue=set_up.label) for run in resolve(spec)]
+        written = {"repeat": repeat, **configuration.scenario}
+        spec = check(
+            ScenarioSpec, written, f"study `{experiment.name}`, configuration `{configuration.label}`"
+        )
+        runs += [dataclasses.replace(run, queue=configuration.label) for run in resolve(spec)]
     return runs
 
 

@@ -1,1 +1,1 @@
-"""The study `linux`: the simulator beside what a real Linux did with the same set-ups."""
+"""The study `linux`: the simulator beside what a real Linux did with the same configurations."""

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 
 @click.command(
-    "linux", short_help="The simulator beside real Linux 6.12: its own TCP and queues, the same set-ups."
+    "linux",
+    short_help="The simulator beside real Linux 6.12: its own TCP and queues, the same configurations.",
 )
 @repeat_option("10")
 @only_option("Only this experiment, such as A_codel.")
@@ -41,7 +42,7 @@ def command(  # noqa: PLR0913 - one word each on the command line
     as_json: bool,
     as_markdown: bool,
 ) -> None:
-    """Hold the simulator against real Linux 6.12: its own TCP and queues, the same set-ups.
+    """Hold the simulator against real Linux 6.12: its own TCP and queues, the same configurations.
 
     \b
     weir study linux

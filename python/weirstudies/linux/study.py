@@ -1,4 +1,4 @@
-"""The study `linux`: the simulator beside what a real Linux did with the same set-ups.
+"""The study `linux`: the simulator beside what a real Linux did with the same configurations.
 
 The reference is data (`linux-6.12.toml`, which says how it came about). Each experiment becomes
 a scenario of test and link, runs with several seeds, and the same figures are taken from its records.
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 class Family(Model):
-    """What the experiments of a family have in common.
+    """Settings that the experiments of a family have in common.
 
     Attributes:
         title: what they are, in a line.
@@ -68,16 +68,16 @@ class Family(Model):
 
 
 class Experiment(Model):
-    """One set-up, and what Linux made of it.
+    """One configuration, and what Linux made of it.
 
     Attributes:
         name: its name; the first letter is its family's.
         family: its family's name.
         disciplines: the queue disciplines that it needs.
-        down, up: queue set-ups of the two directions; none stands for a line without limits.
+        down, up: queue specs of the two directions; none stands for a line without limits.
         congestion_control, ecn, sack: TCP of the loads.
         dscp: service classes of the loads, in turn.
-        unwritten: why its set-up cannot be written here.
+        unwritten: why its configuration cannot be written here.
         note: what else one should know of it.
         linux: Linux' figures, one value a seed.
     """
@@ -106,7 +106,7 @@ class Reference(Model):
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """What came of one experiment.
+    """Outcome of one experiment.
 
     Attributes:
         name: the experiment's name.
@@ -299,7 +299,7 @@ def _test(experiment: Experiment, family: Family, duration: int, starts: Sequenc
 
 
 def _link(family: Family) -> LinkSpec:
-    """The queue alone: as on Linux, the rate is its set-up's."""
+    """The queue alone: as on Linux, the rate is its configuration's."""
     queue = {"name": "router", "place": "queue"}
     return LinkSpec.model_validate(
         {"name": "linux-study", "title": family.title, "up": [queue], "down": [queue]}

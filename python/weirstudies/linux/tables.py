@@ -39,7 +39,7 @@ def study_table(results: Sequence[Result], *, kernel: str) -> Table:
 
 
 def markdown(results: Sequence[Result]) -> str:
-    """The same as a Markdown table: `simulator / Linux (difference)`."""
+    """The outcomes as a Markdown table: `simulator / Linux (difference)`."""
     columns = [column for column in COLUMNS if _anybody_has(column, results)]
     headings = ["experiment", *(" ".join(column.heading.split()) for column in columns), "goals"]
     lines = [line(headings), line(["---", *("---:" for _ in columns), "---"])]
@@ -53,7 +53,7 @@ def markdown(results: Sequence[Result]) -> str:
 
 
 def verdict(results: Sequence[Result]) -> str:
-    """What it comes to, in two sentences."""
+    """Numbers of goals that are met, in two sentences."""
     ran = [one for one in results if not one.missing]
     goals = [finding for one in ran for finding in one.findings.values() if finding.met is not None]
     met = sum(1 for finding in goals if finding.met)

@@ -52,7 +52,7 @@ class Line:
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """What a control made of a line, over the seeds.
+    """Figures of a control on a line, over the seeds.
 
     Attributes:
         line, control: names of both.
@@ -127,7 +127,7 @@ def controls_on(line: Line) -> list[str]:
 
 
 def row(line: Line, control: str, records: Sequence[Record]) -> Row:
-    """What a control made of a line."""
+    """Figures of a control on a line."""
     summaries = [summarise(record).latency for record in records]
 
     def after(which: str) -> Interval | None:
@@ -229,7 +229,7 @@ DROP_S = 20.0
 RISE_S = 35.0
 RAMP_STEPS = 40
 UNLIMITED = 1_000_000_000
-"""What a control is told of a line without a limit."""
+"""Rate in bit/s that a control is told for a line without a limit."""
 
 CALM_MS = 5.0
 USED_AGAIN = 0.9

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import click
@@ -24,6 +26,7 @@ from weirstudies.command import (
     repeat_option,
     world_option,
 )
+from weirstudies.judge import LOOKS
 from weirstudies.shapers import autorate as lines
 from weirstudies.shapers import cfosspeed as vdsl
 from weirstudies.shapers import controls, tables
@@ -34,7 +37,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from weirlab.record import Record
-    from weirlab.scenario import Direction
 
 
 @click.command(
@@ -94,11 +96,11 @@ def autorate(  # noqa: PLR0913 - one word each on the command line
     short_help="The cFosSpeed report on a VDSL-100 line, repeated with Weir's shaper.",
 )
 @world_option
-@repeat_option("5; in the lab 1")
+@repeat_option("5 to 20, until all statements are decided; in the lab 1")
 @option("--idle", metavar="TIME", help="Length of the phase without load.  [default: 60s]")
 @option("--load", metavar="TIME", help="Length of the phase with load.  [default: 60s]")
 @renamed("--span", "--idle and --load")
-@only_option("Only this direction: `down` or `up`.")
+@only_option("Only this load: `down`, `up` (its rate varies) or `up-path` (its path varies).")
 @out_option("Folder for records, charts and the table.  [default: none]")
 @printing_options
 def cfosspeed(  # noqa: PLR0913 - one word each on the command line
@@ -120,21 +122,23 @@ def cfosspeed(  # noqa: PLR0913 - one word each on the command line
     """  # noqa: D301 - \b keeps click from folding the examples
     quiet = is_quiet(as_json=as_json, as_markdown=as_markdown)
     idle_ns, load_ns = _span("idle", idle), _span("load", load)
-    for direction in only:
-        if direction not in vdsl.DIRECTIONS:
-            known = ", ".join(vdsl.DIRECTIONS)
-            raise UsageError(f"study `cfosspeed` has no direction `{direction}` (known: {known})")
+    loads = vdsl.chosen(only)
+    looks = (repeat,) if repeat else LOOKS if world == "sim" else (1,)
     found = _Repeated()
     with kept_in(out) as folder:
-        for direction in [one for one in vdsl.DIRECTIONS if not only or one in only]:
-            seeds = repeat or (5 if world == "sim" else 1)
-            runs = vdsl.runs_of(direction, seeds=seeds, idle_ns=idle_ns, load_ns=load_ns)
-            name = f"cfosspeed {direction}"
-            kept = folder / "records" / _slug(name)
-            records = carry_out(runs, world, kept, jobs=jobs, quiet=quiet, title=name)
-            found.take(direction, records, world)
+        for one in loads:
+            kept = folder / "records"
+            carry = partial(carry_out, world=world, jobs=jobs, quiet=quiet, title=f"cfosspeed {one.name}")
+            runs = vdsl.runs_of(one, seeds=looks[-1], idle_ns=idle_ns, load_ns=load_ns)
+            records: list[Record] = []
+            for done, count in pairwise((0, *looks)):
+                left = [run for run in runs if done < run.seed <= count]
+                records += carry(left, folder=kept / _slug(f"cfosspeed {one.name} {count}"))
+                if vdsl.are_decided(vdsl.statements(one, by_label(records), world=world, looks=looks)):
+                    break
+            found.take(one, records, world, looks)
             if out:
-                _draw(direction, records, folder)
+                _draw(one, records, folder)
     text = found.markdown()
     _leave(text, out)
     if as_json:
@@ -148,20 +152,20 @@ def cfosspeed(  # noqa: PLR0913 - one word each on the command line
 
 @dataclass
 class _Repeated:
-    """What the repeated report shows: its rows, its pings, and what became of its statements."""
+    """The repeated report: its rows, its pings, and its statements judged."""
 
     rows: list[vdsl.Row] = field(default_factory=list)
     series: list[vdsl.Series] = field(default_factory=list)
     statements: list[vdsl.Statement] = field(default_factory=list)
 
-    def take(self, direction: Direction, records: Sequence[Record], world: str) -> None:
-        """Takes in the records of a direction, and says what disturbed them."""
+    def take(self, load: vdsl.Load, records: Sequence[Record], world: str, looks: Sequence[int]) -> None:
+        """Takes in the records of a load, and says what disturbed them."""
         for text in vdsl.disturbances(records):
             warn(text)
         by_control = by_label(records)
-        self.rows += vdsl.rows(direction, by_control)
-        self.series += vdsl.series(direction, by_control)
-        self.statements += vdsl.statements(direction, by_control, world=world)
+        self.rows += vdsl.rows(load, by_control)
+        self.series += vdsl.series(load, by_control)
+        self.statements += vdsl.statements(load, by_control, world=world, looks=looks)
 
     def markdown(self) -> str:
         """All tables, with intervals."""
@@ -179,7 +183,7 @@ class _Repeated:
         console.print(tables.table("VDSL-100, as in the cFosSpeed report", tables.CFOSSPEED, rows))
         console.print(tables.table("The report's pings, ms", tables.SERIES, self._pings()))
         for one in self.statements:
-            console.print(f"{seen_word(one.seen)}: {one.says}", highlight=False)
+            console.print(f"{seen_word(one.seen)}: {one.load}, {one.control}: {one.says}", highlight=False)
 
     def _cells(self, *, intervals: bool) -> list[list[str]]:
         """Our rows, and beneath them what was reported."""
@@ -190,15 +194,15 @@ class _Repeated:
         return [cells for one in self.series for cells in tables.series_cells(one)]
 
 
-def _draw(direction: str, records: Sequence[Record], folder: Path) -> None:
+def _draw(load: vdsl.Load, records: Sequence[Record], folder: Path) -> None:
     by_control = by_label(records)
     firsts = [by_control[control][0] for control in CFOSSPEED_DRAWN]
     drawn = [record for control in CFOSSPEED_DRAWN for record in by_control[control]]
-    heading = f"{'Download' if direction == 'down' else 'Upload'} on VDSL-100"
+    heading = f"{'Download' if load.direction == 'down' else 'Upload'} on VDSL-100"
     for kind in ("ping", "shaper"):
-        draw(kind, firsts, folder / f"{direction}-{kind}.png", title=heading, whole=drawn)
+        draw(kind, firsts, folder / f"{load.name}-{kind}.png", title=heading, whole=drawn)
     both = [record for control in (controls.NONE, controls.PING) for record in by_control[control]]
-    draw("overlay", both, folder / f"{direction}-overlay.png", title=heading, whole=drawn)
+    draw("overlay", both, folder / f"{load.name}-overlay.png", title=heading, whole=drawn)
 
 
 def _span(name: str, written: str | None) -> int | None:
@@ -229,8 +233,8 @@ def _slug(name: str) -> str:
 
 
 AUTORATE_DRAWN = (controls.NONE, controls.FIXED, controls.PING, controls.LAW)
-"""Those that a chart shows: more than four lines hide one another. A control's place is its colour, which is
-the same in the charts of both studies."""
+"""Controls that a chart shows: more than four lines hide one another. A control's place is its colour, which
+is the same in the charts of both studies."""
 
 CFOSSPEED_DRAWN = (controls.NONE, controls.FIXED, controls.PING, controls.BANDWIDTH)
 

@@ -1,4 +1,4 @@
-"""What the studies of shapers share: who controls, and how a line and a test are written."""
+"""Code that the studies of shapers share: controls, and how a line and a test are written."""
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from rich import box
 
 from weirlab.report.findings import line
+from weirlab.stats import factor_text
 from weirlab.ui import Table
 from weirstudies.shapers import cfosspeed, controls
 from weirstudies.statements import seen_word
@@ -38,7 +39,7 @@ AUTORATE = {
     "full s": "after the line rose: until 90 % of it was used",
 }
 CFOSSPEED = {
-    "": "download or upload",
+    "": "download; upload on a line whose rate varies; upload over a path that varies",
     "control": "who set the rate",
     "ping": "mean of the report's pings under load, ms",
     "+ ms": "that less their mean on the idle line",
@@ -76,7 +77,7 @@ def cfosspeed_cells(row: cfosspeed.Row, *, intervals: bool) -> list[str]:
         return _figure(found, digits, intervals=intervals)
 
     return [
-        row.direction,
+        row.load,
         row.control,
         _number(row.loaded_ms, 2),
         _number(row.increase_ms, 2),
@@ -89,7 +90,7 @@ def cfosspeed_cells(row: cfosspeed.Row, *, intervals: bool) -> list[str]:
 
 
 def reported_cells() -> list[list[str]]:
-    """What the report of 2018 has, as rows of the same table."""
+    """Figures of the report of 2018, as rows of the same table."""
     return [
         [direction, f"cFosSpeed's report: {which}", "", f"{figures[key]:.2f}", factor, "", "", "", tamed]
         for direction, figures in cfosspeed.REPORTED.items()
@@ -111,7 +112,11 @@ def series_cells(found: cfosspeed.Series) -> list[list[str]]:
 
 def statement_cells(found: cfosspeed.Statement) -> list[str]:
     """A statement, its verdict, and by which interval."""
-    return [found.says, seen_word(found.seen), "; ".join(one.text for one in found.rulings)]
+    return [
+        f"{found.load}, {found.control}: {found.says}",
+        seen_word(found.seen),
+        "; ".join(one.text for one in found.rulings),
+    ]
 
 
 def table(title: str, headings: Mapping[str, str], rows: Sequence[Sequence[str]]) -> Table:
@@ -148,7 +153,7 @@ def _figure(found: Interval | None, digits: int, *, intervals: bool, scale: floa
 def _factor(found: Factor, *, intervals: bool) -> str:
     if found.factor is None:
         return "-"
-    text = f"{found.factor:.1f}"
+    text = factor_text(found.factor)
     if intervals and found.ends is not None:
         text += f" ({found.ends})"
     return text

@@ -2,5 +2,6 @@
 
 `design` has the cells, `figures` what is kept of a run, `measure` runs them in the simulator and `lab` in the
 lab, where `client` is the test and `cross` what runs beside it; `calibration` holds reported latency against
-the true one, `findings` judges statements. All set-ups and published numbers are data (`speedtest-aqm.toml`).
+the true one, `findings` judges statements. All configurations and published numbers are data
+(`speedtest-aqm.toml`).
 """

@@ -135,7 +135,7 @@ def row(
 
 
 def reported_ms(run: Run, metric: Metric) -> float | None:
-    """What the method reports in ms; None if it says nothing."""
+    """Latency that the method reports, in ms; None if it reports none."""
     value: Any = run.result
     for name in metric.path.split("."):
         value = value.get(name) if isinstance(value, dict) else None

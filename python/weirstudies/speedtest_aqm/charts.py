@@ -75,7 +75,7 @@ def throughput(cells: Found, of: Study) -> Figure:
 
 
 def latency(cells: Found, of: Study) -> Figure:
-    """What each method reports beneath each queue, and what is true."""
+    """Latency that each method reports beneath each queue, and the true one."""
     shown = [
         (method.name, metric)
         for method in of.method
@@ -178,7 +178,7 @@ def _cdf(axes: Axes, values: NDArray[np.floating[Any]], style: Style) -> None:
 
 
 def beside_cross(cells: Found, of: Study) -> Figure:
-    """What each method gets of 100 Mbit/s beneath each queue, beside each kind of cross traffic."""
+    """Share of 100 Mbit/s of each method beneath each queue, beside each kind of cross traffic."""
     crosses = [one for one in of.cross if any(cell.cross == one.name for cell in cells)]
     methods = [one.name for one in of.method if any(cell.method == one.name for cell in cells)]
     queues = [one.name for one in of.queue if any(cell.queue == one.name for cell in cells)]
@@ -359,12 +359,14 @@ def _beside(cross: str) -> Callable[[Found, Study], Found]:
     return select
 
 
-def _frame(title: str, set_up: str, cells: Found, note: str, *, height: float) -> Figure:
+def _frame(title: str, configuration: str, cells: Found, note: str, *, height: float) -> Figure:
     counts = {len(runs) for runs in cells.values()}
     runs = f"{min(counts)} to {max(counts)}" if len(counts) > 1 else str(min(counts))
     (world,) = {run.world for runs in cells.values() for run in runs}
     origin = f"world {world} · {runs} {'run' if runs == '1' else 'runs'} a cell · study speedtest-aqm"
-    return theme.framed((title, set_up, origin), note, f"Weir {metadata.version('weirlab')}", height=height)
+    return theme.framed(
+        (title, configuration, origin), note, f"Weir {metadata.version('weirlab')}", height=height
+    )
 
 
 def _styles(of: Study) -> dict[str, Style]:

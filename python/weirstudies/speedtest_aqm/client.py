@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Said(TypedDict):
-    """What came of a test.
+    """Outcome of a test.
 
     Attributes:
         result: what the method reports; Weir's own with the names that it has in the simulator.
@@ -120,8 +120,8 @@ def zero_s(folder: Path) -> float:
 
 
 SET_UP_S = 1.0
-"""What a test takes to be let in by its server, some round trips of the line, before its first ping: 0.7 s
-where a queue for each flow keeps them short, 1.3 s beneath four bandwidth-delay products."""
+"""Time that a test takes to be let in by its server, some round trips of the line, before its first ping:
+0.7 s where a queue for each flow keeps them short, 1.3 s beneath four bandwidth-delay products."""
 MAX_START_S = 20
 """A machine under load starts programs in a few."""
 

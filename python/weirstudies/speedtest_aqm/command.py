@@ -27,11 +27,12 @@ from weirstudies.speedtest_aqm import calibration, design, findings, lab, measur
 from weirstudies.statements import verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from weirlab.scenario import ResolvedRun
-    from weirstudies.speedtest_aqm.measure import Found
+    from weirstudies.speedtest_aqm.design import Cell
+    from weirstudies.speedtest_aqm.measure import Found, Watching
 
 
 @click.command(
@@ -67,20 +68,17 @@ def command(  # noqa: PLR0913 - one word each on the command line
     of = design.study()
     known = {"lab": design.lab_cells, "sim": design.all_cells if full else design.usual_cells}[world](of)
     cells = design.chosen(known, only, repetitions=repeat)
+
+    def watching(todo: Sequence[ResolvedRun]) -> RunProgress:
+        return RunProgress(todo, title=f"Speed tests ({world})", quiet=quiet)
+
     with kept_in(out) as folder:
         start = time.monotonic()
-
-        def watching(todo: Sequence[ResolvedRun]) -> RunProgress:
-            return RunProgress(todo, title=f"Speed tests ({world})", quiet=quiet)
-
         if world == "lab":
             lab.experiment(cells, folder, of=of, watching=watching)
         else:
-            measure.simulate(cells, folder, of=of, jobs=jobs, watching=watching)
-            for count in LOOKS if repeat is None else ():
-                open_cells = findings.wanting(findings.judged(measure.everything(folder, of), of))
-                more = {cell: max(count, runs) for cell, runs in cells.items() if cell in open_cells}
-                measure.simulate(more, folder, of=of, jobs=jobs, watching=watching)
+            looks = LOOKS if repeat is None else ()
+            _simulate(cells, folder, of=of, looks=looks, jobs=jobs, watching=watching)
         found = measure.everything(folder, of)
         took = f"It took {time.monotonic() - start:.0f} s, without what was there already."
         if out:
@@ -90,12 +88,34 @@ def command(  # noqa: PLR0913 - one word each on the command line
     elif as_markdown:
         click.echo(page.page(found, of, took))
     else:
-        judged = findings.judged(found, of)
-        console.print(page.calibration_table(calibration.rows(found, of)))
-        console.print(page.statements_table(judged))
-        console.print(verdict([one.seen for one in judged]))
-        if out:
-            note(f"figures of every run, report.md and charts in {out}")
+        _show(found, of, out)
+
+
+def _simulate(  # noqa: PLR0913 - what is simulated, and how
+    cells: Mapping[Cell, int],
+    folder: Path,
+    *,
+    of: design.Study,
+    looks: Sequence[int],
+    jobs: int | None,
+    watching: Watching,
+) -> None:
+    """Simulates all cells; at each look those again of which more runs could decide a statement."""
+    measure.simulate(cells, folder, of=of, jobs=jobs, watching=watching)
+    for count in looks:
+        open_cells = findings.wanting(findings.judged(measure.everything(folder, of), of))
+        more = {cell: max(count, runs) for cell, runs in cells.items() if cell in open_cells}
+        measure.simulate(more, folder, of=of, jobs=jobs, watching=watching)
+
+
+def _show(found: Found, of: design.Study, out: Path | None) -> None:
+    """Prints the calibration and the statements, and where the rest is."""
+    judged = findings.judged(found, of)
+    console.print(page.calibration_table(calibration.rows(found, of)))
+    console.print(page.statements_table(judged))
+    console.print(verdict([one.seen for one in judged]))
+    if out:
+        note(f"figures of every run, report.md and charts in {out}")
 
 
 def _leave(found: Found, of: design.Study, out: Path, took: str) -> None:

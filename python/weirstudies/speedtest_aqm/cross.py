@@ -27,7 +27,7 @@ def main() -> int:
 
 
 def run_of(cell: design.Cell, of: design.Study) -> ResolvedRun:
-    """What runs beside the method: as long as that may take, and the time before it."""
+    """Cross traffic beside the method: for as long as that may take, and the time before it."""
     length = lasts_ns(cell, of)
     spec = check(
         ScenarioSpec,

@@ -1,4 +1,4 @@
-"""What is run: cells of rate, round trip, queue, shaper's bucket, cross traffic and method, as data."""
+"""The design: cells of rate, round trip, queue, shaper's bucket, cross traffic and method, as data."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Burst(Model):
 
 
 class Cross(Model):
-    """What runs beside the test.
+    """Cross traffic beside the test.
 
     Attributes:
         name: its name in cells.
@@ -188,7 +188,7 @@ class Study(Model):
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """One set-up.
+    """One configuration.
 
     Attributes:
         rate_mbps: rate of the shaper, both ways.

@@ -1,4 +1,4 @@
-"""What is kept of a run: figures of a few kilobytes in place of a record of megabytes."""
+"""Figures of a run: a few kilobytes in place of a record of megabytes."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Spread(Model):
 
 
 class Way(Model):
-    """What happened while the method loaded one direction and not the other.
+    """Figures of the time in which the method loaded one direction and not the other.
 
     Attributes:
         loaded_s: how long that was.
@@ -89,7 +89,7 @@ class Series(Model):
 
 
 class Run(Model):
-    """What is kept of a run.
+    """Figures of a run.
 
     Attributes:
         key: digest of the scenario and seed that it was.
@@ -143,7 +143,7 @@ def spread(values: NDArray[np.floating[Any]]) -> Spread | None:
 
 @dataclass(frozen=True, kw_only=True)
 class Seen:
-    """What was seen of a run, all on one clock.
+    """Samples of a run, all on one clock.
 
     Attributes:
         cell: which it was.
@@ -167,7 +167,7 @@ class Seen:
     senders: Mapping[Direction, pl.DataFrame]
 
     def ways(self) -> dict[Direction, Way]:
-        """What happened while one direction was loaded and the other was not, by direction."""
+        """Figures of the times in which one direction was loaded and the other was not, by direction."""
         loaded = {way: self._loaded(way) for way in WAYS}
         both = loaded["down"] & loaded["up"]
         return {way: self._way(way, sorted(loaded[way] - both)) for way in WAYS if loaded[way] - both}
@@ -259,14 +259,14 @@ def _probe(record: Record, name: str) -> int | None:
 
 
 def waits_ms(queue: pl.DataFrame) -> NDArray[np.floating[Any]]:
-    """What packets waited in the router in each interval on average, both ways added, in ms."""
+    """Mean time that packets waited in the router in each interval, both ways added, in ms."""
     rows = queue.filter((pl.col("class") == "") & pl.col("queue").str.ends_with(f"/{design.ROUTER}"))
     sums = rows.group_by("t_ns").agg(pl.col("sojourn_mean_ns").fill_null(0).sum())
     return sums["sojourn_mean_ns"].to_numpy() / 1e6
 
 
 def _result(record: Record, cell: Cell, start: int) -> tuple[dict[str, Any], int | None]:
-    """What the method reports, and when it was over."""
+    """The method's report, and when it was over."""
     if cell.method != design.OWN:
         test = record.methods.row(0, named=True)
         return json.loads(test["result"] or "{}"), test["ended_ns"]
@@ -305,7 +305,7 @@ def _series(record: Record, cell: Cell, start: int, end: int, sampling: int) -> 
 
 
 QUANTILES = (0.0, 0.01, *(round(0.05 * step, 2) for step in range(1, 20)), 0.99, 1.0)
-"""Which quantiles are kept."""
+"""Quantiles that are kept."""
 
 LOADED = 0.01
 """Share of the rate from which on an interval counts as loaded."""

@@ -1,4 +1,4 @@
-"""What the runs of the study told, as rules ask for it: figures of cells by seed."""
+"""Results of the study's runs, as rules ask for them: figures of cells by seed."""
 
 from __future__ import annotations
 

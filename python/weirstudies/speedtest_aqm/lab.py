@@ -79,7 +79,41 @@ def runs_of(cell: Cell, *, of: Study, repetitions: int) -> list[ResolvedRun]:
 
 
 def _measure(run: ResolvedRun, cell: Cell, of: Study, folder: Path, progress: Progress | None) -> Run | None:
+    """The figures of a run, made in the lab with records in `folder`; None if it was to end early."""
     folder.mkdir(parents=True)
+    answer = _run_test(run, cell, of, folder, progress)
+    if answer is None:
+        return None
+    if answer["exit_code"] != 0:
+        raise NetError(f"`{cell.name}` in the lab: {_error(folder)}")
+    said: client.Said = json.loads((folder / "said.json").read_text(encoding="utf-8"))
+    line, pings = open_record(folder / "line"), open_record(folder / "pings")
+    beside = open_record(folder / "cross") if cell.cross != "none" else None
+    check_senders(cell, of, line)
+    seen = seen_of(cell, line, pings)
+    programs_late_ms = (pings.pings["timer_error_ns"].quantile(0.9) or 0.0) / 1e6
+    began_ns = said["began_ns"] + _lag_ns(line, pings)
+    return Run(
+        key=key_of(run),
+        cell=cell.name,
+        seed=run.seed,
+        world="lab",
+        result=said["result"],
+        seconds=_loaded_s(seen, cell),
+        idle_ms=_idle_ms(seen, began_ns) if cell.cross == "none" else None,
+        ways=seen.ways(),
+        late_ms=round(answer["quality"]["late_p99_ns"] / 1e6, 3),
+        programs_late_ms=round(programs_late_ms, 3),
+        disturbed=disturbed(answer["quality"], programs_late_ms)
+        or (at_another_age(began_ns + _lag_ns(beside, line)) if beside else None),
+        warnings=[*answer["warnings"], *pings.manifest.warnings],
+    )
+
+
+def _run_test(
+    run: ResolvedRun, cell: Cell, of: Study, folder: Path, progress: Progress | None
+) -> dict[str, Any] | None:
+    """Runs the test and what goes on beside it; None if `progress` wanted an end."""
     goes_on = True
 
     def on_view(view: View) -> bool:
@@ -102,41 +136,26 @@ def _measure(run: ResolvedRun, cell: Cell, of: Study, folder: Path, progress: Pr
         },
         on_view,
     )
-    if not goes_on:
-        return None
-    if answer["exit_code"] != 0:
-        raise NetError(f"`{cell.name}` in the lab: {_error(folder)}")
-    said: client.Said = json.loads((folder / "said.json").read_text(encoding="utf-8"))
-    line, pings = open_record(folder / "line"), open_record(folder / "pings")
-    beside = open_record(folder / "cross") if cell.cross != "none" else None
-    check_senders(cell, of, line)
-    seen = seen_of(cell, line, pings)
+    return answer if goes_on else None
+
+
+def _loaded_s(seen: Seen, cell: Cell) -> float:
+    """How long the method loaded the line, in seconds."""
     first, last = seen.first_loaded_ns(), seen.last_loaded_ns()
     if first is None or last is None:
         raise LabError(f"`{cell.name}`: the method never had {LOADED:.0%} of the line's rate")
-    programs_late_ms = (pings.pings["timer_error_ns"].quantile(0.9) or 0.0) / 1e6
-    began_ns = said["began_ns"] + _lag_ns(line, pings)
+    return round((last - first) / 1e9, 3)
+
+
+def _idle_ms(seen: Seen, began_ns: int) -> float | None:
+    """Median round trip before the test began; None without pings until then."""
     idle = seen.pings.filter(pl.col("t_ns") < began_ns)
     median = idle["rtt_ns"].drop_nulls().median()
-    return Run(
-        key=key_of(run),
-        cell=cell.name,
-        seed=run.seed,
-        world="lab",
-        result=said["result"],
-        seconds=round((last - first) / 1e9, 3),
-        idle_ms=round(median / 1e6, 4) if isinstance(median, float) and cell.cross == "none" else None,
-        ways=seen.ways(),
-        late_ms=round(answer["quality"]["late_p99_ns"] / 1e6, 3),
-        programs_late_ms=round(programs_late_ms, 3),
-        disturbed=disturbed(answer["quality"], programs_late_ms)
-        or (at_another_age(began_ns + _lag_ns(beside, line)) if beside else None),
-        warnings=[*answer["warnings"], *pings.manifest.warnings],
-    )
+    return round(median / 1e6, 4) if isinstance(median, float) else None
 
 
 def behind(cell: Cell, of: Study) -> str:
-    """What runs behind the line: a server for the test, and one for what goes on beside it."""
+    """Programs behind the line: a server for the test, and one for the cross traffic."""
     beside = (
         f"{_weir()} serve --listen {CROSS_PORT} --without irtt --max-duration 300s "
         f"--max-echo-rate {MAX_ECHOES} >/dev/null 2>&1 & "
@@ -147,7 +166,7 @@ def behind(cell: Cell, of: Study) -> str:
 
 
 def before(cell: Cell, of: Study, folder: Path) -> str:
-    """What runs before it: cross traffic if there is some, then the test."""
+    """Programs in front of the line: cross traffic if there is some, then the test."""
     said, errors, pings, beside = (
         shlex.quote(str((folder / name).absolute())) for name in ("said.json", "errors", "pings", "cross")
     )
@@ -291,7 +310,7 @@ def at_another_age(age_ns: int) -> str | None:
 
 
 AROUND_NS = 25_000_000_000
-"""What comes on top of a method's own time, as a rule."""
+"""Time around a method's own, in nanoseconds: no run takes longer as a rule."""
 
 ATTEMPTS = 3
 """How often a run is made that the machine disturbs."""
@@ -306,14 +325,14 @@ LOADING = 0.001
 """Share of the rate from which on a connection carries load: at 100 Mbit/s 1250 bytes in 100 ms."""
 
 SENDERS: dict[Direction, str] = {"up": "client", "down": "server"}
-"""Which end sends."""
+"""The end that sends."""
 
 NETWORK = "10.0.0.0/8"
 DEVICE = "weir0"
 """Of both ends of the lab, whose only route it is."""
 
 SERVER_PORT = 8080
-"""What `weir serve` listens on where nothing is said."""
+"""Port of `weir serve` by default."""
 CROSS_PORT = 8081
 WAITING = """\
 import socket, sys, time

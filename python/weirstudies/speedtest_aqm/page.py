@@ -73,7 +73,7 @@ def page(found: Found, of: Study, took: str | None) -> str:
         _throughput(found, of),
         _shares(found, of),
         _durations(found, of),
-        _set_ups(of),
+        _configurations(of),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -128,7 +128,7 @@ def _block(block: design.Block, counts: Sequence[int], of: Study) -> list[str]:
 
 
 def _how_quiet(found: Found) -> Sequence[str]:
-    """What the lab's own check says of its runs."""
+    """Verdict of the lab's own check on its runs."""
     runs = [run for runs in found.values() for run in runs if run.world == "lab"]
     if not runs:
         return []
@@ -301,7 +301,7 @@ def _other_ms(run: Run, way: Direction) -> float | None:
 
 
 def _reported(found: Found, of: Study) -> str:
-    """What every method reports at one rate, by queue, cross traffic and world."""
+    """Reports of every method at one rate, by queue, cross traffic and world."""
     tables = []
     for world, place in (("sim", "Simulator"), ("lab", "Lab")):
         rows = []
@@ -326,7 +326,7 @@ def _reported(found: Found, of: Study) -> str:
 
 
 def _reports(found: Found, queue: str, cross: str, method: str, world: str) -> list[Figures]:
-    """What a method reported at the rate and round trip where all of them ran, run by run."""
+    """Reports of a method at the rate and round trip where all of them ran, run by run."""
     cell = design.Cell(
         rate_mbps=REPORTED_MBPS, rtt_ms=REPORTED_RTT_MS, queue=queue, burst="g0", cross=cross, method=method
     )
@@ -478,8 +478,8 @@ def _durations(found: Found, of: Study) -> str:
     return "\n".join([*lines, *_table(headings, rows, words=2)])
 
 
-def _set_ups(of: Study) -> str:
-    """What the names stand for."""
+def _configurations(of: Study) -> str:
+    """Meaning of the names."""
     lines = ["## Names", "", line(["name", "words", "what it is"]), line(["---"] * 3)]
     lines += [line([one.name, f"`{one.words}`", one.says]) for one in of.queue]
     lines += [line([one.name, "", one.says]) for one in of.burst]
@@ -514,7 +514,7 @@ OF_DURATIONS = (
     "100 ms over its median, while it loaded that direction. Medians over runs in the simulator, least "
     "and greatest run in brackets."
 )
-"""What stands above the tables of the page."""
+"""Text above a table of the page."""
 
 REPORTED_MBPS = 100
 REPORTED_RTT_MS = 20

@@ -94,7 +94,7 @@ WIDTH = 0.1
 """From case to case and of a bar, where groups are 1 apart."""
 
 SCALE = {"goodput": 1e-3}
-"""What is drawn in thousands."""
+"""Figures that are drawn in thousands."""
 
 TITLES = {
     "timeouts": "number of timeouts",

@@ -166,4 +166,4 @@ def _make(out: Path) -> None:
 
 SEEDS_OF_READINGS = 5
 OWN = {"report.md", "figures.csv", *(f"figure-4-{number}.png" for number in range(1, 5))}
-"""What the study writes; it may be written again."""
+"""Files that the study writes; they may be written again."""

@@ -1,4 +1,4 @@
-"""What the thesis states, and whether our runs say so too."""
+"""Statements of the thesis, and whether our runs show them too."""
 
 from __future__ import annotations
 

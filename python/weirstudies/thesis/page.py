@@ -48,7 +48,7 @@ def terminal_table(rows: Sequence[Row]) -> Table:
 
 
 def verdict(rows: Sequence[Row], readings: Sequence[Row], of: Study) -> str:
-    """What it comes to, a line a statement."""
+    """The verdicts, a line a statement."""
     judged = [
         (row, metric)
         for row in rows
@@ -256,7 +256,7 @@ def _settings(of: Study) -> str:
 
 
 def _readings(readings: Sequence[Row], rows: Sequence[Row]) -> str:
-    """What other readings of single settings give, beneath what the study has."""
+    """Results of other readings of single settings, beneath those of the study."""
     lines = [
         "## What other readings give",
         "",

@@ -61,7 +61,7 @@ class Configuration(Model):
 
     @property
     def title(self) -> str:
-        """What it is, as the thesis calls it."""
+        """Name in the thesis."""
         tcp = {"sack": "SACK", "reno": "Reno"}[self.tcp]
         return f"Configuration {self.name}: {tcp}, {self.parameters} RED-like parameters"
 
@@ -106,7 +106,7 @@ class Variant(Model):
     Attributes:
         name: the reading.
         configuration: the configuration for which it is tried.
-        marker, queue: words added to every set-up of a marker, of a queue; later words win.
+        marker, queue: words added to every spec of a marker, of a queue; later words win.
         tcp: TCP in place of the study's.
         framing: framing of the bottleneck.
         duration: length of the run.
@@ -292,7 +292,7 @@ def variants(of: Study) -> list[Cell]:
 
 
 def lab_cells(of: Study) -> list[Cell]:
-    """What also runs in the lab: A and B with the most flows, the thesis' cases."""
+    """Cases that also run in the lab: A and B with the most flows, the thesis' cases."""
     return [
         cell
         for cell in cells(of)
@@ -341,7 +341,7 @@ def runs_of(
 
 
 def rows(wanted: Sequence[Cell], records: Sequence[Record], *, of: Study) -> list[Row]:
-    """What came of each combination, in the order of `wanted`."""
+    """Figures of each combination, in the order of `wanted`."""
     tables = published()
     found: dict[str, list[Record]] = {}
     for record in records:

@@ -14,7 +14,7 @@ pub struct Url {
     pub name: String,
     /// Name and port, as `Host` says.
     pub authority: String,
-    /// What stands before the test's own paths, without a slash at its end.
+    /// Path before the test's own paths, without a slash at its end.
     pub base: String,
 }
 

@@ -2,17 +2,16 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
+use std::ops::ControlFlow;
 use std::time::Duration as WallDuration;
 
 use bytes::Bytes;
 use hyper::header::HeaderValue;
-use serde::Deserialize;
 use serde_json::Value;
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{AbortHandle, JoinHandle};
 use weir_core::{Duration, Time};
-use weir_scenario::Verdict;
 use weir_sockets::Clock;
 use weir_speedtest::protocol::weir::Secret;
 use weir_speedtest::{Action, Connection, Event, Id, Method, MethodInfo, News};
@@ -25,9 +24,8 @@ use super::trust::Trust;
 use super::websocket;
 use crate::ClientError;
 
-/// Which test is run, and where.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+/// The test that is run, and its server.
+#[derive(Clone, Debug)]
 pub struct MethodRequest {
     /// The name of one of [`weir_speedtest::METHODS`].
     pub method: String,
@@ -36,7 +34,6 @@ pub struct MethodRequest {
     /// Whether its certificate has to be one that this machine believes.
     pub verify: bool,
     /// The secret that the server asks for: every request carries it (RFC 6750).
-    #[serde(default)]
     pub secret: Option<String>,
 }
 
@@ -47,7 +44,7 @@ pub struct MethodRequest {
 /// If the words are wrong, the server is not known, or the test does not end within three minutes.
 pub fn run_method(
     request: &MethodRequest,
-    mut progress: impl FnMut(Time) -> Verdict,
+    mut progress: impl FnMut(Time) -> ControlFlow<()>,
 ) -> Result<Value, ClientError> {
     let known = MethodInfo::named(&request.method)
         .map_err(|error| ClientError::input(error.to_string()))?;
@@ -190,7 +187,7 @@ impl Drive {
 
     async fn run(
         &mut self,
-        progress: &mut impl FnMut(Time) -> Verdict,
+        progress: &mut impl FnMut(Time) -> ControlFlow<()>,
     ) -> Result<Value, ClientError> {
         let mut actions = Vec::new();
         self.method.on(self.clock.now(), Event::Begin, &mut actions);
@@ -202,7 +199,7 @@ impl Drive {
                 self.act(action);
             }
             let now = self.clock.now();
-            if progress(now) == Verdict::Stop {
+            if progress(now).is_break() {
                 return Err(ClientError::new("the test was interrupted"));
             }
             if now >= MAX_TEST_DURATION {
@@ -466,7 +463,7 @@ mod tests {
         let result = runtime.block_on(async {
             let dialer = Dialer::new(url, address, Trust::Anybody, None);
             let mut drive = Drive::new(Box::<Closes>::default(), dialer).unwrap();
-            drive.run(&mut |_| Verdict::Continue).await.unwrap()
+            drive.run(&mut |_| ControlFlow::Continue(())).await.unwrap()
         });
         assert_eq!(result, json!({"status": 200, "failure": null}));
     }

@@ -35,7 +35,7 @@ enum Speaker {
     Two(http2::SendRequest<Upload>),
 }
 
-/// What a connection needs to live: it ends when this does.
+/// The task that drives a connection, which ends with it.
 pub(super) type Life = tokio::task::JoinHandle<()>;
 
 impl Http {
@@ -163,7 +163,7 @@ async fn try_request(
     Ok(())
 }
 
-/// What the other end has acknowledged of an upload. Framing and TLS count too: about a hundredth.
+/// Bytes of an upload that the other end has acknowledged. Framing and TLS count too: about a hundredth.
 struct Acknowledged<'r> {
     id: Id,
     socket: &'r Socket,

@@ -14,11 +14,8 @@ use socket2::{SockRef, Socket};
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
-use tokio_rustls::client::TlsStream;
-use tokio_util::either::Either;
 use weir_core::Duration;
-use weir_sockets::{Unsent, write_apart};
-use weir_speedtest::protocol::UnsentBound;
+use weir_sockets::{BoundedStream, TcpCarrier, write_apart};
 
 use super::address::Url;
 use super::trust::Trust;
@@ -34,95 +31,22 @@ pub(super) struct Transport {
 }
 
 /// A stream of bytes both ways, of which little waits unsent.
-pub(super) struct Stream {
-    carrier: Carrier,
-    socket: Arc<Socket>,
-    /// `None` if the bound does not follow the rate.
-    unsent: Option<Unsent>,
-}
-
-/// Without TLS, or with it.
-type Carrier = Either<Tcp, Box<TlsStream<Tcp>>>;
+pub(super) type Stream = BoundedStream<Tcp>;
 
 /// The connection beneath.
-struct Tcp {
+pub(super) struct Tcp {
     stream: TcpStream,
     /// Whether each write ends a segment, so that a small bound for what waits unsent holds.
     apart: bool,
 }
 
-impl Stream {
-    fn new(carrier: Carrier, socket: &Arc<Socket>) -> Self {
-        Self { carrier, socket: Arc::clone(socket), unsent: Some(Unsent::default()) }
+impl TcpCarrier for Tcp {
+    fn socket(&self) -> SockRef<'_> {
+        SockRef::from(&self.stream)
     }
 
-    /// From now on so many bytes may wait, whatever the rate is.
-    pub fn hold(&mut self, bound: u32) {
-        self.unsent = None;
-        match &mut self.carrier {
-            Carrier::Left(tcp) => tcp.apart = false,
-            Carrier::Right(stream) => stream.get_mut().0.apart = false,
-        }
-        // A connection that is gone tells so elsewhere.
-        let _ = self.socket.set_tcp_notsent_lowat(bound);
-        self.bound_records(bound);
-    }
-
-    fn keep_short(&mut self) {
-        let Some(unsent) = &mut self.unsent else { return };
-        if let Some(bound) = unsent.look(&self.socket) {
-            self.bound_records(bound);
-        }
-    }
-
-    fn bound_records(&mut self, bound: u32) {
-        if let Carrier::Right(stream) = &mut self.carrier {
-            stream.get_mut().1.set_buffer_limit(Some(UnsentBound::of_records(bound) as usize));
-        }
-    }
-}
-
-impl AsyncRead for Stream {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().carrier).poll_read(context, buffer)
-    }
-}
-
-impl AsyncWrite for Stream {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        data: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        let me = self.get_mut();
-        me.keep_short();
-        Pin::new(&mut me.carrier).poll_write(context, data)
-    }
-
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        parts: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let me = self.get_mut();
-        me.keep_short();
-        Pin::new(&mut me.carrier).poll_write_vectored(context, parts)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.carrier.is_write_vectored()
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().carrier).poll_flush(context)
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().carrier).poll_shutdown(context)
+    fn write_apart(&mut self, apart: bool) {
+        self.apart = apart;
     }
 }
 
@@ -183,7 +107,7 @@ pub(super) struct Dialer {
     pub url: Url,
     address: SocketAddr,
     trust: Trust,
-    /// What requests say in `Authorization`.
+    /// The header `Authorization` of requests.
     pub bearer: Option<HeaderValue>,
 }
 
@@ -213,7 +137,8 @@ impl Dialer {
         let socket = Arc::new(socket);
         let stream = Tcp { stream, apart: true };
         if !self.url.tls {
-            let stream = Stream::new(Carrier::Left(stream), &socket);
+            let mut stream = Stream::plain(stream);
+            stream.follow_rate();
             return Ok(Transport { stream, socket, tcp, tls: None });
         }
         let mut config = self.trust.config()?;
@@ -227,7 +152,8 @@ impl Dialer {
         let trips =
             if session.protocol_version() == Some(ProtocolVersion::TLSv1_3) { 1 } else { 2 };
         let tls = Some(Duration::from_nanos(took.as_nanos() / trips));
-        let stream = Stream::new(Carrier::Right(Box::new(stream)), &socket);
+        let mut stream = Stream::secured(stream);
+        stream.follow_rate();
         Ok(Transport { stream, socket, tcp, tls })
     }
 }

@@ -9,7 +9,7 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 use rustls_native_certs::CertificateResult;
 
-/// What a server's certificate has to show.
+/// Rule by which a server's certificate is trusted.
 #[derive(Clone, Debug)]
 pub(super) enum Trust {
     /// That one of these has signed it, for the server's name and for now.

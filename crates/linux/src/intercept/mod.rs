@@ -6,9 +6,10 @@
 //! ```
 //!
 //! A table of nf_tables of our own hands the packets to NFQUEUE. Nothing that was there is changed, so that
-//! restoring is removing; and the kernel removes it by itself when this process ends, however it does:
-//! the table belongs to our socket (`NFT_TABLE_F_OWNER`, Linux 5.12). On older kernels it stays, and lets
-//! everything pass where nobody listens (`NFQ_FLAG_BYPASS`), until [`Intercept::heal`] removes it.
+//! restoring is removing. A [guard](crate::guard) makes the table, removes it while this process stands still
+//! or once it has ended, however it did, and makes it again; where both are killed the kernel removes it,
+//! since it belongs to the guard's socket (`NFT_TABLE_F_OWNER`, Linux 5.12). On older kernels it then stays,
+//! and lets everything pass where nobody listens (`NFQ_FLAG_BYPASS`), until [`Intercept::heal`] removes it.
 
 mod nfqueue;
 mod nft;
@@ -17,9 +18,10 @@ use std::io;
 use std::os::fd::BorrowedFd;
 
 use crate::LinuxError;
+use crate::guard::GuardNews;
 use crate::netlink::index_of;
 use crate::nft::{NF_INET_POST_ROUTING, NF_INET_PRE_ROUTING, NFT_META_IIFNAME, NFT_META_OIFNAME};
-use nfqueue::{Queues, Verdict};
+use nfqueue::{QueueVerdict, Queues};
 use nft::Rule;
 
 /// The packets of a device on their way out, in, or both.
@@ -77,6 +79,15 @@ impl Intercept {
         nft::remove(&table_name(device))
     }
 
+    /// Tells the guard that this process is at work, which is to be done every [`BEAT`](crate::BEAT): what the
+    /// guard has done. Where it was ended from outside another takes its place.
+    ///
+    /// # Errors
+    /// If the kernel does not hand packets over any more, or another guard cannot be had.
+    pub fn beat(&mut self) -> Result<Option<GuardNews>, LinuxError> {
+        self.table.beat()
+    }
+
     /// File descriptor that is readable when packets wait.
     #[must_use]
     pub fn fd(&self) -> BorrowedFd<'_> {
@@ -106,12 +117,12 @@ impl Intercept {
 
     /// Lets a packet go on, with other bytes if some are given; to be [flushed](Self::flush).
     pub fn pass(&mut self, way: usize, id: u32, bytes: Option<&[u8]>) {
-        self.queues.judge(self.first + way as u16, id, Verdict::Accept, bytes);
+        self.queues.judge(self.first + way as u16, id, QueueVerdict::Accept, bytes);
     }
 
     /// A packet goes no further; to be [flushed](Self::flush).
     pub fn discard(&mut self, way: usize, id: u32) {
-        self.queues.judge(self.first + way as u16, id, Verdict::Drop, None);
+        self.queues.judge(self.first + way as u16, id, QueueVerdict::Drop, None);
     }
 
     /// Tells the kernel what was decided.

@@ -48,7 +48,7 @@ struct Inbox {
 
 /// Verdict on a packet that waits in NFQUEUE.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Verdict {
+pub(super) enum QueueVerdict {
     Drop = 0,
     Accept = 1,
 }
@@ -148,7 +148,7 @@ impl Queues {
     }
 
     /// Notes what becomes of a packet.
-    pub fn judge(&mut self, queue: u16, id: u32, verdict: Verdict, bytes: Option<&[u8]>) {
+    pub fn judge(&mut self, queue: u16, id: u32, verdict: QueueVerdict, bytes: Option<&[u8]>) {
         write_verdict(&mut self.verdicts, self.verdict_head, (queue, id), verdict, bytes);
         if self.verdicts.len() >= FLUSH {
             // The next flush says what is wrong.
@@ -208,7 +208,8 @@ impl Inbox {
             #[allow(unsafe_code, reason = "nix' call borrows what it fills for too long")]
             let count = unsafe {
                 let most = MESSAGES as libc::c_uint;
-                let flags = libc::MSG_DONTWAIT;
+                // A signed number of glibc, an unsigned one of musl.
+                let flags = libc::MSG_DONTWAIT as _;
                 let fd = socket.as_raw_fd();
                 libc::recvmmsg(fd, headers.as_mut_ptr(), most, flags, std::ptr::null_mut())
             };
@@ -269,7 +270,7 @@ fn write_verdict(
     out: &mut Vec<u8>,
     head: [u8; VERDICT_HEAD],
     (queue, id): (u16, u32),
-    verdict: Verdict,
+    verdict: QueueVerdict,
     bytes: Option<&[u8]>,
 ) {
     let start = out.len();
@@ -364,8 +365,14 @@ mod tests {
     fn verdicts_are_the_messages_that_the_kernel_takes() {
         let mut written = Vec::new();
         let payload = [0x45, 0, 0, 20, 7];
-        write_verdict(&mut written, verdict_head(), (0x7766, 258), Verdict::Drop, None);
-        write_verdict(&mut written, verdict_head(), (0x7767, 3), Verdict::Accept, Some(&payload));
+        write_verdict(&mut written, verdict_head(), (0x7766, 258), QueueVerdict::Drop, None);
+        write_verdict(
+            &mut written,
+            verdict_head(),
+            (0x7767, 3),
+            QueueVerdict::Accept,
+            Some(&payload),
+        );
         let mut first = message(NFQNL_MSG_VERDICT, 0, 0x7766);
         first.put(NFQA_VERDICT_HDR, &[0, 0, 0, 0, 0, 0, 1, 2]);
         let mut second = message(NFQNL_MSG_VERDICT, 0, 0x7767);

@@ -1,22 +1,51 @@
 //! A table of nf_tables that hands packets to NFQUEUE.
 
 use std::io;
+use std::os::fd::RawFd;
 
 use crate::LinuxError;
+use crate::guard::{Duty, Guard, GuardNews, Post};
 use crate::message::Message;
-use crate::nft::{Expressions, Family, Hook, Nft, Of, Requests, Test};
+use crate::nft::{Expressions, Family, Hook, Nft, Of, Requests, Test, batch, transact};
 
-/// The table, and the connection that it belongs to.
+/// The table. The [guard](crate::guard) makes it, has it belong to its own connection to the kernel, and
+/// removes it: it is the guard's alone, so that the two are never at it together.
+#[derive(Debug)]
 pub(super) struct Table {
     name: String,
-    nft: Nft,
-    kind: &'static str,
+    kind: HandOver,
     owned: bool,
+    device: String,
+    rules: Vec<Rule>,
+    guard: Option<Guard>,
 }
 
-impl std::fmt::Debug for Table {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Table").field("name", &self.name).field("kind", &self.kind).finish()
+/// The duty of the table's guard.
+struct Keep {
+    nft: Nft,
+    make: Vec<u8>,
+    remove: Vec<u8>,
+}
+
+impl Duty for Keep {
+    fn socket(&self) -> RawFd {
+        self.nft.fd()
+    }
+
+    fn hold(&self) -> Result<(), i32> {
+        transact(self.nft.fd(), &self.make)
+    }
+
+    fn open(&self) -> Result<(), i32> {
+        match transact(self.nft.fd(), &self.remove) {
+            Err(libc::ENOENT) => Ok(()),
+            done => done,
+        }
+    }
+
+    fn end(&self) {
+        // One with an owner goes with it in any case.
+        let _ = self.open();
     }
 }
 
@@ -32,42 +61,86 @@ pub(super) struct Rule {
 }
 
 impl Table {
-    /// Makes the table at once with everything in it, or nothing.
+    /// Makes the table at once with everything in it, or nothing, and has it guarded from then on.
     pub fn create(name: &str, device: &str, rules: &[Rule]) -> Result<Self, LinuxError> {
-        let nft = Nft::open()?;
-        let (kind, owned) = first_of(|kind, owned| {
-            nft.transact(&requests(name, device, rules, kind, owned), true)
-        })?;
-        Ok(Self { name: name.to_owned(), nft, kind: kind.name(), owned })
+        let (kind, owned) = judge(name, device, rules)?;
+        let (name, device) = (name.to_owned(), device.to_owned());
+        let mut table = Self { name, kind, owned, device, rules: rules.to_vec(), guard: None };
+        table.guard()?;
+        Ok(table)
     }
 
     /// How packets are handed over, for people.
     pub const fn kind(&self) -> &'static str {
-        self.kind
+        self.kind.name()
+    }
+
+    /// Tells the guard that this process is at work: what the guard has done. Where it was ended from outside
+    /// another takes its place.
+    pub fn beat(&mut self) -> Result<Option<GuardNews>, LinuxError> {
+        let news = self.guard.as_ref().and_then(Guard::beat);
+        match news {
+            Some(GuardNews::Gone) => self.guard()?,
+            Some(GuardNews::Refused(code)) => return Err(unmade(code)),
+            _ => {}
+        }
+        Ok(news)
+    }
+
+    /// Starts a guard, which makes the table, in the place of the one that there is.
+    fn guard(&mut self) -> Result<(), LinuxError> {
+        self.dismiss();
+        let post = Post::take(&self.device)?;
+        let make = requests(&self.name, &self.device, &self.rules, self.kind, self.owned);
+        let (make, remove) = (batch(&make, true), batch(&removal(&self.name), true));
+        let guard = Guard::start(Keep { nft: Nft::open()?, make, remove }, post)?;
+        let begun = guard.begin();
+        self.guard = Some(guard);
+        begun.map_err(|news| match news {
+            GuardNews::Refused(code) => unmade(code),
+            _ => LinuxError::new("the guard of the shaper does not answer"),
+        })
+    }
+
+    /// Ends the guard, and with it the table.
+    fn dismiss(&mut self) {
+        if let Some(guard) = self.guard.take() {
+            guard.dismiss();
+            if !self.owned {
+                let _ = remove(&self.name);
+            }
+        }
     }
 }
 
 impl Drop for Table {
     fn drop(&mut self) {
-        // An owned table goes with its connection in any case; this is sooner.
-        let gone = self.nft.transact(&removal(&self.name), true);
-        debug_assert!(gone.is_ok() || self.owned, "{gone:?}");
+        self.dismiss();
     }
 }
 
 /// Whether the kernel would make the table, which it does not do: how packets would be handed over.
 pub(super) fn check(name: &str, device: &str, rules: &[Rule]) -> Result<&'static str, LinuxError> {
+    judge(name, device, rules).map(|(kind, _)| kind.name())
+}
+
+fn judge(name: &str, device: &str, rules: &[Rule]) -> Result<(HandOver, bool), LinuxError> {
     let nft = Nft::open()?;
-    let (kind, _) =
-        first_of(|kind, owned| nft.transact(&requests(name, device, rules, kind, owned), false))?;
-    Ok(kind.name())
+    first_of(|kind, owned| nft.transact(&requests(name, device, rules, kind, owned), false))
+}
+
+fn unmade(code: i32) -> LinuxError {
+    let error = io::Error::from_raw_os_error(code);
+    LinuxError::io("the kernel does not hand packets over as it said it would", error)
 }
 
 /// The best way of handing packets over that `attempt` succeeds with: the kernel's own expression, or,
 /// where it is not built in, the target of iptables; in a table that goes with us, or one that stays.
-fn first_of(attempt: impl Fn(Kind, bool) -> io::Result<()>) -> Result<(Kind, bool), LinuxError> {
+fn first_of(
+    attempt: impl Fn(HandOver, bool) -> io::Result<()>,
+) -> Result<(HandOver, bool), LinuxError> {
     let mut refused = None;
-    for kind in [Kind::Queue, Kind::Target] {
+    for kind in [HandOver::Queue, HandOver::Target] {
         for owned in [true, false] {
             match attempt(kind, owned) {
                 Ok(()) => return Ok((kind, owned)),
@@ -102,13 +175,13 @@ fn forbidden() -> LinuxError {
 }
 
 /// Expression that hands packets over.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum HandOver {
     Queue,
     Target,
 }
 
-impl Kind {
+impl HandOver {
     const fn name(self) -> &'static str {
         match self {
             Self::Queue => "nf_tables queue",
@@ -117,7 +190,7 @@ impl Kind {
     }
 }
 
-fn requests(name: &str, device: &str, rules: &[Rule], kind: Kind, owned: bool) -> Vec<Message> {
+fn requests(name: &str, device: &str, rules: &[Rule], kind: HandOver, owned: bool) -> Vec<Message> {
     let mut all = Requests::new(Family::Inet, name, owned);
     let mut padded = [0; libc::IFNAMSIZ];
     padded[..device.len()].copy_from_slice(device.as_bytes());
@@ -133,14 +206,14 @@ fn requests(name: &str, device: &str, rules: &[Rule], kind: Kind, owned: bool) -
 }
 
 /// To the queue, or past it where nobody listens.
-fn hand_over(list: &mut Expressions<'_>, kind: Kind, queue: u16) {
+fn hand_over(list: &mut Expressions<'_>, kind: HandOver, queue: u16) {
     match kind {
-        Kind::Queue => list.add("queue", |it| {
+        HandOver::Queue => list.add("queue", |it| {
             it.put(NFTA_QUEUE_NUM, &queue.to_be_bytes());
             it.put(NFTA_QUEUE_TOTAL, &1u16.to_be_bytes());
             it.put(NFTA_QUEUE_FLAGS, &NFQ_FLAG_BYPASS.to_be_bytes());
         }),
-        Kind::Target => list.add("target", |it| {
+        HandOver::Target => list.add("target", |it| {
             it.put(NFTA_TARGET_NAME, b"NFQUEUE\0");
             it.put(NFTA_TARGET_REV, &XT_NFQ_REVISION.to_be_bytes());
             // struct xt_NFQ_info_v3, padded to 8 bytes as x_tables keeps it.

@@ -34,7 +34,7 @@ pub(crate) struct Test {
 
 /// Verdict of a rule of nf_tables on a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict<'a> {
+pub(crate) enum RuleVerdict<'a> {
     /// The packet passes this hook's chain.
     Accept,
     /// The packet goes to that chain and comes back if the chain gives no verdict.
@@ -120,11 +120,11 @@ impl<'a> Expressions<'a> {
     }
 
     /// Says what becomes of the packet.
-    pub fn verdict(&mut self, verdict: Verdict<'_>) {
+    pub fn verdict(&mut self, verdict: RuleVerdict<'_>) {
         let (code, chain) = match verdict {
-            Verdict::Accept => (NF_ACCEPT, None),
-            Verdict::Jump(chain) => (NFT_JUMP, Some(chain)),
-            Verdict::Goto(chain) => (NFT_GOTO, Some(chain)),
+            RuleVerdict::Accept => (NF_ACCEPT, None),
+            RuleVerdict::Jump(chain) => (NFT_JUMP, Some(chain)),
+            RuleVerdict::Goto(chain) => (NFT_GOTO, Some(chain)),
         };
         self.add("immediate", |immediate| {
             immediate.put(NFTA_IMMEDIATE_DREG, &number(NFT_REG_VERDICT));

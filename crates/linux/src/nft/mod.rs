@@ -3,12 +3,14 @@
 mod expressions;
 
 use std::io;
+use std::os::fd::{AsRawFd, RawFd};
 
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_NETFILTER};
+use nix::sys::socket::{MsgFlags, recv, send};
 
 pub(crate) use self::expressions::{
     Expressions, NFT_CMP_LTE, NFT_CMP_NEQ, NFT_META_IIFNAME, NFT_META_L4PROTO, NFT_META_OIFNAME,
-    NFT_META_PRIORITY, NFT_META_PROTOCOL, Of, Test, Verdict,
+    NFT_META_PRIORITY, NFT_META_PROTOCOL, Of, RuleVerdict, Test,
 };
 use crate::LinuxError;
 use crate::message::{Message, NLM_F_ACK, NLM_F_APPEND, NLM_F_CREATE, NLM_F_DUMP};
@@ -76,33 +78,49 @@ impl Nft {
 
     /// Has the kernel do all that `messages` say, or nothing; without `commit` it only judges them.
     pub fn transact(&self, messages: &[Message], commit: bool) -> io::Result<()> {
-        let mark = |kind| {
-            let resource = SUBSYS_NFTABLES.to_be_bytes();
-            let header = [0, NFNETLINK_V0, resource[0], resource[1]];
-            Message::with_header(kind, 0, &header).finish()
+        transact(self.fd(), &batch(messages, commit)).map_err(io::Error::from_raw_os_error)
+    }
+
+    /// The socket, for what only knows how to send bytes.
+    pub fn fd(&self) -> RawFd {
+        self.socket.as_raw_fd()
+    }
+}
+
+/// The bytes by which the kernel does all that `messages` say, or nothing; without `commit` it only judges
+/// them.
+pub(crate) fn batch(messages: &[Message], commit: bool) -> Vec<u8> {
+    let mark = |kind| {
+        let resource = SUBSYS_NFTABLES.to_be_bytes();
+        let header = [0, NFNETLINK_V0, resource[0], resource[1]];
+        Message::with_header(kind, 0, &header).finish()
+    };
+    let mut bytes = mark(NFNL_MSG_BATCH_BEGIN);
+    bytes.extend(messages.iter().cloned().flat_map(Message::finish));
+    if commit {
+        bytes.extend(mark(NFNL_MSG_BATCH_END));
+    }
+    bytes
+}
+
+/// Sends a batch by the socket `fd`: the first error's number, if there is one. Async-signal-safe: nothing is
+/// allocated, nothing locked.
+pub(crate) fn transact(fd: RawFd, batch: &[u8]) -> Result<(), i32> {
+    send(fd, batch, MsgFlags::empty()).map_err(|error| error as i32)?;
+    // The kernel has done it, or not, when `send` returns: what it said waits.
+    let mut worst = Ok(());
+    let mut answer = [0; MAX_ANSWER_BYTES];
+    loop {
+        let len = match recv(fd, &mut answer, MsgFlags::MSG_DONTWAIT) {
+            Ok(len) => len,
+            Err(nix::Error::EAGAIN) => return worst,
+            Err(nix::Error::EINTR) => continue,
+            Err(error) => return Err(error as i32),
         };
-        let mut bytes = mark(NFNL_MSG_BATCH_BEGIN);
-        bytes.extend(messages.iter().cloned().flat_map(Message::finish));
-        if commit {
-            bytes.extend(mark(NFNL_MSG_BATCH_END));
-        }
-        self.socket.send(&bytes, 0)?;
-        // The kernel has done it, or not, when `send` returns: what it said waits.
-        let mut worst = Ok(());
-        loop {
-            let answer = match self.socket.recv_from_full() {
-                Ok((answer, _)) => answer,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return worst,
-                Err(error) => return Err(error),
-            };
-            for (_, body) in crate::netlink::answers(&answer) {
-                match crate::netlink::error_of(body) {
-                    Some(code) if code != 0 && worst.is_ok() => {
-                        worst = Err(io::Error::from_raw_os_error(-code));
-                    }
-                    _ => {}
-                }
-            }
+        // Each answer comes by itself: a header, the error's number, and the request, which may be cut off.
+        match answer[..len].get(ANSWER_HEADER..).and_then(crate::netlink::error_of) {
+            Some(code) if code != 0 && worst.is_ok() => worst = Err(-code),
+            _ => {}
         }
     }
 }
@@ -212,6 +230,9 @@ const fn number(value: u32) -> [u8; 4] {
     value.to_be_bytes()
 }
 
+/// Bytes of an answer that are looked at, and of the header at its front (`struct nlmsghdr`).
+const MAX_ANSWER_BYTES: usize = 256;
+const ANSWER_HEADER: usize = 16;
 // include/uapi/linux/netlink.h, netfilter/nfnetlink.h
 const NESTED: u16 = 0x8000;
 const NFNETLINK_V0: u8 = 0;

@@ -27,7 +27,7 @@ use crate::message::Message;
 use crate::nft::{
     Expressions, Family, Hook, NF_INET_FORWARD, NF_INET_INGRESS, NF_INET_LOCAL_OUT,
     NF_NETDEV_INGRESS, NFT_CMP_LTE, NFT_CMP_NEQ, NFT_META_L4PROTO, NFT_META_OIFNAME,
-    NFT_META_PRIORITY, NFT_META_PROTOCOL, Nft, Of, Requests, Test, Verdict,
+    NFT_META_PRIORITY, NFT_META_PROTOCOL, Nft, Of, Requests, RuleVerdict, Test,
 };
 
 /// Rules for the classes of packets, and the greatest rates of classes.
@@ -165,7 +165,7 @@ fn requests(name: &str, scope: &Scope<'_>, classes: &KernelClasses) -> Vec<Messa
             for passes in [is_other, is_past] {
                 all.rule(chain, |list| {
                     list.test(&passes);
-                    list.verdict(Verdict::Accept);
+                    list.verdict(RuleVerdict::Accept);
                 });
             }
         }
@@ -183,7 +183,7 @@ fn requests(name: &str, scope: &Scope<'_>, classes: &KernelClasses) -> Vec<Messa
         ];
         for (chain, _, to) in places.into_iter().filter(|place| place.1) {
             if let Some(to) = to {
-                all.rule(chain, |list| list.verdict(Verdict::Jump(&to)));
+                all.rule(chain, |list| list.verdict(RuleVerdict::Jump(&to)));
             }
         }
     }
@@ -211,7 +211,7 @@ fn end_in(all: &mut Requests<'_>, class: usize, chain: &str, mark: Option<[Dscp;
     }
     all.rule(chain, |list| {
         list.set_meta(NFT_META_PRIORITY, OURS | (class as u32 + 1));
-        list.verdict(Verdict::Accept);
+        list.verdict(RuleVerdict::Accept);
     });
 }
 
@@ -236,7 +236,7 @@ fn add_rule(all: &mut Requests<'_>, number: usize, rule: &KernelRule) -> Entry {
         for tests in ways {
             all.rule(&name(at), |list| {
                 tests.iter().for_each(|test| list.test(test));
-                list.verdict(Verdict::Goto(&name(at + 1)));
+                list.verdict(RuleVerdict::Goto(&name(at + 1)));
             });
         }
     }
@@ -251,7 +251,7 @@ fn add_rule(all: &mut Requests<'_>, number: usize, rule: &KernelRule) -> Entry {
         all.chain(&chain, None);
         all.rule(&chain, |list| {
             list.is_in(&[Of::Meta(NFT_META_L4PROTO), Of::Transport(offset, 2)], &set);
-            list.verdict(Verdict::Goto(&name(0)));
+            list.verdict(RuleVerdict::Goto(&name(0)));
         });
         chain
     });
@@ -267,7 +267,7 @@ fn sent_on(name: &str, scope: &Scope<'_>, ifb: u32) -> Vec<Message> {
     let mut passes = |tests: &[Test]| {
         all.rule("on", |list| {
             tests.iter().for_each(|test| list.test(test));
-            list.verdict(Verdict::Accept);
+            list.verdict(RuleVerdict::Accept);
         });
     };
     for (ip, protocol, kind) in [(IPV4, 1, 0), (IPV6, 58, 129)] {
@@ -382,8 +382,8 @@ fn element(&(protocol, port): &OwnPort) -> [u8; ELEMENT] {
     [protocol, 0, 0, 0, high, low, 0, 0]
 }
 
-/// The chains in which packets of a class end.
-const CLASSES: [&str; 4] = ["bulk", "best-effort", "video", "voice"];
+/// The names of the classes, from the least urgent to the most: those of the chains in which their packets end.
+pub const CLASSES: [&str; 4] = ["bulk", "best-effort", "video", "voice"];
 const ELEMENT: usize = 8;
 /// Before addresses are translated on the way out, so that hosts behind this machine are told apart: at
 /// postrouting, that is later.

@@ -7,7 +7,7 @@
 //!
 //! The rate is that of `cake`, or of the classes of an `htb` with a discipline beneath it, and is changed
 //! as `tc change` changes it. What brings back what was there is written before anything is changed; this
-//! process sends it when it ends, a [guard](guard) when it is killed, and the next [`KernelShaper::new`]
+//! process sends it when it ends, a [guard](crate::guard) when it is killed, and the next [`KernelShaper::new`]
 //! when both were.
 
 mod before;
@@ -25,20 +25,21 @@ use std::net::IpAddr;
 
 use weir_core::Cells;
 use weir_core::{Framing, Rate};
-use weir_qdisc::{Device, SetUp};
+use weir_qdisc::{Device, QueueSpec};
 
 use self::before::Before;
-pub use self::classes::{KernelClasses, KernelRule, OwnPort};
+pub use self::classes::{CLASSES, KernelClasses, KernelRule, OwnPort};
 use self::classes::{Scope, Table};
-use self::guard::{Guard, Post};
-use self::htb::Place;
+use self::guard::PutBack;
+use self::htb::HtbRoot;
 pub use self::queue::KernelQueue;
 use self::queue::{check_tiers, new_qdisc, put_cake};
 pub use self::side::KernelCounts;
-use self::side::Side;
+use self::side::SideCounters;
 use self::undo::{Record, Undo};
 use crate::LinuxError;
 use crate::facts;
+use crate::guard::{Guard, Post};
 use crate::message::{About, CREATE, Message, NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_REPLACE};
 use crate::netlink::{
     IFF_UP, IFLA_IFNAME, IFLA_INFO_KIND, IFLA_LINKINFO, IFLA_TXQLEN, Netlink, RTM_NEWLINK, index_of,
@@ -84,7 +85,7 @@ fn asked(answer: std::io::Result<()>, missing: i32) -> Result<bool, LinuxError> 
 pub struct KernelShaper {
     device: String,
     netlink: Netlink,
-    sides: [Option<Side>; 2],
+    sides: [Option<SideCounters>; 2],
     framing: Framing,
     ceilings: [[Option<Rate>; 4]; 2],
     /// Where packets get their classes from rules.
@@ -153,7 +154,8 @@ impl KernelShaper {
         let undo = undoing(index, queues, &before);
         // Where it cannot be kept, the guard has it still.
         let _ = record.write(&undo);
-        let guard = Guard::start(&undo, post)?;
+        let duty = PutBack { netlink: Netlink::new()?, undo: undo.clone() };
+        let guard = Guard::start(duty, post)?;
         let mut shaper = Self {
             device: device.to_owned(),
             netlink,
@@ -211,8 +213,8 @@ impl KernelShaper {
                 cake::put_rate(&mut message, rate);
                 vec![message.finish()]
             }
-            KernelQueue::Htb { tiers, .. } => {
-                self.place(way, side.index, side.header).rates(*tiers, rate, NLM_F_ACK)
+            KernelQueue::Htb { classes, .. } => {
+                self.htb_root(way, side.index, side.header).rates(*classes, rate, NLM_F_ACK)
             }
         };
         requests
@@ -265,8 +267,8 @@ impl KernelShaper {
     pub fn past_queue(&self) -> Option<u32> {
         self.sides[0].as_ref().and_then(|side| match &side.queue {
             // To the tin of the highest priority (sch_cake.c, `cake_select_tin`).
-            KernelQueue::Cake(set_up) => {
-                let options = set_up.read(&Device::default()).ok()?;
+            KernelQueue::Cake(spec) => {
+                let options = spec.read(&Device::default()).ok()?;
                 Some(OURS | cake::highest_tin(&options))
             }
             // Past all classes (sch_htb.c, `HTB_DIRECT`).
@@ -303,27 +305,27 @@ impl KernelShaper {
     }
 
     /// Puts a queue at the root of the device of that index.
-    fn put(&self, way: usize, index: u32, queue: &KernelQueue) -> Result<Side, LinuxError> {
+    fn put(&self, way: usize, index: u32, queue: &KernelQueue) -> Result<SideCounters, LinuxError> {
         let mut header = self.header(index)?;
         match queue {
-            KernelQueue::Cake(set_up) => self.put_cake(index, set_up)?,
-            KernelQueue::Htb { leaf, tiers } => {
+            KernelQueue::Cake(spec) => self.put_cake(index, spec)?,
+            KernelQueue::Htb { leaf, classes } => {
                 let uncounted = header.saturating_sub(self.framing.overhead_bytes);
                 header -= uncounted;
                 for (request, name) in
-                    self.place(way, index, header).make(leaf, *tiers, uncounted)?
+                    self.htb_root(way, index, header).make(leaf, *classes, uncounted)?
                 {
                     self.netlink.transact(&request).map_err(|error| refused(name, error))?;
                 }
             }
         }
-        Ok(Side::new(index, queue.clone(), header))
+        Ok(SideCounters::new(index, queue.clone(), header))
     }
 
-    fn put_cake(&self, index: u32, set_up: &SetUp) -> Result<(), LinuxError> {
+    fn put_cake(&self, index: u32, spec: &QueueSpec) -> Result<(), LinuxError> {
         let make = |nat| {
             let mut message = new_qdisc(index, "cake");
-            put_cake(&mut message, set_up, self.framing, nat)?;
+            put_cake(&mut message, spec, self.framing, nat)?;
             Ok(self.netlink.transact(&message.finish()))
         };
         // A kernel without tables of connections translates nothing.
@@ -334,8 +336,14 @@ impl KernelShaper {
         made.map_err(|error| refused("cake", error))
     }
 
-    const fn place(&self, way: usize, index: u32, header: u32) -> Place {
-        Place { index, header, framing: self.framing, ceilings: self.ceilings[way] }
+    const fn htb_root(&self, way: usize, index: u32, header: u32) -> HtbRoot {
+        HtbRoot {
+            index,
+            header,
+            framing: self.framing,
+            ceilings: self.ceilings[way],
+            comes: way == 1,
+        }
     }
 
     /// Makes the device through which packets that come are sent: its index.

@@ -3,74 +3,80 @@
 use std::fmt;
 
 use weir_core::Framing;
-use weir_qdisc::{CakeDiffserv, CakeOptions, Device, SetUp};
+use weir_qdisc::{CakeDiffserv, CakeOptions, Device, QueueSpec};
 
+use super::htb::HtbClasses;
 use super::{CREATE_OR_REPLACE, KernelClasses, OURS};
 use crate::LinuxError;
 use crate::message::{About, Message};
 use crate::tc::{RTM_NEWQDISC, TC_H_ROOT, cake, put_kind};
 
-/// Queue set-up that holds packets back on one side.
+/// Queue spec that holds packets back on one side.
 #[derive(Clone, Debug)]
 pub enum KernelQueue {
     /// `cake`, which is its own shaper.
-    Cake(SetUp),
+    Cake(QueueSpec),
     /// `htb` with a discipline beneath it.
     Htb {
         /// The discipline.
-        leaf: SetUp,
-        /// Whether there are four, each for a tier of code points.
-        tiers: bool,
+        leaf: QueueSpec,
+        /// The classes, each of which has one.
+        classes: HtbClasses,
     },
 }
 
 impl KernelQueue {
-    /// The queue of a set-up such as `cake` or `htb diffserv4 LEAF`, which has four tiers as `cake diffserv4`
-    /// has them.
+    /// The queue of a spec such as `cake`, `htb diffserv4 LEAF`, which has four tiers as `cake diffserv4` has them,
+    /// or `htb hosts LEAF`, whose hosts have equal parts.
     ///
     /// # Errors
     /// If it is none that the kernel is told of.
     pub fn new(text: &str) -> Result<Self, LinuxError> {
-        let tiered = text.strip_prefix(TIERED);
-        let set_up = SetUp::parse(tiered.unwrap_or(text)).map_err(LinuxError::plain)?;
-        let name = set_up.discipline.name;
-        if set_up.size_table.is_some() {
+        let (classes, leaf) = match (text.strip_prefix(TIERED), text.strip_prefix(BY_HOST)) {
+            (Some(leaf), _) => (HtbClasses::Tiers, leaf),
+            (None, Some(leaf)) => (HtbClasses::Hosts, leaf),
+            (None, None) => (HtbClasses::Only, text),
+        };
+        let spec = QueueSpec::parse(leaf).map_err(LinuxError::plain)?;
+        let name = spec.discipline.name;
+        if spec.size_table.is_some() {
             return Err(LinuxError::new(
                 "the kernel's shaper counts bytes by `framing`, not by a size table: leave `stab` out",
             ));
         }
-        if !set_up.egress.is_empty() {
+        if !spec.egress.is_empty() {
             return Err(LinuxError::new(
                 "the kernel's shaper is told of no filters on the way out: leave `egress` out",
             ));
         }
-        if name == "cake" && tiered.is_none() {
+        if name == "cake" && classes == HtbClasses::Only {
             let mut message = new_qdisc(0, name);
-            put_cake(&mut message, &set_up, Framing::NONE, true)?;
-            return Ok(Self::Cake(set_up));
+            put_cake(&mut message, &spec, Framing::NONE, true)?;
+            return Ok(Self::Cake(spec));
         }
         let is_leaf = LEAVES.contains(&name)
-            && set_up.classes.is_empty()
-            && set_up.filters.is_empty()
-            && set_up.child.is_none();
+            && spec.classes.is_empty()
+            && spec.filters.is_empty()
+            && spec.child.is_none();
         if !is_leaf {
             return Err(LinuxError::new(format!(
                 "the kernel holds packets back by `cake`, or by `htb` with one of {} beneath it or, written \
-                 `{TIERED}{}`, beneath each of four tiers, and not by `{name}`",
+                 `{TIERED}{leaf}` or `{BY_HOST}{leaf}`, beneath each of four tiers or of its hosts, and not by \
+                 `{name}`",
                 LEAVES.join(", "),
-                LEAVES[0]
+                leaf = LEAVES[0]
             )));
         }
-        Ok(Self::Htb { leaf: set_up, tiers: tiered.is_some() })
+        Ok(Self::Htb { leaf: spec, classes })
     }
 
     /// Whether it has the tiers of `cake diffserv4`, known by the same numbers.
     fn has_tiers(&self) -> bool {
         match self {
-            Self::Cake(set_up) => set_up
+            Self::Cake(spec) => spec
                 .read::<CakeOptions>(&Device::default())
                 .is_ok_and(|options| options.diffserv.value == CakeDiffserv::Diffserv4),
-            Self::Htb { tiers, .. } => *tiers,
+            Self::Htb { classes, .. } => *classes == HtbClasses::Tiers,
         }
     }
 
@@ -87,9 +93,13 @@ impl fmt::Display for KernelQueue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Cake(_) => write!(f, "cake"),
-            Self::Htb { leaf, tiers } => {
-                let tiers = if *tiers { "each of its four tiers" } else { "it" };
-                write!(f, "htb with {} beneath {tiers}", leaf.discipline.name)
+            Self::Htb { leaf, classes } => {
+                let above = match classes {
+                    HtbClasses::Only => "it",
+                    HtbClasses::Tiers => "each of its four tiers",
+                    HtbClasses::Hosts => "each of its hosts",
+                };
+                write!(f, "htb with {} beneath {above}", leaf.discipline.name)
             }
         }
     }
@@ -128,16 +138,18 @@ pub(super) fn new_qdisc(index: u32, name: &str) -> Message {
 /// Adds the options of a `cake`, which looks behind translated addresses if `nat`.
 pub(super) fn put_cake(
     message: &mut Message,
-    set_up: &SetUp,
+    spec: &QueueSpec,
     framing: Framing,
     nat: bool,
 ) -> Result<(), LinuxError> {
-    let options = set_up.read(&Device::default()).map_err(LinuxError::plain)?;
+    let options = spec.read(&Device::default()).map_err(LinuxError::plain)?;
     cake::put(message, &options, framing, nat)
 }
 
 /// In front of the discipline beneath each of four tiers.
 const TIERED: &str = "htb diffserv4 ";
+/// In front of the discipline beneath each host.
+const BY_HOST: &str = "htb hosts ";
 /// Disciplines that may stand beneath an `htb`.
 const LEAVES: [&str; 5] = ["fq_codel", "codel", "pfifo", "bfifo", "pfifo_head_drop"];
 
@@ -154,6 +166,9 @@ mod tests {
         let tiers = say("htb diffserv4 pfifo limit 40").unwrap();
         assert_eq!(tiers, "htb with pfifo beneath each of its four tiers");
         assert!(say("htb diffserv4 cake").is_err());
+        let hosts = say("htb hosts fq_codel").unwrap();
+        assert_eq!(hosts, "htb with fq_codel beneath each of its hosts");
+        assert!(say("htb hosts cake").is_err());
         let refused = say("red limit 400000").unwrap_err().to_string();
         assert!(refused.ends_with("and not by `red`"), "{refused}");
         for text in ["stab overhead 4 cake", "stab overhead 4 fq_codel"] {
@@ -184,7 +199,7 @@ mod tests {
             "the tins of `cake` have no greatest rates, which rules set: name no queue, or `htb diffserv4 \
              fq_codel`"
         );
-        for text in ["cake", "cake besteffort", "fq_codel"] {
+        for text in ["cake", "cake besteffort", "fq_codel", "htb hosts fq_codel"] {
             assert!(refused(text, None).unwrap().starts_with("rules put packets into the tiers"));
         }
     }

@@ -7,7 +7,7 @@ use crate::tc::{CodelCounts, Counts, wire_bytes};
 
 /// Counters of one way of the shaper.
 #[derive(Debug)]
-pub(super) struct Side {
+pub(super) struct SideCounters {
     /// The device whose root holds packets back.
     pub index: u32,
     pub queue: KernelQueue,
@@ -45,7 +45,7 @@ pub struct KernelCounts {
     pub marked: u64,
 }
 
-impl Side {
+impl SideCounters {
     pub fn new(index: u32, queue: KernelQueue, header: u32) -> Self {
         let nothing = (0, 0);
         Self {
@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn what_came_never_grows_less_and_counts_as_the_framing_does() {
         let queue = KernelQueue::new("fq_codel").unwrap();
-        let mut side = Side::new(1, queue, 14);
+        let mut side = SideCounters::new(1, queue, 14);
         let counts = |packets: u64, bytes, waiting: u32, waiting_bytes, drops| Counts {
             bytes,
             packets,

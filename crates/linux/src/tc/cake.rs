@@ -126,13 +126,13 @@ const TCA_CAKE_FWMARK: u16 = 18;
 
 #[cfg(test)]
 mod tests {
-    use weir_qdisc::{Device, SetUp};
+    use weir_qdisc::{Device, QueueSpec};
 
     use super::*;
     use crate::message::{About, attributes, read};
 
     fn options(text: &str) -> CakeOptions {
-        SetUp::parse(text).unwrap().read(&Device::default()).unwrap()
+        QueueSpec::parse(text).unwrap().read(&Device::default()).unwrap()
     }
 
     /// The options that the kernel is told.

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use weir_core::{Cells, Framing};
 use weir_core::{ETHERNET_HEADER, Rate};
 use weir_qdisc::{
-    ClassSetUp, Device, HtbOptions, Lengths, SetUp, SetUpError, SizeTable, TbfParams,
+    ClassSpec, Device, HtbOptions, Lengths, QueueSpec, SizeTable, SpecError, TbfParams,
 };
 
 pub(crate) use self::stats::counts_of;
@@ -21,20 +21,20 @@ use crate::isolate::Namespace;
 use crate::message::{About, CREATE, Message, NLM_F_DUMP};
 use crate::netlink::{Netlink, index_of};
 
-/// Checks that a set-up can be expressed to a kernel.
+/// Checks that a spec can be expressed to a kernel.
 ///
 /// # Errors
 /// What cannot, in words that follow the name of the hop.
-pub fn check_set_up(set_up: &SetUp) -> Result<(), String> {
-    let name = set_up.discipline.name;
+pub fn check_spec(spec: &QueueSpec) -> Result<(), String> {
+    let name = spec.discipline.name;
     if !options::knows(name) {
         return Err(format!("no kernel is told yet how to make a `{name}`"));
     }
-    if !set_up.filters.is_empty() || !set_up.egress.is_empty() {
+    if !spec.filters.is_empty() || !spec.egress.is_empty() {
         return Err(format!("no kernel is told yet of filters, which `{name}` has here"));
     }
-    let leaves = set_up.classes.iter().filter_map(|class| class.leaf.as_deref());
-    leaves.chain(set_up.child.as_deref()).try_for_each(check_set_up)
+    let leaves = spec.classes.iter().filter_map(|class| class.leaf.as_deref());
+    leaves.chain(spec.child.as_deref()).try_for_each(check_spec)
 }
 
 /// A line that holds packets back: its rate, and what a packet occupies on it.
@@ -42,7 +42,7 @@ pub fn check_set_up(set_up: &SetUp) -> Result<(), String> {
 pub struct Line {
     /// Rate of the line.
     pub rate: Rate,
-    /// What a packet of IP becomes on it.
+    /// Framing of an IP packet on it.
     pub framing: Framing,
 }
 
@@ -50,7 +50,7 @@ pub struct Line {
 #[derive(Debug)]
 pub struct Queue {
     index: u32,
-    /// The classes that the set-up names, by their numbers in the kernel.
+    /// The classes that the spec names, by their numbers in the kernel.
     classes: BTreeMap<u32, String>,
     /// The bytes that the kernel counts a packet less than the userspace data path.
     uncounted: u32,
@@ -66,8 +66,8 @@ pub struct QueueCounts {
 }
 
 impl Queue {
-    /// Makes `set_up` on the device of that index, beneath a `tbf` that is its `line` if it has one; `device` is
-    /// what the set-up was expanded for.
+    /// Makes `spec` on the device of that index, beneath a `tbf` that is its `line` if it has one; `device` is
+    /// what the spec was expanded for.
     ///
     /// # Errors
     /// If this kernel lacks a discipline, or refuses it.
@@ -75,7 +75,7 @@ impl Queue {
         netlink: &Netlink,
         index: u32,
         line: Option<Line>,
-        set_up: &SetUp,
+        spec: &QueueSpec,
         device: &Device,
     ) -> Result<Self, LinuxError> {
         let mut queue = Self { index, classes: BTreeMap::new(), uncounted: 0 };
@@ -97,7 +97,7 @@ impl Queue {
             root = LINE << 16 | 1;
         }
         let mut used = Vec::new();
-        queue.add(netlink, set_up, root, device, &mut used)?;
+        queue.add(netlink, spec, root, device, &mut used)?;
         Ok(queue)
     }
 
@@ -110,37 +110,36 @@ impl Queue {
         put_size_table(message, self.uncounted);
     }
 
-    /// Makes `set_up` and everything beneath it. `used` are the major numbers that are taken.
+    /// Makes `spec` and everything beneath it. `used` are the major numbers that are taken.
     fn add(
         &mut self,
         netlink: &Netlink,
-        set_up: &SetUp,
+        spec: &QueueSpec,
         parent: u32,
         device: &Device,
         used: &mut Vec<u32>,
     ) -> Result<(), LinuxError> {
-        let name = set_up.discipline.name;
-        let wrong =
-            |error: SetUpError| LinuxError::io("a set-up cannot be told to the kernel", error);
-        let major = free_major(set_up, used);
+        let name = spec.discipline.name;
+        let wrong = |error: SpecError| LinuxError::io("a spec cannot be told to the kernel", error);
+        let major = free_major(spec, used);
         used.push(major);
         let about = About { index: self.index, handle: major << 16, parent };
         let mut message = new_qdisc(about, name);
-        options::put(&mut message, set_up, device, self.uncounted).map_err(wrong)?;
-        if let Some(table) = &set_up.size_table {
+        options::put(&mut message, spec, device, self.uncounted).map_err(wrong)?;
+        if let Some(table) = &spec.size_table {
             options::put_size_table(&mut message, table);
         }
         make(netlink, message, name)?;
-        if let Some(child) = &set_up.child {
+        if let Some(child) = &spec.child {
             self.add(netlink, child, major << 16 | 1, device, used)?;
         }
-        for class in &set_up.classes {
+        for class in &spec.classes {
             let number = major << 16 | u32::from(class.id.minor);
             let above = major << 16 | u32::from(class.parent.minor);
             let of_class = About { index: self.index, handle: number, parent: above };
             let mut of_class = Message::new(RTM_NEWTCLASS, CREATE, of_class);
             put_kind(&mut of_class, name);
-            self.put_class(&mut of_class, set_up, class, device).map_err(wrong)?;
+            self.put_class(&mut of_class, spec, class, device).map_err(wrong)?;
             make(netlink, of_class, name)?;
             self.classes.insert(number, class.id.to_string());
             if let Some(leaf) = &class.leaf {
@@ -153,11 +152,11 @@ impl Queue {
     fn put_class(
         &self,
         message: &mut Message,
-        set_up: &SetUp,
-        class: &ClassSetUp,
+        spec: &QueueSpec,
+        class: &ClassSpec,
         device: &Device,
-    ) -> Result<(), SetUpError> {
-        let HtbOptions { r2q, .. } = set_up.read(device)?;
+    ) -> Result<(), SpecError> {
+        let HtbOptions { r2q, .. } = spec.read(device)?;
         options::put_class(message, class, r2q, device, self.uncounted)
     }
 
@@ -223,12 +222,12 @@ fn line_lengths(framing: Framing) -> Lengths {
 }
 
 /// The major number that was written, or the next that is free: the short form writes 1 everywhere.
-fn free_major(set_up: &SetUp, used: &[u32]) -> u32 {
-    let written = u32::from(set_up.major());
+fn free_major(spec: &QueueSpec, used: &[u32]) -> u32 {
+    let written = u32::from(spec.major());
     if written != 0 && written != LINE && !used.contains(&written) {
         return written;
     }
-    (FIRST_FREE..LINE).find(|major| !used.contains(major)).expect("no set-up is that large")
+    (FIRST_FREE..LINE).find(|major| !used.contains(major)).expect("no spec is that large")
 }
 
 /// Has a discipline and what is beneath it count packets as `shorter` bytes shorter (tc-stab(8)).

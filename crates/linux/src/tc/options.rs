@@ -3,34 +3,34 @@
 
 use weir_core::{Duration, Rate};
 use weir_qdisc::{
-    BfifoOptions, ClassSetUp, CodelOptions, Device, FqCodelOptions, HtbClassParams, HtbOptions,
-    Lengths, PfifoOptions, SetUp, SetUpError, SizeTable, TbfParams,
+    BfifoOptions, ClassSpec, CodelOptions, Device, FqCodelOptions, HtbClassParams, HtbOptions,
+    Lengths, PfifoOptions, QueueSpec, SizeTable, SpecError, TbfParams,
 };
 
 use super::TCA_STAB;
 use crate::message::Message;
 
-/// Adds the options of `set_up` to the message that makes it. Shapers count `added` more bytes a packet.
+/// Adds the options of `spec` to the message that makes it. Shapers count `added` more bytes a packet.
 pub(crate) fn put(
     message: &mut Message,
-    set_up: &SetUp,
+    spec: &QueueSpec,
     device: &Device,
     added: u32,
-) -> Result<(), SetUpError> {
-    match set_up.discipline.name {
+) -> Result<(), SpecError> {
+    match spec.discipline.name {
         "pfifo" | "pfifo_head_drop" => {
-            let PfifoOptions { limit } = set_up.read(device)?;
+            let PfifoOptions { limit } = spec.read(device)?;
             message.put_u32(TCA_OPTIONS, limit);
         }
         "bfifo" => {
-            let BfifoOptions { limit } = set_up.read(device)?;
+            let BfifoOptions { limit } = spec.read(device)?;
             message.put_u32(TCA_OPTIONS, short(limit));
         }
         "pfifo_fast" => {}
-        "tbf" => put_tbf(message, &TbfParams::read(set_up, device)?, added),
-        "htb" => put_htb(message, set_up, device)?,
-        "codel" => put_codel(message, &set_up.read(device)?),
-        "fq_codel" => put_fq_codel(message, &set_up.read(device)?),
+        "tbf" => put_tbf(message, &TbfParams::read(spec, device)?, added),
+        "htb" => put_htb(message, spec, device)?,
+        "codel" => put_codel(message, &spec.read(device)?),
+        "fq_codel" => put_fq_codel(message, &spec.read(device)?),
         name => unreachable!("{name} was refused"),
     }
     Ok(())
@@ -86,8 +86,8 @@ pub(crate) fn put_htb_default(message: &mut Message, class: u32) {
     put_htb_init(message, [HTB_R2Q, class], None);
 }
 
-fn put_htb(message: &mut Message, set_up: &SetUp, device: &Device) -> Result<(), SetUpError> {
-    let HtbOptions { default, r2q, direct_qlen } = set_up.read(device)?;
+fn put_htb(message: &mut Message, spec: &QueueSpec, device: &Device) -> Result<(), SpecError> {
+    let HtbOptions { default, r2q, direct_qlen } = spec.read(device)?;
     put_htb_init(message, [r2q, default.unwrap_or(0).into()], Some(direct_qlen));
     Ok(())
 }
@@ -105,11 +105,11 @@ fn put_htb_init(message: &mut Message, [r2q, default]: [u32; 2], direct: Option<
 /// Adds the options of a class of `htb`, whose discipline has that `r2q`, to the message that makes it.
 pub(super) fn put_class(
     message: &mut Message,
-    class: &ClassSetUp,
+    class: &ClassSpec,
     r2q: u32,
     device: &Device,
     added: u32,
-) -> Result<(), SetUpError> {
+) -> Result<(), SpecError> {
     put_htb_class(message, &HtbClassParams::read(class, r2q, device)?, added);
     Ok(())
 }
@@ -232,11 +232,11 @@ mod tests {
     use super::*;
     use crate::message::{About, attributes, read};
 
-    /// The attributes within the options that the kernel is told of a set-up.
+    /// The attributes within the options that the kernel is told of a spec.
     fn told(text: &str) -> Vec<(u16, Vec<u8>)> {
         let about = About { index: 0, handle: 0, parent: 0 };
         let mut message = Message::new(0, 0, about);
-        put(&mut message, &SetUp::parse(text).unwrap(), &Device::default(), 0).unwrap();
+        put(&mut message, &QueueSpec::parse(text).unwrap(), &Device::default(), 0).unwrap();
         let bytes = message.finish();
         let (_, rest) = read(&bytes[16..]).unwrap();
         let (_, inner) = attributes(rest).next().unwrap();
@@ -294,8 +294,8 @@ mod tests {
     fn what_tc_tells_of_a_size_table() {
         let told = |text: &str| {
             let mut message = Message::new(0, 0, About { index: 0, handle: 0, parent: 0 });
-            let set_up = SetUp::parse(text).unwrap();
-            put_size_table(&mut message, &set_up.size_table.unwrap());
+            let spec = QueueSpec::parse(text).unwrap();
+            put_size_table(&mut message, &spec.size_table.unwrap());
             let bytes = message.finish();
             let (_, rest) = read(&bytes[16..]).unwrap();
             let (kind, inner) = attributes(rest).next().unwrap();
@@ -322,9 +322,9 @@ mod tests {
 
     #[test]
     fn what_tc_tells_of_an_htb_class() {
-        let set_up = SetUp::parse("htb rate 19mbit").unwrap();
+        let spec = QueueSpec::parse("htb rate 19mbit").unwrap();
         let mut message = Message::new(0, 0, About { index: 0, handle: 0, parent: 0 });
-        put_class(&mut message, &set_up.classes[0], 10, &Device::default(), 0).unwrap();
+        put_class(&mut message, &spec.classes[0], 10, &Device::default(), 0).unwrap();
         let bytes = message.finish();
         let (_, rest) = read(&bytes[16..]).unwrap();
         let (_, inner) = attributes(rest).next().unwrap();

@@ -53,7 +53,7 @@ impl CobaltParams {
 }
 
 impl CobaltState {
-    /// What becomes of `packet`, just taken from the flow. `bulk_flows` share the tin, or 0 where that
+    /// Decides on `packet`, just taken from the flow. `bulk_flows` share the tin, or 0 where that
     /// does not matter.
     pub fn decide(
         &mut self,

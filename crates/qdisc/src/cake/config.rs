@@ -8,7 +8,7 @@ use super::flows::Isolation;
 use super::options::CakeOptions;
 use super::shaper::Overhead;
 use crate::Device;
-use crate::tc::{SetUp, SetUpError};
+use crate::tc::{QueueSpec, SpecError};
 
 /// A CAKE as it was asked for.
 #[derive(Debug)]
@@ -31,8 +31,8 @@ pub(super) struct Config {
 }
 
 impl Config {
-    pub fn read(set_up: &SetUp, device: &Device) -> Result<Self, SetUpError> {
-        let options: CakeOptions = set_up.read(device)?;
+    pub fn read(spec: &QueueSpec, device: &Device) -> Result<Self, SpecError> {
+        let options: CakeOptions = spec.read(device)?;
         refuse_what_has_no_meaning(&options)?;
         let interval = options.interval();
         let microseconds = (interval.as_micros() / TARGETS_AN_INTERVAL).max(1);
@@ -53,14 +53,14 @@ impl Config {
     }
 }
 
-fn refuse_what_has_no_meaning(options: &CakeOptions) -> Result<(), SetUpError> {
+fn refuse_what_has_no_meaning(options: &CakeOptions) -> Result<(), SpecError> {
     if options.nat.value {
-        return Err(SetUpError::new(
+        return Err(SpecError::new(
             "cake: `nat` asks a router's address translation, and there is none here: leave it out",
         ));
     }
     if !options.split_gso.value {
-        return Err(SetUpError::new(
+        return Err(SpecError::new(
             "cake: `no-split-gso` keeps GSO packets whole, but packets come to queues cut here: leave \
              it out",
         ));
@@ -77,11 +77,11 @@ mod tests {
     use super::*;
 
     fn config(words: &str) -> Config {
-        let set_up = SetUp::parse(&format!("cake {words}")).unwrap();
-        Config::read(&set_up, &Device::default()).unwrap_or_else(|error| panic!("{words}: {error}"))
+        let spec = QueueSpec::parse(&format!("cake {words}")).unwrap();
+        Config::read(&spec, &Device::default()).unwrap_or_else(|error| panic!("{words}: {error}"))
     }
 
-    /// What `tc -d qdisc show` of iproute2 6.1 says of the overhead.
+    /// Overhead as `tc -d qdisc show` of iproute2 6.1 prints it.
     fn shown(words: &str) -> String {
         let Overhead { beyond_ip, bytes, least, cells } = config(words).overhead;
         let mut shown = String::from(match (beyond_ip, cells) {
@@ -167,8 +167,8 @@ mod tests {
     #[test]
     fn what_cannot_be_done_is_refused_in_a_sentence() {
         let error = |words: &str| {
-            SetUp::parse(&format!("cake {words}"))
-                .and_then(|set_up| Config::read(&set_up, &Device::default()))
+            QueueSpec::parse(&format!("cake {words}"))
+                .and_then(|spec| Config::read(&spec, &Device::default()))
                 .expect_err(words)
                 .to_string()
         };

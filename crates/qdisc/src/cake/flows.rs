@@ -14,7 +14,7 @@ use crate::pool::List;
 #[derive(Debug, Default)]
 pub(super) struct Flows {
     /// Empty until the tin's first packet, as are the other two.
-    flows: Vec<Flow>,
+    flows: Vec<CakeFlow>,
     /// Hash of the flow that each queue serves or served last.
     tags: Vec<u32>,
     hosts: Vec<Host>,
@@ -22,7 +22,7 @@ pub(super) struct Flows {
 
 /// One queue.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Flow {
+pub(super) struct CakeFlow {
     pub packets: List,
     pub cobalt: CobaltState,
     /// Bytes on the wire that the flow may still send in this turn.
@@ -128,7 +128,7 @@ impl Flows {
     /// The queue that takes packets of these hashes, reserved for them from here on.
     pub fn find(&mut self, hashes: &Hashes, isolation: Isolation) -> usize {
         if self.flows.is_empty() {
-            self.flows = vec![Flow::default(); FLOWS];
+            self.flows = vec![CakeFlow::default(); FLOWS];
             self.tags = vec![0; FLOWS];
             self.hosts = vec![Host::default(); FLOWS];
         }
@@ -151,7 +151,7 @@ impl Flows {
         index
     }
 
-    pub fn get(&mut self, index: usize) -> &mut Flow {
+    pub fn get(&mut self, index: usize) -> &mut CakeFlow {
         &mut self.flows[index]
     }
 

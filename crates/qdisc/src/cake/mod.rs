@@ -33,7 +33,7 @@ use crate::Device;
 use crate::contract::{Backlog, ClassView, DropSink, Qdisc, Stats};
 use crate::pool::Pool;
 use crate::registry::Discipline;
-use crate::tc::{Classifier, Record, SetUp, SetUpError};
+use crate::tc::{Classifier, QueueSpec, Record, SpecError};
 
 struct Cake {
     preset: &'static Preset,
@@ -65,8 +65,8 @@ struct Scale {
 }
 
 impl Cake {
-    fn new(set_up: &SetUp, device: &Device) -> Result<Self, SetUpError> {
-        let config = Config::read(set_up, device)?;
+    fn new(spec: &QueueSpec, device: &Device) -> Result<Self, SpecError> {
+        let config = Config::read(spec, device)?;
         let rate = config.rate.map_or(0, weir_core::Rate::as_bytes_per_sec);
         let plans = config.preset.plans.iter().enumerate();
         let mut cake = Self {
@@ -96,8 +96,8 @@ impl Cake {
                 memory_limit: config.memory_limit,
             },
             hash_key: device.seed.derive("cake hosts").get(),
-            classifier: Classifier::new(&set_up.filters),
-            major: set_up.major(),
+            classifier: Classifier::new(&spec.filters),
+            major: spec.major(),
             held: None,
             wake_at: None,
         };
@@ -115,7 +115,7 @@ impl Cake {
         self.memory_limit = self.scale.memory_limit(rate);
     }
 
-    /// What the packet is hashed by; a filter may have chosen flow and host (tc-cake(8), "Flow hash
+    /// Hashes of the packet; a filter may have chosen flow and host (tc-cake(8), "Flow hash
     /// override").
     fn hashes_of(&self, packet: &Packet) -> Hashes {
         let number = |n: u16| (1..=FLOWS as u16).contains(&n).then(|| u32::from(n) - 1);
@@ -321,7 +321,7 @@ pub(crate) static CAKE: Discipline = Discipline {
         "cake bandwidth 4mbit besteffort dual-srchost docsis autorate-ingress metro",
         "cake precedence hosts memlimit 20Kb ack-filter-aggressive datacentre",
     ],
-    build: |set_up, device| Ok(Box::new(Cake::new(set_up, device)?)),
+    build: |spec, device| Ok(Box::new(Cake::new(spec, device)?)),
 };
 
 /// A timer has fired before anybody reads the clock. It matters: the shares of tins are often whole

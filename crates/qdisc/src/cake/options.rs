@@ -8,8 +8,8 @@ use weir_core::{Duration, Rate, units};
 use super::ack_filter::AckFilter;
 use super::shaper::{Cells, Overhead};
 use crate::tc::{
-    Declared, Every, Kind, Placed, SetUpError, Text, choice, integer, number, params, rate, size,
-    switch, word,
+    Declared, Every, ParamKind, Placed, SpecError, Text, choice, integer, number, params, rate,
+    size, switch, word,
 };
 
 params! {
@@ -24,7 +24,7 @@ params! {
         pub autorate_ingress as "autorate-ingress": Placed<bool> = switch().placed(),
         /// round trip that COBALT is set for: its interval; the target is a twentieth
         rtt: Placed<Option<Duration>> =
-            Declared::new(Kind::Time, read_rtt).absent("100ms").placed(),
+            Declared::new(ParamKind::Time, read_rtt).absent("100ms").placed(),
         /// `rtt` by a word: 100us, 1ms, 10ms, 30ms, 100ms, 300ms, 1s, 1000s
         internet: Placed<RoundTrip> = word().default("internet").placed(),
         /// how traffic is divided into tins by its code point
@@ -145,7 +145,7 @@ fn step(place: Option<usize>, step: Option<Step>) -> Option<(usize, Step)> {
     place.zip(step)
 }
 
-fn read_rtt(text: &Text<'_>) -> Result<Duration, SetUpError> {
+fn read_rtt(text: &Text<'_>) -> Result<Duration, SpecError> {
     let time = units::parse_time(text.text).map_err(|error| text.wrap(&error))?;
     if (Duration::from_micros(1)..=MAX_RTT).contains(&time) {
         // `tc` hands over whole microseconds.
@@ -195,7 +195,7 @@ choice! { CakeDiffserv {
     "diffserv8" => Self::Diffserv8,
 } }
 
-/// What a flow is to `cake`, and among whom a tin is shared, in the order of the kernel's numbers
+/// Meaning of a flow to `cake`, and among whom a tin is shared, in the order of the kernel's numbers
 /// (include/uapi/linux/pkt_sched.h).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CakeFlowMode {

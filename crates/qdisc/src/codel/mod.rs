@@ -16,7 +16,7 @@ use crate::accounting::Accounting;
 use crate::contract::{Backlog, DropReason, DropSink, Stats};
 use crate::peeked::{Peeked, TakesNext};
 use crate::registry::Discipline;
-use crate::tc::{Declared, Record, SetUp, SetUpError, number, params, switch, time};
+use crate::tc::{Declared, QueueSpec, Record, SpecError, number, params, switch, time};
 
 struct Codel {
     limit: u32,
@@ -47,8 +47,8 @@ impl CodelQueue for Queue {
 }
 
 impl Codel {
-    fn new(set_up: &SetUp, device: &Device) -> Result<Self, SetUpError> {
-        let CodelOptions { limit, target, interval, ce_threshold, ecn } = set_up.read(device)?;
+    fn new(spec: &QueueSpec, device: &Device) -> Result<Self, SpecError> {
+        let CodelOptions { limit, target, interval, ce_threshold, ecn } = spec.read(device)?;
         let full_packet = device.full_packet();
         Ok(Self {
             limit,
@@ -108,7 +108,7 @@ pub(crate) static CODEL: Discipline = Discipline {
     class_params: &[],
     takes_child: false,
     examples: &["codel limit 50 target 2ms interval 20ms", "codel ecn ce_threshold 1ms limit 40"],
-    build: |set_up, device| Ok(Box::new(Peeked::new(Codel::new(set_up, device)?))),
+    build: |spec, device| Ok(Box::new(Peeked::new(Codel::new(spec, device)?))),
 };
 
 /// RFC 8289, section 4.3: 5 ms is 5 % of the interval and suits paths from 10 ms to 1 s.

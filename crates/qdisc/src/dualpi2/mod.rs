@@ -17,7 +17,7 @@ use crate::linux::truesize;
 use crate::peeked::{Peeked, TakesNext};
 use crate::registry::Discipline;
 use crate::tc::{
-    Classifier, Plain, Record, SetUp, SetUpError, Text, nonzero_size, number, params, percent,
+    Classifier, Plain, QueueSpec, Record, SpecError, Text, nonzero_size, number, params, percent,
     real, switch, time, words,
 };
 
@@ -74,10 +74,10 @@ struct Credit {
 }
 
 impl DualPi2 {
-    fn new(set_up: &SetUp, device: &Device) -> Result<Self, SetUpError> {
-        let options: DualPi2Options = set_up.read(device)?;
+    fn new(spec: &QueueSpec, device: &Device) -> Result<Self, SpecError> {
+        let options: DualPi2Options = spec.read(device)?;
         if !options.split_gso {
-            return Err(SetUpError::new(
+            return Err(SpecError::new(
                 "dualpi2: `no_split_gso`: every packet is on its own here; write `split_gso`",
             ));
         }
@@ -94,7 +94,7 @@ impl DualPi2 {
             min_qlen_step: options.min_qlen_step,
             full_packet,
             controller: Controller::new(options.controller()?),
-            classifier: Classifier::new(&set_up.filters),
+            classifier: Classifier::new(&spec.filters),
             rng: device.seed.stream("dualpi2"),
             low_latency: VecDeque::new(),
             classic: VecDeque::new(),
@@ -179,7 +179,7 @@ impl Credit {
 impl Plain for Step {}
 
 /// A time or, with a unit that says so, packets.
-fn read_step(text: &Text<'_>) -> Result<Step, SetUpError> {
+fn read_step(text: &Text<'_>) -> Result<Step, SpecError> {
     let digits = text.text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     if ["p", "pkt", "pkts", "packet", "packets"].contains(&&text.text[digits.len()..])
         && let Ok(packets) = digits.parse()
@@ -251,7 +251,7 @@ impl TakesNext for DualPi2 {
 
 impl DualPi2Options {
     /// The controller's parameters: as written, or derived from round trips.
-    fn controller(&self) -> Result<controller::Params, SetUpError> {
+    fn controller(&self) -> Result<controller::Params, SpecError> {
         let Self { alpha, beta, target, tupdate, .. } = *self;
         let weight = |written: Option<f64>, default| {
             written.map_or(default, |it| (it * WEIGHT_STEPS) as u32)
@@ -266,7 +266,7 @@ impl DualPi2Options {
         };
         let (max_rtt, typical_rtt) = match (self.max_rtt, self.typical_rtt) {
             (None, None) if given.tupdate == Duration::ZERO => {
-                return Err(SetUpError::new("dualpi2: `tupdate`: write at least 1us"));
+                return Err(SpecError::new("dualpi2: `tupdate`: write at least 1us"));
             }
             (None, None) => return Ok(given),
             (Some(max), None) => (max, max / TYPICAL_OF_MAX),
@@ -277,7 +277,7 @@ impl DualPi2Options {
             (Some(max), Some(typical)) => (max, typical),
         };
         if alpha.is_some() || beta.is_some() || target.is_some() || tupdate.is_some() {
-            return Err(SetUpError::new(
+            return Err(SpecError::new(
                 "dualpi2: `max_rtt` and `typical_rtt` stand for alpha, beta, target and tupdate; write \
                  either",
             ));
@@ -291,14 +291,14 @@ fn derived(
     max_rtt: Duration,
     typical_rtt: Duration,
     given: controller::Params,
-) -> Result<controller::Params, SetUpError> {
+) -> Result<controller::Params, SpecError> {
     let (max, typical) = (max_rtt.as_micros(), typical_rtt.as_micros().max(1));
     let tupdate = typical.min(max / 3).max(1);
     let per_second = 1e6 / max as f64;
     let alpha = 0.1 * tupdate as f64 / max as f64 * per_second;
     let beta = 0.3 * per_second;
     if typical > max || alpha * WEIGHT_STEPS < 1.0 || beta > MAX_GAIN {
-        return Err(SetUpError::new(format!(
+        return Err(SpecError::new(format!(
             "dualpi2: `max_rtt {max_rtt} typical_rtt {typical_rtt}`: the typical round trip must not \
              exceed the largest, and the largest must give an alpha of at least 1/256 and a beta of at \
              most {MAX_GAIN}"
@@ -370,7 +370,7 @@ pub(crate) static DUALPI2: Discipline = Discipline {
          filter add dev eth0 parent 1: protocol ip prio 1 u32 match ip dport 5000 0xffff flowid 1:1
          filter add dev eth0 parent 1: protocol ip prio 2 u32 match ip dport 5001 0xffff flowid 1:2",
     ],
-    build: |set_up, device| Ok(Box::new(Peeked::new(DualPi2::new(set_up, device)?))),
+    build: |spec, device| Ok(Box::new(Peeked::new(DualPi2::new(spec, device)?))),
 };
 
 /// `dualpi2_reset_default`: a margin of 10 dB with round trips of up to 100 ms.

@@ -8,7 +8,7 @@ use crate::pool::List;
 
 /// The flows that are known, found by their keys.
 pub(super) struct Flows {
-    pub flows: Vec<Flow>,
+    pub flows: Vec<FqFlow>,
     free: Vec<u32>,
     /// The flows of each bucket.
     buckets: Vec<Vec<u32>>,
@@ -16,26 +16,26 @@ pub(super) struct Flows {
     pub waiting: u32,
 }
 
-pub(super) struct Flow {
+pub(super) struct FqFlow {
     key: u32,
     pub band: usize,
     pub packets: List,
     pub len: u32,
     pub credit: i64,
-    pub place: Place,
+    pub state: FqFlowState,
     /// When by its rate it may send again.
     pub next_packet: Option<Time>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Place {
+pub(super) enum FqFlowState {
     /// In the turns of its band, or throttled.
     InTurn,
     /// In neither since that jiffy, made odd.
     Detached(u64),
 }
 
-impl Flow {
+impl FqFlow {
     /// Has the flow wait after `len` bytes, so that it keeps to `rate`; a fast one may first use up its
     /// credit.
     pub fn pace(&mut self, len: i64, rate: u64, params: &FqParams, now: Time) {
@@ -73,7 +73,7 @@ impl Flows {
         buckets[bucket].retain(|&index| {
             let flow = &flows[index as usize];
             let is_old =
-                matches!(flow.place, Place::Detached(at) if long_ago.is_some_and(|ago| at < ago));
+                matches!(flow.state, FqFlowState::Detached(at) if long_ago.is_some_and(|ago| at < ago));
             let forget = is_old && flow.key != key && forgotten < FORGOTTEN_AT_ONCE;
             if forget {
                 forgotten += 1;
@@ -85,13 +85,13 @@ impl Flows {
         if let Some(&index) = known {
             return index;
         }
-        let flow = Flow {
+        let flow = FqFlow {
             key,
             band: 0,
             packets: List::default(),
             len: 0,
             credit: initial_quantum,
-            place: Place::Detached(jiffies(now) | 1),
+            state: FqFlowState::Detached(jiffies(now) | 1),
             next_packet: None,
         };
         let index = if let Some(index) = free.pop() {

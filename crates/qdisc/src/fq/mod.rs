@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use weir_core::{Duration, Packet, Rate, Time};
 
-use self::flows::{Flows, Place, jiffies};
+use self::flows::{Flows, FqFlowState, jiffies};
 use crate::Device;
 use crate::accounting::Accounting;
 use crate::contract::{Backlog, DropReason, DropSink, MarkReason, Stats};
@@ -20,7 +20,7 @@ use crate::pool::{List, Pool};
 use crate::priomap::{PRIOMAP, PrioMap};
 use crate::registry::Discipline;
 use crate::tc::{
-    Plain, Record, SetUp, SetUpError, Text, number, params, rate, switch, time, words,
+    Plain, QueueSpec, Record, SpecError, Text, number, params, rate, switch, time, words,
 };
 
 struct Fq {
@@ -70,8 +70,8 @@ struct Band {
 }
 
 impl Fq {
-    fn new(set_up: &SetUp, device: &Device) -> Result<Self, SetUpError> {
-        let options: FqOptions = set_up.read(device)?;
+    fn new(spec: &QueueSpec, device: &Device) -> Result<Self, SpecError> {
+        let options: FqOptions = spec.read(device)?;
         Ok(Self {
             params: FqParams::new(&options),
             priomap: PrioMap::read("fq", &options.priomap, BANDS as u8)?,
@@ -242,8 +242,8 @@ impl TakesNext for Fq {
         if flow.len >= self.params.flow_limit {
             return self.accounting.xmit_drop(packet, DropReason::Overlimit, sink);
         }
-        if let Place::Detached(since) = flow.place {
-            flow.place = Place::InTurn;
+        if let FqFlowState::Detached(since) = flow.state {
+            flow.state = FqFlowState::InTurn;
             // The kernel looks at the packet's band after this: a flow takes its first turn in the band of
             // the packet before, an unknown one in band 0. Nor does it lift a credit that is below zero,
             // which it compares as a number without sign.
@@ -288,7 +288,7 @@ impl TakesNext for Fq {
             }
             if flow.len == 0 {
                 if !is_new {
-                    flow.place = Place::Detached(jiffies(now) | 1);
+                    flow.state = FqFlowState::Detached(jiffies(now) | 1);
                 }
                 self.leave_turn(is_new);
                 if is_new {
@@ -332,7 +332,7 @@ struct Weights([i64; BANDS]);
 
 impl Plain for Weights {}
 
-fn read_weights(text: &Text<'_>) -> Result<Weights, SetUpError> {
+fn read_weights(text: &Text<'_>) -> Result<Weights, SpecError> {
     let weights: Vec<i64> = text
         .words()
         .iter()
@@ -399,7 +399,7 @@ pub(crate) static FQ: Discipline = Discipline {
         "fq maxrate 1mbit flow_limit 15 ce_threshold 2ms",
         "fq maxrate 300kbit quantum 300 initial_quantum 1514 buckets 1 limit 30",
     ],
-    build: |set_up, device| Ok(Box::new(Peeked::new(Fq::new(set_up, device)?))),
+    build: |spec, device| Ok(Box::new(Peeked::new(Fq::new(spec, device)?))),
 };
 
 /// `FQ_BANDS` of `include/uapi/linux/pkt_sched.h`, and the least that a band may weigh.

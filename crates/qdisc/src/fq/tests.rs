@@ -4,8 +4,8 @@ use super::*;
 use crate::Ignore;
 use crate::contract::Qdisc;
 
-fn queue(set_up: &str) -> Box<dyn Qdisc> {
-    SetUp::parse(set_up).unwrap().build(&Device::default()).unwrap()
+fn queue(spec: &str) -> Box<dyn Qdisc> {
+    QueueSpec::parse(spec).unwrap().build(&Device::default()).unwrap()
 }
 
 fn packet(hash: u32, tos: u8, now: Time) -> Packet {
@@ -39,8 +39,8 @@ fn bands_share_by_their_weights() {
 
 #[test]
 fn a_slow_flow_waits_after_each_packet_and_a_fast_one_after_its_credit() {
-    let leave_at = |set_up: &str| {
-        let mut queue = queue(set_up);
+    let leave_at = |spec: &str| {
+        let mut queue = queue(spec);
         for _ in 0..4 {
             queue.enqueue(packet(1, 0, Time::ZERO), Time::ZERO, &mut Ignore);
         }

@@ -10,6 +10,7 @@
 
 use std::collections::VecDeque;
 
+use weir_core::tables::{count, joined};
 use weir_core::{Packet, Rate, Rng, Time};
 
 use crate::Device;
@@ -21,8 +22,8 @@ use crate::red::{
 };
 use crate::registry::Discipline;
 use crate::tc::{
-    self, Classifier, Declared, Param, Record, SetUp, SetUpError, Unless0, count, joined, number,
-    params, switch,
+    self, Classifier, Declared, Param, QueueSpec, Record, SpecError, Unless0, number, params,
+    switch,
 };
 
 struct Gred {
@@ -64,8 +65,8 @@ struct VirtualQueue {
 }
 
 impl Gred {
-    fn new(set_up: &SetUp, device: &Device) -> Result<Self, SetUpError> {
-        let mut parts = parts_of(set_up).into_iter();
+    fn new(spec: &QueueSpec, device: &Device) -> Result<Self, SpecError> {
+        let mut parts = parts_of(spec).into_iter();
         let first = parts.next().unwrap_or_default();
         let SetupOptions { gred, limit, ecn, harddrop } = tc::read("gred", &first, device)?;
         let GredOptions { vqs: count, default, grio, .. } = gred;
@@ -74,7 +75,7 @@ impl Gred {
             true => Ok(number),
             false => {
                 let allowed = format!("write a number below `vqs` {count}");
-                Err(SetUpError::bad(owner, name, &number.to_string(), &allowed))
+                Err(SpecError::bad(owner, name, &number.to_string(), &allowed))
             }
         };
         below_count("gred", "default", default)?;
@@ -93,7 +94,7 @@ impl Gred {
             }
             queues[number] = Some(queue);
         }
-        let filters: Vec<_> = set_up.filters.iter().chain(&*set_up.egress).cloned().collect();
+        let filters: Vec<_> = spec.filters.iter().chain(&*spec.egress).cloned().collect();
         Ok(Self {
             limit,
             default,
@@ -157,19 +158,19 @@ impl Averaging {
 }
 
 impl VirtualQueue {
-    fn new(options: &VqOptions, common: Policy) -> Result<Self, SetUpError> {
+    fn new(options: &VqOptions, common: Policy) -> Result<Self, SpecError> {
         let VqOptions { min, max, avpkt, ecn, harddrop, .. } = *options;
         let own = Policy { ecn, harddrop, nodrop: false };
         let policy = if common == Policy::default() || common == own { own } else { common };
         if own != Policy::default() && own != policy {
-            return Err(SetUpError::new(
+            return Err(SpecError::new(
                 "gred vq: `ecn` and `harddrop` stand in `setup` already and hold for all; leave them \
                  out here",
             ));
         }
         let Unless0(Some(limit)) = options.limit else {
             let allowed = "write a size of at least 1 byte";
-            return Err(SetUpError::bad("gred vq", "limit", "0", allowed));
+            return Err(SpecError::bad("gred vq", "limit", "0", allowed));
         };
         let settings = RedSettings {
             min,
@@ -194,15 +195,15 @@ impl VirtualQueue {
 
 /// The words of `setup`, then those of each virtual queue. In the short form a virtual queue begins
 /// with `vq`; in the full form it is a `qdisc change` of its own.
-fn parts_of(set_up: &SetUp) -> Vec<Vec<String>> {
+fn parts_of(spec: &QueueSpec) -> Vec<Vec<String>> {
     let mut parts = vec![Vec::new()];
-    for word in &set_up.words {
+    for word in &spec.words {
         if VQ.param("vq", "").answers_to(word) {
             parts.push(Vec::new());
         }
         parts.last_mut().expect("there is one").push(word.clone());
     }
-    parts.extend(set_up.changes.iter().cloned());
+    parts.extend(spec.changes.iter().cloned());
     parts
 }
 
@@ -285,7 +286,7 @@ pub(crate) static GRED: Discipline = Discipline {
     name: "gred",
     summary: "generic RED: kinds of packets with a RED each in one FIFO; with `grio`, RIO",
     source: "Linux net/sched/sch_gred.c",
-    params: &joined::<{ count(PARAMS) }>(PARAMS),
+    params: &joined::<_, { count(PARAMS) }>(PARAMS),
     class_params: &[],
     takes_child: false,
     examples: &[
@@ -299,7 +300,7 @@ pub(crate) static GRED: Discipline = Discipline {
          filter add dev a parent 1: u32 match ip tos 0xb8 0xfc flowid 1:1
          filter add dev a parent 1: matchall flowid 1:2",
     ],
-    build: |set_up, device| Ok(Box::new(Gred::new(set_up, device)?)),
+    build: |spec, device| Ok(Box::new(Gred::new(spec, device)?)),
 };
 
 params! {

@@ -3,8 +3,8 @@ use weir_core::{Dscp, Duration, Ecn, FlowLabel};
 use super::*;
 use crate::port::Ignore;
 
-fn gred(words: &str) -> Result<Gred, SetUpError> {
-    Gred::new(&SetUp::parse(words)?, &Device::default())
+fn gred(words: &str) -> Result<Gred, SpecError> {
+    Gred::new(&QueueSpec::parse(words)?, &Device::default())
 }
 
 fn packet(dscp: u8, ecn: Ecn) -> Packet {
@@ -105,7 +105,7 @@ fn filters_name_the_virtual_queue() {
              avpkt 1000\n"
         )
     };
-    let set_up = format!(
+    let spec = format!(
         "qdisc add dev a root handle 1: gred setup vqs 3 default 2\n{}{}{}",
         vq(0),
         vq(1),
@@ -122,7 +122,7 @@ fn filters_name_the_virtual_queue() {
         numbering("parent 1:"),
         format!("qdisc add dev a clsact\n{}", numbering("egress protocol ip")),
     ] {
-        let gred = gred(&format!("{set_up}{filters}")).unwrap();
+        let gred = gred(&format!("{spec}{filters}")).unwrap();
         let number = |dscp: u8| gred.number_of(&packet(dscp, Ecn::NotEct));
         // 0x12 is 18: only the lowest four bits count, as in Linux.
         assert_eq!([0, 10, 12, 14].map(number), [0, 1, 2, 2], "{filters}");

@@ -20,8 +20,8 @@ use crate::leaves::Leaves;
 use crate::peeked::{Peeked, TakesNext};
 use crate::registry::Discipline;
 use crate::tc::{
-    self, ClassSetUp, Classifier, Declared, Handle, Plain, Record, SetUp, SetUpError, Text, minor,
-    params, words,
+    self, ClassSpec, Classifier, Declared, Handle, Plain, QueueSpec, Record, SpecError, Text,
+    minor, params, words,
 };
 
 struct Hfsc {
@@ -35,21 +35,21 @@ struct Hfsc {
 }
 
 impl Hfsc {
-    fn new(set_up: &SetUp, device: &Device) -> Result<Self, SetUpError> {
-        let leaves = Leaves::read(set_up, device)?;
+    fn new(spec: &QueueSpec, device: &Device) -> Result<Self, SpecError> {
+        let leaves = Leaves::read(spec, device)?;
         let mut classes = Vec::new();
-        for written in &set_up.classes {
-            let parent = set_up.classes.iter().position(|other| other.id == written.parent);
+        for written in &spec.classes {
+            let parent = spec.classes.iter().position(|other| other.id == written.parent);
             classes.push((parent, read_curves(written, device)?));
         }
-        let default_leaf = set_up
+        let default_leaf = spec
             .read::<HfscOptions>(device)?
             .default
-            .and_then(|minor| leaves.called(Handle { major: set_up.major(), minor }));
+            .and_then(|minor| leaves.called(Handle { major: spec.major(), minor }));
         Ok(Self {
             tree: Tree::new(&classes),
             leaves,
-            classifier: Classifier::with_priorities(set_up),
+            classifier: Classifier::with_priorities(spec),
             default_leaf,
             unclassified: Accounting::default(),
             wake_at: None,
@@ -152,10 +152,10 @@ impl TakesNext for Hfsc {
     }
 }
 
-fn read_curves(written: &ClassSetUp, device: &Device) -> Result<Curves, SetUpError> {
+fn read_curves(written: &ClassSpec, device: &Device) -> Result<Curves, SpecError> {
     let HfscClassOptions { sc, rt, ls, ul } = tc::read("hfsc class", &written.words, device)?;
     let curves = Curves { real_time: rt.or(sc), link_share: ls.or(sc), upper_limit: ul };
-    let wrong = |what| Err(SetUpError::new(format!("hfsc class `{}`: {what}", written.id)));
+    let wrong = |what| Err(SpecError::new(format!("hfsc class `{}`: {what}", written.id)));
     if curves.upper_limit.is_some() && curves.link_share.is_none() {
         return wrong("`ul` limits link sharing: write `ls` or `sc` too");
     }
@@ -166,7 +166,7 @@ fn read_curves(written: &ClassSetUp, device: &Device) -> Result<Curves, SetUpErr
 }
 
 /// A curve, in one of `tc`'s two forms.
-fn read_curve(text: &Text<'_>) -> Result<Shape, SetUpError> {
+fn read_curve(text: &Text<'_>) -> Result<Shape, SpecError> {
     let slope = |word: &str| {
         if units::parse_rate(word).is_ok_and(|rate| rate.as_bps() == 0) {
             return Ok(0);
@@ -257,7 +257,7 @@ pub(crate) static HFSC: Discipline = Discipline {
          filter add dev eth0 parent 1: protocol ip prio 1 u32 match ip dport 5000 0xffff flowid 1:10
          filter add dev eth0 parent 1: protocol ip prio 2 u32 match ip dport 5001 0xffff flowid 1:20",
     ],
-    build: |set_up, device| Ok(Box::new(Peeked::new(Hfsc::new(set_up, device)?))),
+    build: |spec, device| Ok(Box::new(Peeked::new(Hfsc::new(spec, device)?))),
 };
 
 params! {

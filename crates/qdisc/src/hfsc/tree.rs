@@ -5,6 +5,8 @@
 //! sharing*: from the root down, which child has had the least of its share, and may send by the upper
 //! limits?
 
+use std::num::NonZeroU64;
+
 use super::curve::{Curve, Shape, Ticks};
 
 /// The parameters of a class.
@@ -18,11 +20,11 @@ pub(super) struct Curves {
     pub upper_limit: Option<Shape>,
 }
 
-/// All classes; the root has number 0, and class `n` of the set-up is number `n` + 1.
+/// All classes; the root has number 0, and class `n` of the spec is number `n` + 1.
 pub(super) struct Tree {
     classes: Vec<Class>,
     /// The leaves with a real-time curve that have packets, by when their service may begin.
-    eligible: Sorted,
+    eligible: Sorted<Ticks>,
 }
 
 /// One class. "Active" means: it, or one beneath it, has packets and takes part in link sharing.
@@ -52,24 +54,29 @@ struct Class {
 
     /// The upper-limit curve as it stands, from the first packet on, and when by it the class may send.
     limit_curve: Option<Curve>,
-    own_fit: Ticks,
+    own_fit: Fit,
     /// When the class may send by its own limit and those beneath it.
-    fit: Ticks,
+    fit: Fit,
 
     /// The active children by virtual time, and by when they may send.
-    by_virtual_time: Sorted,
-    by_fit: Sorted,
-    /// Smallest virtual time that was served in this period, and largest that left.
-    least_served: Ticks,
+    by_virtual_time: Sorted<Ticks>,
+    by_fit: Sorted<Fit>,
+    /// Largest virtual time at which a child was served in this period; `None` before the first, and as in Linux while
+    /// that time is 0.
+    served: Option<NonZeroU64>,
+    /// Largest virtual time of a child that left.
     most_left: Ticks,
 }
 
+/// When a class may send; `None` if no limit says.
+type Fit = Option<Ticks>;
+
 /// Classes by a time; equal times stand in the order in which they came.
 #[derive(Default)]
-struct Sorted(Vec<(Ticks, usize)>);
+struct Sorted<T>(Vec<(T, usize)>);
 
-impl Sorted {
-    fn insert(&mut self, at: Ticks, class: usize) {
+impl<T: Copy + Ord> Sorted<T> {
+    fn insert(&mut self, at: T, class: usize) {
         let place = self.0.partition_point(|&(other, _)| other <= at);
         self.0.insert(place, (at, class));
     }
@@ -82,7 +89,7 @@ impl Sorted {
         self.0.iter().any(|&(_, other)| other == class)
     }
 
-    fn first(&self) -> Option<Ticks> {
+    fn first(&self) -> Option<T> {
         self.0.first().map(|&(at, _)| at)
     }
 }
@@ -150,7 +157,7 @@ impl Tree {
 
     /// When [`next`](Self::next), which found nothing, may find something.
     pub fn next_event(&self) -> Option<Ticks> {
-        let limited = self.classes[0].by_fit.first().filter(|&fit| fit != 0);
+        let limited = self.classes[0].by_fit.first().flatten();
         self.eligible.first().into_iter().chain(limited).min()
     }
 
@@ -195,17 +202,17 @@ impl Tree {
 
     /// From the root down the child with the least virtual time that may send.
     fn next_sharing(&mut self, now: Ticks) -> Option<usize> {
-        if self.classes[0].by_fit.first().is_some_and(|fit| fit > now) {
+        if self.classes[0].by_fit.first().is_some_and(|fit| fit > Some(now)) {
             return None;
         }
         let mut class = 0;
         while !self.classes[class].is_leaf {
             let children = &self.classes[class].by_virtual_time.0;
             let (_, child) =
-                *children.iter().find(|&&(_, child)| self.classes[child].fit <= now)?;
-            let served = self.classes[child].virtual_time;
+                *children.iter().find(|&&(_, child)| self.classes[child].fit <= Some(now))?;
+            let served = NonZeroU64::new(self.classes[child].virtual_time);
             let parent = &mut self.classes[class];
-            parent.least_served = parent.least_served.max(served);
+            parent.served = parent.served.max(served);
             class = child;
         }
         Some(class)
@@ -235,17 +242,14 @@ impl Tree {
             Some(&(last, _)) => {
                 // Between the least and the most that the others have had; within a period of the
                 // parent a class that comes back keeps what it had, if that is more.
-                let middle = match parent_class.least_served {
-                    0 => last,
-                    least => (least + last) / 2,
-                };
+                let middle = parent_class.served.map_or(last, |least| (least.get() + last) / 2);
                 if it.parent_period != parent_class.period || middle > it.virtual_time {
                     it.virtual_time = middle;
                 }
             }
             None => {
                 it.virtual_time = parent_class.most_left;
-                parent_class.least_served = 0;
+                parent_class.served = None;
             }
         }
         if let Some(curve) = &mut it.virtual_curve {
@@ -258,12 +262,12 @@ impl Tree {
             // The parent joins right after this and then is a period further.
             it.parent_period = it.parent_period.wrapping_add(1);
         }
-        it.fit = 0;
+        it.fit = None;
         parent_class.by_virtual_time.insert(it.virtual_time, class);
-        parent_class.by_fit.insert(0, class);
+        parent_class.by_fit.insert(None, class);
         if let Some(shape) = it.curves.upper_limit {
             let curve = come_back(&mut it.limit_curve, shape, (now, it.total));
-            it.own_fit = curve.time_of(it.total);
+            it.own_fit = Some(curve.time_of(it.total));
         }
     }
 
@@ -280,10 +284,11 @@ impl Tree {
                     leaves = it.active == 0;
                 }
                 it.virtual_time = curve.time_of(it.total).wrapping_add(it.adjustment);
-                if it.virtual_time < parent_class.least_served {
+                let served = parent_class.served.map_or(0, NonZeroU64::get);
+                if it.virtual_time < served {
                     // It was passed over while it could not send: no credit for that.
-                    it.adjustment += parent_class.least_served - it.virtual_time;
-                    it.virtual_time = parent_class.least_served;
+                    it.adjustment += served - it.virtual_time;
+                    it.virtual_time = served;
                 }
                 parent_class.by_virtual_time.remove(class);
                 if leaves {
@@ -292,7 +297,7 @@ impl Tree {
                 } else {
                     parent_class.by_virtual_time.insert(it.virtual_time, class);
                     if let Some(limit) = &it.limit_curve {
-                        it.own_fit = limit.time_of(it.total);
+                        it.own_fit = Some(limit.time_of(it.total));
                     }
                     self.update_fit(class, parent);
                 }
@@ -304,7 +309,7 @@ impl Tree {
     /// When `class` may send has changed, perhaps.
     fn update_fit(&mut self, class: usize, parent: usize) {
         let (it, parent_class) = pair(&mut self.classes, class, parent);
-        let fit = it.own_fit.max(it.by_fit.first().unwrap_or(0));
+        let fit = it.own_fit.max(it.by_fit.first().flatten());
         if fit != it.fit {
             it.fit = fit;
             if it.active > 0 {

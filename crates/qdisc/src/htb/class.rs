@@ -6,7 +6,9 @@ use super::tree::{LEVELS, PRIORITIES};
 use crate::Device;
 use crate::linux::{RateTable, burst_time};
 use crate::tbf::Lengths;
-use crate::tc::{self, ClassSetUp, Handle, SetUp, SetUpError, Unless0, number, params, rate, size};
+use crate::tc::{
+    self, ClassSpec, Handle, QueueSpec, SpecError, Unless0, number, params, rate, size,
+};
 
 /// A class.
 pub(super) struct Class {
@@ -88,15 +90,15 @@ impl Class {
     }
 }
 
-/// Makes all classes of `set_up`, in the order written.
+/// Makes all classes of `spec`, in the order written.
 pub(super) fn read_all(
-    set_up: &SetUp,
+    spec: &QueueSpec,
     r2q: u32,
     device: &Device,
-) -> Result<Vec<Class>, SetUpError> {
+) -> Result<Vec<Class>, SpecError> {
     let mut classes: Vec<Class> = Vec::new();
-    for written in &set_up.classes {
-        let inner = set_up.classes.iter().any(|other| other.parent == written.id);
+    for written in &spec.classes {
+        let inner = spec.classes.iter().any(|other| other.parent == written.id);
         let parent = classes.iter().position(|class| class.id == written.parent);
         let level = match (inner, parent) {
             (false, _) => 0,
@@ -104,7 +106,7 @@ pub(super) fn read_all(
             (true, Some(parent)) => classes[parent].level - 1,
         };
         if inner && level == 0 {
-            return Err(SetUpError::new(format!(
+            return Err(SpecError::new(format!(
                 "htb: class `{}` lies too deep: {} levels are allowed",
                 written.id,
                 LEVELS - 1
@@ -161,7 +163,7 @@ impl HtbClassParams {
     ///
     /// # Errors
     /// If a value is missing or no value.
-    pub fn read(written: &ClassSetUp, r2q: u32, device: &Device) -> Result<Self, SetUpError> {
+    pub fn read(written: &ClassSpec, r2q: u32, device: &Device) -> Result<Self, SpecError> {
         let options: HtbClassOptions = tc::read("htb class", &written.words, device)?;
         let HtbClassOptions { rate, mtu, lengths, .. } = options;
         let ceil = options.ceil.unwrap_or(rate);
@@ -187,12 +189,12 @@ fn buffer(written: Unless0<u64>, rate: Rate, mtu: u64) -> i64 {
 }
 
 fn read(
-    written: &ClassSetUp,
+    written: &ClassSpec,
     parent: Option<usize>,
     level: usize,
     r2q: u32,
     device: &Device,
-) -> Result<Class, SetUpError> {
+) -> Result<Class, SpecError> {
     let params = HtbClassParams::read(written, r2q, device)?;
     let bucket = |rate, depth| Bucket { table: params.lengths.table(rate), depth, tokens: depth };
     Ok(Class {

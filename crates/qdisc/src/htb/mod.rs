@@ -19,7 +19,7 @@ use crate::fifo::{Fifo, Limit};
 use crate::leaves::Leaves;
 use crate::peeked::{Peeked, TakesNext};
 use crate::registry::Discipline;
-use crate::tc::{Classifier, Handle, Record, SetUp, SetUpError, minor, number, params};
+use crate::tc::{Classifier, Handle, QueueSpec, Record, SpecError, minor, number, params};
 
 struct Htb {
     tree: Tree,
@@ -32,15 +32,15 @@ struct Htb {
 }
 
 impl Htb {
-    fn new(set_up: &SetUp, device: &Device) -> Result<Self, SetUpError> {
-        let HtbOptions { default, r2q, direct_qlen } = set_up.read(device)?;
-        let classes = class::read_all(set_up, r2q, device)?;
-        let tree = Tree::new(classes, Leaves::read(set_up, device)?);
+    fn new(spec: &QueueSpec, device: &Device) -> Result<Self, SpecError> {
+        let HtbOptions { default, r2q, direct_qlen } = spec.read(device)?;
+        let classes = class::read_all(spec, r2q, device)?;
+        let tree = Tree::new(classes, Leaves::read(spec, device)?);
         let default_leaf =
-            default.and_then(|minor| tree.leaves.called(Handle { major: set_up.major(), minor }));
+            default.and_then(|minor| tree.leaves.called(Handle { major: spec.major(), minor }));
         Ok(Self {
             tree,
-            classifier: Classifier::with_priorities(set_up),
+            classifier: Classifier::with_priorities(spec),
             default_leaf,
             direct: Fifo::new(Limit::Packets(direct_qlen)),
             wake_at: None,
@@ -149,5 +149,5 @@ pub(crate) static HTB: Discipline = Discipline {
          filter add dev eth0 parent 1: protocol ip prio 1 u32 match ip dport 5000 0xffff flowid 1:10
          filter add dev eth0 parent 1: protocol ip prio 2 u32 match ip dport 5001 0xffff flowid 1:30",
     ],
-    build: |set_up, device| Ok(Box::new(Peeked::new(Htb::new(set_up, device)?))),
+    build: |spec, device| Ok(Box::new(Peeked::new(Htb::new(spec, device)?))),
 };

@@ -36,12 +36,12 @@ pub(super) struct Tree {
 #[derive(Clone, Default)]
 struct Ring {
     members: Vec<(Handle, usize)>,
-    next: Place,
+    next: RingCursor,
 }
 
 /// Where a round robin stands.
 #[derive(Clone, Copy, Default, PartialEq)]
-enum Place {
+enum RingCursor {
     /// Behind the last class: the next look starts over.
     #[default]
     End,
@@ -74,26 +74,26 @@ impl Ring {
 
     /// The class at which the round robin stands.
     fn current(&mut self) -> Option<usize> {
-        if let Place::AtOrAfter(id) = self.next {
-            self.next = Place::of(self.members.iter().find(|&&(other, _)| other >= id));
+        if let RingCursor::AtOrAfter(id) = self.next {
+            self.next = RingCursor::of(self.members.iter().find(|&&(other, _)| other >= id));
         }
-        let Place::At(id) = self.next else { return None };
+        let RingCursor::At(id) = self.next else { return None };
         self.members.iter().find(|&&(other, _)| other == id).map(|&(_, class)| class)
     }
 
     /// Moves on to the next class, or to the end.
     fn advance(&mut self) {
-        if let Place::At(id) = self.next {
-            self.next = Place::of(self.members.iter().find(|&&(other, _)| other > id));
+        if let RingCursor::At(id) = self.next {
+            self.next = RingCursor::of(self.members.iter().find(|&&(other, _)| other > id));
         }
     }
 
     fn rewind(&mut self) {
-        self.next = Place::of(self.members.first());
+        self.next = RingCursor::of(self.members.first());
     }
 }
 
-impl Place {
+impl RingCursor {
     fn of(member: Option<&(Handle, usize)>) -> Self {
         member.map_or(Self::End, |&(id, _)| Self::At(id))
     }
@@ -288,8 +288,8 @@ impl Tree {
             let mut emptied = 0;
             for prio in bits(wanted) {
                 let feed = &mut self.feeds[parent][prio];
-                if feed.next == Place::At(id) {
-                    feed.next = Place::AtOrAfter(id);
+                if feed.next == RingCursor::At(id) {
+                    feed.next = RingCursor::AtOrAfter(id);
                 }
                 feed.remove(id);
                 if feed.is_empty() {
@@ -304,7 +304,7 @@ impl Tree {
             let (id, level) = (self.classes[class].id, self.classes[class].level);
             for prio in bits(wanted) {
                 let row = &mut self.rows[level][prio];
-                if row.next == Place::At(id) {
+                if row.next == RingCursor::At(id) {
                     row.advance();
                 }
                 row.remove(id);

@@ -91,8 +91,8 @@ pub(super) static FAIR: MarkerKind = MarkerKind {
         "fair",
         "fair tokens 4000 interval 10ms limit 9000 min 3000 max 6000 wq 0.2 minq 1",
     ],
-    build: |set_up, device| {
-        let options: FairOptions = set_up.read(device)?;
+    build: |spec, device| {
+        let options: FairOptions = spec.read(device)?;
         let FairOptions { tokens, limit, min, max, probability, uncounted, .. } = options;
         let length = options.interval.as_nanos().max(1);
         let curve = Curve { min: (min, "min"), max: (max, "max"), probability };

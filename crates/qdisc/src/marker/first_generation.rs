@@ -126,8 +126,8 @@ pub(super) static TCP_FRIENDLY_1: MarkerKind = MarkerKind {
         "tcp_friendly_1",
         "tcp_friendly_1 per flow alternate tokens tokens 20000 interval 20ms",
     ],
-    build: |set_up, device| {
-        let options: FirstGenerationOptions = set_up.read(device)?;
+    build: |spec, device| {
+        let options: FirstGenerationOptions = spec.read(device)?;
         let FirstGenerationOptions { tokens, uncounted, class, .. } = options;
         let meter = FirstGeneration {
             intervals: Intervals::new("tcp_friendly_1", options.interval)?,

@@ -2,7 +2,7 @@
 
 use weir_core::{Duration, Time};
 
-use crate::tc::SetUpError;
+use crate::tc::SpecError;
 
 /// The running interval.
 #[derive(Clone, Debug)]
@@ -16,10 +16,10 @@ impl Intervals {
     ///
     /// # Errors
     /// If it is 0.
-    pub fn new(owner: &str, length: Duration) -> Result<Self, SetUpError> {
+    pub fn new(owner: &str, length: Duration) -> Result<Self, SpecError> {
         if length.is_zero() {
             let allowed = "write a time above 0, such as 400ms";
-            return Err(SetUpError::bad(owner, "interval", "0", allowed));
+            return Err(SpecError::bad(owner, "interval", "0", allowed));
         }
         Ok(Self { length, start: Time::ZERO })
     }

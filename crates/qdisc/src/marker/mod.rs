@@ -19,7 +19,7 @@ use crate::Device;
 use crate::colour::Colour;
 use crate::contract::DropSink;
 use crate::tc::{
-    self, Declared, Param, Record, SetUpError, check_text, did_you_mean, number, size, time,
+    self, Declared, Param, Record, SpecError, check_text, did_you_mean, number, size, time,
 };
 
 /// Every marker, in the order in which `weir list markers` shows them.
@@ -44,17 +44,17 @@ pub struct MarkerKind {
     pub source: &'static str,
     /// Its parameters.
     pub params: &'static [Param],
-    /// Set-ups on which the tests that all markers share are run.
+    /// Specs on which the tests that all markers share are run.
     pub examples: &'static [&'static str],
     build: Build,
 }
 
 /// Makes a marker from what was written, in front of a port on a device.
-type Build = fn(&MarkerSetUp, &Device) -> Result<Marker, SetUpError>;
+type Build = fn(&MarkerSpec, &Device) -> Result<Marker, SpecError>;
 
 /// A marker as it was written; its name is known, its values are not yet read.
 #[derive(Clone, Debug)]
-pub struct MarkerSetUp {
+pub struct MarkerSpec {
     kind: &'static MarkerKind,
     words: Vec<String>,
 }
@@ -81,24 +81,24 @@ pub trait About: DropSink {
     fn window(&self, packet: &Packet) -> Option<u32>;
 }
 
-impl MarkerSetUp {
+impl MarkerSpec {
     /// Reads a marker's name and words.
     ///
     /// # Errors
     /// If there is no marker of that name. Values are checked by [`build`](Self::build).
-    pub fn parse(text: &str) -> Result<Self, SetUpError> {
+    pub fn parse(text: &str) -> Result<Self, SpecError> {
         check_text(text)?;
         let mut words = text.split_whitespace();
         let name = words
             .next()
-            .ok_or_else(|| SetUpError::new("an empty marker: name one, such as `token_bucket`"))?;
+            .ok_or_else(|| SpecError::new("an empty marker: name one, such as `token_bucket`"))?;
         let kind = MARKERS.iter().find(|kind| kind.name == name).copied().ok_or_else(|| {
             let near = did_you_mean(name, MARKERS.iter().map(|kind| kind.name));
             let near = near.unwrap_or_else(|| {
                 let known: Vec<_> = MARKERS.iter().map(|kind| kind.name).collect();
                 format!(" (known: {})", known.join(", "))
             });
-            SetUpError::new(format!("unknown marker `{name}`{near}"))
+            SpecError::new(format!("unknown marker `{name}`{near}"))
         })?;
         Ok(Self { kind, words: words.map(str::to_owned).collect() })
     }
@@ -107,12 +107,12 @@ impl MarkerSetUp {
     ///
     /// # Errors
     /// If a word is no parameter, or a value is not of its parameter's kind or out of range.
-    pub fn build(&self, device: &Device) -> Result<Marker, SetUpError> {
+    pub fn build(&self, device: &Device) -> Result<Marker, SpecError> {
         (self.kind.build)(self, device)
     }
 
     /// Its parameters, as `R` declares them.
-    fn read<R: Record>(&self, device: &Device) -> Result<R, SetUpError> {
+    fn read<R: Record>(&self, device: &Device) -> Result<R, SpecError> {
         tc::read(self.kind.name, &self.words, device)
     }
 }

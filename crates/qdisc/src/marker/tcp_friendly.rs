@@ -15,7 +15,7 @@ use super::interval::Intervals;
 use super::{About, CLASS, INTERVAL, Marker, MarkerKind, Meter, TOKENS, UNCOUNTED, cost};
 use crate::Device;
 use crate::colour::Colour;
-use crate::tc::{Record, SetUpError, choice, either, number, one_of, params};
+use crate::tc::{Record, SpecError, choice, either, number, one_of, params};
 
 struct TcpFriendly {
     intervals: Intervals,
@@ -33,7 +33,7 @@ struct TcpFriendly {
     /// No green packet without tokens.
     strict: bool,
     forget: u32,
-    flows: BTreeMap<FlowLabel, Flow>,
+    flows: BTreeMap<FlowLabel, MarkedFlow>,
     rng: Rng,
 }
 
@@ -52,7 +52,7 @@ choice! { Estimate {
 } }
 
 #[derive(Clone, Debug, Default)]
-struct Flow {
+struct MarkedFlow {
     /// The end of the data seen so far.
     end: Option<u32>,
     /// Packets in this interval.
@@ -72,7 +72,7 @@ struct Flow {
 }
 
 impl TcpFriendly {
-    fn new(options: &TcpFriendlyOptions, device: &Device) -> Result<Self, SetUpError> {
+    fn new(options: &TcpFriendlyOptions, device: &Device) -> Result<Self, SpecError> {
         let tokens = i64::try_from(options.tokens).unwrap_or(i64::MAX);
         let uncounted = options.uncounted;
         Ok(Self {
@@ -105,7 +105,7 @@ impl TcpFriendly {
             flow.idle_intervals <= forget
         });
         let rng = &mut self.rng;
-        let mut order: Vec<(u32, u64, &mut Flow)> = self
+        let mut order: Vec<(u32, u64, &mut MarkedFlow)> = self
             .flows
             .values_mut()
             .map(|flow| (flow.expected, rng.below(u64::MAX), flow))
@@ -152,7 +152,7 @@ impl TcpFriendly {
     }
 }
 
-impl Flow {
+impl MarkedFlow {
     fn begin_interval(&mut self, estimate: Estimate) {
         self.expected = match estimate {
             Estimate::Last => self.packets,
@@ -237,8 +237,8 @@ pub(super) static TCP_FRIENDLY: MarkerKind = MarkerKind {
         "tcp_friendly cap strict tokens 20000 interval 20ms small 2 estimate average",
         "tcp_friendly window sender small 4 estimate largest forget 1",
     ],
-    build: |set_up, device| {
-        let options: TcpFriendlyOptions = set_up.read(device)?;
+    build: |spec, device| {
+        let options: TcpFriendlyOptions = spec.read(device)?;
         Ok(Marker::new(TcpFriendly::new(&options, device)?, options.class))
     },
 };

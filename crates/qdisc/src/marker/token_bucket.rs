@@ -74,8 +74,8 @@ pub(super) static TOKEN_BUCKET: MarkerKind = MarkerKind {
         "token_bucket",
         "token_bucket tokens 4000 interval 10ms refill continuous depth 9000 uncounted 0",
     ],
-    build: |set_up, device| {
-        let options: TokenBucketOptions = set_up.read(device)?;
+    build: |spec, device| {
+        let options: TokenBucketOptions = spec.read(device)?;
         let TokenBucketOptions { tokens: batch, interval, uncounted, .. } = options;
         let depth = options.depth.unwrap_or(batch);
         let mut intervals = Intervals::new("token_bucket", interval)?;

@@ -8,7 +8,7 @@ use weir_core::{Packet, Rate, Time};
 use super::bucket::Bucket;
 use super::{About, CLASS, Marker, MarkerKind, Meter, UNCOUNTED, cost};
 use crate::colour::Colour;
-use crate::tc::{Declared, Record, SetUpError, either, params, rate, size};
+use crate::tc::{Declared, Record, SpecError, either, params, rate, size};
 
 /// RFC 2697: what the committed bucket does not take flows over into the excess bucket.
 struct SingleRate {
@@ -92,8 +92,8 @@ pub(super) static SRTCM: MarkerKind = MarkerKind {
     source: "RFC 2697",
     params: SrtcmOptions::PARAMS,
     examples: &["srtcm cir 2mbit cbs 6000 ebs 9000", "srtcm cir 1mbit mode aware uncounted 20"],
-    build: |set_up, device| {
-        let SrtcmOptions { cir, cbs, ebs, reading, class } = set_up.read(device)?;
+    build: |spec, device| {
+        let SrtcmOptions { cir, cbs, ebs, reading, class } = spec.read(device)?;
         let [committed, excess] = [cbs, ebs].map(|depth| Bucket::full(cir, depth));
         Ok(Marker::new(SingleRate { committed, excess, reading }, class))
     },
@@ -122,11 +122,11 @@ pub(super) static TRTCM: MarkerKind = MarkerKind {
         "trtcm cir 1mbit cbs 3000 pir 2mbit pbs 6000",
         "trtcm cir 1mbit pir 3mbit mode aware",
     ],
-    build: |set_up, device| {
-        let TrtcmOptions { cir, cbs, pir, pbs, reading, class } = set_up.read(device)?;
+    build: |spec, device| {
+        let TrtcmOptions { cir, cbs, pir, pbs, reading, class } = spec.read(device)?;
         if pir.as_bps() < cir.as_bps() {
             let allowed = format!("write `cir`, which is {cir}, or more");
-            return Err(SetUpError::bad("trtcm", "pir", &pir.to_string(), &allowed));
+            return Err(SpecError::bad("trtcm", "pir", &pir.to_string(), &allowed));
         }
         let (committed, peak) = (Bucket::full(cir, cbs), Bucket::full(pir, pbs));
         Ok(Marker::new(TwoRate { committed, peak, reading }, class))

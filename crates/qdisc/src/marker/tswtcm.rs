@@ -6,7 +6,7 @@ use weir_core::{Draw, Duration, Packet, Rate, Rng, Time};
 
 use super::{About, CLASS, Marker, MarkerKind, Meter};
 use crate::colour::Colour;
-use crate::tc::{Record, SetUpError, params, rate, time};
+use crate::tc::{Record, SpecError, params, rate, time};
 
 struct Tswtcm {
     /// Bytes per second.
@@ -67,11 +67,11 @@ pub(super) static TSWTCM: MarkerKind = MarkerKind {
     source: "RFC 2859",
     params: TswtcmOptions::PARAMS,
     examples: &["tswtcm ctr 1mbit ptr 2mbit", "tswtcm ctr 500kbit window 100ms class 4"],
-    build: |set_up, device| {
-        let TswtcmOptions { ctr: committed, ptr, window, class } = set_up.read(device)?;
+    build: |spec, device| {
+        let TswtcmOptions { ctr: committed, ptr, window, class } = spec.read(device)?;
         let peak = ptr.unwrap_or(committed);
         let bad = |name: &str, value: &str, allowed: &str| {
-            Err(SetUpError::bad("tswtcm", name, value, allowed))
+            Err(SpecError::bad("tswtcm", name, value, allowed))
         };
         if window.is_zero() {
             return bad("window", "0", "write a time above 0, such as 1s");

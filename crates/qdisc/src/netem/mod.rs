@@ -21,7 +21,7 @@ use crate::accounting::Accounting;
 use crate::contract::{Backlog, ClassView, DropReason, DropSink, MarkReason, Qdisc, Stats};
 use crate::peeked::{Peeked, TakesNext};
 use crate::registry::Discipline;
-use crate::tc::{Record, SetUp, SetUpError};
+use crate::tc::{QueueSpec, Record, SpecError};
 
 struct Netem {
     limit: u32,
@@ -144,13 +144,13 @@ fn later(from: Time, nanos: i64) -> Time {
 }
 
 impl Netem {
-    fn new(set_up: &SetUp, device: &Device) -> Result<Self, SetUpError> {
-        let mut options: NetemOptions = set_up.read(device)?;
+    fn new(spec: &QueueSpec, device: &Device) -> Result<Self, SpecError> {
+        let mut options: NetemOptions = spec.read(device)?;
         let mut rng = device.seed.stream("netem");
         let delay = options.jitter(&mut rng)?;
         let ecn = options.ecn;
         if ecn && options.loss.is_none() {
-            return Err(SetUpError::new(
+            return Err(SpecError::new(
                 "netem: `ecn` marks where packets would be lost: write `loss` too",
             ));
         }
@@ -183,7 +183,7 @@ impl Netem {
             rng,
             waiting: VecDeque::new(),
             ahead: VecDeque::new(),
-            child: set_up.child.as_ref().map(|child| child.build(device)).transpose()?,
+            child: spec.child.as_ref().map(|child| child.build(device)).transpose()?,
             accounting: Accounting::default(),
             wake_at: None,
         })
@@ -374,7 +374,7 @@ pub(crate) static NETEM: Discipline = Discipline {
         "htb rate 2mbit netem delay 4ms duplicate 10% reorder 10%",
         "tbf rate 1mbit burst 2000 limit 20000 netem loss 10% duplicate 10%",
     ],
-    build: |set_up, device| Ok(Box::new(Peeked::new(Netem::new(set_up, device)?))),
+    build: |spec, device| Ok(Box::new(Peeked::new(Netem::new(spec, device)?))),
 };
 
 /// `NETEM_DIST_SCALE`.
@@ -387,9 +387,9 @@ mod tests {
     use super::*;
     use crate::{Outcome, replay};
 
-    /// What becomes of `count` packets of 1000 bytes, one every `apart` microseconds from 1 ms on.
-    fn outcome(set_up: &str, count: u64, apart: u64) -> Outcome {
-        let qdisc = SetUp::parse(set_up).unwrap().build(&Device::default()).unwrap();
+    /// Fates of `count` packets of 1000 bytes, one every `apart` microseconds from 1 ms on.
+    fn outcome(spec: &str, count: u64, apart: u64) -> Outcome {
+        let qdisc = QueueSpec::parse(spec).unwrap().build(&Device::default()).unwrap();
         let arrivals: Vec<_> = (0..count)
             .map(|n| {
                 let at = Time::from_nanos((1_000 + n * apart) * 1_000);
@@ -430,7 +430,7 @@ mod tests {
 
     #[test]
     fn a_slot_that_ends_before_it_begins_has_the_length_of_its_beginning() {
-        let departures = |set_up| outcome(set_up, 50, 700).departures;
+        let departures = |spec| outcome(spec, 50, 700).departures;
         assert_eq!(departures("netem slot 20ms 5ms"), departures("netem slot 20ms"));
     }
 

@@ -6,7 +6,7 @@ use super::chance::{Chance, Correlated, Loss, State};
 use super::distribution::Distribution;
 use super::{Cells, Jitter, Slots};
 use crate::tc::{
-    Choice, Declared, Plain, SetUpError, Text, Unless0, number, one_of, params, switch, words,
+    Choice, Declared, Plain, SpecError, Text, Unless0, number, one_of, params, switch, words,
 };
 
 /// The words of one parameter.
@@ -20,18 +20,18 @@ impl<'t> Words<'t> {
         Self { text, words: text.words() }
     }
 
-    fn time(&self, place: usize) -> Result<Option<Duration>, SetUpError> {
+    fn time(&self, place: usize) -> Result<Option<Duration>, SpecError> {
         let parse = |word: &&str| units::parse_time(word).map_err(|error| self.text.wrap(&error));
         self.words.get(place).map(parse).transpose()
     }
 
-    fn number<N: std::str::FromStr>(&self, place: usize) -> Result<Option<N>, SetUpError> {
+    fn number<N: std::str::FromStr>(&self, place: usize) -> Result<Option<N>, SpecError> {
         let parse = |word: &&str| word.parse().map_err(|_| self.text.bad("write whole numbers"));
         self.words.get(place).map(parse).transpose()
     }
 
     /// A share in units of 2^-32, as the kernel has it; the percent sign may be left out.
-    fn share(&self, place: usize) -> Result<Option<u32>, SetUpError> {
+    fn share(&self, place: usize) -> Result<Option<u32>, SpecError> {
         let parse = |word: &&str| {
             let number = word.strip_suffix('%').unwrap_or(word);
             let percent: Option<f64> = number.parse().ok();
@@ -57,7 +57,7 @@ impl ChanceOptions {
     }
 }
 
-fn read_chance(text: &Text<'_>) -> Result<ChanceOptions, SetUpError> {
+fn read_chance(text: &Text<'_>) -> Result<ChanceOptions, SpecError> {
     let words = Words::of(text);
     let correlation = words.share(1)?.unwrap_or(0);
     Ok(ChanceOptions { probability: words.share(0)?.unwrap_or(0), correlation })
@@ -71,7 +71,7 @@ pub(super) struct DelayOptions {
     correlation: u32,
 }
 
-fn read_delay(text: &Text<'_>) -> Result<DelayOptions, SetUpError> {
+fn read_delay(text: &Text<'_>) -> Result<DelayOptions, SpecError> {
     let words = Words::of(text);
     let nanos = |time: Option<Duration>| {
         let nanos = time.unwrap_or(Duration::ZERO).as_nanos();
@@ -100,13 +100,13 @@ impl LossOptions {
 }
 
 /// `[random] PERCENT [CORRELATION]`, `state P13 [P31 [P32 [P23 [P14]]]]` and `gemodel P [R [1-H [1-K]]]`.
-fn read_loss(text: &Text<'_>) -> Result<LossOptions, SetUpError> {
+fn read_loss(text: &Text<'_>) -> Result<LossOptions, SpecError> {
     let words = Words::of(text);
     let needed = |place| {
         let missing = || text.bad("a probability is missing");
         words.share(place)?.ok_or_else(missing)
     };
-    let or = |place, default| Ok::<u32, SetUpError>(words.share(place)?.unwrap_or(default));
+    let or = |place, default| Ok::<u32, SpecError>(words.share(place)?.unwrap_or(default));
     Ok(match words.words.first() {
         Some(&"state") => {
             let p13 = needed(1)?;
@@ -138,7 +138,7 @@ fn read_loss(text: &Text<'_>) -> Result<LossOptions, SetUpError> {
 }
 
 /// `RATE [PACKETOVERHEAD [CELLSIZE [CELLOVERHEAD]]]`.
-fn read_rate(text: &Text<'_>) -> Result<Cells, SetUpError> {
+fn read_rate(text: &Text<'_>) -> Result<Cells, SpecError> {
     let words = Words::of(text);
     Ok(Cells {
         bytes_per_sec: text.rate_in(words.words[0])?.as_bytes_per_sec(),
@@ -149,10 +149,10 @@ fn read_rate(text: &Text<'_>) -> Result<Cells, SetUpError> {
 }
 
 /// `MIN [MAX]` or `distribution NAME DELAY JITTER`, with `packets N` and `bytes N` behind.
-fn read_slots(text: &Text<'_>) -> Result<Slots, SetUpError> {
+fn read_slots(text: &Text<'_>) -> Result<Slots, SpecError> {
     let reader = Words::of(text);
     let words = &reader.words[..];
-    let nanos = |place: usize| -> Result<Option<i64>, SetUpError> {
+    let nanos = |place: usize| -> Result<Option<i64>, SpecError> {
         let time = reader.time(place)?.map(|time| i64::try_from(time.as_nanos()));
         time.transpose().map_err(|_| text.bad("times up to 292 years are allowed"))
     };
@@ -161,7 +161,7 @@ fn read_slots(text: &Text<'_>) -> Result<Slots, SetUpError> {
         let name = words.get(1).ok_or_else(missing)?;
         let shape = Distribution::named(name).ok_or_else(|| {
             let allowed = format!("known are {}", Distribution::WORDS.join(", "));
-            SetUpError::bad("netem", "distribution", name, &allowed)
+            SpecError::bad("netem", "distribution", name, &allowed)
         })?;
         let mean = nanos(2)?.ok_or_else(missing)?;
         let width = nanos(3)?.ok_or_else(missing)?.min(i64::from(i32::MAX));
@@ -188,12 +188,12 @@ fn read_slots(text: &Text<'_>) -> Result<Slots, SetUpError> {
 
 impl NetemOptions {
     /// `delay` and `distribution`.
-    pub fn jitter(&mut self, rng: &mut Rng) -> Result<Jitter, SetUpError> {
+    pub fn jitter(&mut self, rng: &mut Rng) -> Result<Jitter, SpecError> {
         let DelayOptions { mean, width, correlation } = self.delay.unwrap_or_default();
         let draws = Correlated::new(correlation, rng);
         let distribution = std::mem::take(&mut self.distribution);
         if distribution != Distribution::Uniform && (mean == 0 || width == 0) {
-            return Err(SetUpError::new(
+            return Err(SpecError::new(
                 "netem: `distribution` shapes jitter: write `delay TIME JITTER` too",
             ));
         }
@@ -201,13 +201,13 @@ impl NetemOptions {
     }
 
     /// The distance of packets that are sent at once, if any are: `reorder` with `gap`.
-    pub fn gap(&self, delay: &Jitter) -> Result<Option<u32>, SetUpError> {
+    pub fn gap(&self, delay: &Jitter) -> Result<Option<u32>, SpecError> {
         match (self.reorder.is_some(), self.gap.0) {
-            (true, _) if delay.mean == 0 => Err(SetUpError::new(
+            (true, _) if delay.mean == 0 => Err(SpecError::new(
                 "netem: `reorder` sends packets without the delay: write `delay TIME` too",
             )),
             (true, gap) => Ok(Some(gap.unwrap_or(1))),
-            (false, Some(gap)) => Err(SetUpError::bad(
+            (false, Some(gap)) => Err(SpecError::bad(
                 "netem",
                 "gap",
                 &gap.to_string(),

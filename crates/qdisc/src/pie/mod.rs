@@ -16,7 +16,7 @@ use crate::accounting::Accounting;
 use crate::contract::{Backlog, DropReason, DropSink, MarkReason, Stats};
 use crate::peeked::{Peeked, TakesNext};
 use crate::registry::Discipline;
-use crate::tc::{Record, SetUp, SetUpError, number, params, switch, time};
+use crate::tc::{QueueSpec, Record, SpecError, number, params, switch, time};
 
 struct Pie {
     limit: u32,
@@ -29,8 +29,8 @@ struct Pie {
 }
 
 impl Pie {
-    fn new(set_up: &SetUp, device: &Device) -> Result<Self, SetUpError> {
-        let PieOptions { limit, steering, signals } = set_up.read(device)?;
+    fn new(spec: &QueueSpec, device: &Device) -> Result<Self, SpecError> {
+        let PieOptions { limit, steering, signals } = spec.read(device)?;
         Ok(Self {
             limit,
             params: PieParams::new(&steering, &signals, MARK_UP_TO_PERCENT, device),
@@ -120,7 +120,7 @@ pub(crate) static PIE: Discipline = Discipline {
         "pie ecn bytemode limit 40 target 1ms alpha 32 beta 32",
         "pie dq_rate_estimator target 1ms alpha 32",
     ],
-    build: |set_up, device| Ok(Box::new(Peeked::new(Pie::new(set_up, device)?))),
+    build: |spec, device| Ok(Box::new(Peeked::new(Pie::new(spec, device)?))),
 };
 
 impl PieParams {
@@ -181,8 +181,8 @@ mod tests {
     use crate::contract::Qdisc;
     use crate::port::Ignore;
 
-    fn pie(set_up: &str) -> Peeked<Pie> {
-        Peeked::new(Pie::new(&SetUp::parse(set_up).unwrap(), &Device::default()).unwrap())
+    fn pie(spec: &str) -> Peeked<Pie> {
+        Peeked::new(Pie::new(&QueueSpec::parse(spec).unwrap(), &Device::default()).unwrap())
     }
 
     fn packet(enqueued_at: Time, ecn: Ecn) -> Packet {

@@ -17,7 +17,7 @@ use crate::contract::{DropSink, Qdisc};
 use crate::leaves::Leaves;
 use crate::registry::Discipline;
 use crate::scheduler::{Schedule, Scheduler, Sorter};
-use crate::tc::{self, Classifier, NoOptions, Record, SetUp, SetUpError, number, params};
+use crate::tc::{self, Classifier, NoOptions, QueueSpec, Record, SpecError, number, params};
 
 struct Qfq {
     classes: Vec<Class>,
@@ -290,23 +290,23 @@ impl Schedule for Qfq {
     }
 }
 
-fn build(set_up: &SetUp, device: &Device) -> Result<Box<dyn Qdisc>, SetUpError> {
-    set_up.read::<NoOptions>(device)?;
+fn build(spec: &QueueSpec, device: &Device) -> Result<Box<dyn Qdisc>, SpecError> {
+    spec.read::<NoOptions>(device)?;
     let mut qfq = Qfq::new(device);
-    for class in &set_up.classes {
+    for class in &spec.classes {
         let options: QfqClassOptions = tc::read("qfq class", &class.words, device)?;
         // The kernel keeps the inverse, and what that says.
         let weight = ONE / (ONE / u64::from(options.weight));
         qfq.add(weight as u32, options.maxpkt);
     }
     if qfq.weights > MAX_WEIGHT_SUM {
-        return Err(SetUpError::new(format!(
+        return Err(SpecError::new(format!(
             "qfq: the weights add up to {}; {MAX_WEIGHT_SUM} at most",
             qfq.weights
         )));
     }
-    let sorter = Sorter::Filters(Classifier::with_priorities(set_up));
-    Ok(Scheduler::boxed(qfq, sorter, Leaves::read(set_up, device)?))
+    let sorter = Sorter::Filters(Classifier::with_priorities(spec));
+    Ok(Scheduler::boxed(qfq, sorter, Leaves::read(spec, device)?))
 }
 
 pub(crate) static QFQ: Discipline = Discipline {

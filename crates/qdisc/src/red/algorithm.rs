@@ -79,7 +79,7 @@ impl RedParams {
         self.max
     }
 
-    /// What `tc -d qdisc show` prints: thresholds, weight, probability, cells.
+    /// Values that `tc -d qdisc show` prints: thresholds, weight, probability, cells.
     #[cfg(test)]
     pub fn as_shown(&self) -> (u64, u64, u32, f64, u32) {
         (

@@ -12,14 +12,14 @@ use weir_core::{Packet, Rate, Rng, Time};
 
 pub(crate) use self::algorithm::{ADAPT_EVERY, Average, RedParams, RedState, RedVerdict};
 pub(crate) use self::settings::{
-    BANDWIDTH, BURST, ECN, HARDDROP, PROBABILITY, RedSettings, burst, size, size_or_0,
+    BANDWIDTH, BURST, ECN, HARDDROP, PROBABILITY, RedSettings, burst, size, size_or_0, thresholds,
 };
 use crate::Device;
 use crate::accounting::Accounting;
 use crate::contract::{Backlog, ClassView, DropReason, DropSink, MarkReason, Qdisc, Stats};
 use crate::fifo::{Fifo, Limit};
 use crate::registry::Discipline;
-use crate::tc::{Record, SetUp, SetUpError, Unless0, params, switch};
+use crate::tc::{QueueSpec, Record, SpecError, Unless0, params, switch};
 
 struct Red {
     params: RedParams,
@@ -66,14 +66,14 @@ impl Policy {
 }
 
 impl Red {
-    fn new(set_up: &SetUp, device: &Device) -> Result<Self, SetUpError> {
-        let options: RedOptions = set_up.read(device)?;
+    fn new(spec: &QueueSpec, device: &Device) -> Result<Self, SpecError> {
+        let options: RedOptions = spec.read(device)?;
         let RedOptions { limit, ecn, harddrop, nodrop, .. } = options;
         let policy = Policy { ecn, harddrop, nodrop };
         if policy.nodrop && !policy.ecn {
-            return Err(SetUpError::new("red: `nodrop` has a meaning only beside `ecn`"));
+            return Err(SpecError::new("red: `nodrop` has a meaning only beside `ecn`"));
         }
-        let child = match &set_up.child {
+        let child = match &spec.child {
             Some(child) => child.build(device)?,
             None => Box::new(Fifo::new(Limit::Bytes(u64::from(limit)))),
         };
@@ -200,7 +200,7 @@ pub(crate) static RED: Discipline = Discipline {
         "red limit 30000 min 1000 max 3000 avpkt 500 ecn harddrop nodrop pfifo limit 5",
         "red limit 30000 avpkt 500 codel limit 30",
     ],
-    build: |set_up, device| Ok(Box::new(Red::new(set_up, device)?)),
+    build: |spec, device| Ok(Box::new(Red::new(spec, device)?)),
 };
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use weir_core::Rate;
 use super::algorithm::{Average, CELLS, IdleDamping, RedParams};
 use crate::linux::burst_time;
 use crate::tc::{
-    self, Declared, Kind, SetUpError, Text, Unless0, number, probability, rate, switch,
+    self, Declared, ParamKind, SpecError, Text, Unless0, number, probability, rate, switch,
 };
 
 /// RED's parameters as `tc` takes them, with defaults filled in.
@@ -38,10 +38,10 @@ impl RedSettings {
     /// # Errors
     /// If the thresholds are not in order or too large for the weight, the burst is too small for the
     /// lower threshold, or the probability or bandwidth is out of what fixed point can hold.
-    pub fn for_kernel(&self, owner: &str) -> Result<RedParams, SetUpError> {
+    pub fn for_kernel(&self, owner: &str) -> Result<RedParams, SpecError> {
         let Self { min, max, probability, .. } = *self;
         if max < min {
-            return Err(SetUpError::bad(
+            return Err(SpecError::bad(
                 owner,
                 "max",
                 &max.to_string(),
@@ -55,7 +55,7 @@ impl RedSettings {
             } else {
                 format!("a burst can only be allowed if `min` {min} is above one average packet")
             };
-            SetUpError::bad(owner, "burst", &self.burst.to_string(), &allowed)
+            SpecError::bad(owner, "burst", &self.burst.to_string(), &allowed)
         })?;
         if u64::from(max) << weight_log >= 1 << 31 {
             let allowed = format!(
@@ -63,18 +63,18 @@ impl RedSettings {
                 self.burst,
                 (1u64 << 31) >> weight_log
             );
-            return Err(SetUpError::bad(owner, "max", &max.to_string(), &allowed));
+            return Err(SpecError::bad(owner, "max", &max.to_string(), &allowed));
         }
         let max_p = self.max_p().ok_or_else(|| {
             let least = f64::from(max - min) * f64::from(self.unit) / 2f64.powi(31);
             let allowed = format!("with these thresholds write a number above {least}, up to 1");
-            SetUpError::bad(owner, "probability", &probability.to_string(), &allowed)
+            SpecError::bad(owner, "probability", &probability.to_string(), &allowed)
         })?;
         let damping = match self.bandwidth {
             None => None,
             Some(rate) => Some(self.damping(weight_log, rate).ok_or_else(|| {
                 let allowed = "it is too little for packets of `avpkt` and this `burst`";
-                SetUpError::bad(owner, "bandwidth", &rate.to_string(), allowed)
+                SpecError::bad(owner, "bandwidth", &rate.to_string(), allowed)
             })?),
         };
         let span = (max - min).max(1);
@@ -143,7 +143,7 @@ impl RedSettings {
 
 /// A size of at least 1 byte, which `tc` keeps in 32 bits.
 pub(crate) const fn size() -> Declared<u32> {
-    Declared::new(Kind::Size, |text| match read_size(text)? {
+    Declared::new(ParamKind::Size, |text| match read_size(text)? {
         0 => Err(text.bad_value("0", "write a size of at least 1 byte")),
         bytes => Ok(bytes),
     })
@@ -151,13 +151,38 @@ pub(crate) const fn size() -> Declared<u32> {
 
 /// A size, which `tc` keeps in 32 bits.
 pub(crate) const fn size_or_0() -> Declared<u32> {
-    Declared::new(Kind::Size, read_size)
+    Declared::new(ParamKind::Size, read_size)
 }
 
-fn read_size(text: &Text<'_>) -> Result<u32, SetUpError> {
+fn read_size(text: &Text<'_>) -> Result<u32, SpecError> {
     let bytes = tc::read_size(text)?;
     let bad = |_| text.bad_value(&bytes.to_string(), "write a size below 4gb");
     u32::try_from(bytes).map_err(bad)
+}
+
+/// The lower and the upper threshold of a queue called `owner`, as written or as `tc` computes them from `limit`, a
+/// parameter's name and value: max = limit / 4, min = max / 3.
+///
+/// # Errors
+/// If the upper threshold is above the limit, or the lower one not below the upper one.
+pub(crate) fn thresholds(
+    owner: &str,
+    (limit_name, limit): (&str, u32),
+    min: Unless0<u32>,
+    max: Unless0<u32>,
+) -> Result<(u32, u32), SpecError> {
+    let max = max.0.unwrap_or(limit / 4);
+    let min = min.0.unwrap_or(max / 3);
+    let bad = |name: &str, value: u32, allowed: &str| {
+        Err(SpecError::bad(owner, name, &value.to_string(), allowed))
+    };
+    if max > limit {
+        return bad("max", max, &format!("it is above `{limit_name}` {limit}"));
+    }
+    if min >= max {
+        return bad("min", min, &format!("it is not below `max` {max}"));
+    }
+    Ok((min, max))
 }
 
 /// `burst` as written, or as `tc` computes it from the thresholds in packets.

@@ -4,13 +4,13 @@ use super::*;
 use crate::port::Ignore;
 
 /// The parameters that `tc` and the kernel make of the words behind `red`.
-fn read(words: &str) -> Result<RedParams, SetUpError> {
-    let set_up = SetUp::parse(&format!("red {words}"))?;
-    set_up.read::<RedOptions>(&Device::default())?.settings().for_kernel("red")
+fn read(words: &str) -> Result<RedParams, SpecError> {
+    let spec = QueueSpec::parse(&format!("red {words}"))?;
+    spec.read::<RedOptions>(&Device::default())?.settings().for_kernel("red")
 }
 
 fn red(words: &str) -> Box<dyn Qdisc> {
-    SetUp::parse(words).and_then(|set_up| set_up.build(&Device::default())).unwrap()
+    QueueSpec::parse(words).and_then(|spec| spec.build(&Device::default())).unwrap()
 }
 
 fn packet(len: u32, ecn: Ecn) -> Packet {
@@ -25,7 +25,7 @@ fn packet(len: u32, ecn: Ecn) -> Packet {
     }
 }
 
-/// What the discipline has done with the packets so far.
+/// Packets so far, by what the discipline did with them.
 #[derive(Debug, PartialEq, Eq)]
 struct Tally {
     early: u64,
@@ -44,7 +44,7 @@ fn tally(red: &dyn Qdisc) -> Tally {
     }
 }
 
-/// What `tc -d qdisc show` of iproute2 6.1 on Linux 6.12 prints: min, max, ewma, probability,
+/// Values that `tc -d qdisc show` of iproute2 6.1 on Linux 6.12 prints: min, max, ewma, probability,
 /// Scell_log.
 #[test]
 fn parameters_are_those_that_tc_shows() {
@@ -115,7 +115,7 @@ fn what_tc_refuses_is_refused_in_one_sentence() {
     for (words, expected) in cases {
         assert_eq!(read(words).unwrap_err().to_string(), expected, "{words}");
     }
-    let nodrop = SetUp::parse("red limit 9000 avpkt 500 nodrop").unwrap();
+    let nodrop = QueueSpec::parse("red limit 9000 avpkt 500 nodrop").unwrap();
     let error = nodrop.build(&Device::default()).err().unwrap();
     assert_eq!(error.to_string(), "red: `nodrop` has a meaning only beside `ecn`");
 }
@@ -244,7 +244,7 @@ fn adaptive_red_moves_the_probability() {
 #[test]
 fn adaptive_red_looks_every_128_jiffies() {
     let words = "red limit 400000 min 2000 max 100000 avpkt 1000 burst 60 adaptive";
-    let params = SetUp::parse(words).unwrap();
+    let params = QueueSpec::parse(words).unwrap();
     let mut red = Red::new(&params, &Device::default()).unwrap();
     for step in 0..200 {
         let now = Time::from_millis(1_000 + 50 * step);
@@ -266,7 +266,7 @@ fn adaptive_red_looks_every_128_jiffies() {
 /// A step that was due before the queue ran empty looks at the average as it was then.
 #[test]
 fn adaptive_red_looks_before_an_idle_time_begins() {
-    let params = SetUp::parse("red limit 400000 avpkt 1000 adaptive bandwidth 10mbit").unwrap();
+    let params = QueueSpec::parse("red limit 400000 avpkt 1000 adaptive bandwidth 10mbit").unwrap();
     let mut red = Red::new(&params, &Device::default()).unwrap();
     red.enqueue(packet(64, Ecn::NotEct), Time::from_millis(1_000), &mut Ignore);
     assert!(red.dequeue(Time::from_millis(1_700), &mut Ignore).is_some());
@@ -308,7 +308,7 @@ fn the_same_seed_draws_the_same_drops() {
     let run = |seed: u64| {
         let device = Device { seed: Seed::new(seed), ..Device::default() };
         let words = "red limit 400000 min 10000 max 90000 avpkt 1000 burst 40 probability 0.1";
-        let mut red = SetUp::parse(words).unwrap().build(&device).unwrap();
+        let mut red = QueueSpec::parse(words).unwrap().build(&device).unwrap();
         let mut dice = Seed::new(5).stream("lengths");
         for _ in 0..400 {
             let len = 500 + dice.below(1_000) as u32;

@@ -15,7 +15,7 @@ use crate::accounting::Accounting;
 use crate::contract::{Backlog, DropReason, DropSink, MarkReason, Qdisc, Stats};
 use crate::linux::JIFFY;
 use crate::registry::Discipline;
-use crate::tc::{Classifier, Record, SetUp, SetUpError, Unless0, number, params, probability};
+use crate::tc::{Classifier, QueueSpec, Record, SpecError, Unless0, number, params, probability};
 
 struct Sfb {
     limit: u32,
@@ -62,8 +62,10 @@ struct Bin {
 
 /// When the filters change places, in jiffies.
 struct Schedule {
-    rehash: u64,
-    warm_up: u64,
+    /// How long a filter serves; `None`: for ever.
+    rehash: Option<u64>,
+    /// How long before it serves a filter warms up; `None`: it does not.
+    warm_up: Option<u64>,
     /// Of the last change; `None` before the first packet.
     since: Option<u64>,
 }
@@ -74,7 +76,8 @@ struct PenaltyBox {
     rate: u64,
     burst: u64,
     tokens: u64,
-    refilled_at: u64,
+    /// In jiffies; `None` before the first packet.
+    refilled_at: Option<u64>,
 }
 
 /// SFB's decision on an arrival.
@@ -85,14 +88,14 @@ enum SfbVerdict {
 }
 
 impl Sfb {
-    fn new(set_up: &SetUp, device: &Device) -> Result<Self, SetUpError> {
-        let options: SfbOptions = set_up.read(device)?;
+    fn new(spec: &QueueSpec, device: &Device) -> Result<Self, SpecError> {
+        let options: SfbOptions = spec.read(device)?;
         let (max, target) = options.bin_sizes();
-        let jiffies = |ms: u64| (ms * 1_000_000).div_ceil(JIFFY.as_nanos());
+        let jiffies = |ms: u64| (ms > 0).then(|| (ms * 1_000_000).div_ceil(JIFFY.as_nanos()));
         let fraction = |probability: f64| (probability * f64::from(CERTAIN) + 0.5) as u16;
         let mut rng = device.seed.stream("sfb");
         Ok(Self {
-            limit: if options.limit == 0 { device.tx_queue_len } else { options.limit },
+            limit: options.limit.0.unwrap_or(device.tx_queue_len),
             blue: Blue {
                 target,
                 increment: fraction(options.increment),
@@ -108,9 +111,9 @@ impl Sfb {
                 rate: options.penalty_rate,
                 burst: options.penalty_burst,
                 tokens: options.penalty_burst,
-                refilled_at: 0,
+                refilled_at: None,
             },
-            classifier: Classifier::new(&set_up.filters),
+            classifier: Classifier::new(&spec.filters),
             filters: [Filter::new(&mut rng), Filter::new(&mut rng)],
             serving: 0,
             warming_up: false,
@@ -125,18 +128,16 @@ impl Sfb {
         let Schedule { rehash, warm_up, ref mut since } = self.schedule;
         let Some(last) = *since else {
             *since = Some(jiffy);
-            self.penalty_box.refilled_at = jiffy;
+            self.penalty_box.refilled_at = Some(jiffy);
             return;
         };
-        if rehash == 0 {
-            return;
-        }
+        let Some(rehash) = rehash else { return };
         if jiffy > last + rehash {
             self.filters[self.serving].key = self.rng.below(u64::MAX);
             self.serving ^= 1;
             self.warming_up = false;
             *since = Some(jiffy);
-        } else if warm_up > 0 && jiffy + warm_up > last + rehash {
+        } else if warm_up.is_some_and(|warm_up| jiffy + warm_up > last + rehash) {
             self.warming_up = true;
         }
     }
@@ -211,7 +212,7 @@ impl Filter {
         Self { key: rng.below(u64::MAX), bins: [[Bin::default(); BINS]; LEVELS] }
     }
 
-    /// The hash of the flow; never 0, which stands for none.
+    /// The hash of the flow; never 0, which in Linux stands for none.
     fn hash(&self, packet: &Packet) -> u32 {
         packet.label.rehashed(self.key).max(1)
     }
@@ -247,9 +248,8 @@ impl PenaltyBox {
             return false;
         }
         if self.tokens < 1 {
-            let age = (jiffy - self.refilled_at).min(10 * HZ);
+            let age = self.refilled_at.replace(jiffy).map_or(0, |last| jiffy - last).min(10 * HZ);
             self.tokens = (age * self.rate / HZ).min(self.burst);
-            self.refilled_at = jiffy;
             if self.tokens < 1 {
                 return false;
             }
@@ -325,8 +325,7 @@ params! {
         /// how long before it serves a filter warms up (double buffering); 0: not at all
         db: u64 = number("ms", 0, i32::MAX as u64).default("60000"),
         /// most packets that may wait in all flows together
-        limit: u32 = number("packets", 0, u32::MAX as u64)
-            .default_of("txqueuelen", |device| device.tx_queue_len.to_string()),
+        limit: Unless0<u32> = number("packets", 0, u32::MAX as u64).absent_or_0("txqueuelen"),
         /// most packets of one flow
         max: Unless0<u32> = number("packets", 0, 65_535).absent_or_0("5/4 target, else 25"),
         /// packets from which a bin raises its probability
@@ -354,7 +353,7 @@ pub(crate) static SFB: Discipline = Discipline {
         "sfb rehash 100 db 50 max 6 increment 0.4 penalty_rate 20 penalty_burst 3",
         "sfb penalty_rate 0 increment 1 target 1",
     ],
-    build: |set_up, device| Ok(Box::new(Sfb::new(set_up, device)?)),
+    build: |spec, device| Ok(Box::new(Sfb::new(spec, device)?)),
 };
 
 /// 32 bits of hash in levels of 4 bits (`SFB_LEVELS`, `SFB_NUMBUCKETS`).

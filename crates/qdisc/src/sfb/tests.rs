@@ -4,7 +4,7 @@ use super::*;
 use crate::port::Ignore;
 
 fn sfb(words: &str) -> Sfb {
-    Sfb::new(&SetUp::parse(&format!("sfb {words}")).unwrap(), &Device::default()).unwrap()
+    Sfb::new(&QueueSpec::parse(&format!("sfb {words}")).unwrap(), &Device::default()).unwrap()
 }
 
 fn packet(flow: u32, ecn: Ecn) -> Packet {
@@ -39,7 +39,7 @@ fn parameters_are_those_that_tc_shows() {
         assert_eq!(shown, expected, "{words}");
     }
     let schedule = sfb("rehash 5000 db 1001").schedule;
-    assert_eq!((schedule.rehash, schedule.warm_up), (1_250, 251));
+    assert_eq!((schedule.rehash, schedule.warm_up), (Some(1_250), Some(251)));
 }
 
 /// A flow that never lets go: its bins are full from two packets on, certain at once, and then it
@@ -151,7 +151,7 @@ fn a_flow_suffers_only_if_all_its_bins_do() {
     }
 }
 
-/// What unresponsive flows may send at once, after nobody asked for long: what came together in 10 s.
+/// Packets that unresponsive flows may send at once after a long rest: the tokens of 10 s.
 #[test]
 fn tokens_of_ten_seconds_come_together_at_most() {
     let mut queue = sfb("target 1 max 60000 increment 1 penalty_rate 10 penalty_burst 200");
@@ -182,13 +182,13 @@ fn without_a_penalty_rate_or_a_burst_unresponsive_flows_send_nothing() {
 /// The flows of a class share its bins.
 #[test]
 fn filters_choose_the_bins() {
-    let set_up = SetUp::parse(
+    let spec = QueueSpec::parse(
         "qdisc add dev a root handle 1: sfb max 3 target 3 increment 0
          filter add dev a parent 1: u32 match ip sport 10 0xffff flowid 1:5
          filter add dev a parent 1: u32 match ip sport 11 0xffff flowid 1:5
          filter add dev a parent 1: u32 match ip sport 12 0xffff flowid 1:6",
     );
-    let mut queue = Sfb::new(&set_up.unwrap(), &Device::default()).unwrap();
+    let mut queue = Sfb::new(&spec.unwrap(), &Device::default()).unwrap();
     for flow in [10, 11, 10, 11, 12, 12, 12, 12, 13] {
         let mut arrival = packet(flow, Ecn::NotEct);
         arrival.label.sport = flow as u16;

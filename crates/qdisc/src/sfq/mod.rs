@@ -16,10 +16,10 @@ use crate::contract::{Backlog, DropReason, DropSink, Stats};
 use crate::peeked::{Peeked, TakesNext};
 use crate::red::{
     BURST, ECN, HARDDROP, PROBABILITY, Policy, RedParams, RedSettings, RedState, burst, size,
-    size_or_0,
+    size_or_0, thresholds,
 };
 use crate::registry::Discipline;
-use crate::tc::{Classifier, Record, SetUp, SetUpError, Unless0, number, params, switch};
+use crate::tc::{Classifier, QueueSpec, Record, SpecError, Unless0, number, params, switch};
 
 struct Sfq {
     limit: u32,
@@ -31,7 +31,7 @@ struct Sfq {
 
     /// The flow to which each value of the hash belongs now.
     buckets: Vec<Option<u32>>,
-    flows: Vec<Flow>,
+    flows: Vec<SfqSlot>,
     ranks: Ranks,
     /// The flow that had its turn last; its successor is next.
     last: Option<u32>,
@@ -44,7 +44,7 @@ struct Sfq {
 
 /// The queue of one value of the hash.
 #[derive(Default)]
-struct Flow {
+struct SfqSlot {
     packets: VecDeque<Packet>,
     bytes: u64,
     bucket: usize,
@@ -71,13 +71,13 @@ struct Sizes {
 }
 
 impl Sfq {
-    fn new(set_up: &SetUp, device: &Device) -> Result<Self, SetUpError> {
-        let options: SfqOptions = set_up.read(device)?;
+    fn new(spec: &QueueSpec, device: &Device) -> Result<Self, SpecError> {
+        let options: SfqOptions = spec.read(device)?;
         let Sizes { limit, depth, flows, divisor } = Sizes::of(&options)?;
         let quantum = options.quantum;
         if quantum > MAX_QUANTUM_BYTES {
             let allowed = format!("write a size up to {MAX_QUANTUM_BYTES}");
-            return Err(SetUpError::bad("sfq", "quantum", &quantum.to_string(), &allowed));
+            return Err(SpecError::bad("sfq", "quantum", &quantum.to_string(), &allowed));
         }
         let period = Duration::from_millis(1_000 * options.perturb);
         let mut rng = device.seed.stream("sfq");
@@ -87,10 +87,10 @@ impl Sfq {
             // A quantum below 256 would spend all time on turns; Linux raises it in silence.
             quantum: quantum.max(256) as i32,
             head_drop: options.headdrop,
-            red: options.red(set_up)?,
-            classifier: Classifier::new(&set_up.filters),
+            red: options.red(spec)?,
+            classifier: Classifier::new(&spec.filters),
             buckets: vec![None; divisor],
-            flows: std::iter::repeat_with(Flow::default).take(flows).collect(),
+            flows: std::iter::repeat_with(SfqSlot::default).take(flows).collect(),
             ranks: Ranks::new(flows, depth),
             last: None,
             key: rng.below(u64::MAX),
@@ -206,7 +206,7 @@ impl Sfq {
 
     /// `index`, which comes after `last`, has nothing left: it leaves the round and its bucket.
     fn leave_round(&mut self, last: u32, index: u32) {
-        let Flow { next, bucket, .. } = self.flows[index as usize];
+        let SfqSlot { next, bucket, .. } = self.flows[index as usize];
         self.buckets[bucket] = None;
         if next == index {
             self.last = None;
@@ -265,11 +265,11 @@ impl Sfq {
 
 impl Sizes {
     /// The sizes as the kernel makes them fit one another (`sfq_change`).
-    fn of(options: &SfqOptions) -> Result<Self, SetUpError> {
+    fn of(options: &SfqOptions) -> Result<Self, SpecError> {
         let depth = options.depth.min(MAX_DEPTH_PACKETS);
         let divisor = options.divisor;
         if !divisor.is_power_of_two() {
-            return Err(SetUpError::bad(
+            return Err(SpecError::bad(
                 "sfq",
                 "divisor",
                 &divisor.to_string(),
@@ -283,7 +283,7 @@ impl Sizes {
             flows = flows.min(limit);
         }
         if limit == 1 {
-            return Err(SetUpError::new(
+            return Err(SpecError::new(
                 "sfq: one flow of one packet is no queue: raise `depth` or `flows`",
             ));
         }
@@ -298,26 +298,16 @@ impl Sizes {
 
 impl SfqOptions {
     /// RED on each flow, if it is asked for, with the thresholds that `tc` computes.
-    fn red(&self, set_up: &SetUp) -> Result<Option<(RedParams, Policy)>, SetUpError> {
+    fn red(&self, spec: &QueueSpec) -> Result<Option<(RedParams, Policy)>, SpecError> {
         let Unless0(Some(limit)) = self.redflowlimit else {
-            return match set_up.words.iter().find(|word| RED_WORDS.contains(&word.as_str())) {
+            return match spec.words.iter().find(|word| RED_WORDS.contains(&word.as_str())) {
                 None => Ok(None),
-                Some(word) => Err(SetUpError::new(format!(
+                Some(word) => Err(SpecError::new(format!(
                     "sfq: `{word}` is about RED on each flow, which needs `redflowlimit`"
                 ))),
             };
         };
-        let max = self.max.0.unwrap_or(limit / 4);
-        let min = self.min.0.unwrap_or(max / 3);
-        let bad = |name: &str, value: u32, why: &str| {
-            Err(SetUpError::bad("sfq", name, &value.to_string(), why))
-        };
-        if max > limit {
-            return bad("max", max, &format!("it is above `redflowlimit` {limit}"));
-        }
-        if min >= max {
-            return bad("min", min, &format!("it is not below `max` {max}"));
-        }
+        let (min, max) = thresholds("sfq", ("redflowlimit", limit), self.min, self.max)?;
         let settings = RedSettings {
             min,
             max,
@@ -444,7 +434,7 @@ pub(crate) static SFQ: Discipline = Discipline {
         "sfq redflowlimit 20000 min 1500 max 4000 burst 3 ecn harddrop limit 40",
         "sfq limit 3 depth 1",
     ],
-    build: |set_up, device| Ok(Box::new(Peeked::new(Sfq::new(set_up, device)?))),
+    build: |spec, device| Ok(Box::new(Peeked::new(Sfq::new(spec, device)?))),
 };
 
 /// The parameters that are about RED alone.

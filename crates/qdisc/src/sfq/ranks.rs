@@ -5,13 +5,13 @@
 pub(super) struct Ranks {
     /// By length: the flow that came to it last.
     first: Vec<Option<u32>>,
-    flows: Vec<Place>,
+    flows: Vec<RankNode>,
     longest: usize,
 }
 
-/// Where a flow stands.
+/// Length of a flow, and its neighbours among flows of that length.
 #[derive(Clone, Copy, Default)]
-struct Place {
+struct RankNode {
     length: u16,
     before: Option<u32>,
     behind: Option<u32>,
@@ -20,8 +20,11 @@ struct Place {
 impl Ranks {
     /// `flows` empty flows, of at most `depth` packets each.
     pub fn new(flows: usize, depth: usize) -> Self {
-        let mut ranks =
-            Self { first: vec![None; depth + 1], flows: vec![Place::default(); flows], longest: 0 };
+        let mut ranks = Self {
+            first: vec![None; depth + 1],
+            flows: vec![RankNode::default(); flows],
+            longest: 0,
+        };
         for flow in 0..flows as u32 {
             ranks.link(flow);
         }
@@ -69,7 +72,7 @@ impl Ranks {
     }
 
     fn unlink(&mut self, flow: u32) {
-        let Place { length, before, behind } = self.flows[flow as usize];
+        let RankNode { length, before, behind } = self.flows[flow as usize];
         match before {
             None => self.first[usize::from(length)] = behind,
             Some(before) => self.flows[before as usize].behind = behind,

@@ -4,12 +4,12 @@ use super::*;
 use crate::contract::{MarkReason, Qdisc};
 use crate::port::Ignore;
 
-fn sfq(words: &str) -> Result<Peeked<Sfq>, SetUpError> {
-    made(&SetUp::parse(&format!("sfq {words}"))?)
+fn sfq(words: &str) -> Result<Peeked<Sfq>, SpecError> {
+    made(&QueueSpec::parse(&format!("sfq {words}"))?)
 }
 
-fn made(set_up: &SetUp) -> Result<Peeked<Sfq>, SetUpError> {
-    Sfq::new(set_up, &Device::default()).map(Peeked::new)
+fn made(spec: &QueueSpec) -> Result<Peeked<Sfq>, SpecError> {
+    Sfq::new(spec, &Device::default()).map(Peeked::new)
 }
 
 fn packet(handle: u64, flow: u16, len: u32, ecn: Ecn) -> Packet {
@@ -80,6 +80,7 @@ fn sizes_fit_one_another_as_in_linux() {
         ("min 8000", "sfq: `min` is about RED on each flow, which needs `redflowlimit`"),
         ("redflowlimit 100000 burst 3", "sfq: `burst 3`: write at least 9, or lower `min` 8333"),
         ("redflowlimit 9000 max 9001", "sfq: `max 9001`: it is above `redflowlimit` 9000"),
+        ("redflowlimit 9000 min 80 max 80", "sfq: `min 80`: it is not below `max` 80"),
         ("quantum 2mb", "sfq: `quantum 2097152`: write a size up to 1048576"),
     ] {
         assert_eq!(sfq(words).err().unwrap().to_string(), expected);
@@ -208,12 +209,12 @@ fn perturbation_rehashes_what_waits() {
 /// A filter's class is the bucket; what none takes is dropped, and nothing is rehashed.
 #[test]
 fn filters_choose_the_flow() {
-    let set_up = SetUp::parse(
+    let spec = QueueSpec::parse(
         "qdisc add dev a root handle 1: sfq quantum 1000 perturb 1
          filter add dev a parent 1: u32 match ip sport 10001 0xffff flowid 1:5
          filter add dev a parent 1: u32 match ip sport 10002 0xfffe flowid 1:6",
     );
-    let mut queue = made(&set_up.unwrap()).unwrap();
+    let mut queue = made(&spec.unwrap()).unwrap();
     fill(&mut queue, &[1, 2, 3, 4, 1]);
     assert_eq!(queue.stats().dropped[DropReason::Unclassified as usize].packets, 1);
     assert_eq!(drain(&mut queue), [0, 1, 4, 2], "2 and 3 share a class");

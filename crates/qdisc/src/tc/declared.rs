@@ -8,9 +8,9 @@
 
 use weir_core::{Rate, units};
 
-use super::SetUpError;
+use super::SpecError;
 use super::kinds::Whole;
-use super::params::{DefaultValue, Kind, Param, Params};
+use super::params::{DefaultValue, Param, ParamKind, Params};
 use crate::Device;
 
 /// A record of parameters, declared by [`params!`].
@@ -22,7 +22,7 @@ pub trait Record: Sized {
     ///
     /// # Errors
     /// If a value is not of its parameter's kind or out of range.
-    fn read(params: &Params) -> Result<Self, SetUpError>;
+    fn read(params: &Params) -> Result<Self, SpecError>;
 }
 
 /// The record of what takes no parameters.
@@ -31,7 +31,7 @@ pub(crate) struct NoOptions;
 impl Record for NoOptions {
     const PARAMS: &'static [Param] = &[];
 
-    fn read(_: &Params) -> Result<Self, SetUpError> {
+    fn read(_: &Params) -> Result<Self, SpecError> {
         Ok(Self)
     }
 }
@@ -75,10 +75,10 @@ macro_rules! params {
                         $(, $declared)?
                     ) ),+
                 ];
-                &$crate::tc::joined::<{ $crate::tc::count(PARTS) }>(PARTS)
+                &weir_core::tables::joined::<_, { weir_core::tables::count(PARTS) }>(PARTS)
             };
 
-            fn read(params: &$crate::tc::Params) -> Result<Self, $crate::tc::SetUpError> {
+            fn read(params: &$crate::tc::Params) -> Result<Self, $crate::tc::SpecError> {
                 Ok(Self {
                     $( $field: $crate::tc::params!(
                         @read params, $type, [$($name,)? stringify!($field)][0] $(, $declared)?
@@ -109,11 +109,11 @@ pub(crate) struct Declared<V: Value> {
 }
 
 /// Makes a value of what was written.
-pub(crate) type Read<T> = fn(&Text<'_>) -> Result<T, SetUpError>;
+pub(crate) type Read<T> = fn(&Text<'_>) -> Result<T, SpecError>;
 
 impl<T: Plain> Declared<T> {
     /// A parameter that must be written.
-    pub const fn new(kind: Kind, read: Read<T>) -> Self {
+    pub const fn new(kind: ParamKind, read: Read<T>) -> Self {
         let default = DefaultValue::Required;
         Self { param: Param { name: "", aliases: &[], kind, default, meaning: "" }, read }
     }
@@ -158,7 +158,7 @@ impl<V: Value> Declared<V> {
     }
 
     /// The value of the parameter called `name`.
-    pub fn value(&self, params: &Params, name: &'static str) -> Result<V, SetUpError> {
+    pub fn value(&self, params: &Params, name: &'static str) -> Result<V, SpecError> {
         V::read(params, params.param(name), self.read)
     }
 }
@@ -166,7 +166,7 @@ impl<V: Value> Declared<V> {
 impl Declared<bool> {
     /// Sets the word that switches the parameter off.
     pub const fn off_by(mut self, word: &'static str) -> Self {
-        self.param.kind = Kind::Switch { off: Some(word) };
+        self.param.kind = ParamKind::Switch { off: Some(word) };
         self
     }
 }
@@ -209,7 +209,7 @@ pub(crate) trait Value: Sized {
         params: &Params,
         param: &'static Param,
         read: Read<Self::Plain>,
-    ) -> Result<Self, SetUpError>;
+    ) -> Result<Self, SpecError>;
 }
 
 /// A type whose values are made of one text each.
@@ -218,7 +218,7 @@ pub(crate) trait Plain: Sized {}
 impl<T: Plain> Value for T {
     type Plain = T;
 
-    fn read(params: &Params, param: &'static Param, read: Read<T>) -> Result<T, SetUpError> {
+    fn read(params: &Params, param: &'static Param, read: Read<T>) -> Result<T, SpecError> {
         let text = params.text(param).ok_or_else(|| params.missing(param))?;
         read(&Text { params, param, text })
     }
@@ -227,7 +227,7 @@ impl<T: Plain> Value for T {
 impl<T: Plain> Value for Option<T> {
     type Plain = T;
 
-    fn read(params: &Params, param: &'static Param, read: Read<T>) -> Result<Self, SetUpError> {
+    fn read(params: &Params, param: &'static Param, read: Read<T>) -> Result<Self, SpecError> {
         params.text(param).map(|text| read(&Text { params, param, text })).transpose()
     }
 }
@@ -239,7 +239,7 @@ pub struct Unless0<T>(pub Option<T>);
 impl<T: Whole> Value for Unless0<T> {
     type Plain = T;
 
-    fn read(params: &Params, param: &'static Param, read: Read<T>) -> Result<Self, SetUpError> {
+    fn read(params: &Params, param: &'static Param, read: Read<T>) -> Result<Self, SpecError> {
         let number = <Option<T> as Value>::read(params, param, read)?;
         Ok(Self(number.filter(|&number| number != T::of(0))))
     }
@@ -261,7 +261,7 @@ impl<V: Value> Value for Placed<V> {
         params: &Params,
         param: &'static Param,
         read: Read<V::Plain>,
-    ) -> Result<Self, SetUpError> {
+    ) -> Result<Self, SpecError> {
         let place = params.written(param).last().map(|(place, _)| place);
         Ok(Self { value: V::read(params, param, read)?, place })
     }
@@ -281,7 +281,7 @@ pub struct Every<T>(pub Vec<(usize, T)>);
 impl<T: Plain> Value for Every<T> {
     type Plain = T;
 
-    fn read(params: &Params, param: &'static Param, read: Read<T>) -> Result<Self, SetUpError> {
+    fn read(params: &Params, param: &'static Param, read: Read<T>) -> Result<Self, SpecError> {
         let values = params
             .written(param)
             .map(|(place, text)| read(&Text { params, param, text }).map(|value| (place, value)));
@@ -303,27 +303,27 @@ impl Text<'_> {
     }
 
     /// The parameter's kind.
-    pub const fn kind(&self) -> Kind {
+    pub const fn kind(&self) -> ParamKind {
         self.param.kind
     }
 
     /// An error about the text.
-    pub fn bad(&self, allowed: &str) -> SetUpError {
+    pub fn bad(&self, allowed: &str) -> SpecError {
         self.bad_value(self.text, allowed)
     }
 
     /// An error about the parameter, whose value is shown as `value`.
-    pub fn bad_value(&self, value: &str, allowed: &str) -> SetUpError {
-        SetUpError::bad(self.params.owner(), self.param.name, value, allowed)
+    pub fn bad_value(&self, value: &str, allowed: &str) -> SpecError {
+        SpecError::bad(self.params.owner(), self.param.name, value, allowed)
     }
 
     /// An error about the parameter, of which a part is no value.
-    pub fn wrap(&self, error: &units::UnitError) -> SetUpError {
+    pub fn wrap(&self, error: &units::UnitError) -> SpecError {
         self.bad_value(&error.text, error.allowed)
     }
 
     /// `word`, which is the text or a part of it, as a rate of at least 8 bit/s or as a share of the line's.
-    pub fn rate_in(&self, word: &str) -> Result<Rate, SetUpError> {
+    pub fn rate_in(&self, word: &str) -> Result<Rate, SpecError> {
         let rate = match units::parse_percent(word) {
             None => units::parse_rate(word).map_err(|error| self.wrap(&error))?,
             Some(percent) => {
@@ -338,33 +338,6 @@ impl Text<'_> {
         }
         Ok(rate)
     }
-}
-
-/// How many parameters are in all parts of a table.
-pub(crate) const fn count(parts: &[&[Param]]) -> usize {
-    let mut count = 0;
-    let mut part = 0;
-    while part < parts.len() {
-        count += parts[part].len();
-        part += 1;
-    }
-    count
-}
-
-/// The table of these parts, which are `N` parameters.
-pub(crate) const fn joined<const N: usize>(parts: &[&[Param]]) -> [Param; N] {
-    let mut all = [parts[0][0]; N];
-    let (mut at, mut part) = (0, 0);
-    while part < parts.len() {
-        let mut param = 0;
-        while param < parts[part].len() {
-            all[at] = parts[part][param];
-            at += 1;
-            param += 1;
-        }
-        part += 1;
-    }
-    all
 }
 
 #[cfg(test)]

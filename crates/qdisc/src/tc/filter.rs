@@ -3,7 +3,7 @@
 use weir_core::{Packet, Priority};
 
 use super::skbedit::{masked, number};
-use super::{Edit, Handle, SetUp, SetUpError, flower};
+use super::{Edit, Handle, QueueSpec, SpecError, flower};
 use crate::police::police_words;
 
 /// A `u32`, `flower`, `fw` or `matchall` filter: if all its matches hold, the packet belongs to `flow`.
@@ -51,7 +51,7 @@ enum Test {
 
 impl Filter {
     /// Reads what stands behind `parent` in `filter add`; `major` completes class numbers without one.
-    pub(super) fn parse(words: &[&str], major: u16) -> Result<Self, SetUpError> {
+    pub(super) fn parse(words: &[&str], major: u16) -> Result<Self, SpecError> {
         let mut filter = Self::of_all(Vec::new(), Vec::new());
         let mut flow = None;
         let mut handle = None;
@@ -61,7 +61,7 @@ impl Filter {
                 ["protocol", "ip" | "all", rest @ ..] | ["u32" | "matchall", rest @ ..] => rest,
                 ["prio" | "pref", value, rest @ ..] => {
                     filter.priority = value.parse().map_err(|_| {
-                        SetUpError::new(format!("`prio {value}`: write a number from 0 to 65535"))
+                        SpecError::new(format!("`prio {value}`: write a number from 0 to 65535"))
                     })?;
                     rest
                 }
@@ -85,7 +85,7 @@ impl Filter {
                 }
                 ["flowid" | "classid", value, rest @ ..] => {
                     flow = Some(Handle::parse(value).ok_or_else(|| {
-                        SetUpError::new(format!("`flowid {value}`: write a class such as `1:10`"))
+                        SpecError::new(format!("`flowid {value}`: write a class such as `1:10`"))
                     })?);
                     rest
                 }
@@ -96,7 +96,7 @@ impl Filter {
         let acts = !filter.police.is_empty() || filter.edit != Edit::default();
         let mut flow = flow
             .or_else(|| acts.then_some(none))
-            .ok_or_else(|| SetUpError::new("the filter's `flowid` is missing"))?;
+            .ok_or_else(|| SpecError::new("the filter's `flowid` is missing"))?;
         if flow.major == 0 {
             flow.major = major;
         }
@@ -105,7 +105,7 @@ impl Filter {
     }
 
     /// Reads an action at the start of `words`, and returns the rest.
-    fn read_action<'w, 's>(&mut self, words: &'w [&'s str]) -> Result<&'w [&'s str], SetUpError> {
+    fn read_action<'w, 's>(&mut self, words: &'w [&'s str]) -> Result<&'w [&'s str], SpecError> {
         match words {
             ["estimator", interval, average, rest @ ..] => {
                 self.estimator = vec![(*interval).to_owned(), (*average).to_owned()];
@@ -121,10 +121,10 @@ impl Filter {
                 self.edit = edit;
                 Ok(rest)
             }
-            ["action", name, ..] => Err(SetUpError::new(format!(
+            ["action", name, ..] => Err(SpecError::new(format!(
                 "`action {name}` is not known in a filter: `police` and `skbedit` are"
             ))),
-            _ => Err(SetUpError::new(format!(
+            _ => Err(SpecError::new(format!(
                 "`{}` is not known in a filter: write `u32 match ip FIELD VALUE MASK ... flowid CLASS`, \
                  `flower FIELD VALUE ... flowid CLASS`, `handle MARK fw flowid CLASS`, `matchall flowid \
                  CLASS` or `matchall action police ...`",
@@ -153,7 +153,7 @@ impl Filter {
 
 impl Match {
     /// Reads what stands behind `match` of `u32`, and returns the rest.
-    fn of_u32<'w, 's>(words: &'w [&'s str]) -> Result<(Self, &'w [&'s str]), SetUpError> {
+    fn of_u32<'w, 's>(words: &'w [&'s str]) -> Result<(Self, &'w [&'s str]), SpecError> {
         match words {
             ["mark", value, mask, rest @ ..] => {
                 Ok((Self::masked(Field::Mark, read(value)?, read(mask)?), rest))
@@ -161,7 +161,7 @@ impl Match {
             ["ip", field @ ("src" | "dst"), value, rest @ ..] => {
                 let at = if *field == "src" { Field::Src } else { Field::Dst };
                 let found = Self::prefix(at, value).ok_or_else(|| {
-                    SetUpError::new(format!(
+                    SpecError::new(format!(
                         "`match ip {field} {value}`: write an IPv4 address or prefix"
                     ))
                 })?;
@@ -174,14 +174,14 @@ impl Match {
                     "tos" | "dsfield" => Field::Tos,
                     "protocol" => Field::Protocol,
                     _ => {
-                        return Err(SetUpError::new(format!(
+                        return Err(SpecError::new(format!(
                             "`match ip {field}`: known are src, dst, sport, dport, tos, dsfield, protocol"
                         )));
                     }
                 };
                 Ok((Self::masked(field, read(value)?, read(mask)?), rest))
             }
-            _ => Err(SetUpError::new(
+            _ => Err(SpecError::new(
                 "behind `match` stands `ip FIELD VALUE MASK`, `ip src PREFIX`, `ip dst PREFIX` or `mark \
                  VALUE MASK`",
             )),
@@ -189,12 +189,12 @@ impl Match {
     }
 
     /// `handle MARK[/MASK]` of a `fw` filter.
-    fn mark(handle: Option<&str>) -> Result<Self, SetUpError> {
+    fn mark(handle: Option<&str>) -> Result<Self, SpecError> {
         let Some(text) = handle else {
-            return Err(SetUpError::new("`fw` needs the mark before it: write `handle MARK fw`"));
+            return Err(SpecError::new("`fw` needs the mark before it: write `handle MARK fw`"));
         };
         let (value, mask) = masked(text, u32::MAX).ok_or_else(|| {
-            SetUpError::new(format!("`handle {text} fw`: write MARK or MARK/MASK of 32 bits"))
+            SpecError::new(format!("`handle {text} fw`: write MARK or MARK/MASK of 32 bits"))
         })?;
         Ok(Self::masked(Field::Mark, value, mask))
     }
@@ -237,8 +237,8 @@ impl Match {
     }
 }
 
-fn read(text: &str) -> Result<u32, SetUpError> {
-    number(text).ok_or_else(|| SetUpError::new(format!("`{text}` is not a number")))
+fn read(text: &str) -> Result<u32, SpecError> {
+    number(text).ok_or_else(|| SpecError::new(format!("`{text}` is not a number")))
 }
 
 /// Classifier of one discipline: the class that a packet's priority names, else its
@@ -263,19 +263,19 @@ enum ByPriority {
 }
 
 impl ByPriority {
-    fn of(set_up: &SetUp) -> Self {
-        let major = set_up.major();
-        if set_up.discipline.has_bands() {
+    fn of(spec: &QueueSpec) -> Self {
+        let major = spec.major();
+        if spec.discipline.has_bands() {
             return Self::Bands(major);
         }
-        let written = set_up.classes.iter();
-        if set_up.discipline.name == "htb" {
+        let written = spec.classes.iter();
+        if spec.discipline.name == "htb" {
             // Inner classes as well, whose packets go to the default; the discipline itself is straight
             // through (`htb_classify`).
             let direct = Handle { major, minor: 0 };
             return Self::Classes(written.map(|class| class.id).chain([direct]).collect());
         }
-        let inner = |id| set_up.classes.iter().any(|class| class.parent == id);
+        let inner = |id| spec.classes.iter().any(|class| class.parent == id);
         Self::Classes(written.map(|class| class.id).filter(|&id| !inner(id)).collect())
     }
 
@@ -299,10 +299,10 @@ impl Classifier {
         Self { filters, by_priority: ByPriority::None }
     }
 
-    /// The filters of `set_up`, whose classes a packet's priority may name as well.
+    /// The filters of `spec`, whose classes a packet's priority may name as well.
     #[must_use]
-    pub fn with_priorities(set_up: &SetUp) -> Self {
-        Self { by_priority: ByPriority::of(set_up), ..Self::new(&set_up.filters) }
+    pub fn with_priorities(spec: &QueueSpec) -> Self {
+        Self { by_priority: ByPriority::of(spec), ..Self::new(&spec.filters) }
     }
 
     /// The class that the priority of `packet` names or, where it names none, the first filter that

@@ -4,12 +4,10 @@ use weir_core::Protocol;
 
 use super::filter::{Field, Match};
 use super::skbedit::masked;
-use super::{SetUpError, did_you_mean};
+use super::{SpecError, did_you_mean};
 
 /// Reads what stands behind `flower`, and returns the rest: what is no field of it.
-pub(super) fn read<'w, 's>(
-    words: &'w [&'s str],
-) -> Result<(Vec<Match>, &'w [&'s str]), SetUpError> {
+pub(super) fn read<'w, 's>(words: &'w [&'s str]) -> Result<(Vec<Match>, &'w [&'s str]), SpecError> {
     let mut matches = Vec::new();
     let mut protocol = None;
     let mut words = words;
@@ -59,14 +57,14 @@ pub(super) fn read<'w, 's>(
             [field, ..] => {
                 let near = did_you_mean(field, FIELDS)
                     .unwrap_or_else(|| format!(" (known: {})", FIELDS.join(", ")));
-                return Err(SetUpError::new(format!("`flower {field}` is not known{near}")));
+                return Err(SpecError::new(format!("`flower {field}` is not known{near}")));
             }
         };
     }
 }
 
-fn bad(field: &str, value: &str, allowed: &str) -> SetUpError {
-    SetUpError::new(format!("`flower {field} {value}`: {allowed}"))
+fn bad(field: &str, value: &str, allowed: &str) -> SpecError {
+    SpecError::new(format!("`flower {field} {value}`: {allowed}"))
 }
 
 fn protocol_number(text: &str) -> Option<Protocol> {

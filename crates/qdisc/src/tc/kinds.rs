@@ -4,24 +4,24 @@ use std::fmt::Display;
 
 use weir_core::{Duration, Rate, units};
 
-use super::SetUpError;
+use super::SpecError;
 use super::declared::{Declared, Plain, Read, Text};
-use super::params::Kind;
+use super::params::ParamKind;
 
 /// A whole number from `low` to `high`, of what `unit` counts.
 pub(crate) const fn number<T: Whole>(unit: &'static str, low: u64, high: u64) -> Declared<T> {
     assert!(high <= T::MAX, "the field's type cannot hold the largest number");
-    Declared::new(Kind::Number { unit, range: (low, high) }, read_number)
+    Declared::new(ParamKind::Number { unit, range: (low, high) }, read_number)
 }
 
 /// How many bands there are, which are the discipline's classes and there by themselves.
 pub(crate) const fn band_count<T: Whole>(low: u64, high: u64) -> Declared<T> {
     assert!(high <= T::MAX, "the field's type cannot hold the largest number");
-    Declared::new(Kind::Bands { range: (low, high) }, read_number)
+    Declared::new(ParamKind::Bands { range: (low, high) }, read_number)
 }
 
-fn read_number<T: Whole>(text: &Text<'_>) -> Result<T, SetUpError> {
-    let (Kind::Number { range: (low, high), .. } | Kind::Bands { range: (low, high) }) =
+fn read_number<T: Whole>(text: &Text<'_>) -> Result<T, SpecError> {
+    let (ParamKind::Number { range: (low, high), .. } | ParamKind::Bands { range: (low, high) }) =
         text.kind()
     else {
         unreachable!("`number` and `band_count` make no other kind")
@@ -37,11 +37,11 @@ fn read_number<T: Whole>(text: &Text<'_>) -> Result<T, SetUpError> {
 
 /// A whole number from `low` to `high`, which may be negative, of what `unit` counts.
 pub(crate) const fn integer(unit: &'static str, low: i32, high: i32) -> Declared<i32> {
-    Declared::new(Kind::Integer { unit, range: (low as i64, high as i64) }, read_integer)
+    Declared::new(ParamKind::Integer { unit, range: (low as i64, high as i64) }, read_integer)
 }
 
-fn read_integer(text: &Text<'_>) -> Result<i32, SetUpError> {
-    let Kind::Integer { range: (low, high), .. } = text.kind() else {
+fn read_integer(text: &Text<'_>) -> Result<i32, SpecError> {
+    let ParamKind::Integer { range: (low, high), .. } = text.kind() else {
         unreachable!("`integer` makes no other kind")
     };
     let value = text.text.parse().ok();
@@ -51,11 +51,11 @@ fn read_integer(text: &Text<'_>) -> Result<i32, SetUpError> {
 
 /// A number from `low` to `high` with decimals.
 pub(crate) const fn real(unit: &'static str, low: f64, high: f64) -> Declared<f64> {
-    Declared::new(Kind::Real { unit, range: (low, high) }, read_real)
+    Declared::new(ParamKind::Real { unit, range: (low, high) }, read_real)
 }
 
-fn read_real(text: &Text<'_>) -> Result<f64, SetUpError> {
-    let Kind::Real { range: (low, high), .. } = text.kind() else {
+fn read_real(text: &Text<'_>) -> Result<f64, SpecError> {
+    let ParamKind::Real { range: (low, high), .. } = text.kind() else {
         unreachable!("`real` makes no other kind")
     };
     let value = text.text.parse().ok().filter(|value| (low..=high).contains(value));
@@ -64,7 +64,7 @@ fn read_real(text: &Text<'_>) -> Result<f64, SetUpError> {
 
 /// A probability, from 0 to 1.
 pub(crate) const fn probability() -> Declared<f64> {
-    Declared::new(Kind::Probability, |text| {
+    Declared::new(ParamKind::Probability, |text| {
         let value = text.text.parse().ok().filter(|value| (0.0..=1.0).contains(value));
         value.ok_or_else(|| bad_range(text, 0, 1))
     })
@@ -72,7 +72,7 @@ pub(crate) const fn probability() -> Declared<f64> {
 
 /// A share in percent, from 0 to 100.
 pub(crate) const fn percent() -> Declared<f64> {
-    Declared::new(Kind::Percent, |text| {
+    Declared::new(ParamKind::Percent, |text| {
         let number = text.text.strip_suffix('%').unwrap_or(text.text).parse().ok();
         let value = number.filter(|value| (0.0..=100.0).contains(value));
         value.ok_or_else(|| bad_range(text, 0, 100))
@@ -81,7 +81,7 @@ pub(crate) const fn percent() -> Declared<f64> {
 
 /// A hexadecimal class number.
 pub(crate) const fn minor() -> Declared<u16> {
-    Declared::new(Kind::Minor, |text| {
+    Declared::new(ParamKind::Minor, |text| {
         let digits = text.text.strip_prefix("0x").unwrap_or(text.text);
         u16::from_str_radix(digits, 16)
             .map_err(|_| text.bad("write a hexadecimal number from 0 to ffff"))
@@ -90,61 +90,63 @@ pub(crate) const fn minor() -> Declared<u16> {
 
 /// An amount of bytes.
 pub(crate) const fn size() -> Declared<u64> {
-    Declared::new(Kind::Size, read_size)
+    Declared::new(ParamKind::Size, read_size)
 }
 
 /// An amount of bytes of which 0 would let nothing pass.
 pub(crate) const fn nonzero_size() -> Declared<u64> {
-    Declared::new(Kind::Size, |text| match read_size(text)? {
+    Declared::new(ParamKind::Size, |text| match read_size(text)? {
         0 => Err(text.bad("write a size of at least 1 byte")),
         bytes => Ok(bytes),
     })
 }
 
-pub(crate) fn read_size(text: &Text<'_>) -> Result<u64, SetUpError> {
+pub(crate) fn read_size(text: &Text<'_>) -> Result<u64, SpecError> {
     let size = units::parse_size(text.text).map_err(|error| text.wrap(&error))?;
     Ok(size.get())
 }
 
 /// A rate of at least 8 bit/s, or a share of the line's rate such as `95%`.
 pub(crate) const fn rate() -> Declared<Rate> {
-    Declared::new(Kind::Rate, |text| text.rate_in(text.text))
+    Declared::new(ParamKind::Rate, |text| text.rate_in(text.text))
 }
 
 /// A time.
 pub(crate) const fn time() -> Declared<Duration> {
-    Declared::new(Kind::Time, |text| {
+    Declared::new(ParamKind::Time, |text| {
         units::parse_time(text.text).map_err(|error| text.wrap(&error))
     })
 }
 
 /// A word that switches something on, which is off where it is not written.
 pub(crate) const fn switch() -> Declared<bool> {
-    Declared::new(Kind::Switch { off: None }, |text| Ok(text.text == "on")).default("off")
+    Declared::new(ParamKind::Switch { off: None }, |text| Ok(text.text == "on")).default("off")
 }
 
 /// One of several words behind the name, of which the first means `false` and every other `true`.
 pub(crate) const fn either(words: &'static [&'static str]) -> Declared<bool> {
-    Declared::new(Kind::Choice(words), read_either)
+    Declared::new(ParamKind::Choice(words), read_either)
 }
 
-fn read_either(text: &Text<'_>) -> Result<bool, SetUpError> {
-    let Kind::Choice(words) = text.kind() else { unreachable!("`either` makes no other kind") };
+fn read_either(text: &Text<'_>) -> Result<bool, SpecError> {
+    let ParamKind::Choice(words) = text.kind() else {
+        unreachable!("`either` makes no other kind")
+    };
     let place = words.iter().position(|word| *word == text.text);
     place.map(|place| place > 0).ok_or_else(|| not_among(text, words))
 }
 
 /// One of several words behind the name.
 pub(crate) const fn one_of<T: Choice>() -> Declared<T> {
-    Declared::new(Kind::Choice(T::WORDS), read_choice)
+    Declared::new(ParamKind::Choice(T::WORDS), read_choice)
 }
 
 /// One of several words that stand alone, the first of which also names the parameter.
 pub(crate) const fn word<T: Choice>() -> Declared<T> {
-    Declared::new(Kind::Word(T::WORDS), read_choice)
+    Declared::new(ParamKind::Word(T::WORDS), read_choice)
 }
 
-fn read_choice<T: Choice>(text: &Text<'_>) -> Result<T, SetUpError> {
+fn read_choice<T: Choice>(text: &Text<'_>) -> Result<T, SpecError> {
     T::named(text.text).ok_or_else(|| not_among(text, T::WORDS))
 }
 
@@ -154,19 +156,19 @@ pub(crate) const fn words<T: Plain>(
     takes: fn(&[&str]) -> usize,
     read: Read<T>,
 ) -> Declared<T> {
-    Declared::new(Kind::Words { shape, takes }, read)
+    Declared::new(ParamKind::Words { shape, takes }, read)
 }
 
 /// The words themselves.
-pub(crate) fn as_words(text: &Text<'_>) -> Result<Vec<String>, SetUpError> {
+pub(crate) fn as_words(text: &Text<'_>) -> Result<Vec<String>, SpecError> {
     Ok(text.words().into_iter().map(str::to_owned).collect())
 }
 
-fn bad_range(text: &Text<'_>, low: impl Display, high: impl Display) -> SetUpError {
+fn bad_range(text: &Text<'_>, low: impl Display, high: impl Display) -> SpecError {
     text.bad(&format!("write a number from {low} to {high}"))
 }
 
-fn not_among(text: &Text<'_>, words: &[&str]) -> SetUpError {
+fn not_among(text: &Text<'_>, words: &[&str]) -> SpecError {
     text.bad(&format!("write one of {}", words.join(", ")))
 }
 

@@ -1,10 +1,10 @@
-//! How large a set-up may be: everything that is built of it fits into memory and onto the stack.
+//! How large a spec may be: everything that is built of it fits into memory and onto the stack.
 
-use super::{SetUp, SetUpError};
+use super::{QueueSpec, SpecError};
 use crate::registry::Discipline;
-use crate::tc::{DefaultValue, Kind};
+use crate::tc::{DefaultValue, ParamKind};
 
-/// The parts of a set-up, counted as they are built.
+/// The parts of a spec, counted as they are built.
 #[derive(Clone, Copy, Default)]
 struct Size {
     disciplines: u64,
@@ -13,13 +13,13 @@ struct Size {
     flows: u64,
 }
 
-/// Checks that a set-up is not larger than what can be built.
+/// Checks that a spec is not larger than what can be built.
 ///
 /// # Errors
 /// If it nests too deeply, or has too many disciplines, classes, filters or flows.
-pub(super) fn check(set_up: &SetUp) -> Result<(), SetUpError> {
-    let mut size = Size { filters: set_up.egress.len() as u64, ..Size::default() };
-    add(&mut size, set_up, 1, 1)?;
+pub(super) fn check(spec: &QueueSpec) -> Result<(), SpecError> {
+    let mut size = Size { filters: spec.egress.len() as u64, ..Size::default() };
+    add(&mut size, spec, 1, 1)?;
     for (count, limit, what) in [
         (size.disciplines, MAX_DISCIPLINES, "queue disciplines"),
         (size.classes, MAX_CLASSES, "classes"),
@@ -27,9 +27,7 @@ pub(super) fn check(set_up: &SetUp) -> Result<(), SetUpError> {
         (size.flows, MAX_FLOWS, "queues of flows"),
     ] {
         if count > limit {
-            return Err(SetUpError::new(format!(
-                "a set-up of {count} {what}: {limit} are allowed"
-            )));
+            return Err(SpecError::new(format!("a spec of {count} {what}: {limit} are allowed")));
         }
     }
     Ok(())
@@ -39,47 +37,47 @@ pub(super) fn check(set_up: &SetUp) -> Result<(), SetUpError> {
 ///
 /// # Errors
 /// If that is too deep.
-pub(super) fn check_level(level: usize) -> Result<(), SetUpError> {
+pub(super) fn check_level(level: usize) -> Result<(), SpecError> {
     if level <= MAX_LEVELS {
         return Ok(());
     }
-    Err(SetUpError::new(format!(
+    Err(SpecError::new(format!(
         "queue disciplines beneath one another on more than {MAX_LEVELS} levels: {MAX_LEVELS} are allowed"
     )))
 }
 
-/// Adds `copies` of `set_up`, whose discipline stands on `level`.
-fn add(size: &mut Size, set_up: &SetUp, copies: u64, level: usize) -> Result<(), SetUpError> {
+/// Adds `copies` of `spec`, whose discipline stands on `level`.
+fn add(size: &mut Size, spec: &QueueSpec, copies: u64, level: usize) -> Result<(), SpecError> {
     check_level(level)?;
-    let kind = set_up.discipline;
+    let kind = spec.discipline;
     let many = |count: usize| copies.saturating_mul(count as u64);
     size.disciplines = size.disciplines.saturating_add(copies);
-    size.classes = size.classes.saturating_add(many(set_up.classes.len()));
-    size.filters = size.filters.saturating_add(many(set_up.filters.len()));
-    size.flows = size.flows.saturating_add(copies.saturating_mul(flows(set_up)));
-    for leaf in set_up.classes.iter().filter_map(|class| class.leaf.as_deref()) {
+    size.classes = size.classes.saturating_add(many(spec.classes.len()));
+    size.filters = size.filters.saturating_add(many(spec.filters.len()));
+    size.flows = size.flows.saturating_add(copies.saturating_mul(flows(spec)));
+    for leaf in spec.classes.iter().filter_map(|class| class.leaf.as_deref()) {
         add(size, leaf, copies, level + 1)?;
     }
-    let Some(child) = &set_up.child else { return Ok(()) };
-    let bands = kind.params.iter().find(|param| matches!(param.kind, Kind::Bands { .. }));
-    let copies = bands.map_or(copies, |_| copies.saturating_mul(bands_of(set_up)));
+    let Some(child) = &spec.child else { return Ok(()) };
+    let bands = kind.params.iter().find(|param| matches!(param.kind, ParamKind::Bands { .. }));
+    let copies = bands.map_or(copies, |_| copies.saturating_mul(bands_of(spec)));
     add(size, child, copies, level + 1)
 }
 
-/// The most bands that `set_up` may have.
-fn bands_of(set_up: &SetUp) -> u64 {
-    written(set_up, "bands").map_or(MAX_BANDS, |bands| bands.min(MAX_BANDS))
+/// The most bands that `spec` may have.
+fn bands_of(spec: &QueueSpec) -> u64 {
+    written(spec, "bands").map_or(MAX_BANDS, |bands| bands.min(MAX_BANDS))
 }
 
 /// How many queues of flows a discipline keeps at once.
-fn flows(set_up: &SetUp) -> u64 {
-    let of = |name| written(set_up, name).or_else(|| default(set_up.discipline, name));
+fn flows(spec: &QueueSpec) -> u64 {
+    let of = |name| written(spec, name).or_else(|| default(spec.discipline, name));
     FLOWS.iter().filter_map(|name| of(name)).fold(0, u64::saturating_add)
 }
 
 /// The number that is written last behind `name`.
-fn written(set_up: &SetUp, name: &str) -> Option<u64> {
-    let lists = set_up.changes.iter().rev().chain([&set_up.words]);
+fn written(spec: &QueueSpec, name: &str) -> Option<u64> {
+    let lists = spec.changes.iter().rev().chain([&spec.words]);
     let mut found = lists.filter_map(|words| {
         let at = words.iter().rposition(|word| word == name)?;
         words.get(at + 1)?.parse().ok()

@@ -6,7 +6,7 @@
 //! `filter add ... u32 match ip dport 5000 0xffff flowid 1:10`. Comments, `\` at the end of a line and
 //! `sudo tc` in front are read as a shell reads them.
 //!
-//! Both give a [`SetUp`], which is checked in full before anything is built.
+//! Both give a [`QueueSpec`], which is checked in full before anything is built.
 
 mod declared;
 mod filter;
@@ -24,7 +24,7 @@ mod text;
 use std::fmt;
 use std::sync::Arc;
 
-pub(crate) use declared::{Declared, NoOptions, Plain, Text, count, joined, params};
+pub(crate) use declared::{Declared, NoOptions, Plain, Text, params};
 pub use declared::{Every, Placed, Record, Unless0};
 pub use filter::{Classifier, Filter, Match};
 pub(crate) use kinds::{
@@ -32,7 +32,7 @@ pub(crate) use kinds::{
     percent, probability, rate, read_size, real, size, switch, time, word, words,
 };
 pub(crate) use nearest::did_you_mean;
-pub use params::{DefaultValue, Kind, Param, Params};
+pub use params::{DefaultValue, Param, ParamKind, Params};
 pub use size_table::SizeTable;
 pub use skbedit::Edit;
 pub(crate) use text::{check as check_text, shortened};
@@ -46,7 +46,7 @@ use crate::tbf::TbfParams;
 
 /// A discipline as it was written, with everything beneath it; names are known, values not yet read.
 #[derive(Clone, Debug)]
-pub struct SetUp {
+pub struct QueueSpec {
     /// The discipline.
     pub discipline: &'static Discipline,
     /// The handle it was given, such as `1:`.
@@ -56,7 +56,7 @@ pub struct SetUp {
     /// Words of each later `qdisc change`, in order.
     pub changes: Vec<Vec<String>>,
     /// Its classes, in the order written.
-    pub classes: Vec<ClassSetUp>,
+    pub classes: Vec<ClassSpec>,
     /// Its filters, in the order written.
     pub filters: Vec<Filter>,
     /// The device's filters on the way out (`clsact`), in the order written: they number a packet
@@ -69,12 +69,12 @@ pub struct SetUp {
     pub size_table: Option<SizeTable>,
     /// Child of a discipline without classes of its own (`tbf`), or of each of its bands
     /// (`prio`) where the short form says so.
-    pub child: Option<Box<SetUp>>,
+    pub child: Option<Box<QueueSpec>>,
 }
 
 /// A class as it was written.
 #[derive(Clone, Debug)]
-pub struct ClassSetUp {
+pub struct ClassSpec {
     /// The class' own name, such as `1:10`.
     pub id: Handle,
     /// Parent: another class, or the discipline (minor number 0).
@@ -82,34 +82,34 @@ pub struct ClassSetUp {
     /// Its parameters, as words.
     pub words: Vec<String>,
     /// Discipline in the class, if one was written.
-    pub leaf: Option<Box<SetUp>>,
+    pub leaf: Option<Box<QueueSpec>>,
 }
 
-impl SetUp {
-    /// Reads a set-up in either form.
+impl QueueSpec {
+    /// Reads a spec in either form.
     ///
     /// # Errors
     /// If a discipline or parameter is unknown, a value is missing, the tree does not hang together,
-    /// or the set-up is larger than what can be built. Values are checked by [`build`](Self::build).
-    pub fn parse(text: &str) -> Result<Self, SetUpError> {
+    /// or the spec is larger than what can be built. Values are checked by [`build`](Self::build).
+    pub fn parse(text: &str) -> Result<Self, SpecError> {
         let lines = text::lines(text)?;
         let first = lines.first().and_then(|line| line.split_whitespace().next());
-        let set_up = match first {
+        let spec = match first {
             None => {
-                Err(SetUpError::new("an empty queue set-up: name a discipline, such as `fq_codel`"))
+                Err(SpecError::new("an empty queue spec: name a discipline, such as `fq_codel`"))
             }
             Some(word) if script::begins(word) => script::parse(&lines),
             Some(_) => short::parse(&lines.join(" ")),
         }?;
-        limits::check(&set_up)?;
-        Ok(set_up)
+        limits::check(&spec)?;
+        Ok(spec)
     }
 
     /// Makes the discipline and everything beneath it, for a port on `device`.
     ///
     /// # Errors
     /// If a value is not of its parameter's kind or out of range.
-    pub fn build(&self, device: &Device) -> Result<Box<dyn Qdisc>, SetUpError> {
+    pub fn build(&self, device: &Device) -> Result<Box<dyn Qdisc>, SpecError> {
         let qdisc = (self.discipline.build)(self, device)?;
         let writes = self.writes.iter().any(|filter| filter.edit != Edit::default());
         if self.size_table.is_none() && !writes {
@@ -122,7 +122,7 @@ impl SetUp {
     }
 
     /// Checks that token buckets let a full packet pass, which counts `full` bytes by the size table.
-    fn check_room(&self, full: u32, device: &Device) -> Result<(), SetUpError> {
+    fn check_room(&self, full: u32, device: &Device) -> Result<(), SpecError> {
         if self.discipline.name == "tbf" {
             TbfParams::read(self, device)?.check_room(self, full, "by the size table")?;
         }
@@ -130,11 +130,11 @@ impl SetUp {
         leaves.chain(self.child.as_deref()).try_for_each(|beneath| beneath.check_room(full, device))
     }
 
-    /// This set-up or, if it is a preset, what it stands for on a port on `device`.
+    /// This spec or, if it is a preset, what it stands for on a port on `device`.
     ///
     /// # Errors
     /// If a value of the preset is not of its parameter's kind or out of range.
-    pub fn expanded(&self, device: &Device) -> Result<Self, SetUpError> {
+    pub fn expanded(&self, device: &Device) -> Result<Self, SpecError> {
         match Preset::named(self.discipline.name) {
             Some(preset) => {
                 let expanded = Self::parse(&preset.expand(self, device)?)?;
@@ -155,7 +155,7 @@ impl SetUp {
     /// # Errors
     /// If a word is no parameter, a value is missing or a required parameter is not there, or a value is not
     /// of its parameter's kind or out of range.
-    pub fn read<R: Record>(&self, device: &Device) -> Result<R, SetUpError> {
+    pub fn read<R: Record>(&self, device: &Device) -> Result<R, SpecError> {
         let words: Vec<_> =
             self.words.iter().chain(self.changes.iter().flatten()).cloned().collect();
         read(self.discipline.name, &words, device)
@@ -198,14 +198,14 @@ impl fmt::Display for Handle {
     }
 }
 
-/// Error in a queue set-up, in one sentence.
+/// Error in a queue spec, in one sentence.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
-pub struct SetUpError {
+pub struct SpecError {
     message: String,
 }
 
-impl SetUpError {
+impl SpecError {
     pub(crate) fn new(message: impl Into<String>) -> Self {
         Self { message: message.into() }
     }
@@ -225,15 +225,15 @@ pub(crate) fn read<R: Record>(
     owner: &'static str,
     words: &[String],
     device: &Device,
-) -> Result<R, SetUpError> {
+) -> Result<R, SpecError> {
     R::read(&Params::parse(owner, R::PARAMS, words, device)?)
 }
 
 /// The discipline called `name`.
-fn find(name: &str) -> Result<&'static Discipline, SetUpError> {
+fn find(name: &str) -> Result<&'static Discipline, SpecError> {
     registry::find(name).ok_or_else(|| {
         let near = did_you_mean(name, registry::DISCIPLINES.iter().map(|known| known.name));
         let near = near.unwrap_or_else(|| ": `weir list queues` names all".to_owned());
-        SetUpError::new(format!("unknown queue discipline `{name}`{near}"))
+        SpecError::new(format!("unknown queue discipline `{name}`{near}"))
     })
 }

@@ -3,7 +3,7 @@
 
 use weir_core::Rate;
 
-use super::{SetUpError, did_you_mean};
+use super::{SpecError, did_you_mean};
 use crate::Device;
 
 /// One parameter of a discipline or class.
@@ -14,7 +14,7 @@ pub struct Param {
     /// Other names that `tc` takes for it.
     pub aliases: &'static [&'static str],
     /// Kind of its value.
-    pub kind: Kind,
+    pub kind: ParamKind,
     /// Its value where none is written.
     pub default: DefaultValue,
     /// Meaning in one line.
@@ -23,7 +23,7 @@ pub struct Param {
 
 /// Kind of a parameter's value, with its unit and bounds.
 #[derive(Clone, Copy, Debug)]
-pub enum Kind {
+pub enum ParamKind {
     /// A whole number in a range; `unit` names what is counted.
     Number {
         /// Unit of the count, such as "packets".
@@ -104,7 +104,7 @@ impl DefaultValue {
     }
 }
 
-impl Kind {
+impl ParamKind {
     /// The unit as documentation shows it.
     #[must_use]
     pub fn describe(&self) -> String {
@@ -144,8 +144,8 @@ impl Param {
         self.name == word
             || self.aliases.contains(&word)
             || match self.kind {
-                Kind::Switch { off } => off == Some(word),
-                Kind::Word(words) => words.contains(&word),
+                ParamKind::Switch { off } => off == Some(word),
+                ParamKind::Word(words) => words.contains(&word),
                 _ => false,
             }
     }
@@ -171,7 +171,7 @@ impl Params {
         table: &'static [Param],
         words: &[String],
         device: &Device,
-    ) -> Result<Self, SetUpError> {
+    ) -> Result<Self, SpecError> {
         let mut values: Vec<(&Param, Option<String>)> = table
             .iter()
             .map(|param| {
@@ -193,8 +193,10 @@ impl Params {
                 .ok_or_else(|| unknown(owner, table, word))?;
             let count = slot.0.kind.take(behind).ok_or_else(|| needs_value(owner, word))?;
             let value = match slot.0.kind {
-                Kind::Switch { off } => if off == Some(word) { "off" } else { "on" }.to_owned(),
-                Kind::Word(_) => word.to_owned(),
+                ParamKind::Switch { off } => {
+                    if off == Some(word) { "off" } else { "on" }.to_owned()
+                }
+                ParamKind::Word(_) => word.to_owned(),
                 _ => behind[..count].join(" "),
             };
             rest = &behind[count..];
@@ -245,25 +247,25 @@ impl Params {
     }
 
     /// The error about a parameter that must be written and is not.
-    pub(super) fn missing(&self, param: &Param) -> SetUpError {
+    pub(super) fn missing(&self, param: &Param) -> SpecError {
         let Param { name, meaning, .. } = param;
-        SetUpError::new(format!("{}: `{name}` is required ({meaning})", self.owner))
+        SpecError::new(format!("{}: `{name}` is required ({meaning})", self.owner))
     }
 }
 
 /// The error about a word that is no parameter.
-pub(super) fn unknown(owner: &str, table: &[Param], word: &str) -> SetUpError {
+pub(super) fn unknown(owner: &str, table: &[Param], word: &str) -> SpecError {
     let near = did_you_mean(word, first_words(table));
     let near = near.unwrap_or_else(|| match table {
         [] => " (it takes none)".to_owned(),
         _ => format!(" (known: {})", known(table)),
     });
-    SetUpError::new(format!("{owner}: unknown parameter `{word}`{near}"))
+    SpecError::new(format!("{owner}: unknown parameter `{word}`{near}"))
 }
 
 /// The error about a parameter without its value.
-pub(super) fn needs_value(owner: &str, word: &str) -> SetUpError {
-    SetUpError::new(format!("{owner}: `{word}` needs a value behind it"))
+pub(super) fn needs_value(owner: &str, word: &str) -> SpecError {
+    SpecError::new(format!("{owner}: `{word}` needs a value behind it"))
 }
 
 /// The words that begin the parameters of `table`, as a message lists them.
@@ -276,7 +278,7 @@ pub(super) fn first_words<'t>(
     table: impl IntoIterator<Item = &'t Param>,
 ) -> impl Iterator<Item = &'static str> {
     table.into_iter().flat_map(|param| match param.kind {
-        Kind::Word(words) => words.to_vec(),
+        ParamKind::Word(words) => words.to_vec(),
         _ => vec![param.name],
     })
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::filter::Filter;
 use super::{
-    ClassSetUp, Edit, Handle, SetUp, SetUpError, SizeTable, find, limits, shortened, size_table,
+    ClassSpec, Edit, Handle, QueueSpec, SizeTable, SpecError, find, limits, shortened, size_table,
 };
 
 /// Whether `word` begins a `tc` command.
@@ -13,7 +13,7 @@ pub(super) fn begins(word: &str) -> bool {
 }
 
 /// Reads `tc` commands, one a line or separated by `;`, for one device.
-pub(super) fn parse(lines: &[String]) -> Result<SetUp, SetUpError> {
+pub(super) fn parse(lines: &[String]) -> Result<QueueSpec, SpecError> {
     let mut script = Script::default();
     for line in lines.iter().flat_map(|line| line.split(';')) {
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -24,11 +24,11 @@ pub(super) fn parse(lines: &[String]) -> Result<SetUp, SetUpError> {
             _ => &words[..],
         };
         script.command(words).map_err(|error| {
-            SetUpError::new(format!("`{}`: {error}", shortened(&words.join(" "))))
+            SpecError::new(format!("`{}`: {error}", shortened(&words.join(" "))))
         })?;
     }
     let mut root =
-        script.root.ok_or_else(|| SetUpError::new("no `qdisc add ... root` among the commands"))?;
+        script.root.ok_or_else(|| SpecError::new("no `qdisc add ... root` among the commands"))?;
     let egress = script.egress.into();
     hand_down(&mut root, &egress);
     root.writes = egress;
@@ -39,16 +39,16 @@ fn is_tc(word: &str) -> bool {
     word == "tc" || word.ends_with("/tc")
 }
 
-/// State of the set-up after the commands so far.
+/// State of the spec after the commands so far.
 #[derive(Default)]
 struct Script {
     device: Option<String>,
-    root: Option<SetUp>,
+    root: Option<QueueSpec>,
     egress: Vec<Filter>,
 }
 
 impl Script {
-    fn command(&mut self, words: &[&str]) -> Result<(), SetUpError> {
+    fn command(&mut self, words: &[&str]) -> Result<(), SpecError> {
         self.check_device(words)?;
         let root = &mut self.root;
         match words {
@@ -63,33 +63,33 @@ impl Script {
             ["filter", "add" | "replace", "dev", _, "egress", rest @ ..] => {
                 let filter = Filter::parse(rest, 0)?;
                 if !filter.police.is_empty() {
-                    return Err(SetUpError::new(FILTERS));
+                    return Err(SpecError::new(FILTERS));
                 }
                 self.egress.push(filter);
                 Ok(())
             }
             ["filter", "add" | "replace", rest @ ..] => add_filter(rest, root),
-            ["qdisc" | "class" | "filter", "del" | "delete", ..] => Err(SetUpError::new(
-                "a set-up begins on a port without disciplines, where nothing is deleted: leave it out",
+            ["qdisc" | "class" | "filter", "del" | "delete", ..] => Err(SpecError::new(
+                "a spec begins on a port without disciplines, where nothing is deleted: leave it out",
             )),
-            ["sudo", ..] => Err(SetUpError::new("behind `sudo` stands `tc`")),
-            _ => Err(SetUpError::new(
+            ["sudo", ..] => Err(SpecError::new("behind `sudo` stands `tc`")),
+            _ => Err(SpecError::new(
                 "a command starts with `qdisc add`, `qdisc change`, `class add` or `filter add`",
             )),
         }
     }
 
-    /// Refuses a second device: a set-up is that of one port.
-    fn check_device(&mut self, words: &[&str]) -> Result<(), SetUpError> {
+    /// Refuses a second device: a spec is that of one port.
+    fn check_device(&mut self, words: &[&str]) -> Result<(), SpecError> {
         let Some(at) = words.iter().position(|&word| word == "dev") else { return Ok(()) };
         let Some(&name) = words.get(at + 1) else {
-            return Err(SetUpError::new("`dev` needs the name of a device behind it"));
+            return Err(SpecError::new("`dev` needs the name of a device behind it"));
         };
         match &self.device {
             None => self.device = Some(name.to_owned()),
             Some(first) if first != name => {
-                return Err(SetUpError::new(format!(
-                    "`dev {name}` after `dev {first}`: a set-up is for one device"
+                return Err(SpecError::new(format!(
+                    "`dev {name}` after `dev {first}`: a spec is for one device"
                 )));
             }
             Some(_) => {}
@@ -99,28 +99,28 @@ impl Script {
 }
 
 /// Gives the device's filters to every discipline.
-fn hand_down(set_up: &mut SetUp, egress: &Arc<[Filter]>) {
-    set_up.egress = Arc::clone(egress);
-    let leaves = set_up.classes.iter_mut().filter_map(|class| class.leaf.as_mut());
-    for child in leaves.chain(set_up.child.as_mut()) {
+fn hand_down(spec: &mut QueueSpec, egress: &Arc<[Filter]>) {
+    spec.egress = Arc::clone(egress);
+    let leaves = spec.classes.iter_mut().filter_map(|class| class.leaf.as_mut());
+    for child in leaves.chain(spec.child.as_mut()) {
         hand_down(child, egress);
     }
 }
 
-fn change_qdisc(words: &[&str], root: &mut Option<SetUp>) -> Result<(), SetUpError> {
-    let mut place = Place::default();
+fn change_qdisc(words: &[&str], root: &mut Option<QueueSpec>) -> Result<(), SpecError> {
+    let mut place = CommandTarget::default();
     let rest = place.read(words)?;
     let (name, params) =
-        rest.split_first().ok_or_else(|| SetUpError::new("the discipline's name is missing"))?;
+        rest.split_first().ok_or_else(|| SpecError::new("the discipline's name is missing"))?;
     let there = match (place.handle, place.at_root) {
         (Some(handle), _) => owner_of(root, handle)?,
-        (None, true) => root.as_mut().ok_or_else(|| SetUpError::new("there is no root yet"))?,
+        (None, true) => root.as_mut().ok_or_else(|| SpecError::new("there is no root yet"))?,
         (None, false) => {
-            return Err(SetUpError::new("say which discipline to change: write its `handle`"));
+            return Err(SpecError::new("say which discipline to change: write its `handle`"));
         }
     };
     if there.discipline.name != *name {
-        return Err(SetUpError::new(format!(
+        return Err(SpecError::new(format!(
             "a `{}` cannot be changed into a `{name}`",
             there.discipline.name
         )));
@@ -129,20 +129,20 @@ fn change_qdisc(words: &[&str], root: &mut Option<SetUp>) -> Result<(), SetUpErr
     Ok(())
 }
 
-fn add_qdisc(words: &[&str], root: &mut Option<SetUp>) -> Result<(), SetUpError> {
-    let mut place = Place::default();
+fn add_qdisc(words: &[&str], root: &mut Option<QueueSpec>) -> Result<(), SpecError> {
+    let mut place = CommandTarget::default();
     let rest = place.read(words)?;
     let (name, params) =
-        rest.split_first().ok_or_else(|| SetUpError::new("the discipline's name is missing"))?;
+        rest.split_first().ok_or_else(|| SpecError::new("the discipline's name is missing"))?;
     if place.size_table.is_some() && *name == INGRESS {
-        return Err(SetUpError::new(
+        return Err(SpecError::new(
             "`stab` at `ingress`, which queues nothing: write it at the root",
         ));
     }
     if place.size_table.is_some() && !place.at_root {
         return Err(size_table::only_at_the_root());
     }
-    let set_up = SetUp {
+    let spec = QueueSpec {
         discipline: find(name)?,
         handle: place.handle,
         words: params.iter().map(|&word| word.to_owned()).collect(),
@@ -156,32 +156,32 @@ fn add_qdisc(words: &[&str], root: &mut Option<SetUp>) -> Result<(), SetUpError>
     };
     if *name == INGRESS {
         // It sees packets before the discipline at the root does, whichever was written first.
-        let handle = Some(set_up.handle.unwrap_or(INGRESS_HANDLE));
-        *root = Some(SetUp { handle, child: root.take().map(Box::new), ..set_up });
+        let handle = Some(spec.handle.unwrap_or(INGRESS_HANDLE));
+        *root = Some(QueueSpec { handle, child: root.take().map(Box::new), ..spec });
         return Ok(());
     }
     if place.at_root {
         match root {
             Some(ingress) if ingress.discipline.name == INGRESS => {
-                ingress.child = Some(Box::new(set_up));
+                ingress.child = Some(Box::new(spec));
             }
-            _ => *root = Some(set_up),
+            _ => *root = Some(spec),
         }
         return Ok(());
     }
     let parent = place.parent()?;
-    add_beneath(owner_of(root, parent)?, parent, set_up)
+    add_beneath(owner_of(root, parent)?, parent, spec)
 }
 
-/// Puts `set_up` into the class `parent` of `owner`, or beneath `owner` itself if that takes a child.
-fn add_beneath(owner: &mut SetUp, parent: Handle, set_up: SetUp) -> Result<(), SetUpError> {
+/// Puts `spec` into the class `parent` of `owner`, or beneath `owner` itself if that takes a child.
+fn add_beneath(owner: &mut QueueSpec, parent: Handle, spec: QueueSpec) -> Result<(), SpecError> {
     if owner.discipline.takes_child {
-        owner.child = Some(Box::new(set_up));
+        owner.child = Some(Box::new(spec));
         return Ok(());
     }
     if owner.discipline.has_bands() && owner.classes.iter().all(|class| class.id != parent) {
         let owner_id = Handle { minor: 0, ..parent };
-        owner.classes.push(ClassSetUp {
+        owner.classes.push(ClassSpec {
             id: parent,
             parent: owner_id,
             words: Vec::new(),
@@ -192,41 +192,41 @@ fn add_beneath(owner: &mut SetUp, parent: Handle, set_up: SetUp) -> Result<(), S
         .classes
         .iter_mut()
         .find(|class| class.id == parent)
-        .ok_or_else(|| SetUpError::new(format!("there is no class `{parent}`")))?;
-    class.leaf = Some(Box::new(set_up));
+        .ok_or_else(|| SpecError::new(format!("there is no class `{parent}`")))?;
+    class.leaf = Some(Box::new(spec));
     Ok(())
 }
 
-fn add_class(words: &[&str], root: &mut Option<SetUp>) -> Result<(), SetUpError> {
-    let mut place = Place::default();
+fn add_class(words: &[&str], root: &mut Option<QueueSpec>) -> Result<(), SpecError> {
+    let mut place = CommandTarget::default();
     let rest = place.read(words)?;
     let parent = place.parent()?;
-    let mut id = place.class.ok_or_else(|| SetUpError::new("`classid` is missing"))?;
+    let mut id = place.class.ok_or_else(|| SpecError::new("`classid` is missing"))?;
     let owner = owner_of(root, parent)?;
     if id.major == 0 {
         id.major = parent.major;
     }
     let (name, params) =
-        rest.split_first().ok_or_else(|| SetUpError::new("the discipline's name is missing"))?;
+        rest.split_first().ok_or_else(|| SpecError::new("the discipline's name is missing"))?;
     if *name != owner.discipline.name {
-        return Err(SetUpError::new(format!(
+        return Err(SpecError::new(format!(
             "a `{name}` class cannot hang from a `{}` discipline",
             owner.discipline.name
         )));
     }
     if owner.discipline.has_bands() {
-        return Err(SetUpError::new(format!(
+        return Err(SpecError::new(format!(
             "the classes of `{name}` are its bands, which are there by themselves"
         )));
     }
     let known = parent.minor == 0 || owner.classes.iter().any(|class| class.id == parent);
     if !known {
-        return Err(SetUpError::new(format!("there is no class `{parent}`")));
+        return Err(SpecError::new(format!("there is no class `{parent}`")));
     }
     if owner.classes.iter().any(|class| class.id == id) {
-        return Err(SetUpError::new(format!("class `{id}` is there already")));
+        return Err(SpecError::new(format!("class `{id}` is there already")));
     }
-    owner.classes.push(ClassSetUp {
+    owner.classes.push(ClassSpec {
         id,
         parent,
         words: params.iter().map(|&word| word.to_owned()).collect(),
@@ -235,26 +235,26 @@ fn add_class(words: &[&str], root: &mut Option<SetUp>) -> Result<(), SetUpError>
     Ok(())
 }
 
-fn add_filter(words: &[&str], root: &mut Option<SetUp>) -> Result<(), SetUpError> {
-    let mut place = Place::default();
+fn add_filter(words: &[&str], root: &mut Option<QueueSpec>) -> Result<(), SpecError> {
+    let mut place = CommandTarget::default();
     let rest = place.read_parent(words)?;
     let parent = place.parent()?;
     if parent.minor != 0 {
-        return Err(SetUpError::new(format!(
+        return Err(SpecError::new(format!(
             "filters hang from a discipline, not from a class: write `parent {:x}:`",
             parent.major
         )));
     }
     let filter = Filter::parse(rest, parent.major)?;
     if filter.edit != Edit::default() {
-        return Err(SetUpError::new(
+        return Err(SpecError::new(
             "`skbedit` in a filter of a discipline: write it on the way out, `qdisc add dev DEVICE clsact` \
              and `filter add dev DEVICE egress ...`",
         ));
     }
     let owner = owner_of(root, parent)?;
     if filter.police.is_empty() == (owner.discipline.name == INGRESS) {
-        return Err(SetUpError::new(
+        return Err(SpecError::new(
             "filters of `ingress` name a policer, filters of others a class",
         ));
     }
@@ -262,9 +262,9 @@ fn add_filter(words: &[&str], root: &mut Option<SetUp>) -> Result<(), SetUpError
     Ok(())
 }
 
-/// Where a command applies: the words before the discipline's or filter's own.
+/// Target of a command: the words before the discipline's or filter's own.
 #[derive(Default)]
-struct Place {
+struct CommandTarget {
     at_root: bool,
     parent: Option<Handle>,
     handle: Option<Handle>,
@@ -272,9 +272,9 @@ struct Place {
     size_table: Option<SizeTable>,
 }
 
-impl Place {
+impl CommandTarget {
     /// Reads as far as it goes, and returns the rest.
-    fn read<'w, 's>(&mut self, mut words: &'w [&'s str]) -> Result<&'w [&'s str], SetUpError> {
+    fn read<'w, 's>(&mut self, mut words: &'w [&'s str]) -> Result<&'w [&'s str], SpecError> {
         loop {
             words = match words {
                 ["dev", _, rest @ ..] => rest,
@@ -306,7 +306,7 @@ impl Place {
 
     /// Reads as far as the discipline of a filter goes, and returns the rest: a `handle` behind it is the
     /// filter's own.
-    fn read_parent<'w, 's>(&mut self, words: &'w [&'s str]) -> Result<&'w [&'s str], SetUpError> {
+    fn read_parent<'w, 's>(&mut self, words: &'w [&'s str]) -> Result<&'w [&'s str], SpecError> {
         match words {
             ["dev", _, rest @ ..] => self.read_parent(rest),
             ["parent", value, rest @ ..] => {
@@ -317,30 +317,30 @@ impl Place {
         }
     }
 
-    fn parent(&self) -> Result<Handle, SetUpError> {
-        self.parent.ok_or_else(|| SetUpError::new("`root` or `parent` is missing"))
+    fn parent(&self) -> Result<Handle, SpecError> {
+        self.parent.ok_or_else(|| SpecError::new("`root` or `parent` is missing"))
     }
 }
 
-fn handle(text: &str) -> Result<Handle, SetUpError> {
+fn handle(text: &str) -> Result<Handle, SpecError> {
     Handle::parse(text).ok_or_else(|| {
-        SetUpError::new(format!("`{text}` is not a handle: write `major:minor` in hexadecimal"))
+        SpecError::new(format!("`{text}` is not a handle: write `major:minor` in hexadecimal"))
     })
 }
 
 /// The discipline to which the handle `at` belongs.
-fn owner_of(root: &mut Option<SetUp>, at: Handle) -> Result<&mut SetUp, SetUpError> {
+fn owner_of(root: &mut Option<QueueSpec>, at: Handle) -> Result<&mut QueueSpec, SpecError> {
     root.as_mut()
         .and_then(|root| descend(root, at.major))
-        .ok_or_else(|| SetUpError::new(format!("there is no discipline `{:x}:`", at.major)))
+        .ok_or_else(|| SpecError::new(format!("there is no discipline `{:x}:`", at.major)))
 }
 
-fn descend(set_up: &mut SetUp, major: u16) -> Option<&mut SetUp> {
-    if set_up.handle.is_some_and(|handle| handle.major == major) {
-        return Some(set_up);
+fn descend(spec: &mut QueueSpec, major: u16) -> Option<&mut QueueSpec> {
+    if spec.handle.is_some_and(|handle| handle.major == major) {
+        return Some(spec);
     }
-    let children = set_up.classes.iter_mut().filter_map(|class| class.leaf.as_mut());
-    children.chain(set_up.child.as_mut()).find_map(|child| descend(child, major))
+    let children = spec.classes.iter_mut().filter_map(|class| class.leaf.as_mut());
+    children.chain(spec.child.as_mut()).find_map(|child| descend(child, major))
 }
 
 /// The discipline that stands in front of the root, and its handle (`TC_H_INGRESS`).

@@ -5,26 +5,26 @@ use std::sync::Arc;
 use super::filter::Filter;
 use super::params::{Param, first_words, known, needs_value, unknown};
 use super::{
-    ClassSetUp, Handle, SetUp, SetUpError, SizeTable, did_you_mean, find, limits, size_table,
+    ClassSpec, Handle, QueueSpec, SizeTable, SpecError, did_you_mean, find, limits, size_table,
 };
 use crate::registry;
 
 /// Reads the short form, such as `htb rate 95% fq_codel ecn`.
-pub(super) fn parse(text: &str) -> Result<SetUp, SetUpError> {
+pub(super) fn parse(text: &str) -> Result<QueueSpec, SpecError> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let Some(behind) = words.strip_prefix(&["stab"]) else { return discipline(&words, 1) };
     let (own, rest) = behind.split_at(size_table::words_of(behind));
     match rest.first() {
         Some(name) if registry::find(name).is_some() => {
             let size_table = Some(SizeTable::read(own)?);
-            Ok(SetUp { size_table, ..discipline(rest, 1)? })
+            Ok(QueueSpec { size_table, ..discipline(rest, 1)? })
         }
         other => Err(size_table::name_missing(other.copied())),
     }
 }
 
 /// Reads a discipline on `level`, the root's being 1, and what sits beneath it.
-fn discipline(words: &[&str], level: usize) -> Result<SetUp, SetUpError> {
+fn discipline(words: &[&str], level: usize) -> Result<QueueSpec, SpecError> {
     limits::check_level(level)?;
     let (name, words) = words.split_first().expect("the caller saw a first word");
     let kind = find(name)?;
@@ -59,10 +59,10 @@ fn assemble(
     kind: &'static crate::Discipline,
     mut own: Vec<String>,
     of_class: Vec<String>,
-    beneath: Option<SetUp>,
-) -> Result<SetUp, SetUpError> {
+    beneath: Option<QueueSpec>,
+) -> Result<QueueSpec, SpecError> {
     let handle = Some(Handle { major: 1, minor: 0 });
-    let mut set_up = SetUp {
+    let mut spec = QueueSpec {
         discipline: kind,
         handle,
         words: Vec::new(),
@@ -76,32 +76,32 @@ fn assemble(
     };
     if kind.class_params.is_empty() {
         if beneath.is_some() && !kind.takes_child && !kind.has_bands() {
-            return Err(SetUpError::new(format!("{}: nothing can sit beneath it", kind.name)));
+            return Err(SpecError::new(format!("{}: nothing can sit beneath it", kind.name)));
         }
-        set_up.child = beneath.map(Box::new);
+        spec.child = beneath.map(Box::new);
     } else {
         let id = Handle { major: 1, minor: 1 };
         if answering(kind.params, "default").is_none() {
-            set_up.filters.push(Filter::to(id));
+            spec.filters.push(Filter::to(id));
         } else if !own.iter().any(|word| word == "default") {
             own.extend(["default".to_owned(), "1".to_owned()]);
         }
-        set_up.classes.push(ClassSetUp {
+        spec.classes.push(ClassSpec {
             id,
             parent: Handle { major: 1, minor: 0 },
             words: of_class,
             leaf: beneath.map(Box::new),
         });
     }
-    set_up.words = own;
-    Ok(set_up)
+    spec.words = own;
+    Ok(spec)
 }
 
 fn answering(table: &'static [Param], word: &str) -> Option<&'static Param> {
     table.iter().find(|param| param.answers_to(word))
 }
 
-fn unknown_in(owner: &str, table: &[&Param], word: &str) -> SetUpError {
+fn unknown_in(owner: &str, table: &[&Param], word: &str) -> SpecError {
     if table.is_empty() {
         return unknown(owner, &[], word);
     }
@@ -109,7 +109,5 @@ fn unknown_in(owner: &str, table: &[&Param], word: &str) -> SetUpError {
     let names = first_words(table.iter().copied()).chain(disciplines);
     let near = did_you_mean(word, names)
         .unwrap_or_else(|| format!(" (known parameters: {})", known(table.iter().copied())));
-    SetUpError::new(format!(
-        "{owner}: `{word}` is neither a parameter nor a queue discipline{near}"
-    ))
+    SpecError::new(format!("{owner}: `{word}` is neither a parameter nor a queue discipline{near}"))
 }

@@ -3,7 +3,7 @@
 //! `tc` computes a table of lengths, the kernel looks packets up in it as they come in: iproute2
 //! `tc/tc_core.c` (`tc_calc_size_table`), Linux `net/sched/sch_api.c` (`__qdisc_calculate_pkt_len`).
 
-use super::{Placed, Record, SetUpError, either, integer, number, params, shortened};
+use super::{Placed, Record, SpecError, either, integer, number, params, shortened};
 use crate::Device;
 
 /// A size table.
@@ -32,9 +32,9 @@ impl SizeTable {
     ///
     /// # Errors
     /// If a word is none of a size table, or a value is out of range.
-    pub(super) fn read(words: &[&str]) -> Result<Self, SetUpError> {
+    pub(super) fn read(words: &[&str]) -> Result<Self, SpecError> {
         if words.is_empty() {
-            return Err(SetUpError::new(format!("`stab` needs one of {}", names())));
+            return Err(SpecError::new(format!("`stab` needs one of {}", names())));
         }
         let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
         let options: SizeTableOptions = super::read("stab", &words, &Device::default())?;
@@ -106,17 +106,17 @@ pub(super) fn words_of(words: &[&str]) -> usize {
 }
 
 /// Refuses a size table at a discipline beneath another.
-pub(super) fn only_at_the_root() -> SetUpError {
-    SetUpError::new(
+pub(super) fn only_at_the_root() -> SpecError {
+    SpecError::new(
         "`stab` beneath another discipline: that one would count packets in by one length and out by \
          another; write `stab` at the root",
     )
 }
 
 /// Refuses a word where a discipline's name must stand behind a size table.
-pub(super) fn name_missing(word: Option<&str>) -> SetUpError {
+pub(super) fn name_missing(word: Option<&str>) -> SpecError {
     let found = word.map_or_else(String::new, |word| format!("`{}`: ", shortened(word)));
-    SetUpError::new(format!(
+    SpecError::new(format!(
         "`stab`: {found}write {} and then a queue discipline, such as `stab linklayer atm overhead 40 htb \
          rate 2mbit`",
         names()
@@ -201,7 +201,7 @@ mod tests {
         assert_eq!(length("mpu 64", 3 * 2_048), 2 * 2_048 + 2_048);
     }
 
-    /// What Linux 6.18 counted of UDP packets of these lengths on its loopback device, beneath `pfifo`
+    /// Lengths that Linux 6.18 counted of UDP packets of these lengths on its loopback device, beneath `pfifo`
     /// with these tables of iproute2 6.1 (`tc -s qdisc`).
     #[test]
     fn lengths_are_those_that_linux_counted() {

@@ -2,7 +2,7 @@
 
 use weir_core::{FlowLabel, Priority};
 
-use super::{Handle, SetUpError};
+use super::{Handle, SpecError};
 
 /// Fields that a filter writes on packets (`action skbedit`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub struct Edit {
 
 impl Edit {
     /// Reads what stands behind `skbedit`, and returns the rest.
-    pub(super) fn read<'w, 's>(words: &'w [&'s str]) -> Result<(Self, &'w [&'s str]), SetUpError> {
+    pub(super) fn read<'w, 's>(words: &'w [&'s str]) -> Result<(Self, &'w [&'s str]), SpecError> {
         let mut edit = Self::default();
         let mut words = words;
         loop {
@@ -29,7 +29,7 @@ impl Edit {
                     rest
                 }
                 [word @ ("queue_mapping" | "ptype" | "inheritdsfield"), ..] => {
-                    return Err(SetUpError::new(format!(
+                    return Err(SpecError::new(format!(
                         "`skbedit {word}` has no meaning here: `priority` and `mark` have"
                     )));
                 }
@@ -37,7 +37,7 @@ impl Edit {
             };
         }
         if edit == Self::default() {
-            return Err(SetUpError::new("`skbedit` needs `priority CLASS` or `mark MARK[/MASK]`"));
+            return Err(SpecError::new("`skbedit` needs `priority CLASS` or `mark MARK[/MASK]`"));
         }
         // What becomes of the packet then: it goes on in all of these.
         let rest = words.strip_prefix(&["pipe"]).or_else(|| words.strip_prefix(&["pass"]));
@@ -56,22 +56,22 @@ impl Edit {
 }
 
 /// A class, or a small number in hexadecimal.
-fn priority(text: &str) -> Result<Priority, SetUpError> {
+fn priority(text: &str) -> Result<Priority, SpecError> {
     let number = match Handle::parse(text) {
         Some(class) => Some(u32::from(class.major) << 16 | u32::from(class.minor)),
         None if text == "none" => Some(0),
         None => u32::from_str_radix(text, 16).ok(),
     };
     number.and_then(Priority::new).ok_or_else(|| {
-        SetUpError::new(format!(
+        SpecError::new(format!(
             "`skbedit priority {text}`: write a class such as `1:10`, or a hexadecimal number"
         ))
     })
 }
 
-fn mark(text: &str) -> Result<(u32, u32), SetUpError> {
+fn mark(text: &str) -> Result<(u32, u32), SpecError> {
     masked(text, u32::MAX).ok_or_else(|| {
-        SetUpError::new(format!("`skbedit mark {text}`: write MARK or MARK/MASK of 32 bits"))
+        SpecError::new(format!("`skbedit mark {text}`: write MARK or MARK/MASK of 32 bits"))
     })
 }
 

@@ -1,12 +1,12 @@
-//! What is read of a text before its words are: lines without comments, and the limits of all texts.
+//! Reads the lines of a text without comments, and checks the limits of all texts.
 
-use super::SetUpError;
+use super::SpecError;
 
 /// The lines of `text` as a shell reads them: without comments, a `\` at the end joins the next line.
 ///
 /// # Errors
-/// If the text or a word of it is longer than any set-up, or it has control characters.
-pub(crate) fn lines(text: &str) -> Result<Vec<String>, SetUpError> {
+/// If the text or a word of it is longer than any spec, or it has control characters.
+pub(crate) fn lines(text: &str) -> Result<Vec<String>, SpecError> {
     check(text)?;
     let mut lines = Vec::new();
     let mut line = String::new();
@@ -28,22 +28,22 @@ pub(crate) fn lines(text: &str) -> Result<Vec<String>, SetUpError> {
 ///
 /// # Errors
 /// If it is too long or has control characters.
-pub(crate) fn check(text: &str) -> Result<(), SetUpError> {
+pub(crate) fn check(text: &str) -> Result<(), SpecError> {
     if text.len() > MAX_TEXT_BYTES {
-        return Err(SetUpError::new(format!(
-            "a set-up of {} bytes: write {MAX_TEXT_BYTES} at most",
+        return Err(SpecError::new(format!(
+            "a spec of {} bytes: write {MAX_TEXT_BYTES} at most",
             text.len()
         )));
     }
     if let Some(control) = text.chars().find(|c| c.is_control() && !c.is_whitespace()) {
-        return Err(SetUpError::new(format!(
-            "a set-up with the control character U+{:04X}: write printable characters",
+        return Err(SpecError::new(format!(
+            "a spec with the control character U+{:04X}: write printable characters",
             u32::from(control)
         )));
     }
     match text.split_whitespace().find(|word| word.len() > MAX_WORD_BYTES) {
         None => Ok(()),
-        Some(word) => Err(SetUpError::new(format!(
+        Some(word) => Err(SpecError::new(format!(
             "a word of {} bytes, `{}`: write {MAX_WORD_BYTES} at most",
             word.len(),
             shortened(word)
@@ -70,7 +70,7 @@ fn without_comment(line: &str) -> (&str, bool) {
     }
 }
 
-/// The longest text of a set-up: room for thousands of `tc` commands.
+/// The longest text of a spec: room for thousands of `tc` commands.
 const MAX_TEXT_BYTES: usize = 256 * 1024;
 /// The longest word: `tc` has none near it.
 const MAX_WORD_BYTES: usize = 100;

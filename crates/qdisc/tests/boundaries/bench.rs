@@ -1,7 +1,7 @@
 //! A port that the tests drive by hand, and times.
 
 use weir_core::{Dscp, Ecn, FlowKey, Packet, Protocol, Time};
-use weir_qdisc::{Device, DropReason, DropSink, MarkReason, Port, SetUp};
+use weir_qdisc::{Device, DropReason, DropSink, MarkReason, Port, QueueSpec};
 
 /// A port driven by hand, which keeps what was dropped and marked.
 pub struct Bench {
@@ -27,9 +27,9 @@ impl DropSink for Seen {
 }
 
 impl Bench {
-    pub fn new(set_up: &str) -> Self {
-        let qdisc = SetUp::parse(set_up).and_then(|parsed| parsed.build(&Device::default()));
-        let qdisc = qdisc.unwrap_or_else(|error| panic!("{set_up}: {error}"));
+    pub fn new(spec: &str) -> Self {
+        let qdisc = QueueSpec::parse(spec).and_then(|parsed| parsed.build(&Device::default()));
+        let qdisc = qdisc.unwrap_or_else(|error| panic!("{spec}: {error}"));
         Self { port: Port::new(qdisc), seen: Seen::default(), sent: 0 }
     }
 

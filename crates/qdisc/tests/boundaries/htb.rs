@@ -1,7 +1,7 @@
 //! `htb`: tokens, turns and levels.
 
 use weir_core::{Duration, Ecn, Time};
-use weir_qdisc::{Device, DropReason, HtbClassParams, SetUp};
+use weir_qdisc::{Device, DropReason, HtbClassParams, QueueSpec};
 
 use crate::bench::{Bench, FULL, at};
 
@@ -63,7 +63,7 @@ fn htbs_tree_has_eight_levels_with_the_leaves() {
         }
         text
     };
-    let refusal = SetUp::parse(&chain(8)).and_then(|it| it.build(&Device::default())).err();
+    let refusal = QueueSpec::parse(&chain(8)).and_then(|it| it.build(&Device::default())).err();
     let expected = "htb: class `1:8` lies too deep: 7 levels are allowed";
     assert_eq!(refusal.expect("it is too deep").to_string(), expected);
     let mut bench = Bench::new(&chain(7));
@@ -82,11 +82,11 @@ fn htbs_tree_has_eight_levels_with_the_leaves() {
 }
 
 fn htb_class(words: &str) -> HtbClassParams {
-    let set_up = SetUp::parse(&format!(
+    let spec = QueueSpec::parse(&format!(
         "qdisc add dev e root handle 1: htb
          class add dev e parent 1: classid 1:1 htb {words}"
     ));
-    HtbClassParams::read(&set_up.unwrap().classes[0], 10, &Device::default()).unwrap()
+    HtbClassParams::read(&spec.unwrap().classes[0], 10, &Device::default()).unwrap()
 }
 
 /// A priority beyond 7 is 7; a burst of 0 is none written, and so 1600 bytes, 12.8 ms at 1 Mbit/s.
@@ -205,8 +205,8 @@ fn htbs_turns_go_on_behind_a_class_that_left() {
     }
     // Within their own rates, and borrowing.
     let own = text.replace("rate 8kbit ceil 10mbit", "rate 10mbit burst 1m cburst 1m");
-    for (set_up, count) in (21..27).flat_map(|count| [(&own, count), (&text, count)]) {
-        let mut bench = Bench::new(set_up);
+    for (spec, count) in (21..27).flat_map(|count| [(&own, count), (&text, count)]) {
+        let mut bench = Bench::new(spec);
         for (flow, packets) in [(2, 100), (4, 100), (3, count)] {
             bench.arrive(packets, at(1), (flow, 1_514), Ecn::NotEct);
         }

@@ -14,8 +14,8 @@ const TARGET: u64 = 4_882;
 const INTERVAL: u64 = 97_656;
 
 /// All of `codel`, with packets that came at the first tick.
-fn codel(set_up: &str, ecn: Ecn) -> Bench {
-    let mut bench = Bench::new(set_up);
+fn codel(spec: &str, ecn: Ecn) -> Bench {
+    let mut bench = Bench::new(spec);
     bench.arrive(900, Time::ZERO, FULL, ecn);
     bench
 }
@@ -68,20 +68,19 @@ fn codel_leaves_the_last_full_packet_alone() {
 /// first drop, 1/2 and 9/16 for the next two.
 #[test]
 fn codels_drops_are_spaced_by_the_root_of_their_count() {
-    for (set_up, ecn) in [("codel", Ecn::NotEct), ("codel ecn", Ecn::Ect0), ("fq_codel", Ecn::Ect0)]
-    {
-        let mut bench = codel(set_up, ecn);
+    for (spec, ecn) in [("codel", Ecn::NotEct), ("codel ecn", Ecn::Ect0), ("fq_codel", Ecn::Ect0)] {
+        let mut bench = codel(spec, ecn);
         bench.signals_after(ticks(TARGET));
         let mut now = TARGET + INTERVAL + 1;
         assert_eq!(bench.signals_after(ticks(now)), 1);
         // interval * 65535 / 65536, * 32769 / 65536, and * 36864 / 65536, rounded down.
         for (signals, spacing) in [(2, 97_654), (3, 48_829), (4, 54_931)] {
             now += spacing;
-            assert_eq!(bench.signals_after(ticks(now - 1)), signals - 1, "{set_up}: a tick early");
-            assert_eq!(bench.signals_after(ticks(now)), signals, "{set_up}: at {spacing}");
-            assert_eq!(bench.signals_after(last_of(now)), signals, "{set_up}: once");
+            assert_eq!(bench.signals_after(ticks(now - 1)), signals - 1, "{spec}: a tick early");
+            assert_eq!(bench.signals_after(ticks(now)), signals, "{spec}: at {spacing}");
+            assert_eq!(bench.signals_after(last_of(now)), signals, "{spec}: once");
         }
-        assert_eq!(bench.seen.marks.is_empty(), ecn == Ecn::NotEct, "{set_up}");
+        assert_eq!(bench.seen.marks.is_empty(), ecn == Ecn::NotEct, "{spec}");
     }
 }
 
@@ -138,12 +137,12 @@ fn ce_threshold_is_exceeded_by_a_tick() {
 
 #[test]
 fn limits_in_packets_hold_as_many() {
-    for set_up in ["codel limit 5", "pie limit 5", "sfq limit 5 depth 5", "pfifo limit 5"] {
-        let mut bench = Bench::new(set_up);
+    for spec in ["codel limit 5", "pie limit 5", "sfq limit 5 depth 5", "pfifo limit 5"] {
+        let mut bench = Bench::new(spec);
         bench.arrive(5, at(1), FULL, Ecn::NotEct);
-        assert_eq!(bench.seen.drops, [], "{set_up}");
+        assert_eq!(bench.seen.drops, [], "{spec}");
         bench.arrive(1, at(1), FULL, Ecn::NotEct);
-        assert_eq!(bench.seen.drops.len(), 1, "{set_up}");
+        assert_eq!(bench.seen.drops.len(), 1, "{spec}");
     }
 }
 

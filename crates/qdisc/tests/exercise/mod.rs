@@ -1,30 +1,30 @@
-//! What must hold of any text that is read as a queue set-up or as a marker: it is refused in one
+//! What must hold of any text that is read as a queue spec or as a marker: it is refused in one
 //! sentence that can be printed, or what it says is built and accounts for every packet.
 
 use weir_core::{Dscp, Duration, Ecn, FlowKey, Packet, Protocol, Rate, Seed, Time};
 use weir_qdisc::{
-    About, Device, DropReason, DropSink, MarkReason, MarkerSetUp, Qdisc, SetUp, SetUpError,
+    About, Device, DropReason, DropSink, MarkReason, MarkerSpec, Qdisc, QueueSpec, SpecError,
 };
 
-/// Takes `data` as a queue set-up, on an Ethernet port in front of a line and on a narrow port without.
+/// Takes `data` as a queue spec, on an Ethernet port in front of a line and on a narrow port without.
 ///
 /// # Panics
 /// If something that must hold does not.
-pub fn set_up(data: &[u8]) {
+pub fn spec(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
-    let set_up = match SetUp::parse(&text) {
-        Ok(set_up) => set_up,
+    let spec = match QueueSpec::parse(&text) {
+        Ok(spec) => spec,
         Err(error) => return check_sentence(&error),
     };
     let line_rate = Some(Rate::from_mbit(20));
     let wide = Device { line_rate, seed: Seed::new(7), ..Device::default() };
     let narrow = Device { mtu: 576, tx_queue_len: 2, ..Device::default() };
     for device in [wide, narrow] {
-        match set_up.build(&device) {
+        match spec.build(&device) {
             Ok(qdisc) => drive(qdisc, device.mtu),
             Err(error) => check_sentence(&error),
         }
-        if let Err(error) = set_up.expanded(&device) {
+        if let Err(error) = spec.expanded(&device) {
             check_sentence(&error);
         }
     }
@@ -37,7 +37,7 @@ pub fn set_up(data: &[u8]) {
 pub fn marker(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let device = Device { line_rate: Some(Rate::from_mbit(20)), ..Device::default() };
-    match MarkerSetUp::parse(&text).and_then(|set_up| set_up.build(&device)) {
+    match MarkerSpec::parse(&text).and_then(|spec| spec.build(&device)) {
         Ok(mut marker) => {
             for n in 0..20 {
                 marker.mark(&mut packet(n, 1_500), &Nobody, Time::from_millis(n * n));
@@ -47,7 +47,7 @@ pub fn marker(data: &[u8]) {
     }
 }
 
-fn check_sentence(error: &SetUpError) {
+fn check_sentence(error: &SpecError) {
     let text = error.to_string();
     assert!(text.len() <= MAX_SENTENCE_BYTES, "{} bytes: {text}", text.len());
     assert!(!text.is_empty() && !text.contains(char::is_control), "{text:?}");

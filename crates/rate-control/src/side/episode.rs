@@ -5,7 +5,9 @@
 use weir_core::{Duration, Time};
 
 use super::{MAX_SLACK, MIN_STEP, STEADY_SPREAD, SideControl, View};
+use crate::capacity;
 use crate::contract::{MIN_RATE, Reason, State};
+use crate::delays::Overdue;
 use crate::quantities::{BitsPerSecond, Seconds};
 
 /// One time with a queue at the line.
@@ -70,12 +72,23 @@ impl SideControl {
         let Some(excess) = view.excess else { return (Reason::Delay, 0.0) };
         self.episode.peak = self.episode.peak.max(excess);
         if excess <= view.clear() {
+            // The latest answers are older than the queue that others wait in.
+            if view.is_waiting {
+                return (Reason::Delay, excess.as_millis());
+            }
             return self.clear(view);
         }
         if let Some(verdict) = self.test(view) {
             return verdict;
         }
         self.episode.certain &= view.certain;
+        self.measure_queue(view);
+        self.rate = Some(self.draining(view));
+        (Reason::Delay, excess.as_millis())
+    }
+
+    /// Lets the capacity follow what the line carries while its queue grows or falls.
+    fn measure_queue(&mut self, view: &View<'_>) {
         let load = self.load().max(MIN_RATE.into());
         self.line.capacity.get_or_insert(load);
         if let Some(found) = self.measure(view, MEASURE_SPAN.max(self.load_span())) {
@@ -86,8 +99,6 @@ impl SideControl {
                 self.line.capacity = Some(blended.max(MIN_RATE.into()));
             }
         }
-        self.rate = Some(self.draining(view));
-        (Reason::Delay, excess.as_millis())
     }
 
     /// Ends the episode: what the line carried from its beginning to its end is its capacity.
@@ -121,6 +132,7 @@ impl SideControl {
             // A packet more or less at each end is no change.
             let chance = STEADY_CHANGE + self.packet_time() * 2.0 / took;
             self.line.note_change((((after - before) / before).abs() - chance).clamp(0.0, 1.0));
+            self.line.confirmed |= self.episode.wanted && is_same_line(found, before);
         }
         self.line.base.get_or_insert(after);
     }
@@ -131,7 +143,7 @@ impl SideControl {
         if !self.episode.certain {
             return before;
         }
-        if self.episode.wanted && (found / before - 1.0).abs() < SAME_LINE_SHARE {
+        if self.episode.wanted && is_same_line(found, before) {
             return before.midpoint(found);
         }
         let sure = (1.0 - self.packet_time() * 2.0 / took).max(0.0);
@@ -160,7 +172,7 @@ impl SideControl {
             least = least.min(sample.of(self.side));
             most = most.max(sample.of(self.side));
         }
-        let stays = most - least <= (least * UNMOVED_SHARE).max(view.clear());
+        let stays = most - least <= (least * UNMOVED_SHARE).min(MAX_UNMOVED).max(view.clear());
         if !least.0.is_finite() || !stays {
             self.episode.tests = 0;
             return None;
@@ -186,11 +198,23 @@ impl SideControl {
     }
 
     /// Lowers the rate because answers stay out: the queue is at least as long as they are late.
-    pub(super) fn on_overdue(&mut self, overdue: Seconds, view: &View<'_>) -> (Reason, f64) {
+    ///
+    /// Answers that come meanwhile, each later than the one before, tell what the line carries; until one does
+    /// the answer that is awaited tells what it carries at most.
+    pub(super) fn on_overdue(&mut self, overdue: Overdue, view: &View<'_>) -> (Reason, f64) {
         if self.state != State::BackingOff {
             self.begin_episode(view.now);
             // What is stuck may be stuck on the other side.
             self.episode.certain = view.alone;
+        }
+        self.episode.peak = self.episode.peak.max(overdue.by);
+        self.episode.tested = view.now;
+        if self.episode.certain && self.line.capacity.is_some() {
+            self.measure_queue(view);
+            if let Some(rate) = self.rate_while_overdue(overdue, view) {
+                self.rate = Some(rate);
+                return (Reason::Overdue, overdue.by.as_millis());
+            }
         }
         if view.now.since(self.episode.halved) >= view.feedback.max(MIN_STEP).to_duration() {
             self.episode.halved = view.now;
@@ -199,7 +223,19 @@ impl SideControl {
             let least = self.line.capacity.unwrap_or(rate) * share;
             self.rate = Some(self.bounded((rate / 2.0).max(least)));
         }
-        (Reason::Overdue, overdue.as_millis())
+        (Reason::Overdue, overdue.by.as_millis())
+    }
+
+    /// The rate at which a queue surely drains that answers wait in; `None` if they tell nothing.
+    fn rate_while_overdue(&self, overdue: Overdue, view: &View<'_>) -> Option<BitsPerSecond> {
+        let most = capacity::at_most(self.side, view.delays, &self.history, overdue, view.now)?;
+        let known = self.line.capacity?;
+        // A line that varies pauses now and then, and is as fast as before when it goes on.
+        let share = match self.line.spread() > STEADY_SPREAD {
+            true => MIN_SHARE,
+            false => MIN_SHARE_OF_STEADY,
+        };
+        Some(self.bounded((known.min(most) * MIN_DRAIN_SHARE).max(known * share)))
     }
 
     fn begin_episode(&mut self, now: Time) {
@@ -224,6 +260,11 @@ impl SideControl {
     }
 }
 
+/// Whether two measurements differ by no more than those of one line do.
+fn is_same_line(found: BitsPerSecond, before: BitsPerSecond) -> bool {
+    (found / before - 1.0).abs() < SAME_LINE_SHARE
+}
+
 /// Time in which a queue is to be gone: a tenth of the goal of 1 s, for it decays exponentially.
 const DRAIN_TIME: Seconds = Seconds(0.1);
 /// Share of the capacity that is let through however long the queue: a fifth keeps TCP's clock going.
@@ -231,6 +272,11 @@ const MIN_DRAIN_SHARE: f64 = 0.2;
 /// Share of the capacity below which the rate is not halved for overdue answers, if this side surely is the
 /// reason.
 const MIN_SHARE: f64 = 0.1;
+/// Share of a steady line's capacity that is let through at least while answers are overdue.
+///
+/// A fifth of a line that became fifty times slower is 1/250 of it; with less, a moment without answers would
+/// take the clock from TCP.
+const MIN_SHARE_OF_STEADY: f64 = 0.01;
 /// Share of the capacity below which the rate is not halved for overdue answers, if the other side may be the
 /// reason.
 const MIN_SHARE_BESIDE_OTHERS: f64 = 0.5;
@@ -251,6 +297,8 @@ const LONG_EPISODE: Seconds = Seconds(0.3);
 const UNMOVED_SPAN: Duration = Duration::from_millis(250);
 /// Share of itself within which an excess counts as unmoved.
 const UNMOVED_SHARE: f64 = 0.1;
+/// Excess that counts as unmoved at most: a line drains more in [`UNMOVED_SPAN`], however long the queue.
+const MAX_UNMOVED: Seconds = Seconds(0.05);
 /// Halvings of the rate through which an excess must not move before it is taken for a longer path.
 ///
 /// While a short buffer overflows, the line is taken for a faster one than it is, and one halving does not

@@ -17,6 +17,8 @@ pub(super) struct LineEstimate {
     pub noise: Seconds,
     /// Usual capacity; `None` before the first congestion.
     pub base: Option<BitsPerSecond>,
+    /// Whether probing found the present capacity again since it last changed.
+    pub confirmed: bool,
 }
 
 impl LineEstimate {
@@ -32,6 +34,7 @@ impl LineEstimate {
 
     /// Notes a share by which two measurements of the capacity differ.
     pub fn note_change(&mut self, change: f64) {
+        self.confirmed &= change <= 0.0;
         self.changes.push_back(change);
         if self.changes.len() > MAX_CHANGES {
             self.changes.pop_front();

@@ -20,7 +20,7 @@ use weir_core::{Duration, Rate, Time};
 
 use crate::capacity::{self, Measured, Window};
 use crate::contract::{Decision, MIN_RATE, Mode, Reason, Side, State};
-use crate::delays::Delays;
+use crate::delays::{Delays, Overdue};
 use crate::history::History;
 use crate::quantities::{BitsPerSecond, Seconds};
 use episode::Episode;
@@ -79,8 +79,10 @@ pub(crate) struct Inputs {
     pub expected: Seconds,
     /// Excess above which there is a queue.
     pub threshold: Seconds,
-    /// Time by which answers are overdue.
-    pub overdue: Option<Seconds>,
+    /// The oldest answer that is overdue, if this side may be the reason.
+    pub overdue: Option<Overdue>,
+    /// Whether answers are overdue, whichever side is the reason.
+    pub is_waiting: bool,
     /// Time until a change of rate shows in a delay.
     pub feedback: Seconds,
     /// How long nobody has answered although probes are out.
@@ -376,7 +378,8 @@ impl SideControl {
     /// The step to begin with: small ones find nothing where the capacity varies or was much higher lately.
     fn first_step(&self) -> u32 {
         let base = self.line.base.unwrap_or_default();
-        if self.line.capacity.is_some_and(|capacity| capacity < base * FAR_BELOW_SHARE) {
+        let far_below = |capacity| capacity < base * FAR_BELOW_SHARE;
+        if !self.line.confirmed && self.line.capacity.is_some_and(far_below) {
             return MAX_FIRST_STEP;
         }
         ((self.line.spread() / STEADY_SPREAD) as u32).min(MAX_FIRST_STEP)
@@ -508,7 +511,7 @@ const USED_SHARE_IF_WAITS: f64 = 0.7;
 /// Factor by which the load may still grow where a higher rate was not used: a step of probing.
 const ROOM_FACTOR: f64 = 1.25;
 /// Length of a full packet on Ethernet with header, checksum, preamble and gap.
-const FULL_PACKET_BITS: f64 = 1538.0 * 8.0;
+pub(crate) const FULL_PACKET_BITS: f64 = 1538.0 * 8.0;
 /// Packets that the load is taken over: one more or less is 6 % of it.
 const LOAD_PACKETS: f64 = 16.0;
 /// Span at least over which the load is taken: five ticks.

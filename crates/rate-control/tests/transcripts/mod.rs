@@ -163,7 +163,7 @@ const FASTER_INGRESS: &str = "\
     13600 397.574 probing probe 2.50
     13720 417.453 probing probe 5.00";
 
-/// Nobody answers for 15 s: overdue answers halve the rate down to a tenth of the capacity, 3 s restore it, 10 s
+/// Nobody answers for 15 s: overdue answers lower the rate down to a hundredth of the capacity, 3 s restore it, 10 s
 /// open the side. When answers come again, the line has the queue of an open side.
 #[test]
 fn silence_to_the_word() {
@@ -183,16 +183,28 @@ const SILENCE: &str = "\
     10100 38.310 backing_off delay 2.58
     10120 38.648 backing_off delay 2.58
     10140 38.766 backing_off delay 2.58
-    10160 19.383 backing_off overdue 115.00
-    10260 9.692 backing_off overdue 215.00
-    10360 4.846 backing_off overdue 315.00
-    10460 4.000 backing_off overdue 415.00
-    13040 38.766 stalled silence 3.00
+    10160 1.269 backing_off overdue 115.00
+    10180 1.101 backing_off overdue 135.00
+    10200 0.973 backing_off overdue 155.00
+    10220 0.871 backing_off overdue 175.00
+    10240 0.789 backing_off overdue 195.00
+    10260 0.721 backing_off overdue 215.00
+    10280 0.663 backing_off overdue 235.00
+    10300 0.615 backing_off overdue 255.00
+    10320 0.572 backing_off overdue 275.00
+    10340 0.536 backing_off overdue 295.00
+    10360 0.503 backing_off overdue 315.00
+    10380 0.475 backing_off overdue 335.00
+    10400 0.449 backing_off overdue 355.00
+    10420 0.426 backing_off overdue 375.00
+    10440 0.406 backing_off overdue 395.00
+    10460 0.400 backing_off overdue 415.00
+    13040 38.797 stalled silence 3.00
     20040 - stalled silence 10.00
     25260 38.800 loaded resume 12.22
-    25280 19.400 backing_off overdue 198.00
-    25380 9.700 backing_off overdue 178.00
-    25480 4.850 backing_off overdue 195.00";
+    25280 19.400 backing_off overdue 178.00
+    25380 9.700 backing_off overdue 195.00
+    25480 7.921 backing_off overdue 198.00";
 
 /// A line was four times slower for the last 3 s of its load. Ten seconds after the last measurement its capacity
 /// begins to return to the usual one, and is reported by the per cent.
@@ -208,19 +220,19 @@ fn an_idle_line_to_the_word() {
 }
 
 const IDLE: &str = "\
-    26080 9.721 idle idle 0.00
-    33380 9.835 idle age 10.08
-    33500 9.935 idle age 10.20
-    33640 10.050 idle age 10.34
-    33780 10.166 idle age 10.48
-    33920 10.280 idle age 10.62
-    34060 10.395 idle age 10.76
-    34200 10.508 idle age 10.90
-    34340 10.621 idle age 11.04
-    34480 10.734 idle age 11.18
-    34620 10.846 idle age 11.32
-    34760 10.958 idle age 11.46
-    34900 11.069 idle age 11.60";
+    26080 9.717 idle idle 0.00
+    33420 9.831 idle age 10.08
+    33540 9.931 idle age 10.20
+    33660 10.030 idle age 10.32
+    33800 10.146 idle age 10.46
+    33940 10.261 idle age 10.60
+    34080 10.375 idle age 10.74
+    34220 10.489 idle age 10.88
+    34360 10.603 idle age 11.02
+    34500 10.716 idle age 11.16
+    34640 10.828 idle age 11.30
+    34780 10.940 idle age 11.44
+    34920 11.051 idle age 11.58";
 
 /// A line changes between 20 and 40 Mbit/s every second. After a change a rate is held for 200 ms only; the queue
 /// of a change for the worse is gone after 660 ms.
@@ -302,8 +314,9 @@ const BOTH_EGRESS: &str = "\
     2620 7.500 backing_off overdue 195.00
     2720 3.750 backing_off overdue 160.00
     2760 3.206 backing_off delay 111.50
-    2780 39.334 loaded clear 360.00
-    3100 40.317 probing probe 2.50";
+    2780 22.606 backing_off delay 30.25
+    2800 22.606 loaded clear 380.00
+    3100 23.171 probing probe 2.50";
 
 const BOTH_INGRESS: &str = "\
     20 - idle start 0.00
@@ -313,17 +326,16 @@ const BOTH_INGRESS: &str = "\
     2200 36.966 backing_off delay 60.00
     2240 19.966 backing_off delay 80.00
     2260 19.675 backing_off delay 100.00
-    2280 19.471 backing_off delay 100.00
-    2300 18.855 backing_off delay 120.00
-    2320 18.088 backing_off delay 125.39
-    2340 17.343 backing_off delay 126.79
-    2360 16.569 backing_off delay 128.18
-    2380 15.595 backing_off delay 128.18
-    2400 14.467 backing_off delay 126.97
-    2420 63.117 loaded clear 300.00
-    2760 12.590 backing_off delay 111.50
-    2780 39.234 backing_off delay 30.25
-    2800 57.093 loaded clear 40.00";
+    2280 15.303 backing_off overdue 118.00
+    2300 12.235 backing_off overdue 115.00
+    2320 9.633 backing_off overdue 120.00
+    2340 6.394 backing_off overdue 118.00
+    2360 3.289 backing_off overdue 115.00
+    2380 2.218 backing_off overdue 120.00
+    2400 1.612 backing_off overdue 118.00
+    2760 9.948 backing_off delay 111.50
+    2780 24.082 backing_off delay 30.25
+    2800 35.011 loaded clear 680.00";
 
 /// The law of cake-autorate raises a rate that is used by 4 % every 200 ms, lowers it by up to a quarter when
 /// there is a queue, returns to its base by 1 % a second, and falls to its least in silence.

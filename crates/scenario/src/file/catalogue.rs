@@ -95,7 +95,7 @@ pub(crate) fn chosen_link(choice: &LinkChoice, files: &impl Files) -> Result<Lin
     }
 }
 
-/// What a file of TOML says, called `place` in messages.
+/// Reads a TOML file, called `place` in messages.
 ///
 /// # Errors
 /// All that is wrong with it, each with its line.
@@ -104,7 +104,7 @@ pub fn read_file<T: Field>(text: &str, place: &str) -> Result<T, String> {
     read(&written, place, &[])
 }
 
-/// What was written, called `place` in messages; `names` are those of keys that have their own, such as `--load` for
+/// Reads a value, called `place` in messages; `names` are those of keys that have their own, such as `--load` for
 /// `phases.load`.
 ///
 /// # Errors
@@ -171,8 +171,7 @@ macro_rules! shipped {
 
 const TESTS: Shelf = Shelf {
     word: "test",
-    files: shipped!("tests": "ping", "rrul", "rrul_be", "rrul_twice", "rtt_fair", "tcp_bidirectional",
-        "tcp_download", "tcp_ndown", "tcp_nup", "tcp_upload", "three_rtts"),
+    files: shipped!("tests": "bursts", "bursts_11e", "cisco_5tcpup", "cisco_5tcpup_2udpflood", "cubic_bbr", "cubic_reno", "ping", "rrul", "rrul_100_up", "rrul_50_down", "rrul_50_up", "rrul_be", "rrul_be_nflows", "rrul_cs8", "rrul_icmp", "rrul_noclassification", "rrul_prio", "rrul_twice", "rrul_up", "rrul_var", "rtt_fair", "rtt_fair4be", "rtt_fair6be", "rtt_fair_up", "rtt_fair_var", "rtt_fair_var_down", "rtt_fair_var_up", "tcp_1up_noping", "tcp_2up_delay", "tcp_4up_squarewave", "tcp_bidirectional", "tcp_download", "tcp_ndown", "tcp_nup", "tcp_upload", "tcp_upload_1000", "tcp_upload_prio", "three_rtts", "udp_flood", "udp_flood_var_up", "udp_flood_var_up_stagger", "voip", "voip-1up", "voip-rrul"),
 };
 
 const LINKS: Shelf = Shelf {

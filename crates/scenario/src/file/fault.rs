@@ -9,14 +9,14 @@ pub struct Fault {
     pub path: String,
     /// The line of its file, from 1; `None` of what stands in no file.
     pub line: Option<usize>,
-    /// What is wrong there, and what is allowed.
+    /// The fault, and what is allowed.
     pub says: String,
 }
 
-/// What the faults of a text are told with.
+/// Names by which messages tell the faults of a text.
 #[derive(Clone, Copy, Debug)]
 pub struct Telling<'a> {
-    /// What the text is called.
+    /// Name of the text.
     pub place: &'a str,
     /// Names for keys of their own, such as `--load` for `phases.load`.
     pub names: &'a [(String, String)],

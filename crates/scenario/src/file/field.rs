@@ -106,6 +106,11 @@ impl Reader {
         found
     }
 
+    /// The faults that were noted.
+    pub(crate) fn into_faults(self) -> Vec<Fault> {
+        self.faults
+    }
+
     /// How many faults there are so far.
     #[must_use]
     pub const fn count(&self) -> usize {
@@ -121,7 +126,7 @@ pub struct References<'r> {
 }
 
 impl<'r> References<'r> {
-    /// Those of the table `written`, where `reader` is.
+    /// References of the table `written`, where `reader` is.
     pub const fn new(written: &'r Written, reader: &'r mut Reader) -> Self {
         Self { written, reader }
     }
@@ -184,8 +189,15 @@ impl<'w> Entries<'w> {
     pub fn finish(self, known: &[&str], reader: &mut Reader) -> Keys {
         for (key, written) in self.entries.iter().filter(|(key, _)| !known.contains(&key.as_str()))
         {
-            let near = did_you_mean(key, known);
-            let says = format!("unknown key{near} (known: {})", known.join(", "));
+            let says =
+                match FORMER_KEYS.iter().find(|(former, now)| former == key && known.contains(now))
+                {
+                    Some((_, now)) => format!("this key is now called `{now}`"),
+                    None => {
+                        let near = did_you_mean(key, known);
+                        format!("unknown key{near} (known: {})", known.join(", "))
+                    }
+                };
             reader.at(key, written.line, |reader| reader.fault(says));
         }
         self.found
@@ -252,7 +264,7 @@ pub(crate) fn table_schema(doc: &[&str], fields: Vec<FieldSchema>) -> Written {
     ])
 }
 
-/// What `spec!` knows of a field.
+/// A field as `spec!` declares it.
 pub(crate) struct FieldSchema {
     pub key: &'static str,
     pub doc: &'static [&'static str],
@@ -438,3 +450,14 @@ pub(crate) fn either(words: &[String]) -> String {
         [several @ .., last] => format!("{} or {last}", several.join(", ")),
     }
 }
+
+/// Keys that had another name once, and their name now. A file that has the former name is refused with the present one.
+const FORMER_KEYS: &[(&str, &str)] = &[
+    ("station", "client_host"),
+    ("egress", "up"),
+    ("ingress", "down"),
+    ("egress_max", "up_max"),
+    ("ingress_max", "down_max"),
+    ("egress_queue", "queue_up"),
+    ("ingress_queue", "queue_down"),
+];

@@ -7,6 +7,7 @@ use crate::file::catalogue::Files;
 use crate::file::link::{
     CellsWord, ChangeSpec, FramingChoice, FramingWord, HopSpec, LinkSpec, LossSpec, PlaceWord,
 };
+use crate::file::plain::Count;
 use crate::file::shaper::ShaperSpec;
 use crate::file::spec::DEFAULT_QUEUE;
 
@@ -62,8 +63,12 @@ pub(crate) fn hops(
     queue: &str,
 ) -> Vec<Hop> {
     let reference = link.line_rate_bps(direction);
-    let own =
-        |users: &str| link.hops(direction).iter().map(|spec| hop(spec, users, reference)).collect();
+    let with_processor = |spec: &HopSpec, users: &str| {
+        processor(spec).into_iter().chain([hop(spec, users, reference)]).collect::<Vec<_>>()
+    };
+    let own = |users: &str| {
+        link.hops(direction).iter().flat_map(|spec| with_processor(spec, users)).collect()
+    };
     let Some(shaper) = shaper.filter(|shaper| shaper.shapes(direction)) else {
         return own(queue);
     };
@@ -82,6 +87,12 @@ pub(crate) fn hops(
     };
     all.insert(place, shaped);
     all
+}
+
+/// The processor of the router in front of a hop, if it forwards only so many packets per second.
+fn processor(hop: &HopSpec) -> Option<Hop> {
+    let queue = hop.packet_queue.map_or(PACKET_QUEUE, Count::fitting);
+    hop.packet_rate.map(|rate| Hop::processor(&hop.name.0, rate.fitting(), queue))
 }
 
 fn hop(hop: &HopSpec, queue: &str, reference: Option<u64>) -> Hop {
@@ -154,5 +165,8 @@ fn framing(framing: &FramingChoice) -> Framing {
     }
 }
 
+/// Packets that wait for a processor unless the link says how many: Linux' `net.core.netdev_max_backlog`
+/// (net/core/hotdata.c: `max_backlog`).
+const PACKET_QUEUE: u32 = 1000;
 /// The queue of a shaper for which none is named: that of sqm-scripts' default.
 const SHAPER_QUEUE: &str = "fq_codel";

@@ -1,5 +1,6 @@
-//! What a link file can say: hops, their lines, and what goes wrong on these.
+//! Declaration of link files: hops, their lines, and what goes wrong on these.
 
+use crate::check::{MAX_MTU, MAX_PACKET_RATE, MIN_MTU};
 use crate::file::field::{Definitions, Field, Form, Reader, choice, either, spec};
 use crate::file::plain::{Count, Probability, Whole, Word};
 use crate::file::quantity::{LineRate, Nanoseconds};
@@ -10,14 +11,14 @@ spec! {
     LinkSpec {
         /// Name of the link.
         name: Word,
-        /// What a chart says.
+        /// Title of the link on charts.
         title: String,
-        /// What it is, in a line.
+        /// Description of the link, in a line.
         summary: String = String::new(),
         /// Where its numbers come from, and which are chosen.
         source: String = String::new(),
         /// Largest IP packet in bytes.
-        mtu: Whole<576, 9000> = Whole(1500),
+        mtu: Whole<{ MIN_MTU as i64 }, { MAX_MTU as i64 }> = Whole(1500),
         /// From the client to the servers.
         up: Vec<HopSpec> = Vec::new(),
         /// From the servers to the client.
@@ -52,14 +53,22 @@ spec! {
         reorder: Option<ReorderSpec>,
         /// Probability that a packet arrives twice.
         duplicate: Probability = Probability(0.0),
-        /// Packets that a plain FIFO holds where its set-up names no limit.
+        /// Packets per second that the processor of the router in front of the hop forwards, of any length; without
+        /// end if nothing is said.
+        packet_rate: Option<Whole<1, { MAX_PACKET_RATE as i64 }>>,
+        /// Packets that may wait for that processor, in a FIFO; 1000 if nothing is said.
+        packet_queue: Option<Count>,
+        /// Packets that a plain FIFO holds where its spec names no limit.
         txqueuelen: Count = Whole(1000),
-        /// What happens to the line while the run goes on.
+        /// Changes of the line while the run goes on.
         changes: Vec<ChangeSpec> = Vec::new(),
     }
     check |hop| match (hop.rate, &hop.trace) {
         (Some(_), Some(_)) => {
             Err(format!("hop `{}`: `rate` and `trace` exclude each other", hop.name.0))
+        }
+        _ if hop.packet_queue.is_some() && hop.packet_rate.is_none() => {
+            Err(format!("hop `{}`: `packet_queue` needs `packet_rate`", hop.name.0))
         }
         _ => Ok(()),
     };

@@ -1,10 +1,12 @@
 //! Scenario files: what they can say, how they are read, and the resolved scenarios that they stand for.
 //!
-//! Everything that a test, a link or a scenario can say is declared once: in [`test`], [`link`], [`shaper`] and [`spec`],
+//! Everything that a test, a link or a scenario can say is declared once: in [`test`], [`mod@beside`], [`link`], [`shaper`] and [`spec`],
 //! as fields with their meaning, their bounds and their defaults. The reader, which finds all faults of a file at once, the
 //! [JSON Schema](schema()) and Python's types come from these declarations. [`resolve()`] makes of them what a world runs.
 
+pub mod beside;
 pub mod catalogue;
+mod configurations;
 mod document;
 mod fault;
 pub mod field;
@@ -16,7 +18,7 @@ pub mod quantity;
 mod references;
 mod resolve;
 mod schema;
-mod set_ups;
+pub mod shape;
 pub mod shaper;
 mod shaping;
 pub mod spec;
@@ -24,9 +26,10 @@ pub mod test;
 mod written;
 
 pub use catalogue::{Files, NoFiles, load_link, load_test, shipped_links, shipped_tests};
+pub use configurations::given_again;
 pub use document::parse;
 pub use fault::{Fault, MAX_FAULTS, MAX_QUOTED_CHARS, Telling};
-pub use resolve::{Resolved, ResolvedSetUp, ServersOf, resolve};
-pub use schema::{read_quantity, read_spec, schema};
-pub use set_ups::given_again;
+pub use references::faults_of_files;
+pub use resolve::{Resolved, ResolvedConfiguration, ServersOf, resolve};
+pub use schema::{read_quantity, read_spec, schema, schema_of_file};
 pub use written::{MAX_SHOWN_CHARS, Value, Written};

@@ -235,17 +235,27 @@ impl<T: Field> Field for Vec<T> {
     }
 }
 
-/// A list of up to `MAX`.
+/// A list of up to `MAX`, which may be empty or not.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ListOf<T, const MAX: usize>(pub Vec<T>);
+pub struct ListOf<T, const MAY_BE_EMPTY: bool, const MAX: usize>(pub Vec<T>);
 
-impl<T: Field, const MAX: usize> Field for ListOf<T, MAX> {
+/// A list of one or more.
+pub type AtLeastOne<T> = ListOf<T, false, { usize::MAX }>;
+
+/// A list of up to `MAX`.
+pub type AtMost<T, const MAX: usize> = ListOf<T, true, MAX>;
+
+impl<T: Field, const MAY_BE_EMPTY: bool, const MAX: usize> Field for ListOf<T, MAY_BE_EMPTY, MAX> {
     fn read(written: &Written, reader: &mut Reader) -> Option<Self> {
-        if let Value::List(parts) = &written.value
-            && parts.len() > MAX
-        {
-            reader.fault(format!("the list has {}: write {MAX} or fewer", parts.len()));
-            return None;
+        if let Value::List(parts) = &written.value {
+            if parts.is_empty() && !MAY_BE_EMPTY {
+                reader.fault("the list is empty: write at least one");
+                return None;
+            }
+            if parts.len() > MAX {
+                reader.fault(format!("the list has {}: write {MAX} or fewer", parts.len()));
+                return None;
+            }
         }
         Vec::read(written, reader).map(Self)
     }
@@ -255,38 +265,10 @@ impl<T: Field, const MAX: usize> Field for ListOf<T, MAX> {
     }
 
     fn schema(definitions: &mut Definitions) -> Written {
-        table([
-            ("type", "array".into()),
-            ("items", T::schema(definitions)),
-            ("maxItems", (MAX as u64).into()),
-        ])
-    }
-}
-
-/// A list of one or more.
-#[derive(Clone, Debug, PartialEq)]
-pub struct AtLeastOne<T>(pub Vec<T>);
-
-impl<T: Field> Field for AtLeastOne<T> {
-    fn read(written: &Written, reader: &mut Reader) -> Option<Self> {
-        let found: Vec<T> = Field::read(written, reader)?;
-        if found.is_empty() {
-            reader.fault("the list is empty: write at least one");
-            return None;
-        }
-        Some(Self(found))
-    }
-
-    fn write(&self, form: Form) -> Written {
-        self.0.write(form)
-    }
-
-    fn schema(definitions: &mut Definitions) -> Written {
-        table([
-            ("type", "array".into()),
-            ("items", T::schema(definitions)),
-            ("minItems", 1i64.into()),
-        ])
+        let kind = [("type", "array".into()), ("items", T::schema(definitions))];
+        let min = (!MAY_BE_EMPTY).then(|| ("minItems", 1i64.into()));
+        let max = (MAX < usize::MAX).then(|| ("maxItems", (MAX as u64).into()));
+        table(kind.into_iter().chain(min).chain(max))
     }
 }
 
@@ -314,7 +296,7 @@ impl<T: Field + Kinds> Field for OneOrMore<T> {
     fn read(written: &Written, reader: &mut Reader) -> Option<Self> {
         match &written.value {
             Value::List(_) => {
-                AtLeastOne::read(written, reader).map(|AtLeastOne(all)| Self::Several(all))
+                AtLeastOne::read(written, reader).map(|ListOf(all)| Self::Several(all))
             }
             value if T::suits(value) => T::read(written, reader).map(Self::One),
             _ => {
@@ -342,7 +324,7 @@ impl<T: Field + Kinds> Field for OneOrMore<T> {
     }
 }
 
-/// What a value that is written by itself or in a list may look like.
+/// A value that is written by itself or in a list.
 pub trait Kinds: Field {
     /// Words for it.
     const KINDS: &[&str];

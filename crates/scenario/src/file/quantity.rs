@@ -6,7 +6,7 @@
 use weir_core::units::{UnitError, parse_rate, parse_size, parse_time};
 use weir_core::{Bytes, Dscp, Duration, Rate};
 
-use crate::check::LINE_RATES_BPS;
+use crate::check::{LINE_RATES, LINE_RATES_BPS};
 use crate::file::field::{Definitions, Field, Form, Reader, refer, sentence};
 use crate::file::written::{Value, Written, table, texts};
 
@@ -99,11 +99,11 @@ fn words(amount: u64, units: [(u64, &str); 4]) -> String {
     format!("{}{unit}", amount / factor)
 }
 
-fn time_words(nanoseconds: u64) -> String {
+pub(crate) fn time_words(nanoseconds: u64) -> String {
     words(nanoseconds, [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"), (1, "ns")])
 }
 
-fn rate_words(bps: u64) -> String {
+pub(crate) fn rate_words(bps: u64) -> String {
     words(bps, [(1_000_000_000, "gbit"), (1_000_000, "mbit"), (1_000, "kbit"), (1, "bit")])
 }
 
@@ -215,7 +215,7 @@ pub fn no_dscp(text: &str) -> String {
 fn line_rate(written: &Written) -> Result<u64, String> {
     match read_rate(written)? {
         bps if LINE_RATES_BPS.contains(&bps) => Ok(bps),
-        _ => Err(format!("{}: write a rate from 1kbit to 1tbit", written.shown())),
+        _ => Err(format!("{}: write {LINE_RATES}", written.shown())),
     }
 }
 

@@ -1,14 +1,16 @@
-//! What parts of a file name of one another: servers, tunnels and parameters of a test.
+//! Checks the names by which parts of a file refer to one another: servers, tunnels and parameters of a test.
 //!
 //! A test is whole in itself, so these faults are found as it is read, where their lines are known. What a scenario names of
 //! its test is looked up as it is read too, if the test is a shipped one or stands in the scenario; for a test in a file of
-//! its own that waits until the scenario is resolved.
+//! its own [`faults_of_files`] looks it up, for those who have files.
 
-use crate::file::catalogue::{NoFiles, chosen_test};
-use crate::file::field::References;
+use crate::file::catalogue::{Files, NoFiles, chosen_test};
+use crate::file::fault::Fault;
+use crate::file::field::{Reader, References};
 use crate::file::quantity::FlowCount;
 use crate::file::spec::ScenarioSpec;
 use crate::file::test::{MethodSpec, SERVER, TestSpec};
+use crate::file::written::Written;
 
 /// Notes what a test names of itself and does not have.
 pub(crate) fn of_test(test: &TestSpec, found: &mut References<'_>) {
@@ -34,15 +36,39 @@ pub(crate) fn of_test(test: &TestSpec, found: &mut References<'_>) {
     methods(test, &test.methods, found);
 }
 
-/// Notes what a scenario names of its test and that does not have.
+/// Notes what a scenario names of its test and that does not have, if the test is a shipped one or stands in the scenario.
 pub(crate) fn of_scenario(scenario: &ScenarioSpec, found: &mut References<'_>) {
-    let Ok(test) = chosen_test(&scenario.test, &NoFiles) else { return };
+    of_scenario_and_files(scenario, &NoFiles, found);
+}
+
+/// What a scenario names of tests in files of their own and those do not have, each with its place in what was `written`.
+pub fn faults_of_files(
+    scenario: &ScenarioSpec,
+    written: &Written,
+    files: &impl Files,
+) -> Vec<Fault> {
+    let mut reader = Reader::default();
+    of_scenario_and_files(scenario, files, &mut References::new(written, &mut reader));
+    reader.into_faults()
+}
+
+fn of_scenario_and_files(scenario: &ScenarioSpec, files: &impl Files, found: &mut References<'_>) {
+    // A test that cannot be read is refused where it is used.
+    let Ok(test) = chosen_test(&scenario.test, files) else { return };
     for (name, value) in &scenario.parameters.0 {
         if let Some(says) = parameter_fault(&test, name, value.0) {
             found.fault(&["parameters", name], says);
         }
     }
     methods(&test, &scenario.methods, found);
+    for (place, entry) in scenario.beside.0.iter().enumerate() {
+        let Ok(other) = chosen_test(&entry.test, files) else { continue };
+        for (name, value) in &entry.parameters.0 {
+            if let Some(says) = parameter_fault(&other, name, value.0) {
+                found.fault(&["beside", &place.to_string(), "parameters", name], says);
+            }
+        }
+    }
 }
 
 /// Why `value` cannot be that of the test's parameter `name`; `None` if it can.

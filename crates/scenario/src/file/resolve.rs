@@ -4,23 +4,24 @@ use std::collections::BTreeMap;
 
 use crate::{
     Flow, Host, IpVersion, Opener, Overrides, Path, Phase, Probe, ProbeKind, Sampling, Scenario,
-    SpeedTest, TcpSettings, Tunnel, TunnelKind,
+    SpeedTest, TcpSettings, Tunnel, TunnelKind, UdpLoad,
 };
 
 use weir_core::Direction;
 
+use crate::file::beside;
 use crate::file::catalogue::{Files, chosen_test};
+use crate::file::configurations::{Configuration, configurations, links};
 use crate::file::hops::hops;
 use crate::file::link::LinkSpec;
-use crate::file::plain::Word;
+use crate::file::plain::{ByName, Integer, Word};
 use crate::file::quantity::{FlowCount, MAX_FLOWS};
 use crate::file::references::{no_such_count, parameter_fault, unknown_host, unknown_tunnel};
-use crate::file::set_ups::{SetUp, links, set_ups};
 use crate::file::shaping::{reflector_hosts, shaper};
 use crate::file::spec::{IpNumber, MAX_SEED, ScenarioSpec};
 use crate::file::test::{
     CLIENT, FlowSpec, MethodSpec, OpenerWord, PhasesSpec, ProbeSpec, ProbeWord, SERVER, TcpSpec,
-    TestSpec, TunnelSpec, TunnelWord,
+    TestSpec, TunnelSpec, TunnelWord, UdpSpec,
 };
 
 /// All runs of a scenario.
@@ -28,29 +29,29 @@ use crate::file::test::{
 pub struct Resolved {
     /// The test, with the lengths of phases that the scenario says.
     pub test: TestSpec,
-    /// The set-ups that are compared, in their order.
-    pub set_ups: Vec<ResolvedSetUp>,
-    /// The seeds of the runs of each set-up.
+    /// The configurations that are compared, in their order.
+    pub configurations: Vec<ResolvedConfiguration>,
+    /// The seeds of the runs of each configuration.
     pub seeds: Vec<u64>,
 }
 
-/// A set-up, ready for a world.
+/// A configuration, ready for a world.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ResolvedSetUp {
+pub struct ResolvedConfiguration {
     /// The link.
     pub link: LinkSpec,
-    /// The queue set-up as the user wrote it, `default` for the link's own.
+    /// The queue spec as the user wrote it, `default` for the link's own.
     pub queue: String,
     /// The congestion control that the scenario names to be compared, if it does.
     pub cc: Option<String>,
-    /// What a world is given.
+    /// The resolved scenario, which a world runs.
     pub scenario: Scenario,
 }
 
 /// The congestion control that servers of a kind of speed test ask for, by the kind's name.
 pub type ServersOf = fn(&str) -> Option<&'static str>;
 
-/// Resolves a scenario: for each set-up as many runs as it says, each with the next seed.
+/// Resolves a scenario: for each configuration as many runs as it says, each with the next seed.
 ///
 /// # Errors
 /// If a name is unknown, or parts do not fit together, in one sentence. What only those know who build queues or TCP, such
@@ -64,20 +65,21 @@ pub fn resolve(
     let mut test = chosen_test(&spec.test, files)?;
     let links = links(spec, files)?;
     set_phases(&mut test.phases, spec)?;
+    beside::join(&mut test, &spec.beside.0, files)?;
     let seeds = seeds(spec)?;
-    let set_ups = set_ups(spec, &links)?;
+    let configurations = configurations(spec, &links)?;
     let mut found = Vec::new();
-    for set_up in set_ups {
-        let scenario = Resolver::new(spec, &test, &set_up, servers)?.scenario(files)?;
+    for configuration in configurations {
+        let scenario = Resolver::new(spec, &test, &configuration, servers)?.scenario(files)?;
         scenario.check().map_err(|error| error.to_string())?;
-        found.push(ResolvedSetUp {
-            link: set_up.link.clone(),
-            queue: set_up.label,
-            cc: set_up.cc.map(str::to_owned),
+        found.push(ResolvedConfiguration {
+            link: configuration.link.clone(),
+            queue: configuration.label,
+            cc: configuration.cc.map(str::to_owned),
             scenario,
         });
     }
-    Ok(Resolved { test, set_ups: found, seeds })
+    Ok(Resolved { test, configurations: found, seeds })
 }
 
 fn set_phases(phases: &mut PhasesSpec, spec: &ScenarioSpec) -> Result<(), String> {
@@ -100,11 +102,11 @@ fn seeds(spec: &ScenarioSpec) -> Result<Vec<u64>, String> {
     Ok((seed..seed + repeat).collect())
 }
 
-/// What the parts of a scenario need of one another.
+/// Resolves the parts of one configuration, which need one another.
 struct Resolver<'s> {
     spec: &'s ScenarioSpec,
     test: &'s TestSpec,
-    set_up: &'s SetUp<'s>,
+    configuration: &'s Configuration<'s>,
     servers: ServersOf,
     tcp: TcpSpec,
     phases: Vec<Phase>,
@@ -113,54 +115,58 @@ struct Resolver<'s> {
     window: (u64, u64),
     parameters: Vec<(&'s str, i64)>,
     /// Numbers of the machines in the client's network.
-    stations: BTreeMap<&'s str, u32>,
+    client_hosts: BTreeMap<&'s str, u32>,
 }
 
 impl<'s> Resolver<'s> {
     fn new(
         spec: &'s ScenarioSpec,
         test: &'s TestSpec,
-        set_up: &'s SetUp<'s>,
+        configuration: &'s Configuration<'s>,
         servers: ServersOf,
     ) -> Result<Self, String> {
-        let cc = set_up.cc.map(|cc| Word(cc.to_owned()));
+        let cc = configuration.cc.map(|cc| Word(cc.to_owned()));
         let tcp = TcpSpec { congestion_control: cc, ..crate::file::field::blank() }.over(&spec.tcp);
         let phases = phases(&test.phases);
         let duration_ns = test.phases.duration_ns()?;
-        let load = phases.iter().find(|phase| phase.name == "load");
-        let window = load.map_or((0, duration_ns), |load| (load.start_ns, load.end_ns));
-        let parameters = parameters(spec, test)?;
-        let of_flows = test.flows.iter().map(|flow| &flow.station);
-        let of_tunnels = test.tunnels.iter().map(|tunnel| &tunnel.station);
-        let mut stations = BTreeMap::from([(CLIENT, 0)]);
+        let window = load_window(&test.phases)?;
+        let parameters = parameters(&spec.parameters, test)?;
+        let of_flows = test.flows.iter().map(|flow| &flow.client_host);
+        let of_tunnels = test.tunnels.iter().map(|tunnel| &tunnel.client_host);
+        let mut client_hosts = BTreeMap::from([(CLIENT, 0)]);
         for name in of_flows.chain(of_tunnels) {
-            let next = stations.len() as u32;
-            stations.entry(name.as_str()).or_insert(next);
+            let next = client_hosts.len() as u32;
+            client_hosts.entry(name.as_str()).or_insert(next);
         }
         Ok(Self {
             spec,
             test,
-            set_up,
+            configuration,
             servers,
             tcp,
             phases,
             duration_ns,
             window,
             parameters,
-            stations,
+            client_hosts,
         })
     }
 
     fn scenario(&self, files: &impl Files) -> Result<Scenario, String> {
-        let Self { spec, test, set_up, .. } = self;
-        let shaped = set_up.shaper.spec()?;
+        let Self { spec, test, configuration, .. } = self;
+        let shaped = configuration.shaper.spec()?;
         let hosts = test
             .hosts
             .iter()
             .map(|host| Host { name: host.name.0.clone(), delay_ns: host.delay.0 });
         let reflectors = shaped.iter().flat_map(reflector_hosts);
         let [up, down] = Direction::ALL.map(|direction| {
-            hops(set_up.link, direction, shaped.as_ref(), set_up.queues[direction as usize])
+            hops(
+                configuration.link,
+                direction,
+                shaped.as_ref(),
+                configuration.queues[direction as usize],
+            )
         });
         Ok(Scenario {
             name: test.name.0.clone(),
@@ -178,7 +184,9 @@ impl<'s> Resolver<'s> {
                 .map(|one| self.method(one))
                 .collect::<Result<_, _>>()?,
             shaper: match &shaped {
-                Some(shaped) => Some(shaper(shaped, test.hosts.len() as u32, set_up.link, files)?),
+                Some(shaped) => {
+                    Some(shaper(shaped, test.hosts.len() as u32, configuration.link, files)?)
+                }
                 None => None,
             },
             start_jitter_ns: spec.start_jitter.0,
@@ -191,7 +199,7 @@ impl<'s> Resolver<'s> {
                 IpNumber::V4 => IpVersion::V4,
                 IpNumber::V6 => IpVersion::V6,
             },
-            mtu_bytes: set_up.link.mtu.fitting(),
+            mtu_bytes: configuration.link.mtu.fitting(),
         })
     }
 
@@ -231,7 +239,7 @@ impl<'s> Resolver<'s> {
                 TunnelWord::Ipsec => TunnelKind::Ipsec,
             },
             host: self.host(&tunnel.name.0, &tunnel.host)?,
-            station: self.stations[tunnel.station.as_str()],
+            client_host: self.client_hosts[tunnel.client_host.as_str()],
             on_first_hop: tunnel.on_first_hop,
         })
     }
@@ -251,20 +259,22 @@ impl<'s> Resolver<'s> {
         let count = self.count(flow)?;
         let host = flow.keys.has("host").then_some(flow.host.as_str());
         let (host, tunnel) = self.path(&flow.name, host, flow.tunnel.as_deref())?;
+        let window = if flow.voice.is_some() { (0, self.duration_ns) } else { self.window };
         let one = Flow {
             name: flow.name.0.clone(),
             direction: flow.direction,
             host,
             tunnel,
-            station: self.stations[flow.station.as_str()],
+            client_host: self.client_hosts[flow.client_host.as_str()],
             opened_by: match flow.opened_by {
                 OpenerWord::Client => Opener::Client,
                 OpenerWord::Server => Opener::Server,
             },
             dscp: flow.dscp.0,
             tcp: settings(&flow.tcp.over(&self.tcp)),
-            start_ns: flow.start.map_or(self.window.0, |start| start.0),
-            stop_ns: flow.stop.map_or(self.window.1, |stop| stop.0),
+            udp: udp_load(flow)?,
+            start_ns: flow.start.map_or(window.0, |start| start.0),
+            stop_ns: flow.stop.map_or(window.1, |stop| stop.0),
             bytes: flow.bytes.map(|bytes| bytes.0),
         };
         if flow.count == FlowCount::Number(1) {
@@ -283,12 +293,7 @@ impl<'s> Resolver<'s> {
         let Some((_, count)) = self.parameters.iter().find(|(known, _)| known == name) else {
             return Err(format!("flow `{flow}`: {}", no_such_count(name)));
         };
-        if !(1..=MAX_FLOWS).contains(count) {
-            return Err(format!(
-                "flow `{flow}`: parameter `{name}` is {count}: write a number from 1 to {MAX_FLOWS}"
-            ));
-        }
-        Ok(count.unsigned_abs())
+        flow_count(flow, name, *count)
     }
 
     fn probe(&self, probe: &ProbeSpec) -> Result<Probe, String> {
@@ -335,6 +340,22 @@ impl<'s> Resolver<'s> {
     }
 }
 
+/// The packets of a UDP flow; `None` for TCP.
+fn udp_load(flow: &FlowSpec) -> Result<Option<UdpLoad>, String> {
+    if let Some(voice) = &flow.voice {
+        return Ok(Some(UdpLoad::voice(voice.jitter_buffer.0)));
+    }
+    let load = |udp: &UdpSpec| {
+        Ok(UdpLoad {
+            rate_bps: udp.rate.0,
+            payload_bytes: udp.payload.0,
+            pattern: udp.pattern_of_packets()?,
+            jitter_buffer_ns: None,
+        })
+    };
+    flow.udp.as_ref().map(load).transpose()
+}
+
 fn phases(phases: &PhasesSpec) -> Vec<Phase> {
     let mut found = Vec::new();
     let mut now = 0;
@@ -350,15 +371,45 @@ fn phases(phases: &PhasesSpec) -> Vec<Phase> {
     found
 }
 
-/// The values of the test's parameters.
-fn parameters<'s>(spec: &ScenarioSpec, test: &'s TestSpec) -> Result<Vec<(&'s str, i64)>, String> {
-    let given = spec.parameters.0.iter().map(|(name, value)| (name, value.0));
+/// When the load of a test runs, from its start on: all of the time if it has no such phase.
+///
+/// # Errors
+/// If the test lasts no time, or too long.
+pub(crate) fn load_window(lengths: &PhasesSpec) -> Result<(u64, u64), String> {
+    let duration_ns = lengths.duration_ns()?;
+    let found = phases(lengths);
+    let load = found.iter().find(|phase| phase.name == "load");
+    Ok(load.map_or((0, duration_ns), |load| (load.start_ns, load.end_ns)))
+}
+
+/// How many flows a parameter's value means.
+///
+/// # Errors
+/// If a test cannot have so many.
+pub(crate) fn flow_count(flow: &str, parameter: &str, value: i64) -> Result<u64, String> {
+    if !(1..=MAX_FLOWS).contains(&value) {
+        return Err(format!(
+            "flow `{flow}`: parameter `{parameter}` is {value}: write a number from 1 to {MAX_FLOWS}"
+        ));
+    }
+    Ok(value.unsigned_abs())
+}
+
+/// The values of the test's parameters, of which `given` says some.
+///
+/// # Errors
+/// If one is unknown, or out of its bounds.
+pub(crate) fn parameters<'s>(
+    values: &ByName<Integer>,
+    test: &'s TestSpec,
+) -> Result<Vec<(&'s str, i64)>, String> {
+    let given = values.0.iter().map(|(name, value)| (name, value.0));
     if let Some(says) = given.filter_map(|(name, value)| parameter_fault(test, name, value)).next()
     {
         return Err(says);
     }
     let value = |(name, parameter): &'s (String, crate::file::test::ParameterSpec)| {
-        let value = spec.parameters.get(name).unwrap_or(&parameter.default).0;
+        let value = values.get(name).unwrap_or(&parameter.default).0;
         match parameter_fault(test, name, value) {
             None => Ok((name.as_str(), value)),
             Some(says) => Err(says),

@@ -19,7 +19,22 @@ pub fn schema() -> Written {
     ]))
 }
 
-/// What was written, as a specification of that kind, such as `TestSpec`: the keys that were there, in base units.
+/// The schema of a kind of file that is no scenario; `title` says which.
+#[must_use]
+pub fn schema_of_file<T: Field>(title: &str) -> Written {
+    let mut definitions = Vec::new();
+    T::schema(&mut definitions);
+    let mut file = vec![("$schema".to_owned(), DIALECT.into()), ("title".to_owned(), title.into())];
+    // Those that it needs stand before it.
+    if let Some(Value::Table(parts)) = definitions.pop().map(|whole| whole.schema.value) {
+        file.extend(parts);
+    }
+    let others = definitions.into_iter().map(|known| (known.name.to_owned(), known.schema));
+    file.push(("$defs".to_owned(), Written::of(Value::Table(others.collect()))));
+    Written::of(Value::Table(file))
+}
+
+/// Reads a specification of that kind, such as `TestSpec`: the keys that were there, in base units.
 /// `telling` says what a message calls it.
 ///
 /// # Errors
@@ -28,7 +43,7 @@ pub fn read_spec(kind: &str, written: &Written, telling: Telling<'_>) -> Result<
     (definition(kind)?.read)(written).map_err(|faults| telling.sentence(faults))
 }
 
-/// What was written, as a quantity of that kind, such as `LineRate`, in base units.
+/// Reads a quantity of that kind, such as `LineRate`, in base units.
 ///
 /// # Errors
 /// What is wrong with it, without its place.

@@ -1,11 +1,11 @@
-//! What a scenario can say of shapers, as a table or in words such as `auto mode bandwidth`.
+//! Declaration of shapers in a scenario, as a table or in words such as `auto mode bandwidth`.
 
 use weir_core::Direction;
 
 use crate::file::fault::Telling;
 use crate::file::field::{Keys, Reader, blank, choice, spec};
 use crate::file::link::{FramingChoice, FramingWord};
-use crate::file::plain::{AtLeastOne, Named, Probability};
+use crate::file::plain::{AtLeastOne, ListOf, Named, Probability};
 use crate::file::quantity::{LineRate, Nanoseconds, ShaperRate};
 use crate::file::written::{Value, Written, table};
 
@@ -17,18 +17,18 @@ spec! {
         control: ControlWord,
         /// For `auto`: `ping` keeps delays short, `bandwidth` uses all of the rate.
         mode: ModeWord = ModeWord::Ping,
-        /// Which directions it shapes.
-        directions: AtLeastOne<Direction> = AtLeastOne(Direction::ALL.to_vec()),
-        /// What it is told of the way up.
+        /// Directions that it shapes.
+        directions: AtLeastOne<Direction> = ListOf(Direction::ALL.to_vec()),
+        /// Rates of the upload that it is told.
         up: RatesSpec = blank(),
-        /// What it is told of the way down.
+        /// Rates of the download that it is told.
         down: RatesSpec = blank(),
-        /// What it probes with: `icmp` (round trips), `udp` (a server that tells its time: both ways), `none`.
+        /// Its probes: `icmp` (round trips), `udp` (a server that tells its time: both ways), `none`.
         probe: ShaperProbeWord = ShaperProbeWord::Icmp,
         /// Whether the round trips of the user's own connections count as well.
         passive: bool = true,
         /// Who answers the probes.
-        reflectors: AtLeastOne<ReflectorSpec> = AtLeastOne([1, 3, 6].map(ReflectorSpec::after_ms).into()),
+        reflectors: AtLeastOne<ReflectorSpec> = ListOf([1, 3, 6].map(ReflectorSpec::after_ms).into()),
         /// How it counts packets.
         framing: FramingChoice = FramingChoice::Name(FramingWord::Ethernet),
         /// While these last nobody looks after it, as if the machine slept.
@@ -49,7 +49,7 @@ choice! {
 }
 
 choice! {
-    /// What matters more to Weir's controller.
+    /// Goal of Weir's controller.
     ModeWord {
         /// Short delays.
         Ping = "ping",
@@ -59,7 +59,7 @@ choice! {
 }
 
 choice! {
-    /// What a shaper probes with.
+    /// Probes of a shaper.
     ShaperProbeWord {
         /// ICMP echoes.
         Icmp = "icmp",
@@ -92,7 +92,7 @@ spec! {
         delay: Nanoseconds = Nanoseconds(0),
         /// Share of the probes that it never answers.
         loss: Probability = Probability(0.0),
-        /// What else goes wrong.
+        /// Other troubles, and when they happen.
         troubles: Vec<TroubleSpec> = Vec::new(),
     }
 }
@@ -211,7 +211,7 @@ fn rates(word: &str) -> Written {
 }
 
 impl ShaperSpec {
-    /// What a direction is told.
+    /// Rates of a direction that it is told.
     #[must_use]
     pub const fn rates(&self, direction: Direction) -> &RatesSpec {
         match direction {

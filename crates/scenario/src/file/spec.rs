@@ -1,9 +1,10 @@
-//! What a scenario file can say: a test on a link, with set-ups to compare.
+//! Declaration of scenario files: a test on a link, with configurations to compare.
 
+use crate::file::beside::BesideSpec;
 use crate::file::field::{Definitions, Field, Form, Reader, blank, spec};
 use crate::file::link::LinkSpec;
 use crate::file::plain::{
-    AtLeastOne, ByName, Integer, ListOf, Named, OneOrMore, Tag, TextOf, Whole, Word,
+    AtLeastOne, AtMost, ByName, Integer, ListOf, Named, OneOrMore, Tag, TextOf, Whole, Word,
 };
 use crate::file::quantity::{Nanoseconds, PositiveNanoseconds};
 use crate::file::references;
@@ -12,7 +13,7 @@ use crate::file::test::{MethodSpec, TcpSpec, TestSpec};
 use crate::file::written::{Value, Written, table};
 
 spec! {
-    /// A scenario: a test on a link, with one or several queue set-ups to compare.
+    /// A scenario: a test on a link, with one or several queue specs to compare.
     ScenarioSpec {
         /// Name of the scenario; made of test and link if nothing is said.
         name: Option<String>,
@@ -20,25 +21,28 @@ spec! {
         test: TestChoice,
         /// The name of a shipped link, a path to a link file, or the link itself; several to compare them.
         link: OneOrMore<LinkChoice>,
-        /// Queue set-ups in `tc` syntax; each makes a run. `default` is the link's own.
-        queue: AtLeastOne<String> = AtLeastOne(vec![DEFAULT_QUEUE.to_owned()]),
-        /// Queue set-ups for the upload only, in place of `queue`; one or several.
+        /// Queue specs in `tc` syntax; each makes a run. `default` is the link's own.
+        queue: AtLeastOne<String> = ListOf(vec![DEFAULT_QUEUE.to_owned()]),
+        /// Queue specs for the upload only, in place of `queue`; one or several.
         queue_up: Option<OneOrMore<String>>,
-        /// Queue set-ups for the download only, in place of `queue`; one or several.
+        /// Queue specs for the download only, in place of `queue`; one or several.
         queue_down: Option<OneOrMore<String>>,
         /// Congestion control of all loads, in place of that of `tcp`; several to compare them.
         cc: Option<OneOrMore<Word>>,
-        /// Shapers to compare, each with each queue set-up, which then is that of the shaper: `none`, a control such as
+        /// Shapers to compare, each with each queue spec, which then is that of the shaper: `none`, a control such as
         /// `auto`, with words such as `auto mode bandwidth`, or the shaper itself.
-        shaper: AtLeastOne<ShaperChoice> = AtLeastOne(vec![ShaperChoice::Name(crate::file::shaper::NO_SHAPER.to_owned())]),
+        shaper: AtLeastOne<ShaperChoice> = ListOf(vec![ShaperChoice::Name(crate::file::shaper::NO_SHAPER.to_owned())]),
         /// Seed of the first run.
         seed: Whole<0, MAX_SEED> = Whole(1),
-        /// Runs for each set-up, each with the next seed.
+        /// Runs for each configuration, each with the next seed.
         repeat: Whole<1, 100_000> = Whole(1),
         /// Values of the test's parameters.
         parameters: ByName<Integer> = ByName(Vec::new()),
         /// Speed tests beside those of the test.
         methods: Vec<MethodSpec> = Vec::new(),
+        /// Tests that run beside it, each from its own start on; then all flows and probes have the names of their tests
+        /// before their own.
+        beside: AtMost<BesideSpec, MAX_BESIDE> = ListOf(Vec::new()),
         /// Lengths of phases in place of the test's.
         phases: PhaseLengthsSpec = blank(),
         /// TCP of all loads, where a load says nothing itself.
@@ -50,7 +54,7 @@ spec! {
         start_jitter: Nanoseconds = Nanoseconds(50_000_000),
         /// Internet protocol.
         ip: IpNumber = IpNumber::V4,
-        /// What must hold for every run, such as `latency.p99 < latency.median[idle] + 10ms`.
+        /// Assertions on every run, such as `latency.p99 < latency.median[idle] + 10ms`.
         assert: Vec<String> = Vec::new(),
         /// Free text about the runs, which their records keep.
         note: Note = TextOf(String::new()),
@@ -111,8 +115,11 @@ pub type LinkChoice = Named<String, LinkSpec>;
 /// Free text of up to 10000 characters.
 type Note = TextOf<10_000>;
 
+/// Tests beside the first: more curves than that nobody tells apart.
+const MAX_BESIDE: usize = 16;
+
 /// Up to 100 words.
-type Tags = ListOf<Tag, 100>;
+type Tags = AtMost<Tag, 100>;
 
 /// Internet protocol, by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,24 +1,27 @@
-//! What a test file can say: phases, servers, loads, probes and speed tests.
+//! Declaration of test files: phases, servers, loads, probes and speed tests.
 
 use weir_core::Direction;
 
+use crate::check::MAX_ROUTERS;
 use crate::file::field::{blank, choice, choice_field, spec};
 use crate::file::plain::{ByName, Integer, Whole, Word};
 use crate::file::quantity::{
-    DscpValue, FlowBytes, FlowCount, Nanoseconds, Payload, PositiveNanoseconds, WindowBytes,
+    DscpValue, FlowBytes, FlowCount, LineRate, Nanoseconds, Payload, PositiveNanoseconds,
+    WindowBytes,
 };
 use crate::file::references;
+use crate::udp::UdpPattern;
 
 spec! {
     /// A test: loads and probes on a time axis, on whatever link.
     TestSpec {
         /// Name of the test.
         name: Word,
-        /// What a chart is headed with.
+        /// Heading of charts.
         title: String,
-        /// What it does, in a line.
+        /// Description of the test, in a line.
         summary: String = String::new(),
-        /// What it follows.
+        /// Source that it follows.
         source: String = String::new(),
         /// Numbers that it leaves open.
         parameters: ByName<ParameterSpec> = ByName(Vec::new()),
@@ -47,7 +50,7 @@ spec! {
         minimum: Integer,
         /// Greatest value of the parameter.
         maximum: Integer,
-        /// What it is.
+        /// Meaning of the parameter.
         meaning: String,
     }
 }
@@ -135,12 +138,12 @@ spec! {
     TunnelSpec {
         /// Name of the tunnel.
         name: Word,
-        /// What it speaks: `wireguard`, as in Linux, or `ipsec`: ESP with AES-GCM in UDP.
+        /// Its protocol: `wireguard`, as in Linux, or `ipsec`: ESP with AES-GCM in UDP.
         kind: TunnelWord,
         /// The server at which it ends, with all that goes through it.
         host: String = SERVER.to_owned(),
         /// The machine in the client's network at which it ends.
-        station: String = CLIENT.to_owned(),
+        client_host: String = CLIENT.to_owned(),
         /// Whether it ends on the machine that has the first queue of the upload, and not on one in front of it
         /// (`wireguard` only): there Linux still knows the hashes of the TCP and UDP flows inside, so that queues by
         /// flow tell them apart.
@@ -149,7 +152,7 @@ spec! {
 }
 
 choice! {
-    /// What a tunnel speaks.
+    /// Protocol of a tunnel.
     TunnelWord {
         /// `WireGuard`, as in Linux.
         WireGuard = "wireguard",
@@ -159,11 +162,11 @@ choice! {
 }
 
 spec! {
-    /// One or several TCP loads.
+    /// One or several loads: TCP, or UDP with `udp` or `voice`.
     FlowSpec {
         /// Name of the flow; several are numbered `name::1`, `name::2` ...
         name: Word,
-        /// Which way its data flows, as the client sees it.
+        /// Direction of its data, as the client sees it.
         direction: Direction,
         /// Service class of its packets.
         dscp: DscpValue = DscpValue(0),
@@ -173,20 +176,109 @@ spec! {
         tunnel: Option<String>,
         /// The machine in the client's network at its near end, by any name, each with an address of its own
         /// (simulator only); `client` is the one that the probes are of.
-        station: String = CLIENT.to_owned(),
+        client_host: String = CLIENT.to_owned(),
         /// Who opens the connection; the one who sends the data can send it half a round trip sooner if it opened
         /// the connection.
         opened_by: OpenerWord = OpenerWord::Client,
         /// How many there are: a number, or the name of one of the test's parameters.
         count: FlowCount = FlowCount::Number(1),
-        /// When it starts; with the phase `load` if nothing is said.
+        /// When it starts; with the phase `load` if nothing is said, a voice stream with the test.
         start: Option<Nanoseconds>,
-        /// When it stops; with the phase `load` if nothing is said.
+        /// When it stops; with the phase `load` if nothing is said, a voice stream with the test.
         stop: Option<Nanoseconds>,
         /// How much it sends; without end if nothing is said.
         bytes: Option<FlowBytes>,
         /// TCP of the flow.
         tcp: TcpSpec = blank(),
+        /// Makes it a UDP flow: its packets (simulator only).
+        udp: Option<UdpSpec>,
+        /// Makes it a voice stream of ITU-T G.711, 20 ms a packet: UDP with an RTP header, of which the record has the mean opinion score
+        /// (simulator only).
+        voice: Option<VoiceSpec>,
+    }
+    check |flow| flow.check_kind();
+}
+
+impl FlowSpec {
+    /// Checks that it is a load of one kind.
+    fn check_kind(&self) -> Result<(), String> {
+        let kinds: Vec<_> =
+            ["tcp", "udp", "voice"].into_iter().filter(|key| self.keys.has(key)).collect();
+        let name = &self.name.0;
+        if let [one, other, ..] = kinds[..] {
+            return Err(format!("flow `{name}`: it has `{one}` and `{other}`: write one of them"));
+        }
+        let is_udp = self.udp.is_some() || self.voice.is_some();
+        match ["bytes", "opened_by"].into_iter().find(|key| self.keys.has(key)) {
+            Some(key) if is_udp => {
+                Err(format!("flow `{name}`: `{key}` is for TCP: a UDP flow has `start` and `stop`"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+spec! {
+    /// The packets of a UDP flow.
+    UdpSpec {
+        /// Rate of the UDP payload while it sends; of a flood, any rate above the line's.
+        rate: LineRate,
+        /// UDP payload of each packet.
+        payload: Payload = Payload(1_470),
+        /// When packets leave.
+        pattern: UdpPatternWord = UdpPatternWord::Constant,
+        /// For `bursts` and `on_off`: how long it sends, for `on_off` in the mean.
+        on: Option<PositiveNanoseconds>,
+        /// For `bursts` and `on_off`: how long it is silent, for `on_off` in the mean.
+        off: Option<PositiveNanoseconds>,
+    }
+    check |udp| udp.pattern_of_packets().map(|_| ());
+}
+
+impl UdpSpec {
+    /// When its packets leave.
+    ///
+    /// # Errors
+    /// If the times do not fit the pattern.
+    pub fn pattern_of_packets(&self) -> Result<UdpPattern, String> {
+        match (self.pattern, self.on, self.off) {
+            (UdpPatternWord::Constant, None, None) => Ok(UdpPattern::Constant),
+            (UdpPatternWord::Poisson, None, None) => Ok(UdpPattern::Poisson),
+            (UdpPatternWord::Bursts, Some(on), Some(off)) => {
+                Ok(UdpPattern::Bursts { on_ns: on.0, off_ns: off.0 })
+            }
+            (UdpPatternWord::OnOff, Some(on), Some(off)) => {
+                Ok(UdpPattern::OnOff { on_ns: on.0, off_ns: off.0 })
+            }
+            (UdpPatternWord::Constant | UdpPatternWord::Poisson, _, _) => {
+                Err("`on` and `off` are for the patterns `bursts` and `on_off`".to_owned())
+            }
+            (UdpPatternWord::Bursts | UdpPatternWord::OnOff, _, _) => {
+                Err("the patterns `bursts` and `on_off` need the times `on` and `off`".to_owned())
+            }
+        }
+    }
+}
+
+choice! {
+    /// When the packets of a UDP flow leave.
+    UdpPatternWord {
+        /// One after the other at the rate.
+        Constant = "constant",
+        /// At random times that do not depend on one another, at the rate in the mean.
+        Poisson = "poisson",
+        /// At the rate for the time `on`, then none for the time `off`.
+        Bursts = "bursts",
+        /// At the rate and silent in turns, for times that are drawn from exponential distributions.
+        OnOff = "on_off",
+    }
+}
+
+spec! {
+    /// The receiver of a voice stream.
+    VoiceSpec {
+        /// Least time that the receiver's jitter buffer holds packets back.
+        jitter_buffer: PositiveNanoseconds = PositiveNanoseconds(40_000_000),
     }
 }
 
@@ -207,11 +299,11 @@ spec! {
     ProbeSpec {
         /// Name of the probe.
         name: Word,
-        /// What is sent: `icmp` and `udp` echoes, `udp_ttl` (UDP that a router on the way answers with ICMP time
+        /// Protocol of the pings: `icmp` and `udp` echoes, `udp_ttl` (UDP that a router on the way answers with ICMP time
         /// exceeded), `tcp` (requests and responses over one connection; live worlds only).
         kind: ProbeWord,
         /// For `udp_ttl`: the number of the router that answers, from 1, the one before the first hop.
-        ttl: Option<Whole<1, 64>>,
+        ttl: Option<Whole<1, { MAX_ROUTERS as i64 }>>,
         /// Service class of its packets.
         dscp: DscpValue = DscpValue(0),
         /// The server that answers; that of its tunnel, if it has one.
@@ -230,7 +322,7 @@ spec! {
 }
 
 choice! {
-    /// What a ping is made of.
+    /// Protocol of a ping.
     ProbeWord {
         /// ICMP echoes.
         Icmp = "icmp",

@@ -11,7 +11,7 @@ pub struct Written {
     pub line: Option<usize>,
 }
 
-/// What was written, of the kinds that TOML and JSON have.
+/// A written value, of the kinds that TOML and JSON have.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// Nothing, such as `None` in Python: as if the key was not there.
@@ -45,7 +45,7 @@ impl Written {
         Self::of(Value::Table(Vec::new()))
     }
 
-    /// What stands at `key`, if this is a table that has it.
+    /// The value at `key`, if this is a table that has it.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&Self> {
         let Value::Table(entries) = &self.value else { return None };
@@ -61,7 +61,7 @@ impl Written {
         }
     }
 
-    /// What stands a step further: at a key of a table, or at a place of a list, from 0.
+    /// The value a step further: at a key of a table, or at a place of a list, from 0.
     #[must_use]
     pub fn step(&self, step: &str) -> Option<&Self> {
         match &self.value {
@@ -134,8 +134,9 @@ impl Written {
 }
 
 /// A table with these entries.
-pub(crate) fn table<const N: usize>(entries: [(&str, Written); N]) -> Written {
-    Written::of(Value::Table(entries.map(|(key, value)| (key.to_owned(), value)).into()))
+pub(crate) fn table<'k>(entries: impl IntoIterator<Item = (&'k str, Written)>) -> Written {
+    let entries = entries.into_iter().map(|(key, value)| (key.to_owned(), value));
+    Written::of(Value::Table(entries.collect()))
 }
 
 /// A list of texts.

@@ -18,9 +18,10 @@ pub fn scenario(data: &[u8]) {
     let _ = given_again(&spec);
     match resolve(&spec, &NoFiles, |_| None) {
         Ok(resolved) => {
-            for set_up in &resolved.set_ups {
-                let again = Scenario::from_json(&set_up.scenario.to_json()).expect("it is one");
-                assert_eq!(again, set_up.scenario);
+            for configuration in &resolved.configurations {
+                let again =
+                    Scenario::from_json(&configuration.scenario.to_json()).expect("it is one");
+                assert_eq!(again, configuration.scenario);
             }
         }
         Err(error) => check_sentence(&error),

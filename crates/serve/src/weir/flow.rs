@@ -25,12 +25,12 @@ use crate::connection::{OverTcp, Transport, congestion, tcp_info};
 use crate::data;
 use crate::head::query;
 use crate::http::{
-    Body, Client, Load, Request, Response, content, drain, empty, other_method, text,
+    Body, Client, HttpRequest, HttpResponse, Load, content, drain, empty, other_method, text,
 };
 use crate::upgrade;
 
 /// A flow that was asked for.
-pub(crate) struct Flow {
+pub(crate) struct ServedFlow {
     pub request: FlowRequest,
     pub ticket: Token,
     client: IpAddr,
@@ -53,7 +53,7 @@ pub(crate) enum News {
     Failed { flow: u32, reason: String },
 }
 
-impl Flow {
+impl ServedFlow {
     pub fn new(
         request: FlowRequest,
         client: IpAddr,
@@ -148,7 +148,7 @@ impl Flow {
 }
 
 /// A connection or a request for a flow.
-pub(super) async fn answer(client: &Arc<Client>, mut request: Request) -> Response {
+pub(super) async fn answer(client: &Arc<Client>, mut request: HttpRequest) -> HttpResponse {
     let ticket = query(&request).get("ticket").and_then(|ticket| ticket.parse().ok());
     let flow = ticket.and_then(|ticket| client.server.sessions.flow(ticket));
     let flow = flow.filter(|flow| flow.client == client.ends.client.ip() && !flow.is_stopped());
@@ -171,7 +171,7 @@ pub(super) async fn answer(client: &Arc<Client>, mut request: Request) -> Respon
 }
 
 /// A flow that has a connection to itself.
-async fn on_connection(flow: &Arc<Flow>, mut transport: Transport, begun: Bytes) {
+async fn on_connection(flow: &Arc<ServedFlow>, mut transport: Transport, begun: Bytes) {
     let socket = Arc::clone(transport.socket());
     let end = match flow.begin_on(&socket) {
         Ok((end, true)) => end,
@@ -190,7 +190,7 @@ async fn on_connection(flow: &Arc<Flow>, mut transport: Transport, begun: Bytes)
     flow.ended(reason).await;
 }
 
-async fn send(flow: &Flow, transport: &mut Transport, end: Instant) -> EndReason {
+async fn send(flow: &ServedFlow, transport: &mut Transport, end: Instant) -> EndReason {
     let mut budget = SendBudget::new(flow.request.bytes);
     let mut over = std::pin::pin!(sleep_until(end));
     let mut stop = std::pin::pin!(flow.stop.cancelled());
@@ -221,7 +221,7 @@ async fn send(flow: &Flow, transport: &mut Transport, end: Instant) -> EndReason
     reason
 }
 
-async fn receive(flow: &Flow, transport: &mut Transport, end: Instant) -> EndReason {
+async fn receive(flow: &ServedFlow, transport: &mut Transport, end: Instant) -> EndReason {
     let mut buffer = vec![0; BUFFER];
     let mut over = std::pin::pin!(sleep_until(end + FAREWELL));
     let mut stop = std::pin::pin!(flow.stop.cancelled());
@@ -240,7 +240,7 @@ async fn receive(flow: &Flow, transport: &mut Transport, end: Instant) -> EndRea
 }
 
 /// A flow that consists of requests.
-async fn in_request(client: &Client, flow: Arc<Flow>, request: Request) -> Response {
+async fn in_request(client: &Client, flow: Arc<ServedFlow>, request: HttpRequest) -> HttpResponse {
     match (flow.request.direction, request.method()) {
         (Direction::Down, &Method::GET) | (Direction::Up, &Method::POST) => {}
         (Direction::Down, _) => return other_method("GET"),
@@ -278,7 +278,7 @@ async fn in_request(client: &Client, flow: Arc<Flow>, request: Request) -> Respo
 }
 
 /// Tells when a flow of requests is over: at its end, and when what was under way then has come.
-async fn watch_requests(flow: Arc<Flow>, end: Instant) {
+async fn watch_requests(flow: Arc<ServedFlow>, end: Instant) {
     let wait = timeout_at(end, flow.stop.cancelled()).await;
     let last = Instant::now() + FAREWELL;
     while flow.requests.load(Ordering::Relaxed) > 0 && Instant::now() < last && !flow.is_stopped() {
@@ -288,7 +288,7 @@ async fn watch_requests(flow: Arc<Flow>, end: Instant) {
     flow.ended(reason).await;
 }
 
-async fn fail(flow: &Flow, error: &io::Error) {
+async fn fail(flow: &ServedFlow, error: &io::Error) {
     let reason = format!("this end of the flow cannot be set up: {error}");
     flow.tell(News::Failed { flow: flow.request.flow, reason }).await;
 }

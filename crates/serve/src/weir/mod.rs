@@ -12,7 +12,7 @@ use weir_speedtest::protocol::weir::{CONTROL, FLOW, Token};
 use crate::head::path;
 use crate::service::{OverHttp, Own, Rules, Service};
 
-pub(crate) use flow::Flow;
+pub(crate) use flow::ServedFlow;
 pub(crate) use session::Session;
 
 pub(crate) const SERVICE: Service = Service::Own(&Own {
@@ -36,7 +36,7 @@ pub(crate) const SERVICE: Service = Service::Own(&Own {
 #[derive(Default)]
 pub(crate) struct Sessions {
     open: Mutex<BTreeMap<Token, Arc<Session>>>,
-    tickets: Mutex<BTreeMap<Token, Arc<Flow>>>,
+    tickets: Mutex<BTreeMap<Token, Arc<ServedFlow>>>,
 }
 
 impl Sessions {
@@ -55,11 +55,11 @@ impl Sessions {
         self.open.lock().expect(HELD).remove(&session.token());
     }
 
-    fn sell(&self, ticket: Token, flow: &Arc<Flow>) {
+    fn sell(&self, ticket: Token, flow: &Arc<ServedFlow>) {
         self.tickets.lock().expect(HELD).insert(ticket, Arc::clone(flow));
     }
 
-    fn flow(&self, ticket: Token) -> Option<Arc<Flow>> {
+    fn flow(&self, ticket: Token) -> Option<Arc<ServedFlow>> {
         self.tickets.lock().expect(HELD).get(&ticket).map(Arc::clone)
     }
 

@@ -20,10 +20,10 @@ use weir_speedtest::protocol::weir::{
     SUBPROTOCOL, ServerMessage, Token, VERSION,
 };
 
-use super::flow::{Flow, News};
+use super::flow::{News, ServedFlow};
 use crate::connection::{OverTcp, Transport};
 use crate::data;
-use crate::http::{Client, Request, Response, refuse};
+use crate::http::{Client, HttpRequest, HttpResponse, refuse};
 use crate::shared::{Shared, Test};
 use crate::upgrade::websocket;
 
@@ -81,7 +81,7 @@ impl Session {
 }
 
 /// Begins a session.
-pub(super) fn answer(client: &Arc<Client>, mut request: Request) -> Response {
+pub(super) fn answer(client: &Arc<Client>, mut request: HttpRequest) -> HttpResponse {
     let (response, upgrade) = match websocket(&mut request, SUBPROTOCOL) {
         Ok(both) => both,
         Err(response) => return *response,
@@ -126,7 +126,7 @@ struct Talk {
     clock: Clock,
     session: Option<Arc<Session>>,
     /// All flows that were asked for and have not ended.
-    flows: BTreeMap<u32, (Arc<Flow>, Instant)>,
+    flows: BTreeMap<u32, (Arc<ServedFlow>, Instant)>,
     highest_flow: Option<u32>,
     news_to: mpsc::Sender<News>,
     news: mpsc::Receiver<News>,
@@ -308,8 +308,12 @@ impl Talk {
             self.sample_every(every);
         }
         let ends = self.client.ends;
-        let flow =
-            Flow::new(request, ends.client.ip(), self.stop.child_token(), self.news_to.clone());
+        let flow = ServedFlow::new(
+            request,
+            ends.client.ip(),
+            self.stop.child_token(),
+            self.news_to.clone(),
+        );
         let ticket = flow.ticket;
         self.client.server.sessions.sell(ticket, &flow);
         self.flows.insert(number, (flow, Instant::now() + TICKET));
@@ -384,7 +388,7 @@ impl Talk {
     /// Tickets that nobody used are void.
     async fn expire(&mut self) -> Result<(), Over> {
         let now = Instant::now();
-        let late = |(flow, until): &(Arc<Flow>, Instant)| !flow.has_started() && now > *until;
+        let late = |(flow, until): &(Arc<ServedFlow>, Instant)| !flow.has_started() && now > *until;
         let expired: Vec<_> =
             self.flows.iter().filter(|(_, flow)| late(flow)).map(|(&flow, _)| flow).collect();
         for flow in expired {
@@ -401,7 +405,7 @@ impl Talk {
         self.say(&ServerMessage::Done { last, t_ns, reason }).await
     }
 
-    fn forget(&mut self, flow: u32) -> Option<Arc<Flow>> {
+    fn forget(&mut self, flow: u32) -> Option<Arc<ServedFlow>> {
         let (flow, _) = self.flows.remove(&flow)?;
         self.client.server.sessions.void(flow.ticket);
         if !self.flows.values().any(|(other, _)| other.request.sample_ns.is_some()) {

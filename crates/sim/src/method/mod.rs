@@ -20,13 +20,13 @@ use std::net::SocketAddr;
 use weir_core::{FlowKey, Packet, Protocol, Seed, Time};
 use weir_path::{End, Source};
 use weir_scenario::{Scenario, Sink};
+use weir_speedtest::protocol::EndAddresses;
 use weir_speedtest::{Action, Connection, Event, Id, MethodInfo, News};
 use weir_tcp::Info;
 
 use self::context::Context;
 use self::lines::Lines;
-use self::ndt7::Ends;
-use self::pipe::Request;
+use self::pipe::RequestHead;
 use self::session::Session;
 use self::test::{Due, Test};
 use crate::encapsulation::Encapsulation;
@@ -243,7 +243,7 @@ impl SpeedTests {
                     return test.news.push_back(News::Failed { id, reason });
                 };
                 test.requests.insert(id, connection);
-                let request = Request { id, path, upload };
+                let request = RequestHead { id, path, upload };
                 self.work_on(connection, network, now, sink, |session, context| {
                     session.request(request, context);
                 });
@@ -310,7 +310,7 @@ impl SpeedTests {
         let seed = self.seed.derive("tcp of methods").derive(&connection.to_string());
         let pair = Pair::new(route, &spec.tcp, controls, End::Client, seed)
             .expect("the scenario was checked");
-        let ends = Ends {
+        let ends = EndAddresses {
             client: SocketAddr::new(key.src, key.sport),
             server: SocketAddr::new(key.dst, key.dport),
         };

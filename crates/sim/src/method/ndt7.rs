@@ -1,13 +1,11 @@
 //! The server of an ndt7 test, as `weir serve` runs it (`weir-serve`, `stream_test.rs`): messages as fast as they
 //! go or none at all, and beside them measurements of its own.
 
-use std::net::SocketAddr;
-
 use serde_json::{Map, Value};
 use weir_core::{Draw, Duration, Rng, Time};
 use weir_scenario::Direction;
 use weir_speedtest::protocol::ndt7::{self, AppInfo, ConnectionInfo, Measurement, Options};
-use weir_speedtest::protocol::{Query, QueryError};
+use weir_speedtest::protocol::{EndAddresses, Query, QueryError};
 use weir_tcp::Endpoint;
 
 use super::pipe::{Meaning, Pipe};
@@ -27,18 +25,11 @@ pub(crate) struct Ndt7Server {
     closed: bool,
 }
 
-/// Addresses of the two ends of a test's connection.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Ends {
-    pub client: SocketAddr,
-    pub server: SocketAddr,
-}
-
 impl Ndt7Server {
     /// The test at `path`; `None` if there is none at it.
     pub fn begin(
         path: &str,
-        ends: Ends,
+        ends: EndAddresses,
         now: Time,
         random: &mut Rng,
     ) -> Option<Result<Self, QueryError>> {

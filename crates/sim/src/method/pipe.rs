@@ -30,9 +30,9 @@ pub(crate) enum Meaning {
     /// Refuses the request for a WebSocket, with the reason.
     Refused(String),
     /// The head of a request.
-    Request(Request),
+    Request(RequestHead),
     /// The head of a response.
-    Head(Head),
+    Head(ResponseHead),
     /// A message that is text, or a line without its end.
     Text(String),
     /// A WebSocket's ping.
@@ -43,9 +43,9 @@ pub(crate) enum Meaning {
     Close,
 }
 
-/// A request.
+/// The head of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Request {
+pub(crate) struct RequestHead {
     pub id: Id,
     /// Path and query of the request.
     pub path: String,
@@ -55,7 +55,7 @@ pub(crate) struct Request {
 
 /// The head of a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Head {
+pub(crate) struct ResponseHead {
     pub id: Id,
     pub status: u16,
     /// Bytes of the body.

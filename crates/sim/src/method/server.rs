@@ -7,7 +7,7 @@ use weir_speedtest::Id;
 use weir_speedtest::protocol::Query;
 use weir_speedtest::protocol::answers::{self, Answer, Receipt, Verb};
 
-use super::pipe::{Head, Meaning, Pipe, Request};
+use super::pipe::{Meaning, Pipe, RequestHead, ResponseHead};
 use super::sizes::response_head;
 
 /// The server's side of a connection.
@@ -26,10 +26,10 @@ impl HttpServer {
     }
 
     /// The head of a request came: it is answered, or its body is read first.
-    pub fn on_request(&mut self, request: Request, pipe: &mut Pipe) {
-        let Request { id, path, upload } = request;
+    pub fn on_request(&mut self, request: RequestHead, pipe: &mut Pipe) {
+        let RequestHead { id, path, upload } = request;
         let (path, query) = path.split_once('?').unwrap_or((&path, ""));
-        let asked = answers::Request {
+        let asked = answers::HttpTestRequest {
             path,
             query: Query::new(query),
             verb: if upload.is_some() { Verb::Post } else { Verb::Get },
@@ -38,12 +38,12 @@ impl HttpServer {
         };
         match answers::answer(&asked) {
             Ok(Answer::RandomPayload(bytes)) => {
-                self.say(Head { id, status: 200, body: bytes, text: None }, true, pipe);
+                self.say(ResponseHead { id, status: 200, body: bytes, text: None }, true, pipe);
             }
             Ok(Answer::Words(kind, words)) => {
                 let body = words.len() as u64;
                 let text = kind.starts_with("application/json").then_some(words);
-                self.say(Head { id, status: 200, body, text }, false, pipe);
+                self.say(ResponseHead { id, status: 200, body, text }, false, pipe);
             }
             Ok(Answer::Take(receipt)) if upload.is_some_and(|bytes| bytes > 0) => {
                 self.taking.insert(id, (receipt, 0));
@@ -69,16 +69,16 @@ impl HttpServer {
 
     fn receive(&self, id: Id, receipt: Receipt, bytes: u64, pipe: &mut Pipe) {
         let body = receipt.words(bytes).len() as u64;
-        self.say(Head { id, status: 200, body, text: None }, false, pipe);
+        self.say(ResponseHead { id, status: 200, body, text: None }, false, pipe);
     }
 
     /// Answers with nothing but a status.
     fn refuse(&self, id: Id, status: u16, pipe: &mut Pipe) {
-        self.say(Head { id, status, body: 0, text: None }, false, pipe);
+        self.say(ResponseHead { id, status, body: 0, text: None }, false, pipe);
     }
 
-    fn say(&self, head: Head, is_load: bool, pipe: &mut Pipe) {
-        let Head { id, body, .. } = head;
+    fn say(&self, head: ResponseHead, is_load: bool, pipe: &mut Pipe) {
+        let ResponseHead { id, body, .. } = head;
         pipe.say(response_head(self.two), Meaning::Head(head));
         if body > 0 {
             pipe.send_body(id, body, self.two, is_load);

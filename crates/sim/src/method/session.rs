@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, VecDeque};
 use weir_core::{Duration, Packet, Time};
 use weir_path::End;
 use weir_scenario::LatencyRow;
-use weir_speedtest::protocol::UnsentBound;
 use weir_speedtest::protocol::load::MessageSize;
+use weir_speedtest::protocol::{EndAddresses, UnsentBound};
 use weir_speedtest::{Connection, Event, Id, News};
 
 use super::context::Context;
 use super::lines::Lines;
-use super::ndt7::{Ends, Ndt7Server};
-use super::pipe::{Arrived, Head, Meaning, Pipe, Request};
+use super::ndt7::Ndt7Server;
+use super::pipe::{Arrived, Meaning, Pipe, RequestHead, ResponseHead};
 use super::send_queue::{LoadRate, SendQueue};
 use super::server::HttpServer;
 use super::sizes::{
@@ -26,7 +26,7 @@ pub(crate) struct Session {
     pub id: Id,
     pub pair: Pair,
     kind: Connection,
-    ends: Ends,
+    ends: EndAddresses,
     stage: Stage,
     /// When TCP's handshake began, then TLS'.
     began: Time,
@@ -38,7 +38,7 @@ pub(crate) struct Session {
     /// The client's requests without answer, with the words of their bodies.
     requests: BTreeMap<Id, Option<String>>,
     /// HTTP/1.1: requests that wait for the one before.
-    waiting: VecDeque<Request>,
+    waiting: VecDeque<RequestHead>,
     rates: [LoadRate; 2],
     http: HttpServer,
     ndt7: Option<Ndt7Server>,
@@ -63,7 +63,7 @@ impl Session {
         id: Id,
         kind: Connection,
         pair: Pair,
-        ends: Ends,
+        ends: EndAddresses,
         secured: bool,
         lines: Option<Lines>,
     ) -> Self {
@@ -129,7 +129,7 @@ impl Session {
     }
 
     /// The client sends a request; with HTTP/1.1 once the one before is answered.
-    pub fn request(&mut self, request: Request, context: &mut Context<'_>) {
+    pub fn request(&mut self, request: RequestHead, context: &mut Context<'_>) {
         if self.kind == Connection::Http1 && !self.requests.is_empty() {
             self.waiting.push_back(request);
             return;
@@ -267,8 +267,8 @@ impl Session {
         }
     }
 
-    fn on_head(&mut self, head: Head, context: &mut Context<'_>) {
-        let Head { id, status, body, text } = head;
+    fn on_head(&mut self, head: ResponseHead, context: &mut Context<'_>) {
+        let ResponseHead { id, status, body, text } = head;
         let Some(words) = self.requests.get_mut(&id) else { return };
         *words = text;
         context.news.push_back(News::Event(Event::Head { id, status, server: None }));

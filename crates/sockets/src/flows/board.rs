@@ -1,9 +1,10 @@
-//! What the threads of the loads know of each other.
+//! State that the threads of the loads share.
 
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 
+use portable_atomic::AtomicU64;
 use socket2::Socket;
 use weir_core::{End, Protocol, Time};
 use weir_scenario::Flow;

@@ -1,4 +1,4 @@
-//! What a handshake offers: switches that Linux has for a whole namespace only.
+//! TCP options that a handshake offers: switches that Linux has for a whole namespace only.
 //!
 //! Whether SACK, timestamps and ECN are offered is read from `/proc/sys/net/ipv4` when the SYN leaves and
 //! again when it is answered. A load with other switches than those under way is therefore opened only
@@ -12,7 +12,7 @@ use weir_scenario::Overrides;
 
 use crate::error::NetError;
 
-/// What a load's handshake offers.
+/// TCP options that a load's handshake offers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Offer {
     sack: bool,
@@ -20,14 +20,14 @@ pub(crate) struct Offer {
     ecn: bool,
 }
 
-/// Which handshakes are under way, at both ends.
+/// Handshakes that are under way, at both ends.
 #[derive(Debug, Default)]
 pub(crate) struct Gate(Mutex<UnderWay>);
 
 #[derive(Debug, Default)]
 struct UnderWay {
     handshakes: usize,
-    /// What they offer, and who set it if it is not what everybody offers.
+    /// Their offer and who set it; `None` if it is the default.
     kind: Option<(End, Offer)>,
 }
 
@@ -36,12 +36,12 @@ pub(crate) struct Switches {
     /// By switch: what stands there now, and what stood there at first.
     now: [String; 3],
     at_first: [String; 3],
-    /// What [`REFLECT_TOS`] was at first.
+    /// Value that [`REFLECT_TOS`] had at first.
     reflect_tos: String,
 }
 
 impl Offer {
-    /// What a load with these changes to the kernel's TCP offers.
+    /// Offer of a load with these changes to the kernel's TCP.
     pub fn of(overrides: &Overrides) -> Self {
         let Self { sack, timestamps, ecn } = Self::DEFAULT;
         Self {
@@ -51,7 +51,7 @@ impl Offer {
         }
     }
 
-    /// What the kernel offers by default. It accepts everything that is offered to it.
+    /// Offer of the kernel by default. It accepts everything that is offered to it.
     const DEFAULT: Self = Self { sack: true, timestamps: true, ecn: false };
 
     /// The values of [`SWITCHES`]. ECN: 1 asks for it, 2 only agrees.
@@ -104,7 +104,7 @@ impl Switches {
         self.write(&offer.values().map(str::to_owned))
     }
 
-    /// What everybody offers.
+    /// Sets the default offer again.
     pub fn reset(&mut self) -> Result<(), NetError> {
         self.set(Offer::DEFAULT)
     }

@@ -11,7 +11,7 @@ use super::board::Board;
 use crate::ends::Sample;
 use crate::tcp_info::TcpInfo;
 
-/// What the last samples saw, so that the next report what came since.
+/// Counts at the last samples, so that the next report what came since.
 pub(crate) struct Sampler {
     board: Arc<Board>,
     samples: Sender<Sample>,

@@ -106,7 +106,7 @@ fn set_receive_window(socket: &Socket, bytes: u32) -> Result<(), String> {
 const BUFFER_PER_WINDOW: i32 = 4;
 /// `TCP_RTO_MIN` in Linux.
 const DEFAULT_RTO_MIN_NS: u64 = 200_000_000;
-/// What a listener may have waiting: thousands of loads may start at once. `net.core.somaxconn` bounds it.
+/// Connections that a listener may have waiting: thousands of loads may start at once. `net.core.somaxconn` bounds it.
 const BACKLOG: i32 = 16_384;
 
 #[cfg(test)]

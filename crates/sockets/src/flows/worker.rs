@@ -28,7 +28,7 @@ pub(crate) struct Worker {
     agenda: VecDeque<(Time, Action)>,
     /// Loads that are due, in order: the first may have to wait for handshakes of others.
     to_open: VecDeque<usize>,
-    /// What senders send, over and over.
+    /// Bytes that senders send, over and over.
     data: Vec<u8>,
 }
 

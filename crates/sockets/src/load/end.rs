@@ -22,7 +22,7 @@ enum Role {
     Receives { acknowledge_at_once: bool },
 }
 
-/// What an end did when its socket was ready.
+/// Work that an end did when its socket was ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoadStep {
     /// Handed in so many bytes; more are left.
@@ -60,7 +60,7 @@ impl LoadEnd {
         matches!(self.role, Role::Sends(_))
     }
 
-    /// What it waits for once it is connected.
+    /// Readiness that it waits for once it is connected.
     #[must_use]
     pub const fn interest(&self) -> Interest {
         match self.role {

@@ -10,7 +10,7 @@ use super::sockets::Pinger;
 use super::ttl::{Answers, Ttl};
 use crate::addresses::EchoSession;
 
-/// What is sent, and what answers it.
+/// Protocol of pings, and who answers them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PingMethod {
     /// ICMP echo, which the kernel of the host answers, or with a small time to live a router.

@@ -64,16 +64,16 @@ impl Lanes {
     pub fn lend(&mut self, seq: u32) -> io::Result<(usize, &Socket)> {
         let now = Time::from_nanos(monotonic_ns());
         let lane = match self.loans.place(now) {
-            Place::Idle(lane) => lane,
-            Place::Overdue(lane) => {
+            LaneChoice::Idle(lane) => lane,
+            LaneChoice::Overdue(lane) => {
                 self.give_back(lane);
                 lane
             }
-            Place::New => {
+            LaneChoice::New => {
                 self.sockets.push(None);
                 self.loans.opened()
             }
-            Place::Full(lane) => {
+            LaneChoice::Full(lane) => {
                 self.close(lane);
                 lane
             }
@@ -117,12 +117,12 @@ impl Lanes {
         self.loans.give_back(lane);
     }
 
-    /// What tells that something has come.
+    /// File descriptor that is readable when something has come.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.epoll.as_fd()
     }
 
-    /// What still comes to the socket that `lane` had answers nothing.
+    /// Closes the socket of `lane`. Later answers to it count for nothing.
     fn close(&mut self, lane: usize) {
         self.give_back(lane);
         self.sockets[lane] = None;
@@ -133,7 +133,7 @@ impl Lanes {
     }
 }
 
-/// Which lane has which ping: pure bookkeeping.
+/// Accounting of which lane has which ping.
 #[derive(Debug)]
 struct Loans {
     most: usize,
@@ -145,9 +145,9 @@ struct Loans {
     idle: Vec<usize>,
 }
 
-/// Where the next ping goes.
+/// Lane that the next ping takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum LaneChoice {
     /// To a lane without a ping.
     Idle(usize),
     /// To one whose ping is so old that its answer will not come.
@@ -171,15 +171,15 @@ impl Loans {
         lane
     }
 
-    fn place(&self, now: Time) -> Place {
+    fn place(&self, now: Time) -> LaneChoice {
         if let Some(&lane) = self.idle.last() {
-            return Place::Idle(lane);
+            return LaneChoice::Idle(lane);
         }
         let is_overdue = |since| now.checked_since(since).is_some_and(|age| age > MAX_ROUND_TRIP);
         match self.lanes.first_key_value() {
-            Some((_, &(lane, since))) if is_overdue(since) => Place::Overdue(lane),
-            Some((_, &(lane, _))) if self.lent.len() >= self.most => Place::Full(lane),
-            _ => Place::New,
+            Some((_, &(lane, since))) if is_overdue(since) => LaneChoice::Overdue(lane),
+            Some((_, &(lane, _))) if self.lent.len() >= self.most => LaneChoice::Full(lane),
+            _ => LaneChoice::New,
         }
     }
 
@@ -223,7 +223,7 @@ mod tests {
     fn loans(most: usize) -> Loans {
         let mut loans = Loans::new(most);
         for seq in 0..most as u32 {
-            assert_eq!(loans.place(NOW), Place::New);
+            assert_eq!(loans.place(NOW), LaneChoice::New);
             let lane = loans.opened();
             loans.lend(lane, seq, NOW);
         }
@@ -236,7 +236,7 @@ mod tests {
         for seq in 1..10 {
             assert_eq!(loans.seq_of(0), Some(seq - 1));
             loans.give_back(0);
-            assert_eq!(loans.place(NOW), Place::Idle(0));
+            assert_eq!(loans.place(NOW), LaneChoice::Idle(0));
             loans.lend(0, seq, NOW);
         }
     }
@@ -247,14 +247,14 @@ mod tests {
         loans.give_back(1);
         loans.lend(1, 3, NOW);
         loans.give_back(1);
-        assert_eq!(loans.place(NOW), Place::Idle(1));
+        assert_eq!(loans.place(NOW), LaneChoice::Idle(1));
         loans.lend(1, 4, NOW);
         let lent: Vec<_> = (0..3).map(|lane| loans.seq_of(lane)).collect();
         assert_eq!(lent, [Some(0), Some(4), Some(2)]);
-        assert_eq!((loans.place(NOW), loans.oldest()), (Place::Full(0), Some(0)));
-        assert_eq!(loans.place(NOW + MAX_ROUND_TRIP), Place::Full(0));
+        assert_eq!((loans.place(NOW), loans.oldest()), (LaneChoice::Full(0), Some(0)));
+        assert_eq!(loans.place(NOW + MAX_ROUND_TRIP), LaneChoice::Full(0));
         let late = NOW + MAX_ROUND_TRIP + Duration::from_nanos(1);
-        assert_eq!(loans.place(late), Place::Overdue(0));
+        assert_eq!(loans.place(late), LaneChoice::Overdue(0));
         loans.lend(0, 5, late);
         assert_eq!((loans.seq_of(0), loans.oldest()), (Some(5), Some(2)));
     }

@@ -38,7 +38,7 @@ pub(crate) struct Answer {
     pub seq: u32,
     /// When it came in.
     pub at: Time,
-    /// What the server says of itself, if it does.
+    /// Times of the server, if it tells them.
     pub echo: Option<Turn>,
     /// Who answered by an ICMP error; the server itself if `None`.
     pub by: Option<IcmpError>,

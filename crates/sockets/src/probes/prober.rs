@@ -234,7 +234,7 @@ impl<S: PingSink> Prober<S> {
         }
     }
 
-    /// What is not answered by now is lost, in order of time.
+    /// Reports all pings that are not answered by now as lost, in order of time.
     fn give_up(&mut self) {
         let mut rows: Vec<_> =
             self.trains.iter_mut().flat_map(|train| train.pings.lost()).collect();

@@ -68,7 +68,7 @@ impl Reflector {
         Ok(Self { pinger, pings: PingTracker::new(0), address, protocol, port, came: None })
     }
 
-    /// What tells that an answer may be there, and whether by room to write rather than by something to
+    /// File descriptor that tells that an answer may be there, and whether by room to write rather than by something to
     /// read; `None` while none is waited for.
     #[must_use]
     pub fn fd(&self) -> Option<(BorrowedFd<'_>, bool)> {

@@ -13,7 +13,7 @@ use crate::load::options::set_dscp;
 
 /// One train's way of asking and of being answered.
 pub(super) trait Pinger: Send {
-    /// What tells that an answer may be there.
+    /// File descriptor that is readable when an answer may be there.
     fn fd(&self) -> BorrowedFd<'_>;
 
     /// Whether another ping may be sent now.
@@ -88,7 +88,7 @@ pub(super) fn send_past_errors(socket: &Socket, packet: &[u8]) -> io::Result<()>
     .map(|_| ())
 }
 
-/// What ICMP errors become for a socket (`icmp_err_convert` in Linux).
+/// Error numbers of a socket by ICMP error (`icmp_err_convert` in Linux).
 fn is_of_icmp(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),

@@ -30,7 +30,7 @@ pub(super) struct Ttl {
     buffer: Vec<u8>,
 }
 
-/// What counts as an answer.
+/// Messages that count as an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answers {
     /// The time to live has ended; everything else is ignored.

@@ -12,7 +12,7 @@ use weir_core::Duration;
 #[derive(Debug)]
 pub struct Epoll(epoll::Epoll);
 
-/// What to wait for.
+/// Readiness to wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interest(EpollFlags);
 

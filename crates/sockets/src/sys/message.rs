@@ -34,7 +34,7 @@ pub struct IcmpError {
     pub icmp: Icmp,
     /// Who sent it, if the kernel says so.
     pub from: Option<IpAddr>,
-    /// What it becomes for a socket (`icmp_err_convert` in Linux).
+    /// Error number that a socket gets for it (`icmp_err_convert` in Linux).
     pub errno: i32,
 }
 

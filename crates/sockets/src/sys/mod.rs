@@ -1,4 +1,4 @@
-//! What the standard library and `socket2` do not reach: by `nix`, and by `libc` where that has no call either.
+//! System calls that the standard library and `socket2` lack: by `nix`, and by `libc` where that has no call either.
 //!
 //! Each file wraps one family of system calls in functions that are safe to call with any arguments.
 

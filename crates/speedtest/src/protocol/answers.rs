@@ -7,9 +7,9 @@ use std::net::IpAddr;
 
 use crate::protocol::{Query, QueryError, cloudflare, librespeed, ookla, responsiveness};
 
-/// A request.
+/// An HTTP request of a speed test.
 #[derive(Clone, Copy, Debug)]
-pub struct Request<'a> {
+pub struct HttpTestRequest<'a> {
     /// Path of the request.
     pub path: &'a str,
     /// The parameters behind it.
@@ -86,7 +86,7 @@ pub struct HttpTest {
     /// Whether a path belongs to it.
     pub serves: fn(&str) -> bool,
     /// The answer to a request for one of its paths.
-    pub answer: fn(&Request<'_>) -> Result<Answer, QueryError>,
+    pub answer: fn(&HttpTestRequest<'_>) -> Result<Answer, QueryError>,
     /// The header `Server-Timing` of an answer that took so many nanoseconds; `None` if it has none.
     pub server_timing: Option<fn(u64) -> String>,
 }
@@ -99,7 +99,7 @@ pub static HTTP_TESTS: &[&HttpTest] =
 ///
 /// # Errors
 /// If a parameter makes no sense.
-pub fn answer(request: &Request<'_>) -> Result<Answer, QueryError> {
+pub fn answer(request: &HttpTestRequest<'_>) -> Result<Answer, QueryError> {
     let test = HTTP_TESTS.iter().find(|test| (test.serves)(request.path));
     test.map_or(Ok(Answer::NotFound), |test| (test.answer)(request))
 }
@@ -117,7 +117,7 @@ mod tests {
         let (path, query) = url.split_once('?').unwrap_or((url, ""));
         let client = "192.0.2.1".parse().unwrap();
         let query = Query::new(query);
-        answer(&Request { path, query, verb, client, authority: Some("server") })
+        answer(&HttpTestRequest { path, query, verb, client, authority: Some("server") })
     }
 
     #[test]

@@ -9,9 +9,9 @@
 use hmac::{Hmac, KeyInit, Mac};
 use md5::Md5;
 
-/// Kind of a datagram of a client.
+/// Request of a client, which is one datagram.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Request {
+pub enum IrttRequest {
     /// Opens a connection.
     Open {
         /// How it is to be.
@@ -78,7 +78,7 @@ pub struct Stamp {
     pub monotonic: u64,
 }
 
-impl Request {
+impl IrttRequest {
     /// Reads a datagram; `None` if it is no request, or its HMAC is not that of `key`, or is there without
     /// a key.
     #[must_use]
@@ -112,7 +112,7 @@ pub fn opened(token: u64, params: &Params, refused: bool, key: Option<&[u8]>) ->
     datagram
 }
 
-/// Turns the datagram of an [`Request::Echo`] into its answer, which is as long as its parameters say, but
+/// Turns the datagram of an [`IrttRequest::Echo`] into its answer, which is as long as its parameters say, but
 /// never longer than the request. `None` if the request has no room for what the parameters ask for.
 pub fn answer<'d>(
     datagram: &'d mut [u8],
@@ -365,7 +365,8 @@ mod tests {
 
     #[test]
     fn a_connection_is_opened_within_bounds() {
-        let Some(Request::Open { params, and_close: false }) = Request::parse(&OPEN_REQUEST, None)
+        let Some(IrttRequest::Open { params, and_close: false }) =
+            IrttRequest::parse(&OPEN_REQUEST, None)
         else {
             panic!("no request")
         };
@@ -387,7 +388,7 @@ mod tests {
         assert_eq!(reply.len(), OPEN_REQUEST.len() + 8, "the token is all that is longer");
         assert_eq!(reply[..4], [0x14, 0xa7, 0x5b, OPEN | REPLY]);
         assert_eq!(Params::parse(&reply[12..]), Some(params));
-        assert_eq!(Request::parse(&reply, None), None, "an answer is no request");
+        assert_eq!(IrttRequest::parse(&reply, None), None, "an answer is no request");
     }
 
     #[test]
@@ -398,7 +399,10 @@ mod tests {
         datagram.extend_from_slice(&9_u64.to_le_bytes());
         datagram.extend_from_slice(&5_u32.to_le_bytes());
         datagram.resize(80, 0xee);
-        assert_eq!(Request::parse(&datagram, None), Some(Request::Echo { token: 9, seq: 5 }));
+        assert_eq!(
+            IrttRequest::parse(&datagram, None),
+            Some(IrttRequest::Echo { token: 9, seq: 5 })
+        );
         let said = Answer {
             received: 6,
             window: 0b11,
@@ -421,15 +425,15 @@ mod tests {
     #[test]
     fn a_key_is_needed_exactly_where_there_is_one() {
         let key = Some(&b"secret key"[..]);
-        assert!(Request::parse(&OPEN_REQUEST, key).is_none());
+        assert!(IrttRequest::parse(&OPEN_REQUEST, key).is_none());
         let mut signed = frame(OPEN, key);
         signed.extend_from_slice(&OPEN_REQUEST[4..]);
         sign(&mut signed, key);
-        assert!(Request::parse(&signed, key).is_some());
-        assert!(Request::parse(&signed, None).is_none());
-        assert!(Request::parse(&signed, Some(b"another key")).is_none());
+        assert!(IrttRequest::parse(&signed, key).is_some());
+        assert!(IrttRequest::parse(&signed, None).is_none());
+        assert!(IrttRequest::parse(&signed, Some(b"another key")).is_none());
         *signed.last_mut().unwrap() ^= 1;
-        assert!(Request::parse(&signed, key).is_none());
+        assert!(IrttRequest::parse(&signed, key).is_none());
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use serde_json::json;
 
-use crate::protocol::answers::{Answer, HttpTest, Receipt, Request, Verb, random_payload};
+use crate::protocol::answers::{Answer, HttpTest, HttpTestRequest, Receipt, Verb, random_payload};
 use crate::protocol::{Query, QueryError};
 
 /// Endpoint of a path, with or without `/backend` before it and `.php` after it.
@@ -66,7 +66,7 @@ pub static TEST: HttpTest = HttpTest {
     server_timing: None,
 };
 
-fn answer(request: &Request<'_>) -> Result<Answer, QueryError> {
+fn answer(request: &HttpTestRequest<'_>) -> Result<Answer, QueryError> {
     Ok(match Endpoint::of(request.path) {
         Some(Endpoint::Garbage) => random_payload(garbage_bytes(request.query)?),
         // A ping is a GET, or a POST without a body.

@@ -6,6 +6,7 @@
 
 pub mod answers;
 pub mod cloudflare;
+mod end_addresses;
 pub mod irtt;
 pub mod kernel;
 pub mod librespeed;
@@ -18,5 +19,6 @@ pub mod throughput1;
 mod unsent;
 pub mod weir;
 
+pub use end_addresses::EndAddresses;
 pub use query::{Query, QueryError};
 pub use unsent::UnsentBound;

@@ -5,7 +5,7 @@
 //! protocol (taganaka/SpeedTest, showwin/speedtest-go) send and expect.
 
 use crate::protocol::QueryError;
-use crate::protocol::answers::{Answer, HttpTest, Receipt, Request, Verb, random_payload};
+use crate::protocol::answers::{Answer, HttpTest, HttpTestRequest, Receipt, Verb, random_payload};
 
 /// A command of a client: one line over TCP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -232,7 +232,7 @@ pub static TEST: HttpTest = HttpTest {
     server_timing: None,
 };
 
-fn answer(request: &Request<'_>) -> Result<Answer, QueryError> {
+fn answer(request: &HttpTestRequest<'_>) -> Result<Answer, QueryError> {
     let (path, gets) = (request.path, request.verb == Verb::Get);
     let text = |words: &str| Answer::Words("text/plain; charset=utf-8", words.to_owned());
     Ok(match path {

@@ -1,7 +1,7 @@
 //! Everything that a server does with bytes of strangers, and what must hold then. The fuzz targets and the
 //! replay of their corpus share this.
 
-use weir_speedtest::protocol::irtt::{self, Answer, Request, Stamp, Window, opened};
+use weir_speedtest::protocol::irtt::{self, Answer, IrttRequest, Stamp, Window, opened};
 use weir_speedtest::protocol::librespeed::{self, Endpoint};
 use weir_speedtest::protocol::ookla::{self, Command, LossCount, LossDatagram, LossReport};
 use weir_speedtest::protocol::weir::{
@@ -53,16 +53,16 @@ fn echo(data: &[u8]) {
 }
 
 fn irtt(data: &[u8], key: Option<&[u8]>) {
-    match Request::parse(data, key) {
-        None | Some(Request::Close { .. }) => {}
-        Some(Request::Open { params, .. }) => {
+    match IrttRequest::parse(data, key) {
+        None | Some(IrttRequest::Close { .. }) => {}
+        Some(IrttRequest::Open { params, .. }) => {
             let params = params.bounded(1_000_000_000, 1_000_000, 1472);
             assert!(params.duration_ns <= 1_000_000_000 && params.interval_ns >= 1_000_000);
             assert!((0..=1472).contains(&params.length));
             let reply = opened(7, &params, false, key);
-            assert!(Request::parse(&reply, key).is_none(), "an answer is no request");
+            assert!(IrttRequest::parse(&reply, key).is_none(), "an answer is no request");
         }
-        Some(Request::Echo { .. }) => {
+        Some(IrttRequest::Echo { .. }) => {
             // Every combination of what can be asked for.
             for flags in 0..64 {
                 let params = irtt::Params {
@@ -78,7 +78,7 @@ fn irtt(data: &[u8], key: Option<&[u8]>) {
                 let answer = irtt::answer(&mut datagram, &params, &said, false, key);
                 if let Some(answer) = answer {
                     assert!(answer.len() <= data.len(), "an answer is never longer");
-                    assert!(Request::parse(answer, key).is_none(), "an answer is no request");
+                    assert!(IrttRequest::parse(answer, key).is_none(), "an answer is no request");
                 }
             }
         }

@@ -5,17 +5,20 @@
 //! both of its signs (Ha and Rhee, "Taming the elephants"), not HyStart++ (RFC 9406): that is what
 //! Linux has.
 
+use std::num::NonZeroU32;
+
 use super::{Algorithm, CongestionControl};
 use crate::window::{AckSample, Window};
 
 #[derive(Debug, Default)]
 struct Cubic {
-    /// The window before the last reduction, in segments.
-    last_max: u32,
+    /// The window before the last reduction, in segments; `None` before the first, and as in Linux while it
+    /// comes out as 0.
+    last_max: Option<NonZeroU32>,
     /// The running period of growth since the last reduction.
     epoch: Option<Epoch>,
-    /// The smallest round trip seen, in microseconds.
-    delay_min: u32,
+    /// The smallest round trip seen, in microseconds; `None` before the first sample.
+    delay_min: Option<u32>,
     /// Deliveries for one more segment of window.
     segments_per_step: u32,
     updated_for: u32,
@@ -53,11 +56,12 @@ impl CongestionControl for Cubic {
         self.epoch = None;
         // Fast convergence (RFC 9438, section 4.7): a flow that loses again below its last maximum
         // gives way to newcomers.
-        self.last_max = if window.cwnd < self.last_max {
+        let falls_short = self.last_max.is_some_and(|last_max| window.cwnd < last_max.get());
+        self.last_max = NonZeroU32::new(if falls_short {
             window.cwnd * (SCALE + BETA) / (2 * SCALE)
         } else {
             window.cwnd
-        };
+        });
         (window.cwnd * BETA / SCALE).max(2)
     }
 
@@ -81,11 +85,10 @@ impl CongestionControl for Cubic {
             return;
         }
         let rtt = rtt.max(1);
-        if self.delay_min == 0 || rtt < self.delay_min {
-            self.delay_min = rtt;
-        }
+        let delay_min = self.delay_min.map_or(rtt, |least| least.min(rtt));
+        self.delay_min = Some(delay_min);
         if !self.hystart.found && window.in_slow_start() {
-            self.hystart.update(window, rtt, self.delay_min);
+            self.hystart.update(window, rtt, delay_min);
         }
     }
 
@@ -121,11 +124,11 @@ impl Cubic {
             self.updated_at = now;
             let last_max = self.last_max;
             let epoch = self.epoch.get_or_insert_with(|| Epoch::new(now, cwnd, last_max, acked));
-            let target = epoch.target(window, self.delay_min);
+            let target = epoch.target(window, self.delay_min.unwrap_or(0));
             self.segments_per_step =
                 if target > cwnd { cwnd / (target - cwnd) } else { 100 * cwnd };
             // Before the first reduction there is no curve: grow by 5 % a round trip at least.
-            if last_max == 0 {
+            if last_max.is_none() {
                 self.segments_per_step = self.segments_per_step.min(20);
             }
         }
@@ -140,11 +143,12 @@ impl Cubic {
 }
 
 impl Epoch {
-    fn new(now: u64, cwnd: u32, last_max: u32, acked: u32) -> Self {
-        let (origin, k) = if last_max <= cwnd {
-            (cwnd, 0)
-        } else {
-            (last_max, cube_root(CUBE_FACTOR * u64::from(last_max - cwnd)))
+    fn new(now: u64, cwnd: u32, last_max: Option<NonZeroU32>, acked: u32) -> Self {
+        let (origin, k) = match last_max.map(NonZeroU32::get) {
+            Some(last_max) if last_max > cwnd => {
+                (last_max, cube_root(CUBE_FACTOR * u64::from(last_max - cwnd)))
+            }
+            _ => (cwnd, 0),
         };
         Self { start: now, origin, k, reno_window: cwnd, acked }
     }
@@ -282,7 +286,7 @@ mod tests {
     #[test]
     fn k_matches_rfc_9438() {
         // W_max 100, reduced to 70: K = cbrt(30 / C) = 4.216 s with Linux' C = 410/1024.
-        let epoch = Epoch::new(0, 70, 100, 0);
+        let epoch = Epoch::new(0, 70, NonZeroU32::new(100), 0);
         assert_eq!(epoch.k, 4_316);
     }
 }

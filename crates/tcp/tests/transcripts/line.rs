@@ -18,7 +18,7 @@ pub const MSS: u32 = 1_000;
 /// A segment of a transcript.
 #[derive(Clone, Copy, Debug)]
 pub struct Line {
-    pub kind: Kind,
+    pub kind: LineKind,
     pub number: u32,
     pub flags: Flags,
     pub sack: SackBlocks,
@@ -32,7 +32,7 @@ pub struct Line {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum LineKind {
     Syn,
     SynAck,
     /// Without data.
@@ -45,27 +45,27 @@ pub enum Kind {
 
 /// A SYN.
 pub fn syn() -> Line {
-    Line::new(Kind::Syn, 0)
+    Line::new(LineKind::Syn, 0)
 }
 
 /// A SYN with an acknowledgement.
 pub fn syn_ack() -> Line {
-    Line::new(Kind::SynAck, 0)
+    Line::new(LineKind::SynAck, 0)
 }
 
 /// A segment without data that expects segment `number` next.
 pub fn ack(number: u32) -> Line {
-    Line::new(Kind::Ack, number)
+    Line::new(LineKind::Ack, number)
 }
 
 /// Data segment `number`.
 pub fn data(number: u32) -> Line {
-    Line::new(Kind::Data, number)
+    Line::new(LineKind::Data, number)
 }
 
 /// Data segment `number`, which was sent before.
 pub fn again(number: u32) -> Line {
-    Line::new(Kind::Again, number)
+    Line::new(LineKind::Again, number)
 }
 
 /// Data segments `numbers`, each for the first time.
@@ -74,7 +74,7 @@ pub fn all(numbers: std::ops::Range<u32>) -> Vec<Line> {
 }
 
 impl Line {
-    fn new(kind: Kind, number: u32) -> Self {
+    fn new(kind: LineKind, number: u32) -> Self {
         Self {
             kind,
             number,
@@ -180,16 +180,16 @@ impl Line {
     pub fn of(segment: &Segment, ecn: Ecn, next: u32) -> Self {
         let kind = match (segment.flags.has(Flags::SYN), segment.flags.has(Flags::ACK), segment.len)
         {
-            (true, false, _) => Kind::Syn,
-            (true, true, _) => Kind::SynAck,
-            (false, _, 0) => Kind::Ack,
-            (false, ..) if segment.seq < next => Kind::Again,
-            (false, ..) => Kind::Data,
+            (true, false, _) => LineKind::Syn,
+            (true, true, _) => LineKind::SynAck,
+            (false, _, 0) => LineKind::Ack,
+            (false, ..) if segment.seq < next => LineKind::Again,
+            (false, ..) => LineKind::Data,
         };
         let mut line = match kind {
-            Kind::Syn | Kind::SynAck => Self::new(kind, 0),
-            Kind::Ack => Self::new(kind, segment.ack),
-            Kind::Data | Kind::Again => Self::new(kind, segment.seq),
+            LineKind::Syn | LineKind::SynAck => Self::new(kind, 0),
+            LineKind::Ack => Self::new(kind, segment.ack),
+            LineKind::Data | LineKind::Again => Self::new(kind, segment.seq),
         };
         for flag in [Flags::ECE, Flags::CWR] {
             if segment.flags.has(flag) {
@@ -225,11 +225,11 @@ fn origin_ms() -> i64 {
 impl fmt::Display for Line {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kind {
-            Kind::Syn => f.write_str("syn")?,
-            Kind::SynAck => f.write_str("syn-ack")?,
-            Kind::Ack => write!(f, "ack {}", self.number)?,
-            Kind::Data => write!(f, "data {}", self.number)?,
-            Kind::Again => write!(f, "again {}", self.number)?,
+            LineKind::Syn => f.write_str("syn")?,
+            LineKind::SynAck => f.write_str("syn-ack")?,
+            LineKind::Ack => write!(f, "ack {}", self.number)?,
+            LineKind::Data => write!(f, "data {}", self.number)?,
+            LineKind::Again => write!(f, "again {}", self.number)?,
         }
         if let Some(Block { start, end }) = self.sack.duplicate() {
             write!(f, " duplicate {start}-{end}")?;
@@ -255,7 +255,7 @@ impl fmt::Display for Line {
 impl Line {
     /// Writes the details that a line may leave out.
     fn fmt_details(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(number) = self.acks.filter(|_| self.kind != Kind::Ack) {
+        if let Some(number) = self.acks.filter(|_| self.kind != LineKind::Ack) {
             write!(f, ", acks {number}")?;
         }
         if let Some(ms) = self.stamp {

@@ -21,8 +21,8 @@ pub enum End {
 
 /// Two endpoints and the line between them.
 pub struct Pair {
-    client: Side,
-    server: Side,
+    client: Peer,
+    server: Peer,
     delay: Duration,
     /// The least time between two data segments on the line.
     spacing: Duration,
@@ -36,7 +36,7 @@ pub struct Pair {
 }
 
 /// One end, and what became of what it sent.
-struct Side {
+struct Peer {
     endpoint: Endpoint,
     /// Number of the end's next data segment that was never sent.
     next: u32,
@@ -61,7 +61,7 @@ impl Wire for Sent {
 impl Pair {
     /// Two such endpoints, `delay` apart; the server listens.
     pub fn new(setup: &Setup, delay: Duration) -> Self {
-        let side = || Side {
+        let side = || Peer {
             endpoint: setup.endpoint(),
             next: 0,
             sent: 0,
@@ -133,13 +133,13 @@ impl Pair {
         while let Some((at, event)) = self.next_event().filter(|&(at, _)| at <= limit) {
             self.now = at;
             match event {
-                Event::Arrival => {
+                PairEvent::Arrival => {
                     let (_, (end, segment, ecn)) = self.on_the_way.pop_first().expect("seen");
                     self.call(end, |endpoint, wire, now| {
                         endpoint.on_segment(&segment, ecn, wire, now);
                     });
                 }
-                Event::Timer(end) => {
+                PairEvent::Timer(end) => {
                     self.call(end, Endpoint::on_timer);
                 }
             }
@@ -176,10 +176,10 @@ impl Pair {
     }
 
     /// The next event and its time; of events at one time arrivals come first.
-    fn next_event(&self) -> Option<(Time, Event)> {
-        let arrival = self.on_the_way.keys().next().map(|&(at, _)| (at, Event::Arrival));
-        let timer = |end: End, side: &Side| {
-            side.endpoint.next_timer().map(|at| (at.max(self.now), Event::Timer(end)))
+    fn next_event(&self) -> Option<(Time, PairEvent)> {
+        let arrival = self.on_the_way.keys().next().map(|&(at, _)| (at, PairEvent::Arrival));
+        let timer = |end: End, side: &Peer| {
+            side.endpoint.next_timer().map(|at| (at.max(self.now), PairEvent::Timer(end)))
         };
         let timers = [timer(End::Client, &self.client), timer(End::Server, &self.server)];
         arrival.into_iter().chain(timers.into_iter().flatten()).min_by_key(|&(at, _)| at)
@@ -219,7 +219,7 @@ impl Pair {
         }
     }
 
-    fn side(&mut self, end: End) -> &mut Side {
+    fn side(&mut self, end: End) -> &mut Peer {
         match end {
             End::Client => &mut self.client,
             End::Server => &mut self.server,
@@ -231,7 +231,7 @@ impl Pair {
 const SPACING: Duration = Duration::from_micros(10);
 
 #[derive(Clone, Copy, Debug)]
-enum Event {
+enum PairEvent {
     Arrival,
     Timer(End),
 }
@@ -242,7 +242,7 @@ fn tidy(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-impl Side {
+impl Peer {
     /// Counts `segment`, and says whether it is one of those that are lost.
     fn is_lost(&mut self, segment: &Segment) -> bool {
         self.sent += 1;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use weir_core::{Duration, Ecn, Seed, Time};
 use weir_tcp::{Bursts, Endpoint, Flags, Info, Profile, Segment, Wire};
 
-use crate::line::{Kind, Line, MSS, ORIGIN, ack, all, since_origin, stamp_of, syn, syn_ack};
+use crate::line::{Line, LineKind, MSS, ORIGIN, ack, all, since_origin, stamp_of, syn, syn_ack};
 
 /// The endpoint under test, and how the connection starts.
 #[derive(Clone, Debug)]
@@ -332,10 +332,10 @@ impl Script {
             segment.flags = segment.flags.with(Flags::PSH);
         }
         match line.kind {
-            Kind::Syn => segment.flags = line.flags.with(Flags::SYN),
-            Kind::SynAck => segment.flags = segment.flags.with(Flags::SYN),
-            Kind::Ack => segment.ack = line.number,
-            Kind::Data | Kind::Again => {
+            LineKind::Syn => segment.flags = line.flags.with(Flags::SYN),
+            LineKind::SynAck => segment.flags = segment.flags.with(Flags::SYN),
+            LineKind::Ack => segment.ack = line.number,
+            LineKind::Data | LineKind::Again => {
                 segment.seq = line.number;
                 segment.len = line.len.unwrap_or(MSS as u16);
                 segment.offset = self.peer.sends(line.number, segment.len);

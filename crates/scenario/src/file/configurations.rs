@@ -1,4 +1,4 @@
-//! The set-ups that a scenario compares: every link with every shaper, queue and congestion control.
+//! The configurations that a scenario compares: every link with every shaper, queue and congestion control.
 
 use crate::file::catalogue::{Files, chosen_link};
 use crate::file::link::LinkSpec;
@@ -7,15 +7,15 @@ use crate::file::plain::Word;
 use crate::file::shaper::ShaperChoice;
 use crate::file::spec::{DEFAULT_QUEUE, LinkChoice, ScenarioSpec};
 
-/// A set-up, of which a scenario compares several.
-pub(crate) struct SetUp<'s> {
+/// A configuration, of which a scenario compares several.
+pub(crate) struct Configuration<'s> {
     /// The link.
     pub link: &'s LinkSpec,
     /// The shaper as written.
     pub shaper: &'s ShaperChoice,
-    /// The queue set-ups, upwards and downwards.
+    /// The queue specs, upwards and downwards.
     pub queues: [&'s str; 2],
-    /// What the user wrote as shaper, if one, and as queue, for both directions.
+    /// The user's words for the shaper, if there is one, and for the queues of both directions.
     pub label: String,
     /// Congestion control of all loads, if one was named to be compared.
     pub cc: Option<&'s str>,
@@ -26,11 +26,11 @@ pub(crate) fn links(spec: &ScenarioSpec, files: &impl Files) -> Result<Vec<LinkS
     once(spec.link.all()).into_iter().map(|choice| chosen_link(choice, files)).collect()
 }
 
-/// All set-ups over these links, in the order of the product: what is named last changes first.
-pub(crate) fn set_ups<'s>(
+/// All configurations over these links, in the order of the product: what is named last changes first.
+pub(crate) fn configurations<'s>(
     spec: &'s ScenarioSpec,
     links: &'s [LinkSpec],
-) -> Result<Vec<SetUp<'s>>, String> {
+) -> Result<Vec<Configuration<'s>>, String> {
     let [ups, downs] = [&spec.queue_up, &spec.queue_down].map(|queues| {
         let all = queues.as_ref().map_or(&[][..], OneOrMore::all);
         or_none(once(all).into_iter().map(String::as_str).collect())
@@ -47,8 +47,10 @@ pub(crate) fn set_ups<'s>(
     let shapers = once(&spec.shaper.0);
     let parts = [links.len(), shapers.len(), queues.len(), ups.len(), downs.len(), ccs.len()];
     let count = parts.iter().fold(1, |count: usize, part| count.saturating_mul(*part));
-    if count > MAX_SET_UPS {
-        return Err(format!("the scenario compares {count} set-ups: write {MAX_SET_UPS} or fewer"));
+    if count > MAX_CONFIGURATIONS {
+        return Err(format!(
+            "the scenario compares {count} configurations: write {MAX_CONFIGURATIONS} or fewer"
+        ));
     }
     let mut found = Vec::with_capacity(count);
     for link in links {
@@ -58,8 +60,13 @@ pub(crate) fn set_ups<'s>(
                     for &down in &downs {
                         let label = label(shaper, queue, up, down);
                         let both = [up.unwrap_or(queue), down.unwrap_or(queue)];
-                        let with =
-                            |&cc| SetUp { link, shaper, queues: both, label: label.clone(), cc };
+                        let with = |&cc| Configuration {
+                            link,
+                            shaper,
+                            queues: both,
+                            label: label.clone(),
+                            cc,
+                        };
                         found.extend(ccs.iter().map(with));
                     }
                 }
@@ -69,7 +76,7 @@ pub(crate) fn set_ups<'s>(
     Ok(found)
 }
 
-/// Sentences about set-ups that are given more than once. Each counts once.
+/// Sentences about configurations that are given more than once. Each counts once.
 #[must_use]
 pub fn given_again(spec: &ScenarioSpec) -> Vec<String> {
     let several = |written: &Option<OneOrMore<String>>| {
@@ -96,7 +103,7 @@ fn again(key: &str, words: &[String]) -> Vec<String> {
         .collect()
 }
 
-/// What can be given twice: as a text with other spaces, or as the same table.
+/// A value that can be given twice: as a text with other spaces, or as the same table.
 trait Given: PartialEq {
     /// The text by which it is the same as another, if it is a text.
     fn text(&self) -> Option<&str>;
@@ -124,7 +131,7 @@ impl<T: PartialEq> Given for crate::file::plain::Named<String, T> {
 }
 
 impl LinkChoice {
-    /// What a message calls it.
+    /// Name in messages.
     fn title(&self) -> String {
         match self {
             Self::Name(name) => name.clone(),
@@ -133,7 +140,7 @@ impl LinkChoice {
     }
 }
 
-/// What was written, each once, where it was written first.
+/// Each value of `written` once, where it stood first.
 fn once<T: Given>(written: &[T]) -> Vec<&T> {
     let mut found: Vec<&T> = Vec::new();
     for one in written {
@@ -169,5 +176,5 @@ fn label(shaper: &ShaperChoice, queue: &str, up: Option<&str>, down: Option<&str
     }
 }
 
-/// Set-ups of a scenario: each with each is soon more than any memory holds.
-const MAX_SET_UPS: usize = 10_000;
+/// Configurations of a scenario: each with each is soon more than any memory holds.
+const MAX_CONFIGURATIONS: usize = 10_000;

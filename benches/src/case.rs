@@ -4,10 +4,10 @@ use weir_scenario::{Direction, Flow, Hop, LineRate, Probe, ProbeKind, Sampling, 
 
 /// A line with loads and probes.
 #[derive(Clone, Debug)]
-pub struct SetUp {
-    /// What it is called on the command line.
+pub struct Case {
+    /// Name on the command line.
     pub key: &'static str,
-    /// What it is, for people.
+    /// Name for people.
     pub title: &'static str,
     /// Loads down.
     pub down_flows: usize,
@@ -29,8 +29,8 @@ pub struct SetUp {
     pub period_ns: u64,
 }
 
-impl SetUp {
-    /// The set-up as a scenario.
+impl Case {
+    /// The case as a scenario.
     #[must_use]
     pub fn scenario(&self) -> Scenario {
         let duration_ns = self.seconds * 1_000_000_000;

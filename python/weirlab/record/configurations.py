@@ -1,4 +1,4 @@
-"""Which records are repetitions of one set-up, and how set-ups are told apart."""
+"""Configurations: their repetitions among records, and names that tell them apart."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class SetUp:
-    """One set-up with all its repetitions.
+class Configuration:
+    """One configuration with all its repetitions.
 
     Attributes:
         name: what tells it apart from the others.
@@ -29,17 +29,17 @@ class SetUp:
     records: list[Record]
 
 
-def set_ups(records: Sequence[Record]) -> list[SetUp]:
-    """The set-ups of `records`, in order; records that differ in nothing but the seed are one.
+def configurations(records: Sequence[Record]) -> list[Configuration]:
+    """The configurations of `records`, in order; records that differ in nothing but the seed are one.
 
     A run that is given several times counts once (`distinct`). A run that was cut short is no repetition of
-    whole ones: it is a set-up of its own, which says so in its name.
+    whole ones: it is a configuration of its own, which says so in its name.
     """
     groups: dict[str, list[Record]] = {}
     for record in distinct(records):
         groups.setdefault(_identity(record), []).append(record)
     names = run_names([group[0] for group in groups.values()])
-    return [SetUp(*both) for both in zip(names, groups.values(), strict=True)]
+    return [Configuration(*both) for both in zip(names, groups.values(), strict=True)]
 
 
 def distinct(records: Sequence[Record]) -> list[Record]:
@@ -51,9 +51,10 @@ def distinct(records: Sequence[Record]) -> list[Record]:
 def same_runs(records: Sequence[Record]) -> list[tuple[Record, Record]]:
     """Records of a run that another record tells already: each with the record that counts.
 
-    A record and its copy are one run. So are two simulations of one set-up with one seed, which are the same
-    to the bit and no repetitions. Of several a whole one counts rather than one that was cut short, and the
-    longer of two that were. In live worlds a seed does not make a run: each started run is one of its own.
+    A record and its copy are one run. So are two simulations of one configuration with one seed, which are
+    the same to the bit and no repetitions. Of several a whole one counts rather than one that was cut short,
+    and the longer of two that were. In live worlds a seed does not make a run: each started run is one of
+    its own.
     """
     counted = _counted(records)
     met: set[str] = set()
@@ -68,7 +69,7 @@ def same_runs(records: Sequence[Record]) -> list[tuple[Record, Record]]:
 
 
 def run_names(records: Sequence[Record]) -> list[str]:
-    """A name for each record: in what it differs from the others, or the queue set-up if in nothing.
+    """A name for each record: in what it differs from the others, or the queue spec if in nothing.
 
     Where that does not tell them apart they also have their seeds, the part of their paths in which they
     differ, or a number.
@@ -98,6 +99,12 @@ def joined(names: Iterable[str], kind: str) -> str:
     return " / ".join(different) if len(different) <= 2 else f"{len(different)} {kind}"
 
 
+def shared_parts(paths: Sequence[Sequence[str]]) -> int:
+    """How many parts all of `paths` (the parts of each) have in common at their beginning."""
+    shortest = min((len(one) for one in paths), default=0)
+    return next((at for at in range(shortest) if len({one[at] for one in paths}) > 1), shortest)
+
+
 def slug(text: str) -> str:
     """`text` as a short file name."""
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:40].rstrip("-") or "queue"
@@ -113,19 +120,22 @@ def _counted(records: Sequence[Record]) -> dict[str, Record]:
 
 
 def _identity(record: Record) -> str:
-    """What repetitions of a set-up have in common."""
-    return f"{wholeness(record)} {_set_up_key(record)}"
+    """A key that all repetitions of a configuration have in common."""
+    return f"{wholeness(record)} {_configuration_key(record)}"
 
 
-def _set_up_key(record: Record) -> str:
+def _configuration_key(record: Record) -> str:
     aspects = [aspect(record) for aspect in ASPECTS.values() if aspect is not wholeness]
     return json.dumps([record.label, aspects, record.manifest.scenario], sort_keys=True)
 
 
 def _run_key(record: Record) -> str:
-    """What records of one run have in common."""
+    """A key that all records of one run have in common."""
     manifest = record.manifest
-    return f"{manifest.seed} {_set_up_key(record)}" if manifest.world == "sim" else manifest.model_dump_json()
+    if manifest.world == "sim":
+        return f"{manifest.seed} {_configuration_key(record)}"
+    # What was noted later of a copy makes no other run of it.
+    return manifest.model_dump_json(exclude={"note", "tags"})
 
 
 def _reach(record: Record) -> tuple[bool, int]:
@@ -135,8 +145,6 @@ def _reach(record: Record) -> tuple[bool, int]:
 def _places(paths: Sequence[Path]) -> list[str]:
     """The parts of paths in which they differ: `b/01-fq` and `c/01-fq` are `b` and `c`."""
     parts = [path.resolve().parts for path in paths]
-    shortest = min((len(one) for one in parts), default=0)
-    first = next((at for at in range(shortest) if len({one[at] for one in parts}) > 1), shortest)
-    rest = shortest - first
-    last = next((at for at in range(rest) if len({one[-1 - at] for one in parts}) > 1), rest)
+    first = shared_parts(parts)
+    last = shared_parts([one[first:][::-1] for one in parts])
     return ["/".join(one[first : len(one) - last]) for one in parts]

@@ -1,4 +1,4 @@
-"""Which runs are repetitions, which are one, and in what others differ, in words."""
+"""Runs that are repetitions, records that are one run, and differences between others, in words."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import weirlab
-from weirlab.record import Record, open_record, set_ups
-from weirlab.record.set_ups import distinct, run_names, same_runs
+from weirlab.record import Record, configurations, open_record
+from weirlab.record.configurations import distinct, run_names, same_runs
 from weirlab.scenario import ScenarioSpec, resolve
 from weirlab.stats import compare
 
@@ -46,7 +46,7 @@ def as_if(record: Record, **words: Any) -> Record:
             "seed": run.seed,
             "queue": run.queue,
             "title": run.test.title,
-            "set_up": run.set_up,
+            "configuration": run.configuration,
             "link": run.link.model_dump(mode="json"),
             "test": run.test.model_dump(mode="json"),
             "scenario": run.scenario,
@@ -60,9 +60,9 @@ def own_link(**hop: Any) -> dict[str, Any]:
     return {"name": "own", "title": "My line", "up": [LINE], "down": [LINE | hop]}
 
 
-def test_of_no_records_there_are_no_set_ups() -> None:
+def test_of_no_records_there_are_no_configurations() -> None:
     """As of a test without loads when charts of loads are drawn."""
-    assert set_ups([]) == []
+    assert configurations([]) == []
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_whatever_differs_is_named_and_nothing_else(
 ) -> None:
     records = [as_if(short, **first), as_if(short, **second)]
     assert run_names(records) == names
-    assert [one.name for one in set_ups(records)] == names
+    assert [one.name for one in configurations(records)] == names
 
 
 def test_links_of_one_title_are_told_apart_beside_another_link(short: Record) -> None:
@@ -176,7 +176,7 @@ def test_one_run_given_twice_is_no_repetition(short: Record, tmp_path: Path) -> 
 
 
 def test_a_simulation_with_another_seed_is_a_repetition(short: Record) -> None:
-    (one,) = set_ups([as_if(short), as_if(short, seed=2)])
+    (one,) = configurations([as_if(short), as_if(short, seed=2)])
     assert [record.manifest.seed for record in one.records] == [1, 2]
 
 
@@ -196,7 +196,7 @@ def test_a_run_cut_short_is_not_pooled_with_whole_ones(short: Record) -> None:
         return record
 
     whole = as_if(short)
-    assert [(one.name, len(one.records)) for one in set_ups([whole, cut(2, 400_000_000)])] == [
+    assert [(one.name, len(one.records)) for one in configurations([whole, cut(2, 400_000_000)])] == [
         ("complete", 1),
         ("cut short", 1),
     ]

@@ -1,0 +1,180 @@
+//! `weir-agent shape`: a shaper on a real interface.
+
+mod display;
+mod options;
+
+use std::ffi::OsString;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+
+use lexopt::prelude::*;
+use weir_core::Duration;
+use weir_shape::{Backend, Command, View, choose, framing_of, plan_lines, run_with};
+use weir_sockets::Clock;
+
+use crate::ending::Ending;
+use crate::shape::display::Display;
+use crate::shape::options::Start;
+use crate::{Failure, print, tell};
+
+/// `shape IFACE`, or `shape status IFACE` and others.
+pub(crate) fn run(mut words: Vec<OsString>) -> Result<(), Failure> {
+    let command = words.first().map(|word| word.to_string_lossy().into_owned());
+    let named =
+        matches!(command.as_deref(), Some("start" | "status" | "stop" | "replay" | "rules"));
+    let rest = if named { words.split_off(1) } else { words };
+    match command.as_deref() {
+        Some("status") => status(rest),
+        Some("stop") => stop(rest),
+        Some("replay") => crate::replay::run(rest),
+        Some("rules") => rules(rest),
+        _ => start(rest),
+    }
+}
+
+/// Shapes until it is ended.
+fn start(words: Vec<OsString>) -> Result<(), Failure> {
+    let Some(options) = Start::parse(words)? else { return print(HELP) };
+    let settings = options.settings()?;
+    settings.check()?;
+    let choice = choose(&settings)?;
+    if options.dry_run {
+        let (framing, why) = framing_of(&settings.device);
+        let found = (framing == settings.framing).then_some(why);
+        return print(&(plan_lines(&settings, &choice, found).join("\n") + "\n"));
+    }
+    let backend = if choice.backend == Backend::Kernel { "kernel" } else { "userspace" };
+    tell(&format!("backend {backend}: {}", choice.why));
+    let ending = Ending::watch()?;
+    let mut display = Display::new(options.quiet);
+    let mut ready = false;
+    let mut show = |view: &View| {
+        if !ready {
+            ready = true;
+            tell_service_manager("READY=1");
+        }
+        display.show(view);
+        if ending.is_asked() { Command::Stop } else { Command::Continue }
+    };
+    let seed = getrandom::u64()
+        .map_err(|error| Failure::other(format!("the kernel gives no random numbers: {error}")))?;
+    let done = run_with(&settings, seed, Clock::starting_in(Duration::ZERO), &mut show);
+    display.close();
+    done?;
+    tell(&format!("{} is as it was", settings.device));
+    Ok(())
+}
+
+/// Says what a shaper does.
+fn status(words: Vec<OsString>) -> Result<(), Failure> {
+    let (mut device, mut json, mut prometheus) = (None, false, false);
+    let mut parser = lexopt::Parser::from_args(words);
+    while let Some(word) = parser.next()? {
+        match word {
+            Long("help") | Short('h') => return print(STATUS_HELP),
+            Long("json") => json = true,
+            Long("prometheus") => prometheus = true,
+            Value(name) if device.is_none() => device = Some(name.string()?),
+            other => return Err(other.unexpected().into()),
+        }
+    }
+    let text = weir_shape::ask(&named(device, "status")?)?;
+    if json {
+        return print(&format!("{}\n", if text.is_empty() { "{}" } else { &text }));
+    }
+    if text.is_empty() {
+        return Ok(());
+    }
+    let view = View::parse(&text)?;
+    if prometheus {
+        return print(&view.metrics());
+    }
+    let probed =
+        if view.reflectors.is_empty() { "nobody".to_owned() } else { view.reflectors.join(", ") };
+    let lines = display::lines(&view).join("\n");
+    print(&format!("{lines}\nprocess {}; probes answered by {probed}\n", view.pid))
+}
+
+/// Ends a shaper, which restores what was there.
+fn stop(words: Vec<OsString>) -> Result<(), Failure> {
+    let mut device = None;
+    let mut parser = lexopt::Parser::from_args(words);
+    while let Some(word) = parser.next()? {
+        match word {
+            Long("help") | Short('h') => return print("Usage: weir-agent shape stop IFACE\n"),
+            Value(name) if device.is_none() => device = Some(name.string()?),
+            other => return Err(other.unexpected().into()),
+        }
+    }
+    Ok(weir_shape::end(&named(device, "stop")?)?)
+}
+
+/// Prints a list of rules.
+fn rules(words: Vec<OsString>) -> Result<(), Failure> {
+    let mut name = None;
+    let mut parser = lexopt::Parser::from_args(words);
+    while let Some(word) = parser.next()? {
+        match word {
+            Long("help") | Short('h') => return print("Usage: weir-agent shape rules [LIST]\n"),
+            Value(list) if name.is_none() => name = Some(list.string()?),
+            other => return Err(other.unexpected().into()),
+        }
+    }
+    let name = name.unwrap_or_else(|| "usual".to_owned());
+    weir_shape::read_rules(&name)?;
+    print(&weir_shape::rules_text(&name)?)
+}
+
+fn named(device: Option<String>, command: &str) -> Result<String, Failure> {
+    device.ok_or_else(|| {
+        Failure::usage(format!("say which device: `weir-agent shape {command} IFACE`"))
+    })
+}
+
+/// Tells the service manager that started this, if one wants to know: sd_notify(3).
+fn tell_service_manager(news: &str) {
+    let Some(place) = std::env::var_os("NOTIFY_SOCKET") else { return };
+    let address = match place.as_bytes().strip_prefix(b"@") {
+        Some(name) => SocketAddr::from_abstract_name(name),
+        None => SocketAddr::from_pathname(&place),
+    };
+    let sent = address
+        .and_then(|address| UnixDatagram::unbound()?.send_to_addr(news.as_bytes(), &address));
+    if let Err(error) = sent {
+        tell(&format!("the service manager cannot be told that it shapes: {error}"));
+    }
+}
+
+const HELP: &str = "Keeps latency low under load on a network interface, without being told rates.
+
+Usage: weir-agent shape IFACE [OPTIONS]
+       weir-agent shape status IFACE [--json | --prometheus]
+       weir-agent shape stop IFACE
+       weir-agent shape rules [LIST]
+
+  --config FILE      TOML file with any of the settings
+  --up RATE          out of IFACE: `auto` (the default), a rate that stays, or `none`
+  --down RATE        the same, into IFACE
+  --up-max RATE      `auto` never sets a higher rate
+  --down-max RATE    the same, into IFACE
+  --mode MODE        `ping` (the default) or `bandwidth`: what matters more
+  --queue-up TC      queue out of IFACE, in tc syntax; cake by default
+  --queue-down TC    the same, into IFACE
+  --framing NAME     how bytes are counted; by default as the device tells
+  --reflector WHOM   whom to probe: HOST, udp:HOST[:PORT] (a `weir serve`), tcp:HOST:PORT; several times
+  --auth FILE        file with the secret that the `weir serve` asks for
+  --backend NAME     who holds packets back: `auto`, `kernel` or `userspace`
+  --rules FILE       priority rules: a file, or `usual` for the shipped list
+  --time TIME        ends by itself, such as after `1800s`
+  --log FILE         file for every decision
+  --dry-run          says what would be done, and changes nothing
+  --quiet            shows nothing while it goes on
+
+What was there before is there again when it ends, however it does.
+";
+
+const STATUS_HELP: &str = "Says what the shaper of IFACE does.
+
+Usage: weir-agent shape status IFACE [--json | --prometheus]
+";

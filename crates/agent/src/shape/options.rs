@@ -1,0 +1,138 @@
+//! Options of `weir-agent shape`, which are those of `weir shape`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use lexopt::prelude::*;
+use weir_scenario::file::{Value as Written, Written as Entry};
+use weir_shape::{Settings, read_settings};
+
+use crate::Failure;
+
+/// How a shaper is started.
+#[derive(Default)]
+pub(crate) struct Start {
+    device: String,
+    config: Option<PathBuf>,
+    /// Settings of the command line, by their names in files.
+    given: Vec<(String, Entry)>,
+    reflectors: Vec<Entry>,
+    log: Option<PathBuf>,
+    pub dry_run: bool,
+    pub quiet: bool,
+}
+
+impl Start {
+    /// Reads the command line; `None` if it asks for help.
+    pub fn parse(words: Vec<OsString>) -> Result<Option<Self>, Failure> {
+        let mut start = Self::default();
+        let mut parser = lexopt::Parser::from_args(words);
+        while let Some(word) = parser.next()? {
+            match word {
+                Long("help") | Short('h') => return Ok(None),
+                Long("config") => start.config = Some(parser.value()?.into()),
+                Long("log") => start.log = Some(parser.value()?.into()),
+                Long("dry-run") => start.dry_run = true,
+                Long("quiet") => start.quiet = true,
+                Long("reflector") => start.reflectors.push(parser.value()?.string()?.into()),
+                Long("prove" | "server" | "run") => {
+                    return Err(Failure::usage(
+                        "--prove, --server and --run are those of `weir shape`, which has the statistics for a \
+                         proof: measure with `weir-agent ping` with and without the shaper",
+                    ));
+                }
+                Long(name) => {
+                    let Some(key) = IN_FILES.iter().find(|key| key.replace('_', "-") == name)
+                    else {
+                        return Err(Long(name).unexpected().into());
+                    };
+                    start.given.push(((*key).to_owned(), parser.value()?.string()?.into()));
+                }
+                Value(name) if start.device.is_empty() => start.device = name.string()?,
+                other => return Err(other.unexpected().into()),
+            }
+        }
+        if start.device.is_empty() {
+            return Err(Failure::usage("say which device to shape: `weir-agent shape IFACE`"));
+        }
+        Ok(Some(start))
+    }
+
+    /// The settings that these words and the file make together.
+    pub fn settings(&self) -> Result<Settings, Failure> {
+        let mut given = Entry::empty();
+        for (key, value) in &self.given {
+            given.set(key, value.clone());
+        }
+        if !self.reflectors.is_empty() {
+            given.set("reflectors", Entry::of(Written::List(self.reflectors.clone())));
+        }
+        let mut settings = read_settings(&self.device, self.config.as_deref(), given)?;
+        settings.log =
+            match &self.log {
+                None => None,
+                Some(file) => Some(std::path::absolute(file).map_err(|error| {
+                    Failure::usage(format!("log `{}`: {error}", file.display()))
+                })?),
+            };
+        Ok(settings)
+    }
+}
+
+/// Settings of one value that are options too, with a dash where a file has `_`.
+const IN_FILES: &[&str] = &[
+    "up",
+    "down",
+    "up_max",
+    "down_max",
+    "mode",
+    "queue_up",
+    "queue_down",
+    "framing",
+    "auth",
+    "backend",
+    "rules",
+    "time",
+];
+
+#[cfg(test)]
+mod tests {
+    use weir_rate_control::Control;
+
+    use super::*;
+
+    fn read(words: &str) -> Result<Settings, Failure> {
+        let words = words.split(' ').map(OsString::from).collect();
+        Start::parse(words).and_then(|start| start.expect("no help").settings())
+    }
+
+    fn refused(words: &str) -> (String, u8) {
+        read(words).map_or_else(|failure| (failure.message, failure.code), |_| panic!("{words}"))
+    }
+
+    #[test]
+    fn words_become_settings() {
+        let words = "nosuch0 --up 8mbit --down-max=50mbit --mode bandwidth --reflector 10.0.0.1 --reflector udp:[fd00::1]";
+        let settings = read(words).unwrap_or_else(|failure| panic!("{}", failure.message));
+        let Control::Auto(auto) = settings.control else { panic!("{:?}", settings.control) };
+        assert_eq!((auto.egress_bps, auto.ingress_max_bps), (Some(8_000_000), Some(50_000_000)));
+        assert_eq!(settings.reflectors.len(), 2);
+    }
+
+    #[test]
+    fn wrong_words_are_refused_in_a_sentence_with_code_2() {
+        for (words, said) in [
+            ("--up 8mbit", "say which device to shape: `weir-agent shape IFACE`"),
+            (
+                "eth0 --up 20",
+                "shape: up: `20` is a rate without its unit: write `20mbit`, `20kbit` or `20bit`",
+            ),
+            ("eth0 --time 5ms", "shape: time: `5ms`: write 1s or more"),
+            ("eth0 --colour red", "invalid option '--colour'"),
+            ("eth0 eth1", "unexpected argument \"eth1\""),
+            ("eth0 --config /", "config `/` cannot be read: it is a folder, and no regular file"),
+        ] {
+            assert_eq!(refused(words), (said.to_owned(), 2));
+        }
+    }
+}

@@ -1,0 +1,406 @@
+//! Views, decisions and plans in words, and as metrics.
+
+use std::fmt::Write as _;
+
+use serde::Deserialize;
+use weir_rate_control::{Control, Mode};
+
+use crate::settings::{Backend, Settings, Target};
+use crate::view::{SideView, View};
+use crate::{Choice, ShapeError};
+
+impl View<String> {
+    /// The view in a text of the control socket.
+    ///
+    /// # Errors
+    /// If it is none.
+    pub fn parse(text: &str) -> Result<Self, ShapeError> {
+        serde_json::from_str(text)
+            .map_err(|error| ShapeError::new(format!("this is no view of a shaper: {error}")))
+    }
+}
+
+impl<S: AsRef<str>> View<S> {
+    /// The view in one line.
+    #[must_use]
+    pub fn line(&self) -> String {
+        let mut parts = vec![format!("{:7.1} s", self.t_ns as f64 / 1e9)];
+        for (name, side) in self.named_sides() {
+            let used = side.load_bps as f64 / 1e6;
+            parts.push(format!(
+                "{name} {}, {used:.2} Mbit/s used, {}",
+                side.rate(),
+                side.condition()
+            ));
+        }
+        parts.push(self.delay());
+        parts.extend(self.remarks());
+        parts.join("; ")
+    }
+
+    /// The sides that are shaped, by the names of their options.
+    pub fn named_sides(&self) -> impl Iterator<Item = (&'static str, &SideView<S>)> {
+        SIDES.into_iter().zip(&self.sides).filter_map(|(name, side)| Some((name, side.as_ref()?)))
+    }
+
+    /// The median of the round trips since the last view, in words.
+    #[must_use]
+    pub fn delay(&self) -> String {
+        self.median_rtt_ns().map_or_else(
+            || "no delay measured".to_owned(),
+            |ns| format!("delay {:.1} ms", ns as f64 / 1e6),
+        )
+    }
+
+    fn median_rtt_ns(&self) -> Option<u64> {
+        let mut rtts: Vec<u64> = self.delays.iter().map(|(_, rtt, _)| *rtt).collect();
+        rtts.sort_unstable();
+        rtts.get(rtts.len() / 2).copied()
+    }
+
+    /// Remarks that a reader needs beside the numbers.
+    #[must_use]
+    pub fn remarks(&self) -> Vec<String> {
+        let mut said: Vec<String> =
+            self.trouble.iter().filter(|why| !why.is_empty()).cloned().collect();
+        if self.late_ns >= LATE_NS {
+            let late_ms = self.late_ns as f64 / 1e6;
+            said.push(format!("this machine is busy: the shaper was {late_ms:.0} ms late"));
+        }
+        said.extend(self.warnings.iter().map(|warning| format!("warning: {warning}")));
+        said
+    }
+
+    /// The view as metrics in Prometheus' text format, version 0.0.4.
+    #[must_use]
+    pub fn metrics(&self) -> String {
+        let device = self.device.replace('\\', "\\\\").replace('"', "\\\"");
+        let mut text = Metrics { device, text: String::new() };
+        let number = |value: u64| value.to_string();
+        text.each(self, "rate_bps", "gauge", "Rate; absent while everything passes.", &|side| {
+            side.rate_bps
+        });
+        text.each(self, "load_bps", "gauge", "What crosses the line.", &|side| Some(side.load_bps));
+        text.each(self, "bytes_total", "counter", "Bytes that crossed it.", &|side| {
+            Some(side.counts.bytes)
+        });
+        text.each(self, "backlog_bytes", "gauge", "What waits.", &|side| {
+            Some(side.counts.backlog_bytes)
+        });
+        text.each(self, "dropped_packets_total", "counter", "Packets dropped.", &|side| {
+            Some(side.counts.dropped)
+        });
+        text.each(self, "marked_packets_total", "counter", "Packets marked.", &|side| {
+            Some(side.counts.marked)
+        });
+        let seconds = |ns: u64| format!("{:?}", ns as f64 / 1e9);
+        let median = self.median_rtt_ns().map(seconds);
+        text.one(
+            "delay_seconds",
+            "gauge",
+            "Median round trip of the last 0.2 s; absent without one.",
+            median,
+        );
+        text.one(
+            "late_seconds",
+            "gauge",
+            "How late the shaper itself was at worst.",
+            Some(seconds(self.late_ns)),
+        );
+        text.one(
+            "missed_packets_total",
+            "counter",
+            "Packets that passed unseen.",
+            Some(number(self.missed)),
+        );
+        let meaning = "How many things keep it from helping; `weir shape status` names them.";
+        text.one("warnings", "gauge", meaning, Some(number(self.warnings.len() as u64)));
+        text.text
+    }
+}
+
+/// Metrics that are written.
+struct Metrics {
+    device: String,
+    text: String,
+}
+
+impl Metrics {
+    fn head(&mut self, name: &str, kind: &str, meaning: &str) {
+        _ = writeln!(
+            self.text,
+            "# HELP weir_shape_{name} {meaning}\n# TYPE weir_shape_{name} {kind}"
+        );
+    }
+
+    fn value(&mut self, name: &str, labels: &str, value: &str) {
+        _ = writeln!(self.text, "weir_shape_{name}{{device=\"{}\"{labels}}} {value}", self.device);
+    }
+
+    /// A metric of the device.
+    fn one(&mut self, name: &str, kind: &str, meaning: &str, value: Option<String>) {
+        self.head(name, kind, meaning);
+        if let Some(value) = value {
+            self.value(name, "", &value);
+        }
+    }
+
+    /// A metric of each side.
+    fn each<S: AsRef<str>>(
+        &mut self,
+        view: &View<S>,
+        name: &str,
+        kind: &str,
+        meaning: &str,
+        value: &dyn Fn(&SideView<S>) -> Option<u64>,
+    ) {
+        self.head(name, kind, meaning);
+        for (side, shown) in METRIC_SIDES.into_iter().zip(&view.sides) {
+            if let Some(value) = shown.as_ref().and_then(value) {
+                self.value(name, &format!(",side=\"{side}\""), &value.to_string());
+            }
+        }
+    }
+}
+
+impl<S: AsRef<str>> SideView<S> {
+    /// The rate in words.
+    #[must_use]
+    pub fn rate(&self) -> String {
+        self.rate_bps.map_or_else(|| "open".to_owned(), |bps| format!("{} Mbit/s", mbps(bps)))
+    }
+
+    /// The reason of the state in words.
+    #[must_use]
+    pub fn reason_in_words(&self) -> String {
+        let reason = self.reason.as_ref();
+        let Some((_, words)) = REASONS.iter().find(|(name, _)| *name == reason) else {
+            return reason.to_owned();
+        };
+        let value = format!("{} {}", three_digits(self.value), self.unit.as_ref());
+        words.replace("{value}", value.trim())
+    }
+
+    fn condition(&self) -> String {
+        let state = self.state.as_ref().replace('_', " ");
+        if self.reason.as_ref().is_empty() {
+            state
+        } else {
+            format!("{state} ({})", self.reason_in_words())
+        }
+    }
+}
+
+/// A decision of a log, which is a line of JSON, in one line for people.
+///
+/// # Errors
+/// If it is none.
+pub fn decision_line(line: &str) -> Result<String, ShapeError> {
+    #[derive(Deserialize)]
+    struct Logged {
+        t: u64,
+        decision: Decided,
+    }
+    #[derive(Deserialize)]
+    struct Decided {
+        side: String,
+        rate_bps: Option<u64>,
+        state: String,
+        reason: String,
+        value: f64,
+    }
+    let Logged { t, decision } = serde_json::from_str(line)
+        .map_err(|error| ShapeError::input(format!("this is no decision of a log: {error}")))?;
+    let rate =
+        decision.rate_bps.map_or_else(|| "open".to_owned(), |bps| format!("{} Mbit/s", mbps(bps)));
+    Ok(format!(
+        "{:9.2} s  {:4} {rate:15} {:12} {} {}",
+        t as f64 / 1e9,
+        decision.side,
+        decision.state.replace('_', " "),
+        decision.reason,
+        three_digits(decision.value)
+    ))
+}
+
+/// Lines that say what a shaper of these settings would do, and what would become of the machine.
+#[must_use]
+pub fn plan_lines(settings: &Settings, choice: &Choice, framing_why: Option<&str>) -> Vec<String> {
+    let backend = if choice.backend == Backend::Kernel { "kernel" } else { "userspace" };
+    let mut lines = vec![format!("backend {backend}: {}", choice.why)];
+    for (name, queue) in SIDES.into_iter().zip(&choice.queues) {
+        lines.push(format!("{name}: {}", queue.as_deref().unwrap_or("left alone")));
+    }
+    lines.push(format!("rates: {}", rates_in_words(&settings.control)));
+    let why = framing_why.map_or_else(String::new, |why| format!(" ({why})"));
+    lines.push(format!("framing: {} bytes a packet{why}", settings.framing.overhead_bytes));
+    let probed: Vec<String> = settings.reflectors.iter().map(Target::place).collect();
+    lines.push(if probed.is_empty() {
+        "probes: public resolvers, and the hosts that the traffic goes to".to_owned()
+    } else {
+        format!("probes: {}", probed.join(", "))
+    });
+    lines.extend(changes(choice.backend, settings));
+    lines
+}
+
+/// Changes that would be made on this machine, and what becomes of them.
+fn changes(backend: Backend, settings: &Settings) -> Vec<String> {
+    let table = format!("weir-shape-{}", settings.device);
+    if backend == Backend::Userspace {
+        return vec![format!("table that would be made, and goes with the process: inet {table}")];
+    }
+    let back = "what is at the device's root and way in would be put back at the end".to_owned();
+    let tables = format!(
+        "tables that would be made for rules, and go with the process: inet and netdev {table}"
+    );
+    if settings.rules.is_none() { vec![back] } else { vec![back, tables] }
+}
+
+/// How rates are found, in words.
+fn rates_in_words(control: &Control) -> String {
+    let (found, rates, stays) = match control {
+        Control::Auto(auto) => {
+            let mode = if auto.mode == Mode::Ping { "ping" } else { "bandwidth" };
+            let rates =
+                [(auto.egress_max_bps, auto.egress_bps), (auto.ingress_max_bps, auto.ingress_bps)];
+            (format!("found by `auto`, mode {mode}"), rates, "fixed at ")
+        }
+        Control::Fixed { egress_bps, ingress_bps } => {
+            ("fixed".to_owned(), [(None, *egress_bps), (None, *ingress_bps)], "")
+        }
+        Control::CakeAutorate { .. } => {
+            ("found by `cake-autorate`".to_owned(), [(None, None); 2], "")
+        }
+    };
+    let mut said = vec![found];
+    for (name, (max, rate)) in SIDES.into_iter().zip(rates) {
+        for (how, bps) in [("at most ", max), (stays, rate)] {
+            said.extend(
+                bps.map(|bps| format!("{name} {how}{} Mbit/s", six_digits(bps as f64 / 1e6))),
+            );
+        }
+    }
+    said.join(", ")
+}
+
+impl Target {
+    /// Its address, with the port if there is one.
+    fn place(&self) -> String {
+        match self {
+            Self::Icmp(host) => host.to_string(),
+            Self::Udp(place) | Self::Tcp(place) => place.to_string(),
+        }
+    }
+}
+
+fn mbps(bps: u64) -> String {
+    format!("{:.2}", bps as f64 / 1e6)
+}
+
+/// A number with three digits that count, as C's `%.3g` writes it.
+fn three_digits(value: f64) -> String {
+    digits(value, 3)
+}
+
+fn six_digits(value: f64) -> String {
+    digits(value, 6)
+}
+
+fn digits(value: f64, count: i32) -> String {
+    if value == 0.0 || !value.is_finite() {
+        return format!("{value}");
+    }
+    let scientific = format!("{value:.*e}", count.unsigned_abs() as usize - 1);
+    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    let bare = |text: &str| {
+        if text.contains('.') {
+            text.trim_end_matches('0').trim_end_matches('.').to_owned()
+        } else {
+            text.to_owned()
+        }
+    };
+    if exponent < -4 || exponent >= count {
+        let sign = if exponent < 0 { '-' } else { '+' };
+        return format!("{}e{sign}{:02}", bare(mantissa), exponent.abs());
+    }
+    bare(&format!("{value:.*}", (count - 1 - exponent).unsigned_abs() as usize))
+}
+
+/// The sides by the names of their options.
+const SIDES: [&str; 2] = ["up", "down"];
+
+/// The sides as labels of metrics, which stay what dashboards ask for (docs/shape.md).
+const METRIC_SIDES: [&str; 2] = ["egress", "ingress"];
+
+/// As much as the increase that a shaper is to keep delays below.
+pub const LATE_NS: u64 = 5_000_000;
+
+/// Meanings of the controller's reasons (docs/rate-control.md); `{value}` is the number of the reason.
+const REASONS: &[(&str, &str)] = &[
+    ("start", "started"),
+    ("delay", "queue of {value}"),
+    ("overdue", "answers {value} overdue"),
+    ("clear", "queue gone after {value}"),
+    ("probe", "tries {value} more"),
+    ("unused", "{value} of it used"),
+    ("load", "traffic of {value}"),
+    ("idle", "traffic went"),
+    ("test", "is it a queue?"),
+    ("reroute", "path {value} longer"),
+    ("silence", "no answer for {value}"),
+    ("resume", "slept {value}"),
+    ("age", "not measured for {value}"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_written_as_c_writes_them() {
+        for (value, text) in [
+            (0.0, "0"),
+            (1280.0, "1.28e+03"),
+            (300.0, "300"),
+            (12.345, "12.3"),
+            (0.5, "0.5"),
+            (0.000_012_3, "1.23e-05"),
+            (999.6, "1e+03"),
+            (0.000_1, "0.0001"),
+            (-2.5, "-2.5"),
+        ] {
+            assert_eq!(three_digits(value), text, "{value}");
+        }
+        assert_eq!(six_digits(8.0), "8");
+        assert_eq!(six_digits(0.123_456_7), "0.123457");
+    }
+
+    #[test]
+    fn a_view_is_the_same_after_it_was_read_again() {
+        let side = SideView {
+            rate_bps: Some(8_000_000),
+            state: "backing_off",
+            reason: "clear",
+            value: 1280.0,
+            unit: "ms",
+            ..SideView::default()
+        };
+        let view: View = View {
+            t_ns: 8_000_000_000,
+            device: "eth0".to_owned(),
+            sides: [Some(side), None],
+            delays: vec![(0, 15_000_000, 0)],
+            warnings: vec!["no".to_owned()],
+            late_ns: 7_000_000,
+            ..View::default()
+        };
+        let read = View::parse(&serde_json::to_string(&view).unwrap()).unwrap();
+        let said = "    8.0 s; up 8.00 Mbit/s, 0.00 Mbit/s used, backing off (queue gone after 1.28e+03 ms); delay 15.0 ms; \
+                    this machine is busy: the shaper was 7 ms late; warning: no";
+        assert_eq!([view.line(), read.line()], [said, said]);
+        assert_eq!(view.metrics(), read.metrics());
+        assert!(read.metrics().contains("weir_shape_delay_seconds{device=\"eth0\"} 0.015\n"));
+    }
+}

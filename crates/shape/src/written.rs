@@ -1,0 +1,261 @@
+//! Settings and rules as people write them: in TOML files, and on the command line.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use weir_core::Framing;
+use weir_rate_control::{AutoSettings, Control, Mode};
+use weir_scenario::file::catalogue::{read, read_file};
+use weir_scenario::file::shape::{
+    BackendWord, ReflectorKind, ReflectorWords, RuleSpec, RulesSpec, ShapeSpec, SideRate,
+};
+use weir_scenario::file::shaper::ModeWord;
+use weir_scenario::file::{Value, Written};
+use weir_sockets::LookupError;
+
+use crate::files::{MAX_TOML_BYTES, read_text};
+use crate::rules::{Class, Rule, Rules};
+use crate::settings::{Backend, Settings, Target};
+use crate::{ShapeError, detect_framing};
+
+/// What stands in a file of settings.
+///
+/// # Errors
+/// If it cannot be read, or something in it cannot be: all of that, in a sentence.
+pub fn read_config(file: &Path) -> Result<Written, ShapeError> {
+    let place = format!("config `{}`", file.display());
+    let text = read_text(file, MAX_TOML_BYTES)
+        .map_err(|why| ShapeError::input(format!("{place} cannot be read: {why}")))?;
+    read_file::<ShapeSpec>(&text, &place).map_err(ShapeError::input)?;
+    weir_scenario::file::parse(&text).map_err(ShapeError::input)
+}
+
+/// The settings of the shaper of `device`: those of the file `config`, and those that are `given` before them.
+///
+/// # Errors
+/// If something of them cannot be: all of that, in a sentence.
+pub fn read_settings(
+    device: &str,
+    config: Option<&Path>,
+    given: Written,
+) -> Result<Settings, ShapeError> {
+    let mut said = config.map_or_else(|| Ok(Written::empty()), read_config)?;
+    // A line of the file would be told of what stands in none.
+    said.line = None;
+    if let Value::Table(entries) = given.value {
+        for (key, value) in entries {
+            said.set(&key, value);
+        }
+    }
+    let place = config
+        .map_or_else(|| "shape".to_owned(), |file| format!("shape, config `{}`", file.display()));
+    let spec: ShapeSpec = read(&said, &place, &[]).map_err(ShapeError::input)?;
+    let settings = settings_of(device, &spec, &weir_sockets::address_of)?;
+    Ok(settings)
+}
+
+/// The settings that `spec` stands for, with `look_up` for the addresses of hosts.
+fn settings_of(
+    device: &str,
+    spec: &ShapeSpec,
+    look_up: &dyn Fn(&str) -> Result<IpAddr, LookupError>,
+) -> Result<Settings, ShapeError> {
+    let queue = |rate, queue: &String| (rate != SideRate::None).then(|| queue.clone());
+    Ok(Settings {
+        device: device.to_owned(),
+        control: control(spec),
+        queues: [queue(spec.up, &spec.queue_up), queue(spec.down, &spec.queue_down)],
+        framing: spec.framing.framing().unwrap_or_else(|| framing_of(device).0),
+        backend: match spec.backend {
+            BackendWord::Auto => None,
+            BackendWord::Kernel => Some(Backend::Kernel),
+            BackendWord::Userspace => Some(Backend::Userspace),
+        },
+        reflectors: spec
+            .reflectors
+            .iter()
+            .map(|one| target(one, look_up))
+            .collect::<Result<_, _>>()?,
+        auth: spec.auth.as_deref().map(absolute).transpose()?,
+        rules: spec.rules.as_deref().map(read_rules).transpose()?,
+        time_ns: spec.time.map(|time| time.0),
+        log: None,
+        open: false,
+    })
+}
+
+/// The framing of a device and the reason for it; Ethernet's if there is no such device.
+#[must_use]
+pub fn framing_of(device: &str) -> (Framing, &'static str) {
+    detect_framing(device)
+        .map_or((Framing::ETHERNET, "there is no such device"), |found| (found.framing, found.why))
+}
+
+fn control(spec: &ShapeSpec) -> Control {
+    let stays = |rate| match rate {
+        SideRate::Rate(bps) => Some(bps),
+        SideRate::Auto | SideRate::None => None,
+    };
+    let [egress_bps, ingress_bps] = [spec.up, spec.down].map(stays);
+    if ![spec.up, spec.down].contains(&SideRate::Auto) {
+        return Control::Fixed { egress_bps, ingress_bps };
+    }
+    Control::Auto(AutoSettings {
+        mode: match spec.mode {
+            ModeWord::Ping => Mode::Ping,
+            ModeWord::Bandwidth => Mode::Bandwidth,
+        },
+        egress_bps,
+        ingress_bps,
+        egress_max_bps: spec.up_max.map(|max| max.0),
+        ingress_max_bps: spec.down_max.map(|max| max.0),
+    })
+}
+
+fn target(
+    words: &ReflectorWords,
+    look_up: &dyn Fn(&str) -> Result<IpAddr, LookupError>,
+) -> Result<Target, ShapeError> {
+    let host = &words.host;
+    let is_one = |part: &str| (1..=MAX_LABEL_BYTES).contains(&part.len());
+    if host.contains('%') {
+        return Err(ShapeError::input(format!(
+            "reflector `{host}`: write an address that is more than one link's, without `%`"
+        )));
+    }
+    if !host.contains(':') && !host.trim_end_matches('.').split('.').all(is_one) {
+        return Err(ShapeError::input(format!(
+            "reflector `{host}`: no host can be called so: write parts of 1 to {MAX_LABEL_BYTES} letters"
+        )));
+    }
+    let address = look_up(host).map_err(|error| {
+        let said = format!("reflector `{host}`: {error}");
+        match error {
+            // Not the name is wrong: the network may not be up yet.
+            LookupError::Unanswered => ShapeError::new(said),
+            LookupError::Unknown => ShapeError::input(said),
+        }
+    })?;
+    let everybody = IpAddr::V4(std::net::Ipv4Addr::BROADCAST);
+    if address.is_unspecified() || address.is_multicast() || address == everybody {
+        return Err(ShapeError::input(format!(
+            "reflector `{host}`: {address} is no single host's: write a host"
+        )));
+    }
+    Ok(match words.kind {
+        ReflectorKind::Icmp => Target::Icmp(address),
+        ReflectorKind::Udp => Target::Udp(SocketAddr::new(address, words.port)),
+        ReflectorKind::Tcp => Target::Tcp(SocketAddr::new(address, words.port)),
+    })
+}
+
+fn absolute(file: &str) -> Result<PathBuf, ShapeError> {
+    std::path::absolute(file).map_err(|error| ShapeError::input(format!("`{file}`: {error}")))
+}
+
+/// Names of the shipped lists of rules, sorted.
+#[must_use]
+pub fn shipped_rules() -> Vec<&'static str> {
+    SHIPPED_RULES.iter().map(|(name, _)| *name).collect()
+}
+
+/// The text of the shipped list of rules of that name, or of the file.
+///
+/// # Errors
+/// If there is neither.
+pub fn rules_text(name: &str) -> Result<String, ShapeError> {
+    if let Some((_, text)) = SHIPPED_RULES.iter().find(|(shipped, _)| *shipped == name) {
+        return Ok((*text).to_owned());
+    }
+    read_text(Path::new(name), MAX_TOML_BYTES).map_err(|why| {
+        let shipped: Vec<String> = shipped_rules().iter().map(|list| format!("`{list}`")).collect();
+        ShapeError::input(format!(
+            "rules `{name}` are neither shipped ({}) nor a file that can be read: {why}",
+            shipped.join(", ")
+        ))
+    })
+}
+
+/// The rules of a shipped list, or of a file.
+///
+/// # Errors
+/// If there is neither, or something in it cannot be: all of that with its lines, in a sentence.
+pub fn read_rules(name: &str) -> Result<Rules, ShapeError> {
+    let spec: RulesSpec = read_file(&rules_text(name)?, name).map_err(ShapeError::input)?;
+    let mut caps_bps = [[None; Class::COUNT]; 2];
+    for (class, cap) in &spec.class.0 {
+        caps_bps[0][*class as usize] = cap.up_max.map(|max| max.0);
+        caps_bps[1][*class as usize] = cap.down_max.map(|max| max.0);
+    }
+    Ok(Rules { rules: spec.rule.iter().map(rule_of).collect(), caps_bps, mark: spec.mark })
+}
+
+fn rule_of(spec: &RuleSpec) -> Rule {
+    Rule {
+        name: spec.name.clone(),
+        class: Class::ALL[spec.class as usize],
+        programs: spec.program.clone(),
+        cgroups: spec.cgroup.clone(),
+        protocols: spec.protocol.iter().map(|protocol| protocol.0).collect(),
+        ports: spec.port.iter().map(|ports| (ports.0, ports.1)).collect(),
+        hosts: spec.host.iter().map(|network| (network.0, network.1)).collect(),
+        dscps: spec.dscp.iter().map(|dscp| dscp.0).collect(),
+        acks: spec.acks,
+    }
+}
+
+/// Bytes of a part of a host's name at most (RFC 1035).
+const MAX_LABEL_BYTES: usize = 63;
+
+/// Lists of rules that are shipped, by their names.
+const SHIPPED_RULES: &[(&str, &str)] = &[("usual", include_str!("../data/rules/usual.toml"))];
+
+#[cfg(test)]
+mod tests {
+    use weir_linux::CLASSES;
+    use weir_scenario::file::shape::{ClassWord, USUAL_QUEUES};
+
+    use super::*;
+
+    fn given(entries: &[(&str, Written)]) -> Written {
+        let entries = entries.iter().map(|(key, value)| ((*key).to_owned(), value.clone()));
+        Written::of(Value::Table(entries.collect()))
+    }
+
+    #[test]
+    fn a_name_is_wrong_only_if_somebody_says_so() {
+        let words = given(&[("reflectors", vec![Written::from("server")].into())]);
+        let spec: ShapeSpec = read(&words, "shape", &[]).unwrap();
+        for (error, says, is_input) in [
+            (
+                LookupError::Unanswered,
+                "reflector `server`: nobody answers what its address is",
+                false,
+            ),
+            (LookupError::Unknown, "reflector `server`: no such host is known", true),
+        ] {
+            let told = settings_of("eth0", &spec, &|_| Err(error)).unwrap_err();
+            assert_eq!((told.to_string().as_str(), told.is_input()), (says, is_input));
+        }
+    }
+
+    #[test]
+    fn what_is_given_stands_before_the_file() {
+        let file = std::env::temp_dir().join(format!("weir-shape-config-{}", std::process::id()));
+        std::fs::write(&file, "up = \"8mbit\"\ndown = \"9mbit\"\n").unwrap();
+        let settings = read_settings("eth0", Some(&file), given(&[("down", "none".into())]));
+        let wrong = read_settings("eth0", Some(&file), given(&[("down", "1bit".into())]));
+        std::fs::remove_file(&file).unwrap();
+        let settings = settings.unwrap();
+        let fixed = Control::Fixed { egress_bps: Some(8_000_000), ingress_bps: None };
+        assert_eq!(settings.control, fixed);
+        assert_eq!(settings.queues, [Some(USUAL_QUEUES[0].to_owned()), None]);
+        let said = wrong.unwrap_err().to_string();
+        assert!(said.ends_with("`: down: `1bit`: write 100kbit or more"), "{said}");
+    }
+
+    #[test]
+    fn classes_of_files_are_those_of_the_kernel_in_their_order() {
+        assert_eq!(ClassWord::WORDS, CLASSES);
+    }
+}

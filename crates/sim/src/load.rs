@@ -1,0 +1,128 @@
+//! The loads of a scenario: TCP connections and UDP streams.
+
+use weir_core::{FlowKey, Packet, Seed, Time};
+use weir_path::{End, FlowDrops};
+use weir_scenario::{Flow, FlowRow, Scenario, ScenarioError};
+use weir_tcp::Info;
+
+use crate::connection::Connection;
+use crate::encapsulation::Encapsulation;
+use crate::run::Network;
+use crate::udp::UdpStream;
+
+/// A load at work.
+#[expect(clippy::large_enum_variant, reason = "nearly all are TCP, and every packet needs one")]
+pub(crate) enum Load {
+    /// Over TCP.
+    Tcp(Connection),
+    /// Over UDP.
+    Udp(UdpStream),
+}
+
+impl Load {
+    /// Load number `number` of `scenario`, which is `flow`.
+    pub fn new(
+        scenario: &Scenario,
+        (number, flow): (usize, &Flow),
+        hash_key: u64,
+        seed: Seed,
+    ) -> Result<Self, ScenarioError> {
+        let key: FlowKey = scenario.flow_key(number);
+        let encapsulation = Encapsulation::new(scenario, key, flow.dscp, flow.tunnel, hash_key);
+        let number = number as u32;
+        match flow.udp {
+            Some(udp) => Ok(Self::Udp(UdpStream::new(number, flow, udp, encapsulation, seed))),
+            None => Connection::new(number, flow, encapsulation, seed).map(Self::Tcp),
+        }
+    }
+
+    /// The load begins.
+    pub fn start(&mut self, network: &mut Network, now: Time) {
+        match self {
+            Self::Tcp(connection) => connection.start(network, now),
+            Self::Udp(stream) => stream.start(network, now),
+        }
+    }
+
+    /// The end whose timer is to be set as the load begins.
+    pub const fn opener(&self) -> End {
+        match self {
+            Self::Tcp(connection) => connection.opener(),
+            Self::Udp(stream) => stream.sender(),
+        }
+    }
+
+    /// The sender stops handing in data.
+    pub fn stop(&mut self) {
+        match self {
+            Self::Tcp(connection) => connection.stop(),
+            Self::Udp(stream) => stream.stop(),
+        }
+    }
+
+    /// A packet of the load arrived at `end`.
+    #[inline]
+    pub fn on_packet(&mut self, packet: &Packet, end: End, network: &mut Network, now: Time) {
+        match self {
+            Self::Tcp(connection) => connection.on_packet(packet, end, network, now),
+            Self::Udp(stream) => stream.on_packet(packet, network, now),
+        }
+    }
+
+    /// The timer of `end` is due.
+    #[inline]
+    pub fn on_timer(&mut self, end: End, network: &mut Network, now: Time) {
+        match self {
+            Self::Tcp(connection) => connection.on_timer(end, network, now),
+            Self::Udp(stream) => stream.send_due(network, now),
+        }
+    }
+
+    /// When the timer of `end` is due.
+    #[inline]
+    pub fn next_timer(&self, end: End) -> Option<Time> {
+        match self {
+            Self::Tcp(connection) => connection.next_timer(end),
+            Self::Udp(stream) if end == stream.sender() => stream.next_send(),
+            Self::Udp(_) => None,
+        }
+    }
+
+    pub const fn is_stopped(&self) -> bool {
+        match self {
+            Self::Tcp(connection) => connection.is_stopped(),
+            Self::Udp(stream) => stream.is_stopped(),
+        }
+    }
+
+    /// Bytes that the receiver's application has got, each once.
+    pub fn delivered_bytes(&self) -> u64 {
+        match self {
+            Self::Tcp(connection) => connection.delivered_bytes(),
+            Self::Udp(stream) => stream.delivered_bytes(),
+        }
+    }
+
+    /// IP bytes of data packets that arrived.
+    pub const fn wire_bytes(&self) -> u64 {
+        match self {
+            Self::Tcp(connection) => connection.wire_bytes,
+            Self::Udp(stream) => stream.wire_bytes(),
+        }
+    }
+
+    /// State of the data's sender, as `TCP_INFO` tells it; `None` of UDP, which has none.
+    pub fn sender_info(&self) -> Option<Info> {
+        match self {
+            Self::Tcp(connection) => Some(connection.sender_info()),
+            Self::Udp(_) => None,
+        }
+    }
+
+    pub fn row(&self, drops: FlowDrops) -> FlowRow {
+        match self {
+            Self::Tcp(connection) => connection.row(drops),
+            Self::Udp(stream) => stream.row(drops),
+        }
+    }
+}

@@ -1,0 +1,45 @@
+"""Pages of records that a command writes, and opens in a browser if it is asked to."""
+
+from __future__ import annotations
+
+import os
+import sys
+import webbrowser
+from typing import TYPE_CHECKING
+
+from weirlab.ui import note, warn
+from weirlab.viewer import report_page
+from weirlab.writing import replaced
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from weirlab.record import Record
+
+
+def write_page(records: Sequence[Record], out: Path, *, title: str | None = None, show: bool = False) -> None:
+    """Writes the page of `records` to `out`, says so, and shows it in a browser if `show`.
+
+    Raises:
+        UsageError: if there are more records than a page holds.
+        WriteError: if the page cannot be written.
+    """
+    content = report_page(records, title=title)
+    replaced(out, lambda part: part.write_text(content, encoding="utf-8"))
+    note(f"{len(records)} record{'s' * (len(records) > 1)} in {out}, {len(content) / 1e6:.1f} MB")
+    if show:
+        _show(out)
+
+
+def _show(page: Path) -> None:
+    """Opens a page in the browser of whoever sits here; says so where there is none."""
+    address = page.resolve().as_uri()
+    # Without a screen Python would start a browser for terminals, in the midst of what is printed.
+    is_seen = sys.platform != "linux" or any(os.environ.get(name) for name in SCREENS)
+    if not is_seen or not webbrowser.open(address):
+        warn(f"there is no browser to open here: open {address}")
+
+
+SCREENS = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
+"""Variables of which one is set where a browser can be seen, or is named."""

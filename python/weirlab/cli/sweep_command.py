@@ -1,0 +1,221 @@
+"""`weir sweep`: varies a scenario over axes, keeps what came of it in a store, and shows that."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from weirlab.cli.options import Whole, option
+from weirlab.errors import Interrupted, WeirError
+from weirlab.sweeps.cluster import cluster_of
+from weirlab.sweeps.estimate import Estimate, estimate
+from weirlab.sweeps.plan import load_plan
+from weirlab.sweeps.runs import sweep_of
+from weirlab.sweeps.shown import FIGURES, grouped, shown_columns
+from weirlab.sweeps.store import Store
+from weirlab.sweeps.sweeping import Outcome, carry_out
+from weirlab.ui import CountProgress, Table, console, note, warn
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+class _Sweeps(click.Group):
+    """A group in which the name of a plan stands for the command `run`."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that is named; `run` if it is none."""
+        if args[0] in self.commands:
+            return super().resolve_command(ctx, args)
+        return super().resolve_command(ctx, ["run", *args])
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Reads the line; options in front of a plan are those of `run`."""
+        if args and args[0].startswith("-") and not set(args) & {*ctx.help_option_names, *self.commands}:
+            args = ["run", *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group("sweep", cls=_Sweeps)
+def command() -> None:
+    """Run a scenario at many points of a plan, and keep a row for each run in a store.
+
+    \b
+    weir sweep plan.toml --dry-run
+    weir sweep plan.toml --out rates.sweep
+    weir sweep show rates.sweep
+    weir sweep compact rates.sweep
+
+    What the store has already is not run again: an interrupted or extended sweep does what is missing.
+    `weir sweep run --help` lists the options of a sweep.
+    """  # noqa: D301 - \b keeps click from folding the examples
+
+
+@command.command("run")
+@click.argument("plan", type=click.Path(path_type=Path), metavar="PLAN")
+@option("--out", type=click.Path(path_type=Path), help="Store.  [default: PLAN with .sweep for .toml]")
+@option("--dry-run", is_flag=True, help="Say what it will take and do nothing.")
+@option("--jobs", type=Whole(min=1), help="Runs at once.  [default: all processors]")
+@option("--scheduler", metavar="ADDRESS", help="Dask cluster that does it, such as tcp://HOST:8786.")
+@option("--cluster", type=Whole(min=1), help="Start a Dask cluster here, of so many worker processes.")
+@option("--retry", is_flag=True, help="Do runs again that failed.")
+@option("--json", "as_json", is_flag=True, help="Print what came of it as JSON, nothing else.")
+def run(  # noqa: PLR0913 - one word each on the command line
+    plan: Path,
+    *,
+    out: Path | None,
+    dry_run: bool,
+    jobs: int | None,
+    scheduler: str | None,
+    cluster: int | None,
+    retry: bool,
+    as_json: bool,
+) -> None:
+    """Run what the store does not have of a plan.
+
+    PLAN is the file of a scenario with a table `sweep`: docs/sweep.md.
+    """
+    many = cluster_of(scheduler, cluster, jobs)
+    said = load_plan(plan)
+    place = out or Path(f"{plan.stem}.sweep")
+    sweep = sweep_of(said)
+    if dry_run:
+        found = estimate(sweep, Store.opened(place) if place.exists() else None)
+        _tell_estimate(found, as_json=as_json)
+        return
+    store = Store.made(place)
+    with CountProgress(said.scenario.get("name") or plan.stem, quiet=as_json) as progress:
+        outcome = carry_out(sweep, store, jobs=jobs, cluster=many, retry=retry, watcher=progress)
+    if as_json:
+        click.echo(json.dumps({"store": str(place), **asdict(outcome)}, indent=2))
+    else:
+        _tell_outcome(outcome, place)
+    if outcome.interrupted:
+        raise Interrupted(f"interrupted: {_count(outcome.left, 'run')} left; the same command goes on")
+    if outcome.failed:
+        raise WeirError(
+            f"{outcome.failed} of {_count(outcome.done, 'run')} failed: `weir sweep show {place}`"
+        )
+
+
+@command.command("show")
+@click.argument("place", type=click.Path(path_type=Path), metavar="STORE")
+@option("--by", multiple=True, metavar="COLUMN", help="Axis by which runs are joined; repeat for several.")
+@option(
+    "--figure", "figures", multiple=True, metavar="COLUMN", help="Column that is shown; repeat for several."
+)
+@option("--json", "as_json", is_flag=True, help="Print the rows as JSON, nothing else.")
+def show(place: Path, *, by: tuple[str, ...], figures: tuple[str, ...], as_json: bool) -> None:
+    """Show what stands in a store: means over the runs of each point, or of each value of the axes --by."""
+    store = Store.opened(place)
+    rows = store.scan()
+    axes, shown = shown_columns(store, by, figures or FIGURES)
+    groups = grouped(rows, axes, shown)
+    if as_json:
+        click.echo(json.dumps({"axes": store.axes(), "rows": groups.to_dicts()}, indent=2))
+        return
+    if groups.height > MAX_SHOWN and not by:
+        for axis in axes:
+            console.print(_table(grouped(rows, [axis], shown), [axis], f"by {axis}, over all else"))
+        note(f"{groups.height} points: `--by COLUMN` joins others, `--json` has all")
+    else:
+        console.print(_table(groups, axes, f"{_count(groups.height, 'point')} in {place}"))
+    _tell_failures(rows)
+
+
+@command.command("compact")
+@click.argument("place", type=click.Path(path_type=Path), metavar="STORE")
+def compact(place: Path) -> None:
+    """Join the part files of a store into one, and write its manifest anew."""
+    parts, rows = Store.opened(place).compact()
+    note(f"{_count(rows, 'row')} of {_count(parts, 'part')} in one")
+
+
+def _table(groups: pl.DataFrame, axes: list[str], title: str) -> Table:
+    table = Table(title=title)
+    for name in groups.columns:
+        number = name not in axes or groups[name].dtype.is_numeric()
+        table.add_column(name.replace("_", " "), justify="right" if number else "left")
+    for row in groups.iter_rows():
+        table.add_row(*(_cell(value) for value in row))
+    return table
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.4g}" if abs(value) < SHOWN_WHOLE else f"{value:.0f}"
+    return "" if value is None else str(value)
+
+
+def _tell_failures(rows: pl.LazyFrame) -> None:
+    import polars as pl  # noqa: PLC0415 - the table is shown first
+
+    failed = (
+        rows.filter(pl.col("error").is_not_null())
+        .group_by("error")
+        .len()
+        .sort("len", descending=True)
+        .collect()
+    )
+    for reason, count in failed.iter_rows():
+        warn(f"{_count(count, 'run')} failed: {reason}")
+    unsure = rows.filter(pl.col("warnings").fill_null("") != "").select(pl.len()).collect().item()
+    if unsure:
+        warn(f"{_count(unsure, 'run')} with warnings of their quality: column `warnings`")
+
+
+def _tell_estimate(found: Estimate, *, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(found.as_dict(), indent=2))
+        return
+    console.print(
+        f"{_count(found.points, 'point')}, {_count(found.runs, 'run')}, {found.missing} of them to do"
+    )
+    if found.processor_s is None:
+        warn("the pilot runs fail: the processor time is not known")
+    elif found.missing:
+        simulated = f"{_duration(found.simulated_s)} simulated"
+        console.print(f"about {_duration(found.processor_s)} of processor time for {simulated}")
+    console.print(f"about {found.bytes / 1e6:.3g} MB in the store")
+    if found.budget_s is not None and found.processor_s is not None and found.processor_s > found.budget_s:
+        warn(f"the budget of {_duration(found.budget_s)} ends before the sweep does")
+
+
+def _tell_outcome(outcome: Outcome, place: Path) -> None:
+    again = f", {outcome.kept} were there" if outcome.kept else ""
+    console.print(f"{_count(outcome.done, 'run')} done{again}, of {outcome.runs}, in {place}")
+    if outcome.processor_s:
+        share = outcome.simulator_s / outcome.processor_s
+        note(f"{_duration(outcome.processor_s)} of processor time, {share:.0%} of it in the simulator")
+    if outcome.other_builds:
+        kept = _count(outcome.other_builds, "row")
+        warn(f"{kept} that were there are of another build of this version of Weir")
+    if outcome.left and not outcome.interrupted:
+        left = _count(outcome.left, "run")
+        warn(f"the budget is spent, what ran has ended: {left} left; the same command goes on")
+
+
+def _duration(seconds: float) -> str:
+    if seconds < SHOWN_SECONDS:
+        return f"{seconds:.3g} s"
+    return f"{seconds / 60:.3g} min" if seconds < 2 * 3600 else f"{seconds / 3600:.3g} h"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+MAX_SHOWN = 40
+"""Points that a table has before means over each axis are shown in their place."""
+
+SHOWN_WHOLE = 10_000
+"""Numbers from here on are shown without digits after the point."""
+
+SHOWN_SECONDS = 120
+"""Times from here on are shown in minutes."""

@@ -1,0 +1,53 @@
+"""Notes and tags that are written after a run, beside its data, which stays as it was."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from weirlab.errors import RecordError, UsageError
+from weirlab.scenario.catalogue import check
+from weirlab.scenario.models import NoteSpec
+from weirlab.writing import replaced
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from weirlab.record.store import Store
+
+
+def keep_notes(store: Store, note: str, tags: list[str], where: str = "note") -> NoteSpec:
+    """Keeps `note` and `tags` for the record in `store`, in place of those that it had.
+
+    Args:
+        store: where the record lies.
+        note: free text, of up to 10000 letters.
+        tags: up to 100 words; one that is given twice is kept once.
+        where: what a message calls the place where they were written.
+
+    Returns:
+        What was kept.
+
+    Raises:
+        UsageError: if the note is too long, or a tag is no word.
+        WriteError: if it cannot be written.
+    """
+    kept = check(NoteSpec, {"note": note, "tags": list(dict.fromkeys(tags))}, where)
+    text = json.dumps({"note": kept.note, "tags": kept.tags}, indent=2, ensure_ascii=False) + "\n"
+    replaced(store.notes_file, lambda part: part.write_text(text, encoding="utf-8"))
+    return kept
+
+
+def notes_in(store: Store, path: Path) -> NoteSpec | None:
+    """The notes that were kept for the record at `path`; None if there are none.
+
+    Raises:
+        RecordError: if they cannot be read.
+    """
+    content = store.notes()
+    if content is None:
+        return None
+    try:
+        return check(NoteSpec, json.loads(content), store.notes_file.name)
+    except (ValueError, RecursionError, UsageError) as error:
+        raise RecordError(f"`{path}`: its `{store.notes_file.name}` is damaged") from error

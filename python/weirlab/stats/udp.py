@@ -1,0 +1,141 @@
+"""UDP flows: what their receivers counted, and how good a voice stream sounded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from weirlab.stats.e_model import PACKETISATION_MS, mos
+from weirlab.stats.pings import load_window_ns
+
+if TYPE_CHECKING:
+    from weirlab.record import Record
+
+
+@dataclass(frozen=True, kw_only=True)
+class VoiceSummary:
+    """A voice stream during the load, second by second, as the E-model of ITU-T G.107 rates it.
+
+    Attributes:
+        mos: mean opinion score of the whole load, from its mean delay and its loss, 1 to 4.5.
+        mos_median, mos_min: of the scores of each second.
+        mouth_to_ear_ms: mean time from speaking to hearing, in ms: a packet's 20 ms, its way, and the time
+            that the jitter buffer held it back; None if nothing was played out.
+        late_rate: share of the packets that came too late for the jitter buffer, 0 to 1.
+    """
+
+    mos: float
+    mos_median: float
+    mos_min: float
+    mouth_to_ear_ms: float | None
+    late_rate: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class UdpSummary:
+    """A UDP flow during the load.
+
+    Attributes:
+        received: packets that arrived.
+        lost: packets that were found missing.
+        loss_rate: lost / (received + lost); None if there were none.
+        delay_mean_ms, delay_max_ms: one way, in ms; None if nothing arrived.
+        jitter_ms: mean of the interarrival jitter (RFC 3550) over the load, in ms.
+        voice: how good it sounded; None if it is no voice stream.
+    """
+
+    received: int
+    lost: int
+    loss_rate: float | None
+    delay_mean_ms: float | None
+    delay_max_ms: float | None
+    jitter_ms: float
+    voice: VoiceSummary | None
+
+
+def udp_summaries(record: Record, span_ns: tuple[int, int] | None = None) -> dict[str, UdpSummary]:
+    """What became of each UDP flow of a record, by name.
+
+    Args:
+        record: the run.
+        span_ns: within this span, its start and end in ns since the run began; without it that of the load,
+            or the whole run if it has none.
+    """
+    start, end = span_ns or load_window_ns(record)
+    rows = record.udp.filter((pl.col("t_ns") > start) & (pl.col("t_ns") <= end))
+    names = dict(record.flow_names.select("flow", "name").iter_rows())
+    return {
+        names[number]: _summary(rows.filter(pl.col("flow") == number))
+        for number in sorted(rows["flow"].unique())
+    }
+
+
+def mos_by_second(record: Record, flow: int) -> pl.DataFrame:
+    """The mean opinion score of a voice stream in each second of the run: `t_s`, the middle, and `mos`.
+
+    There are no rows for a flow that is no voice stream.
+    """
+    rows = record.udp.filter((pl.col("flow") == flow) & pl.col("late_packets").is_not_null())
+    return _by_second(rows)
+
+
+def _summary(rows: pl.DataFrame) -> UdpSummary:
+    received, lost = int(rows["received_packets"].sum()), int(rows["lost_packets"].sum())
+    delays = rows.drop_nulls("delay_mean_ns")
+    mean_ns = (delays["delay_mean_ns"] * delays["received_packets"]).sum()
+    return UdpSummary(
+        received=received,
+        lost=lost,
+        loss_rate=lost / (received + lost) if received + lost else None,
+        delay_mean_ms=float(mean_ns) / received / 1e6 if received else None,
+        delay_max_ms=float(delays["delay_max_ns"].max()) / 1e6 if received else None,  # type: ignore[arg-type]
+        jitter_ms=float(rows["jitter_ns"].mean()) / 1e6,  # type: ignore[arg-type]
+        voice=_voice(rows.drop_nulls("late_packets")),
+    )
+
+
+def _voice(rows: pl.DataFrame) -> VoiceSummary | None:
+    if rows.height == 0:
+        return None
+    totals = rows.select(pl.col(*_COUNTS).sum()).row(0)
+    scores = _by_second(rows)["mos"]
+    received, lost, late, _ = totals
+    return VoiceSummary(
+        mos=_score(*totals),
+        mos_median=float(scores.median()),  # type: ignore[arg-type]
+        mos_min=float(scores.min()),  # type: ignore[arg-type]
+        mouth_to_ear_ms=_mouth_to_ear_ms(*totals),
+        late_rate=late / (received + lost) if received + lost else 0.0,
+    )
+
+
+def _by_second(rows: pl.DataFrame) -> pl.DataFrame:
+    # A row belongs to the second in which its interval ends, that of the last nanosecond included.
+    second = ((pl.col("t_ns") - 1) // 1_000_000_000).alias("second")
+    each = rows.group_by(second).agg(pl.col(*_COUNTS).sum()).sort("second")
+    return pl.DataFrame(
+        {
+            "t_s": [number + 0.5 for number in each["second"]],
+            "mos": [_score(*counts) for counts in each.select(_COUNTS).iter_rows()],
+        },
+        schema={"t_s": pl.Float64, "mos": pl.Float64},
+    )
+
+
+def _score(received: int, lost: int, late: int, playout_sum_ns: int) -> float:
+    """The mean opinion score of packets; silence, in which nothing is played out, counts as all lost."""
+    delay_ms = _mouth_to_ear_ms(received, lost, late, playout_sum_ns)
+    if delay_ms is None:
+        return mos(PACKETISATION_MS, 1.0)
+    return mos(delay_ms, (lost + late) / (received + lost))
+
+
+def _mouth_to_ear_ms(received: int, lost: int, late: int, playout_sum_ns: int) -> float | None:
+    del lost
+    played = received - late
+    return PACKETISATION_MS + playout_sum_ns / played / 1e6 if played else None
+
+
+_COUNTS = ["received_packets", "lost_packets", "late_packets", "playout_sum_ns"]

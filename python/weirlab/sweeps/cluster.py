@@ -1,0 +1,292 @@
+"""The runs of a sweep on a Dask cluster: batches of a second or two each, sent as data.
+
+What a worker is sent is a resolved scenario with its seed, and the name of the function that runs it. Dask
+repeats what a worker did that died; a worker of another version or build of Weir is refused.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+import zlib
+from collections import deque
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from weirlab.errors import UsageError, WeirError
+from weirlab.sweeps.local import ONE_THREAD, failed, late
+from weirlab.sweeps.runs import build, version
+from weirlab.sweeps.work import carried_out
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from distributed import Client, Future
+
+    from weirlab.sweeps.local import Orders
+    from weirlab.sweeps.runs import Run
+    from weirlab.sweeps.work import Row
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A cluster of Dask.
+
+    Attributes:
+        scheduler: address of its scheduler, such as `tcp://HOST:8786`; None to start a cluster here.
+        workers: worker processes of a cluster that is started here.
+    """
+
+    scheduler: str | None = None
+    workers: int = 1
+
+
+def cluster_of(scheduler: str | None, workers: int | None, jobs: int | None) -> Cluster | None:
+    """The cluster that is asked for; None for this machine without one.
+
+    Raises:
+        UsageError: if several are asked for.
+    """
+    asked = {"--scheduler": scheduler, "--cluster": workers, "--jobs": jobs}
+    several = [name for name, value in asked.items() if value is not None]
+    if len(several) > 1:
+        raise UsageError(f"{' and '.join(several)} exclude each other: write one of them")
+    if scheduler is None and workers is None:
+        return None
+    return Cluster(scheduler, workers or 1)
+
+
+def run_on_cluster(orders: Orders, cluster: Cluster) -> None:
+    """Runs all runs on the workers that a cluster has at the time, until it is told to stop.
+
+    A batch that Dask gives up, because several workers died on it, is taken apart; a run that was alone in
+    one becomes a row with that reason.
+
+    Raises:
+        UsageError: if Dask is missing, the scheduler does not answer, or a worker is of another version.
+        WeirError: if the scheduler goes away for good.
+    """
+    with _connected(cluster) as client:
+        _check_versions(client)
+        _Batches(client, orders).carry_out()
+
+
+def batch_carried_out(
+    batch: list[dict[str, Any]],
+    texts: dict[str, bytes],
+    of: tuple[str, str],
+    run_limit_s: float,
+) -> list[Row]:
+    """Runs a batch in a worker; called there by its name.
+
+    Args:
+        batch: the runs: `run`, `packed`, `seed` and `traces` of each.
+        texts: packed texts of their recordings, by digest.
+        of: version and build of Weir that asks.
+        run_limit_s: time by the clock in seconds after which a run that has not ended counts as failed.
+
+    Raises:
+        OtherVersion: if this worker has another one.
+    """
+    if of != (version(), build()):
+        raise OtherVersion(*of, version(), build())
+    known = {digest: zlib.decompress(text).decode() for digest, text in texts.items()}
+    return [_row_there(one, known, run_limit_s) for one in batch]
+
+
+def _row_there(one: Mapping[str, Any], texts: Mapping[str, str], run_limit_s: float) -> Row:
+    """The row of a run in a worker, which cuts it short if it takes too long."""
+    ends_s = time.monotonic() + run_limit_s
+    row = carried_out(
+        one["run"],
+        one["packed"],
+        one["seed"],
+        {name: texts[digest] for name, digest in one["traces"].items()},
+        lambda _: time.monotonic() < ends_s,
+    )
+    ended = row.get("complete") or "error" in row
+    return row if ended else failed(one["run"], one["seed"], late(run_limit_s))
+
+
+def versions() -> tuple[str, str]:
+    """Version and build of Weir of a worker."""
+    return version(), build()
+
+
+class OtherVersion(Exception):
+    """A worker has another version or build of Weir than who asks: both of who asks, both of the worker."""
+
+
+class _Batches:
+    """The runs that are left, and the batches under way."""
+
+    def __init__(self, client: Client, orders: Orders) -> None:
+        self._client, self._orders, self._stop = client, orders, orders.stop
+        self._left = deque(orders.runs)
+        self._alone: deque[Run] = deque()
+        self._texts = {digest: zlib.compress(text.encode(), 1) for digest, text in orders.traces.items()}
+        self._under_way: dict[Future[list[Row]], list[Run]] = {}
+        self._done, self._spent_s, self._enough = 0, 0.0, False
+
+    def carry_out(self) -> None:
+        """Sends batches and takes their rows until none is left."""
+        try:
+            while (self._left or self._alone or self._under_way) and not self._stop.told:
+                if self._client.status in {"closed", "closing"}:
+                    raise WeirError("the scheduler of the cluster is gone: what was done is kept")
+                self._send()
+                for future in self._ended():
+                    self._take(future, self._under_way.pop(future))
+        finally:
+            self._client.cancel(list(self._under_way))
+
+    def _send(self) -> None:
+        """Sends so many batches that each worker has one and another waits for it."""
+        wanted = AHEAD * max(1, sum(self._client.nthreads().values()))
+        while len(self._under_way) < wanted and (self._left or self._alone):
+            batch = [self._alone.popleft()] if self._alone else self._next()
+            digests = {digest for run in batch for digest in run.configuration.traces.values()}
+            future = self._client.submit(
+                batch_carried_out,
+                [_as_data(run) for run in batch],
+                {digest: self._texts[digest] for digest in digests},
+                versions(),
+                self._orders.run_limit_s,
+                key=f"weir-sweep-{uuid.uuid4().hex}",
+                pure=False,
+            )
+            self._under_way[future] = batch
+
+    def _next(self) -> list[Run]:
+        """The next batch: as many runs as take a second or two by what runs have taken so far."""
+        mean_s = self._spent_s / self._done if self._done else BATCH_S
+        most = max(1, len(self._left) // (4 * AHEAD))
+        count = min(max(1, round(BATCH_S / max(mean_s, 1e-4))), MAX_BATCH, most)
+        return [self._left.popleft() for _ in range(count)]
+
+    def _ended(self) -> list[Future[list[Row]]]:
+        """The batches that are no longer under way; waits for one, but not for long."""
+        from distributed import wait  # noqa: PLC0415 - optional
+
+        try:
+            wait(list(self._under_way), timeout=LISTEN_EVERY_S, return_when="FIRST_COMPLETED")
+        except TimeoutError:
+            return []
+        except Exception as error:
+            # A batch that the scheduler forgot when it was started again: its status says so below.
+            if type(error).__name__ not in {
+                "CancelledError",
+                "FutureCancelledError",
+                "FuturesCancelledError",
+            }:
+                raise
+        return [one for one in self._under_way if one.status != "pending"]
+
+    def _take(self, future: Future[list[Row]], batch: list[Run]) -> None:
+        if future.status == "finished":
+            for run, row in zip(batch, future.result(), strict=True):
+                self._done += 1
+                self._spent_s += row.get("processor_s", 0.0)
+                self._tell(run, row)
+            return
+        if future.status in {"cancelled", "lost"}:
+            if not self._enough:
+                self._left.extendleft(reversed(batch))
+            return
+        error = future.exception()
+        if isinstance(error, OtherVersion):
+            raise _refusal(error.args[:2], error.args[2:])
+        if isinstance(error, ImportError):
+            raise UsageError(f"a worker has no Weir that can run sweeps: {error}")
+        if self._enough:
+            return
+        if len(batch) > 1:
+            self._alone.extend(batch)
+        else:
+            reason = f"the cluster gave it up: {type(error).__name__}: {error}"
+            self._tell(batch[0], failed(batch[0].key, batch[0].seed, reason))
+
+    def _tell(self, run: Run, row: Row) -> None:
+        if not self._orders.told(run, row):
+            # What was sent ends; nothing more is sent.
+            self._enough = True
+            self._left.clear()
+            self._alone.clear()
+
+
+def _as_data(run: Run) -> dict[str, Any]:
+    return {
+        "run": run.key,
+        "packed": run.configuration.packed,
+        "seed": run.seed,
+        "traces": dict(run.configuration.traces),
+    }
+
+
+@contextmanager
+def _connected(cluster: Cluster) -> Iterator[Client]:
+    """A client of the cluster, which is started and ended here if it has no address."""
+    try:
+        from distributed import Client, LocalCluster  # noqa: PLC0415 - optional
+    except ImportError as error:
+        raise UsageError("a cluster needs Dask: `pip install 'weirlab[dask]'`") from error
+    if cluster.scheduler is None:
+        with (
+            LocalCluster(
+                n_workers=cluster.workers,
+                processes=True,
+                threads_per_worker=1,
+                dashboard_address=None,
+                env=dict(ONE_THREAD),
+            ) as here,
+            Client(here) as client,
+        ):
+            yield client
+        return
+    try:
+        client = Client(cluster.scheduler, timeout=CONNECT_S)
+    except (OSError, TimeoutError, ValueError) as error:
+        said = " ".join(str(error).split())
+        raise UsageError(f"--scheduler `{cluster.scheduler}`: no scheduler answers there: {said}") from error
+    with client:
+        yield client
+
+
+def _check_versions(client: Client) -> None:
+    """Refuses workers that have no Weir, or another one. Those that come later say it with their first batch.
+
+    Raises:
+        UsageError: if there is such a worker.
+    """
+    found = client.run(versions, on_error="return")
+    for address, said in found.items():
+        if isinstance(said, ImportError):
+            raise UsageError(f"worker `{address}` has no Weir that can run sweeps: {said}")
+        # Any other error is of a worker that is on its way out.
+        if not isinstance(said, BaseException) and tuple(said) != versions():
+            raise _refusal(versions(), tuple(said), worker=address)
+
+
+def _refusal(ours: tuple[str, ...], theirs: tuple[str, ...], worker: str = "") -> UsageError:
+    which = f"worker `{worker}`" if worker else "a worker"
+    return UsageError(
+        f"{which} has Weir {theirs[0]} (build {theirs[1]}), this machine {ours[0]} (build {ours[1]}): "
+        "install the same on all"
+    )
+
+
+AHEAD = 2
+"""Batches a worker thread has under way: one that runs and one that waits."""
+
+BATCH_S = 1.5
+"""Processor time of a batch: the scheduler takes a few milliseconds for each."""
+
+MAX_BATCH = 200
+"""Runs of a batch, of which a worker that dies loses all."""
+
+LISTEN_EVERY_S = 0.5
+"""How long is waited for a batch at a time."""
+
+CONNECT_S = 10
+"""How long is waited for a scheduler."""

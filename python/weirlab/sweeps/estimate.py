@@ -1,0 +1,111 @@
+"""What a sweep will take, before it runs: runs, processor time, bytes."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from weirlab.sweeps.sweeping import missing_runs
+from weirlab.sweeps.work import carried_out
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from weirlab.sweeps.runs import Run, Sweep
+    from weirlab.sweeps.store import Store
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """What is to be expected of a sweep.
+
+    Attributes:
+        points: points of the plan.
+        runs: runs of the plan, each counted once.
+        missing: those that the store does not have.
+        simulated_s: simulated time of the missing runs.
+        processor_s: processor time of the missing runs; None if no pilot run could be made.
+        bytes: about what the store will grow by: by rows as large as those of its largest part.
+        budget_s: processor time after which no further run starts; None for no limit.
+    """
+
+    points: int
+    runs: int
+    missing: int
+    simulated_s: float
+    processor_s: float | None
+    bytes: int
+    budget_s: float | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """The estimate as plain values."""
+        return asdict(self)
+
+
+def estimate(sweep: Sweep, store: Store | None) -> Estimate:
+    """What the runs of `sweep` will take that `store` does not have.
+
+    Up to three of them are tried, each for a second of processor time at most: one whose lines carry little
+    in a run, one in the middle, one whose lines carry much. The processor time of a run is taken as a
+    constant part and one in proportion to what its lines can carry.
+    """
+    missing = missing_runs(sweep, store) if store is not None else list(sweep.runs)
+    row_bytes = (None if store is None else store.row_bytes()) or ROW_BYTES
+    return Estimate(
+        points=sweep.points,
+        runs=len(sweep.runs),
+        missing=len(missing),
+        simulated_s=sum(run.configuration.duration_s for run in missing),
+        processor_s=_processor_s(sweep, missing),
+        bytes=round(len(missing) * row_bytes),
+        budget_s=sweep.plan.budget_s,
+    )
+
+
+def _processor_s(sweep: Sweep, missing: Sequence[Run]) -> float | None:
+    if not missing:
+        return 0.0
+    by_volume = sorted(missing, key=lambda run: run.configuration.volume_bits)
+    places = dict.fromkeys(int(share * (len(by_volume) - 1)) for share in (0.5, 0.1, 0.9))
+    tried = [one for one in (_tried(sweep, by_volume[place]) for place in places) if one is not None]
+    if not tried:
+        return None
+    constant_s = sum(one.constant_s for one in tried) / len(tried)
+    of_bit_s = sum(one.simulator_s for one in tried) / sum(one.volume_bits for one in tried)
+    volume_bits = sum(run.configuration.volume_bits for run in missing)
+    return len(missing) * constant_s + of_bit_s * volume_bits
+
+
+@dataclass(frozen=True)
+class _Tried:
+    """A pilot run: its processor time outside and within the simulator, and what its lines could carry."""
+
+    constant_s: float
+    simulator_s: float
+    volume_bits: float
+
+
+def _tried(sweep: Sweep, run: Run) -> _Tried | None:
+    """A pilot run; None if it fails."""
+    texts = {name: sweep.traces[digest] for name, digest in run.configuration.traces.items()}
+    began_s = time.process_time()
+    row = carried_out(
+        run.key,
+        run.configuration.packed,
+        run.seed,
+        texts,
+        lambda _: time.process_time() - began_s < PILOT_S,
+    )
+    if "error" in row or not row["simulated_s"]:
+        return None
+    share = row["simulated_s"] / run.configuration.duration_s
+    constant_s = row["processor_s"] - row["simulator_s"]
+    return _Tried(constant_s, row["simulator_s"], run.configuration.volume_bits * share)
+
+
+PILOT_S = 1.0
+"""Processor time of a pilot run in the simulator."""
+
+ROW_BYTES = 450
+"""About the bytes of a row in a part of thousands, for a store that has no large part yet."""

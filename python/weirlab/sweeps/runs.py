@@ -1,0 +1,270 @@
+"""The runs of a plan: each point resolved, each run with its identity and what a worker needs for it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zlib
+from dataclasses import dataclass
+from functools import cache, cached_property
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from weirlab import _native
+from weirlab.errors import UsageError
+from weirlab.forms.faults import Fault
+from weirlab.scenario import LinkSpec, ResolvedRun, ScenarioSpec, TestSpec, mean_rate, resolve
+from weirlab.scenario.catalogue import check
+from weirlab.sweeps.design import points
+from weirlab.sweeps.written import NoPlace, Shipped, opened, placed
+from weirlab.worlds import world_named
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from weirlab.sweeps.design import Point
+    from weirlab.sweeps.plan import Plan
+
+WORLD = "sim"
+"""The world in which sweeps run."""
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """A point, resolved: what is the same in all of its repetitions.
+
+    Attributes:
+        packed: test, link, queue, congestion control and resolved scenario, as packed JSON.
+        traces: digests of the recordings that it names, by their names.
+        columns: what stands in the columns of the axes.
+        duration_s: simulated time of a run.
+    """
+
+    packed: bytes
+    traces: Mapping[str, str]
+    columns: dict[str, Any]
+    duration_s: float
+
+    @cached_property
+    def volume_bits(self) -> float:
+        """What its lines can carry in a run, of which the processor time is estimated."""
+        return self.duration_s * _rate_bps(LinkSpec.known(json.loads(zlib.decompress(self.packed))["link"]))
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of a sweep.
+
+    Attributes:
+        key: its identity: the digest of the resolved scenario, the seed and the simulator's version.
+        configuration: the point that it is of.
+        seed: its seed.
+    """
+
+    key: str
+    configuration: Configuration
+    seed: int
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """All runs of a plan.
+
+    Attributes:
+        plan: the plan.
+        runs: its runs: the first repetitions of all points, then the second ones. Each run stands there once,
+            with the first point that asks for it.
+        points: number of points.
+        traces: texts of all recordings, by their digests.
+    """
+
+    plan: Plan
+    runs: tuple[Run, ...]
+    points: int
+    traces: Mapping[str, str]
+
+
+def sweep_of(plan: Plan) -> Sweep:
+    """All runs of a plan, looked up and checked: nothing has run yet.
+
+    Raises:
+        UsageError: all points that cannot be run, each kind of fault once.
+    """
+    chosen, columns = points(plan)
+    if len(chosen) * plan.sweep.repeat > MAX_RUNS:
+        says = f"{len(chosen)} points x {plan.sweep.repeat}: a sweep has {MAX_RUNS} runs at most"
+        raise plan.refusal([Fault(("sweep", "repeat"), says)])
+    failures: dict[str, list[Point]] = {}
+    usable: list[Point] = []
+    rounds: list[dict[str, Run]] = [{} for _ in range(plan.sweep.repeat)]
+    traces: dict[str, str] = {}
+    shipped: Shipped = {}
+    for point, shown in zip(chosen, columns.iter_rows(named=True), strict=True):
+        try:
+            resolved = _resolved(plan, point, shipped)
+        except (UsageError, NoPlace) as error:
+            says = str(error).removeprefix(plan.place).lstrip(":, ")
+            failures.setdefault(says, []).append(point)
+            continue
+        usable.append(point)
+        digests = {name: _digest(text) for name, text in resolved[0].traces.items()}
+        traces |= {digests[name]: text for name, text in resolved[0].traces.items()}
+        duration_s = resolved[0].scenario["duration_ns"] / 1e9
+        configuration = Configuration(_packed(resolved[0]), digests, shown, duration_s)
+        for one_round, one in zip(rounds, resolved, strict=True):
+            key = identity(one, digests)
+            one_round.setdefault(key, Run(key, configuration, one.seed))
+    if failures:
+        raise plan.refusal([_fault(plan, says, bad, usable) for says, bad in failures.items()])
+    runs: dict[str, Run] = {}
+    for one_round in rounds:
+        for key, run in one_round.items():
+            runs.setdefault(key, run)
+    return Sweep(plan, tuple(runs.values()), len(chosen), traces)
+
+
+def identity(run: ResolvedRun, traces: Mapping[str, str]) -> str:
+    """The digest by which a run is known: 32 hexadecimal digits.
+
+    It covers the resolved scenario, the digests of the recordings that it names, the seed, the world and the
+    version of Weir. Names, titles, notes and tags change nothing of a run, and are no part of it.
+    """
+    said = {
+        "scenario": run.scenario,
+        "traces": dict(traces),
+        "seed": run.seed,
+        "world": WORLD,
+        "weir": version(),
+    }
+    return _digest(json.dumps(said, sort_keys=True, separators=(",", ":")))
+
+
+@cache
+def version() -> str:
+    """The version of Weir."""
+    return metadata.version("weirlab")
+
+
+@cache
+def build() -> str:
+    """The first digits of the digest of the compiled part: which build of a version this is."""
+    return hashlib.sha256(Path(_native.__file__).read_bytes()).hexdigest()[:12]
+
+
+def unpacked(packed: bytes, seed: int, traces: Mapping[str, str]) -> ResolvedRun:
+    """The run that was packed into a configuration, with that seed and the texts of its recordings."""
+    said = json.loads(zlib.decompress(packed))
+    return ResolvedRun(
+        test=TestSpec.known(said["test"]),
+        link=LinkSpec.known(said["link"]),
+        queue=said["queue"],
+        cc=said["cc"],
+        scenario=said["scenario"],
+        seed=seed,
+        traces=traces,
+    )
+
+
+def _packed(run: ResolvedRun) -> bytes:
+    said = {
+        "test": run.test.model_dump(by_alias=True),
+        "link": run.link.model_dump(by_alias=True),
+        "queue": run.queue,
+        "cc": run.cc,
+        "scenario": run.scenario,
+    }
+    return zlib.compress(json.dumps(said).encode(), 1)
+
+
+def scenario_at(plan: Plan, point: Point, shipped: Shipped) -> dict[str, Any]:
+    """The scenario of a point, as it would be written.
+
+    Args:
+        plan: the plan.
+        point: a value of each axis.
+        shipped: tests and links that were looked up for other points of the plan.
+
+    Raises:
+        NoPlace: if the key of an axis leads nowhere.
+    """
+    values = [(key, value) for axis, value in zip(plan.axes, point, strict=True) for key in axis.keys]
+    scenario = dict(plan.scenario)
+    for key, value in values:
+        if "." not in key:
+            scenario[key] = [value] if key in LISTS and not isinstance(value, list) else value
+    inner = [(key, value) for key, value in values if "." in key]
+    scenario = opened(scenario, [key for key, _ in inner], shipped)
+    for key, value in sorted(inner, key=lambda one: one[0].count(".")):
+        scenario = placed(scenario, key, value)
+    return scenario | {"repeat": plan.sweep.repeat}
+
+
+def _resolved(plan: Plan, point: Point, shipped: Shipped) -> list[ResolvedRun]:
+    names = {key: f"sweep.axes.{axis.name}" for axis in plan.axes for key in axis.keys}
+    spec = check(ScenarioSpec, scenario_at(plan, point, shipped), plan.place, names=names)
+    runs = resolve(spec)
+    if len(runs) != plan.sweep.repeat:
+        configurations = len(runs) // plan.sweep.repeat
+        raise UsageError(
+            f"the scenario compares {configurations} configurations: write lists of links, queues, shapers "
+            "and congestion controls as axes"
+        )
+    world_named(WORLD).check(runs[0])
+    return runs
+
+
+def _fault(plan: Plan, says: str, bad: Sequence[Point], usable: Sequence[Point]) -> Fault:
+    """What is wrong with the points `bad`, told at a value that they all have and no usable one has."""
+    for number, axis in enumerate(plan.axes):
+        value = bad[0][number]
+        alike = all(_same(one[number], value) for one in bad)
+        if not alike or any(_same(one[number], value) for one in usable):
+            continue
+        name = f"sweep.axes.{axis.name}"
+        if len(axis.values) != 1 or says.startswith(name):
+            if says.startswith(name):
+                says = says.removeprefix(name).lstrip("0123456789.").lstrip(": ")
+            return Fault(_place(plan, axis.name, value), says)
+    varied = [
+        f"{axis.name} = {value}"
+        for axis, value in zip(plan.axes, bad[0], strict=True)
+        if len(axis.values) != 1
+    ]
+    at = f"{', '.join(varied)}: " if 0 < len(varied) < MAX_NAMED_AXES else ""
+    return Fault(("sweep", "axes"), f"{at}{says}")
+
+
+def _same(one: Any, other: Any) -> bool:
+    return type(one) is type(other) and bool(one == other)
+
+
+def _place(plan: Plan, name: str, value: Any) -> tuple[str | int, ...]:
+    """Where in the file a value of an axis stands."""
+    values = plan.sweep.axes[name].values
+    if values is None:
+        return ("sweep", "axes", name)
+    return ("sweep", "axes", name, next(n for n, one in enumerate(values) if _same(one, value)))
+
+
+def _rate_bps(link: LinkSpec) -> int:
+    """Rates of both directions together."""
+    up, down = mean_rate(link, "up"), mean_rate(link, "down")
+    return (up or DEFAULT_RATE_BPS) + (down or DEFAULT_RATE_BPS)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+LISTS = {"queue", "shaper"}
+"""Keys of a scenario that hold a list even of one."""
+
+MAX_RUNS = 1_000_000
+"""Runs of a sweep."""
+
+MAX_NAMED_AXES = 7
+"""Axes whose values a message names."""
+
+DEFAULT_RATE_BPS = 1_000_000_000
+"""What a line without a rate counts as in the guess of processor time."""

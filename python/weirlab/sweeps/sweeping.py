@@ -1,0 +1,244 @@
+"""Carrying out a plan: what is missing in the store is run, and every row is kept soon after its run."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import polars as pl
+
+from weirlab.interrupt import heeding
+from weirlab.sweeps.cluster import Cluster, run_on_cluster
+from weirlab.sweeps.columns import FIGURES, IDENTITY, ORIGIN, OWN
+from weirlab.sweeps.local import Orders, processors, run_here, run_in_processes
+from weirlab.sweeps.runs import build, version
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from weirlab.sweeps.plan import Plan
+    from weirlab.sweeps.runs import Run, Sweep
+    from weirlab.sweeps.store import Store
+    from weirlab.sweeps.work import Row
+
+
+class Watcher(Protocol):
+    """Hears how a sweep goes on."""
+
+    def begun(self, count: int) -> None:
+        """So many runs are to be done."""
+        ...
+
+    def ended(self, *, failed: bool) -> None:
+        """One more run is done."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What came of carrying out a plan.
+
+    Attributes:
+        runs: runs of the plan.
+        kept: those that the store had already.
+        done: those that were done now.
+        failed: those of `done` that failed.
+        left: those that were not done: the sweep was interrupted, or its budget spent.
+        interrupted: whether it was told to stop.
+        other_builds: those of `kept` that another build of the same version did.
+        processor_s: processor time of `done`.
+        simulator_s: how much of it the simulator took.
+    """
+
+    runs: int
+    kept: int
+    done: int
+    failed: int
+    left: int
+    interrupted: bool
+    other_builds: int
+    processor_s: float
+    simulator_s: float
+
+
+def carry_out(  # noqa: PLR0913 - each is one word of the command line
+    sweep: Sweep,
+    store: Store,
+    *,
+    jobs: int | None = None,
+    cluster: Cluster | None = None,
+    retry: bool = False,
+    watcher: Watcher | None = None,
+) -> Outcome:
+    """Runs what the store does not have of a sweep.
+
+    Args:
+        sweep: the runs of a plan.
+        store: where the rows are kept.
+        jobs: worker processes; 1 for this process alone, None for one a processor.
+        cluster: the cluster that does it, in place of `jobs`; None for this machine.
+        retry: whether runs that failed are done again.
+        watcher: hears how it goes on.
+
+    Raises:
+        UsageError: if a cluster is asked for that there is not, or whose workers have another Weir.
+        WriteError: if the store cannot be written.
+        WeirError: if no worker process can be started.
+    """
+    plan = sweep.plan
+    axes = axis_columns(plan)
+    missing, kept, other_builds = _missing(sweep, store, axes, retry=retry)
+    store.keep_plan({"weir": version(), "plan": said_of(plan)})
+    keeper = _Keeper(store, axes, plan.budget_s, watcher)
+    if watcher is not None:
+        watcher.begun(len(missing))
+    with heeding() as stop:
+        orders = Orders(
+            runs=missing,
+            traces=sweep.traces,
+            told=keeper.told,
+            stop=stop,
+            run_limit_s=plan.run_limit_s,
+        )
+        try:
+            if not missing:
+                pass
+            elif cluster is not None:
+                run_on_cluster(orders, cluster)
+            elif jobs == 1 or len(missing) == 1:
+                run_here(orders)
+            else:
+                run_in_processes(orders, jobs=jobs or processors())
+        finally:
+            keeper.flush()
+    store.write_manifest()
+    return Outcome(
+        runs=len(sweep.runs),
+        kept=kept,
+        done=keeper.done,
+        failed=keeper.failed,
+        left=len(missing) - keeper.done,
+        interrupted=keeper.done < len(missing) and not keeper.spent,
+        other_builds=other_builds,
+        processor_s=keeper.processor_s,
+        simulator_s=keeper.simulator_s,
+    )
+
+
+def rows_of(sweep: Sweep, store: Store) -> pl.LazyFrame:
+    """The rows of a plan that the store has, in the order of the plan, as a lazy frame."""
+    keys = pl.LazyFrame({"run": [run.key for run in sweep.runs]})
+    rows = keys.join(store.scan(), on="run", how="inner", maintain_order="left")
+    axes = axis_columns(sweep.plan)
+    first = [*axes, *(name for name in IDENTITY if name not in axes)]
+    return rows.select(*first, *FIGURES, *ORIGIN)
+
+
+def axis_columns(plan: Plan) -> dict[str, Any]:
+    """The columns of the axes of a plan, with their types."""
+    types = {"text": pl.String, "boolean": pl.Boolean, "integer": pl.Int64}
+    return {axis.column: types.get(axis.kind, pl.Float64) for axis in plan.axes}
+
+
+def missing_runs(sweep: Sweep, store: Store, *, retry: bool = False) -> list[Run]:
+    """The runs of a sweep that the store does not have."""
+    known = set(store.done(["run"], retry=retry)["run"])
+    return [run for run in sweep.runs if run.key not in known]
+
+
+def said_of(plan: Plan) -> dict[str, Any]:
+    """A plan as plain values."""
+    sweep = plan.sweep.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    return {**plan.scenario, "sweep": sweep}
+
+
+def _missing(
+    sweep: Sweep, store: Store, axes: Mapping[str, Any], *, retry: bool
+) -> tuple[list[Run], int, int]:
+    """The runs that the store does not have, how many it has, and how many of these are of another build.
+
+    Rows that have no columns of these axes yet are written again with them.
+    """
+    there = store.done(["run", "build", *axes], retry=retry)
+    asked = pl.DataFrame(
+        {
+            "run": [run.key for run in sweep.runs],
+            **{name: [run.configuration.columns[name] for run in sweep.runs] for name in axes},
+        },
+        schema={"run": pl.String, **axes},
+        strict=False,
+    )
+    have = asked.join(there, on="run", how="inner", suffix=_THERE)
+    unlike = [pl.lit(value=False), *(_unlike(name, there.schema, kind) for name, kind in axes.items())]
+    _widen(store, have.filter(pl.any_horizontal(unlike)).select("run", *axes), axes)
+    known = set(have["run"])
+    missing = [run for run in sweep.runs if run.key not in known]
+    return missing, have.height, have.filter(pl.col("build").ne_missing(build())).height
+
+
+def _unlike(name: str, there: Mapping[str, Any], kind: Any) -> pl.Expr:
+    """Whether a row that is there has another value in the column of an axis than the plan."""
+    if name not in there:
+        return pl.col(name).is_not_null()
+    if there[name] != kind and not (there[name].is_numeric() and kind.is_numeric()):
+        return pl.lit(value=True)
+    return pl.col(name).ne_missing(pl.col(name + _THERE))
+
+
+def _widen(store: Store, asked: pl.DataFrame, axes: Mapping[str, Any]) -> None:
+    """Writes the rows of these runs again, with these columns of axes."""
+    if asked.is_empty():
+        return
+    rows = store.collected().drop(*axes, strict=False).join(asked, on="run", how="inner")
+    others = {name: kind for name, kind in rows.schema.items() if name not in OWN and name not in axes}
+    for part in rows.iter_slices(PART_ROWS):
+        store.append(part.to_dicts(), {**others, **axes})
+
+
+class _Keeper:
+    """Collects rows and writes them into the store, a part every few seconds."""
+
+    def __init__(
+        self, store: Store, axes: Mapping[str, Any], budget_s: float | None, watcher: Watcher | None
+    ) -> None:
+        self.done = self.failed = 0
+        self.processor_s = self.simulator_s = 0.0
+        self.spent = False
+        self._store, self._axes, self._budget_s, self._watcher = store, axes, budget_s, watcher
+        self._rows: list[Row] = []
+        self._flushed_s = time.monotonic()
+
+    def told(self, run: Run, row: Row) -> bool:
+        """A run has ended: notes it, and says whether the budget allows further ones to start."""
+        self._rows.append(row | run.configuration.columns)
+        self.done += 1
+        self.failed += "error" in row
+        self.processor_s += row.get("processor_s", 0.0)
+        self.simulator_s += row.get("simulator_s", 0.0)
+        if self._watcher is not None:
+            self._watcher.ended(failed="error" in row)
+        self.spent = self._budget_s is not None and self.processor_s >= self._budget_s
+        if len(self._rows) >= PART_ROWS or time.monotonic() - self._flushed_s > PART_EVERY_S:
+            self.flush()
+        return not self.spent
+
+    def flush(self) -> None:
+        """Writes what was collected; what cannot be written stays collected.
+
+        Raises:
+            WriteError: if the disk is full or broken.
+        """
+        self._store.append(self._rows, self._axes)
+        self._rows = []
+        self._flushed_s = time.monotonic()
+
+
+PART_ROWS = 5000
+"""Rows of a part at most, before the store is compacted."""
+
+PART_EVERY_S = 5.0
+"""How often a part is written at least while runs end: what a machine that loses its power loses."""
+
+_THERE = "\x00there"
+"""End of the names of columns that the store has."""

@@ -1,0 +1,49 @@
+"""A worker process: `python -m weirlab.sweeps.worker` runs what its input says, a line of JSON a run.
+
+It answers each line with the row of the run. The first line that it writes says its version and build. It
+ends when its input does, so with its parent.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import signal
+import sys
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def main() -> None:
+    """Answers until the input ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
+    # What a library prints shall not stand among the answers.
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    from weirlab.sweeps.runs import build, version  # noqa: PLC0415 - signals first
+    from weirlab.sweeps.work import carried_out  # noqa: PLC0415
+
+    _say(answers, {"weir": version(), "build": build()})
+    traces: dict[str, str] = {}
+    for line in sys.stdin:
+        asked = json.loads(line)
+        traces |= asked["texts"]
+        row = carried_out(
+            asked["run"],
+            base64.b64decode(asked["packed"]),
+            asked["seed"],
+            {name: traces[digest] for name, digest in asked["traces"].items()},
+        )
+        _say(answers, row)
+
+
+def _say(answers: TextIO, what: Mapping[str, object]) -> None:
+    answers.write(json.dumps(what) + "\n")
+    answers.flush()
+
+
+if __name__ == "__main__":
+    main()

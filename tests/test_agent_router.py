@@ -1,0 +1,96 @@
+"""`weir-agent shape` as a router has it: the static program alone in an empty root. Real time: short runs."""
+
+from __future__ import annotations
+
+import platform
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from live import skip_if_late
+from test_shape import in_lab
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from subprocess import CompletedProcess
+
+    Weir = Callable[..., CompletedProcess[str]]
+
+pytestmark = pytest.mark.realtime
+
+PROGRAM = Path(__file__).parent.parent / "out" / f"weir-agent-{platform.machine()}"
+"""The program that `make agent-static` makes."""
+
+MAX_PROGRAM_BYTES = 8_000_000
+MAX_RESIDENT_KIB = 16 * 1024
+
+built = pytest.mark.skipif(
+    not PROGRAM.exists(), reason=f"there is no {PROGRAM}: run `make agent-static` first"
+)
+
+ROUTER = """
+import os, shutil
+root = pathlib.Path("root")
+root.mkdir()
+shutil.copy({program!r}, root / "weir-agent")
+AGENT = ["/weir-agent"]
+
+def alone(*words, **more):
+    # Nothing is there but the program: no library, no /proc, no /sys, no /dev.
+    enter = lambda: (os.chroot(root), os.chdir("/"))
+    return subprocess.Popen([*AGENT, *words], preexec_fn=enter, env={{}}, **more)
+
+def run(*words):
+    done = alone(*words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    out, err = done.communicate(timeout=60)
+    return [done.returncode, out, err]
+
+def median_ms():
+    code, out, err = run("ping", socket.gethostbyname("server"), "--ping", "20ms", "--count", "150")
+    rtts = sorted(float(line.split()[1]) for line in out.splitlines()[:-1] if line.endswith(" ms"))
+    assert code == 0 and len(rtts) > 100, (code, out[-300:], err)
+    return rtts[len(rtts) // 2]
+
+loads = [subprocess.Popen([sys.executable, {upload!r}])]
+time.sleep(4)
+before = median_ms()
+shaper = alone("shape", device, "--quiet", "--reflector", socket.gethostbyname("server"))
+for _ in range(100):
+    if run("shape", "status", device, "--json")[1].startswith('{{"t_ns"'):
+        break
+    time.sleep(0.05)
+time.sleep(6)
+after = median_ms()
+status = run("shape", "status", device)
+metrics = run("shape", "status", device, "--prometheus")
+lines = pathlib.Path(f"/proc/{{shaper.pid}}/status").read_text().splitlines()
+resident = next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
+stopped = run("shape", "stop", device)
+code = shaper.wait(60)
+[load.kill() for load in loads]
+print(json.dumps([before, after, status, metrics, resident, stopped, code, state()]))
+"""
+
+
+@built
+def test_the_program_is_small() -> None:
+    head = PROGRAM.read_bytes()[:4]
+    assert head == b"\x7fELF"
+    assert PROGRAM.stat().st_size <= MAX_PROGRAM_BYTES
+
+
+@built
+@pytest.mark.needs_lab
+def test_the_program_alone_in_an_empty_root_tames_a_bloated_line(weir: Weir, tmp_path: Path) -> None:
+    script = ROUTER.format(program=str(PROGRAM), upload=str(tmp_path / "upload.py"))
+    [before, after, status, metrics, resident, stopped, code, left], warnings = in_lab(weir, tmp_path, script)
+    assert stopped[0] == code == 0
+    assert left == {"tables": 0, "queues": 0, "answers": 100}
+    assert status[0] == 0
+    assert "probes answered by " in status[1]
+    assert 'side="egress"} ' in metrics[1]
+    assert resident <= MAX_RESIDENT_KIB
+    skip_if_late(warnings)
+    assert before > 50
+    assert after < before / 3

@@ -1,0 +1,73 @@
+"""Tests that run beside the first: `--beside`, `[[beside]]` and `weirlab.run(beside=...)`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+import weirlab
+from weirlab.stats import summarise
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Callable
+    from pathlib import Path
+
+    Weir = Callable[..., subprocess.CompletedProcess[str]]
+
+SHORT = ("--idle", "1s", "--load", "6s", "--cooldown", "1s", "--no-charts", "--out", "out")
+
+
+def test_a_test_beside_another_runs_in_its_own_time(weir_here: Weir, tmp_path: Path) -> None:
+    done = weir_here("run", "tcp_download", "--beside", "tcp_download@2s+3s", *SHORT)
+    assert done.returncode == 0, done.stderr
+    (path,) = (tmp_path / "out").iterdir()
+    record = weirlab.open_record(path)
+    first, second = "tcp_download 1 TCP download", "tcp_download 2 TCP download"
+    down = summarise(record).down
+    assert down is not None
+    assert list(down.per_flow_mbps) == [first, second]
+    rows = record.throughput.join(record.flow_names, on="flow").filter(name=second)
+    carried = rows.filter(rows["bytes"] > 0)["t_ns"] / 1e9
+    assert carried.min() == pytest.approx(3.1, abs=0.3)
+    assert carried.max() == pytest.approx(6.1, abs=0.5)
+
+
+def test_one_scenario_file_line_and_call_is_the_same_run(tmp_path: Path, weir_here: Weir) -> None:
+    entry = {"test": "tcp_upload", "start": "2s", "length": "3s"}
+    said = {"link": "line-50", "phases": {"idle": "0s", "load": "6s", "cooldown": "0s"}}
+    (called,) = weirlab.run("rrul", beside=[entry], **said)  # type: ignore[arg-type]
+    (tmp_path / "s.toml").write_text(
+        "test = 'rrul'\nlink = 'line-50'\nphases = { idle = '0s', load = '6s', cooldown = '0s' }\n"
+        "[[beside]]\ntest = 'tcp_upload'\nstart = '2s'\nlength = '3s'\n"
+    )
+    assert weir_here("run", "s.toml", "--no-charts", "--out", "file").returncode == 0
+    line = ("--beside", "tcp_upload@2s+3s", "--link", "line-50", "--idle", "0s", "--load", "6s")
+    done = weir_here("run", "rrul", *line, "--cooldown", "0s", "--no-charts", "--out", "line")
+    assert done.returncode == 0, done.stderr
+    for folder in ("file", "line"):
+        (path,) = (tmp_path / folder).iterdir()
+        record = weirlab.open_record(path)
+        assert record.manifest.scenario == called.manifest.scenario
+        assert record.latency.equals(called.latency)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("rrul@1+2s", "--beside rrul@1+2s: `1` is a time without its unit: write `1s`, `1ms` or `1us`"),
+        ("rrul@1s+", "--beside rrul@1s+: write TEST, TEST@START or TEST@START+LENGTH, such as rrul@30s+60s"),
+        ("@1s", "--beside @1s: write TEST, TEST@START or TEST@START+LENGTH, such as rrul@30s+60s"),
+        (
+            "rrul@9s",
+            (
+                "beside `rrul 2`: it starts 9 s after the load of the first test, which lasts 6 s: "
+                "write an earlier start"
+            ),
+        ),
+    ],
+)
+def test_what_cannot_run_beside_is_refused_in_a_sentence(weir_here: Weir, words: str, says: str) -> None:
+    done = weir_here("run", "rrul", "--beside", words, *SHORT)
+    assert (done.returncode, done.stderr.strip()) == (2, f"weir: {says}")

@@ -1,0 +1,78 @@
+"""What the process does that a request to end finds in the midst of an import, or on its way out."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from live import PATIENCE_S
+from weirlab.interrupt import INTERRUPTED
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SLOW = """
+import os, signal, time
+os.kill(os.getpid(), signal.SIGINT)
+for _ in range(30):
+    time.sleep(0.001)
+print("imported", flush=True)
+"""
+IMPORTS = """
+import time
+from weirlab import interrupt
+interrupt.take_over()
+interrupt.started()
+try:
+    import slow
+    for _ in range(5000):
+        time.sleep(0.001)
+    print("never interrupted")
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+LEAVES = """
+import os, signal, sys
+import weirlab.__main__ as entry
+import weirlab.cli
+
+class Late:
+    def __del__(self, kill=os.kill, own=os.getpid(), number=signal.SIGINT):
+        kill(own, number)
+
+late = Late()
+
+def ends():
+    print("all told")
+    sys.exit({code})
+
+weirlab.cli.main = ends
+entry.main()
+"""
+
+
+def run(folder: Path, script: str) -> subprocess.CompletedProcess[str]:
+    (folder / "script.py").write_text(script)
+    return subprocess.run(
+        [sys.executable, "script.py"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+
+
+def test_ctrl_c_waits_for_an_import_to_end(tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text(SLOW)
+    ended = run(tmp_path, IMPORTS)
+    assert (ended.stdout, ended.stderr) == ("imported\ninterrupted\n", "")
+
+
+@pytest.mark.parametrize("code", [0, 3, INTERRUPTED])
+def test_a_signal_that_comes_while_python_ends_changes_no_exit_code(code: int, tmp_path: Path) -> None:
+    ended = run(tmp_path, LEAVES.format(code=code))
+    assert (ended.returncode, ended.stdout) == (code, "all told\n")

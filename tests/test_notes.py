@@ -1,0 +1,132 @@
+"""Notes and tags that are kept for records later: they are found again, and the record stays as it was."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+from weirlab.errors import RecordError, UsageError
+from weirlab.record import open_record, pack
+from weirlab.record.configurations import distinct
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from weirlab.record import Record
+
+    Weir = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def folder(rrul: list[Record], tmp_path: Path) -> Path:
+    return shutil.copytree(rrul[0].path, tmp_path / "one")
+
+
+@pytest.fixture
+def archive(rrul: list[Record], tmp_path: Path) -> Path:
+    pack(rrul[1], tmp_path / "two.weir")
+    return tmp_path / "two.weir"
+
+
+def digest(path: Path) -> dict[str, str]:
+    """The digest of every file at or below `path`, notes left out."""
+    files = [path] if path.is_file() else sorted(one for one in path.rglob("*") if one.is_file())
+    return {
+        str(one): hashlib.sha256(one.read_bytes()).hexdigest() for one in files if one.name != "notes.json"
+    }
+
+
+@pytest.mark.parametrize("kind", ["folder", "archive"])
+def test_notes_are_found_again_and_the_record_stays_as_it_was(
+    kind: str, request: pytest.FixtureRequest
+) -> None:
+    path: Path = request.getfixturevalue(kind)
+    before = digest(path)
+    record = open_record(path)
+    record.annotate("with the new router\nand its cable", ["router", "kitchen", "router"])
+    assert record.manifest.note == "with the new router\nand its cable"
+    again = open_record(path)
+    again.check()
+    assert (again.manifest.note, again.manifest.tags) == (record.manifest.note, ["router", "kitchen"])
+    assert digest(path) == before
+    again.annotate("", [])
+    assert (open_record(path).manifest.note, open_record(path).manifest.tags) == ("", [])
+
+
+def test_an_archive_brings_notes_along_and_what_is_noted_beside_it_counts(
+    folder: Path, tmp_path: Path
+) -> None:
+    open_record(folder).annotate("first", ["one"])
+    pack(open_record(folder), tmp_path / "packed.weir")
+    packed = open_record(tmp_path / "packed.weir")
+    assert (packed.manifest.note, packed.manifest.tags) == ("first", ["one"])
+    packed.annotate("second", [])
+    assert open_record(tmp_path / "packed.weir").manifest.note == "second"
+
+
+def test_a_copy_with_another_note_is_still_the_same_run(folder: Path, tmp_path: Path) -> None:
+    manifest = json.loads((folder / "manifest.json").read_text()) | {"world": "netns"}
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    copy = open_record(shutil.copytree(folder, tmp_path / "copy"))
+    copy.annotate("a copy", ["copied"])
+    assert len(distinct([open_record(folder), copy])) == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("{", "its `notes.json` is damaged"),
+        ("[]", "its `notes.json` is damaged"),
+        ('{"note": 5}', "its `notes.json` is damaged"),
+        ('{"note": "x", "tags": ["two words"]}', "its `notes.json` is damaged"),
+        ("[" * 100_000, "its `notes.json` is damaged"),
+        (" " * 2_000_000, "`notes.json` has 2000000 bytes"),
+    ],
+)
+def test_damaged_notes_are_told(folder: Path, content: str, says: str) -> None:
+    (folder / "notes.json").write_text(content)
+    with pytest.raises(RecordError, match=says):
+        open_record(folder)
+
+
+def test_notes_of_strangers_lead_nowhere(folder: Path, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text('{"note": "secret"}')
+    (folder / "notes.json").symlink_to(secret)
+    with pytest.raises(RecordError, match="is a symbolic link"):
+        open_record(folder)
+    (folder / "notes.json").unlink()
+    record = open_record(folder)
+    (folder / "notes.json").symlink_to(secret)
+    record.annotate("mine", [])
+    assert secret.read_text() == '{"note": "secret"}'
+    assert not (folder / "notes.json").is_symlink()
+
+
+@pytest.mark.parametrize(("note", "tags"), [("x" * 10_001, []), ("", ["two words"]), ("", ["x", ""])])
+def test_what_is_no_note_is_refused_and_nothing_is_written(folder: Path, note: str, tags: list[str]) -> None:
+    with pytest.raises(UsageError):
+        open_record(folder).annotate(note, tags)
+    assert not (folder / "notes.json").exists()
+
+
+def test_the_command_adds_takes_away_and_prints(folder: Path, weir_here: Weir) -> None:
+    done = weir_here("note", str(folder), "--note", "warm [b]", "--tag", "a", "--tag", "b")
+    assert (done.returncode, done.stdout) == (0, f"{folder}: warm [b] [a, b]\n")
+    assert (
+        weir_here("note", str(folder), "--untag", "a", "--tag", "c").stdout == f"{folder}: warm [b] [b, c]\n"
+    )
+    assert "warm [b] [b, c]" in weir_here("show", str(folder)).stdout
+    refused = weir_here("note", str(folder), "--untag", "a")
+    assert refused.returncode == 2
+    assert refused.stderr == f"weir: --untag a: `{folder}` has no such tag (it has: b, c)\n"
+    assert weir_here("note", str(folder), "--note", "x", "--no-note").returncode == 2
+    assert weir_here("note", str(folder), "--tag", "b", "--untag", "b").returncode == 2
+    done = weir_here("note", str(folder), "--no-note", "--untag", "b", "--untag", "c")
+    assert done.stdout == f"{folder}: nothing noted\n"

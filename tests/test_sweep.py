@@ -1,0 +1,411 @@
+"""Sweeps: what is missing is run, every run once, and the store holds what came of it."""
+
+from __future__ import annotations
+
+import json
+import threading
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+import weirlab
+from weirlab.errors import RecordError, UsageError, WriteError
+from weirlab.interrupt import Stop
+from weirlab.sweeps import local, sweeping, work
+from weirlab.sweeps.columns import FIGURES, IDENTITY
+from weirlab.sweeps.estimate import ROW_BYTES, estimate
+from weirlab.sweeps.local import Orders, run_here, run_in_processes
+from weirlab.sweeps.plan import plan_of
+from weirlab.sweeps.runs import sweep_of
+from weirlab.sweeps.store import Store
+from weirlab.sweeps.sweeping import rows_of
+from weirlab.tidy import figures
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from weirlab.sweeps.plan import Plan
+    from weirlab.sweeps.runs import Run
+    from weirlab.sweeps.sweeping import Outcome
+    from weirlab.sweeps.work import Row
+
+SCENARIO = {
+    "test": "tcp_upload",
+    "link": "cable-20-8",
+    "phases": {"idle": "500ms", "load": "1s", "cooldown": "0s"},
+}
+
+QUEUES = ["pfifo_fast", "fq_codel"]
+
+
+def plan(queues: list[str] = QUEUES, **sweep: Any) -> Any:
+    return plan_of({**SCENARIO, "sweep": {"axes": {"queue": queues}, **sweep}})
+
+
+def carry_out(asked: Plan, store: Store, *, jobs: int, retry: bool = False) -> Outcome:
+    return sweeping.carry_out(sweep_of(asked), store, jobs=jobs, retry=retry)
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Keys of the runs that are really run."""
+    found: list[str] = []
+    really = run_here
+
+    def counted(orders: Orders) -> None:
+        def heard(run: Run, row: Row) -> bool:
+            found.append(run.key)
+            return orders.told(run, row)
+
+        really(replace(orders, told=heard))
+
+    monkeypatch.setattr(sweeping, "run_here", counted)
+    return found
+
+
+def test_a_row_has_the_figures_that_the_record_has(tmp_path: Path) -> None:
+    rows = weirlab.sweep(
+        SCENARIO, axes={"queue": QUEUES}, repeat=2, store=tmp_path / "store", jobs=1
+    ).collect()
+    assert rows.columns[0] == "queue"
+    records = weirlab.run(
+        "tcp_upload",
+        queue=QUEUES,
+        repeat=2,
+        phases={"idle": "500ms", "load": "1s", "cooldown": "0s"},
+        out=tmp_path / "records",
+    )
+    expected = weirlab.frame(records)
+    shared = [name for name in FIGURES if name in expected.columns]
+    assert len(shared) > 30
+    order = ["queue", "seed"]
+    ours, theirs = (table.sort(order).select(*order, *shared) for table in (rows, expected))
+    assert_frame_equal(ours, theirs, check_exact=True, check_dtypes=False)
+
+
+def test_what_is_there_is_not_run_again_and_an_extended_sweep_does_what_is_new(
+    tmp_path: Path, calls: list[str]
+) -> None:
+    store = Store.made(tmp_path / "store")
+    first = carry_out(plan(), store, jobs=1)
+    assert (first.done, first.kept, len(calls)) == (2, 0, 2)
+    again = carry_out(plan(), store, jobs=1)
+    assert (again.done, again.kept, len(calls)) == (0, 2, 2)
+    more = carry_out(plan([*QUEUES, "sfq"], repeat=2), store, jobs=1)
+    assert (more.done, more.kept, more.runs, len(calls)) == (4, 2, 6, 6)
+    assert len(set(calls)) == 6
+    # Another store has nothing.
+    assert carry_out(plan(), Store.made(tmp_path / "other"), jobs=1).done == 2
+
+
+def test_a_later_plan_with_more_axes_has_the_rows_that_were_there(tmp_path: Path, calls: list[str]) -> None:
+    store = Store.made(tmp_path / "store")
+    carry_out(plan(), store, jobs=1)
+    wider = plan_of(
+        {
+            **SCENARIO,
+            "sweep": {"axes": {"queue": QUEUES, "load": {"key": "phases.load", "values": ["1s", "2s"]}}},
+        }
+    )
+    outcome = carry_out(wider, store, jobs=1)
+    assert (outcome.kept, outcome.done, len(calls)) == (2, 2, 4)
+    rows = rows_of(sweep_of(wider), store).collect()
+    assert rows.select("queue", "load_ms").rows() == [
+        ("pfifo_fast", 1000.0),
+        ("pfifo_fast", 2000.0),
+        ("fq_codel", 1000.0),
+        ("fq_codel", 2000.0),
+    ]
+    assert store.scan().collect().height == 4
+    assert store.axes() == ["queue", "load_ms"]
+    # The narrower plan still finds its own.
+    assert rows_of(sweep_of(plan()), store).collect().height == 2
+
+
+def test_a_sweep_that_is_stopped_keeps_what_is_done_and_goes_on(tmp_path: Path, calls: list[str]) -> None:
+    store = Store.made(tmp_path / "store")
+    spent = carry_out(plan(["pfifo_fast", "fq_codel", "sfq"], budget="1ms"), store, jobs=1)
+    assert (spent.done, spent.left, spent.interrupted) == (1, 2, False)
+    rest = carry_out(plan(["pfifo_fast", "fq_codel", "sfq"]), store, jobs=1)
+    assert (rest.kept, rest.done) == (1, 2)
+    assert len(set(calls)) == 3
+
+
+def test_a_write_that_fails_loses_no_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    really = Store.append
+    asked: list[int] = []
+
+    def full(store: Store, rows: list[dict[str, Any]], axes: Any) -> None:
+        asked.append(len(rows))
+        if len(asked) == 1:
+            raise WriteError("no space left on device")
+        really(store, rows, axes)
+
+    monkeypatch.setattr(Store, "append", full)
+    monkeypatch.setattr(sweeping, "PART_ROWS", 2)
+    store = Store.made(tmp_path / "store")
+    with pytest.raises(WriteError, match="no space left"):
+        carry_out(plan(["pfifo_fast", "fq_codel", "sfq"]), store, jobs=1)
+    # The rows of the part that could not be written were written at the end.
+    assert asked == [2, 2]
+    assert store.scan().collect().height == 2
+
+
+class _Workers:
+    """Stands for worker processes: the first run ends when the second has begun, and the second behind it."""
+
+    late = False
+    second_began = threading.Event()
+    first_told = threading.Event()
+
+    def __init__(self) -> None:
+        self.killed = threading.Event()
+
+    def answer(self, run: Run, traces: Any, limit_s: float) -> Row | None:
+        del traces, limit_s
+        if run.seed == 1:
+            assert self.second_began.wait(10)
+            return {"run": run.key, "processor_s": 1.0}
+        self.second_began.set()
+        assert self.first_told.wait(10)
+        return None if self.killed.wait(3 * local.LISTEN_EVERY_S) else {"run": run.key, "processor_s": 1.0}
+
+    def kill(self) -> None:
+        self.killed.set()
+
+    def end(self) -> str:
+        return "the end"
+
+
+def test_a_budget_that_is_spent_lets_end_what_runs_and_starts_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(local, "_Worker", _Workers)
+    found: list[int] = []
+
+    def told(run: Run, row: Row) -> bool:
+        del row
+        found.append(run.seed)
+        _Workers.first_told.set()
+        return False
+
+    runs = sweep_of(plan(["sfq"], repeat=4)).runs
+    assert [run.seed for run in runs] == [1, 2, 3, 4]
+    run_in_processes(Orders(runs=runs, traces={}, told=told, stop=Stop(), run_limit_s=60), jobs=2)
+    assert found == [1, 2]
+
+
+def test_a_run_that_does_not_end_in_time_is_kept_as_failed(tmp_path: Path) -> None:
+    long = {**SCENARIO, "phases": {"idle": "1s", "load": "3000s", "cooldown": "0s"}}
+    sweep = {"axes": {"queue": ["sfq"]}, "run_limit": "50ms"}
+    outcome = carry_out(plan_of({**long, "sweep": sweep}), store := Store.made(tmp_path / "store"), jobs=1)
+    assert (outcome.done, outcome.failed, outcome.left) == (1, 1, 0)
+    assert store.scan().collect()["error"].to_list() == [
+        "it did not end within 50ms: `sweep.run_limit` is the time of a run"
+    ]
+
+
+def test_a_worker_that_hangs_is_ended_and_its_run_kept_as_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[Row] = []
+    runs = sweep_of(plan(["sfq"], repeat=2)).runs
+    monkeypatch.setattr(
+        local, "WORKER", ["/bin/sh", "-c", 'echo \'{"weir": "x", "build": "x"}\'; exec sleep 600']
+    )
+    monkeypatch.setattr(local, "version", lambda: "x")
+    monkeypatch.setattr(local, "build", lambda: "x")
+
+    def told(run: Run, row: Row) -> bool:
+        found.append(row)
+        return run.seed != 2
+
+    run_in_processes(Orders(runs=runs, traces={}, told=told, stop=Stop(), run_limit_s=0.2), jobs=1)
+    reason = "it did not end within 200ms: `sweep.run_limit` is the time of a run"
+    assert [(row["run"], row["error"]) for row in found] == [(run.key, reason) for run in runs]
+
+
+def test_a_run_that_fails_is_kept_with_its_reason_and_stops_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    really = figures
+
+    def broken(record: Any) -> dict[str, Any]:
+        if record.manifest.queue == "fq_codel":
+            raise ValueError("no figure today")
+        return really(record)
+
+    monkeypatch.setattr(work, "figures", broken)
+    store = Store.made(tmp_path / "store")
+    outcome = carry_out(plan(["fq_codel", "sfq"]), store, jobs=1)
+    assert (outcome.done, outcome.failed) == (2, 1)
+    rows = rows_of(sweep_of(plan(["fq_codel", "sfq"])), store).collect()
+    assert rows["error"].to_list() == ["ValueError: no figure today", None]
+    assert rows["up_goodput_mbps"].is_null().to_list() == [True, False]
+    # It counts as done until it is asked for again; the row without an error is the one that counts.
+    monkeypatch.setattr(work, "figures", really)
+    assert carry_out(plan(["fq_codel", "sfq"]), store, jobs=1).done == 0
+    assert carry_out(plan(["fq_codel", "sfq"]), store, jobs=1, retry=True).done == 1
+    assert store.scan().collect()["error"].is_null().all()
+
+
+def test_parts_appear_whole_and_are_joined_without_loss(tmp_path: Path) -> None:
+    store = Store.made(tmp_path / "store")
+    for queue in ("pfifo_fast", "fq_codel", "sfq"):
+        carry_out(plan([queue]), store, jobs=1)
+    before = store.scan().collect().sort("run")
+    (store.path / "runs" / ".half.part").write_bytes(b"PAR1 half a file")
+    assert store.compact() == (3, 3)
+    assert len(store.parts()) == 1
+    assert store.scan().collect().sort("run").equals(before, null_equal=True)
+    manifest = json.loads((store.path / "manifest.json").read_text())
+    assert [part["rows"] for part in manifest["parts"]] == [3]
+    assert len(manifest["plans"]) == 3
+    # Any reader of Parquet reads it as it is.
+    assert pl.read_parquet(store.path / "runs" / "*.parquet").height == 3
+
+
+def test_what_is_written_while_parts_are_joined_is_the_newer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store.made(tmp_path / "store")
+    axis = {"rate": pl.Float64}
+    for key in ("a", "b"):
+        store.append([{"run": key}], {})
+    before = store.parts()
+    really = Store._read
+
+    def read(self: Store) -> tuple[list[Path], pl.DataFrame]:
+        found = really(self)
+        monkeypatch.setattr(Store, "_read", really)
+        self.append([{"run": "a", "rate": 5.0}, {"run": "c", "rate": 6.0}], axis)
+        return found
+
+    monkeypatch.setattr(Store, "_read", read)
+    assert store.compact() == (2, 2)
+    assert set(before).isdisjoint(store.parts())
+    assert len(store.parts()) == 2
+    found = store.scan().select("run", "rate").sort("run").collect()
+    assert found.rows() == [("a", 5.0), ("b", None), ("c", 6.0)]
+
+
+def test_an_estimate_takes_the_bytes_of_a_row_from_the_store(tmp_path: Path) -> None:
+    store = Store.made(tmp_path / "store")
+    asked = sweep_of(plan(repeat=3))
+    guessed = estimate(asked, store).bytes
+    assert guessed == 6 * ROW_BYTES
+    store.append(
+        [{"run": f"{number:032x}", "warnings": f"{number * 7919}" * 99} for number in range(200)], {}
+    )
+    size = store.parts()[0].stat().st_size
+    assert estimate(asked, store).bytes == round(6 * size / 200) != guessed
+
+
+def test_a_manifest_that_is_lost_is_made_again(tmp_path: Path) -> None:
+    store = Store.made(tmp_path / "store")
+    carry_out(plan(), store, jobs=1)
+    written = (store.path / "manifest.json").read_bytes()
+    (store.path / "manifest.json").unlink()
+    Store.opened(store.path).write_manifest()
+    assert (store.path / "manifest.json").read_bytes() == written
+
+
+def test_many_writers_lose_nothing(tmp_path: Path) -> None:
+    store = Store.made(tmp_path / "store")
+
+    def write(writer: int) -> None:
+        for number in range(5):
+            key = f"{writer:016x}{number:016x}"
+            store.append([{"run": key, "seed": number, "rate": float(writer)}], {"rate": pl.Float64})
+            if number == 2:
+                store.compact()
+
+    threads = [threading.Thread(target=write, args=(writer,)) for writer in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert store.scan().collect().height == 5 * len(threads)
+
+
+def test_what_is_no_store_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RecordError, match="is no store of a sweep"):
+        Store.opened(tmp_path)
+    (tmp_path / "letter.txt").write_text("dear")
+    with pytest.raises(UsageError, match="holds something else"):
+        Store.made(tmp_path)
+    with pytest.raises(UsageError, match="is no folder"):
+        Store.made(tmp_path / "letter.txt")
+    store = Store.made(tmp_path / "store")
+    (store.path / "manifest.json").write_text('{"kind": "weir sweep", "format": 99}')
+    with pytest.raises(RecordError, match="has format 99"):
+        Store.opened(store.path)
+
+
+def test_a_damaged_part_is_named(tmp_path: Path) -> None:
+    store = Store.made(tmp_path / "store")
+    (store.path / "runs" / "part-1.parquet").write_bytes(b"PAR1 no such thing")
+    with pytest.raises(RecordError, match=r"part-1\.parquet` is damaged"):
+        store.scan()
+    pl.DataFrame({"x": [1]}).write_parquet(store.path / "runs" / "part-1.parquet")
+    with pytest.raises(RecordError, match="no part of a store"):
+        store.scan()
+
+
+def test_an_axis_cannot_have_the_name_of_a_column() -> None:
+    axis = {"key": "phases.load", "values": ["1s"], "labels": ["short"]}
+    with pytest.raises(UsageError, match="every store has a column `host`"):
+        plan_of({**SCENARIO, "sweep": {"axes": {"host": axis}}})
+    assert set(IDENTITY).isdisjoint(FIGURES)
+
+
+def test_an_estimate_counts_what_is_missing(tmp_path: Path) -> None:
+    found = estimate(sweep_of(plan(repeat=3)), None)
+    assert (found.points, found.runs, found.missing, found.simulated_s) == (2, 6, 6, 9.0)
+    assert found.processor_s is not None
+    assert found.processor_s > 0
+    store = Store.made(tmp_path / "store")
+    carry_out(plan(), store, jobs=1)
+    assert estimate(sweep_of(plan(repeat=3)), store).missing == 4
+    carry_out(plan(repeat=3), store, jobs=1)
+    done = estimate(sweep_of(plan(repeat=3)), store)
+    assert (done.missing, done.processor_s, done.bytes) == (0, 0.0, 0)
+
+
+PLAN = """
+test = "tcp_upload"
+link = "cable-20-8"
+phases = { idle = "500ms", load = "1s", cooldown = "0s" }
+[sweep]
+repeat = 2
+[sweep.axes]
+queue = ["pfifo_fast", "fq_codel"]
+rate = { key = "link.up.modem.rate", from = "4mbit", to = "16mbit", steps = 3, scale = "log" }
+"""
+
+
+def test_the_command_runs_shows_and_joins(
+    weir_here: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
+    (tmp_path / "plan.toml").write_text(PLAN)
+    dry = weir_here("sweep", "plan.toml", "--dry-run")
+    assert dry.stdout.startswith("6 points, 12 runs, 12 of them to do\nabout ")
+    assert not (tmp_path / "plan.sweep").exists()
+    done = weir_here("sweep", "plan.toml", "--jobs", "1")
+    assert done.stdout == "12 runs done, of 12, in plan.sweep\n"
+    again = weir_here("sweep", "plan.toml", "--jobs", "1", "--json")
+    assert json.loads(again.stdout)["kept"] == 12
+    shown = weir_here("sweep", "show", "plan.sweep", "--by", "queue", "--figure", "up_goodput_mbps", "--json")
+    rows = json.loads(shown.stdout)
+    assert rows["axes"] == ["queue", "rate_mbps"]
+    assert [(one["queue"], one["runs"]) for one in rows["rows"]] == [("fq_codel", 6), ("pfifo_fast", 6)]
+    table = weir_here("sweep", "show", "plan.sweep").stdout
+    assert "6 points in plan.sweep" in table
+    refused = weir_here("sweep", "show", "plan.sweep", "--figure", "colour")
+    assert refused.returncode == 2
+    assert "no column `colour` in `plan.sweep` (known: run, world" in refused.stderr
+    assert weir_here("sweep", "compact", "plan.sweep").stderr.startswith("12 rows of ")
+    assert weir_here("sweep", "show", "nowhere").returncode == 3

@@ -1,0 +1,186 @@
+"""Who runs a sweep: workers and Dask clusters come to the rows of one process, also when workers die."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from polars.testing import assert_frame_equal
+
+from weirlab.errors import UsageError
+from weirlab.sweeps import cluster as clusters
+from weirlab.sweeps import local, sweeping
+from weirlab.sweeps.cluster import Cluster, batch_carried_out
+from weirlab.sweeps.columns import ORIGIN
+from weirlab.sweeps.plan import plan_of
+from weirlab.sweeps.runs import sweep_of
+from weirlab.sweeps.store import Store
+from weirlab.sweeps.sweeping import Outcome, rows_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import polars as pl
+
+pytestmark = pytest.mark.realtime
+
+SCENARIO = {
+    "test": "rrul",
+    "link": "cable-20-8",
+    "phases": {"idle": "500ms", "load": "1s", "cooldown": "0s"},
+}
+
+
+def plan(repeat: int) -> Any:
+    axes = {
+        "queue": ["pfifo_fast", "fq_codel"],
+        "trace": {"key": "link.down.cmts.rate", "values": ["10mbit", "20mbit"]},
+    }
+    return plan_of({**SCENARIO, "sweep": {"axes": axes, "repeat": repeat}})
+
+
+def carry_out(asked: Any, store: Store, **words: Any) -> Outcome:
+    return sweeping.carry_out(sweep_of(asked), store, **words)
+
+
+def figures(path: Path, repeat: int) -> pl.DataFrame:
+    rows = rows_of(sweep_of(plan(repeat)), Store.opened(path)).collect()
+    return rows.drop(*(name for name in ORIGIN if name != "weir"))
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> pl.DataFrame:
+    """The rows of one process."""
+    store = Store.made(tmp_path_factory.mktemp("alone") / "store")
+    assert carry_out(plan(6), store, jobs=1).done == 24
+    return figures(store.path, 6)
+
+
+def test_worker_processes_that_are_killed_change_nothing(
+    tmp_path: Path, alone: pl.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of the first four workers is killed in the middle of its second run."""
+    killed: list[int] = []
+    really = local._Worker.answer
+
+    def answer(worker: Any, run: Any, traces: Any, limit_s: float) -> Any:
+        asked = getattr(worker, "asked", 0)
+        worker.asked = asked + 1
+        if asked == 1 and len(killed) < 4:
+            killed.append(worker._process.pid)
+            os.kill(worker._process.pid, signal.SIGKILL)
+        return really(worker, run, traces, limit_s)
+
+    monkeypatch.setattr(local._Worker, "answer", answer)
+    store = Store.made(tmp_path / "store")
+    outcome = carry_out(plan(6), store, jobs=2)
+    assert (outcome.done, outcome.failed, len(killed)) == (24, 0, 4)
+    assert_frame_equal(figures(store.path, 6), alone, check_exact=True)
+
+
+def test_a_run_that_kills_every_worker_is_kept_with_the_reason_and_stops_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    victim = sweep_of(plan(1)).runs[2].key
+    really = local._Worker.answer
+
+    def answer(worker: Any, run: Any, traces: Any, limit_s: float) -> Any:
+        if run.key == victim:
+            os.kill(worker._process.pid, signal.SIGKILL)
+        return really(worker, run, traces, limit_s)
+
+    monkeypatch.setattr(local._Worker, "answer", answer)
+    store = Store.made(tmp_path / "store")
+    outcome = carry_out(plan(1), store, jobs=2)
+    assert (outcome.done, outcome.failed) == (4, 1)
+    errors = figures(store.path, 1)["error"].to_list()
+    assert errors[2] == ("3 worker processes ended while they ran it, the last one with signal SIGKILL")
+    assert [errors[0], errors[1], errors[3]] == [None] * 3
+
+
+def test_a_cluster_whose_workers_are_killed_and_added_comes_to_the_same_rows(
+    tmp_path: Path, alone: pl.DataFrame
+) -> None:
+    distributed = pytest.importorskip("distributed")
+    store = Store.made(tmp_path / "store")
+    with distributed.LocalCluster(
+        n_workers=2,
+        processes=True,
+        threads_per_worker=1,
+        dashboard_address=None,
+        env=dict(local.ONE_THREAD),
+        silence_logs="CRITICAL",
+    ) as cluster:
+        killer = Killer(cluster)
+        outcome = carry_out(plan(6), store, cluster=Cluster(cluster.scheduler_address), watcher=killer)
+    assert killer.killed == 3
+    assert (outcome.done, outcome.failed, outcome.left) == (24, 0, 0)
+    assert_frame_equal(figures(store.path, 6), alone, check_exact=True)
+
+
+class Killer:
+    """Kills a worker before the first run, after the first and after the eighth; then adds one."""
+
+    def __init__(self, cluster: Any) -> None:
+        self.cluster, self.done, self.killed = cluster, 0, 0
+
+    def begun(self, count: int) -> None:
+        assert count == 24
+        self.kill()
+
+    def ended(self, *, failed: bool) -> None:
+        assert not failed
+        self.done += 1
+        if self.done in {1, 8}:
+            self.kill()
+        if self.done == 8:
+            self.cluster.scale(3)
+
+    def kill(self) -> None:
+        deadline_s = time.monotonic() + 60
+        while time.monotonic() < deadline_s:
+            for nanny in list(self.cluster.workers.values()):
+                pid = getattr(nanny, "pid", None)
+                if pid:
+                    os.kill(pid, signal.SIGKILL)
+                    self.killed += 1
+                    return
+            time.sleep(0.05)
+
+
+def test_a_worker_of_another_version_is_refused() -> None:
+    run = sweep_of(plan(1)).runs[0]
+    with pytest.raises(clusters.OtherVersion):
+        batch_carried_out([clusters._as_data(run)], {}, ("0.0.1", "abc"), 60)
+    said = clusters._refusal(("1.0", "aa"), ("0.9", "bb"), worker="tcp://h:1")
+    assert str(said) == (
+        "worker `tcp://h:1` has Weir 0.9 (build bb), this machine 1.0 (build aa): install the same on all"
+    )
+
+    class Client:
+        def run(self, _: Any, *, on_error: str) -> dict[str, Any]:
+            assert on_error == "return"
+            return {"tcp://h:1": ("0.9", "bb")}
+
+    with pytest.raises(UsageError, match=r"has Weir 0\.9"):
+        clusters._check_versions(Client())
+
+
+def test_without_dask_and_without_a_scheduler_it_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store.made(tmp_path / "store")
+    with pytest.raises(UsageError, match="exclude each other"):
+        clusters.cluster_of("tcp://h:1", None, 2)
+    with monkeypatch.context() as patched:
+        patched.setitem(__import__("sys").modules, "distributed", None)
+        with pytest.raises(UsageError, match="a cluster needs Dask"):
+            carry_out(plan(1), store, cluster=Cluster("tcp://127.0.0.1:1"))
+    pytest.importorskip("distributed")
+    monkeypatch.setattr(clusters, "CONNECT_S", 1)
+    with pytest.raises(UsageError, match="no scheduler answers there"):
+        carry_out(plan(1), store, cluster=Cluster("tcp://127.0.0.1:1"))
+    assert store.collected().height == 0

@@ -1,0 +1,166 @@
+"""UDP loads, voice streams and their score."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import weirlab
+from weirlab.cli import weir as group
+from weirlab.errors import UsageError
+from weirlab.plots import plot
+from weirlab.scenario import ScenarioSpec, resolve
+from weirlab.stats import summarise
+from weirlab.stats.assertions import Assertion
+from weirlab.stats.e_model import mean_opinion_score, mos, rating
+from weirlab.stats.udp import mos_by_second
+from weirlab.worlds import world_named
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from weirlab.record import Record
+
+HOP = {"name": "line", "rate": "10mbit", "delay": "10ms", "queue": "pfifo limit 100"}
+LINK: dict[str, Any] = {"name": "plain", "title": "a plain line", "up": [HOP], "down": [HOP]}
+VOICE = {"name": "call", "direction": "down", "voice": {}}
+
+
+def run(out: Path, *flows: dict[str, Any], load: str = "10s") -> Record:
+    """A test with these flows and nothing else, on a line of 10 Mbit/s with 10 ms each way."""
+    phases = {"idle": "1s", "load": load}
+    test = {"name": "udp", "title": "UDP", "phases": phases, "flows": list(flows)}
+    (record,) = weirlab.run(test, link=LINK, out=out)
+    return record
+
+
+def test_a_rate_below_the_lines_arrives_whole_and_a_flood_is_cut_to_the_line(tmp_path: Path) -> None:
+    calm = {"name": "calm", "direction": "up", "udp": {"rate": "4mbit", "payload": 1000}}
+    flood = {"name": "flood", "direction": "down", "udp": {"rate": "40mbit", "payload": 1000}}
+    record = run(tmp_path / "run", calm, flood)
+    summary = summarise(record)
+    assert summary.up is not None
+    assert summary.down is not None
+    assert summary.up.goodput_mbps == pytest.approx(4, rel=0.01)
+    assert summary.down.goodput_mbps == pytest.approx(10 * 1000 / 1028, rel=0.02), "28 bytes of headers"
+    assert (summary.udp["calm"].lost, summary.udp["calm"].loss_rate) == (0, 0)
+    assert summary.udp["calm"].delay_max_ms == pytest.approx(10 + 1028 * 8 / 1e4, abs=0.01)
+    assert summary.udp["flood"].loss_rate == pytest.approx(1 - 10 * 1000 / 1028 / 40, abs=0.01)
+    full_ms = 10 + 101 * 1028 * 8 / 1e4
+    assert summary.udp["flood"].delay_max_ms == pytest.approx(full_ms, abs=1), "a queue of 100 packets"
+    totals = {row["name"]: row for row in record.flows.iter_rows(named=True)}
+    sent = totals["flood"]["sent_segments"]
+    assert sent == pytest.approx(50_000, rel=0.01), "it starts up to 100 ms later"
+    unseen = totals["flood"]["dropped_packets"] - summary.udp["flood"].lost
+    assert 0 <= unseen <= 4 * 101, (
+        "the receiver has not got what was sent behind the last queue of 100 packets"
+    )
+    assert record.tcp.height == 0
+    assert set(record.flow_names["protocol"]) == {"udp"}
+
+
+@pytest.mark.parametrize(
+    ("udp", "mbps"),
+    [
+        ({"rate": "4mbit", "pattern": "poisson"}, 4.0),
+        ({"rate": "4mbit", "pattern": "bursts", "on": "100ms", "off": "300ms"}, 1.0),
+        ({"rate": "4mbit", "pattern": "on_off", "on": "20ms", "off": "20ms"}, 2.0),
+    ],
+)
+def test_patterns_send_what_they_say_in_the_mean(tmp_path: Path, udp: dict[str, str], mbps: float) -> None:
+    record = run(tmp_path / "run", {"name": "load", "direction": "up", "udp": udp}, load="40s")
+    summary = summarise(record)
+    assert summary.up is not None
+    assert summary.up.goodput_mbps == pytest.approx(mbps, rel=0.15)
+
+
+def test_a_call_on_an_idle_line_is_as_good_as_its_delay_lets_it_be(tmp_path: Path) -> None:
+    record = run(tmp_path / "run", VOICE)
+    voice = summarise(record).udp["call"].voice
+    assert voice is not None
+    assert voice.mouth_to_ear_ms == pytest.approx(20 + 10 + 200 * 8 / 1e4 + 40, abs=0.1)
+    assert voice.mos == pytest.approx(mos(70.16, 0), abs=0.001)
+    assert voice.mos_min == pytest.approx(voice.mos, abs=0.001)
+    assert voice.late_rate == 0
+    assert mos_by_second(record, 0)["t_s"].to_list() == [number + 0.5 for number in range(11)]
+
+
+def test_a_full_queue_spoils_a_call_and_weir_show_says_so(tmp_path: Path) -> None:
+    bulk = {"name": "bulk", "direction": "down"}
+    record = run(tmp_path / "run", VOICE, bulk, load="20s")
+    voice = summarise(record).udp["call"].voice
+    assert voice is not None
+    assert voice.mos < 4.2
+    assert voice.mos_min <= voice.mos_median
+    assert voice.mos_min < 2, "as the queue fills packets come too late"
+    asked = Assertion("down.mos < down.mos[idle]").of(record)
+    assert asked.left == voice.mos
+    assert asked.right == pytest.approx(mos(70.16, 0), abs=0.01)
+    assert asked.holds
+    shown = CliRunner().invoke(group, ["show", str(tmp_path / "run")])
+    assert shown.exception is None
+    assert f"{voice.mos_min:.2f}" in shown.output
+    summary = summarise(record)
+    assert summary.down is not None
+    assert summary.down.jain_index is None, "a call takes no share"
+    assert summary.down.retransmitted_segments is not None
+
+
+def test_a_chart_shows_delay_loss_and_score(tmp_path: Path) -> None:
+    record = run(tmp_path / "run", VOICE, {"name": "flood", "direction": "down", "udp": {"rate": "20mbit"}})
+    chart = plot(record, "udp")
+    assert [axes.get_ylabel() for axes in chart.axes[:3]] == ["One-way delay, ms", "Lost, %", "MOS"]
+    assert [len(axes.lines) for axes in chart.axes[:3]] == [2, 2, 1]
+    flood = np.asarray(chart.axes[1].lines[1].get_ydata(), dtype=float)
+    assert 45 < np.nanmax(flood[20:90]) < 60, "half of 20 Mbit/s is lost"
+    bare = run(tmp_path / "bare", {"name": "TCP download", "direction": "down"}, load="1s")
+    with pytest.raises(UsageError, match="has no UDP flows to draw"):
+        plot(bare, "udp")
+
+
+@pytest.mark.parametrize(
+    ("flow", "said"),
+    [
+        ({"udp": {"rate": "1mbit"}, "voice": {}}, "it has `udp` and `voice`: write one of them"),
+        ({"udp": {"rate": "1mbit"}, "tcp": {"ecn": True}}, "it has `tcp` and `udp`: write one of them"),
+        ({"udp": {"rate": "1mbit"}, "bytes": 1000}, "`bytes` is for TCP"),
+        ({"udp": {"rate": "1mbit", "on": "1s"}}, "`on` and `off` are for the patterns"),
+        ({"udp": {"rate": "1mbit", "pattern": "bursts"}}, "need the times `on` and `off`"),
+        ({"udp": {"rate": "1mbit", "payload": 1473}}, "udp.payload 1473: write 1 to 1472 bytes"),
+        ({"udp": {}}, "rate"),
+    ],
+)
+def test_what_does_not_fit_is_refused(tmp_path: Path, flow: dict[str, Any], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        run(tmp_path / "run", {"name": "load", "direction": "up", **flow})
+
+
+@pytest.mark.parametrize(("test", "key"), [("udp_flood", "udp"), ("voip", "voice")])
+def test_the_lab_refuses_udp_loads_and_names_the_key(test: str, key: str) -> None:
+    (resolved,) = resolve(ScenarioSpec(test=test, link="cable-20-8"))
+    with pytest.raises(UsageError, match=rf"the world lab has no UDP loads \(`{key}`\): run the test in"):
+        world_named("lab").check(resolved)
+
+
+def test_the_e_model_has_the_published_values() -> None:
+    """ITU-T G.107: R = 93.2 without impairments, and the scores of annex B."""
+    assert rating(0, 0) == pytest.approx(93.2, abs=0.05)
+    published = {93.2: 4.41, 90: 4.34, 80: 4.03, 70: 3.60, 60: 3.10, 50: 2.58, 0: 1.0, 100: 4.5}
+    for r, score in published.items():
+        assert mean_opinion_score(r) == pytest.approx(score, abs=0.01)
+    assert mean_opinion_score(3) == 1.0, "the polynomial is below 1 there"
+
+
+def test_delay_impairs_as_cole_and_rosenbluth_fitted_it() -> None:
+    """Voice over IP performance monitoring, 2001: Id = 0.024 d, and 0.11 (d - 177.3) more beyond 177.3 ms."""
+    for delay in range(0, 301, 10):
+        fitted = 93.2 - 0.024 * delay - 0.11 * max(0, delay - 177.3)
+        assert rating(delay, 0) == pytest.approx(fitted, abs=1)
+
+
+def test_loss_impairs_g711_with_concealment_by_half_of_the_scale_at_its_robustness() -> None:
+    """Ie_eff = (95 - Ie) Ppl / (Ppl + Bpl) is 47.5 where the loss in percent is Bpl = 25.1."""
+    assert rating(0, 0) - rating(0, 0.251) == pytest.approx(47.5)
