@@ -20,6 +20,13 @@ if TYPE_CHECKING:
 LIVE_ONLY = {"emulator": "how late this machine was, which no seed repeats; the simulator is never late"}
 """Tables that the simulator does not write."""
 
+CALL = {
+    "test": "voip-1up",
+    "link": "cable-20-8",
+    "queue": ["fq_codel"],
+    "phases": {"idle": "1s", "load": "2s"},
+}
+
 RATE_CONTROL = {
     "test": "rrul_be",
     "link": "cable-20-8",
@@ -51,7 +58,7 @@ def tables_of(folder: Path) -> dict[str, bytes]:
     return {name: frame.write_csv().encode() for name, frame in frames.items() if frame.height}
 
 
-ACCESSORS = ("flows", "throughput", "latency", "tcp", "queue", "emulator", "shaper", "methods")
+ACCESSORS = ("flows", "throughput", "latency", "tcp", "queue", "emulator", "shaper", "udp", "methods")
 
 
 def fingerprint(folder: Path) -> str:
@@ -95,7 +102,7 @@ def test_shapers_and_speed_tests_repeat_themselves(written: dict[str, Any], tmp_
 
 def test_every_table_that_the_simulator_writes_is_compared(tmp_path: Path) -> None:
     seen: set[str] = set()
-    for number, written in enumerate((RATE_CONTROL, SPEED_TEST)):
+    for number, written in enumerate((RATE_CONTROL, SPEED_TEST, CALL)):
         spec = ScenarioSpec.model_validate(written | {"repeat": 1})
         (record,) = run_all(resolve(spec), world_named("sim"), tmp_path / str(number), jobs=1)
         seen |= tables_of(record.path).keys()

@@ -66,7 +66,12 @@ def test_the_keys_that_take_times_and_rates_are_found() -> None:
     assert {("PhasesSpec", "load"), ("PhaseLengthsSpec", "load"), ("HopSpec", "delay")} <= set(TIMES)
     assert {("ScenarioSpec", "start_jitter"), ("SamplingSpec", "ping"), ("TcpSpec", "rto_min")} <= set(TIMES)
     assert {("HopSpec", "rate"), ("RatesSpec", "rate")} <= set(RATES)
-    assert set(SIZES) == {("FlowSpec", "bytes"), ("ProbeSpec", "payload"), ("TcpSpec", "receive_window")}
+    assert set(SIZES) == {
+        ("FlowSpec", "bytes"),
+        ("ProbeSpec", "payload"),
+        ("TcpSpec", "receive_window"),
+        ("UdpSpec", "payload"),
+    }
 
 
 @pytest.mark.parametrize(("table", "key"), TIMES)
