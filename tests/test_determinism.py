@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 LIVE_ONLY = {"emulator": "how late this machine was, which no seed repeats; the simulator is never late"}
 """Tables that the simulator does not write."""
 
-CALL = {
+CALL: dict[str, Any] = {
     "test": "voip-1up",
     "link": "cable-20-8",
     "queue": ["fq_codel"],
