@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 import zipfile
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -23,6 +24,7 @@ from live import PATIENCE_S
 from weirlab.errors import RecordError
 from weirlab.record import find_records, open_record, pack
 from weirlab.record.tables import TABLES
+from weirlab.stats import summarise
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -290,6 +292,34 @@ def test_damaged_parquet_without_digests_is_one_sentence(
     (folder / "latency/part-000000.parquet").write_bytes(content(rrul[0]))
     with pytest.raises(RecordError, match=wanted):
         open_record(folder).check()
+
+
+@pytest.mark.parametrize("table", ["throughput", "latency", "flows"])
+def test_a_row_without_what_all_rows_have_is_refused(rrul: list[Record], tmp_path: Path, table: str) -> None:
+    folder = copied(rrul[0], tmp_path / "damaged", checked=False)
+    part = folder / f"{table}/part-000000.parquet"
+    column = "probe" if table == "latency" else "flow"
+    frame = pl.read_parquet(part)
+    first = pl.when(pl.int_range(pl.len()) > 0).then(pl.col(column))
+    frame.with_columns(first.alias(column)).write_parquet(part)
+    said = (
+        f"`{table}/part-000000.parquet` is no part of `{table}`: 1 of {frame.height} rows have no `{column}`"
+    )
+    with pytest.raises(RecordError, match=said):
+        open_record(folder).check()
+
+
+@pytest.mark.parametrize("number", [-1, 2**62, 4711])
+def test_rows_of_flows_that_the_scenario_does_not_have_change_no_figure(
+    rrul: list[Record], tmp_path: Path, number: int
+) -> None:
+    folder = copied(rrul[0], tmp_path / "strange", checked=False)
+    part = folder / "throughput/part-000000.parquet"
+    frame = pl.read_parquet(part)
+    strange = frame.head(100).with_columns(pl.lit(number, pl.Int64).alias("flow"))
+    pl.concat([strange, frame]).write_parquet(part)
+    strange_summary, plain = summarise(open_record(folder)), summarise(rrul[0])
+    assert replace(strange_summary, path=plain.path) == plain
 
 
 def zipped(path: Path, files: Mapping[str, bytes | str]) -> Path:

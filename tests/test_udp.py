@@ -109,6 +109,16 @@ def test_a_full_queue_spoils_a_call_and_weir_show_says_so(tmp_path: Path) -> Non
     assert summary.down.retransmitted_segments is not None
 
 
+def test_a_call_of_which_nothing_arrives_is_all_lost_and_has_the_worst_score(tmp_path: Path) -> None:
+    test = {"name": "udp", "title": "UDP", "phases": {"idle": "1s", "load": "5s"}, "flows": [VOICE]}
+    hop = HOP | {"queue": "netem loss 100%"}
+    (record,) = weirlab.run(test, link=LINK | {"down": [hop]}, out=tmp_path / "run")
+    call = summarise(record).udp["call"]
+    assert (call.received, call.lost, call.loss_rate) == (0, 0, 1.0)
+    assert call.voice is not None
+    assert (call.voice.mos, call.voice.mos_median, call.voice.mos_min) == (1.0, 1.0, 1.0)
+
+
 def test_a_chart_shows_delay_loss_and_score(tmp_path: Path) -> None:
     record = run(tmp_path / "run", VOICE, {"name": "flood", "direction": "down", "udp": {"rate": "20mbit"}})
     chart = plot(record, "udp")

@@ -309,6 +309,11 @@ class Record(Shown):
                 raise RecordError(
                     f"`{self.path}`: `{part}` is no part of `{name}`: `{column}` {has} and should be {kind}"
                 )
+            elif not TABLES[name][column]["nullable"] and (nulls := frame[column].null_count()):
+                raise RecordError(
+                    f"`{self.path}`: `{part}` is no part of `{name}`: {nulls} of {frame.height} rows have no "
+                    f"`{column}`, which all should have"
+                )
         return frame.with_columns(later).select(*kinds, pl.exclude(*kinds)) if later else frame
 
 

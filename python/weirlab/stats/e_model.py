@@ -13,6 +13,9 @@ import math
 PACKETISATION_MS = 20.0
 """Time that a packet of speech takes to fill, which is part of the delay from mouth to ear."""
 
+MIN_MOS = 1.0
+"""The worst score: not a word can be understood."""
+
 
 def rating(delay_ms: float, loss_rate: float) -> float:
     """The transmission rating factor R of a call.
@@ -30,11 +33,11 @@ def rating(delay_ms: float, loss_rate: float) -> float:
 def mean_opinion_score(rating: float) -> float:
     """The mean opinion score of conversational quality, 1 (bad) to 4.5 (G.107, annex B)."""
     if rating <= 0:
-        return 1.0
+        return MIN_MOS
     if rating >= 100:
         return 4.5
     # Between 0 and 6.5 the polynomial falls below 1, which is the worst there is.
-    return max(1.0, 1 + 0.035 * rating + rating * (rating - 60) * (100 - rating) * 7e-6)
+    return max(MIN_MOS, 1 + 0.035 * rating + rating * (rating - 60) * (100 - rating) * 7e-6)
 
 
 def mos(delay_ms: float, loss_rate: float) -> float:

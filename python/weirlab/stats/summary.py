@@ -237,9 +237,10 @@ def _arrived_bytes(
 
     Not a number where one of these rows has none.
     """
-    samples = record.throughput
+    # Only rows of these flows count: a record of a stranger may give its rows any number.
+    samples = record.throughput.filter(pl.col("flow").is_in(flows))
     number = samples["flow"].to_numpy()
-    size = max(int(number.max()), *flows) + 1
+    size = max(flows) + 1
     after, until = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
     after[flows], until[flows] = starts, ends
     at = samples["t_ns"].to_numpy()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from weirlab.stats.e_model import PACKETISATION_MS, mos
+from weirlab.stats.e_model import MIN_MOS, PACKETISATION_MS, mos
 from weirlab.stats.pings import load_window_ns
 
 if TYPE_CHECKING:
@@ -40,7 +40,8 @@ class UdpSummary:
     Attributes:
         received: packets that arrived.
         lost: packets that were found missing.
-        loss_rate: lost / (received + lost); None if there were none.
+        loss_rate: lost / (received + lost); None if there were none, 1 if nothing of it arrived in the whole
+            run although it sent.
         delay_mean_ms, delay_max_ms: one way, in ms; None if nothing arrived.
         jitter_ms: mean of the interarrival jitter (RFC 3550) over the load, in ms.
         voice: how good it sounded; None if it is no voice stream.
@@ -65,10 +66,12 @@ def udp_summaries(record: Record, span_ns: tuple[int, int] | None = None) -> dic
     """
     start, end = span_ns or load_window_ns(record)
     rows = record.udp.filter((pl.col("t_ns") > start) & (pl.col("t_ns") <= end))
-    names = dict(record.flow_names.select("flow", "name").iter_rows())
+    starved = _starved(record)
+    each = rows.partition_by("flow", as_dict=True)
     return {
-        names[number]: _summary(rows.filter(pl.col("flow") == number))
-        for number in sorted(rows["flow"].unique())
+        name: _summary(each[number,], starved=number in starved)
+        for number, name in record.flow_names.select("flow", "name").iter_rows()
+        if (number,) in each
     }
 
 
@@ -81,14 +84,22 @@ def mos_by_second(record: Record, flow: int) -> pl.DataFrame:
     return _by_second(rows)
 
 
-def _summary(rows: pl.DataFrame) -> UdpSummary:
+def _starved(record: Record) -> set[int]:
+    """The flows that sent and of which not one packet arrived: no sequence number tells what is missing."""
+    arrived = record.udp.group_by("flow").agg(pl.col("received_packets").sum())
+    totals = arrived.filter(pl.col("received_packets") == 0).join(record.flows, on="flow")
+    return set(totals.filter(pl.col("sent_segments") > 0)["flow"]) if totals.height else set()
+
+
+def _summary(rows: pl.DataFrame, *, starved: bool) -> UdpSummary:
     received, lost = int(rows["received_packets"].sum()), int(rows["lost_packets"].sum())
+    loss_rate = lost / (received + lost) if received + lost else None
     delays = rows.drop_nulls("delay_mean_ns")
     mean_ns = (delays["delay_mean_ns"] * delays["received_packets"]).sum()
     return UdpSummary(
         received=received,
         lost=lost,
-        loss_rate=lost / (received + lost) if received + lost else None,
+        loss_rate=1.0 if starved else loss_rate,
         delay_mean_ms=float(mean_ns) / received / 1e6 if received else None,
         delay_max_ms=float(delays["delay_max_ns"].max()) / 1e6 if received else None,  # type: ignore[arg-type]
         jitter_ms=float(rows["jitter_ns"].mean()) / 1e6,  # type: ignore[arg-type]
@@ -125,10 +136,10 @@ def _by_second(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _score(received: int, lost: int, late: int, playout_sum_ns: int) -> float:
-    """The mean opinion score of packets; silence, in which nothing is played out, counts as all lost."""
+    """The mean opinion score of packets; silence, in which nothing is played out, is the worst there is."""
     delay_ms = _mouth_to_ear_ms(received, lost, late, playout_sum_ns)
     if delay_ms is None:
-        return mos(PACKETISATION_MS, 1.0)
+        return MIN_MOS
     return mos(delay_ms, (lost + late) / (received + lost))
 
 
