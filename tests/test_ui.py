@@ -378,17 +378,51 @@ def test_notes_and_tags_are_edited_by_the_command_that_is_shown(
     shutil.rmtree(place)
 
 
+def test_what_was_noted_elsewhere_meanwhile_stays(served: Served, rrul: list[Record]) -> None:
+    place = served.folder / "both"
+    shutil.copytree(rrul[0].path, place)
+    open_record(place).annotate("from elsewhere", ["theirs"])
+    shown = {"records": ["both"], "note": "", "tags": ["mine"], "old_note": "", "old_tags": ["gone"]}
+    status, content, _ = served.ask("/note", "POST", shown)
+    assert (status, json.loads(content)) == (
+        200,
+        {"kept": [{"note": "from elsewhere", "tags": ["theirs", "mine"]}]},
+    )
+    shutil.rmtree(place)
+
+
+def test_a_run_is_watched_on_after_an_answer_that_did_not_come(browser: Browser, tmp_path: Path) -> None:
+    one = begun(tmp_path)
+    try:
+        one.ask("/start", "POST", QUICK | {"load": "100000s"})
+        with opened(browser, one.link) as shown:
+            page = shown.page
+            page.goto(f"{one.link}runs/0")
+            expect(page.locator("#live-says")).to_contain_text("first", timeout=PATIENCE_S * 1000)
+            page.route("**/state", lambda route: route.abort())
+            expect(page.locator("#state")).to_contain_text("no answer", timeout=WAIT_MS)
+            page.unroute("**/state")
+            expect(page.locator("#state")).to_contain_text("under way", timeout=WAIT_MS)
+            page.locator("#stop").click()
+            shown.errors.clear()
+    finally:
+        ended(one)
+
+
 @pytest.mark.parametrize(
     ("form", "said"),
     [
         ({}, "the form needs"),
-        ({"records": ["out/01-pfifo-fast"], "note": "x", "tags": [1]}, "the form needs"),
-        ({"records": ["../x"], "note": "x", "tags": []}, "there is no such record"),
-        ({"records": [], "note": "x", "tags": []}, "choose 1 to 24"),
-        ({"records": ["out/01-pfifo-fast"], "note": "x" * 20_000, "tags": []}, "write 10000 or fewer"),
+        ({"records": ["out/01-pfifo-fast"], "tags": [1]}, "the form needs"),
+        ({"records": ["out/01-pfifo-fast"], "old_note": None}, "the form needs"),
+        ({"records": ["../x"]}, "there is no such record"),
+        ({"records": []}, "choose 1 to 24"),
+        ({"records": ["out/01-pfifo-fast"], "note": "x" * 20_000}, "write 10000 or fewer"),
+        ({"records": ["out/01-pfifo-fast"], "old_note": "another"}, "the note has changed meanwhile, to ``"),
     ],
 )
 def test_notes_that_cannot_be_kept_are_refused(served: Served, form: dict[str, Any], said: str) -> None:
+    form = form and {"note": "x", "tags": [], "old_note": "", "old_tags": []} | form
     status, content, _ = served.ask("/note", "POST", form)
     assert status == 400
     assert said in json.loads(content)["error"]

@@ -78,6 +78,7 @@ function records(): void {
 }
 
 const placeOf = (row: HTMLTableRowElement) => row.dataset["place"] ?? "";
+const words = (text: string) => text.split(/\s+/).filter(Boolean);
 const cellOf = (row: HTMLTableRowElement, name: string) => row.querySelector<HTMLElement>(`[data-column="${name}"]`);
 
 /** The form for notes; the function that it gives takes note of which records are chosen. */
@@ -88,7 +89,15 @@ function noting(chosen: () => HTMLTableRowElement[], changed: () => void, otherw
   const keep = form.querySelector("button");
   const error = byId("note-error");
   if (note === null || tags === null || keep === null) return otherwise;
-  const content = () => ({ records: chosen().map(placeOf), note: note.value, tags: tags.value.split(/\s+/).filter(Boolean) });
+  // What it showed at first: only what differs from it is to change.
+  let old = { note: "", tags: "" };
+  const content = () => ({
+    records: chosen().map(placeOf),
+    note: note.value,
+    tags: words(tags.value),
+    old_note: old.note,
+    old_tags: words(old.tags),
+  });
   const wrong = (text: unknown) => {
     error.hidden = text === undefined;
     error.textContent = text === undefined ? "" : String(text);
@@ -108,6 +117,7 @@ function noting(chosen: () => HTMLTableRowElement[], changed: () => void, otherw
     const alone = found.length === 1 && first !== undefined;
     note.value = alone ? (cellOf(first, "Note")?.textContent ?? "") : "";
     tags.value = alone ? (cellOf(first, "Tags")?.textContent ?? "") : "";
+    old = { note: note.value, tags: tags.value };
     const many = `To all ${found.length} chosen records: what is left empty here stays as it is, and tags are added.`;
     byId("note-of").textContent = alone ? `Of ${placeOf(first)}` : found.length ? many : "Choose records below.";
     byId("note-kept").textContent = "";
@@ -184,7 +194,7 @@ function run(): void {
   const stop = byId<HTMLButtonElement>("stop");
   stop.addEventListener("click", () => void send(`runs/${told.number}/stop`, {}));
   const live = drawing();
-  const watch = async () => {
+  const look = async () => {
     const answer = await fetch(`${told.prefix}/runs/${told.number}/state`);
     const state = (await answer.json()) as State;
     byId("output").textContent = state.lines.join("\n");
@@ -200,10 +210,18 @@ function run(): void {
     // The record that is being made; of a run that has ended the latest.
     const latest = state.records.find((one) => !one.complete) ?? state.records[0];
     if (latest !== undefined) await live(latest.place, state.code !== null);
-    if (state.code === null) setTimeout(() => void watch(), 700);
-    else stop.disabled = true;
+    stop.disabled = state.code !== null;
+    return state.code === null;
   };
-  void watch();
+  // One answer that does not come, as while a laptop sleeps, ends nothing.
+  const watch = () =>
+    void look()
+      .catch((error: unknown) => {
+        byId("state").textContent = `no answer from \`weir ui\`: ${String(error)}; asking again`;
+        return true;
+      })
+      .then((more) => more && setTimeout(watch, 700));
+  watch();
 }
 
 /** Draws the charts of a record as far as it is measured; never while a reader is in them, except at the end. */

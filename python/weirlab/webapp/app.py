@@ -14,7 +14,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from weirlab.errors import UsageError, WeirError
+from weirlab.errors import RecordError, UsageError, WeirError
 from weirlab.record import pack
 from weirlab.viewer import Source, asset, page_data, report_page
 from weirlab.webapp import pages
@@ -119,7 +119,10 @@ class _Served:
         places = request.query_params.getlist("record")[:1]
         chosen = self.library.records(places)
         urls = [f"{self.prefix}/record?record={quote(place)}" for place in places]
-        return JSONResponse(page_data(chosen, places, urls))
+        try:
+            return JSONResponse(page_data(chosen, places, urls))
+        except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
+            raise RecordError(f"`{places[0]}`: its manifest.json is damaged") from error
 
     async def note_check(self, request: Request) -> Response:
         wanted = await run_in_threadpool(noting, await _body(request), self.library)

@@ -57,26 +57,33 @@ class Noting:
 
 
 def noting(form: Mapping[str, Any], library: Library) -> Noting:
-    """Reads a form: its note and tags are those of one record, or are added to those of several.
+    """Reads a form: `note` and `tags` as they are now, `old_note` and `old_tags` as it showed them at first.
+
+    Only what was changed in the form changes in a record: somebody else may have noted more meanwhile. Of
+    several records it shows none, so that the old ones are empty.
 
     Raises:
-        UsageError: if the form is none, or a record none of the list's.
+        UsageError: if the form is none, a record none of the list's, or a note has changed meanwhile that the
+            form changes too.
     """
-    places, note, tags = form.get("records"), form.get("note"), form.get("tags")
+    places, note, old_note = form.get("records"), form.get("note"), form.get("old_note")
+    tags, old_tags = form.get("tags"), form.get("old_tags")
     if (
         not isinstance(places, list)
         or not isinstance(note, str)
+        or not isinstance(old_note, str)
         or not isinstance(tags, list)
-        or not all(isinstance(one, str) for one in [*places, *tags])
+        or not isinstance(old_tags, list)
+        or not all(isinstance(one, str) for one in [*places, *tags, *old_tags])
     ):
-        raise UsageError("the form needs `records`, `note` and `tags`")
+        raise UsageError("the form needs `records`, `note`, `tags`, `old_note` and `old_tags`")
     records = library.opened(places)
-    if len(records) > 1:
-        return Noting(records, note or None, tags, [])
-    old = records[0].manifest
+    kept = records[0].manifest.note
+    if note != old_note and len(records) == 1 and kept not in {note, old_note}:
+        raise UsageError(f"the note has changed meanwhile, to `{kept}`: open this page anew")
     return Noting(
         records,
-        None if note == old.note else note,
-        [one for one in tags if one not in old.tags],
-        [one for one in old.tags if one not in tags],
+        None if note == old_note else note,
+        [one for one in tags if one not in old_tags],
+        [one for one in old_tags if one not in tags],
     )
