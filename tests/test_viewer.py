@@ -467,6 +467,20 @@ def test_of_very_many_pings_a_part_is_drawn_first_and_then_all(
         assert cells[:2] == [rrul[0].probe_names[0], str(count * parts)]
 
 
+def longer(part: bytes, rows: int) -> bytes:
+    """A Parquet file whose footer says one row more than its row groups have."""
+
+    def field(value: int) -> bytes:
+        """`num_rows` of the footer as Thrift's compact protocol packs it, and the head of the row groups."""
+        zigzag, packed = 2 * value, b""
+        while zigzag > 127:
+            packed, zigzag = packed + bytes([zigzag % 128 + 128]), zigzag // 128
+        return b"\x16" + packed + bytes([zigzag]) + b"\x19"
+
+    assert part.count(field(rows)) == 1
+    return part.replace(field(rows), field(rows + 1))
+
+
 def test_broken_files_are_told_and_harm_nothing(browser: Browser, one_page: Path, tmp_path: Path) -> None:
     page = one_page.read_text(encoding="utf-8")
     part = "latency/part-000000.parquet"
@@ -484,6 +498,7 @@ def test_broken_files_are_told_and_harm_nothing(browser: Browser, one_page: Path
             repacked(page, part, latency[: len(latency) // 2]),
             repacked(page, part, latency[:200] + b"\xff" * (middle - 200) + latency[middle:]),
             repacked(page, part, latency[:-8] + b"\xff\xff\xff\x7fPAR1"),
+            repacked(page, part, longer(latency, pl.read_parquet(latency).height)),
         ]
     ):
         file = written(tmp_path / f"{number}.html", with_archive(page, content))

@@ -136,6 +136,7 @@ function fillColumn(bytes: Uint8Array, metadata: FileMetaData, name: string, opt
     if (!decoded(bytes, found.meta_data, optional, rows, column, start)) return false;
     start += rows;
   }
+  if (start < before + Number(metadata.num_rows)) throw new Error("its row groups have fewer rows than the file");
   return true;
 }
 
