@@ -91,6 +91,10 @@ bench-qdiscs: ## Nanoseconds a packet in every queue discipline
 bench-lab: ## Exactness and ceilings of the lab: two minutes on a quiet machine
 	cargo run --release --locked --quiet -p weir-benches --bin lab
 
+.PHONY: bench-peers
+bench-peers: ## The simulator beside htsim, the same dumbbells in turn (needs g++, and htsim's source: HTSIM=FOLDER, or git)
+	@tools/bench-peers.sh
+
 .PHONY: bench-serve
 bench-serve: ## A download from the server beside iperf3, in turn, and 200 tests at once
 	cargo build --release --locked --quiet -p weir-agent

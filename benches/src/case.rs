@@ -4,7 +4,7 @@ use weir_scenario::{Direction, Flow, Hop, LineRate, Probe, ProbeKind, Sampling, 
 
 /// A line with loads and probes.
 #[derive(Clone, Debug)]
-pub struct Case {
+pub struct Case<'a> {
     /// Name on the command line.
     pub key: &'static str,
     /// Name for people.
@@ -18,7 +18,7 @@ pub struct Case {
     /// Rate of the line in each direction, in bit/s of IP packets.
     pub rate_bps: u64,
     /// The queue in front of it, in `tc` syntax.
-    pub queue: &'static str,
+    pub queue: &'a str,
     /// Round trip of the line.
     pub rtt_ms: u64,
     /// Seconds that it lasts.
@@ -29,7 +29,7 @@ pub struct Case {
     pub period_ns: u64,
 }
 
-impl Case {
+impl Case<'_> {
     /// The case as a scenario.
     #[must_use]
     pub fn scenario(&self) -> Scenario {

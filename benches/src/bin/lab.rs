@@ -38,7 +38,7 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-const IDLE: Case = Case {
+const IDLE: Case<'static> = Case {
     key: "idle",
     title: "idle path of 20 ms",
     down_flows: 0,
@@ -52,7 +52,7 @@ const IDLE: Case = Case {
     period_ns: 1_000_000,
 };
 
-fn rate_case(mbit: u64) -> Case {
+fn rate_case(mbit: u64) -> Case<'static> {
     // A second's worth of full packets at most, so that slow lines fill within the run.
     let queue = if mbit < 20 { "pfifo limit 60" } else { "pfifo limit 1000" };
     Case {
@@ -67,7 +67,7 @@ fn rate_case(mbit: u64) -> Case {
     }
 }
 
-fn ceiling_case(mbit: u64) -> Case {
+fn ceiling_case(mbit: u64) -> Case<'static> {
     Case {
         key: "ceiling",
         title: "RRUL",
@@ -122,7 +122,7 @@ struct Measured {
     outcome: weir_lab::Outcome,
 }
 
-fn measure(case: &Case) -> Measured {
+fn measure(case: &Case<'_>) -> Measured {
     weir_lab::enter().expect("a machine that allows labs");
     let scenario = Arc::new(case.scenario());
     let mut samples = Samples::default();
@@ -148,7 +148,7 @@ fn print_pings(measured: &Measured) {
     line("emulator late", late);
 }
 
-fn print_goodput(case: &Case) {
+fn print_goodput(case: &Case<'_>) {
     let measured = measure(case);
     // 1448 bytes of data in packets of 1500.
     let line = case.rate_bps as f64 / 1e6;
@@ -157,7 +157,7 @@ fn print_goodput(case: &Case) {
     println!("{line:>8} {should:>10.3} {down:>10.3} {:>6.2} %", (down / should - 1.0) * 100.0);
 }
 
-fn print_ceiling(case: &Case) {
+fn print_ceiling(case: &Case<'_>) {
     let measured = measure(case);
     let [down, up] = measured.samples.goodput(case, FILLING);
     let q = &measured.outcome.quality;
@@ -182,7 +182,7 @@ struct Samples {
 
 impl Samples {
     /// Goodput down and up from `from` to the end, in Mbit/s.
-    fn goodput(&self, case: &Case, from: Time) -> [f64; 2] {
+    fn goodput(&self, case: &Case<'_>, from: Time) -> [f64; 2] {
         let seconds = case.seconds as f64 - from.as_secs_f64();
         let sum = |wanted: &dyn Fn(usize) -> bool| {
             let rows =

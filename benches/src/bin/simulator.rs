@@ -17,7 +17,7 @@ use weir_core::Seed;
 use weir_record::Recorder;
 use weir_sim::Simulation;
 
-const CASES: [Case; 4] = [
+const CASES: [Case<'static>; 4] = [
     Case {
         key: "a",
         title: "100 Reno flows, 10 Mbit/s, 200 ms, pfifo 250, 60 s",
@@ -136,7 +136,7 @@ fn once(key: &str) {
     );
 }
 
-fn find(key: &str) -> Option<&'static Case> {
+fn find(key: &str) -> Option<&'static Case<'static>> {
     CASES.iter().find(|case| case.key == key)
 }
 
