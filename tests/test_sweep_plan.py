@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import tomllib
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -396,6 +397,11 @@ def test_a_range_begins_and_ends_as_written_and_rises(
 def test_a_drawn_value_lies_within_its_range(share: float, low: int, width: int) -> None:
     span = Span.of(f"{low}us", f"{low + width}us", log=True)
     assert low * 1000 <= time_ns(span.at(share)) <= (low + width) * 1000
+
+
+def test_whole_numbers_are_drawn_equally_often_at_the_ends_too() -> None:
+    span = Span.of(1, 4, log=False)
+    assert Counter(span.at(number / 400) for number in range(400)) == {1: 100, 2: 100, 3: 100, 4: 100}
 
 
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=4), st.integers(1, 5))

@@ -126,7 +126,12 @@ class Span:
         return [self._written(value if whole or self.kind != "integer" else float(value)) for value in found]
 
     def at(self, share: float) -> Any:
-        """The value at a share of the range, with four significant digits, as it is written."""
+        """The value at a share of the range, with four significant digits, as it is written.
+
+        Whole numbers are equally likely on a linear scale, the ends included.
+        """
+        if self.kind == "integer" and not self.log:
+            return int(min(self.low + math.floor(share * (self.high - self.low + 1)), self.high))
         return self._between(share, rounded=True)
 
     def _between(self, share: float, *, rounded: bool) -> Any:
