@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -12,6 +14,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import weirlab
+from live import PATIENCE_S
 from weirlab.errors import RecordError, UsageError, WriteError
 from weirlab.interrupt import Stop
 from weirlab.sweeps import local, sweeping, work
@@ -27,7 +30,6 @@ from weirlab.tidy import figures
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import Callable
-    from pathlib import Path
 
     from weirlab.sweeps.plan import Plan
     from weirlab.sweeps.runs import Run
@@ -156,6 +158,50 @@ def test_a_write_that_fails_loses_no_row(tmp_path: Path, monkeypatch: pytest.Mon
     assert store.scan().collect().height == 2
 
 
+def test_a_row_does_not_wait_for_the_next_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sweeping, "PART_EVERY_S", 0.01)
+    store = Store.made(tmp_path / "store")
+    really = work.carried_out
+    heights: list[int] = []
+
+    def patient(*given: Any) -> Row:
+        began = time.monotonic()
+        while heights and not store.scan().collect().height and time.monotonic() - began < PATIENCE_S:
+            time.sleep(0.01)
+        heights.append(store.scan().collect().height)
+        return really(*given)
+
+    monkeypatch.setattr(local, "carried_out", patient)
+    carry_out(plan(["pfifo_fast", "fq_codel"]), store, jobs=1)
+    assert heights == [0, 1]
+
+
+def test_what_is_shown_is_of_one_version_and_tells_runs_that_are_no_repetitions(
+    tmp_path: Path, weir_here: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    store = Store.made(tmp_path / "store")
+    carry_out(plan(), store, jobs=1)
+    rows = store.scan().collect()
+    changed = pl.col("run").str.replace("^.", "x").alias("run")
+    before = rows.with_columns(changed, weir=pl.lit("0.0.1"), finished_at=pl.lit("2020-01-01T00:00:00Z"))
+    store.append(before.with_columns(down_goodput_mbps=1e6).to_dicts(), {})
+    shown = weir_here("sweep", "show", "store", "--by", "test", "--figure", "down_goodput_mbps")
+    assert "2 runs of other versions of Weir than" in shown.stderr
+    assert "same seed" not in shown.stderr
+    assert "1000000" not in shown.stdout
+    store.append(rows.with_columns(changed).to_dicts(), {})
+    assert (
+        "4 runs stand at a point where another has the same seed"
+        in weir_here("sweep", "show", "store").stderr
+    )
+
+
+def test_a_column_that_other_plans_made_texts_is_not_written_anew_each_time() -> None:
+    rows = pl.DataFrame({"size": [1, 2, 3, None], "size" + sweeping._THERE: ["1", "5", None, None]})
+    unlike = sweeping._unlike("size", {"size": pl.String()})
+    assert rows.select(unlike).to_series().to_list() == [False, True, True, False]
+
+
 class _Workers:
     """Stands for worker processes: the first run ends when the second has begun, and the second behind it."""
 
@@ -226,6 +272,38 @@ def test_a_worker_that_hangs_is_ended_and_its_run_kept_as_failed(monkeypatch: py
     run_in_processes(Orders(runs=runs, traces={}, told=told, stop=Stop(), run_limit_s=0.2), jobs=1)
     reason = "it did not end within 200ms: `sweep.run_limit` is the time of a run"
     assert [(row["run"], row["error"]) for row in found] == [(run.key, reason) for run in runs]
+
+
+def test_an_answer_in_the_last_moment_makes_no_later_run_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local, "WORKER", ["/bin/sleep", "600"])
+    worker = local._Worker()
+
+    def answered(run: Run, traces: Any) -> Row:
+        del run, traces
+        worker._process.wait()
+        return {"run": "x"}
+
+    monkeypatch.setattr(worker, "_answer", answered)
+    assert worker.answer(sweep_of(plan()).runs[0], {}, 0.01) == {"run": "x"}
+    assert not worker.late
+    worker.end()
+
+
+def test_a_look_at_a_store_that_changes_meanwhile_is_repeated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store.made(tmp_path / "store")
+    for queue in QUEUES:
+        carry_out(plan([queue]), store, jobs=1)
+    really, looks = Path.glob, []
+
+    def torn(folder: Path, pattern: str) -> list[Path]:
+        found = sorted(really(folder, pattern))
+        looks.append(len(found))
+        return found[: len(looks) - 1] if pattern == "*.parquet" else found
+
+    monkeypatch.setattr(Path, "glob", torn)
+    assert len(store.parts()) == 2
 
 
 def test_a_run_that_fails_is_kept_with_its_reason_and_stops_no_other(

@@ -15,7 +15,7 @@ from weirlab.sweeps.cluster import cluster_of
 from weirlab.sweeps.estimate import Estimate, estimate
 from weirlab.sweeps.plan import load_plan
 from weirlab.sweeps.runs import sweep_of
-from weirlab.sweeps.shown import FIGURES, grouped, shown_columns
+from weirlab.sweeps.shown import FIGURES, alike, grouped, of_newest, shown_columns
 from weirlab.sweeps.store import Store
 from weirlab.sweeps.sweeping import Outcome, carry_out
 from weirlab.ui import CountProgress, Table, console, note, warn
@@ -83,7 +83,7 @@ def run(  # noqa: PLR0913 - one word each on the command line
     """
     many = cluster_of(scheduler, cluster, jobs)
     said = load_plan(plan)
-    place = out or Path(f"{plan.stem}.sweep")
+    place = out or plan.with_suffix(".sweep")
     sweep = sweep_of(said)
     if dry_run:
         found = estimate(sweep, Store.opened(place) if place.exists() else None)
@@ -112,9 +112,19 @@ def run(  # noqa: PLR0913 - one word each on the command line
 )
 @option("--json", "as_json", is_flag=True, help="Print the rows as JSON, nothing else.")
 def show(place: Path, *, by: tuple[str, ...], figures: tuple[str, ...], as_json: bool) -> None:
-    """Show what stands in a store: means over the runs of each point, or of each value of the axes --by."""
+    """Show what stands in a store: means over the runs of each point, or of each value of the axes --by.
+
+    Runs of another version of Weir than that which ran last are left out, and counted.
+    """
     store = Store.opened(place)
-    rows = store.scan()
+    rows, newest, others = of_newest(store.scan())
+    if others:
+        warn(f"{_count(others, 'run')} of other versions of Weir than {newest} left out: column `weir`")
+    if same := alike(rows, store.axes()):
+        warn(
+            f"{_count(same, 'run')} stand at a point where another has the same seed: they are of plans that "
+            "differ in more than the axes, and no repetitions of each other"
+        )
     axes, shown = shown_columns(store, by, figures or FIGURES)
     groups = grouped(rows, axes, shown)
     if as_json:

@@ -211,9 +211,14 @@ class _Worker:
         timer.daemon = True
         timer.start()
         try:
-            return self._answer(run, traces)
+            row = self._answer(run, traces)
         finally:
             timer.cancel()
+            timer.join()
+        if row is not None:
+            # Time was up just behind the answer: this run was in time, and the next finds no worker.
+            self.late = False
+        return row
 
     def _answer(self, run: Run, traces: Mapping[str, str]) -> Row | None:
         if not self._greeted:

@@ -31,6 +31,25 @@ def shown_columns(store: Store, by: Sequence[str], figures: Sequence[str]) -> tu
     return axes, [name for name in figures if name not in axes]
 
 
+def of_newest(rows: pl.LazyFrame) -> tuple[pl.LazyFrame, str, int]:
+    """The rows of the version of Weir that ended a run last, that version, and how many rows are of others.
+
+    Another version may come to other figures, so that its runs are no repetitions of these.
+    """
+    versions = rows.group_by("weir").agg(pl.len(), pl.col("finished_at").max()).sort("finished_at").collect()
+    if versions.is_empty():
+        return rows, "", 0
+    newest = versions["weir"][-1]
+    others = int(versions["len"].sum() - versions["len"][-1])
+    return rows.filter(pl.col("weir").eq_missing(newest)), newest, others
+
+
+def alike(rows: pl.LazyFrame, axes: Sequence[str]) -> int:
+    """How many runs have another at the same point with the same seed: these differ in what is no axis."""
+    groups = rows.filter(pl.col("error").is_null()).group_by(*axes, "seed").len()
+    return int(groups.filter(pl.col("len") > 1).select(pl.col("len").sum()).collect().item())
+
+
 def grouped(rows: pl.LazyFrame, axes: Sequence[str], figures: Sequence[str]) -> pl.DataFrame:
     """The mean of each figure over the runs with equal values of the axes, and how many runs these are."""
     whole = rows.filter(pl.col("error").is_null())

@@ -86,10 +86,22 @@ class Store:
             raise RecordError(f"`{self.path}` has format {found}; this version of Weir reads {FORMAT}")
 
     def parts(self) -> list[Path]:
-        """The part files, in the order in which they were written."""
-        return sorted(
-            path for path in (self.path / "runs").glob("*.parquet") if not path.name.startswith(".")
-        )
+        """The part files, in the order in which they were written.
+
+        Raises:
+            RecordError: if they change again and again.
+        """
+        # A folder is not read at one instant: a look may miss a part that was joined with others, and the
+        # part that they came into.
+        last: list[Path] | None = None
+        for _ in range(MAX_LOOKS):
+            found = sorted(
+                path for path in (self.path / "runs").glob("*.parquet") if not path.name.startswith(".")
+            )
+            if found == last:
+                return found
+            last = found
+        raise RecordError(f"`{self.path}`: its parts change again and again while they are listed")
 
     def append(self, rows: list[dict[str, Any]], axes: Mapping[str, Any]) -> None:
         """Writes rows into a new part.

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import time
+import threading
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import polars as pl
 
+from weirlab.errors import WriteError
 from weirlab.interrupt import heeding
 from weirlab.sweeps.cluster import Cluster, run_on_cluster
 from weirlab.sweeps.columns import FIGURES, IDENTITY, ORIGIN, OWN
@@ -170,20 +172,20 @@ def _missing(
         strict=False,
     )
     have = asked.join(there, on="run", how="inner", suffix=_THERE)
-    unlike = [pl.lit(value=False), *(_unlike(name, there.schema, kind) for name, kind in axes.items())]
+    unlike = [pl.lit(value=False), *(_unlike(name, there.schema) for name in axes)]
     _widen(store, have.filter(pl.any_horizontal(unlike)).select("run", *axes), axes)
     known = set(have["run"])
     missing = [run for run in sweep.runs if run.key not in known]
     return missing, have.height, have.filter(pl.col("build").ne_missing(build())).height
 
 
-def _unlike(name: str, there: Mapping[str, Any], kind: Any) -> pl.Expr:
+def _unlike(name: str, there: Mapping[str, Any]) -> pl.Expr:
     """Whether a row that is there has another value in the column of an axis than the plan."""
     if name not in there:
         return pl.col(name).is_not_null()
-    if there[name] != kind and not (there[name].is_numeric() and kind.is_numeric()):
-        return pl.lit(value=True)
-    return pl.col(name).ne_missing(pl.col(name + _THERE))
+    # Parts of other plans may have the column as texts, in which the plan's values then stand too.
+    asked = pl.col(name).cast(there[name], strict=False)
+    return asked.ne_missing(pl.col(name + _THERE)) | (asked.is_null() & pl.col(name).is_not_null())
 
 
 def _widen(store: Store, asked: pl.DataFrame, axes: Mapping[str, Any]) -> None:
@@ -197,7 +199,7 @@ def _widen(store: Store, asked: pl.DataFrame, axes: Mapping[str, Any]) -> None:
 
 
 class _Keeper:
-    """Collects rows and writes them into the store, a part every few seconds."""
+    """Collects rows and writes them into the store, a part at most a few seconds behind its first row."""
 
     def __init__(
         self, store: Store, axes: Mapping[str, Any], budget_s: float | None, watcher: Watcher | None
@@ -207,11 +209,17 @@ class _Keeper:
         self.spent = False
         self._store, self._axes, self._budget_s, self._watcher = store, axes, budget_s, watcher
         self._rows: list[Row] = []
-        self._flushed_s = time.monotonic()
+        self._writing = threading.Lock()
+        self._timer: threading.Timer | None = None
 
     def told(self, run: Run, row: Row) -> bool:
         """A run has ended: notes it, and says whether the budget allows further ones to start."""
-        self._rows.append(row | run.configuration.columns)
+        with self._writing:
+            self._rows.append(row | run.configuration.columns)
+            if self._timer is None:
+                self._timer = threading.Timer(PART_EVERY_S, self._tick)
+                self._timer.daemon = True
+                self._timer.start()
         self.done += 1
         self.failed += "error" in row
         self.processor_s += row.get("processor_s", 0.0)
@@ -219,7 +227,7 @@ class _Keeper:
         if self._watcher is not None:
             self._watcher.ended(failed="error" in row)
         self.spent = self._budget_s is not None and self.processor_s >= self._budget_s
-        if len(self._rows) >= PART_ROWS or time.monotonic() - self._flushed_s > PART_EVERY_S:
+        if len(self._rows) >= PART_ROWS:
             self.flush()
         return not self.spent
 
@@ -229,16 +237,24 @@ class _Keeper:
         Raises:
             WriteError: if the disk is full or broken.
         """
-        self._store.append(self._rows, self._axes)
-        self._rows = []
-        self._flushed_s = time.monotonic()
+        with self._writing:
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+            self._store.append(self._rows, self._axes)
+            self._rows = []
+
+    def _tick(self) -> None:
+        """Writes what was collected; what cannot be written now is tried again with the rows that follow."""
+        with suppress(WriteError):
+            self.flush()
 
 
 PART_ROWS = 5000
 """Rows of a part at most, before the store is compacted."""
 
 PART_EVERY_S = 5.0
-"""How often a part is written at least while runs end: what a machine that loses its power loses."""
+"""How long a row waits at most for its part: what a machine that loses its power loses."""
 
 _THERE = "\x00there"
 """End of the names of columns that the store has."""
