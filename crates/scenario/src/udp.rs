@@ -141,8 +141,10 @@ impl UdpSchedule {
         self.count += 1;
         let since = Duration::from_nanos(self.load.gap_ns(self.count));
         if since >= self.on {
-            let silence = self.off_time();
-            self.began = self.began.saturating_add(self.on).saturating_add(silence);
+            let silent = self.began.saturating_add(self.on);
+            // The last packet takes its time at the rate, however short burst and silence are.
+            let rested = self.began.saturating_add(since);
+            self.began = silent.saturating_add(self.off_time()).max(rested);
             self.on = self.on_time();
             self.count = 0;
             self.next = self.began;
@@ -364,6 +366,24 @@ mod tests {
         let rate = at.len() as f64 / ((at[at.len() - 1] - at[0]) as f64 / 1e6);
         // A burst of mean 20 packets ends inside a gap: half a packet more in each.
         assert!((rate - 1_000.0 * 20.5 / 80.0).abs() < 15.0, "{rate} packets a second");
+    }
+
+    #[test]
+    fn short_bursts_leave_no_faster_than_the_rate() {
+        let short = [
+            UdpPattern::Bursts { on_ns: 1, off_ns: 1 },
+            UdpPattern::Bursts { on_ns: 1, off_ns: 0 },
+            UdpPattern::Bursts { on_ns: 1_500_000, off_ns: 0 },
+            UdpPattern::OnOff { on_ns: 1, off_ns: 1 },
+            UdpPattern::OnOff { on_ns: 700_000, off_ns: 100_000 },
+        ];
+        for pattern in short {
+            let at = times(&load(pattern), 200);
+            for pair in at.windows(2) {
+                // Times are rounded down to microseconds.
+                assert!(pair[1] - pair[0] >= 999, "{pattern:?}: {} and {} us", pair[0], pair[1]);
+            }
+        }
     }
 
     #[test]
