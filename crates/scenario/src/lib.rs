@@ -24,7 +24,7 @@ pub use meter::ThroughputMeter;
 pub use notes::RecordSink;
 pub use rows::{
     Drops, EmulatorRow, FlowRow, JitterBufferCounts, LatencyRow, LiveTcp, Marks, MethodRow,
-    QueueRow, ServerTurn, ShaperRow, TABLES, TcpRow, ThroughputRow, UdpRow,
+    QueueRow, ServerTurn, ShaperRow, TABLES, TcpRow, ThroughputRow, UdpRow, UdpSenderCounts,
 };
 pub use sample::Sink;
 pub use scenario::{
@@ -36,5 +36,5 @@ pub use speed_test::SpeedTest;
 pub use table::{Column, ColumnType, Row, Table, Values};
 pub use tcp::{LINUX_INITIAL_WINDOW_SEGMENTS, LINUX_RTO_MIN, Overrides, TcpSettings};
 pub use tunnel::{Tunnel, TunnelKind};
-pub use udp::{UdpLoad, UdpPattern, UdpReceiver, UdpSchedule};
+pub use udp::{UdpLoad, UdpPattern, UdpReceiver, UdpSchedule, UdpSender};
 pub use weir_core::Direction;

@@ -233,6 +233,8 @@ table! { "udp", "one row a UDP flow and interval, while the flow runs or still d
         pub jitter: Duration,
         /// What the receiver's jitter buffer did.
         pub buffer: Option<JitterBufferCounts>,
+        /// What the sender did.
+        pub sender: Option<UdpSenderCounts>,
     }
 }
 
@@ -244,6 +246,20 @@ columns! { "", since 1:
         pub late_packets: u64,
         /// Sum over the packets played out of the time from sending to playout; null without a jitter buffer.
         pub playout_sum: Duration,
+    }
+}
+
+columns! { "", since 1:
+    /// What the sender of a UDP flow did in an interval.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct UdpSenderCounts {
+        /// Packets sent; null where the sender is on another machine.
+        pub sent_packets: u64,
+        /// Packets left out, because the sender was more than 100 ms behind; null where it is on another machine.
+        pub skipped_packets: u64,
+        /// How much later than planned a packet was sent, at most; 0 in virtual time; null where the sender is on another
+        /// machine.
+        pub late_max: Duration,
     }
 }
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use weir_core::{Draw, Duration, Rng, Seed, Time};
 
-use crate::rows::{JitterBufferCounts, UdpRow};
+use crate::rows::{FlowRow, JitterBufferCounts, UdpRow, UdpSenderCounts};
 use crate::scenario::IpVersion;
 
 /// A UDP load: packets of one length that leave whether they arrive or not.
@@ -103,6 +103,15 @@ impl UdpLoad {
         schedule
     }
 
+    /// The sender of flow number `flow`, whose packets are due from `start` on and before `stop`; what is random comes from
+    /// the run's `seed`.
+    #[must_use]
+    pub fn sender(&self, flow: u32, (start, stop): (Time, Time), seed: Seed) -> UdpSender {
+        let seed = seed.derive("udp").derive(&flow.to_string());
+        let (schedule, interval) = (self.schedule(start, seed), UdpSenderCounts::default());
+        UdpSender { payload_bytes: self.payload_bytes, schedule, stop, sent: 0, interval }
+    }
+
     /// Time that `packets` take at the rate, in nanoseconds.
     fn gap_ns(&self, packets: u64) -> u64 {
         let bits = u128::from(packets) * u128::from(self.payload_bytes) * 8;
@@ -177,6 +186,66 @@ fn exponential(rng: &mut Rng, mean_ns: u64) -> Duration {
     Duration::from_nanos((drawn as u64).max(1))
 }
 
+/// The sender of a UDP load: when packets are due, and what became of that.
+#[derive(Clone, Debug)]
+pub struct UdpSender {
+    payload_bytes: u32,
+    schedule: UdpSchedule,
+    stop: Time,
+    sent: u64,
+    /// Since the last row.
+    interval: UdpSenderCounts,
+}
+
+impl UdpSender {
+    /// When the next packet is due; `None` if there is none before the stop.
+    #[must_use]
+    pub fn next(&self) -> Option<Time> {
+        Some(self.schedule.next()).filter(|&next| next < self.stop)
+    }
+
+    /// The number of the packet to be sent at `now`, if one is due. Who calls this sends it.
+    ///
+    /// A sender that is more than [`UdpSender::MAX_LATE`] behind leaves out what it should have sent by then: a machine
+    /// that was held up sends no flood afterwards, and one that is too slow for the rate falls no further behind.
+    pub fn take_due(&mut self, now: Time) -> Option<u64> {
+        let late = now.checked_since(self.next()?)?;
+        self.interval.late_max = self.interval.late_max.max(late);
+        while now.since(self.next()?) > Self::MAX_LATE {
+            self.schedule.advance();
+            self.interval.skipped_packets += 1;
+        }
+        self.schedule.advance();
+        self.interval.sent_packets += 1;
+        self.sent += 1;
+        Some(self.sent - 1)
+    }
+
+    /// Counts since this was last asked for.
+    pub fn take_counts(&mut self) -> UdpSenderCounts {
+        std::mem::take(&mut self.interval)
+    }
+
+    /// The totals of `flow`, of which `first_data` and `delivered_bytes` arrived.
+    #[must_use]
+    pub fn row(&self, flow: u32, first_data: Option<Time>, delivered_bytes: u64) -> FlowRow {
+        FlowRow {
+            sent_bytes: Some(self.sent * u64::from(self.payload_bytes)),
+            sent_segments: Some(self.sent),
+            retransmitted_bytes: Some(0),
+            retransmitted_segments: Some(0),
+            timeouts: Some(0),
+            loss_probes: Some(0),
+            fast_recoveries: Some(0),
+            ecn_reductions: Some(0),
+            ..FlowRow::arrived(flow, first_data, delivered_bytes)
+        }
+    }
+
+    /// How far behind its plan it sends.
+    pub const MAX_LATE: Duration = Duration::from_millis(100);
+}
+
 /// The receiver of a UDP load, as an endpoint of RTP counts (RFC 3550, sections 6.4.1 and A.3).
 #[derive(Clone, Debug, Default)]
 pub struct UdpReceiver {
@@ -215,11 +284,11 @@ impl UdpReceiver {
     /// Packet number `seq`, counted from 0, arrived at `now`, after `delay` on its way; false if it had arrived before.
     pub fn on_packet(&mut self, seq: u64, delay: Duration, now: Time) -> bool {
         let place = &mut self.seen[seq as usize % WINDOW];
-        if *place == seq || seq + (WINDOW as u64) < self.expected {
+        if *place == seq || seq.saturating_add(WINDOW as u64) < self.expected {
             return false;
         }
         *place = seq;
-        self.expected = self.expected.max(seq + 1);
+        self.expected = self.expected.max(seq.saturating_add(1));
         self.received += 1;
         if let Some(last) = self.last_delay {
             let change = delay.as_nanos().abs_diff(last.as_nanos()) as f64;
@@ -244,8 +313,8 @@ impl UdpReceiver {
         self.received
     }
 
-    /// The row of `flow` for the interval that ends at `t`.
-    pub fn row(&mut self, t: Time, flow: u32) -> UdpRow {
+    /// The row of `flow` for the interval that ends at `t`, in which its sender did what `sender` counts, if that is known.
+    pub fn row(&mut self, t: Time, flow: u32, sender: Option<UdpSenderCounts>) -> UdpRow {
         let interval = std::mem::take(&mut self.interval);
         // A packet that was overtaken counts as lost until it arrives: rows before may hold it.
         let lost = (self.expected - self.received).max(self.told_lost);
@@ -264,6 +333,7 @@ impl UdpReceiver {
                 late_packets: interval.late,
                 playout_sum: Duration::from_nanos(interval.playout_sum_ns),
             }),
+            sender,
         }
     }
 }
@@ -387,6 +457,38 @@ mod tests {
     }
 
     #[test]
+    fn a_sender_tells_how_late_it_was_and_leaves_out_what_is_long_due() {
+        let ms = Time::from_millis;
+        let mut sender = load(UdpPattern::Constant).sender(3, (ms(5), ms(400)), Seed::new(3));
+        assert_eq!((sender.take_due(ms(4)), sender.next()), (None, Some(ms(5))));
+        assert_eq!((sender.take_due(ms(5)), sender.take_due(ms(5))), (Some(0), None));
+        assert_eq!(
+            (sender.take_due(ms(8)), sender.next()),
+            (Some(1), Some(ms(7))),
+            "one call, one packet"
+        );
+        let counts = |sent_packets, skipped_packets, late_ms| UdpSenderCounts {
+            sent_packets,
+            skipped_packets,
+            late_max: Duration::from_millis(late_ms),
+        };
+        assert_eq!(sender.take_counts(), counts(2, 0, 2));
+        assert_eq!(
+            sender.take_due(ms(307)),
+            Some(2),
+            "numbers are those of packets that were sent"
+        );
+        assert_eq!(sender.next(), Some(ms(208)));
+        assert_eq!(sender.take_counts(), counts(1, 200, 300));
+        assert_eq!(sender.take_counts(), counts(0, 0, 0));
+        let row = sender.row(3, Some(ms(6)), 1_000);
+        assert_eq!((row.flow, row.sent_segments, row.sent_bytes), (3, Some(3), Some(3_000)));
+        assert_eq!((row.first_data, row.delivered_bytes), (Some(ms(6)), 1_000));
+        assert_eq!((sender.take_due(ms(700)), sender.next()), (None, None), "after the stop");
+        assert_eq!(sender.take_counts(), counts(0, 192, 492), "all that was due before it");
+    }
+
+    #[test]
     fn voice_is_a_packet_every_20_ms_and_80_kbit_with_ip() {
         let voice = UdpLoad::voice(0);
         assert_eq!(times(&voice, 3), [5_000, 25_000, 45_000]);
@@ -411,21 +513,21 @@ mod tests {
             assert!(receiver.on_packet(seq, ms(10), Time::ZERO));
         }
         assert!(!receiver.on_packet(4, ms(10), Time::ZERO), "a duplicate");
-        let row = receiver.row(Time::from_millis(5), 7);
+        let row = receiver.row(Time::from_millis(5), 7, None);
         assert_eq!((row.flow, row.received_packets, row.lost_packets), (7, 3, 2));
         assert_eq!((row.delay_mean, row.delay_max), (Some(ms(10)), Some(ms(10))));
         assert_eq!((row.jitter, row.buffer), (Duration::ZERO, None));
 
         assert!(receiver.on_packet(2, ms(26), Time::ZERO), "it was overtaken");
         assert!(receiver.on_packet(6, ms(26), Time::ZERO));
-        let later = receiver.row(Time::from_millis(10), 7);
+        let later = receiver.row(Time::from_millis(10), 7, None);
         assert_eq!(
             (later.received_packets, later.lost_packets),
             (2, 0),
             "one came, one is missing"
         );
         assert_eq!(later.jitter, ms(1) * 15 / 16, "16 ms of change, a sixteenth of it, and 0 ms");
-        let empty = receiver.row(Time::from_millis(15), 7);
+        let empty = receiver.row(Time::from_millis(15), 7, None);
         assert_eq!((empty.received_packets, empty.delay_mean, empty.delay_max), (0, None, None));
     }
 
@@ -437,7 +539,7 @@ mod tests {
             for seq in seqs {
                 receiver.on_packet(seq, delay, Time::from_millis(20 * seq));
             }
-            receiver.row(Time::ZERO, 0).buffer.unwrap()
+            receiver.row(Time::ZERO, 0, None).buffer.unwrap()
         };
         let calm = feed(0..50, ms(10));
         assert_eq!((calm.late_packets, calm.playout_sum), (0, ms(50) * 50));

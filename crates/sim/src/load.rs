@@ -29,9 +29,11 @@ impl Load {
     ) -> Result<Self, ScenarioError> {
         let key: FlowKey = scenario.flow_key(number);
         let encapsulation = Encapsulation::new(scenario, key, flow.dscp, flow.tunnel, hash_key);
+        let start = scenario.flow_start(number, seed);
+        let timing = ((start, flow.stop().max(start)), seed);
         let number = number as u32;
         match flow.udp {
-            Some(udp) => Ok(Self::Udp(UdpStream::new(number, flow, udp, encapsulation, seed))),
+            Some(udp) => Ok(Self::Udp(UdpStream::new(number, flow, udp, encapsulation, timing))),
             None => Connection::new(number, flow, encapsulation, seed).map(Self::Tcp),
         }
     }
@@ -40,7 +42,7 @@ impl Load {
     pub fn start(&mut self, network: &mut Network, now: Time) {
         match self {
             Self::Tcp(connection) => connection.start(network, now),
-            Self::Udp(stream) => stream.start(network, now),
+            Self::Udp(stream) => stream.send_due(network, now),
         }
     }
 

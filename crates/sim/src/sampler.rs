@@ -23,7 +23,7 @@ impl FlowSampler {
     }
 
     /// A row for each flow that is running, or still delivers after it stopped; of UDP flows also what their
-    /// receivers count.
+    /// ends count.
     pub fn throughput(&mut self, loads: &mut [Load], now: Time, sink: &mut dyn Sink) {
         for (flow, load) in loads.iter_mut().enumerate() {
             let (bytes, wire) = (load.delivered_bytes(), Some(load.wire_bytes()));
@@ -34,7 +34,7 @@ impl FlowSampler {
             }
             sink.throughput(&row);
             if let Load::Udp(stream) = load {
-                sink.udp(&stream.receiver_row(now));
+                sink.udp(&stream.counts_row(now));
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use weir_core::{Ecn, Packet, Seed, Time};
 use weir_path::{End, FlowDrops};
-use weir_scenario::{Flow, FlowRow, UdpLoad, UdpReceiver, UdpRow, UdpSchedule};
+use weir_scenario::{Flow, FlowRow, UdpLoad, UdpReceiver, UdpRow, UdpSender};
 
 use crate::encapsulation::Encapsulation;
 use crate::packet_store::UdpPacket;
@@ -14,10 +14,7 @@ pub(crate) struct UdpStream {
     load: UdpLoad,
     sender: End,
     encapsulation: Encapsulation,
-    /// When packets leave; `None` before the start and after the stop.
-    schedule: Option<UdpSchedule>,
-    seed: Seed,
-    sent: u64,
+    sending: UdpSender,
     receiver: UdpReceiver,
     stopped: bool,
     /// IP bytes of packets that arrived, repetitions included.
@@ -31,16 +28,14 @@ impl UdpStream {
         spec: &Flow,
         load: UdpLoad,
         encapsulation: Encapsulation,
-        seed: Seed,
+        (span, seed): ((Time, Time), Seed),
     ) -> Self {
         Self {
             flow,
             load,
             sender: spec.sender(),
             encapsulation,
-            schedule: None,
-            seed: seed.derive("udp").derive(&flow.to_string()),
-            sent: 0,
+            sending: load.sender(flow, span, seed),
             receiver: UdpReceiver::new(&load),
             stopped: false,
             wire_bytes: 0,
@@ -48,23 +43,19 @@ impl UdpStream {
         }
     }
 
-    pub fn start(&mut self, network: &mut Network, now: Time) {
-        self.schedule = Some(self.load.schedule(now, self.seed));
-        self.send_due(network, now);
-    }
-
     pub fn stop(&mut self) {
         self.stopped = true;
-        self.schedule = None;
     }
 
     /// Sends the packets that are due.
     pub fn send_due(&mut self, network: &mut Network, now: Time) {
-        let Some(schedule) = &mut self.schedule else { return };
+        if self.stopped {
+            return;
+        }
         let route = &self.encapsulation;
         let ip_len = route.ip_header + UDP_HEADER_BYTES + self.load.payload_bytes;
-        while schedule.next() <= now {
-            let handle = network.traffic.put_udp(UdpPacket { seq: self.sent, sent: now });
+        while let Some(seq) = self.sending.take_due(now) {
+            let handle = network.traffic.put_udp(UdpPacket { seq, sent: now });
             let packet = Packet {
                 handle,
                 enqueued_at: now,
@@ -74,9 +65,7 @@ impl UdpStream {
                 dscp: route.dscp,
                 ecn: Ecn::NotEct,
             };
-            self.sent += 1;
             network.send(packet, self.sender, now);
-            schedule.advance();
         }
     }
 
@@ -90,7 +79,7 @@ impl UdpStream {
 
     /// When the next packet leaves.
     pub fn next_send(&self) -> Option<Time> {
-        self.schedule.as_ref().map(UdpSchedule::next)
+        if self.stopped { None } else { self.sending.next() }
     }
 
     pub const fn sender(&self) -> End {
@@ -110,23 +99,15 @@ impl UdpStream {
         self.receiver.received() * self.load.payload_bytes as u64
     }
 
-    /// The receiver's counts since the last row.
-    pub fn receiver_row(&mut self, now: Time) -> UdpRow {
-        self.receiver.row(now, self.flow)
+    /// What receiver and sender counted since the last row.
+    pub fn counts_row(&mut self, now: Time) -> UdpRow {
+        let sent = self.sending.take_counts();
+        self.receiver.row(now, self.flow, Some(sent))
     }
 
     pub fn row(&self, drops: FlowDrops) -> FlowRow {
-        drops.added_to(&FlowRow {
-            sent_bytes: Some(self.sent * u64::from(self.load.payload_bytes)),
-            sent_segments: Some(self.sent),
-            retransmitted_bytes: Some(0),
-            retransmitted_segments: Some(0),
-            timeouts: Some(0),
-            loss_probes: Some(0),
-            fast_recoveries: Some(0),
-            ecn_reductions: Some(0),
-            ..FlowRow::arrived(self.flow, self.first_data, self.delivered_bytes())
-        })
+        let arrived = (self.first_data, self.delivered_bytes());
+        drops.added_to(&self.sending.row(self.flow, arrived.0, arrived.1))
     }
 }
 
