@@ -148,11 +148,10 @@ def test_what_does_not_fit_is_refused(tmp_path: Path, flow: dict[str, Any], said
         run(tmp_path / "run", {"name": "load", "direction": "up", **flow})
 
 
-@pytest.mark.parametrize(("test", "key"), [("udp_flood", "udp"), ("voip", "voice")])
-def test_the_lab_refuses_udp_loads_and_names_the_key(test: str, key: str) -> None:
+@pytest.mark.parametrize("test", ["udp_flood", "voip", "bursts"])
+def test_the_lab_takes_the_shipped_udp_loads(test: str) -> None:
     (resolved,) = resolve(ScenarioSpec(test=test, link="cable-20-8"))
-    with pytest.raises(UsageError, match=rf"the world lab has no UDP loads \(`{key}`\): run the test in"):
-        world_named("lab").check(resolved)
+    world_named("lab").check(resolved)
 
 
 def test_the_e_model_has_the_published_values() -> None:

@@ -63,7 +63,6 @@ pub struct Options {
 pub fn check(scenario: &Scenario) -> Result<(), LabError> {
     weir_path::check(scenario)?;
     scenario.check_routers()?;
-    scenario.check_no_udp("lab")?;
     if let Some(test) = scenario.methods.first() {
         return Err(LabError::Method(test.name.clone()));
     }
@@ -226,6 +225,7 @@ fn keep(sample: Sample, flows: &mut Vec<FlowRow>, sink: &mut dyn Sink) {
         Sample::Latency(row) => sink.latency(&row),
         Sample::Throughput(row) => sink.throughput(&row),
         Sample::Tcp(row) => sink.tcp(&row),
+        Sample::Udp(row) => sink.udp(&row),
         Sample::Flow(row) => flows.push(row),
     }
 }

@@ -6,10 +6,11 @@ use std::io;
 use socket2::{Domain, Socket, Type};
 use weir_core::Duration;
 use weir_scenario::{
-    Flow, LINUX_INITIAL_WINDOW_SEGMENTS, LINUX_RTO_MIN, Probe, ProbeKind, Scenario,
+    Flow, LINUX_INITIAL_WINDOW_SEGMENTS, LINUX_RTO_MIN, Probe, ProbeKind, Scenario, UdpLoad,
 };
 
 use crate::error::NetError;
+use crate::flows::MIN_UDP_LOAD_BYTES;
 use crate::probes::{MAX_LANES, MIN_UDP_PAYLOAD_BYTES, NUMBER_BYTES};
 use crate::sys::option;
 
@@ -43,6 +44,9 @@ pub fn check(scenario: &Scenario, available: &[String]) -> Result<(), NetError> 
 }
 
 fn check_flow(flow: &Flow, available: &[String]) -> Result<(), String> {
+    if let Some(load) = flow.udp {
+        return check_udp(load);
+    }
     let tcp = &flow.tcp;
     let control = &tcp.congestion_control;
     if !available.contains(control) {
@@ -72,6 +76,16 @@ fn check_flow(flow: &Flow, available: &[String]) -> Result<(), String> {
         Some(ns) if ns != LINUX_RTO_MIN.as_nanos() => check_rto_min(Duration::from_nanos(ns)),
         _ => Ok(()),
     }
+}
+
+fn check_udp(load: UdpLoad) -> Result<(), String> {
+    if load.payload_bytes as usize >= MIN_UDP_LOAD_BYTES {
+        return Ok(());
+    }
+    Err(format!(
+        "udp.payload {}: packets on real sockets carry their number and time: write {MIN_UDP_LOAD_BYTES} or more",
+        load.payload_bytes
+    ))
 }
 
 /// Asks the kernel, on a socket that goes nowhere.

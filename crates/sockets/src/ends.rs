@@ -8,13 +8,13 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{self, JoinHandle};
 
 use weir_core::{End, Seed};
-use weir_scenario::{FlowRow, LatencyRow, Scenario, TcpRow, ThroughputRow};
+use weir_scenario::{FlowRow, LatencyRow, Scenario, TcpRow, ThroughputRow, UdpRow};
 
 use crate::addresses::Addresses;
 use crate::clock::Clock;
 use crate::counters;
 use crate::error::NetError;
-use crate::flows::{Board, Sampler, Worker};
+use crate::flows::{Board, Sampler, UdpWorker, Worker};
 use crate::plan::Plan;
 use crate::probes::{Echo, Prober};
 use crate::sys::option;
@@ -28,6 +28,8 @@ pub enum Sample {
     Throughput(ThroughputRow),
     /// The state of a flow's sender.
     Tcp(TcpRow),
+    /// What the ends of a UDP flow counted.
+    Udp(UdpRow),
     /// A flow's totals, at the end.
     Flow(FlowRow),
 }
@@ -127,6 +129,15 @@ impl ScenarioEnds {
             worker.run()?;
             Ok(counters::since(&before, counters::read()))
         };
+        if (0..board.flows.len()).any(|flow| !board.is_tcp(flow)) {
+            let places =
+                [(End::Client, "client UDP", &client), (End::Server, "server UDP", &server)];
+            for (side, name, place) in places {
+                let board = Arc::clone(&board);
+                let worker = move || UdpWorker::new(side, &board);
+                others.push(starting.thread(name, place.clone(), worker, UdpWorker::run)?);
+            }
+        }
         let server = starting.thread("server flows", server, flows(End::Server), run)?;
         let probes = (Arc::clone(&plan), samples.clone());
         let prober = move || Prober::new(&probes.0, arrived, probes.1);

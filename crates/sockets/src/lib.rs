@@ -7,6 +7,7 @@
 //! | thread | where | does |
 //! |---|---|---|
 //! | `client flows`, `server flows` | its place | all ends of TCP loads, by epoll |
+//! | `client UDP`, `server UDP` | its place | all ends of UDP loads, if there are any |
 //! | `samples` | anywhere | throughput, `TCP_INFO`, totals |
 //! | `probes` | client | sends all trains of pings, takes the answers |
 //! | `echo` | server | answers UDP and TCP probes |

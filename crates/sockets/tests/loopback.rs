@@ -9,7 +9,7 @@ use std::sync::mpsc;
 use weir_core::{Duration, Seed, Time};
 use weir_scenario::{
     Direction, Flow, FlowRow, Hop, LatencyRow, LineRate, Opener, Probe, ProbeKind, Sampling,
-    Scenario, TcpRow, ThroughputRow,
+    Scenario, TcpRow, ThroughputRow, UdpLoad, UdpPattern, UdpRow,
 };
 use weir_sockets::{
     Addresses, Clock, EndNamespace, NetError, Sample, ScenarioEnds, Totals,
@@ -22,6 +22,7 @@ struct Rows {
     latency: Vec<LatencyRow>,
     throughput: Vec<ThroughputRow>,
     tcp: Vec<TcpRow>,
+    udp: Vec<UdpRow>,
     flows: Vec<FlowRow>,
 }
 
@@ -74,6 +75,7 @@ fn collect(receiver: &mpsc::Receiver<Sample>) -> Rows {
             Sample::Latency(row) => rows.latency.push(row),
             Sample::Throughput(row) => rows.throughput.push(row),
             Sample::Tcp(row) => rows.tcp.push(row),
+            Sample::Udp(row) => rows.udp.push(row),
             Sample::Flow(row) => rows.flows.push(row),
         }
     }
@@ -312,5 +314,95 @@ fn what_sockets_cannot_do_is_refused_before_the_start() {
     assert_eq!(
         error(|s| s.probes[0].payload_bytes = 8),
         "probe `ping`: payload 8 bytes: write 24 to 65000"
+    );
+}
+
+fn udp_flow(name: &str, direction: Direction, span_ms: (u64, u64), load: UdpLoad) -> Flow {
+    Flow { udp: Some(load), ..flow(name, direction, span_ms, None) }
+}
+
+#[test]
+fn udp_packets_leave_on_time_and_both_ends_count_them() {
+    let mut scenario = scenario(1_000);
+    // 500 packets a second of 400 bytes.
+    let steady = UdpLoad {
+        rate_bps: 1_600_000,
+        payload_bytes: 400,
+        pattern: UdpPattern::Constant,
+        jitter_buffer_ns: None,
+    };
+    scenario.flows = vec![
+        udp_flow("up", Direction::Up, (100, 700), steady),
+        udp_flow("call", Direction::Down, (0, 1_000), UdpLoad::voice(40_000_000)),
+        flow("tcp", Direction::Up, (200, 400), None),
+    ];
+    // On the port of the UDP loads: each packet finds its own socket.
+    scenario.probes = vec![probe("udp", ProbeKind::Udp, 50, 900)];
+    let (rows, _) = run(scenario, 13);
+
+    assert_eq!(rows.latency.len(), 18);
+    assert!(rows.latency.iter().all(|row| row.rtt.is_some()), "the echo is on its own socket");
+    assert!(rows.flows[2].delivered_bytes > 0);
+    for (flow, packets, payload, header) in [(0, 300, 400, 28), (1, 50, 172, 28)] {
+        let udp: Vec<_> = rows.udp.iter().filter(|row| row.flow == flow).collect();
+        let received: u64 = udp.iter().map(|row| row.received_packets).sum();
+        let sent = udp.iter().map(|row| row.sender.expect("it is here")).collect::<Vec<_>>();
+        let skipped: u64 = sent.iter().map(|sent| sent.skipped_packets).sum();
+        let sent: u64 = sent.iter().map(|sent| sent.sent_packets).sum();
+        assert_eq!(sent + skipped, packets);
+        let total = rows.flows[flow as usize];
+        assert_eq!((total.sent_segments, total.sent_bytes), (Some(sent), Some(sent * payload)));
+        assert_eq!(received, sent, "loopback loses nothing");
+        assert_eq!(total.delivered_bytes, received * payload);
+        assert_eq!(goodput(&rows, flow), received * payload);
+        let wire = rows.throughput.iter().filter(|row| row.flow == flow).map(|row| row.wire_bytes);
+        assert_eq!(wire.sum::<u64>(), received * (payload + header));
+        assert!(udp.iter().all(|row| row.lost_packets == 0));
+        assert!(
+            udp.iter().filter_map(|row| row.delay_max).all(|delay| delay < Duration::from_secs(1))
+        );
+        assert_eq!(udp.iter().any(|row| row.buffer.is_some()), flow == 1);
+    }
+    assert!(rows.flows[0].first_data.unwrap() >= Time::from_millis(100));
+}
+
+#[test]
+fn a_flood_on_a_socket_is_bounded_by_its_stop() {
+    let mut scenario = scenario(600);
+    let flood = UdpLoad {
+        rate_bps: 1_000_000_000,
+        payload_bytes: 1_200,
+        pattern: UdpPattern::Constant,
+        jitter_buffer_ns: None,
+    };
+    scenario.flows = vec![udp_flow("flood", Direction::Down, (0, 200), flood)];
+    let (rows, _) = run(scenario, 14);
+    let total = rows.flows[0];
+    let planned = 200 * MS / (1_200 * 8);
+    let sent = total.sent_segments.unwrap();
+    assert!(sent > 100 && sent <= planned + 1, "{sent} of {planned}");
+    let received: u64 = rows.udp.iter().map(|row| row.received_packets).sum();
+    assert_eq!(total.delivered_bytes, received * 1_200);
+    let lost: u64 = rows.udp.iter().map(|row| row.lost_packets).sum();
+    assert!(received + lost <= sent);
+    // What was due by the stop may leave a little later, but not by much.
+    let beyond = rows.udp.iter().filter(|row| row.t > Time::from_millis(400));
+    assert_eq!(beyond.map(|row| row.sender.unwrap().sent_packets).sum::<u64>(), 0);
+}
+
+#[test]
+fn a_udp_packet_without_room_for_its_number_is_refused() {
+    let mut scenario = scenario(500);
+    let load = UdpLoad {
+        rate_bps: 8_000,
+        payload_bytes: 15,
+        pattern: UdpPattern::Constant,
+        jitter_buffer_ns: None,
+    };
+    scenario.flows = vec![udp_flow("tiny", Direction::Up, (0, 500), load)];
+    let error = check(&scenario, &[]).unwrap_err().to_string();
+    assert!(
+        error.starts_with("flow `tiny`: udp.payload 15") && error.ends_with("16 or more"),
+        "{error}"
     );
 }

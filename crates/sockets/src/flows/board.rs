@@ -7,9 +7,10 @@ use std::sync::{Arc, OnceLock};
 use portable_atomic::AtomicU64;
 use socket2::Socket;
 use weir_core::{End, Protocol, Time};
-use weir_scenario::Flow;
+use weir_scenario::{Flow, UdpLoad};
 
 use super::handshake::Gate;
+use super::udp::UdpFlow;
 use crate::plan::Plan;
 
 /// All loads, as all threads see them.
@@ -20,7 +21,8 @@ pub(crate) struct Board {
     pub gate: Gate,
 }
 
-/// A load. Its sockets are kept until the very end, so that the kernel can be asked about them.
+/// A load. The sockets of one over TCP are kept until the very end, so that the kernel can be
+/// asked about them.
 pub(crate) struct FlowState {
     pub start: Time,
     pub stop: Time,
@@ -30,24 +32,36 @@ pub(crate) struct FlowState {
     completed: OnceLock<Time>,
     pub sender: OnceLock<Arc<Socket>>,
     pub receiver: OnceLock<Arc<Socket>>,
+    /// The load, if it is one over UDP.
+    pub udp: Option<UdpFlow>,
 }
 
 impl Board {
     pub fn new(plan: Arc<Plan>) -> Self {
         let state = |(n, flow): (usize, &Flow)| {
             let start = plan.scenario.flow_start(n, plan.seed);
+            let stop = flow.stop().max(start);
+            let udp = |load: UdpLoad| {
+                UdpFlow::new(&load, load.sender(n as u32, (start, stop), plan.seed))
+            };
             FlowState {
                 start,
-                stop: flow.stop().max(start),
+                stop,
                 delivered: AtomicU64::new(0),
                 first_data: OnceLock::new(),
                 completed: OnceLock::new(),
                 sender: OnceLock::new(),
                 receiver: OnceLock::new(),
+                udp: flow.udp.map(udp),
             }
         };
         let flows = plan.scenario.flows.iter().enumerate().map(state).collect();
         Self { plan, flows, gate: Gate::default() }
+    }
+
+    /// Whether `flow` is a load over TCP.
+    pub fn is_tcp(&self, flow: usize) -> bool {
+        self.flows[flow].udp.is_none()
     }
 
     pub fn spec(&self, flow: usize) -> &Flow {

@@ -1,12 +1,16 @@
-//! TCP loads: both ends of all connections, on one thread for the client and one for the servers, and a
-//! third thread that takes samples.
+//! Loads: both ends of all TCP connections, on one thread for the client and one for the servers, those of UDP loads on
+//! two others, and a thread that takes samples.
 
 mod board;
 mod handshake;
 mod sampler;
 mod sockets;
+mod udp;
+mod udp_message;
 mod worker;
 
 pub(crate) use board::Board;
 pub(crate) use sampler::Sampler;
+pub(crate) use udp::UdpWorker;
+pub(crate) use udp_message::MIN_UDP_LOAD_BYTES;
 pub(crate) use worker::Worker;

@@ -1,4 +1,4 @@
-//! Samples of TCP loads, taken at fixed intervals on a thread of its own.
+//! Samples of loads, taken at fixed intervals on a thread of its own.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -72,7 +72,7 @@ impl Sampler {
         plan.control.samples_are_taken();
     }
 
-    /// A row for each flow that is running, or still delivers after it stopped.
+    /// A row for each flow that is running, or still delivers after it stopped; of UDP flows also what their ends count.
     ///
     /// Bytes count when they are read, bytes on the wire when they arrive: a little before.
     fn throughput(&mut self, now: Time) {
@@ -87,13 +87,20 @@ impl Sampler {
             let is_new = delivered != self.meters[flow].bytes();
             let wire = if is_new { self.wire_bytes(flow) } else { None };
             let row = self.meters[flow].row(now, flow as u32, delivered, wire);
-            if running || !row.is_empty() {
-                self.send(Sample::Throughput(row));
+            if !running && row.is_empty() {
+                continue;
+            }
+            self.send(Sample::Throughput(row));
+            if let Some(udp) = &state.udp {
+                self.send(Sample::Udp(udp.counts(now, flow as u32)));
             }
         }
     }
 
     fn wire_bytes(&self, flow: usize) -> Option<u64> {
+        if let Some(udp) = &self.board.flows[flow].udp {
+            return Some(udp.wire_bytes());
+        }
         let receiver = self.board.flows[flow].receiver.get()?;
         let header = self.board.plan.scenario.ip_version.header_bytes();
         TcpInfo::of(receiver).ok().map(|info| info.wire_bytes(header))
@@ -113,14 +120,19 @@ impl Sampler {
 
     fn totals(&self) {
         for (flow, state) in self.board.flows.iter().enumerate() {
-            let info = state.sender.get().and_then(|sender| TcpInfo::of(sender).ok());
-            let (sent, again) = info.map(|info| info.sent_bytes()).unzip();
-            let (segments, segments_again) = info.map(|info| info.sent_segments()).unzip();
             let delivered = match self.board.plan.scenario.sampling.throughput_ns {
                 0 => state.delivered.load(Ordering::Acquire),
                 // As the rows have it, which add up.
                 _ => self.meters[flow].bytes(),
             };
+            if let Some(udp) = &state.udp {
+                let row = udp.totals(flow as u32, state.first_data(), delivered);
+                self.send(Sample::Flow(row));
+                continue;
+            }
+            let info = state.sender.get().and_then(|sender| TcpInfo::of(sender).ok());
+            let (sent, again) = info.map(|info| info.sent_bytes()).unzip();
+            let (segments, segments_again) = info.map(|info| info.sent_segments()).unzip();
             let completed = state.completed();
             self.send(Sample::Flow(FlowRow {
                 sent_bytes: sent,

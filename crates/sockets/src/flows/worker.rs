@@ -59,8 +59,9 @@ impl Worker {
     pub fn new(side: End, board: Arc<Board>) -> Result<Self, NetError> {
         let poll =
             LoadPoll::new(board.plan.clock).map_err(|error| NetError::io("epoll", &error))?;
-        let with_dscp = board.plan.scenario.flows.iter().any(|flow| flow.dscp != 0);
-        let switches = if board.flows.is_empty() { None } else { Some(Switches::open(with_dscp)?) };
+        let tcp: Vec<_> = (0..board.flows.len()).filter(|&flow| board.is_tcp(flow)).collect();
+        let with_dscp = tcp.iter().any(|&flow| board.spec(flow).dscp != 0);
+        let switches = if tcp.is_empty() { None } else { Some(Switches::open(with_dscp)?) };
         let mut worker = Self {
             side,
             board,
@@ -90,7 +91,7 @@ impl Worker {
 
     fn listen(&mut self) -> Result<(), NetError> {
         let board = Arc::clone(&self.board);
-        let flows = 0..board.flows.len();
+        let flows = (0..board.flows.len()).filter(|&flow| board.is_tcp(flow));
         let (opened, accepted): (Vec<_>, Vec<_>) =
             flows.partition(|&flow| board.spec(flow).opener() == self.side);
         let opened: BTreeSet<_> = opened.iter().map(|&flow| board.end(flow, self.side)).collect();
@@ -114,7 +115,7 @@ impl Worker {
         let board = Arc::clone(&self.board);
         let listening: BTreeSet<_> = self.listeners.iter().map(|(address, _)| *address).collect();
         for flow in 0..board.flows.len() {
-            if board.spec(flow).opener() != self.side {
+            if !board.is_tcp(flow) || board.spec(flow).opener() != self.side {
                 continue;
             }
             let address = board.end(flow, self.side);
@@ -127,7 +128,8 @@ impl Worker {
 
     fn plan(&mut self) {
         let mut agenda = Vec::new();
-        for (flow, state) in self.board.flows.iter().enumerate() {
+        let flows = self.board.flows.iter().enumerate();
+        for (flow, state) in flows.filter(|(_, state)| state.udp.is_none()) {
             let spec = self.board.spec(flow);
             if spec.opener() == self.side {
                 agenda.push((state.start, Action::Open(flow)));

@@ -12,7 +12,7 @@ use weir_scenario::ProbeKind;
 
 use super::message::{read_seq, write_answer};
 use super::prober::Arrival;
-use super::sockets::{MAX_DATAGRAM_BYTES, bound, stamp};
+use super::sockets::{MAX_DATAGRAM_BYTES, bound, shared_udp_socket, stamp};
 use crate::error::NetError;
 use crate::load::options::set_dscp;
 use crate::plan::Plan;
@@ -184,7 +184,7 @@ fn owner(plan: &Plan, client: SocketAddr, server: SocketAddr, protocol: Protocol
 }
 
 fn listen_udp(address: SocketAddr) -> io::Result<EchoSocket> {
-    Ok(EchoSocket::Udp(address, bound(Type::DGRAM, None, address, 0)?))
+    Ok(EchoSocket::Udp(address, shared_udp_socket(address, 0)?))
 }
 
 fn listen(address: SocketAddr) -> io::Result<EchoSocket> {

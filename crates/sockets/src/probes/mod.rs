@@ -21,6 +21,7 @@ pub use kind::PingMethod;
 pub(crate) use lanes::MAX_LANES;
 pub(crate) use message::MIN_UDP_PAYLOAD_BYTES;
 pub(crate) use ping_tracker::Schedule;
-pub(crate) use prober::{Patience, PingSink, ProbeTrain, Prober};
+pub(crate) use prober::{Patience, PingSink, ProbeTrain, Prober, is_like_loss};
 pub use reflector::Reflector;
+pub(crate) use sockets::shared_udp_socket;
 pub(crate) use ttl::NUMBER_BYTES;

@@ -47,14 +47,32 @@ pub(super) fn bound(
     address: SocketAddr,
     dscp: u8,
 ) -> io::Result<Socket> {
-    let socket = Socket::new(Domain::for_address(address), kind, protocol)?;
-    socket.set_nonblocking(true)?;
-    stamp(&socket)?;
-    set_dscp(&socket, dscp)?;
+    let socket = unbound((kind, protocol), address, dscp)?;
     if kind == Type::STREAM {
         socket.set_reuse_address(true)?;
     }
     socket.bind(&SockAddr::from(address))?;
+    Ok(socket)
+}
+
+/// A UDP socket as [`bound`] makes it, at an address that others of this process have too: packets go to the one that is
+/// connected to their sender, and those of nobody to the one that is not connected.
+pub(crate) fn shared_udp_socket(address: SocketAddr, dscp: u8) -> io::Result<Socket> {
+    let socket = unbound((Type::DGRAM, None), address, dscp)?;
+    socket.set_reuse_address(true)?;
+    socket.bind(&SockAddr::from(address))?;
+    Ok(socket)
+}
+
+fn unbound(
+    (kind, protocol): (Type, Option<Protocol>),
+    address: SocketAddr,
+    dscp: u8,
+) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::for_address(address), kind, protocol)?;
+    socket.set_nonblocking(true)?;
+    stamp(&socket)?;
+    set_dscp(&socket, dscp)?;
     Ok(socket)
 }
 
