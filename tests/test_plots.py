@@ -11,13 +11,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 import pytest
+from matplotlib.patches import Rectangle
 from matplotlib.text import Text
+from scipy import stats
 
 import weirlab
 from weirlab.errors import UsageError, WriteError
 from weirlab.plots import (
     KINDS,
     axes,
+    bar,
     box,
     caption,
     cdf,
@@ -25,6 +28,7 @@ from weirlab.plots import (
     draw,
     ellipse,
     overlay,
+    qq,
     series,
     theme,
     three_plot,
@@ -173,12 +177,12 @@ def test_a_probe_that_nobody_answers_takes_no_room(rrul: Sequence[Record]) -> No
     assert ax.get_position().height > 0.4
 
 
-@pytest.mark.parametrize("kind", ["three-plot", "cdf", "box", "ellipse"])
+@pytest.mark.parametrize("kind", ["three-plot", "cdf", "box", "bar", "qq", "ellipse"])
 def test_repetitions_many_flows_and_no_cooldown(kind: str, repeated: list[Record], tmp_path: Path) -> None:
     draw(kind, some(kind, repeated), tmp_path / "chart.png", title="costs $5, or $6")
 
 
-@pytest.mark.parametrize("kind", ["cdf", "box", "ping", "overlay"])
+@pytest.mark.parametrize("kind", ["cdf", "box", "bar", "qq", "ping", "overlay"])
 def test_charts_of_runs_without_load(kind: str, idle: Record, tmp_path: Path) -> None:
     draw(kind, [idle] * KINDS[kind].least, tmp_path / "chart.png")
 
@@ -413,6 +417,39 @@ def test_an_ellipse_reaches_one_standard_deviation() -> None:
     # Of what never varies it is a line.
     x, y = ellipse.Steps(ping_ms, np.full(4, 5.0)).outline()
     assert np.allclose(y, 5)
+
+
+def test_bars_are_the_means_of_tables_and_only_of_what_there_is(repeated: list[Record]) -> None:
+    compared = compare(repeated)
+    panels = bar.bars(compared)
+    # Downloads only, eight of them.
+    assert list(panels) == ["Total download, Mbit/s", "Mean ping, ms", "Jain's index, down"]
+    assert panels["Mean ping, ms"] == [one.loaded_ms for one in compared]
+    chart = bar.figure(repeated, None)
+    lengths = [patch.get_width() for patch in chart.axes[1].patches if isinstance(patch, Rectangle)]
+    assert lengths == pytest.approx([one.loaded_ms.mean for one in compared if one.loaded_ms])
+    assert chart.axes[2].get_xlim() == (0, bar.ROOM)
+
+
+def test_quantiles_are_paired_and_those_of_the_same_distribution_lie_on_the_diagonal() -> None:
+    values = np.random.default_rng(7).gamma(2, 10, 5000)
+    x, y = qq.pairs(values, values)
+    assert x.size == distribution.MAX_POINTS
+    assert x == pytest.approx(y)
+    # Place and spread move the line, and nothing else.
+    _, moved = qq.pairs(values, 3 * values[:1000] + 5)
+    assert moved.size == 1000
+    assert np.corrcoef(np.quantile(values, (np.arange(1000) + 0.5) / 1000), moved)[0, 1] > 0.99
+
+
+def test_a_normal_distribution_is_straight_and_a_long_tail_bends_up() -> None:
+    shares = (np.arange(1999) + 0.5) / 1999
+    normal = stats.norm.ppf(shares, 50, 5)
+    x, y = qq.against_normal(normal)
+    assert x[20:-20] == pytest.approx(y[20:-20], rel=0.01)
+    x, y = qq.against_normal(stats.expon.ppf(shares))
+    assert y[-1] > 1.5 * x[-1]
+    assert y[0] > x[0]
 
 
 def test_a_range_that_leaves_the_axis_is_explained_in_the_picture(rrul: list[Record]) -> None:

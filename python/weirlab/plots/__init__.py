@@ -58,6 +58,8 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             Kind("phases", "throughput and pings over the phases of a test, with its grades", 1, 1),
             Kind("cdf", "which share of the pings took at most how long", 1, None),
             Kind("box", "spread of download, upload and latency of each configuration", 1, None),
+            Kind("bar", "means of throughput, latency and fairness of each configuration", 1, None),
+            Kind("qq", "quantiles of pings against those of the first configuration", 1, None),
             Kind("ellipse", "throughput against ping of each configuration: better is up and left", 1, None),
             Kind("ping", "ping over time, run above run, with averages", 1, None),
             Kind(

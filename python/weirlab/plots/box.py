@@ -8,7 +8,6 @@ runs' figures, as in tables.
 
 from __future__ import annotations
 
-from itertools import accumulate
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +15,7 @@ import numpy as np
 from weirlab.errors import UsageError
 from weirlab.plots import axes as parts
 from weirlab.plots import caption, series, theme
+from weirlab.plots.rows import Rows
 from weirlab.plots.scope import Scope
 from weirlab.record.configurations import configurations
 from weirlab.stats import Distribution, describe, loaded_pings, totals_mbps
@@ -47,22 +47,13 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
     panels = {label: boxes for label, boxes in possible.items() if any(boxes)}
     if not panels:
         raise UsageError(f"`{records[0].path}` has no samples of the load to draw")
-    names = ["\n".join(theme.wrapped(caption.short(one.name), NAMES, 9)) for one in groups]
-    least = 0.3 + 1.2 / len(names)
-    rows = [max(least, 0.2 + 0.17 * (name.count("\n") + 1)) for name in names]
+    rows = Rows(groups)
     cut = any(_leaves(boxes, label) for label, boxes in panels.items())
-    chart = theme.blank(records, title, _note(records, groups, cut=cut), height=1.9 + sum(rows))
-    drawn = chart.subplots(1, len(panels), sharey=True, squeeze=False)[0]
-    # The y axis counts inches downwards: rows with long names are higher, boxes are all alike.
-    drawn[0].set_ylim(sum(rows), 0)
-    middles = [end - row / 2 for row, end in zip(rows, accumulate(rows), strict=True)]
-    drawn[0].set_yticks(middles, names)
-    for axes, (label, boxes) in zip(drawn, panels.items(), strict=True):
-        axes.set_xlabel(label)
-        axes.tick_params(axis="y", length=0)
-        axes.grid(visible=False, axis="y")
+    chart = theme.blank(records, title, _note(records, groups, cut=cut), height=1.9 + rows.height)
+    drawn = rows.panels(chart, list(panels))
+    for axes, boxes in zip(drawn, panels.values(), strict=True):
         _scale(axes, boxes)
-        for middle, box, style in zip(middles, boxes, styles, strict=True):
+        for middle, box, style in zip(rows.middles, boxes, styles, strict=True):
             _draw(axes, middle, box, style)
     return chart
 
@@ -179,9 +170,6 @@ def _note(records: Sequence[Record], groups: Sequence[Configuration], *, cut: bo
 
 
 PING = "Ping, ms"
-
-NAMES = 2.0
-"""Width of the configurations' names in inches, longer ones are wrapped."""
 
 THICK = 0.18
 """Height of a box in inches."""

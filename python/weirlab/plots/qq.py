@@ -1,0 +1,123 @@
+"""Q-Q plot: quantiles of pings of one distribution against those of another (Flent's `qq_icmp`).
+
+A point is a quantile, the same of both: round trips in ms of the answered pings during the load. Several
+configurations stand against the first, with all their repetitions; a single one against the normal
+distribution of its mean and standard deviation. On the diagonal both distributions are the same; a straight
+line beside it means that they differ in place and spread only, and an end that bends up is a longer tail.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import stats
+
+from weirlab.plots import axes as parts
+from weirlab.plots import caption, distribution, series, table, theme
+from weirlab.plots.scope import Scope
+from weirlab.record.configurations import configurations
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from weirlab.plots.series import Numbers
+    from weirlab.record import Record
+
+
+def figure(records: Sequence[Record], title: str | None, scope: Scope | None = None) -> Figure:
+    """The chart of the configurations of `records`; the first is the baseline if there are others."""
+    groups = configurations(records)
+    pings = [distribution.pings_of(one.records).rtt_ms.to_numpy() for one in groups]
+    styles = (scope or Scope(records)).of_styles([one.records for one in groups])
+    alone = len(groups) == 1
+    if alone:
+        baseline = "the normal distribution of its mean and deviation"
+        drawn = [(groups[0].name, styles[0], against_normal(pings[0]))]
+    else:
+        baseline = caption.short(groups[0].name, 60)
+        others = zip(groups[1:], styles[1:], pings[1:], strict=True)
+        drawn = [(one.name, style, pairs(pings[0], answered)) for one, style, answered in others]
+    # The baseline is the diagonal, and its figures are those of the first column of points.
+    rows = [table.Row({**DIAGONAL}, baseline, _cells(drawn[0][2][0]))]
+    rows += [
+        table.Row({"color": style.colour, "linewidth": 6}, name, _cells(points[1]))
+        for name, style, points in drawn
+    ]
+    headings = ["configuration", *(f"p{share:g}, ms" for share in SHARES)]
+    height = 6.2 + table.height(headings, rows)
+    chart = theme.blank(records, title, _note(records, alone=alone), height=height)
+    table.add(chart, headings, rows)
+    axes = chart.subplots()
+    across = "Normal distribution, ms" if alone else f"Ping of {baseline}, ms"
+    _scale(axes, across, [points for _, _, points in drawn], may_be_log=not alone)
+    for _, style, points in drawn:
+        axes.plot(
+            *points,
+            linestyle="none",
+            marker=style.marker,
+            markersize=3.5,
+            markeredgewidth=0,
+            color=style.colour,
+            rasterized=True,
+        )
+    return chart
+
+
+def pairs(baseline: Numbers, other: Numbers) -> tuple[Numbers, Numbers]:
+    """The same quantiles of both, as many as the smaller of them has values."""
+    shares = _shares(min(baseline.size, other.size))
+    return np.quantile(baseline, shares), np.quantile(other, shares)
+
+
+def against_normal(values: Numbers) -> tuple[Numbers, Numbers]:
+    """Quantiles of the normal distribution with the mean and deviation of `values`, and theirs."""
+    shares = _shares(values.size)
+    return stats.norm.ppf(shares, values.mean(), values.std()), np.quantile(values, shares)
+
+
+def _shares(count: int) -> Numbers:
+    """The middles of `count` equal parts of 0 to 1: no distribution without ends has those themselves."""
+    count = min(count, distribution.MAX_POINTS)
+    return np.asarray((np.arange(count) + 0.5) / count)
+
+
+def _cells(quantiles: Numbers) -> list[str]:
+    """The quantiles of the table, of a column of points."""
+    return [caption.number(float(np.percentile(quantiles, share))) for share in SHARES]
+
+
+def _scale(axes: Axes, across: str, drawn: Sequence[tuple[Numbers, Numbers]], *, may_be_log: bool) -> None:
+    axes.set_xlabel(across)
+    axes.set_ylabel("Ping, ms")
+    every = np.concatenate([axis for points in drawn for axis in points])
+    low, high = float(every.min()), float(every.max())
+    # A normal distribution is straight on linear axes only.
+    if may_be_log and series.wide(every):
+        parts.logarithmic(axes, "x", low, high)
+        parts.logarithmic(axes, "y", low, high)
+    else:
+        for which in ("x", "y"):
+            parts.from_zero(axes, which, high)
+        if low < 0:
+            axes.set_xlim(left=1.06 * low)
+    ends = (max(axes.get_xlim()[0], axes.get_ylim()[0]), min(axes.get_xlim()[1], axes.get_ylim()[1]))
+    axes.plot(ends, ends, zorder=1, **DIAGONAL)
+
+
+def _note(records: Sequence[Record], *, alone: bool) -> str:
+    against = "the normal distribution" if alone else "the first configuration"
+    return (
+        f"Points: the same quantiles of the answered pings {caption.when(records)} and of {against}. "
+        "Dashed: both are the same. Above it pings take longer than there."
+    )
+
+
+DIAGONAL: Any = {"color": theme.QUIET, "linewidth": 1.0, "linestyle": (0, (4, 2))}
+"""Line on which both distributions are the same."""
+
+SHARES = (50.0, 95.0, 99.0)
+"""Percent; quantiles that the table below has."""
