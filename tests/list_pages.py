@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from weirlab import _native
+from weirlab.flent.plots import flent_plots as plots
 from weirlab.plots import KINDS
 from weirlab.scenario import load_link, load_test, shipped_links, shipped_tests
 
@@ -54,8 +55,25 @@ def tests() -> Rows:
     return [("name", "title", "what runs"), *((f"`{one.name}`", one.title, one.summary) for one in known)]
 
 
+def flent_plots() -> Rows:
+    """Every plot of Flent, those with the same charts and note together."""
+    together: dict[tuple[tuple[str, ...], str], list[str]] = {}
+    for plot in plots().values():
+        together.setdefault((plot.charts, plot.note), []).append(plot.name)
+    rows = [
+        (
+            ", ".join(f"`{name}`" for name in names),
+            ", ".join(f"`{chart}`" for chart in charts) or "none",
+            note,
+        )
+        for (charts, note), names in together.items()
+    ]
+    return [("plots of Flent", "chart", "what it shows, or why there is none"), *rows]
+
+
 LISTS: Mapping[tuple[str, str], Callable[[], Rows]] = {
     ("cli.md", "charts"): charts,
+    ("flent.md", "plots"): flent_plots,
     ("test.md", "methods"): methods,
     ("serve.md", "services"): services,
     ("links.md", "links"): links,

@@ -13,6 +13,7 @@ from weirlab.cli import weir as group
 from weirlab.errors import UsageError
 from weirlab.flent import read_document
 from weirlab.flent.tests import flent_tests
+from weirlab.plots import KINDS
 from weirlab.record import find_records
 
 if TYPE_CHECKING:
@@ -121,3 +122,17 @@ def test_all_tests_of_flent_are_listed_with_worlds_and_reasons() -> None:
     shown = CliRunner().invoke(group, ["list", "tests"]).output
     assert all(name in shown for name in by_name)
     assert "streams=4" in CliRunner().invoke(group, ["list", "flent-tests", "tcp_4up"]).output
+
+
+def test_all_plots_of_flent_are_listed_with_charts_that_there_are_or_a_reason() -> None:
+    found = json.loads(CliRunner().invoke(group, ["list", "flent-plots", "--json"]).output)
+    # Flent 2.3 has 98 names of plots over all its tests.
+    assert len({one["name"] for one in found}) == len(found) == 98
+    assert all(set(one["charts"]) <= set(KINDS) for one in found)
+    assert all(one["note"] for one in found)
+    by_name = {one["name"]: one["charts"] for one in found}
+    assert by_name["all_scaled"] == ["three-plot"]
+    assert by_name["bar_fairness"] == ["bar"]
+    assert by_name["power"] == []
+    shown = CliRunner().invoke(group, ["list", "flent-plots"]).output
+    assert all(name in shown for name in by_name)

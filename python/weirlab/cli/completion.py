@@ -54,6 +54,7 @@ def congestion_controls(context: click.Context, _param: click.Parameter, begun: 
 
 def listed(context: click.Context, _param: click.Parameter, begun: str) -> list[CompletionItem]:
     """Names of what `weir list` was asked for."""
+    from weirlab.flent.plots import flent_plots  # noqa: PLC0415 - only for this
     from weirlab.flent.tests import flent_tests as flent_names  # noqa: PLC0415 - only for this
     from weirlab.scenario import shipped_links, shipped_tests  # noqa: PLC0415 - only for this
 
@@ -63,6 +64,7 @@ def listed(context: click.Context, _param: click.Parameter, begun: str) -> list[
         "queues": lambda: [one["name"] for one in _native.disciplines()],
         "markers": lambda: [one["name"] for one in _native.markers()],
         "congestion-controls": lambda: [one["name"] for one in _native.congestion_controls()],
+        "flent-plots": lambda: list(flent_plots()),
         "flent-tests": lambda: list(flent_names()),
         "schemas": lambda: list(SCHEMAS),
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from weirlab.cli import completion
 from weirlab.cli.options import option
 from weirlab.cli.schemas import described_schemas
 from weirlab.errors import UsageError
+from weirlab.flent.plots import flent_plots
 from weirlab.flent.tests import flent_tests
 from weirlab.scenario import line_rate, load_link, load_test, shipped_links, shipped_tests
 from weirlab.ui import console
@@ -29,7 +30,16 @@ if TYPE_CHECKING:
 @click.argument(
     "what",
     type=click.Choice(
-        ["tests", "links", "queues", "markers", "congestion-controls", "flent-tests", "schemas"]
+        [
+            "tests",
+            "links",
+            "queues",
+            "markers",
+            "congestion-controls",
+            "flent-tests",
+            "flent-plots",
+            "schemas",
+        ]
     ),
 )
 @click.argument("name", required=False, shell_complete=completion.listed)
@@ -84,6 +94,7 @@ def _kinds() -> dict[str, _Kind]:
             _congestion_controls, partial(_show_many, "congestion-controls"), _show_parameters
         ),
         "flent-tests": _Kind(_flent_tests, _show_flent_tests, lambda one: _show_flent_tests([one])),
+        "flent-plots": _Kind(_flent_plots, _show_flent_plots, lambda one: _show_flent_plots([one])),
         "schemas": _Kind(
             described_schemas,
             partial(_show_many, "schemas"),
@@ -150,6 +161,23 @@ def _show_flent_tests(entries: Sequence[Mapping[str, Any]]) -> None:
         run = f"`weir run {one['runs']}`" if one["runs"] else ""
         words = f"{one['title']}: {'; '.join(filter(None, (run, one['reason'])))}"
         table.add_row(one["name"], worlds, words)
+    console.print(table)
+
+
+def _flent_plots() -> list[dict[str, Any]]:
+    """The plots of Flent, and the charts that show the same."""
+    return [asdict(plot) for plot in flent_plots().values()]
+
+
+def _show_flent_plots(entries: Sequence[Mapping[str, Any]]) -> None:
+    drawn = sum(bool(one["charts"]) for one in entries)
+    of = f"{drawn} of Flent's {len(entries)} plots" if len(entries) > 1 else "A plot of Flent's"
+    table = Table(title=f"{of} as charts of Weir (`weir plot --kind CHART`)")
+    table.add_column("name", no_wrap=True)
+    table.add_column("charts", no_wrap=True)
+    table.add_column("what they show, or why there is none")
+    for one in entries:
+        table.add_row(one["name"], " ".join(one["charts"]) or "-", one["note"])
     console.print(table)
 
 

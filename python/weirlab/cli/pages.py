@@ -33,6 +33,8 @@ def manual() -> str:
     context = click.Context(weir, info_name="weir", **weir.context_settings)
     lines = [
         '.TH WEIR 1 "" "Weir" "User Commands"',
+        # Lists of choices have no spaces that could be widened to fill a line.
+        ".ad l",
         ".SH NAME",
         f"weir \\- {_plain((weir.help or '').splitlines()[0].rstrip('.').lower())}",
         ".SH SYNOPSIS",
@@ -72,7 +74,9 @@ def _options(command: click.Command, context: click.Context) -> list[str]:
     for param in command.get_params(context):
         record = param.get_help_record(context)
         if record is not None:
-            lines += [".TP", f"\\fB{_plain(record[0])}\\fR", _plain(" ".join(record[1].split())) or "\\&"]
+            # A list of choices may be longer than a line: it breaks behind any of them.
+            words = _plain(record[0]).replace("|", "|\\:")
+            lines += [".TP", f"\\fB{words}\\fR", _plain(" ".join(record[1].split())) or "\\&"]
     return lines
 
 
