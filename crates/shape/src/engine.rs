@@ -292,7 +292,7 @@ impl Engine {
     fn probe(&mut self, now: Time) {
         let Observer { reflectors, seen, wanted, left, .. } = &mut self.observer;
         let mut delays = std::mem::take(seen);
-        while let Some(delay) = reflectors.answer(self.clock, now) {
+        while let Some(delay) = reflectors.answer(self.clock) {
             delays.push(delay);
         }
         for delay in delays.drain(..) {

@@ -1,7 +1,7 @@
 //! Reflectors to probe: those that were named, or the well-known and those that the traffic goes to.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use nix::poll::{PollFd, PollFlags};
 use nix::sys::socket::{setsockopt, sockopt};
@@ -16,8 +16,8 @@ use crate::settings::Target;
 /// All reflectors.
 pub(crate) struct Reflectors {
     all: Vec<Source>,
-    /// Named targets that could not be opened; they are tried again.
-    missing: Vec<Target>,
+    /// Targets that could not be opened, each with those that will do in its place; they are tried again.
+    missing: Vec<Vec<Target>>,
     /// Sessions with servers of Weir's own protocol, each with the number of its source while it is open.
     sessions: Vec<(SocketAddr, EchoKeeper, Option<u32>)>,
     /// Secret for servers that ask for one.
@@ -31,6 +31,8 @@ pub(crate) struct Reflectors {
     mute: Vec<IpAddr>,
     looked: Time,
     turn: usize,
+    /// When a probe was last due and the next one is.
+    last: Option<Time>,
     next: Time,
     next_port: u16,
     next_source: u32,
@@ -48,20 +50,27 @@ struct Source {
     asked: Time,
     /// Whether the reflector was learned from traffic.
     learned: bool,
-    since: Time,
-    heard: Option<Time>,
+    /// Whether it has ever answered.
+    heard: bool,
+    /// When the first of the probes left that it has not answered since, and how many they are.
+    waiting: Option<Time>,
+    unanswered: u32,
 }
 
 impl Reflectors {
-    /// Opens the reflectors of `targets`, or the well-known ones and the traffic's peers if there are none.
+    /// Opens the reflectors of `targets`, or the well-known ones and the traffic's peers if there are none. Of a
+    /// well-known one's addresses the first is taken that this host has a route to.
     ///
     /// `secret` is for servers that ask for one.
     pub fn new(targets: &[Target], secret: Option<Secret>, now: Time) -> Self {
         let learn = targets.is_empty();
-        let well_known = || WELL_KNOWN.map(|address| Target::Icmp(IpAddr::from(address))).to_vec();
         let mut it = Self {
             all: Vec::new(),
-            missing: if learn { well_known() } else { targets.to_vec() },
+            missing: if learn {
+                well_known()
+            } else {
+                targets.iter().map(|&it| vec![it]).collect()
+            },
             sessions: Vec::new(),
             secret,
             trouble: None,
@@ -70,12 +79,13 @@ impl Reflectors {
             mute: Vec::new(),
             looked: now,
             turn: 0,
+            last: None,
             next: now,
             next_port: FIRST_PORT + (std::process::id() % PORTS) as u16,
             next_source: 0,
             asked: None,
         };
-        it.open_missing(now);
+        it.open_missing();
         it
     }
 
@@ -113,7 +123,7 @@ impl Reflectors {
         }
         self.asked = None;
         source.reflector.left(at);
-        source.heard.map(|_| (source.number, at))
+        source.heard.then_some((source.number, at))
     }
 
     /// An answer has come to this host at `at`.
@@ -143,13 +153,11 @@ impl Reflectors {
 
     /// Addresses of the reflectors that have answered lately.
     pub fn heard(&self, now: Time) -> impl Iterator<Item = IpAddr> {
-        self.all
-            .iter()
-            .filter(move |it| it.heard.is_some_and(|heard| now.since(heard) < HEARD_LATELY))
-            .map(|it| it.reflector.address())
+        self.all.iter().filter(move |it| it.is_heard(now)).map(|it| it.reflector.address())
     }
 
-    /// Sends what is due and looks who is left; `every` is the pause between two probes. Returns the source
+    /// Sends what is due and looks who is left; `every` is the pause since the last probe, however long it was then. A
+    /// source that does not answer has its turn only now and then, if others answer. Returns the source
     /// that was asked and when, if one was that has answered before and probes are not seen to
     /// [leave](Self::left), as `seen` says.
     pub fn ask(
@@ -159,35 +167,44 @@ impl Reflectors {
         clock: Clock,
         now: Time,
     ) -> Option<(u32, Time)> {
+        self.look_around(now);
+        let pause = every.unwrap_or(WITHOUT_PROBES);
+        self.next = self.last.map_or(now, |last| last + pause);
         if now < self.next {
             return None;
         }
-        self.look_around(now);
-        self.next = now + every.unwrap_or(WITHOUT_PROBES);
+        (self.last, self.next) = (Some(now), now + pause);
         every?;
-        let count = self.all.len();
-        let mut places = (1..=count).map(|ahead| (self.turn + ahead) % count);
-        let place = places.find(|&place| {
-            let source = &self.all[place];
-            now >= source.asked.saturating_add(source.least) || source.asked == Time::ZERO
-        })?;
-        self.turn = place;
-        let source = &mut self.all[place];
+        self.turn = self.next_turn(now)?;
+        let source = &mut self.all[self.turn];
         source.asked = now;
+        source.waiting.get_or_insert(now);
+        source.unanswered = source.unanswered.saturating_add(1);
         // What the kernel does not take counts as not sent: whoever does not answer is left out below.
         let sent = source.reflector.ask(clock).ok()?;
         self.asked = seen.then_some(source.number);
-        source.heard.filter(|_| !seen).map(|_| (source.number, sent))
+        (source.heard && !seen).then_some((source.number, sent))
+    }
+
+    /// Place of the source whose turn it is, if there is one.
+    fn next_turn(&self, now: Time) -> Option<usize> {
+        let heard = self.is_heard(now);
+        let count = self.all.len();
+        (1..=count).map(|ahead| (self.turn + ahead) % count).find(|&place| {
+            let source = &self.all[place];
+            let least = if heard && source.is_silent(now) { RETRY } else { source.least };
+            now >= source.asked.saturating_add(least) || source.asked == Time::ZERO
+        })
     }
 
     /// The next answer, without waiting.
-    pub fn answer(&mut self, clock: Clock, now: Time) -> Option<Delay> {
+    pub fn answer(&mut self, clock: Clock) -> Option<Delay> {
         for source in &mut self.all {
             // An error is a reflector that cannot be reached, which is as good as silent.
             if let Ok(Some(row)) = source.reflector.answer(clock)
                 && let Some(rtt) = plausible(row.rtt)
             {
-                source.heard = Some(now);
+                (source.heard, source.waiting, source.unanswered) = (true, None, 0);
                 let one_way = ways(&row, rtt);
                 return Some(Delay { source: source.number, sent: row.t, rtt, one_way });
             }
@@ -206,18 +223,18 @@ impl Reflectors {
             return;
         }
         self.looked = now;
-        self.attend_sessions(now);
+        self.attend_sessions();
         let Self { all, mute, .. } = self;
         all.retain(|it| {
-            let silent = now.since(it.heard.unwrap_or(it.since)) >= SILENT;
-            if it.learned && silent {
+            let leaves = it.learned && it.is_silent(now);
+            if leaves {
                 mute.push(it.reflector.address());
             }
-            !(it.learned && silent)
+            !leaves
         });
         let peers = std::mem::take(&mut self.peers);
         let known = self.heard(now).count();
-        let trying = self.all.iter().filter(|it| it.learned && it.heard.is_none()).count();
+        let trying = self.all.iter().filter(|it| it.learned && !it.heard).count();
         if self.learn && known < ENOUGH && trying == 0 {
             let unknown = |address: &IpAddr| {
                 !self.mute.contains(address)
@@ -230,25 +247,35 @@ impl Reflectors {
             if let Some((&address, _)) =
                 most.filter(|&(_, &bytes)| bytes >= WORTH).max_by_key(|&(_, bytes)| bytes)
             {
-                self.open(Target::Icmp(address), true, now);
+                self.open(Target::Icmp(address), true);
             }
         }
         if now.as_nanos() / RETRY.as_nanos()
             != (now.as_nanos() + LOOK.as_nanos()) / RETRY.as_nanos()
         {
             self.mute.clear();
-            self.open_missing(now);
+            self.reopen_well_known(now);
+            self.open_missing();
         }
     }
 
-    fn open_missing(&mut self, now: Time) {
+    /// Where nobody answers any more, this host may have moved to a network with other routes.
+    fn reopen_well_known(&mut self, now: Time) {
+        if self.learn && !self.all.is_empty() && self.all.iter().all(|it| it.is_silent(now)) {
+            self.all.retain(|it| it.learned);
+            self.missing = well_known();
+        }
+    }
+
+    fn open_missing(&mut self) {
         let missing = std::mem::take(&mut self.missing);
-        self.missing =
-            missing.into_iter().filter(|&target| !self.open(target, false, now)).collect();
+        let is_missing =
+            |addresses: &Vec<Target>| !addresses.iter().any(|&target| self.open(target, false));
+        self.missing = missing.into_iter().filter(is_missing).collect();
     }
 
     /// Whether the reflector can be had.
-    fn open(&mut self, target: Target, learned: bool, now: Time) -> bool {
+    fn open(&mut self, target: Target, learned: bool) -> bool {
         let port = self.next_port();
         let (reflector, least) = match target {
             Target::Icmp(address) => (Reflector::icmp(address, port), Duration::ZERO),
@@ -260,22 +287,30 @@ impl Reflectors {
                 return self.sessions.iter().any(|(open, ..)| *open == server);
             }
         };
-        reflector.map(|it| self.add(it, least, learned, now)).is_ok()
+        reflector.map(|it| self.add(it, least, learned)).is_ok()
     }
 
-    fn add(&mut self, reflector: Reflector, least: Duration, learned: bool, now: Time) -> u32 {
+    fn add(&mut self, reflector: Reflector, least: Duration, learned: bool) -> u32 {
         let number = self.next_source;
         self.next_source += 1;
-        let (asked, heard) = (Time::ZERO, None);
-        let source =
-            Source { reflector, priority: 0, number, least, asked, learned, since: now, heard };
+        let source = Source {
+            reflector,
+            priority: 0,
+            number,
+            least,
+            asked: Time::ZERO,
+            learned,
+            heard: false,
+            waiting: None,
+            unanswered: 0,
+        };
         self.all.push(source);
         number
     }
 
     /// A session that was opened is a source, and one that has ended is none any more: the next has another
     /// clock.
-    fn attend_sessions(&mut self, now: Time) {
+    fn attend_sessions(&mut self) {
         let mut sessions = std::mem::take(&mut self.sessions);
         for (server, keeper, source) in &mut sessions {
             while let Some(news) = keeper.news() {
@@ -289,7 +324,7 @@ impl Reflectors {
                         let reflector = Reflector::weir(server.ip(), port, grant.session);
                         let pause = 1_000_000_000 / u64::from(grant.rate_pps.max(1));
                         let least = Duration::from_nanos(pause);
-                        *source = reflector.ok().map(|it| self.add(it, least, false, now));
+                        *source = reflector.ok().map(|it| self.add(it, least, false));
                     }
                     EchoNews::Closed(why) => self.trouble = Some(why),
                 }
@@ -309,6 +344,23 @@ impl Source {
     fn is(&self, protocol: Protocol, ours: u16, there: IpAddr) -> bool {
         self.reflector.key() == (protocol, ours) && self.reflector.address() == there
     }
+
+    /// Whether it answers, as far as is known: one that is hardly asked is not silent for that.
+    fn is_heard(&self, now: Time) -> bool {
+        self.heard && self.waiting.is_none_or(|since| now.since(since) < HEARD_LATELY)
+    }
+
+    /// Whether it has left several probes without an answer, for some time.
+    fn is_silent(&self, now: Time) -> bool {
+        self.unanswered >= SILENT_PROBES
+            && self.waiting.is_some_and(|since| now.since(since) >= SILENT)
+    }
+}
+
+/// Public resolvers that answer pings at many places, each with its addresses in the order in which they are tried.
+fn well_known() -> Vec<Vec<Target>> {
+    let addresses = |(v4, v6): (Ipv4Addr, Ipv6Addr)| vec![IpAddr::from(v4), IpAddr::from(v6)];
+    WELL_KNOWN.map(|resolver| addresses(resolver).into_iter().map(Target::Icmp).collect()).to_vec()
 }
 
 /// A round trip that can be one. The kernel's stamps are on the clock that people set: of an answer that was
@@ -324,20 +376,26 @@ fn ways(row: &LatencyRow, rtt: Duration) -> Option<OneWay> {
     Some(OneWay { there_ns, back_ns: rtt.as_nanos() as i64 - there_ns })
 }
 
-/// Public resolvers that answer pings at many places: Cloudflare's, Google's, Quad9's.
-const WELL_KNOWN: [[u8; 4]; 3] = [[1, 1, 1, 1], [8, 8, 8, 8], [9, 9, 9, 9]];
+/// Cloudflare's, Google's and Quad9's resolvers, by IPv4 and IPv6, as each publishes them.
+const WELL_KNOWN: [(Ipv4Addr, Ipv6Addr); 3] = [
+    (Ipv4Addr::new(1, 1, 1, 1), Ipv6Addr::new(0x2606, 0x4700, 0x4700, 0, 0, 0, 0, 0x1111)),
+    (Ipv4Addr::new(8, 8, 8, 8), Ipv6Addr::new(0x2001, 0x4860, 0x4860, 0, 0, 0, 0, 0x8888)),
+    (Ipv4Addr::new(9, 9, 9, 9), Ipv6Addr::new(0x2620, 0xfe, 0, 0, 0, 0, 0, 0xfe)),
+];
 /// Reflectors of which one may lie and is outvoted.
 const ENOUGH: usize = 3;
 const MAX_PEERS: usize = 256;
 /// Bytes within a second that make a peer worth a try: 0.2 Mbit/s.
 const WORTH: u64 = 25_000;
 const LOOK: Duration = Duration::from_secs(1);
-/// Time after which a peer that has not answered is left out.
+/// Time after which one that has not answered is silent: a peer is left out, a named or well-known one loses its turn.
 const SILENT: Duration = Duration::from_secs(5);
+/// Probes in a row without an answer after which it is: of a line that sleeps one may be lost.
+const SILENT_PROBES: u32 = 3;
 /// Between two connections to one host: a load that no server notices.
 const MIN_CONNECT_INTERVAL: Duration = Duration::from_millis(100);
 const HEARD_LATELY: Duration = Duration::from_secs(3);
-/// Time after which reflectors that could not be opened are tried again: networks come and go.
+/// Time after which reflectors that could not be opened, or are silent, are tried again: networks come and go.
 const RETRY: Duration = Duration::from_secs(30);
 /// How soon a controller that wants no probes is asked again.
 const WITHOUT_PROBES: Duration = Duration::from_millis(200);
@@ -373,5 +431,72 @@ mod tests {
         let found = ways(&row, Duration::from_millis(10)).unwrap();
         assert_eq!(found, OneWay { there_ns: -3_993_000_000, back_ns: 4_003_000_000 });
         assert_eq!(ways(&LatencyRow { server: None, ..row }, Duration::from_millis(10)), None);
+    }
+
+    /// Two that are probed by TCP, the first of which was asked `probes` times since 1 s without an answer.
+    fn one_of_two_waits(probes: u32) -> Reflectors {
+        let targets = [9, 7].map(|port| Target::Tcp(SocketAddr::from(([127, 0, 0, 1], port))));
+        let mut reflectors = Reflectors::new(&targets, None, Time::ZERO);
+        reflectors.all.iter_mut().for_each(|it| (it.heard, it.asked) = (true, ms(1_000)));
+        let first = &mut reflectors.all[0];
+        (first.waiting, first.unanswered) = (Some(ms(1_000)), probes);
+        reflectors
+    }
+
+    const fn ms(ms: u64) -> Time {
+        Time::from_millis(ms)
+    }
+
+    fn turns(reflectors: &mut Reflectors, now: Time) -> [Option<usize>; 2] {
+        [1, 0].map(|last| {
+            reflectors.turn = last;
+            reflectors.next_turn(now)
+        })
+    }
+
+    #[test]
+    fn one_that_is_silent_has_its_turn_only_now_and_then() {
+        let mut reflectors = one_of_two_waits(3);
+        assert_eq!(turns(&mut reflectors, ms(5_900)), [Some(0), Some(1)]);
+        assert_eq!(turns(&mut reflectors, ms(6_000)), [Some(1), Some(1)]);
+        assert_eq!(turns(&mut reflectors, ms(31_000)), [Some(0), Some(1)]);
+        // Where nobody answers all are asked in turn.
+        reflectors.all[1].heard = false;
+        assert_eq!(turns(&mut reflectors, ms(6_000)), [Some(0), Some(1)]);
+    }
+
+    #[test]
+    fn one_that_is_hardly_asked_is_not_silent_for_that() {
+        let mut reflectors = one_of_two_waits(2);
+        assert_eq!(turns(&mut reflectors, ms(60_000)), [Some(0), Some(1)]);
+        assert_eq!(reflectors.heard(ms(3_900)).count(), 2);
+        // The other one, which was not asked since, is still taken to answer.
+        assert_eq!(reflectors.heard(ms(60_000)).count(), 1);
+    }
+
+    /// A pause that was asked for while the line slept does not hold once it is awake.
+    #[test]
+    fn a_shorter_pause_counts_from_the_last_probe() {
+        let clock = Clock::starting_in(Duration::ZERO);
+        let mut reflectors = one_of_two_waits(0);
+        let mut next = |every: Duration, now| {
+            reflectors.ask(Some(every), true, clock, now);
+            reflectors.next()
+        };
+        let (asleep, awake) = (Duration::from_secs(60), Duration::from_millis(20));
+        assert_eq!(next(asleep, ms(2_000)), ms(62_000));
+        assert_eq!(next(asleep, ms(9_000)), ms(62_000));
+        assert_eq!(next(awake, ms(9_020)), ms(9_040), "asked at once");
+    }
+
+    #[test]
+    fn each_well_known_reflector_is_tried_by_ipv4_and_then_by_ipv6() {
+        for addresses in well_known() {
+            let kinds: Vec<bool> = addresses
+                .iter()
+                .map(|target| matches!(target, Target::Icmp(address) if address.is_ipv4()))
+                .collect();
+            assert_eq!(kinds, [true, false]);
+        }
     }
 }
