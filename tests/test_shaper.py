@@ -42,6 +42,7 @@ SHORT = (
     "drop-17-down",
     "silent-reflectors-up",
     "silent-reflectors-down",
+    "asleep",
 )
 """The cases that take a second or two; `make cases` runs all of them."""
 

@@ -22,6 +22,8 @@ pub struct Auto {
     quiet: Seconds,
     ticked: Option<Time>,
     late: Lateness,
+    /// Whether the line has had no load for so long that probes rest.
+    asleep: bool,
 }
 
 impl Auto {
@@ -41,6 +43,7 @@ impl Auto {
             quiet: FIRST_QUIET,
             ticked: None,
             late: Lateness::default(),
+            asleep: false,
         }
     }
 
@@ -286,6 +289,7 @@ impl Controller for Auto {
                 self.delays.reroute(Time::from_nanos(now.as_nanos().saturating_sub(seen)));
             }
         }
+        self.asleep = self.sides.iter().all(|side| side.is_asleep(now));
         // A queue that comes and goes is no jitter.
         let at_work =
             |side: &SideControl| matches!(side.state(), State::Probing | State::BackingOff);
@@ -299,6 +303,9 @@ impl Controller for Auto {
     }
 
     fn probe_every(&self) -> Option<Duration> {
+        if self.asleep {
+            return Some(PROBE_ASLEEP);
+        }
         let idle = self.sides.iter().all(|side| matches!(side.state(), State::Idle));
         if idle {
             return Some(PROBE_IDLE);
@@ -345,6 +352,8 @@ const SLEPT_AFTER: Duration = Duration::from_secs(1);
 const REROUTE_SEEN: Duration = Duration::from_millis(250);
 /// Time between two probes on an idle line: five a second keep the baselines.
 const PROBE_IDLE: Duration = Duration::from_millis(200);
+/// Time between two probes on a line that sleeps: 0.1 MB a day, and a path that changed is known within minutes.
+const PROBE_ASLEEP: Duration = Duration::from_secs(60);
 /// Length of the shortest frame on Ethernet, with preamble and gap: a probe is no shorter.
 const PROBE_BITS: f64 = 84.0 * 8.0;
 /// Share of the slowest line that probes take at most: at 1 Mbit/s one every 22 ms.

@@ -29,7 +29,8 @@ pub trait Controller: Send {
     );
 
     /// How long after the last probe the next should be sent, to each source in turn; `None` if none is
-    /// wanted. It changes with every tick: a line that has become busy is probed more often at once.
+    /// wanted. It changes with every tick: a line that has become busy is probed more often at once, so that the
+    /// driver asks again after each, however long the pause that it was told before.
     fn probe_every(&self) -> Option<Duration>;
 }
 

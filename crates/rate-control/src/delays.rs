@@ -21,7 +21,8 @@ pub(crate) struct Delays {
     unanswered: VecDeque<(u32, Time)>,
     /// When those left to which no answer will come.
     lost: VecDeque<Time>,
-    heard: Option<Time>,
+    /// When the first probe left since anybody was heard; it is known for longer than its answer is waited for.
+    waiting: Option<Time>,
     /// When the newest probe that was answered had left.
     answered: Option<Time>,
 }
@@ -79,6 +80,7 @@ impl Delays {
     /// A probe to `source` left at `now`.
     pub fn sent(&mut self, source: u32, now: Time) {
         self.unanswered.push_back((source, now));
+        self.waiting.get_or_insert(now);
         while self.unanswered.front().is_some_and(|&(_, sent)| now.since(sent) > GIVE_UP) {
             self.unanswered.pop_front();
         }
@@ -86,7 +88,7 @@ impl Delays {
 
     /// A delay arrived at `now`. Differences count as jitter while delays are below `quiet`.
     pub fn add(&mut self, delay: &Delay, quiet: Seconds, now: Time) {
-        self.heard = Some(now);
+        self.waiting = None;
         self.answered = self.answered.max(Some(delay.sent));
         let probed = self.unanswered.iter().any(|&(source, _)| source == delay.source);
         let Self { unanswered, lost, .. } = self;
@@ -209,8 +211,7 @@ impl Delays {
 
     /// How long nobody has answered although probes are out.
     pub fn silence(&self, now: Time) -> Option<Duration> {
-        let &(_, asked) = self.unanswered.iter().find(|&&(_, sent)| Some(sent) > self.heard)?;
-        Some(now.since(asked))
+        self.waiting.map(|asked| now.since(asked))
     }
 
     /// Number of lost probes that left within `age`: later ones to the same source were answered.
@@ -246,6 +247,7 @@ impl Delays {
     pub fn forget_recent(&mut self) {
         self.recent.clear();
         self.unanswered.clear();
+        self.waiting = None;
     }
 
     fn source(&mut self, delay: &Delay, now: Time) -> &mut Source {
@@ -278,6 +280,10 @@ impl Source {
     }
 
     fn sample(&mut self, delay: &Delay, quiet: Seconds, now: Time) -> Sample {
+        // A one-way baseline that nothing confirmed for as long as it is kept tells how far the clocks have drifted.
+        if now.since(self.heard) >= WAY_HALF * 2 {
+            self.ways = None;
+        }
         self.heard = now;
         let rtt = delay.rtt.as_nanos() as i64;
         self.rtt.add(rtt, now);
@@ -438,6 +444,11 @@ mod tests {
         assert_eq!(delays.silence(ms(900)), None);
         delays.sent(0, ms(1000));
         assert_eq!(delays.silence(ms(1500)), Some(Duration::from_millis(500)));
+        // However seldom anybody is asked, it ends with an answer only.
+        delays.sent(0, ms(61_000));
+        assert_eq!(delays.silence(ms(62_000)), Some(Duration::from_secs(61)));
+        add(&mut delays, answer(0, 61_000, 10));
+        assert_eq!(delays.silence(ms(62_000)), None);
     }
 
     fn with_ways(sent_ms: u64, there: i64, back: i64, offset: i64) -> (Delay, Time) {
@@ -458,6 +469,16 @@ mod tests {
             [Side::Egress, Side::Ingress].map(|side| sample.of(side)),
             [0.0, 0.02].map(Seconds)
         );
+    }
+
+    /// Two clocks that drift by 50 ppm are 3 ms apart after a minute without a probe: that is no way's queue.
+    #[test]
+    fn the_ways_begin_anew_after_a_pause() {
+        let mut delays = Delays::default();
+        add(&mut delays, with_ways(0, 5, 5, 0));
+        add(&mut delays, with_ways(60_000, 5, 5, 3));
+        add(&mut delays, with_ways(60_100, 5, 15, 3));
+        assert_eq!(delays.recent.back().unwrap().by_side, Some([0.0, 0.01].map(Seconds)));
     }
 
     /// 10 ms there and 30 ms back, twice: a quarter and three quarters. They tell of an excess of which they know half.

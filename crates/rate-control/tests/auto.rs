@@ -109,6 +109,33 @@ fn a_line_that_becomes_faster_is_used_within_five_seconds() {
     }
 }
 
+/// Whether anybody answers or not, a line that nobody uses is left alone, and watched again when somebody does.
+#[test]
+fn probes_sleep_when_the_line_sleeps() {
+    for silent in [vec![], vec![0, 1, 2]] {
+        let mut line = loaded(Mode::Ping, Egress);
+        let demand = std::mem::take(&mut line.demand);
+        line.run(5_000);
+        line.demand = demand;
+        line.run(5_000);
+        line.demand = [0.0; 2];
+        line.silent = silent.clone();
+        line.run(62_000);
+        let before = line.probes.len();
+        line.run(300_000);
+        let asleep = line.probes.len() - before;
+        assert!((4..=5).contains(&asleep), "{silent:?}: {asleep} probes in five minutes");
+
+        (line.demand, line.silent) = (demand, Vec::new());
+        let loaded_ms = line.now_ms;
+        line.run(100);
+        assert!(line.probes.last() > Some(&loaded_ms), "{silent:?}: not awake within 100 ms");
+        line.run(1_900);
+        let (queue, used) = line.watch(Egress, 10_000);
+        assert!(queue < 1.0 && used > 0.95, "{silent:?}: {queue} ms, {used}");
+    }
+}
+
 #[test]
 fn a_longer_path_is_no_queue() {
     let mut line = loaded(Mode::Ping, Egress);
@@ -371,7 +398,8 @@ proptest! {
                 }
             }
             let every = auto.probe_every().unwrap();
-            prop_assert!(every >= TICK && every <= Duration::from_millis(200));
+            let asleep = every == Duration::from_secs(60);
+            prop_assert!(asleep || (every >= TICK && every <= Duration::from_millis(200)));
         }
     }
 }

@@ -215,6 +215,14 @@ impl SideControl {
         }
     }
 
+    /// Whether there has been no load for so long that nobody need look whether the line answers.
+    ///
+    /// A side that is stalled may sleep, too: where nobody answers, nobody is asked for ever.
+    pub fn is_asleep(&self, now: Time) -> bool {
+        matches!(self.state, State::Idle | State::Stalled)
+            && now.since(self.last_busy) >= ASLEEP_AFTER
+    }
+
     /// Whether the rate is what limits the traffic.
     fn is_used(&self, span: Duration) -> bool {
         // A burst waits at the shaper for a moment only: no rate would have saved it that.
@@ -254,13 +262,13 @@ impl SideControl {
         if self.is_fixed {
             return self.advance_fixed(view.now);
         }
+        let load = self.note_load(view.now);
         if view.silence.is_some_and(|silence| silence >= STALL_AFTER) {
             return self.stall(view);
         }
         if self.state == State::Stalled {
             return self.resume(view.now, view.now.since(self.entered));
         }
-        let load = self.note_load(view.now);
         if let Some(overdue) = view.overdue.filter(|_| self.state != State::Idle) {
             return self.on_overdue(overdue, view);
         }
@@ -524,6 +532,9 @@ const IDLE_SHARE: f64 = 0.02;
 const IDLE_LOAD: BitsPerSecond = BitsPerSecond(100e3);
 /// Time without load after which a side is idle: a page pauses for up to a second while it loads.
 const IDLE_AFTER: Duration = Duration::from_secs(1);
+/// Time without load after which probes rest: pages are read for less, and video is loaded in parts every few
+/// seconds.
+const ASLEEP_AFTER: Duration = Duration::from_secs(60);
 /// Time for which a measured capacity is trusted.
 const AGE_AFTER: Duration = Duration::from_secs(10);
 /// Share of the rate by which an ageing capacity must differ before the rate follows.

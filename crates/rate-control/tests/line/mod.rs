@@ -27,6 +27,8 @@ pub struct Line {
     pub now_ms: u64,
     /// Decisions of the controller, each with its time in ms.
     pub log: Vec<(u64, Decision)>,
+    /// When probes were sent, in ms.
+    pub probes: Vec<u64>,
     rates: [Option<f64>; 2],
     /// Bytes in front of the line.
     queues: [f64; 2],
@@ -57,6 +59,7 @@ impl Line {
             asleep: false,
             now_ms: 0,
             log: Vec::new(),
+            probes: Vec::new(),
             rates: [None; 2],
             queues: [0.0; 2],
             shaped: [0.0; 2],
@@ -133,6 +136,7 @@ impl Line {
 
     fn probe(&mut self) {
         self.probed_ms = self.now_ms;
+        self.probes.push(self.now_ms);
         let source = self.turn % self.base_ms.len();
         self.turn += 1;
         let sent = Time::from_millis(self.now_ms);
