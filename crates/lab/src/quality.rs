@@ -28,6 +28,8 @@ pub struct Quality {
     pub refused: u64,
     /// Packets that were lost in front of the data path, because it did not read them in time.
     pub overrun: u64,
+    /// Packets of UDP loads that were never sent, because their sender was more than 100 ms behind.
+    pub skipped: u64,
 }
 
 /// A warning about the quality of a run, to be read before any number.
@@ -49,6 +51,11 @@ pub enum Warning {
         /// Number of packets lost.
         packets: u64,
     },
+    /// Packets of UDP loads were never sent.
+    Skipped {
+        /// Number of packets left out.
+        packets: u64,
+    },
 }
 
 impl Quality {
@@ -66,6 +73,7 @@ impl Quality {
             unroutable: report.unroutable,
             refused: report.refused,
             overrun: report.overrun + dropped,
+            skipped: 0,
         }
     }
 
@@ -82,6 +90,9 @@ impl Quality {
         let lost = self.overrun + self.refused;
         if lost > 0 {
             warnings.push(Warning::Overrun { packets: lost });
+        }
+        if self.skipped > 0 {
+            warnings.push(Warning::Skipped { packets: self.skipped });
         }
         warnings
     }
@@ -105,6 +116,11 @@ impl fmt::Display for Warning {
                 "{packets} packets were lost between kernel and emulator, by no queue of the scenario: this \
                  machine is too slow for the line"
             ),
+            Self::Skipped { packets } => write!(
+                f,
+                "{packets} packets of UDP loads were never sent, as their sender was more than 100 ms behind: \
+                 this machine is too slow for their rates"
+            ),
         }
     }
 }
@@ -112,3 +128,21 @@ impl fmt::Display for Warning {
 /// Lateness of the 99th percentile from which on there is a warning: 1500 bytes take 120 us at 100 Mbit/s.
 const LATE: Duration = Duration::from_micros(1_000);
 const BUSY_PERCENT: f64 = 90.0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_that_were_never_sent_are_told() {
+        let said = |quality: &Quality| -> Vec<String> {
+            quality.warnings().iter().map(ToString::to_string).collect()
+        };
+        assert_eq!(said(&Quality::default()), Vec::<String>::new());
+        assert_eq!(
+            said(&Quality { skipped: 435, ..Quality::default() }),
+            ["435 packets of UDP loads were never sent, as their sender was more than 100 ms behind: this \
+              machine is too slow for their rates"]
+        );
+    }
+}

@@ -134,7 +134,7 @@ pub fn run(
     let ends = ScenarioEnds::start(scenario, seed, clock, client, server, end_sender)?;
 
     let end = Time::from_nanos(scenario.duration_ns);
-    let (flows, stopped_at) = follow(&ends, &end_samples, clock, end, sink, |sink| {
+    let (Held { flows, skipped }, stopped_at) = follow(&ends, &end_samples, clock, end, sink, |sink| {
         pass_on(&path_samples, sink);
         shaper.iter().for_each(|shaper| shaper.pass_on(sink));
         path.has_ended() || shaper.as_ref().is_some_and(LabShaper::has_ended)
@@ -153,7 +153,7 @@ pub fn run(
             Datapath::Kernel => sink.flow(flow),
         }
     }
-    let quality = Quality::new(&report, hosts.overrun()?);
+    let quality = Quality { skipped, ..Quality::new(&report, hosts.overrun()?) };
     Ok(Outcome {
         reached: stopped_at.unwrap_or(end),
         complete: stopped_at.is_none(),
@@ -163,9 +163,17 @@ pub fn run(
     })
 }
 
-/// Passes on what the `ends` sample until they have no more. Returns the rows of the flows, which the path is yet to
-/// complete, and when the run was stopped before its `end`. `others` passes on what others sample, and says whether one
-/// of them has failed.
+/// What is not passed on as it comes.
+#[derive(Default)]
+struct Held {
+    /// Totals of the flows, which the path is yet to complete.
+    flows: Vec<FlowRow>,
+    /// Packets that the senders of UDP loads left out.
+    skipped: u64,
+}
+
+/// Passes on what the `ends` sample until they have no more. Returns what it held back, and when the run was stopped
+/// before its `end`. `others` passes on what others sample, and says whether one of them has failed.
 fn follow(
     ends: &ScenarioEnds,
     samples: &Receiver<Sample>,
@@ -173,14 +181,14 @@ fn follow(
     end: Time,
     sink: &mut dyn Sink,
     mut others: impl FnMut(&mut dyn Sink) -> bool,
-) -> (Vec<FlowRow>, Option<Time>) {
-    let mut flows = Vec::new();
+) -> (Held, Option<Time>) {
+    let mut held = Held::default();
     let mut stopped_at = None;
     loop {
         let over = match samples.recv_timeout(POLL) {
             Ok(first) => {
                 for sample in std::iter::once(first).chain(samples.try_iter()) {
-                    keep(sample, &mut flows, sink);
+                    keep(sample, &mut held, sink);
                 }
                 false
             }
@@ -195,7 +203,7 @@ fn follow(
             ends.stop();
         }
         if over {
-            return (flows, stopped_at);
+            return (held, stopped_at);
         }
     }
 }
@@ -220,13 +228,16 @@ fn with_kernel_queues(
 }
 
 /// Passes a row on; the totals of flows wait for what the data path has to add.
-fn keep(sample: Sample, flows: &mut Vec<FlowRow>, sink: &mut dyn Sink) {
+fn keep(sample: Sample, held: &mut Held, sink: &mut dyn Sink) {
     match sample {
         Sample::Latency(row) => sink.latency(&row),
         Sample::Throughput(row) => sink.throughput(&row),
         Sample::Tcp(row) => sink.tcp(&row),
-        Sample::Udp(row) => sink.udp(&row),
-        Sample::Flow(row) => flows.push(row),
+        Sample::Udp(row) => {
+            held.skipped += row.sender.map_or(0, |sender| sender.skipped_packets);
+            sink.udp(&row);
+        }
+        Sample::Flow(row) => held.flows.push(row),
     }
 }
 
