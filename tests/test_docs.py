@@ -111,8 +111,9 @@ def test_links_between_pages_lead_somewhere() -> None:
         ("serve.md", ("serve",)),
         ("sweep.md", ("sweep", "run")),
         ("sweep.md", ("sweep", "show")),
+        ("sweep.md", ("query",)),
     ],
-    ids=["test", "ping", "shape", "shape status", "shape replay", "serve", "sweep", "sweep show"],
+    ids=["test", "ping", "shape", "shape status", "shape replay", "serve", "sweep", "sweep show", "query"],
 )
 def test_every_option_is_documented(page: str, words: tuple[str, ...], weir_here: Weir) -> None:
     text = (ROOT / "docs" / page).read_text()

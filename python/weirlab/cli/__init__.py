@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 COMMANDS = {
     "run": "Run a test or scenario and show what came of it.",
     "sweep": "Run a scenario at many points, and keep what came of it in a store.",
+    "query": "Ask the store of a sweep in SQL.",
     "test": "Measure the path to a server and grade it.",
     "ping": "Ping any host: round trips to the microsecond.",
     "show": "Show what stands in records.",
