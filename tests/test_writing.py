@@ -1,48 +1,83 @@
-"""Files that are there as a whole or not at all, also after a loss of power."""
+"""Files that are there as a whole or not at all, also after the machine has lost its power."""
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
 import pytest
 
 from weirlab.errors import WriteError
+from weirlab.sweeps.store import Store
 from weirlab.writing import replaced
 
 
-def test_a_file_is_on_the_disk_before_it_has_its_name_and_its_name_before_the_end(
+@pytest.fixture
+def steps(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+    """What is done to files and folders, in order: the step and the name of what it is done to."""
+    found: list[tuple[str, str]] = []
+    really_sync, really_rename, really_unlink = os.fsync, Path.replace, Path.unlink
+
+    def sync(descriptor: int) -> None:
+        found.append(("sync", Path(f"/proc/self/fd/{descriptor}").readlink().name))
+        really_sync(descriptor)
+
+    def rename(self: Path, target: Path) -> Path:
+        found.append(("rename", self.name))
+        return really_rename(self, target)
+
+    def unlink(self: Path, *, missing_ok: bool = False) -> None:
+        found.append(("unlink", self.name))
+        really_unlink(self, missing_ok=missing_ok)
+
+    monkeypatch.setattr(os, "fsync", sync)
+    monkeypatch.setattr(Path, "replace", rename)
+    monkeypatch.setattr(Path, "unlink", unlink)
+    return found
+
+
+def test_content_is_on_the_disk_before_the_rename_and_the_rename_before_the_return(
+    tmp_path: Path, steps: list[tuple[str, str]]
+) -> None:
+    target = tmp_path / "new" / "folder" / "file.txt"
+    replaced(target, lambda part: part.write_text("all of it"))
+    part = next(name for step, name in steps if step == "rename")
+    assert steps[: steps.index(("rename", part)) + 2] == [
+        ("sync", tmp_path.name),
+        ("sync", "new"),
+        ("sync", part),
+        ("rename", part),
+        ("sync", "folder"),
+    ]
+    assert target.read_text() == "all of it"
+    assert list(target.parent.iterdir()) == [target]
+
+
+def test_parts_are_unlinked_only_when_the_joined_one_is_on_the_disk(
+    tmp_path: Path, steps: list[tuple[str, str]]
+) -> None:
+    store = Store.made(tmp_path / "store")
+    assert ("sync", "store") in steps[-2:]
+    for key in ("a", "b"):
+        store.append([{"run": key}], {})
+    parts = [part.name for part in store.parts()]
+    steps.clear()
+    store.compact()
+    assert ("sync", "runs") in steps[: min(steps.index(("unlink", part)) for part in parts)]
+
+
+def test_content_that_does_not_reach_the_disk_replaces_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    target = tmp_path / "file"
-    steps: list[str] = []
-    fsync, rename = os.fsync, Path.replace
-
-    def synced(held: int) -> None:
-        steps.append(Path(f"/proc/self/fd/{held}").readlink().suffix or "folder")
-        fsync(held)
-
-    def renamed(part: Path, to: Path) -> Path:
-        steps.append("renamed")
-        return rename(part, to)
-
-    monkeypatch.setattr(os, "fsync", synced)
-    monkeypatch.setattr(Path, "replace", renamed)
-    replaced(target, lambda path: path.write_text("whole"))
-    assert target.read_text() == "whole"
-    assert steps == [".part", "renamed", "folder"]
-
-
-def test_what_cannot_be_brought_to_the_disk_leaves_the_old_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def broken(_: int) -> None:
-        raise OSError(5, "Input/output error")
-
-    target = tmp_path / "file"
+    target = tmp_path / "file.txt"
     target.write_text("old")
+
+    def broken(descriptor: int) -> None:
+        raise OSError(errno.EIO, f"descriptor {descriptor}")
+
     monkeypatch.setattr(os, "fsync", broken)
-    with pytest.raises(WriteError):
-        replaced(target, lambda path: path.write_text("new"))
+    with pytest.raises(WriteError, match=r"file\.txt` cannot be written"):
+        replaced(target, lambda part: part.write_text("new"))
     assert target.read_text() == "old"
-    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+    assert list(tmp_path.iterdir()) == [target]

@@ -1,7 +1,8 @@
-"""Writing files that are there as a whole or not at all."""
+"""Writing files that are there as a whole or not at all, also after the machine has lost its power."""
 
 from __future__ import annotations
 
+import errno
 import os
 import uuid
 from typing import TYPE_CHECKING
@@ -16,8 +17,7 @@ if TYPE_CHECKING:
 def replaced(target: Path, write: Callable[[Path], object]) -> None:
     """Writes beside `target` and renames: whoever looks sees the whole file or the old one.
 
-    That holds after a loss of power too: the file is on the disk before it has its name, and its name before
-    this returns.
+    Content and name are on the disk when it returns, so that what the new file stands for may be removed.
 
     Args:
         target: the file; folders that are missing are made.
@@ -30,21 +30,53 @@ def replaced(target: Path, write: Callable[[Path], object]) -> None:
     part = target.with_name(f".{uuid.uuid4().hex}.part")
     try:
         try:
-            target.parent.mkdir(parents=True, exist_ok=True)
+            _make_folder(target.parent)
             write(part)
-            _on_disk(part)
+            _sync(part)
             part.replace(target)
-            _on_disk(target.parent)
+            _sync_folder(target.parent)
         finally:
             part.unlink(missing_ok=True)
     except OSError as error:
         raise cannot_write(f"`{target}` cannot be written", error) from error
 
 
-def _on_disk(path: Path) -> None:
-    """Waits until what was written into a file, or the names in a folder, are on the disk."""
-    held = os.open(path, os.O_RDONLY)
+def make_folder(folder: Path) -> None:
+    """Makes a folder, and those above it that are missing; their names are on the disk when it returns.
+
+    Raises:
+        UsageError: if the name cannot be written.
+        WriteError: if the disk is full or broken.
+    """
     try:
-        os.fsync(held)
+        _make_folder(folder)
+    except OSError as error:
+        raise cannot_write(f"the folder `{folder}` cannot be made", error) from error
+
+
+def _make_folder(folder: Path) -> None:
+    missing = [one for one in (folder, *folder.parents) if not one.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for one in reversed(missing):
+        _sync_folder(one.parent)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
     finally:
-        os.close(held)
+        os.close(descriptor)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Puts the names in a folder on the disk, where its file system can do so by itself.
+
+    Some network file systems refuse fsync on folders with EINVAL: they order renames on their own. A folder
+    that may be written but not read cannot be opened; the kernel writes its names when it finds the time.
+    """
+    try:
+        _sync(folder)
+    except OSError as error:
+        if error.errno not in {errno.EINVAL, errno.EACCES}:
+            raise
