@@ -309,7 +309,7 @@ class Record(Shown):
                 raise RecordError(
                     f"`{self.path}`: `{part}` is no part of `{name}`: `{column}` {has} and should be {kind}"
                 )
-            elif not TABLES[name][column]["nullable"] and (nulls := frame[column].null_count()):
+            elif column in _OF_WHAT and (nulls := frame[column].null_count()):
                 raise RecordError(
                     f"`{self.path}`: `{part}` is no part of `{name}`: {nulls} of {frame.height} rows have no "
                     f"`{column}`, which all should have"
@@ -382,6 +382,9 @@ def _last(table: pl.DataFrame) -> int:
     last = table["t_ns"].max() if table.height else 0
     return last if isinstance(last, int) else 0
 
+
+_OF_WHAT = {"t_ns", "flow", "probe", "queue", "method"}
+"""Columns that say of when and of what a row is. Others may be null in records that were imported."""
 
 _FLOW_NAMES: dict[str, pl.DataType] = {
     "flow": pl.Int64(),
