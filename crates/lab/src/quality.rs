@@ -141,8 +141,10 @@ mod tests {
         assert_eq!(said(&Quality::default()), Vec::<String>::new());
         assert_eq!(
             said(&Quality { skipped: 435, ..Quality::default() }),
-            ["435 packets of UDP loads were never sent, as their sender was more than 100 ms behind: this \
-              machine is too slow for their rates"]
+            [
+                "435 packets of UDP loads were never sent, as their sender was more than 100 ms behind: this \
+              machine is too slow for their rates"
+            ]
         );
     }
 }

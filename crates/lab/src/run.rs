@@ -134,11 +134,12 @@ pub fn run(
     let ends = ScenarioEnds::start(scenario, seed, clock, client, server, end_sender)?;
 
     let end = Time::from_nanos(scenario.duration_ns);
-    let (Held { flows, skipped }, stopped_at) = follow(&ends, &end_samples, clock, end, sink, |sink| {
-        pass_on(&path_samples, sink);
-        shaper.iter().for_each(|shaper| shaper.pass_on(sink));
-        path.has_ended() || shaper.as_ref().is_some_and(LabShaper::has_ended)
-    });
+    let (Held { flows, skipped }, stopped_at) =
+        follow(&ends, &end_samples, clock, end, sink, |sink| {
+            pass_on(&path_samples, sink);
+            shaper.iter().for_each(|shaper| shaper.pass_on(sink));
+            path.has_ended() || shaper.as_ref().is_some_and(LabShaper::has_ended)
+        });
     let totals = ends.join();
     shaper.map(|shaper| shaper.finish(sink)).transpose()?;
     let report = path.finish()?;
