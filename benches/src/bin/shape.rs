@@ -2,7 +2,8 @@
 //!
 //! Two network namespaces, a veth pair between them, one TCP connection of iperf3. Measured in turn within
 //! the same minute: nothing, the shaper with everything let through, and the shaper at a rate that is never
-//! reached, so that every packet goes through `cake`. Then pings over the idle pair, without and with it.
+//! reached, so that every packet goes through `cake`. Then rates that hold packets back, beside the kernel's own
+//! `htb` at the same rate. Then pings over the idle pair, without and with it.
 
 use std::ffi::OsString;
 use std::net::UdpSocket;
@@ -16,7 +17,7 @@ use weir_core::Framing;
 use weir_lab::Program;
 use weir_linux::Namespace;
 use weir_rate_control::Control;
-use weir_shape::{Command, Settings};
+use weir_shape::{Backend, Command, Settings};
 
 fn main() -> ExitCode {
     match measure() {
@@ -53,7 +54,63 @@ fn measure() -> Outcome<()> {
         let (cpu, missed) = (of(|it| it.cpu), of(|it| it.missed));
         println!("{:>24} {mbps:>10.0} {ratio:>8.3} {cpu:>10.2} {missed:>8.0}", case.name());
     }
+    rates()?;
     pings(&far)
+}
+
+/// What it costs to hold one connection at a rate: in the kernel's `htb`, and in this process.
+fn rates() -> Outcome<()> {
+    println!("one TCP connection held at a rate, medians of {ROUNDS} rounds of {SECONDS} s");
+    println!("the machine's processors are busy with it for so many seconds a second");
+    println!("{:>24} {:>10} {:>8} {:>10}", "", "Mbit/s", "busy", "cpu share");
+    for mbps in HELD_MBPS {
+        let cases = [Held::Bare, Held::Kernel, Held::Userspace];
+        let mut found: [Vec<Carried>; 3] = Default::default();
+        for _ in 0..ROUNDS {
+            for (case, into) in cases.iter().zip(&mut found) {
+                into.push(held(*case, mbps)?);
+            }
+        }
+        for (case, values) in cases.iter().zip(&found) {
+            let of = |value: fn(&Carried) -> f64| median(values.iter().map(value).collect());
+            let (carried, busy, cpu) = (of(|it| it.mbps), of(|it| it.busy), of(|it| it.cpu));
+            println!("{:>15} at {mbps:>5} {carried:>10.1} {busy:>8.3} {cpu:>10.3}", case.name());
+        }
+    }
+    Ok(())
+}
+
+/// Who holds a connection at its rate.
+#[derive(Clone, Copy)]
+enum Held {
+    /// iperf3 itself sends no more.
+    Bare,
+    Kernel,
+    Userspace,
+}
+
+impl Held {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Bare => "sender itself",
+            Self::Kernel => "kernel's htb",
+            Self::Userspace => "shaper, pfifo",
+        }
+    }
+}
+
+fn held(case: Held, mbps: u64) -> Outcome<Carried> {
+    let bps = mbps * 1_000_000;
+    let at_most = bps.to_string();
+    match case {
+        Held::Bare => transfer(None, &["-b", &at_most]),
+        Held::Kernel => {
+            transfer(Some(Shaper::start(Some(bps), "pfifo", Some(Backend::Kernel))), &[])
+        }
+        Held::Userspace => {
+            transfer(Some(Shaper::start(Some(bps), "pfifo", Some(Backend::Userspace))), &[])
+        }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -77,8 +134,8 @@ impl Case {
     fn start(self) -> Option<Shaper> {
         match self {
             Self::Nothing => None,
-            Self::Open => Some(Shaper::start(None)),
-            Self::Cake => Some(Shaper::start(Some(NEVER_REACHED_BPS))),
+            Self::Open => Some(Shaper::start(None, "cake", None)),
+            Self::Cake => Some(Shaper::start(Some(NEVER_REACHED_BPS), "cake", None)),
         }
     }
 }
@@ -90,13 +147,13 @@ struct Shaper {
 }
 
 impl Shaper {
-    fn start(bps: Option<u64>) -> Self {
+    fn start(bps: Option<u64>, queue: &str, backend: Option<Backend>) -> Self {
         let settings = Settings {
             device: "near".to_owned(),
             control: Control::Fixed { egress_bps: bps, ingress_bps: bps },
-            queues: [Some("cake".to_owned()), Some("cake".to_owned())],
+            queues: [Some(queue.to_owned()), Some(queue.to_owned())],
             framing: Framing::ETHERNET,
-            backend: None,
+            backend,
             // Nobody answers there: nothing but the packets is to be measured.
             reflectors: vec![weir_shape::Target::Icmp([127, 0, 0, 1].into())],
             auth: None,
@@ -130,25 +187,51 @@ impl Shaper {
 
 struct Carried {
     mbps: f64,
+    /// Processors of the machine that were busy, apart from those of processes that have given way (nice).
+    busy: f64,
     /// Share of one processor that this process used.
     cpu: f64,
     missed: f64,
 }
 
 fn carried(case: Case) -> Outcome<Carried> {
-    let shaper = case.start();
+    transfer(case.start(), &[])
+}
+
+/// One connection of iperf3 with `options` beside a shaper, which ends with it.
+fn transfer(shaper: Option<Shaper>, options: &[&str]) -> Outcome<Carried> {
     let (began, cpu) = (Instant::now(), weir_sockets::sys::time::process_cpu_ns());
+    let busy = machine_busy()?;
     let done = std::process::Command::new("iperf3")
         .args(["-c", FAR, "-t", SECONDS, "-J"])
+        .args(options)
         .output()
         .map_err(|error| format!("cannot run iperf3: {error}"))?;
-    let cpu = (weir_sockets::sys::time::process_cpu_ns() - cpu) as f64
-        / began.elapsed().as_nanos() as f64;
+    let elapsed = began.elapsed();
+    let busy = (machine_busy()? - busy).as_secs_f64() / elapsed.as_secs_f64();
+    let cpu = (weir_sockets::sys::time::process_cpu_ns() - cpu) as f64 / elapsed.as_nanos() as f64;
     let missed = shaper.map(Shaper::end).transpose()?.unwrap_or_default() as f64;
     let told: serde_json::Value = serde_json::from_slice(&done.stdout)?;
     let bps = told["end"]["sum_received"]["bits_per_second"].as_f64();
     let bps = bps.ok_or_else(|| format!("iperf3: {}", String::from_utf8_lossy(&done.stdout)))?;
-    Ok(Carried { mbps: bps / 1e6, cpu, missed })
+    Ok(Carried { mbps: bps / 1e6, busy, cpu, missed })
+}
+
+/// Time that the machine's processors were busy since it started, apart from what had given way (nice).
+fn machine_busy() -> Outcome<Duration> {
+    let told = std::fs::read_to_string("/proc/stat")?;
+    let ticks: Vec<u64> = told
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .split(' ')
+        .filter_map(|it| it.parse().ok())
+        .collect();
+    // user, nice, system, idle, iowait, irq, softirq (proc(5)), in hundredths of a second.
+    let [user, _, system, _, _, irq, softirq, ..] = ticks[..] else {
+        return Err("/proc/stat has no times of processors".into());
+    };
+    Ok(Duration::from_millis((user + system + irq + softirq) * 10))
 }
 
 /// Round trips of datagrams over the idle pair, in turn without and with the shaper.
@@ -232,6 +315,8 @@ const FAR: &str = "10.77.0.2";
 const ECHO_PORT: u16 = 7_007;
 const ROUNDS: usize = 3;
 const SECONDS: &str = "4";
+/// Lines of a DSL, a cable and a fibre.
+const HELD_MBPS: [u64; 4] = [24, 150, 500, 1_000];
 const PINGS: usize = 1_000;
 /// Far beyond what comes through, so that `cake` never holds anything back.
 const NEVER_REACHED_BPS: u64 = 20_000_000_000;

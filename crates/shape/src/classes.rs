@@ -8,6 +8,7 @@ use weir_qdisc::{Count, Device, Port, QueueSpec};
 use weir_rate_control::Side;
 
 use crate::ShapeError;
+use crate::due::Due;
 use crate::held::HeldPackets;
 use crate::owners::Owners;
 use crate::rules::{Class, Rules};
@@ -71,27 +72,14 @@ impl Classes {
         all
     }
 
-    /// Passes on to `next` the packets that their class lets go by `now`. Time that was lost is made up for
-    /// back to `earliest`.
+    /// Passes on to `next` the packets that their class lets go by `now`.
     ///
     /// `next` has let go everything that was due before.
-    pub fn let_go(
-        &mut self,
-        side: Side,
-        next: &mut Port,
-        held: &mut HeldPackets,
-        earliest: Time,
-        now: Time,
-    ) {
+    pub fn let_go(&mut self, side: Side, next: &mut Port, held: &mut HeldPackets, now: Time) {
         for port in self.caps[side as usize].iter_mut().flatten() {
-            loop {
-                let due = port.wake_at().filter(|&at| at <= now);
-                let at = due.map_or(now, |at| at.max(earliest));
-                match port.dequeue(at, held) {
-                    Some(packet) => next.enqueue(packet, now, held),
-                    None if at == now => break,
-                    None => {}
-                }
+            let mut due = Due::by(now);
+            while let Some(packet) = due.next(port, held) {
+                next.enqueue(packet, now, held);
             }
         }
     }

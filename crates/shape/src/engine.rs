@@ -18,8 +18,9 @@ use crate::log::Log;
 use crate::passive::Passive;
 use crate::reflectors::Reflectors;
 use crate::settings::{Backend, Settings};
-use crate::shaper::{Shaper, Watch};
+use crate::shaper::{Found, Shaper, Watch};
 use crate::view::{SideView, View};
+use crate::wakes::WakeBudget;
 
 /// State of the shaper's loop.
 pub(crate) struct Engine {
@@ -55,6 +56,7 @@ pub(crate) struct Engine {
     /// Time that the loop waits for; `late` is by how much it was missed at worst since a view was shown.
     due: Time,
     late: Duration,
+    wakes: WakeBudget,
 }
 
 /// An order to the shaper's loop.
@@ -165,6 +167,7 @@ impl Engine {
             shown_bytes: [0; 2],
             due: clock.now(),
             late: Duration::ZERO,
+            wakes: WakeBudget::new(),
             settings: settings.clone(),
         })
     }
@@ -201,7 +204,12 @@ impl Engine {
             if now.since(self.beaten) >= BEAT {
                 self.beat(now)?;
             }
-            self.shaper.work(&mut self.observer, now)?;
+            let found = self.shaper.work(&mut self.observer, now)?;
+            match found {
+                Found::Early => self.wakes.spend(now, true),
+                Found::Late => self.wakes.spend(now, false),
+                Found::Nothing | Found::More => {}
+            }
             self.probe(now);
             if now >= tick {
                 // Probes have left since.
@@ -218,7 +226,9 @@ impl Engine {
                 self.look(later.since(looked), later)?;
                 looked = later;
             }
-            self.wait(tick)?;
+            if found != Found::More {
+                self.wait(tick)?;
+            }
         }
     }
 
@@ -438,12 +448,16 @@ impl Engine {
 
     /// Waits until a packet or an answer comes, or something is due.
     fn wait(&mut self, tick: Time) -> Result<(), ShapeError> {
-        let due = [Some(tick), Some(self.observer.reflectors.next()), self.shaper.wake_at()];
-        let due = due.into_iter().flatten().min().expect("there is a tick");
-        self.due = due.max(self.clock.now());
+        let now = self.clock.now();
+        let asks = tick.min(self.observer.reflectors.next());
+        let next = self.wakes.next();
+        let packets_due = if next > now { Some(next) } else { self.shaper.wake_at() };
+        let due = packets_due.map_or(asks, |at| at.min(asks));
+        self.due = due.max(now);
         let pause = self.clock.until(due).as_nanos();
         let pause = TimeSpec::new((pause / 1_000_000_000) as i64, (pause % 1_000_000_000) as i64);
-        let packets = self.shaper.fd().map(|fd| PollFd::new(fd, PollFlags::POLLIN));
+        let packets = self.shaper.fd().filter(|_| next <= now);
+        let packets = packets.map(|fd| PollFd::new(fd, PollFlags::POLLIN));
         let mut fds: Vec<_> = packets.into_iter().chain(self.observer.reflectors.fds()).collect();
         match ppoll(&mut fds, Some(pause), None) {
             Ok(_) | Err(nix::Error::EINTR) => Ok(()),

@@ -11,7 +11,7 @@ use crate::ShapeError;
 use crate::owners::Owners;
 use crate::rules::Rules;
 use crate::settings::{Settings, Target};
-use crate::shaper::{Shaper, Watch};
+use crate::shaper::{Found, Shaper, Watch};
 use crate::view::SideCounts;
 
 /// The device's queues in the kernel.
@@ -50,8 +50,8 @@ impl Shaper for Kernel {
         None
     }
 
-    fn work(&mut self, _: &mut dyn Watch, _: Time) -> Result<(), ShapeError> {
-        Ok(())
+    fn work(&mut self, _: &mut dyn Watch, _: Time) -> Result<Found, ShapeError> {
+        Ok(Found::Nothing)
     }
 
     /// Nothing: the kernel's own queues need nobody who is awake.

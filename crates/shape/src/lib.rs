@@ -9,6 +9,7 @@ mod backend;
 mod classes;
 mod control_socket;
 mod diagnostics;
+mod due;
 mod engine;
 mod files;
 mod framing;
@@ -25,6 +26,7 @@ mod shaper;
 mod text;
 mod userspace;
 mod view;
+mod wakes;
 mod written;
 
 pub use backend::{Choice, choose};

@@ -17,7 +17,7 @@ pub(crate) trait Shaper: Send {
     fn fd(&self) -> Option<BorrowedFd<'_>>;
 
     /// Does what is due by `now`, and shows `watch` the packets, where this process sees them.
-    fn work(&mut self, watch: &mut dyn Watch, now: Time) -> Result<(), ShapeError>;
+    fn work(&mut self, watch: &mut dyn Watch, now: Time) -> Result<Found, ShapeError>;
 
     /// Tells the guard of the line, every [`BEAT`](weir_linux::BEAT), that this process is at work: what the
     /// guard has done.
@@ -49,6 +49,19 @@ pub(crate) trait Shaper: Send {
 
     /// The priority that sockets of probes need (SO_PRIORITY), where it is by that that probes do not wait.
     fn probe_priority(&self) -> Option<u32>;
+}
+
+/// The packets that [`work`](Shaper::work) found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// None came and none left.
+    Nothing,
+    /// What was held back has not all been due: a later look would have done.
+    Early,
+    /// What was held back was all due, and the line may have been idle since; or nothing was.
+    Late,
+    /// As many have come as are taken in at once: more may have.
+    More,
 }
 
 /// Sees every packet before it is queued.

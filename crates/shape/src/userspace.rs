@@ -11,9 +11,10 @@ use weir_sockets::Clock;
 
 use crate::ShapeError;
 use crate::classes::Classes;
+use crate::due::Due;
 use crate::held::{HeldPacket, HeldPackets};
 use crate::settings::Settings;
-use crate::shaper::{Shaper, Watch};
+use crate::shaper::{Found, Shaper, Watch};
 use crate::view::SideCounts;
 
 /// The device's packets and their queues.
@@ -30,6 +31,8 @@ pub(crate) struct Userspace {
     classes: Option<Classes>,
     clock: Clock,
     worked: Time,
+    /// Bytes that each side held back when the last work was done.
+    left_waiting: [u64; 2],
 }
 
 impl Userspace {
@@ -48,6 +51,7 @@ impl Userspace {
             framing: settings.framing,
             classes: settings.rules.as_ref().map(|it| Classes::new(it, settings)).transpose()?,
             worked: Time::ZERO,
+            left_waiting: [0, 0],
         })
     }
 
@@ -91,42 +95,46 @@ impl Userspace {
         Ok(true)
     }
 
-    /// Lets everything go that its queue and the rate allow by `now`.
-    ///
-    /// Each packet goes as if at the time at which it was allowed to, not at which this thread woke up, so
-    /// that a
-    /// late wake-up costs nothing of the rate. That has a bound, since what is made up for goes in a burst.
-    fn let_go(&mut self, watch: &mut dyn Watch, now: Time) {
-        let earliest = Time::from_nanos(now.as_nanos().saturating_sub(CATCH_UP.as_nanos()));
+    /// Lets everything go that its queue and the rate allow by `now`: how many packets.
+    fn let_go(&mut self, watch: &mut dyn Watch, now: Time) -> usize {
+        let mut gone = 0;
         for side in Side::ALL {
-            self.drain(side, watch, earliest, now);
+            gone += self.drain(side, watch, now);
             let Some(port) = &mut self.ports[side as usize] else { continue };
             if let Some(classes) = &mut self.classes {
-                classes.let_go(side, port, &mut self.held, earliest, now);
-                self.drain(side, watch, earliest, now);
+                classes.let_go(side, port, &mut self.held, now);
+                gone += self.drain(side, watch, now);
             }
         }
+        gone
     }
 
-    fn drain(&mut self, side: Side, watch: &mut dyn Watch, earliest: Time, now: Time) {
-        let Some(port) = &mut self.ports[side as usize] else { return };
+    fn drain(&mut self, side: Side, watch: &mut dyn Watch, now: Time) -> usize {
+        let Some(port) = &mut self.ports[side as usize] else { return 0 };
         let marks = self.classes.as_ref().is_none_or(Classes::mark);
-        loop {
-            let due = port.wake_at().filter(|&at| at <= now);
-            let at = due.map_or(now, |at| at.max(earliest));
-            match port.dequeue(at, &mut self.held) {
-                Some(packet) => {
-                    let mut held = self.held.take(packet.handle);
-                    let tcp = held.headers.tcp_header(&held.bytes);
-                    watch.goes(&held.headers.key, tcp.as_ref(), side, now);
-                    pass(&mut self.intercept, &mut held, &packet, marks);
-                    self.held.give_back(held);
-                }
-                // Asked for now, it has nothing more.
-                None if at == now => break,
-                None => {}
-            }
+        let (mut due, mut gone) = (Due::by(now), 0);
+        while let Some(packet) = due.next(port, &mut self.held) {
+            let mut held = self.held.take(packet.handle);
+            let tcp = held.headers.tcp_header(&held.bytes);
+            watch.goes(&held.headers.key, tcp.as_ref(), side, now);
+            pass(&mut self.intercept, &mut held, &packet, marks);
+            self.held.give_back(held);
+            gone += 1;
         }
+        gone
+    }
+
+    /// Whether all sides that held packets back still do, now that what was due has left. Acknowledgements that
+    /// leave one after another do not count: nobody waits for them to leave.
+    fn is_early(&self) -> bool {
+        let waiting = self.waiting();
+        let ran_dry = |(&before, &now): (&u64, &u64)| before >= WHOLE_PACKET_BYTES && now == 0;
+        waiting != [0, 0] && !self.left_waiting.iter().zip(&waiting).any(ran_dry)
+    }
+
+    /// Bytes that each side holds back.
+    fn waiting(&self) -> [u64; 2] {
+        self.ports.each_ref().map(|port| port.as_ref().map_or(0, |it| it.backlog().bytes))
     }
 }
 
@@ -136,22 +144,23 @@ impl Shaper for Userspace {
     }
 
     /// Lets everything go that is due by `now`, and queues everything that has come.
-    fn work(&mut self, watch: &mut dyn Watch, now: Time) -> Result<(), ShapeError> {
+    fn work(&mut self, watch: &mut dyn Watch, now: Time) -> Result<Found, ShapeError> {
         self.worked = now;
-        self.let_go(watch, now);
+        let mut left = self.let_go(watch, now);
+        let early = self.is_early();
         let fail = |error| ShapeError::io("the kernel no longer hands packets over", error);
-        for _ in 0..BATCH {
-            if !self.take_in(watch, now).map_err(fail)? {
-                break;
-            }
+        let mut came = 0;
+        while came < BATCH && self.take_in(watch, now).map_err(fail)? {
+            came += 1;
         }
         // Taking in took its time: what has become due meanwhile goes with the same word to the kernel.
         let after = self.clock.now();
         self.worked = after;
-        self.let_go(watch, after);
+        left += self.let_go(watch, after);
         for (way, id) in self.held.dropped.drain(..) {
             self.intercept.discard(way, id);
         }
+        self.left_waiting = self.waiting();
         // Packets leave within the call: a probe's delay may come out longer by that, never too short.
         let leave = self.clock.now();
         self.intercept
@@ -160,7 +169,12 @@ impl Shaper for Userspace {
         for key in self.leaving.drain(..) {
             watch.probe_left(&key, leave);
         }
-        Ok(())
+        Ok(match came {
+            BATCH => Found::More,
+            0 if left == 0 => Found::Nothing,
+            _ if early => Found::Early,
+            _ => Found::Late,
+        })
     }
 
     fn beat(&mut self) -> Result<Option<GuardNews>, ShapeError> {
@@ -249,7 +263,7 @@ impl Drop for Userspace {
             classes.open(now);
             for (side, port) in Side::ALL.into_iter().zip(&mut self.ports) {
                 if let Some(port) = port {
-                    classes.let_go(side, port, &mut self.held, now, now);
+                    classes.let_go(side, port, &mut self.held, now);
                 }
             }
         }
@@ -287,5 +301,5 @@ const ECN: u8 = 0b11;
 const BATCH: usize = 64;
 /// More packets than the kernel holds for both ways.
 const MAX_UNREAD: usize = 1 << 16;
-/// How much lateness is made up for: what goes in a burst waits in the modem.
-const CATCH_UP: Duration = Duration::from_millis(4);
+/// More than an acknowledgement has, less than a segment.
+const WHOLE_PACKET_BYTES: u64 = 1_000;

@@ -1,0 +1,104 @@
+//! Packets that may leave a port by now.
+
+use weir_core::{Duration, Packet, Time};
+use weir_qdisc::{DropSink, Port};
+
+/// Takes packets out of a port that may leave it by `now`, each at the time at which it was allowed to.
+///
+/// A loop that wakes up late so costs nothing of the rate. That has a bound, [`CATCH_UP`], since what is made up for
+/// goes in a burst.
+#[derive(Debug)]
+pub(crate) struct Due {
+    now: Time,
+    at: Option<Time>,
+}
+
+impl Due {
+    /// Packets that may leave by `now`, which never goes back for a port.
+    pub const fn by(now: Time) -> Self {
+        Self { now, at: None }
+    }
+
+    /// The next packet of `port`, which is the same at every call; what it drops goes to `sink`.
+    pub fn next(&mut self, port: &mut Port, sink: &mut dyn DropSink) -> Option<Packet> {
+        loop {
+            let at = self.at.unwrap_or_else(|| self.allowed(port));
+            // After a packet left it is asked at the same time again: only then it knows when the next may.
+            self.at = Some(at);
+            if let Some(packet) = port.dequeue(at, sink) {
+                return Some(packet);
+            }
+            if at == self.now {
+                return None;
+            }
+            self.at = Some(self.allowed(port)).filter(|&next| next > at).or(Some(self.now));
+        }
+    }
+
+    /// When the port may next send, if that is by now and not longer ago than is made up for; now otherwise.
+    fn allowed(&self, port: &Port) -> Time {
+        let earliest = Time::from_nanos(self.now.as_nanos().saturating_sub(CATCH_UP.as_nanos()));
+        let due = port.wake_at().filter(|&at| at <= self.now);
+        due.map_or(self.now, |at| at.max(earliest))
+    }
+}
+
+/// How much lateness is made up for: what goes in a burst waits in the modem.
+const CATCH_UP: Duration = Duration::from_millis(4);
+
+#[cfg(test)]
+mod tests {
+    use weir_core::{Dscp, ETHERNET_HEADER, Ecn, FlowLabel, Framing, Rate};
+    use weir_qdisc::{Device, Ignore, QueueSpec};
+
+    use super::*;
+
+    /// A port of 12 Mbit/s with 100 packets of 1500 bytes, which take a millisecond each.
+    fn port() -> Port {
+        let spec = QueueSpec::parse("pfifo").unwrap();
+        let queue = spec.build(&Device::default()).unwrap();
+        let mut port = Port::shaped(queue, Framing::NONE);
+        port.set_rate(Some(Rate::from_mbit(12)), Time::ZERO);
+        for handle in 0..100 {
+            let packet = Packet {
+                handle,
+                enqueued_at: Time::ZERO,
+                label: FlowLabel::default(),
+                len: 1500 + ETHERNET_HEADER,
+                flow_id: 0,
+                dscp: Dscp::BE,
+                ecn: Ecn::NotEct,
+            };
+            port.enqueue(packet, Time::ZERO, &mut Ignore);
+        }
+        port
+    }
+
+    fn leave(port: &mut Port, now: Time) -> usize {
+        let mut due = Due::by(now);
+        std::iter::from_fn(|| due.next(port, &mut Ignore)).count()
+    }
+
+    #[test]
+    fn a_late_look_costs_nothing_of_the_rate() {
+        let mut port = port();
+        let looks = [0, 100, 1_000, 1_250, 4_900, 5_000, 8_999, 12_000];
+        let left = looks.map(|micros| leave(&mut port, Time::from_nanos(micros * 1_000)));
+        assert_eq!(left, [1, 0, 1, 0, 3, 1, 3, 4]);
+    }
+
+    #[test]
+    fn what_is_made_up_for_is_bounded() {
+        let mut port = port();
+        assert_eq!(leave(&mut port, Time::ZERO), 1);
+        assert_eq!(leave(&mut port, Time::from_millis(50)), 5);
+        assert_eq!(port.wake_at(), Some(Time::from_millis(51)));
+    }
+
+    #[test]
+    fn without_a_rate_everything_leaves() {
+        let mut port = port();
+        port.set_rate(None, Time::ZERO);
+        assert_eq!(leave(&mut port, Time::ZERO), 100);
+    }
+}
