@@ -25,7 +25,7 @@ from weirlab.flent import import_flent
 from weirlab.flent.exporting import flent_document
 from weirlab.record import open_record
 from weirlab.scenario import load_link, load_scenario, load_test, resolve
-from weirlab.scenario.catalogue import load_trace
+from weirlab.scenario.plain import load_trace
 from weirlab.shape.rules import read_rules
 from weirlab.shape.settings import read_config, settings_of
 from weirlab.stats import compare, summarise

@@ -27,12 +27,10 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from weirlab.scenario.base import Spec
-from weirlab.scenario.units import (
+from weirlab.scenario.plain import Direction
+from weirlab.scenario.quantities import (
     {units},
 )
-
-Direction = Literal["up", "down"]
-"""Direction, as the client sees it."""
 '''
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -73,7 +74,7 @@ def test_a_side_agrees_with_itself(rrul: list[Record]) -> None:
 def test_another_queue_does_not_agree_and_the_report_says_where(rrul: list[Record]) -> None:
     bloated, cured = rrul
     odd = open_record(bloated.path)
-    odd.manifest = odd.manifest.model_copy(update={"warnings": ["the clock drifted"]})
+    odd.manifest = replace(odd.manifest, warnings=["the clock drifted"])
     other = agreement("a queue", ("sim", [cured]), ("lab", [odd]))
     assert not other.agrees
     assert other.warnings == ["the clock drifted"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import subprocess
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -139,7 +140,7 @@ def test_notebooks_show_tables(swept: list[Record]) -> None:
         return text
 
     one = open_record(swept[0].path)
-    one.manifest = one.manifest.model_copy(update={"title": "<script>"})
+    one.manifest = replace(one.manifest, title="<script>")
     assert "&lt;script&gt;" in html(one)
     assert "increase under load" in html(one)
     assert html(swept).count("<tr>") == 1 + len(swept)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -180,7 +181,7 @@ def test_the_overlay_of_many_configurations_says_which_two(records: list[Record]
     many = []
     for number, record in enumerate([*records, *records]):
         copy = open_record(record.path)
-        copy.manifest = copy.manifest.model_copy(update={"queue": f"queue {number}"})
+        copy.manifest = replace(copy.manifest, queue=f"queue {number}")
         many.append(copy)
     chart = overlay.figure(many[:5], None)
     said = " ".join(" ".join(texts(chart)).split())
@@ -272,8 +273,8 @@ def test_very_long_names_are_shortened_in_charts(records: list[Record], tmp_path
     long = []
     for number, record in enumerate(records[::2]):
         copy = open_record(record.path)
-        said = {"queue": f"pfifo limit {number} " * 500, "title": "t" * 5000, "configuration": "x y " * 2000}
-        copy.manifest = copy.manifest.model_copy(update=said)
+        queue = f"pfifo limit {number} " * 500
+        copy.manifest = replace(copy.manifest, queue=queue, title="t" * 5000, configuration="x y " * 2000)
         long.append(copy)
     for kind in ("overlay", "cdf"):
         chart = plot(long, kind)

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -133,7 +134,7 @@ def test_what_speaks_against_a_record_is_said_before_its_figures(weir_here: Weir
 
 def test_of_many_warnings_a_few_are_said(rrul: list[Record]) -> None:
     odd = open_record(rrul[0].path)
-    odd.manifest = odd.manifest.model_copy(update={"warnings": ["the clock drifted"]})
+    odd.manifest = replace(odd.manifest, warnings=["the clock drifted"])
     assert cautions([odd]) == ["the clock drifted"]
     told = cautions([odd] * 8)
     assert len(told) == 6
@@ -145,7 +146,7 @@ def test_a_live_record_says_how_well_its_world_worked(rrul: list[Record]) -> Non
     assert quality_table(rrul[0]) is None
     live = open_record(rrul[0].path)
     quality = {"late_p50_ns": 3e4, "late_p99_ns": 6e5, "late_p999_ns": 2.5e6, "cpu_percent": 19.0}
-    live.manifest = live.manifest.model_copy(update={"emulator": quality, "device": "tun"})
+    live.manifest = replace(live.manifest, emulator=quality, device="tun")
     table = quality_table(live)
     assert table is not None
     assert table.caption == "device tun, 19.0 % of a processor"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -41,16 +42,15 @@ def as_if(record: Record, **words: Any) -> Record:
     """`record` as if it were of that scenario."""
     (run,) = resolve(ScenarioSpec.model_validate(scenario(**words)))
     copy = open_record(record.path)
-    copy.manifest = copy.manifest.model_copy(
-        update={
-            "seed": run.seed,
-            "queue": run.queue,
-            "title": run.test.title,
-            "configuration": run.configuration,
-            "link": run.link.model_dump(mode="json"),
-            "test": run.test.model_dump(mode="json"),
-            "scenario": run.scenario,
-        }
+    copy.manifest = replace(
+        copy.manifest,
+        seed=run.seed,
+        queue=run.queue,
+        title=run.test.title,
+        configuration=run.configuration,
+        link=run.link.model_dump(mode="json"),
+        test=run.test.model_dump(mode="json"),
+        scenario=run.scenario,
     )
     return copy
 
@@ -141,7 +141,7 @@ def test_one_of_several_flows_that_differs_is_named(short: Record) -> None:
         flows = [dict(flow) for flow in record.manifest.scenario["flows"]]
         flows[place]["tcp"] = flows[place]["tcp"] | {"congestion_control": "bbr"}
         changed = record.manifest.scenario | {"flows": flows}
-        record.manifest = record.manifest.model_copy(update={"scenario": changed})
+        record.manifest = replace(record.manifest, scenario=changed)
         return record
 
     assert run_names([as_if(short), one_bbr(1)]) == ["cubic", "cubic+bbr"]
@@ -155,7 +155,7 @@ def test_the_folders_of_two_records_that_differ_in_nothing_else(short: Record) -
     left, right = as_if(short), as_if(short)
     for record, folder in ((left, "a"), (right, "b")):
         record.path = record.path / folder / "01-default"
-        record.manifest = record.manifest.model_copy(update={"world": "lab", "started_at": folder})
+        record.manifest = replace(record.manifest, world="lab", started_at=folder)
     assert run_names([left, right]) == ["the link's own queue · a", "the link's own queue · b"]
 
 
@@ -183,7 +183,7 @@ def test_a_simulation_with_another_seed_is_a_repetition(short: Record) -> None:
 def test_live_runs_with_one_seed_are_runs_of_their_own(short: Record) -> None:
     live = [as_if(short), as_if(short)]
     for record, started in zip(live, ("2026-01-01T00:00:00Z", "2026-01-01T00:01:00Z"), strict=True):
-        record.manifest = record.manifest.model_copy(update={"world": "lab", "started_at": started})
+        record.manifest = replace(record.manifest, world="lab", started_at=started)
     assert distinct(live) == live
     assert same_runs(live) == []
 
@@ -191,8 +191,7 @@ def test_live_runs_with_one_seed_are_runs_of_their_own(short: Record) -> None:
 def test_a_run_cut_short_is_not_pooled_with_whole_ones(short: Record) -> None:
     def cut(seed: int, reached_ns: int) -> Record:
         record = as_if(short, seed=seed)
-        update = {"complete": False, "reached_ns": reached_ns}
-        record.manifest = record.manifest.model_copy(update=update)
+        record.manifest = replace(record.manifest, complete=False, reached_ns=reached_ns)
         return record
 
     whole = as_if(short)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -76,7 +77,7 @@ def test_every_command_is_documented() -> None:
 
 def test_every_key_of_the_manifest_is_documented() -> None:
     text = (ROOT / "docs/record.md").read_text()
-    for name in Manifest.model_fields:
+    for name in {one.name for one in fields(Manifest)} - {"extra"}:
         assert f"`{name}`" in text, name
 
 

@@ -24,7 +24,8 @@ from weirlab.errors import (
 )
 from weirlab.reading import Unreadable, parse_toml, read_bytes, read_text
 from weirlab.scenario import ScenarioSpec, load_link, load_scenario, load_test, resolve
-from weirlab.scenario.catalogue import check, load_trace
+from weirlab.scenario.catalogue import check
+from weirlab.scenario.plain import load_trace
 from weirlab.shape.rules import read_rules
 from weirlab.shape.settings import read_config
 from weirlab.stats import Assertion

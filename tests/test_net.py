@@ -173,7 +173,7 @@ def test_a_load_has_its_congestion_control_whatever_the_route_names(own: Runs) -
     measured = own["route"].result()
     assert measured.done.returncode == 0, measured.done.stderr
     line = open_record(measured.folder / "line")
-    connections: list[dict[str, str]] = (line.manifest.model_extra or {})["connections"]
+    connections: list[dict[str, str]] = line.manifest.extra["connections"]
     bytes_of = line.throughput.group_by("flow").agg(pl.sum("bytes"))
     (most,) = bytes_of.top_k(1, by="bytes")["flow"]
     assert connections[most // 2]["client_congestion_control"] == "reno"

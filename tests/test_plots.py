@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -192,7 +193,7 @@ def test_a_run_cut_short_is_drawn_as_far_as_it_went(rrul: list[Record], tmp_path
     for table in ("latency", "throughput", "queue"):
         frame = getattr(cut, table)
         vars(cut)[table] = frame.filter(pl.col("t_ns") <= 2_500_000_000)
-    cut.manifest = cut.manifest.model_copy(update={"complete": False, "reached_ns": None})
+    cut.manifest = replace(cut.manifest, complete=False, reached_ns=None)
     assert caption.origin_line([cut]) == "world sim · seed 1 · cut short at 2.50 s"
     lines = series.throughput_mbps(cut, "down")
     assert lines is not None
@@ -322,7 +323,7 @@ def test_latency_in_steps_of_200_ms(rrul: list[Record]) -> None:
 def test_steps_become_longer_in_long_runs(rrul: list[Record]) -> None:
     record = open_record(rrul[0].path)
     for seconds, step in ((100, 0.2), (101, 0.5), (3600, 10.0), (10**7, 3600.0)):
-        record.manifest = record.manifest.model_copy(update={"reached_ns": seconds * 10**9})
+        record.manifest = replace(record.manifest, reached_ns=seconds * 10**9)
         vars(record).pop("reached_ns", None)
         lines = series.latency_ms(record)
         assert lines is not None
@@ -506,10 +507,10 @@ def test_names_say_what_differs(rrul: list[Record], idle: Record) -> None:
     assert run_names([rrul[0]]) == ["pfifo_fast"]
     assert run_names([rrul[0]] * 2) == ["pfifo_fast (1)", "pfifo_fast (2)"]
     again = open_record(rrul[0].path)
-    again.manifest = again.manifest.model_copy(update={"seed": 2})
+    again.manifest = replace(again.manifest, seed=2)
     assert run_names([rrul[0], again]) == ["pfifo_fast · seed 1", "pfifo_fast · seed 2"]
     live = open_record(rrul[0].path)
-    live.manifest = live.manifest.model_copy(update={"world": "netns"})
+    live.manifest = replace(live.manifest, world="netns")
     assert run_names([rrul[0], live]) == ["world sim", "world netns"]
     title = "Realtime Response Under Load"
     assert run_names([rrul[0], idle]) == [
@@ -528,7 +529,7 @@ def test_heading_and_lines_below(rrul: list[Record], idle: Record) -> None:
     assert caption.when(rrul) == "during the load"
     assert caption.when([idle]) == "over the whole run"
     odd = open_record(rrul[0].path)
-    odd.manifest = odd.manifest.model_copy(update={"seed": 9, "warnings": ["the clock drifted"]})
+    odd.manifest = replace(odd.manifest, seed=9, warnings=["the clock drifted"])
     told = "world sim · 2 runs · seeds 1, 9 · caution: the clock drifted"
     assert caption.origin_line([rrul[0], odd]) == told
 

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 import zipfile
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -166,7 +166,7 @@ def test_the_manifest_counts_what_was_written(rrul: list[Record]) -> None:
     assert tables is not None
     assert set(tables) == {"flows", "throughput", "latency", "tcp", "queue"}
     for name, written in tables.items():
-        assert written.model_dump() == counted(record.path / name)
+        assert asdict(written) == counted(record.path / name) | {"extra": {}}
 
 
 def test_an_older_record_still_opens(rrul: list[Record], tmp_path: Path) -> None:

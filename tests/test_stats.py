@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -120,7 +121,7 @@ def test_a_record_is_summarised_once(rrul: list[Record]) -> None:
     assert summarise(one) is summarise(one)
     assert summarise(with_tables(one, latency=one.latency.clear())).latency.loaded is None
     before = summarise(one)
-    one.manifest = one.manifest.model_copy(update={"note": "said later"})
+    one.manifest = replace(one.manifest, note="said later")
     assert (before.note, summarise(one).note) == ("", "said later")
 
 
@@ -221,7 +222,7 @@ def test_an_assertion_about_a_phase_that_an_interrupted_run_did_not_reach_does_n
     rrul: list[Record],
 ) -> None:
     record = with_tables(rrul[0])
-    record.manifest = record.manifest.model_copy(update={"complete": False, "reached_ns": 100_000_000})
+    record.manifest = replace(record.manifest, complete=False, reached_ns=100_000_000)
     assert not Assertion("up.goodput < 1gbit").of(record).holds
 
 
@@ -247,7 +248,7 @@ def test_an_assertion_about_losses_that_no_file_told_does_not_hold(rrul: list[Re
     """Means over intervals of Flent's older files do not tell what was lost: that is not no loss."""
     of = Imported(tool="Flent", tool_version=None, format=1, test="rrul", file="a", losses_unknown=[1])
     record = with_tables(rrul[0])
-    record.manifest = record.manifest.model_copy(update={"imported": of})
+    record.manifest = replace(record.manifest, imported=of)
     assert not Assertion("latency.loss < 100%").of(record).holds
     known = record.probe_names[0]
     assert Assertion(f"latency.loss[probe={known}] < 100%").of(record).holds

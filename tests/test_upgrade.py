@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ def test_a_record_of_format_2_has_the_present_keys() -> None:
     manifest = record.manifest
     assert manifest.schema_version == 2
     assert manifest.configuration == "Line, 2 Mbit/s; fq_codel"
-    assert not {"set_up", "station"} & keys(manifest.model_dump())
+    assert not {"set_up", "station"} & keys(asdict(manifest))
     assert [flow["client_host"] for flow in manifest.test["flows"]] == ["client", "laptop"]
     assert [flow["client_host"] for flow in manifest.scenario["flows"]] == [0, 1]
     assert [tunnel["client_host"] for tunnel in manifest.scenario["tunnels"]] == [1]

@@ -19,7 +19,7 @@ from weirlab.record import Record, open_record
 from weirlab.record.configurations import slug
 from weirlab.scenario import ResolvedRun, ScenarioSpec, resolve
 from weirlab.scenario.catalogue import check
-from weirlab.scenario.resolve import given_again
+from weirlab.scenario.resolving import given_again
 from weirlab.shown import Shown
 from weirlab.stats.assertions import Assertion
 from weirlab.worlds import world_named, world_names

@@ -10,7 +10,6 @@ import importlib
 import os
 import sys
 from contextlib import contextmanager, suppress
-from importlib import metadata
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
@@ -18,6 +17,7 @@ import click
 from weirlab import interrupt
 from weirlab.cli.options import sentence as sentence_of
 from weirlab.interrupt import INTERRUPTED
+from weirlab.loading import uncollected
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -84,7 +84,8 @@ class LazyGroup(click.Group):
         del ctx
         if cmd_name not in COMMANDS:
             return None
-        module = importlib.import_module(f"weirlab.cli.{cmd_name}_command")
+        with uncollected():
+            module = importlib.import_module(f"weirlab.cli.{cmd_name}_command")
         command: click.Command = module.command
         interrupt.started()
         return command
@@ -100,7 +101,7 @@ class LazyGroup(click.Group):
     cls=LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-@click.version_option(metadata.version("weirlab"), prog_name="weir")
+@click.version_option(package_name="weirlab", prog_name="weir")
 def weir() -> None:
     """Measure, emulate, simulate and cure latency under load.
 

@@ -22,7 +22,7 @@ from weirlab.record.configurations import run_names
 from weirlab.report import advice, assertion_table, cautions, charts_of, comparison_table, story
 from weirlab.report.methods import method_results, method_tables
 from weirlab.scenario import resolve
-from weirlab.scenario.resolve import given_again
+from weirlab.scenario.resolving import given_again
 from weirlab.stats import compare
 from weirlab.stats.repetition import Until
 from weirlab.ui import RunProgress, console, note, section, warn

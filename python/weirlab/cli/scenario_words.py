@@ -13,7 +13,7 @@ from weirlab.cli.options import MAX_NUMBER_DIGITS, Whole, option
 from weirlab.errors import UsageError
 from weirlab.scenario import ScenarioSpec
 from weirlab.scenario.catalogue import check, scenario_in
-from weirlab.scenario.resolve import MAX_SEED
+from weirlab.scenario.resolving import MAX_SEED
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -17,7 +17,7 @@ from weirlab.errors import Interrupted
 from weirlab.record.configurations import configurations, slug
 from weirlab.report.agreement import agreement_markdown, agreement_table, agreement_verdict
 from weirlab.scenario import resolve
-from weirlab.scenario.resolve import given_again
+from weirlab.scenario.resolving import given_again
 from weirlab.stats import Agreement, agreement
 from weirlab.ui import RunProgress, console, note, warn
 from weirlab.worlds.sides import SIDES, Side, names_of, sides_named, usual_sides

@@ -23,7 +23,7 @@ from weirlab.flent.tests import title_of
 from weirlab.record.manifest import SCHEMA
 from weirlab.record.reader import Record
 from weirlab.record.store import MAX_MANIFEST_BYTES
-from weirlab.scenario.resolve import DEFAULT_QUEUE
+from weirlab.scenario.plain import DEFAULT_QUEUE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

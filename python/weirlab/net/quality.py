@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def warnings_of(record: Record, figures: Measured, place: Location | None = None) -> list[str]:
     """Cautions of a test of our own; `place` is where pings wait, if that was asked for."""
-    said = record.manifest.model_extra or {}
+    said = record.manifest.extra
     return [
         *_of_this_machine(record, said),
         *of_the_interface(said.get("machine") or {}, figures),

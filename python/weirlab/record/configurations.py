@@ -135,7 +135,7 @@ def _run_key(record: Record) -> str:
     if manifest.world == "sim":
         return f"{manifest.seed} {_configuration_key(record)}"
     # What was noted later of a copy makes no other run of it.
-    return manifest.model_dump_json(exclude={"note", "tags"})
+    return json.dumps(vars(manifest) | {"note": "", "tags": []}, default=vars)
 
 
 def _reach(record: Record) -> tuple[bool, int]:

@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from weirlab.scenario.resolve import DEFAULT_QUEUE
+from weirlab.scenario.plain import DEFAULT_QUEUE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

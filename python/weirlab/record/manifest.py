@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
-import platform
 import time
-from importlib import metadata
-from typing import TYPE_CHECKING, Any
-
-from pydantic import BaseModel, ConfigDict
+from dataclasses import MISSING, dataclass, field, fields
+from types import UnionType
+from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin, get_type_hints
 
 from weirlab import _native
 from weirlab.record.tables import NEWEST
 
 if TYPE_CHECKING:
+    from dataclasses import Field
+
     from weirlab.scenario import ResolvedRun
+
+_KindT = TypeVar("_KindT", "Written", "Imported", "Manifest")
 
 SCHEMA = max(3, NEWEST)
 """Version of the record's format.
@@ -24,23 +26,25 @@ columns.
 """
 
 
-class Written(BaseModel):
+@dataclass(frozen=True, kw_only=True)
+class Written:
     """Counts and digest of a table's part files.
 
     Attributes:
         parts: number of part files.
         rows: rows in all of them.
         sha256: SHA-256 over the bytes of all part files in their order, in hexadecimal.
+        extra: what else is told of it, by later versions of Weir.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     parts: int
     rows: int
     sha256: str
+    extra: dict[str, Any] = field(default_factory=dict)
 
 
-class Imported(BaseModel):
+@dataclass(frozen=True, kw_only=True)
+class Imported:
     """The file of another tool that a record was made of.
 
     Attributes:
@@ -54,9 +58,8 @@ class Imported(BaseModel):
             over intervals.
         left_out: why the record does not hold a series of the file, by its name.
         metadata, series: what the file says of itself, and of each series.
+        extra: what else is told of it, by later versions of Weir.
     """
-
-    model_config = ConfigDict(extra="allow", frozen=True)
 
     tool: str
     tool_version: str | None
@@ -64,13 +67,15 @@ class Imported(BaseModel):
     test: str
     file: str
     t0_ns: int = 0
-    losses_unknown: list[int] = []
-    left_out: dict[str, str] = {}
-    metadata: dict[str, Any] = {}
-    series: dict[str, dict[str, Any]] = {}
+    losses_unknown: list[int] = field(default_factory=list)
+    left_out: dict[str, str] = field(default_factory=dict)
+    metadata: dict[str, Any] = field(default_factory=dict)
+    series: dict[str, dict[str, Any]] = field(default_factory=dict)
+    extra: dict[str, Any] = field(default_factory=dict)
 
 
-class Manifest(BaseModel):
+@dataclass(frozen=True, kw_only=True)
+class Manifest:
     """The manifest of a record.
 
     Attributes:
@@ -101,9 +106,8 @@ class Manifest(BaseModel):
         routers: numbers of the probes that routers on the way answer, and not the other end (`--locate`).
         probes_apart: numbers of the probes that are no pings, such as fetches of web pages beside pings.
         imported: which file of another tool it was made of; None of a run of Weir's own.
+        extra: what else stands in the manifest: what only some worlds tell, or later versions of Weir.
     """
-
-    model_config = ConfigDict(extra="allow", frozen=True)
 
     schema_version: int
     complete: bool
@@ -129,14 +133,73 @@ class Manifest(BaseModel):
     emulator: dict[str, float] | None = None
     tables: dict[str, Written] | None = None
     note: str = ""
-    tags: list[str] = []
-    routers: list[int] = []
-    probes_apart: list[int] = []
+    tags: list[str] = field(default_factory=list)
+    routers: list[int] = field(default_factory=list)
+    probes_apart: list[int] = field(default_factory=list)
     imported: Imported | None = None
+    extra: dict[str, Any] = field(default_factory=dict)
+
+    @staticmethod
+    def read(written: object) -> Manifest:
+        """The manifest of which `written` are the keys and values, as JSON has them.
+
+        Raises:
+            ValueError: if a key is missing, or a value is none that it can have.
+        """
+        return _read(Manifest, written)
+
+
+_KINDS: dict[type[Any], dict[str, Any]] = {
+    kind: {name: of for name, of in get_type_hints(kind).items() if name != "extra"}
+    for kind in (Written, Imported, Manifest)
+}
+"""The types of the keys of each class."""
+
+
+def _read(kind: type[_KindT], written: object) -> _KindT:
+    """An object of a class of this module."""
+    if not isinstance(written, dict):
+        raise ValueError(f"{kind.__name__}: should be an object")  # noqa: TRY004 - a value in a file
+    kinds = _KINDS[kind]
+    said = {key: _value(kinds[key], value, key) for key, value in written.items() if key in kinds}
+    missing = [one.name for one in fields(kind) if _is_needed(one) and one.name not in said]
+    if missing:
+        raise ValueError(f"`{missing[0]}` is missing")
+    return kind(**said, extra={key: value for key, value in written.items() if key not in kinds})
+
+
+def _is_needed(one: Field[Any]) -> bool:
+    return one.default is MISSING and one.default_factory is MISSING
+
+
+def _value(kind: Any, value: Any, where: str) -> Any:
+    """`value`, if it is of a type that a manifest declares.
+
+    Raises:
+        ValueError: if it is not.
+    """
+    inner = get_args(kind)
+    if isinstance(kind, UnionType):
+        return None if value is None else _value(inner[0], value, where)
+    if kind in (Written, Imported):
+        return _read(kind, value)
+    origin = get_origin(kind) or kind
+    if origin is Any:
+        return value
+    if origin is list and isinstance(value, list):
+        return [_value(inner[0], one, where) for one in value]
+    if origin is dict and isinstance(value, dict):
+        return value if inner[1] is Any else {key: _value(inner[1], one, where) for key, one in value.items()}
+    if type(value) is origin or (origin is float and type(value) is int):
+        return value
+    raise ValueError(f"`{where}` should be {kind}, not {type(value).__name__}")
 
 
 def new_manifest(run: ResolvedRun, *, world: str, clock: str, offloads: str) -> dict[str, Any]:
     """The manifest of a run that starts."""
+    import platform  # noqa: PLC0415 - who reads records needs neither
+    from importlib import metadata  # noqa: PLC0415
+
     return {
         "schema_version": SCHEMA,
         "world": world,

@@ -6,14 +6,13 @@ import json
 from typing import TYPE_CHECKING
 
 from weirlab.errors import RecordError, UsageError
-from weirlab.scenario.catalogue import check
-from weirlab.scenario.models import NoteSpec
 from weirlab.writing import replaced
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from weirlab.record.store import Store
+    from weirlab.scenario.models import NoteSpec
 
 
 def keep_notes(store: Store, note: str, tags: list[str], where: str = "note") -> NoteSpec:
@@ -32,7 +31,7 @@ def keep_notes(store: Store, note: str, tags: list[str], where: str = "note") ->
         UsageError: if the note is too long, or a tag is no word.
         WriteError: if it cannot be written.
     """
-    kept = check(NoteSpec, {"note": note, "tags": list(dict.fromkeys(tags))}, where)
+    kept = _checked({"note": note, "tags": list(dict.fromkeys(tags))}, where)
     text = json.dumps({"note": kept.note, "tags": kept.tags}, indent=2, ensure_ascii=False) + "\n"
     replaced(store.notes_file, lambda part: part.write_text(text, encoding="utf-8"))
     return kept
@@ -48,6 +47,13 @@ def notes_in(store: Store, path: Path) -> NoteSpec | None:
     if content is None:
         return None
     try:
-        return check(NoteSpec, json.loads(content), store.notes_file.name)
+        return _checked(json.loads(content), store.notes_file.name)
     except (ValueError, RecursionError, UsageError) as error:
         raise RecordError(f"`{path}`: its `{store.notes_file.name}` is damaged") from error
+
+
+def _checked(written: object, where: str) -> NoteSpec:
+    from weirlab.scenario.catalogue import check  # noqa: PLC0415 - most records have no notes
+    from weirlab.scenario.models import NoteSpec  # noqa: PLC0415
+
+    return check(NoteSpec, written, where)

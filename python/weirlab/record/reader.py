@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 import zipfile
+from dataclasses import replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -57,7 +58,7 @@ class Record(Shown):
                 raise RecordError(
                     f"`{path}` has format {version}; this Weir reads up to {SCHEMA}: use a newer Weir"
                 )
-            self.manifest = Manifest.model_validate(upgraded(raw) if isinstance(raw, dict) else raw)
+            self.manifest = Manifest.read(upgraded(raw) if isinstance(raw, dict) else raw)
         except (ValueError, RecursionError) as error:
             raise RecordError(f"`{path}`: its {MANIFEST} is damaged") from error
         self._take_notes()
@@ -83,7 +84,7 @@ class Record(Shown):
     def _take_notes(self) -> None:
         notes = notes_in(self._store, self.path)
         if notes is not None:
-            self.manifest = self.manifest.model_copy(update={"note": notes.note, "tags": notes.tags})
+            self.manifest = replace(self.manifest, note=notes.note, tags=notes.tags)
 
     def __repr__(self) -> str:
         """The record's path, as code."""

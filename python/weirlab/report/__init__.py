@@ -1,6 +1,8 @@
 """Reports on records for people: tables, sentences, folders of charts."""
 
-from weirlab.report.charts import charts_of
+from typing import TYPE_CHECKING
+
+from weirlab.loading import asked_for
 from weirlab.report.tables import (
     advice,
     assertion_table,
@@ -13,6 +15,11 @@ from weirlab.report.tables import (
     quality_table,
     story,
 )
+
+if TYPE_CHECKING:
+    from weirlab.report.charts import charts_of
+else:
+    __getattr__ = asked_for(__name__, {"weirlab.report.charts": ["charts_of"]})
 
 __all__ = [
     "advice",

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from rich import box
 from rich.text import Text
 
-from weirlab.scores import verdict
 from weirlab.ui.table import Table
 
 if TYPE_CHECKING:
@@ -45,6 +44,8 @@ def method_verdicts(record: Record) -> Iterator[Text]:
     """Meaning of the result of each speed test, in a sentence."""
     for row in record.methods.iter_rows(named=True):
         if row["result"] is not None:
+            from weirlab.scores import verdict  # noqa: PLC0415 - most runs have no speed test
+
             yield Text(verdict(json.loads(row["result"])).says)
 
 

@@ -1,19 +1,49 @@
-"""Scenarios: what is to happen, as people write it and as worlds take it."""
+"""Scenarios: what is to happen, as people write it and as worlds take it.
 
-from weirlab.forms import Model
-from weirlab.scenario.catalogue import (
-    check,
-    congestion_controls,
-    load_link,
-    load_scenario,
-    load_test,
-    queue_names,
-    shipped_links,
-    shipped_tests,
-)
-from weirlab.scenario.models import Direction, HopSpec, LinkSpec, ScenarioSpec, TcpSpec, TestSpec
-from weirlab.scenario.resolve import DEFAULT_QUEUE, ResolvedRun, line_rate, mean_rate, resolve
-from weirlab.scenario.units import PositiveNanoseconds, rate_text, time_ns, time_text
+Models are loaded when they are asked for: who reads records needs none.
+"""
+
+from typing import TYPE_CHECKING
+
+from weirlab.loading import asked_for
+from weirlab.scenario.plain import DEFAULT_QUEUE, Direction
+from weirlab.scenario.units import rate_text, time_ns, time_text
+
+if TYPE_CHECKING:
+    from weirlab.forms import Model
+    from weirlab.scenario.catalogue import (
+        check,
+        congestion_controls,
+        load_link,
+        load_scenario,
+        load_test,
+        queue_names,
+        shipped_links,
+        shipped_tests,
+    )
+    from weirlab.scenario.models import HopSpec, LinkSpec, ScenarioSpec, TcpSpec, TestSpec
+    from weirlab.scenario.quantities import PositiveNanoseconds
+    from weirlab.scenario.resolving import ResolvedRun, line_rate, mean_rate, resolve
+else:
+    __getattr__ = asked_for(
+        __name__,
+        {
+            "weirlab.forms": ["Model"],
+            "weirlab.scenario.catalogue": [
+                "check",
+                "congestion_controls",
+                "load_link",
+                "load_scenario",
+                "load_test",
+                "queue_names",
+                "shipped_links",
+                "shipped_tests",
+            ],
+            "weirlab.scenario.models": ["HopSpec", "LinkSpec", "ScenarioSpec", "TcpSpec", "TestSpec"],
+            "weirlab.scenario.quantities": ["PositiveNanoseconds"],
+            "weirlab.scenario.resolving": ["ResolvedRun", "line_rate", "mean_rate", "resolve"],
+        },
+    )
 
 __all__ = [
     "DEFAULT_QUEUE",

@@ -9,7 +9,7 @@ from pydantic import model_validator
 from weirlab import _native
 from weirlab.errors import UsageError
 from weirlab.forms import Model
-from weirlab.scenario.units import READ
+from weirlab.scenario.quantities import READ
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -11,6 +10,7 @@ from weirlab.errors import UsageError
 from weirlab.forms import Model
 from weirlab.scenario.base import Spec, read
 from weirlab.scenario.models import LinkSpec, ScenarioSpec, TestSpec
+from weirlab.scenario.plain import load_trace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -114,16 +114,6 @@ def queue_names() -> list[str]:
 def congestion_controls() -> list[str]:
     """The names of the congestion controls that loads may have."""
     return [one["name"] for one in _native.congestion_controls()]
-
-
-def load_trace(name: str) -> str:
-    """The text of the shipped recording of that name, or of the recording in that file."""
-    folder = resources.files("weirlab") / "data" / "traces"
-    shipped = {file.name: file for file in folder.iterdir()}
-    try:
-        return reading.read_text(shipped.get(name, Path(name)), reading.MAX_TRACE_BYTES)
-    except reading.Unreadable as error:
-        raise UsageError(f"trace `{name}` is neither shipped nor a file that can be read: {error}") from error
 
 
 class Files:

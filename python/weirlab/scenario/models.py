@@ -11,7 +11,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from weirlab.scenario.base import Spec
-from weirlab.scenario.units import (
+from weirlab.scenario.plain import Direction
+from weirlab.scenario.quantities import (
     DscpValue,
     FlowBytes,
     FlowCount,
@@ -22,9 +23,6 @@ from weirlab.scenario.units import (
     ShaperRate,
     WindowBytes,
 )
-
-Direction = Literal["up", "down"]
-"""Direction, as the client sees it."""
 
 
 class ParameterSpec(Spec):

@@ -142,7 +142,7 @@ def _loaded(record: Record, name: str, span: tuple[int, int], idle_mean: float) 
 
 def _full(record: Record, name: str) -> int:
     """When the line was full in that phase, in nanoseconds; 0 if the test does not say."""
-    ramps = (record.manifest.model_extra or {}).get("ramps", [])
+    ramps = record.manifest.extra.get("ramps", [])
     return max((ramp["full_ns"] or 0 for ramp in ramps if ramp["phase"] == name), default=0)
 
 

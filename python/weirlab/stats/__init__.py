@@ -1,6 +1,6 @@
 """Statistics of records. docs/statistics.md defines each of them."""
 
-from weirlab.scenario import Direction
+from weirlab.scenario.plain import Direction
 from weirlab.stats.agreement import AGREEMENT, Agreement, Finding, Goal, agreement, finding
 from weirlab.stats.assertions import Assertion, Outcome
 from weirlab.stats.comparison import Comparison, Factor, Interval, compare, factor, factor_text, interval

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from weirlab.scenario.catalogue import load_trace
+from weirlab.scenario.plain import load_trace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -40,9 +40,7 @@ def repeat_of(record: Record) -> Repeat:
         )
     if manifest.world == "net":
         return Repeat(
-            "weir test HOST"
-            if "ramps" in (manifest.model_extra or {})
-            else "weir run TEST --world net --host HOST",
+            "weir test HOST" if "ramps" in manifest.extra else "weir run TEST --world net --host HOST",
             "It measured a real path, whose server the record does not name: HOST stands for it.",
         )
     words = _words(record)

@@ -38,7 +38,7 @@ def grade_of(record: Record) -> Grade | None:
     Of a record of `weir test` it is that command's own. Of any other it is that of the increase under load
     that `weir show` tells.
     """
-    if "ramps" in (record.manifest.model_extra or {}):
+    if "ramps" in record.manifest.extra:
         figures = measured(record)
         if figures is not None:
             scores = score_all(record, figures)

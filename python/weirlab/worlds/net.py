@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from weirlab import _native
 from weirlab.errors import NetError, UsageError
 from weirlab.record import new_manifest
-from weirlab.scenario.resolve import DEFAULT_QUEUE
+from weirlab.scenario.plain import DEFAULT_QUEUE
 from weirlab.worlds.machine import machine
 
 __all__ = ["CLOCK", "OFFLOADS", "NetWorld", "path_to", "without_path"]

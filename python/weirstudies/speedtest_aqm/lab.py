@@ -271,7 +271,7 @@ def _flows(line: Record, port: int) -> dict[Direction, Sequence[int]]:
 
 def _connections(line: Record, port: int) -> list[tuple[int, dict[str, Any]]]:
     """The connections to that port of the server, with their places among all."""
-    known: list[dict[str, Any]] | None = (line.manifest.model_extra or {})["connections"]
+    known: list[dict[str, Any]] | None = line.manifest.extra["connections"]
     if known is None:
         raise LabError(f"the kernel does not tell of its connections: {line.manifest.warnings[-1]}")
     return [(place, one) for place, one in enumerate(known) if int(one["server"].rpartition(":")[2]) == port]
@@ -279,7 +279,7 @@ def _connections(line: Record, port: int) -> list[tuple[int, dict[str, Any]]]:
 
 def _lag_ns(line: Record, other: Record) -> int:
     """How much later `line`'s clock says the same moment: both count from points of this machine's."""
-    zeros = [(one.manifest.model_extra or {})["monotonic_zero_ns"] for one in (other, line)]
+    zeros = [one.manifest.extra["monotonic_zero_ns"] for one in (other, line)]
     return int(zeros[0] - zeros[1])
 
 

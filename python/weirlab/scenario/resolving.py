@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any
 from weirlab import _native
 from weirlab.scenario.catalogue import Files, told
 from weirlab.scenario.models import LinkSpec, TestSpec
+from weirlab.scenario.plain import DEFAULT_QUEUE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from weirlab.scenario.models import Direction, ScenarioSpec
+    from weirlab.scenario.models import ScenarioSpec
+    from weirlab.scenario.plain import Direction
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,9 +52,6 @@ class ResolvedRun:
         """Title of the run on a chart, in one line."""
         queue = "the link's own queue" if self.queue == DEFAULT_QUEUE else self.queue
         return f"{self.link.title}; {queue}"
-
-
-DEFAULT_QUEUE = "default"
 
 
 def resolve(spec: ScenarioSpec) -> list[ResolvedRun]:

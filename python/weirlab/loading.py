@@ -1,0 +1,54 @@
+"""What is loaded only when it is asked for.
+
+Most of what a command waits for are modules. Two rules keep that short: a package does not load what only
+some of its users need, such as models of scenarios or bars of progress (`asked_for`), and nothing is searched
+for garbage while modules are loaded (`uncollected`). `tests/test_loading.py` says what each command loads.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+
+def asked_for(package: str, home: Mapping[str, Sequence[str]]) -> Callable[[str], object]:
+    """The function `__getattr__` of a package, which loads modules when one of their names is asked for.
+
+    Args:
+        package: name of the package.
+        home: the names that it offers in this way, by the modules that have them. No module of the package
+            may have one of these names: Python would put it in its place.
+    """
+    module_of = {name: module for module, names in home.items() for name in names}
+
+    def __getattr__(name: str) -> object:  # noqa: N807 - what Python calls it
+        if name not in module_of:
+            raise AttributeError(f"module `{package}` has no attribute `{name}`")
+        found = getattr(importlib.import_module(module_of[name]), name)
+        setattr(sys.modules[package], name, found)
+        return found
+
+    return __getattr__
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Within it nothing is searched for garbage, and what was made in it never is.
+
+    Modules make many objects and no garbage: to search them again and again takes a fifth of their loading.
+    """
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()

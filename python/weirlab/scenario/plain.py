@@ -1,0 +1,26 @@
+"""What readers of records need of scenarios, without the models of them."""
+
+from __future__ import annotations
+
+from importlib import resources
+from pathlib import Path
+from typing import Literal
+
+from weirlab import reading
+from weirlab.errors import UsageError
+
+Direction = Literal["up", "down"]
+"""Direction, as the client sees it."""
+
+DEFAULT_QUEUE = "default"
+"""The queue spec that stands for the link's own queue."""
+
+
+def load_trace(name: str) -> str:
+    """The text of the shipped recording of that name, or of the recording in that file."""
+    folder = resources.files("weirlab") / "data" / "traces"
+    shipped = {file.name: file for file in folder.iterdir()}
+    try:
+        return reading.read_text(shipped.get(name, Path(name)), reading.MAX_TRACE_BYTES)
+    except reading.Unreadable as error:
+        raise UsageError(f"trace `{name}` is neither shipped nor a file that can be read: {error}") from error

@@ -1,0 +1,116 @@
+"""What a command loads: most of the time until it answers goes into modules.
+
+Each command runs in a process of its own, and may load only the packages that its row here names.
+"""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from weirlab.loading import asked_for, uncollected
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from weirlab.record import Record
+
+RUN = """
+import sys
+from weirlab.cli import weir
+try:
+    weir(sys.argv[1:], standalone_mode=False)
+except SystemExit as end:
+    assert not end.code, end.code
+loaded = {name.partition(".")[0] for name in sys.modules if getattr(sys.modules[name], "__spec__", None)}
+inner = {name for name in sys.modules if name.startswith("weirlab.")}
+print(*sorted(loaded - set(sys.stdlib_module_names)), "/", *sorted(inner), file=sys.stderr)
+"""
+
+OF_PYTHON = {
+    "_distutils_hack",
+    "_sysconfigdata__linux_aarch64-linux-gnu",
+    "_sysconfigdata__linux_x86_64-linux-gnu",
+    "_virtualenv",
+    "sitecustomize",
+    "usercustomize",
+}
+"""Modules of the interpreter and of virtual environments, which are loaded before any command."""
+
+TABLES = {"click", "numpy", "polars", "rich", "typing_extensions"}
+"""What reads records and prints tables of them."""
+
+MODELS = {"annotated_types", "pydantic", "pydantic_core", "typing_inspection"}
+"""What scenarios are made with."""
+
+COMMANDS: dict[str, tuple[list[str], set[str]]] = {
+    "the help": (["--help"], {"click"}),
+    "the version": (["--version"], {"click"}),
+    "the help of a command": (["show", "--help"], TABLES),
+    "show": (["show", "RECORD"], TABLES),
+    "show --json": (["show", "--json", "RECORD"], TABLES),
+    "compare": (["compare", "RECORD"], TABLES),
+    "note": (["note", "RECORD"], TABLES | MODELS),
+    "run": (["run", "ping", "--load", "1s", "--no-charts", "--out", "OUT"], TABLES | MODELS),
+    "list": (["list", "queues"], TABLES | MODELS),
+}
+"""Lines of commands, and the packages of others that they may load."""
+
+
+def loaded(words: list[str]) -> tuple[set[str], set[str]]:
+    """The packages of others, and the modules of Weir, that a command has loaded at its end."""
+    done = subprocess.run(
+        [sys.executable, "-c", RUN, *words], check=False, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    packages, _, inner = done.stderr.splitlines()[-1].partition("/")
+    of_polars = {name for name in packages.split() if name.startswith("_polars_runtime")}
+    return set(packages.split()) - {"weirlab"} - OF_PYTHON - of_polars, set(inner.split())
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_loads_the_packages_of_its_row_and_no_other(
+    name: str, rrul: list[Record], tmp_path: Path
+) -> None:
+    words, may = COMMANDS[name]
+    places = {"RECORD": str(rrul[0].path), "OUT": str(tmp_path / "out")}
+    packages, _ = loaded([places.get(word, word) for word in words])
+    assert packages <= may
+
+
+def test_who_shows_a_record_loads_no_models_scores_charts_or_worlds(rrul: list[Record]) -> None:
+    _, inner = loaded(["show", str(rrul[0].path)])
+    assert "weirlab.record.reader" in inner
+    apart = ("forms", "scenario.models", "scores", "plots", "worlds", "ui.progress", "viewer")
+    assert [name for name in inner if name.removeprefix("weirlab.").startswith(apart)] == []
+
+
+def test_names_are_loaded_when_they_are_asked_for_and_then_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    package = type(sys)("package")
+    monkeypatch.setitem(sys.modules, "package", package)
+    get = asked_for("package", {"json": ["dumps"]})
+    with pytest.raises(AttributeError, match="module `package` has no attribute `loads`"):
+        get("loads")
+    assert get("dumps")([1]) == "[1]"  # type: ignore[operator]
+    assert package.dumps([2]) == "[2]"
+
+
+def test_nothing_is_collected_while_modules_are_loaded() -> None:
+    assert gc.isenabled()
+    frozen = gc.get_freeze_count()
+    try:
+        with uncollected():
+            assert not gc.isenabled()
+        assert gc.isenabled()
+        assert gc.get_freeze_count() > frozen
+        gc.disable()
+        with uncollected():
+            pass
+        assert not gc.isenabled(), "it was off before"
+    finally:
+        gc.enable()
+        gc.unfreeze()
