@@ -22,8 +22,9 @@ import pytest
 import weirlab
 from live import PATIENCE_S
 from weirlab.errors import RecordError
-from weirlab.record import find_records, open_record, pack
+from weirlab.record import find_records, open_record, pack, reader
 from weirlab.record.tables import TABLES
+from weirlab.report import quality_table
 from weirlab.stats import summarise
 
 if TYPE_CHECKING:
@@ -445,3 +446,32 @@ def test_a_temporary_record_is_removed_with_the_last_of_its_run() -> None:
     del second
     gc.collect()
     assert not folder.exists()
+
+
+def test_a_long_table_is_never_held_as_a_whole(
+    rrul: list[Record], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = summarise(open_record(rrul[0].path))
+    monkeypatch.setattr(reader, "MAX_HELD_ROWS", 100)
+    archive = tmp_path / "long.weir"
+    pack(rrul[0], archive)
+    for path in (rrul[0].path, archive):
+        record = open_record(path)
+        record.check()
+        assert replace(summarise(record), path="") == replace(held, path="")
+        assert quality_table(record) is None
+        assert "latency" not in vars(record)
+    assert open_record(rrul[0].path).latency.equals(rrul[0].latency), "who asks for it has it"
+
+
+def test_a_damaged_long_table_is_noticed(
+    rrul: list[Record], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = copied(rrul[0], tmp_path / "long")
+    part = folder / "latency/part-000000.parquet"
+    part.write_bytes(part.read_bytes()[:-1] + b"X")
+    monkeypatch.setattr(reader, "MAX_HELD_ROWS", 100)
+    with pytest.raises(RecordError, match="its bytes are not those that were written"):
+        open_record(folder).check()
+    with pytest.raises(RecordError, match="its bytes are not those that were written"):
+        summarise(open_record(folder))

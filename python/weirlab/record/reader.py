@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 import zipfile
+from collections import deque
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain
@@ -23,7 +24,7 @@ from weirlab.record.upgrade import upgraded
 from weirlab.shown import Shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
 EPOCH, READABLE = (1980, 1, 1, 0, 0, 0), 0o644 << 16
 """Time and rights of the files in an archive: the same in all, whatever the disk says."""
@@ -63,6 +64,7 @@ class Record(Shown):
             raise RecordError(f"`{path}`: its {MANIFEST} is damaged") from error
         self._take_notes()
         self._parts = self._listed()
+        self._compared: set[str] = set()
 
     def annotate(self, note: str, tags: Iterable[str]) -> None:
         """Keeps a note and tags for this record, in place of those that it had.
@@ -102,7 +104,10 @@ class Record(Shown):
         """
         try:
             for name in TABLES:
-                getattr(self, "methods" if name == "method" else name)
+                if self._is_long(name):
+                    deque(self.chunks(name, [one for one in TABLES[name] if one in OF_WHAT]), maxlen=0)
+                else:
+                    getattr(self, "methods" if name == "method" else name)
             for phase in self.manifest.scenario["phases"]:
                 self.phase(phase["name"])
             self.probe_names  # noqa: B018 - whether it can be told
@@ -219,9 +224,13 @@ class Record(Shown):
         Neither what speed tests saw within their own flows, nor what routers on the way answered, nor other
         probes that are no pings.
         """
-        pings = pl.col("probe") < len(self.manifest.scenario["probes"])
-        apart = [*self.manifest.routers, *self.manifest.probes_apart]
-        return self.latency.filter(pings & ~pl.col("probe").is_in(apart))
+        return self.latency.filter(pl.col("probe").is_in(self.ping_probes))
+
+    @property
+    def ping_probes(self) -> list[int]:
+        """The numbers of the probes that `pings` are of."""
+        apart = {*self.manifest.routers, *self.manifest.probes_apart}
+        return [number for number in range(len(self.manifest.scenario["probes"])) if number not in apart]
 
     def round_trips(self, probe: int) -> pl.DataFrame:
         """The rows of `latency` of one probe."""
@@ -245,8 +254,8 @@ class Record(Shown):
         """How far the run got: its end, or the last sample of one that was cut short."""
         if self.manifest.reached_ns is not None:
             return self.manifest.reached_ns
-        tables = (self.throughput, self.latency, self.queue)
-        return max((_last(table) for table in tables), default=0)
+        tables = ("throughput", "latency", "queue")
+        return max((_last(chunk) for table in tables for chunk in self.chunks(table, ["t_ns"])), default=0)
 
     def _listed(self) -> dict[str, list[str]]:
         """The part files of each table, which are those that the manifest counts."""
@@ -267,10 +276,63 @@ class Record(Shown):
                     raise RecordError(f"`{self.path}`: `{part}` does not belong to it: {files}")
         return parts
 
+    def chunks(self, table: str, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
+        """Columns of a table of any length, as one data frame or as several one after the other.
+
+        They are in the order in which they were written, which need not be that of time.
+
+        Args:
+            table: name of the table, such as `latency`.
+            columns: names of the columns.
+
+        Raises:
+            RecordError: if a part file is damaged.
+        """
+        if not self._is_long(table) or table in self.__dict__:
+            yield getattr(self, table).select(columns)
+        else:
+            yield from self._frames(table, list(columns))
+
+    def _is_long(self, table: str) -> bool:
+        """Whether a table is, or may be, too long to be held just because the record is used."""
+        written = (self.manifest.tables or {}).get(table)
+        return bool(self._parts[table]) and (written is None or written.rows > MAX_HELD_ROWS)
+
     def _table(self, name: str) -> pl.DataFrame:
         if not self._parts[name]:
             return pl.DataFrame(schema=schema(name))
-        contents = list(self._store.contents(self._parts[name]))
+        try:
+            return pl.concat(self._frames(name, None), rechunk=True)
+        except pl.exceptions.PolarsError as error:
+            raise RecordError(f"`{self.path}`: the part files of `{name}` have different columns") from error
+
+    def _frames(self, name: str, columns: list[str] | None) -> Iterator[pl.DataFrame]:
+        """The rows of a table, of some columns or of all, part by part.
+
+        Raises:
+            RecordError: if it is not what was written.
+        """
+        parts, rows = self._parts[name], 0
+        contents: Iterable[bytes] = self._store.contents(parts)
+        if not self._is_long(name):
+            contents = list(contents)
+            self._compare(name, contents)
+        elif name not in self._compared:
+            self._compare(name, self._store.contents(parts))
+        for part, content in zip(parts, contents, strict=True):
+            frame = self._parsed(part, content, columns)
+            rows += frame.height
+            yield frame
+        written = (self.manifest.tables or {}).get(name)
+        if written is not None and rows != written.rows:
+            raise RecordError(f"`{self.path}`: `{name}` has {rows} rows of {written.rows}")
+
+    def _compare(self, name: str, contents: Iterable[bytes]) -> None:
+        """Compares the bytes of a table's part files with the digest of what was written, if there is one.
+
+        Raises:
+            RecordError: if they are others.
+        """
         written = (self.manifest.tables or {}).get(name)
         if written is not None:
             digest = hashlib.sha256()
@@ -280,19 +342,17 @@ class Record(Shown):
                 raise RecordError(
                     f"`{self.path}`: `{name}` is damaged: its bytes are not those that were written"
                 )
-        frames = [self._parsed(*both) for both in zip(self._parts[name], contents, strict=True)]
-        try:
-            table = pl.concat(frames, rechunk=True)
-        except pl.exceptions.PolarsError as error:
-            raise RecordError(f"`{self.path}`: the part files of `{name}` have different columns") from error
-        if written is not None and table.height != written.rows:
-            raise RecordError(f"`{self.path}`: `{name}` has {table.height} rows of {written.rows}")
-        return table
+        self._compared.add(name)
 
-    def _parsed(self, part: str, content: bytes) -> pl.DataFrame:
-        """One part file, if it is one of that table; columns that its format did not have yet are null."""
+    def _parsed(self, part: str, content: bytes, names: list[str] | None) -> pl.DataFrame:
+        """One part file, if it is one of that table, with these columns, or with all.
+
+        Columns that its format did not have yet are null.
+        """
         try:
-            frame = pl.read_parquet(io.BytesIO(content), n_rows=MAX_PART_ROWS + 1)
+            columns = pl.read_parquet_schema(io.BytesIO(content))
+            there = None if names is None else [name for name in names if name in columns]
+            frame = pl.read_parquet(io.BytesIO(content), columns=there, n_rows=MAX_PART_ROWS + 1)
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError) as error:
             raise RecordError(f"`{self.path}`: `{part}` is damaged: it is no whole Parquet file") from error
         if frame.height > MAX_PART_ROWS:
@@ -300,22 +360,25 @@ class Record(Shown):
                 f"`{self.path}`: `{part}` has more than {MAX_PART_ROWS} rows, which is the most"
             )
         name = part.partition("/")[0]
-        kinds, later, columns = schema(name), [], frame.schema
+        kinds, later = schema(name), []
         for column, kind in kinds.items():
             found = columns.get(column)
             if found is None and not is_always_there(TABLES[name][column], self.manifest.schema_version):
-                later.append(pl.lit(None, kind).alias(column))
+                later.append(column)
             elif found != kind:
                 has = "is missing" if found is None else f"is {found}"
                 raise RecordError(
                     f"`{self.path}`: `{part}` is no part of `{name}`: `{column}` {has} and should be {kind}"
                 )
-            elif column in _OF_WHAT and (nulls := frame[column].null_count()):
+            elif column in OF_WHAT and column in frame.columns and (nulls := frame[column].null_count()):
                 raise RecordError(
                     f"`{self.path}`: `{part}` is no part of `{name}`: {nulls} of {frame.height} rows have no "
                     f"`{column}`, which all should have"
                 )
-        return frame.with_columns(later).select(*kinds, pl.exclude(*kinds)) if later else frame
+        if later:
+            frame = frame.with_columns(pl.lit(None, kinds[column]).alias(column) for column in later)
+            frame = frame.select(*kinds, pl.exclude(*kinds)) if names is None else frame
+        return frame if names is None else frame.select(names)
 
 
 def open_record(path: str | Path) -> Record:
@@ -384,7 +447,7 @@ def _last(table: pl.DataFrame) -> int:
     return last if isinstance(last, int) else 0
 
 
-_OF_WHAT = {"t_ns", "flow", "probe", "queue", "method"}
+OF_WHAT = {"t_ns", "flow", "probe", "queue", "method"}
 """Columns that say of when and of what a row is. Others may be null in records that were imported."""
 
 _FLOW_NAMES: dict[str, pl.DataType] = {
@@ -398,6 +461,9 @@ _FLOW_NAMES: dict[str, pl.DataType] = {
     "start_ns": pl.Int64(),
     "stop_ns": pl.Int64(),
 }
+
+MAX_HELD_ROWS = 1_000_000
+"""Rows of the longest table that is held as soon as a record is used: 72 MB of pings."""
 
 MAX_PART_ROWS = 10_000_000
 """A part file has about 100000 rows: this bounds the memory that a damaged or hostile one can ask for."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
 from rich import box
 from rich.text import Text
 
@@ -130,9 +131,10 @@ def cautions(records: Sequence[Record]) -> list[str]:
 def quality_table(record: Record) -> Table | None:
     """How well a live world did its own work; None for a simulation, which does it perfectly."""
     quality = record.manifest.emulator
-    errors = record.latency["timer_error_ns"].drop_nulls()
     if quality is None:
         return None
+    late_by = [chunk["timer_error_ns"].drop_nulls() for chunk in record.chunks("latency", ["timer_error_ns"])]
+    errors = pl.concat(late_by)
     table = Table(title="The lab's own work", **LOOK)
     for heading in ("", "p50", "p99", "p99.9"):
         table.add_column(heading, justify="right" if heading else "left")

@@ -7,7 +7,14 @@ from weirlab.stats.comparison import Comparison, Factor, Interval, compare, fact
 from weirlab.stats.difference import Difference
 from weirlab.stats.distribution import Distribution, describe, quantile
 from weirlab.stats.fairness import coefficient_of_variation, jain_index
-from weirlab.stats.pings import Pings, idle_pings, increases_ms, load_window_ns, loaded_pings
+from weirlab.stats.pings import (
+    PingFigures,
+    Pings,
+    idle_pings,
+    load_window_ns,
+    loaded_pings,
+    ping_figures,
+)
 from weirlab.stats.shaping import calm_after_s, noticed_after_s, used_after_s
 from weirlab.stats.summary import (
     DirectionSummary,
@@ -36,6 +43,7 @@ __all__ = [
     "Interval",
     "LatencySummary",
     "Outcome",
+    "PingFigures",
     "Pings",
     "Summary",
     "agreement",
@@ -50,12 +58,12 @@ __all__ = [
     "finding",
     "goodputs_mbps",
     "idle_pings",
-    "increases_ms",
     "interval",
     "jain_index",
     "load_window_ns",
     "loaded_pings",
     "noticed_after_s",
+    "ping_figures",
     "quantile",
     "summarise",
     "totals_mbps",

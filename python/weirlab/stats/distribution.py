@@ -43,26 +43,20 @@ def describe(values: pl.Series) -> Distribution | None:
     if numbers.size == 0:
         return None
     ordered = np.sort(numbers)
-    p5, p25, median, p75, p95, p99 = (_between(ordered, q) for q in (0.05, 0.25, 0.5, 0.75, 0.95, 0.99))
     return Distribution(
         count=int(numbers.size),
         mean=float(numbers.mean()),
         std=float(numbers.std(ddof=1)) if numbers.size > 1 else 0.0,
         min=float(ordered[0]),
-        p5=p5,
-        p25=p25,
-        median=median,
-        p75=p75,
-        p95=p95,
-        p99=p99,
         max=float(ordered[-1]),
+        **{name: _quantile(ordered, q) for q, name in QUANTILES.items()},
     )
 
 
 def quantile(values: pl.Series, q: float) -> float | None:
     """The quantile `q`, 0 to 1, of `values` without its nulls; None if nothing is left."""
     ordered = np.sort(_known(values))
-    return _between(ordered, q) if ordered.size else None
+    return _quantile(ordered, q) if ordered.size else None
 
 
 def _known(values: pl.Series) -> NDArray[np.float64]:
@@ -70,15 +64,21 @@ def _known(values: pl.Series) -> NDArray[np.float64]:
     return (values.drop_nulls() if values.null_count() else values).to_numpy().astype(float)
 
 
-def _between(ordered: NDArray[np.float64], q: float) -> float:
+def _quantile(ordered: NDArray[np.float64], q: float) -> float:
     """The quantile `q` of numbers in order: what `numpy.quantile` gives, which is slow for few numbers."""
     place = q * (ordered.size - 1)
     below = int(place)
-    share = place - below
-    low, high = float(ordered[below]), float(ordered[min(below + 1, ordered.size - 1)])
+    return between(float(ordered[below]), float(ordered[min(below + 1, ordered.size - 1)]), place - below)
+
+
+def between(low: float, high: float, share: float) -> float:
+    """The number at a share, 0 to 1, of the way from `low` to `high`, as NumPy has it: ends are exact."""
     step = high - low
     return low + step * share if share < HALF else high - step * (1 - share)
 
 
 HALF = 0.5
 """From here on NumPy goes down from the number above, so that both ends are exact."""
+
+QUANTILES = {0.05: "p5", 0.25: "p25", 0.5: "median", 0.75: "p75", 0.95: "p95", 0.99: "p99"}
+"""The quantiles of a `Distribution`, and what they are called there."""

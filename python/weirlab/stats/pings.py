@@ -7,21 +7,18 @@ and every curve is of the answered pings, and the lost ones are told beside it a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
+from weirlab.stats.counted import Counted
 from weirlab.stats.distribution import Distribution, describe
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
+    from collections.abc import Iterator, Sequence
 
     from weirlab.record import Record
-
-    Numbers = NDArray[np.number[Any]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,26 +73,77 @@ def load_window_ns(record: Record) -> tuple[int, int]:
     return record.phase("load") or (0, record.reached_ns)
 
 
-def increases_ms(record: Record) -> tuple[Distribution | None, Distribution | None]:
-    """How much longer pings took than on the idle line, in the phases `idle` and `load`, in milliseconds.
+@dataclass(frozen=True, kw_only=True)
+class PingFigures:
+    """Figures of the pings of a record, however many there are, in milliseconds.
 
-    Each ping counts by its round trip less the mean of its own probe's idle pings, so that probes at
-    different distances may be pooled. A probe without idle pings is left out. Each is None without any.
+    Attributes:
+        idle: all pings in the phase `idle`; None of a test without it beside its load, or without any.
+        loaded: all pings during the load, or the whole run where a test has none.
+        idle_increase, loaded_increase: how much longer pings took than on the idle line: each by its round
+            trip less the mean of its own probe's idle pings, so that probes at different distances may be
+            pooled. A probe without idle pings is left out; None without any.
+        probes: of each probe during the load, also of those that are no pings over the whole path, by number.
+        sent: pings that were sent during the load; where losses are not known how many samples there are.
+        lost: how many of them were lost, on either way; None if that is not known.
     """
-    idle_window = _idle_window_ns(record)
-    if idle_window is None:
-        return None, None
-    probes, idle_ms = _answered(record, idle_window)
-    known = np.unique(probes)
-    means = np.array([idle_ms[probes == probe].mean() for probe in known])
 
-    def longer(probes: Numbers, rtt_ms: Numbers) -> Distribution | None:
-        here = np.isin(probes, known)
-        return describe(
-            pl.Series(rtt_ms[here] - means[np.searchsorted(known, probes[here])], dtype=pl.Float64)
-        )
+    idle: Distribution | None
+    loaded: Distribution | None
+    idle_increase: Distribution | None
+    loaded_increase: Distribution | None
+    probes: dict[int, Distribution | None]
+    sent: int
+    lost: int | None
 
-    return longer(probes, idle_ms), longer(*_answered(record, load_window_ns(record)))
+    @property
+    def loss_rate(self) -> float | None:
+        """Share of them that was lost; None if none was sent, or if that is not known."""
+        return self.lost / self.sent if self.sent and self.lost is not None else None
+
+
+def ping_figures(record: Record) -> PingFigures:
+    """The figures of all pings of a record, which are read in chunks and not held."""
+    counted = Counted(lambda: _by_window_and_probe(record))
+    over_path = set(record.ping_probes)
+    idle = {group: 0.0 for group in counted.groups() if group < 0 and ~group in over_path}
+    probes = [group for group in counted.groups() if group >= 0]
+    loaded = {probe: 0.0 for probe in probes if probe in over_path}
+    means = {~group: counted.mean(group) for group in idle if counted.count(group)}
+    pools = [
+        idle,
+        loaded,
+        {~probe: mean for probe, mean in means.items()},
+        {probe: mean for probe, mean in means.items() if probe in loaded},
+        *({probe: 0.0} for probe in probes),
+    ]
+    found = counted.describe(pools, NS_PER_MS)
+    imported = record.manifest.imported
+    known = imported is None or loaded.keys().isdisjoint(imported.losses_unknown)
+    lost = sum(counted.missing(probe) for probe in loaded)
+    return PingFigures(
+        idle=found[0],
+        loaded=found[1],
+        idle_increase=found[2],
+        loaded_increase=found[3],
+        probes=dict(zip(probes, found[4:], strict=True)),
+        sent=lost + sum(counted.count(probe) for probe in loaded),
+        lost=lost if known else None,
+    )
+
+
+def _by_window_and_probe(record: Record) -> Iterator[pl.DataFrame]:
+    """Round trips in ns: those during the load in groups by probe, idle ones by its inverse, `~probe`."""
+    at, probe, value = pl.col("t_ns"), pl.col("probe"), pl.col("rtt_ns").alias("value")
+    windows = [(load_window_ns(record), probe)]
+    if idle := _idle_window_ns(record):
+        windows.append((idle, -1 - probe))
+    for chunk in record.chunks("latency", ["t_ns", "probe", "rtt_ns"]):
+        for (start, end), group in windows:
+            # A record of a stranger may give its rows any number.
+            inside = chunk.filter((at >= start) & (at < end) & (probe >= 0))
+            if inside.height:
+                yield inside.select(value, group=group)
 
 
 def _idle_window_ns(record: Record) -> tuple[int, int] | None:
@@ -118,14 +166,6 @@ def pings_in(record: Record, rows: pl.DataFrame, window: tuple[int, int]) -> Pin
     return Pings(rtt_ms=answered / 1e6, sent=inside.height, losses_known=known)
 
 
-def _answered(record: Record, window: tuple[int, int]) -> tuple[Numbers, Numbers]:
-    """Of each answered ping its probe, and its round trip in milliseconds."""
-    inside = _inside(record.pings, window)
-    rtt_ms = inside["rtt_ns"].to_numpy() / 1e6
-    answered = np.isfinite(rtt_ms)
-    return inside["probe"].to_numpy()[answered], rtt_ms[answered]
-
-
 def _inside(rows: pl.DataFrame, window: tuple[int, int]) -> pl.DataFrame:
     first, last = np.searchsorted(rows["t_ns"].to_numpy(), window)
     return rows.slice(int(first), int(last - first))
@@ -137,3 +177,6 @@ def _pooled(found: Sequence[Pings]) -> Pings:
     round_trips = [one.rtt_ms for one in found] or [pl.Series(dtype=pl.Float64)]
     known = all(one.losses_known for one in found)
     return Pings(rtt_ms=pl.concat(round_trips), sent=sum(one.sent for one in found), losses_known=known)
+
+
+NS_PER_MS = 1e6

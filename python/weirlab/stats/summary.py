@@ -13,7 +13,7 @@ from weirlab.arguments import record_of
 from weirlab.record.tables import of_reasons
 from weirlab.stats.capacity import capacity_bytes, carried_bytes, slowest_hop
 from weirlab.stats.fairness import coefficient_of_variation, jain_index
-from weirlab.stats.pings import idle_pings, increases_ms, load_window_ns, loaded_pings
+from weirlab.stats.pings import PingFigures, load_window_ns, ping_figures
 from weirlab.stats.udp import UdpSummary, udp_summaries
 
 if TYPE_CHECKING:
@@ -144,6 +144,7 @@ def summarise(record: Record) -> Summary:
 
 
 def _summarised(record: Record) -> Summary:
+    pings = ping_figures(record)
     return Summary(
         path=str(record.path),
         test=record.manifest.title,
@@ -155,11 +156,8 @@ def _summarised(record: Record) -> Summary:
         queue=record.label,
         seed=record.manifest.seed,
         complete=record.manifest.complete,
-        latency=_latency(record),
-        probes={
-            name: loaded_pings([record], probe=number).distribution
-            for number, name in enumerate(record.probe_names)
-        },
+        latency=_latency(pings),
+        probes={name: pings.probes.get(number) for number, name in enumerate(record.probe_names)},
         up=_direction(record, "up"),
         down=_direction(record, "down"),
         udp=udp_summaries(record),
@@ -249,9 +247,8 @@ def _arrived_bytes(
     return np.asarray(sums[flows])
 
 
-def _latency(record: Record) -> LatencySummary:
-    during = loaded_pings([record])
-    idle, loaded = increases_ms(record)
+def _latency(pings: PingFigures) -> LatencySummary:
+    idle, loaded = pings.idle_increase, pings.loaded_increase
 
     def increase(figure: str) -> float | None:
         if idle is None or loaded is None:
@@ -259,15 +256,15 @@ def _latency(record: Record) -> LatencySummary:
         return float(getattr(loaded, figure) - getattr(idle, figure))
 
     return LatencySummary(
-        idle=idle_pings([record]).distribution,
-        loaded=during.distribution,
+        idle=pings.idle,
+        loaded=pings.loaded,
         increase_mean_ms=increase("mean"),
         increase_median_ms=increase("median"),
         increase_p95_ms=increase("p95"),
         increase_p99_ms=increase("p99"),
-        sent=during.sent,
-        lost=during.lost,
-        loss_rate=during.loss_rate,
+        sent=pings.sent,
+        lost=pings.lost,
+        loss_rate=pings.loss_rate,
     )
 
 

@@ -1,0 +1,269 @@
+"""Exact figures of whole numbers of any count, in memory that does not grow with it.
+
+The numbers are read twice. First they are counted in buckets of `WIDTH`; mean and standard deviation come of
+the same pass, chunk by chunk (Chan, Golub and LeVeque 1979). Where an order statistic lies is then known to a
+bucket or a few, and only numbers in these are looked at: they are counted by value, of which a bucket has
+`WIDTH` at most. This is a radix selection with two digits; nothing is estimated.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from weirlab.stats.distribution import QUANTILES, Distribution, between
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    import polars as pl
+    from numpy.typing import NDArray
+
+    Pool = Mapping[int, float]
+    Whole = NDArray[np.int64]
+
+DIGIT = 14
+"""Binary digits of a number within its bucket."""
+
+WIDTH = 1 << DIGIT
+"""Width of a bucket: of times in nanoseconds, 16 us."""
+
+MAX_SPAN = 1 << 20
+"""Values that lie that close together are counted in a table, which is ten times as fast as by sorting."""
+
+MERGED_AT = 64
+"""Chunks whose counts are kept apart until they are added up."""
+
+
+class Counted:
+    """Whole numbers in groups, counted."""
+
+    def __init__(self, read: Callable[[], Iterable[pl.DataFrame]]) -> None:
+        """Counts numbers.
+
+        Args:
+            read: gives the numbers, anew each time, in chunks that fit into memory: `group`, a whole number,
+                and `value`, the number, or null where there is none.
+        """
+        self._read = read
+        self._missing: dict[int, int] = {}
+        self._moments: dict[int, _Moments] = {}
+        buckets: dict[int, _Tally] = {}
+        for chunk in read():
+            lost = chunk.filter(chunk["value"].is_null())["group"].to_numpy()
+            for group, count in zip(*np.unique(lost, return_counts=True), strict=True):
+                self._missing[int(group)] = self._missing.get(int(group), 0) + int(count)
+            for group, values in _by_group(chunk):
+                moments = _moments(values)
+                self._moments[group] = self._moments.get(group, _Moments()).with_those_of(moments)
+                buckets.setdefault(group, _Tally()).add(values >> DIGIT)
+        self._buckets = {group: tally.counts() for group, tally in buckets.items()}
+
+    def groups(self) -> list[int]:
+        """The groups that have a row, be it without a number, in order."""
+        return sorted({*self._missing, *self._buckets})
+
+    def count(self, group: int) -> int:
+        """How many numbers a group has."""
+        return self._moments.get(group, _Moments()).count
+
+    def missing(self, group: int) -> int:
+        """How many rows of a group have no number."""
+        return self._missing.get(group, 0)
+
+    def mean(self, group: int) -> float:
+        """The mean of a group that has a number."""
+        return self._moments[group].mean
+
+    def describe(self, pools: Sequence[Pool], scale: float) -> list[Distribution | None]:
+        """The figures of the numbers of several groups together; None of pools without a number.
+
+        Args:
+            pools: the groups of each pool, and what is taken off each number of theirs.
+            scale: by what each difference is divided.
+        """
+        selections = [self._selection(pool) for pool in pools]
+        wanted: dict[int, set[int]] = {}
+        for one in selections:
+            for group, bucket in one.wanted if one else ():
+                wanted.setdefault(group, set()).add(bucket)
+        values = self._values(wanted)
+        return [None if one is None else _figures(one, values, scale) for one in selections]
+
+    def _selection(self, pool: Pool) -> _Selection | None:
+        there = {group: offset for group, offset in pool.items() if group in self._buckets}
+        if not there:
+            return None
+        moments = _Moments()
+        for group, offset in there.items():
+            of = self._moments[group]
+            moments = moments.with_those_of(_Moments(of.count, of.mean - offset, of.squares))
+        low = np.concatenate([_low(self._buckets[group][0], offset) for group, offset in there.items()])
+        counts = np.concatenate([self._buckets[group][1] for group in there])
+        order = np.argsort(low, kind="stable")
+        low, until = low[order], np.cumsum(counts[order])
+        last = moments.count - 1
+        places = sorted({place for q in QUANTILES for place in _places(q, moments.count)} | {0, last})
+        # Buckets below this one have too few numbers; those up to it have enough, all less than WIDTH above.
+        bounds = [float(low[np.searchsorted(until, place + 1)]) for place in places]
+        wanted = [
+            (group, int(bucket))
+            for group, offset in there.items()
+            for bound in dict.fromkeys(bounds)
+            for bucket in self._buckets[group][0][_near(_low(self._buckets[group][0], offset), bound)]
+        ]
+        return _Selection(there, moments, low, until, wanted, places, bounds)
+
+    def _values(self, wanted: Mapping[int, set[int]]) -> dict[int, tuple[Whole, Whole]]:
+        """The numbers in these buckets of groups, and how often each is there."""
+        buckets = {group: np.array(sorted(chosen)) for group, chosen in wanted.items()}
+        found = {group: _Tally() for group in wanted}
+        for chunk in self._read() if wanted else ():
+            for group, values in _by_group(chunk):
+                if group in buckets:
+                    found[group].add(values[np.isin(values >> DIGIT, buckets[group])])
+        return {group: tally.counts() for group, tally in found.items()}
+
+
+@dataclass(frozen=True)
+class _Moments:
+    """Count, mean, and sum of the squares of what numbers differ from it."""
+
+    count: int = 0
+    mean: float = 0.0
+    squares: float = 0.0
+
+    def with_those_of(self, other: _Moments) -> _Moments:
+        """The moments of the numbers of both."""
+        count = self.count + other.count
+        if not self.count or not other.count:
+            return self if self.count else other
+        apart = other.mean - self.mean
+        return _Moments(
+            count,
+            self.mean + apart * other.count / count,
+            self.squares + other.squares + apart * apart * self.count * other.count / count,
+        )
+
+
+def _moments(values: Whole) -> _Moments:
+    numbers = values.astype(float)
+    mean = float(numbers.mean())
+    return _Moments(values.size, mean, float(np.square(numbers - mean).sum()))
+
+
+class _Tally:
+    """How often values are there, of which many come again."""
+
+    def __init__(self) -> None:
+        """Nothing is counted yet."""
+        self._parts: list[tuple[Whole, Whole]] = []
+
+    def add(self, values: Whole) -> None:
+        """Counts values."""
+        self._parts.append(_counts(values, None))
+        if len(self._parts) > MERGED_AT:
+            self._parts = [self.counts()]
+
+    def counts(self) -> tuple[Whole, Whole]:
+        """The different values in order, and how often each is there."""
+        values, counts = (np.concatenate(both) for both in zip(*self._parts, strict=True))
+        return _counts(values, counts)
+
+
+def _counts(values: Whole, weights: Whole | None) -> tuple[Whole, Whole]:
+    """The different ones of `values` in order, and how often each is there, or the sum of its weights."""
+    if values.size == 0:
+        return values, values
+    least = int(values.min())
+    if int(values.max()) - least < MAX_SPAN:
+        # Weights are counts, whose sums are exact as floats.
+        table = np.bincount(values - least, weights)
+        there = np.flatnonzero(table)
+        return there + least, table[there].astype(np.int64)
+    different, place = np.unique(values, return_inverse=True)
+    return different, np.bincount(place, weights).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class _Selection:
+    """What must be looked at for the figures of a pool.
+
+    Attributes:
+        pool: its groups that have numbers.
+        moments: those of all its numbers.
+        low: lower ends of its buckets, less what is taken off, in order.
+        until: how many numbers there are up to each of these buckets.
+        wanted: groups and buckets whose numbers must be known.
+        places: places in the order of all numbers, from 0, that must be known.
+        bounds: of each of them, what the number there is not below; it is less than WIDTH above.
+    """
+
+    pool: Pool
+    moments: _Moments
+    low: NDArray[np.float64]
+    until: Whole
+    wanted: list[tuple[int, int]]
+    places: list[int]
+    bounds: list[float]
+
+
+def _figures(of: _Selection, values: Mapping[int, tuple[Whole, Whole]], scale: float) -> Distribution:
+    at = dict(zip(of.places, _ordered(of, values), strict=True))
+    count = of.moments.count
+    quantiles = {
+        name: between(at[below] / scale, at[above] / scale, q * (count - 1) - below)
+        for q, name in QUANTILES.items()
+        for below, above in [_places(q, count)]
+    }
+    return Distribution(
+        count=count,
+        mean=of.moments.mean / scale,
+        std=math.sqrt(of.moments.squares / (count - 1)) / scale if count > 1 else 0.0,
+        min=at[0] / scale,
+        max=at[count - 1] / scale,
+        **quantiles,
+    )
+
+
+def _ordered(of: _Selection, values: Mapping[int, tuple[Whole, Whole]]) -> Iterator[float]:
+    """The numbers at the places of a selection."""
+    pool = [(group, offset) for group, offset in of.pool.items() if group in values]
+    numbers = np.concatenate([values[group][0] - offset for group, offset in pool])
+    counts = np.concatenate([values[group][1] for group, _ in pool])
+    lows = np.concatenate([_low(values[group][0] >> DIGIT, offset) for group, offset in pool])
+    order = np.argsort(numbers, kind="stable")
+    numbers, counts, lows = numbers[order], counts[order], lows[order]
+    for place, bound in zip(of.places, of.bounds, strict=True):
+        # All numbers of the buckets up to `first` are below the one that is looked for.
+        first = int(np.searchsorted(of.low, bound - WIDTH, side="right"))
+        below = int(of.until[first - 1]) if first else 0
+        near = _near(lows, bound)
+        yield float(numbers[near][np.searchsorted(np.cumsum(counts[near]), place - below + 1)])
+
+
+def _near(low: NDArray[np.float64], bound: float) -> NDArray[np.bool_]:
+    """Whether buckets with these lower ends can have a number from `bound` to WIDTH above it."""
+    return np.asarray((low > bound - WIDTH) & (low < bound + WIDTH))
+
+
+def _low(bucket: Whole, offset: float) -> NDArray[np.float64]:
+    """The lower ends of buckets, less what is taken off their numbers."""
+    return np.asarray((bucket << DIGIT) - offset)
+
+
+def _places(q: float, count: int) -> tuple[int, int]:
+    """The places in the order, from 0, between which the quantile `q` of that many numbers lies."""
+    below = int(q * (count - 1))
+    return below, min(below + 1, count - 1)
+
+
+def _by_group(chunk: pl.DataFrame) -> Iterator[tuple[int, Whole]]:
+    """The numbers of each group in a chunk."""
+    there = chunk.drop_nulls("value")
+    group, values = there["group"].to_numpy(), there["value"].to_numpy()
+    for one in _counts(group, None)[0]:
+        yield int(one), values[group == one]

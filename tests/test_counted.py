@@ -1,0 +1,97 @@
+"""Figures of numbers that are counted and not held: the same as of numbers in memory."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from weirlab.stats.counted import MERGED_AT, WIDTH, Counted
+from weirlab.stats.distribution import Distribution, describe
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+def chunked(groups: dict[int, list[int | None]], size: int) -> Callable[[], Iterator[pl.DataFrame]]:
+    """Reads all numbers in chunks of that many rows."""
+    rows = [(group, value) for group, values in groups.items() for value in values]
+    frame = pl.DataFrame(rows, schema={"group": pl.Int64, "value": pl.Int64}, orient="row")
+    return lambda: frame.iter_slices(size)
+
+
+def expected(
+    groups: dict[int, list[int | None]], pool: dict[int, float], scale: float
+) -> Distribution | None:
+    numbers = [
+        (value - off) / scale for group, off in pool.items() for value in groups[group] if value is not None
+    ]
+    return describe(pl.Series(numbers, dtype=pl.Float64))
+
+
+def same(found: Distribution | None, wanted: Distribution | None) -> None:
+    """Order statistics are equal, means and deviations but for rounding."""
+    assert (found is None) == (wanted is None)
+    if found is None or wanted is None:
+        return
+    size = max(abs(wanted.min), abs(wanted.max))
+    for name, value in asdict(wanted).items():
+        near = {"mean": 1e-12 * size, "std": 1e-7 * size}.get(name, 0.0)
+        assert getattr(found, name) == pytest.approx(value, rel=0, abs=near), name
+
+
+def test_many_numbers_have_the_figures_that_they_have_in_memory() -> None:
+    rng = np.random.default_rng(3)
+    groups: dict[int, list[int | None]] = {
+        0: [int(one) for one in rng.gamma(2.0, 40e6, 20_000) + 14e6],
+        1: [int(one) for one in rng.normal(14e6, 300, 20_000)],
+        2: [None, *(int(one) for one in rng.integers(0, 2 * WIDTH, 5_000)), None],
+        3: [None],
+    }
+    counted = Counted(chunked(groups, 45_000 // (2 * MERGED_AT)))
+    assert counted.groups() == [0, 1, 2, 3]
+    assert [counted.count(group) for group in groups] == [20_000, 20_000, 5_000, 0]
+    assert [counted.missing(group) for group in groups] == [0, 0, 2, 1]
+    assert counted.mean(1) == pytest.approx(np.mean(np.array(groups[1], dtype=float)), rel=1e-14)
+    pools = [{0: 0.0}, {1: 0.0}, {2: 0.0}, {3: 0.0}, {0: 0.0, 1: 0.0, 2: 0.0}, {0: 14e6 + 0.3, 1: 13e6 - 0.7}]
+    for pool, found in zip(pools, counted.describe(pools, 1e6), strict=True):
+        same(found, expected(groups, pool, 1e6))
+
+
+@settings(deadline=None)
+@given(
+    st.dictionaries(
+        st.integers(0, 3),
+        st.lists(st.none() | st.integers(-(2**40), 2**40) | st.integers(-3 * WIDTH, 3 * WIDTH), max_size=30),
+        min_size=1,
+    ),
+    st.lists(st.floats(-1e6, 1e6), min_size=4, max_size=4),
+    st.integers(1, 40),
+)
+def test_any_numbers_have_the_figures_that_they_have_in_memory(
+    groups: dict[int, list[int | None]], offsets: list[float], size: int
+) -> None:
+    pool = {group: offsets[group] for group in groups}
+    counted = Counted(chunked(groups, size))
+    zero = dict.fromkeys(groups, 0.0)
+    for one, found in zip((pool, zero), counted.describe([pool, zero], 1.0), strict=True):
+        same(found, expected(groups, one, 1.0))
+
+
+def test_groups_without_a_number_near_an_order_statistic_need_not_be_looked_at() -> None:
+    groups: dict[int, list[int | None]] = {0: [1, 2, 3], 1: [10**9 + 1] * 1000, 2: [10**10] * 3}
+    groups[3] = [500_000_000 + 100_000 * one for one in range(3)]
+    counted = Counted(chunked(groups, 100))
+    (found,) = counted.describe([dict.fromkeys(groups, 0.0)], 1.0)
+    same(found, expected(groups, dict.fromkeys(groups, 0.0), 1.0))
+
+
+def test_of_no_numbers_there_are_no_figures() -> None:
+    counted = Counted(lambda: iter([]))
+    assert counted.groups() == []
+    assert counted.describe([{0: 0.0}, {}], 1.0) == [None, None]
