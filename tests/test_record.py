@@ -16,6 +16,7 @@ import zipfile
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
+import duckdb
 import polars as pl
 import pytest
 
@@ -475,3 +476,14 @@ def test_a_damaged_long_table_is_noticed(
         open_record(folder).check()
     with pytest.raises(RecordError, match="its bytes are not those that were written"):
         summarise(open_record(folder))
+
+
+def test_other_programs_read_what_is_written_as_differences(rrul: list[Record]) -> None:
+    for table in ("latency", "tcp", "queue", "throughput"):
+        parts = [str(part) for part in sorted((rrul[0].path / table).iterdir())]
+        ours = pl.concat([pl.read_parquet(part) for part in parts])
+        assert duckdb.read_parquet(parts).fetchall() == ours.rows(), table
+        encodings = duckdb.sql(
+            f"select encodings from parquet_metadata({parts}) where path_in_schema = 't_ns'"  # noqa: S608
+        )
+        assert all("DELTA_BINARY_PACKED" in one for (one,) in encodings.fetchall()), table

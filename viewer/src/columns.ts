@@ -1,6 +1,7 @@
-// Columns of a part file as Weir writes them, decoded straight into numbers: hyparquet goes over BigInt and lists, which
-// takes five times as long. What is packed otherwise is left to hyparquet. A part may come from a stranger: whatever
-// does not fit together ends in an error. What is unpacked is bounded by MAX_PAGE_BYTES, the table by its caller.
+// Columns of a part file as Weir writes counts and texts, decoded straight into numbers: hyparquet goes over BigInt and
+// lists, which takes five times as long. What is packed otherwise, such as times by their differences, is left to it. A
+// part may come from a stranger: whatever does not fit together ends in an error. What is unpacked is bounded by
+// MAX_PAGE_BYTES, the table by its caller.
 import { snappyUncompress, type ColumnMetaData } from "hyparquet";
 
 /** Where the values of a column go. */

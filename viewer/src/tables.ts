@@ -116,7 +116,7 @@ async function fillPart({ bytes, metadata, part }: Part, names: string[], column
       file: { byteLength: buffer.byteLength, slice: (from, to) => buffer.slice(from, to) },
       metadata,
       columns: left,
-      // Records that were imported; Weir's own are packed by Snappy, which hyparquet has.
+      // Records that were imported; Weir's own are packed by Snappy, which hyparquet has, as it has differences.
       compressors: { ZSTD: (packed, size) => decompress(packed, new Uint8Array(size)) },
       onChunk: (chunk) => fill(columns.get(chunk.columnName), before + chunk.rowStart, chunk.columnData),
     });

@@ -5,12 +5,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use parquet::basic::{Compression, LogicalType, Repetition, Type as PhysicalType};
+use parquet::basic::{Compression, Encoding, LogicalType, Repetition, Type as PhysicalType};
 use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::properties::{WriterProperties, WriterPropertiesPtr};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
-use parquet::schema::types::{Type, TypePtr};
+use parquet::schema::types::{ColumnPath, Type, TypePtr};
 use sha2::{Digest, Sha256};
 use weir_scenario::{ColumnType, Row, Values};
 
@@ -74,14 +74,19 @@ impl Table {
             Arc::new(field.expect("a column of a plain type"))
         });
         let schema = Type::group_type_builder(R::TABLE.name).with_fields(fields.collect()).build();
-        let properties = WriterProperties::builder()
+        let mut properties = WriterProperties::builder()
             .set_compression(Compression::SNAPPY)
-            .set_created_by(concat!("weir ", env!("CARGO_PKG_VERSION")).to_owned())
-            .build();
+            .set_created_by(concat!("weir ", env!("CARGO_PKG_VERSION")).to_owned());
+        for column in declared.iter().filter(|column| goes_on(column)) {
+            let path = ColumnPath::from(column.name.as_str());
+            properties = properties
+                .set_column_dictionary_enabled(path.clone(), false)
+                .set_column_encoding(path, Encoding::DELTA_BINARY_PACKED);
+        }
         Self {
             folder: record.join(R::TABLE.name),
             schema: Arc::new(schema.expect("a table of plain columns")),
-            properties: Arc::new(properties),
+            properties: Arc::new(properties.build()),
             columns: declared.iter().map(|one| Column::new(one.kind, one.nullable)).collect(),
             rows: 0,
             parts: 0,
@@ -173,6 +178,14 @@ impl Table {
             other => io::Error::other(other),
         })
     }
+}
+
+/// Whether a column's values are written as differences from row to row, not by dictionary: times and
+/// sequence numbers, which hardly ever repeat and go on from row to row.
+///
+/// docs/performance.md says what that saves.
+fn goes_on(column: &weir_scenario::Column) -> bool {
+    column.kind == ColumnType::Integer && (column.name.ends_with("_ns") || column.name == "seq")
 }
 
 impl Column {
@@ -275,3 +288,94 @@ impl Values for Appending<'_> {
 
 /// Columns and values come from the one declaration of a row, field by field.
 const OTHER_TYPE: &str = "a field's values are of its columns' types";
+
+#[cfg(test)]
+mod tests {
+    use std::env;
+    use std::fs::{self, File};
+    use std::process;
+
+    use parquet::basic::{Compression, Encoding};
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+    use parquet::record::Field;
+    use weir_core::{Duration, Time};
+    use weir_scenario::{LatencyRow, ServerTurn, ThroughputRow};
+
+    use super::Table;
+
+    fn part(table: &mut Table) -> SerializedFileReader<File> {
+        table.flush().expect("a disk with room");
+        let file = table.folder.join(format!("part-{:06}.parquet", table.parts - 1));
+        SerializedFileReader::new(File::open(file).expect("a part")).expect("Parquet")
+    }
+
+    fn row(n: u64, rtt: Option<u64>) -> LatencyRow {
+        LatencyRow {
+            t: Time::from_nanos(n * 1_000_000),
+            probe: 3,
+            seq: u32::try_from(n).expect("few rows"),
+            rtt: rtt.map(Duration::from_nanos),
+            up: None,
+            down: rtt.map(Duration::from_nanos),
+            timer_error: Duration::ZERO,
+            server: rtt.map(|ns| ServerTurn { received_ns: u64::MAX - ns, sent_ns: ns }),
+        }
+    }
+
+    #[test]
+    fn times_and_sequence_numbers_are_written_as_differences_and_read_back() {
+        let folder = env::temp_dir().join(format!("weir-table-{}", process::id()));
+        let mut table = Table::of::<LatencyRow>(&folder);
+        // Steps up and down, nulls, and the greatest and least differences that there can be.
+        let rtts = [Some(14_000_000), None, Some(u64::MAX), Some(0), Some(i64::MAX as u64)];
+        let rows: Vec<_> = (0..1000).map(|n| row(n, rtts[n as usize % rtts.len()])).collect();
+        for one in &rows {
+            table.append(one);
+        }
+        let reader = part(&mut table);
+        let group = reader.metadata().row_group(0);
+        for column in group.columns() {
+            let name = column.column_path().string();
+            let by_difference = column.encodings().any(|one| one == Encoding::DELTA_BINARY_PACKED);
+            assert_eq!(by_difference, name != "probe", "{name}");
+            assert_eq!(column.dictionary_page_offset().is_some(), name == "probe", "{name}");
+            assert_eq!(column.compression(), Compression::SNAPPY, "{name}");
+        }
+        let read: Vec<_> = reader.get_row_iter(None).expect("rows").collect();
+        assert_eq!(read.len(), rows.len());
+        for (found, wanted) in read.iter().zip(&rows) {
+            let found = found.as_ref().expect("a row");
+            let value = |name: &str| {
+                let (_, field) = found.get_column_iter().find(|(key, _)| *key == name)?;
+                if let Field::Long(value) = field { Some(*value) } else { None }
+            };
+            let nanos = |span: Option<Duration>| span.map(|one| one.as_nanos().cast_signed());
+            assert_eq!(value("t_ns"), Some(wanted.t.as_nanos().cast_signed()));
+            assert_eq!(value("seq"), Some(i64::from(wanted.seq)));
+            assert_eq!(value("rtt_ns"), nanos(wanted.rtt));
+            assert_eq!(value("up_ns"), None);
+            assert_eq!(value("down_ns"), nanos(wanted.down));
+            let received = wanted.server.map(|turn| turn.received_ns.cast_signed());
+            assert_eq!(value("server_received_ns"), received);
+        }
+        fs::remove_dir_all(folder).expect("the folder just made");
+    }
+
+    #[test]
+    fn counts_are_written_by_dictionary() {
+        let folder = env::temp_dir().join(format!("weir-table-counts-{}", process::id()));
+        let mut table = Table::of::<ThroughputRow>(&folder);
+        for n in 0..1000 {
+            let t = Time::from_nanos(n);
+            table.append(&ThroughputRow { t, flow: 0, bytes: n % 3, wire_bytes: 1500 });
+        }
+        let reader = part(&mut table);
+        let by_dictionary = |column: &parquet::file::metadata::ColumnChunkMetaData| {
+            column.dictionary_page_offset().is_some()
+        };
+        let found: Vec<_> =
+            reader.metadata().row_group(0).columns().iter().map(by_dictionary).collect();
+        assert_eq!(found, [false, true, true, true]);
+        fs::remove_dir_all(folder).expect("the folder just made");
+    }
+}

@@ -54,7 +54,7 @@ class Counted:
         buckets: dict[int, _Tally] = {}
         for chunk in read():
             lost = chunk.filter(chunk["value"].is_null())["group"].to_numpy()
-            for group, count in zip(*np.unique(lost, return_counts=True), strict=True):
+            for group, count in zip(*_counts(lost, None), strict=True):
                 self._missing[int(group)] = self._missing.get(int(group), 0) + int(count)
             for group, values in _by_group(chunk):
                 moments = _moments(values)
