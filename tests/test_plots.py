@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 import pytest
+from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 from scipy import stats
@@ -289,6 +290,19 @@ def test_throughput_in_steps_of_200_ms(rrul: list[Record]) -> None:
     np.testing.assert_allclose(lines.average, first / 4, atol=1e-9)
     np.testing.assert_allclose(lines.high, first, atol=1e-9)
     assert not lines.low.any()
+
+
+def test_a_chart_is_drawn_once(rrul: list[Record], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[Figure] = []
+    whole = Figure.draw
+
+    def counted(figure: Figure, renderer: object) -> None:
+        drawn.append(figure)
+        whole(figure, renderer)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Figure, "draw", counted)
+    draw("ping", rrul, tmp_path / "ping.png")
+    assert len(drawn) == 1
 
 
 def test_a_live_clock_that_comes_late_does_not_shift_bytes(rrul: list[Record]) -> None:

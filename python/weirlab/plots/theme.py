@@ -162,7 +162,8 @@ def _settle(figure: Figure) -> None:
     engine = figure.get_layout_engine()
     if engine is not None:
         engine.execute(figure)
-    figure.set_layout_engine("none")
+    # Not "none", which leaves an engine that does nothing: for its sake Matplotlib would draw all twice.
+    figure.set_layout_engine(None)
     for axes in figure.axes:
         left, bottom, width, height = (round(part, 5) for part in axes.get_position().bounds)
         axes.set_position((left, bottom, width, height))
