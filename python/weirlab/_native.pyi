@@ -184,6 +184,10 @@ class Outcome(TypedDict):
     packets: int
 
 @type_check_only
+class OutcomeRows(Outcome):
+    tables: dict[str, dict[str, tuple[bytes | tuple[bytes, list[str]], bytes | None]]]
+
+@type_check_only
 class _Files(Protocol):
     def is_file(self, name: str) -> bool: ...
     def read(self, name: str) -> str: ...
@@ -309,6 +313,12 @@ def simulate(
     folder: str | PathLike[str],
     progress: Callable[[int], bool] | None,
 ) -> Outcome: ...
+def simulate_rows(
+    scenario: str,
+    seed: int,
+    traces: Mapping[str, str],
+    progress: Callable[[int], bool] | None,
+) -> OutcomeRows: ...
 def stop_shaper(device: str) -> None: ...
 def tables() -> list[Table]: ...
 def tcp_profiles() -> list[str]: ...

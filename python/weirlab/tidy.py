@@ -6,7 +6,6 @@ The first columns say which run a row is of: `configuration`, `test`, `link`, `q
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import polars as pl
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from weirlab.record import Record
-    from weirlab.stats import DirectionSummary, Distribution, Summary
+    from weirlab.stats import DirectionSummary, Distribution, LatencySummary
 
 Rows = Literal["run", "probe", "flow"]
 
@@ -97,7 +96,13 @@ def _which(records: Sequence[Record]) -> Iterator[tuple[Record, dict[str, Any]]]
 def figures(record: Record) -> dict[str, Any]:
     """The figures of one run by the names of their columns: those that `frame(record)` has."""
     summary = summarise(record)
-    latency = summary.latency
+    return figures_of(summary.latency, summary.down, summary.up)
+
+
+def figures_of(
+    latency: LatencySummary, down: DirectionSummary | None, up: DirectionSummary | None
+) -> dict[str, Any]:
+    """The figures of one run, of what was computed of its pings and both directions."""
     return {
         "idle_mean_ms": latency.idle.mean if latency.idle else None,
         **_distribution("loaded", latency.loaded),
@@ -107,8 +112,8 @@ def figures(record: Record) -> dict[str, Any]:
         "increase_p99_ms": latency.increase_p99_ms,
         "pings_sent": latency.sent,
         "pings_lost": latency.lost,
-        **_direction("down", summary),
-        **_direction("up", summary),
+        **_direction("down", down),
+        **_direction("up", up),
     }
 
 
@@ -153,10 +158,8 @@ def _distribution(of: str, found: Distribution | None) -> dict[str, float | None
     return {f"{of}_{name}_ms": getattr(found, name) if found else None for name in names}
 
 
-def _direction(way: Literal["down", "up"], summary: Summary) -> dict[str, Any]:
-    one: DirectionSummary | None = getattr(summary, way)
-    found = asdict(one) if one else {}
-    return {f"{way}_{name}": found.get(name) for name in OF_DIRECTION}
+def _direction(way: Literal["down", "up"], one: DirectionSummary | None) -> dict[str, Any]:
+    return {f"{way}_{name}": getattr(one, name) if one else None for name in OF_DIRECTION}
 
 
 def _phase_s(name: str) -> Callable[[Record], float | None]:

@@ -60,7 +60,7 @@ mod _native {
         shaper_schemas, shaper_status, shaper_view_words, shipped_rules, stop_shaper,
     };
     #[pymodule_export]
-    use super::simulate::{check_simulation, simulate};
+    use super::simulate::{check_simulation, simulate, simulate_rows};
 }
 
 /// Turns any error into the exception of this module: all of them are one sentence for people.

@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyBytes, PyDict};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use weir_core::{Seed, Time};
-use weir_record::Recorder;
+use weir_record::{Content, Named, Recorder, Rows};
 use weir_scenario::Scenario;
 use weir_sim::{Outcome, Simulation};
 
@@ -55,12 +55,76 @@ pub(crate) fn simulate<'py>(
     if let Some(error) = report.raised {
         return Err(error);
     }
+    said(py, &outcome)
+}
+
+/// Runs a resolved scenario, given as JSON, and keeps its rows in memory: no record is written.
+///
+/// Beside what [`simulate`] says, `tables` has of each table by its name the columns by their names, each as its
+/// values, one a row, and of each row whether it has one (`None`: all have). Values are the bytes of signed integers
+/// or of floating-point numbers of 64 bits in the machine's order, or a pair of such integers and the texts whose places they
+/// are. `progress` is as that of `simulate`.
+#[pyfunction]
+pub(crate) fn simulate_rows<'py>(
+    py: Python<'py>,
+    scenario: &str,
+    seed: u64,
+    traces: BTreeMap<String, String>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let scenario = Scenario::from_json(scenario).map_err(wrong)?;
+    let simulation = Simulation::new(&scenario, &traces, Seed::new(seed)).map_err(wrong)?;
+    let mut report = Report::to(progress);
+    let (outcome, tables) = py.detach(|| {
+        let mut rows = Rows::new(|now| report.on_progress(now));
+        let outcome = simulation.run(&mut rows);
+        (outcome, rows.tables())
+    });
+    if let Some(error) = report.raised {
+        return Err(error);
+    }
+    let result = said(py, &outcome)?;
+    let of_tables = PyDict::new(py);
+    for (name, columns) in tables {
+        of_tables.set_item(name, table(py, columns)?)?;
+    }
+    result.set_item("tables", of_tables)?;
+    Ok(result)
+}
+
+fn said<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyDict>> {
     let result = PyDict::new(py);
     result.set_item("reached_ns", outcome.reached.as_nanos())?;
     result.set_item("complete", outcome.complete)?;
     result.set_item("events", outcome.events)?;
     result.set_item("packets", outcome.packets)?;
     Ok(result)
+}
+
+fn table(py: Python<'_>, columns: Vec<Named>) -> PyResult<Bound<'_, PyDict>> {
+    let result = PyDict::new(py);
+    for (name, content, known) in columns {
+        let known = known.map(|known| {
+            let bytes: Vec<u8> = known.into_iter().map(u8::from).collect();
+            PyBytes::new(py, &bytes)
+        });
+        match content {
+            Content::Integer(values) => result.set_item(name, (integers(py, &values), known))?,
+            Content::Float(values) => {
+                let bytes: Vec<u8> = values.iter().flat_map(|one| one.to_ne_bytes()).collect();
+                result.set_item(name, (PyBytes::new(py, &bytes), known))?;
+            }
+            Content::Text { codes, texts } => {
+                result.set_item(name, ((integers(py, &codes), texts), known))?;
+            }
+        }
+    }
+    Ok(result)
+}
+
+fn integers<'py>(py: Python<'py>, values: &[i64]) -> Bound<'py, PyBytes> {
+    let bytes: Vec<u8> = values.iter().flat_map(|one| one.to_ne_bytes()).collect();
+    PyBytes::new(py, &bytes)
 }
 
 /// Keys that a manifest must have before the run.

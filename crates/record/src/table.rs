@@ -6,13 +6,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use parquet::basic::{Compression, Encoding, LogicalType, Repetition, Type as PhysicalType};
-use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
+use parquet::data_type::{ByteArrayType, DoubleType, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::properties::{WriterProperties, WriterPropertiesPtr};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{ColumnPath, Type, TypePtr};
 use sha2::{Digest, Sha256};
-use weir_scenario::{ColumnType, Row, Values};
+use weir_scenario::{ColumnType, Row};
+
+use crate::columns::{Column, Columns};
 
 /// A table that grows at its end.
 #[derive(Debug)]
@@ -20,8 +22,7 @@ pub(crate) struct Table {
     folder: PathBuf,
     schema: TypePtr,
     properties: WriterPropertiesPtr,
-    columns: Vec<Column>,
-    rows: usize,
+    columns: Columns,
     parts: usize,
     rows_written: usize,
     /// SHA-256 over the bytes of all part files, one after the other.
@@ -39,20 +40,6 @@ pub(crate) struct Written {
     pub rows: usize,
     /// SHA-256 over the bytes of all part files in their order, in hexadecimal.
     pub sha256: String,
-}
-
-#[derive(Debug)]
-enum Column {
-    Integer(Vec<i64>),
-    Nullable { present: Vec<i16>, values: Vec<i64> },
-    Float(Vec<f64>),
-    Text(Vec<ByteArray>),
-    NullableText { present: Vec<i16>, values: Vec<ByteArray> },
-}
-
-/// Puts the values of one row into the columns, in the table's order.
-struct Appending<'a> {
-    columns: std::slice::IterMut<'a, Column>,
 }
 
 impl Table {
@@ -87,8 +74,7 @@ impl Table {
             folder: record.join(R::TABLE.name),
             schema: Arc::new(schema.expect("a table of plain columns")),
             properties: Arc::new(properties.build()),
-            columns: declared.iter().map(|one| Column::new(one.kind, one.nullable)).collect(),
-            rows: 0,
+            columns: Columns::of::<R>(),
             parts: 0,
             rows_written: 0,
             digest: Sha256::new(),
@@ -97,11 +83,7 @@ impl Table {
 
     /// Appends a row of the type that the table is of.
     pub fn append<R: Row>(&mut self, row: &R) {
-        debug_assert_eq!(R::TABLE.name, self.name(), "a row of another table");
-        let mut to = Appending { columns: self.columns.iter_mut() };
-        row.values(&mut to);
-        debug_assert!(to.columns.next().is_none(), "a row of `{}` is not full", R::TABLE.name);
-        self.rows += 1;
+        self.columns.append(row);
     }
 
     /// Name of the table.
@@ -111,12 +93,12 @@ impl Table {
 
     /// Rows in memory.
     pub const fn rows(&self) -> usize {
-        self.rows
+        self.columns.rows()
     }
 
     /// Writes the rows in memory as one more part file.
     pub fn flush(&mut self) -> io::Result<()> {
-        if self.rows == 0 {
+        if self.rows() == 0 {
             return Ok(());
         }
         fs::create_dir_all(&self.folder)?;
@@ -131,11 +113,8 @@ impl Table {
         }
         self.digest.update(&bytes);
         self.parts += 1;
-        self.rows_written += self.rows;
-        self.rows = 0;
-        for column in &mut self.columns {
-            column.clear();
-        }
+        self.rows_written += self.rows();
+        self.columns.clear();
         Ok(())
     }
 
@@ -164,8 +143,8 @@ impl Table {
                 Arc::clone(&self.properties),
             )?;
             let mut group = writer.next_row_group()?;
-            for column in &self.columns {
-                column.write(&mut group)?;
+            for column in self.columns.each() {
+                write(column, &mut group)?;
             }
             group.close()?;
             writer.into_inner()
@@ -188,106 +167,31 @@ fn goes_on(column: &weir_scenario::Column) -> bool {
     column.kind == ColumnType::Integer && (column.name.ends_with("_ns") || column.name == "seq")
 }
 
-impl Column {
-    fn new(kind: ColumnType, nullable: bool) -> Self {
-        match (kind, nullable) {
-            (ColumnType::Integer, false) => Self::Integer(Vec::new()),
-            (ColumnType::Integer, true) => {
-                Self::Nullable { present: Vec::new(), values: Vec::new() }
-            }
-            (ColumnType::Float, false) => Self::Float(Vec::new()),
-            (ColumnType::Text, false) => Self::Text(Vec::new()),
-            (ColumnType::Text, true) => {
-                Self::NullableText { present: Vec::new(), values: Vec::new() }
-            }
-            (ColumnType::Float, true) => unreachable!("no field of a row is an `Option<f64>`"),
+/// Writes a column as the next one of a row group.
+fn write(
+    column: &Column,
+    group: &mut SerializedRowGroupWriter<'_, Vec<u8>>,
+) -> Result<(), ParquetError> {
+    let mut writer = group.next_column()?.expect("as many columns as in the schema");
+    match column {
+        Column::Integer(values) => {
+            writer.typed::<Int64Type>().write_batch(values, None, None)?;
+        }
+        Column::Nullable { present, values } => {
+            writer.typed::<Int64Type>().write_batch(values, Some(present), None)?;
+        }
+        Column::Float(values) => {
+            writer.typed::<DoubleType>().write_batch(values, None, None)?;
+        }
+        Column::Text(values) => {
+            writer.typed::<ByteArrayType>().write_batch(values, None, None)?;
+        }
+        Column::NullableText { present, values } => {
+            writer.typed::<ByteArrayType>().write_batch(values, Some(present), None)?;
         }
     }
-
-    fn clear(&mut self) {
-        match self {
-            Self::Integer(values) => values.clear(),
-            Self::Nullable { present, values } => {
-                present.clear();
-                values.clear();
-            }
-            Self::Float(values) => values.clear(),
-            Self::Text(values) => values.clear(),
-            Self::NullableText { present, values } => {
-                present.clear();
-                values.clear();
-            }
-        }
-    }
-
-    fn write(&self, group: &mut SerializedRowGroupWriter<'_, Vec<u8>>) -> Result<(), ParquetError> {
-        let mut writer = group.next_column()?.expect("as many columns as in the schema");
-        match self {
-            Self::Integer(values) => {
-                writer.typed::<Int64Type>().write_batch(values, None, None)?;
-            }
-            Self::Nullable { present, values } => {
-                writer.typed::<Int64Type>().write_batch(values, Some(present), None)?;
-            }
-            Self::Float(values) => {
-                writer.typed::<DoubleType>().write_batch(values, None, None)?;
-            }
-            Self::Text(values) => {
-                writer.typed::<ByteArrayType>().write_batch(values, None, None)?;
-            }
-            Self::NullableText { present, values } => {
-                writer.typed::<ByteArrayType>().write_batch(values, Some(present), None)?;
-            }
-        }
-        writer.close()
-    }
+    writer.close()
 }
-
-impl Values for Appending<'_> {
-    fn integer(&mut self, value: u64) {
-        match self.columns.next() {
-            Some(Column::Integer(values)) => values.push(value.cast_signed()),
-            _ => unreachable!("{OTHER_TYPE}"),
-        }
-    }
-
-    fn integer_or_null(&mut self, value: Option<u64>) {
-        match self.columns.next() {
-            Some(Column::Nullable { present, values }) => {
-                present.push(i16::from(value.is_some()));
-                values.extend(value.map(u64::cast_signed));
-            }
-            _ => unreachable!("{OTHER_TYPE}"),
-        }
-    }
-
-    fn float(&mut self, value: f64) {
-        match self.columns.next() {
-            Some(Column::Float(values)) => values.push(value),
-            _ => unreachable!("{OTHER_TYPE}"),
-        }
-    }
-
-    fn text(&mut self, value: &str) {
-        match self.columns.next() {
-            Some(Column::Text(values)) => values.push(ByteArray::from(value)),
-            _ => unreachable!("{OTHER_TYPE}"),
-        }
-    }
-
-    fn text_or_null(&mut self, value: Option<&str>) {
-        match self.columns.next() {
-            Some(Column::NullableText { present, values }) => {
-                present.push(i16::from(value.is_some()));
-                values.extend(value.map(ByteArray::from));
-            }
-            _ => unreachable!("{OTHER_TYPE}"),
-        }
-    }
-}
-
-/// Columns and values come from the one declaration of a row, field by field.
-const OTHER_TYPE: &str = "a field's values are of its columns' types";
 
 #[cfg(test)]
 mod tests {

@@ -5,6 +5,7 @@ A record is a directory with `manifest.json` and, for each table, a folder of Pa
 """
 
 from weirlab.record.configurations import Configuration, configurations
+from weirlab.record.held import HeldRecord
 from weirlab.record.manifest import Manifest, new_manifest
 from weirlab.record.reader import Record, find_records, open_record, pack, record_paths
 from weirlab.record.results import MethodResult
@@ -12,6 +13,7 @@ from weirlab.record.tables import of_reasons
 
 __all__ = [
     "Configuration",
+    "HeldRecord",
     "Manifest",
     "MethodResult",
     "Record",

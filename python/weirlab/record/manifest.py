@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import MISSING, dataclass, field, fields
+from functools import cache
 from types import UnionType
 from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin, get_type_hints
 
@@ -197,8 +198,7 @@ def _value(kind: Any, value: Any, where: str) -> Any:
 
 def new_manifest(run: ResolvedRun, *, world: str, clock: str, offloads: str) -> dict[str, Any]:
     """The manifest of a run that starts."""
-    import platform  # noqa: PLC0415 - who reads records needs neither
-    from importlib import metadata  # noqa: PLC0415
+    import platform  # noqa: PLC0415 - who reads records needs it not
 
     return {
         "schema_version": SCHEMA,
@@ -210,11 +210,7 @@ def new_manifest(run: ResolvedRun, *, world: str, clock: str, offloads: str) -> 
         "link": run.link.model_dump(mode="json"),
         "test": run.test.model_dump(mode="json"),
         "scenario": run.scenario,
-        "versions": {
-            "weir": metadata.version("weirlab"),
-            "python": platform.python_version(),
-            "rng": _native.rng_name(),
-        },
+        "versions": dict(_versions()),
         "host": {
             "name": platform.node(),
             "kernel": f"{platform.system()} {platform.release()}",
@@ -227,4 +223,17 @@ def new_manifest(run: ResolvedRun, *, world: str, clock: str, offloads: str) -> 
         "warnings": [],
         "note": run.note,
         "tags": list(run.tags),
+    }
+
+
+@cache
+def _versions() -> dict[str, str]:
+    """Versions, which are the same for all runs of this process: to look them up takes long."""
+    import platform  # noqa: PLC0415 - who reads records needs neither
+    from importlib import metadata  # noqa: PLC0415
+
+    return {
+        "weir": metadata.version("weirlab"),
+        "python": platform.python_version(),
+        "rng": _native.rng_name(),
     }

@@ -13,6 +13,7 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+import numpy as np
 import polars as pl
 
 from weirlab.errors import RecordError, UsageError
@@ -122,7 +123,9 @@ class Record(Shown):
     @cached_property
     def latency(self) -> pl.DataFrame:
         """One row a ping: `t_ns`, `probe`, `seq`, `rtt_ns` (null: lost), `up_ns`, `down_ns`."""
-        return self._table("latency").sort("t_ns", "probe", maintain_order=True)
+        rows = self._table("latency")
+        # A stable order by two keys; of a few thousand rows NumPy has it sooner than Polars.
+        return rows[np.lexsort((rows["probe"].to_numpy(), rows["t_ns"].to_numpy()))]
 
     @cached_property
     def throughput(self) -> pl.DataFrame:
@@ -167,7 +170,11 @@ class Record(Shown):
         """Totals of each flow, with its name, direction, service class and congestion control."""
         totals = self._table("flows")
         names = self.flow_names
-        return names.join(totals, on="flow", how="left") if totals.height else names
+        if totals.height == 0:
+            return names
+        if totals["flow"].equals(names["flow"]):
+            return names.hstack(totals.drop("flow"))
+        return names.join(totals, on="flow", how="left")
 
     @cached_property
     def flow_names(self) -> pl.DataFrame:
@@ -189,11 +196,17 @@ class Record(Shown):
         ]
         return pl.DataFrame(rows, schema=_FLOW_NAMES)
 
+    @cached_property
+    def flow_rows(self) -> list[dict[str, Any]]:
+        """The rows of `flow_names` as dicts, which several figures look through."""
+        return self.flow_names.to_dicts()
+
     def _method_flows(self) -> Iterator[dict[str, Any]]:
         """Both flows of each speed test, as if the scenario had named them."""
         scenario = self.manifest.scenario
-        ended = dict(self.methods.select("method", "ended_ns").iter_rows())
-        for number, method in enumerate(scenario.get("methods", [])):
+        methods = scenario.get("methods", [])
+        ended = dict(self.methods.select("method", "ended_ns").iter_rows()) if methods else {}
+        for number, method in enumerate(methods):
             stop = ended.get(number) or scenario["duration_ns"]
             controls = {
                 "down": method["tcp"]["congestion_control"],

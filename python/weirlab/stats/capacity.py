@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
 
 from weirlab.scenario.plain import load_trace
 
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from weirlab.record import Record
     from weirlab.scenario import Direction
 
-    Numbers = NDArray[np.floating[Any]]
+    Numbers = NDArray[np.number[Any]]
 
 
 def slowest_hop(record: Record, direction: Direction, start: int, end: int) -> dict[str, Any] | None:
@@ -45,13 +44,13 @@ def capacity_bytes(hop: dict[str, Any], times_ns: Sequence[int] | NDArray[np.int
     return np.asarray(count * 1500.0)
 
 
-def carried_bytes(record: Record, direction: Direction, hop: dict[str, Any]) -> pl.DataFrame:
-    """Bytes of the line that were occupied: `middle_ns` of each interval, and `bytes`."""
+def carried_bytes(record: Record, direction: Direction, hop: dict[str, Any]) -> tuple[Numbers, Numbers]:
+    """Bytes of the line that were occupied: the middle of each interval in ns, and the bytes in it."""
     # A live world samples a little late: an interval belongs to the time in which its middle lies.
     half = record.manifest.scenario["sampling"]["queue_ns"] // 2
-    whole = (pl.col("queue") == f"{direction}/{hop['name']}") & (pl.col("class") == "")
-    rows = record.queue.lazy().filter(whole)
-    return rows.select(middle_ns=pl.col("t_ns") - half, bytes=pl.col("wire_bytes")).collect()
+    queue = record.queue
+    whole = ((queue["queue"] == f"{direction}/{hop['name']}") & (queue["class"] == "")).arg_true().to_numpy()
+    return queue["t_ns"].to_numpy()[whole] - half, queue["wire_bytes"].to_numpy()[whole]
 
 
 def _of_rates(hop: dict[str, Any], times: NDArray[np.int64]) -> Numbers:

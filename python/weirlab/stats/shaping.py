@@ -57,8 +57,8 @@ def course(record: Record, direction: Direction, slot_s: float = 0.1) -> Course:
         raise UsageError(f"`{record.path}` has no line of limited rate {direction}")
     edges = np.arange(0, record.reached_ns + 1, round(slot_s * 1e9))
     capacity = capacity_bytes(hop, edges)
-    carried = carried_bytes(record, direction, hop)
-    used = np.histogram(carried["middle_ns"], edges, weights=carried["bytes"])[0]
+    middle, carried = carried_bytes(record, direction, hop)
+    used = np.histogram(middle, edges, weights=carried)[0]
     answered = record.pings.drop_nulls("rtt_ns")
     count = np.histogram(answered["t_ns"], edges)[0]
     total = np.histogram(answered["t_ns"], edges, weights=answered["rtt_ns"])[0]

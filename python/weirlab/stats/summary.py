@@ -156,10 +156,10 @@ def _summarised(record: Record) -> Summary:
         queue=record.label,
         seed=record.manifest.seed,
         complete=record.manifest.complete,
-        latency=_latency(pings),
+        latency=latency_of(pings),
         probes={name: pings.probes.get(number) for number, name in enumerate(record.probe_names)},
-        up=_direction(record, "up"),
-        down=_direction(record, "down"),
+        up=direction_of(record, "up"),
+        down=direction_of(record, "down"),
         udp=udp_summaries(record),
         warnings=record.manifest.warnings,
     )
@@ -235,19 +235,23 @@ def _arrived_bytes(
 
     Not a number where one of these rows has none.
     """
-    # Only rows of these flows count: a record of a stranger may give its rows any number.
-    samples = record.throughput.filter(pl.col("flow").is_in(flows))
-    number = samples["flow"].to_numpy()
+    samples = record.throughput
+    number, at = samples["flow"].to_numpy(), samples["t_ns"].to_numpy()
     size = max(flows) + 1
+    # Only rows of these flows count: a record of a stranger may give its rows any number. No time lies within
+    # the span of a flow that is none of these, which begins and ends at 0.
     after, until = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
     after[flows], until[flows] = starts, ends
-    at = samples["t_ns"].to_numpy()
-    counted = (at > after[number]) & (at <= until[number])
-    sums = np.bincount(number[counted], samples[column].to_numpy()[counted], size)
+    known = np.flatnonzero((number >= 0) & (number < size))
+    which, when = number[known], at[known]
+    counted = (when > after[which]) & (when <= until[which])
+    rows = known[counted]
+    sums = np.bincount(number[rows], samples[column].to_numpy()[rows], size)
     return np.asarray(sums[flows])
 
 
-def _latency(pings: PingFigures) -> LatencySummary:
+def latency_of(pings: PingFigures) -> LatencySummary:
+    """Round trips of all probes together."""
     idle, loaded = pings.idle_increase, pings.loaded_increase
 
     def increase(figure: str) -> float | None:
@@ -273,17 +277,19 @@ def _flows_during(record: Record, direction: Direction, span_ns: tuple[int, int]
     start, end = span_ns
     return [
         flow
-        for flow in record.flow_names.iter_rows(named=True)
+        for flow in record.flow_rows
         if flow["direction"] == direction and flow["start_ns"] < end and flow["stop_ns"] > start
     ]
 
 
-def _direction(record: Record, direction: Direction) -> DirectionSummary | None:
+def direction_of(record: Record, direction: Direction) -> DirectionSummary | None:
+    """The flows of one direction, during the load; None without any."""
     start, end = load_window_ns(record)
     running = _flows_during(record, direction, (start, end))
     if not running:
         return None
-    flows = record.flows.filter(pl.col("flow").is_in([flow["flow"] for flow in running]))
+    totals = record.flows
+    flows = totals[np.flatnonzero(np.isin(totals["flow"].to_numpy(), [flow["flow"] for flow in running]))]
     # UDP takes what it is told to, not a share.
     compete = {flow["name"] for flow in running if flow["protocol"] == "tcp"}
     shares = list(goodputs_mbps(record, direction, names=compete, together=True).values())
@@ -338,8 +344,9 @@ def _packets(record: Record, direction: Direction, flows: pl.DataFrame, what: st
     column = f"{what}_packets"
     if column not in flows.columns or flows[column].null_count() < flows.height:
         return _total(record, flows, column)
-    queues = record.queue.filter(pl.col("queue").str.starts_with(f"{direction}/") & (pl.col("class") == ""))
-    return sum(int(queues[name].sum()) for name in of_reasons(what)) if queues.height else None
+    queue = record.queue
+    whole = (queue["queue"].str.starts_with(f"{direction}/") & (queue["class"] == "")).arg_true()
+    return sum(int(queue[name].gather(whole).sum()) for name in of_reasons(what)) if len(whole) else None
 
 
 def _share(part: int | None, whole: int | None) -> float | None:
@@ -352,12 +359,11 @@ def busy_share(record: Record, direction: Direction, start: int, end: int) -> fl
     if hop is None:
         return None
     capacity = capacity_bytes(hop, [start, end])
-    carried = carried_bytes(record, direction, hop)
-    middle = carried["middle_ns"].to_numpy()
+    middle, carried = carried_bytes(record, direction, hop)
     within = (middle > start) & (middle <= end)
     if capacity is None or capacity[1] <= capacity[0] or not within.any():
         return None
-    return float(carried["bytes"].to_numpy()[within].sum()) / float(capacity[1] - capacity[0])
+    return float(carried[within].sum()) / float(capacity[1] - capacity[0])
 
 
 COUNTED_SO_FAR = {"retransmitted_segments": "retransmits", "timeouts": "timeouts"}

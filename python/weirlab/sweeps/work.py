@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 import platform
-import tempfile
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from weirlab.errors import WeirError
-from weirlab.record import open_record
+from weirlab.stats.pings import ping_figures
+from weirlab.stats.summary import direction_of, latency_of
 from weirlab.sweeps.runs import WORLD, build, unpacked, version
-from weirlab.tidy import figures
-from weirlab.worlds import world_named
+from weirlab.tidy import figures_of
+from weirlab.worlds.sim import SimWorld
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,6 +33,8 @@ def carried_out(
 ) -> Row:
     """Runs one run and reduces it to its row; a run that fails becomes a row with the reason.
 
+    The figures are made of rows in memory, which no file holds. A run that was cut short has none.
+
     Args:
         key: identity of the run.
         packed: its configuration.
@@ -46,21 +47,22 @@ def carried_out(
     try:
         run = unpacked(packed, seed, traces)
         row |= {"test": run.test.name, "link": run.link.name, "queue": run.queue, "cc": run.cc}
-        with tempfile.TemporaryDirectory(prefix="weir-sweep-") as folder:
-            place = Path(folder) / "record"
-            world_named(WORLD).run(run, place, progress)
-            simulated_s = time.process_time()
-            record = open_record(place)
-            manifest = record.manifest
-            row |= {
-                "complete": manifest.complete,
-                "simulated_s": (manifest.reached_ns or 0) / 1e9,
-                "events": manifest.events,
-                "packets": manifest.packets,
-                "warnings": "; ".join(manifest.warnings),
-                **{name: _finite(value) for name, value in figures(record).items()},
-                "simulator_s": simulated_s - began_s,
-            }
+        unpacked_s = time.process_time()
+        outcome = SimWorld().rows(run, progress)
+        said: Row = {
+            "simulator_s": time.process_time() - unpacked_s,
+            "complete": outcome["complete"],
+            "simulated_s": outcome["reached_ns"] / 1e9,
+            "events": outcome["events"],
+            "packets": outcome["packets"],
+        }
+        if outcome["complete"]:
+            record = SimWorld().held(run, outcome)
+            said["warnings"] = "; ".join(record.manifest.warnings)
+            latency = latency_of(ping_figures(record))
+            found = figures_of(latency, direction_of(record, "down"), direction_of(record, "up"))
+            said |= {name: _finite(value) for name, value in found.items()}
+        row |= said
     except WeirError as error:
         row["error"] = str(error)
     except Exception as error:  # noqa: BLE001 - one run shall not end the others; the row says what happened

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from weirlab import _native
 from weirlab.errors import UsageError, WriteError
-from weirlab.record import new_manifest
+from weirlab.record import HeldRecord, Manifest, new_manifest
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from weirlab._native import OutcomeRows
     from weirlab.scenario import ResolvedRun
     from weirlab.worlds.base import Progress
 
@@ -31,16 +32,34 @@ class SimWorld:
 
     def run(self, run: ResolvedRun, folder: Path, progress: Progress | None) -> bool:
         """Runs a scenario and writes its record into `folder`; says whether it came to its end."""
-        manifest = new_manifest(
-            run,
-            world=self.name,
-            clock="virtual, nanoseconds since the start of the run",
-            offloads="none: every packet is simulated by itself",
-        )
         try:
-            outcome = _native.simulate(json.dumps(manifest), run.traces, folder, progress)
+            outcome = _native.simulate(json.dumps(self._manifest(run)), run.traces, folder, progress)
         except _native.InputError as error:
             raise UsageError(str(error)) from error
         except _native.NativeError as error:
             raise WriteError(str(error)) from error
         return outcome["complete"]
+
+    def rows(self, run: ResolvedRun, progress: Progress | None) -> OutcomeRows:
+        """Runs a scenario and keeps its rows in memory: the samples that `run` would write, without a record.
+
+        Raises:
+            UsageError: if it cannot be simulated.
+        """
+        try:
+            return _native.simulate_rows(json.dumps(run.scenario), run.seed, run.traces, progress)
+        except _native.InputError as error:
+            raise UsageError(str(error)) from error
+
+    def held(self, run: ResolvedRun, outcome: OutcomeRows) -> HeldRecord:
+        """The rows of a run as a record in memory."""
+        reached = {key: outcome[key] for key in ("complete", "reached_ns", "events", "packets")}
+        return HeldRecord(Manifest.read({**self._manifest(run), **reached}), outcome["tables"])
+
+    def _manifest(self, run: ResolvedRun) -> dict[str, Any]:
+        return new_manifest(
+            run,
+            world=self.name,
+            clock="virtual, nanoseconds since the start of the run",
+            offloads="none: every packet is simulated by itself",
+        )

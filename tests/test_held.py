@@ -1,0 +1,63 @@
+"""Rows of a run in memory are those of its record, and so are the figures of them, to the bit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from polars.testing import assert_frame_equal
+
+from weirlab.record import open_record
+from weirlab.record.held import COLUMNS
+from weirlab.scenario import ScenarioSpec, resolve
+from weirlab.stats.summary import direction_of, latency_of
+from weirlab.tidy import figures, figures_of
+from weirlab.worlds.sim import SimWorld
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PHASES = {"idle": "1s", "load": "3s", "cooldown": "500ms"}
+
+RUNS = {
+    "rrul": {"test": "rrul", "phases": PHASES},
+    "rrul with losses": {"test": "rrul", "phases": PHASES, "queue": ["fq_codel"]},
+    "no load": {"test": "ping"},
+    "no idle phase": {"test": "tcp_upload", "phases": {**PHASES, "idle": "0s"}},
+    "UDP": {"test": "voip-rrul", "phases": PHASES},
+    "fair": {"test": "rtt_fair4be", "phases": PHASES, "queue": ["cake"]},
+}
+
+
+@pytest.mark.parametrize("said", RUNS.values(), ids=RUNS)
+@pytest.mark.parametrize("link", ["cable-20-8", "lte-att"])
+def test_what_is_held_is_what_is_written(said: dict[str, object], link: str, tmp_path: Path) -> None:
+    run = resolve(ScenarioSpec.model_validate({"link": link, **said}))[0]
+    world = SimWorld()
+    assert world.run(run, tmp_path / "record", None)
+    written = open_record(tmp_path / "record")
+    outcome = world.rows(run, None)
+    held = world.held(run, outcome)
+
+    assert outcome["complete"]
+    for name in ("reached_ns", "events", "packets", "warnings"):
+        assert getattr(held.manifest, name) == getattr(written.manifest, name)
+    for table, columns in COLUMNS.items():
+        theirs = getattr(written, table)
+        ours = getattr(held, table)
+        assert set(columns) <= set(ours.columns) or theirs.is_empty()
+        assert_frame_equal(ours, theirs.select(ours.columns), check_exact=True)
+
+    of_held = figures_of(latency_of(held), direction_of(held, "down"), direction_of(held, "up"))
+    assert repr(of_held) == repr(figures(written))
+
+
+def test_a_run_that_is_ended_early_is_held_up_to_there() -> None:
+    run = resolve(
+        ScenarioSpec.model_validate(
+            {"test": "rrul", "link": "cable-20-8", "phases": {**PHASES, "load": "900s"}}
+        )
+    )[0]
+    outcome = SimWorld().rows(run, lambda _: False)
+    assert not outcome["complete"]
+    assert 0 < outcome["reached_ns"] < 900e9
