@@ -90,7 +90,7 @@ mod tests {
     use std::ops::ControlFlow;
 
     use weir_core::{Duration, Time};
-    use weir_scenario::{LatencyRow, MethodRow, Sink};
+    use weir_scenario::{LatencyRow, Sink};
 
     use super::Rows;
     use crate::columns::Content;

@@ -11,6 +11,7 @@ import click
 
 from weirlab.cli.options import Whole, option
 from weirlab.errors import Interrupted, WeirError
+from weirlab.sweeps.charts import KINDS, draw
 from weirlab.sweeps.cluster import cluster_of
 from weirlab.sweeps.estimate import Estimate, estimate
 from weirlab.sweeps.plan import load_plan
@@ -50,6 +51,7 @@ def command() -> None:
     weir sweep plan.toml --dry-run
     weir sweep plan.toml --out rates.sweep
     weir sweep show rates.sweep
+    weir sweep plot rates.sweep --kind lines
     weir sweep compact rates.sweep
 
     What the store has already is not run again: an interrupted or extended sweep does what is missing.
@@ -137,6 +139,40 @@ def show(place: Path, *, by: tuple[str, ...], figures: tuple[str, ...], as_json:
     else:
         console.print(_table(groups, axes, f"{_count(groups.height, 'point')} in {place}"))
     _tell_failures(rows)
+
+
+@command.command("plot")
+@click.argument("place", type=click.Path(path_type=Path), metavar="STORE")
+@option("--kind", type=click.Choice([*KINDS]), default="heat", show_default=True, help="Which chart.")
+@option(
+    "--figure", default="increase_p95_ms", show_default=True, metavar="COLUMN", help="Figure that is shown."
+)
+@option(
+    "--against",
+    default="down_goodput_mbps",
+    show_default=True,
+    metavar="COLUMN",
+    help="For pareto: figure that should be high where the other is low.",
+)
+@option("--x", metavar="COLUMN", help="Axis from left to right.  [default: the first that fits]")
+@option("--by", metavar="COLUMN", help="Axis with a row, line or colour for each value.  [default: the next]")
+@option("--panels", metavar="COLUMN", help="Axis with a panel for each value.")
+@option("--title", help="Title in place of the chart's own.")
+@option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="File to draw into, by its suffix .png, .svg or .pdf.  [default: KIND.png]",
+)
+def plot(place: Path, *, kind: str, out: Path | None, **asked: Any) -> None:
+    """Draw a chart of a store.
+
+    Runs that failed, or are of another version of Weir than that which ran last, are left out, and counted in
+    the small print.
+    """
+    from weirlab.sweeps.charts.asked import Asked  # noqa: PLC0415 - for this command alone
+
+    target = draw(Store.opened(place), kind, Asked(**asked), out or Path(f"{kind}.png"))
+    console.print(str(target), soft_wrap=True)
 
 
 @command.command("compact")

@@ -1,0 +1,62 @@
+"""Charts of a sweep's store, as PNG, SVG or PDF: `weir sweep plot`."""
+
+from __future__ import annotations
+
+import importlib
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from weirlab.errors import UsageError
+from weirlab.plots import MAX_TITLE_CHARS, format_of, save
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from matplotlib.figure import Figure
+
+    from weirlab.sweeps.charts.asked import Asked
+    from weirlab.sweeps.store import Store
+
+KINDS: Mapping[str, str] = MappingProxyType(
+    {
+        "heat": "mean of a figure for each value of one axis with each of another",
+        "lines": "medians of a figure along an axis of numbers, with bands, a line for each value of another",
+        "pareto": "a figure of throughput against one of latency, and the points that none beats in both",
+        "sensitivity": "which axis matters to a figure: Sobol' indices over a full grid",
+    }
+)
+"""All kinds of charts with what they show. The function `figure` of the module of its name draws each."""
+
+
+def draw(store: Store, kind: str, asked: Asked, target: Path) -> Path:
+    """Draws a chart of a store into the file `target`, in the format that its suffix names.
+
+    Args:
+        store: the store.
+        kind: one of `KINDS`.
+        asked: which figure, by which axes.
+        target: the file; one that is there is replaced, and only by a finished chart.
+
+    Returns:
+        `target`.
+
+    Raises:
+        UsageError: if the suffix does not fit, an axis or figure is none or has no room, or there is nothing
+            to draw.
+    """
+    if kind not in KINDS:
+        raise UsageError(f"there is no chart `{kind}` of a sweep (known: {', '.join(KINDS)})")
+    if asked.title is not None and len(asked.title) > MAX_TITLE_CHARS:
+        raise UsageError(f"a title of {len(asked.title)} characters: write {MAX_TITLE_CHARS} or fewer")
+    format_of(target)
+    from weirlab.sweeps.charts.data import drawn  # noqa: PLC0415 - loads Polars
+
+    found = drawn(store)
+    drawing = importlib.import_module(f"weirlab.sweeps.charts.{kind}")
+
+    def make() -> Figure:
+        chart: Figure = drawing.figure(found, asked)
+        return chart
+
+    return save(make, target)

@@ -1,0 +1,26 @@
+"""What is asked of a chart of a sweep."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What is asked of a chart of a sweep.
+
+    Attributes:
+        figure: column of the figure that is shown.
+        against: column that a Pareto front shows on its other axis.
+        x: axis from left to right; None for the first one that fits.
+        by: axis whose values have a line, colour or row each; None for the first one that fits.
+        panels: axis with a panel for each of its values (small multiples); None for one panel.
+        title: heading in place of the chart's own.
+    """
+
+    figure: str
+    against: str
+    x: str | None = None
+    by: str | None = None
+    panels: str | None = None
+    title: str | None = None

@@ -1,0 +1,141 @@
+"""What a chart of a sweep draws: the rows of a store, the values of its axes, and words for both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from weirlab.errors import UsageError
+from weirlab.sweeps.shown import of_newest
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from weirlab.sweeps.store import Store
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """The runs that a chart draws.
+
+    Attributes:
+        rows: a row a run without an error, of the version of Weir that ran last.
+        axes: the columns of the axes that vary.
+        place: the store's name.
+        version: the version of Weir.
+        left_out: why runs are not drawn, in words for the small print; empty if all are.
+    """
+
+    rows: pl.DataFrame
+    axes: list[str]
+    place: str
+    version: str
+    left_out: str
+
+    def column(self, name: str, what: str) -> str:
+        """The name, if it is a column of these rows.
+
+        Raises:
+            UsageError: if it is none.
+        """
+        if name not in self.rows.columns:
+            raise UsageError(f"{what} {name}: no such column (known: {', '.join(self.rows.columns)})")
+        return name
+
+    def figure(self, name: str, what: str) -> str:
+        """The name, if it is a column of numbers.
+
+        Raises:
+            UsageError: if it is none.
+        """
+        if not self.rows[self.column(name, what)].dtype.is_numeric():
+            raise UsageError(f"{what} {name}: the column has no numbers")
+        return name
+
+    def values(self, name: str, what: str, most: int) -> list[Any]:
+        """The values of an axis in their order.
+
+        Raises:
+            UsageError: if there are more than `most`, or none.
+        """
+        found = self.rows[self.column(name, what)].drop_nulls().unique().sort().to_list()
+        if not 0 < len(found) <= most:
+            raise UsageError(f"{what} {name}: {len(found)} values; a chart has room for 1 to {most}")
+        return found
+
+    def over(self, *used: str | None) -> str:
+        """The axes that are averaged, in words: all that vary but `used`."""
+        others = [plain(name) for name in self.axes if name not in used]
+        repeated = self.rows["seed"].n_unique() > 1
+        return " and ".join([", ".join(others)] * bool(others) + ["seeds"] * repeated) or "single runs"
+
+    def origin(self) -> str:
+        """Where the runs come from, in words."""
+        points = self.rows.select(self.axes).n_unique() if self.axes else 1
+        seeds = self.rows["seed"].to_numpy()
+        return (
+            f"world sim · {self.rows.height} runs of {points} points · seeds {seeds.min()} to {seeds.max()}"
+            f" · {self.place}"
+        )
+
+
+def drawn(store: Store) -> Drawn:
+    """What there is to draw in a store.
+
+    Raises:
+        UsageError: if no run has come to its end.
+    """
+    newest, version, others = of_newest(store.scan())
+    rows = newest.collect()
+    whole = rows.filter(pl.col("error").is_null())
+    if whole.is_empty():
+        raise UsageError(f"`{store.path}` has no run that came to its end: there is nothing to draw")
+    reasons = {"failed": rows.height - whole.height, f"of other versions than {version}": others}
+    left_out = "; ".join(f"{count} runs {why} left out" for why, count in reasons.items() if count)
+    axes = [name for name in store.axes() if whole[name].n_unique() > 1]
+    return Drawn(whole, axes, store.path.name, version, left_out)
+
+
+def words(column: str) -> str:
+    """The name of a column for people, with its unit behind a comma."""
+    for ending, unit in UNITS.items():
+        if column.endswith(ending):
+            return f"{column.removesuffix(ending).replace('_', ' ')}, {unit}"
+    return column.replace("_", " ")
+
+
+def plain(column: str) -> str:
+    """The name of a column for people, without its unit."""
+    return words(column).partition(", ")[0]
+
+
+def number(value: float) -> str:
+    """A figure for people: three digits, all of those before the point."""
+    return f"{value:.3g}" if abs(value) < THREE_DIGITS else f"{value:.0f}"
+
+
+def text(value: float | str | bool) -> str:
+    """A value of an axis for people."""
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def is_logarithmic(values: Sequence[Any]) -> bool:
+    """Whether numbers are spaced by equal ratios, as an axis with `scale = "log"` is."""
+    numbers = np.asarray(values, dtype=float)
+    if numbers.size < FEWEST or numbers.min() <= 0:
+        return False
+    ratios, steps = np.diff(np.log(numbers)), np.diff(numbers)
+    return bool(np.ptp(ratios) / ratios.mean() < np.ptp(steps) / steps.mean())
+
+
+THREE_DIGITS = 1000
+"""Figures from here on have more than three digits before the point."""
+
+FEWEST = 3
+"""Values of which spacing can be told."""
+
+UNITS = {"_ms": "ms", "_mbps": "Mbit/s", "_s": "s"}
+"""Endings of columns, and the units that they stand for."""

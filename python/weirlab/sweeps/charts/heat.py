@@ -1,0 +1,106 @@
+"""Heat map: the mean of a figure for each value of one axis with each of another."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Normalize
+
+from weirlab.errors import UsageError
+from weirlab.sweeps.charts.data import number, plain, text, words
+from weirlab.sweeps.charts.panels import panelled
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from numpy.typing import NDArray
+
+    from weirlab.sweeps.charts.asked import Asked
+    from weirlab.sweeps.charts.data import Drawn
+
+
+def figure(drawn: Drawn, asked: Asked) -> Figure:
+    """The chart."""
+    x = asked.x or next(iter(drawn.axes), None)
+    y = asked.by or next((name for name in drawn.axes if name not in {x, asked.panels}), None)
+    if x is None or y is None:
+        raise UsageError("a heat map needs two axes that vary: name them with --x and --by")
+    shown = drawn.figure(asked.figure, "--figure")
+    columns = drawn.values(x, "--x", MOST)
+    lines = drawn.values(y, "--by", MOST)
+    note = f"Each cell: mean of {plain(shown)} over {drawn.over(x, y, asked.panels)}."
+    panels = panelled(drawn, asked, f"{plain(shown)} by {plain(x)} and {plain(y)}", note)
+    grids = [_means(rows, (x, y), shown, (columns, lines)) for _, rows in panels.parts]
+    known = np.concatenate([grid[np.isfinite(grid)] for grid in grids])
+    if known.size == 0:
+        raise UsageError(f"no run has `{shown}`")
+    low, high = float(known.min()), float(known.max())
+    scale = Normalize(low, high)
+    colours = ScalarMappable(scale, "viridis")
+    for axes, (name, _), grid in zip(panels.axes, panels.parts, grids, strict=True):
+        axes.imshow(grid, cmap=colours.cmap, norm=scale, aspect="auto", origin="lower", interpolation="none")
+        _label(axes, grid, (low, high))
+        _scale(axes, columns, lines)
+        axes.set_title(name, fontsize=9)
+    panels.label(words(x), words(y))
+    bar = panels.figure.colorbar(colours, ax=list(panels.axes), shrink=0.8, pad=0.01)
+    bar.set_label(words(shown))
+    bar.outline.set_visible(False)
+    return panels.figure
+
+
+def _means(
+    rows: pl.DataFrame, by: tuple[str, str], shown: str, values: tuple[Sequence[Any], Sequence[Any]]
+) -> NDArray[np.float64]:
+    """The mean of each cell, by line and column; not a number where no run is.
+
+    `by` and `values` are the axes from left to right and from below upwards, and their values.
+    """
+    columns, lines = values
+    grid = np.full((len(lines), len(columns)), np.nan)
+    for at_x, at_y, mean in rows.group_by(*by).agg(pl.col(shown).mean()).iter_rows():
+        if None not in {at_x, at_y, mean}:
+            grid[lines.index(at_y), columns.index(at_x)] = mean
+    return grid
+
+
+def _label(axes: Axes, grid: NDArray[np.float64], span: tuple[float, float]) -> None:
+    """Writes the numbers into the cells, where there is room for them."""
+    if grid.size > MOST_NUMBERS:
+        return
+    low, high = span
+    for (line, column), value in np.ndenumerate(grid):
+        dark = not np.isfinite(value) or value < low + BRIGHT * (high - low)
+        said = number(value) if np.isfinite(value) else "-"
+        colour = "black" if not dark or not np.isfinite(value) else "white"
+        axes.text(column, line, said, ha="center", va="center", size=7.5, color=colour)
+
+
+def _scale(axes: Axes, columns: Sequence[Any], lines: Sequence[Any]) -> None:
+    axes.set_xticks(range(len(columns)), [text(value) for value in columns])
+    axes.set_yticks(range(len(lines)), [text(value) for value in lines])
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+    axes.grid(visible=False)
+    axes.tick_params(length=0)
+    if max(len(text(value)) for value in columns) * len(columns) > LONG:
+        axes.tick_params(axis="x", labelrotation=45)
+
+
+MOST = 60
+"""Values of an axis that a heat map has room for."""
+
+MOST_NUMBERS = 80
+"""Cells of a panel up to which their numbers are written into them."""
+
+BRIGHT = 0.6
+"""Share of the colours from which on black is read better than white."""
+
+LONG = 60
+"""Letters of the values along an axis from which on they are turned."""

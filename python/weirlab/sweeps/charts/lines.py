@@ -1,0 +1,91 @@
+"""Lines with bands: a figure along one axis, a line for each value of another."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from weirlab.errors import UsageError
+from weirlab.plots import theme
+from weirlab.sweeps.charts.data import is_logarithmic, number, plain, text, words
+from weirlab.sweeps.charts.panels import panelled
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from weirlab.sweeps.charts.asked import Asked
+    from weirlab.sweeps.charts.data import Drawn
+
+
+def figure(drawn: Drawn, asked: Asked) -> Figure:
+    """The chart."""
+    numbers = [name for name in drawn.axes if drawn.rows[name].dtype.is_numeric()]
+    x = asked.x or next(iter(numbers), None)
+    if x is None:
+        raise UsageError("lines need an axis of numbers from left to right: none of this store varies")
+    x = drawn.figure(x, "--x")
+    shown = drawn.figure(asked.figure, "--figure")
+    free = (name for name in drawn.axes if name not in {x, asked.panels})
+    by = asked.by or next((name for name in free if name not in numbers), None)
+    values = drawn.values(by, "--by", MOST) if by is not None else [None]
+    note = (
+        f"Lines: medians over {drawn.over(x, by, asked.panels)}. Bands: from the 10th to the 90th percentile "
+        "of these runs."
+    )
+    heading = f"{plain(shown)} by {plain(x)}" + (f" and {plain(by)}" if by else "")
+    panels = panelled(drawn, asked, heading, note)
+    for axes, (name, rows) in zip(panels.axes, panels.parts, strict=True):
+        for value, style in zip(values, theme.styles(len(values)), strict=True):
+            of_value = rows if by is None else rows.filter(pl.col(by) == value)
+            _draw(axes, of_value, (x, shown), style, "" if value is None else text(value))
+        axes.set_title(name, fontsize=9)
+        if is_logarithmic(drawn.values(x, "--x", MOST_PLACES)):
+            _logarithmic(axes, drawn.values(x, "--x", MOST_PLACES))
+    if not (drawn.rows[shown] < 0).any():
+        panels.axes[0].set_ylim(bottom=0)
+    panels.label(words(x), words(shown))
+    if by is not None:
+        panels.name(plain(by))
+    return panels.figure
+
+
+def _draw(axes: Axes, rows: pl.DataFrame, of: tuple[str, str], style: theme.Style, name: str) -> None:
+    x, shown = of
+    groups = rows.drop_nulls([x, shown]).group_by(x)
+    found = groups.agg(
+        low=pl.col(shown).quantile(0.1, "linear"),
+        median=pl.col(shown).median(),
+        high=pl.col(shown).quantile(0.9, "linear"),
+    ).sort(x)
+    places = found[x].to_numpy()
+    low, high = found["low"].to_numpy(), found["high"].to_numpy()
+    axes.fill_between(places, low, high, color=style.colour, alpha=0.15, linewidth=0)
+    axes.plot(
+        places,
+        found["median"].to_numpy(),
+        color=style.colour,
+        linestyle=style.dash,
+        marker=style.marker,
+        markersize=4,
+        label=name,
+    )
+
+
+def _logarithmic(axes: Axes, values: list[float]) -> None:
+    """A logarithmic scale with the values of the axis on it, as far as there is room."""
+    axes.set_xscale("log")
+    chosen = values[:: -(-len(values) // TICKS)]
+    axes.set_xticks(chosen, [number(value) for value in chosen])
+    axes.set_xticks([], minor=True)
+
+
+MOST = 12
+"""Lines of a panel."""
+
+MOST_PLACES = 10_000
+"""Values along a line."""
+
+TICKS = 8
+"""Values that a scale names."""

@@ -1,0 +1,202 @@
+"""Charts of a sweep's store, and what they are computed from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy.stats import rv_discrete, sobol_indices
+
+from weirlab.errors import UsageError
+from weirlab.sweeps.charts import KINDS, draw
+from weirlab.sweeps.charts.asked import Asked
+from weirlab.sweeps.charts.data import is_logarithmic, words
+from weirlab.sweeps.charts.pareto import front
+from weirlab.sweeps.sensitivity import indices
+from weirlab.sweeps.store import Store
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Callable
+    from pathlib import Path
+
+    Weir = Callable[..., subprocess.CompletedProcess[str]]
+
+RATES, DELAYS, QUEUES, SEEDS = [1.0, 3.0, 10.0], [5.0, 20.0], ["codel", "pie"], [1, 2]
+
+
+def row(number: int, queue: str, rate: float, delay: float, seed: int) -> dict[str, Any]:
+    """A run whose figures follow from its axes alone."""
+    slow = 30.0 if queue == "pie" else 10.0
+    return {
+        "run": f"{number:032x}",
+        "queue": queue,
+        "rate_mbps": rate,
+        "delay_ms": delay,
+        "seed": seed,
+        "complete": True,
+        "increase_p95_ms": slow / rate + delay / 10,
+        "down_goodput_mbps": 0.9 * rate,
+        "weir": "1.0",
+        "finished_at": "2026-01-01T00:00:00Z",
+    }
+
+
+def grid() -> list[dict[str, Any]]:
+    points = [(q, r, d, s) for q in QUEUES for r in RATES for d in DELAYS for s in SEEDS]
+    return [row(number, *point) for number, point in enumerate(points)]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return stored(tmp_path / "store", grid())
+
+
+def stored(place: Path, rows: list[dict[str, Any]]) -> Store:
+    made = Store.made(place)
+    made.append(rows, {"rate_mbps": pl.Float64, "delay_ms": pl.Float64})
+    return made
+
+
+def test_indices_are_those_of_the_analysis_of_variance() -> None:
+    # y = a + b + a b over a in {-1, 1} and b in {-2, 2}: variances 1, 4 and 4 of 9; the seed changes nothing.
+    rows = pl.DataFrame(
+        [{"a": a, "b": b, "seed": s, "y": a + b + a * b} for a in (-1, 1) for b in (-2, 2) for s in (1, 2)]
+    )
+    found = {one.axis: (one.first, one.total) for one in indices(rows, ["a", "b"], "y")}
+    assert found["a"] == pytest.approx((1 / 9, 5 / 9))
+    assert found["b"] == pytest.approx((4 / 9, 8 / 9))
+    assert found["seed"] == pytest.approx((0, 0), abs=1e-12)
+
+
+def test_indices_are_those_that_sampling_comes_to() -> None:
+    levels = [np.array([1.0, 2.0, 5.0]), np.array([0.0, 1.0, 2.0, 3.0]), np.array([1.0, 10.0])]
+
+    def y(a: Any, b: Any, c: Any) -> Any:
+        return a * c + b**2 + np.sin(a * b)
+
+    rows = pl.DataFrame(
+        [
+            {"a": a, "b": b, "c": c, "seed": 1, "y": float(y(a, b, c))}
+            for a in levels[0]
+            for b in levels[1]
+            for c in levels[2]
+        ]
+    )
+    found = {one.axis: one for one in indices(rows, ["a", "b", "c"], "y")}
+    numbers = [rv_discrete(values=(range(one.size), np.full(one.size, 1 / one.size))) for one in levels]
+    sampled = sobol_indices(
+        func=lambda x: y(*(one[np.round(at).astype(int)] for one, at in zip(levels, x, strict=True))),
+        n=2**14,
+        dists=numbers,
+        rng=np.random.default_rng(1),
+    )
+    for number, name in enumerate("abc"):
+        assert found[name].first == pytest.approx(sampled.first_order[number], abs=0.02)
+        assert found[name].total == pytest.approx(sampled.total_order[number], abs=0.02)
+
+
+def test_what_is_no_full_grid_has_no_indices() -> None:
+    rows = pl.DataFrame(grid())
+    axes = ["queue", "rate_mbps", "delay_ms"]
+    with pytest.raises(UsageError, match="23 runs are no full grid of 2 queue x 3 rate_mbps"):
+        indices(rows[1:], axes, "increase_p95_ms")
+    lacking = rows.with_columns(
+        pl.when(pl.col("run") != rows["run"][0]).then("increase_p95_ms").alias("gone")
+    )
+    with pytest.raises(UsageError, match="1 of 24 runs have no `gone`"):
+        indices(lacking, axes, "gone")
+    with pytest.raises(UsageError, match="the same in all runs"):
+        indices(rows.with_columns(same=pl.lit(0.1)), axes, "same")
+
+
+def test_the_front_is_what_no_other_point_beats() -> None:
+    rng = np.random.default_rng(1)
+    costs, gains = rng.integers(0, 20, (2, 200)).astype(float)
+    chosen = front(costs, gains)
+
+    def beaten(one: int) -> bool:
+        as_good = (costs <= costs[one]) & (gains >= gains[one])
+        return bool((as_good & ((costs < costs[one]) | (gains > gains[one]))).any())
+
+    best = {(costs[one], gains[one]) for one in range(200) if not beaten(one)}
+    assert {(costs[one], gains[one]) for one in chosen} == best
+    assert len(chosen) == len(best)
+
+
+def test_scales_of_equal_ratios_are_told() -> None:
+    assert is_logarithmic([1, 3, 10, 30])
+    assert not is_logarithmic([5, 10, 15, 20])
+    assert not is_logarithmic([0, 1, 10, 100])
+    assert not is_logarithmic([1, 10])
+
+
+def test_units_stand_behind_names() -> None:
+    assert words("down_goodput_mbps") == "down goodput, Mbit/s"
+    assert words("queue") == "queue"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("panels", [None, "queue"])
+def test_each_chart_is_drawn_the_same_each_time(
+    store: Store, tmp_path: Path, kind: str, panels: str | None
+) -> None:
+    asked = Asked(figure="increase_p95_ms", against="down_goodput_mbps", panels=panels)
+    both = [draw(store, kind, asked, tmp_path / f"{number}.svg").read_bytes() for number in range(2)]
+    assert both[0] == both[1]
+    text = both[0].decode()
+    assert "24 runs of 12 points" in text
+    assert ("queue: codel" in text) == (panels is not None)
+
+
+def test_heat_has_the_means(store: Store, tmp_path: Path) -> None:
+    asked = Asked(figure="increase_p95_ms", against="", x="rate_mbps", by="queue")
+    text = draw(store, "heat", asked, tmp_path / "heat.svg").read_text(encoding="utf-8")
+    # 30 / 1 and 10 / 10, plus the mean of 0.5 and 2.
+    assert ">31.2<" in text
+    assert ">2.25<" in text
+
+
+def test_runs_that_are_left_out_are_counted(tmp_path: Path) -> None:
+    failed = {**row(99, "codel", 1.0, 5.0, 3), "error": "it broke", "increase_p95_ms": None}
+    older = {**row(98, "codel", 1.0, 5.0, 4), "weir": "0.9", "finished_at": "2025-01-01T00:00:00Z"}
+    place = stored(tmp_path / "store", [*grid(), failed, older])
+    asked = Asked(figure="increase_p95_ms", against="down_goodput_mbps")
+    text = draw(place, "pareto", asked, tmp_path / "pareto.svg").read_text(encoding="utf-8")
+    assert "24 runs of 12 points" in text
+    assert "1 runs failed left out; 1 runs of other versions than 1.0 left out" in " ".join(text.split())
+
+
+@pytest.mark.parametrize(
+    ("kind", "asked", "says"),
+    [
+        ("heat", {"figure": "speed"}, "--figure speed: no such column"),
+        ("heat", {"figure": "queue"}, "--figure queue: the column has no numbers"),
+        ("lines", {"x": "queue"}, "--x queue: the column has no numbers"),
+        ("lines", {"panels": "run"}, "--panels run: 24 values; a chart has room for 1 to 16"),
+        ("pareto", {"x": "queue"}, "--x queue: a Pareto front has figures on both scales"),
+        ("sensitivity", {"by": "queue"}, "--by queue: sensitivity shows all axes"),
+        ("donut", {}, "there is no chart `donut` of a sweep"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(
+    store: Store, tmp_path: Path, kind: str, asked: dict[str, str], says: str
+) -> None:
+    target = tmp_path / "chart.png"
+    with pytest.raises(UsageError, match=says):
+        draw(
+            store,
+            kind,
+            Asked(**{"figure": "increase_p95_ms", "against": "down_goodput_mbps", **asked}),
+            target,
+        )
+    assert not target.exists()
+
+
+def test_the_command_draws(store: Store, tmp_path: Path, weir: Weir) -> None:
+    out = tmp_path / "lines.png"
+    assert weir("sweep", "plot", str(store.path), "--kind", "lines", "--out", str(out)).returncode == 0
+    assert out.read_bytes().startswith(b"\x89PNG")
+    assert "no such column" in weir("sweep", "plot", str(store.path), "--by", "colour").stderr
