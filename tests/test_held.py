@@ -10,6 +10,7 @@ from polars.testing import assert_frame_equal
 from weirlab.record import open_record
 from weirlab.record.held import COLUMNS
 from weirlab.scenario import ScenarioSpec, resolve
+from weirlab.stats.pings import ping_figures
 from weirlab.stats.summary import direction_of, latency_of
 from weirlab.tidy import figures, figures_of
 from weirlab.worlds.sim import SimWorld
@@ -48,7 +49,7 @@ def test_what_is_held_is_what_is_written(said: dict[str, object], link: str, tmp
         assert set(columns) <= set(ours.columns) or theirs.is_empty()
         assert_frame_equal(ours, theirs.select(ours.columns), check_exact=True)
 
-    of_held = figures_of(latency_of(held), direction_of(held, "down"), direction_of(held, "up"))
+    of_held = figures_of(latency_of(ping_figures(held)), direction_of(held, "down"), direction_of(held, "up"))
     assert repr(of_held) == repr(figures(written))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,31 +41,61 @@ class HeldRecord(Record):
         self.manifest = manifest
         self._held = tables
 
+    @cached_property
+    def latency(self) -> pl.DataFrame:
+        """The pings by the time of sending, as those of a written record."""
+        columns = self._held["latency"]
+        order = np.lexsort((_numbers(columns["probe"][0]), _numbers(columns["t_ns"][0])))
+        return self._made("latency", order)
+
+    def line(self, queue: str) -> tuple[NDArray[np.number[Any]], NDArray[np.number[Any]]]:
+        """Of a queue such as `up/modem` the ends of intervals in ns, and bytes of the line it occupied."""
+        columns = self._held["queue"]
+        whole = _is(columns["queue"][0], queue) & _is(columns["class"][0], "")
+        return _numbers(columns["t_ns"][0])[whole], _numbers(columns["wire_bytes"][0])[whole]
+
     def _is_long(self, table: str) -> bool:  # noqa: ARG002 - all are held
         return False
 
     def _table(self, name: str) -> pl.DataFrame:
+        return self._made(name, None)
+
+    def _made(self, name: str, order: NDArray[np.intp] | None) -> pl.DataFrame:
+        """A table with its rows in an order, or in that in which they came."""
         columns, kinds = self._held[name], schema(name)
-        return pl.DataFrame(
-            [_series(column, kinds[column], *columns[column]) for column in COLUMNS.get(name, kinds)]
-        )
+        chosen = COLUMNS.get(name, kinds)
+        return pl.DataFrame([_series(column, kinds[column], columns[column], order) for column in chosen])
 
 
-def _series(
-    name: str, kind: pl.DataType, content: bytes | tuple[bytes, list[str]], known: bytes | None
-) -> pl.Series:
+def _series(name: str, kind: pl.DataType, column: Column, order: NDArray[np.intp] | None) -> pl.Series:
     """A column as a series of that type."""
+    content, known = column
+    numbers = _numbers(content, kind)
+    missing = None if known is None else ~np.frombuffer(known, np.bool_)
+    if order is not None:
+        numbers = numbers[order]
+        missing = None if missing is None else missing[order]
+    values = pl.Series(name, numbers)
+    if missing is not None:
+        values = values.set(pl.Series(missing), None)
     if isinstance(content, tuple):
-        codes, texts = content
-        return pl.Series(name, texts, pl.String).gather(_where_known(np.frombuffer(codes, np.int64), known))
-    numbers = np.frombuffer(content, dtype=np.float64 if kind == pl.Float64 else np.int64)
-    return _where_known(numbers, known).alias(name)
+        return pl.Series(name, content[1], pl.String).gather(values)
+    return values
 
 
-def _where_known(numbers: NDArray[Any], known: bytes | None) -> pl.Series:
-    """The numbers as a series, null in the rows that have none."""
-    values = pl.Series(numbers)
-    return values if known is None else values.set(pl.Series(~np.frombuffer(known, np.bool_)), None)
+def _numbers(
+    content: bytes | tuple[bytes, list[str]], kind: pl.DataType | None = None
+) -> NDArray[np.number[Any]]:
+    """The numbers of a column, or the places of its texts; 0 where there is none."""
+    if isinstance(content, tuple):
+        return np.frombuffer(content[0], np.int64)
+    return np.frombuffer(content, np.float64 if kind == pl.Float64 else np.int64)
+
+
+def _is(content: bytes | tuple[bytes, list[str]], text: str) -> NDArray[np.bool_]:
+    """Which rows of a column of texts have that one."""
+    texts = content[1] if isinstance(content, tuple) else []
+    return np.asarray(_numbers(content) == (texts.index(text) if text in texts else -1), dtype=np.bool_)
 
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {

@@ -27,6 +27,8 @@ from weirlab.shown import Shown
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from numpy.typing import NDArray
+
 EPOCH, READABLE = (1980, 1, 1, 0, 0, 0), 0o644 << 16
 """Time and rights of the files in an archive: the same in all, whatever the disk says."""
 
@@ -146,6 +148,12 @@ class Record(Shown):
     def queue(self) -> pl.DataFrame:
         """State of queues and classes: `t_ns`, `queue`, `class`, backlog, sojourn, drops, marks."""
         return self._table("queue")
+
+    def line(self, queue: str) -> tuple[NDArray[np.number[Any]], NDArray[np.number[Any]]]:
+        """Of a queue such as `up/modem` the ends of intervals in ns, and bytes of the line it occupied."""
+        rows = self.queue
+        whole = ((rows["queue"] == queue) & (rows["class"] == "")).arg_true().to_numpy()
+        return rows["t_ns"].to_numpy()[whole], rows["wire_bytes"].to_numpy()[whole]
 
     @cached_property
     def emulator(self) -> pl.DataFrame:

@@ -48,9 +48,8 @@ def carried_bytes(record: Record, direction: Direction, hop: dict[str, Any]) -> 
     """Bytes of the line that were occupied: the middle of each interval in ns, and the bytes in it."""
     # A live world samples a little late: an interval belongs to the time in which its middle lies.
     half = record.manifest.scenario["sampling"]["queue_ns"] // 2
-    queue = record.queue
-    whole = ((queue["queue"] == f"{direction}/{hop['name']}") & (queue["class"] == "")).arg_true().to_numpy()
-    return queue["t_ns"].to_numpy()[whole] - half, queue["wire_bytes"].to_numpy()[whole]
+    ends_ns, carried = record.line(f"{direction}/{hop['name']}")
+    return ends_ns - half, carried
 
 
 def _of_rates(hop: dict[str, Any], times: NDArray[np.int64]) -> Numbers:

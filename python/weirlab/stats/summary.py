@@ -288,14 +288,14 @@ def direction_of(record: Record, direction: Direction) -> DirectionSummary | Non
     running = _flows_during(record, direction, (start, end))
     if not running:
         return None
-    totals = record.flows
-    flows = totals[np.flatnonzero(np.isin(totals["flow"].to_numpy(), [flow["flow"] for flow in running]))]
+    numbers = {flow["flow"] for flow in running}
+    flows = [row for row, number in enumerate(record.flows["flow"].to_list()) if number in numbers]
     # UDP takes what it is told to, not a share.
     compete = {flow["name"] for flow in running if flow["protocol"] == "tcp"}
     shares = list(goodputs_mbps(record, direction, names=compete, together=True).values())
     sent = _total(record, flows, "sent_segments")
     return DirectionSummary(
-        flows=flows.height,
+        flows=len(flows),
         goodput_mbps=_rate(record, direction, "bytes"),
         throughput_mbps=_rate(record, direction, "wire_bytes"),
         utilisation=busy_share(record, direction, start, end),
@@ -322,27 +322,33 @@ def _rate(record: Record, direction: Direction, column: str) -> float | None:
     return None if np.isnan(arrived) else float(arrived) * 8e3 / (end - start)
 
 
-def _total(record: Record, flows: pl.DataFrame, column: str) -> int | None:
-    """The sum of a column of totals; None if it is not known of every flow.
+def _total(record: Record, flows: Sequence[int], column: str) -> int | None:
+    """The sum of a column of totals over some rows of `record.flows`; None if it is not known of every one.
 
     A run that was cut short has no totals. What the senders had counted until then stands in `tcp`.
     """
-    if column in flows.columns:
-        return None if flows[column].null_count() else int(flows[column].sum())
+    if column in record.flows.columns:
+        values = record.flows[column].to_list()
+        known = [values[row] for row in flows]
+        return None if None in known else sum(known)
     so_far = COUNTED_SO_FAR.get(column)
     # Of a speed test `tcp` follows one of its connections at a time, which are not all.
-    followed = flows.filter(pl.col("flow") < len(record.manifest.scenario["flows"]))
-    if so_far not in record.tcp.columns or followed.height < flows.height:
+    numbers = record.flows["flow"].to_list()
+    followed = all(numbers[row] < len(record.manifest.scenario["flows"]) for row in flows)
+    if so_far not in record.tcp.columns or not followed:
         return None
     last = record.tcp.group_by("flow").agg(pl.col(so_far).max())
-    counted = flows.select("flow").join(last, on="flow", how="left")[so_far]
+    counted = record.flows[flows].select("flow").join(last, on="flow", how="left")[so_far]
     return None if counted.null_count() else int(counted.sum())
 
 
-def _packets(record: Record, direction: Direction, flows: pl.DataFrame, what: str) -> int | None:
+def _packets(record: Record, direction: Direction, flows: Sequence[int], what: str) -> int | None:
     """Data packets that the path dropped or marked; where queues do not tell flows apart, all packets."""
     column = f"{what}_packets"
-    if column not in flows.columns or flows[column].null_count() < flows.height:
+    if column not in record.flows.columns:
+        return _total(record, flows, column)
+    values = record.flows[column].to_list()
+    if any(values[row] is not None for row in flows):
         return _total(record, flows, column)
     queue = record.queue
     whole = (queue["queue"].str.starts_with(f"{direction}/") & (queue["class"] == "")).arg_true()
