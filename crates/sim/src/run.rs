@@ -37,6 +37,8 @@ pub struct Simulation {
     end: Time,
     /// Events and arrivals since the sink last heard of progress because of them.
     work: u32,
+    /// Whether the sink wanted to stop.
+    stopped: bool,
     outcome: Outcome,
 }
 
@@ -188,6 +190,7 @@ impl Simulation {
             sources,
             end: Time::from_nanos(scenario.duration_ns),
             work: 0,
+            stopped: false,
             outcome: Outcome::default(),
         };
         simulation.plan(scenario, seed);
@@ -196,7 +199,39 @@ impl Simulation {
 
     /// Runs to the end, or until `sink` wants to stop. What was sampled until then is in the sink.
     pub fn run(mut self, sink: &mut dyn Sink) -> Outcome {
-        let stopped = self.run_until_end(sink).is_break();
+        let end = self.end;
+        let _ = self.advance(end, sink);
+        self.finish(sink)
+    }
+
+    /// Runs to `until`, or to the end if that comes first, or until `sink` wants to stop.
+    ///
+    /// A run in several such steps gives the same rows as a run in one. Who has one thread only, such as a worker of a
+    /// browser, looks between two steps whether the run is still wanted.
+    pub fn advance(&mut self, until: Time, sink: &mut dyn Sink) -> ControlFlow<()> {
+        let until = until.min(self.end);
+        while let Some((now, number)) = self.network.events.next() {
+            if now > until {
+                // Belongs to the time behind this step.
+                self.network.events.set(number, now);
+                break;
+            }
+            self.outcome.events += 1;
+            self.outcome.reached = now;
+            if self.handle(number, now, sink).is_break()
+                || self.look_up_from_work(now, sink).is_break()
+            {
+                self.stopped = true;
+                return ControlFlow::Break(());
+            }
+        }
+        self.outcome.reached = until;
+        ControlFlow::Continue(())
+    }
+
+    /// Ends the run where it is, and gives the rows that come last. It is complete if it has reached its end.
+    pub fn finish(mut self, sink: &mut dyn Sink) -> Outcome {
+        let stopped = self.stopped || self.outcome.reached < self.end;
         if let Some(tests) = &mut self.speed_tests {
             tests.end(&mut self.network, sink);
         }
@@ -213,25 +248,6 @@ impl Simulation {
         self.outcome.packets =
             self.network.hops().iter().map(|hop| hop.port.stats().departed.packets).sum();
         self.outcome
-    }
-
-    fn run_until_end(&mut self, sink: &mut dyn Sink) -> ControlFlow<()> {
-        while let Some((now, number)) = self.network.events.next() {
-            if now > self.end {
-                // Belongs to the time behind the end.
-                self.network.events.set(number, now);
-                break;
-            }
-            self.outcome.events += 1;
-            self.outcome.reached = now;
-            if self.handle(number, now, sink).is_break()
-                || self.look_up_from_work(now, sink).is_break()
-            {
-                return ControlFlow::Break(());
-            }
-        }
-        self.outcome.reached = self.end;
-        ControlFlow::Continue(())
     }
 
     /// Tells the sink of progress by work done too: where a great deal happens in little time, or all of
