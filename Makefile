@@ -123,6 +123,16 @@ page: ## Compiles the server's browser page (needs npm); what comes of it is par
 viewer: ## Compiles the viewer of records (needs npm); what comes of it is part of the repository
 	cd viewer && npm ci --silent --no-audit --no-fund && npm run --silent check && npm run --silent build
 
+.PHONY: playground
+playground: ## The simulator as a page for browsers, into out/playground (needs npm and a library of Rust for WebAssembly)
+	@tools/wasm.sh
+	@cd viewer && npm ci --silent --no-audit --no-fund && npm run --silent check && \
+		node playground.mjs ../target/playground ../python/weirlab/data/traces ../out/playground
+
+.PHONY: test-site
+test-site: setup playground ## Looks at the playground in Chromium, and holds every row of it against native runs
+	@WEIR_PLAYGROUND=out/playground $(BIN)/pytest tests/test_playground.py
+
 .PHONY: browser
 browser: ## Installs Chromium and axe, by which the tests look at the pages of reports
 	@tools/browser.sh

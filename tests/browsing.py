@@ -112,7 +112,8 @@ class Opened:
 def opened(browser: Browser, place: Path | str, **context: Any) -> Iterator[Opened]:
     """The page in that file, with its charts drawn; what it asks for beyond itself fails."""
     context.setdefault("viewport", DESK)
-    url, own = (place, place) if isinstance(place, str) else (place.as_uri(), place.as_uri())
+    url = place if isinstance(place, str) else place.as_uri()
+    own = url.partition("#")[0]
     one = browser.new_context(offline=url.startswith("file:"), accept_downloads=True, **context)
     one.set_default_timeout(WAIT_MS)
     page = one.new_page()

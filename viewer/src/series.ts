@@ -1,7 +1,7 @@
 // What the charts draw, from the tables of a record: numbers over time, nothing of how they look.
 import type { Direction, RecordData } from "./data";
 import { indexOf } from "./statistics";
-import type { Tables } from "./tables";
+import type { TableReader } from "./tables";
 
 /** One quantity over time. Times are seconds, in order; a value is NaN where there is none. */
 export interface Line {
@@ -25,8 +25,11 @@ export interface Line {
   average?: boolean;
 }
 
+/** What is drawn of a run, apart from its tables. */
+export type RunShape = Pick<RecordData, "name" | "reached_s" | "step_s" | "throughput_interval_s" | "flows" | "probes">;
+
 /** The goodput of each flow of a direction in Mbit/s, in steps as Weir's own charts have them. */
-export async function goodput(tables: Tables, record: RecordData, run: number, direction: Direction): Promise<Line[]> {
+export async function goodput(tables: TableReader, record: RunShape, run: number, direction: Direction): Promise<Line[]> {
   const table = await tables.read("throughput", ["t_ns", "flow", "bytes"]);
   const t = seconds(table.numbers("t_ns"));
   const [flow, bytes] = [table.numbers("flow"), table.numbers("bytes")];
@@ -47,7 +50,7 @@ export async function goodput(tables: Tables, record: RecordData, run: number, d
 }
 
 /** The round trip of every ping in ms, a line a probe; with `every` above 1 of every so manieth part of the record. */
-export async function pings(tables: Tables, record: RecordData, run: number, every = 1): Promise<Line[]> {
+export async function pings(tables: TableReader, record: RunShape, run: number, every = 1): Promise<Line[]> {
   const table = await tables.read("latency", ["t_ns", "probe", "rtt_ns"], every);
   const [t, probe, rtt] = [table.numbers("t_ns"), table.numbers("probe"), table.numbers("rtt_ns")];
   const count = record.probes.length;
@@ -83,7 +86,7 @@ export async function pings(tables: Tables, record: RecordData, run: number, eve
 }
 
 /** The pings of all probes over the whole path together, by time; each in ms. */
-export function together(lines: Line[], record: RecordData): Line | null {
+export function together(lines: Line[], record: RunShape): Line | null {
   const counted = lines.filter((one) => record.probes.find((probe) => probe.name === one.name)?.counts);
   const [first] = counted;
   if (first === undefined) return null;
@@ -117,7 +120,7 @@ function merged(lines: Line[]): Float64Array {
 }
 
 /** Means of `one` in each step of the record, as a line of an overlay. */
-export function means(one: Line, record: RecordData): Line {
+export function means(one: Line, record: RunShape): Line {
   const edges = edgesOf(record);
   const t = edges.slice(0, -1).map((edge) => edge + record.step_s / 2);
   const [sums, counts] = [new Float64Array(t.length), new Float64Array(t.length)];
@@ -131,7 +134,7 @@ export function means(one: Line, record: RecordData): Line {
 }
 
 /** The sum of lines with the same times, as one line. */
-export function total(lines: Line[], record: RecordData): Line | null {
+export function total(lines: Line[], record: RunShape): Line | null {
   const [first] = lines;
   if (first === undefined) return null;
   const y = first.y.map((_, at) => sumAt(lines, at));
@@ -139,7 +142,7 @@ export function total(lines: Line[], record: RecordData): Line | null {
 }
 
 /** The mean over the flows that run in each step of the record; over all where none does. */
-export function meanOfRunning(lines: Line[], record: RecordData): Line | null {
+export function meanOfRunning(lines: Line[], record: RunShape): Line | null {
   const [first] = lines;
   if (first === undefined || lines.length < 2) return null;
   const edges = edgesOf(record);
@@ -160,7 +163,7 @@ function sumAt(lines: Line[], at: number): number {
 }
 
 /** What waits in each queue in kB, and what it dropped in packets a second. */
-export async function queues(tables: Tables, run: number): Promise<{ backlog: Line[]; drops: Line[] }> {
+export async function queues(tables: TableReader, run: number): Promise<{ backlog: Line[]; drops: Line[] }> {
   const reasons = tables.names("queue").filter((name) => name.startsWith("dropped_") && name !== "dropped_bytes");
   const table = await tables.read("queue", ["t_ns", "queue", "class", "backlog_bytes", ...reasons]);
   const t = seconds(table.numbers("t_ns"));
@@ -195,7 +198,7 @@ export async function queues(tables: Tables, run: number): Promise<{ backlog: Li
 }
 
 /** The congestion window of each flow in segments, and its smoothed round trip in ms. */
-export async function senders(tables: Tables, record: RecordData, run: number): Promise<{ cwnd: Line[]; srtt: Line[] }> {
+export async function senders(tables: TableReader, record: RunShape, run: number): Promise<{ cwnd: Line[]; srtt: Line[] }> {
   const table = await tables.read("tcp", ["t_ns", "flow", "cwnd_segments", "srtt_ns"]);
   const [t, flow] = [seconds(table.numbers("t_ns")), table.numbers("flow")];
   const [cwnd, srtt] = [table.numbers("cwnd_segments"), table.numbers("srtt_ns")];
@@ -217,7 +220,7 @@ export async function senders(tables: Tables, record: RecordData, run: number): 
 }
 
 /** The rate that a shaper set for each direction, in Mbit/s; NaN where it lets everything through. */
-export async function shaperRates(tables: Tables, record: RecordData, run: number): Promise<Line[]> {
+export async function shaperRates(tables: TableReader, record: RunShape, run: number): Promise<Line[]> {
   const table = await tables.read("shaper", ["t_ns", "queue", "rate_bps"]);
   const [t, names, rate] = [seconds(table.numbers("t_ns")), table.texts("queue"), table.numbers("rate_bps")];
   return [...new Set(names)].sort().map((name, number) => {
@@ -256,7 +259,7 @@ function line(name: string, label: string, run: number, colour: number): Line {
   return { name, label, run, colour, direction: "", service: "", t: new Float64Array(), y: new Float64Array() };
 }
 
-function edgesOf(record: RecordData): Float64Array {
+function edgesOf(record: RunShape): Float64Array {
   const count = Math.floor(record.reached_s / record.step_s + 1e-9);
   return new Float64Array(count < 1 ? 1 : count + 1).map((_, at) => at * record.step_s);
 }

@@ -11,8 +11,16 @@ export interface Table {
   texts(name: string): string[];
 }
 
+/** Whatever gives tables: a record, or a run of the playground. */
+export interface TableReader {
+  /** The names of a table's columns; none if there is no such table. */
+  names(table: string): string[];
+  /** The columns `names` of a table, of every part of it or of every so manieth. */
+  read(table: string, names: string[], every?: number): Promise<Table>;
+}
+
 /** The tables of one record. */
-export class Tables {
+export class Tables implements TableReader {
   private readonly kept = new Map<string, Promise<Table>>();
   private readonly metadata = new Map<string, FileMetaData>();
 

@@ -1,0 +1,399 @@
+"""The playground in a real browser: its rows are those of `weir run` to the bit, and anybody can use it."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import http.server
+import json
+import os
+import shlex
+import threading
+import time
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+import pytest
+from playwright.sync_api import expect
+
+from browsing import PHONE, SCREENS, Opened, opened
+from live import weir_in
+from weirlab import _native
+from weirlab.api import run_all
+from weirlab.record import Record, open_record
+from weirlab.record.tables import TABLES
+from weirlab.scenario import resolve
+from weirlab.scenario.catalogue import load_link, scenario_in
+from weirlab.stats import summarise
+from weirlab.worlds import world_named
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from playwright.sync_api import Browser, Page
+
+SITE = os.environ.get("WEIR_PLAYGROUND")
+"""Environment variable: the folder that `make playground` made of the present source."""
+
+if SITE is None:
+    pytest.skip("the playground is compiled for these tests alone: make test-site", allow_module_level=True)
+
+PRESETS = {
+    "cable": "cable-20-8",
+    "vdsl": "vdsl-100-40",
+    "vdsl-shaped": "vdsl-100-40",
+    "lte": "lte-verizon",
+    "thesis": "thesis-10",
+}
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    """Serves files and says nothing."""
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as the library calls it
+        """Nothing."""
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    """The playground, on a server of files on this machine."""
+    handler = partial(Quiet, directory=str(Path(str(SITE)).resolve()))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}/"
+        server.shutdown()
+        thread.join()
+
+
+def drawn(shown: Opened) -> Opened:
+    """The page when its first run is drawn."""
+    shown.page.wait_for_selector("html[data-ready]", state="attached")
+    return shown
+
+
+def scenario_of(shown: Opened) -> str:
+    """The scenario that the page shows."""
+    return str(shown.page.locator("pre").text_content())
+
+
+def figures(page: Page) -> list[str]:
+    """The figures of the run that is shown: the last column of their table."""
+    return page.locator(".results tbody td:last-child").all_inner_texts()
+
+
+def changed(page: Page, before: list[str]) -> None:
+    """Waits until the figures are others, and those of what the controls say."""
+    deadline = time.monotonic() + 30
+    while figures(page) == before or page.locator("progress").get_attribute("value") != "1":
+        assert time.monotonic() < deadline, "the figures stayed as they were"
+        page.wait_for_timeout(50)
+
+
+IN_WORKER = """([text]) => new Promise((resolve, reject) => {
+  const worker = new Worker("worker.js", {type: "module"});
+  worker.onerror = (event) => reject(new Error(event.message));
+  worker.onmessage = ({data}) => {
+    if ("ready" in data) worker.postMessage({id: 1, text});
+    if ("wrong" in data) resolve({wrong: data.wrong});
+    if (!("done" in data)) return;
+    const bytes = (column) => {
+      let text = "";
+      const found = new Uint8Array(column.buffer);
+      for (let at = 0; at < found.length; at += 8192) {
+        text += String.fromCharCode(...found.subarray(at, at + 8192));
+      }
+      return btoa(text);
+    };
+    for (const table of Object.values(data.done.tables)) {
+      for (const [name, column] of Object.entries(table.columns)) {
+        table.columns[name] = "numbers" in column ? {numbers: bytes(column.numbers)}
+          : {words: column.words, codes: bytes(column.codes)};
+      }
+    }
+    worker.terminate();
+    resolve(data.done);
+  };
+})"""
+"""Runs a scenario in a worker of the page, and gives all that it says, numbers as base64."""
+
+
+def in_browser(browser: Browser, address: str, text: str) -> dict[str, Any]:
+    """What the simulator in the browser makes of a scenario."""
+    with opened(browser, address) as shown:
+        drawn(shown)
+        return dict(shown.page.evaluate(IN_WORKER, [text]))
+
+
+def natively(text: str, folder: Path) -> Record:
+    """What the same scenario gives outside of the browser."""
+    file = folder / "scenario.toml"
+    file.write_text(text, encoding="utf-8")
+    spec = scenario_in(file)
+    assert spec is not None
+    (record,) = run_all(resolve(spec), world_named("sim"), folder / "out", jobs=1)
+    return record
+
+
+def values(sent: dict[str, Any]) -> np.ndarray:
+    """The values of a column that came from the browser."""
+    if "numbers" in sent:
+        return np.frombuffer(base64.b64decode(sent["numbers"]), dtype="<f8")
+    codes = np.frombuffer(base64.b64decode(sent["codes"]), dtype="<u4")
+    return np.array([*sent["words"], ""])[codes] if codes.size else np.array([], dtype=str)
+
+
+def written(record: Record, table: str) -> pl.DataFrame:
+    """The rows of a table in the order in which the run wrote them."""
+    parts = sorted((record.path / table).glob("*.parquet"))
+    return pl.concat([pl.read_parquet(part) for part in parts]) if parts else pl.DataFrame()
+
+
+RRUL = """test = "rrul"
+link = "cable-20-8"
+queue = ["{queue}"]
+cc = "{cc}"
+seed = {seed}
+phases = {{ idle = "1s", load = "6s", cooldown = "1s" }}
+"""
+
+SCENARIOS = {
+    "shaped by fq_codel": RRUL.format(queue="htb rate 95% fq_codel", cc="cubic", seed=1),
+    "bloated, by BBR": RRUL.format(queue="pfifo_fast", cc="bbr", seed=9_007_199_254_740_993),
+    "random drops and marks": RRUL.format(queue="htb rate 90% pie ecn", cc="reno", seed=4)
+    + "tcp = { ecn = true }\n",
+    "CAKE": RRUL.format(queue="cake bandwidth 90% docsis ack-filter", cc="cubic", seed=7),
+    "a recorded line, filled to its mean rate": """test = "udp_flood"
+link = "lte-verizon"
+queue = ["fq_codel"]
+phases = { idle = "1s", load = "6s", cooldown = "1s" }
+""",
+    "a shaper that finds its rate": """test = "rrul"
+link = "vdsl-100-40"
+shaper = ["auto"]
+queue = ["fq_codel"]
+phases = { idle = "2s", load = "5s", cooldown = "0s" }
+""",
+    "UDP": """test = "udp_flood"
+link = "cable-20-8"
+phases = { idle = "1s", load = "4s", cooldown = "0s" }
+""",
+}
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_all_rows_are_those_of_a_native_run_to_the_bit(
+    browser: Browser, address: str, tmp_path: Path, name: str
+) -> None:
+    text = SCENARIOS[name]
+    record = natively(text, tmp_path)
+    theirs = in_browser(browser, address, text)
+    assert theirs.get("wrong") is None
+    assert theirs["complete"]
+    assert theirs["scenario"] == record.manifest.scenario
+    assert theirs["packets"] == json.loads((record.path / "manifest.json").read_text())["packets"]
+    filled = 0
+    for table, sent in theirs["tables"].items():
+        ours = written(record, table)
+        assert sent["rows"] == ours.height, table
+        if ours.height == 0:
+            continue
+        filled += 1
+        assert list(sent["columns"]) == ours.columns
+        for column in ours.columns:
+            found = values(sent["columns"][column])
+            if ours[column].dtype == pl.String:
+                assert found.tolist() == ours[column].fill_null("").to_list(), (table, column)
+                continue
+            if ours[column].dtype.is_integer() and not ours[column].is_null().all():
+                rounded = f"{table}.{column}: a number of JavaScript would round it"
+                assert ours[column].drop_nulls().cast(pl.UInt64).to_numpy().max() <= EXACT, rounded
+            wanted = ours[column].cast(pl.Float64).to_numpy()
+            missing = np.isnan(wanted)
+            assert np.array_equal(missing, np.isnan(found)), (table, column)
+            assert wanted[~missing].tobytes() == found[~missing].tobytes(), (table, column)
+    assert filled >= 5
+    assert set(theirs["tables"]) == set(TABLES)
+
+
+EXACT = 2**53
+"""Whole numbers up to here are numbers of JavaScript without rounding."""
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_the_figures_are_those_of_the_statistics(
+    browser: Browser, address: str, tmp_path: Path, name: str
+) -> None:
+    ours = summarise(natively(SCENARIOS[name], tmp_path)).as_dict()
+    theirs = in_browser(browser, address, SCENARIOS[name])["summary"]
+    latency = ours["latency"]
+    for phase in ("idle", "loaded"):
+        assert (theirs["latency"][phase] is None) == (latency[phase] is None)
+        for key, value in (theirs["latency"][phase] or {}).items():
+            assert value == pytest.approx(latency[phase][key], rel=1e-12), (phase, key)
+    for key in ("sent", "lost"):
+        assert theirs["latency"][key] == latency[key]
+    assert theirs["latency"]["increase_mean_ms"] == pytest.approx(latency["increase_mean_ms"], rel=1e-9)
+    for way in ("up", "down"):
+        assert (theirs[way] is None) == (ours[way] is None)
+        for key, value in (theirs[way] or {}).items():
+            assert value == pytest.approx(ours[way][key], rel=1e-12), (way, key)
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_a_preset_is_the_shipped_link(browser: Browser, address: str, tmp_path: Path, preset: str) -> None:
+    with opened(browser, f"{address}#preset={preset}") as shown:
+        text = scenario_of(drawn(shown))
+    file = tmp_path / "scenario.toml"
+    file.write_text(text, encoding="utf-8")
+    spec = scenario_in(file)
+    assert spec is not None
+    (run,) = resolve(spec)
+    shipped = load_link(PRESETS[preset])
+    for way in ("up", "down"):
+        ours, theirs = getattr(run.link, way), getattr(shipped, way)
+        assert [hop.model_dump() for hop in ours] == [hop.model_dump() for hop in theirs]
+
+
+def test_what_is_copied_runs_on_the_command_line_with_the_same_figures(
+    browser: Browser, address: str, tmp_path: Path
+) -> None:
+    context = {"permissions": ["clipboard-read", "clipboard-write"]}
+    link = f"{address}#preset=cable&load=3&down=31.5&downloads=3&queue=htb+rate+90%25+fq_codel"
+    with opened(browser, link, **context) as shown:
+        page = drawn(shown).page
+        page.get_by_role("button", name="Copy as scenario").click()
+        expect(page.get_by_text("The scenario is copied.")).to_be_visible()
+        scenario = page.evaluate("navigator.clipboard.readText()")
+        assert scenario == scenario_of(shown)
+        page.get_by_role("button", name="Copy as command").click()
+        expect(page.get_by_text("The command is copied.")).to_be_visible()
+        command = str(page.evaluate("navigator.clipboard.readText()"))
+        page.get_by_role("button", name="Copy link").click()
+        expect(page.get_by_text("The link is copied.")).to_be_visible()
+        assert page.evaluate("navigator.clipboard.readText()") == page.url
+        cells = figures(page)
+    head, _, rest = command.partition("<<'END'\n")
+    text, last = rest.split("END\n")
+    assert shlex.split(head) == ["cat", ">", "playground.toml"]
+    assert text == scenario
+    (tmp_path / "playground.toml").write_text(text, encoding="utf-8")
+    words = shlex.split(last)
+    assert words == ["weir", "run", "playground.toml"]
+    done = weir_in(tmp_path, *words[1:], "--out", "out", "--no-charts")
+    assert done.returncode == 0, done.stderr
+    (manifest,) = (tmp_path / "out").rglob("manifest.json")
+    ours = summarise(open_record(manifest.parent))
+    assert ours.down is not None
+    assert ours.latency.loaded is not None
+    assert ours.down.goodput_mbps is not None
+    assert float(cells[0]) == pytest.approx(ours.down.goodput_mbps, rel=5e-3)
+    assert float(cells[3]) == pytest.approx(ours.latency.loaded.median, rel=5e-3)
+
+
+def test_dragging_draws_anew_and_the_address_keeps_what_was_chosen(browser: Browser, address: str) -> None:
+    with opened(browser, f"{address}#preset=cable&load=2") as shown:
+        page = drawn(shown).page
+        before = figures(page)
+        slider = page.get_by_role("slider", name="Download rate, Mbit/s")
+        box = slider.bounding_box()
+        assert box is not None
+        page.mouse.move(box["x"] + box["width"] * 0.55, box["y"] + box["height"] / 2)
+        page.mouse.down()
+        for share in (0.5, 0.45, 0.4, 0.35):
+            page.mouse.move(box["x"] + box["width"] * share, box["y"] + box["height"] / 2)
+        page.mouse.up()
+        changed(page, before)
+        rate = float(page.get_by_label("Download rate, Mbit/s", exact=True).input_value())
+        assert 1 < rate < 19
+        assert f"down={rate:g}" in page.url
+        # Who opens the address has the same scenario.
+        scenario = scenario_of(shown)
+        page.reload()
+        assert scenario_of(drawn(shown)) == scenario
+
+
+def test_a_long_run_can_be_stopped_and_shows_what_it_has(browser: Browser, address: str) -> None:
+    with opened(browser, f"{address}#preset=vdsl&load=60&down=1000&up=1000&downloads=32&uploads=32") as shown:
+        page = shown.page
+        # Waiting by a function of the page would be refused by its policy.
+        expect(page.locator("progress")).not_to_have_attribute("value", "0")
+        page.get_by_role("button", name="Stop").click()
+        expect(page.get_by_text("It was stopped after")).to_be_visible()
+        seconds = float(page.get_by_text("It was stopped after").inner_text().rsplit(" ", 2)[1])
+        assert 0 < seconds < 63
+
+
+def test_the_keyboard_is_enough(browser: Browser, address: str) -> None:
+    with opened(browser, f"{address}#preset=cable&load=2") as shown:
+        page = drawn(shown).page
+        before = figures(page)
+        names = []
+        for _ in range(40):
+            page.keyboard.press("Tab")
+            names.append(
+                page.evaluate(
+                    "document.activeElement.getAttribute('aria-label') ?? document.activeElement.id"
+                )
+            )
+            if names[-1] == "Upload rate, Mbit/s: slider":
+                break
+        assert names[-1] == "Upload rate, Mbit/s: slider", names
+        for _ in range(5):
+            page.keyboard.press("PageDown")
+        changed(page, before)
+
+
+def test_a_queue_in_the_words_of_tc_is_taken_or_refused_with_its_reason(
+    browser: Browser, address: str
+) -> None:
+    with opened(browser, f"{address}#preset=cable&load=2") as shown:
+        page = drawn(shown).page
+        page.get_by_label("Queue in the words of tc").fill("htb rate 90% fq_codel limit 50")
+        expect(page.locator(".results thead th").last).to_contain_text("fq_codel limit 50")
+        page.get_by_label("Queue in the words of tc").fill("fq_codle limit 50")
+        fault = page.get_by_role("alert")
+        expect(fault).to_contain_text("fq_codle")
+        expect(fault).to_contain_text("fq_codel")
+        page.get_by_label("Queue in the words of tc").fill("fq_codel limit 50")
+        expect(fault).to_be_hidden()
+
+
+def test_hostile_addresses_harm_nothing(browser: Browser, address: str) -> None:
+    hostile = '%22%5D%0A%5B%5Bx%5D%5D%0AEND%0Aecho <img src=x onerror="window.harmed=1">'
+    link = f"{address}#preset=toString&down=1e999&up=-5&load=NaN&downloads=1e9&queue={hostile}&cc=__proto__"
+    with opened(browser, link) as shown:
+        page = shown.page
+        expect(page.get_by_role("alert")).to_be_visible()
+        text = scenario_of(shown)
+        assert "\nEND" not in text
+        assert page.evaluate("window.harmed") is None
+        assert 'rate = "100000bit"' in text
+        assert "count = 32" in text
+        assert 'load = "15s"' in text
+
+
+@pytest.mark.parametrize(("viewport", "scheme"), SCREENS)
+def test_nobody_is_kept_out(browser: Browser, address: str, viewport: Any, scheme: Any) -> None:
+    link = f"{address}#preset=vdsl-shaped&load=2"
+    with opened(browser, link, viewport=viewport, color_scheme=scheme) as shown:
+        drawn(shown)
+        shown.page.get_by_text("The scenario", exact=True).click()
+        assert shown.barriers() == []
+        if viewport == PHONE:
+            wide = shown.page.evaluate("document.documentElement.scrollWidth - innerWidth")
+            assert wide <= 0, f"{wide} px beyond the screen"
+
+
+def test_congestion_controls_are_those_of_the_simulator(browser: Browser, address: str) -> None:
+    with opened(browser, f"{address}#load=1") as shown:
+        offered = drawn(shown).page.locator("#cc option").all_inner_texts()
+    assert offered == [one["name"] for one in _native.congestion_controls()]
+
+
+def test_the_module_is_small() -> None:
+    size = len(gzip.compress(Path(str(SITE), "weir_bg.wasm").read_bytes(), 9))
+    assert size < 700_000, f"{size} bytes with gzip"

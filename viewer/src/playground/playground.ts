@@ -1,0 +1,224 @@
+// The playground: controls, charts that are drawn anew while one drags, figures, and ways to take the scenario along.
+import { button, el, tableOf } from "../dom";
+import { colourOf, Plot } from "../plot";
+import type { Line } from "../series";
+import { short } from "../statistics";
+import { Controls } from "./controls";
+import type { Done, RunSummary } from "./messages";
+import { linesOf, phasesOf, type RunLines } from "./run";
+import { Simulator } from "./simulator";
+import { commandText, linkOf, PRESETS, scenarioText, type State, stateOf } from "./state";
+
+/** A chart: its heading, where it is drawn, and the lines that it has. */
+class Panel {
+  readonly element: HTMLElement;
+  private readonly place = el("div", { class: "plot" });
+  private readonly legend = el("p", { class: "legend quiet" });
+  private readonly plot = new Plot(this.place, { pointed: () => undefined, dragged: () => undefined }, true);
+
+  constructor(
+    private readonly title: string,
+    private readonly yLabel: string,
+  ) {
+    this.place.setAttribute("role", "img");
+    this.element = el("section", { class: "chart", "aria-label": title }, el("h2", {}, title), this.place, this.legend);
+  }
+
+  draw(lines: Line[], done: Done, shows: string): void {
+    this.place.setAttribute("aria-label", `${this.title}. ${shows}`);
+    this.legend.replaceChildren(...(lines.length === 0 ? ["Nothing here."] : lines.length > 1 ? lines.map(entryOf) : []));
+    if (lines.some((line) => line.lost?.length)) this.legend.append("Red at the upper edge: a ping that was lost.");
+    const x = { from: 0, to: done.reached_s || 1 };
+    const width = this.place.clientWidth;
+    if (width === 0) return;
+    const fixed = { marked: null, log: false, xLog: false, xLabel: "s", yMax: null };
+    this.plot.draw({ ...fixed, lines, x, phases: phasesOf(done), yLabel: this.yLabel, peaks: false }, width, HEIGHT);
+  }
+}
+
+function entryOf(line: Line): HTMLElement {
+  const swatch = el("span", { class: "swatch" });
+  swatch.style.borderColor = colourOf(line);
+  return el("span", { class: "entry" }, swatch, line.label);
+}
+
+class Playground {
+  private state = stateOf(location.hash);
+  private readonly controls = new Controls(this.state, (state) => this.changed(state));
+  private readonly simulator = new Simulator({
+    ready: (names) => this.controls.offer(names),
+    progress: (share) => this.progress(share),
+    done: (done) => void this.done(done),
+    wrong: (sentence) => this.wrong(sentence),
+  });
+  private readonly panels = {
+    ping: new Panel("Ping", "ms"),
+    down: new Panel("Download", "Mbit/s"),
+    up: new Panel("Upload", "Mbit/s"),
+    queue: new Panel("Queue backlog", "kB"),
+  };
+  private readonly answer = el("p", { class: "answer" }, "The simulator is being loaded.");
+  private readonly status = el("span", { role: "status", class: "quiet" });
+  private readonly fault = el("p", { class: "error", role: "alert", hidden: "" });
+  private readonly bar = el("progress", { max: "1", value: "0", "aria-label": "Progress of the run" });
+  private readonly stop = button("Stop", () => this.simulator.stop(), { disabled: "" });
+  private readonly figures = el("div");
+  private readonly text = el("pre", { tabindex: "0", "aria-label": "The scenario" });
+  private readonly told = el("span", { role: "status", class: "quiet" });
+  private readonly kept: Column[] = [];
+  private readonly asked = new Map<number, State>();
+  private shown: { done: Done; lines: RunLines; column: Column } | null = null;
+
+  constructor(place: HTMLElement) {
+    const { ping, ...others } = this.panels;
+    const panels = Object.values(others).map((panel) => panel.element);
+    const tools = el("div", { class: "tools" }, button("Copy as command", () => void this.copy("command", commandText(this.state))),
+      button("Copy as scenario", () => void this.copy("scenario", scenarioText(this.state))),
+      button("Copy link", () => void this.copy("link", location.href)), this.told);
+    const keep = el("div", { class: "tools" }, button("Keep these figures to compare", () => this.keep()),
+      button("Forget those kept", () => this.forget()));
+    place.append(
+      el("div", { class: "results first" }, this.answer, ping.element,
+        el("div", { class: "tools" }, this.bar, this.stop, this.status), this.fault),
+      this.controls.element,
+      el("div", { class: "results" }, ...panels, el("h2", {}, "Figures"), this.figures, keep,
+        el("h2", {}, "Take it along"), tools, el("details", {}, el("summary", {}, "The scenario"), this.text)),
+    );
+    addEventListener("hashchange", () => {
+      this.state = stateOf(location.hash);
+      this.controls.show(this.state);
+      this.ask();
+    });
+    new ResizeObserver(() => this.draw()).observe(ping.element);
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
+    this.ask();
+  }
+
+  private changed(state: State): void {
+    this.state = state;
+    history.replaceState(null, "", linkOf(state));
+    this.ask();
+  }
+
+  private ask(): void {
+    this.text.textContent = scenarioText(this.state);
+    this.stop.disabled = false;
+    this.asked.set(this.simulator.run(scenarioText(this.state)), this.state);
+  }
+
+  private progress(share: number): void {
+    this.bar.value = share;
+  }
+
+  private async done(done: Done): Promise<void> {
+    const state = this.asked.get(done.id) ?? this.state;
+    const lines = await linesOf(done);
+    if (this.shown !== null && this.shown.done.id > done.id) return;
+    for (const id of this.asked.keys()) if (id < done.id) this.asked.delete(id);
+    this.shown = { done, lines, column: { name: nameOf(state), cells: cellsOf(done.summary) } };
+    this.fault.hidden = true;
+    this.answer.textContent = answerOf(done.summary);
+    const how = done.complete ? "" : ` It was stopped after ${short(done.reached_s)} s.`;
+    this.status.textContent = `${done.packets.toLocaleString("en")} packets in ${short(done.took_s)} s.${how}`;
+    this.draw();
+    this.fill();
+    if (!this.simulator.isLast(done.id)) return;
+    this.stop.disabled = true;
+    this.bar.value = 1;
+    performance.mark("weir-drawn");
+    document.documentElement.dataset["ready"] = "yes";
+  }
+
+  private wrong(sentence: string): void {
+    this.stop.disabled = true;
+    this.fault.textContent = sentence;
+    this.fault.hidden = false;
+    if (this.shown === null) this.answer.textContent = "Nothing could be simulated.";
+    else this.status.textContent = "What is shown is the last run that went well.";
+  }
+
+  private draw(): void {
+    if (this.shown === null) return;
+    const { done, lines } = this.shown;
+    const { latency, up, down } = done.summary;
+    const rate = (mbps: number | null | undefined) => (mbps == null ? "Nothing is loaded." : `${short(mbps)} Mbit/s under load.`);
+    const waits = latency.loaded ? `${short(latency.loaded.median)} ms under load at the median.` : "No ping was answered.";
+    this.panels.down.draw(lines.down, done, rate(down?.goodput_mbps));
+    this.panels.up.draw(lines.up, done, rate(up?.goodput_mbps));
+    this.panels.ping.draw(lines.ping, done, waits);
+    this.panels.queue.draw(lines.queue, done, "What waits in each queue in which anything did.");
+  }
+
+  private fill(): void {
+    const columns = this.shown === null ? this.kept : [...this.kept, this.shown.column];
+    const rows = FIGURES.map((figure, at) => [figure, ...columns.map(({ cells }) => cells[at] ?? "")]);
+    const caption = this.kept.length > 0 ? "During the load; what is shown above is the last column." : "During the load.";
+    this.figures.replaceChildren(tableOf(caption, ["figure", ...columns.map(({ name }) => name)], rows));
+  }
+
+  private keep(): void {
+    if (this.shown !== null) this.kept.push(this.shown.column);
+    this.fill();
+  }
+
+  private forget(): void {
+    this.kept.length = 0;
+    this.fill();
+  }
+
+  private async copy(what: string, text: string): Promise<void> {
+    try {
+      await navigator.clipboard.writeText(text);
+      this.told.textContent = `The ${what} is copied.`;
+    } catch {
+      this.told.textContent = "This browser does not let the page copy: mark the scenario below.";
+    }
+  }
+}
+
+const nameOf = (state: State) => `${PRESETS[state.preset].title}, ${state.queue === "default" ? "the line's own queue" : state.queue}`;
+
+/** What a reader came for, in a sentence. */
+function answerOf({ latency }: RunSummary): string {
+  if (latency.loaded == null) return "Under load no ping was answered.";
+  const idle = latency.idle == null ? "" : `, and ${short(latency.idle.median)} ms while the line is idle`;
+  return `Under load a ping takes ${short(latency.loaded.median)} ms${idle} (medians).`;
+}
+
+function cellsOf({ latency, up, down }: RunSummary): string[] {
+  const number = (value: number | null | undefined) => (value == null ? "-" : short(value));
+  const dropped = [down, up].map((one) => (one?.loss_rate == null ? "-" : `${short(100 * one.loss_rate)} %`));
+  return [
+    number(down?.goodput_mbps),
+    number(up?.goodput_mbps),
+    number(latency.idle?.median),
+    number(latency.loaded?.median),
+    number(latency.loaded?.p99),
+    number(latency.increase_mean_ms),
+    `${latency.lost ?? "-"} of ${latency.sent}`,
+    ...dropped,
+  ];
+}
+
+/** A run in the table of figures. */
+interface Column {
+  name: string;
+  cells: string[];
+}
+
+const FIGURES = [
+  "download, Mbit/s",
+  "upload, Mbit/s",
+  "idle ping, ms (median)",
+  "loaded ping, ms (median)",
+  "loaded ping, ms (99 %)",
+  "increase, ms (mean)",
+  "pings lost",
+  "dropped, download",
+  "dropped, upload",
+];
+
+const HEIGHT = 190;
+
+const place = document.getElementById("playground");
+if (place !== null) new Playground(place);
