@@ -1,0 +1,61 @@
+"""The tutorials word for word: what they say to type is run, and what they show is what comes out."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PAGES = Path(__file__).parent.parent / "docs" / "tutorials"
+BLOCK = re.compile(r"^```(sh|text)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LIMIT_S = 300
+"""How long the commands of a page may take: the longest takes 10 s of processor time."""
+
+
+def typed(page: str, folder: Path) -> None:
+    """Runs the commands of a page in order; what it shows as output must have come out before."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    said: list[str] = []
+    shown = 0
+    for kind, text in BLOCK.findall((PAGES / page).read_text(encoding="utf-8")):
+        if kind == "sh":
+            done = subprocess.run(
+                ["bash", "-euo", "pipefail", "-c", text],
+                cwd=folder,
+                env={**os.environ, "PATH": path, "COLUMNS": "100", "NO_COLOR": "1"},
+                capture_output=True,
+                text=True,
+                timeout=LIMIT_S,
+                check=False,
+            )
+            assert done.returncode == 0, f"{text}\n{done.stderr}"
+            said += [line.rstrip() for line in done.stdout.splitlines()]
+        else:
+            for line in text.splitlines():
+                assert line.rstrip() in said, f"{page} shows {line!r}; there is\n" + "\n".join(said)
+                shown += 1
+    assert said
+    assert shown
+
+
+@pytest.mark.parametrize("page", ["researcher.md", "queue.md", "line.md", "router.md"])
+def test_a_tutorial_shows_what_comes_out(page: str, tmp_path: Path) -> None:
+    typed(page, tmp_path)
+
+
+@pytest.mark.realtime
+@pytest.mark.needs_lab
+def test_the_tutorial_with_a_program_on_a_line_shows_what_comes_out(tmp_path: Path) -> None:
+    if shutil.which("curl") is None:
+        pytest.skip("there is no curl")
+    typed("application.md", tmp_path)
+
+
+def test_every_tutorial_is_tried() -> None:
+    tried = {"index.md", "researcher.md", "queue.md", "line.md", "router.md", "application.md"}
+    assert {page.name for page in PAGES.glob("*.md")} == tried
