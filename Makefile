@@ -8,6 +8,9 @@ SHELL := /bin/bash
 VENV := .venv
 BIN := $(VENV)/bin
 LOCKED := $(VENV)/.locked
+# What makes the site of the documentation; nothing else needs it.
+SITE_VENV := target/site-venv
+SITE_LOCKED := $(SITE_VENV)/.locked
 # How a compiled extension is put into the virtual environment, with the versions of Cargo.lock.
 DEVELOP := env PIP_QUIET=1 PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/maturin develop --release --locked
 # A step of set-up with a line of progress: title, lines of output that make it whole, which lines count.
@@ -129,9 +132,15 @@ playground: ## The simulator as a page for browsers, into out/playground (needs 
 	@cd viewer && npm ci --silent --no-audit --no-fund && npm run --silent check && \
 		node playground.mjs ../target/playground ../python/weirlab/data/traces ../out/playground
 
+.PHONY: site
+site: setup playground $(SITE_LOCKED) ## The documentation as a site with the playground, into out/site
+	@$(BIN)/python site/assemble.py out/playground target/site
+	@NO_MKDOCS_2_WARNING=1 $(SITE_VENV)/bin/python -m mkdocs build --quiet --strict --config-file site/mkdocs.yml
+	@echo "out/site: look at it with  python3 -m http.server --directory out/site --bind 127.0.0.1"
+
 .PHONY: test-site
-test-site: setup playground ## Looks at the playground in Chromium, and holds every row of it against native runs
-	@WEIR_PLAYGROUND=out/playground $(BIN)/pytest tests/test_playground.py
+test-site: site ## Looks at the playground and the site in Chromium, and holds every row of the playground against native runs
+	@WEIR_PLAYGROUND=out/playground WEIR_SITE=out/site $(BIN)/pytest tests/test_playground.py tests/test_site_pages.py
 
 .PHONY: browser
 browser: ## Installs Chromium and axe, by which the tests look at the pages of reports
@@ -159,12 +168,19 @@ $(LOCKED): requirements-dev.lock tools/check-tools.sh
 	@$(BIN)/python -m pip check --disable-pip-version-check >/dev/null
 	@touch $@
 
+$(SITE_LOCKED): site/requirements.lock
+	@test -x $(SITE_VENV)/bin/python || python3 -m venv $(SITE_VENV)
+	@$(SITE_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r site/requirements.lock
+	@touch $@
+
 .PHONY: lock
 lock: ## Writes the lock files anew (needs uv)
 	cargo update
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 		--custom-compile-command "make lock" pyproject.toml requirements-dev.in \
 		-o requirements-dev.lock
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+		--custom-compile-command "make lock" site/requirements.in -o site/requirements.lock
 
 .PHONY: clean
 clean: ## Removes everything that was made

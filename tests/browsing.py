@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import csv
+import http.server
 import io
 import re
 import shutil
+import threading
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -109,11 +112,34 @@ class Opened:
 
 
 @contextmanager
-def opened(browser: Browser, place: Path | str, **context: Any) -> Iterator[Opened]:
-    """The page in that file, with its charts drawn; what it asks for beyond itself fails."""
+def served(folder: Path) -> Iterator[str]:
+    """The address at which the files of a folder are, on a server on this machine."""
+    handler = partial(_Quiet, directory=str(folder.resolve()))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}/"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+class _Quiet(http.server.SimpleHTTPRequestHandler):
+    """Serves files and says nothing."""
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as the library calls it
+        """Nothing."""
+
+
+@contextmanager
+def opened(
+    browser: Browser, place: Path | str, *, within: str | None = None, **context: Any
+) -> Iterator[Opened]:
+    """The page in that file, with its charts drawn; what it asks for beyond itself, or `within`, fails."""
     context.setdefault("viewport", DESK)
     url = place if isinstance(place, str) else place.as_uri()
-    own = url.partition("#")[0]
+    own = within or url.partition("#")[0]
     one = browser.new_context(offline=url.startswith("file:"), accept_downloads=True, **context)
     one.set_default_timeout(WAIT_MS)
     page = one.new_page()

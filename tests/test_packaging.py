@@ -59,6 +59,7 @@ def test_the_source_distribution_has_what_the_documentation_speaks_of(shipped: s
             "examples",
             "scenarios",
             "tests/*.py",
+            "site",
             "tools",
             "vectors",
             "Makefile",

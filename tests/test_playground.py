@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import base64
 import gzip
-import http.server
 import json
 import os
 import shlex
-import threading
 import time
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +16,7 @@ import polars as pl
 import pytest
 from playwright.sync_api import expect
 
-from browsing import PHONE, SCREENS, Opened, opened
+from browsing import PHONE, SCREENS, Opened, opened, served
 from live import weir_in
 from weirlab import _native
 from weirlab.api import run_all
@@ -50,23 +47,11 @@ PRESETS = {
 }
 
 
-class Quiet(http.server.SimpleHTTPRequestHandler):
-    """Serves files and says nothing."""
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as the library calls it
-        """Nothing."""
-
-
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
     """The playground, on a server of files on this machine."""
-    handler = partial(Quiet, directory=str(Path(str(SITE)).resolve()))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_address[1]}/"
-        server.shutdown()
-        thread.join()
+    with served(Path(str(SITE))) as place:
+        yield place
 
 
 def drawn(shown: Opened) -> Opened:

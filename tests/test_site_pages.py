@@ -1,0 +1,69 @@
+"""The site of the documentation in a real browser."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from playwright.sync_api import expect
+
+from browsing import PHONE, opened, served
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from playwright.sync_api import Browser
+
+SITE = os.environ.get("WEIR_SITE")
+"""Environment variable: the folder that `make site` made of the present source."""
+
+if SITE is None:
+    pytest.skip("the site is made for these tests alone: make test-site", allow_module_level=True)
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    """The site, on a server of files on this machine."""
+    with served(Path(str(SITE))) as place:
+        yield place
+
+
+def test_a_reader_finds_a_queue_by_searching(browser: Browser, address: str) -> None:
+    with opened(browser, address, within=address) as shown:
+        shown.page.get_by_role("textbox", name="Search").click()
+        shown.page.get_by_role("textbox", name="Search").fill("dualpi2")
+        shown.page.locator(".md-search-result__item a").first.click()
+        expect(shown.page.get_by_role("heading", level=1)).to_contain_text("dualpi2")
+
+
+def test_the_playground_is_a_click_away_and_its_way_back_leads_home(browser: Browser, address: str) -> None:
+    with opened(browser, f"{address}playground/", within=address) as shown:
+        shown.page.get_by_role("link", name="Open the playground").click()
+        shown.page.wait_for_selector("html[data-ready]", state="attached")
+        shown.page.get_by_role("link", name="Weir's documentation").click()
+        expect(shown.page.get_by_role("heading", level=1)).to_contain_text("Weir")
+
+
+@pytest.mark.parametrize(
+    ("page", "text"),
+    [
+        ("reference/commands/", "weir sweep show"),
+        ("reference/files/", "GilbertElliottLossSpec"),
+        ("reference/python/", "open_record"),
+    ],
+)
+def test_pages_that_are_written_have_their_headings(
+    browser: Browser, address: str, page: str, text: str
+) -> None:
+    with opened(browser, f"{address}{page}", within=address) as shown:
+        expect(shown.page.get_by_role("heading", name=text).first).to_be_attached()
+        assert "\\|" not in shown.page.locator("article").inner_text()
+
+
+@pytest.mark.parametrize("page", ["", "cli/", "tcp/", "queues/cake/", "reference/files/"])
+def test_no_page_is_wider_than_a_phone(browser: Browser, address: str, page: str) -> None:
+    with opened(browser, f"{address}{page}", within=address, viewport=PHONE) as shown:
+        wide = shown.page.evaluate("document.documentElement.scrollWidth - innerWidth")
+        assert wide <= 0, f"{wide} px beyond the screen"
