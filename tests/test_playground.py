@@ -246,7 +246,7 @@ def test_a_preset_is_the_shipped_link(browser: Browser, address: str, tmp_path: 
 def test_what_is_copied_runs_on_the_command_line_with_the_same_figures(
     browser: Browser, address: str, tmp_path: Path
 ) -> None:
-    context = {"permissions": ["clipboard-read", "clipboard-write"]}
+    context: dict[str, Any] = {"permissions": ["clipboard-read", "clipboard-write"]}
     link = f"{address}#preset=cable&load=3&down=31.5&downloads=3&queue=htb+rate+90%25+fq_codel"
     with opened(browser, link, **context) as shown:
         page = drawn(shown).page

@@ -5,18 +5,22 @@ import { boxesOf, chartsOf, comparison, type Opened, type Section } from "./sect
 import { said, Tables } from "./tables";
 import { kindsOf, View } from "./view";
 
+/** A view of the whole of all records. */
+export const viewOf = (records: RecordData[]) => new View({ from: 0, to: Math.max(...records.map((one) => one.reached_s), 0.001) });
+
 /** Draws the charts of records in place of what `place` has; the sections that it then has. */
-export async function draw(place: HTMLElement, { records, says }: PageData): Promise<Section[]> {
-  const view = new View({ from: 0, to: Math.max(...records.map((one) => one.reached_s), 0.001) });
+export async function draw(place: HTMLElement, { records, says }: PageData, view = viewOf(records)): Promise<Section[]> {
   const opened: Opened[] = [];
-  place.replaceChildren();
+  const faults: HTMLElement[] = [];
   for (const [run, record] of records.entries()) {
     try {
       opened.push({ record, run, tables: await Tables.of(await archiveOf(record, run)), of: records.length > 1 ? record.name : "" });
     } catch (error) {
-      place.append(failed(record, error));
+      faults.push(failed(record, error));
     }
   }
+  // What was there stays until what comes is here.
+  place.replaceChildren(...faults);
   performance.mark("weir-fetched");
   const sections: Section[] = [];
   const add = (heading: string, section: Section) => {

@@ -73,6 +73,8 @@ export interface RecordData {
   file: string;
   /** Where its `.weir` file lies; null if the page has it within. */
   url: string | null;
+  /** Every how manieth part of its pings the file has; without it has all. */
+  part?: number;
   reached_s: number;
   load_s: [number, number];
   step_s: number;
@@ -89,11 +91,13 @@ export interface PageData {
   records: RecordData[];
   /** What the charts of all records beside each other show. */
   says: Says;
+  /** Where the whole page is, of one that has only a part of a large record and no figures yet. */
+  rest?: string;
 }
 
-/** What the page says of its records. */
-export function pageData(): PageData {
-  return JSON.parse(document.getElementById("weir-data")?.textContent ?? '{"records": []}') as PageData;
+/** What a page says of its records. */
+export function pageData(page: Document = document): PageData {
+  return JSON.parse(page.getElementById("weir-data")?.textContent ?? '{"records": []}') as PageData;
 }
 
 /** The bytes of the `.weir` file of record `number`. */

@@ -39,7 +39,7 @@ export async function chartsOf({ record, run, tables, of }: Opened, view: View, 
   }
   const rows = tables.rows("latency");
   const every = rows > MANY_ROWS ? Math.ceil(rows / FIRST_ROWS) : 1;
-  const first = pingCharts(await pings(tables, record, run, every), record, view, of, every);
+  const first = pingCharts(await pings(tables, record, run, every), record, view, of, every * (record.part ?? 1));
   if (first) add(first);
   await painted();
   performance.mark("weir-first");
@@ -59,7 +59,7 @@ export async function chartsOf({ record, run, tables, of }: Opened, view: View, 
 /** Pings over time and their distribution, of every so manieth part of the record. */
 function pingCharts(lines: Line[], record: RecordData, view: View, of: string, every = 1): Section | null {
   if (lines.length === 0) return null;
-  const soFar = every > 1 ? ` Of so many pings every ${every}th part of the record is drawn so far; the rest is being read.` : "";
+  const soFar = every > 1 ? ` Of so many pings one part in ${every} is drawn so far; the rest is being read.` : "";
   const over = { title: "Ping", of, yLabel: "ms", xLabel: TIME, how: words.HOW.ping, shows: record.says.ping + soFar, lines, phases: record.phases };
   const spread = cdfSpec(
     lines.map((line) => ({ line, load: record.load_s })),

@@ -6,6 +6,7 @@ so that a page needs no Node. It reads the record's own files in the browser. Al
 """
 
 from weirlab.viewer.data import record_data
+from weirlab.viewer.first import first_every, first_page
 from weirlab.viewer.notebook import View, view
 from weirlab.viewer.page import MAX_RECORDS, Source, asset, page_data, report_page
 from weirlab.viewer.repeat import commands
@@ -18,6 +19,8 @@ __all__ = [
     "View",
     "asset",
     "commands",
+    "first_every",
+    "first_page",
     "grade_of",
     "page_data",
     "record_data",

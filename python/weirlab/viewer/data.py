@@ -11,7 +11,7 @@ from weirlab.record.configurations import slug
 from weirlab.stats import describe, load_window_ns, summarise, totals_mbps
 from weirlab.viewer.words import record_says
 
-__all__ = ["record_data", "service"]
+__all__ = ["first_data", "record_data", "service"]
 
 if TYPE_CHECKING:
     from weirlab.record import Record
@@ -25,10 +25,39 @@ def record_data(record: Record, name: str, url: str | None = None) -> dict[str, 
         name: what tells it apart from the others on the page.
         url: where the page finds its `.weir` file; None if the page has it within.
     """
-    scenario = record.manifest.scenario
-    start, end = load_window_ns(record)
     summary = summarise(record)
     goodput = {way: describe(totals_mbps(record, way)["mbps"]) for way in ("down", "up")}
+    return {
+        **_frame(record, name, url),
+        "summary": summary.as_dict() | {"path": str(record.path.name)},
+        "goodput": {way: asdict(found) if found else None for way, found in goodput.items()},
+        "says": record_says(summary),
+    }
+
+
+def first_data(record: Record, name: str, url: str, every: int) -> dict[str, Any]:
+    """What the viewer needs to draw a part of a large record before its figures are known.
+
+    Args:
+        record: the record, whose manifest says how far it got; of its tables none of pings is read.
+        name: what tells it apart.
+        url: where the page finds the file that has every so manieth part of its pings.
+        every: which part that is.
+    """
+    nothing = {"idle": None, "loaded": None, "increase_mean_ms": None, "sent": 0, "lost": None}
+    return {
+        **_frame(record, name, url),
+        "part": every,
+        "summary": {"latency": nothing, "probes": {}, "up": None, "down": None},
+        "goodput": {"down": None, "up": None},
+        "says": dict.fromkeys(("down", "up", "ping", "cdf", "boxes"), ""),
+    }
+
+
+def _frame(record: Record, name: str, url: str | None) -> dict[str, Any]:
+    """What the manifest alone says of a record that came to its end."""
+    scenario = record.manifest.scenario
+    start, end = load_window_ns(record)
     return {
         "name": name,
         "file": f"{slug(name)}.weir",
@@ -43,9 +72,6 @@ def record_data(record: Record, name: str, url: str | None = None) -> dict[str, 
         ],
         "flows": _flows(record),
         "probes": _probes(record),
-        "summary": summary.as_dict() | {"path": str(record.path.name)},
-        "goodput": {way: asdict(found) if found else None for way, found in goodput.items()},
-        "says": record_says(summary),
     }
 
 

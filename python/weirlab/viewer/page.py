@@ -33,7 +33,7 @@ from weirlab.viewer.repeat import repeat_of
 from weirlab.viewer.shell import shell
 from weirlab.viewer.words import comparison_says, grade_of, summary_of
 
-__all__ = ["MAX_RECORDS", "Source", "asset", "page_data", "report_page"]
+__all__ = ["MAX_RECORDS", "Source", "around", "asset", "page_data", "report_page", "title_of"]
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -76,13 +76,12 @@ def report_page(records: Sequence[Record], *, title: str | None = None, source: 
     urls: list[str | None] = [None] * len(records) if source is None else [*source.records]
     try:
         names = run_names(records)
-        data = _json(page_data(records, names, urls))
+        head, tail = around(records, page_data(records, names, urls), source)
         main = "".join(_main(records, names, title))
     except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
         places = ", ".join(f"`{one.path}`" for one in records[:3])
         raise RecordError(f"{places}: its manifest.json is damaged") from error
-    heading = title or _title(records)
-    head, tail = _around(records, data, source)
+    heading = title or title_of(records)
     home = source.home if source else ""
     return shell(heading, f"{home}<main>\n{main}</main>\n{tail}", head=head)
 
@@ -107,9 +106,9 @@ def asset(name: str) -> str:
     return (resources.files("weirlab.viewer") / "dist" / name).read_text(encoding="utf-8")
 
 
-def _around(records: Sequence[Record], data: str, source: Source | None) -> tuple[str, str]:
-    """The head of the page, and its end behind the content: styles, scripts and data."""
-    shown = f'<script type="application/json" id="weir-data">{data}</script>\n'
+def around(records: Sequence[Record], data: dict[str, Any], source: Source | None) -> tuple[str, str]:
+    """The head of a page, and its end behind the content: styles, scripts and data."""
+    shown = f'<script type="application/json" id="weir-data">{_json(data)}</script>\n'
     if source is not None:
         return f'<link rel="stylesheet" href="{escape(source.style)}">\n', (
             f'{shown}<script src="{escape(source.script)}"></script>\n'
@@ -151,14 +150,15 @@ def _digest(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode('ascii')}"
 
 
-def _title(records: Sequence[Record]) -> str:
+def title_of(records: Sequence[Record]) -> str:
+    """The heading of a page."""
     first = records[0].manifest
     titles = dict.fromkeys(one.manifest.title for one in records)
     return f"{first.title}: {first.configuration}" if len(records) == 1 else " / ".join([*titles][:3])
 
 
 def _main(records: Sequence[Record], names: Sequence[str], title: str | None) -> Iterator[str]:
-    yield f"<h1>{escape(title or _title(records))}</h1>\n"
+    yield f"<h1>{escape(title or title_of(records))}</h1>\n"
     yield from _warnings(records, names)
     yield '<ul class="runs">\n'
     for record, name in zip(records, names, strict=True):

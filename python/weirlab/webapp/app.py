@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -16,7 +16,7 @@ from starlette.routing import Route
 
 from weirlab.errors import RecordError, UsageError, WeirError
 from weirlab.record import pack
-from weirlab.viewer import Source, asset, page_data, report_page
+from weirlab.viewer import Source, asset, first_every, first_page, page_data, report_page
 from weirlab.webapp import pages
 from weirlab.webapp.guard import Guard
 from weirlab.webapp.library import Library
@@ -98,12 +98,18 @@ class _Served:
         return HTMLResponse(pages.records_page(self.prefix, self.folder, self.library.entries()))
 
     def view(self, request: Request) -> Response:
-        places = request.query_params.getlist("record")
-        chosen = self.library.records(places)
+        places = [*dict.fromkeys(request.query_params.getlist("record"))]
+        chosen = self.library.opened(places)
         command = shlex.join(["weir", "report", *(str(one.path) for one in chosen)])
-        urls = [f"{self.prefix}/record?record={quote(place)}" for place in dict.fromkeys(places)]
+        urls = [f"{self.prefix}/record?record={quote(place)}" for place in places]
         home = pages.header(self.prefix, command)
         source = Source(urls, f"{self.prefix}/viewer.js", f"{self.prefix}/viewer.css", home)
+        if len(chosen) == 1 and "whole" not in request.query_params and (every := first_every(chosen[0])) > 1:
+            part = replace(source, records=[f"{urls[0]}&first"])
+            whole = f"{self.prefix}/view?record={quote(places[0])}&whole"
+            return HTMLResponse(first_page(chosen[0], every, part, whole))
+        for one in chosen:
+            one.check()
         return HTMLResponse(report_page(chosen, source=source))
 
     def record(self, request: Request) -> Response:
@@ -111,7 +117,8 @@ class _Served:
         (found,) = self.library.opened(request.query_params.getlist("record")[:1])
         content = io.BytesIO()
         # It stays on this machine: to make it smaller would take longer than to send it.
-        pack(found, content, compressed=False)
+        every = first_every(found) if "first" in request.query_params else 1
+        pack(found, content, compressed=False, every=every)
         return Response(content.getvalue(), media_type="application/zip")
 
     def live(self, request: Request) -> Response:
