@@ -535,3 +535,21 @@ def test_a_record_that_was_imported_is_shown_as_far_as_it_goes(
         theirs = shown.lines("Download")
         for name, values in ours.lines.items():
             np.testing.assert_allclose(theirs[name][1], values, atol=1e-9)
+
+
+def test_a_span_is_marked_from_the_start(browser: Browser, rrul: list[Record], tmp_path: Path) -> None:
+    page = report_page([rrul[0]], span_s=(2.0, 3.5))
+    with opened(browser, written(tmp_path / "span.html", page)) as shown:
+        shown.plot("Ping")
+        rows = shown.chart("Ping").locator(".marked tbody tr").all()
+        cells = [row.locator("th, td").all_inner_texts() for row in rows]
+    pings = rrul[0].latency.filter(pl.col("t_ns").is_between(2 * 10**9, 3_500_000_000))
+    wanted = pings.drop_nulls("rtt_ns").group_by("probe").len()["len"].to_list()
+    assert sorted(int(row[1]) for row in cells) == sorted(wanted)
+
+
+@pytest.mark.parametrize("span", ["3s..2s", "900s..901s"])
+def test_a_span_without_anything_in_it_is_refused(span: str, rrul: list[Record], weir_here: Any) -> None:
+    done = weir_here("report", str(rrul[0].path), "--span", span)
+    assert done.returncode == 2
+    assert f"the span {span}" in done.stderr

@@ -91,6 +91,8 @@ export interface PageData {
   records: RecordData[];
   /** What the charts of all records beside each other show. */
   says: Says;
+  /** The span in s that is marked to begin with. */
+  marked?: [number, number];
   /** Where the whole page is, of one that has only a part of a large record and no figures yet. */
   rest?: string;
 }

@@ -13,6 +13,7 @@ async function begin(): Promise<void> {
   const data = pageData();
   downloads(data.records);
   const view = viewOf(data.records);
+  if (data.marked !== undefined) view.mark({ from: data.marked[0], to: Math.min(data.marked[1], view.all.to) });
   const sections = await draw(place, data, view);
   keepUp(sections);
   if (data.rest !== undefined) await complete(place, data.rest, view, sections);

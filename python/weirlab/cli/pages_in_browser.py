@@ -18,14 +18,21 @@ if TYPE_CHECKING:
     from weirlab.record import Record
 
 
-def write_page(records: Sequence[Record], out: Path, *, title: str | None = None, show: bool = False) -> None:
+def write_page(
+    records: Sequence[Record],
+    out: Path,
+    *,
+    title: str | None = None,
+    span_s: tuple[float, float] | None = None,
+    show: bool = False,
+) -> None:
     """Writes the page of `records` to `out`, says so, and shows it in a browser if `show`.
 
     Raises:
-        UsageError: if there are more records than a page holds.
+        UsageError: if there are more records than a page holds, or none of them reaches into the span.
         WriteError: if the page cannot be written.
     """
-    content = report_page(records, title=title)
+    content = report_page(records, title=title, span_s=span_s)
     replaced(out, lambda part: part.write_text(content, encoding="utf-8"))
     note(f"{len(records)} record{'s' * (len(records) > 1)} in {out}, {len(content) / 1e6:.1f} MB")
     if show:

@@ -47,7 +47,7 @@ def command(
     paths: tuple[Path, ...], *, kind: str, out: Path | None, title: str | None, span: str | None
 ) -> None:
     """Draws the charts that are asked for."""
-    span_s = None if span is None else _span(span)
+    span_s = None if span is None else span_in(span)
     if kind == "all":
         _check_folder(out)
         if span is not None:
@@ -76,8 +76,12 @@ def _check_folder(out: Path | None) -> None:
         )
 
 
-def _span(text: str) -> tuple[float, float]:
-    """The seconds of `35s..55s`."""
+def span_in(text: str) -> tuple[float, float]:
+    """The seconds of `35s..55s`.
+
+    Raises:
+        UsageError: if it is no span.
+    """
     first, dots, last = text.partition("..")
     if not dots:
         raise UsageError(f"--span {text}: write where it begins and ends, such as 35s..55s")

@@ -8,6 +8,7 @@ import click
 
 from weirlab.cli.options import option
 from weirlab.cli.pages_in_browser import write_page
+from weirlab.cli.plot_command import span_in
 from weirlab.cli.records import readable_runs
 from weirlab.errors import UsageError
 
@@ -23,8 +24,9 @@ from weirlab.errors import UsageError
     help="File to write; one that is there is replaced.",
 )
 @option("--title", help="Title in place of the test's.")
+@option("--span", help="The part of the time that is marked, with its figures, such as 35s..55s.")
 @option("--open", "show", is_flag=True, help="Open the page in a browser.")
-def command(paths: tuple[Path, ...], *, out: Path, title: str | None, show: bool) -> None:
+def command(paths: tuple[Path, ...], *, out: Path, title: str | None, span: str | None, show: bool) -> None:
     """Write records as one page for a browser: grade, charts, figures, configuration, and the raw data.
 
     \b
@@ -37,5 +39,6 @@ def command(paths: tuple[Path, ...], *, out: Path, title: str | None, show: bool
     """  # noqa: D301 - \b keeps click from folding the examples
     if out.suffix.lower() not in {".html", ".htm"}:
         raise UsageError(f"--out {out}: a report is a page: name a file that ends in .html")
+    span_s = None if span is None else span_in(span)
     with readable_runs(paths) as records:
-        write_page(records, out, title=title, show=show)
+        write_page(records, out, title=title, span_s=span_s, show=show)

@@ -58,7 +58,13 @@ class Source:
     home: str = ""
 
 
-def report_page(records: Sequence[Record], *, title: str | None = None, source: Source | None = None) -> str:
+def report_page(
+    records: Sequence[Record],
+    *,
+    title: str | None = None,
+    source: Source | None = None,
+    span_s: tuple[float, float] | None = None,
+) -> str:
     """The page of `records`.
 
     Args:
@@ -66,17 +72,25 @@ def report_page(records: Sequence[Record], *, title: str | None = None, source: 
         title: heading in place of the test's title.
         source: where a served page finds scripts and records; None puts all into the page itself, which then
             needs no network.
+        span_s: start and end, in seconds since the run began, of the part of the time that is marked.
 
     Raises:
-        UsageError: if there are more records than a page holds, or they are too large for one.
+        UsageError: if no record reaches into the span, if there are more records than a page holds, or they
+            are too large for one.
         RecordError: if the manifest of one is damaged.
     """
     if len(records) > MAX_RECORDS:
         raise UsageError(f"{len(records)} records are too many for one page: give {MAX_RECORDS} or fewer")
+    if span_s is not None and not 0 <= span_s[0] < min(span_s[1], _longest_s(records)):
+        raise UsageError(
+            f"the span {span_s[0]:g}s..{span_s[1]:g}s: it must end after it begins, "
+            f"and begin before the runs end, at {_longest_s(records):g} s"
+        )
     urls: list[str | None] = [None] * len(records) if source is None else [*source.records]
     try:
         names = run_names(records)
-        head, tail = around(records, page_data(records, names, urls), source)
+        data = page_data(records, names, urls) | ({} if span_s is None else {"marked": span_s})
+        head, tail = around(records, data, source)
         main = "".join(_main(records, names, title))
     except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
         places = ", ".join(f"`{one.path}`" for one in records[:3])
@@ -139,6 +153,11 @@ def _archives(records: Sequence[Record]) -> Iterator[str]:
                 "give fewer records"
             )
         yield base64.b64encode(content.getvalue()).decode("ascii")
+
+
+def _longest_s(records: Sequence[Record]) -> float:
+    """How far the longest of runs came, in seconds."""
+    return max((one.reached_ns / 1e9 for one in records), default=0.0)
 
 
 def _json(data: dict[str, Any]) -> str:
