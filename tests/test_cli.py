@@ -204,7 +204,7 @@ def test_doctor_finds_nothing_wrong_except_perhaps_the_lab(weir: Weir) -> None:
         (("plot", ".", "--kind", "box", "--out", "x.jpg"), 2, "its name must end in .png, .svg or .pdf"),
         (("plot", ".", "--title", "x" * 5000), 2, "a title of 5000 characters: write 200 or fewer"),
         (("plot", ".", "--kind", "windows", "--span", "5s"), 2, "write where it begins and ends"),
-        (("plot", ".", "--kind", "box", "--span", "5s..8s"), 2, "it belongs to the chart `windows`"),
+        (("plot", ".", "--kind", "box", "--span", "5s..8s"), 2, "chart `box` has no axis of time"),
         (("test", "localhost", "--auth", "gone"), 2, "secret `gone`: no such file or directory"),
         (("run", "rrul", "--world", "net", "--host", "localhost", "--auth", "gone"), 2, "secret `gone`"),
         (("shape", "status", "nodev0"), 2, "there is no device `nodev0`"),

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 import click
 
 from weirlab.cli.options import option
 from weirlab.cli.records import readable_runs
 from weirlab.errors import UsageError
-from weirlab.plots import FORMATS, KINDS, check, draw, format_of, spanned
+from weirlab.plots import FORMATS, KINDS, Look, check, draw, format_of
 from weirlab.report import charts_of
-from weirlab.scenario.units import time_ns
+from weirlab.scenario.units import rate_bps, time_ns
 from weirlab.ui import console
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def _help() -> str:
@@ -41,28 +46,65 @@ def _help() -> str:
 @option(
     "--span",
     metavar="FROM..TO",
-    help=f"The part of the time that is drawn, such as 35s..55s; for {spanned()}.",
+    help="The part of the time that is drawn, such as 35s..55s.",
 )
-def command(
-    paths: tuple[Path, ...], *, kind: str, out: Path | None, title: str | None, span: str | None
+@option("--ping", metavar="FROM..TO", help="Ends of axes of pings, such as 0ms..200ms.")
+@option("--throughput", metavar="FROM..TO", help="Ends of axes of throughput, such as 0mbit..30mbit.")
+@option(
+    "--ping-scale",
+    type=click.Choice(["linear", "log"]),
+    help="Scale of axes of pings; without it the chart chooses, and says so at the axis.",
+)
+@option("--name", "names", multiple=True, help="Name of a configuration; one for each, in order.")
+@option("--colour", "colours", multiple=True, metavar="#RRGGBB", help="Colours in order; others follow.")
+@option("--note", "notes", multiple=True, metavar="TIME=TEXT", help="Mark a time: 12s='second upload'.")
+@option("--flow", "flows", multiple=True, metavar="PATTERN", help="Only flows of that name, such as '*BE*'.")
+@option("--probe", "probes", multiple=True, metavar="PATTERN", help="Only probes of that name.")
+def command(  # noqa: PLR0913 - one for each option
+    paths: tuple[Path, ...],
+    *,
+    kind: str,
+    out: Path | None,
+    title: str | None,
+    span: str | None,
+    ping: str | None,
+    throughput: str | None,
+    ping_scale: Literal["linear", "log"] | None,
+    names: tuple[str, ...],
+    colours: tuple[str, ...],
+    notes: tuple[str, ...],
+    flows: tuple[str, ...],
+    probes: tuple[str, ...],
 ) -> None:
     """Draws the charts that are asked for."""
     span_s = None if span is None else span_in(span)
+    look = Look(
+        ping_ms=None if ping is None else _ends("--ping", ping, "0ms..200ms", _milliseconds),
+        throughput_mbps=None
+        if throughput is None
+        else _ends("--throughput", throughput, "0mbit..30mbit", _megabits),
+        ping_scale=ping_scale,
+        names=names,
+        colours=colours,
+        notes=[_note(text) for text in notes],
+        flows=flows,
+        probes=probes,
+    )
     if kind == "all":
         _check_folder(out)
-        if span is not None:
-            raise UsageError(f"--span {span}: it belongs to {spanned()}: name it with --kind")
+        if span_s is not None or look != Look(notes=[]):
+            raise UsageError("how a chart looks is set for one kind: name it with --kind")
         check("box", 1, title=title)
     else:
         out = out or Path(f"{kind}.png")
         format_of(out)
-        check(kind, KINDS[kind].least, title=title, span_s=span_s)
+        check(kind, KINDS[kind].least, title=title, look=replace(look, span_s=span_s))
     with readable_runs(paths) as records:
         if kind == "all" or out is None:
             drawn = charts_of(records, out or Path("charts"), title=title)
         else:
             check(kind, len(records))
-            drawn = [draw(kind, records, out, title=title, span_s=span_s)]
+            drawn = [draw(kind, records, out, title=title, span_s=span_s, look=look)]
         for path in drawn:
             console.print(str(path), soft_wrap=True)
 
@@ -82,10 +124,38 @@ def span_in(text: str) -> tuple[float, float]:
     Raises:
         UsageError: if it is no span.
     """
+    return _ends("--span", text, "35s..55s", _seconds)
+
+
+def _ends(option_name: str, text: str, example: str, value_of: Callable[[str], float]) -> tuple[float, float]:
+    """Both ends of a range such as `35s..55s`."""
     first, dots, last = text.partition("..")
     if not dots:
-        raise UsageError(f"--span {text}: write where it begins and ends, such as 35s..55s")
+        raise UsageError(f"{option_name} {text}: write where it begins and ends, such as {example}")
     try:
-        return time_ns(first) / 1e9, time_ns(last) / 1e9
+        return value_of(first), value_of(last)
     except ValueError as error:
-        raise UsageError(f"--span {text}: {error}") from error
+        raise UsageError(f"{option_name} {text}: {error}") from error
+
+
+def _note(text: str) -> tuple[float, str]:
+    """Time in seconds and words of `12s=second upload`."""
+    at, equals, words = text.partition("=")
+    if not equals:
+        raise UsageError(f"--note {text}: write a time and what happened then, such as 12s='second upload'")
+    try:
+        return _seconds(at), words
+    except ValueError as error:
+        raise UsageError(f"--note {text}: {error}") from error
+
+
+def _seconds(text: str) -> float:
+    return time_ns(text) / 1e9
+
+
+def _milliseconds(text: str) -> float:
+    return time_ns(text) / 1e6
+
+
+def _megabits(text: str) -> float:
+    return rate_bps(text) / 1e6

@@ -6,13 +6,14 @@ What draws is loaded only when something is drawn: `weir --help` shall not wait 
 from __future__ import annotations
 
 import importlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from weirlab.arguments import records_of
 from weirlab.errors import UsageError
+from weirlab.plots.look import Look
 from weirlab.writing import replaced
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from weirlab.record import Record
 
-__all__ = ["KINDS", "Kind", "draw", "plot", "save"]
+__all__ = ["KINDS", "Kind", "Look", "draw", "plot", "save"]
 
 
 @dataclass(frozen=True)
@@ -33,14 +34,14 @@ class Kind:
         name: what it is asked for by.
         summary: what it shows, in a line.
         least, most: how many records it takes; `most` is None if there is no limit.
-        takes_span: whether a part of the time may be chosen.
+        axes: the quantities on its axes of which the user may set the ends: `time`, `ping`, `throughput`.
     """
 
     name: str
     summary: str
     least: int
     most: int | None
-    takes_span: bool = False
+    axes: tuple[str, ...] = ()
 
     @property
     def takes(self) -> str:
@@ -50,25 +51,45 @@ class Kind:
         return f"{self.least} or more records"
 
 
+OVER_TIME, PINGS, BOTH = ("time", "ping", "throughput"), ("time", "ping"), ("ping", "throughput")
+
 KINDS: Mapping[str, Kind] = MappingProxyType(
     {
         kind.name: kind
         for kind in (
-            Kind("three-plot", "download, upload and latency over time", 1, 1),
-            Kind("phases", "throughput and pings over the phases of a test, with its grades", 1, 1),
-            Kind("cdf", "which share of the pings took at most how long", 1, None),
-            Kind("box", "spread of download, upload and latency of each configuration", 1, None),
-            Kind("bar", "means of throughput, latency and fairness of each configuration", 1, None),
-            Kind("qq", "quantiles of pings against those of the first configuration", 1, None),
-            Kind("ellipse", "throughput against ping of each configuration: better is up and left", 1, None),
-            Kind("ping", "ping over time, run above run, with averages", 1, None),
+            Kind("three-plot", "download, upload and latency over time", 1, 1, OVER_TIME),
             Kind(
-                "windows", "congestion window of each flow over time, run above run", 1, None, takes_span=True
+                "phases", "throughput and pings over the phases of a test, with its grades", 1, 1, OVER_TIME
             ),
-            Kind("udp", "delay and loss of UDP flows over time, and scores of voice streams", 1, 1),
-            Kind("shaper", "a shaper's rate, ping and use of the line over time, of several runs", 1, None),
+            Kind("cdf", "which share of the pings took at most how long", 1, None, ("ping",)),
+            Kind("box", "spread of download, upload and latency of each configuration", 1, None, BOTH),
+            Kind("bar", "means of throughput, latency and fairness of each configuration", 1, None, BOTH),
+            Kind("qq", "quantiles of pings against those of the first configuration", 1, None, ("ping",)),
             Kind(
-                "overlay", "ping over time of several configurations in one chart: before and after", 2, None
+                "ellipse",
+                "throughput against ping of each configuration: better is up and left",
+                1,
+                None,
+                BOTH,
+            ),
+            Kind("ping", "ping over time, run above run, with averages", 1, None, PINGS),
+            Kind("windows", "congestion window of each flow over time, run above run", 1, None, ("time",)),
+            Kind(
+                "udp", "delay and loss of UDP flows over time, and scores of voice streams", 1, 1, ("time",)
+            ),
+            Kind(
+                "shaper",
+                "a shaper's rate, ping and use of the line over time, of several runs",
+                1,
+                None,
+                OVER_TIME,
+            ),
+            Kind(
+                "overlay",
+                "ping over time of several configurations in one chart: before and after",
+                2,
+                None,
+                PINGS,
             ),
         )
     }
@@ -84,6 +105,7 @@ def plot(
     *,
     title: str | None = None,
     span_s: tuple[float, float] | None = None,
+    look: Look | None = None,
 ) -> Figure:
     """Draws a chart as a Matplotlib figure, which a notebook shows as it is.
 
@@ -91,7 +113,8 @@ def plot(
         records: a record, or several in the order in which they are drawn.
         kind: one of `KINDS`.
         title: heading in place of the test's title.
-        span_s: first and last second that are drawn, such as `(35, 55)`, if the kind takes a span.
+        span_s: first and last second that are drawn, such as `(35, 55)`, of kinds with a time axis.
+        look: what is set in place of what Weir chooses: axes, names, colours, notes, which flows and probes.
 
     Returns:
         A figure of 10 inches in width; `figure.savefig("chart.png")` writes it, `draw` does with Weir's own
@@ -101,11 +124,12 @@ def plot(
         UsageError: if kind or number of records do not fit, or if a record lacks what the chart shows.
     """
     chosen = records_of(records, "plot")
-    check(kind, len(chosen), title=title, span_s=span_s)
+    look = replace(look or Look(), span_s=span_s)
+    check(kind, len(chosen), title=title, look=look)
     from weirlab.plots import theme  # noqa: PLC0415 - loads Matplotlib
 
-    with theme.applied():
-        return _figure(kind, chosen, title, None, span_s)
+    with theme.applied(look):
+        return _figure(kind, chosen, title, None, look)
 
 
 def draw(  # noqa: PLR0913 - what is drawn, where to, and how
@@ -116,6 +140,7 @@ def draw(  # noqa: PLR0913 - what is drawn, where to, and how
     title: str | None = None,
     whole: Sequence[Record] | None = None,
     span_s: tuple[float, float] | None = None,
+    look: Look | None = None,
 ) -> Path:
     """Draws a chart into the file `target`, in the format that its suffix names.
 
@@ -126,7 +151,8 @@ def draw(  # noqa: PLR0913 - what is drawn, where to, and how
         title: heading in place of the test's title.
         whole: all records, if `records` are a part of them: a configuration then has the same colour in all
             charts, and the chart says how many runs of it there are.
-        span_s: first and last second that are drawn, by kinds that take a span; all if None.
+        span_s: first and last second that are drawn, by kinds with a time axis; all if None.
+        look: what is set in place of what Weir chooses.
 
     Returns:
         `target`.
@@ -136,8 +162,9 @@ def draw(  # noqa: PLR0913 - what is drawn, where to, and how
             chart shows, or if the file cannot be written. Nothing is left behind then.
     """
     chosen = records_of(records, "draw")
-    check(kind, len(chosen), title=title, span_s=span_s)
-    return save(lambda: _figure(kind, chosen, title, whole, span_s), Path(target))
+    look = replace(look or Look(), span_s=span_s)
+    check(kind, len(chosen), title=title, look=look)
+    return save(lambda: _figure(kind, chosen, title, whole, look), Path(target), look)
 
 
 def _figure(
@@ -145,16 +172,21 @@ def _figure(
     records: Sequence[Record],
     title: str | None,
     whole: Sequence[Record] | None,
-    span_s: tuple[float, float] | None,
+    look: Look,
 ) -> Figure:
     from weirlab.plots.scope import Scope  # noqa: PLC0415 - loads Matplotlib
+    from weirlab.plots.selected import selected  # noqa: PLC0415 - only where it is asked for
 
+    if look.selects:
+        views = {id(one): selected(one, look.flows, look.probes) for one in [*records, *(whole or ())]}
+        records = [views[id(one)] for one in records]
+        whole = whole and [views[id(one)] for one in whole]
     drawing = importlib.import_module(f"weirlab.plots.{kind.replace('-', '_')}")
-    figure: Figure = drawing.figure(records, title, Scope(whole or records, span_s))
+    figure: Figure = drawing.figure(records, title, Scope(whole or records, look.span_s))
     return figure
 
 
-def save(make: Callable[[], Figure], target: Path) -> Path:
+def save(make: Callable[[], Figure], target: Path, look: Look | None = None) -> Path:
     """Draws what `make` makes into the file `target`, as `draw` does.
 
     Raises:
@@ -163,7 +195,7 @@ def save(make: Callable[[], Figure], target: Path) -> Path:
     suffix = format_of(target)
     from weirlab.plots import theme  # noqa: PLC0415 - loads Matplotlib
 
-    with theme.applied():
+    with theme.applied(look):
         content = theme.render(make(), suffix)
     replaced(target, lambda part: part.write_bytes(content))
     return target
@@ -186,34 +218,46 @@ def check(
     count: int,
     *,
     title: str | None = None,
-    span_s: tuple[float, float] | None = None,
+    look: Look | None = None,
 ) -> None:
     """Refuses what `draw` would, as far as that is known before any sample is read.
 
     Raises:
-        UsageError: if there is no such chart, if it takes another number of records, or if title or span
-            cannot be.
+        UsageError: if there is no such chart, if it takes another number of records, or if title or look
+            do not fit it.
     """
     known = KINDS.get(kind)
     if known is None:
         raise UsageError(f"there is no chart `{kind}` (known: {', '.join(KINDS)})")
     if title is not None and len(title) > MAX_TITLE_CHARS:
         raise UsageError(f"a title of {len(title)} characters: write {MAX_TITLE_CHARS} or fewer")
-    if span_s is not None and not known.takes_span:
-        raise UsageError(f"span {span_s[0]:g}s..{span_s[1]:g}s: it belongs to {spanned()}")
-    if span_s is not None and not 0 <= span_s[0] < span_s[1]:
-        raise UsageError(
-            f"span {span_s[0]:g}s..{span_s[1]:g}s: it must begin at 0 or later and end after that"
-        )
+    _check_look(known, look or Look())
     if known.least <= count and (known.most is None or count <= known.most):
         return
     raise UsageError(f"chart `{kind}` takes {known.takes}, not {count}")
 
 
-def spanned() -> str:
-    """The charts of which a part of the time may be chosen, in words."""
-    names = [f"`{known.name}`" for known in KINDS.values() if known.takes_span]
-    return f"the {'chart' if len(names) == 1 else 'charts'} {' and '.join(names)}"
+def _check_look(kind: Kind, look: Look) -> None:
+    """Refuses what a kind of chart has no axis for."""
+    asked = {
+        "span": ("time", look.span_s),
+        "notes": ("time", look.notes),
+        "limits of pings": ("ping", look.ping_ms),
+        "a scale of pings": ("ping", look.ping_scale),
+        "limits of throughput": ("throughput", look.throughput_mbps),
+    }
+    for what, (axis, value) in asked.items():
+        if value and axis not in kind.axes:
+            have = ", ".join(f"`{one.name}`" for one in KINDS.values() if axis in one.axes)
+            raise UsageError(f"{what}: chart `{kind.name}` has no axis of {axis}; these have one: {have}")
+    ends = (look.ping_ms, look.throughput_mbps)
+    if kind.name == "bar" and (look.ping_scale == "log" or any(one and one[0] > 0 for one in ends)):
+        raise UsageError("chart `bar`: the length of a bar tells its value from 0 on a linear axis only")
+    if look.names and kind.most == 1:
+        raise UsageError(f"names: chart `{kind.name}` is of one run; use a title")
+    if look.span_s is not None and not 0 <= look.span_s[0] < look.span_s[1]:
+        first, last = look.span_s
+        raise UsageError(f"span {first:g}s..{last:g}s: it must begin at 0 or later and end after that")
 
 
 MAX_TITLE_CHARS = 200

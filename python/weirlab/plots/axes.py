@@ -9,10 +9,12 @@ import numpy as np
 from matplotlib.patheffects import AbstractPathEffect, Normal, Stroke
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
+from weirlab.errors import UsageError
+from weirlab.plots.look import current
 from weirlab.plots.series import wide
 from weirlab.plots.theme import INK, LINE, QUIET, SHADE, width_of
 
-__all__ = ["from_zero", "logarithmic"]
+__all__ = ["from_zero", "logarithmic", "ping_axis", "throughput_axis", "time_axis"]
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
+    from weirlab.plots.scope import Scope
     from weirlab.plots.series import Numbers, Pings
     from weirlab.plots.theme import Style
     from weirlab.record import Record
@@ -30,7 +33,82 @@ def halo(linewidth: float) -> list[AbstractPathEffect]:
     return [Stroke(linewidth=linewidth + 1.2, foreground="white"), Normal()]
 
 
-def logarithmic(axes: Axes, which: Literal["x", "y"], low: float, high: float, *, most: int = 9) -> None:
+def time_axis(drawn: Sequence[Axes], end_ns: int, scope: Scope) -> None:
+    """The time axis that panels above each other share: from 0 to `end_ns`, or the span that the user set.
+
+    The user's notes are lines through all panels, each with its words in the uppermost.
+
+    Raises:
+        UsageError: if the span begins when the run has ended.
+    """
+    end = end_ns / 1e9
+    first, last = scope.span_s or (0.0, end)
+    if first >= end > 0:
+        raise UsageError(f"span {first:g}s..{last:g}s: the run ends at {end:g} s")
+    last = min(last, end)
+    for axes in drawn:
+        axes.set_xlim(first, last)
+        for at, _ in current().notes:
+            axes.axvline(at, color=INK, linewidth=0.9, linestyle=(0, (3, 1.5)), zorder=4)
+    drawn[-1].set_xlabel("Time, s")
+    for at, words in current().notes:
+        if first <= at <= last:
+            right = (at - first) > 0.7 * (last - first)
+            drawn[0].annotate(
+                words,
+                (at, 0.94),
+                (-3 if right else 3, 0),
+                xycoords=drawn[0].get_xaxis_transform(),
+                textcoords="offset points",
+                ha="right" if right else "left",
+                va="top",
+                size=8.5,
+                zorder=7,
+                path_effects=halo(2.0),
+            )
+
+
+def ping_axis(  # noqa: PLR0913 - an axis, and what it holds
+    axes: Axes,
+    which: Literal["x", "y"],
+    values: Numbers,
+    *,
+    may_be_log: bool = True,
+    room: float = 1.0,
+    most: int = 9,
+) -> None:
+    """An axis of round trips in ms, whose label must be set before.
+
+    It ends where the user set it. Otherwise it holds all values, and is linear from 0, or logarithmic where
+    they range too far for that and it `may_be_log`; `room` times the greatest still fits.
+    """
+    look = current()
+    positive = values[np.isfinite(values) & (values > 0)]
+    if not positive.size:
+        from_zero(axes, which, 0.0)
+        return
+    low, high = float(positive.min()), float(positive.max()) * room
+    by_itself = look.ping_scale is None and look.ping_ms is None and may_be_log and wide(values)
+    if look.ping_scale == "log" or by_itself:
+        logarithmic(axes, which, low, high, most=most, exact=look.ping_ms)
+    else:
+        from_zero(axes, which, high, exact=look.ping_ms)
+
+
+def throughput_axis(axes: Axes, which: Literal["x", "y"], high: float) -> None:
+    """A linear axis of throughput in Mbit/s, from 0 to a little above `high` or as the user set it."""
+    from_zero(axes, which, high, exact=current().throughput_mbps)
+
+
+def logarithmic(  # noqa: PLR0913 - an axis, and what it holds
+    axes: Axes,
+    which: Literal["x", "y"],
+    low: float,
+    high: float,
+    *,
+    most: int = 9,
+    exact: tuple[float, float] | None = None,
+) -> None:
     """A logarithmic axis for `low` to `high`, with ticks as one says them: 20, 50, 100, 200.
 
     Its label, which must be set before, says that it is logarithmic.
@@ -41,8 +119,9 @@ def logarithmic(axes: Axes, which: Literal["x", "y"], low: float, high: float, *
         low: least value that it has to hold; a little room is left below.
         high: greatest one.
         most: how many ticks have room.
+        exact: the ends of the axis, without room, in place of `low` and `high`.
     """
-    low, high = low / 1.15, high * 1.1
+    low, high = exact or (low / 1.15, high * 1.1)
     (axes.set_xscale if which == "x" else axes.set_yscale)("log")
     label = axes.get_xlabel() if which == "x" else axes.get_ylabel()
     (axes.set_xlabel if which == "x" else axes.set_ylabel)(label + LOG_SCALE)
@@ -65,28 +144,23 @@ def log_ticks(low: float, high: float, most: int) -> list[float]:
     return ticks
 
 
-def from_zero(axes: Axes, which: Literal["x", "y"], high: float) -> None:
-    """A linear axis from 0 to a little above `high`."""
-    top = high * 1.06 if high > 0 else 1.0
+def from_zero(
+    axes: Axes, which: Literal["x", "y"], high: float, *, exact: tuple[float, float] | None = None
+) -> None:
+    """A linear axis from 0 to a little above `high`, or with the ends `exact`."""
+    ends = exact or (0.0, high * 1.06 if high > 0 else 1.0)
     if which == "x":
-        axes.set_xlim(0, top)
+        axes.set_xlim(*ends)
     else:
-        axes.set_ylim(0, top)
+        axes.set_ylim(*ends)
     axis = axes.xaxis if which == "x" else axes.yaxis
     axis.set_major_locator(MaxNLocator(nbins=6, steps=[1, 2, 5, 10]))
 
 
 def pings(axes: Axes, round_trips: Numbers, *, room: float = 1.0, most: int = 9) -> None:
-    """Sets and labels the y axis for `round_trips`: from 0, or logarithmic if they range too far for that.
-
-    `room` times the longest still fits; `most` ticks do.
-    """
+    """Sets and labels the y axis for `round_trips`, as `ping_axis` does."""
     axes.set_ylabel("Ping, ms")
-    low, high = float(round_trips.min()), float(round_trips.max()) * room
-    if wide(round_trips):
-        logarithmic(axes, "y", low, high, most=most)
-    else:
-        from_zero(axes, "y", high)
+    ping_axis(axes, "y", round_trips, room=room, most=most)
 
 
 def points(axes: Axes, pings: Pings, colour: str) -> None:
@@ -121,19 +195,21 @@ def rug(axes: Axes, lost_s: Numbers) -> None:
 
 def phases(axes: Axes, record: Record, *, named: bool) -> None:
     """Shades the phases before and after the load; writes their names above if `named`."""
-    _, end = axes.get_xlim()
+    first, end = axes.get_xlim()
     taken: list[tuple[float, float]] = []
     for name in ("load", "idle", "cooldown"):
         phase = record.phase(name)
         if phase is None:
             continue
-        start, stop = phase[0] / 1e9, phase[1] / 1e9
+        start, stop = max(phase[0] / 1e9, first), min(phase[1] / 1e9, end)
+        if start >= stop:
+            continue
         if name != "load" and record.phase("load"):
             axes.axvspan(start, stop, color=SHADE, linewidth=0, zorder=0)
         # The name of a narrow phase begins or ends where the axes do, not beyond them; where there
         # is no room for it beside the others it is left out.
-        wide_as = width_of(name, 8) / AXES_WIDTH * end
-        low = min(max((start + stop - wide_as) / 2, 0.0), end - wide_as)
+        wide_as = width_of(name, 8) / AXES_WIDTH * (end - first)
+        low = min(max((start + stop - wide_as) / 2, first), end - wide_as)
         if named and all(low + wide_as <= left or right <= low for left, right in taken):
             taken.append((low, low + wide_as))
             axes.annotate(
@@ -157,6 +233,9 @@ def beside(axes: Axes, labels: Sequence[tuple[float, str, str]], height: float) 
         labels: value on the y axis, text and colour of each.
         height: about how high the axes are, in inches.
     """
+    # What the user's limits leave out has no place.
+    low, high = sorted(axes.get_ylim())
+    labels = [one for one in labels if low <= one[0] <= high]
     if not labels:
         return
     to_axes = axes.transScale + axes.transLimits

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from weirlab.errors import UsageError
 from weirlab.plots import axes as parts
 from weirlab.plots import caption, theme
+from weirlab.plots.named import configurations
 from weirlab.plots.rows import Rows
 from weirlab.plots.scope import Scope
-from weirlab.record.configurations import configurations
 from weirlab.stats import compare
 
 if TYPE_CHECKING:
@@ -39,9 +41,12 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
     chart = theme.blank(records, title, _note(records, repeated=repeated), height=1.9 + rows.height)
     for axes, (label, found) in zip(rows.panels(chart, list(panels)), panels.items(), strict=True):
         ends = [one.mean if one.high is None else max(one.mean, one.high) for one in found if one]
-        parts.from_zero(axes, "x", ROOM * max(ends))
         if label in FAIRNESS:
-            axes.set_xlim(0, ROOM)
+            parts.from_zero(axes, "x", ROOM, exact=(0.0, ROOM))
+        elif label == PING:
+            parts.ping_axis(axes, "x", np.array([ROOM * max(ends)]), may_be_log=False)
+        else:
+            parts.throughput_axis(axes, "x", ROOM * max(ends))
         for middle, one, style in zip(rows.middles, found, styles, strict=True):
             _draw(axes, middle, one, style)
     return chart
@@ -54,7 +59,7 @@ def bars(compared: Sequence[Comparison]) -> Mapping[str, list[Interval | None]]:
         for label, figure in {
             "Total download, Mbit/s": "down_mbps",
             "Total upload, Mbit/s": "up_mbps",
-            "Mean ping, ms": "loaded_ms",
+            PING: "loaded_ms",
             **FAIRNESS,
         }.items()
     }
@@ -88,6 +93,8 @@ def _note(records: Sequence[Record], *, repeated: bool) -> str:
         note += " Of several runs: the mean of their figures; line: its 95 % confidence interval."
     return note
 
+
+PING = "Mean ping, ms"
 
 FAIRNESS = {"Jain's index, down": "down_jain", "Jain's index, up": "up_jain"}
 """Panels of Jain's index by their label, whose axis ends at 1."""

@@ -15,9 +15,9 @@ import numpy as np
 from weirlab.errors import UsageError
 from weirlab.plots import axes as parts
 from weirlab.plots import caption, series, theme
+from weirlab.plots.named import configurations
 from weirlab.plots.rows import Rows
 from weirlab.plots.scope import Scope
-from weirlab.record.configurations import configurations
 from weirlab.stats import Distribution, describe, loaded_pings, totals_mbps
 
 if TYPE_CHECKING:
@@ -88,14 +88,12 @@ def together(runs: Sequence[Distribution | None]) -> Distribution | None:
 def _scale(axes: Axes, boxes: Boxes) -> None:
     there = [box for box in boxes if box]
     ends = np.array([end for box in there for end in (box.min, box.max)])
-    low, high = float(ends.min()), float(ends.max())
     if axes.get_xlabel() == PING:
-        if series.wide(ends):
-            parts.logarithmic(axes, "x", low, high, most=6)
-        else:
-            parts.from_zero(axes, "x", high)
+        parts.ping_axis(axes, "x", ends, most=6)
         return
-    parts.from_zero(axes, "x", _usual(there) if _leaves(boxes, axes.get_xlabel()) else high)
+    parts.throughput_axis(
+        axes, "x", _usual(there) if _leaves(boxes, axes.get_xlabel()) else float(ends.max())
+    )
 
 
 def _leaves(boxes: Boxes, label: str) -> bool:

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from weirlab.plots import axes as parts
-from weirlab.plots import caption, distribution, series, table, theme
+from weirlab.plots import caption, distribution, table, theme
+from weirlab.plots.look import current
+from weirlab.plots.named import configurations
 from weirlab.plots.scope import Scope
-from weirlab.record.configurations import configurations
 from weirlab.stats import compare
 
 if TYPE_CHECKING:
@@ -83,10 +84,7 @@ def _means(one: Comparison) -> list[float | None]:
 def _scale(axes: Axes, curves: Sequence[Cumulative]) -> None:
     axes.set_xlabel("Ping, ms")
     every = np.concatenate([one.rtt_ms for one in curves])
-    if series.wide(every):
-        parts.logarithmic(axes, "x", float(every.min()), float(every.max()))
-    else:
-        parts.from_zero(axes, "x", float(every.max()))
+    parts.ping_axis(axes, "x", every)
     axes.set_ylabel("Pings that took no longer, % of those answered")
     axes.set_ylim(0, 100)
     axes.set_yticks(range(0, 101, 10))
@@ -105,7 +103,7 @@ def _draw(axes: Axes, one: Cumulative, style: theme.Style) -> None:
         color=style.colour,
         linestyle=style.dash,
         linewidth=2.0,
-        clip_on=False,
+        clip_on=current().ping_ms is not None,
     )
 
 

@@ -16,8 +16,8 @@ import polars as pl
 from weirlab.errors import UsageError
 from weirlab.plots import axes as parts
 from weirlab.plots import caption, series, table, theme
+from weirlab.plots.named import configurations
 from weirlab.plots.scope import Scope
-from weirlab.record.configurations import configurations
 from weirlab.stats import totals_mbps
 from weirlab.stats.pings import load_window_ns
 
@@ -113,8 +113,8 @@ def _of(record: Record, direction: Direction) -> pl.DataFrame:
 def _scale(axes: Axes, label: str, found: Sequence[Steps]) -> None:
     axes.set_xlabel("Ping, ms")
     axes.set_ylabel(f"Total {label}, Mbit/s")
-    parts.from_zero(axes, "x", max(float(one.ping_ms.max()) for one in found if one.ping_ms.size))
-    parts.from_zero(axes, "y", max(float(one.mbps.max()) for one in found if one.mbps.size))
+    parts.ping_axis(axes, "x", np.concatenate([one.ping_ms for one in found]), may_be_log=False)
+    parts.throughput_axis(axes, "y", max(float(one.mbps.max()) for one in found if one.mbps.size))
 
 
 def _draw(axes: Axes, one: Steps, style: theme.Style) -> None:

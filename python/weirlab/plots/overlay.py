@@ -15,8 +15,8 @@ import numpy as np
 
 from weirlab.plots import axes as parts
 from weirlab.plots import caption, series, table, theme
+from weirlab.plots.named import configurations, run_names
 from weirlab.plots.scope import Scope
-from weirlab.record.configurations import configurations, run_names
 from weirlab.stats import compare, load_window_ns
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
     Records of a single configuration are drawn each by itself. Of more than `MAX_CONFIGURATIONS` the first is
     drawn and the one under which pings take least longer.
     """
+    scope = scope or Scope(records)
     every = _configurations(records)
     drawn = _chosen(every)
     chart = theme.blank(
@@ -54,7 +55,7 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
         _note(records, every, drawn),
         runs=[one.runs for one in drawn],
     )
-    styles = (scope or Scope(records)).styles([one.record for one in drawn])
+    styles = scope.styles([one.record for one in drawn])
     if len({style.colour for style in styles}) < len(drawn):
         # Points have no dashes: of very many configurations two have one colour.
         styles = theme.styles(len(drawn))
@@ -65,7 +66,7 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
     headings = ["pings", "idle, ms", "average, ms", "increase, ms", "factor", "lost"]
     foot = factor_line([one.figures for one in drawn]) if len(drawn) == 2 else ""
     table.add(chart, headings, rows, foot=foot)
-    _draw(chart.subplots(), drawn, styles)
+    _draw(chart.subplots(), drawn, styles, scope)
     return chart
 
 
@@ -114,12 +115,11 @@ def _note(records: Sequence[Record], every: Sequence[_Drawn], drawn: Sequence[_D
     return note
 
 
-def _draw(axes: Axes, drawn: Sequence[_Drawn], styles: Sequence[Style]) -> None:
+def _draw(axes: Axes, drawn: Sequence[_Drawn], styles: Sequence[Style], scope: Scope) -> None:
     pings = [series.pings(one.record) for one in drawn]
     parts.pings(axes, np.concatenate([one.rtt_ms for one in pings]))
-    axes.set_xlabel("Time, s")
     longest = max((one.record for one in drawn), key=lambda record: record.reached_ns)
-    axes.set_xlim(0, longest.reached_ns / 1e9)
+    parts.time_axis([axes], longest.reached_ns, scope)
     parts.phases(axes, longest, named=True)
     labels = []
     for one, points, style in zip(drawn, pings, styles, strict=True):

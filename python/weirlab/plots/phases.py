@@ -40,13 +40,13 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
     figures = measured(record)
     if figures is None:
         raise UsageError(f"`{record.path}` has no idle phase and phases with load: try `three-plot`")
-    runs = [(scope or Scope(records)).runs(record)]
+    scope = scope or Scope(records)
+    runs = [scope.runs(record)]
     chart = theme.blank(records, title, _note(record, figures), runs=runs)
     above, below = chart.subplots(2, sharex=True, height_ratios=[2, 3])
-    above.set_xlim(0, record.reached_ns / 1e9)
+    parts.time_axis([above, below], record.reached_ns, scope)
     _throughput(above, record)
     _pings(below, record, figures)
-    below.set_xlabel("Time, s")
     chart.align_ylabels()
     return chart
 
@@ -59,7 +59,7 @@ def _throughput(axes: Axes, record: Record) -> None:
             continue
         axes.plot(t, mbps, color=style.colour, linewidth=1.4, label=name)
         highest = max(highest, float(np.nanmax(mbps)))
-    parts.from_zero(axes, "y", highest)
+    parts.throughput_axis(axes, "y", highest)
     axes.set_ylabel("Goodput,\nMbit/s")
     axes.legend(loc="upper left", frameon=False)
     _shade(axes, record)

@@ -12,8 +12,9 @@ import numpy as np
 
 from weirlab.plots import axes as parts
 from weirlab.plots import caption, series, theme
+from weirlab.plots.named import run_names
 from weirlab.plots.scope import Scope
-from weirlab.record.configurations import configurations, run_names
+from weirlab.record.configurations import configurations
 from weirlab.stats import load_window_ns, summarise
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
     lost = any(one.lost_s.size for one in rows)
     every = np.concatenate([one.rtt_ms for one in rows])
     parts.pings(drawn[0], every, room=1.25 if lost else 1.0, most=6)
-    drawn[0].set_xlim(0, max(record.reached_ns for record in records) / 1e9)
+    parts.time_axis(list(drawn), max(record.reached_ns for record in records), scope)
     names = run_names(records)
     styles = scope.styles(records)
     label = drawn[0].get_ylabel().replace(parts.LOG_SCALE, f",\n{parts.LOG_SCALE.removeprefix(', ')}")
@@ -51,7 +52,6 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
         _draw(axes, record, pings, high - 0.4, style.colour)
         if len(records) > 1:
             axes.set_title(caption.short(name), loc="left", size=9, pad=3)
-    drawn[-1].set_xlabel("Time, s")
     return chart
 
 

@@ -8,15 +8,17 @@ line beside it means that they differ in place and spread only, and an end that 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from scipy import stats
 
+from weirlab.errors import UsageError
 from weirlab.plots import axes as parts
-from weirlab.plots import caption, distribution, series, table, theme
+from weirlab.plots import caption, distribution, table, theme
+from weirlab.plots.look import current
+from weirlab.plots.named import configurations
 from weirlab.plots.scope import Scope
-from weirlab.record.configurations import configurations
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -94,16 +96,14 @@ def _scale(axes: Axes, across: str, drawn: Sequence[tuple[Numbers, Numbers]], *,
     axes.set_xlabel(across)
     axes.set_ylabel("Ping, ms")
     every = np.concatenate([axis for points in drawn for axis in points])
-    low, high = float(every.min()), float(every.max())
     # A normal distribution is straight on linear axes only.
-    if may_be_log and series.wide(every):
-        parts.logarithmic(axes, "x", low, high)
-        parts.logarithmic(axes, "y", low, high)
-    else:
-        for which in ("x", "y"):
-            parts.from_zero(axes, which, high)
-        if low < 0:
-            axes.set_xlim(left=1.06 * low)
+    if current().ping_scale == "log" and not may_be_log:
+        raise UsageError("logarithmic scale: a normal distribution is straight on linear axes only")
+    both: tuple[Literal["x", "y"], ...] = ("x", "y")
+    for which in both:
+        parts.ping_axis(axes, which, every, may_be_log=may_be_log)
+    if float(every.min()) < 0 and not current().ping_ms:
+        axes.set_xlim(left=1.06 * float(every.min()))
     ends = (max(axes.get_xlim()[0], axes.get_ylim()[0]), min(axes.get_xlim()[1], axes.get_ylim()[1]))
     axes.plot(ends, ends, zorder=1, **DIAGONAL)
 

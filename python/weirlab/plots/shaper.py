@@ -12,8 +12,9 @@ import numpy as np
 
 from weirlab.plots import axes as parts
 from weirlab.plots import caption, table, theme
+from weirlab.plots.named import run_names
 from weirlab.plots.scope import Scope
-from weirlab.record.configurations import configurations, run_names
+from weirlab.record.configurations import configurations
 from weirlab.stats import busy_share, load_window_ns, summarise
 from weirlab.stats.shaping import course, loaded_direction
 
@@ -48,13 +49,12 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
     ]
     table.add(chart, ["runs", "ping, ms", "p99, ms", "line used, %"], rows)
     rate, delay, used = chart.subplots(3, sharex=True)
-    rate.set_xlim(0, max(record.reached_ns for record in records) / 1e9)
+    parts.time_axis([rate, delay, used], max(record.reached_ns for record in records), scope)
     for axes in (rate, delay, used):
         parts.phases(axes, records[0], named=axes is rate)
     _rates(rate, courses, styles)
     _delays(delay, courses, styles)
     _shares(used, courses, styles)
-    used.set_xlabel("Time, s")
     chart.align_ylabels()
     return chart
 
@@ -83,7 +83,8 @@ def _rates(axes: Axes, courses: Sequence[Course], styles: Sequence[Style]) -> No
     rates = np.concatenate([one.rate_mbps for one in courses])
     shown = rates[np.isfinite(rates)]
     most = float(first.capacity_mbps.max())
-    parts.from_zero(axes, "y", max(most, min(float(shown.max()), 1.5 * most) if shown.size else 0.0))
+    top = max(most, min(float(shown.max()), 1.5 * most) if shown.size else 0.0)
+    parts.throughput_axis(axes, "y", top)
     axes.set_ylabel("Rate, Mbit/s")
 
 

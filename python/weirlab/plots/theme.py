@@ -17,12 +17,14 @@ from matplotlib.textpath import text_to_path
 
 from weirlab.errors import UsageError
 from weirlab.plots import caption
+from weirlab.plots.look import LOOK, current
 
 __all__ = ["COLOURS", "INK", "QUIET", "Style", "framed", "styles"]
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from weirlab.plots.look import Look
     from weirlab.record import Record
 
 
@@ -44,9 +46,12 @@ class Style:
 def styles(count: int) -> list[Style]:
     """Styles for `count` things, dark to light; of many, no two have both colour and dashes."""
     chosen = _CHOICES.get(count) or [number % len(COLOURS) for number in range(count)]
+    colours = [COLOURS[colour] for colour in chosen]
+    set_by_user = current().colours[:count]
+    colours[: len(set_by_user)] = set_by_user
     return [
-        Style(COLOURS[colour], DASHES[number % len(DASHES)], MARKERS[number % len(MARKERS)])
-        for number, colour in enumerate(chosen)
+        Style(colour, DASHES[number % len(DASHES)], MARKERS[number % len(MARKERS)])
+        for number, colour in enumerate(colours)
     ]
 
 
@@ -65,12 +70,16 @@ class Chart(Figure):
 
 
 @contextmanager
-def applied() -> Iterator[None]:
-    """Within it Matplotlib's settings are ours alone, whatever the user's are; then as before."""
-    with mpl.rc_context():
-        mpl.rcdefaults()
-        mpl.rcParams.update(SETTINGS)
-        yield
+def applied(look: Look | None = None) -> Iterator[None]:
+    """Within it Matplotlib's settings are ours alone, and the look is in force; then as before."""
+    before = LOOK.set(look)
+    try:
+        with mpl.rc_context():
+            mpl.rcdefaults()
+            mpl.rcParams.update(SETTINGS)
+            yield
+    finally:
+        LOOK.reset(before)
 
 
 def blank(
@@ -113,6 +122,7 @@ def framed(lines: tuple[str, str, str], note: str, version: str, *, height: floa
         version: which Weir made it.
         height: height of the whole in inches.
     """
+    note = " ".join(filter(None, (note, current().words())))
     figure = Chart(figsize=(WIDTH, height))
     FigureCanvasAgg(figure)
     room = WIDTH - 2 * MARGIN

@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import numpy as np
 from matplotlib.lines import Line2D
 
 from weirlab.errors import UsageError
@@ -89,15 +90,15 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
     panels = [panel for panel in possible if panel is not None]
     if not panels:
         raise UsageError(f"`{record.path}` has no samples to draw")
-    runs = [(scope or Scope(records)).runs(record)]
+    scope = scope or Scope(records)
+    runs = [scope.runs(record)]
     peaks = any(one.direction and series.exceeds_line(record, one.direction, one.lines) for one in panels)
     chart = theme.blank(records, title, _note(panels[0].lines, peaks=peaks), runs=runs)
     drawn = chart.subplots(len(panels), sharex=True, squeeze=False)[:, 0]
+    parts.time_axis(list(drawn), record.reached_ns, scope)
     for axes, panel in zip(drawn, panels, strict=True):
-        axes.set_xlim(0, record.reached_ns / 1e9)
         parts.phases(axes, record, named=axes is drawn[0])
         _draw(axes, panel)
-    drawn[-1].set_xlabel("Time, s")
     chart.align_ylabels()
     return chart
 
@@ -214,7 +215,11 @@ def _draw(axes: Axes, panel: _Panel) -> None:
         legend.append((band, panel.band))
         seen.append(lines.high)
     top, highest = parts.without_peaks(seen, panel.black)
-    parts.from_zero(axes, "y", top)
+    if panel.direction:
+        parts.throughput_axis(axes, "y", top)
+    else:
+        lowest = np.concatenate([one[np.isfinite(one)] for one in (panel.black, lines.low)]).min()
+        parts.ping_axis(axes, "y", np.array([lowest, top]), may_be_log=False)
     remarks = [panel.remark, f"peaks to {caption.number(highest)} cut off" if highest > top else ""]
     legend += [(Line2D([], [], linestyle="none"), remark) for remark in remarks if remark]
     axes.legend(

@@ -45,7 +45,7 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
     panels = 3 if has_voice else 2
     chart = theme.blank(records, title, note, height=1.8 + ROW * panels, runs=[scope.runs(record)])
     drawn = chart.subplots(panels, sharex=True, squeeze=False)[:, 0]
-    drawn[0].set_xlim(0, record.reached_ns / 1e9)
+    parts.time_axis(list(drawn), record.reached_ns, scope)
     for axes in drawn:
         parts.phases(axes, record, named=axes is drawn[0])
     names = dict(record.flow_names.select("flow", "name").iter_rows())
@@ -67,7 +67,6 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
     if has_voice:
         drawn[2].set_ylim(1, 4.6)
     drawn[0].legend(loc="upper left", bbox_to_anchor=(1.005, 1.03), borderaxespad=0, frameon=False)
-    drawn[-1].set_xlabel("Time, s")
     chart.align_ylabels()
     return chart
 

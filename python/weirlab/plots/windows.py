@@ -16,8 +16,9 @@ from matplotlib.lines import Line2D
 from weirlab.errors import UsageError
 from weirlab.plots import axes as parts
 from weirlab.plots import caption, theme
+from weirlab.plots.named import run_names
 from weirlab.plots.scope import Scope
-from weirlab.record.configurations import configurations, numbered, run_names
+from weirlab.record.configurations import configurations, numbered
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,21 +45,17 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
         "Coloured: the congestion window of each flow. Black: their average. Ticks at the top: a flow "
         "began to retransmit, one row for each flow."
     )
-    if scope.span_s:
-        note += f" From {start:g} s to {min(end, longest):g} s of {longest:g} s."
     alone = len(configurations(records)) == len(records)
     runs = [scope.runs(record) for record in records] if alone else []
     chart = theme.blank(records, title, note, height=1.8 + high * len(records), runs=runs)
     drawn = chart.subplots(len(records), sharex=True, squeeze=False)[:, 0]
+    parts.time_axis(list(drawn), max(record.reached_ns for record in records), scope)
     for axes, record, samples, name in zip(drawn, records, rows, run_names(records), strict=True):
-        axes.set_xlim(start, min(end, longest))
         axes.set_ylabel("Window, segments")
-        if not scope.span_s:
-            parts.phases(axes, record, named=axes is drawn[0] and len(records) == 1)
+        parts.phases(axes, record, named=axes is drawn[0] and len(records) == 1)
         _draw(axes, samples, _names(record))
         if len(records) > 1:
             axes.set_title(caption.short(name), loc="left", size=9, pad=3)
-    drawn[-1].set_xlabel("Time, s")
     chart.align_ylabels()
     return chart
 

@@ -1,0 +1,56 @@
+"""Part of a record: some of its flows and probes, as if there were no others."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from weirlab.errors import UsageError
+from weirlab.plots.look import chosen
+from weirlab.record.configurations import numbered
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from weirlab.record import Record
+
+
+def selected(record: Record, flows: Sequence[str], probes: Sequence[str]) -> Record:
+    """A view of `record` with only the flows and probes that the patterns fit; without patterns all.
+
+    Names are those of charts and tables, where names that occur twice are numbered: `ping (2)`.
+
+    Raises:
+        UsageError: if a pattern fits none.
+    """
+    view = copy.copy(record)
+    # Tables that were read stay; what is made of them is made anew.
+    for made in ("pings", "_round_trips"):
+        vars(view).pop(made, None)
+    if flows:
+        wanted = _wanted(record, "flow", numbered(record.flow_names["name"].to_list()), flows)
+        kept = record.flow_names["flow"].gather(wanted).to_list()
+        for table in ("flow_names", "flows", "throughput", "tcp", "udp"):
+            vars(view)[table] = getattr(record, table).filter(pl.col("flow").is_in(kept))
+    if probes:
+        wanted = _wanted(record, "probe", numbered(record.probe_names), probes)
+        vars(view)["latency"] = record.latency.filter(pl.col("probe").is_in(wanted))
+    return view
+
+
+def _wanted(record: Record, kind: str, names: Sequence[str], patterns: Sequence[str]) -> list[int]:
+    """The places of the names that one of the patterns fits."""
+    for pattern in patterns:
+        if not any(chosen(names, [pattern])):
+            there = ", ".join(f"`{name}`" for name in names[:MAX_NAMES]) or "none"
+            more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
+            raise UsageError(
+                f"--{kind} {pattern}: `{record.path}` has no such {kind} (there are: {there}{more})"
+            )
+    return [place for place, fits in enumerate(chosen(names, patterns)) if fits]
+
+
+MAX_NAMES = 16
+"""More names than this make an error unreadable."""

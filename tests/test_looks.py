@@ -1,0 +1,154 @@
+"""What users set of a chart: axes, names, colours, notes, flows and probes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from matplotlib.text import Text
+
+from weirlab.errors import UsageError
+from weirlab.plots import KINDS, Look, draw, plot
+from weirlab.stats import summarise
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from matplotlib.figure import Figure
+
+    from weirlab.record import Record
+
+
+def texts(figure: Figure) -> list[str]:
+    return [one.get_text() for one in figure.findobj(Text)]
+
+
+def read(figure: Figure) -> str:
+    """Heading and footer, from top to bottom: long sentences stand in several lines."""
+    lines = sorted(figure.texts, key=lambda one: (-one.get_position()[1], one.get_position()[0]))
+    return " ".join(one.get_text() for one in lines)
+
+
+def axes_of(figure: Figure, quantity: str) -> list[tuple[float, float]]:
+    """The ends of all axes whose label begins with `quantity`."""
+    found = []
+    for axes in figure.axes:
+        for axis in (axes.xaxis, axes.yaxis):
+            if axis.get_label_text().startswith(quantity):
+                low, high = axis.get_view_interval()
+                found.append((float(low), float(high)))
+    return found
+
+
+def some(kind: str, records: Sequence[Record]) -> list[Record]:
+    return list(records[: KINDS[kind].most])
+
+
+@pytest.mark.parametrize("kind", sorted(name for name, kind in KINDS.items() if "ping" in kind.axes))
+def test_pings_have_the_ends_and_the_scale_that_were_asked_for(kind: str, rrul: list[Record]) -> None:
+    if kind == "phases":
+        pytest.skip("a chart of `weir test` only")
+    if kind == "bar":
+        assert axes_of(plot(rrul, kind, look=Look(ping_ms=(0, 131))), "Mean ping") == [(0, 131)]
+        return
+    label = "Ping of" if kind == "qq" else "Ping, ms"
+    figure = plot(some(kind, rrul), kind, look=Look(ping_ms=(7, 131), ping_scale="log"))
+    assert set(axes_of(figure, label)) == {(7, 131)}
+    scales = {
+        axis.get_scale()
+        for axes in figure.axes
+        for axis in (axes.xaxis, axes.yaxis)
+        if axis.get_label_text().startswith(label)
+    }
+    assert scales == {"log"}
+    assert any("log scale" in text for text in texts(figure))
+    assert "what lies beyond is not drawn" in read(figure)
+    linear = plot(some(kind, rrul), kind, look=Look(ping_scale="linear"))
+    assert all(axes.get_xscale() == axes.get_yscale() == "linear" for axes in linear.axes)
+
+
+def test_limits_leave_the_scale_alone(rrul: list[Record]) -> None:
+    """A range that is wide makes the axis logarithmic by itself only where nobody said how it is to be."""
+    figure = plot(rrul, "cdf", look=Look(ping_ms=(1, 1000)))
+    assert figure.axes[0].get_xscale() == "linear"
+    assert axes_of(figure, "Ping, ms") == [(1, 1000)]
+
+
+@pytest.mark.parametrize("kind", ["three-plot", "ping", "overlay", "windows"])
+def test_a_span_of_time_and_notes_in_it(kind: str, rrul: list[Record]) -> None:
+    look = Look(notes=[(1.5, "inside"), (2.9, "outside")])
+    figure = plot(some(kind, rrul), kind, span_s=(1, 2), look=look)
+    assert set(axes_of(figure, "Time")) == {(1, 2)}
+    assert texts(figure).count("inside") == 1
+    assert "outside" not in texts(figure)
+    assert "Drawn from 1 s to 2 s" in read(figure)
+
+
+def test_names_and_colours(rrul: list[Record]) -> None:
+    look = Look(names=["before", "after"], colours=["#123456"])
+    for kind in ("cdf", "box", "bar", "ellipse", "overlay", "ping"):
+        words = texts(plot(rrul, kind, look=look))
+        assert {"before", "after"} <= set(words), kind
+    lines = [line.get_color() for line in plot(rrul, "cdf", look=look).axes[0].lines]
+    assert "#123456" in lines
+
+
+def test_only_some_flows_and_probes(rrul: list[Record]) -> None:
+    record = rrul[0]
+    figure = plot(record, "three-plot", look=Look(flows=["TCP download *"], probes=["*ICMP"]))
+    words = texts(figure)
+    assert not any(text.startswith("Upload") for text in words)
+    assert "Only flows TCP download *. Only probes *ICMP." in read(figure)
+    mean = summarise(record).probes["Ping (ms) ICMP"]
+    assert mean is not None
+    assert any(text.startswith(f"ICMP  {mean.mean:.3g} (idle") for text in words), words
+    # The record itself is as it was.
+    assert record.flow_names["direction"].n_unique() == 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "look", "said"),
+    [
+        ("cdf", {"flows": ["x"]}, "--flow x: `.*` has no such flow .there are: `TCP upload BE`, "),
+        ("cdf", {"names": ["x"]}, "1 names for 2 configurations"),
+        ("three-plot", {"names": ["x"]}, "chart `three-plot` is of one run"),
+        (
+            "cdf",
+            {"notes": [(1, "x")]},
+            "notes: chart `cdf` has no axis of time; these have one: `three-plot`",
+        ),
+        ("bar", {"ping_scale": "log"}, "the length of a bar tells its value from 0 on a linear axis only"),
+        ("bar", {"throughput_mbps": (2, 9)}, "the length of a bar tells its value from 0"),
+        ("windows", {"ping_ms": (1, 2)}, "chart `windows` has no axis of ping"),
+        ("cdf", {"throughput_mbps": (1, 2)}, "chart `cdf` has no axis of throughput"),
+    ],
+)
+def test_what_does_not_fit_is_refused(
+    rrul: list[Record], tmp_path: Path, kind: str, look: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(UsageError, match=said):
+        draw(kind, some(kind, rrul), tmp_path / "chart.png", look=Look(**look))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("look", "said"),
+    [
+        ({"ping_ms": (5, 5)}, "axis of pings from 5 to 5 ms: it must begin at 0 or later and end after that"),
+        ({"throughput_mbps": (-1, 5)}, "axis of throughput from -1 to 5 Mbit/s"),
+        ({"ping_ms": (0, 5), "ping_scale": "log"}, "a logarithmic axis begins above 0"),
+        ({"colours": ["red"]}, "colour `red`: write red, green and blue as in #1b9e77"),
+        ({"notes": [(1, " ")]}, "note ` ` at 1 s"),
+    ],
+)
+def test_looks_that_cannot_be(look: dict[str, Any], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        Look(**look)
+
+
+def test_a_look_does_not_stay(rrul: list[Record]) -> None:
+    with_it = plot(rrul, "cdf", look=Look(names=["before", "after"], colours=["#123456"]))
+    without = plot(rrul, "cdf")
+    assert "before" in texts(with_it)
+    assert "before" not in texts(without)
