@@ -55,6 +55,13 @@ def _help() -> str:
     type=click.Choice(["linear", "log"]),
     help="Scale of axes of pings; without it the chart chooses, and says so at the axis.",
 )
+@option(
+    "--style",
+    type=click.Choice(["screen", "paper"]),
+    default="screen",
+    show_default=True,
+    help="`paper`: half a page wide, without heading and table; for PDF and SVG.",
+)
 @option("--name", "names", multiple=True, help="Name of a configuration; one for each, in order.")
 @option("--colour", "colours", multiple=True, metavar="#RRGGBB", help="Colours in order; others follow.")
 @option("--note", "notes", multiple=True, metavar="TIME=TEXT", help="Mark a time: 12s='second upload'.")
@@ -70,6 +77,7 @@ def command(  # noqa: PLR0913 - one for each option
     ping: str | None,
     throughput: str | None,
     ping_scale: Literal["linear", "log"] | None,
+    style: Literal["screen", "paper"],
     names: tuple[str, ...],
     colours: tuple[str, ...],
     notes: tuple[str, ...],
@@ -84,6 +92,7 @@ def command(  # noqa: PLR0913 - one for each option
         if throughput is None
         else _ends("--throughput", throughput, "0mbit..30mbit", _megabits),
         ping_scale=ping_scale,
+        style=style,
         names=names,
         colours=colours,
         notes=[_note(text) for text in notes],

@@ -35,6 +35,7 @@ class Kind:
         summary: what it shows, in a line.
         least, most: how many records it takes; `most` is None if there is no limit.
         axes: the quantities on its axes of which the user may set the ends: `time`, `ping`, `throughput`.
+        paper: whether it can be drawn for a column of a paper.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Kind:
     least: int
     most: int | None
     axes: tuple[str, ...] = ()
+    paper: bool = False
 
     @property
     def takes(self) -> str:
@@ -61,16 +63,24 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             Kind(
                 "phases", "throughput and pings over the phases of a test, with its grades", 1, 1, OVER_TIME
             ),
-            Kind("cdf", "which share of the pings took at most how long", 1, None, ("ping",)),
+            Kind("cdf", "which share of the pings took at most how long", 1, None, ("ping",), paper=True),
             Kind("box", "spread of download, upload and latency of each configuration", 1, None, BOTH),
             Kind("bar", "means of throughput, latency and fairness of each configuration", 1, None, BOTH),
-            Kind("qq", "quantiles of pings against those of the first configuration", 1, None, ("ping",)),
+            Kind(
+                "qq",
+                "quantiles of pings against those of the first configuration",
+                1,
+                None,
+                ("ping",),
+                paper=True,
+            ),
             Kind(
                 "ellipse",
                 "throughput against ping of each configuration: better is up and left",
                 1,
                 None,
                 BOTH,
+                paper=True,
             ),
             Kind("ping", "ping over time, run above run, with averages", 1, None, PINGS),
             Kind("windows", "congestion window of each flow over time, run above run", 1, None, ("time",)),
@@ -90,6 +100,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
                 2,
                 None,
                 PINGS,
+                paper=True,
             ),
         )
     }
@@ -253,6 +264,9 @@ def _check_look(kind: Kind, look: Look) -> None:
     ends = (look.ping_ms, look.throughput_mbps)
     if kind.name == "bar" and (look.ping_scale == "log" or any(one and one[0] > 0 for one in ends)):
         raise UsageError("chart `bar`: the length of a bar tells its value from 0 on a linear axis only")
+    if look.paper and not kind.paper:
+        have = ", ".join(f"`{one.name}`" for one in KINDS.values() if one.paper)
+        raise UsageError(f"style `paper`: chart `{kind.name}` does not fit a column; these do: {have}")
     if look.names and kind.most == 1:
         raise UsageError(f"names: chart `{kind.name}` is of one run; use a title")
     if look.span_s is not None and not 0 <= look.span_s[0] < look.span_s[1]:

@@ -62,7 +62,7 @@ def time_axis(drawn: Sequence[Axes], end_ns: int, scope: Scope) -> None:
                 textcoords="offset points",
                 ha="right" if right else "left",
                 va="top",
-                size=8.5,
+                size=small(),
                 zorder=7,
                 path_effects=halo(2.0),
             )
@@ -208,7 +208,7 @@ def phases(axes: Axes, record: Record, *, named: bool) -> None:
             axes.axvspan(start, stop, color=SHADE, linewidth=0, zorder=0)
         # The name of a narrow phase begins or ends where the axes do, not beyond them; where there
         # is no room for it beside the others it is left out.
-        wide_as = width_of(name, 8) / AXES_WIDTH * (end - first)
+        wide_as = width_of(name, 8) / (2.4 if current().paper else AXES_WIDTH) * (end - first)
         low = min(max((start + stop - wide_as) / 2, first), end - wide_as)
         if named and all(low + wide_as <= left or right <= low for left, right in taken):
             taken.append((low, low + wide_as))
@@ -220,7 +220,7 @@ def phases(axes: Axes, record: Record, *, named: bool) -> None:
                 textcoords="offset points",
                 ha="center",
                 va="bottom",
-                size=8,
+                size=min(small(), 8.0),
                 color=QUIET,
             )
 
@@ -240,9 +240,17 @@ def beside(axes: Axes, labels: Sequence[tuple[float, str, str]], height: float) 
         return
     to_axes = axes.transScale + axes.transLimits
     wanted = [float(to_axes.transform((0.0, value))[1]) for value, _, _ in labels]
-    places = spread(wanted, 8.5 * LINE / 72 / height)
+    size = small()
+    if current().paper:
+        height = 1.9
+    places = spread(wanted, size * LINE / 72 / height)
     for place, (_, text, colour) in zip(places, labels, strict=True):
-        axes.text(1.01, place, text, transform=axes.transAxes, va="center", size=8.5, color=colour)
+        axes.text(1.01, place, text, transform=axes.transAxes, va="center", size=size, color=colour)
+
+
+def small() -> float:
+    """Size of words within and beside axes, in points."""
+    return 7.0 if current().paper else 8.5
 
 
 def spread(wanted: Sequence[float], gap: float) -> list[float]:

@@ -85,7 +85,8 @@ def _scale(axes: Axes, curves: Sequence[Cumulative]) -> None:
     axes.set_xlabel("Ping, ms")
     every = np.concatenate([one.rtt_ms for one in curves])
     parts.ping_axis(axes, "x", every)
-    axes.set_ylabel("Pings that took no longer, % of those answered")
+    answered = "" if current().paper else " of those answered"
+    axes.set_ylabel(f"Pings that took no longer, %{answered}")
     axes.set_ylim(0, 100)
     axes.set_yticks(range(0, 101, 10))
     for share in (50, 95, 99):

@@ -16,6 +16,7 @@ import polars as pl
 from weirlab.errors import UsageError
 from weirlab.plots import axes as parts
 from weirlab.plots import caption, series, table, theme
+from weirlab.plots.look import current
 from weirlab.plots.named import configurations
 from weirlab.plots.scope import Scope
 from weirlab.stats import totals_mbps
@@ -77,13 +78,19 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
     height = 5.2 + table.height(headings, rows)
     chart = theme.blank(records, title, _note(records), height=height)
     table.add(chart, headings, rows)
-    for axes, (label, found) in zip(
-        chart.subplots(1, len(panels), squeeze=False)[0], panels.items(), strict=True
-    ):
+    for axes, (label, found) in zip(_panels(chart, len(panels)), panels.items(), strict=True):
         _scale(axes, label, found)
         for one, style in zip(found, styles, strict=True):
             _draw(axes, one, style)
     return chart
+
+
+def _panels(chart: Figure, count: int) -> list[Axes]:
+    """Axes side by side, or above each other in a column."""
+    if current().paper:
+        chart.set_figheight(theme.PAPER_HEIGHT * (0.25 + 0.75 * count))
+        return list(chart.subplots(count, 1, squeeze=False)[:, 0])
+    return list(chart.subplots(1, count, squeeze=False)[0])
 
 
 def steps(records: Sequence[Record], direction: Direction) -> Steps:

@@ -36,6 +36,7 @@ class Look:
         notes: times in seconds, each with a word that is written there.
         flows: patterns with `*` and `?` of the names of flows that are drawn; empty for all.
         probes: the same of probes.
+        style: `paper` for a column of a paper: 3.5 inches wide, without heading, footer and table.
         span_s: first and last second that is drawn; None for the whole time.
     """
 
@@ -47,6 +48,7 @@ class Look:
     notes: Sequence[tuple[float, str]] = ()
     flows: Sequence[str] = ()
     probes: Sequence[str] = ()
+    style: Literal["screen", "paper"] = "screen"
     span_s: Limits | None = None
 
     def __post_init__(self) -> None:
@@ -55,6 +57,24 @@ class Look:
         Raises:
             UsageError: if limits are empty, a colour is none, or a logarithmic axis would begin at 0.
         """
+        self._check_limits()
+        if self.ping_scale not in {None, "linear", "log"}:
+            raise UsageError(f"scale `{self.ping_scale}` of pings: it is `linear` or `log`")
+        if self.style not in {"screen", "paper"}:
+            raise UsageError(f"style `{self.style}`: it is `screen` or `paper`")
+        if self.ping_scale == "log" and self.ping_ms and self.ping_ms[0] == 0:
+            raise UsageError("axis of pings from 0 ms: a logarithmic axis begins above 0")
+        for colour in self.colours:
+            if not re.fullmatch(r"#[0-9a-fA-F]{6}", colour):
+                raise UsageError(f"colour `{colour}`: write red, green and blue as in #1b9e77")
+        for at, word in self.notes:
+            if not 0 <= at < math.inf or not word.strip() or len(word) > MAX_NOTE_CHARS:
+                raise UsageError(
+                    f"note `{word}` at {at:g} s: it needs a time from 0 s on and 1 to {MAX_NOTE_CHARS} "
+                    "characters"
+                )
+
+    def _check_limits(self) -> None:
         for what, limits, unit in (
             ("pings", self.ping_ms, "ms"),
             ("throughput", self.throughput_mbps, "Mbit/s"),
@@ -67,19 +87,11 @@ class Look:
                     f"axis of {what} from {low:g} to {high:g} {unit}: it must begin at 0 or later "
                     "and end after that"
                 )
-        if self.ping_scale not in {None, "linear", "log"}:
-            raise UsageError(f"scale `{self.ping_scale}` of pings: it is `linear` or `log`")
-        if self.ping_scale == "log" and self.ping_ms and self.ping_ms[0] == 0:
-            raise UsageError("axis of pings from 0 ms: a logarithmic axis begins above 0")
-        for colour in self.colours:
-            if not re.fullmatch(r"#[0-9a-fA-F]{6}", colour):
-                raise UsageError(f"colour `{colour}`: write red, green and blue as in #1b9e77")
-        for at, word in self.notes:
-            if not 0 <= at < math.inf or not word.strip() or len(word) > MAX_NOTE_CHARS:
-                raise UsageError(
-                    f"note `{word}` at {at:g} s: it needs a time from 0 s on and 1 to {MAX_NOTE_CHARS} "
-                    "characters"
-                )
+
+    @property
+    def paper(self) -> bool:
+        """Whether the chart is for a column of a paper."""
+        return self.style == "paper"
 
     @property
     def selects(self) -> bool:

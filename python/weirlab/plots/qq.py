@@ -93,7 +93,7 @@ def _cells(quantiles: Numbers) -> list[str]:
 
 
 def _scale(axes: Axes, across: str, drawn: Sequence[tuple[Numbers, Numbers]], *, may_be_log: bool) -> None:
-    axes.set_xlabel(across)
+    axes.set_xlabel("\n".join(theme.wrapped(across, 2.6 if current().paper else 9.0, 7.5)))
     axes.set_ylabel("Ping, ms")
     every = np.concatenate([axis for points in drawn for axis in points])
     # A normal distribution is straight on linear axes only.

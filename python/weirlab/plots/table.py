@@ -9,7 +9,8 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 
 from weirlab.plots.caption import short
-from weirlab.plots.theme import INK, LINE, MARGIN, QUIET, WIDTH, width_of, wrapped
+from weirlab.plots.look import current
+from weirlab.plots.theme import INK, LINE, MARGIN, PAPER_WIDTH, QUIET, WIDTH, width_of, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,6 +54,9 @@ def add(figure: Figure, headings: Sequence[str], rows: Sequence[Row], foot: str 
         rows: what stands below them.
         foot: what it comes to, below the table.
     """
+    if current().paper:
+        _legend(figure, rows)
+        return
     wide, high = (float(length) for length in figure.get_size_inches())
     engine = figure.get_layout_engine()
     if not isinstance(engine, ConstrainedLayoutEngine):
@@ -85,6 +89,13 @@ def add(figure: Figure, headings: Sequence[str], rows: Sequence[Row], foot: str 
     if foot:
         at = ((MARGIN + SAMPLE) / wide, (line - 1.4 * ROW) / high)
         figure.text(*at, foot, size=9.5, weight="bold", color=INK, va="center")
+
+
+def _legend(figure: Figure, rows: Sequence[Row]) -> None:
+    """The names alone, above the axes: a paper has its figures in a table of its own."""
+    samples = [Line2D([], [], **row.look) for row in rows]
+    names = ["\n".join(wrapped(row.name, PAPER_WIDTH - 0.7, 7)) for row in rows]
+    figure.legend(samples, names, loc="outside upper left", frameon=False, handlelength=2.4, borderpad=0.1)
 
 
 def _room(headings: Sequence[str], rows: Sequence[Row]) -> float:

@@ -62,7 +62,13 @@ def darker(colour: str) -> str:
 
 
 class Chart(Figure):
-    """A figure that a notebook shows as it is, without a backend of Matplotlib's."""
+    """A figure that a notebook shows as it is, without a backend of Matplotlib's.
+
+    Attributes:
+        note: what the chart does not say itself, for its caption; empty if it says all.
+    """
+
+    note: str = ""
 
     def _repr_png_(self) -> bytes:
         with applied():
@@ -77,6 +83,8 @@ def applied(look: Look | None = None) -> Iterator[None]:
         with mpl.rc_context():
             mpl.rcdefaults()
             mpl.rcParams.update(SETTINGS)
+            if current().paper:
+                mpl.rcParams.update(PAPER_SETTINGS)
             yield
     finally:
         LOOK.reset(before)
@@ -123,6 +131,8 @@ def framed(lines: tuple[str, str, str], note: str, version: str, *, height: floa
         height: height of the whole in inches.
     """
     note = " ".join(filter(None, (note, current().words())))
+    if current().paper:
+        return _column(lines[0], note)
     figure = Chart(figsize=(WIDTH, height))
     FigureCanvasAgg(figure)
     room = WIDTH - 2 * MARGIN
@@ -151,14 +161,26 @@ def framed(lines: tuple[str, str, str], note: str, version: str, *, height: floa
     return figure
 
 
+def _column(title: str, note: str) -> Figure:
+    """A chart for a column of a paper: axes and legend; what a caption must say is in the file's data."""
+    figure = Chart(figsize=(PAPER_WIDTH, PAPER_HEIGHT))
+    FigureCanvasAgg(figure)
+    figure.set_layout_engine(ConstrainedLayoutEngine(w_pad=0.02, h_pad=0.02))
+    figure.set_label(" ".join(title.split()))
+    figure.note = note
+    return figure
+
+
 def render(figure: Figure, suffix: str) -> bytes:
     """The figure as a file: the same bytes for the same figure."""
     _settle(figure)
     dates = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
     metadata: dict[str, Any] = {"Title": figure.get_label(), **dates[suffix]}
+    if isinstance(figure, Chart) and figure.note:
+        metadata["Subject" if suffix == "pdf" else "Description"] = figure.note
     file = io.BytesIO()
     # Within SVG and PDF only the points are an image, and those formats go to print.
-    dpi = SETTINGS["savefig.dpi"] if suffix == "png" else 300
+    dpi = SETTINGS["savefig.dpi"] if suffix == "png" and not current().paper else 300
     figure.savefig(file, format=suffix, metadata=metadata, dpi=dpi)
     return file.getvalue()
 
@@ -205,6 +227,9 @@ def width_of(text: str, size: float, *, weight: str = "normal") -> float:
 
 WIDTH, HEIGHT, MARGIN = 10.0, 7.0, 0.2
 """Of a chart, in inches."""
+
+PAPER_WIDTH, PAPER_HEIGHT = 3.5, 2.7
+"""Of a chart for a column of a paper with two columns (IEEE, ACM: 3.3 to 3.5 inches), in inches."""
 
 MAX_HEIGHT_INCHES = 200.0
 """Inches; an image three times as high cannot be made any more."""
@@ -257,3 +282,13 @@ SETTINGS: Any = {
     "svg.hashsalt": "weir",  # else the names inside an SVG are drawn by lot
     "pdf.fonttype": 42,  # publishers refuse type 3
 }
+
+PAPER_SETTINGS: Any = {
+    "font.size": 7.5,
+    "axes.labelsize": 7.5,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "legend.fontsize": 7,
+    "savefig.dpi": 300,
+}
+"""In the size in which they are printed: 7 points is the least that journals take."""
