@@ -17,7 +17,7 @@ import weirlab
 from live import PATIENCE_S
 from weirlab.errors import RecordError, UsageError, WriteError
 from weirlab.interrupt import Stop
-from weirlab.stats.summary import latency_of
+from weirlab.stats.pings import ping_figures
 from weirlab.sweeps import local, sweeping, work
 from weirlab.sweeps.columns import FIGURES, IDENTITY
 from weirlab.sweeps.estimate import ROW_BYTES, estimate
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from weirlab.record import Record
-    from weirlab.stats.summary import LatencySummary
+    from weirlab.stats.summary import PingFigures
     from weirlab.sweeps.plan import Plan
     from weirlab.sweeps.runs import Run
     from weirlab.sweeps.sweeping import Outcome
@@ -311,14 +311,14 @@ def test_a_look_at_a_store_that_changes_meanwhile_is_repeated(
 def test_a_run_that_fails_is_kept_with_its_reason_and_stops_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    really = latency_of
+    really = ping_figures
 
-    def broken(record: Record) -> LatencySummary:
+    def broken(record: Record) -> PingFigures:
         if record.manifest.queue == "fq_codel":
             raise ValueError("no figure today")
         return really(record)
 
-    monkeypatch.setattr(work, "latency_of", broken)
+    monkeypatch.setattr(work, "ping_figures", broken)
     store = Store.made(tmp_path / "store")
     outcome = carry_out(plan(["fq_codel", "sfq"]), store, jobs=1)
     assert (outcome.done, outcome.failed) == (2, 1)
@@ -326,7 +326,7 @@ def test_a_run_that_fails_is_kept_with_its_reason_and_stops_no_other(
     assert rows["error"].to_list() == ["ValueError: no figure today", None]
     assert rows["up_goodput_mbps"].is_null().to_list() == [True, False]
     # It counts as done until it is asked for again; the row without an error is the one that counts.
-    monkeypatch.setattr(work, "latency_of", really)
+    monkeypatch.setattr(work, "ping_figures", really)
     assert carry_out(plan(["fq_codel", "sfq"]), store, jobs=1).done == 0
     assert carry_out(plan(["fq_codel", "sfq"]), store, jobs=1, retry=True).done == 1
     assert store.scan().collect()["error"].is_null().all()
