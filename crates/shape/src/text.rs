@@ -298,7 +298,7 @@ fn mbps(bps: u64) -> String {
     format!("{:.2}", bps as f64 / 1e6)
 }
 
-/// A number with three digits that count, as C's `%.3g` writes it.
+/// A number with three digits that count, or with all of those before its point.
 fn three_digits(value: f64) -> String {
     digits(value, 3)
 }
@@ -321,11 +321,10 @@ fn digits(value: f64, count: i32) -> String {
             text.to_owned()
         }
     };
-    if exponent < -4 || exponent >= count {
-        let sign = if exponent < 0 { '-' } else { '+' };
-        return format!("{}e{sign}{:02}", bare(mantissa), exponent.abs());
+    if exponent < -4 {
+        return format!("{}e-{:02}", bare(mantissa), exponent.abs());
     }
-    bare(&format!("{value:.*}", (count - 1 - exponent).unsigned_abs() as usize))
+    bare(&format!("{value:.*}", (count - 1 - exponent).max(0).unsigned_abs() as usize))
 }
 
 /// The sides by the names of their options.
@@ -359,21 +358,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_written_as_c_writes_them() {
+    fn numbers_have_digits_that_count_and_no_exponent_if_large() {
         for (value, text) in [
             (0.0, "0"),
-            (1280.0, "1.28e+03"),
+            (1280.0, "1280"),
+            (-1280.0, "-1280"),
+            (123_456.7, "123457"),
             (300.0, "300"),
             (12.345, "12.3"),
             (0.5, "0.5"),
             (0.000_012_3, "1.23e-05"),
-            (999.6, "1e+03"),
+            (999.4, "999"),
+            (999.6, "1000"),
             (0.000_1, "0.0001"),
             (-2.5, "-2.5"),
         ] {
             assert_eq!(three_digits(value), text, "{value}");
         }
         assert_eq!(six_digits(8.0), "8");
+        assert_eq!(six_digits(2_500_000.0), "2500000");
         assert_eq!(six_digits(0.123_456_7), "0.123457");
     }
 
@@ -397,7 +400,7 @@ mod tests {
             ..View::default()
         };
         let read = View::parse(&serde_json::to_string(&view).unwrap()).unwrap();
-        let said = "    8.0 s; up 8.00 Mbit/s, 0.00 Mbit/s used, backing off (queue gone after 1.28e+03 ms); delay 15.0 ms; \
+        let said = "    8.0 s; up 8.00 Mbit/s, 0.00 Mbit/s used, backing off (queue gone after 1280 ms); delay 15.0 ms; \
                     this machine is busy: the shaper was 7 ms late; warning: no";
         assert_eq!([view.line(), read.line()], [said, said]);
         assert_eq!(view.metrics(), read.metrics());

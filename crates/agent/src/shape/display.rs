@@ -117,7 +117,7 @@ mod tests {
         assert_eq!(said[0], "eth0, 0 s, no delay measured");
         assert_eq!(
             said[1],
-            "up     998.76 Mbit/s    998.76 Mbit/s used  backing off (queue gone after 1.28e+03 ms)"
+            "up     998.76 Mbit/s    998.76 Mbit/s used  backing off (queue gone after 1280 ms)"
         );
         assert_eq!(said[2], "      0 packets wait; 0 dropped, 0 marked");
     }
