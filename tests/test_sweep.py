@@ -17,7 +17,7 @@ import weirlab
 from live import PATIENCE_S
 from weirlab.errors import RecordError, UsageError, WriteError
 from weirlab.interrupt import Stop
-from weirlab.stats.pings import ping_figures
+from weirlab.stats.pings import PingFigures, ping_figures
 from weirlab.sweeps import local, sweeping, work
 from weirlab.sweeps.columns import FIGURES, IDENTITY
 from weirlab.sweeps.estimate import ROW_BYTES, estimate
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from weirlab.record import Record
-    from weirlab.stats.summary import PingFigures
     from weirlab.sweeps.plan import Plan
     from weirlab.sweeps.runs import Run
     from weirlab.sweeps.sweeping import Outcome

@@ -64,6 +64,7 @@ __all__ = [
     "shipped_rules",
     "shipped_tests",
     "simulate",
+    "simulate_rows",
     "stop_shaper",
     "tables",
     "tcp_profiles",
