@@ -48,8 +48,8 @@ def _help() -> str:
     metavar="FROM..TO",
     help="The part of the time that is drawn, such as 35s..55s.",
 )
-@option("--ping", metavar="FROM..TO", help="Ends of axes of pings, such as 0ms..200ms.")
-@option("--throughput", metavar="FROM..TO", help="Ends of axes of throughput, such as 0mbit..30mbit.")
+@option("--ping-axis", metavar="FROM..TO", help="Ends of axes of pings, such as 0ms..200ms.")
+@option("--throughput-axis", metavar="FROM..TO", help="Ends of axes of throughput, such as 0mbit..30mbit.")
 @option(
     "--ping-scale",
     type=click.Choice(["linear", "log"]),
@@ -74,8 +74,8 @@ def command(  # noqa: PLR0913 - one for each option
     out: Path | None,
     title: str | None,
     span: str | None,
-    ping: str | None,
-    throughput: str | None,
+    ping_axis: str | None,
+    throughput_axis: str | None,
     ping_scale: Literal["linear", "log"] | None,
     style: Literal["screen", "paper"],
     names: tuple[str, ...],
@@ -87,10 +87,10 @@ def command(  # noqa: PLR0913 - one for each option
     """Draws the charts that are asked for."""
     span_s = None if span is None else span_in(span)
     look = Look(
-        ping_ms=None if ping is None else _ends("--ping", ping, "0ms..200ms", _milliseconds),
+        ping_ms=None if ping_axis is None else _ends("--ping-axis", ping_axis, "0ms..200ms", _milliseconds),
         throughput_mbps=None
-        if throughput is None
-        else _ends("--throughput", throughput, "0mbit..30mbit", _megabits),
+        if throughput_axis is None
+        else _ends("--throughput-axis", throughput_axis, "0mbit..30mbit", _megabits),
         ping_scale=ping_scale,
         style=style,
         names=names,
