@@ -232,9 +232,9 @@ def test_windows_have_a_legend_without_repeated_looks(tmp_path: Path) -> None:
     looks = {(line.get_color(), line.get_linestyle(), str(line._dash_pattern)) for line in legend.get_lines()}  # type: ignore[attr-defined]
     assert len(looks) == 9
     assert chart.axes[0].get_xlim() == (0, 5)
-    part = windows.figure([record], None, Scope([record], (2.0, 3.0)))
+    part = plot(record, "windows", span_s=(2.0, 3.0))
     assert part.axes[0].get_xlim() == (2, 3)
-    assert any("From 2 s to 3 s of 5 s." in text for text in texts(part))
+    assert any("Drawn from 2 s to 3 s;" in " ".join(text.split()) for text in texts(part))
 
 
 def test_phases_say_which_part_of_the_load_is_graded(records: list[Record]) -> None:

@@ -264,9 +264,7 @@ def test_a_sender_with_another_congestion_control_is_refused() -> None:
         flows = [(2, 400), (3, 700), *[(2 * place, 9_000) for place in range(2, 7)]]
         flows += [(2 * place + 1, 8_000) for place in range(7, 12)]
         told = SimpleNamespace(
-            manifest=SimpleNamespace(
-                model_extra={"connections": [{"server": "10.1.0.1:8080", **plain}, *beside]}
-            ),
+            manifest=SimpleNamespace(extra={"connections": [{"server": "10.1.0.1:8080", **plain}, *beside]}),
             throughput=pl.DataFrame(flows, schema=["flow", "bytes"], orient="row"),
         )
         return cast("Record", told)
@@ -287,7 +285,7 @@ def test_connections_of_the_lab_are_told_apart() -> None:
     line = SimpleNamespace(
         manifest=SimpleNamespace(
             scenario={"sampling": {"throughput_ns": tick}},
-            model_extra={
+            extra={
                 "connections": [
                     {"server": "10.1.0.1:8081"},
                     {"server": "10.1.0.1:8080"},
@@ -323,7 +321,7 @@ def test_connections_of_the_lab_are_told_apart() -> None:
         ),
     )
     pings = SimpleNamespace(
-        manifest=SimpleNamespace(model_extra={"monotonic_zero_ns": 1_000 + tick}),
+        manifest=SimpleNamespace(extra={"monotonic_zero_ns": 1_000 + tick}),
         # On their own clock, which began an interval later.
         pings=pl.DataFrame({"t_ns": [50_000_000, 2 * tick], "rtt_ns": [20_500_000, 99_000_000]}),
     )
