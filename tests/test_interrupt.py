@@ -150,6 +150,27 @@ def test_at_any_moment_there_is_a_sentence_and_no_trace(tmp_path: Path) -> None:
             assert re.search(r"weir: interrupted", errors), errors
 
 
+def test_a_request_of_which_a_library_makes_an_error_of_its_own_is_a_request_all_the_same() -> None:
+    program = """
+import os, signal, time
+import weirlab.cli
+from weirlab import __main__, interrupt
+
+def polars():
+    interrupt.started()
+    try:
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(60)
+    except KeyboardInterrupt:
+        raise RuntimeError("KeyboardInterrupt: ") from None
+
+weirlab.cli.main = polars
+__main__.main()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (130, "weir: interrupted\n")
+
+
 def test_signals_that_are_ignored_stay_ignored(tmp_path: Path) -> None:
     """As `nohup` and a script's jobs in the background have them."""
     line = 'trap "" HUP INT; exec "$@"'

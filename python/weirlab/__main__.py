@@ -15,6 +15,11 @@ def main() -> None:
     except KeyboardInterrupt:
         # In the midst of telling what went wrong.
         interrupt.end_at_once()
+    except Exception:
+        # Libraries may make an error of their own of it, as Polars does of what is raised beneath it.
+        if requests.raised:
+            interrupt.end_at_once()
+        raise
     except SystemExit as end:
         if end.code == interrupt.INTERRUPTED:
             interrupt.leave()

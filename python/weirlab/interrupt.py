@@ -33,6 +33,7 @@ class Requests:
         self._ends_at_once = of_process
         self._first_s: float | None = None
         self.stop: Stop | None = None
+        self.raised = False
 
     def hear(self, number: int, frame: FrameType | None) -> None:
         """The handler of the signals."""
@@ -46,6 +47,7 @@ class Requests:
         if first and self.stop is not None:
             self.stop.told = True
         elif self._of_process:
+            self.raised = True
             _interrupt(frame)
         else:
             raise KeyboardInterrupt
