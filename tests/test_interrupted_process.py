@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from live import PATIENCE_S
-from weirlab.interrupt import INTERRUPTED
+from weirlab.ending import INTERRUPTED
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-from weirlab import interrupt
+from weirlab.ending import INTERRUPTED, end_at_once
 
 
 def main() -> None:
     """Runs the command line."""
-    requests = interrupt.take_over()
-    from weirlab.cli import main as command_line  # noqa: PLC0415 - takes a while
-
     try:
+        from weirlab import interrupt  # noqa: PLC0415 - takes long enough to be interrupted
+
+        requests = interrupt.take_over()
+    except KeyboardInterrupt:
+        # Of Python's own handler: nothing has begun.
+        end_at_once()
+    try:
+        from weirlab.cli import main as command_line  # noqa: PLC0415 - takes a while
+
         command_line()
     except KeyboardInterrupt:
         # In the midst of telling what went wrong.
-        interrupt.end_at_once()
+        end_at_once()
     except Exception:
         # Libraries may make an error of their own of it, as Polars does of what is raised beneath it.
         if requests.raised:
-            interrupt.end_at_once()
+            end_at_once()
         raise
     except SystemExit as end:
-        if end.code == interrupt.INTERRUPTED:
+        if end.code == INTERRUPTED:
             interrupt.leave()
         raise
     finally:

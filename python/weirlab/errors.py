@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import re
 
-from weirlab.interrupt import INTERRUPTED
+from weirlab.ending import INTERRUPTED
 
 __all__ = [
     "AssertionBroken",

@@ -12,6 +12,8 @@ import sys
 import time
 from contextlib import contextmanager, suppress
 
+from weirlab.ending import INTERRUPTED, end_at_once
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -132,14 +134,6 @@ def heeding() -> Iterator[Stop]:
         yield stop
 
 
-def end_at_once() -> None:
-    """Ends the process: nothing is cleared away, and records are readable up to their last part."""
-    try:
-        os.write(2, b"weir: interrupted\n")
-    finally:
-        os._exit(INTERRUPTED)
-
-
 def leave() -> None:
     """Ends the process, all being told and cleared away, without Python's own end.
 
@@ -157,8 +151,6 @@ IMPORTING = "<frozen importlib._bootstrap>"
 """The file of Python's frames that import a module."""
 LOOK_AGAIN_S = 0.01
 """Time until an import under way is looked for again."""
-INTERRUPTED = 130
-"""Exit code of what was interrupted."""
 SAME_S = 0.25
 """Signals within this time are one request: `timeout` sends each to the process and to its group."""
 

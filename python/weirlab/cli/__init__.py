@@ -16,7 +16,7 @@ import click
 
 from weirlab import interrupt
 from weirlab.cli.options import sentence as sentence_of
-from weirlab.interrupt import INTERRUPTED
+from weirlab.ending import INTERRUPTED
 from weirlab.loading import uncollected
 
 if TYPE_CHECKING:
