@@ -125,9 +125,13 @@ function noting(chosen: () => HTMLTableRowElement[], changed: () => void, otherw
     void tell();
   };
   place.addEventListener("toggle", () => void tell());
-  form.addEventListener("input", () => void tell());
+  form.addEventListener("input", () => {
+    byId("note-kept").textContent = "";
+    void tell();
+  });
   form.addEventListener("submit", (event) => {
     event.preventDefault();
+    byId("note-kept").textContent = "";
     const rows = chosen();
     void send("note", content()).then((answer) => {
       wrong(answer["error"]);
