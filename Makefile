@@ -35,7 +35,7 @@ test: setup ## Sets everything up and passes the tests: Rust, Python at once, Py
 		echo "== Python tests, in several processes"; \
 		$(BIN)/pytest -m 'not realtime' -n auto --maxprocesses 4 --dist loadfile || failed=' in several processes'; \
 		echo "== Python tests in real time, alone"; \
-		$(BIN)/pytest -m realtime || failed+="$${failed:+ and} in real time"; \
+		tools/test-realtime.sh $(BIN)/pytest || failed+="$${failed:+ and} in real time"; \
 		[ -z "$$failed" ] || { echo "FAILED: Python tests$$failed; see above"; exit 1; }
 
 .PHONY: docs
