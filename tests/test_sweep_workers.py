@@ -151,6 +151,36 @@ class Killer:
             time.sleep(0.05)
 
 
+def test_a_cluster_of_this_machine_that_lost_all_workers_is_started_anew(
+    tmp_path: Path, alone: pl.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("distributed")
+    monkeypatch.setattr(clusters, "PATIENCE_S", 1.0)
+    store = Store.made(tmp_path / "store")
+    retirer = Retirer()
+    outcome = carry_out(plan(6), store, cluster=Cluster(None, 1), watcher=retirer)
+    assert retirer.retired
+    assert (outcome.done, outcome.failed, outcome.left) == (24, 0, 0)
+    assert_frame_equal(figures(store.path, 6), alone, check_exact=True)
+
+
+class Retirer:
+    """Has all workers end after the first run: Dask replaces none that was told to."""
+
+    retired = False
+
+    def begun(self, count: int) -> None:
+        assert count == 24
+
+    def ended(self, *, failed: bool) -> None:
+        assert not failed
+        if not self.retired:
+            self.retired = True
+            from distributed import default_client  # noqa: PLC0415 - optional
+
+            default_client().retire_workers(close_workers=True)
+
+
 def test_a_worker_of_another_version_is_refused() -> None:
     run = sweep_of(plan(1)).runs[0]
     with pytest.raises(clusters.OtherVersion):

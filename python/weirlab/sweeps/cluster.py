@@ -6,6 +6,7 @@ repeats what a worker did that died; a worker of another version or build of Wei
 
 from __future__ import annotations
 
+import math
 import time
 import uuid
 import zlib
@@ -61,15 +62,23 @@ def run_on_cluster(orders: Orders, cluster: Cluster) -> None:
     """Runs all runs on the workers that a cluster has at the time, until it is told to stop.
 
     A batch that Dask gives up, because several workers died on it, is taken apart; a run that was alone in
-    one becomes a row with that reason.
+    one becomes a row with that reason. A cluster of this machine that has lost all its workers is started
+    anew, since Dask replaces those that die and not those that end; on another cluster they are waited for.
 
     Raises:
         UsageError: if Dask is missing, the scheduler does not answer, or a worker is of another version.
-        WeirError: if the scheduler goes away for good.
+        WeirError: if the scheduler goes away for good, or workers of this machine end again and again.
     """
-    with _connected(cluster) as client:
-        _check_versions(client)
-        _Batches(client, orders).carry_out()
+    batches = _Batches(orders, patience_s=PATIENCE_S if cluster.scheduler is None else math.inf)
+    in_vain = 0
+    while not batches.are_done():
+        had = batches.done
+        with _connected(cluster) as client:
+            _check_versions(client)
+            batches.carry_out(client)
+        in_vain = 0 if batches.done > had else in_vain + 1
+        if in_vain == MAX_IN_VAIN and not batches.are_done():
+            raise WeirError(f"all workers of the cluster ended {in_vain} times: what was done is kept")
 
 
 def batch_carried_out(
@@ -121,33 +130,50 @@ class OtherVersion(Exception):
 class _Batches:
     """The runs that are left, and the batches under way."""
 
-    def __init__(self, client: Client, orders: Orders) -> None:
-        self._client, self._orders, self._stop = client, orders, orders.stop
+    def __init__(self, orders: Orders, patience_s: float) -> None:
+        """All runs are left.
+
+        Args:
+            orders: what is to be done.
+            patience_s: how long a cluster may be without a worker.
+        """
+        self._orders, self._stop, self._patience_s = orders, orders.stop, patience_s
         self._left = deque(orders.runs)
         self._alone: deque[Run] = deque()
         self._texts = {digest: zlib.compress(text.encode(), 1) for digest, text in orders.traces.items()}
         self._under_way: dict[Future[list[Row]], list[Run]] = {}
-        self._done, self._spent_s, self._enough = 0, 0.0, False
+        self.done, self._spent_s, self._enough = 0, 0.0, False
 
-    def carry_out(self) -> None:
-        """Sends batches and takes their rows until none is left."""
+    def are_done(self) -> bool:
+        """Whether nothing is left to do."""
+        return self._stop.told or not (self._left or self._alone or self._under_way)
+
+    def carry_out(self, client: Client) -> None:
+        """Sends batches and takes their rows until none is left, or the cluster has no worker any more."""
+        seen_s = time.monotonic()
         try:
-            while (self._left or self._alone or self._under_way) and not self._stop.told:
-                if self._client.status in {"closed", "closing"}:
+            while not self.are_done():
+                if client.status in {"closed", "closing"}:
                     raise WeirError("the scheduler of the cluster is gone: what was done is kept")
-                self._send()
+                threads = sum(client.nthreads().values())
+                seen_s = time.monotonic() if threads else seen_s
+                if time.monotonic() - seen_s > self._patience_s:
+                    return
+                self._send(client, AHEAD * max(1, threads))
                 for future in self._ended():
                     self._take(future, self._under_way.pop(future))
         finally:
-            self._client.cancel(list(self._under_way))
+            client.cancel(list(self._under_way))
+            for batch in self._under_way.values():
+                self._left.extendleft(reversed(batch))
+            self._under_way.clear()
 
-    def _send(self) -> None:
-        """Sends so many batches that each worker has one and another waits for it."""
-        wanted = AHEAD * max(1, sum(self._client.nthreads().values()))
+    def _send(self, client: Client, wanted: int) -> None:
+        """Sends so many batches that `wanted` are under way."""
         while len(self._under_way) < wanted and (self._left or self._alone):
             batch = [self._alone.popleft()] if self._alone else self._next()
             digests = {digest for run in batch for digest in run.configuration.traces.values()}
-            future = self._client.submit(
+            future = client.submit(
                 batch_carried_out,
                 [_as_data(run) for run in batch],
                 {digest: self._texts[digest] for digest in digests},
@@ -160,7 +186,7 @@ class _Batches:
 
     def _next(self) -> list[Run]:
         """The next batch: as many runs as take a second or two by what runs have taken so far."""
-        mean_s = self._spent_s / self._done if self._done else BATCH_S
+        mean_s = self._spent_s / self.done if self.done else BATCH_S
         most = max(1, len(self._left) // (4 * AHEAD))
         count = min(max(1, round(BATCH_S / max(mean_s, 1e-4))), MAX_BATCH, most)
         return [self._left.popleft() for _ in range(count)]
@@ -186,7 +212,7 @@ class _Batches:
     def _take(self, future: Future[list[Row]], batch: list[Run]) -> None:
         if future.status == "finished":
             for run, row in zip(batch, future.result(), strict=True):
-                self._done += 1
+                self.done += 1
                 self._spent_s += row.get("processor_s", 0.0)
                 self._tell(run, row)
             return
@@ -290,3 +316,9 @@ LISTEN_EVERY_S = 0.5
 
 CONNECT_S = 10
 """How long is waited for a scheduler."""
+
+PATIENCE_S = 10.0
+"""How long a cluster of this machine may be without a worker: Dask starts one in a second or two."""
+
+MAX_IN_VAIN = 3
+"""How often such a cluster is started without a single run that ends."""
