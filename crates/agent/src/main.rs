@@ -1,6 +1,7 @@
 //! `weir-agent`: Weir's shaper, pings and server as one small program, for machines without Python.
 
 mod ending;
+mod once;
 mod ping;
 mod replay;
 #[cfg(feature = "serve")]

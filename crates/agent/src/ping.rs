@@ -10,6 +10,7 @@ use weir_scenario::file::quantity::{no_dscp, read_time};
 use weir_sockets::{PingEvent, PingMethod, PingSettings, address_of, run_pings};
 
 use crate::ending::Ending;
+use crate::once::Once;
 use crate::{Failure, print};
 
 pub(crate) fn run(words: Vec<OsString>) -> Result<(), Failure> {
@@ -81,7 +82,11 @@ fn parse(words: Vec<OsString>) -> Result<Option<(String, PingSettings)>, Failure
     let (mut count, mut ttl, mut payload, mut dscp) = (None, None, None, Dscp::BE);
     let (mut period, mut patience) = (Duration::from_millis(200), Duration::from_secs(5));
     let mut parser = lexopt::Parser::from_args(words);
+    let mut once = Once::default();
     while let Some(word) = parser.next()? {
+        if let Long(name) = word {
+            once.see(name)?;
+        }
         match word {
             Long("help") | Short('h') => return Ok(None),
             Long("method") => method = parser.value()?.string()?,
@@ -183,6 +188,7 @@ mod tests {
             ("", "say whom: `weir-agent ping HOST`"),
             ("h --count 0", "count `0`: write a whole number from 1 to 4294967295"),
             ("h --ping 5", "ping: `5` is a time without its unit: write `5s`, `5ms` or `5us`"),
+            ("h --count 3 --count 4", "--count is given twice: write it once"),
             ("h --method gre", "method `gre`: write 'icmp', 'udp' or 'tcp'"),
             (
                 "h --dscp XX",

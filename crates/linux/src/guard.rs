@@ -116,8 +116,12 @@ impl Guard {
         let forked = unsafe { fork() };
         if matches!(forked, Ok(ForkResult::Child)) {
             let keep = [far.as_raw_fd(), duty.socket(), name.as_raw_fd()];
-            // SAFETY: nothing of Rust's or Python's runs any more in this process.
-            unsafe { stand(keep, &duty) };
+            // SAFETY: nothing of Rust's or Python's runs any more in this process; the near end, without which
+            // it would never see the shaper's end, is closed here, as older kernels have no `close_range`.
+            unsafe {
+                libc::close(near.as_raw_fd());
+                stand(keep, &duty)
+            };
         }
         let _ = pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&before), None);
         // The guard has them now: what belongs to the duty's socket goes with the guard alone.

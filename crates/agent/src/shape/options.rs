@@ -8,6 +8,7 @@ use weir_scenario::file::{Value as Written, Written as Entry};
 use weir_shape::{Settings, read_settings};
 
 use crate::Failure;
+use crate::once::Once;
 
 /// How a shaper is started.
 #[derive(Default)]
@@ -27,7 +28,13 @@ impl Start {
     pub fn parse(words: Vec<OsString>) -> Result<Option<Self>, Failure> {
         let mut start = Self::default();
         let mut parser = lexopt::Parser::from_args(words);
+        let mut once = Once::default();
         while let Some(word) = parser.next()? {
+            if let Long(name) = word
+                && !REPEATED.contains(&name)
+            {
+                once.see(name)?;
+            }
             match word {
                 Long("help") | Short('h') => return Ok(None),
                 Long("config") => start.config = Some(parser.value()?.into()),
@@ -79,6 +86,9 @@ impl Start {
     }
 }
 
+/// Options that may be given more than once: there are several reflectors, and saying a thing again changes nothing.
+const REPEATED: &[&str] = &["reflector", "dry-run", "quiet"];
+
 /// Settings of one value that are options too, with a dash where a file has `_`.
 const IN_FILES: &[&str] = &[
     "up",
@@ -129,6 +139,8 @@ mod tests {
             ),
             ("eth0 --time 5ms", "shape: time: `5ms`: write 1s or more"),
             ("eth0 --colour red", "invalid option '--colour'"),
+            ("eth0 --up 8mbit --up 9mbit", "--up is given twice: write it once"),
+            ("eth0 --log=a --log b", "--log is given twice: write it once"),
             ("eth0 eth1", "unexpected argument \"eth1\""),
             ("eth0 --config /", "config `/` cannot be read: it is a folder, and no regular file"),
         ] {
