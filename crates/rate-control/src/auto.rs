@@ -27,17 +27,20 @@ pub struct Auto {
 }
 
 impl Auto {
-    /// A controller that knows nothing of its line.
+    /// A controller that knows of its line what `settings` say.
     #[must_use]
     pub fn new(settings: &AutoSettings) -> Self {
-        let side = |side, fixed: Option<u64>, max: Option<u64>| match fixed {
-            Some(bps) => SideControl::fixed(side, settings.mode, Rate::from_bps(bps)),
-            None => SideControl::new(side, settings.mode, max.map(Rate::from_bps)),
+        let mode = settings.mode;
+        let rate = |bps: Option<u64>| bps.map(Rate::from_bps);
+        let side = |side, fixed, max, known| match rate(fixed) {
+            Some(fixed) => SideControl::fixed(side, mode, fixed),
+            None => SideControl::new(side, mode, rate(max)).beginning_with(rate(known)),
         };
+        let AutoSettings { egress_known_bps, ingress_known_bps, .. } = *settings;
         Self {
             sides: [
-                side(Side::Egress, settings.egress_bps, settings.egress_max_bps),
-                side(Side::Ingress, settings.ingress_bps, settings.ingress_max_bps),
+                side(Side::Egress, settings.egress_bps, settings.egress_max_bps, egress_known_bps),
+                side(Side::Ingress, settings.ingress_bps, settings.ingress_max_bps, ingress_known_bps),
             ],
             delays: Delays::default(),
             quiet: FIRST_QUIET,
@@ -314,6 +317,10 @@ impl Controller for Auto {
         let every = slowest
             .map_or(TICK, |rate| (rate * PROBE_SHARE).time_for_bits(PROBE_BITS).to_duration());
         Some(every.clamp(TICK, PROBE_IDLE))
+    }
+
+    fn learned(&self) -> [Option<Rate>; 2] {
+        [0, 1].map(|side| self.sides[side].usual().map(BitsPerSecond::to_rate))
     }
 }
 

@@ -32,6 +32,12 @@ pub trait Controller: Send {
     /// wanted. It changes with every tick: a line that has become busy is probed more often at once, so that the
     /// driver asks again after each, however long the pause that it was told before.
     fn probe_every(&self) -> Option<Duration>;
+
+    /// What the line of each side mostly carried under load, as far as that was learned: worth keeping for the
+    /// next controller of the same line.
+    fn learned(&self) -> [Option<Rate>; 2] {
+        [None; 2]
+    }
 }
 
 /// Side of a shaper: the direction of the packets that it holds back.
@@ -235,6 +241,12 @@ pub struct AutoSettings {
     /// The rate of ingress never exceeds this, in bit/s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ingress_max_bps: Option<u64>,
+    /// Capacity of egress, in bit/s, that an earlier controller learned: this one begins with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub egress_known_bps: Option<u64>,
+    /// Capacity of ingress, in bit/s, that an earlier controller learned: this one begins with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ingress_known_bps: Option<u64>,
 }
 
 /// Goal that matters more: as cFosSpeed's "favor ping time" and "favor bandwidth".
@@ -294,10 +306,16 @@ impl Control {
                          both stay are `fixed`"
                     ));
                 }
-                for (side, rate, max) in [
-                    ("up", auto.egress_bps, auto.egress_max_bps),
-                    ("down", auto.ingress_bps, auto.ingress_max_bps),
+                for (side, rate, max, known) in [
+                    ("up", auto.egress_bps, auto.egress_max_bps, auto.egress_known_bps),
+                    ("down", auto.ingress_bps, auto.ingress_max_bps, auto.ingress_known_bps),
                 ] {
+                    if let (Some(rate), Some(known)) = (rate, known) {
+                        return Err(format!(
+                            "{side} {rate} and {side} known {known} bit/s: a rate that stays needs no \
+                             capacity; leave one out"
+                        ));
+                    }
                     if let (Some(rate), Some(max)) = (rate, max) {
                         return Err(format!(
                             "{side} {rate} and {side} max {max} bit/s: a rate that stays needs no bound; \
@@ -306,6 +324,7 @@ impl Control {
                     }
                     at_least(&format!("{side} rate"), rate)?;
                     at_least(&format!("{side} max"), max)?;
+                    at_least(&format!("{side} known"), known)?;
                 }
                 Ok(())
             }

@@ -5,7 +5,7 @@ mod transcripts;
 
 use line::Line;
 use proptest::prelude::*;
-use weir_core::{Duration, Time};
+use weir_core::{Duration, Rate, Time};
 use weir_rate_control::{
     Auto, AutoSettings, Controller, Decision, Delay, Mode, OneWay, Reason, Side, State, TICK,
     Traffic,
@@ -255,6 +255,68 @@ fn what_was_set_is_set_once_and_leaves_something_to_find() {
         refused(AutoSettings { egress_bps: Some(99_999), ..AutoSettings::default() }),
         "up rate 99999 bit/s: write 100000 or more"
     );
+    assert_eq!(
+        refused(AutoSettings { egress_known_bps: Some(3_000_000), ..egress }),
+        "up 1000000 and up known 3000000 bit/s: a rate that stays needs no capacity; leave one out"
+    );
+    assert_eq!(
+        refused(AutoSettings { ingress_known_bps: Some(1), ..AutoSettings::default() }),
+        "down known 1 bit/s: write 100000 or more"
+    );
+}
+
+/// A controller of a line of 40 and 100 Mbit/s that was told `share` of that, with `side` full from two seconds on.
+fn told_beforehand(mode: Mode, side: Side, share: f64) -> Line {
+    let [egress_known_bps, ingress_known_bps] =
+        [40e6, 100e6].map(|bps| Some((bps * share) as u64));
+    let settings =
+        AutoSettings { mode, egress_known_bps, ingress_known_bps, ..AutoSettings::default() };
+    let mut line = Line::told(settings, [40.0, 100.0]);
+    line.run(2_000);
+    line.demand[side as usize] = 2.0 * line.capacity[side as usize];
+    line
+}
+
+#[test]
+fn what_an_earlier_controller_learned_holds_from_the_first_load_on() {
+    for mode in [Mode::Ping, Mode::Bandwidth] {
+        for side in Side::ALL {
+            let mut line = told_beforehand(mode, side, 1.0);
+            let (queue, used) = line.watch(side, 5_000);
+            assert!(queue < 2.0 && used > 0.94, "{mode:?} {side:?}: {queue} ms, {used}");
+        }
+    }
+}
+
+#[test]
+fn what_holds_no_longer_is_found_as_on_a_line_that_changed() {
+    for side in Side::ALL {
+        // Four times as fast as it was, and four times as slow.
+        let mut line = told_beforehand(Mode::Ping, side, 0.25);
+        line.run(5_000);
+        let (queue, used) = line.watch(side, 5_000);
+        assert!(queue < 2.0 && used > 0.9, "{side:?}: {queue} ms, {used}");
+        let mut line = told_beforehand(Mode::Ping, side, 4.0);
+        line.run(2_000);
+        let (queue, used) = line.watch(side, 5_000);
+        assert!(queue < 5.0 && used > 0.9, "{side:?}: {queue} ms, {used}");
+    }
+}
+
+#[test]
+fn what_was_learned_is_the_usual_capacity_of_what_was_loaded() {
+    let mut line = Line::new(Mode::Ping, [40.0, 100.0]);
+    line.run(2_000);
+    assert_eq!(line.controller.learned(), [None; 2]);
+    line.demand[0] = 80e6;
+    line.run(30_000);
+    let [Some(up), None] = line.controller.learned() else {
+        panic!("{:?}", line.controller.learned())
+    };
+    assert!((up.as_bps() as f64 / 40e6 - 1.0).abs() < 0.05, "{up:?}");
+    // What was told stays known as long as nothing else is measured.
+    let [up, down] = told_beforehand(Mode::Ping, Egress, 0.5).controller.learned();
+    assert_eq!([up, down], [20_000_000, 50_000_000].map(|bps| Some(Rate::from_bps(bps))));
 }
 
 /// The line carries twice the bound, so that it never has a queue, and its capacity stays unknown.

@@ -263,6 +263,8 @@ mod tests {
         ingress_bps: None,
         egress_max_bps: None,
         ingress_max_bps: None,
+        egress_known_bps: None,
+        ingress_known_bps: None,
     });
 
     const fn second(rate_bps: u64, load_bps: u64) -> Second {

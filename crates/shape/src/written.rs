@@ -109,6 +109,8 @@ fn control(spec: &ShapeSpec) -> Control {
         ingress_bps,
         egress_max_bps: spec.up_max.map(|max| max.0),
         ingress_max_bps: spec.down_max.map(|max| max.0),
+        egress_known_bps: None,
+        ingress_known_bps: None,
     })
 }
 

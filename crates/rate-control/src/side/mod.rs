@@ -134,6 +134,17 @@ impl SideControl {
         }
     }
 
+    /// The side, with the capacity that its line had when it was learned.
+    ///
+    /// It is not confirmed: the first load either shows a queue at this rate, or probing begins after it was
+    /// held as usual.
+    pub fn beginning_with(mut self, known: Option<Rate>) -> Self {
+        let known = known.map(BitsPerSecond::from);
+        (self.line.capacity, self.line.base) = (known, known);
+        self.rate = self.held_or_open(BitsPerSecond::ZERO);
+        self
+    }
+
     /// A side that stays at `rate` and only reports whether it has traffic.
     pub fn fixed(side: Side, mode: Mode, rate: Rate) -> Self {
         Self { is_fixed: true, ..Self::new(side, mode, Some(rate)) }
@@ -170,6 +181,11 @@ impl SideControl {
 
     pub const fn capacity(&self) -> Option<BitsPerSecond> {
         self.line.capacity
+    }
+
+    /// Usual capacity of the line; `None` before it was first measured.
+    pub const fn usual(&self) -> Option<BitsPerSecond> {
+        self.line.base
     }
 
     /// Time that a full packet takes on the line; zero as long as the line is unknown.

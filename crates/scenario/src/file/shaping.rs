@@ -62,6 +62,7 @@ fn control(spec: &ShaperSpec, link: &LinkSpec, files: &impl Files) -> Result<Con
             ingress_bps: stays(Direction::Down)?,
             egress_max_bps: spec.up.max.map(|rate| rate.0),
             ingress_max_bps: spec.down.max.map(|rate| rate.0),
+            ..AutoSettings::default()
         }),
         ControlWord::Fixed => {
             let fixed = |way: Direction| match stays(way)? {
