@@ -30,6 +30,9 @@ for _number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
     if signal.getsignal(_number) is signal.SIG_IGN:
         signal.signal(_number, signal.default_int_handler if _number == signal.SIGINT else signal.SIG_DFL)
 
+# Shapers of tests learn nothing from each other, nor does this machine's own from them.
+os.environ["WEIR_SHAPE_STATE"] = "none"
+
 SHORT = {"idle": "1s", "load": "4s", "cooldown": "1s"}
 """Phases that are long enough to see something and short enough to wait for."""
 

@@ -149,6 +149,7 @@ class Service(TypedDict):
 class ShaperChoice(TypedDict):
     backend: Literal["kernel", "userspace"]
     why: str
+    beginning: str
     plan: list[str]
     queues: list[str | None]
 

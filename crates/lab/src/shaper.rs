@@ -138,6 +138,7 @@ fn settings(scenario: &Scenario, shaper: &Shaper) -> Settings {
         rules: None,
         time_ns: None,
         log: None,
+        state: None,
         open: false,
     }
 }

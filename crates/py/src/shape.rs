@@ -29,6 +29,7 @@ pub(crate) fn choose_shaper<'py>(py: Python<'py>, settings: &str) -> PyResult<Bo
     let (framing, framing_why) = weir_shape::framing_of(&settings.device);
     let found = (framing == settings.framing).then_some(framing_why);
     entry.set_item("plan", weir_shape::plan_lines(&settings, &choice, found))?;
+    entry.set_item("beginning", settings.clone().recall().words)?;
     entry.set_item("why", choice.why)?;
     entry.set_item("queues", PyList::new(py, choice.queues)?)?;
     Ok(entry)

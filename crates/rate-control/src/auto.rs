@@ -40,7 +40,12 @@ impl Auto {
         Self {
             sides: [
                 side(Side::Egress, settings.egress_bps, settings.egress_max_bps, egress_known_bps),
-                side(Side::Ingress, settings.ingress_bps, settings.ingress_max_bps, ingress_known_bps),
+                side(
+                    Side::Ingress,
+                    settings.ingress_bps,
+                    settings.ingress_max_bps,
+                    ingress_known_bps,
+                ),
             ],
             delays: Delays::default(),
             quiet: FIRST_QUIET,

@@ -267,8 +267,7 @@ fn what_was_set_is_set_once_and_leaves_something_to_find() {
 
 /// A controller of a line of 40 and 100 Mbit/s that was told `share` of that, with `side` full from two seconds on.
 fn told_beforehand(mode: Mode, side: Side, share: f64) -> Line {
-    let [egress_known_bps, ingress_known_bps] =
-        [40e6, 100e6].map(|bps| Some((bps * share) as u64));
+    let [egress_known_bps, ingress_known_bps] = [40e6, 100e6].map(|bps| Some((bps * share) as u64));
     let settings =
         AutoSettings { mode, egress_known_bps, ingress_known_bps, ..AutoSettings::default() };
     let mut line = Line::told(settings, [40.0, 100.0]);

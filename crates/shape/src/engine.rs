@@ -14,6 +14,7 @@ use weir_sockets::Clock;
 use crate::ShapeError;
 use crate::backend::Choice;
 use crate::diagnostics::{Diagnostics, Second, slower_link, taken_by, taken_by_hardware};
+use crate::learned::Keeper;
 use crate::log::Log;
 use crate::passive::Passive;
 use crate::reflectors::Reflectors;
@@ -30,6 +31,7 @@ pub(crate) struct Engine {
     controller: Box<dyn Controller>,
     observer: Observer,
     log: Option<Log>,
+    keeper: Option<Keeper>,
     diagnostics: Diagnostics,
     device: DeviceCounters,
     /// Bytes that the device and the shaper had counted at the last look.
@@ -122,19 +124,20 @@ impl Observer {
 }
 
 impl Engine {
-    /// An engine for `settings`, which holds packets back from now on.
+    /// An engine for `settings`, which holds packets back from now on, and shows `trouble` if there is any.
     pub fn new(
-        settings: &Settings,
+        settings: Settings,
         choice: &Choice,
         seed: u64,
         clock: Clock,
+        trouble: Option<String>,
     ) -> Result<Self, ShapeError> {
         let secret = settings.auth.as_deref().map(weir_sockets::read_secret).transpose();
         let secret = secret.map_err(|error| ShapeError::input(error.to_string()))?;
-        let log = settings.log.as_deref().map(|file| Log::create(file, settings)).transpose()?;
+        let log = settings.log.as_deref().map(|file| Log::create(file, &settings)).transpose()?;
         let device = DeviceCounters::new(&settings.device)?;
         let bytes = device.bytes().unwrap_or_default();
-        let standing = standing(settings, choice.backend)?;
+        let standing = trouble.into_iter().chain(standing(&settings, choice.backend)?).collect();
         let observer = Observer {
             reflectors: Reflectors::new(&settings.reflectors, secret, clock.now()),
             passive: Passive::default(),
@@ -143,13 +146,15 @@ impl Engine {
             left: Vec::new(),
         };
         // Its guard expects beats from now on.
-        let shaper = choice.shaper(settings, seed, clock)?;
+        let shaper = choice.shaper(&settings, seed, clock)?;
+        let keeper = Keeper::new(&settings, clock.now())?;
         Ok(Self {
             clock,
             shaper,
             controller: settings.control.build(),
             observer,
             log,
+            keeper,
             diagnostics: Diagnostics::new(&settings.control),
             device,
             looked: [[bytes[0], 0], [bytes[1], 0]],
@@ -168,7 +173,7 @@ impl Engine {
             due: clock.now(),
             late: Duration::ZERO,
             wakes: WakeBudget::new(),
-            settings: settings.clone(),
+            settings,
         })
     }
 
@@ -181,6 +186,9 @@ impl Engine {
     ) -> Result<u64, ShapeError> {
         let done = self.shape(orders, views);
         let restored = self.shaper.restore();
+        if let Some(keeper) = &mut self.keeper {
+            keeper.end(self.controller.learned());
+        }
         done.and_then(|decisions| restored.map(|()| decisions))
     }
 
@@ -396,6 +404,12 @@ impl Engine {
             && let Some(log) = &mut self.log
         {
             found.iter().for_each(|warning| log.warning(warning, now));
+        }
+        if let Some(keeper) = &mut self.keeper
+            && let Some(why) = keeper.look(self.controller.learned(), now)
+            && !self.standing.contains(&why)
+        {
+            self.standing.push(why);
         }
         // What queues make comes and goes with them.
         if !found.is_empty() {

@@ -35,7 +35,7 @@ pub fn read_text(file: &Path, max_bytes: usize) -> Result<String, String> {
 }
 
 /// The system's words for an error, without its number.
-fn words(error: &std::io::Error) -> String {
+pub(crate) fn words(error: &std::io::Error) -> String {
     match error.raw_os_error() {
         Some(number) => nix::errno::Errno::from_raw(number).desc().to_owned(),
         None => error.to_string(),

@@ -350,6 +350,7 @@ mod tests {
             rules: None,
             time_ns: None,
             log: None,
+            state: None,
             open: false,
         };
         let mut file = std::env::temp_dir();

@@ -53,7 +53,9 @@ pub fn run_with(
     settings.check()?;
     let choice = choose(settings)?;
     let control = ControlSocket::open(&settings.device)?;
-    let engine = Engine::new(settings, &choice, seed, clock)?;
+    let mut settings = settings.clone();
+    let beginning = settings.recall();
+    let engine = Engine::new(settings, &choice, seed, clock, beginning.trouble)?;
     let (order, orders) = mpsc::channel();
     let (sender, views) = mpsc::channel::<View>();
     let fail = |error| ShapeError::io("cannot start a thread", error);

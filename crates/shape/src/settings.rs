@@ -37,6 +37,9 @@ pub struct Settings {
     pub time_ns: Option<u64>,
     /// Where to log what went in and what was decided.
     pub log: Option<PathBuf>,
+    /// File in which what is learned of the line is kept from one run to the next; nowhere if `None`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<PathBuf>,
     /// Lets everything through at first, until it is told to shape.
     #[serde(default)]
     pub open: bool,

@@ -232,6 +232,13 @@ pub fn plan_lines(settings: &Settings, choice: &Choice, framing_why: Option<&str
         lines.push(format!("{name}: {}", queue.as_deref().unwrap_or("left alone")));
     }
     lines.push(format!("rates: {}", rates_in_words(&settings.control)));
+    let beginning = settings.clone().recall();
+    lines.extend(
+        [beginning.trouble, Some(beginning.words)]
+            .into_iter()
+            .flatten()
+            .filter(|line| !line.is_empty()),
+    );
     let why = framing_why.map_or_else(String::new, |why| format!(" ({why})"));
     lines.push(format!("framing: {} bytes a packet{why}", settings.framing.overhead_bytes));
     let probed: Vec<String> = settings.reflectors.iter().map(Target::place).collect();
@@ -294,7 +301,7 @@ impl Target {
     }
 }
 
-fn mbps(bps: u64) -> String {
+pub(crate) fn mbps(bps: u64) -> String {
     format!("{:.2}", bps as f64 / 1e6)
 }
 

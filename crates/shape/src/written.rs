@@ -8,12 +8,14 @@ use weir_rate_control::{AutoSettings, Control, Mode};
 use weir_scenario::file::catalogue::{read, read_file};
 use weir_scenario::file::shape::{
     BackendWord, ReflectorKind, ReflectorWords, RuleSpec, RulesSpec, ShapeSpec, SideRate,
+    StatePlace,
 };
 use weir_scenario::file::shaper::ModeWord;
 use weir_scenario::file::{Value, Written};
 use weir_sockets::LookupError;
 
 use crate::files::{MAX_TOML_BYTES, read_text};
+use crate::learned::usual_state_file;
 use crate::rules::{Class, Rule, Rules};
 use crate::settings::{Backend, Settings, Target};
 use crate::{ShapeError, detect_framing};
@@ -80,6 +82,11 @@ fn settings_of(
         rules: spec.rules.as_deref().map(read_rules).transpose()?,
         time_ns: spec.time.map(|time| time.0),
         log: None,
+        state: match &spec.state {
+            StatePlace::Usual => usual_state_file(device),
+            StatePlace::None => None,
+            StatePlace::File(file) => Some(absolute(file)?),
+        },
         open: false,
     })
 }

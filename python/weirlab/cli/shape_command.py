@@ -65,6 +65,8 @@ def start(device: str, **given: Any) -> None:
         show_dry_run(settings, choice, as_json=options.as_json)
         return
     note(f"backend {choice['backend']}: {choice['why']}")
+    if choice["beginning"]:
+        note(choice["beginning"])
     if options.prove:
         # It needs numpy and polars, which a shaper at work on a router does not.
         from weirlab.cli.shape_proof import prove  # noqa: PLC0415

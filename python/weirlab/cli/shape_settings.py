@@ -42,6 +42,7 @@ class StartOptions:
     auth: str | None
     backend: str | None
     rules: str | None
+    state: str | None
     time: str | None
     log: Path | None
     dry_run: bool
@@ -156,6 +157,11 @@ def _settings_options() -> list[Callable[[Any], Any]]:
             metavar="FILE",
             help="Priority rules: a file, or `usual` for the shipped list.",
         ),
+        option(
+            "--state",
+            metavar="FILE",
+            help="Where what is learned of the line is kept: a file, `none`, or `auto` for the usual place.",
+        ),
         option("--time", metavar="TIME", help="End by itself, such as after `1800s`."),
     ]
 
@@ -227,6 +233,7 @@ IN_FILES = (
     "auth",
     "backend",
     "rules",
+    "state",
     "time",
 )
 """The options that a file may have too, under these names; and it may have `reflectors`."""

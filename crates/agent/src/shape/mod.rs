@@ -46,6 +46,10 @@ fn start(words: Vec<OsString>) -> Result<(), Failure> {
     }
     let backend = if choice.backend == Backend::Kernel { "kernel" } else { "userspace" };
     tell(&format!("backend {backend}: {}", choice.why));
+    let beginning = settings.clone().recall();
+    if !beginning.words.is_empty() {
+        tell(&beginning.words);
+    }
     let ending = Ending::watch()?;
     let mut display = Display::new(options.quiet);
     let mut ready = false;
@@ -166,6 +170,7 @@ Usage: weir-agent shape IFACE [OPTIONS]
   --auth FILE        file with the secret that the `weir serve` asks for
   --backend NAME     who holds packets back: `auto`, `kernel` or `userspace`
   --rules FILE       priority rules: a file, or `usual` for the shipped list
+  --state FILE       where what is learned of the line is kept: a file, `none`, or `auto` for the usual place
   --time TIME        ends by itself, such as after `1800s`
   --log FILE         file for every decision
   --dry-run          says what would be done, and changes nothing

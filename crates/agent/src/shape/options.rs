@@ -102,6 +102,7 @@ const IN_FILES: &[&str] = &[
     "auth",
     "backend",
     "rules",
+    "state",
     "time",
 ];
 

@@ -38,6 +38,9 @@ spec! {
         backend: BackendWord = BackendWord::Auto,
         /// Classes of packets: a file of rules, or the name of a shipped list.
         rules: Option<String>,
+        /// Where what is learned of the line is kept from one run to the next: a file, `none`, or `auto` for the usual
+        /// place.
+        state: StatePlace = StatePlace::Usual,
         /// The shaper ends by itself after so long.
         time: Option<RunTime>,
     }
@@ -248,6 +251,33 @@ word_field!(
         nanoseconds => Ok(Self(nanoseconds)),
     },
     |time| time_words(time.0).into()
+);
+
+/// Where what is learned of a line is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StatePlace {
+    /// In the usual place for state.
+    Usual,
+    /// Nowhere.
+    None,
+    /// In this file.
+    File(String),
+}
+
+word_field!(
+    StatePlace,
+    &["string"],
+    |written| match &written.value {
+        Value::Text(text) if text == "auto" => Ok(Self::Usual),
+        Value::Text(text) if text == "none" => Ok(Self::None),
+        Value::Text(text) if !text.is_empty() => Ok(Self::File(text.clone())),
+        _ => Err(format!("{}: write a file, `none` or `auto`", written.shown())),
+    },
+    |place| match place {
+        Self::Usual => "auto".into(),
+        Self::None => "none".into(),
+        Self::File(file) => file.as_str().into(),
+    }
 );
 
 /// The name of a framing; `None` for `auto`.

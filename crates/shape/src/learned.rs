@@ -1,0 +1,514 @@
+//! What a shaper learned of its line, kept from one run to the next.
+//!
+//! The usual capacity of each way stands in a small file of the device, so that already the first load after a
+//! restart has its rate. It is no promise: where the line carries another rate by now, the controller finds that
+//! as on any line that changed. Behind another gateway, or after [`MAX_AGE_S`], it is not used.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::net::Ipv4Addr;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread::JoinHandle;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use nix::unistd::{AccessFlags, access, geteuid};
+use serde::{Deserialize, Serialize};
+use weir_core::{Duration, Rate, Time};
+use weir_rate_control::{AutoSettings, Control, MIN_RATE};
+
+use crate::ShapeError;
+use crate::files::{read_text, words};
+use crate::settings::Settings;
+use crate::text::mbps;
+
+/// How a shaper begins.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Beginning {
+    /// What is known of the line and from where, in words; empty where nothing is to be learned.
+    pub words: String,
+    /// Why what was kept cannot be used, although it should.
+    pub trouble: Option<String>,
+}
+
+/// The content of the file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Kept {
+    weir_shape_state: u32,
+    device: String,
+    /// When it was written, in seconds of Unix time.
+    saved_s: u64,
+    /// Gateway of the device; `None` where none could be told.
+    gateway: Option<Gateway>,
+    /// Usual capacity out of the device, in bit/s; `None` before it was measured.
+    up_bps: Option<u64>,
+    /// Usual capacity into the device, in bit/s; `None` before it was measured.
+    down_bps: Option<u64>,
+}
+
+/// The host to which a device sends what is not for its own network.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Gateway {
+    address: Ipv4Addr,
+    /// Its hardware address, if the kernel knew it: many networks have a 192.168.1.1.
+    hardware: Option<String>,
+}
+
+impl Settings {
+    /// Puts what was learned of the line into the settings of the controller.
+    pub fn recall(&mut self) -> Beginning {
+        let (Control::Auto(auto), Some(file)) = (&mut self.control, &self.state) else {
+            return Beginning::default();
+        };
+        let place = file.display();
+        let anew = |why: &str| format!("the line is learned anew{why}, and kept in `{place}`");
+        let kept = match read(file, &self.device) {
+            Ok(None) => return Beginning { words: anew(""), trouble: None },
+            Ok(Some(kept)) => kept,
+            Err(why) => {
+                let trouble = Some(format!(
+                    "what was learned of this line cannot be read from `{place}` ({why}); it is learned anew"
+                ));
+                return Beginning { words: anew(""), trouble };
+            }
+        };
+        let age_s = now_s().saturating_sub(kept.saved_s);
+        if age_s > MAX_AGE_S {
+            let why = format!(": what was kept is {} old", age(age_s));
+            return Beginning { words: anew(&why), trouble: None };
+        }
+        if let (Some(then), Some(now)) = (&kept.gateway, &gateway(&self.device))
+            && !then.may_be(now)
+        {
+            let why = format!(": what was kept is of another network, behind {}", then.address);
+            return Beginning { words: anew(&why), trouble: None };
+        }
+        auto.egress_known_bps = kept.up_bps.filter(|_| auto.egress_bps.is_none());
+        auto.ingress_known_bps = kept.down_bps.filter(|_| auto.ingress_bps.is_none());
+        let known = [("up", auto.egress_known_bps), ("down", auto.ingress_known_bps)];
+        let known: Vec<_> = known
+            .iter()
+            .filter_map(|(way, bps)| Some(format!("{way} {} Mbit/s", mbps((*bps)?))))
+            .collect();
+        let words = match known.as_slice() {
+            [] => anew(""),
+            known => format!(
+                "it begins with what the line carried {} ago: {} (`{place}`)",
+                age(age_s),
+                known.join(", ")
+            ),
+        };
+        Beginning { words, trouble: None }
+    }
+}
+
+impl Gateway {
+    /// Whether this may be `other`: what is not known of one of them tells nothing.
+    fn may_be(&self, other: &Self) -> bool {
+        let differ =
+            self.hardware.as_ref().zip(other.hardware.as_ref()).is_some_and(|(a, b)| a != b);
+        self.address == other.address && !differ
+    }
+}
+
+/// Writes what is learned into the file, from a thread of its own: a disk may take its time.
+pub(crate) struct Keeper {
+    device: String,
+    /// What the file has.
+    kept: [Option<Rate>; 2],
+    /// When it may be written next.
+    next: Time,
+    to_write: Option<Sender<Kept>>,
+    troubles: Receiver<String>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Keeper {
+    /// A keeper for `settings`; `None` where nothing is to be kept.
+    pub fn new(settings: &Settings, now: Time) -> Result<Option<Self>, ShapeError> {
+        let (Control::Auto(auto), Some(file)) = (settings.control, settings.state.clone()) else {
+            return Ok(None);
+        };
+        let AutoSettings { egress_known_bps, ingress_known_bps, .. } = auto;
+        let (to_write, orders) = mpsc::channel::<Kept>();
+        let (trouble, troubles) = mpsc::channel();
+        let thread = std::thread::Builder::new()
+            .name("state".to_owned())
+            .spawn(move || {
+                for kept in orders {
+                    if let Err(why) = write(&file, &kept) {
+                        // Whoever would hear of it may have ended.
+                        let _ = trouble.send(format!(
+                            "what is learned of this line cannot be kept in `{}` ({}); after a restart it is learned \
+                             anew",
+                            file.display(),
+                            words(&why)
+                        ));
+                    }
+                }
+            })
+            .map_err(|error| ShapeError::io("cannot start a thread", error))?;
+        Ok(Some(Self {
+            device: settings.device.clone(),
+            kept: [egress_known_bps, ingress_known_bps].map(|bps| bps.map(Rate::from_bps)),
+            next: now + FIRST,
+            to_write: Some(to_write),
+            troubles,
+            thread: Some(thread),
+        }))
+    }
+
+    /// Has `learned` written if it is new and the time has come. Returns why something could not be.
+    pub fn look(&mut self, learned: [Option<Rate>; 2], now: Time) -> Option<String> {
+        if now >= self.next && self.is_new(learned) {
+            self.keep(learned);
+            self.next = now + EVERY;
+        }
+        self.troubles.try_recv().ok()
+    }
+
+    /// Has `learned` written if it is new, and waits for that.
+    pub fn end(&mut self, learned: [Option<Rate>; 2]) {
+        if self.is_new(learned) {
+            self.keep(learned);
+        }
+        self.to_write = None;
+        if let Some(thread) = self.thread.take() {
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        }
+    }
+
+    fn is_new(&self, learned: [Option<Rate>; 2]) -> bool {
+        let bps = |rate: Option<Rate>| rate.map(|rate| rate.as_bps() as f64);
+        learned.into_iter().zip(self.kept).any(|(now, before)| match (bps(now), bps(before)) {
+            (Some(now), Some(before)) => (now / before - 1.0).abs() > NEW_SHARE,
+            (now, None) => now.is_some(),
+            (None, Some(_)) => false,
+        })
+    }
+
+    fn keep(&mut self, learned: [Option<Rate>; 2]) {
+        for (kept, now) in self.kept.iter_mut().zip(learned) {
+            *kept = now.or(*kept);
+        }
+        let [up_bps, down_bps] = self.kept.map(|rate| rate.map(Rate::as_bps));
+        let kept = Kept {
+            weir_shape_state: VERSION,
+            device: self.device.clone(),
+            saved_s: now_s(),
+            gateway: gateway(&self.device),
+            up_bps,
+            down_bps,
+        };
+        if let Some(to_write) = &self.to_write {
+            let _ = to_write.send(kept);
+        }
+    }
+}
+
+/// Where what is learned of a device's line is kept unless another place is named; `None` if nowhere.
+///
+/// The environment variable [`STATE_VARIABLE`] may name a file, or say `none`. Otherwise that is the service's folder (`STATE_DIRECTORY` of systemd), the user's (`XDG_STATE_HOME`), root's
+/// `/var/lib/weir`, or `~/.local/state/weir`, in this order.
+#[must_use]
+pub fn usual_state_file(device: &str) -> Option<PathBuf> {
+    match std::env::var_os(STATE_VARIABLE) {
+        Some(said) if said == "none" => return None,
+        Some(said) if !said.is_empty() => return std::path::absolute(said).ok(),
+        _ => {}
+    }
+    let folder = |name: &str| {
+        let value = std::env::var_os(name)?;
+        Some(PathBuf::from(value)).filter(|path| path.is_absolute())
+    };
+    // Root of a user namespace alone may not write there.
+    let roots = || {
+        let is_root =
+            geteuid().is_root() && access(Path::new("/var/lib"), AccessFlags::W_OK).is_ok();
+        is_root.then(|| PathBuf::from("/var/lib/weir"))
+    };
+    let folder = folder("STATE_DIRECTORY")
+        .or_else(|| Some(folder("XDG_STATE_HOME")?.join("weir")))
+        .or_else(roots)
+        .or_else(|| Some(folder("HOME")?.join(".local/state/weir")))?;
+    Some(folder.join(format!("shape-{device}.json")))
+}
+
+/// The content of the file, if there is one; else why it cannot be used.
+fn read(file: &Path, device: &str) -> Result<Option<Kept>, String> {
+    if matches!(file.try_exists(), Ok(false)) {
+        return Ok(None);
+    }
+    let text = read_text(file, MAX_BYTES)?;
+    let kept: Kept = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+    if kept.weir_shape_state != VERSION {
+        return Err(format!("its version is {}, and {VERSION} is read", kept.weir_shape_state));
+    }
+    if kept.device != device {
+        return Err("it is of another device".to_owned());
+    }
+    let least = MIN_RATE.as_bps();
+    if let Some(bps) = [kept.up_bps, kept.down_bps].into_iter().flatten().find(|&bps| bps < least) {
+        return Err(format!("{bps} bit/s is less than any shaper sets, {least}"));
+    }
+    Ok(Some(kept))
+}
+
+/// Writes the file such that it is the old or the new one, whole, whatever happens meanwhile.
+fn write(file: &Path, kept: &Kept) -> io::Result<()> {
+    let folder = file.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    fs::create_dir_all(folder)?;
+    let mut name = file.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}", std::process::id()));
+    let new = folder.join(name);
+    let done = (|| {
+        // It tells where a machine is at home.
+        let mut written =
+            OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
+        let text = serde_json::to_string(kept).expect("plain JSON");
+        written.write_all(text.as_bytes())?;
+        written.write_all(b"\n")?;
+        written.sync_all()?;
+        fs::rename(&new, file)
+    })();
+    if done.is_err() {
+        let _ = fs::remove_file(&new);
+        return done;
+    }
+    File::open(folder)?.sync_all()
+}
+
+/// The gateway of a device by IPv4, as the kernel tells it; `None` if there is none, or no such file.
+fn gateway(device: &str) -> Option<Gateway> {
+    let table = |file| fs::read_to_string(file).unwrap_or_default();
+    let address = gateway_in(&table("/proc/net/route"), device)?;
+    Some(Gateway { address, hardware: hardware_in(&table("/proc/net/arp"), device, address) })
+}
+
+/// The address of the default route through a device in the text of `/proc/net/route`, proc(5).
+fn gateway_in(table: &str, device: &str) -> Option<Ipv4Addr> {
+    table.lines().skip(1).find_map(|line| {
+        let fields: Vec<_> = line.split_whitespace().collect();
+        let [name, "00000000", gateway, ..] = fields.as_slice() else { return None };
+        // The four bytes as they lie in memory, read as a number of this machine.
+        let address = u32::from_str_radix(gateway, 16).ok()?.to_ne_bytes();
+        (*name == device && *gateway != "00000000").then(|| Ipv4Addr::from(address))
+    })
+}
+
+/// The hardware address of a neighbour in the text of `/proc/net/arp`, proc(5).
+fn hardware_in(table: &str, device: &str, address: Ipv4Addr) -> Option<String> {
+    table.lines().skip(1).find_map(|line| {
+        let fields: Vec<_> = line.split_whitespace().collect();
+        let [ip, _, _, hardware, _, name] = fields.as_slice() else { return None };
+        let is_it = ip.parse() == Ok(address) && *name == device;
+        (is_it && *hardware != "00:00:00:00:00:00").then(|| (*hardware).to_owned())
+    })
+}
+
+/// Seconds of Unix time; a clock that was never set tells few, and so no age.
+fn now_s() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+/// A time in its greatest unit.
+fn age(seconds: u64) -> String {
+    let units = [(86_400, "day"), (3600, "hour"), (60, "minute"), (1, "second")];
+    let (length, unit) =
+        units.into_iter().find(|(length, _)| seconds >= *length).unwrap_or((1, "second"));
+    let count = seconds / length;
+    format!("{count} {unit}{}", if count == 1 { "" } else { "s" })
+}
+
+/// Environment variable with the place of the file: for programs on a line that is not this machine's own.
+pub const STATE_VARIABLE: &str = "WEIR_SHAPE_STATE";
+/// Version of the file.
+const VERSION: u32 = 1;
+/// Length of such a file at most: they have some 200 bytes.
+const MAX_BYTES: usize = 1 << 20;
+/// Time after which what was learned is not used: contracts and radio links change within months.
+const MAX_AGE_S: u64 = 30 * 86_400;
+/// Share by which a capacity must differ to be written anew.
+const NEW_SHARE: f64 = 0.05;
+/// Time until what is learned is first written: a load of some seconds.
+const FIRST: Duration = Duration::from_secs(10);
+/// Time between two writings, so that flash memory lasts; the last one is at the end.
+const EVERY: Duration = Duration::from_secs(600);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GATEWAY: Gateway = Gateway { address: Ipv4Addr::new(192, 0, 2, 1), hardware: None };
+
+    /// A folder of this test's own, which goes with it.
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Self {
+            let name = format!("weir-shape-learned-{name}-{}", std::process::id());
+            Self(std::env::temp_dir().join(name))
+        }
+
+        fn file(&self) -> PathBuf {
+            self.0.join("deep/shape-nosuch0.json")
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn settings(auto: AutoSettings, state: &Path) -> Settings {
+        let given = weir_scenario::file::Written::empty();
+        let settings = crate::read_settings("nosuch0", None, given).unwrap();
+        Settings { control: Control::Auto(auto), state: Some(state.to_owned()), ..settings }
+    }
+
+    fn kept(age_s: u64) -> Kept {
+        Kept {
+            weir_shape_state: VERSION,
+            device: "nosuch0".to_owned(),
+            saved_s: now_s() - age_s,
+            gateway: Some(GATEWAY),
+            up_bps: Some(38_400_000),
+            down_bps: None,
+        }
+    }
+
+    #[test]
+    fn what_was_kept_is_there_for_the_next() {
+        let folder = Folder::new("kept");
+        let file = folder.file();
+        let mut first = settings(AutoSettings::default(), &file);
+        let anew = format!("the line is learned anew, and kept in `{}`", file.display());
+        assert_eq!(first.recall(), Beginning { words: anew, trouble: None });
+        write(&file, &kept(7300)).unwrap();
+        let words = format!(
+            "it begins with what the line carried 2 hours ago: up 38.40 Mbit/s (`{}`)",
+            file.display()
+        );
+        assert_eq!(first.recall(), Beginning { words, trouble: None });
+        let known = AutoSettings { egress_known_bps: Some(38_400_000), ..AutoSettings::default() };
+        assert_eq!(first.control, Control::Auto(known));
+        assert_eq!(first.check().map_err(|error| error.to_string()), Ok(()));
+        // A rate that stays needs nothing of it, and a bound stays one.
+        let stays = AutoSettings { egress_bps: Some(9_000_000), ..AutoSettings::default() };
+        let mut second = settings(stays, &file);
+        assert!(second.recall().words.starts_with("the line is learned anew"));
+        assert_eq!(second.control, Control::Auto(stays));
+        // Nothing else lies beside it.
+        assert_eq!(fs::read_dir(file.parent().unwrap()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_is_old_or_of_another_network_is_not_used() {
+        let folder = Folder::new("old");
+        let file = folder.file();
+        write(&file, &kept(MAX_AGE_S + 86_400)).unwrap();
+        let mut old = settings(AutoSettings::default(), &file);
+        let said = old.recall();
+        assert!(said.words.contains("anew: what was kept is 31 days old"), "{said:?}");
+        assert_eq!(old.control, Control::Auto(AutoSettings::default()));
+        // A clock that was not set yet tells no age.
+        write(&file, &Kept { saved_s: now_s() + 1_000_000, ..kept(0) }).unwrap();
+        assert!(old.recall().words.contains("carried 0 seconds ago"));
+        let known = |hardware: &str| Gateway { hardware: Some(hardware.to_owned()), ..GATEWAY };
+        let other = Gateway { address: Ipv4Addr::new(192, 0, 2, 254), hardware: None };
+        assert!(GATEWAY.may_be(&known("02:00:00:00:00:01")));
+        assert!(!known("02:00:00:00:00:02").may_be(&known("02:00:00:00:00:01")));
+        assert!(!GATEWAY.may_be(&other));
+    }
+
+    #[test]
+    fn a_broken_file_is_told_of_and_harms_nothing() {
+        let folder = Folder::new("broken");
+        let file = folder.file();
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        let text = |kept: &Kept| serde_json::to_string(kept).unwrap();
+        for (content, why) in [
+            (String::new(), "EOF while parsing"),
+            (text(&kept(0))[..40].to_owned(), "EOF while parsing"),
+            (text(&Kept { weir_shape_state: 2, ..kept(0) }), "its version is 2, and 1 is read"),
+            (text(&Kept { device: "eth9".to_owned(), ..kept(0) }), "it is of another device"),
+            (text(&Kept { down_bps: Some(3), ..kept(0) }), "3 bit/s is less than any shaper sets"),
+            ("{\"up_bps\": -1}".to_owned(), "invalid value"),
+        ] {
+            fs::write(&file, &content).unwrap();
+            let mut settings = settings(AutoSettings::default(), &file);
+            let said = settings.recall();
+            assert!(
+                said.trouble.as_ref().is_some_and(|said| said.contains(why)),
+                "{content}: {said:?}"
+            );
+            assert_eq!(settings.control, Control::Auto(AutoSettings::default()));
+        }
+        fs::remove_file(&file).unwrap();
+        fs::create_dir(&file).unwrap();
+        let said = settings(AutoSettings::default(), &file).recall();
+        assert!(said.trouble.unwrap().contains("it is a folder"));
+    }
+
+    #[test]
+    fn what_is_new_is_written_after_ten_seconds_then_every_ten_minutes_and_at_the_end() {
+        let folder = Folder::new("keeper");
+        let file = folder.file();
+        let settings = settings(AutoSettings::default(), &file);
+        let mut keeper = Keeper::new(&settings, Time::ZERO).unwrap().unwrap();
+        let learned = |up_kbit| [Some(Rate::from_kbit(up_kbit)), None];
+        let mut written = Vec::new();
+        for (at_s, up_kbit) in
+            [(9, 20_000), (10, 20_000), (11, 30_000), (610, 20_900), (611, 30_000)]
+        {
+            assert_eq!(keeper.look(learned(up_kbit), Time::from_millis(at_s * 1000)), None);
+            written.push(keeper.kept[0].map(Rate::as_bps));
+        }
+        let expected = [None, Some(20), Some(20), Some(20), Some(30)];
+        assert_eq!(written, expected.map(|mbit: Option<u64>| mbit.map(|mbit| mbit * 1_000_000)));
+        keeper.end([None, Some(Rate::from_mbit(90))]);
+        let found = read(&file, "nosuch0").unwrap().unwrap();
+        assert_eq!((found.up_bps, found.down_bps), (Some(30_000_000), Some(90_000_000)));
+        // Nothing is kept of rates that were set.
+        let control = Control::Fixed { egress_bps: Some(1_000_000), ingress_bps: None };
+        assert!(Keeper::new(&Settings { control, ..settings }, Time::ZERO).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_place_that_cannot_be_written_is_told_of() {
+        let folder = Folder::new("full");
+        fs::write(&folder.0, "no folder").unwrap();
+        let mut keeper =
+            Keeper::new(&settings(AutoSettings::default(), &folder.file()), Time::ZERO)
+                .unwrap()
+                .unwrap();
+        keeper.end([Some(Rate::from_mbit(1)), None]);
+        let why = keeper.look([None; 2], Time::ZERO).unwrap();
+        assert!(why.contains("cannot be kept in") && why.contains("(Not a directory)"), "{why}");
+        fs::remove_file(&folder.0).unwrap();
+    }
+
+    #[test]
+    fn the_gateway_is_read_as_the_kernel_writes_it() {
+        let number = u32::from_ne_bytes([192, 0, 2, 1]);
+        let routes = format!(
+            "Iface\tDestination\tGateway \tFlags\neth0\t000200C0\t00000000\t0001\n\
+             eth1\t00000000\t{number:08X}\t0003\t0\t0\t0\t00000000\n"
+        );
+        assert_eq!(gateway_in(&routes, "eth1"), Some(Ipv4Addr::new(192, 0, 2, 1)));
+        assert_eq!(gateway_in(&routes, "eth0"), None);
+        assert_eq!(gateway_in("", "eth0"), None);
+        let neighbours = "IP address       HW type     Flags       HW address            Mask     Device\n\
+            192.0.2.1        0x1         0x2         02:00:00:00:00:01     *        eth1\n\
+            192.0.2.9        0x1         0x0         00:00:00:00:00:00     *        eth1\n";
+        let known = |last| hardware_in(neighbours, "eth1", Ipv4Addr::new(192, 0, 2, last));
+        assert_eq!(known(1).as_deref(), Some("02:00:00:00:00:01"));
+        assert_eq!(known(9), None);
+        assert_eq!(hardware_in(neighbours, "eth0", Ipv4Addr::new(192, 0, 2, 1)), None);
+    }
+}
