@@ -30,10 +30,14 @@ from weirlab.plots import (
     draw,
     ellipse,
     overlay,
+    plot,
     qq,
+    queues,
     series,
+    tcp,
     theme,
     three_plot,
+    totals,
 )
 from weirlab.record import Record, open_record
 from weirlab.record.configurations import configurations, run_names
@@ -182,6 +186,62 @@ def test_a_probe_that_nobody_answers_takes_no_room(rrul: Sequence[Record]) -> No
 @pytest.mark.parametrize("kind", ["three-plot", "cdf", "box", "bar", "qq", "ellipse"])
 def test_repetitions_many_flows_and_no_cooldown(kind: str, repeated: list[Record], tmp_path: Path) -> None:
     draw(kind, some(kind, repeated), tmp_path / "chart.png", title="costs $5, or $6")
+
+
+def drawn_lines(chart: Figure, panel: int) -> dict[str, list[float]]:
+    """The values of each line of a panel, by its name in the legend, which the first panel has."""
+    legend = chart.axes[0].get_legend()
+    assert legend is not None
+    names = [text.get_text() for text in legend.get_texts()]
+    every = [np.asarray(line.get_ydata()) for line in chart.axes[panel].lines]
+    return dict(zip(names, [values.tolist() for values in every if values.size > 2], strict=True))
+
+
+def test_totals_are_sums_of_flows_and_of_several_runs_their_mean(
+    rrul: list[Record], repeated: list[Record]
+) -> None:
+    chart = totals.figure(rrul, None)
+    assert [axes.get_ylabel().split(",")[0] for axes in chart.axes] == ["Download", "Upload", "Ping"]
+    for record, values in zip(rrul, drawn_lines(chart, 0).values(), strict=True):
+        lines = series.throughput_mbps(record, "down")
+        assert lines is not None
+        assert values == pytest.approx(sum(lines.lines.values()))
+    one = totals.figure(repeated[:2], None)
+    [mean] = drawn_lines(one, 0).values()
+    every = [totals.figure([record], None) for record in repeated[:2]]
+    alone = [next(iter(drawn_lines(chart, 0).values())) for chart in every]
+    assert mean == pytest.approx([sum(pair) / 2 for pair in zip(*alone, strict=True)])
+
+
+def test_a_chart_of_queues_counts_drops_for_every_reason_by_second(rrul: list[Record]) -> None:
+    record = rrul[1]
+    chart = queues.figure([record], None)
+    dropped = drawn_lines(chart, 2)
+    interval_s = record.manifest.scenario["sampling"]["queue_ns"] / 1e9
+    reasons = [
+        name for name in record.queue.columns if name.startswith("dropped_") and name != "dropped_bytes"
+    ]
+    for name, values in dropped.items():
+        rows = record.queue.filter((pl.col("queue") == name) & (pl.col("class") == ""))
+        counted = sum(rows[reason].sum() for reason in reasons)
+        assert sum(values) * interval_s == pytest.approx(counted)
+    assert sum(map(sum, dropped.values())) > 0
+
+
+def test_a_chart_of_tcp_has_what_the_senders_had(rrul: list[Record]) -> None:
+    chart = tcp.figure(rrul[:1], None)
+    # The simulator has no delivery rate.
+    assert [axes.get_ylabel() for axes in chart.axes] == ["Smoothed RTT, ms", "Pacing, Mbit/s"]
+    first = rrul[0].flow_names["flow"][0]
+    srtt_ms = rrul[0].tcp.filter(pl.col("flow") == first).sort("t_ns")["srtt_ns"].to_numpy() / 1e6
+    [values, *_] = drawn_lines(chart, 0).values()
+    assert values == pytest.approx(list(srtt_ms), nan_ok=True)
+
+
+@pytest.mark.parametrize("kind", ["tcp", "queues"])
+def test_what_a_record_has_no_samples_of_is_not_drawn(kind: str, idle: Record) -> None:
+    with pytest.raises(UsageError, match=r"has no samples of|nothing waited in any of its queues"):
+        plot([idle], kind)
 
 
 @pytest.mark.parametrize("kind", ["cdf", "box", "bar", "qq", "ping", "overlay"])
