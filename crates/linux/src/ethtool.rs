@@ -48,7 +48,8 @@ fn ask(device: &str, words: &mut [u32]) -> io::Result<()> {
     // SAFETY: all zeros is a valid value.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     for (to, byte) in request.ifr_name.iter_mut().zip(device.bytes().take(libc::IFNAMSIZ - 1)) {
-        *to = byte.cast_signed();
+        // Signed on some processors, unsigned on others.
+        *to = libc::c_char::from_ne_bytes([byte]);
     }
     request.ifr_ifru.ifru_data = words.as_mut_ptr().cast();
     // SAFETY: both live until the call returns, and the kernel writes no more than `words` announce.

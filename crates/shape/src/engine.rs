@@ -468,8 +468,8 @@ impl Engine {
         let packets_due = if next > now { Some(next) } else { self.shaper.wake_at() };
         let due = packets_due.map_or(asks, |at| at.min(asks));
         self.due = due.max(now);
-        let pause = self.clock.until(due).as_nanos();
-        let pause = TimeSpec::new((pause / 1_000_000_000) as i64, (pause % 1_000_000_000) as i64);
+        let pause = std::time::Duration::from_nanos(self.clock.until(due).as_nanos());
+        let pause = TimeSpec::from_duration(pause);
         let packets = self.shaper.fd().filter(|_| next <= now);
         let packets = packets.map(|fd| PollFd::new(fd, PollFlags::POLLIN));
         let mut fds: Vec<_> = packets.into_iter().chain(self.observer.reflectors.fds()).collect();
