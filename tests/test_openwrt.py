@@ -116,6 +116,7 @@ def test_a_shaper_reads_what_the_script_writes(tmp_path: Path, shell: list[str])
         "auth": "/etc/weir/secret",
         "backend": "userspace",
         "rules": "usual",
+        "state": "/etc/weir/wan.json",
         "time": "86400s",
         "reflectors": "192.0.2.1",
     }
