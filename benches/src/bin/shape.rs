@@ -160,6 +160,7 @@ impl Shaper {
             rules: None,
             time_ns: None,
             log: None,
+            state: None,
             open: bps.is_none(),
         };
         let stop = Arc::new(AtomicBool::new(false));
