@@ -91,6 +91,24 @@ def test_a_row_has_the_figures_that_the_record_has(tmp_path: Path) -> None:
     assert_frame_equal(ours, theirs, check_exact=True, check_dtypes=False)
 
 
+def test_a_recorded_line_is_read_once_and_no_worker_needs_its_file(tmp_path: Path) -> None:
+    trace = tmp_path / "line.trace"
+    trace.write_text("".join(f"{at}\n" for at in range(1, 2000, 2)))
+    hop = {"name": "line", "place": "queue", "delay": "5ms"}
+    link = {
+        "name": "l",
+        "title": "l",
+        "up": [{**hop, "trace": str(trace)}],
+        "down": [{**hop, "rate": "1mbit"}],
+    }
+    there = sweep_of(plan_of({**SCENARIO, "link": link, "sweep": {"axes": {"queue": QUEUES}}}))
+    trace.unlink()
+    store = Store.made(tmp_path / "store")
+    assert sweeping.carry_out(there, store, jobs=1).failed == 0
+    # 6 Mbit/s, which an upload fills.
+    assert all(share > 0.5 for share in store.collected()["up_utilisation"])
+
+
 def test_what_is_there_is_not_run_again_and_an_extended_sweep_does_what_is_new(
     tmp_path: Path, calls: list[str]
 ) -> None:

@@ -150,7 +150,7 @@ def exceeds_line(record: Record, direction: Direction, lines: Lines | None = Non
         return False
     times = edges.round().astype(np.int64)
     hop = slowest_hop(record, direction, int(times[0]), int(times[-1]))
-    capacity = capacity_bytes(hop, times) if hop else None
+    capacity = capacity_bytes(record, hop, times) if hop else None
     if capacity is None:
         return False
     line = np.diff(capacity) * 8e3 / np.diff(times)

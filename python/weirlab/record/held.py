@@ -30,16 +30,22 @@ class HeldRecord(Record):
     `COLUMNS`; to ask for others is an error.
     """
 
-    def __init__(self, manifest: Manifest, tables: Mapping[str, Mapping[str, Column]]) -> None:
+    def __init__(
+        self,
+        manifest: Manifest,
+        tables: Mapping[str, Mapping[str, Column]],
+        recordings: Mapping[str, str],
+    ) -> None:
         """Holds the rows of a run.
 
         Args:
             manifest: under which circumstances the run came about.
             tables: the columns of each table, by the names of both.
+            recordings: texts of the recorded lines that the scenario names, by name.
         """
         self.path = Path("in memory")
         self.manifest = manifest
-        self._held = tables
+        self._held, self._recordings = tables, recordings
 
     @cached_property
     def latency(self) -> pl.DataFrame:
@@ -47,6 +53,10 @@ class HeldRecord(Record):
         columns = self._held["latency"]
         order = np.lexsort((_numbers(columns["probe"][0]), _numbers(columns["t_ns"][0])))
         return self._made("latency", order)
+
+    def recording(self, name: str) -> str:
+        """The text of a recorded line that the scenario names, as the run had it: no file is read."""
+        return self._recordings[name]
 
     def line(self, queue: str) -> tuple[NDArray[np.number[Any]], NDArray[np.number[Any]]]:
         """Of a queue such as `up/modem` the ends of intervals in ns, and bytes of the line it occupied."""

@@ -22,6 +22,7 @@ from weirlab.record.notes import keep_notes, notes_in
 from weirlab.record.store import MANIFEST, NOTES, open_store
 from weirlab.record.tables import TABLES, is_always_there, schema
 from weirlab.record.upgrade import upgraded
+from weirlab.scenario.plain import load_trace
 from weirlab.shown import Shown
 
 if TYPE_CHECKING:
@@ -151,6 +152,14 @@ class Record(Shown):
     def queue(self) -> pl.DataFrame:
         """State of queues and classes: `t_ns`, `queue`, `class`, backlog, sojourn, drops, marks."""
         return self._table("queue")
+
+    def recording(self, name: str) -> str:
+        """The text of a recorded line that the scenario names: one that is shipped, or the file of that path.
+
+        Raises:
+            UsageError: if there is none.
+        """
+        return load_trace(name)
 
     def line(self, queue: str) -> tuple[NDArray[np.number[Any]], NDArray[np.number[Any]]]:
         """Of a queue such as `up/modem` the ends of intervals in ns, and bytes of the line it occupied."""

@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weirlab.scenario.plain import load_trace
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -22,12 +20,14 @@ if TYPE_CHECKING:
 def slowest_hop(record: Record, direction: Direction, start: int, end: int) -> dict[str, Any] | None:
     """The hop whose line could carry least from `start` to `end`; None if no line is limited."""
     hops = record.manifest.scenario["path"][direction]
-    capacities = [(capacity_bytes(hop, [start, end]), hop) for hop in hops]
+    capacities = [(capacity_bytes(record, hop, [start, end]), hop) for hop in hops]
     finite = [(float(np.diff(bytes_)[0]), hop) for bytes_, hop in capacities if bytes_ is not None]
     return min(finite, key=lambda one: one[0])[1] if finite else None
 
 
-def capacity_bytes(hop: dict[str, Any], times_ns: Sequence[int] | NDArray[np.int64]) -> Numbers | None:
+def capacity_bytes(
+    record: Record, hop: dict[str, Any], times_ns: Sequence[int] | NDArray[np.int64]
+) -> Numbers | None:
     """How many bytes a hop's line could have carried until each of `times_ns`; None if bytes do not limit it.
 
     The processor of a router forwards packets, of whatever length: bytes do not limit it.
@@ -38,7 +38,7 @@ def capacity_bytes(hop: dict[str, Any], times_ns: Sequence[int] | NDArray[np.int
         return None
     if "bps" in rate:
         return _of_rates(hop, times)
-    opportunities = np.array([int(word) for word in load_trace(rate["trace"]).split()]) * 1_000_000
+    opportunities = np.array([int(word) for word in record.recording(rate["trace"]).split()]) * 1_000_000
     rounds, within = np.divmod(times, opportunities[-1])
     count = rounds * opportunities.size + np.searchsorted(opportunities, within)
     return np.asarray(count * 1500.0)

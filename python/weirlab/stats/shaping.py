@@ -56,7 +56,7 @@ def course(record: Record, direction: Direction, slot_s: float = 0.1) -> Course:
     if hop is None:
         raise UsageError(f"`{record.path}` has no line of limited rate {direction}")
     edges = np.arange(0, record.reached_ns + 1, round(slot_s * 1e9))
-    capacity = capacity_bytes(hop, edges)
+    capacity = capacity_bytes(record, hop, edges)
     middle, carried = carried_bytes(record, direction, hop)
     used = np.histogram(middle, edges, weights=carried)[0]
     answered = record.pings.drop_nulls("rtt_ns")

@@ -364,7 +364,7 @@ def busy_share(record: Record, direction: Direction, start: int, end: int) -> fl
     hop = slowest_hop(record, direction, start, end)
     if hop is None:
         return None
-    capacity = capacity_bytes(hop, [start, end])
+    capacity = capacity_bytes(record, hop, [start, end])
     middle, carried = carried_bytes(record, direction, hop)
     within = (middle > start) & (middle <= end)
     if capacity is None or capacity[1] <= capacity[0] or not within.any():
