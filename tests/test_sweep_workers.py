@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from polars.testing import assert_frame_equal
 
-from weirlab.errors import UsageError
+from weirlab.errors import UsageError, WeirError
+from weirlab.interrupt import Stop
 from weirlab.sweeps import cluster as clusters
 from weirlab.sweeps import local, sweeping
 from weirlab.sweeps.cluster import Cluster, batch_carried_out
@@ -110,7 +111,7 @@ def test_a_cluster_whose_workers_are_killed_and_added_comes_to_the_same_rows(
         n_workers=2,
         processes=True,
         threads_per_worker=1,
-        dashboard_address=None,
+        dashboard_address="127.0.0.1:0",
         env=dict(local.ONE_THREAD),
         silence_logs="CRITICAL",
     ) as cluster:
@@ -179,6 +180,72 @@ class Retirer:
             from distributed import default_client  # noqa: PLC0415 - optional
 
             default_client().retire_workers(close_workers=True)
+
+
+def test_a_cluster_of_this_machine_whose_worker_dies_while_it_starts_is_started_again(
+    tmp_path: Path, alone: pl.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    distributed = pytest.importorskip("distributed")
+    really, tries = distributed.LocalCluster, []
+
+    def started(**words: Any) -> Any:
+        tries.append(words)
+        if len(tries) == 1:
+            raise RuntimeError("Nanny failed to start.")
+        return really(**words)
+
+    monkeypatch.setattr(distributed, "LocalCluster", started)
+    store = Store.made(tmp_path / "store")
+    outcome = carry_out(plan(6), store, cluster=Cluster(None, 1))
+    assert (outcome.done, outcome.failed, len(tries)) == (24, 0, 2)
+    assert_frame_equal(figures(store.path, 6), alone, check_exact=True)
+
+    def never(**_: Any) -> Any:
+        tries.append({})
+        raise RuntimeError("Nanny failed to start.")
+
+    monkeypatch.setattr(distributed, "LocalCluster", never)
+    with pytest.raises(WeirError, match=r"a cluster cannot be started here: Nanny failed to start\."):
+        carry_out(plan(6), Store.made(tmp_path / "other"), cluster=Cluster(None, 1))
+    assert len(tries) == 2 + clusters.MAX_IN_VAIN
+
+
+def test_rows_that_cannot_be_fetched_keep_nobody_from_those_that_can() -> None:
+    """A batch whose worker died behind its last run stays under way; the next one's rows are taken."""
+    sweep = sweep_of(plan(2))
+    told: list[str] = []
+
+    def heard(run: Any, _: Any) -> bool:
+        told.append(run.key)
+        return True
+
+    orders = local.Orders(runs=sweep.runs, traces={}, told=heard, stop=Stop(), run_limit_s=60)
+    batches = clusters._Batches(orders, patience_s=60)
+
+    class Future:
+        status = "finished"
+
+        def __init__(self, rows: Any) -> None:
+            self.rows = rows
+
+        def result(self, timeout: float) -> Any:
+            assert timeout == clusters.FETCH_S
+            if isinstance(self.rows, list):
+                return self.rows
+            self.status = "pending" if self.rows is KeyError else self.status
+            raise self.rows
+
+    first, second = list(sweep.runs[:1]), list(sweep.runs[1:2])
+    lost: Any = Future(TimeoutError)
+    gone: Any = Future(KeyError)
+    there: Any = Future([{"processor_s": 0.1}])
+    assert not batches._taken(lost, first)
+    assert not batches._taken(gone, first)
+    assert batches._taken(there, second)
+    assert (told, batches.done) == ([second[0].key], 1)
+    broken: Any = Future(ValueError)
+    with pytest.raises(ValueError):  # noqa: PT011 - it has no words
+        batches._taken(broken, first)
 
 
 def test_a_worker_of_another_version_is_refused() -> None:

@@ -23,7 +23,7 @@ from weirlab.sweeps.work import carried_out
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from distributed import Client, Future
+    from distributed import Client, Future, LocalCluster
 
     from weirlab.sweeps.local import Orders
     from weirlab.sweeps.runs import Run
@@ -73,9 +73,13 @@ def run_on_cluster(orders: Orders, cluster: Cluster) -> None:
     in_vain = 0
     while not batches.are_done():
         had = batches.done
-        with _connected(cluster) as client:
-            _check_versions(client)
-            batches.carry_out(client)
+        try:
+            with _connected(cluster) as client:
+                _check_versions(client)
+                batches.carry_out(client)
+        except _NotStarted as error:
+            if in_vain + 1 == MAX_IN_VAIN:
+                raise WeirError(f"a cluster cannot be started here: {error}") from error
         in_vain = 0 if batches.done > had else in_vain + 1
         if in_vain == MAX_IN_VAIN and not batches.are_done():
             raise WeirError(f"all workers of the cluster ended {in_vain} times: what was done is kept")
@@ -161,7 +165,8 @@ class _Batches:
                     return
                 self._send(client, AHEAD * max(1, threads))
                 for future in self._ended():
-                    self._take(future, self._under_way.pop(future))
+                    if self._taken(future, self._under_way[future]):
+                        del self._under_way[future]
         finally:
             client.cancel(list(self._under_way))
             for batch in self._under_way.values():
@@ -209,13 +214,32 @@ class _Batches:
                 raise
         return [one for one in self._under_way if one.status != "pending"]
 
-    def _take(self, future: Future[list[Row]], batch: list[Run]) -> None:
+    def _taken(self, future: Future[list[Row]], batch: list[Run]) -> bool:
+        """Takes the rows of a batch, or what became of it; says whether it is no longer under way.
+
+        A worker keeps the rows of a batch until they are fetched. If it has died meanwhile, Dask does the
+        batch again behind all others: who waited for it would leave their rows to the next worker's death.
+        """
         if future.status == "finished":
-            for run, row in zip(batch, future.result(), strict=True):
+            try:
+                rows = future.result(timeout=FETCH_S)
+            except TimeoutError:
+                return False
+            except Exception:
+                # It was computed when it was looked at, and has been lost or given up since.
+                if future.status == "finished":
+                    raise
+                return False
+            for run, row in zip(batch, rows, strict=True):
                 self.done += 1
                 self._spent_s += row.get("processor_s", 0.0)
                 self._tell(run, row)
-            return
+        else:
+            self._give_back(future, batch)
+        return True
+
+    def _give_back(self, future: Future[list[Row]], batch: list[Run]) -> None:
+        """A batch of which no rows come: it is sent again, taken apart, or kept as failed."""
         if future.status in {"cancelled", "lost"}:
             if not self._enough:
                 self._left.extendleft(reversed(batch))
@@ -254,18 +278,12 @@ def _as_data(run: Run) -> dict[str, Any]:
 def _connected(cluster: Cluster) -> Iterator[Client]:
     """A client of the cluster, which is started and ended here if it has no address."""
     try:
-        from distributed import Client, LocalCluster  # noqa: PLC0415 - optional
+        from distributed import Client  # noqa: PLC0415 - optional
     except ImportError as error:
         raise UsageError("a cluster needs Dask: `pip install 'weirlab[dask]'`") from error
     if cluster.scheduler is None:
         with (
-            LocalCluster(
-                n_workers=cluster.workers,
-                processes=True,
-                threads_per_worker=1,
-                dashboard_address=None,
-                env=dict(ONE_THREAD),
-            ) as here,
+            _started_here(cluster.workers) as here,
             Client(here) as client,
         ):
             yield client
@@ -277,6 +295,30 @@ def _connected(cluster: Cluster) -> Iterator[Client]:
         raise UsageError(f"--scheduler `{cluster.scheduler}`: no scheduler answers there: {said}") from error
     with client:
         yield client
+
+
+def _started_here(workers: int) -> LocalCluster:
+    """A cluster of so many processes of this machine.
+
+    Raises:
+        _NotStarted: if one of them ended before it had started.
+    """
+    from distributed import LocalCluster  # noqa: PLC0415 - optional
+
+    try:
+        return LocalCluster(
+            n_workers=workers,
+            processes=True,
+            threads_per_worker=1,
+            dashboard_address="127.0.0.1:0",
+            env=dict(ONE_THREAD),
+        )
+    except RuntimeError as error:
+        raise _NotStarted(*error.args) from error
+
+
+class _NotStarted(Exception):
+    """A worker of a cluster of this machine ended before it had started."""
 
 
 def _check_versions(client: Client) -> None:
@@ -310,6 +352,9 @@ BATCH_S = 1.5
 
 MAX_BATCH = 200
 """Runs of a batch, of which a worker that dies loses all."""
+
+FETCH_S = 1.0
+"""How long is waited for the rows of a batch that has ended."""
 
 LISTEN_EVERY_S = 0.5
 """How long is waited for a batch at a time."""
