@@ -212,7 +212,7 @@ def test_a_cluster_of_this_machine_whose_worker_dies_while_it_starts_is_started_
 
 def test_rows_that_cannot_be_fetched_keep_nobody_from_those_that_can() -> None:
     """A batch whose worker died behind its last run stays under way; the next one's rows are taken."""
-    sweep = sweep_of(plan(2))
+    sweep = sweep_of(plan(10))
     told: list[str] = []
 
     def heard(run: Any, _: Any) -> bool:
@@ -231,7 +231,7 @@ def test_rows_that_cannot_be_fetched_keep_nobody_from_those_that_can() -> None:
         def result(self, timeout: float) -> Any:
             assert timeout == clusters.FETCH_S
             if isinstance(self.rows, list):
-                return self.rows
+                return self.rows, 3.0
             self.status = "pending" if self.rows is KeyError else self.status
             raise self.rows
 
@@ -243,6 +243,8 @@ def test_rows_that_cannot_be_fetched_keep_nobody_from_those_that_can() -> None:
     assert not batches._taken(gone, first)
     assert batches._taken(there, second)
     assert (told, batches.done) == ([second[0].key], 1)
+    # A run takes two batches' time by the clock: the next batch has one.
+    assert len(batches._next()) == 1
     broken: Any = Future(ValueError)
     with pytest.raises(ValueError):  # noqa: PT011 - it has no words
         batches._taken(broken, first)

@@ -90,8 +90,8 @@ def batch_carried_out(
     texts: dict[str, bytes],
     of: tuple[str, str],
     run_limit_s: float,
-) -> list[Row]:
-    """Runs a batch in a worker; called there by its name.
+) -> tuple[list[Row], float]:
+    """Runs a batch in a worker; called there by its name. Returns its rows, and the seconds that it took.
 
     Args:
         batch: the runs: `run`, `packed`, `seed` and `traces` of each.
@@ -105,7 +105,9 @@ def batch_carried_out(
     if of != (version(), build()):
         raise OtherVersion(*of, version(), build())
     known = {digest: zlib.decompress(text).decode() for digest, text in texts.items()}
-    return [_row_there(one, known, run_limit_s) for one in batch]
+    began_s = time.monotonic()
+    rows = [_row_there(one, known, run_limit_s) for one in batch]
+    return rows, time.monotonic() - began_s
 
 
 def _row_there(one: Mapping[str, Any], texts: Mapping[str, str], run_limit_s: float) -> Row:
@@ -145,7 +147,7 @@ class _Batches:
         self._left = deque(orders.runs)
         self._alone: deque[Run] = deque()
         self._texts = {digest: zlib.compress(text.encode(), 1) for digest, text in orders.traces.items()}
-        self._under_way: dict[Future[list[Row]], list[Run]] = {}
+        self._under_way: dict[Future[tuple[list[Row], float]], list[Run]] = {}
         self.done, self._spent_s, self._enough = 0, 0.0, False
 
     def are_done(self) -> bool:
@@ -196,7 +198,7 @@ class _Batches:
         count = min(max(1, round(BATCH_S / max(mean_s, 1e-4))), MAX_BATCH, most)
         return [self._left.popleft() for _ in range(count)]
 
-    def _ended(self) -> list[Future[list[Row]]]:
+    def _ended(self) -> list[Future[tuple[list[Row], float]]]:
         """The batches that are no longer under way; waits for one, but not for long."""
         from distributed import wait  # noqa: PLC0415 - optional
 
@@ -214,7 +216,7 @@ class _Batches:
                 raise
         return [one for one in self._under_way if one.status != "pending"]
 
-    def _taken(self, future: Future[list[Row]], batch: list[Run]) -> bool:
+    def _taken(self, future: Future[tuple[list[Row], float]], batch: list[Run]) -> bool:
         """Takes the rows of a batch, or what became of it; says whether it is no longer under way.
 
         A worker keeps the rows of a batch until they are fetched. If it has died meanwhile, Dask does the
@@ -222,7 +224,7 @@ class _Batches:
         """
         if future.status == "finished":
             try:
-                rows = future.result(timeout=FETCH_S)
+                rows, took_s = future.result(timeout=FETCH_S)
             except TimeoutError:
                 return False
             except Exception:
@@ -230,15 +232,15 @@ class _Batches:
                 if future.status == "finished":
                     raise
                 return False
+            self._spent_s += took_s
             for run, row in zip(batch, rows, strict=True):
                 self.done += 1
-                self._spent_s += row.get("processor_s", 0.0)
                 self._tell(run, row)
         else:
             self._give_back(future, batch)
         return True
 
-    def _give_back(self, future: Future[list[Row]], batch: list[Run]) -> None:
+    def _give_back(self, future: Future[tuple[list[Row], float]], batch: list[Run]) -> None:
         """A batch of which no rows come: it is sent again, taken apart, or kept as failed."""
         if future.status in {"cancelled", "lost"}:
             if not self._enough:
@@ -348,7 +350,9 @@ AHEAD = 2
 """Batches a worker thread has under way: one that runs and one that waits."""
 
 BATCH_S = 1.5
-"""Processor time of a batch: the scheduler takes a few milliseconds for each."""
+"""Time of a batch by the clock: the scheduler takes some milliseconds for each; a worker that dies loses it.
+
+Processor time would make batches too long for machines that others use, too."""
 
 MAX_BATCH = 200
 """Runs of a batch, of which a worker that dies loses all."""
