@@ -113,8 +113,20 @@ def test_links_between_pages_lead_somewhere() -> None:
         ("sweep.md", ("sweep", "run")),
         ("sweep.md", ("sweep", "show")),
         ("sweep.md", ("query",)),
+        ("sweep.md", ("bundle",)),
     ],
-    ids=["test", "ping", "shape", "shape status", "shape replay", "serve", "sweep", "sweep show", "query"],
+    ids=[
+        "test",
+        "ping",
+        "shape",
+        "shape status",
+        "shape replay",
+        "serve",
+        "sweep",
+        "sweep show",
+        "query",
+        "bundle",
+    ],
 )
 def test_every_option_is_documented(page: str, words: tuple[str, ...], weir_here: Weir) -> None:
     text = (ROOT / "docs" / page).read_text()

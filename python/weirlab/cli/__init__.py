@@ -26,6 +26,7 @@ COMMANDS = {
     "run": "Run a test or scenario and show what came of it.",
     "sweep": "Run a scenario at many points, and keep what came of it in a store.",
     "query": "Ask the store of a sweep in SQL.",
+    "bundle": "Write a sweep as one file that can be cited, or check one.",
     "test": "Measure the path to a server and grade it.",
     "ping": "Ping any host: round trips to the microsecond.",
     "show": "Show what stands in records.",

@@ -108,7 +108,7 @@ def sweep_of(plan: Plan) -> Sweep:
             failures.setdefault(says, []).append(point)
             continue
         usable.append(point)
-        digests = {name: _digest(text) for name, text in resolved[0].traces.items()}
+        digests = {name: digest_of(text) for name, text in resolved[0].traces.items()}
         traces |= {digests[name]: text for name, text in resolved[0].traces.items()}
         duration_s = resolved[0].scenario["duration_ns"] / 1e9
         configuration = Configuration(_packed(resolved[0]), digests, shown, duration_s)
@@ -137,7 +137,7 @@ def identity(run: ResolvedRun, traces: Mapping[str, str]) -> str:
         "world": WORLD,
         "weir": version(),
     }
-    return _digest(json.dumps(said, sort_keys=True, separators=(",", ":")))
+    return digest_of(json.dumps(said, sort_keys=True, separators=(",", ":")))
 
 
 @cache
@@ -253,7 +253,8 @@ def _rate_bps(link: LinkSpec) -> int:
     return (up or DEFAULT_RATE_BPS) + (down or DEFAULT_RATE_BPS)
 
 
-def _digest(text: str) -> str:
+def digest_of(text: str) -> str:
+    """The digest by which a text is known: the first 32 hexadecimal digits of its SHA-256."""
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 

@@ -210,6 +210,14 @@ class Store:
         """Names of the plans that were run into the store."""
         return sorted(path.name for path in (self.path / "plans").glob("*.json"))
 
+    def kept_plans(self) -> list[dict[str, Any]]:
+        """The plans that were run into the store: `weir`, the version that ran it, and `plan`.
+
+        Raises:
+            RecordError: if one is damaged.
+        """
+        return [_plan_in(self.path / "plans" / name) for name in self.plans()]
+
     def axes(self) -> list[str]:
         """Columns of the axes: all but a store's own, and `test`, `link`, `queue` and `cc` if they vary."""
         rows = self.scan()
@@ -230,6 +238,16 @@ class Store:
         except (OSError, ValueError):
             return {}
         return found if isinstance(found, dict) else {}
+
+
+def _plan_in(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise RecordError(f"`{path}` is damaged: {error}") from error
+    if not isinstance(found, dict) or "weir" not in found or not isinstance(found.get("plan"), dict):
+        raise RecordError(f"`{path}` is damaged: it is no plan of a sweep")
+    return found
 
 
 def _joined(parts: list[Path]) -> pl.LazyFrame:
