@@ -383,6 +383,8 @@ def test_words_become_settings_and_wrong_ones_are_named() -> None:
         ({"up_max": "fast"}, "fast"),
         ({"colour": "red"}, "colour"),
         ({"state": ""}, "write a file, `none` or `auto`"),
+        ({"state": "/"}, "state `/`: it is a folder, and no regular file; name another"),
+        ({"state": __file__}, "it is a file of something else; name another"),
     ]
     for wrong, named in refused:
         with pytest.raises(UsageError, match=named):

@@ -59,7 +59,19 @@ struct Gateway {
 
 impl Settings {
     /// Puts what was learned of the line into the settings of the controller.
+    ///
+    /// What stands in the place of the file but is none is left as it is: nothing is kept then.
     pub fn recall(&mut self) -> Beginning {
+        if let Some(file) = &self.state
+            && let Err(why) = check_place(file)
+        {
+            let trouble = Some(format!(
+                "what is learned of this line cannot be kept in `{}` ({why}); after a restart it is learned anew",
+                file.display()
+            ));
+            self.state = None;
+            return Beginning { words: String::new(), trouble };
+        }
         let (Control::Auto(auto), Some(file)) = (&mut self.control, &self.state) else {
             return Beginning::default();
         };
@@ -237,6 +249,24 @@ pub fn usual_state_file(device: &str) -> Option<PathBuf> {
     Some(folder.join(format!("shape-{device}.json")))
 }
 
+/// Whether what is learned may be written into `file`: there is none, or it is such a file, if a broken one.
+///
+/// # Errors
+/// If it is something else: what, in words that end a sentence.
+pub(crate) fn check_place(file: &Path) -> Result<(), String> {
+    if matches!(file.try_exists(), Ok(false)) {
+        return Ok(());
+    }
+    let text = read_text(file, MAX_BYTES)?;
+    // One that was cut short while it was written by others than this program may end anywhere.
+    let length = text.len().min(BEGINNING.len());
+    if text.as_bytes()[..length] == BEGINNING.as_bytes()[..length] {
+        Ok(())
+    } else {
+        Err("it is a file of something else".to_owned())
+    }
+}
+
 /// The content of the file, if there is one; else why it cannot be used.
 fn read(file: &Path, device: &str) -> Result<Option<Kept>, String> {
     if matches!(file.try_exists(), Ok(false)) {
@@ -326,6 +356,8 @@ fn age(seconds: u64) -> String {
 
 /// Environment variable with the place of the file: for programs on a line that is not this machine's own.
 pub const STATE_VARIABLE: &str = "WEIR_SHAPE_STATE";
+/// How such a file begins: with its first field.
+const BEGINNING: &str = "{\"weir_shape_state\":";
 /// Version of the file.
 const VERSION: u32 = 1;
 /// Length of such a file at most: they have some 200 bytes.
@@ -438,7 +470,7 @@ mod tests {
             (text(&Kept { weir_shape_state: 2, ..kept(0) }), "its version is 2, and 1 is read"),
             (text(&Kept { device: "eth9".to_owned(), ..kept(0) }), "it is of another device"),
             (text(&Kept { down_bps: Some(3), ..kept(0) }), "3 bit/s is less than any shaper sets"),
-            ("{\"up_bps\": -1}".to_owned(), "invalid value"),
+            ("{\"weir_shape_state\":1,\"up_bps\":-1}".to_owned(), "invalid value"),
         ] {
             fs::write(&file, &content).unwrap();
             let mut settings = settings(AutoSettings::default(), &file);
@@ -449,10 +481,25 @@ mod tests {
             );
             assert_eq!(settings.control, Control::Auto(AutoSettings::default()));
         }
+    }
+
+    #[test]
+    fn what_is_of_something_else_stays_as_it_is() {
+        let folder = Folder::new("others");
+        let file = folder.file();
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(&file, "root:x:0:0\n").unwrap();
+        let mut settings = settings(AutoSettings::default(), &file);
+        let said = settings.recall();
+        assert!(said.trouble.unwrap().contains("(it is a file of something else)"));
+        assert_eq!((settings.state.take(), fs::read(&file).unwrap().len()), (None, 11));
         fs::remove_file(&file).unwrap();
         fs::create_dir(&file).unwrap();
-        let said = settings(AutoSettings::default(), &file).recall();
-        assert!(said.trouble.unwrap().contains("it is a folder"));
+        settings.state = Some(file);
+        assert!(
+            settings.recall().trouble.unwrap().contains("(it is a folder, and no regular file)")
+        );
+        assert_eq!(settings.state, None);
     }
 
     #[test]

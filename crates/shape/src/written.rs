@@ -15,7 +15,7 @@ use weir_scenario::file::{Value, Written};
 use weir_sockets::LookupError;
 
 use crate::files::{MAX_TOML_BYTES, read_text};
-use crate::learned::usual_state_file;
+use crate::learned::{check_place, usual_state_file};
 use crate::rules::{Class, Rule, Rules};
 use crate::settings::{Backend, Settings, Target};
 use crate::{ShapeError, detect_framing};
@@ -85,7 +85,7 @@ fn settings_of(
         state: match &spec.state {
             StatePlace::Usual => usual_state_file(device),
             StatePlace::None => None,
-            StatePlace::File(file) => Some(absolute(file)?),
+            StatePlace::File(file) => Some(state_file(file)?),
         },
         open: false,
     })
@@ -156,6 +156,14 @@ fn target(
         ReflectorKind::Udp => Target::Udp(SocketAddr::new(address, words.port)),
         ReflectorKind::Tcp => Target::Tcp(SocketAddr::new(address, words.port)),
     })
+}
+
+/// A file that is named for what is learned of the line: none yet, or one of a shaper.
+fn state_file(file: &str) -> Result<PathBuf, ShapeError> {
+    let path = absolute(file)?;
+    check_place(&path)
+        .map_err(|why| ShapeError::input(format!("state `{file}`: {why}; name another")))?;
+    Ok(path)
 }
 
 fn absolute(file: &str) -> Result<PathBuf, ShapeError> {
