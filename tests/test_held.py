@@ -8,7 +8,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from weirlab.record import open_record
-from weirlab.record.held import COLUMNS
+from weirlab.record.held import COLUMNS, HeldRecord
 from weirlab.scenario import ScenarioSpec, resolve
 from weirlab.stats.pings import ping_figures
 from weirlab.stats.summary import direction_of, latency_of
@@ -16,7 +16,10 @@ from weirlab.tidy import figures, figures_of
 from weirlab.worlds.sim import SimWorld
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
+
+    import polars as pl
 
 PHASES = {"idle": "1s", "load": "3s", "cooldown": "500ms"}
 
@@ -51,6 +54,26 @@ def test_what_is_held_is_what_is_written(said: dict[str, object], link: str, tmp
 
     of_held = figures_of(latency_of(ping_figures(held)), direction_of(held, "down"), direction_of(held, "up"))
     assert repr(of_held) == repr(figures(written))
+
+
+def test_round_trips_that_are_held_are_chosen_once_and_long_ones_read_anew(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run = resolve(ScenarioSpec.model_validate({"link": "cable-20-8", "test": "rrul", "phases": PHASES}))[0]
+    held = SimWorld().held(run, SimWorld().rows(run, None))
+    read: list[str] = []
+    really = HeldRecord.chunks
+
+    def chunks(record: HeldRecord, table: str, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
+        read.append(table)
+        yield from really(record, table, columns)
+
+    monkeypatch.setattr(HeldRecord, "chunks", chunks)
+    once = ping_figures(held)
+    assert read == ["latency"]
+    monkeypatch.setattr(HeldRecord, "is_long", lambda *_: True)
+    assert ping_figures(held) == once
+    assert len(read) > 2
 
 
 def test_a_run_that_is_ended_early_is_held_up_to_there() -> None:

@@ -64,7 +64,8 @@ class HeldRecord(Record):
         whole = _is(columns["queue"][0], queue) & _is(columns["class"][0], "")
         return _numbers(columns["t_ns"][0])[whole], _numbers(columns["wire_bytes"][0])[whole]
 
-    def _is_long(self, table: str) -> bool:  # noqa: ARG002 - all are held
+    def is_long(self, table: str) -> bool:  # noqa: ARG002 - all are held
+        """No table is: all are held."""
         return False
 
     def _table(self, name: str) -> pl.DataFrame:

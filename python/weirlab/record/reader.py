@@ -108,7 +108,7 @@ class Record(Shown):
         """
         try:
             for name in TABLES:
-                if self._is_long(name):
+                if self.is_long(name):
                     deque(self.chunks(name, [one for one in TABLES[name] if one in OF_WHAT]), maxlen=0)
                 else:
                     getattr(self, "methods" if name == "method" else name)
@@ -323,12 +323,12 @@ class Record(Shown):
         Raises:
             RecordError: if a part file is damaged.
         """
-        if not self._is_long(table) or table in self.__dict__:
+        if not self.is_long(table) or table in self.__dict__:
             yield getattr(self, table).select(columns)
         else:
             yield from self._frames(table, list(columns))
 
-    def _is_long(self, table: str) -> bool:
+    def is_long(self, table: str) -> bool:
         """Whether a table is, or may be, too long to be held just because the record is used."""
         written = (self.manifest.tables or {}).get(table)
         return bool(self._parts[table]) and (written is None or written.rows > MAX_HELD_ROWS)
@@ -349,7 +349,7 @@ class Record(Shown):
         """
         parts, rows = self._parts[name], 0
         contents: Iterable[bytes] = self._store.contents(parts)
-        if not self._is_long(name):
+        if not self.is_long(name):
             contents = list(contents)
             self._compare(name, contents)
         elif name not in self._compared:

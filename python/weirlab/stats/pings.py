@@ -16,7 +16,7 @@ from weirlab.stats.counted import Counted
 from weirlab.stats.distribution import Distribution, describe
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from weirlab.record import Record
 
@@ -104,7 +104,7 @@ class PingFigures:
 
 def ping_figures(record: Record) -> PingFigures:
     """The figures of all pings of a record, which are read in chunks and not held."""
-    counted = Counted(lambda: _by_window_and_probe(record))
+    counted = Counted(_reading(record))
     over_path = set(record.ping_probes)
     idle = {group: 0.0 for group in counted.groups() if group < 0 and ~group in over_path}
     probes = [group for group in counted.groups() if group >= 0]
@@ -130,6 +130,14 @@ def ping_figures(record: Record) -> PingFigures:
         sent=lost + sum(counted.count(probe) for probe in loaded),
         lost=lost if known else None,
     )
+
+
+def _reading(record: Record) -> Callable[[], Iterable[pl.DataFrame]]:
+    """Reads the round trips of a record as often as it is asked: chosen once where they are held, anyway."""
+    if record.is_long("latency"):
+        return lambda: _by_window_and_probe(record)
+    chosen = list(_by_window_and_probe(record))
+    return lambda: chosen
 
 
 def _by_window_and_probe(record: Record) -> Iterator[pl.DataFrame]:
