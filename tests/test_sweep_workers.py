@@ -13,7 +13,7 @@ from polars.testing import assert_frame_equal
 from weirlab.errors import UsageError, WeirError
 from weirlab.interrupt import Stop
 from weirlab.sweeps import cluster as clusters
-from weirlab.sweeps import local, sweeping
+from weirlab.sweeps import local, runs, sweeping
 from weirlab.sweeps.cluster import Cluster, batch_carried_out
 from weirlab.sweeps.columns import ORIGIN
 from weirlab.sweeps.plan import plan_of
@@ -266,6 +266,20 @@ def test_a_worker_of_another_version_is_refused() -> None:
 
     with pytest.raises(UsageError, match=r"has Weir 0\.9"):
         clusters._check_versions(Client())
+
+
+def test_builds_differ_in_the_compiled_part_and_in_every_module(tmp_path: Path) -> None:
+    native, module = tmp_path / "_native.so", tmp_path / "stats" / "pings.py"
+    module.parent.mkdir()
+    found = set()
+    for compiled, written in ((b"a", ""), (b"b", ""), (b"b", "x = 1\n")):
+        native.write_bytes(compiled)
+        module.write_text(written)
+        found.add(runs._build_of(native, tmp_path))
+    module.rename(tmp_path / "pings.py")
+    found.add(runs._build_of(native, tmp_path))
+    assert len(found) == 4
+    assert len(runs.build()) == 12
 
 
 def test_without_dask_and_without_a_scheduler_it_says_so(

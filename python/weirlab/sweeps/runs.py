@@ -148,8 +148,17 @@ def version() -> str:
 
 @cache
 def build() -> str:
-    """The first digits of the digest of the compiled part: which build of a version this is."""
-    return hashlib.sha256(Path(_native.__file__).read_bytes()).hexdigest()[:12]
+    """The first digits of the digest of compiled part and modules: which build of a version this is."""
+    native = Path(_native.__file__)
+    return _build_of(native, native.parent)
+
+
+def _build_of(native: Path, package: Path) -> str:
+    digest = hashlib.sha256(native.read_bytes())
+    for file in sorted(package.rglob("*.py")):
+        content = file.read_bytes()
+        digest.update(f"{file.relative_to(package).as_posix()} {len(content)}\n".encode() + content)
+    return digest.hexdigest()[:12]
 
 
 def unpacked(packed: bytes, seed: int, traces: Mapping[str, str]) -> ResolvedRun:
