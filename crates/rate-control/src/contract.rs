@@ -157,6 +157,8 @@ pub enum Reason {
     Test,
     /// Delays that do not respond to the rate are not a queue's: the new part of the baseline, in ms.
     Reroute,
+    /// Delays that change, but not with the rate, are not a queue's: by how much above the baseline, in ms.
+    Foreign,
     /// No probe is answered: for how long, in s.
     Silence,
     /// Ticks stayed out, as when the machine slept: how long, in s.
@@ -181,6 +183,7 @@ impl Reason {
             Self::Idle => "idle",
             Self::Test => "test",
             Self::Reroute => "reroute",
+            Self::Foreign => "foreign",
             Self::Silence => "silence",
             Self::Resume => "resume",
             Self::Age => "age",
@@ -192,7 +195,12 @@ impl Reason {
     pub const fn unit(self) -> &'static str {
         match self {
             Self::Start => "",
-            Self::Delay | Self::Overdue | Self::Clear | Self::Test | Self::Reroute => "ms",
+            Self::Delay
+            | Self::Overdue
+            | Self::Clear
+            | Self::Test
+            | Self::Reroute
+            | Self::Foreign => "ms",
             Self::Probe | Self::Unused => "%",
             Self::Load | Self::Idle => "Mbit/s",
             Self::Silence | Self::Resume | Self::Age => "s",
@@ -374,6 +382,7 @@ mod tests {
                 Reason::Idle,
                 Reason::Test,
                 Reason::Reroute,
+                Reason::Foreign,
                 Reason::Silence,
                 Reason::Resume,
                 Reason::Age,
@@ -382,7 +391,7 @@ mod tests {
             named.collect::<Vec<_>>().join(" ")
         };
         assert_eq!(of_unit(""), "start");
-        assert_eq!(of_unit("ms"), "delay overdue clear test reroute");
+        assert_eq!(of_unit("ms"), "delay overdue clear test reroute foreign");
         assert_eq!(of_unit("%"), "probe unused");
         assert_eq!(of_unit("Mbit/s"), "load idle");
         assert_eq!(of_unit("s"), "silence resume age");

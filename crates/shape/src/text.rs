@@ -355,6 +355,7 @@ const REASONS: &[(&str, &str)] = &[
     ("idle", "traffic went"),
     ("test", "is it a queue?"),
     ("reroute", "path {value} longer"),
+    ("foreign", "{value} that is no queue"),
     ("silence", "no answer for {value}"),
     ("resume", "slept {value}"),
     ("age", "not measured for {value}"),

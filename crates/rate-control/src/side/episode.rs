@@ -4,7 +4,8 @@
 
 use weir_core::{Duration, Time};
 
-use super::{MAX_SLACK, MIN_STEP, STEADY_SPREAD, SideControl, View};
+use super::trial::Trial;
+use super::{CLEAR_SHARE, MAX_SLACK, MIN_STEP, STEADY_SPREAD, SideControl, View};
 use crate::capacity;
 use crate::contract::{MIN_RATE, Reason, State};
 use crate::delays::Overdue;
@@ -17,9 +18,9 @@ pub(super) struct Episode {
     /// Load when it began.
     load: BitsPerSecond,
     /// Rate when it began.
-    rate: Option<BitsPerSecond>,
+    pub rate: Option<BitsPerSecond>,
     /// Greatest excess.
-    peak: Seconds,
+    pub peak: Seconds,
     /// Capacity that was known when it began.
     capacity: Option<BitsPerSecond>,
     /// Whether the episode began in [`State::Probing`].
@@ -31,6 +32,14 @@ pub(super) struct Episode {
     tested: Time,
     /// Whether it was certain all the time whose queue it is.
     certain: bool,
+    /// Whether it began because an excess stood.
+    pub stood: bool,
+    /// When the last one ended.
+    pub ended: Time,
+    /// What the line carried just before, where delays vary for other reasons.
+    first: Option<BitsPerSecond>,
+    /// The trial of the excess.
+    pub trial: Trial,
 }
 
 impl Default for Episode {
@@ -47,15 +56,32 @@ impl Default for Episode {
             tests: 0,
             tested: Time::ZERO,
             certain: true,
+            stood: false,
+            ended: Time::ZERO,
+            first: None,
+            trial: Trial::default(),
         }
     }
 }
 
 impl SideControl {
+    /// The excess, if there is a queue.
+    pub(super) fn queue(&self, view: &View<'_>) -> Option<Seconds> {
+        view.excess.filter(|&excess| excess > view.threshold).or_else(|| self.standing(view))
+    }
+
     /// Lowers the rate because a queue showed, `excess` long.
     pub(super) fn back_off(&mut self, excess: Seconds, view: &View<'_>) -> (Reason, f64) {
         self.begin_episode(view.now);
+        self.episode.stood = excess <= view.threshold;
         self.episode.certain = view.certain;
+        self.episode.peak = excess;
+        if self.is_disturbed() && self.line.capacity.is_some() {
+            self.episode.first = self.measure(view, LEAD_IN).map(|found| found.rate);
+            self.measure_queue(view);
+            self.rate = Some(self.draining(view));
+            return (Reason::Delay, excess.as_millis());
+        }
         let measured = self.measure(view, self.load_span());
         if self.line.capacity.is_none() || view.certain {
             // Too short a span says nothing, but what crossed the line while its queue grew is more than it
@@ -76,9 +102,18 @@ impl SideControl {
             if view.is_waiting {
                 return (Reason::Delay, excess.as_millis());
             }
+            if self.is_disturbed() && self.episode.trial.failed > 0 {
+                return self.dismiss(view);
+            }
             return self.clear(view);
         }
-        if let Some(verdict) = self.test(view) {
+        // Where delays vary anyway, those of a longer path are let stand like any other.
+        if (!self.is_disturbed() || excess > self.most_foreign())
+            && let Some(verdict) = self.test(view)
+        {
+            return verdict;
+        }
+        if let Some(verdict) = self.judge(excess, view) {
             return verdict;
         }
         self.episode.certain &= view.certain;
@@ -91,7 +126,11 @@ impl SideControl {
     fn measure_queue(&mut self, view: &View<'_>) {
         let load = self.load().max(MIN_RATE.into());
         self.line.capacity.get_or_insert(load);
-        if let Some(found) = self.measure(view, MEASURE_SPAN.max(self.load_span())) {
+        let span = MEASURE_SPAN.max(self.load_span());
+        if let Some(found) = self.measure(view, span) {
+            if self.is_disturbed() && !self.is_beyond_doubt(&found, span, view) {
+                return;
+            }
             let capacity = self.line.capacity.unwrap_or(found.rate);
             // A queue that neither grows nor falls is no sign of a slower line: it may not be this side's.
             if view.certain && (found.rate > capacity || found.grown.abs() > view.clear()) {
@@ -103,6 +142,7 @@ impl SideControl {
 
     /// Ends the episode: what the line carried from its beginning to its end is its capacity.
     fn clear(&mut self, view: &View<'_>) -> (Reason, f64) {
+        self.episode.ended = view.now;
         let took = view.now.since(self.episode.began);
         if self.episode.capacity.is_none() && took < FIRST_EPISODE {
             // A burst, as when connections begin, tells nothing of a line that nothing else is known of.
@@ -110,12 +150,27 @@ impl SideControl {
         } else {
             let found = self.measure(view, took + LEAD_IN).map(|found| found.rate);
             let found = found.or(self.line.capacity).unwrap_or_else(|| self.load());
-            self.learn_from_episode(found, took.into());
+            if self.is_disturbed() && self.line.capacity.is_some() {
+                self.learn_beside_foreign();
+            } else {
+                self.learn_from_episode(found, took.into());
+            }
             self.tried = view.now;
             self.rate = Some(self.held(view.probes));
         }
         self.enter(State::Loaded, view.now);
         (Reason::Clear, took.as_millis_f64())
+    }
+
+    /// Learns from an episode on a path whose delays vary: what it carried when delays were high may be what it was
+    /// given, so that only what was measured before the rate fell, or is beyond doubt, counts.
+    pub(super) fn learn_beside_foreign(&mut self) {
+        if let Some((before, found)) = self.episode.capacity.zip(self.episode.first)
+            && !self.episode.trial.proven
+        {
+            self.line.capacity = Some(self.believed(before, found, LEAD_IN.into()));
+        }
+        self.line.base = self.line.base.or(self.line.capacity);
     }
 
     /// Learns from an episode of length `took`, in which the line carried `found`.
@@ -172,8 +227,7 @@ impl SideControl {
             least = least.min(sample.of(self.side));
             most = most.max(sample.of(self.side));
         }
-        let stays = most - least <= (least * UNMOVED_SHARE).min(MAX_UNMOVED).max(view.clear());
-        if !least.0.is_finite() || !stays {
+        if !least.0.is_finite() || !self.is_unmoved(least, most, view) {
             self.episode.tests = 0;
             return None;
         }
@@ -186,9 +240,20 @@ impl SideControl {
         Some((Reason::Test, UNMOVED_SPAN.as_millis_f64()))
     }
 
+    /// Whether an excess between `least` and `most` stays.
+    pub(super) fn is_unmoved(&self, least: Seconds, most: Seconds, view: &View<'_>) -> bool {
+        let chance = (view.threshold - self.line.foreign).max(self.mode.threshold) * CLEAR_SHARE;
+        most - least <= (least * UNMOVED_SHARE).min(MAX_UNMOVED).max(chance)
+    }
+
     /// Takes the excess for that of a longer path, and returns to the capacity from before the episode.
-    fn reroute(&mut self, view: &View<'_>) -> (Reason, f64) {
+    pub(super) fn reroute(&mut self, view: &View<'_>) -> (Reason, f64) {
         let excess = view.excess.unwrap_or_default();
+        // A path that becomes longer time and again is one that varies.
+        if self.rerouted.is_some_and(|at| view.now.since(at) < PATH_LASTS) {
+            self.line.note_foreign(excess);
+        }
+        self.rerouted = Some(view.now);
         self.line.capacity =
             self.episode.capacity.or(Some(self.episode.load)).or(self.line.capacity);
         self.tried = view.now;
@@ -246,6 +311,7 @@ impl SideControl {
             capacity: self.line.capacity,
             wanted: self.state == State::Probing,
             tested: now,
+            trial: Trial::first(self.line.capacity),
             ..Episode::default()
         };
         self.enter(State::BackingOff, now);
@@ -255,7 +321,11 @@ impl SideControl {
     fn draining(&self, view: &View<'_>) -> BitsPerSecond {
         let capacity = self.line.capacity.expect("measured when the queue showed");
         let time = DRAIN_TIME.max(view.feedback * 2.0);
-        let share = (self.mode.share - view.expected / time).max(MIN_DRAIN_SHARE);
+        // What is let stand need not go.
+        let stands = if self.is_disturbed() { view.clear() } else { Seconds::ZERO };
+        let excess = (view.expected - stands).max(Seconds::ZERO);
+        let share = (self.mode.share - excess / time).max(MIN_DRAIN_SHARE);
+        let share = if self.is_disturbed() { share.min(TRIAL_SHARE) } else { share };
         self.bounded(capacity * share - view.probes)
     }
 }
@@ -267,8 +337,10 @@ fn is_same_line(found: BitsPerSecond, before: BitsPerSecond) -> bool {
 
 /// Time in which a queue is to be gone: a tenth of the goal of 1 s, for it decays exponentially.
 const DRAIN_TIME: Seconds = Seconds(0.1);
+/// Share of the capacity that is let through where it must show soon whether an excess is a queue.
+const TRIAL_SHARE: f64 = 0.6;
 /// Share of the capacity that is let through however long the queue: a fifth keeps TCP's clock going.
-const MIN_DRAIN_SHARE: f64 = 0.2;
+pub(super) const MIN_DRAIN_SHARE: f64 = 0.2;
 /// Share of the capacity below which the rate is not halved for overdue answers, if this side surely is the
 /// reason.
 const MIN_SHARE: f64 = 0.1;
@@ -308,6 +380,8 @@ const MAX_TESTS: u32 = 2;
 ///
 /// A line that became more than ten times slower is rarer than one that took another route and loses packets.
 const MAX_TESTS_WITH_LOSS: u32 = 3;
+/// Time for which a path stays as it is: as long as a baseline is remembered.
+const PATH_LASTS: Duration = Duration::from_secs(30);
 /// Share by which measurements of a steady line differ.
 const STEADY_CHANGE: f64 = 0.04;
 /// A line that carried this share of the load has no want of capacity.

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use weir_core::Duration;
 
+use super::trial::MAX_FOREIGN;
 use crate::quantities::{BitsPerSecond, Seconds, median};
 
 /// Estimate of the line behind one side.
@@ -15,6 +16,8 @@ pub(super) struct LineEstimate {
     changes: VecDeque<f64>,
     /// Excess without a queue that the line shows now and then.
     pub noise: Seconds,
+    /// Excess that did not fall with the rate, and so is let stand.
+    pub foreign: Seconds,
     /// Usual capacity; `None` before the first congestion.
     pub base: Option<BitsPerSecond>,
     /// Whether probing found the present capacity again since it last changed.
@@ -46,6 +49,11 @@ impl LineEstimate {
         self.noise += (peak - self.noise).max(Seconds::ZERO) * NOISE_GAIN;
     }
 
+    /// Notes an excess that did not fall with the rate.
+    pub fn note_foreign(&mut self, excess: Seconds) {
+        self.foreign = self.foreign.max((excess * FOREIGN_FACTOR).min(MAX_FOREIGN));
+    }
+
     /// Averages the capacity under load, which gives the usual one.
     pub fn learn(&mut self, elapsed: Duration) {
         if let (Some(capacity), Some(base)) = (self.capacity, &mut self.base) {
@@ -60,6 +68,7 @@ impl LineEstimate {
     pub fn forget(&mut self, elapsed: Duration) {
         let share = |time: Seconds| 1.0 - (Seconds::from(elapsed) / time).min(1.0);
         self.noise *= share(NOISE_TIME);
+        self.foreign *= share(FOREIGN_TIME);
         self.changes.iter_mut().for_each(|change| *change *= share(SPREAD_TIME));
     }
 
@@ -80,6 +89,10 @@ const NOISE_GAIN: f64 = 0.5;
 const BASE_TIME: Seconds = Seconds(20.0);
 /// Time under load in which delay that was no queue is forgotten.
 const NOISE_TIME: Seconds = Seconds(20.0);
+/// Multiple of a foreign delay that is let stand: one that still rises is met again on its way.
+const FOREIGN_FACTOR: f64 = 1.25;
+/// Time under load in which two thirds of a foreign delay are forgotten.
+const FOREIGN_TIME: Seconds = Seconds(60.0);
 /// Time under load in which the line's variation is forgotten; a radio link varies many times in that.
 const SPREAD_TIME: Seconds = Seconds(5.0);
 /// Time without load in which two thirds of the difference from the usual capacity are forgotten.
@@ -121,6 +134,22 @@ mod tests {
         assert!((line.noise.0 - 0.0045).abs() < 1e-12);
         line.forget(SECOND * 20);
         assert_eq!(line.noise, Seconds::ZERO);
+    }
+
+    #[test]
+    fn a_foreign_delay_counts_a_quarter_more_up_to_a_tenth_of_a_second_and_fades_within_a_minute() {
+        let mut line = LineEstimate::default();
+        line.note_foreign(Seconds(0.04));
+        assert!((line.foreign.0 - 0.05).abs() < 1e-12);
+        // One that is shorter says nothing new.
+        line.note_foreign(Seconds(0.02));
+        assert!((line.foreign.0 - 0.05).abs() < 1e-12);
+        line.note_foreign(Seconds(0.3));
+        assert_eq!(line.foreign, MAX_FOREIGN);
+        line.forget(SECOND * 15);
+        assert!((line.foreign.0 - 0.075).abs() < 1e-12);
+        line.forget(SECOND * 60);
+        assert_eq!(line.foreign, Seconds::ZERO);
     }
 
     #[test]

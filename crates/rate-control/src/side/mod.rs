@@ -15,11 +15,12 @@
 
 mod episode;
 mod line;
+mod trial;
 
 use weir_core::{Duration, Rate, Time};
 
 use crate::capacity::{self, Measured, Window};
-use crate::contract::{Decision, MIN_RATE, Mode, Reason, Side, State};
+use crate::contract::{Decision, MIN_RATE, Mode, Reason, Side, State, Traffic};
 use crate::delays::{Delays, Overdue};
 use crate::history::History;
 use crate::quantities::{BitsPerSecond, Seconds};
@@ -36,6 +37,9 @@ pub(crate) struct SideControl {
     /// Whether the user chose the rate, which then stays.
     is_fixed: bool,
     pub history: History,
+    /// What the rate let through.
+    granted: History,
+    granted_bytes: f64,
     state: State,
     entered: Time,
     /// `None` lets everything through.
@@ -45,6 +49,8 @@ pub(crate) struct SideControl {
     tried: Time,
     step: Step,
     episode: Episode,
+    /// When the path was last found to have become longer.
+    rerouted: Option<Time>,
     last_busy: Time,
     /// Rate and state that were reported last.
     reported: Option<(Option<Rate>, State)>,
@@ -122,6 +128,8 @@ impl SideControl {
             max,
             is_fixed: false,
             history: History::default(),
+            granted: History::default(),
+            granted_bytes: 0.0,
             state: State::Idle,
             entered: Time::ZERO,
             rate: max,
@@ -129,6 +137,7 @@ impl SideControl {
             tried: Time::ZERO,
             step: Step { number: 0, began: Time::ZERO },
             episode: Episode::default(),
+            rerouted: None,
             last_busy: Time::ZERO,
             reported: None,
         }
@@ -172,7 +181,14 @@ impl SideControl {
             Some(_) => Seconds::ZERO,
         };
         let varying = SLACK_PER_SPREAD * (self.line.spread() - STEADY_SPREAD).max(0.0);
-        (varying + self.line.noise + unknown).min(MAX_SLACK)
+        (varying + self.line.noise + unknown).min(MAX_SLACK).max(self.line.foreign)
+    }
+
+    /// Whether delays vary for other reasons than this side's queue.
+    fn is_disturbed(&self) -> bool {
+        let is_doubtful =
+            self.state != State::BackingOff || self.episode.peak <= self.most_foreign();
+        self.line.foreign > self.mode.threshold && is_doubtful
     }
 
     pub const fn rate(&self) -> Option<BitsPerSecond> {
@@ -279,6 +295,7 @@ impl SideControl {
             return self.advance_fixed(view.now);
         }
         let load = self.note_load(view.now);
+        self.note_granted(view);
         if view.silence.is_some_and(|silence| silence >= STALL_AFTER) {
             return self.stall(view);
         }
@@ -304,6 +321,14 @@ impl SideControl {
             self.last_busy = now;
         }
         load
+    }
+
+    /// Counts what the rate let through since the last tick; an open side let through more than came.
+    fn note_granted(&mut self, view: &View<'_>) {
+        let rate = self.rate.unwrap_or_else(|| self.load() * OPEN_FACTOR);
+        self.granted_bytes += rate.0 / 8.0 * Seconds::from(view.elapsed).0;
+        let traffic = Traffic { bytes: self.granted_bytes as u64, ..Traffic::default() };
+        self.granted.note(view.now, traffic);
     }
 
     /// Keeps the rate of a side that has a fixed one; only its state follows the load.
@@ -342,7 +367,7 @@ impl SideControl {
 
     /// Holds the rate until a queue shows, the load ends, or it is time to probe.
     fn loaded(&mut self, load: BitsPerSecond, view: &View<'_>) -> (Reason, f64) {
-        if let Some(excess) = view.excess.filter(|&excess| excess > view.threshold) {
+        if let Some(excess) = self.queue(view) {
             return self.back_off(excess, view);
         }
         if view.now.since(self.last_busy) >= IDLE_AFTER {
@@ -369,7 +394,7 @@ impl SideControl {
 
     /// Raises the rate step by step until a queue shows or the traffic does not use it.
     fn probing(&mut self, view: &View<'_>) -> (Reason, f64) {
-        if let Some(excess) = view.excess.filter(|&excess| excess > view.threshold) {
+        if let Some(excess) = self.queue(view) {
             return self.back_off(excess, view);
         }
         self.line.forget(view.elapsed);
@@ -384,7 +409,8 @@ impl SideControl {
         // What went through without a queue the line carries.
         if let Some(measured) = self.measure(view, took.max(self.load_span())) {
             // Less a packet at each end: of several measurements the luckiest would stay.
-            let sure = measured.rate * (1.0 - self.packet_time() * 2.0 / Seconds::from(took));
+            let error = self.packet_time() * 2.0 + self.line.foreign;
+            let sure = measured.rate * (1.0 - error / Seconds::from(took));
             self.line.capacity = self.line.capacity.map(|capacity| capacity.max(sure.min(rate)));
         }
         if !self.is_used(took) || self.max.is_some_and(|max| rate >= max) {
@@ -477,6 +503,9 @@ impl SideControl {
 
     /// Time for which a rate is held: longer where the capacity is the same time and again.
     fn hold_time(&self) -> Duration {
+        if self.is_disturbed() {
+            return self.mode.hold.to_duration();
+        }
         let spread = self.line.spread().max(self.line.last_change().unwrap_or(1.0));
         (self.mode.hold / (1.0 + HOLD_PER_SPREAD * spread)).max(MIN_HOLD).to_duration()
     }
@@ -544,6 +573,8 @@ const MIN_LOAD_SPAN: Seconds = Seconds(0.1);
 const MAX_LOAD_SPAN: Seconds = Seconds(1.0);
 /// Share of the rate below which the traffic is no load.
 const IDLE_SHARE: f64 = 0.02;
+/// Multiple of the load that an open side counts as letting through.
+const OPEN_FACTOR: f64 = 10.0;
 /// Traffic below this is never a load: probes, name look-ups, calls that pause.
 const IDLE_LOAD: BitsPerSecond = BitsPerSecond(100e3);
 /// Time without load after which a side is idle: a page pauses for up to a second while it loads.

@@ -14,6 +14,8 @@ pub struct Line {
     pub demand: [f64; 2],
     /// Round trip of the empty path, by reflector, in ms.
     pub base_ms: Vec<f64>,
+    /// What the path takes longer by in each millisecond, over and over, half of it each way; nothing if empty.
+    pub foreign_ms: Vec<f64>,
     /// Reflectors that do not answer.
     pub silent: Vec<usize>,
     /// Reflectors tell their own time.
@@ -22,6 +24,8 @@ pub struct Line {
     pub clock_ms: f64,
     /// Bytes that a queue in front of the line holds.
     pub limit: f64,
+    /// A full queue loses probes, as many in a hundred as of the rest.
+    pub loses_probes: bool,
     /// The controller is not looked after.
     pub asleep: bool,
     pub now_ms: u64,
@@ -34,6 +38,9 @@ pub struct Line {
     queues: [f64; 2],
     /// Bytes that wait in the shaper; the sender keeps at most a window's worth under way.
     shaped: [f64; 2],
+    /// Share of what is offered that is lost at present, and probes that are due to be lost.
+    lost_share: [f64; 2],
+    lost: f64,
     crossed: [f64; 2],
     under_way: Vec<(u64, usize, Delay)>,
     probed_ms: u64,
@@ -52,10 +59,12 @@ impl Line {
             capacity: capacity_mbit.map(|mbit| mbit * 1e6),
             demand: [0.0; 2],
             base_ms: vec![20.0, 22.0, 25.0],
+            foreign_ms: Vec::new(),
             silent: Vec::new(),
             one_way: false,
             clock_ms: 0.0,
             limit: 1e6,
+            loses_probes: false,
             asleep: false,
             now_ms: 0,
             log: Vec::new(),
@@ -63,6 +72,8 @@ impl Line {
             rates: [None; 2],
             queues: [0.0; 2],
             shaped: [0.0; 2],
+            lost_share: [0.0; 2],
+            lost: 0.0,
             crossed: [0.0; 2],
             under_way: Vec::new(),
             probed_ms: 0,
@@ -112,6 +123,12 @@ impl Line {
         (queue / ms as f64, carried / self.capacity[side as usize])
     }
 
+    /// What the path takes longer by at present.
+    fn foreign_ms(&self) -> f64 {
+        let count = self.foreign_ms.len().max(1);
+        self.foreign_ms.get(self.now_ms as usize % count).copied().unwrap_or(0.0)
+    }
+
     fn crossed_line(&self, side: Side) -> f64 {
         self.crossed[side as usize]
     }
@@ -125,7 +142,9 @@ impl Line {
         let allowed = self.rates[n].map_or(f64::INFINITY, |bps| bps / 8e3);
         let offered = wanted.min(allowed);
         self.shaped[n] = if wanted > allowed { 1e5 } else { 0.0 };
-        self.queues[n] = (self.queues[n] + offered).min(self.limit);
+        let over = (self.queues[n] + offered - self.limit).max(0.0);
+        self.lost_share[n] = if over > 0.0 { over / offered } else { 0.0 };
+        self.queues[n] += offered - over;
         let carried = self.queues[n].min(could);
         self.queues[n] -= carried;
         self.crossed[n] += match side {
@@ -141,10 +160,18 @@ impl Line {
         self.turn += 1;
         let sent = Time::from_millis(self.now_ms);
         self.controller.on_sent(source as u32, sent);
+        if self.loses_probes {
+            self.lost += self.lost_share[0] + self.lost_share[1];
+        }
+        if self.lost >= 1.0 {
+            self.lost -= 1.0;
+            return;
+        }
         if self.silent.contains(&source) || self.capacity.contains(&0.0) {
             return;
         }
-        let [there, back] = Side::ALL.map(|side| self.base_ms[source] / 2.0 + self.queue_ms(side));
+        let path_ms = self.base_ms[source] + self.foreign_ms();
+        let [there, back] = Side::ALL.map(|side| path_ms / 2.0 + self.queue_ms(side));
         let rtt = Duration::from_nanos(((there + back) * 1e6) as u64);
         let one_way = self.one_way.then_some(OneWay {
             there_ns: ((there + self.clock_ms) * 1e6) as i64,

@@ -1,0 +1,139 @@
+//! Delays of the path that vary for reasons of their own: no rate makes them shorter, and none may be lost to them.
+
+use weir_core::{Draw, Seed};
+use weir_rate_control::{Bounds, Control, Mode, Side};
+
+use crate::line::Line;
+use crate::loaded;
+
+/// A course of delays that have nothing to do with the load.
+#[derive(Clone, Copy, Debug)]
+enum Shape {
+    /// Rises by 60 ms in so many ms and falls at once.
+    Sawtooth { period_ms: u64 },
+    /// 0 to 40 ms.
+    Sine { period_ms: u64 },
+    /// Up to 4 ms more or less every 20 ms, between 0 and 60 ms.
+    RandomWalk,
+    /// Satellites in low orbit: another path of 0 to 30 ms every 15 s, and 0 to 8 ms on it every 20 ms.
+    Orbit,
+}
+
+const SHAPES: [Shape; 6] = [
+    Shape::Sawtooth { period_ms: 1_000 },
+    Shape::Sawtooth { period_ms: 5_000 },
+    Shape::Sine { period_ms: 1_000 },
+    Shape::Sine { period_ms: 4_000 },
+    Shape::RandomWalk,
+    Shape::Orbit,
+];
+
+impl Shape {
+    /// The delay in each of `count` milliseconds.
+    ///
+    /// Packets keep their order: the delay falls no faster than time passes.
+    fn course(self, count: u64, seed: u64) -> Vec<f64> {
+        let mut random = Seed::new(seed).stream("foreign delay");
+        let (mut level, mut noise) = (0.0_f64, 0.0);
+        let mut course: Vec<f64> = Vec::new();
+        for ms in 0..count {
+            let phase = |period: u64| (ms % period) as f64 / period as f64;
+            let delay = match self {
+                Self::Sawtooth { period_ms } => 60.0 * phase(period_ms),
+                Self::Sine { period_ms } => {
+                    20.0 - 20.0 * (phase(period_ms) * std::f64::consts::TAU).cos()
+                }
+                Self::RandomWalk => {
+                    if ms % 20 == 0 {
+                        level = (level + 8.0 * random.unit() - 4.0).clamp(0.0, 60.0);
+                    }
+                    level
+                }
+                Self::Orbit => {
+                    if ms % 15_000 == 0 {
+                        level = 30.0 * random.unit();
+                    }
+                    if ms % 20 == 0 {
+                        noise = 8.0 * random.unit();
+                    }
+                    level + noise
+                }
+            };
+            course.push(course.last().map_or(delay, |before| delay.max(before - 1.0)));
+        }
+        course
+    }
+}
+
+/// Mean queue in ms and used share of a line of 40 Mbit/s up and 100 down, from 10 s of a load on, for a minute.
+fn shaped(mut line: Line, shape: Shape, side: Side, seed: u64) -> (f64, f64) {
+    line.foreign_ms = shape.course(75_000, seed);
+    line.run(10_000);
+    line.watch(side, 60_000)
+}
+
+/// The same with the law of cake-autorate, told the line.
+fn by_law(side: Side) -> Line {
+    let bounds = |base: u64| Bounds { min_bps: base / 4, base_bps: base, max_bps: base * 4 };
+    let mut line = loaded(Mode::Ping, side);
+    line.controller =
+        Control::CakeAutorate { egress: bounds(40_000_000), ingress: bounds(100_000_000) }.build();
+    line
+}
+
+/// The law's used share and its queue are those of cake-autorate on the same line; without a shaper all of it is used.
+#[test]
+fn delays_that_vary_without_a_queue_cost_little() {
+    for shape in SHAPES {
+        for side in Side::ALL {
+            for seed in 1..=3 {
+                let (law_queue, _) = shaped(by_law(side), shape, side, seed);
+                // Bandwidth mode lets 10 ms stand.
+                for (mode, more) in [(Mode::Ping, 0.0), (Mode::Bandwidth, 10.0)] {
+                    let (queue, used) = shaped(loaded(mode, side), shape, side, seed);
+                    assert!(
+                        used > 0.85 && queue < law_queue + more,
+                        "{shape:?} {side:?} {mode:?} {seed}: {queue} ms (law: {law_queue}), {used}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// A real queue is found beside such delays: while they are let stand, it may be as long as they are.
+#[test]
+fn a_slower_line_is_found_beside_delays_that_vary() {
+    for shape in SHAPES {
+        for side in Side::ALL {
+            for times in [1.15, 1.5, 4.0, 20.0] {
+                let mut line = loaded(Mode::Ping, side);
+                line.limit = 300e3;
+                line.loses_probes = true;
+                line.foreign_ms = shape.course(75_000, 1);
+                line.run(20_000);
+                line.capacity[side as usize] /= times;
+                line.run(5_000);
+                let (queue, used) = line.watch(side, 10_000);
+                assert!(
+                    queue < 60.0 && used > 0.8,
+                    "{shape:?} {side:?} {times}: {queue} ms, {used}"
+                );
+            }
+        }
+    }
+}
+
+/// Where delays vary no more, a queue is as short as ever a few minutes later.
+#[test]
+fn delays_that_varied_are_forgotten() {
+    for side in Side::ALL {
+        let mut line = loaded(Mode::Ping, side);
+        line.foreign_ms = Shape::Sine { period_ms: 1_000 }.course(75_000, 1);
+        line.run(30_000);
+        line.foreign_ms.clear();
+        line.run(240_000);
+        let (queue, used) = line.watch(side, 20_000);
+        assert!(queue < 2.0 && used > 0.95, "{side:?}: {queue} ms, {used}");
+    }
+}
