@@ -14,7 +14,7 @@ use crate::quantities::{BitsPerSecond, Seconds};
 /// One time with a queue at the line.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Episode {
-    began: Time,
+    pub began: Time,
     /// Load when it began.
     load: BitsPerSecond,
     /// Rate when it began.
@@ -102,7 +102,9 @@ impl SideControl {
             if view.is_waiting {
                 return (Reason::Delay, excess.as_millis());
             }
-            if self.is_disturbed() && self.episode.trial.failed > 0 {
+            if self.is_disturbed()
+                && (self.episode.trial.failed > 0 || self.fell_too_fast(excess, view))
+            {
                 return self.dismiss(view);
             }
             return self.clear(view);

@@ -8,7 +8,7 @@
 use weir_core::{Duration, Time};
 
 use super::episode::MIN_DRAIN_SHARE;
-use super::{STEP_SEEN, SideControl, View};
+use super::{STEADY_SPREAD, STEP_SEEN, SideControl, View};
 use crate::capacity::Measured;
 use crate::contract::{Reason, Side, State};
 use crate::delays::Sample;
@@ -155,7 +155,9 @@ impl SideControl {
         let surplus = (self.episode.trial.excess - view.clear()).max(Seconds::ZERO);
         let needed = surplus * MARGIN + MIN_DRAINED;
         let is_level = course.most - course.least <= course.least * LONGER_PATH_SHARE;
-        if drained < needed || (is_level && !self.is_disturbed()) {
+        // What a line that varies should have drained nobody knows.
+        let is_vague = self.line.spread() > STEADY_SPREAD || is_level;
+        if drained < needed || (is_vague && !self.is_disturbed()) {
             return Finding::Open;
         }
         if course.last > self.most_foreign() {
@@ -259,7 +261,7 @@ impl SideControl {
         let from = Time::from_nanos(view.now.as_nanos().saturating_sub(span.as_nanos()));
         match self.side {
             Side::Egress => found.grown / Seconds::from(span) > MAX_FOREIGN_GROWTH,
-            // Less than was let through before: the line holds it back.
+            // Less came than was let through before: the line holds it back.
             Side::Ingress => {
                 let share = self.came_of_granted(from, view.now, view);
                 self.line.capacity.is_none_or(|known| found.rate > known)
@@ -297,6 +299,21 @@ impl SideControl {
         samples.reduce(Seconds::min).filter(|&least| least > view.clear())
     }
 
+    /// Whether the excess fell to `excess` faster than a queue can at what crossed the line in the episode.
+    pub(super) fn fell_too_fast(&mut self, excess: Seconds, view: &View<'_>) -> bool {
+        let from = self.episode.began.saturating_add(self.lag(view).to_duration());
+        let Some(capacity) = self.line.capacity.filter(|_| view.now > from) else { return false };
+        let bytes = self.history.bytes_between(from, view.now).unwrap_or(0.0);
+        let drained = Seconds::from(view.now.since(from)) - capacity.time_for_bits(bytes * 8.0);
+        let fell = self.episode.peak - excess;
+        let is_foreign = self.is_as_granted(from, view.now, view)
+            && fell > drained.max(Seconds::ZERO) * MAX_FALL + MIN_DRAINED;
+        if is_foreign {
+            self.episode.trial.foreign = self.episode.trial.foreign.max(self.episode.peak);
+        }
+        is_foreign
+    }
+
     /// Takes the excess for foreign, and returns to the rate that is known to be sound.
     pub(super) fn dismiss(&mut self, view: &View<'_>) -> (Reason, f64) {
         let excess = self.episode.trial.foreign;
@@ -312,7 +329,7 @@ impl SideControl {
         self.tried = view.now;
         self.rate = match self.line.capacity {
             Some(_) => Some(self.held(view.probes)),
-            None => self.episode.rate,
+            None => self.max,
         };
         self.enter(State::Loaded, view.now);
         (Reason::Foreign, excess.as_millis())
