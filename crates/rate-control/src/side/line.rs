@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use weir_core::Duration;
 
+use super::STEADY_SPREAD;
 use super::trial::MAX_FOREIGN;
 use crate::quantities::{BitsPerSecond, Seconds, median};
 
@@ -28,6 +29,11 @@ impl LineEstimate {
     /// Share by which the capacity varies; a single jump does not count.
     pub fn spread(&self) -> f64 {
         median(self.changes.iter().copied()).unwrap_or(0.0)
+    }
+
+    /// Whether any of the last measurements differed by more than those of a steady line do.
+    pub fn varied(&self) -> bool {
+        self.changes.iter().any(|&change| change > STEADY_SPREAD)
     }
 
     /// Share by which the last two measurements of the capacity differed; `None` before there are two.
@@ -112,9 +118,10 @@ mod tests {
     #[test]
     fn a_line_that_changed_twice_is_steady_and_one_that_changed_thrice_is_not() {
         let mut line = LineEstimate::default();
-        assert_eq!((line.spread(), line.last_change()), (0.0, None));
+        assert_eq!((line.spread(), line.last_change(), line.varied()), (0.0, None, false));
         [0.0, 0.0, 0.0, 0.5, 0.4].into_iter().for_each(|change| line.note_change(change));
         assert_eq!((line.spread(), line.last_change()), (0.0, Some(0.4)));
+        assert!(line.varied(), "though the usual change is none");
         // Five are remembered.
         line.note_change(0.3);
         assert_eq!((line.spread(), line.last_change()), (0.3, Some(0.3)));

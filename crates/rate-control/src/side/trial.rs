@@ -8,7 +8,7 @@
 use weir_core::{Duration, Time};
 
 use super::episode::MIN_DRAIN_SHARE;
-use super::{STEADY_SPREAD, STEP_SEEN, SideControl, View};
+use super::{STEP_SEEN, SideControl, View};
 use crate::capacity::Measured;
 use crate::contract::{Reason, Side, State};
 use crate::delays::Sample;
@@ -156,7 +156,7 @@ impl SideControl {
         let needed = surplus * MARGIN + MIN_DRAINED;
         let is_level = course.most - course.least <= course.least * LONGER_PATH_SHARE;
         // What a line that varies should have drained nobody knows.
-        let is_vague = self.line.spread() > STEADY_SPREAD || is_level;
+        let is_vague = self.line.varied() || is_level;
         if drained < needed || (is_vague && !self.is_disturbed()) {
             return Finding::Open;
         }
