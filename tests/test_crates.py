@@ -85,16 +85,7 @@ def linked(crate: str, *words: str) -> set[str]:
 
 TLS_AND_HTTP = {"tokio", "rustls", "tokio-rustls", "hyper"}
 ONLY_FOR_OTHERS = {
-    "agent": {
-        "weir-client",
-        "weir-lab",
-        "weir-path",
-        "weir-record",
-        "weir-sim",
-        "weir-tcp",
-        "parquet",
-        "pyo3",
-    },
+    "agent": {"weir-lab", "weir-path", "weir-record", "weir-sim", "weir-tcp", "parquet", "pyo3"},
     "shape": {"weir-client", "weir-record", "parquet", "pyo3"} | TLS_AND_HTTP,
     "sim": {"weir-sockets", "weir-linux", "weir-record", "parquet", "pyo3"} | TLS_AND_HTTP,
 }
@@ -107,14 +98,17 @@ def test_a_product_does_not_link_what_others_need(crate: str) -> None:
     assert not has & ONLY_FOR_OTHERS[crate]
 
 
-def test_a_program_for_routers_links_no_tls_and_no_http2() -> None:
-    router = linked("agent", "--no-default-features")
+@pytest.mark.parametrize("features", [(), ("--features", "test")], ids=["bare", "test"])
+def test_a_program_for_routers_links_no_tls_and_no_http2(features: tuple[str, ...]) -> None:
+    router = linked("agent", "--no-default-features", *features)
     assert "weir-shape" in router
-    assert not router & (TLS_AND_HTTP | {"weir-serve", "weir-client", "clap", "ring"})
+    assert not router & (TLS_AND_HTTP | {"weir-serve", "clap", "ring"})
+    assert ("weir-client" in router) == bool(features)
 
 
 def test_what_a_product_links_includes_what_its_features_ask_for() -> None:
     assert linked("client") >= TLS_AND_HTTP
+    assert not linked("client", "--no-default-features") & TLS_AND_HTTP
 
 
 LIBRARIES = sorted(

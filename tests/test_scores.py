@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import polars as pl
@@ -17,6 +20,7 @@ from weirlab.scores import (
     Verdict,
     aim,
     bufferbloat,
+    measured,
     quality_of_outcome,
     responsiveness,
     verdict,
@@ -85,6 +89,57 @@ test_of.__test__ = False  # type: ignore[attr-defined] # a helper
 def test_grades_change_at_their_thresholds(increase: float, letter: str) -> None:
     """DSLReports, FAQ 17930."""
     assert bufferbloat.grade(increase) == letter
+
+
+VECTOR = Path(__file__).parent.parent / "vectors" / "test-figures.json"
+"""Rows of a test and its figures, to which `weir-agent test` is held too (crates/client/src/figures.rs)."""
+
+
+def record_of(vector: dict[str, Any]) -> Any:
+    """As much of a record as figures are taken from, with the rows of the vector."""
+    spans = {phase["name"]: (phase["start_ns"], phase["end_ns"]) for phase in vector["phases"]}
+    latency = pl.DataFrame(vector["latency"])
+    return SimpleNamespace(
+        phase=spans.get,
+        pings=latency.filter(pl.col("probe") == 0),
+        tcp=pl.DataFrame(schema={"t_ns": pl.Int64, "srtt_ns": pl.Int64}),
+        flow_names=pl.DataFrame([{"flow": number, **flow} for number, flow in enumerate(vector["flows"])]),
+        throughput=pl.DataFrame(vector["throughput"]),
+        manifest=SimpleNamespace(extra={"ramps": vector["ramps"]}),
+    )
+
+
+def test_figures_of_a_test_are_those_of_the_vector() -> None:
+    vector = json.loads(VECTOR.read_text(encoding="utf-8"))
+    figures = measured(cast("Any", record_of(vector)))
+    assert figures is not None
+    loaded = {
+        name: {
+            "pings": {
+                "sent": one.sent,
+                "lost": one.lost,
+                "mean_ms": one.latency.mean,
+                "median_ms": one.latency.median,
+            },
+            "increase_ms": one.increase_ms,
+            "down_mbps": one.down_mbps,
+            "up_mbps": one.up_mbps,
+        }
+        for name, one in figures.loaded.items()
+    }
+    idle = {
+        "sent": figures.idle_sent,
+        "lost": figures.idle_lost,
+        "mean_ms": figures.idle.mean,
+        "median_ms": figures.idle.median,
+    }
+    assert vector["figures"] == {
+        "idle": idle,
+        "loaded": loaded,
+        "down_mbps": figures.down_mbps,
+        "up_mbps": figures.up_mbps,
+        "worst_increase_ms": figures.worst.increase_ms,
+    }
 
 
 def test_the_worst_phase_is_graded_and_the_mean_of_both() -> None:

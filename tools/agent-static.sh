@@ -5,6 +5,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 export CARGO_PROFILE_RELEASE_STRIP=symbols
+FEATURES="--no-default-features --features test"
 ZIG_PACKAGES="ziglang==0.17.1 cargo-zigbuild==0.24.0"
 
 fail() {
@@ -39,9 +40,11 @@ with_sources() {
     compiler="${WEIR_RUSTC:-rustc}"
     sources="$("$compiler" --print sysroot)/lib/rustlib/src/rust/library"
     [ -d "$sources" ] || fail "Rust has neither the target $2 nor the sources of its library here: rustup target add $2 || rustup component add rust-src, or WEIR_RUSTC=/usr/bin/rustc WEIR_CARGO=/usr/bin/cargo with Debian's rust-web-src"
-    PATH="$(dirname "$(command -v "$compiler")"):$PATH" RUSTC_BOOTSTRAP=1 RUSTC="$compiler" CARGO="${WEIR_CARGO:-cargo}" \
+    # The compiler's folder comes first from here on: the Python that has Zig is told by its own path.
+    CARGO_ZIGBUILD_PYTHON_PATH="${CARGO_ZIGBUILD_PYTHON_PATH:-$(command -v python3 || true)}" \
+        PATH="$(dirname "$(command -v "$compiler")"):$PATH" RUSTC_BOOTSTRAP=1 RUSTC="$compiler" CARGO="${WEIR_CARGO:-cargo}" \
         cargo-zigbuild rustc --release --locked --quiet -Z build-std=std,panic_abort --target "$2" -p weir-agent \
-        --no-default-features -- -C link-self-contained=no
+        $FEATURES -- -C link-self-contained=no
 }
 
 zig_there() {

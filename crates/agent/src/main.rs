@@ -1,4 +1,4 @@
-//! `weir-agent`: Weir's shaper, pings and server as one small program, for machines without Python.
+//! `weir-agent`: Weir's shaper, pings, test and server as one small program, for machines without Python.
 
 mod ending;
 mod once;
@@ -7,11 +7,14 @@ mod replay;
 #[cfg(feature = "serve")]
 mod serve;
 mod shape;
+#[cfg(feature = "test")]
+mod test;
 
 use std::ffi::OsString;
 use std::io::{Write, stderr, stdout};
 use std::process::ExitCode;
 
+use lexopt::ValueExt;
 use weir_shape::ShapeError;
 
 /// `weir-agent COMMAND`; the commands are those of `weir`.
@@ -23,6 +26,8 @@ fn main() -> ExitCode {
         Some("shape") => shape::run(rest),
         Some("replay") => replay::run(rest),
         Some("ping") => ping::run(rest),
+        #[cfg(feature = "test")]
+        Some("test") => test::run(rest),
         #[cfg(feature = "serve")]
         Some("serve") => serve::run(&rest),
         Some("-h" | "--help" | "help") => print(HELP),
@@ -71,6 +76,17 @@ impl From<lexopt::Error> for Failure {
     }
 }
 
+/// The whole number that comes next, the value of the option `--NAME`.
+fn whole(parser: &mut lexopt::Parser, name: &str, least: u64, most: u64) -> Result<u64, Failure> {
+    let word = parser.value()?.string()?;
+    match word.parse() {
+        Ok(number) if (least..=most).contains(&number) => Ok(number),
+        _ => Err(Failure::usage(format!(
+            "{name} `{word}`: write a whole number from {least} to {most}"
+        ))),
+    }
+}
+
 /// Prints what was asked for.
 fn print(text: &str) -> Result<(), Failure> {
     stdout()
@@ -85,18 +101,21 @@ fn tell(message: &str) {
     let _ = stderr().write_all(format!("weir-agent: {message}\n").as_bytes());
 }
 
-#[cfg(feature = "serve")]
-const COMMANDS: &str = "`shape`, `replay`, `ping`, `serve`";
-#[cfg(not(feature = "serve"))]
-const COMMANDS: &str = "`shape`, `replay`, `ping` (built without `serve`)";
+const COMMANDS: &str = match (cfg!(feature = "test"), cfg!(feature = "serve")) {
+    (true, true) => "`shape`, `replay`, `ping`, `test`, `serve`",
+    (true, false) => "`shape`, `replay`, `ping`, `test` (built without `serve`)",
+    (false, true) => "`shape`, `replay`, `ping`, `serve` (built without `test`)",
+    (false, false) => "`shape`, `replay`, `ping` (built without `test` and `serve`)",
+};
 
-const HELP: &str = "Weir's shaper, pings and server as one small program.
+const HELP: &str = "Weir's shaper, pings, test and server as one small program.
 
 Usage: weir-agent COMMAND [OPTIONS]
 
   shape IFACE    keeps latency low under load on a network interface
   replay LOG     runs the controller over the log of a shaper
   ping HOST      pings a host
+  test HOST      measures the path to a server and grades it, if it was built with it
   serve          a server that measurements go to, if it was built with it
 
 `weir-agent COMMAND --help` lists the options.

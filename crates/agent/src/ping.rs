@@ -11,7 +11,7 @@ use weir_sockets::{PingEvent, PingMethod, PingSettings, address_of, run_pings};
 
 use crate::ending::Ending;
 use crate::once::Once;
-use crate::{Failure, print};
+use crate::{Failure, print, whole};
 
 pub(crate) fn run(words: Vec<OsString>) -> Result<(), Failure> {
     let Some((host, settings)) = parse(words)? else { return print(HELP) };
@@ -133,16 +133,6 @@ fn parse(words: Vec<OsString>) -> Result<Option<(String, PingSettings)>, Failure
         patience,
     };
     Ok(Some((host, settings)))
-}
-
-fn whole(parser: &mut lexopt::Parser, name: &str, least: u64, most: u64) -> Result<u64, Failure> {
-    let word = parser.value()?.string()?;
-    match word.parse() {
-        Ok(number) if (least..=most).contains(&number) => Ok(number),
-        _ => Err(Failure::usage(format!(
-            "{name} `{word}`: write a whole number from {least} to {most}"
-        ))),
-    }
 }
 
 fn time(parser: &mut lexopt::Parser, name: &str) -> Result<Duration, Failure> {

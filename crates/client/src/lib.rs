@@ -5,19 +5,30 @@
 //! | the caller's | speaks with the server, decides what runs, writes the record |
 //! | `loads` | this end of all TCP loads, by epoll ([`weir_sockets::load`]); samples them |
 //! | `probes` | sends all trains of pings, takes the answers (crate `sockets`) |
+//!
+//! [`TestWords`] plans Weir's own test, and [`Figures`] is a sink that has its figures at the end, for programs that
+//! keep no record.
 
+mod cautions;
 mod check;
 mod error;
+mod figures;
 mod flow_table;
 mod loads;
+#[cfg(feature = "methods")]
 mod methods;
+mod plan;
 mod ramps;
 mod reach;
 mod run;
 mod upgrade;
 
+pub use cautions::cautions;
 pub use error::ClientError;
+pub use figures::{Figures, Loaded, Pinged, TestFigures};
+#[cfg(feature = "methods")]
 pub use methods::{MethodRequest, Url, run_method};
+pub use plan::{TestPlan, TestWords, loads_each_way};
 pub use ramps::{RampPhase, RampPlan};
 pub use reach::missing;
 pub use run::{MeasureRequest, Outcome, measure};

@@ -1,7 +1,8 @@
 //! Figures that several methods compute.
 
 /// The quantile `q` by linear interpolation between order statistics; `None` of nothing.
-pub(crate) fn quantile(values: &[f64], q: f64) -> Option<f64> {
+#[must_use]
+pub fn quantile(values: &[f64], q: f64) -> Option<f64> {
     let sorted = sorted(values);
     let last = sorted.len().checked_sub(1)?;
     let place = last as f64 * q;
@@ -11,7 +12,8 @@ pub(crate) fn quantile(values: &[f64], q: f64) -> Option<f64> {
 }
 
 /// The mean; `None` of nothing.
-pub(crate) fn mean(values: &[f64]) -> Option<f64> {
+#[must_use]
+pub fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 

@@ -3,12 +3,13 @@
 //!
 //! [`Ramp`] fills a line. A [`Method`] is a foreign speed test as its official client runs it: [`ndt7`],
 //! [`cloudflare`], [`librespeed`], [`ookla`], [`responsiveness`]; [`METHODS`] lists them by name; [`web`] is
-//! for servers that are none of these.
+//! for servers that are none of these. [`bufferbloat`] grades what latency does under load.
 //! What client and server say to each other is in [`protocol`]; beside it is who asks for what, when, and what is
 //! computed from it.
 
+pub mod bufferbloat;
 pub mod cloudflare;
-mod figures;
+pub mod figures;
 pub mod librespeed;
 mod loss;
 mod method;

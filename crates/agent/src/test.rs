@@ -1,0 +1,272 @@
+//! `weir-agent test`: Weir's own test of the path to a server, without a record.
+
+use std::ffi::OsString;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+
+use lexopt::prelude::*;
+use serde_json::{Map, json};
+use weir_client::{
+    ClientError, Figures, Loaded, MeasureRequest, TestFigures, TestPlan, TestWords, cautions,
+    measure, missing,
+};
+use weir_core::Time;
+use weir_scenario::Phase;
+use weir_speedtest::bufferbloat::{Grade, WORST_PHASE};
+
+use crate::ending::Ending;
+use crate::{Failure, print, tell, whole};
+
+pub(crate) fn run(words: Vec<OsString>) -> Result<(), Failure> {
+    let Some(asked) = parse(words)? else { return print(HELP) };
+    let TestPlan { scenario, ramp } = asked.words.plan()?;
+    let phases = scenario.phases.clone();
+    let secret = asked.secret()?;
+    if let Some(why) = missing(&asked.host, secret.as_deref())? {
+        let more = "this program runs Weir's own test alone, `weir test` others too";
+        return Err(Failure::other(format!("{why}: {more}")));
+    }
+    let ending = Ending::watch()?;
+    let mut told = Told { phases: &phases, quiet: asked.json, count: 0 };
+    let mut sink = Figures::new(|now| {
+        told.reached(now);
+        if ending.is_asked() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    let Asked { host, seed, json, .. } = asked;
+    let request = MeasureRequest { host, secret, scenario, seed, ramp: Some(ramp) };
+    let outcome = measure(&request, &mut sink);
+    let Some(figures) = sink.figures() else {
+        outcome?;
+        return Err(Failure::other("too little was measured for any figure"));
+    };
+    let said = cautions(sink.notes());
+    print(&if json { as_json(&figures, &said) } else { as_text(&figures, &said) })?;
+    match outcome {
+        Ok(outcome) if outcome.complete => Ok(()),
+        Ok(_) => Err(Failure {
+            message: "interrupted: the figures are those of what was measured until then"
+                .to_owned(),
+            code: INTERRUPTED,
+        }),
+        Err(error) => Err(Failure::other(format!(
+            "{error}; the figures are those of what was measured until then"
+        ))),
+    }
+}
+
+/// What was asked for.
+#[derive(Debug)]
+struct Asked {
+    host: String,
+    words: TestWords,
+    auth: Option<PathBuf>,
+    seed: u64,
+    json: bool,
+}
+
+impl Asked {
+    /// The server's secret, if it asks for one.
+    fn secret(&self) -> Result<Option<String>, Failure> {
+        let Some(file) = &self.auth else { return Ok(None) };
+        let secret =
+            weir_sockets::read_secret(file).map_err(|error| Failure::usage(error.to_string()))?;
+        Ok(Some(String::from_utf8_lossy(secret.as_bytes()).into_owned()))
+    }
+}
+
+/// What was asked for; `None` if that is help.
+fn parse(words: Vec<OsString>) -> Result<Option<Asked>, Failure> {
+    let (mut host, mut auth, mut seed, mut json) = (None, None, 1, false);
+    let mut of_test = TestWords::default();
+    let mut parser = lexopt::Parser::from_args(words);
+    while let Some(word) = parser.next()? {
+        match word {
+            Long("help") | Short('h') => return Ok(None),
+            Long("idle") => of_test.idle = parser.value()?.string()?,
+            Long("load") => of_test.load = parser.value()?.string()?,
+            Long("ping") => of_test.ping = parser.value()?.string()?,
+            Long("max-flows") => {
+                of_test.max_flows = whole(&mut parser, "max-flows", 1, MAX_FLOWS)? as u32;
+            }
+            Long("cc") => of_test.cc = parser.value()?.string()?,
+            Long("auth") => auth = Some(parser.value()?.into()),
+            Long("seed") => seed = whole(&mut parser, "seed", 0, u64::MAX)?,
+            Long("json") => json = true,
+            Value(name) if host.is_none() => host = Some(name.string()?),
+            other => return Err(other.unexpected().into()),
+        }
+    }
+    let host = host.ok_or_else(|| Failure::usage("say whom: `weir-agent test HOST[:PORT]`"))?;
+    Ok(Some(Asked { host, words: of_test, auth, seed, json }))
+}
+
+/// Tells which phase begins.
+struct Told<'p> {
+    phases: &'p [Phase],
+    quiet: bool,
+    count: usize,
+}
+
+impl Told<'_> {
+    fn reached(&mut self, now: Time) {
+        let Some(next) = self.phases.get(self.count) else { return };
+        if now.as_nanos() >= next.start_ns {
+            self.count += 1;
+            if !self.quiet {
+                let seconds = (next.end_ns - next.start_ns) as f64 / 1e9;
+                tell(&format!("{} for {seconds} s", in_words(&next.name)));
+            }
+        }
+    }
+}
+
+/// Figures and cautions for people.
+fn as_text(figures: &TestFigures, cautions: &[String]) -> String {
+    let idle = figures.idle;
+    let mut text = format!(
+        "{:12}{:8.1} ms{:9}{:30}  {} of {} pings lost\n",
+        "idle", idle.median_ms, "", "", idle.lost, idle.sent
+    );
+    for Loaded { phase, pings, increase_ms, down_mbps, up_mbps } in &figures.loaded {
+        let rates = [(down_mbps, "down"), (up_mbps, "up")];
+        let rates: Vec<String> = rates
+            .iter()
+            .filter_map(|(mbps, way)| mbps.map(|mbps| format!("{mbps:.2} {way}")))
+            .collect();
+        text += &format!(
+            "{:12}{:8.1} ms  {increase_ms:+7.1}{:30}  {} of {} pings lost\n",
+            in_words(phase),
+            pings.median_ms,
+            format!("  {} Mbit/s", rates.join(", ")),
+            pings.lost,
+            pings.sent
+        );
+    }
+    let worst_ms = figures.worst_increase_ms();
+    text += &format!("grade {}: {}\n", Grade::of(worst_ms).letter, Grade::sentence(worst_ms));
+    for caution in cautions {
+        text += &format!("but {caution}\n");
+    }
+    text
+}
+
+/// Figures and cautions under the names that `weir test --json` gives them.
+fn as_json(figures: &TestFigures, cautions: &[String]) -> String {
+    let worst_ms = figures.worst_increase_ms();
+    let letter = Grade::of(worst_ms).letter;
+    let by_phase = |figure: fn(&Loaded) -> f64| -> Map<String, serde_json::Value> {
+        figures.loaded.iter().map(|one| (one.phase.to_owned(), json!(figure(one)))).collect()
+    };
+    let said = json!({
+        "grade": letter,
+        "down_mbps": figures.down_mbps(),
+        "up_mbps": figures.up_mbps(),
+        "idle_ms": figures.idle.median_ms,
+        "loaded_ms": by_phase(|one| one.pings.median_ms),
+        "scores": [{
+            "name": "bufferbloat",
+            "formula": WORST_PHASE,
+            "value": letter,
+            "unit": "",
+            "parts": by_phase(|one| (one.increase_ms * 1e3).round() / 1e3),
+            "says": Grade::sentence(worst_ms),
+        }],
+        "warnings": cautions,
+    });
+    format!("{said:#}\n")
+}
+
+/// A phase in words.
+fn in_words(phase: &str) -> &str {
+    if phase == "load" { "both at once" } else { phase }
+}
+
+impl From<ClientError> for Failure {
+    fn from(error: ClientError) -> Self {
+        Self { message: error.to_string(), code: if error.is_input() { 2 } else { 1 } }
+    }
+}
+
+/// Exit code of what the user ended, as that of shells.
+const INTERRUPTED: u8 = 130;
+/// Each way.
+const MAX_FLOWS: u64 = 24;
+
+const HELP: &str = "Measures the path to HOST, on which `weir serve` or `weir-agent serve` runs, and grades it.
+
+Usage: weir-agent test HOST[:PORT] [OPTIONS]
+
+  --idle TIME      length of the phase without load; by default 4s
+  --load TIME      length of each phase with load: download, upload, both at once; by default 8s
+  --ping TIME      time between two pings; by default 10ms
+  --max-flows N    flows at most, each way; by default 16
+  --cc NAME        congestion control of all loads, `default` for each machine's own; by default cubic
+  --auth FILE      file with the server's secret
+  --seed N         seed of when pings begin; by default 1
+  --json           prints the figures as JSON, nothing else
+";
+
+#[cfg(test)]
+mod tests {
+    use weir_client::Pinged;
+
+    use super::*;
+
+    fn figures() -> TestFigures {
+        let pings = |median_ms| Pinged { sent: 400, lost: 1, mean_ms: median_ms, median_ms };
+        let phase = |phase, median_ms, down_mbps, up_mbps| Loaded {
+            phase,
+            pings: pings(median_ms),
+            increase_ms: median_ms - 20.0,
+            down_mbps,
+            up_mbps,
+        };
+        TestFigures {
+            idle: pings(20.0),
+            loaded: vec![
+                phase("download", 85.25, Some(18.518), None),
+                phase("load", 40.0, Some(17.0), Some(4.0)),
+            ],
+        }
+    }
+
+    #[test]
+    fn a_person_reads_latency_goodput_and_the_grade() {
+        let text = as_text(&figures(), &["the machine is small".to_owned()]);
+        assert_eq!(
+            text,
+            "\
+idle            20.0 ms                                         1 of 400 pings lost
+download        85.2 ms    +65.2  18.52 down Mbit/s             1 of 400 pings lost
+both at once    40.0 ms    +20.0  17.00 down, 4.00 up Mbit/s    1 of 400 pings lost
+grade C: With the line full a ping takes 65 ms longer: calls and games suffer while the line is in use.
+but the machine is small
+"
+        );
+    }
+
+    #[test]
+    fn json_has_the_names_of_weir_test() {
+        let said: serde_json::Value = serde_json::from_str(&as_json(&figures(), &[])).unwrap();
+        assert_eq!(said["grade"], "C");
+        assert_eq!((&said["down_mbps"], &said["up_mbps"]), (&json!(18.518), &json!(4.0)));
+        assert_eq!(said["loaded_ms"], json!({"download": 85.25, "load": 40.0}));
+        assert_eq!(said["scores"][0]["parts"], json!({"download": 65.25, "load": 20.0}));
+        assert_eq!(said["warnings"], json!([]));
+    }
+
+    #[test]
+    fn wrong_words_are_refused_with_code_2() {
+        for (words, said) in [
+            ("", "say whom: `weir-agent test HOST[:PORT]`"),
+            ("h --max-flows 25", "max-flows `25`: write a whole number from 1 to 24"),
+            ("h --load 2s", "load 2s: write 3s or more, since a line takes time to fill"),
+            ("h --method ndt7", "invalid option '--method'"),
+        ] {
+            let words = words.split_whitespace().map(OsString::from).collect();
+            let planned = parse(words).and_then(|asked| Ok(asked.unwrap().words.plan()?));
+            let failure = planned.err().map(|failure| (failure.message, failure.code));
+            assert_eq!(failure, Some((said.to_owned(), 2)));
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Why a test of a path should not be trusted, or only in part: what its own notes tell.
+
+use serde_json::{Map, Value};
+
+/// Cautions that a measurement's notes for the manifest tell, one sentence each.
+#[must_use]
+pub fn cautions(notes: &Map<String, Value>) -> Vec<String> {
+    let number = |place: &[&str]| {
+        let found = place.split_first().and_then(|(first, rest)| {
+            rest.iter().try_fold(notes.get(*first)?, |holder, name| holder.get(name))
+        });
+        found.and_then(Value::as_f64).unwrap_or(0.0)
+    };
+    let mut said = Vec::new();
+    let cpu = number(&["own_cpu_percent"]);
+    if cpu > MAX_CPU_PERCENT {
+        said.push(format!(
+            "this program used {cpu:.0} % of a processor: the machine may be the bottleneck"
+        ));
+    }
+    let limited = number(&["echoes", "limited"]);
+    if limited > 0.0 {
+        said.push(format!(
+            "the server left {limited} pings unanswered because there were too many: they count as lost"
+        ));
+    }
+    let rate_bps = number(&["server", "limits", "rate_bps"]);
+    if rate_bps > 0.0 {
+        said.push(format!(
+            "the server gives this address {} Mbit/s at most: that may be the bottleneck",
+            rate_bps / 1e6
+        ));
+    }
+    let ramps = notes.get("ramps").and_then(Value::as_array);
+    for ramp in ramps.into_iter().flatten().filter(|ramp| ramp["full_ns"].is_null()) {
+        said.push(format!(
+            "{} flows did not fill the line in phase {}: its throughput is a lower bound, and so is its latency",
+            ramp["flows"],
+            ramp["phase"].as_str().unwrap_or_default()
+        ));
+    }
+    said
+}
+
+/// Of one processor.
+const MAX_CPU_PERCENT: f64 = 80.0;
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn told(notes: &Value) -> Vec<String> {
+        cautions(notes.as_object().unwrap())
+    }
+
+    #[test]
+    fn each_caution_has_its_reason() {
+        let full = json!({"phase": "download", "direction": "down", "flows": 4, "full_ns": 6});
+        let open = json!({"phase": "upload", "direction": "up", "flows": 16, "full_ns": null});
+        let notes = json!({
+            "own_cpu_percent": 80.1,
+            "echoes": {"limited": 3},
+            "server": {"limits": {"rate_bps": 12_500_000}},
+            "ramps": [full, open],
+        });
+        assert_eq!(
+            told(&notes),
+            [
+                "this program used 80 % of a processor: the machine may be the bottleneck",
+                "the server left 3 pings unanswered because there were too many: they count as lost",
+                "the server gives this address 12.5 Mbit/s at most: that may be the bottleneck",
+                "16 flows did not fill the line in phase upload: its throughput is a lower bound, and so is its \
+                 latency",
+            ]
+        );
+    }
+
+    #[test]
+    fn without_a_reason_there_is_none() {
+        let notes = json!({
+            "own_cpu_percent": 80.0,
+            "echoes": {"limited": 0},
+            "server": {"limits": {"rate_bps": null}},
+            "ramps": [{"phase": "download", "flows": 4, "full_ns": 6}],
+        });
+        assert!(told(&notes).is_empty());
+        assert!(told(&json!({})).is_empty());
+    }
+}
