@@ -1,7 +1,10 @@
 //! `weir-agent shape`: a shaper on a real interface.
 
 mod display;
+#[cfg(feature = "test")]
+mod load;
 mod options;
+mod prove;
 
 use std::ffi::OsString;
 use std::os::linux::net::SocketAddrExt;
@@ -16,6 +19,7 @@ use weir_sockets::Clock;
 use crate::ending::Ending;
 use crate::shape::display::Display;
 use crate::shape::options::Start;
+use crate::shape::prove::Proving;
 use crate::{Failure, print, tell};
 
 /// `shape IFACE`, or `shape status IFACE` and others.
@@ -50,7 +54,12 @@ fn start(words: Vec<OsString>) -> Result<(), Failure> {
     if !beginning.words.is_empty() {
         tell(&beginning.words);
     }
+    if options.prove {
+        options.proof.check(&settings)?;
+    }
     let ending = Ending::watch()?;
+    let mut proving =
+        options.prove.then(|| Proving::begin(&options.proof, &settings)).transpose()?;
     let mut display = Display::new(options.quiet);
     let mut ready = false;
     let mut show = |view: &View| {
@@ -59,13 +68,18 @@ fn start(words: Vec<OsString>) -> Result<(), Failure> {
             tell_service_manager("READY=1");
         }
         display.show(view);
-        if ending.is_asked() { Command::Stop } else { Command::Continue }
+        match &mut proving {
+            _ if ending.is_asked() => Command::Stop,
+            Some(proving) => proving.step(view, &mut display),
+            None => Command::Continue,
+        }
     };
     let seed = getrandom::u64()
         .map_err(|error| Failure::other(format!("the kernel gives no random numbers: {error}")))?;
     let done = run_with(&settings, seed, Clock::starting_in(Duration::ZERO), &mut show);
     display.close();
     done?;
+    proving.map_or(Ok(()), Proving::end)?;
     tell(&format!("{} is as it was", settings.device));
     Ok(())
 }
@@ -175,6 +189,14 @@ Usage: weir-agent shape IFACE [OPTIONS]
   --log FILE         file for every decision
   --dry-run          says what would be done, and changes nothing
   --quiet            shows nothing while it goes on
+
+  --prove            measures the line under load without and with it, prints the factor, and undoes it if it is none
+  --server HOST      with --prove: a `weir serve` to load the line with, and to probe unless --reflector says whom;
+                     without it your own traffic is the load
+  --rounds N         with --prove: how often each is measured; 3
+  --load TIME        with --prove: for how long each time; 5s
+  --max-cost SHARE   with --prove: how much throughput it may cost, 0 to 1; 0.1
+  --json             with --prove: prints the result as JSON
 
 What was there before is there again when it ends, however it does.
 ";

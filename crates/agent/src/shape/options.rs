@@ -5,10 +5,11 @@ use std::path::PathBuf;
 
 use lexopt::prelude::*;
 use weir_scenario::file::{Value as Written, Written as Entry};
-use weir_shape::{Settings, read_settings};
+use weir_shape::{Settings, read_config, read_settings};
 
 use crate::Failure;
 use crate::once::Once;
+use crate::shape::prove::ProofOptions;
 
 /// How a shaper is started.
 #[derive(Default)]
@@ -21,12 +22,16 @@ pub(crate) struct Start {
     log: Option<PathBuf>,
     pub dry_run: bool,
     pub quiet: bool,
+    /// Measures first whether it helps.
+    pub prove: bool,
+    pub proof: ProofOptions,
 }
 
 impl Start {
     /// Reads the command line; `None` if it asks for help.
     pub fn parse(words: Vec<OsString>) -> Result<Option<Self>, Failure> {
         let mut start = Self::default();
+        let (mut proves, mut of_proof) = (false, None);
         let mut parser = lexopt::Parser::from_args(words);
         let mut once = Once::default();
         while let Some(word) = parser.next()? {
@@ -42,10 +47,20 @@ impl Start {
                 Long("dry-run") => start.dry_run = true,
                 Long("quiet") => start.quiet = true,
                 Long("reflector") => start.reflectors.push(parser.value()?.string()?.into()),
-                Long("prove" | "server" | "run") => {
+                Long("prove") => proves = true,
+                Long(name @ ("server" | "rounds" | "load" | "max-cost")) => {
+                    let name = name.to_owned();
+                    start.proof.set(&name, parser.value()?.string()?)?;
+                    of_proof = of_proof.or(Some(format!("--{name}")));
+                }
+                Long("json") => {
+                    start.proof.json = true;
+                    of_proof = of_proof.or(Some("--json".to_owned()));
+                }
+                Long("run") => {
                     return Err(Failure::usage(
-                        "--prove, --server and --run are those of `weir shape`, which has the statistics for a \
-                         proof: measure with `weir-agent ping` with and without the shaper",
+                        "--run is that of `weir shape`: run the command beside `--prove`, which measures the line's own \
+                         traffic where no --server is named",
                     ));
                 }
                 Long(name) => {
@@ -62,6 +77,12 @@ impl Start {
         if start.device.is_empty() {
             return Err(Failure::usage("say which device to shape: `weir-agent shape IFACE`"));
         }
+        if let Some(option) = of_proof.filter(|_| !proves) {
+            return Err(Failure::usage(format!(
+                "{option} goes with --prove: give that too, or leave it out"
+            )));
+        }
+        start.prove = proves;
         Ok(Some(start))
     }
 
@@ -71,10 +92,12 @@ impl Start {
         for (key, value) in &self.given {
             given.set(key, value.clone());
         }
-        if !self.reflectors.is_empty() {
-            given.set("reflectors", Entry::of(Written::List(self.reflectors.clone())));
+        let reflectors = self.reflectors()?;
+        if !reflectors.is_empty() {
+            given.set("reflectors", Entry::of(Written::List(reflectors)));
         }
         let mut settings = read_settings(&self.device, self.config.as_deref(), given)?;
+        settings.open = self.prove;
         settings.log =
             match &self.log {
                 None => None,
@@ -84,10 +107,20 @@ impl Start {
             };
         Ok(settings)
     }
+
+    /// Whom the command line says to probe: the server of a proof, unless somebody else is named here or in the file.
+    fn reflectors(&self) -> Result<Vec<Entry>, Failure> {
+        let Some(server) = self.proof.server.as_ref().filter(|_| self.reflectors.is_empty()) else {
+            return Ok(self.reflectors.clone());
+        };
+        let in_file = self.config.as_deref().map(read_config).transpose()?;
+        let is_named = in_file.is_some_and(|file| file.get("reflectors").is_some());
+        Ok(if is_named { Vec::new() } else { vec![format!("udp:{server}").into()] })
+    }
 }
 
 /// Options that may be given more than once: there are several reflectors, and saying a thing again changes nothing.
-const REPEATED: &[&str] = &["reflector", "dry-run", "quiet"];
+const REPEATED: &[&str] = &["reflector", "dry-run", "quiet", "prove", "json"];
 
 /// Settings of one value that are options too, with a dash where a file has `_`.
 const IN_FILES: &[&str] = &[
@@ -109,6 +142,7 @@ const IN_FILES: &[&str] = &[
 #[cfg(test)]
 mod tests {
     use weir_rate_control::Control;
+    use weir_shape::Target;
 
     use super::*;
 
@@ -131,6 +165,20 @@ mod tests {
     }
 
     #[test]
+    fn the_server_of_a_proof_is_probed_unless_somebody_else_is_named() {
+        let probed =
+            |words| read(words).unwrap_or_else(|failure| panic!("{}", failure.message)).reflectors;
+        let server = "nosuch0 --prove --server 192.0.2.1:8081";
+        assert_eq!(probed(server), [Target::Udp(([192, 0, 2, 1], 8081).into())]);
+        assert_eq!(
+            probed(&format!("{server} --reflector 192.0.2.2")),
+            [Target::Icmp([192, 0, 2, 2].into())]
+        );
+        assert!(read(server).is_ok_and(|settings| settings.open));
+        assert!(read("nosuch0").is_ok_and(|settings| !settings.open));
+    }
+
+    #[test]
     fn wrong_words_are_refused_in_a_sentence_with_code_2() {
         for (words, said) in [
             ("--up 8mbit", "say which device to shape: `weir-agent shape IFACE`"),
@@ -143,6 +191,13 @@ mod tests {
             ("eth0 --up 8mbit --up 9mbit", "--up is given twice: write it once"),
             ("eth0 --log=a --log b", "--log is given twice: write it once"),
             ("eth0 eth1", "unexpected argument \"eth1\""),
+            ("eth0 --rounds 2", "--rounds goes with --prove: give that too, or leave it out"),
+            ("eth0 --prove --rounds 21", "rounds `21`: write a whole number from 1 to 20"),
+            ("eth0 --prove --load 500ms", "load 500ms: write 1s or more"),
+            (
+                "eth0 --prove --max-cost 1.1",
+                "max-cost: `1.1` is not a share: write a number from 0 to 1, such as 0.1",
+            ),
             ("eth0 --config /", "config `/` cannot be read: it is a folder, and no regular file"),
         ] {
             assert_eq!(refused(words), (said.to_owned(), 2));

@@ -1,0 +1,205 @@
+//! `weir-agent shape IFACE --prove`: a shaper that is measured first, and goes on only if it helps.
+
+use weir_scenario::file::Written;
+use weir_scenario::file::quantity::read_time;
+use weir_shape::{Command, LATE_NS, Proof, Prover, ProverSettings, Settings, View};
+
+use crate::shape::display::Display;
+#[cfg(feature = "test")]
+use crate::shape::load::Load;
+use crate::{Failure, print, tell};
+
+/// How a shaper is to be proved, as the command line says it.
+#[derive(Debug)]
+pub(crate) struct ProofOptions {
+    /// The `weir serve` that loads the line; the user's own traffic does if `None`.
+    pub server: Option<String>,
+    pub json: bool,
+    rounds: usize,
+    measure_ns: u64,
+    max_cost: f64,
+}
+
+impl Default for ProofOptions {
+    fn default() -> Self {
+        Self { server: None, json: false, rounds: 3, measure_ns: 5_000_000_000, max_cost: 0.1 }
+    }
+}
+
+impl ProofOptions {
+    /// Takes the value of the option `--NAME`.
+    ///
+    /// # Errors
+    /// If it cannot be.
+    pub fn set(&mut self, name: &str, value: String) -> Result<(), Failure> {
+        match name {
+            "server" => self.server = Some(value),
+            "rounds" => {
+                self.rounds =
+                    value.parse().ok().filter(|rounds| (1..=20).contains(rounds)).ok_or_else(
+                        || {
+                            Failure::usage(format!(
+                                "rounds `{value}`: write a whole number from 1 to 20"
+                            ))
+                        },
+                    )?;
+            }
+            "load" => {
+                let read = read_time(&Written::from(value.as_str()));
+                self.measure_ns = read.map_err(|says| Failure::usage(format!("load: {says}")))?;
+                if self.measure_ns < 1_000_000_000 {
+                    return Err(Failure::usage(format!("load {value}: write 1s or more")));
+                }
+            }
+            _ => {
+                let share = value.parse().ok().filter(|share| (0.0..=1.0).contains(share));
+                self.max_cost = share.ok_or_else(|| {
+                    Failure::usage(format!(
+                        "{name}: `{value}` is not a share: write a number from 0 to 1, such as 0.1"
+                    ))
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses a proof that could not come to its end, before anything is changed.
+    pub fn check(&self, settings: &Settings) -> Result<(), Failure> {
+        let total_ns = self.prover().total_ns();
+        if settings.time_ns.is_some_and(|time_ns| time_ns < total_ns) {
+            return Err(Failure::usage(format!(
+                "--time is shorter than the {:.0} s that the measurement takes",
+                total_ns as f64 / 1e9
+            )));
+        }
+        #[cfg(feature = "test")]
+        if let Some(server) = &self.server {
+            Load::check(server, settings)?;
+        }
+        #[cfg(not(feature = "test"))]
+        if self.server.is_some() {
+            return Err(Failure::usage(
+                "--server: this program was built without `test`, and cannot load a line",
+            ));
+        }
+        Ok(())
+    }
+
+    fn prover(&self) -> Prover {
+        Prover::new(ProverSettings {
+            rounds: self.rounds,
+            measure_ns: self.measure_ns,
+            max_cost: self.max_cost,
+            own_traffic: self.server.is_none(),
+        })
+    }
+}
+
+/// Leads a shaper by a prover, and lets it go on after that.
+pub(crate) struct Proving {
+    prover: Prover,
+    #[cfg(feature = "test")]
+    load: Option<Load>,
+    json: bool,
+    /// The proof, or why there is none; `None` until the measurement is complete.
+    result: Option<Result<Proof, String>>,
+}
+
+impl Proving {
+    /// Begins with the load, if there is to be one.
+    pub fn begin(options: &ProofOptions, settings: &Settings) -> Result<Self, Failure> {
+        let prover = options.prover();
+        let what = match options.server {
+            None => "your own traffic, which should fill the line",
+            Some(_) => "then idle",
+        };
+        tell(&format!(
+            "measuring for {:.0} s: {} times without and with it, {what}",
+            prover.total_ns() as f64 / 1e9,
+            options.rounds
+        ));
+        #[cfg(feature = "test")]
+        let load =
+            options.server.as_ref().map(|server| Load::begin(server, settings)).transpose()?;
+        #[cfg(not(feature = "test"))]
+        let _ = settings;
+        Ok(Self {
+            prover,
+            #[cfg(feature = "test")]
+            load,
+            json: options.json,
+            result: None,
+        })
+    }
+
+    /// The order to the shaper after this view.
+    pub fn step(&mut self, view: &View, display: &mut Display) -> Command {
+        if self.result.is_some() {
+            return Command::Continue;
+        }
+        let wanted = self.prover.step(view);
+        let failure = self.load_failure();
+        if !self.prover.has_ended() && failure.is_none() {
+            return wanted;
+        }
+        let result = failure.map_or_else(|| self.prover.proof(), Err);
+        display.close();
+        let shown = self.show(&result);
+        let helps = result.as_ref().is_ok_and(|proof| proof.verdict.is_none());
+        self.result = Some(shown.map_err(|failure| failure.message).and(result));
+        if !helps {
+            return Command::Stop;
+        }
+        tell(&format!("{} is shaped from now on; end it with Ctrl-C", view.device));
+        Command::Shape
+    }
+
+    /// Ends the load where it is no longer wanted, and says why it ended by itself where it did.
+    fn load_failure(&mut self) -> Option<String> {
+        #[cfg(feature = "test")]
+        if let Some(load) = &mut self.load {
+            let failure = load.failure();
+            if self.prover.is_past_load() {
+                load.end();
+            }
+            return failure;
+        }
+        None
+    }
+
+    fn show(&self, result: &Result<Proof, String>) -> Result<(), Failure> {
+        if self.json {
+            let said = match result {
+                Ok(proof) => serde_json::to_value(proof),
+                Err(why) => Ok(serde_json::json!({ "verdict": why })),
+            };
+            let said = said.map_err(|error| Failure::other(error.to_string()))?;
+            return print(&format!("{said:#}\n"));
+        }
+        let Ok(proof) = result else { return Ok(()) };
+        print(&(proof.lines().join("\n") + "\n"))?;
+        if proof.late_ms >= LATE_NS as f64 / 1e6 {
+            tell(&format!(
+                "this machine is busy: the shaper itself was up to {:.0} ms late",
+                proof.late_ms
+            ));
+        }
+        Ok(())
+    }
+
+    /// Refuses what is no proof that the shaper helps.
+    pub fn end(self) -> Result<(), Failure> {
+        let why = match self.result {
+            None => "it was ended before the measurement was complete; everything is as it was"
+                .to_owned(),
+            Some(Err(why)) => {
+                format!("nothing could be proved, and everything is as it was: {why}")
+            }
+            Some(Ok(Proof { verdict: Some(verdict), .. })) => {
+                format!("everything is as it was: {verdict}")
+            }
+            Some(Ok(_)) => return Ok(()),
+        };
+        Err(Failure::other(why))
+    }
+}

@@ -1,0 +1,128 @@
+use super::*;
+use crate::SideView;
+
+const STEP_NS: u64 = 200_000_000;
+
+fn settings(own_traffic: bool) -> ProverSettings {
+    ProverSettings { rounds: 2, measure_ns: 4_000_000_000, max_cost: 0.1, own_traffic }
+}
+
+/// What comes of round trips (ms) and rates (Mbit/s) of the three kinds of stages.
+fn led(
+    idle_ms: f64,
+    before: (f64, f64),
+    after: (f64, f64),
+    own_traffic: bool,
+) -> Result<Proof, String> {
+    let mut prover = Prover::new(settings(own_traffic));
+    let (mut now, mut commands) = (0, Vec::new());
+    while !prover.has_ended() {
+        let (rtt_ms, mbps) = match prover.present() {
+            None | Some(Stage::Before) => before,
+            Some(Stage::After) => after,
+            Some(Stage::Idle) => (idle_ms, 0.01),
+        };
+        // Every second is a little different; whatever comes from a connection does not count.
+        let rtt_ms = rtt_ms + (now / 1_000_000_000 % 3) as f64 * 0.1;
+        let mut delays = vec![(now, (rtt_ms * 1e6) as u64, 0), (now, 1, FIRST_PASSIVE)];
+        if own_traffic {
+            // It pauses now and then.
+            delays.push((now, (idle_ms * 1e6) as u64, 0));
+        }
+        let side = SideView { load_bps: (mbps * 1e6) as u64, ..SideView::default() };
+        let view = View {
+            t_ns: now,
+            delays,
+            sides: [Some(side), None],
+            late_ns: 3_000_000,
+            ..View::default()
+        };
+        let wanted = prover.step(&view);
+        if wanted != Command::Continue {
+            commands.push(wanted);
+        }
+        now += STEP_NS;
+    }
+    use Command::{Open, Shape};
+    let idle: &[Command] = if own_traffic { &[] } else { &[Open] };
+    assert_eq!(commands, [&[Open, Shape, Open, Shape], idle, &[Open]].concat());
+    prover.proof()
+}
+
+#[test]
+fn a_proof_has_the_factor_and_its_interval() {
+    let proof = led(10.0, (60.0, 10.0), (15.0, 9.5), false).unwrap();
+    assert_eq!(proof.verdict, None);
+    assert!((proof.before_ms - 50.0).abs() < 0.1, "{proof:?}");
+    assert!((proof.after_ms - 5.0).abs() < 0.1, "{proof:?}");
+    let Factor { factor: Some(factor), low: Some(low), high: Some(high) } = proof.factor else {
+        panic!("{proof:?}")
+    };
+    assert!((factor - 10.0).abs() < 0.3 && low < factor && factor < high, "{proof:?}");
+    assert!((proof.cost - 0.05).abs() < 1e-9);
+    assert_eq!(proof.late_ms, 3.0);
+    assert_eq!(
+        proof.lines()[3],
+        "throughput           10.00 Mbit/s without it, 9.50 Mbit/s with it (-5.0%)"
+    );
+}
+
+#[test]
+fn what_does_not_help_or_costs_too_much_is_refused() {
+    let verdict = |before, after| led(10.0, before, after, false).unwrap().verdict.unwrap();
+    assert_eq!(
+        verdict((12.0, 10.0), (12.0, 10.0)),
+        "latency did not improve: the increase was 2.0 ms without it, 2.0 ms with it"
+    );
+    assert_eq!(
+        verdict((60.0, 10.0), (15.0, 8.0)),
+        "throughput fell by 20.0%, and 10.0% is allowed"
+    );
+}
+
+#[test]
+fn of_ones_own_traffic_the_least_round_trip_stands_for_the_idle_line() {
+    let proof = led(10.0, (60.0, 10.0), (15.0, 9.5), true).unwrap();
+    assert_eq!(proof.idle_ms, 10.0);
+    assert!(
+        (proof.before_ms - 25.0).abs() < 0.1,
+        "half of the round trips were those of pauses: {proof:?}"
+    );
+    let nothing = led(10.0, (60.0, 0.5), (15.0, 0.5), true).unwrap_err();
+    assert!(
+        nothing.starts_with("your own traffic was 0.50 Mbit/s, which shows nothing"),
+        "{nothing}"
+    );
+}
+
+#[test]
+fn a_proof_waits_for_its_load() {
+    let lasts_s = |load_from_ns| {
+        let mut prover = Prover::new(ProverSettings { rounds: 1, ..settings(false) });
+        let mut now = 0;
+        while !prover.has_ended() {
+            let load_bps = if now >= load_from_ns { 8_000_000 } else { 10_000 };
+            let side = SideView { load_bps, ..SideView::default() };
+            let delays = vec![(now, 10_000_000, 0)];
+            prover.step(&View { t_ns: now, delays, sides: [Some(side), None], ..View::default() });
+            now += STEP_NS;
+        }
+        (now - prover.total_ns()) as f64 / 1e9
+    };
+    assert!((lasts_s(7_000_000_000) - lasts_s(200_000_000) - 6.8).abs() < 1e-6);
+    // What never comes is not waited for any longer.
+    assert!(lasts_s(u64::MAX) < 22.0);
+}
+
+#[test]
+fn a_proof_says_first_that_nothing_loaded_the_line() {
+    let mut prover = Prover::new(settings(false));
+    let mut now = 0;
+    while !prover.has_ended() {
+        let side = SideView { load_bps: 1_000, ..SideView::default() };
+        prover.step(&View { t_ns: now, sides: [Some(side), None], ..View::default() });
+        now += STEP_NS;
+    }
+    let said = prover.proof().unwrap_err();
+    assert!(said.starts_with("the line was not loaded: 0.00 Mbit/s crossed it"), "{said}");
+}
