@@ -146,7 +146,7 @@ impl Proving {
         display.close();
         let shown = self.show(&result);
         let helps = result.as_ref().is_ok_and(|proof| proof.verdict.is_none());
-        self.result = Some(shown.map_err(|failure| failure.message).and(result));
+        self.result = Some(shown.map_err(|unshown| unshown.message).and(result));
         if !helps {
             return Command::Stop;
         }
