@@ -15,6 +15,7 @@ use weir_scenario::Phase;
 use weir_speedtest::bufferbloat::{Grade, WORST_PHASE};
 
 use crate::ending::Ending;
+use crate::once::Once;
 use crate::{Failure, print, tell, whole};
 
 pub(crate) fn run(words: Vec<OsString>) -> Result<(), Failure> {
@@ -79,7 +80,13 @@ fn parse(words: Vec<OsString>) -> Result<Option<Asked>, Failure> {
     let (mut host, mut auth, mut seed, mut json) = (None, None, 1, false);
     let mut of_test = TestWords::default();
     let mut parser = lexopt::Parser::from_args(words);
+    let mut once = Once::default();
     while let Some(word) = parser.next()? {
+        if let Long(name) = word
+            && name != "json"
+        {
+            once.see(name)?;
+        }
         match word {
             Long("help") | Short('h') => return Ok(None),
             Long("idle") => of_test.idle = parser.value()?.string()?,

@@ -257,11 +257,11 @@ mod tests {
             })
         };
         let loaded = figures.loaded.iter().map(|one| {
-            let figures = json!({
+            let of_phase = json!({
                 "pings": pinged(&one.pings), "increase_ms": one.increase_ms, "down_mbps": one.down_mbps,
                 "up_mbps": one.up_mbps,
             });
-            (one.phase.to_owned(), figures)
+            (one.phase.to_owned(), of_phase)
         });
         let found = json!({
             "idle": pinged(&figures.idle),

@@ -296,10 +296,10 @@ fn what_holds_no_longer_is_found_as_on_a_line_that_changed() {
         line.run(5_000);
         let (queue, used) = line.watch(side, 5_000);
         assert!(queue < 2.0 && used > 0.9, "{side:?}: {queue} ms, {used}");
-        let mut line = told_beforehand(Mode::Ping, side, 4.0);
-        line.run(2_000);
-        let (queue, used) = line.watch(side, 5_000);
-        assert!(queue < 5.0 && used > 0.9, "{side:?}: {queue} ms, {used}");
+        let mut slower = told_beforehand(Mode::Ping, side, 4.0);
+        slower.run(2_000);
+        let found = slower.watch(side, 5_000);
+        assert!(found.0 < 5.0 && found.1 > 0.9, "{side:?}: {found:?}");
     }
 }
 
@@ -315,8 +315,8 @@ fn what_was_learned_is_the_usual_capacity_of_what_was_loaded() {
     };
     assert!((up.as_bps() as f64 / 40e6 - 1.0).abs() < 0.05, "{up:?}");
     // What was told stays known as long as nothing else is measured.
-    let [up, down] = told_beforehand(Mode::Ping, Egress, 0.5).controller.learned();
-    assert_eq!([up, down], [20_000_000, 50_000_000].map(|bps| Some(Rate::from_bps(bps))));
+    let told = told_beforehand(Mode::Ping, Egress, 0.5).controller.learned();
+    assert_eq!(told, [20_000_000, 50_000_000].map(|bps| Some(Rate::from_bps(bps))));
 }
 
 /// The line carries twice the bound, so that it never has a queue, and its capacity stays unknown.
