@@ -79,9 +79,8 @@ def test_a_speed_test_that_cannot_be_is_refused_in_one_sentence(name: str, value
 
 
 def test_a_ramp_of_more_flows_than_can_be_counted_is_refused_in_one_sentence() -> None:
-    phase = _native.RampPhase("download", down=True, up=False)
     with pytest.raises(_native.InputError) as refusal:
-        _native.Ramp([phase], max_flows=2**32, interval_ns=1, congestion=None)
+        _native.plan_test(idle="4s", load="8s", ping="10ms", max_flows=2**32, cc="cubic", locate=False)
     assert str(refusal.value) == "max_flows 4294967296: write a whole number from 0 to 4294967295"
 
 

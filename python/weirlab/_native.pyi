@@ -1,6 +1,6 @@
 """The compiled part of Weir: the simulator, the units and what is known of queues."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from os import PathLike
 from typing import Any, Literal, Protocol, TypedDict, final, type_check_only
 
@@ -8,11 +8,13 @@ __all__ = [
     "InputError",
     "NativeError",
     "Ramp",
-    "RampPhase",
     "Resolved",
     "ResolvedConfiguration",
     "SpeedTest",
     "bounds",
+    "bufferbloat_grades",
+    "bufferbloat_score",
+    "cautions",
     "check_lab",
     "check_queue",
     "check_simulation",
@@ -35,6 +37,7 @@ __all__ = [
     "missing",
     "parse_dscp",
     "ping",
+    "plan_test",
     "read_quantity",
     "read_rate",
     "read_scenario",
@@ -220,16 +223,12 @@ class SpeedTest:
     def __new__(cls, *, name: str, kind: str, began_ns: int, ended_ns: int, result: str) -> SpeedTest: ...
 
 @final
-class RampPhase:
-    def __new__(cls, name: str, *, down: bool, up: bool) -> RampPhase: ...
-
-@final
-class Ramp:
-    def __new__(
-        cls, phases: Sequence[RampPhase], *, max_flows: int, interval_ns: int, congestion: str | None
-    ) -> Ramp: ...
+class Ramp: ...
 
 def bounds() -> Bounds: ...
+def bufferbloat_grades() -> list[tuple[str, float, str]]: ...
+def bufferbloat_score(increase_ms: float) -> tuple[str, str, str]: ...
+def cautions(notes: str) -> list[str]: ...
 def check_lab(scenario: str) -> None: ...
 def check_queue(text: str, rate_bps: int | None) -> None: ...
 def check_simulation(scenario: str) -> None: ...
@@ -258,6 +257,9 @@ def lab(request: str, show: Callable[[str], bool]) -> str: ...
 def markers() -> list[Marker]: ...
 def missing(host: str, secret: str | None) -> str | None: ...
 def methods() -> list[Method]: ...
+def plan_test(
+    *, idle: str, load: str, ping: str, max_flows: int, cc: str, locate: bool
+) -> tuple[str, Ramp]: ...
 def parse_dscp(text: str) -> int: ...
 def measure(
     manifest: str,

@@ -41,7 +41,8 @@ mod _native {
     use super::lab::{check_lab, lab};
     #[pymodule_export]
     use super::measure::{
-        Ramp, RampPhase, SpeedTest, measure, missing, read_secret, record_method, run_method,
+        Ramp, SpeedTest, bufferbloat_grades, bufferbloat_score, cautions, measure, missing,
+        plan_test, read_secret, record_method, run_method,
     };
     #[pymodule_export]
     use super::ping::ping;

@@ -5,10 +5,11 @@ use std::path::PathBuf;
 
 use pyo3::prelude::*;
 use serde_json::{Map, Value};
-use weir_client::{ClientError, MeasureRequest, MethodRequest, Outcome, RampPlan};
+use weir_client::{ClientError, MeasureRequest, MethodRequest, Outcome, RampPlan, TestWords};
 use weir_core::Time;
 use weir_record::Recorder;
 use weir_scenario::{MethodRow, Sink};
+use weir_speedtest::bufferbloat::{GRADES, Grade, WORST_PHASE};
 
 use crate::simulate::{ManifestInputs, Report};
 use crate::whole::Whole;
@@ -123,43 +124,45 @@ impl SpeedTest {
     }
 }
 
-/// Phases in which flows are added until the line is full, `max_flows` at most in each direction.
-///
-/// There are `interval_ns` between two looks whether it is. `congestion` is the congestion control of all flows; `None` is each
-/// machine's default.
+/// Phases in which flows are added until the line is full, as `plan_test` makes them.
 #[pyclass(frozen, module = "weirlab._native")]
 pub(crate) struct Ramp(RampPlan);
 
-#[pymethods]
-impl Ramp {
-    #[new]
-    #[pyo3(signature = (phases, *, max_flows, interval_ns, congestion))]
-    fn new(
-        phases: Vec<Bound<'_, RampPhase>>,
-        max_flows: Whole<u32>,
-        interval_ns: Whole<u64>,
-        congestion: Option<String>,
-    ) -> PyResult<Self> {
-        Ok(Self(RampPlan {
-            phases: phases.iter().map(|phase| phase.get().0.clone()).collect(),
-            most: max_flows.named("max_flows")?,
-            interval_ns: interval_ns.named("interval_ns")?,
-            congestion,
-        }))
-    }
+/// Weir's own test that these words ask for, as `weir test` takes them: the resolved scenario as JSON, and the ramp.
+///
+/// With `locate` the first routers are asked too.
+#[pyfunction]
+#[pyo3(signature = (*, idle, load, ping, max_flows, cc, locate))]
+pub(crate) fn plan_test(
+    idle: String,
+    load: String,
+    ping: String,
+    max_flows: Whole<u32>,
+    cc: String,
+    locate: bool,
+) -> PyResult<(String, Ramp)> {
+    let max_flows = max_flows.named("max_flows")?;
+    let plan = TestWords { idle, load, ping, max_flows, cc, locate }.plan().map_err(refused)?;
+    Ok((plan.scenario.to_json(), Ramp(plan.ramp)))
 }
 
-/// The phase `name` of a `Ramp`: whether there are downloads (`down`) and uploads (`up`).
-#[pyclass(frozen, module = "weirlab._native")]
-pub(crate) struct RampPhase(weir_client::RampPhase);
+/// Cautions that the notes of a measurement in a record's manifest tell, one sentence each. `notes` is JSON.
+#[pyfunction]
+pub(crate) fn cautions(notes: &str) -> PyResult<Vec<String>> {
+    Ok(weir_client::cautions(&serde_json::from_str(notes).map_err(wrong)?))
+}
 
-#[pymethods]
-impl RampPhase {
-    #[new]
-    #[pyo3(signature = (name, *, down, up))]
-    const fn new(name: String, down: bool, up: bool) -> Self {
-        Self(weir_client::RampPhase { phase: name, down, up })
-    }
+/// Bufferbloat grades, the best one first: the letter, the least increase of the round trip in milliseconds that gets it,
+/// and what it means.
+#[pyfunction]
+pub(crate) fn bufferbloat_grades() -> Vec<(&'static str, f64, &'static str)> {
+    GRADES.iter().map(|grade| (grade.letter, grade.from_ms, grade.meaning)).collect()
+}
+
+/// How a test is graded whose pings took `increase_ms` longer in its worst phase: the letter, the formula, and a sentence.
+#[pyfunction]
+pub(crate) fn bufferbloat_score(increase_ms: f64) -> (&'static str, &'static str, String) {
+    (Grade::of(increase_ms).letter, WORST_PHASE, Grade::sentence(increase_ms))
 }
 
 /// One sentence about what `host` lacks for a test of Weir's own; `None` if it lacks nothing.

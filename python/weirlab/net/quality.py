@@ -5,10 +5,12 @@ Every caution is one sentence that says what was seen and what it may do to the 
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
+from weirlab import _native
 from weirlab.net.methods import KNOWN
 from weirlab.stats import quantile
 
@@ -24,10 +26,11 @@ def warnings_of(record: Record, figures: Measured, place: Location | None = None
     """Cautions of a test of our own; `place` is where pings wait, if that was asked for."""
     said = record.manifest.extra
     return [
-        *_of_this_machine(record, said),
+        *_native.cautions(json.dumps(said)),
+        *_of_this_machine(record),
         *of_the_interface(said.get("machine") or {}, figures),
-        *_of_the_server(said, figures),
-        *_of_the_samples(record, said, figures),
+        *_of_the_server(figures),
+        *_of_the_samples(record, figures),
         *_of_the_flows(record),
         *of_second_bottlenecks(figures, place),
     ]
@@ -113,40 +116,25 @@ def _far(ms: float) -> str:
     return f"the server is {ms:.0f} ms away: the bottleneck may be far, and TCP takes long to fill the line"
 
 
-def _of_this_machine(record: Record, said: dict[str, Any]) -> Iterator[str]:
-    cpu = said.get("own_cpu_percent") or 0.0
-    if cpu > MAX_CPU_PERCENT:
-        yield f"this program used {cpu:.0f} % of a processor: the machine may be the bottleneck"
+def _of_this_machine(record: Record) -> Iterator[str]:
     late = quantile(record.latency["timer_error_ns"], 0.99)
     if late is not None and late > MAX_LATENESS_NS:
         yield f"pings left up to {late / 1e6:.1f} ms late (p99): this machine was busy"
 
 
-def _of_the_server(said: dict[str, Any], figures: Measured) -> Iterator[str]:
+def _of_the_server(figures: Measured) -> Iterator[str]:
     if figures.idle.min > FAR_MS:
         yield _far(figures.idle.min)
     if figures.idle.p95 > 3 * figures.idle.median and figures.idle.p95 - figures.idle.median > BUSY_MS:
         yield "pings varied a lot before there was any load: the line was in use by others, or is wireless"
-    limited = (said.get("echoes") or {}).get("limited", 0)
-    if limited:
-        yield f"the server left {limited} pings unanswered because there were too many: they count as lost"
-    rate = ((said.get("server") or {}).get("limits") or {}).get("rate_bps")
-    if rate:
-        yield f"the server gives this address {rate / 1e6:g} Mbit/s at most: that may be the bottleneck"
 
 
-def _of_the_samples(record: Record, said: dict[str, Any], figures: Measured) -> Iterator[str]:
+def _of_the_samples(record: Record, figures: Measured) -> Iterator[str]:
     few = [name for name, one in figures.loaded.items() if one.rtt_ms.size < MIN_PINGS]
     if figures.idle.count < MIN_PINGS:
         few.insert(0, "idle")
     if few:
         yield f"fewer than {MIN_PINGS} pings were answered in phase {', '.join(few)}: too few for percentiles"
-    for ramp in said.get("ramps", []):
-        if ramp["full_ns"] is None:
-            yield (
-                f"{ramp['flows']} flows did not fill the line in phase {ramp['phase']}: its throughput is a "
-                "lower bound, and so is its latency"
-            )
     if not record.manifest.complete:
         yield f"the test was cut short at {record.reached_ns / 1e9:.1f} s"
 
@@ -179,7 +167,6 @@ def _of_the_flows(record: Record) -> Iterator[str]:
 
 
 DIRECTIONS: tuple[Literal["download", "upload"], ...] = ("download", "upload")
-MAX_CPU_PERCENT = 80.0
 MAX_LATENESS_NS = 2_000_000
 FAR_MS = 100.0
 BUSY_MS = 10.0

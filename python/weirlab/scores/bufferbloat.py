@@ -1,42 +1,41 @@
 """Bufferbloat grades: by how much a ping takes longer under load.
 
 Thresholds of DSLReports (dslreports.com/faq/17930), which Waveform has too: A+ < 5 ms, A < 30, B < 60,
-C < 200, D < 400, F from 400 on.
+C < 200, D < 400, F from 400 on. They and the words are declared once, in crates/speedtest/src/bufferbloat.rs.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from typing import TYPE_CHECKING, Any
+
+from weirlab import _native
 
 if TYPE_CHECKING:
     from weirlab.scores.measured import Measured
 
-THRESHOLDS_MS = (5.0, 30.0, 60.0, 200.0, 400.0)
-GRADES = ("A+", "A", "B", "C", "D", "F")
-
 
 def grade(increase_ms: float) -> str:
     """The grade of an increase of the round trip under load, in milliseconds."""
-    return GRADES[bisect_right(THRESHOLDS_MS, increase_ms)]
+    letter, _, _ = _native.bufferbloat_score(increase_ms)
+    return letter
 
 
 def sentence(increase_ms: float) -> str:
     """A sentence on an increase of the round trip under load, in milliseconds."""
-    longer = f"{max(increase_ms, 0):.0f} ms longer"
-    return f"With the line full a ping takes {longer}: {MEANING[grade(increase_ms)]}"
+    _, _, says = _native.bufferbloat_score(increase_ms)
+    return says
 
 
 def worse_direction(figures: Measured) -> dict[str, Any]:
     """The grade of the phase in which pings grew most: what a call suffers while somebody uploads."""
-    worst = figures.worst
+    letter, formula, says = _native.bufferbloat_score(figures.worst.increase_ms)
     return {
         "name": "bufferbloat",
-        "formula": "DSLReports/Waveform thresholds on the mean increase of the worst phase, Weir 1",
-        "value": grade(worst.increase_ms),
+        "formula": formula,
+        "value": letter,
         "unit": "",
         "parts": {name: round(one.increase_ms, 3) for name, one in figures.loaded.items()},
-        "says": sentence(worst.increase_ms),
+        "says": says,
     }
 
 
@@ -56,11 +55,5 @@ def dslreports(figures: Measured) -> dict[str, Any] | None:
     }
 
 
-MEANING = {
-    "A+": "nobody notices that the line is in use.",
-    "A": "calls and games hardly notice that the line is in use.",
-    "B": "games become a little sluggish while the line is in use.",
-    "C": "calls and games suffer while the line is in use.",
-    "D": "calls stumble and pages wait while the line is in use.",
-    "F": "calls, games and pages are close to unusable while the line is in use.",
-}
+MEANING = {letter: meaning for letter, _, meaning in _native.bufferbloat_grades()}
+"""What people notice, by grade; the best one first."""
