@@ -85,7 +85,13 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             Kind("ping", "ping over time, run above run, with averages", 1, None, PINGS),
             Kind("windows", "congestion window of each flow over time, run above run", 1, None, ("time",)),
             Kind("totals", "throughput and ping of several configurations over time", 1, None, OVER_TIME),
-            Kind("tcp", "round trip, pacing and delivery rate of TCP senders over time", 1, 1, OVER_TIME),
+            Kind(
+                "tcp",
+                "round trip, pacing and delivery rate of TCP senders over time",
+                1,
+                1,
+                ("time", "throughput"),
+            ),
             Kind("queues", "backlog, sojourn time and drops of queues over time", 1, 1, ("time",)),
             Kind(
                 "udp", "delay and loss of UDP flows over time, and scores of voice streams", 1, 1, ("time",)

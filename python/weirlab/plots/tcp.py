@@ -32,7 +32,7 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
     if record.tcp.height == 0:
         raise UsageError(f"`{record.path}` has no samples of TCP senders to draw")
     shown = [
-        Panel(label="Smoothed RTT, ms", lines=_lines(record, "srtt_ns", 1e6), axis="ping"),
+        Panel(label="Smoothed RTT, ms", lines=_lines(record, "srtt_ns", 1e6)),
         Panel(label="Pacing, Mbit/s", lines=_lines(record, "pacing_rate_bps", 1e6), axis="throughput"),
     ]
     note = "The state of each flow's TCP sender: smoothed round trip, and rate at which it paces or would."
