@@ -4,13 +4,13 @@
 //! as it has devices. It goes with the process, however that ends, and only one process can have it.
 
 use std::fs;
-use std::io::{BufRead, BufReader, ErrorKind, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{JoinHandle, sleep};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::sys::socket::{getsockopt, sockopt};
 use nix::unistd::geteuid;
@@ -89,11 +89,9 @@ impl Drop for ControlSocket {
 }
 
 impl Shared {
-    fn answer(&self, client: &UnixStream) -> std::io::Result<()> {
-        client.set_read_timeout(Some(PATIENCE))?;
+    fn answer(&self, client: &UnixStream) -> io::Result<()> {
         client.set_write_timeout(Some(PATIENCE))?;
-        let mut asked = String::new();
-        BufReader::new(client).read_line(&mut asked)?;
+        let asked = line_from(client, MAX_ASKED_BYTES)?;
         let mut out = client;
         match asked.trim() {
             "stop" => {
@@ -172,14 +170,11 @@ fn say(device: &str, what: &str) -> Result<String, ShapeError> {
     let mut pid = None;
     let mut talk = || {
         let mut stream = UnixStream::connect_addr(&address(device)?)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
         pid = getsockopt(&stream, sockopt::PeerCredentials).ok().map(|who| who.pid());
         writeln!(stream, "{what}")?;
-        let mut answer = String::new();
-        BufReader::new(stream).read_line(&mut answer)?;
-        Ok(answer.trim().to_owned())
+        Ok(line_from(&stream, MAX_ANSWER_BYTES)?.trim().to_owned())
     };
-    let answer: std::io::Result<String> = talk();
+    let answer: io::Result<String> = talk();
     answer.map_err(|error| match error.kind() {
         _ if matches!(find_device(device), Ok(None)) => no_device(device),
         ErrorKind::ConnectionRefused => ShapeError::new(format!(
@@ -188,6 +183,36 @@ fn say(device: &str, what: &str) -> Result<String, ShapeError> {
         ErrorKind::WouldBlock => ShapeError::new(silent(device, pid)),
         _ => ShapeError::io(&format!("the shaper of `{device}` does not answer"), error),
     })
+}
+
+/// A line of at most `max_bytes` that comes within [`PATIENCE`] altogether, or all up to the other's end.
+///
+/// Everybody on this machine may be at the other end: who sends without end, or a byte now and then, takes
+/// neither memory nor time.
+fn line_from(stream: &UnixStream, max_bytes: usize) -> io::Result<String> {
+    let until = Instant::now() + PATIENCE;
+    let (mut line, mut part) = (Vec::new(), [0; 4096]);
+    let mut from = stream;
+    while !line.contains(&b'\n') {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(ErrorKind::WouldBlock.into());
+        }
+        stream.set_read_timeout(Some(left))?;
+        match from.read(&mut part) {
+            Ok(0) => break,
+            Ok(count) => line.extend(&part[..count]),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+        if line.len() > max_bytes {
+            let why = format!("what it says is longer than {max_bytes} bytes");
+            return Err(io::Error::new(ErrorKind::InvalidData, why));
+        }
+    }
+    let end = line.iter().position(|&byte| byte == b'\n').unwrap_or(line.len());
+    line.truncate(end);
+    String::from_utf8(line).map_err(|error| io::Error::new(ErrorKind::InvalidData, error))
 }
 
 /// Why a process that listens does not answer.
@@ -207,14 +232,54 @@ fn silent(device: &str, pid: Option<i32>) -> String {
     }
 }
 
-fn address(device: &str) -> std::io::Result<SocketAddr> {
+fn address(device: &str) -> io::Result<SocketAddr> {
     SocketAddr::from_abstract_name(format!("weir-shape-{device}"))
 }
 
 /// Between two attempts to take a client in.
 const PAUSE: Duration = Duration::from_millis(100);
+/// Bytes of what a client asks: a word.
+const MAX_ASKED_BYTES: usize = 64;
+/// Bytes of an answer: a view has some thousands, and more with many delays in it.
+const MAX_ANSWER_BYTES: usize = 1 << 20;
 /// A client is not waited for longer than this.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// How often it is looked whether a shaper has ended, and the time between two looks.
 const END_LOOKS: u32 = 50;
 const END_PAUSE: Duration = Duration::from_millis(100);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is read of somebody who says this and then nothing more.
+    fn read_of(said: &[&[u8]]) -> io::Result<String> {
+        let (near, mut far) = UnixStream::pair().unwrap();
+        said.iter().for_each(|part| far.write_all(part).unwrap());
+        drop(far);
+        line_from(&near, 64)
+    }
+
+    #[test]
+    fn a_line_ends_where_it_ends_or_the_other_does() {
+        assert_eq!(read_of(&[b"sta", b"tus\nmore"]).unwrap(), "status");
+        assert_eq!(read_of(&[b"stop"]).unwrap(), "stop");
+        assert_eq!(read_of(&[]).unwrap(), "");
+    }
+
+    #[test]
+    fn neither_length_nor_time_is_without_bound() {
+        let why = read_of(&[&[b'x'; 65]]).unwrap_err();
+        assert_eq!(why.to_string(), "what it says is longer than 64 bytes");
+        // A byte every 50 ms: each comes in time, the line does not.
+        let (near, mut far) = UnixStream::pair().unwrap();
+        let slow = std::thread::spawn(move || {
+            while far.write_all(b"x").is_ok() {
+                sleep(Duration::from_millis(50));
+            }
+        });
+        assert_eq!(line_from(&near, 64).unwrap_err().kind(), ErrorKind::WouldBlock);
+        drop(near);
+        slow.join().unwrap();
+    }
+}
