@@ -31,7 +31,7 @@ with_rustup() {
     command=build
     [ "$1" = "$(uname -m)" ] || command=zigbuild
     [ "$command" = build ] || zig_there
-    cargo "$command" --release --locked --quiet -p weir-agent --no-default-features --target "$2"
+    cargo "$command" --release --locked --quiet -p weir-agent $FEATURES --target "$2"
 }
 
 # Build with a standard library that is compiled too, by a compiler that has its sources.
