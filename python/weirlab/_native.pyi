@@ -7,6 +7,7 @@ from typing import Any, Literal, Protocol, TypedDict, final, type_check_only
 __all__ = [
     "InputError",
     "NativeError",
+    "Prover",
     "Ramp",
     "Resolved",
     "ResolvedConfiguration",
@@ -157,6 +158,13 @@ class ShaperChoice(TypedDict):
     queues: list[str | None]
 
 @type_check_only
+class Proof(TypedDict):
+    figures: str
+    lines: list[str]
+    remark: str | None
+    verdict: str | None
+
+@type_check_only
 class Column(TypedDict):
     name: str
     kind: Literal["integer", "float", "text"]
@@ -224,6 +232,21 @@ class SpeedTest:
 
 @final
 class Ramp: ...
+
+@final
+class Prover:
+    def __new__(cls, *, rounds: int, measure_ns: int, max_cost: float, own_traffic: bool) -> Prover: ...
+    @property
+    def plan(self) -> str: ...
+    @property
+    def total_ns(self) -> int: ...
+    @property
+    def is_past_load(self) -> bool: ...
+    @property
+    def has_ended(self) -> bool: ...
+    def check_time(self, time_ns: int | None) -> None: ...
+    def step(self, view: str) -> Literal["continue", "open", "shape", "stop"]: ...
+    def proof(self) -> Proof: ...
 
 def bounds() -> Bounds: ...
 def bufferbloat_grades() -> list[tuple[str, float, str]]: ...

@@ -7,7 +7,7 @@ use pyo3::types::{PyDict, PyList};
 use weir_rate_control::Mode;
 use weir_scenario::file::schema_of_file;
 use weir_scenario::file::shape::{RulesSpec, ShapeSpec};
-use weir_shape::{Backend, Command, Settings, ShapeError, View};
+use weir_shape::{Backend, Command, ProverSettings, Settings, ShapeError, View};
 
 use crate::scenario::{from_python, to_python};
 use crate::{fail, wrong};
@@ -138,6 +138,78 @@ pub(crate) fn shape(py: Python<'_>, settings: &str, seed: u64, show: Py<PyAny>) 
     match raised {
         Some(error) => Err(error),
         None => done.map_err(refused),
+    }
+}
+
+/// Leads a shaper through a measurement of the line without and with it. It is shown views, and says what is to be done.
+#[pyclass(module = "weirlab._native")]
+pub(crate) struct Prover(weir_shape::Prover);
+
+#[pymethods]
+impl Prover {
+    #[new]
+    #[pyo3(signature = (*, rounds, measure_ns, max_cost, own_traffic))]
+    fn new(rounds: usize, measure_ns: u64, max_cost: f64, own_traffic: bool) -> Self {
+        Self(weir_shape::Prover::new(ProverSettings {
+            rounds,
+            measure_ns,
+            max_cost,
+            own_traffic,
+            takes_commands: true,
+        }))
+    }
+
+    /// What will be measured, in a line for people.
+    #[getter]
+    fn plan(&self) -> String {
+        self.0.plan()
+    }
+
+    /// How long it takes from the moment at which the load is there, in ns.
+    #[getter]
+    fn total_ns(&self) -> u64 {
+        self.0.total_ns()
+    }
+
+    /// Whether the load is no longer wanted.
+    #[getter]
+    fn is_past_load(&self) -> bool {
+        self.0.is_past_load()
+    }
+
+    /// Whether everything is measured.
+    #[getter]
+    fn has_ended(&self) -> bool {
+        self.0.has_ended()
+    }
+
+    /// Refuses a run of so many ns that would end before the measurement is complete.
+    #[pyo3(signature = (time_ns))]
+    fn check_time(&self, time_ns: Option<u64>) -> PyResult<()> {
+        self.0.fits(time_ns).map_err(wrong)
+    }
+
+    /// Takes a view in, JSON text: what the shaper is to do, in a word as `shape` takes it.
+    fn step(&mut self, view: &str) -> PyResult<&'static str> {
+        let view = View::parse(view).map_err(refused)?;
+        Ok(match self.0.step(&view) {
+            Command::Continue => "continue",
+            Command::Open => "open",
+            Command::Shape => "shape",
+            Command::Stop => "stop",
+        })
+    }
+
+    /// What was measured: its `figures` as JSON text, they in `lines` for people, a `remark` on the measurement itself, and the `verdict`.
+    /// Raises with the reason if nothing can be said.
+    fn proof<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let proof = self.0.proof().map_err(fail)?;
+        let told = PyDict::new(py);
+        told.set_item("figures", serde_json::to_string(&proof).map_err(fail)?)?;
+        told.set_item("lines", proof.lines())?;
+        told.set_item("remark", proof.remark())?;
+        told.set_item("verdict", proof.verdict)?;
+        Ok(told)
     }
 }
 

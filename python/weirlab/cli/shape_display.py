@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
 from rich.live import Live
 
 from weirlab.shape import line_of, table_of
-from weirlab.shape.view import LATE_NS
 from weirlab.ui import console, warn
 from weirlab.ui.terminal import messages
 
 if TYPE_CHECKING:
-    from weirlab._native import ShaperChoice
+    from weirlab._native import Proof, ShaperChoice
     from weirlab.shape import ShaperView
-    from weirlab.shape.prove import Proof
 
 
 class Display:
@@ -61,23 +58,10 @@ def show_dry_run(settings: dict[str, Any], choice: ShaperChoice, *, as_json: boo
 def show_proof(result: Proof | str, *, as_json: bool) -> None:
     """Prints a proof; a text says why there is none, which only JSON tells."""
     if as_json:
-        told = {"verdict": result} if isinstance(result, str) else asdict(result)
+        told = {"verdict": result} if isinstance(result, str) else json.loads(result["figures"])
         click.echo(json.dumps(told, indent=2))
     elif not isinstance(result, str):
-        from weirlab.stats import factor_text  # noqa: PLC0415 - loads numpy, which a shaper does without
-
-        factor = result.factor
-        interval = "" if factor.ends is None else f" (95 % interval {factor.ends})"
-        times = (
-            "none: latency does not rise with it"
-            if factor.factor is None
-            else f"{factor_text(factor.factor)}{interval}"
-        )
-        latency = f"{result.before_ms:.1f} ms without it, {result.after_ms:.1f} ms with it"
-        rates = f"{result.before_mbps:.2f} Mbit/s without it, {result.after_mbps:.2f} Mbit/s with it"
-        console.print(f"round trip, idle     {result.idle_ms:.1f} ms")
-        console.print(f"increase under load  {latency}")
-        console.print(f"factor               {times}")
-        console.print(f"throughput           {rates} ({-result.cost:+.1%})")
-        if result.late_ms >= LATE_NS / 1e6:
-            warn(f"this machine is busy: the shaper itself was up to {result.late_ms:.0f} ms late")
+        for line in result["lines"]:
+            console.print(line)
+        if result["remark"] is not None:
+            warn(result["remark"])

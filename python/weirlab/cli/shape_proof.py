@@ -5,11 +5,13 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
+from weirlab import _native
 from weirlab.cli.shape_display import Display, show_proof
 from weirlab.cli.shape_settings import address_of
-from weirlab.errors import ShapeError, UsageError
+from weirlab.errors import ShapeError
+from weirlab.shape.asked import asked
 from weirlab.shape.load import load_by_command, load_from_server
-from weirlab.shape.prove import SETTLE_OPEN_S, SETTLE_SHAPED_S, Proof, Prover
+from weirlab.shape.proving import proof_of, step
 from weirlab.shape.running import shape
 from weirlab.shape.settings import time_of
 from weirlab.ui import note
@@ -30,21 +32,16 @@ def prove(settings: dict[str, Any], options: StartOptions) -> None:
         UsageError: if the measurement takes longer than the shaper is to run.
         ShapeError: if it does not help, or if nothing could be proved. What was there before is there again.
     """
-    measure_s = time_of("load", options.load) / 1e9
-    own_traffic = options.run is None and options.server is None
-    prover = Prover(
-        rounds=options.rounds, measure_s=measure_s, max_cost=options.max_cost, own_traffic=own_traffic
+    prover = _native.Prover(
+        rounds=options.rounds,
+        measure_ns=time_of("load", options.load),
+        max_cost=options.max_cost,
+        own_traffic=options.run is None and options.server is None,
     )
-    if settings["time_ns"] is not None and settings["time_ns"] / 1e9 < prover.total_s:
-        raise UsageError(f"--time is shorter than the {prover.total_s:.0f} s that the measurement takes")
-    without, shaped = SETTLE_OPEN_S + measure_s, SETTLE_SHAPED_S + measure_s
-    what = "your own traffic, which should fill the line" if own_traffic else "then idle"
-    note(
-        f"measuring for {prover.total_s:.0f} s: {options.rounds} times {without:g} s without and "
-        f"{shaped:g} s with it, {what}"
-    )
+    asked(lambda: prover.check_time(settings["time_ns"]))
+    note(prover.plan)
     display = Display(quiet=options.quiet)
-    with _load(options, settings["auth"], prover.total_s) as load:
+    with _load(options, settings["auth"], prover.total_ns / 1e9) as load:
         proving = _Proving(prover, load, display, as_json=options.as_json)
         shape(settings, proving.step)
     display.close()
@@ -67,8 +64,10 @@ class _Proving:
         result: the proof, or why there is none; None until the measurement is complete.
     """
 
-    def __init__(self, prover: Prover, load: LineLoad | None, display: Display, *, as_json: bool) -> None:
-        self.result: Proof | str | None = None
+    def __init__(
+        self, prover: _native.Prover, load: LineLoad | None, display: Display, *, as_json: bool
+    ) -> None:
+        self.result: _native.Proof | str | None = None
         self._prover = prover
         self._load = load
         self._display = display
@@ -79,26 +78,26 @@ class _Proving:
         self._display.show(view)
         if self.result is not None:
             return "continue"
-        wanted = self._prover.step(view)
+        wanted = step(self._prover, view)
         failure = None if self._load is None else self._load.failure()
-        if self._load is not None and self._prover.kind == "idle":
+        if self._load is not None and self._prover.is_past_load:
             self._load.end()
-        if self._prover.kind is not None and failure is None:
+        if not self._prover.has_ended and failure is None:
             return wanted
-        self.result = failure or self._prover.proof()
+        self.result = failure or proof_of(self._prover)
         self._display.close()
         show_proof(self.result, as_json=self._as_json)
-        if isinstance(self.result, str) or self.result.verdict is not None:
+        if isinstance(self.result, str) or self.result["verdict"] is not None:
             return "stop"
         note(f"{view['device']} is shaped from now on; end it with Ctrl-C")
         return "shape"
 
 
-def _check(result: Proof | str | None) -> None:
+def _check(result: _native.Proof | str | None) -> None:
     """Refuses what is no proof that the shaper helps."""
     if result is None:
         raise ShapeError("it was ended before the measurement was complete; everything is as it was")
     if isinstance(result, str):
         raise ShapeError(f"nothing could be proved, and everything is as it was: {result}")
-    if result.verdict is not None:
-        raise ShapeError(f"everything is as it was: {result.verdict}")
+    if result["verdict"] is not None:
+        raise ShapeError(f"everything is as it was: {result['verdict']}")

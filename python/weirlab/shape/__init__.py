@@ -1,6 +1,6 @@
 """The shaper on a real interface: what it is told and what it shows.
 
-Whether it helps is told by `weirlab.shape.prove`, which a shaper at work does not need.
+Whether it helps is told by `weirlab.shape.proving`, which a shaper at work does not need.
 """
 
 from weirlab.shape.rules import read_rules, rules_text, shipped_rules

@@ -2,7 +2,7 @@
 
 use weir_scenario::file::Written;
 use weir_scenario::file::quantity::read_time;
-use weir_shape::{Command, LATE_NS, Proof, Prover, ProverSettings, Settings, View};
+use weir_shape::{Command, Proof, Prover, ProverSettings, Settings, View};
 
 use crate::shape::display::Display;
 #[cfg(feature = "test")]
@@ -65,13 +65,7 @@ impl ProofOptions {
 
     /// Refuses a proof that could not come to its end, before anything is changed.
     pub fn check(&self, settings: &Settings) -> Result<(), Failure> {
-        let total_ns = self.prover().total_ns();
-        if settings.time_ns.is_some_and(|time_ns| time_ns < total_ns) {
-            return Err(Failure::usage(format!(
-                "--time is shorter than the {:.0} s that the measurement takes",
-                total_ns as f64 / 1e9
-            )));
-        }
+        self.prover().fits(settings.time_ns).map_err(Failure::usage)?;
         #[cfg(feature = "test")]
         if let Some(server) = &self.server {
             Load::check(server, settings)?;
@@ -91,6 +85,7 @@ impl ProofOptions {
             measure_ns: self.measure_ns,
             max_cost: self.max_cost,
             own_traffic: self.server.is_none(),
+            takes_commands: false,
         })
     }
 }
@@ -109,15 +104,7 @@ impl Proving {
     /// Begins with the load, if there is to be one.
     pub fn begin(options: &ProofOptions, settings: &Settings) -> Result<Self, Failure> {
         let prover = options.prover();
-        let what = match options.server {
-            None => "your own traffic, which should fill the line",
-            Some(_) => "then idle",
-        };
-        tell(&format!(
-            "measuring for {:.0} s: {} times without and with it, {what}",
-            prover.total_ns() as f64 / 1e9,
-            options.rounds
-        ));
+        tell(&prover.plan());
         #[cfg(feature = "test")]
         let load =
             options.server.as_ref().map(|server| Load::begin(server, settings)).transpose()?;
@@ -178,11 +165,8 @@ impl Proving {
         }
         let Ok(proof) = result else { return Ok(()) };
         print(&(proof.lines().join("\n") + "\n"))?;
-        if proof.late_ms >= LATE_NS as f64 / 1e6 {
-            tell(&format!(
-                "this machine is busy: the shaper itself was up to {:.0} ms late",
-                proof.late_ms
-            ));
+        if let Some(remark) = proof.remark() {
+            tell(&remark);
         }
         Ok(())
     }

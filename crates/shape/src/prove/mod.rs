@@ -14,7 +14,7 @@ use serde::Serialize;
 use weir_speedtest::figures::mean;
 
 use crate::passive::FIRST_SOURCE as FIRST_PASSIVE;
-use crate::{Command, View};
+use crate::{Command, LATE_NS, View};
 
 /// How a shaper is to be proved.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +27,8 @@ pub struct ProverSettings {
     pub max_cost: f64,
     /// Nobody makes a load, and nobody ends it: the line is never idle.
     pub own_traffic: bool,
+    /// The program that measures takes a command that loads the line (`--run`).
+    pub takes_commands: bool,
 }
 
 /// What is measured in a stretch of time.
@@ -121,6 +123,37 @@ impl Prover {
         self.stages.iter().map(|stage| stage.settling_ns() + self.settings.measure_ns).sum()
     }
 
+    /// What will be measured, in a line for people.
+    #[must_use]
+    pub fn plan(&self) -> String {
+        let seconds = |ns: u64| ns as f64 / 1e9;
+        let stage_s = |stage: Stage| seconds(stage.settling_ns() + self.settings.measure_ns);
+        let what = match self.settings.own_traffic {
+            true => "your own traffic, which should fill the line",
+            false => "then idle",
+        };
+        format!(
+            "measuring for {:.0} s: {} times {} s without and {} s with it, {what}",
+            seconds(self.total_ns()),
+            self.settings.rounds,
+            stage_s(Stage::Before),
+            stage_s(Stage::After),
+        )
+    }
+
+    /// Refuses a run that would end before the measurement is complete.
+    ///
+    /// # Errors
+    /// If `time_ns`, how long the shaper is to run, is shorter.
+    pub fn fits(&self, time_ns: Option<u64>) -> Result<(), String> {
+        let total_ns = self.total_ns();
+        if time_ns.is_none_or(|time_ns| time_ns >= total_ns) {
+            return Ok(());
+        }
+        let total_s = total_ns as f64 / 1e9;
+        Err(format!("--time is shorter than the {total_s:.0} s that the measurement takes"))
+    }
+
     /// Whether the load is no longer wanted.
     #[must_use]
     pub fn is_past_load(&self) -> bool {
@@ -138,7 +171,7 @@ impl Prover {
     }
 
     /// Takes a view in, and says what the shaper is to do.
-    pub fn step(&mut self, view: &View) -> Command {
+    pub fn step<S>(&mut self, view: &View<S>) -> Command {
         let now = view.t_ns;
         let load_bps: u64 = view.sides.iter().flatten().map(|side| side.load_bps).sum();
         let load_mbps = load_bps as f64 / 1e6;
@@ -168,7 +201,7 @@ impl Prover {
         self.began_ns = now;
     }
 
-    fn measure(&mut self, view: &View, load_mbps: f64) {
+    fn measure<S>(&mut self, view: &View<S>, load_mbps: f64) {
         let Some(stage) = self.present() else { return };
         let begins_ns = self.began_ns + stage.settling_ns();
         if view.t_ns < begins_ns {
@@ -193,14 +226,17 @@ impl Prover {
         let [before_mbps, after_mbps, idle_mbps] =
             [Stage::Before, Stage::After, Stage::Idle].map(|stage| self.load_mbps(stage));
         if self.settings.own_traffic && before_mbps < MIN_OWN_MBPS {
+            let or_command = self.in_reach(", or a command that loads the line with `--run`");
             return Err(format!(
-                "your own traffic was {before_mbps:.2} Mbit/s, which shows nothing: name a `weir serve` with `--server`"
+                "your own traffic was {before_mbps:.2} Mbit/s, which shows nothing: name a `weir serve` with \
+                 `--server`{or_command}"
             ));
         }
         if before_mbps < MIN_MBPS || before_mbps < MIN_LOAD_RATIO * idle_mbps {
+            let by_command = self.in_reach("; `--run` takes a command that loads it");
             return Err(format!(
                 "the line was not loaded: {before_mbps:.2} Mbit/s crossed it, and {idle_mbps:.2} Mbit/s while it was to \
-                 be idle"
+                 be idle{by_command}"
             ));
         }
         let idle = self.idle();
@@ -230,6 +266,11 @@ impl Prover {
             late_ms: self.late_ns as f64 / 1e6,
             verdict: self.verdict([before_ms, after_ms], factor, cost),
         })
+    }
+
+    /// Advice on `--run`, where it can be followed.
+    const fn in_reach(&self, advice: &'static str) -> &'static str {
+        if self.settings.takes_commands { advice } else { "" }
     }
 
     fn load_mbps(&self, stage: Stage) -> f64 {
@@ -282,6 +323,14 @@ impl Prover {
 }
 
 impl Proof {
+    /// What a reader should know of the measurement itself: that the shaper's process was late.
+    #[must_use]
+    pub fn remark(&self) -> Option<String> {
+        (self.late_ms >= LATE_NS as f64 / 1e6).then(|| {
+            format!("this machine is busy: the shaper itself was up to {:.0} ms late", self.late_ms)
+        })
+    }
+
     /// The figures in lines for people.
     #[must_use]
     pub fn lines(&self) -> [String; 4] {

@@ -1,10 +1,18 @@
 use super::*;
-use crate::SideView;
+
+type SideView = crate::SideView;
+type View = crate::View;
 
 const STEP_NS: u64 = 200_000_000;
 
 fn settings(own_traffic: bool) -> ProverSettings {
-    ProverSettings { rounds: 2, measure_ns: 4_000_000_000, max_cost: 0.1, own_traffic }
+    ProverSettings {
+        rounds: 2,
+        measure_ns: 4_000_000_000,
+        max_cost: 0.1,
+        own_traffic,
+        takes_commands: false,
+    }
 }
 
 /// What comes of round trips (ms) and rates (Mbit/s) of the three kinds of stages.
@@ -96,6 +104,35 @@ fn of_ones_own_traffic_the_least_round_trip_stands_for_the_idle_line() {
 }
 
 #[test]
+fn a_line_on_which_nothing_waits_any_more_is_a_proof() {
+    let proof = led(9.98, (60.0, 10.0), (10.0, 10.0), false).unwrap();
+    assert_eq!(proof.verdict, None, "round trips are as the idle line's, give or take some noise");
+}
+
+#[test]
+fn the_plan_is_told_and_has_to_fit_the_run() {
+    let prover = Prover::new(settings(false));
+    assert_eq!(prover.plan(), "measuring for 39 s: 2 times 7 s without and 9 s with it, then idle");
+    assert_eq!(prover.fits(None), Ok(()));
+    assert_eq!(prover.fits(Some(39_000_000_000)), Ok(()));
+    assert_eq!(
+        prover.fits(Some(38_999_999_999)).unwrap_err(),
+        "--time is shorter than the 39 s that the measurement takes"
+    );
+}
+
+#[test]
+fn a_late_shaper_is_remarked_on() {
+    let proof = led(10.0, (60.0, 10.0), (15.0, 9.5), false).unwrap();
+    assert_eq!(proof.remark(), None);
+    let late = Proof { late_ms: 12.4, ..proof };
+    assert_eq!(
+        late.remark().unwrap(),
+        "this machine is busy: the shaper itself was up to 12 ms late"
+    );
+}
+
+#[test]
 fn a_proof_waits_for_its_load() {
     let lasts_s = |load_from_ns| {
         let mut prover = Prover::new(ProverSettings { rounds: 1, ..settings(false) });
@@ -124,5 +161,11 @@ fn a_proof_says_first_that_nothing_loaded_the_line() {
         now += STEP_NS;
     }
     let said = prover.proof().unwrap_err();
-    assert!(said.starts_with("the line was not loaded: 0.00 Mbit/s crossed it"), "{said}");
+    assert_eq!(
+        said,
+        "the line was not loaded: 0.00 Mbit/s crossed it, and 0.00 Mbit/s while it was to be idle"
+    );
+    prover.settings.takes_commands = true;
+    let advised = prover.proof().unwrap_err();
+    assert_eq!(advised, format!("{said}; `--run` takes a command that loads it"));
 }
