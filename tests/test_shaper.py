@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import tomllib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
 import pytest
 
 import weirlab
@@ -16,10 +17,10 @@ from weirlab.cli import weir
 from weirlab.errors import UsageError
 from weirlab.scenario import ScenarioSpec, load_scenario, resolve
 from weirlab.scenario.catalogue import check
-from weirlab.stats import Assertion
+from weirlab.stats import Assertion, interval
 from weirlab.stats.shaping import calm_after_s, course, noticed_after_s, used_after_s
 from weirlab.worlds import world_named
-from weirstudies.shapers import autorate, cfosspeed, controls
+from weirstudies.shapers import autorate, cfosspeed, controls, lines
 
 if TYPE_CHECKING:
     from weirlab.record import Record
@@ -380,12 +381,12 @@ def test_a_line_that_is_stopped_carries_nothing(tmp_path: Path) -> None:
 
 
 def test_the_studies_run_what_they_say() -> None:
-    (line,) = autorate.chosen(["steps down"])
+    (line,) = lines.chosen(["steps down"])
     runs = autorate.runs_of(line, seeds=1)
     assert [one.queue for one in runs] == list(controls.CONTROLS)
-    assert len(autorate.lines()) == 12
+    assert len(lines.lines()) == 32
     with pytest.raises(UsageError, match="study `autorate` has no line `moon`"):
-        autorate.chosen(["moon"])
+        lines.chosen(["moon"])
     runs = cfosspeed.runs_of(cfosspeed.LOADS["up"], seeds=2)
     assert [one.queue for one in runs] == [name for name in cfosspeed.CONTROLS for _ in range(2)]
     assert [one.scenario["probes"][0]["ttl"] for one in runs[::2]] == [3, 4, 4, 4]
@@ -394,6 +395,42 @@ def test_the_studies_run_what_they_say() -> None:
     patient = cfosspeed.runs_of(cfosspeed.LOADS["down"], seeds=1)[-1]
     assert patient.queue == cfosspeed.PATIENT
     assert "target 20ms interval 200ms" in str(patient.scenario)
+
+
+def test_a_delay_that_varies_is_the_lines_own_and_no_queues() -> None:
+    """Whoever sends nothing but pings sees it, and the same on each run."""
+    for name, least_ms, most_ms in (("sawtooth", 50, 60), ("sine", 35, 40), ("walk", 30, 80)):
+        (line,) = lines.chosen([f"{name} up"])
+        (record,) = run("ping", link=cast("Any", line.link), phases={"idle": "30s"})
+        rtt_ms = record.latency["rtt_ns"].to_numpy() / 1e6
+        assert least_ms <= np.ptp(rtt_ms) <= most_ms + 1, name
+        assert lines.chosen([f"{name} up"]) == [line]
+
+
+def test_who_is_ahead_has_both() -> None:
+    def row(control: str, delay_ms: float, used: float) -> autorate.Row:
+        return autorate.Row(
+            line="a line",
+            control=control,
+            increase_ms=interval([delay_ms]),
+            p99_ms=None,
+            used=interval([used]),
+            noticed_s=None,
+            calm_s=None,
+            used_again_s=None,
+            runs=1,
+        )
+
+    def said(ours: tuple[float, float], law: tuple[float, float], told: tuple[float, float]) -> str:
+        three = (controls.PING, ours), (controls.LAW, law), (controls.LAW_TOLD, told)
+        return autorate.against_the_law([row(control, *figures) for control, figures in three])
+
+    better = said((1, 0.9), (2, 0.9), (1, 0.8))
+    assert "at one of its settings, on 0: none. `auto` is ahead of both settings on 1;" in better
+    worse = said((3, 0.9), (2, 0.9), (9, 0.1))
+    assert "at one of its settings, on 1: `a line`. `auto` is ahead of both settings on 0;" in worse
+    for neither in (said((3, 0.9), (2, 0.8), (9, 0.9)), said((2, 0.9), (2, 0.9), (2, 0.9))):
+        assert "at one of its settings, on 0: none. `auto` is ahead of both settings on 0;" in neither
 
 
 def test_the_study_cfosspeed_in_short(tmp_path: Path) -> None:

@@ -1,17 +1,15 @@
 """The study `autorate`: shapers that find a line's rate, on lines that change.
 
-Steps and ramps in front of deep buffers, recorded LTE lines, and a VDSL line with bloated buffers; beside
-Weir's controller no shaper, a fixed one, CAKE's own estimate, and the published law of cake-autorate.
+What the lines are is in `weirstudies.shapers.lines`; beside Weir's controller there are no shaper, a fixed
+one, CAKE's own estimate, and the published law of cake-autorate in two settings.
 """
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
-from weirlab.errors import UsageError
-from weirlab.scenario import LinkSpec, ResolvedRun, TestSpec, load_link, load_test, mean_rate
+from weirlab.scenario import ResolvedRun, TestSpec, load_test, mean_rate
 from weirlab.stats import (
     Interval,
     busy_share,
@@ -22,32 +20,14 @@ from weirlab.stats import (
     used_after_s,
 )
 from weirstudies.shapers import controls
+from weirstudies.shapers.lines import DIRECTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from weirlab.record import Record
     from weirlab.scenario import Direction
-
-
-@dataclass(frozen=True, kw_only=True)
-class Line:
-    """A line that is uploaded or downloaded over.
-
-    Attributes:
-        name: its name.
-        what: what it is, in a line.
-        direction: which way the load goes.
-        link: the line itself.
-        drop_s, rise_s: when it becomes slower and faster, if at one moment.
-    """
-
-    name: str
-    what: str
-    direction: Direction
-    link: LinkSpec
-    drop_s: float | None = None
-    rise_s: float | None = None
+    from weirstudies.shapers.lines import Line
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,36 +58,6 @@ class Row:
     def as_dict(self) -> dict[str, Any]:
         """The row as plain values, for JSON."""
         return asdict(self)
-
-
-def lines() -> list[Line]:
-    """All lines of the study."""
-    found: list[Line] = []
-    for direction in DIRECTIONS:
-        found += [_steps(direction), _ramp(direction)]
-    for direction in DIRECTIONS:
-        for name in ("lte-verizon", "lte-tmobile", "lte-att"):
-            link = load_link(name)
-            found.append(Line(name=f"{name} {direction}", what=link.title, direction=direction, link=link))
-    vdsl = load_link("vdsl-100-40")
-    for direction in DIRECTIONS:
-        what = "VDSL with the modem's own buffers"
-        found.append(Line(name=f"vdsl {direction}", what=what, direction=direction, link=vdsl))
-    return found
-
-
-def chosen(only: Sequence[str]) -> list[Line]:
-    """The lines whose names match one of the patterns, all of them if there is none.
-
-    Raises:
-        UsageError: if none matches a pattern.
-    """
-    known = lines()
-    for pattern in only:
-        if not any(fnmatchcase(line.name, pattern) for line in known):
-            names = ", ".join(f"`{line.name}`" for line in known)
-            raise UsageError(f"study `autorate` has no line `{pattern}` (known: {names})")
-    return [line for line in known if not only or any(fnmatchcase(line.name, one) for one in only)]
 
 
 def runs_of(line: Line, *, seeds: int) -> list[ResolvedRun]:
@@ -149,6 +99,41 @@ def row(line: Line, control: str, records: Sequence[Record]) -> Row:
     )
 
 
+def against_the_law(rows: Sequence[Row]) -> str:
+    """On which lines cake-autorate's law, at one of its settings, is ahead of `auto` in ping mode, in words.
+
+    Ahead means less delay at no less use, or more use at no more delay, in the means; who has only one of
+    them is neither.
+    """
+    ahead: list[str] = []
+    behind: list[str] = []
+    by_line: dict[str, dict[str, Row]] = {}
+    for row in rows:
+        by_line.setdefault(row.line, {})[row.control] = row
+    for line, by_control in by_line.items():
+        ours = by_control[controls.PING]
+        laws = [by_control[name] for name in (controls.LAW, controls.LAW_TOLD)]
+        if any(_is_ahead(law, ours) for law in laws):
+            behind.append(line)
+        elif all(_is_ahead(ours, law) for law in laws):
+            ahead.append(line)
+    where = ", ".join(f"`{line}`" for line in behind) or "none"
+    return (
+        f"Of {len(by_line)} lines, the law is ahead of `auto` in ping mode, at one of its settings, on "
+        f"{len(behind)}: {where}. `auto` is ahead of both settings on {len(ahead)}; on the others one has "
+        "less delay, and the other carries more."
+    )
+
+
+def _is_ahead(one: Row, other: Row) -> bool:
+    """Whether the first has less delay at no less use, or more use at no more delay."""
+    if one.increase_ms is None or other.increase_ms is None or one.used is None or other.used is None:
+        return False
+    less_ms = other.increase_ms.mean - one.increase_ms.mean
+    more = one.used.mean - other.used.mean
+    return min(less_ms, more) >= 0 and max(less_ms, more) > 0
+
+
 def _used(line: Line, record: Record) -> float | None:
     start, end = record.phase("load") or (0, record.reached_ns)
     return busy_share(record, line.direction, start, end)
@@ -164,55 +149,6 @@ def _times(line: Line, record: Record) -> dict[str, float | None]:
     return found
 
 
-def _steps(direction: Direction) -> Line:
-    changes = [{"at": f"{DROP_S}s", "rate": "20mbit"}, {"at": f"{RISE_S}s", "rate": "80mbit"}]
-    return Line(
-        name=f"steps {direction}",
-        what="80 Mbit/s, 20 from 20 s on, 80 from 35 s on",
-        direction=direction,
-        link=_link(f"steps-{direction}", "80, 20 and 80 Mbit/s", direction, changes),
-        drop_s=DROP_S,
-        rise_s=RISE_S,
-    )
-
-
-def _ramp(direction: Direction) -> Line:
-    """80 Mbit/s that fall to 20 from 15 s to 25 s, and rise again from 30 s to 40 s, in steps of 250 ms."""
-    changes = []
-    for step in range(1, RAMP_STEPS + 1):
-        share = step / RAMP_STEPS
-        changes.append(
-            {"at": f"{15_000 + 10_000 * share:.0f}ms", "rate": f"{80_000 - 60_000 * share:.0f}kbit"}
-        )
-    for step in range(1, RAMP_STEPS + 1):
-        share = step / RAMP_STEPS
-        changes.append(
-            {"at": f"{30_000 + 10_000 * share:.0f}ms", "rate": f"{20_000 + 60_000 * share:.0f}kbit"}
-        )
-    return Line(
-        name=f"ramp {direction}",
-        what="80 Mbit/s, down to 20 within 10 s and up again",
-        direction=direction,
-        link=_link(f"ramp-{direction}", "80, down to 20 and up to 80 Mbit/s", direction, changes),
-    )
-
-
-def _link(name: str, title: str, direction: Direction, changes: list[dict[str, str]]) -> LinkSpec:
-    """A line with 200 ms of buffer at its greatest rate, 20 ms long there and back."""
-
-    def hop(way: Direction) -> dict[str, Any]:
-        return {
-            "name": "modem" if way == "up" else "headend",
-            "queue": "bfifo limit 2000000",
-            "rate": "80mbit",
-            "framing": "docsis",
-            "delay": "10ms",
-            "changes": changes if way == direction else [],
-        }
-
-    return LinkSpec.model_validate({"name": name, "title": title, "up": [hop("up")], "down": [hop("down")]})
-
-
 def _test(direction: Direction) -> TestSpec:
     """Eight flows, so that TCP itself finds a faster line within the goal's time."""
     base = load_test(f"tcp_n{direction}")
@@ -221,13 +157,9 @@ def _test(direction: Direction) -> TestSpec:
     return base.model_copy(update={"flows": flows, "parameters": {}, "phases": phases})
 
 
-DIRECTIONS: tuple[Direction, ...] = ("down", "up")
 FLOWS = 8
 IDLE_NS = 5_000_000_000
 LOAD_NS = 55_000_000_000
-DROP_S = 20.0
-RISE_S = 35.0
-RAMP_STEPS = 40
 UNLIMITED = 1_000_000_000
 """Rate in bit/s that a control is told for a line without a limit."""
 

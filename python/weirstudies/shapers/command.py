@@ -27,9 +27,9 @@ from weirstudies.command import (
     world_option,
 )
 from weirstudies.judge import LOOKS
-from weirstudies.shapers import autorate as lines
+from weirstudies.shapers import autorate as compared
 from weirstudies.shapers import cfosspeed as vdsl
-from weirstudies.shapers import controls, tables
+from weirstudies.shapers import controls, lines, tables
 from weirstudies.statements import seen_word
 
 if TYPE_CHECKING:
@@ -65,11 +65,11 @@ def autorate(  # noqa: PLR0913 - one word each on the command line
     rows = []
     with kept_in(out) as folder:
         for line in lines.chosen(only):
-            runs = lines.runs_of(line, seeds=repeat or 5)
+            runs = compared.runs_of(line, seeds=repeat or 5)
             kept = folder / "records" / _slug(line.name)
             records = carry_out(runs, "sim", kept, jobs=jobs, quiet=quiet, title=line.name)
             by_control = by_label(records)
-            rows += [lines.row(line, control, by_control[control]) for control in by_control]
+            rows += [compared.row(line, control, by_control[control]) for control in by_control]
             if out:
                 firsts = [by_control[control][0] for control in AUTORATE_DRAWN]
                 draw(
@@ -79,7 +79,9 @@ def autorate(  # noqa: PLR0913 - one word each on the command line
                     title=f"{line.name}: {line.what}",
                     whole=records,
                 )
-    full = tables.markdown(tables.AUTORATE, [tables.autorate_cells(row, intervals=True) for row in rows])
+    cells = [tables.autorate_cells(row, intervals=True) for row in rows]
+    first = compared.against_the_law(rows)
+    full = f"{first}\n\n{tables.markdown(tables.AUTORATE, cells)}"
     _leave(full, out)
     if as_json:
         print_json([row.as_dict() for row in rows])
@@ -87,6 +89,7 @@ def autorate(  # noqa: PLR0913 - one word each on the command line
         click.echo(full)
     else:
         brief = [tables.autorate_cells(row, intervals=False) for row in rows]
+        console.print(first, highlight=False)
         console.print(tables.table("Shapers on lines that change", tables.AUTORATE, brief))
         _tell(out)
 

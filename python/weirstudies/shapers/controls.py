@@ -14,6 +14,7 @@ NONE = "no shaper"
 FIXED = "fixed 95 %"
 CAKE = "cake autorate-ingress"
 LAW = "cake-autorate's law"
+LAW_TOLD = "cake-autorate's law, line told"
 PING = "auto, ping mode"
 BANDWIDTH = "auto, bandwidth mode"
 
@@ -22,6 +23,7 @@ CONTROLS: dict[str, str] = {
     FIXED: "rates that somebody chose: 95 % of the line's (of a recorded line: of its mean), and fq_codel",
     CAKE: "Linux' CAKE, which follows what arrives; downloads only",
     LAW: "the published control law of cake-autorate 3.5.0, told least, usual and greatest rate",
+    LAW_TOLD: "the same, told the line's rate as its greatest",
     PING: "Weir's controller in ping mode, told nothing",
     BANDWIDTH: "Weir's controller in bandwidth mode, told nothing",
 }
@@ -55,14 +57,15 @@ def _shaper(control: str, usual: dict[Direction, int]) -> str | dict[str, Any]:
         return "none"
     if control == FIXED:
         return "fixed up 95% down 95%"
-    if control == LAW:
-        return {"control": "cake-autorate"} | {way: _told(rate) for way, rate in usual.items()}
+    if control in (LAW, LAW_TOLD):
+        greatest = 4 if control == LAW else 1
+        return {"control": "cake-autorate"} | {way: _told(rate, greatest) for way, rate in usual.items()}
     return {"control": "auto", "mode": "bandwidth" if control == BANDWIDTH else "ping"}
 
 
-def _told(usual: int) -> dict[str, str]:
-    """The ratio of cake-autorate's own defaults for downloads: 5, 20 and 80 Mbit/s."""
-    rates = {"min": max(usual // 4, 100_000), "base": usual, "max": usual * 4}
+def _told(usual: int, greatest: int) -> dict[str, str]:
+    """The ratios of cake-autorate's own defaults for downloads, 5, 20 and 80 Mbit/s, if `greatest` is 4."""
+    rates = {"min": min(max(usual // 4, 100_000), usual), "base": usual, "max": usual * greatest}
     return {name: rate_text(bps) for name, bps in rates.items()}
 
 
