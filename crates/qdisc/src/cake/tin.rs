@@ -278,7 +278,8 @@ impl Tin {
     fn pay(&mut self, index: usize, packet: &Packet, sent: bool, common: &mut Common, now: Time) {
         let wire = self.charge(packet, sent, common, now) as i32;
         self.flows.get(index).deficit -= wire;
-        self.deficit -= wire;
+        // With a bandwidth nothing ever adds to it, and nothing reads it: as in Linux it goes round.
+        self.deficit = self.deficit.wrapping_sub(wire);
     }
 
     /// Flow `index` turned out to be empty: it waits until COBALT's state has decayed, then is free.
