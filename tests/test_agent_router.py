@@ -158,7 +158,7 @@ def test_the_program_alone_proves_that_it_helps(weir: Weir, tmp_path: Path) -> N
     [[code, out, err], left], warnings = in_lab(weir, tmp_path, PROOF.format(program=str(PROGRAM)), **SERVE)
     assert left == {"tables": 0, "queues": 0, "answers": 100}
     proof = json.loads(out)
-    assert proof["before_ms"] > 50
+    assert proof.get("before_ms", 0) > 50, (proof, err)
     assert proof["before_mbps"] > 10
     skip_if_late(warnings)
     assert (code, proof["verdict"]) == (0, None), err

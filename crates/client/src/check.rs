@@ -78,17 +78,14 @@ fn check_flow(flow: &Flow, grant: &Grant) -> Result<(), String> {
         );
     }
     let name = &flow.tcp.congestion_control;
-    let available = match flow.direction {
-        Direction::Down => grant.congestion.clone(),
-        Direction::Up => {
-            weir_sockets::available_congestion_controls().map_err(|error| error.to_string())?
+    match flow.direction {
+        Direction::Up => weir_sockets::check_congestion_control(name),
+        Direction::Down if grant.congestion.contains(name) => Ok(()),
+        Direction::Down => {
+            let there = grant.congestion.join(", ");
+            Err(format!("congestion control `{name}`: this server has {there}"))
         }
-    };
-    if available.contains(name) {
-        return Ok(());
     }
-    let sender = if flow.direction.is_down() { "server" } else { "machine" };
-    Err(format!("congestion control `{name}`: this {sender} has {}", available.join(", ")))
 }
 
 fn check_probes(scenario: &Scenario, grant: &Grant) -> Result<(), ClientError> {

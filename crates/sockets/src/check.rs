@@ -23,6 +23,29 @@ pub fn available_congestion_controls() -> io::Result<Vec<String>> {
     Ok(text.split_whitespace().map(str::to_owned).collect())
 }
 
+/// Refuses a congestion control that this machine does not have.
+///
+/// Where there is no `/proc`, as for a program alone in an empty root, the kernel is asked on a socket that goes nowhere.
+///
+/// # Errors
+/// If it does not: with those that there are, where the kernel lists them.
+pub fn check_congestion_control(name: &str) -> Result<(), String> {
+    let refused =
+        |there_is: &str| Err(format!("congestion control `{name}`: this machine {there_is}"));
+    match available_congestion_controls() {
+        Ok(listed) if listed.iter().any(|one| one == name) => Ok(()),
+        Ok(listed) => refused(&format!("has {}", listed.join(", "))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            match Socket::new(Domain::IPV4, Type::STREAM, None) {
+                Ok(socket) if socket.set_tcp_congestion(name.as_bytes()).is_ok() => Ok(()),
+                Ok(_) => refused("does not have it, or does not let this user choose it"),
+                Err(why) => Err(why.to_string()),
+            }
+        }
+        Err(error) => Err(error.to_string()),
+    }
+}
+
 /// Checks that real sockets can do what `scenario` asks for, where `available` are the congestion
 /// controls of the kernel.
 ///

@@ -41,7 +41,9 @@ mod tcp_info;
 mod unsent;
 
 pub use addresses::{Addresses, EchoSession};
-pub use check::{MAX_PAYLOAD_BYTES, available_congestion_controls, check};
+pub use check::{
+    MAX_PAYLOAD_BYTES, available_congestion_controls, check, check_congestion_control,
+};
 pub use clock::Clock;
 pub use echo::{EchoGrant, EchoKeeper, EchoNews};
 pub use ends::{EndNamespace, Sample, ScenarioEnds, Totals};
