@@ -6,6 +6,7 @@ use crate::contract::{
     AutoSettings, Controller, Decision, Delay, Reason, Side, State, TICK, Traffic,
 };
 use crate::delays::{Delays, Sample};
+use crate::idle::IdleDelays;
 use crate::lateness::Lateness;
 use crate::quantities::{BitsPerSecond, Seconds};
 use crate::side::{FULL_PACKET_BITS, Inputs, SideControl, View};
@@ -22,6 +23,8 @@ pub struct Auto {
     quiet: Seconds,
     ticked: Option<Time>,
     late: Lateness,
+    /// What varies while neither side has traffic.
+    idle: IdleDelays,
     /// Whether the line has had no load for so long that probes rest.
     asleep: bool,
 }
@@ -51,6 +54,7 @@ impl Auto {
             quiet: FIRST_QUIET,
             ticked: None,
             late: Lateness::default(),
+            idle: IdleDelays::default(),
             asleep: false,
         }
     }
@@ -109,8 +113,10 @@ impl Auto {
     fn usage(&self) -> [f64; 2] {
         let loads = [0, 1].map(|side| self.sides[side].load());
         let long = [0, 1].map(|side| self.sides[side].history.load(COMPARED));
+        // Some probes and pings at once are no load.
+        let lasting = [0, 1].map(|side| self.sides[side].history.load(LASTS));
         [0, 1].map(|side| match self.sides[side].rate() {
-            _ if loads[side] < MIN_LOAD => 0.0,
+            _ if loads[side].min(lasting[side]) < self.sides[side].least_load() => 0.0,
             // Whoever chose its rate knows that the line carries it.
             _ if self.sides[side].is_fixed() => 0.0,
             // A side with a share of the traffic may be at fault however high its rate is.
@@ -216,6 +222,18 @@ impl Auto {
         }
     }
 
+    /// Tells both sides what varies while neither has traffic.
+    fn note_idle(&mut self, now: Time) {
+        let is_quiet =
+            self.sides.iter().all(|side| side.history.load(QUIET_OVER) < side.least_load());
+        self.idle.note_traffic(is_quiet, now);
+        if self.idle.is_quiet(now)
+            && let Some(usual) = self.idle.usual()
+        {
+            self.sides.iter_mut().for_each(|side| side.note_idle_delay(usual));
+        }
+    }
+
     /// Load of each side that the probes make.
     fn probe_load(&self) -> BitsPerSecond {
         if !self.delays.is_probing() {
@@ -247,6 +265,9 @@ impl Controller for Auto {
 
     fn on_delay(&mut self, delay: &Delay, now: Time) {
         self.delays.add(delay, self.quiet, now);
+        if let Some(sample) = self.delays.newest(Duration::ZERO, now).next() {
+            self.idle.add(sample.total, now);
+        }
     }
 
     fn on_late(&mut self, since: Time, now: Time) {
@@ -272,6 +293,7 @@ impl Controller for Auto {
             }
             control.history.note(now, of_side.unwrap_or_default());
         }
+        self.note_idle(now);
         for side in Side::ALL {
             if traffic[side as usize].is_none() {
                 continue;
@@ -339,8 +361,10 @@ const NOTICEABLE_SHARE: f64 = 0.15;
 const BESIDE_SHARE: f64 = 0.25;
 /// Time over which the loads of the sides are compared, so that a moment of back-off does not count.
 const COMPARED: Duration = Duration::from_secs(2);
-/// A load below this makes no queue on any line that this is for, nor tells what one carries.
-const MIN_LOAD: BitsPerSecond = BitsPerSecond(200e3);
+/// Time over which a load is one: at 1 Mbit/s it is after a tenth of a second.
+const LASTS: Duration = Duration::from_millis(500);
+/// Time over which a load is taken that may have left a queue.
+const QUIET_OVER: Duration = Duration::from_secs(1);
 /// Share of the ingress rate that arrives where answers stay out for another reason.
 const ARRIVES_SHARE: f64 = 0.8;
 /// Excess from which on one of two loaded sides surely has a queue: a twentieth of it is one in itself.

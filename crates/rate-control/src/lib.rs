@@ -21,6 +21,7 @@ mod contract;
 mod delays;
 mod fixed;
 mod history;
+mod idle;
 mod lateness;
 mod quantities;
 mod side;

@@ -97,6 +97,19 @@ fn a_line_that_becomes_twenty_times_slower_is_calm_within_two_seconds() {
     }
 }
 
+/// CDMA2000 1x: all of its traffic is less than an ordinary line takes for none.
+#[test]
+fn a_line_of_154_kbit_is_calm_and_used() {
+    let mut line = Line::new(Mode::Ping, [0.1536; 2]);
+    line.base_ms = vec![100.0, 102.0, 105.0];
+    line.limit = 64e3;
+    line.run(5_000);
+    line.demand[0] = 300e3;
+    line.run(30_000);
+    let (queue, used) = line.watch(Egress, 30_000);
+    assert!(queue < 100.0 && used > 0.9, "{queue} ms, {used}");
+}
+
 #[test]
 fn a_line_that_becomes_faster_is_used_within_five_seconds() {
     for (side, times) in [(Egress, 2.0), (Egress, 4.0), (Ingress, 2.0), (Ingress, 4.0)] {

@@ -5,7 +5,7 @@
 use weir_core::{Duration, Time};
 
 use super::trial::Trial;
-use super::{CLEAR_SHARE, MAX_SLACK, MIN_STEP, STEADY_SPREAD, SideControl, View};
+use super::{CLEAR_SHARE, MAX_SLACK, MIN_LOAD, MIN_STEP, STEADY_SPREAD, SideControl, View};
 use crate::capacity;
 use crate::contract::{MIN_RATE, Reason, State};
 use crate::delays::Overdue;
@@ -256,10 +256,11 @@ impl SideControl {
             self.line.note_foreign(excess);
         }
         self.rerouted = Some(view.now);
-        self.line.capacity =
-            self.episode.capacity.or(Some(self.episode.load)).or(self.line.capacity);
+        // A load that fills no line says nothing of what an unknown one carries.
+        let carried = Some(self.episode.load).filter(|&load| load >= MIN_LOAD);
+        self.line.capacity = self.episode.capacity.or(carried);
         self.tried = view.now;
-        self.rate = Some(self.held(view.probes));
+        self.rate = self.held_or_open(view.probes);
         self.enter(State::Loaded, view.now);
         (Reason::Reroute, excess.as_millis())
     }

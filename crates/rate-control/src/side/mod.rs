@@ -184,6 +184,13 @@ impl SideControl {
         (varying + self.line.noise + unknown).min(MAX_SLACK).max(self.line.foreign)
     }
 
+    /// Takes in the excess that the line shows now and then without any traffic: no queue of this side's.
+    pub fn note_idle_delay(&mut self, usual: Seconds) {
+        if usual > self.mode.threshold {
+            self.line.note_foreign(usual);
+        }
+    }
+
     /// Whether delays vary for other reasons than this side's queue.
     fn is_disturbed(&self) -> bool {
         let is_doubtful =
@@ -213,6 +220,11 @@ impl SideControl {
     /// Time over which the load is taken: long enough that a packet more or less does not matter.
     pub fn load_span(&self) -> Duration {
         (self.packet_time() * LOAD_PACKETS).max(MIN_LOAD_SPAN).min(MAX_LOAD_SPAN).to_duration()
+    }
+
+    /// The least load that can make a queue: on a line that is known to be slow half of what it mostly carries.
+    pub fn least_load(&self) -> BitsPerSecond {
+        self.line.base.map_or(MIN_LOAD, |usual| MIN_LOAD.min(usual / 2.0))
     }
 
     /// Rate at which traffic crosses the line at present.
@@ -406,13 +418,8 @@ impl SideControl {
             return (Reason::Probe, self.step_percent());
         }
         let rate = self.rate.expect("only a known rate is raised");
-        // What went through without a queue the line carries.
-        if let Some(measured) = self.measure(view, took.max(self.load_span())) {
-            // Less a packet at each end: of several measurements the luckiest would stay.
-            let error = self.packet_time() * 2.0 + self.line.foreign;
-            let sure = measured.rate * (1.0 - error / Seconds::from(took));
-            self.line.capacity = self.line.capacity.map(|capacity| capacity.max(sure.min(rate)));
-        }
+        let sure = self.carried(took, view);
+        self.line.capacity = self.line.capacity.map(|capacity| capacity.max(sure.min(rate)));
         if !self.is_used(took) || self.max.is_some_and(|max| rate >= max) {
             let share = self.history.load(took) / rate * 100.0;
             self.tried = view.now;
@@ -423,6 +430,20 @@ impl SideControl {
         }
         self.step.number += 1;
         self.raise(view.now)
+    }
+
+    /// What the line surely carried in a step of probing that made no queue above the threshold.
+    fn carried(&self, took: Duration, view: &View<'_>) -> BitsPerSecond {
+        // Less a packet at each end: of several measurements the luckiest would stay.
+        let error = self.packet_time() * 2.0 + self.line.foreign;
+        let (rate, error) = match self.measure(view, took.max(self.load_span())) {
+            Some(measured) => (measured.rate, error),
+            // Where delays vary, the queue that ends a probing may never be believed: then what crossed without one was
+            // carried, but for what may wait unseen.
+            None if self.is_disturbed() => (self.history.load(took), error + view.threshold),
+            None => return BitsPerSecond::ZERO,
+        };
+        rate * (1.0 - error / Seconds::from(took)).max(0.0)
     }
 
     /// The step to begin with: small ones find nothing where the capacity varies or was much higher lately.
@@ -577,6 +598,8 @@ const IDLE_SHARE: f64 = 0.02;
 const OPEN_FACTOR: f64 = 10.0;
 /// Traffic below this is never a load: probes, name look-ups, calls that pause.
 const IDLE_LOAD: BitsPerSecond = BitsPerSecond(100e3);
+/// A load below this makes no queue on a line that nothing is known of, nor tells what one carries.
+pub(super) const MIN_LOAD: BitsPerSecond = BitsPerSecond(200e3);
 /// Time without load after which a side is idle: a page pauses for up to a second while it loads.
 const IDLE_AFTER: Duration = Duration::from_secs(1);
 /// Time without load after which probes rest: pages are read for less, and video is loaded in parts every few

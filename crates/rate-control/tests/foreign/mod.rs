@@ -124,6 +124,31 @@ fn a_slower_line_is_found_beside_delays_that_vary() {
     }
 }
 
+/// What the line shows while hardly anything is sent is no queue, and is known when the first load begins: three quarters
+/// of the line are used in its first seconds, when TCP and the controller still find out what it carries.
+#[test]
+fn delays_that_varied_on_the_idle_line_strangle_no_first_load() {
+    for shape in SHAPES {
+        for side in Side::ALL {
+            for seed in 1..=3 {
+                let mut line = Line::new(Mode::Ping, [40.0, 100.0]);
+                line.foreign_ms = shape.course(75_000, seed);
+                // Pings and probes, now and then many at once.
+                line.demand = [130e3; 2];
+                line.run(6_300);
+                line.demand[side as usize] = 2.0 * line.capacity[side as usize];
+                line.demand[1 - side as usize] = line.demand[side as usize] / 100.0;
+                line.run(1_000);
+                let (queue, used) = line.watch(side, 10_000);
+                assert!(
+                    queue < 60.0 && used > 0.75,
+                    "{shape:?} {side:?} {seed}: {queue} ms, {used}"
+                );
+            }
+        }
+    }
+}
+
 /// Where delays vary no more, a queue is as short as ever a few minutes later.
 #[test]
 fn delays_that_varied_are_forgotten() {

@@ -1,0 +1,123 @@
+//! Delays of the idle line: what varies while hardly anything is sent is no queue of the user's.
+//!
+//! A path may be longer now and then for reasons of its own: radio, satellites, other people's traffic. While neither side
+//! has traffic, an excess cannot be a queue of either, so that its distribution then tells what is to be let stand later.
+
+use std::collections::VecDeque;
+
+use weir_core::{Duration, Time};
+
+use crate::quantities::Seconds;
+
+/// Excesses that were seen lately while neither side had traffic.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct IdleDelays {
+    /// When they were seen, oldest first.
+    excesses: VecDeque<(Time, Seconds)>,
+    /// Since when neither side has had traffic; `None` while one has.
+    quiet_since: Option<Time>,
+}
+
+impl IdleDelays {
+    /// Notes whether neither side has traffic at `now`.
+    pub fn note_traffic(&mut self, is_quiet: bool, now: Time) {
+        self.quiet_since = is_quiet.then(|| self.quiet_since.unwrap_or(now));
+    }
+
+    /// Takes an excess in, if it was seen long after the last traffic.
+    pub fn add(&mut self, excess: Seconds, now: Time) {
+        if self.is_quiet(now) {
+            self.excesses.push_back((now, excess));
+            while self.excesses.len() > MAX_SAMPLES
+                || self.excesses.front().is_some_and(|&(seen, _)| now.since(seen) > KEEP)
+            {
+                self.excesses.pop_front();
+            }
+        }
+    }
+
+    /// Whether nothing of the last traffic can wait any more.
+    pub fn is_quiet(&self, now: Time) -> bool {
+        self.quiet_since.is_some_and(|since| now.since(since) >= DRAINED_AFTER)
+    }
+
+    /// The excess that one sample in ten exceeds; `None` as long as there are too few.
+    pub fn usual(&self) -> Option<Seconds> {
+        if self.excesses.len() < MIN_SAMPLES {
+            return None;
+        }
+        let mut sorted: Vec<f64> = self.excesses.iter().map(|(_, excess)| excess.0).collect();
+        sorted.sort_by(f64::total_cmp);
+        Some(Seconds(sorted[sorted.len() * 9 / 10]))
+    }
+}
+
+/// Time without traffic after which no queue of it is left, but in front of the slowest lines.
+const DRAINED_AFTER: Duration = Duration::from_secs(2);
+/// Time for which an excess is remembered: as long as the baseline that it is above.
+const KEEP: Duration = Duration::from_secs(30);
+/// Samples that tell a distribution: two seconds of probes on an idle line.
+const MIN_SAMPLES: usize = 10;
+/// Five a second for [`KEEP`], and as many again from other sources.
+const MAX_SAMPLES: usize = 300;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(ms: u64) -> Time {
+        Time::from_millis(ms)
+    }
+
+    /// From 0 to 10 s a sample each 200 ms, each third one 40 ms late.
+    fn seen(idle: &mut IdleDelays) {
+        for number in 0..50 {
+            let now = ms(number * 200);
+            idle.note_traffic(true, now);
+            idle.add(Seconds(if number % 3 == 0 { 0.04 } else { 0.001 }), now);
+        }
+    }
+
+    #[test]
+    fn what_varies_without_traffic_is_known_after_some_samples() {
+        let mut idle = IdleDelays::default();
+        assert_eq!(idle.usual(), None);
+        seen(&mut idle);
+        assert_eq!(idle.usual(), Some(Seconds(0.04)));
+    }
+
+    #[test]
+    fn one_in_ten_says_nothing() {
+        let mut idle = IdleDelays::default();
+        for number in 0..100 {
+            let now = ms(number * 200);
+            idle.note_traffic(true, now);
+            idle.add(Seconds(if number % 12 == 0 { 0.3 } else { 0.001 }), now);
+        }
+        assert_eq!(idle.usual(), Some(Seconds(0.001)));
+    }
+
+    #[test]
+    fn traffic_and_what_may_wait_of_it_do_not_count() {
+        let mut idle = IdleDelays::default();
+        seen(&mut idle);
+        idle.note_traffic(false, ms(10_000));
+        idle.add(Seconds(0.5), ms(10_000));
+        idle.note_traffic(true, ms(10_100));
+        for number in 0..9 {
+            idle.add(Seconds(0.5), ms(10_100 + number * 200));
+        }
+        assert_eq!(idle.usual(), Some(Seconds(0.04)));
+        assert!(!idle.is_quiet(ms(12_000)) && idle.is_quiet(ms(12_100)));
+    }
+
+    #[test]
+    fn what_was_seen_long_ago_is_forgotten() {
+        let mut idle = IdleDelays::default();
+        seen(&mut idle);
+        for number in 0..20 {
+            idle.add(Seconds::ZERO, ms(40_000 + number * 200));
+        }
+        assert_eq!(idle.usual(), Some(Seconds::ZERO));
+    }
+}
