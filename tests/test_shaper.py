@@ -44,6 +44,8 @@ SHORT = (
     "silent-reflectors-up",
     "silent-reflectors-down",
     "asleep",
+    "foreign-sawtooth-up",
+    "foreign-sawtooth-down",
 )
 """The cases that take a second or two; `make cases` runs all of them."""
 
