@@ -11,7 +11,20 @@ import polars as pl
 import pytest
 
 import weirlab
-from weirlab.plots import box, caption, cdf, distribution, draw, overlay, phases, ping, plot, series, windows
+from weirlab.plots import (
+    Look,
+    box,
+    caption,
+    cdf,
+    distribution,
+    draw,
+    overlay,
+    phases,
+    ping,
+    plot,
+    series,
+    windows,
+)
 from weirlab.plots.scope import Scope
 from weirlab.record import Record, configurations, open_record
 from weirlab.report import charts_of
@@ -21,6 +34,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from matplotlib.figure import Figure
+
+LOG = Look(ping_scale="log")
 
 QUEUES = ["pfifo_fast", "htb rate 95% fq_codel", "cake bandwidth 7600kbit"]
 
@@ -197,12 +212,38 @@ def test_a_logarithmic_axis_says_so(records: list[Record]) -> None:
         rtt_ns=pl.when(pl.col("t_ns") > 2_000_000_000).then(pl.col("rtt_ns") * 5).otherwise(pl.col("rtt_ns"))
     )
     both = [slow, records[2]]
-    assert overlay.figure(both, None).axes[0].get_ylabel() == "Ping, ms, log scale"
-    assert cdf.figure(both, None).axes[0].get_xlabel() == "Ping, ms, log scale"
-    assert box.figure(both, None).axes[-1].get_xlabel() == "Ping, ms, log scale"
-    idle = open_record(records[0].path)
-    vars(idle)["latency"] = idle.latency.filter(pl.col("t_ns") < 1_000_000_000)
-    assert ping.figure([idle], None).axes[0].get_ylabel() == "Ping, ms"
+    for kind, place, which in (("overlay", 0, "y"), ("cdf", 0, "x"), ("box", -1, "x"), ("ping", 0, "y")):
+        for scale, label in (("linear", "Ping, ms"), ("log", "Ping, ms, log scale")):
+            look = LOG if scale == "log" else None
+            axes = plot(both, kind, look=look).axes[place]
+            axis = axes.xaxis if which == "x" else axes.yaxis
+            assert (axis.get_scale(), axis.get_label_text().replace("\n", " ")) == (scale, label)
+            if scale == "linear" and kind != "box":
+                assert axis.get_view_interval()[0] == 0
+
+
+def test_a_single_ping_far_above_all_others_leaves_its_axis_and_the_chart_says_so(
+    records: list[Record],
+) -> None:
+    late = open_record(records[0].path)
+    place = late.latency["rtt_ns"].arg_max()
+    longer = pl.when(pl.int_range(pl.len()) == place).then(9_120_000_000).otherwise(pl.col("rtt_ns"))
+    vars(late)["latency"] = late.latency.with_columns(rtt_ns=longer.cast(pl.Int64))
+    usual = float(np.quantile(records[0].pings["rtt_ns"].drop_nulls().to_numpy(), 0.995)) / 1e6
+    assert usual < 9120 / 8
+    for kind, which in (("overlay", "y"), ("cdf", "x"), ("ping", "y")):
+        chart = plot([late, records[2]], kind)
+        low, high = chart.axes[0].get_xlim() if which == "x" else chart.axes[0].get_ylim()
+        assert (low, high < 2 * usual) == (0, True), kind
+        assert sum("to 9120 ms" in text for text in texts(chart)) == 1, kind
+        # On a logarithmic axis there is room for all, and limits that the user sets cut it likewise.
+        assert not any("to 9120" in text for text in texts(plot([late, records[2]], kind, look=LOG)))
+        cut = plot([late, records[2]], kind, look=Look(ping_ms=(0, 500)))
+        assert sum("to 9120 ms" in text for text in texts(cut)) == 1, kind
+    whisker = plot([late, records[2]], "box")
+    assert whisker.axes[-1].get_xlim()[1] < 2 * usual
+    assert "to 9120" in texts(whisker)
+    assert "ends of ranges beyond the axis" in " ".join(texts(whisker))
 
 
 def test_peaks_above_the_line_are_explained_where_there_are_any(records: list[Record]) -> None:

@@ -71,7 +71,7 @@ def test_pings_have_the_ends_and_the_scale_that_were_asked_for(kind: str, rrul: 
 
 
 def test_limits_leave_the_scale_alone(rrul: list[Record]) -> None:
-    """A range that is wide makes the axis logarithmic by itself only where nobody said how it is to be."""
+    """An axis is logarithmic only where that is asked for, however far its values range."""
     figure = plot(rrul, "cdf", look=Look(ping_ms=(1, 1000)))
     assert figure.axes[0].get_xscale() == "linear"
     assert axes_of(figure, "Ping, ms") == [(1, 1000)]

@@ -549,12 +549,6 @@ def test_the_factor_is_that_of_the_comparison(rrul: list[Record]) -> None:
     assert overlay.factor_line(compare(rrul)).endswith(f" = factor {caption.number(factor)}")
 
 
-def test_wide_ranges() -> None:
-    assert series.wide(np.array([17.0, 400.0]))
-    assert not series.wide(np.array([17.0, 300.0, np.nan, 0.0]))
-    assert not series.wide(np.array([np.nan]))
-
-
 def test_ticks_as_one_says_them() -> None:
     assert axes.log_ticks(13, 420, 9) == [20, 50, 100, 200]
     assert axes.log_ticks(13, 5500, 6) == [30, 100, 300, 1000, 3000]

@@ -53,6 +53,14 @@ def written(file: Path, text: str) -> Path:
     return file
 
 
+def first_row(chart: Any) -> list[str]:
+    """The first row of the table of what is shown, which the page makes after it was unfolded."""
+    row = chart.locator("table").first.locator("tbody tr").first
+    row.wait_for()
+    cells: list[str] = row.locator("th, td").all_inner_texts()
+    return cells
+
+
 def test_what_pages_load_is_made_of_the_present_source(tmp_path: Path) -> None:
     source = Path(__file__).parent.parent / "viewer"
     node = shutil.which("node")
@@ -125,7 +133,7 @@ def test_figures_of_a_span_follow_the_definitions_of_the_statistics(
     with opened(browser, one_page) as shown:
         chart = shown.chart("Ping")
         chart.get_by_text("Table of what is shown").click()
-        cells = chart.locator("table").first.locator("tbody tr").first.locator("th, td").all_inner_texts()
+        cells = first_row(chart)
         rows = rrul[0].latency.filter(pl.col("probe") == 0)
         ours = describe(rows["rtt_ns"].drop_nulls() / 1e6)
         assert ours is not None
@@ -230,6 +238,22 @@ def test_charts_are_saved_as_pictures(browser: Browser, one_page: Path) -> None:
         with shown.page.expect_download() as found:
             shown.page.get_by_role("button", name=re.compile("^Save .*weir$")).click()
         assert zipfile.is_zipfile(found.value.path())
+
+
+def test_axes_are_linear_until_a_logarithmic_one_is_asked_for(browser: Browser, one_page: Path) -> None:
+    title = "Distribution of pings under load"
+    with opened(browser, one_page) as shown:
+        log = shown.chart(title).get_by_role("button", name="Log")
+        expect(log).to_have_attribute("aria-pressed", "false")
+        assert "0" in across(shown.saved(title, "Save as SVG"))
+        log.click()
+        assert "0" not in across(shown.saved(title, "Save as SVG"))
+
+
+def across(picture: bytes) -> list[str]:
+    """The words in the middle of a saved picture: the numbers below its axis and what they are."""
+    words = ET.fromstring(picture).findall("{http://www.w3.org/2000/svg}text")  # noqa: S314 - our own page made it
+    return ["".join(one.itertext()) for one in words if one.get("text-anchor") == "middle"]
 
 
 def test_two_runs_stand_beside_each_other(browser: Browser, two_page: Path, rrul: list[Record]) -> None:
@@ -463,7 +487,7 @@ def test_of_very_many_pings_a_part_is_drawn_first_and_then_all(
         expect(chart).to_have_count(1)
         assert "drawn so far" not in chart.inner_text()
         chart.get_by_text("Table of what is shown").click()
-        cells = chart.locator("table").first.locator("tbody tr").first.locator("th, td").all_inner_texts()
+        cells = first_row(chart)
         assert cells[:2] == [rrul[0].probe_names[0], str(count * parts)]
 
 

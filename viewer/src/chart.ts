@@ -1,7 +1,7 @@
 // One chart of the page: its words, the plot, the lines to switch on and off, files to save, and the table behind it.
 import type { Phase } from "./data";
 import { button, el, tableOf, toggle } from "./dom";
-import { colourOf, dashOf, Plot } from "./plot";
+import { colourOf, dashOf, type Peaks, Plot } from "./plot";
 import { csvOf, keep, pngOf, slug, svgOf } from "./save";
 import { type Line, within } from "./series";
 import { figures, indexOf, short } from "./statistics";
@@ -20,11 +20,11 @@ export interface ChartSpec {
   shows: string;
   lines: Line[];
   phases: Phase[];
-  /** Of a chart that is not over time: what its x axis covers. */
+  /** Of a chart that is not over time: what its x axis covers, and what if it is logarithmic, which holds all values. */
   x?: Span;
-  xLog?: boolean;
+  xAll?: Span;
   yMax?: number;
-  peaks?: boolean;
+  peaks?: Peaks;
 }
 
 /** A title, and of which run if the page has several. */
@@ -42,7 +42,7 @@ export class Chart {
   private readonly values = new Map<Line, HTMLElement>();
   private readonly swatches = new Map<Line, HTMLElement>();
   private log = false;
-  private xLog: boolean;
+  private xLog = false;
   private pointed: number | null = null;
   private start: number | null = null;
   private isSeen = false;
@@ -52,7 +52,6 @@ export class Chart {
     private readonly spec: ChartSpec,
     private readonly view: View,
   ) {
-    this.xLog = spec.xLog ?? false;
     this.plot = new Plot(
       this.place,
       { pointed: (x) => this.show(x), dragged: (span) => this.dragged(span) },
@@ -92,16 +91,25 @@ export class Chart {
     const width = this.place.clientWidth;
     if (this.isDue || width === 0) return;
     const lines = this.visible();
-    const x = this.spec.x ?? this.view.shown;
-    const { phases, xLabel, yLabel, peaks = false, yMax = null } = this.spec;
+    const x = (this.xLog ? this.spec.xAll : this.spec.x) ?? this.view.shown;
+    const { phases, xLabel, yLabel, peaks = null, yMax = null } = this.spec;
     const marked = this.isOverTime ? this.view.marked : null;
     this.plot.draw({ lines, x, marked, phases, log: this.log, xLog: this.xLog, xLabel, yLabel, yMax, peaks }, width, HEIGHT);
-    const { room, greatest } = this.plot.top;
-    this.remark.textContent = !this.log && greatest > room * 1.001 ? `Peaks up to ${short(greatest)} are cut off; the logarithmic axis shows them.` : "";
+    this.remark.textContent = this.cutOff(x);
     for (const [line, swatch] of this.swatches) {
       swatch.style.borderTopColor = colourOf(line);
       swatch.style.borderTopStyle = dashOf(line).length ? "dashed" : "solid";
     }
+  }
+
+  /** What a linear axis leaves out, in a sentence; empty if it holds everything. */
+  private cutOff(x: Span): string {
+    const { room, greatest } = this.plot.top;
+    if (!this.isOverTime) {
+      const longest = Math.max(...this.visible().map((line) => line.t[line.t.length - 1] ?? 0));
+      return longest > x.to ? `The longest, ${short(longest)}, lies beyond this axis; the logarithmic axis shows it.` : "";
+    }
+    return !this.log && greatest > room * 1.001 ? `Peaks up to ${short(greatest)} are cut off; the logarithmic axis shows them.` : "";
   }
 
   private get isOverTime(): boolean {
@@ -119,14 +127,14 @@ export class Chart {
 
   private tools(): HTMLElement {
     const title = this.name;
-    const log = (name: string, action: (on: boolean) => void, on = false) =>
-      toggle(name, on, (now) => {
+    const log = (name: string, action: (on: boolean) => void) =>
+      toggle(name, false, (now) => {
         action(now);
         this.draw(true);
       }, { title: "Linear or logarithmic axis" });
     const scales = this.isOverTime
       ? log("Log", (on) => (this.log = on))
-      : log("Log", (on) => (this.xLog = on), this.xLog);
+      : log("Log", (on) => (this.xLog = on));
     const save = (name: string, what: string, action: () => void) =>
       button(name, action, { "aria-label": `${what} of ${title}`, title: what });
     return el(

@@ -17,8 +17,8 @@ export interface Shown {
   xLabel: string;
   yLabel: string;
   yMax: number | null;
-  /** Whether single peaks far above everything else may be cut off. */
-  peaks: boolean;
+  /** Which peaks far above everything else may be cut off. */
+  peaks: Peaks;
 }
 
 /** What is drawn: numbers and the ranges of the axes. */
@@ -198,19 +198,25 @@ function visible(line: Line, x: Span): Float64Array {
 }
 
 function topOf(shown: Shown): { room: number; greatest: number } {
+  const every = shown.lines.map((line) => visible(line, shown.x));
   let greatest = 0;
-  let usual = 0;
-  for (const line of shown.lines) {
-    const values = visible(line, shown.x);
-    for (const value of values) if (value > greatest) greatest = value;
-    if (shown.peaks) {
-      const most = quantile(values.filter((value) => !Number.isNaN(value)).sort(), 0.98);
-      if (most > usual) usual = most;
-    }
-  }
+  for (const values of every) for (const value of values) if (value > greatest) greatest = value;
   if (shown.yMax !== null) return { room: shown.yMax, greatest };
-  const cut = shown.peaks && greatest > 2.5 * usual && usual > 0 ? 1.5 * usual : greatest;
+  const cut = (shown.peaks && cutAt(every, greatest, PEAKS[shown.peaks])) || greatest;
   return { room: cut > 0 && Number.isFinite(cut) ? cut * 1.05 : 1, greatest };
+}
+
+/** Where an axis ends that leaves peaks up to `greatest` out; 0 if there are none. */
+function cutAt(every: Float64Array[], greatest: number, { share, far, room }: { share: number; far: number; room: number }): number {
+  let usual = 0;
+  for (const values of every) {
+    // Many lines have millions of samples: they are sorted only if few enough lie so far up.
+    let above = 0;
+    for (const value of values) if (value * far > greatest) above++;
+    if (above > (1 - share) * values.length + 1) return 0;
+    usual = Math.max(usual, quantile(values.filter((value) => !Number.isNaN(value)).sort(), share) || 0);
+  }
+  return greatest > far * usual ? room * usual : 0;
 }
 
 /** The data for the screen: all samples if they are few, else least and greatest of each pixel. */
@@ -268,6 +274,13 @@ function squeezed(lines: Line[], ranges: [number, number][], x: Span, width: num
 function drawable(value: number, log: boolean): number | null {
   return Number.isFinite(value) && !(log && value <= 0) ? value : null;
 }
+
+/**
+ * What is cut off: more than `far` times the quantile `share`; the axis then ends at `room` times that. Goodput of a step
+ * is far above the line's rate where a lost packet held others up; pings as in weirlab.plots.
+ */
+const PEAKS = { goodput: { share: 0.98, far: 2.5, room: 1.5 }, pings: { share: 0.995, far: 4, room: 1.25 } };
+export type Peaks = keyof typeof PEAKS | null;
 
 /** Ticks of a logarithmic axis: powers of ten, and 2 and 5 between them where there is room. */
 const LOG: Partial<uPlot.Axis> = {

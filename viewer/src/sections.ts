@@ -2,8 +2,10 @@
 import { boxes } from "./box";
 import { Chart, type ChartSpec } from "./chart";
 import type { Direction, RecordData, Says } from "./data";
+import type { Peaks } from "./plot";
 import { el } from "./dom";
 import { cumulative, goodput, type Line, meanOfRunning, means, pings, queues, senders, shaperRates, together, total, within } from "./series";
+import { indexOf } from "./statistics";
 import type { Tables } from "./tables";
 import type { View } from "./view";
 import * as words from "./words";
@@ -28,14 +30,14 @@ const TIME = "Time, s";
 
 /** Makes the charts of one record one after the other, and gives each to `add`. */
 export async function chartsOf({ record, run, tables, of }: Opened, view: View, add: (section: Section, instead?: Section) => void): Promise<void> {
-  const over = async (title: string, yLabel: string, how: keyof typeof words.HOW, shows: string, lines: Line[], peaks = false) => {
+  const over = async (title: string, yLabel: string, how: keyof typeof words.HOW, shows: string, lines: Line[], peaks: Peaks = null) => {
     if (lines.length === 0) return;
     add(sectionOf([new Chart({ title, of, yLabel, xLabel: TIME, how: words.HOW[how], shows, lines, phases: record.phases, peaks }, view)]));
     await painted();
   };
   for (const direction of ["down", "up"] as const) {
     const lines = withMean(await goodput(tables, record, run, direction), record);
-    await over(titleOf(direction), "Mbit/s per flow", "goodput", record.says[direction], lines, true);
+    await over(titleOf(direction), "Mbit/s per flow", "goodput", record.says[direction], lines, "goodput");
   }
   const rows = tables.rows("latency");
   const every = rows > MANY_ROWS ? Math.ceil(rows / FIRST_ROWS) : 1;
@@ -48,7 +50,7 @@ export async function chartsOf({ record, run, tables, of }: Opened, view: View, 
   await over("Dropped packets", "packets/s", "drops", words.greatestShows(drops, "The most drops in a second were", "packets", "No queue dropped a packet."), drops);
   const { cwnd, srtt } = await senders(tables, record, run);
   await over("Congestion window", "segments", "cwnd", words.greatestShows(cwnd, "The largest window was", "segments", "No window is known."), cwnd);
-  await over("Round trip that TCP sees", "ms", "srtt", words.greatestShows(srtt, "The longest smoothed round trip was", "ms", "No round trip is known."), srtt, true);
+  await over("Round trip that TCP sees", "ms", "srtt", words.greatestShows(srtt, "The longest smoothed round trip was", "ms", "No round trip is known."), srtt, "goodput");
   const rates = await shaperRates(tables, record, run);
   await over("Shaper's rate", "Mbit/s", "shaper", words.greatestShows(rates, "The highest rate was", "Mbit/s", "The shaper let everything through."), rates);
   if (every === 1) return;
@@ -60,7 +62,7 @@ export async function chartsOf({ record, run, tables, of }: Opened, view: View, 
 function pingCharts(lines: Line[], record: RecordData, view: View, of: string, every = 1): Section | null {
   if (lines.length === 0) return null;
   const soFar = every > 1 ? ` Of so many pings one part in ${every} is drawn so far; the rest is being read.` : "";
-  const over = { title: "Ping", of, yLabel: "ms", xLabel: TIME, how: words.HOW.ping, shows: record.says.ping + soFar, lines, phases: record.phases };
+  const over = { title: "Ping", of, yLabel: "ms", xLabel: TIME, how: words.HOW.ping, shows: record.says.ping + soFar, lines, phases: record.phases, peaks: "pings" as const };
   const spread = cdfSpec(
     lines.map((line) => ({ line, load: record.load_s })),
     record.says.cdf + soFar,
@@ -101,13 +103,13 @@ export async function comparison(opened: Opened[], says: Says, view: View): Prom
   const specs: ChartSpec[] = [];
   const base = { xLabel: TIME, phases, of: "" };
   if (overlay.length) {
-    specs.push({ ...base, title: "Ping, all runs", yLabel: "ms", how: words.HOW.overlay, shows: says.ping, lines: overlay });
+    specs.push({ ...base, title: "Ping, all runs", yLabel: "ms", how: words.HOW.overlay, shows: says.ping, lines: overlay, peaks: "pings" });
   }
   for (const direction of ["down", "up"] as const) {
     const lines = totals[direction];
     const title = `${titleOf(direction)}, all runs`;
     if (lines.length) {
-      specs.push({ ...base, title, yLabel: "Mbit/s", how: words.HOW.total, shows: says[direction], lines, peaks: true });
+      specs.push({ ...base, title, yLabel: "Mbit/s", how: words.HOW.total, shows: says[direction], lines, peaks: "goodput" });
     }
   }
   const distributions = cdfSpec(raw, says.cdf, "");
@@ -145,7 +147,9 @@ function cdfSpec(found: { line: Line; load: [number, number] }[], shows: string,
   if (lines.length === 0) return null;
   const least = Math.min(...lines.map((line) => line.t[0] as number));
   const most = Math.max(...lines.map((line) => line.t[line.t.length - 1] as number));
-  const wide = least > 0 && most > WIDE * least;
+  const usual = Math.max(...lines.map((line) => line.t[indexOf(line.y, 99.5)] ?? 0));
+  // A few pings that take far longer than all others would press those flat.
+  const end = most > FAR * usual && usual > 0 ? 1.25 * usual : most;
   return {
     title: "Distribution of pings under load",
     of,
@@ -155,8 +159,8 @@ function cdfSpec(found: { line: Line; load: [number, number] }[], shows: string,
     shows,
     lines,
     phases: [],
-    x: { from: Math.max(least * 0.95, 1e-3), to: Math.max(most * 1.02, least * 1.1, 1e-2) },
-    xLog: wide,
+    x: { from: 0, to: Math.max(end * 1.02, 1e-2) },
+    xAll: { from: Math.max(least * 0.95, 1e-3), to: Math.max(most * 1.02, least * 1.1, 1e-2) },
     yMax: 100,
   };
 }
@@ -166,5 +170,5 @@ const titleOf = (direction: Direction) => (direction === "down" ? "Download" : "
 /** Rows of which charts are drawn at once; of more about so many are drawn first. */
 const [MANY_ROWS, FIRST_ROWS] = [1_500_000, 500_000];
 
-/** Beyond this ratio only a logarithmic axis shows both ends. */
-const WIDE = 20;
+/** So many times above 99.5 % of all lies what a linear axis of pings leaves out, and says so; as in weirlab.plots. */
+const FAR = 4;

@@ -53,7 +53,9 @@ def _help() -> str:
 @option(
     "--ping-scale",
     type=click.Choice(["linear", "log"]),
-    help="Scale of axes of pings; without it the chart chooses, and says so at the axis.",
+    default="linear",
+    show_default=True,
+    help="Scale of axes of pings; the label of a logarithmic one says so.",
 )
 @option(
     "--style",
@@ -76,7 +78,7 @@ def command(  # noqa: PLR0913 - one for each option
     span: str | None,
     ping_axis: str | None,
     throughput_axis: str | None,
-    ping_scale: Literal["linear", "log"] | None,
+    ping_scale: Literal["linear", "log"],
     style: Literal["screen", "paper"],
     names: tuple[str, ...],
     colours: tuple[str, ...],

@@ -263,7 +263,7 @@ def _check_look(kind: Kind, look: Look) -> None:
         "span": ("time", look.span_s),
         "notes": ("time", look.notes),
         "limits of pings": ("ping", look.ping_ms),
-        "a scale of pings": ("ping", look.ping_scale),
+        "a scale of pings": ("ping", look.ping_scale == "log"),
         "limits of throughput": ("throughput", look.throughput_mbps),
     }
     for what, (axis, value) in asked.items():

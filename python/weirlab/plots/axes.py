@@ -10,11 +10,11 @@ from matplotlib.patheffects import AbstractPathEffect, Normal, Stroke
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
 from weirlab.errors import UsageError
+from weirlab.plots.caption import number
 from weirlab.plots.look import current
-from weirlab.plots.series import wide
 from weirlab.plots.theme import INK, LINE, QUIET, SHADE, width_of
 
-__all__ = ["from_zero", "logarithmic", "ping_axis", "throughput_axis", "time_axis"]
+__all__ = ["beyond", "from_zero", "logarithmic", "ping_axis", "throughput_axis", "time_axis"]
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,31 +73,69 @@ def ping_axis(  # noqa: PLR0913 - an axis, and what it holds
     which: Literal["x", "y"],
     values: Numbers,
     *,
-    may_be_log: bool = True,
     room: float = 1.0,
     most: int = 9,
+    told: bool = True,
 ) -> None:
     """An axis of round trips in ms, whose label must be set before.
 
-    It ends where the user set it. Otherwise it holds all values, and is linear from 0, or logarithmic where
-    they range too far for that and it `may_be_log`; `room` times the greatest still fits.
+    It is linear unless a logarithmic one was asked for, and ends where the user set it. Otherwise it begins at
+    0 and holds all values, but for a few that are far above all others (`end_of`); `room` times the
+    greatest still fits. What lies beyond is `told` at the end of the axis.
     """
     look = current()
     positive = values[np.isfinite(values) & (values > 0)]
     if not positive.size:
         from_zero(axes, which, 0.0)
         return
-    low, high = float(positive.min()), float(positive.max()) * room
-    by_itself = look.ping_scale is None and look.ping_ms is None and may_be_log and wide(values)
-    if look.ping_scale == "log" or by_itself:
+    if look.ping_scale == "log":
+        low, high = float(positive.min()), float(positive.max()) * room
         logarithmic(axes, which, low, high, most=most, exact=look.ping_ms)
     else:
-        from_zero(axes, which, high, exact=look.ping_ms)
+        from_zero(axes, which, end_of(positive) * room, exact=look.ping_ms)
+    if told:
+        beyond(axes, which, positive)
 
 
-def throughput_axis(axes: Axes, which: Literal["x", "y"], high: float) -> None:
+def throughput_axis(axes: Axes, which: Literal["x", "y"], high: float, *, told: bool = True) -> None:
     """A linear axis of throughput in Mbit/s, from 0 to a little above `high` or as the user set it."""
-    from_zero(axes, which, high, exact=current().throughput_mbps)
+    ends = current().throughput_mbps
+    from_zero(axes, which, high, exact=ends)
+    if told and ends and high > ends[1]:
+        at_end(axes, which, "more")
+
+
+def end_of(values: Numbers) -> float:
+    """The greatest of `values`; a little above the others if a few are very far above all others.
+
+    Of 1000 round trips of 10 to 50 ms a single one of 2 s would press all others flat.
+    """
+    usual, highest = float(np.quantile(values, 0.995)), float(values.max())
+    return 1.25 * usual if highest > FAR * usual else highest
+
+
+def beyond(axes: Axes, which: Literal["x", "y"], values: Numbers, unit: str = "ms") -> None:
+    """Says at the upper end of an axis with its final limits how far `values` reach beyond it."""
+    highest = float(values[np.isfinite(values)].max(initial=0.0))
+    if highest > (axes.get_xlim() if which == "x" else axes.get_ylim())[1]:
+        at_end(axes, which, f"to {number(highest)} {unit}")
+
+
+def at_end(axes: Axes, which: Literal["x", "y"], words: str) -> None:
+    """Writes `words` with an arrow at the upper end of an axis, within the axes."""
+    arrow, at, va = ("\N{RIGHTWARDS ARROW}", 0.06, "bottom") if which == "x" else (UP, 0.95, "top")
+    axes.text(
+        0.995,
+        at,
+        f"{words} {arrow}",
+        transform=axes.transAxes,
+        ha="right",
+        va=va,
+        size=small(),
+        color=INK,
+        zorder=8,
+        path_effects=halo(2.5),
+    )
 
 
 def logarithmic(  # noqa: PLR0913 - an axis, and what it holds
@@ -157,10 +195,10 @@ def from_zero(
     axis.set_major_locator(MaxNLocator(nbins=6, steps=[1, 2, 5, 10]))
 
 
-def pings(axes: Axes, round_trips: Numbers, *, room: float = 1.0, most: int = 9) -> None:
+def pings(axes: Axes, round_trips: Numbers, *, room: float = 1.0, most: int = 9, told: bool = True) -> None:
     """Sets and labels the y axis for `round_trips`, as `ping_axis` does."""
     axes.set_ylabel("Ping, ms")
-    ping_axis(axes, "y", round_trips, room=room, most=most)
+    ping_axis(axes, "y", round_trips, room=room, most=most, told=told)
 
 
 def points(axes: Axes, pings: Pings, colour: str) -> None:
@@ -326,6 +364,11 @@ def above(axes: Axes, x: float, y: float, text: str, *, colour: str = INK) -> No
 
 LOG_SCALE = ", log scale"
 """Behind the label of a logarithmic axis: a reader must not take it for a linear one."""
+
+UP = "\N{UPWARDS ARROW}"
+
+FAR = 4.0
+"""So many times above 99.5 % of all values lies what an axis of pings leaves out, and says so."""
 
 AXES_WIDTH = 6.5
 """At least so wide are axes that have the whole width of a chart, in inches."""

@@ -44,7 +44,7 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
         if label in FAIRNESS:
             parts.from_zero(axes, "x", ROOM, exact=(0.0, ROOM))
         elif label == PING:
-            parts.ping_axis(axes, "x", np.array([ROOM * max(ends)]), may_be_log=False)
+            parts.ping_axis(axes, "x", np.array([ROOM * max(ends)]))
         else:
             parts.throughput_axis(axes, "x", ROOM * max(ends))
         for middle, one, style in zip(rows.middles, found, styles, strict=True):

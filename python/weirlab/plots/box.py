@@ -15,6 +15,7 @@ import numpy as np
 from weirlab.errors import UsageError
 from weirlab.plots import axes as parts
 from weirlab.plots import caption, series, theme
+from weirlab.plots.look import current
 from weirlab.plots.named import configurations
 from weirlab.plots.rows import Rows
 from weirlab.plots.scope import Scope
@@ -87,27 +88,28 @@ def together(runs: Sequence[Distribution | None]) -> Distribution | None:
 
 def _scale(axes: Axes, boxes: Boxes) -> None:
     there = [box for box in boxes if box]
-    ends = np.array([end for box in there for end in (box.min, box.max)])
+    highest = _usual(there) if _leaves(boxes, axes.get_xlabel()) else max(box.max for box in there)
     if axes.get_xlabel() == PING:
-        parts.ping_axis(axes, "x", ends, most=6)
-        return
-    parts.throughput_axis(
-        axes, "x", _usual(there) if _leaves(boxes, axes.get_xlabel()) else float(ends.max())
-    )
+        ends = np.array([min(box.min for box in there), highest])
+        parts.ping_axis(axes, "x", ends, most=6, told=False)
+    else:
+        parts.throughput_axis(axes, "x", highest, told=False)
 
 
 def _leaves(boxes: Boxes, label: str) -> bool:
-    """Whether a range leaves its axis: one of throughput that would press the boxes flat.
+    """Whether a range leaves its axis: one that would press the boxes flat on a linear one.
 
     What a lost packet held up reaches the application at once: single intervals are far above the line's
-    rate.
+    rate. Single pings may take far longer than all others.
     """
+    if label == PING and current().ping_scale == "log":
+        return False
     there = [box for box in boxes if box]
-    return label != PING and max(box.max for box in there) > 1.5 * _usual(there)
+    return max(box.max for box in there) > 1.5 * _usual(there)
 
 
 def _usual(boxes: Sequence[Distribution]) -> float:
-    """Where an axis of throughput ends if a range leaves it, Mbit/s."""
+    """Where an axis ends if a range leaves it, in its unit."""
     return 1.3 * max(box.p95 for box in boxes)
 
 

@@ -104,7 +104,7 @@ def _draw(axes: Axes, one: Cumulative, style: theme.Style) -> None:
         color=style.colour,
         linestyle=style.dash,
         linewidth=2.0,
-        clip_on=current().ping_ms is not None,
+        clip_on=one.rtt_ms[-1] > axes.get_xlim()[1] or one.rtt_ms[0] < axes.get_xlim()[0],
     )
 
 

@@ -120,7 +120,7 @@ def _of(record: Record, direction: Direction) -> pl.DataFrame:
 def _scale(axes: Axes, label: str, found: Sequence[Steps]) -> None:
     axes.set_xlabel("Ping, ms")
     axes.set_ylabel(f"Total {label}, Mbit/s")
-    parts.ping_axis(axes, "x", np.concatenate([one.ping_ms for one in found]), may_be_log=False)
+    parts.ping_axis(axes, "x", np.concatenate([one.ping_ms for one in found]))
     parts.throughput_axis(axes, "y", max(float(one.mbps.max()) for one in found if one.mbps.size))
 
 

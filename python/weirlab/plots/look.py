@@ -29,8 +29,7 @@ class Look:
     Attributes:
         ping_ms: ends of axes of pings in milliseconds.
         throughput_mbps: ends of axes of throughput in Mbit/s.
-        ping_scale: scale of axes of pings; None lets the chart choose, and its
-            label says so if it is logarithmic.
+        ping_scale: scale of axes of pings; the label of a logarithmic one says so.
         names: a name for each configuration, in order; empty for Weir's own.
         colours: colours as `#1b9e77`, in order of what is told apart; Weir's own follow.
         notes: times in seconds, each with a word that is written there.
@@ -42,7 +41,7 @@ class Look:
 
     ping_ms: Limits | None = None
     throughput_mbps: Limits | None = None
-    ping_scale: Literal["linear", "log"] | None = None
+    ping_scale: Literal["linear", "log"] = "linear"
     names: Sequence[str] = ()
     colours: Sequence[str] = ()
     notes: Sequence[tuple[float, str]] = ()
@@ -58,7 +57,7 @@ class Look:
             UsageError: if limits are empty, a colour is none, or a logarithmic axis would begin at 0.
         """
         self._check_limits()
-        if self.ping_scale not in {None, "linear", "log"}:
+        if self.ping_scale not in {"linear", "log"}:
             raise UsageError(f"scale `{self.ping_scale}` of pings: it is `linear` or `log`")
         if self.style not in {"screen", "paper"}:
             raise UsageError(f"style `{self.style}`: it is `screen` or `paper`")

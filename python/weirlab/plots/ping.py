@@ -41,7 +41,7 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
     drawn = chart.subplots(len(records), sharex=True, sharey=True, squeeze=False)[:, 0]
     lost = any(one.lost_s.size for one in rows)
     every = np.concatenate([one.rtt_ms for one in rows])
-    parts.pings(drawn[0], every, room=1.25 if lost else 1.0, most=6)
+    parts.pings(drawn[0], every, room=1.25 if lost else 1.0, most=6, told=False)
     parts.time_axis(list(drawn), max(record.reached_ns for record in records), scope)
     names = run_names(records)
     styles = scope.styles(records)
@@ -73,6 +73,7 @@ def _draw(axes: Axes, record: Record, pings: Pings, high: float, colour: str) ->
         mean = found.idle.mean
         axes.axhline(mean, linestyle=(0, (1, 1.5)), **AVERAGE)
         labels.append((mean, f"idle {caption.number(mean)}", theme.INK))
+    parts.beyond(axes, "y", pings.rtt_ms)
     if pings.lost_s.size:
         parts.rug(axes, pings.lost_s)
     if found.loss_rate:

@@ -55,7 +55,7 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
     table.add(chart, headings, rows)
     axes = chart.subplots()
     across = "Normal distribution, ms" if alone else f"Ping of {baseline}, ms"
-    _scale(axes, across, [points for _, _, points in drawn], may_be_log=not alone)
+    _scale(axes, across, [points for _, _, points in drawn], alone=alone)
     for _, style, points in drawn:
         axes.plot(
             *points,
@@ -92,16 +92,16 @@ def _cells(quantiles: Numbers) -> list[str]:
     return [caption.number(float(np.percentile(quantiles, share))) for share in SHARES]
 
 
-def _scale(axes: Axes, across: str, drawn: Sequence[tuple[Numbers, Numbers]], *, may_be_log: bool) -> None:
+def _scale(axes: Axes, across: str, drawn: Sequence[tuple[Numbers, Numbers]], *, alone: bool) -> None:
     axes.set_xlabel("\n".join(theme.wrapped(across, 2.6 if current().paper else 9.0, 7.5)))
     axes.set_ylabel("Ping, ms")
     every = np.concatenate([axis for points in drawn for axis in points])
     # A normal distribution is straight on linear axes only.
-    if current().ping_scale == "log" and not may_be_log:
+    if current().ping_scale == "log" and alone:
         raise UsageError("logarithmic scale: a normal distribution is straight on linear axes only")
     both: tuple[Literal["x", "y"], ...] = ("x", "y")
     for which in both:
-        parts.ping_axis(axes, which, every, may_be_log=may_be_log)
+        parts.ping_axis(axes, which, every)
     if float(every.min()) < 0 and not current().ping_ms:
         axes.set_xlim(left=1.06 * float(every.min()))
     ends = (max(axes.get_xlim()[0], axes.get_ylim()[0]), min(axes.get_xlim()[1], axes.get_ylim()[1]))

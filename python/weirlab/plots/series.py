@@ -166,12 +166,6 @@ def running_mean(values: Numbers, steps: int) -> Numbers:
     return np.asarray((sums[beyond] - sums[first]) / (beyond - first))
 
 
-def wide(values: Numbers) -> bool:
-    """Whether `values` range so far that only a logarithmic axis shows both ends."""
-    positive = values[np.isfinite(values) & (values > 0)]
-    return bool(positive.size and positive.max() > WIDE * positive.min())
-
-
 def step_ns(reached_ns: int) -> int:
     """Length of the steps of a run that got that far, in nanoseconds: as Flent's, longer for long runs."""
     return next(step for step in STEPS_NS if reached_ns <= MAX_STEPS * step or step == STEPS_NS[-1])
@@ -257,6 +251,3 @@ ABOVE = 1.02
 PEAKS = (
     "Peaks above the line's rate: bytes that waited behind a lost packet and reached the application at once."
 )
-
-WIDE = 20.0
-"""Linear axes show about this ratio: 1/20 of an axis of 100 mm is 5 mm."""

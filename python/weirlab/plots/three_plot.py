@@ -219,7 +219,7 @@ def _draw(axes: Axes, panel: _Panel) -> None:
         parts.throughput_axis(axes, "y", top)
     else:
         lowest = np.concatenate([one[np.isfinite(one)] for one in (panel.black, lines.low)]).min()
-        parts.ping_axis(axes, "y", np.array([lowest, top]), may_be_log=False)
+        parts.ping_axis(axes, "y", np.array([lowest, top]))
     remarks = [panel.remark, f"peaks to {caption.number(highest)} cut off" if highest > top else ""]
     legend += [(Line2D([], [], linestyle="none"), remark) for remark in remarks if remark]
     axes.legend(

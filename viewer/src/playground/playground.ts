@@ -32,7 +32,7 @@ class Panel {
     const width = this.place.clientWidth;
     if (width === 0) return;
     const fixed = { marked: null, log: false, xLog: false, xLabel: "s", yMax: null };
-    this.plot.draw({ ...fixed, lines, x, phases: phasesOf(done), yLabel: this.yLabel, peaks: false }, width, HEIGHT);
+    this.plot.draw({ ...fixed, lines, x, phases: phasesOf(done), yLabel: this.yLabel, peaks: null }, width, HEIGHT);
   }
 }
 
