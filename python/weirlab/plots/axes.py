@@ -10,7 +10,7 @@ from matplotlib.patheffects import AbstractPathEffect, Normal, Stroke
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
 from weirlab.errors import UsageError
-from weirlab.plots.caption import number
+from weirlab.plots import caption
 from weirlab.plots.look import current
 from weirlab.plots.theme import INK, LINE, QUIET, SHADE, width_of
 
@@ -79,8 +79,8 @@ def ping_axis(  # noqa: PLR0913 - an axis, and what it holds
 ) -> None:
     """An axis of round trips in ms, whose label must be set before.
 
-    It is linear unless a logarithmic one was asked for, and ends where the user set it. Otherwise it begins at
-    0 and holds all values, but for a few that are far above all others (`end_of`); `room` times the
+    It is linear unless a logarithmic one was asked for, and ends where the user set it. Otherwise it begins
+    at 0 and holds all values, but for a few that are far above all others (`end_of`); `room` times the
     greatest still fits. What lies beyond is `told` at the end of the axis.
     """
     look = current()
@@ -118,7 +118,7 @@ def beyond(axes: Axes, which: Literal["x", "y"], values: Numbers, unit: str = "m
     """Says at the upper end of an axis with its final limits how far `values` reach beyond it."""
     highest = float(values[np.isfinite(values)].max(initial=0.0))
     if highest > (axes.get_xlim() if which == "x" else axes.get_ylim())[1]:
-        at_end(axes, which, f"to {number(highest)} {unit}")
+        at_end(axes, which, f"to {caption.number(highest)} {unit}")
 
 
 def at_end(axes: Axes, which: Literal["x", "y"], words: str) -> None:
