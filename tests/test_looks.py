@@ -9,8 +9,10 @@ import pytest
 from matplotlib.image import imread
 from matplotlib.text import Text
 
+import weirlab
 from weirlab.errors import UsageError
 from weirlab.plots import KINDS, Look, draw, plot
+from weirlab.plots.selected import selected
 from weirlab.stats import summarise
 
 if TYPE_CHECKING:
@@ -20,6 +22,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from weirlab.record import Record
+
+
+PHASES = {"idle": "500ms", "load": "2s", "cooldown": "0s"}
 
 
 def texts(figure: Figure) -> list[str]:
@@ -107,6 +112,24 @@ def test_only_some_flows_and_probes(rrul: list[Record]) -> None:
     assert any(text.startswith(f"ICMP  {mean.mean:.3g} (idle") for text in words), words
     # The record itself is as it was.
     assert record.flow_names["direction"].n_unique() == 2
+
+
+def test_only_the_flows_and_probes_of_one_host(tmp_path: Path) -> None:
+    record = weirlab.run("rtt_fair4be", phases=PHASES, out=tmp_path / "out")[0]
+    scenario = record.manifest.scenario
+    far = scenario["hosts"][-1]["name"]
+    last = len(scenario["hosts"]) - 1
+    assert last >= 3
+    view = selected(record, [], [], [far])
+    theirs = [flow["name"] for flow in scenario["flows"] if flow["host"] == last]
+    assert view.flow_names["name"].to_list() == theirs
+    probes = [number for number, one in enumerate(scenario["probes"]) if one["host"] == last]
+    assert view.latency["probe"].unique().sort().to_list() == probes
+    assert f"Only of host {far}." in read(plot(record, "three-plot", look=Look(hosts=[far])))
+    with pytest.raises(UsageError, match=f"--host x: `.*` has no such host .there are: .*`{far}`"):
+        plot(record, "cdf", look=Look(hosts=["x"]))
+    # Patterns of names choose among them.
+    assert selected(record, ["*download*"], [], [far]).flow_names["direction"].to_list() == ["down"]
 
 
 @pytest.mark.parametrize(

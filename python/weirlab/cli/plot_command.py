@@ -69,6 +69,7 @@ def _help() -> str:
 @option("--note", "notes", multiple=True, metavar="TIME=TEXT", help="Mark a time: 12s='second upload'.")
 @option("--flow", "flows", multiple=True, metavar="PATTERN", help="Only flows of that name, such as '*BE*'.")
 @option("--probe", "probes", multiple=True, metavar="PATTERN", help="Only probes of that name.")
+@option("--host", "hosts", multiple=True, metavar="PATTERN", help="Only flows and probes of that server.")
 def command(  # noqa: PLR0913 - one for each option
     paths: tuple[Path, ...],
     *,
@@ -85,6 +86,7 @@ def command(  # noqa: PLR0913 - one for each option
     notes: tuple[str, ...],
     flows: tuple[str, ...],
     probes: tuple[str, ...],
+    hosts: tuple[str, ...],
 ) -> None:
     """Draws the charts that are asked for."""
     span_s = None if span is None else span_in(span)
@@ -100,6 +102,7 @@ def command(  # noqa: PLR0913 - one for each option
         notes=[_note(text) for text in notes],
         flows=flows,
         probes=probes,
+        hosts=hosts,
     )
     if kind == "all":
         _check_folder(out)

@@ -198,7 +198,9 @@ def _figure(
     from weirlab.plots.selected import selected  # noqa: PLC0415 - only where it is asked for
 
     if look.selects:
-        views = {id(one): selected(one, look.flows, look.probes) for one in [*records, *(whole or ())]}
+        views = {
+            id(one): selected(one, look.flows, look.probes, look.hosts) for one in [*records, *(whole or ())]
+        }
         records = [views[id(one)] for one in records]
         whole = whole and [views[id(one)] for one in whole]
     drawing = importlib.import_module(f"weirlab.plots.{kind.replace('-', '_')}")

@@ -35,6 +35,7 @@ class Look:
         notes: times in seconds, each with a word that is written there.
         flows: patterns with `*` and `?` of the names of flows that are drawn; empty for all.
         probes: the same of probes.
+        hosts: the same of the servers at their other ends.
         style: `paper` for a column of a paper: 3.5 inches wide, without heading, footer and table.
         span_s: first and last second that is drawn; None for the whole time.
     """
@@ -47,6 +48,7 @@ class Look:
     notes: Sequence[tuple[float, str]] = ()
     flows: Sequence[str] = ()
     probes: Sequence[str] = ()
+    hosts: Sequence[str] = ()
     style: Literal["screen", "paper"] = "screen"
     span_s: Limits | None = None
 
@@ -95,13 +97,13 @@ class Look:
     @property
     def selects(self) -> bool:
         """Whether only some flows or probes are drawn."""
-        return bool(self.flows or self.probes)
+        return bool(self.flows or self.probes or self.hosts)
 
     def words(self) -> str:
         """What a reader of the chart must know of it; empty if nothing."""
         said = [
             f"Only {kind} {' and '.join(patterns)}."
-            for kind, patterns in (("flows", self.flows), ("probes", self.probes))
+            for kind, patterns in (("flows", self.flows), ("probes", self.probes), ("of host", self.hosts))
             if patterns
         ]
         if self.span_s:

@@ -1,4 +1,4 @@
-"""Part of a record: some of its flows and probes, as if there were no others."""
+"""Part of a record: some of its flows and probes, or those of some hosts, as if there were no others."""
 
 from __future__ import annotations
 
@@ -17,10 +17,13 @@ if TYPE_CHECKING:
     from weirlab.record import Record
 
 
-def selected(record: Record, flows: Sequence[str], probes: Sequence[str]) -> Record:
+def selected(
+    record: Record, flows: Sequence[str], probes: Sequence[str], hosts: Sequence[str] = ()
+) -> Record:
     """A view of `record` with only the flows and probes that the patterns fit; without patterns all.
 
-    Names are those of charts and tables, where names that occur twice are numbered: `ping (2)`.
+    Names are those of charts and tables, where names that occur twice are numbered: `ping (2)`. A flow or
+    probe is of the host at its other end.
 
     Raises:
         UsageError: if a pattern fits none.
@@ -29,15 +32,30 @@ def selected(record: Record, flows: Sequence[str], probes: Sequence[str]) -> Rec
     # Tables that were read stay; what is made of them is made anew.
     for made in ("pings", "_round_trips"):
         vars(view).pop(made, None)
-    if flows:
+    of_flows, of_probes = _hosts(record, hosts) if hosts else ([], [])
+    if flows or hosts:
         wanted = _wanted(record, "flow", numbered(record.flow_names["name"].to_list()), flows)
+        wanted = [place for place in wanted if not hosts or of_flows[place]]
         kept = record.flow_names["flow"].gather(wanted).to_list()
         for table in ("flow_names", "flows", "throughput", "tcp", "udp"):
             vars(view)[table] = getattr(record, table).filter(pl.col("flow").is_in(kept))
-    if probes:
+    if probes or hosts:
         wanted = _wanted(record, "probe", numbered(record.probe_names), probes)
+        wanted = [place for place in wanted if not hosts or of_probes[place]]
         vars(view)["latency"] = record.latency.filter(pl.col("probe").is_in(wanted))
     return view
+
+
+def _hosts(record: Record, patterns: Sequence[str]) -> tuple[list[bool], list[bool]]:
+    """Which flows, and which probes, are of a host that one of the patterns fits."""
+    scenario = record.manifest.scenario
+    names = [host["name"] for host in scenario["hosts"]]
+    _wanted(record, "host", names, patterns)
+    tests = scenario.get("methods", [])
+    of_flows = [*scenario["flows"], *(one for one in tests for _ in ("down", "up"))]
+    of_probes = [*scenario["probes"], *tests]
+    fits = chosen(names, patterns)
+    return [fits[one["host"]] for one in of_flows], [fits[one["host"]] for one in of_probes]
 
 
 def _wanted(record: Record, kind: str, names: Sequence[str], patterns: Sequence[str]) -> list[int]:
