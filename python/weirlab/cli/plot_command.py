@@ -12,6 +12,7 @@ from weirlab.cli.options import option
 from weirlab.cli.records import readable_runs
 from weirlab.errors import UsageError
 from weirlab.plots import FORMATS, KINDS, Look, check, draw, format_of
+from weirlab.plots.quantity import QUANTITIES
 from weirlab.report import charts_of
 from weirlab.scenario.units import rate_bps, time_ns
 from weirlab.ui import console
@@ -64,6 +65,13 @@ def _help() -> str:
     show_default=True,
     help="`paper`: half a page wide, without heading and table; for PDF and SVG.",
 )
+@option(
+    "--of",
+    type=click.Choice(["ping", *QUANTITIES]),
+    default="ping",
+    show_default=True,
+    help="What `cdf`, `box`, `bar` and `qq` are of.",
+)
 @option("--name", "names", multiple=True, help="Name of a configuration; one for each, in order.")
 @option("--colour", "colours", multiple=True, metavar="#RRGGBB", help="Colours in order; others follow.")
 @option("--note", "notes", multiple=True, metavar="TIME=TEXT", help="Mark a time: 12s='second upload'.")
@@ -87,6 +95,7 @@ def command(  # noqa: PLR0913 - one for each option
     flows: tuple[str, ...],
     probes: tuple[str, ...],
     hosts: tuple[str, ...],
+    of: str,
 ) -> None:
     """Draws the charts that are asked for."""
     span_s = None if span is None else span_in(span)
@@ -103,6 +112,7 @@ def command(  # noqa: PLR0913 - one for each option
         flows=flows,
         probes=probes,
         hosts=hosts,
+        of=of,
     )
     if kind == "all":
         _check_folder(out)

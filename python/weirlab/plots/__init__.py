@@ -35,6 +35,7 @@ class Kind:
         summary: what it shows, in a line.
         least, most: how many records it takes; `most` is None if there is no limit.
         axes: the quantities on its axes of which the user may set the ends: `time`, `ping`, `throughput`.
+        of: whether it can be of something else than pings (`--of`).
         paper: whether it can be drawn for a column of a paper.
     """
 
@@ -43,6 +44,7 @@ class Kind:
     least: int
     most: int | None
     axes: tuple[str, ...] = ()
+    of: bool = False
     paper: bool = False
 
     @property
@@ -63,15 +65,38 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             Kind(
                 "phases", "throughput and pings over the phases of a test, with its grades", 1, 1, OVER_TIME
             ),
-            Kind("cdf", "which share of the pings took at most how long", 1, None, ("ping",), paper=True),
-            Kind("box", "spread of download, upload and latency of each configuration", 1, None, BOTH),
-            Kind("bar", "means of throughput, latency and fairness of each configuration", 1, None, BOTH),
+            Kind(
+                "cdf",
+                "which share of the pings took at most how long",
+                1,
+                None,
+                ("ping",),
+                of=True,
+                paper=True,
+            ),
+            Kind(
+                "box",
+                "spread of download, upload and latency of each configuration",
+                1,
+                None,
+                BOTH,
+                of=True,
+            ),
+            Kind(
+                "bar",
+                "means of throughput, latency and fairness of each configuration",
+                1,
+                None,
+                BOTH,
+                of=True,
+            ),
             Kind(
                 "qq",
                 "quantiles of pings against those of the first configuration",
                 1,
                 None,
                 ("ping",),
+                of=True,
                 paper=True,
             ),
             Kind(
@@ -94,7 +119,11 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             ),
             Kind("queues", "backlog, sojourn time and drops of queues over time", 1, 1, ("time",)),
             Kind(
-                "udp", "delay and loss of UDP flows over time, and scores of voice streams", 1, 1, ("time",)
+                "udp",
+                "delay, jitter and loss of UDP flows over time, and scores of voice streams",
+                1,
+                1,
+                ("time",),
             ),
             Kind(
                 "shaper",
@@ -261,6 +290,7 @@ def check(
 
 def _check_look(kind: Kind, look: Look) -> None:
     """Refuses what a kind of chart has no axis for."""
+    axes = kind.axes if look.of == "ping" else _axes_of(kind, look)
     asked = {
         "span": ("time", look.span_s),
         "notes": ("time", look.notes),
@@ -269,7 +299,9 @@ def _check_look(kind: Kind, look: Look) -> None:
         "limits of throughput": ("throughput", look.throughput_mbps),
     }
     for what, (axis, value) in asked.items():
-        if value and axis not in kind.axes:
+        if value and look.of != "ping" and axis not in axes:
+            raise UsageError(f"{what}: chart `{kind.name}` of {look.of} has no axis of {axis}")
+        if value and axis not in axes:
             have = ", ".join(f"`{one.name}`" for one in KINDS.values() if axis in one.axes)
             raise UsageError(f"{what}: chart `{kind.name}` has no axis of {axis}; these have one: {have}")
     ends = (look.ping_ms, look.throughput_mbps)
@@ -283,6 +315,24 @@ def _check_look(kind: Kind, look: Look) -> None:
     if look.span_s is not None and not 0 <= look.span_s[0] < look.span_s[1]:
         first, last = look.span_s
         raise UsageError(f"span {first:g}s..{last:g}s: it must begin at 0 or later and end after that")
+
+
+def _axes_of(kind: Kind, look: Look) -> tuple[str, ...]:
+    """The axes of a chart that is of something else than pings.
+
+    Raises:
+        UsageError: if there is no such quantity, or the chart cannot be of it.
+    """
+    from weirlab.plots.quantity import QUANTITIES  # noqa: PLC0415 - only where it is asked for
+
+    if look.of not in QUANTITIES:
+        raise UsageError(f"of `{look.of}`: write one of ping, {', '.join(QUANTITIES)}")
+    if not kind.of:
+        have = ", ".join(f"`{one.name}`" for one in KINDS.values() if one.of)
+        raise UsageError(
+            f"of {look.of}: chart `{kind.name}` has its own quantities; these can be of others: {have}"
+        )
+    return (QUANTITIES[look.of].axis,)
 
 
 MAX_TITLE_CHARS = 200

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
+    from weirlab.plots.quantity import Quantity
     from weirlab.plots.scope import Scope
     from weirlab.plots.series import Numbers, Pings
     from weirlab.plots.theme import Style
@@ -95,6 +96,18 @@ def ping_axis(  # noqa: PLR0913 - an axis, and what it holds
         from_zero(axes, which, end_of(positive) * room, exact=look.ping_ms)
     if told:
         beyond(axes, which, positive)
+
+
+def quantity_axis(axes: Axes, which: Literal["x", "y"], one: Quantity, values: Numbers) -> None:
+    """Labels and scales the axis of a quantity, as those of pings and throughput are."""
+    if one.name == "mos":
+        from_zero(axes, which, 0, exact=(1.0, 4.6))
+    elif one.axis == "ping":
+        ping_axis(axes, which, values)
+    elif one.axis == "throughput":
+        throughput_axis(axes, which, float(values.max()))
+    else:
+        from_zero(axes, which, float(values.max()))
 
 
 def throughput_axis(axes: Axes, which: Literal["x", "y"], high: float, *, told: bool = True) -> None:

@@ -13,11 +13,11 @@ import numpy as np
 
 from weirlab.errors import UsageError
 from weirlab.plots import axes as parts
-from weirlab.plots import caption, theme
+from weirlab.plots import caption, quantity, theme
 from weirlab.plots.named import configurations
 from weirlab.plots.rows import Rows
 from weirlab.plots.scope import Scope
-from weirlab.stats import compare
+from weirlab.stats import compare, interval
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,7 +32,15 @@ if TYPE_CHECKING:
 def figure(records: Sequence[Record], title: str | None, scope: Scope | None = None) -> Figure:
     """The chart of all configurations in `records`, with a panel for each quantity that one of them has."""
     groups = configurations(records)
-    panels = bars(compare(records))
+    of = quantity.asked()
+    if of:
+        panels: Mapping[str, list[Interval | None]] = {
+            f"Mean: {of.label}": [
+                interval([float(of.of(one).mean()) for one in group.records]) for group in groups
+            ]
+        }
+    else:
+        panels = bars(compare(records))
     if not panels:
         raise UsageError(f"`{records[0].path}` has no samples of the load to draw")
     styles = (scope or Scope(records)).of_styles([one.records for one in groups])
@@ -43,7 +51,9 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
         ends = [one.mean if one.high is None else max(one.mean, one.high) for one in found if one]
         if label in FAIRNESS:
             parts.from_zero(axes, "x", ROOM, exact=(0.0, ROOM))
-        elif label == PING:
+        elif of and not of.axis:
+            parts.from_zero(axes, "x", ROOM * max(ends))
+        elif label == PING or (of and of.axis == "ping"):
             parts.ping_axis(axes, "x", np.array([ROOM * max(ends)]))
         else:
             parts.throughput_axis(axes, "x", ROOM * max(ends))
@@ -85,9 +95,14 @@ def _draw(axes: Axes, middle: float, one: Interval | None, style: theme.Style) -
 
 
 def _note(records: Sequence[Record], *, repeated: bool) -> str:
+    of = quantity.asked()
     note = (
-        f"Bars: means {caption.when(records)}: goodput of all flows together, answered pings, and Jain's "
-        "index of the flows of a direction where there are several (1: all get the same)."
+        f"Bars: means of {of.plural}, {caption.when(records)}."
+        if of
+        else (
+            f"Bars: means {caption.when(records)}: goodput of all flows together, answered pings, and Jain's "
+            "index of the flows of a direction where there are several (1: all get the same)."
+        )
     )
     if repeated:
         note += " Of several runs: the mean of their figures; line: its 95 % confidence interval."

@@ -11,10 +11,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+import polars as pl
 
 from weirlab.errors import UsageError
 from weirlab.plots import axes as parts
-from weirlab.plots import caption, series, theme
+from weirlab.plots import caption, quantity, series, theme
 from weirlab.plots.look import current
 from weirlab.plots.named import configurations
 from weirlab.plots.rows import Rows
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from weirlab.plots.series import Numbers
     from weirlab.record import Configuration, Record
     from weirlab.stats import Direction
 
@@ -39,11 +41,17 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
         if record.latency["rtt_ns"].count() == 0 and record.throughput.height == 0:
             raise UsageError(f"`{record.path}` has no samples to draw")
     groups = configurations(records)
-    possible: dict[str, Boxes] = {
-        "Total download, Mbit/s": [totals(one.records, "down") for one in groups],
-        "Total upload, Mbit/s": [totals(one.records, "up") for one in groups],
-        PING: [latency(one.records) for one in groups],
-    }
+    of = quantity.asked()
+    if of:
+        possible: dict[str, Boxes] = {
+            of.label: [together([_box(of.of(one)) for one in group.records]) for group in groups]
+        }
+    else:
+        possible = {
+            "Total download, Mbit/s": [totals(one.records, "down") for one in groups],
+            "Total upload, Mbit/s": [totals(one.records, "up") for one in groups],
+            PING: [latency(one.records) for one in groups],
+        }
     styles = (scope or Scope(records)).of_styles([one.records for one in groups])
     panels = {label: boxes for label, boxes in possible.items() if any(boxes)}
     if not panels:
@@ -57,6 +65,10 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
         for middle, box, style in zip(rows.middles, boxes, styles, strict=True):
             _draw(axes, middle, box, style)
     return chart
+
+
+def _box(values: Numbers) -> Distribution | None:
+    return describe(pl.Series(values))
 
 
 def totals(records: Sequence[Record], direction: Direction) -> Distribution | None:
@@ -89,7 +101,10 @@ def together(runs: Sequence[Distribution | None]) -> Distribution | None:
 def _scale(axes: Axes, boxes: Boxes) -> None:
     there = [box for box in boxes if box]
     highest = _usual(there) if _leaves(boxes, axes.get_xlabel()) else max(box.max for box in there)
-    if axes.get_xlabel() == PING:
+    of = quantity.asked()
+    if of and not of.axis:
+        parts.quantity_axis(axes, "x", of, np.array([highest]))
+    elif axes.get_xlabel() == PING or (of and of.axis == "ping"):
         ends = np.array([min(box.min for box in there), highest])
         parts.ping_axis(axes, "x", ends, most=6, told=False)
     else:
@@ -102,7 +117,10 @@ def _leaves(boxes: Boxes, label: str) -> bool:
     What a lost packet held up reaches the application at once: single intervals are far above the line's
     rate. Single pings may take far longer than all others.
     """
-    if label == PING and current().ping_scale == "log":
+    of = quantity.asked()
+    if (label == PING or of) and current().ping_scale == "log":
+        return False
+    if of and not of.axis:
         return False
     there = [box for box in boxes if box]
     return max(box.max for box in there) > 1.5 * _usual(there)
@@ -156,15 +174,18 @@ def _figures(box: Distribution) -> dict[str, float]:
 def _note(records: Sequence[Record], groups: Sequence[Configuration], *, cut: bool) -> str:
     intervals = {one.manifest.scenario["sampling"]["throughput_ns"] / 1e9 for one in records}
     lengths = " or ".join(caption.length(seconds) for seconds in sorted(intervals))
+    of = quantity.asked()
+    what = f"of {of.plural}" if of else f"of goodput in each {lengths} and of answered pings"
     note = (
-        "Box: 25 % to 75 %, line and number: median, diamond: mean, dotted: full range, of goodput "
-        f"in each {lengths} and of answered pings, {caption.when(records)}."
+        "Box: 25 % to 75 %, line and number: median, diamond: mean, dotted: full range, "
+        f"{what}, {caption.when(records)}."
     )
     if len(records) > len(groups):
         note += " Of several runs: means of their figures, and the range of all."
     if cut:
         note += " Numbers after “to”: ends of ranges beyond the axis."
-    if any(series.exceeds_line(one, "down") or series.exceeds_line(one, "up") for one in records):
+    rates = of is None or of.axis == "throughput"
+    if rates and any(series.exceeds_line(one, "down") or series.exceeds_line(one, "up") for one in records):
         note += f" {series.PEAKS}"
     return note
 

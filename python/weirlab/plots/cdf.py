@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from weirlab.plots import axes as parts
-from weirlab.plots import caption, distribution, table, theme
+from weirlab.plots import caption, distribution, quantity, table, theme
 from weirlab.plots.look import current
 from weirlab.plots.named import configurations
 from weirlab.plots.scope import Scope
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from weirlab.plots.distribution import Cumulative
+    from weirlab.plots.quantity import Quantity
+    from weirlab.plots.series import Numbers
     from weirlab.record import Record
     from weirlab.stats import Comparison
 
@@ -34,23 +36,39 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
 
     The table below has the figures of `compare`: of repetitions the means over the runs.
     """
-    if len(records) == 1:
+    of = quantity.asked()
+    if of and len(records) == 1:
+        curves, what = _of_parts(of, records[0]), "flow" if of.axis != "throughput" else "direction"
+        figures = [_quantiles(of, [values]) for values in of.by_part(records[0]).values()]
+        styles = theme.styles(len(curves))
+    elif of:
+        groups = configurations(records)
+        curves, what = (
+            {one.name: distribution.cumulative_of(of.pooled(one.records)) for one in groups},
+            CONFIGURATION,
+        )
+        figures = [_quantiles(of, [of.of(record) for record in one.records]) for one in groups]
+        styles = (scope or Scope(records)).of_styles([one.records for one in groups])
+    elif len(records) == 1:
         curves, what = _of_probes(records[0]), "probe"
         figures = [[one.median_ms, one.p95_ms, one.p99_ms] for one in curves.values()]
         styles = theme.styles(len(curves))
     else:
-        curves, what = _of_configurations(records), "configuration"
+        curves, what = _of_configurations(records), CONFIGURATION
         figures = [_means(one) for one in compare(records)]
         styles = (scope or Scope(records)).of_styles([one.records for one in configurations(records)])
     rows = [
         table.Row(
             {"color": style.colour, "linestyle": style.dash, "linewidth": 2.0},
             name,
-            [*map(_ms, of_curve), _lost(one)],
+            [*map(_ms, of_curve), *([] if of else [_lost(one)])],
         )
         for style, (name, one), of_curve in zip(styles, curves.items(), figures, strict=True)
     ]
-    headings = [what, "median, ms", "p95, ms", "p99, ms", "lost"]
+    unit = of.unit if of else "ms"
+    names = ["median", *(f"p{share}" for share in of.shares[1:])] if of else ["median", "p95", "p99"]
+    headings = [what, *(f"{name}, {unit}" if unit else name for name in names)]
+    headings += [] if of else ["lost"]
     height = max(theme.HEIGHT, 5.4 + table.height(headings, rows))
     chart = theme.blank(records, title, _note(records, curves), height=height)
     table.add(chart, headings, rows)
@@ -69,6 +87,18 @@ def _of_probes(record: Record) -> dict[str, Cumulative]:
     }
 
 
+def _of_parts(of: Quantity, record: Record) -> dict[str, Cumulative]:
+    found = of.by_part(record)
+    names = caption.short_names(list(found))
+    curves = [distribution.cumulative_of(values) for values in found.values()]
+    return dict(zip(names, curves, strict=True))
+
+
+def _quantiles(of: Quantity, runs: Sequence[Numbers]) -> list[float | None]:
+    """The quantiles of its table: the means of those of the runs."""
+    return [float(np.mean([np.percentile(values, share) for values in runs])) for share in of.shares]
+
+
 def _of_configurations(records: Sequence[Record]) -> dict[str, Cumulative]:
     return {
         one.name: distribution.cumulative(distribution.pings_of(one.records))
@@ -82,11 +112,17 @@ def _means(one: Comparison) -> list[float | None]:
 
 
 def _scale(axes: Axes, curves: Sequence[Cumulative]) -> None:
-    axes.set_xlabel("Ping, ms")
+    of = quantity.asked()
     every = np.concatenate([one.rtt_ms for one in curves])
-    parts.ping_axis(axes, "x", every)
-    answered = "" if current().paper else " of those answered"
-    axes.set_ylabel(f"Pings that took no longer, %{answered}")
+    if of:
+        axes.set_xlabel(of.label)
+        parts.quantity_axis(axes, "x", of, every)
+        axes.set_ylabel("Values that are no greater, %")
+    else:
+        axes.set_xlabel("Ping, ms")
+        parts.ping_axis(axes, "x", every)
+        answered = "" if current().paper else " of those answered"
+        axes.set_ylabel(f"Pings that took no longer, %{answered}")
     axes.set_ylim(0, 100)
     axes.set_yticks(range(0, 101, 10))
     for share in (50, 95, 99):
@@ -119,9 +155,13 @@ def _lost(one: Cumulative) -> str:
 
 
 def _note(records: Sequence[Record], curves: Mapping[str, Cumulative]) -> str:
-    note = f"All pings {caption.when(records)}"
+    of = quantity.asked()
+    note = f"All {of.plural if of else 'pings'} {caption.when(records)}"
     if len(records) > len(curves) > 0 and len(records) > 1:
         note += ": curves of all runs of a configuration together, figures the means of its runs"
     if any(one.lost for one in curves.values()):
         note += ". Curves and quantiles are of the answered ones"
     return note + "."
+
+
+CONFIGURATION = "configuration"

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+import polars as pl
 
 from weirlab.plots.series import need_pings
 from weirlab.record.configurations import numbered
+from weirlab.stats import Pings as Made
 from weirlab.stats import loaded_pings
 
 if TYPE_CHECKING:
@@ -24,7 +26,8 @@ class Cumulative:
     """Cumulative distribution: share of the answered pings that took at most so long.
 
     Attributes:
-        rtt_ms, percent: the curve, from 0 to 100 % of the answered pings; no points without any.
+        rtt_ms, percent: the curve, from 0 to 100 % of the answered pings, or of values of another quantity in
+            its own unit (`cumulative_of`); no points without any.
         sent, lost: numbers of pings.
         median_ms, p95_ms, p99_ms: quantiles of the answered pings, as tables have them; None if none was.
     """
@@ -65,6 +68,11 @@ def pings_by_probe(record: Record) -> dict[str, Pings]:
         found = loaded_pings([record])
         need_pings(record, found.sent, found.lost)
     return {name: pings for name, pings in probes.items() if pings.sent}
+
+
+def cumulative_of(values: Numbers) -> Cumulative:
+    """The distribution of values of which none can be lost."""
+    return replace(cumulative(Made(rtt_ms=pl.Series(values), sent=values.size)), lost=None)
 
 
 def cumulative(pings: Pings) -> Cumulative:

@@ -36,6 +36,7 @@ class Look:
         flows: patterns with `*` and `?` of the names of flows that are drawn; empty for all.
         probes: the same of probes.
         hosts: the same of the servers at their other ends.
+        of: what the charts of distributions are of: `ping`, or one of `quantity.QUANTITIES`.
         style: `paper` for a column of a paper: 3.5 inches wide, without heading, footer and table.
         span_s: first and last second that is drawn; None for the whole time.
     """
@@ -49,6 +50,7 @@ class Look:
     flows: Sequence[str] = ()
     probes: Sequence[str] = ()
     hosts: Sequence[str] = ()
+    of: str = "ping"
     style: Literal["screen", "paper"] = "screen"
     span_s: Limits | None = None
 

@@ -15,7 +15,7 @@ from scipy import stats
 
 from weirlab.errors import UsageError
 from weirlab.plots import axes as parts
-from weirlab.plots import caption, distribution, table, theme
+from weirlab.plots import caption, distribution, quantity, table, theme
 from weirlab.plots.look import current
 from weirlab.plots.named import configurations
 from weirlab.plots.scope import Scope
@@ -33,7 +33,11 @@ if TYPE_CHECKING:
 def figure(records: Sequence[Record], title: str | None, scope: Scope | None = None) -> Figure:
     """The chart of the configurations of `records`; the first is the baseline if there are others."""
     groups = configurations(records)
-    pings = [distribution.pings_of(one.records).rtt_ms.to_numpy() for one in groups]
+    of = quantity.asked()
+    pings = [
+        of.pooled(one.records) if of else distribution.pings_of(one.records).rtt_ms.to_numpy()
+        for one in groups
+    ]
     styles = (scope or Scope(records)).of_styles([one.records for one in groups])
     alone = len(groups) == 1
     if alone:
@@ -49,12 +53,14 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
         table.Row({"color": style.colour, "linewidth": 6}, name, _cells(points[1]))
         for name, style, points in drawn
     ]
-    headings = ["configuration", *(f"p{share:g}, ms" for share in SHARES)]
+    unit = f", {of.unit}" if of and of.unit else "" if of else ", ms"
+    headings = ["configuration", *(f"p{share:g}{unit}" for share in SHARES)]
     height = 6.2 + table.height(headings, rows)
     chart = theme.blank(records, title, _note(records, alone=alone), height=height)
     table.add(chart, headings, rows)
     axes = chart.subplots()
-    across = "Normal distribution, ms" if alone else f"Ping of {baseline}, ms"
+    named = f"{of.label.split(',')[0]} of" if of else "Ping of"
+    across = f"Normal distribution{unit}" if alone else f"{named} {baseline}{unit}"
     _scale(axes, across, [points for _, _, points in drawn], alone=alone)
     for _, style, points in drawn:
         axes.plot(
@@ -94,15 +100,19 @@ def _cells(quantiles: Numbers) -> list[str]:
 
 def _scale(axes: Axes, across: str, drawn: Sequence[tuple[Numbers, Numbers]], *, alone: bool) -> None:
     axes.set_xlabel("\n".join(theme.wrapped(across, 2.6 if current().paper else 9.0, 7.5)))
-    axes.set_ylabel("Ping, ms")
+    of = quantity.asked()
+    axes.set_ylabel(of.label if of else "Ping, ms")
     every = np.concatenate([axis for points in drawn for axis in points])
     # A normal distribution is straight on linear axes only.
     if current().ping_scale == "log" and alone:
         raise UsageError("logarithmic scale: a normal distribution is straight on linear axes only")
     both: tuple[Literal["x", "y"], ...] = ("x", "y")
     for which in both:
-        parts.ping_axis(axes, which, every)
-    if float(every.min()) < 0 and not current().ping_ms:
+        if of:
+            parts.quantity_axis(axes, which, of, every)
+        else:
+            parts.ping_axis(axes, which, every)
+    if float(every.min()) < 0 and not (current().ping_ms or current().throughput_mbps):
         axes.set_xlim(left=1.06 * float(every.min()))
     ends = (max(axes.get_xlim()[0], axes.get_ylim()[0]), min(axes.get_xlim()[1], axes.get_ylim()[1]))
     axes.plot(ends, ends, zorder=1, **DIAGONAL)
@@ -110,9 +120,11 @@ def _scale(axes: Axes, across: str, drawn: Sequence[tuple[Numbers, Numbers]], *,
 
 def _note(records: Sequence[Record], *, alone: bool) -> str:
     against = "the normal distribution" if alone else "the first configuration"
+    of = quantity.asked()
+    above = "values are greater" if of else "pings take longer"
     return (
-        f"Points: the same quantiles of the answered pings {caption.when(records)} and of {against}. "
-        "Dashed: both are the same. Above it pings take longer than there."
+        f"Points: the same quantiles of the {of.plural if of else 'answered pings'} {caption.when(records)} "
+        f"and of {against}. Dashed: both are the same. Above it {above} than there."
     )
 
 

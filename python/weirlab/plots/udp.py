@@ -35,7 +35,7 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
         raise UsageError(f"`{record.path}` has no UDP flows to draw")
     names = dict(record.flow_names.select("flow", "name").iter_rows())
     labels = caption.short_names([names[number] for number in numbers])
-    delays, losses, scores = [], [], []
+    delays, jitters, losses, scores = [], [], [], []
     for number, name, style in zip(numbers, labels, theme.styles(len(numbers)), strict=True):
         rows = record.udp.filter(pl.col("flow") == number).sort("t_ns")
         t_s = rows["t_ns"].to_numpy() / 1e9
@@ -43,13 +43,20 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
         expected = (rows["received_packets"] + rows["lost_packets"]).to_numpy().astype(float)
         lost = 100 * rows["lost_packets"].to_numpy() / np.where(expected > 0, expected, np.nan)
         delays.append(Line(name=name, style=style, t_s=t_s, values=delay))
+        jitters.append(
+            Line(name=name, style=style, t_s=t_s, values=rows["jitter_ns"].cast(pl.Float64).to_numpy() / 1e6)
+        )
         losses.append(Line(name=name, style=style, t_s=t_s, values=lost))
         score = mos_by_second(record, number)
         if score.height:
             t_s, mos = score["t_s"].to_numpy(), score["mos"].to_numpy()
             scores.append(Line(name=name, style=style, t_s=t_s, values=mos))
-    shown = [Panel(label="One-way delay, ms", lines=delays), Panel(label="Lost, %", lines=losses, least=1.0)]
-    note = "One-way delay and loss of each interval, as the receivers of UDP flows count them."
+    shown = [
+        Panel(label="One-way delay, ms", lines=delays),
+        Panel(label="Jitter, ms", lines=jitters),
+        Panel(label="Lost, %", lines=losses, least=1.0),
+    ]
+    note = "One-way delay, jitter (RFC 3550) and loss of each interval, as receivers of UDP flows count them."
     if scores:
         shown.append(Panel(label="MOS", lines=scores, ends=(1, 4.6)))
         note += (

@@ -1,0 +1,206 @@
+"""What the charts of distributions can be of in place of pings: throughput, round trips of TCP, calls.
+
+All values are of the load, or of the whole run where a test has none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from weirlab.errors import UsageError
+from weirlab.plots.look import current
+from weirlab.record.configurations import numbered
+from weirlab.stats import load_window_ns, totals_mbps
+from weirlab.stats.udp import mos_by_second
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from weirlab.plots.series import Numbers
+    from weirlab.record import Record
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quantity:
+    """Something of which a run has many values.
+
+    Attributes:
+        name: what it is asked for by.
+        label: of its axis, with the unit.
+        plural: its values in words.
+        unit: of its values; empty for scores.
+        axis: `ping` or `throughput`, whose ends and scale hold for its axis; empty for an axis of its own.
+        more_is_better: whether the small ones are the bad ones, of which tables then have quantiles.
+        parts: its values in a run, for each flow or direction that has any, by name.
+    """
+
+    name: str
+    label: str
+    plural: str
+    unit: str
+    axis: str
+    more_is_better: bool = False
+    parts: Callable[[Record], dict[str, Numbers]]
+
+    @property
+    def shares(self) -> tuple[int, int, int]:
+        """The quantiles that tables have, in per cent: the median and two of the bad end."""
+        return (50, 5, 1) if self.more_is_better else (50, 95, 99)
+
+    def of(self, record: Record) -> Numbers:
+        """All its values in a run.
+
+        Raises:
+            UsageError: if the run has none.
+        """
+        return np.concatenate(list(self.by_part(record).values()))
+
+    def by_part(self, record: Record) -> dict[str, Numbers]:
+        """Its values in a run by flow or direction.
+
+        Raises:
+            UsageError: if the run has none.
+        """
+        found = {name: values for name, values in self.parts(record).items() if values.size}
+        if not found:
+            raise UsageError(f"`{record.path}` has no {self.plural} to draw")
+        return found
+
+    def pooled(self, records: Sequence[Record]) -> Numbers:
+        """All its values in several runs.
+
+        Raises:
+            UsageError: if one of the runs has none.
+        """
+        return np.concatenate([self.of(record) for record in records])
+
+
+def asked() -> Quantity | None:
+    """What the chart that is being drawn is of; None for pings."""
+    return QUANTITIES.get(current().of)
+
+
+def _of_flows(record: Record, *, table: str, column: str, per: float) -> dict[str, Numbers]:
+    """The samples of a column of `tcp` or `udp` during the load, by flow."""
+    start, end = load_window_ns(record)
+    rows: pl.DataFrame = getattr(record, table)
+    rows = rows.filter((pl.col("t_ns") > start) & (pl.col("t_ns") <= end)).drop_nulls(column)
+    if table == "udp":
+        # What a stream at a constant rate adds says nothing of calls.
+        rows = rows.filter(pl.col("late_packets").is_not_null())
+    return {
+        name: rows.filter(pl.col("flow") == number)[column].cast(pl.Float64).to_numpy() / per
+        for number, name in _flows(record)
+    }
+
+
+def _losses(record: Record) -> dict[str, Numbers]:
+    """Per cent of the packets of voice streams that were lost or came too late, of each interval."""
+    late = pl.col("late_packets")
+    sent = pl.col("received_packets") + pl.col("lost_packets")
+    start, end = load_window_ns(record)
+    rows = record.udp.filter((pl.col("t_ns") > start) & (pl.col("t_ns") <= end) & late.is_not_null())
+    rows = rows.filter(sent > 0).with_columns(share=100 * (pl.col("lost_packets") + late) / sent)
+    return {
+        name: rows.filter(pl.col("flow") == number)["share"].cast(pl.Float64).to_numpy()
+        for number, name in _flows(record)
+    }
+
+
+def _scores(record: Record) -> dict[str, Numbers]:
+    """The mean opinion score of each second of each voice stream."""
+    start, end = (t / 1e9 for t in load_window_ns(record))
+    found = {}
+    for number, name in _flows(record):
+        rows = mos_by_second(record, number)
+        if rows.height:
+            found[name] = rows.filter(pl.col("t_s").is_between(start, end, closed="right"))["mos"].to_numpy()
+    return found
+
+
+def _totals(record: Record, *, direction: Any) -> dict[str, Numbers]:
+    """Goodput of all flows of a direction together, in Mbit/s."""
+    return {
+        "download" if direction == "down" else "upload": totals_mbps(record, direction)["mbps"].to_numpy()
+    }
+
+
+def _flows(record: Record) -> list[tuple[int, str]]:
+    """Number and name of each flow; names that occur twice are numbered."""
+    names = numbered(record.flow_names["name"].to_list())
+    return list(zip(record.flow_names["flow"].to_list(), names, strict=True))
+
+
+QUANTITIES: Mapping[str, Quantity] = MappingProxyType(
+    {
+        one.name: one
+        for one in (
+            Quantity(
+                name="download",
+                label="Total download, Mbit/s",
+                plural="intervals of total download",
+                unit="Mbit/s",
+                axis="throughput",
+                more_is_better=True,
+                parts=partial(_totals, direction="down"),
+            ),
+            Quantity(
+                name="upload",
+                label="Total upload, Mbit/s",
+                plural="intervals of total upload",
+                unit="Mbit/s",
+                axis="throughput",
+                more_is_better=True,
+                parts=partial(_totals, direction="up"),
+            ),
+            Quantity(
+                name="tcp-rtt",
+                label="Smoothed RTT of TCP, ms",
+                plural="smoothed round trips of TCP senders",
+                unit="ms",
+                axis="ping",
+                parts=partial(_of_flows, table="tcp", column="srtt_ns", per=1e6),
+            ),
+            Quantity(
+                name="voice-delay",
+                label="One-way delay of calls, ms",
+                plural="one-way delays of voice streams",
+                unit="ms",
+                axis="ping",
+                parts=partial(_of_flows, table="udp", column="delay_mean_ns", per=1e6),
+            ),
+            Quantity(
+                name="voice-jitter",
+                label="Jitter of calls, ms",
+                plural="jitters (RFC 3550) of voice streams",
+                unit="ms",
+                axis="ping",
+                parts=partial(_of_flows, table="udp", column="jitter_ns", per=1e6),
+            ),
+            Quantity(
+                name="voice-loss",
+                label="Lost or late packets of calls, %",
+                plural="losses of voice streams",
+                unit="%",
+                axis="",
+                parts=_losses,
+            ),
+            Quantity(
+                name="mos",
+                label="MOS of each second",
+                plural="scores of seconds of voice streams",
+                unit="",
+                axis="",
+                more_is_better=True,
+                parts=_scores,
+            ),
+        )
+    }
+)
+"""What `--of` takes beside `ping`."""
