@@ -59,7 +59,7 @@ def test_pings_have_the_ends_and_the_scale_that_were_asked_for(kind: str, rrul: 
     if kind == "bar":
         assert axes_of(plot(rrul, kind, look=Look(ping_ms=(0, 131))), "Mean ping") == [(0, 131)]
         return
-    label = "Ping of" if kind == "qq" else "Ping, ms"
+    label = {"qq": "Ping of", "meta": "loaded median, ms"}.get(kind, "Ping, ms")
     figure = plot(some(kind, rrul), kind, look=Look(ping_ms=(7, 131), ping_scale="log"))
     assert set(axes_of(figure, label)) == {(7, 131)}
     scales = {

@@ -72,6 +72,17 @@ def _help() -> str:
     show_default=True,
     help="What `cdf`, `box`, `bar` and `qq` are of.",
 )
+@option(
+    "--against",
+    default="configuration",
+    show_default=True,
+    metavar="COLUMN",
+    help="What `meta` has below: a column of `weir export --to csv`, `title` or `tags`.",
+)
+@option("--figure", "figures", multiple=True, metavar="COLUMN", help="Figure of `meta`: loaded_median_ms.")
+@option(
+    "--group", default="", metavar="COLUMN", help="What puts records into groups in `meta`, such as queue."
+)
 @option("--name", "names", multiple=True, help="Name of a configuration; one for each, in order.")
 @option("--colour", "colours", multiple=True, metavar="#RRGGBB", help="Colours in order; others follow.")
 @option("--note", "notes", multiple=True, metavar="TIME=TEXT", help="Mark a time: 12s='second upload'.")
@@ -96,6 +107,9 @@ def command(  # noqa: PLR0913 - one for each option
     probes: tuple[str, ...],
     hosts: tuple[str, ...],
     of: str,
+    against: str,
+    figures: tuple[str, ...],
+    group: str,
 ) -> None:
     """Draws the charts that are asked for."""
     span_s = None if span is None else span_in(span)
@@ -113,6 +127,9 @@ def command(  # noqa: PLR0913 - one for each option
         probes=probes,
         hosts=hosts,
         of=of,
+        against=against,
+        figures=figures,
+        group=group,
     )
     if kind == "all":
         _check_folder(out)

@@ -132,6 +132,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
                 None,
                 OVER_TIME,
             ),
+            Kind("meta", "figures of runs against what sets the runs apart, in groups", 1, None, BOTH),
             Kind(
                 "overlay",
                 "ping over time of several configurations in one chart: before and after",
@@ -310,6 +311,10 @@ def _check_look(kind: Kind, look: Look) -> None:
     if look.paper and not kind.paper:
         have = ", ".join(f"`{one.name}`" for one in KINDS.values() if one.paper)
         raise UsageError(f"style `paper`: chart `{kind.name}` does not fit a column; these do: {have}")
+    if kind.name != "meta" and (look.against != "configuration" or look.figures or look.group):
+        raise UsageError(f"against, figure and group: only chart `meta` has them, not `{kind.name}`")
+    if look.names and kind.name == "meta":
+        raise UsageError("names: chart `meta` has the values of columns; group by another one")
     if look.names and kind.most == 1:
         raise UsageError(f"names: chart `{kind.name}` is of one run; use a title")
     if look.span_s is not None and not 0 <= look.span_s[0] < look.span_s[1]:

@@ -37,6 +37,9 @@ class Look:
         probes: the same of probes.
         hosts: the same of the servers at their other ends.
         of: what the charts of distributions are of: `ping`, or one of `quantity.QUANTITIES`.
+        against: what chart `meta` has on its axis below, a column of `weirlab.frame`, `title` or `tags`.
+        figures: which figures it has, columns of `weirlab.frame`; empty for the median ping under load.
+        group: by what its records are put in groups, like `against`; empty for one group.
         style: `paper` for a column of a paper: 3.5 inches wide, without heading, footer and table.
         span_s: first and last second that is drawn; None for the whole time.
     """
@@ -51,6 +54,9 @@ class Look:
     probes: Sequence[str] = ()
     hosts: Sequence[str] = ()
     of: str = "ping"
+    against: str = "configuration"
+    figures: Sequence[str] = ()
+    group: str = ""
     style: Literal["screen", "paper"] = "screen"
     span_s: Limits | None = None
 

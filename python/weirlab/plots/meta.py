@@ -1,0 +1,199 @@
+"""Figures of whole runs against what sets the runs apart, such as the median ping against the line's rate.
+
+A point is the mean of a figure over the runs that have one value on the axis below and are of one group; the
+line at it is Student's 95 % confidence interval. Figures and parameters are columns of `weirlab.frame`, with
+`title` and `tags` of the records beside them. A parameter that is no number has its values side by side.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from weirlab.errors import UsageError
+from weirlab.plots import axes as parts
+from weirlab.plots import caption, theme
+from weirlab.plots.look import current
+from weirlab.record.configurations import distinct
+from weirlab.stats import interval
+from weirlab.tidy import frame
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from weirlab.plots.scope import Scope
+    from weirlab.plots.theme import Style
+    from weirlab.record import Record
+
+
+def figure(records: Sequence[Record], title: str | None, scope: Scope | None = None) -> Figure:
+    """The chart of `records`, with a panel for each figure that was asked for."""
+    del scope  # what has a colour here is no configuration
+    look = current()
+    rows = _rows(records)
+    figures = list(look.figures) or ["loaded_median_ms"]
+    for option, names in (("--against", [look.against]), ("--figure", figures), ("--group", [look.group])):
+        for name in filter(None, names):
+            _check(rows, option, name)
+    rows = rows.drop_nulls([look.against])
+    groups = _values(rows[look.group].cast(pl.String)) if look.group else [None]
+    if not rows.height or not groups:
+        raise UsageError(f"--against {look.against}: no record tells that")
+    height = 2.0 + max(ROW * len(figures), 2.6)
+    chart = theme.blank(records, title, _note(records), height=height)
+    drawn = list(chart.subplots(len(figures), sharex=True, squeeze=False)[:, 0])
+    places = _places(rows[look.against])
+    for axes, name in zip(drawn, figures, strict=True):
+        _panel(axes, rows, name, groups, places)
+    _across(drawn, rows[look.against], places)
+    if look.group:
+        drawn[0].legend(
+            title=_words(look.group),
+            alignment="left",
+            loc="upper left",
+            bbox_to_anchor=(1.005, 1.03),
+            borderaxespad=0,
+            frameon=False,
+        )
+    chart.align_ylabels()
+    return chart
+
+
+def _rows(records: Sequence[Record]) -> pl.DataFrame:
+    """A row for each run, with what `weirlab.frame` has of it, its title and tags."""
+    runs = distinct(records)
+    return frame(runs).with_columns(
+        title=pl.Series([one.manifest.title for one in runs], dtype=pl.String),
+        tags=pl.Series([", ".join(one.manifest.tags) for one in runs], dtype=pl.String),
+    )
+
+
+def _check(rows: pl.DataFrame, option: str, name: str) -> None:
+    """Refuses a name that these records have not, and figures that are no numbers."""
+    numbers = [column for column in rows.columns if rows[column].dtype.is_numeric()]
+    known = numbers if option == "--figure" else rows.columns
+    if name not in known:
+        raise UsageError(f"{option} {name}: these records have {', '.join(known)}")
+    if option == "--figure" and rows[name].null_count() == rows.height:
+        raise UsageError(f"--figure {name}: no record tells that")
+
+
+def _places(values: pl.Series) -> dict[Any, float]:
+    """Where each value stands on the axis below: numbers at themselves, others side by side."""
+    found = _values(values)
+    if values.dtype.is_numeric():
+        return {value: float(value) for value in found}
+    return {value: float(place) for place, value in enumerate(found)}
+
+
+def _values(values: pl.Series) -> list[Any]:
+    found = values.drop_nulls().unique(maintain_order=True)
+    return (found.sort() if values.dtype.is_numeric() else found).to_list()
+
+
+def _panel(
+    axes: Axes, rows: pl.DataFrame, name: str, groups: Sequence[str | None], places: dict[Any, float]
+) -> None:
+    look = current()
+    axes.set_ylabel(_words(name))
+    highest = []
+    styles = theme.styles(len(groups))
+    for number, (group, style) in enumerate(zip(groups, styles, strict=True)):
+        mine = rows if group is None else rows.filter(pl.col(look.group).cast(pl.String) == group)
+        # Groups stand a little beside each other where there are no numbers between.
+        beside = 0.0 if rows[look.against].dtype.is_numeric() else 0.5 * ((number + 0.5) / len(groups) - 0.5)
+        moved = {key: at + beside for key, at in places.items()}
+        highest.append(_points(axes, mine, name, style, moved, group=group))
+    values = np.concatenate(highest)
+    if name.endswith("_ms"):
+        parts.ping_axis(axes, "y", values)
+    elif name.endswith("_mbps"):
+        parts.throughput_axis(axes, "y", float(values.max(initial=0.0)))
+    else:
+        parts.from_zero(axes, "y", float(values.max(initial=0.0)))
+    least = float(rows[name].min() or 0.0)  # type: ignore[arg-type]
+    if least < 0 and not (look.ping_ms or look.throughput_mbps) and look.ping_scale == "linear":
+        axes.set_ylim(bottom=1.06 * least)
+
+
+def _points(  # noqa: PLR0913 - points, and how they are drawn
+    axes: Axes, rows: pl.DataFrame, name: str, style: Style, places: dict[Any, float], *, group: str | None
+) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Draws the means of a group; the values that its axis must hold."""
+    against = current().against
+    numbers = rows[against].dtype.is_numeric()
+    points = []
+    for value, at in places.items():
+        found = interval(rows.filter(pl.col(against) == value)[name].to_list())
+        if found:
+            points.append((at, found.mean, found.low, found.high))
+    if not points:
+        return np.zeros(0)
+    x, means = np.array([one[:2] for one in points]).T
+    low, high = (
+        np.array(
+            [
+                mean if end is None else max(end, min(mean, 0.0))
+                for _, mean, *ends in points
+                for end in [ends[which]]
+            ]
+        )
+        for which in (0, 1)
+    )
+    axes.errorbar(
+        x,
+        means,
+        yerr=[np.maximum(means - low, 0), high - means],
+        color=style.colour,
+        linestyle=style.dash if numbers else "none",
+        linewidth=1.4,
+        marker=style.marker,
+        markersize=5,
+        elinewidth=1.0,
+        capsize=2.5,
+        label=None if group is None else caption.short(group, 24),
+    )
+    return high
+
+
+def _across(drawn: Sequence[Axes], values: pl.Series, places: dict[Any, float]) -> None:
+    below = drawn[-1]
+    below.set_xlabel(_words(values.name))
+    if values.dtype.is_numeric():
+        parts.from_zero(below, "x", max(places.values()))
+        return
+    below.set_xlim(-0.6, len(places) - 0.4)
+    room = min(9.0, 7.0 / len(places))
+    below.set_xticks(
+        list(places.values()),
+        ["\n".join(theme.wrapped(caption.short(str(value), 60), room, 8.5)) for value in places],
+    )
+    for axes in drawn:
+        axes.grid(visible=False, axis="x")
+
+
+def _words(column: str) -> str:
+    """The name of a column as words, with its unit behind a comma: `loaded median, ms`."""
+    for end, unit in UNITS.items():
+        if column.endswith(end):
+            return f"{column.removesuffix(end).replace('_', ' ')}, {unit}"
+    return column.replace("_", " ")
+
+
+def _note(records: Sequence[Record]) -> str:
+    note = f"Points: figures of the runs, {caption.when(records)}, as tables have them."
+    if len(distinct(records)) > 1:
+        note += " Of several runs with one value below and of one group: their mean, and its 95 % interval."
+    return note
+
+
+UNITS = {"_ms": "ms", "_mbps": "Mbit/s", "_s": "s"}
+"""Units by the ends of columns."""
+
+ROW = 2.0
+"""Height of a panel, in inches."""

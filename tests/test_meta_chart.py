@@ -1,0 +1,90 @@
+"""The chart `meta`: figures of whole runs against what sets the runs apart."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from matplotlib.container import ErrorbarContainer
+from matplotlib.text import Text
+
+import weirlab
+from weirlab.errors import UsageError
+from weirlab.plots import Look, plot
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from weirlab.record import Record
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Record]:
+    """Two lines, two queues, two runs each."""
+    place = tmp_path_factory.mktemp("meta")
+    return [
+        record
+        for link in ("cable-20-8", "line-50")
+        for record in weirlab.run(
+            "tcp_download",
+            link=link,
+            queue=["pfifo_fast", "htb rate 95% fq_codel"],
+            repeat=2,
+            phases={"idle": "500ms", "load": "2s", "cooldown": "0s"},
+            out=place / link,
+        )
+    ]
+
+
+def points(axes: Axes) -> list[list[tuple[float, float]]]:
+    """The points of each group."""
+    bars = [one for one in axes.containers if isinstance(one, ErrorbarContainer)]
+    return [[(float(x), float(y)) for x, y in np.asarray(one.lines[0].get_xydata())] for one in bars]
+
+
+def test_points_are_the_means_of_the_figures_of_runs(runs: list[Record]) -> None:
+    look = Look(against="down_line_mbps", figures=["loaded_median_ms", "down_goodput_mbps"], group="queue")
+    figure = plot(runs, "meta", look=look)
+    rows = weirlab.frame(runs)
+    for axes, name in zip(figure.axes, look.figures, strict=True):
+        wanted = [
+            [
+                (rate, float(np.mean(rows.filter(queue=queue, down_line_mbps=rate)[name].to_list())))
+                for rate in (20.0, 50.0)
+            ]
+            for queue in rows["queue"].unique(maintain_order=True)
+        ]
+        for mine, theirs in zip(points(axes), wanted, strict=True):
+            assert mine == [pytest.approx(one) for one in theirs]
+    assert [axes.get_ylabel() for axes in figure.axes] == ["loaded median, ms", "down goodput, Mbit/s"]
+    assert figure.axes[-1].get_xlabel() == "down line, Mbit/s"
+    legend = figure.axes[0].get_legend()
+    assert legend is not None
+    assert [one.get_text() for one in legend.get_texts()] == ["pfifo_fast", "htb rate 95% fq_codel"]
+
+
+def test_what_is_no_number_stands_side_by_side(runs: list[Record]) -> None:
+    figure = plot(runs, "meta", look=Look(against="link"))
+    (one,) = points(figure.axes[0])
+    assert [x for x, _ in one] == [0, 1]
+    words = [text.get_text() for text in figure.findobj(Text)]
+    assert {"cable-20-8", "line-50"} <= set(words)
+    by_title = plot(runs, "meta", look=Look(against="title"))
+    assert "TCP download" in [text.get_text() for text in by_title.findobj(Text)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "look", "said"),
+    [
+        ("meta", Look(against="x"), "--against x: these records have configuration, test, link"),
+        ("meta", Look(figures=["queue"]), "--figure queue: these records have seed, "),
+        ("meta", Look(group="x"), "--group x: these records have"),
+        ("meta", Look(figures=["up_goodput_mbps"]), "--figure up_goodput_mbps: "),
+        ("meta", Look(names=["a"]), "names: chart `meta` has the values of columns"),
+        ("cdf", Look(group="queue"), "only chart `meta` has them, not `cdf`"),
+    ],
+)
+def test_what_does_not_fit_is_refused(runs: list[Record], kind: str, look: Look, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        plot(runs, kind, look=look)
