@@ -36,7 +36,6 @@ class Kind:
         least, most: how many records it takes; `most` is None if there is no limit.
         axes: the quantities on its axes of which the user may set the ends: `time`, `ping`, `throughput`.
         of: whether it can be of something else than pings (`--of`).
-        paper: whether it can be drawn for a column of a paper.
     """
 
     name: str
@@ -45,7 +44,6 @@ class Kind:
     most: int | None
     axes: tuple[str, ...] = ()
     of: bool = False
-    paper: bool = False
 
     @property
     def takes(self) -> str:
@@ -72,7 +70,6 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
                 None,
                 ("ping",),
                 of=True,
-                paper=True,
             ),
             Kind(
                 "box",
@@ -97,7 +94,6 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
                 None,
                 ("ping",),
                 of=True,
-                paper=True,
             ),
             Kind(
                 "ellipse",
@@ -105,7 +101,6 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
                 1,
                 None,
                 BOTH,
-                paper=True,
             ),
             Kind("ping", "ping over time, run above run, with averages", 1, None, PINGS),
             Kind("windows", "congestion window of each flow over time, run above run", 1, None, ("time",)),
@@ -139,7 +134,6 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
                 2,
                 None,
                 PINGS,
-                paper=True,
             ),
         )
     }
@@ -308,9 +302,6 @@ def _check_look(kind: Kind, look: Look) -> None:
     ends = (look.ping_ms, look.throughput_mbps)
     if kind.name == "bar" and (look.ping_scale == "log" or any(one and one[0] > 0 for one in ends)):
         raise UsageError("chart `bar`: the length of a bar tells its value from 0 on a linear axis only")
-    if look.paper and not kind.paper:
-        have = ", ".join(f"`{one.name}`" for one in KINDS.values() if one.paper)
-        raise UsageError(f"style `paper`: chart `{kind.name}` does not fit a column; these do: {have}")
     if kind.name != "meta" and (look.against != "configuration" or look.figures or look.group):
         raise UsageError(f"against, figure and group: only chart `meta` has them, not `{kind.name}`")
     if look.names and kind.name == "meta":

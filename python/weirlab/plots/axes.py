@@ -293,7 +293,7 @@ def beside(axes: Axes, labels: Sequence[tuple[float, str, str]], height: float) 
     wanted = [float(to_axes.transform((0.0, value))[1]) for value, _, _ in labels]
     size = small()
     if current().paper:
-        height = 1.9
+        height = min(height, 1.9)
     places = spread(wanted, size * LINE / 72 / height)
     for place, (_, text, colour) in zip(places, labels, strict=True):
         axes.text(1.01, place, text, transform=axes.transAxes, va="center", size=size, color=colour)
@@ -370,7 +370,7 @@ def above(axes: Axes, x: float, y: float, text: str, *, colour: str = INK) -> No
         textcoords="offset points",
         ha=align,
         va="bottom",
-        size=8.5,
+        size=small(),
         color=colour,
     )
 

@@ -79,7 +79,7 @@ def bars(compared: Sequence[Comparison]) -> Mapping[str, list[Interval | None]]:
 def _draw(axes: Axes, middle: float, one: Interval | None, style: theme.Style) -> None:
     if one is None:
         at = axes.get_yaxis_transform()
-        axes.text(0.02, middle, "none", transform=at, va="center", size=8.5, color=theme.QUIET)
+        axes.text(0.02, middle, "none", transform=at, va="center", size=parts.small(), color=theme.QUIET)
         return
     # The number stands above the bar, which therefore lies a little below the row's middle.
     middle += 0.07

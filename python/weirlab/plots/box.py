@@ -134,7 +134,7 @@ def _usual(boxes: Sequence[Distribution]) -> float:
 def _draw(axes: Axes, middle: float, box: Distribution | None, style: theme.Style) -> None:
     if box is None:
         at = axes.get_yaxis_transform()
-        axes.text(0.02, middle, "none", transform=at, va="center", size=8.5, color=theme.QUIET)
+        axes.text(0.02, middle, "none", transform=at, va="center", size=parts.small(), color=theme.QUIET)
         return
     # The number stands above the box, which therefore lies a little below the row's middle.
     middle += 0.07

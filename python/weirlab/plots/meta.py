@@ -52,14 +52,9 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
         _panel(axes, rows, name, groups, places)
     _across(drawn, rows[look.against], places)
     if look.group:
-        drawn[0].legend(
-            title=_words(look.group),
-            alignment="left",
-            loc="upper left",
-            bbox_to_anchor=(1.005, 1.03),
-            borderaxespad=0,
-            frameon=False,
-        )
+        handles, words = drawn[0].get_legend_handles_labels()
+        theme.legend_beside(drawn[0], handles, words, title=_words(look.group), alignment="left")
+    theme.in_column(chart, 0.6 + 0.1 * len(groups) + max(1.3 * len(figures), 1.8))
     chart.align_ylabels()
     return chart
 
@@ -167,11 +162,12 @@ def _across(drawn: Sequence[Axes], values: pl.Series, places: dict[Any, float]) 
     if values.dtype.is_numeric():
         parts.from_zero(below, "x", max(places.values()))
         return
+    size = parts.small()
     below.set_xlim(-0.6, len(places) - 0.4)
-    room = min(9.0, 7.0 / len(places))
+    room = (2.6 if current().paper else 7.0) / len(places)
     below.set_xticks(
         list(places.values()),
-        ["\n".join(theme.wrapped(caption.short(str(value), 60), room, 8.5)) for value in places],
+        ["\n".join(theme.wrapped(caption.short(str(value), 60), room, size)) for value in places],
     )
     for axes in drawn:
         axes.grid(visible=False, axis="x")

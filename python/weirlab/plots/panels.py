@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from weirlab.plots import axes as parts
-from weirlab.plots import caption
+from weirlab.plots import caption, theme
+from weirlab.plots.look import current
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,7 +59,7 @@ def draw(chart: Figure, longest: Record, scope: Scope, panels: Sequence[Panel]) 
     parts.time_axis(drawn, longest.reached_ns, scope)
     legend: dict[str, Line2D] = {}
     for axes, panel in zip(drawn, panels, strict=True):
-        parts.phases(axes, longest, named=axes is drawn[0])
+        parts.phases(axes, longest, named=axes is drawn[0] and not current().paper)
         axes.set_ylabel(panel.label)
         for line in panel.lines:
             (made,) = axes.plot(
@@ -66,14 +67,9 @@ def draw(chart: Figure, longest: Record, scope: Scope, panels: Sequence[Panel]) 
             )
             legend.setdefault(line.name, made)
         _scale(axes, panel)
-    drawn[0].legend(
-        list(legend.values()),
-        [caption.short(name, 24) for name in legend],
-        loc="upper left",
-        bbox_to_anchor=(1.005, 1.03),
-        borderaxespad=0,
-        frameon=False,
-    )
+    names = [caption.short(name, 24) for name in legend]
+    theme.legend_beside(drawn[0], list(legend.values()), names)
+    theme.in_column(chart, 0.5 + PAPER_ROW * len(panels) + 0.07 * len(names))
     chart.align_ylabels()
     return drawn
 
@@ -93,8 +89,8 @@ def _scale(axes: Axes, panel: Panel) -> None:
         parts.from_zero(axes, "y", top)
 
 
-ROW = 1.7
-"""Height of a panel, in inches."""
+ROW, PAPER_ROW = 1.7, 1.05
+"""Height of a panel, in inches; and in a column of a paper."""
 
 ROOM = 1.08
 """What an axis holds, as a multiple of the greatest value that is drawn."""

@@ -15,6 +15,7 @@ import polars as pl
 from weirlab.errors import UsageError
 from weirlab.plots import axes as parts
 from weirlab.plots import caption, theme
+from weirlab.plots.look import current
 from weirlab.plots.scope import Scope
 from weirlab.plots.series import pings
 from weirlab.scores import measured
@@ -48,6 +49,7 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
     _throughput(above, record)
     _pings(below, record, figures)
     chart.align_ylabels()
+    theme.in_column(chart, 3.4)
     return chart
 
 
@@ -102,7 +104,7 @@ def _pings(axes: Axes, record: Record, figures: Measured) -> None:
             words,
             ha="center",
             va="top",
-            size=10,
+            size=7 if current().paper else 10,
             weight="bold",
             color=theme.INK,
         )
@@ -129,7 +131,7 @@ def _shade(axes: Axes, record: Record) -> None:
                 xycoords=("data", "axes fraction"),
                 textcoords="offset points",
                 ha="center",
-                size=9,
+                size=7 if current().paper else 9,
                 color=theme.QUIET,
             )
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from weirlab.plots import axes as parts
 from weirlab.plots import caption, series, theme
+from weirlab.plots.look import current
 from weirlab.plots.named import run_names
 from weirlab.plots.scope import Scope
 from weirlab.record.configurations import configurations
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 def figure(records: Sequence[Record], title: str | None, scope: Scope | None = None) -> Figure:
     """The chart of `records`, one above the other."""
     rows = [series.pings(record) for record in records]
-    high = max(MIN_ROW_INCHES, 5.2 / len(records))
+    high = PAPER_ROW if current().paper else max(MIN_ROW_INCHES, 5.2 / len(records))
     note = (
         f"Every ping of all probes is a point. Dashed: average {caption.when(records)}, dotted: of "
         "the idle line. Ticks at the top: lost pings. Shaded: no load."
@@ -47,11 +48,17 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
     styles = scope.styles(records)
     label = drawn[0].get_ylabel().replace(parts.LOG_SCALE, f",\n{parts.LOG_SCALE.removeprefix(', ')}")
     for axes, record, pings, name, style in zip(drawn, records, rows, names, styles, strict=True):
-        parts.phases(axes, record, named=len(records) == 1)
+        parts.phases(axes, record, named=len(records) == 1 and not current().paper)
         axes.set_ylabel(label)
         _draw(axes, record, pings, high - 0.4, style.colour)
         if len(records) > 1:
-            axes.set_title(caption.short(name), loc="left", size=9, pad=3)
+            axes.set_title(
+                caption.short(name, 48 if current().paper else 120),
+                loc="left",
+                size=parts.small() + 0.5,
+                pad=3,
+            )
+    theme.in_column(chart, 0.5 + PAPER_ROW * len(records))
     return chart
 
 
@@ -88,6 +95,9 @@ AVERAGE: dict[str, Any] = {
     "zorder": 5,
     "path_effects": parts.halo(1.2),
 }
+
+PAPER_ROW = 1.0
+"""Height of a run in a column of a paper, in inches."""
 
 MIN_ROW_INCHES = 1.0
 """Height of a run in inches, if there are many."""

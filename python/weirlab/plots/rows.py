@@ -6,6 +6,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from weirlab.plots import caption, theme
+from weirlab.plots.look import current
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,8 +27,10 @@ class Rows:
 
     def __init__(self, groups: Sequence[Configuration]) -> None:
         """One row for each of `groups`, of which there is at least one."""
-        self.names = ["\n".join(theme.wrapped(caption.short(one.name), NAMES, 9)) for one in groups]
-        least = 0.3 + 1.2 / len(self.names)
+        paper = current().paper
+        room, size = (PAPER_NAMES, 7.0) if paper else (NAMES, 9.0)
+        self.names = ["\n".join(theme.wrapped(caption.short(one.name), room, size)) for one in groups]
+        least = 0.36 if paper else 0.3 + 1.2 / len(self.names)
         self.heights = [max(least, 0.2 + 0.17 * (name.count("\n") + 1)) for name in self.names]
 
     @property
@@ -43,7 +46,9 @@ class Rows:
 
     def panels(self, chart: Figure, labels: Sequence[str]) -> list[Axes]:
         """A panel for each label of an x axis, with a row in it for each configuration."""
-        drawn: list[Axes] = list(chart.subplots(1, len(labels), sharey=True, squeeze=False)[0])
+        shape = (len(labels), 1) if current().paper else (1, len(labels))
+        drawn: list[Axes] = list(chart.subplots(*shape, sharey=True, squeeze=False).flat)
+        theme.in_column(chart, len(labels) * (self.height + 0.5) + 0.1)
         drawn[0].set_ylim(self.height, 0)
         drawn[0].set_yticks(self.middles, self.names)
         for axes, label in zip(drawn, labels, strict=True):
@@ -53,5 +58,5 @@ class Rows:
         return drawn
 
 
-NAMES = 2.0
-"""Width of the configurations' names in inches, longer ones are wrapped."""
+NAMES, PAPER_NAMES = 2.0, 0.9
+"""Width of the configurations' names in inches, longer ones are wrapped; and in a column of a paper."""

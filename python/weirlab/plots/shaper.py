@@ -12,6 +12,7 @@ import numpy as np
 
 from weirlab.plots import axes as parts
 from weirlab.plots import caption, table, theme
+from weirlab.plots.look import current
 from weirlab.plots.named import run_names
 from weirlab.plots.scope import Scope
 from weirlab.record.configurations import configurations
@@ -51,11 +52,12 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
     rate, delay, used = chart.subplots(3, sharex=True)
     parts.time_axis([rate, delay, used], max(record.reached_ns for record in records), scope)
     for axes in (rate, delay, used):
-        parts.phases(axes, records[0], named=axes is rate)
+        parts.phases(axes, records[0], named=axes is rate and not current().paper)
     _rates(rate, courses, styles)
     _delays(delay, courses, styles)
     _shares(used, courses, styles)
     chart.align_ylabels()
+    theme.in_column(chart, 3.8 + 0.14 * len(records))
     return chart
 
 

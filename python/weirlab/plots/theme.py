@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.textpath import text_to_path
+from matplotlib.transforms import ScaledTranslation
 
 from weirlab.errors import UsageError
 from weirlab.plots import caption
@@ -23,6 +24,9 @@ __all__ = ["COLOURS", "INK", "QUIET", "Style", "framed", "styles"]
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
 
     from weirlab.plots.look import Look
     from weirlab.record import Record
@@ -171,6 +175,41 @@ def _column(title: str, note: str) -> Figure:
     return figure
 
 
+def in_column(figure: Figure, height: float) -> None:
+    """Gives a chart for a column of a paper its height in inches; any other keeps its own."""
+    if current().paper:
+        figure.set_figheight(min(height, PAPER_MAX_HEIGHT))
+
+
+def legend_beside(
+    axes: Axes, handles: Sequence[Artist], names: Sequence[str], *, above: float = 0.0, **more: Any
+) -> None:
+    """A legend to the right of the axes; in a column, where there is no room, `above` points above them."""
+    if not current().paper:
+        more = {"loc": "upper left", "bbox_to_anchor": (1.005, 1.03), "borderaxespad": 0, **more}
+        axes.legend(handles, names, frameon=False, **more)
+        return
+    if not names:
+        return
+    # As many columns as the longest name leaves room for.
+    longest = max(width_of(name, 7) for name in names) + 0.42
+    axes.legend(
+        handles,
+        names,
+        loc="lower left",
+        bbox_to_anchor=(0.0, 1.0),
+        bbox_transform=axes.transAxes + ScaledTranslation(-0.05, above / 72, axes.figure.dpi_scale_trans),
+        ncols=max(1, min(len(names), int((PAPER_WIDTH - 0.6) / longest))),
+        frameon=False,
+        borderaxespad=0,
+        borderpad=0.2,
+        handlelength=1.8,
+        handletextpad=0.5,
+        columnspacing=0.8,
+        labelspacing=0.25,
+    )
+
+
 def render(figure: Figure, suffix: str) -> bytes:
     """The figure as a file: the same bytes for the same figure."""
     _settle(figure)
@@ -230,6 +269,9 @@ WIDTH, HEIGHT, MARGIN = 10.0, 7.0, 0.2
 
 PAPER_WIDTH, PAPER_HEIGHT = 3.5, 2.7
 """Of a chart for a column of a paper with two columns (IEEE, ACM: 3.3 to 3.5 inches), in inches."""
+
+PAPER_MAX_HEIGHT = 9.0
+"""Inches: what a column of a page of a paper holds (US letter and A4)."""
 
 MAX_HEIGHT_INCHES = 200.0
 """Inches; an image three times as high cannot be made any more."""

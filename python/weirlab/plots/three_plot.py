@@ -18,6 +18,7 @@ from matplotlib.lines import Line2D
 from weirlab.errors import UsageError
 from weirlab.plots import axes as parts
 from weirlab.plots import caption, series, theme
+from weirlab.plots.look import current
 from weirlab.plots.scope import Scope
 from weirlab.stats import summarise
 
@@ -97,9 +98,10 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
     drawn = chart.subplots(len(panels), sharex=True, squeeze=False)[:, 0]
     parts.time_axis(list(drawn), record.reached_ns, scope)
     for axes, panel in zip(drawn, panels, strict=True):
-        parts.phases(axes, record, named=axes is drawn[0])
+        parts.phases(axes, record, named=axes is drawn[0] and not current().paper)
         _draw(axes, panel)
     chart.align_ylabels()
+    theme.in_column(chart, 0.4 + 1.5 * len(panels))
     return chart
 
 
@@ -222,15 +224,22 @@ def _draw(axes: Axes, panel: _Panel) -> None:
         parts.ping_axis(axes, "y", np.array([lowest, top]))
     remarks = [panel.remark, f"peaks to {caption.number(highest)} cut off" if highest > top else ""]
     legend += [(Line2D([], [], linestyle="none"), remark) for remark in remarks if remark]
-    axes.legend(
-        *zip(*legend, strict=True),
+    if current().paper:
+        # Figures are the text's: names alone, of lines whose colour would else tell nothing.
+        legend = [
+            (handle, "range" if words == panel.band else words.split("  ")[0])
+            for handle, words in legend
+            if words != panel.remark
+        ]
+    handles, words = zip(*legend, strict=True)
+    theme.legend_beside(
+        axes,
+        handles,
+        words,
         title=panel.title,
         title_fontsize=8.5,
         alignment="left",
-        loc="upper left",
         bbox_to_anchor=(1.005, 1.06),
-        borderaxespad=0,
-        frameon=False,
         handlelength=1.8,
     )
 

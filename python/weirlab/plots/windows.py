@@ -16,6 +16,7 @@ from matplotlib.lines import Line2D
 from weirlab.errors import UsageError
 from weirlab.plots import axes as parts
 from weirlab.plots import caption, theme
+from weirlab.plots.look import current
 from weirlab.plots.named import run_names
 from weirlab.plots.scope import Scope
 from weirlab.record.configurations import configurations, numbered
@@ -52,11 +53,15 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
     parts.time_axis(list(drawn), max(record.reached_ns for record in records), scope)
     for axes, record, samples, name in zip(drawn, records, rows, run_names(records), strict=True):
         axes.set_ylabel("Window, segments")
-        parts.phases(axes, record, named=axes is drawn[0] and len(records) == 1)
-        _draw(axes, samples, _names(record))
+        parts.phases(axes, record, named=axes is drawn[0] and len(records) == 1 and not current().paper)
+        # In a column one legend stands above all runs, if their flows are the same in the same styles.
+        shared = current().paper and axes is not drawn[0] and _names(record) == _names(records[0])
+        _draw(axes, samples, _names(record), legend_too=not shared)
         if len(records) > 1:
-            axes.set_title(caption.short(name), loc="left", size=9, pad=3)
+            short = caption.short(name, 48 if current().paper else 120)
+            axes.set_title(short, loc="left", size=parts.small() + 0.5, pad=3)
     chart.align_ylabels()
+    theme.in_column(chart, 0.5 + 0.08 * min(flows, MAX_FLOWS) + 1.25 * len(records))
     return chart
 
 
@@ -73,7 +78,7 @@ def _names(record: Record) -> dict[int, str]:
     return dict(zip(record.flow_names["flow"].to_list(), names, strict=True))
 
 
-def _draw(axes: Axes, samples: pl.DataFrame, names: dict[int, str]) -> None:
+def _draw(axes: Axes, samples: pl.DataFrame, names: dict[int, str], *, legend_too: bool) -> None:
     numbers = samples["flow"].unique().sort().to_list()
     table = samples.pivot(on="flow", index="t_ns", values="cwnd_segments", aggregate_function="first")
     times = table["t_ns"].to_numpy() / 1e9
@@ -102,15 +107,10 @@ def _draw(axes: Axes, samples: pl.DataFrame, names: dict[int, str]) -> None:
     legend.insert(0, (Line2D([], [], color=theme.INK, linewidth=1.5), "average"))
     if many:
         legend.append((Line2D([], [], color=grey.colour, linewidth=0.9), f"each of {len(numbers)} flows"))
-    axes.legend(
-        *zip(*legend, strict=True),
-        loc="upper left",
-        bbox_to_anchor=(1.005, 1.03),
-        borderaxespad=0,
-        frameon=False,
-        handlelength=2.6,
-        labelspacing=0.3,
-    )
+    handles, words = zip(*legend, strict=True)
+    if not legend_too:
+        return
+    theme.legend_beside(axes, handles, words, above=ABOVE, handlelength=2.6, labelspacing=0.3)
 
 
 def _ticks(axes: Axes, samples: pl.DataFrame, height: float, style: Style) -> None:
@@ -129,6 +129,9 @@ def _ticks(axes: Axes, samples: pl.DataFrame, height: float, style: Style) -> No
 
 ROW, LEGEND_ROW = 1.5, 0.17
 """Least height of a run, and that of a line of its legend; inches."""
+
+ABOVE = 12.0
+"""Points between axes and legend in a column of a paper: the name of a run stands there."""
 
 MAX_FLOWS = 24
 """More flows than this cannot be told apart: all are grey then."""
