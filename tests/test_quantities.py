@@ -66,6 +66,12 @@ def test_values_are_those_of_the_statistics(calls: list[Record]) -> None:
     assert {name: values.mean() for name, values in jitter.items()} == pytest.approx(
         {name: one.jitter_ms for name, one in voice.items()}
     )
+    delays = QUANTITIES["voice-delay"].by_part(record)
+    for name, values in QUANTITIES["voice-induced-delay"].by_part(record).items():
+        number = record.flow_names.filter(name=name)["flow"][0]
+        least = float(record.udp.filter(flow=number)["delay_mean_ns"].min()) / 1e6  # type: ignore[arg-type]
+        np.testing.assert_allclose(values, delays[name] - least)
+        assert values.min() >= 0
     start, end = load_window_ns(record)
     rows = record.tcp.filter((record.tcp["t_ns"] > start) & (record.tcp["t_ns"] <= end))
     assert np.sort(QUANTITIES["tcp-rtt"].of(record)).tolist() == pytest.approx(

@@ -100,6 +100,15 @@ def _of_flows(record: Record, *, table: str, column: str, per: float) -> dict[st
     }
 
 
+def _induced(record: Record) -> dict[str, Numbers]:
+    """One-way delays of voice streams in ms above the least of the whole run: what waiting adds."""
+    voice = record.udp.filter(pl.col("late_packets").is_not_null()).drop_nulls("delay_mean_ns")
+    least = dict(voice.group_by("flow").agg(pl.col("delay_mean_ns").min() / 1e6).iter_rows())
+    numbers = {name: number for number, name in _flows(record)}
+    delays = _of_flows(record, table="udp", column="delay_mean_ns", per=1e6)
+    return {name: values - least[numbers[name]] for name, values in delays.items() if values.size}
+
+
 def _losses(record: Record) -> dict[str, Numbers]:
     """Per cent of the packets of voice streams that were lost or came too late, of each interval."""
     late = pl.col("late_packets")
@@ -174,6 +183,14 @@ QUANTITIES: Mapping[str, Quantity] = MappingProxyType(
                 unit="ms",
                 axis="ping",
                 parts=partial(_of_flows, table="udp", column="delay_mean_ns", per=1e6),
+            ),
+            Quantity(
+                name="voice-induced-delay",
+                label="Induced delay of calls, ms",
+                plural="one-way delays of voice streams above the least of the run",
+                unit="ms",
+                axis="ping",
+                parts=_induced,
             ),
             Quantity(
                 name="voice-jitter",
