@@ -119,12 +119,13 @@ def test_a_call_of_which_nothing_arrives_is_all_lost_and_has_the_worst_score(tmp
     assert (call.voice.mos, call.voice.mos_median, call.voice.mos_min) == (1.0, 1.0, 1.0)
 
 
-def test_a_chart_shows_delay_loss_and_score(tmp_path: Path) -> None:
+def test_a_chart_shows_delay_jitter_loss_and_score(tmp_path: Path) -> None:
     record = run(tmp_path / "run", VOICE, {"name": "flood", "direction": "down", "udp": {"rate": "20mbit"}})
     chart = plot(record, "udp")
-    assert [axes.get_ylabel() for axes in chart.axes[:3]] == ["One-way delay, ms", "Lost, %", "MOS"]
-    assert [len(axes.lines) for axes in chart.axes[:3]] == [2, 2, 1]
-    flood = np.asarray(chart.axes[1].lines[1].get_ydata(), dtype=float)
+    labels = ["One-way delay, ms", "Jitter, ms", "Lost, %", "MOS"]
+    assert [axes.get_ylabel() for axes in chart.axes[:4]] == labels
+    assert [len(axes.lines) for axes in chart.axes[:4]] == [2, 2, 2, 1]
+    flood = np.asarray(chart.axes[2].lines[1].get_ydata(), dtype=float)
     assert 45 < np.nanmax(flood[20:90]) < 60, "half of 20 Mbit/s is lost"
     bare = run(tmp_path / "bare", {"name": "TCP download", "direction": "down"}, load="1s")
     with pytest.raises(UsageError, match="has no UDP flows to draw"):
