@@ -90,14 +90,16 @@ pub(crate) fn host_and_port(written: &str) -> PyResult<(String, u16)> {
     weir_scenario::file::shape::host_and_port(written).map_err(wrong)
 }
 
-/// A view in words: its line, its delay, its remarks, and the reason of each side that is shaped.
+/// What `shaper_view_words` returns.
+type ViewWords = (String, String, Vec<String>, Vec<String>, Option<u64>);
+
+/// A view in words: its line, its delay, its remarks, and the reason of each side that is shaped; and the delay
+/// in ns, `None` if none was measured.
 #[pyfunction]
-pub(crate) fn shaper_view_words(
-    view: &str,
-) -> PyResult<(String, String, Vec<String>, Vec<String>)> {
+pub(crate) fn shaper_view_words(view: &str) -> PyResult<ViewWords> {
     let view = View::parse(view).map_err(refused)?;
     let reasons = view.named_sides().map(|(_, side)| side.reason_in_words()).collect();
-    Ok((view.line(), view.delay(), view.remarks(), reasons))
+    Ok((view.line(), view.delay(), view.remarks(), reasons, view.median_rtt_ns()))
 }
 
 /// A view as metrics in Prometheus' text format.

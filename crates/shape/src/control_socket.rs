@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::AsRawFd;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +13,10 @@ use std::sync::{Arc, Mutex};
 use std::thread::{JoinHandle, sleep};
 use std::time::{Duration, Instant};
 
-use nix::sys::socket::{getsockopt, sockopt};
+use nix::sys::socket::{
+    AddressFamily, SockFlag, SockType, UnixAddr, connect, getsockopt, setsockopt, socket, sockopt,
+};
+use nix::sys::time::{TimeVal, TimeValLike};
 use nix::unistd::geteuid;
 use weir_linux::find_device;
 
@@ -169,7 +173,7 @@ pub(crate) fn no_device(device: &str) -> ShapeError {
 fn say(device: &str, what: &str) -> Result<String, ShapeError> {
     let mut pid = None;
     let mut talk = || {
-        let mut stream = UnixStream::connect_addr(&address(device)?)?;
+        let mut stream = connected(&name(device))?;
         pid = getsockopt(&stream, sockopt::PeerCredentials).ok().map(|who| who.pid());
         writeln!(stream, "{what}")?;
         Ok(line_from(&stream, MAX_ANSWER_BYTES)?.trim().to_owned())
@@ -183,6 +187,15 @@ fn say(device: &str, what: &str) -> Result<String, ShapeError> {
         ErrorKind::WouldBlock => ShapeError::new(silent(device, pid)),
         _ => ShapeError::io(&format!("the shaper of `{device}` does not answer"), error),
     })
+}
+
+/// A connection to the abstract socket of that name, waited for no longer than [`PATIENCE`]: whoever listens
+/// there and takes nobody in lets everybody wait once its line is full.
+fn connected(name: &str) -> io::Result<UnixStream> {
+    let near = socket(AddressFamily::Unix, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?;
+    setsockopt(&near, sockopt::SendTimeout, &TimeVal::milliseconds(PATIENCE.as_millis() as i64))?;
+    connect(near.as_raw_fd(), &UnixAddr::new_abstract(name.as_bytes())?)?;
+    Ok(UnixStream::from(near))
 }
 
 /// A line of at most `max_bytes` that comes within [`PATIENCE`] altogether, or all up to the other's end.
@@ -233,7 +246,11 @@ fn silent(device: &str, pid: Option<i32>) -> String {
 }
 
 fn address(device: &str) -> io::Result<SocketAddr> {
-    SocketAddr::from_abstract_name(format!("weir-shape-{device}"))
+    SocketAddr::from_abstract_name(name(device))
+}
+
+fn name(device: &str) -> String {
+    format!("weir-shape-{device}")
 }
 
 /// Between two attempts to take a client in.
@@ -250,6 +267,8 @@ const END_PAUSE: Duration = Duration::from_millis(100);
 
 #[cfg(test)]
 mod tests {
+    use nix::sys::socket::{Backlog, bind, listen};
+
     use super::*;
 
     /// What is read of somebody who says this and then nothing more.
@@ -265,6 +284,19 @@ mod tests {
         assert_eq!(read_of(&[b"sta", b"tus\nmore"]).unwrap(), "status");
         assert_eq!(read_of(&[b"stop"]).unwrap(), "stop");
         assert_eq!(read_of(&[]).unwrap(), "");
+    }
+
+    #[test]
+    fn whoever_takes_nobody_in_is_not_waited_for_without_end() {
+        let name = format!("weir-shape-test-full-{}", std::process::id());
+        let deaf =
+            socket(AddressFamily::Unix, SockType::Stream, SockFlag::SOCK_CLOEXEC, None).unwrap();
+        bind(deaf.as_raw_fd(), &UnixAddr::new_abstract(name.as_bytes()).unwrap()).unwrap();
+        listen(&deaf, Backlog::new(0).unwrap()).unwrap();
+        let _in_line = connected(&name).unwrap();
+        assert_eq!(connected(&name).unwrap_err().kind(), ErrorKind::WouldBlock);
+        drop(deaf);
+        assert_eq!(connected(&name).unwrap_err().kind(), ErrorKind::ConnectionRefused);
     }
 
     #[test]

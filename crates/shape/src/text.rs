@@ -52,7 +52,9 @@ impl<S: AsRef<str>> View<S> {
         )
     }
 
-    fn median_rtt_ns(&self) -> Option<u64> {
+    /// The median of the round trips since the last view, ns; `None` if there are none.
+    #[must_use]
+    pub fn median_rtt_ns(&self) -> Option<u64> {
         let mut rtts: Vec<u64> = self.delays.iter().map(|(_, rtt, _)| *rtt).collect();
         rtts.sort_unstable();
         rtts.get(rtts.len() / 2).copied()

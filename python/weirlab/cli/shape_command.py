@@ -19,6 +19,7 @@ from weirlab.cli.shape_display import Display, show_dry_run
 from weirlab.cli.shape_settings import StartOptions, read_settings, start_options
 from weirlab.errors import UsageError
 from weirlab.shape import metrics_of, read_rules, rules_text, running, table_of
+from weirlab.shape.view import probed_in
 from weirlab.ui import console, note
 
 if TYPE_CHECKING:
@@ -105,8 +106,7 @@ def status(device: str, *, as_json: bool, prometheus: bool) -> None:
     elif text:
         view = running.view_in(text)
         console.print(table_of(view))
-        probed = ", ".join(view["reflectors"]) or "nobody"
-        console.print(f"process {view['pid']}; probes answered by {probed}")
+        console.print(f"process {view['pid']}; probes answered by {probed_in(view)}")
 
 
 @command.command("stop")

@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple, TypedDict
 from rich import box
 
 from weirlab import _native
+from weirlab.shape.asked import asked
 from weirlab.ui.table import Table
 
 Wanted = Literal["continue", "open", "shape", "stop"]
@@ -64,6 +65,33 @@ LATE_NS = 5_000_000
 """As much as the increase that a shaper is to keep delays below."""
 
 
+class Column(NamedTuple):
+    """A column of a view as a table.
+
+    Attributes:
+        heading: with a new line where a terminal breaks it.
+        is_number: whether it holds numbers.
+    """
+
+    heading: str
+    is_number: bool
+
+
+REASON = "because"
+COLUMNS = (
+    Column("side", is_number=False),
+    Column("rate,\nMbit/s", is_number=True),
+    Column("used,\nMbit/s", is_number=True),
+    Column("state", is_number=False),
+    Column(REASON, is_number=False),
+    Column("wait,\npackets", is_number=True),
+    Column("wait,\nms", is_number=True),
+    Column("dropped", is_number=True),
+    Column("marked", is_number=True),
+)
+"""The columns of `rows_of`, in a terminal and in a browser."""
+
+
 class ViewWords(NamedTuple):
     """A view in words.
 
@@ -72,17 +100,23 @@ class ViewWords(NamedTuple):
         delay: the median of its round trips.
         remarks: what a reader needs beside the numbers.
         reasons: the reason of each side that is shaped.
+        delay_ns: the median as a number; None if no round trip was measured.
     """
 
     line: str
     delay: str
     remarks: list[str]
     reasons: list[str]
+    delay_ns: int | None
 
 
 def words_of(view: ShaperView) -> ViewWords:
-    """A view in words."""
-    return ViewWords(*_native.shaper_view_words(json.dumps(view)))
+    """A view in words.
+
+    Raises:
+        ShapeError: if it is none.
+    """
+    return ViewWords(*asked(lambda: _native.shaper_view_words(json.dumps(view))))
 
 
 def line_of(view: ShaperView) -> str:
@@ -92,42 +126,58 @@ def line_of(view: ShaperView) -> str:
 
 def table_of(view: ShaperView) -> Table:
     """A view as a table."""
-    words = words_of(view)
     table = Table(
-        title=f"{view['device']}, {view['t_ns'] / 1e9:.0f} s, {words.delay}",
+        title=title_of(view),
         title_justify="left",
         box=box.SIMPLE_HEAD,
         padding=0,
         pad_edge=False,
         show_edge=False,
     )
-    table.caption = "\n".join(words.remarks) or None
+    table.caption = "\n".join(words_of(view).remarks) or None
     table.caption_justify = "left"
-    # A terminal of 80 columns is enough: only the reason may take a second line.
-    table.add_column("", no_wrap=True)
-    for heading in ("rate,\nMbit/s", "used,\nMbit/s"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("state", no_wrap=True)
-    table.add_column("because")
-    for heading in ("wait,\npackets", "wait,\nms", "dropped", "marked"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    reasons = iter(words.reasons)
+    for one in COLUMNS:
+        # A terminal of 80 columns is enough: only the reason may take a second line.
+        table.add_column(
+            one.heading, justify="right" if one.is_number else "left", no_wrap=one.heading != REASON
+        )
+    for row in rows_of(view):
+        table.add_row(*row)
+    return table
+
+
+def title_of(view: ShaperView) -> str:
+    """Which device is shaped, for how long, and the delay."""
+    return f"{view['device']}, {view['t_ns'] / 1e9:.0f} s, {words_of(view).delay}"
+
+
+def probed_in(view: ShaperView) -> str:
+    """Who answers the shaper's probes."""
+    return ", ".join(view["reflectors"]) or "nobody"
+
+
+def rows_of(view: ShaperView) -> list[list[str]]:
+    """The sides that are shaped, as rows below `COLUMNS`."""
+    reasons = iter(words_of(view).reasons)
+    rows = []
     for name, side in zip(SIDES, view["sides"], strict=True):
         if side is not None:
             counts = side["counts"]
             sojourn_ns = counts["sojourn_ns"]
-            table.add_row(
-                name,
-                "open" if side["rate_bps"] is None else f"{side['rate_bps'] / 1e6:.2f}",
-                f"{side['load_bps'] / 1e6:.2f}",
-                side["state"].replace("_", " "),
-                next(reasons),
-                str(counts["backlog_packets"]),
-                "" if sojourn_ns is None else f"{sojourn_ns / 1e6:.1f}",
-                str(counts["dropped"]),
-                str(counts["marked"]),
+            rows.append(
+                [
+                    name,
+                    "open" if side["rate_bps"] is None else f"{side['rate_bps'] / 1e6:.2f}",
+                    f"{side['load_bps'] / 1e6:.2f}",
+                    side["state"].replace("_", " "),
+                    next(reasons),
+                    str(counts["backlog_packets"]),
+                    "" if sojourn_ns is None else f"{sojourn_ns / 1e6:.1f}",
+                    str(counts["dropped"]),
+                    str(counts["marked"]),
+                ]
             )
-    return table
+    return rows
 
 
 def metrics_of(view: ShaperView) -> str:
