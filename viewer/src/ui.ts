@@ -1,8 +1,9 @@
-// The pages of `weir ui`: the list of records, the form of a new run, and a run that is watched.
+// The pages of `weir ui`: the list of records, the form of a new run, a run that is watched, and the shapers.
 import { draw, keepUp } from "./charts";
 import type { PageData } from "./data";
 import { el } from "./dom";
 import type { Section } from "./sections";
+import { shapers } from "./shapers";
 
 interface Told {
   page: string;
@@ -253,5 +254,5 @@ function drawing(): (place: string, ended: boolean) => Promise<void> {
   };
 }
 
-const pages: Record<string, () => void> = { records, new: form, run };
+const pages: Record<string, () => void> = { records, new: form, run, shapers: () => shapers(told.prefix) };
 pages[told.page]?.();

@@ -17,7 +17,7 @@ export class View {
   private waiting = false;
 
   /** A view of the whole of `all`. */
-  constructor(readonly all: Span) {
+  constructor(public all: Span) {
     this.shown = all;
   }
 
@@ -32,6 +32,14 @@ export class View {
     const start = Math.min(Math.max(from, this.all.from), this.all.to - length);
     this.shown = { from: start, to: start + length };
     this.changed();
+  }
+
+  /** The whole is `all` from now on, and is shown if the whole was. */
+  extend(all: Span): void {
+    const whole = this.shown === this.all;
+    this.all = all;
+    if (whole) this.reset();
+    else this.show(this.shown.from, this.shown.to);
   }
 
   /** Makes the span that is shown `factor` times as long, around the time `at`. */

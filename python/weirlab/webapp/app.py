@@ -16,6 +16,7 @@ from starlette.routing import Route
 
 from weirlab.errors import RecordError, UsageError, WeirError
 from weirlab.record import pack
+from weirlab.shape import watching
 from weirlab.viewer import Source, asset, first_every, first_page, page_data, report_page
 from weirlab.webapp import pages
 from weirlab.webapp.guard import Guard
@@ -83,6 +84,9 @@ class _Served:
             Route("/runs/{number:int}", self.run),
             Route("/runs/{number:int}/state", self.state),
             Route("/runs/{number:int}/stop", self.stop, methods=["POST"]),
+            Route("/shapers", self.shapers),
+            Route("/shapers/state", self.shaped),
+            Route("/shaper/state", self.shaper),
             *(Route(f"/{name}", self.file) for name in FILES),
         ]
         return Starlette(routes=routes, exception_handlers={WeirError: self.failed})
@@ -181,6 +185,24 @@ class _Served:
     async def stop(self, request: Request) -> Response:
         self.runs.stop(request.path_params["number"])
         return JSONResponse({})
+
+    def shapers(self, request: Request) -> Response:
+        del request
+        return HTMLResponse(pages.shapers_page(self.prefix))
+
+    def shaped(self, request: Request) -> Response:
+        del request
+        return JSONResponse({"devices": watching.shaped()})
+
+    def shaper(self, request: Request) -> Response:
+        """What a shaper says, and the commands that tell it and end it."""
+        device = request.query_params.get("device", "")
+        commands = [shlex.join(["weir", "shape", word, device]) for word in ("status", "stop")]
+        try:
+            return JSONResponse({"commands": commands, "seen": watching.seen(device)})
+        except WeirError as error:
+            # That a shaper has ended, or does not answer, is what a page that watches it is to tell.
+            return JSONResponse({"commands": commands, "error": str(error)})
 
     def file(self, request: Request) -> Response:
         name = request.url.path.rpartition("/")[2]

@@ -12,7 +12,7 @@ from weirlab.viewer import shell
 from weirlab.webapp.library import MAX_SHOWN
 from weirlab.webapp.runs import PHASES, WORLDS
 
-__all__ = ["error_page", "form_page", "header", "records_page", "run_page", "runs_page"]
+__all__ = ["error_page", "form_page", "header", "records_page", "run_page", "runs_page", "shapers_page"]
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 def navigation(prefix: str) -> str:
     """The links at the head of every page; `prefix` is the first part of every address."""
-    links = (("", "Records"), ("new", "New run"), ("runs", "Runs"))
+    links = (("", "Records"), ("new", "New run"), ("runs", "Runs"), ("shapers", "Shapers"))
     items = " ".join(f'<a href="{prefix}/{place}">{name}</a>' for place, name in links)
     return f'<nav class="noprint" aria-label="Weir">{items}</nav>\n'
 
@@ -138,6 +138,22 @@ def run_page(prefix: str, run: Run) -> str:
 <pre id="output" role="region" tabindex="0" aria-label="Output"></pre>
 """,
         {"number": run.number, "most": MAX_SHOWN},
+    )
+
+
+def shapers_page(prefix: str) -> str:
+    """The shapers of this machine, which are watched."""
+    return _page(
+        prefix,
+        "shapers",
+        "Shapers",
+        """<h1>Shapers</h1>
+<p class="quiet">Those that shape an interface of this machine now, in the network namespace of this
+application. They are looked at and not changed: the commands begin and end them.</p>
+<p id="count" role="status"></p>
+<pre role="region" tabindex="0" aria-label="The command that starts one">weir shape IFACE</pre>
+<div id="shapers"></div>
+""",
     )
 
 
