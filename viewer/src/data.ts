@@ -36,6 +36,8 @@ export interface Summary {
     lost: number | null;
   };
   probes: Record<string, Distribution | null>;
+  /** Whether its run came to its end. */
+  complete: boolean;
   up: DirectionSummary | null;
   down: DirectionSummary | null;
 }

@@ -1,4 +1,4 @@
-// The pages of `weir ui`: the list of records, the form of a new run, a run that is watched, and the shapers.
+// The pages of `weir ui`: the list of records, the form of a new run, runs and records that are watched, and the shapers.
 import { draw, keepUp } from "./charts";
 import type { PageData } from "./data";
 import { el } from "./dom";
@@ -9,6 +9,8 @@ interface Told {
   page: string;
   prefix: string;
   number?: number;
+  /** Where the record lies that is watched. */
+  record?: string;
   /** How many records one page shows at most. */
   most?: number;
 }
@@ -218,25 +220,20 @@ function run(): void {
     stop.disabled = state.code !== null;
     return state.code === null;
   };
-  // One answer that does not come, as while a laptop sleeps, ends nothing.
-  const watch = () =>
-    void look()
-      .catch((error: unknown) => {
-        byId("state").textContent = `no answer from \`weir ui\`: ${String(error)}; asking again`;
-        return true;
-      })
-      .then((more) => more && setTimeout(watch, 700));
-  watch();
+  again(look, byId("state"));
 }
 
-/** Draws the charts of a record as far as it is measured; never while a reader is in them, except at the end. */
-function drawing(): (place: string, ended: boolean) => Promise<void> {
+/**
+ * Draws the charts of a record as far as it is measured; never while a reader is in them, except at the end. Gives what
+ * it has drawn, null if nothing.
+ */
+function drawing(): (place: string, ended: boolean) => Promise<PageData | null> {
   const [charts, says] = [byId("live"), byId("live-says")];
   const sections: Section[] = [];
   keepUp(sections);
   let next = 0;
   return async (place, ended) => {
-    if (!ended && (performance.now() < next || charts.matches(":hover, :focus-within"))) return;
+    if (!ended && (performance.now() < next || charts.matches(":hover, :focus-within"))) return null;
     const began = performance.now();
     const answer = await fetch(`${told.prefix}/live?record=${encodeURIComponent(place)}`);
     const found = (await answer.json()) as PageData & { error?: string };
@@ -251,8 +248,37 @@ function drawing(): (place: string, ended: boolean) => Promise<void> {
     }
     // A long record takes longer to draw: at most a quarter of the time goes into it.
     next = performance.now() + Math.max(1000, 3 * (performance.now() - began));
+    return found.error === undefined ? found : null;
   };
 }
 
-const pages: Record<string, () => void> = { records, new: form, run, shapers: () => shapers(told.prefix) };
+/** A record that is watched while whoever makes it writes it. */
+function watch(): void {
+  const live = drawing();
+  const place = told.record ?? "";
+  const state = byId("state");
+  const look = async () => {
+    const drawn = await live(place, false);
+    if (drawn?.records[0]?.summary.complete !== true) {
+      state.textContent = "under way, or cut short";
+      return true;
+    }
+    await live(place, true);
+    state.replaceChildren("done: ", el("a", { href: viewOf([place]) }, "open the record"));
+    return false;
+  };
+  again(look, state);
+}
+
+/** Looks again and again until `look` says that it is over; one answer that does not come, as while a laptop sleeps, ends nothing. */
+function again(look: () => Promise<boolean>, state: HTMLElement): void {
+  void look()
+    .catch((error: unknown) => {
+      state.textContent = `no answer from \`weir ui\`: ${String(error)}; asking again`;
+      return true;
+    })
+    .then((more) => more && setTimeout(() => again(look, state), 700));
+}
+
+const pages: Record<string, () => void> = { records, new: form, run, watch, shapers: () => shapers(told.prefix) };
 pages[told.page]?.();

@@ -75,6 +75,7 @@ class _Served:
             Route("/view", self.view),
             Route("/record", self.record),
             Route("/live", self.live),
+            Route("/watch", self.watch),
             Route("/note", self.note, methods=["POST"]),
             Route("/note/check", self.note_check, methods=["POST"]),
             Route("/new", self.form),
@@ -134,6 +135,13 @@ class _Served:
             return JSONResponse(page_data(chosen, places, urls))
         except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
             raise RecordError(f"`{places[0]}`: its manifest.json is damaged") from error
+
+    def watch(self, request: Request) -> Response:
+        """A record that is watched while whoever makes it writes it."""
+        places = request.query_params.getlist("record")[:1]
+        (found,) = self.library.opened(places)
+        command = shlex.join(["weir", "show", str(found.path)])
+        return HTMLResponse(pages.watch_page(self.prefix, places[0], command))
 
     async def note_check(self, request: Request) -> Response:
         wanted = await run_in_threadpool(noting, await _body(request), self.library)

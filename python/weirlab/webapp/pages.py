@@ -6,13 +6,23 @@ import json
 import shlex
 from html import escape
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from weirlab.scenario import congestion_controls, queue_names, shipped_links, shipped_tests
 from weirlab.viewer import shell
 from weirlab.webapp.library import MAX_SHOWN
 from weirlab.webapp.runs import PHASES, WORLDS
 
-__all__ = ["error_page", "form_page", "header", "records_page", "run_page", "runs_page", "shapers_page"]
+__all__ = [
+    "error_page",
+    "form_page",
+    "header",
+    "records_page",
+    "run_page",
+    "runs_page",
+    "shapers_page",
+    "watch_page",
+]
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,7 +47,7 @@ def header(prefix: str, command: str) -> str:
 
 def records_page(prefix: str, folder: Path, entries: Sequence[Entry]) -> str:
     """The list of records, with its filters."""
-    rows = "".join(_row(one, folder) for one in entries)
+    rows = "".join(_row(one, folder, prefix) for one in entries)
     command = escape(shlex.join(["weir", "show", str(folder)]))
     worlds = _options(sorted({one.world for one in entries if one.world}), "any")
     tests = _options(sorted({one.test for one in entries if one.test}), "any")
@@ -132,12 +142,27 @@ def run_page(prefix: str, run: Run) -> str:
 <p><progress id="progress" max="{run.total}" value="0" aria-label="Records that are complete"></progress></p>
 <p><button type="button" id="stop">Stop</button> <span id="made"></span></p>
 <h2>Charts</h2>
-<p id="live-says">Nothing has been measured yet.</p>
-<div id="live"></div>
-<h2>Output</h2>
+{LIVE}<h2>Output</h2>
 <pre id="output" role="region" tabindex="0" aria-label="Output"></pre>
 """,
         {"number": run.number, "most": MAX_SHOWN},
+    )
+
+
+def watch_page(prefix: str, place: str, command: str) -> str:
+    """A record that is watched while it is made, by whatever command."""
+    return _page(
+        prefix,
+        "watch",
+        f"Watching {place}",
+        f"""<h1>{escape(place)}</h1>
+<p class="quiet">What its run, such as one of <code>weir run</code> or <code>weir lab exec --out</code>, has
+written so far; also of a run that was cut short.</p>
+<pre role="region" tabindex="0" aria-label="The command">{escape(command)}</pre>
+<p id="state" role="status"></p>
+<h2>Charts</h2>
+{LIVE}""",
+        {"record": place},
     )
 
 
@@ -163,7 +188,7 @@ def error_page(prefix: str, message: str) -> str:
     return _page(prefix, "error", "Error", content)
 
 
-def _page(prefix: str, kind: str, title: str, content: str, data: dict[str, int] | None = None) -> str:
+def _page(prefix: str, kind: str, title: str, content: str, data: dict[str, int | str] | None = None) -> str:
     told = json.dumps({"page": kind, "prefix": prefix} | (data or {})).replace("<", "\\u003c")
     body = (
         f"{navigation(prefix)}<main>\n{content}</main>\n"
@@ -173,7 +198,7 @@ def _page(prefix: str, kind: str, title: str, content: str, data: dict[str, int]
     return shell(f"{title} · Weir", body, head=f'<link rel="stylesheet" href="{prefix}/viewer.css">\n')
 
 
-def _row(one: Entry, folder: Path) -> str:
+def _row(one: Entry, folder: Path, prefix: str) -> str:
     place = escape(one.place)
     word = escape(shlex.quote(str(folder / one.place)))
     if one.error:
@@ -193,7 +218,8 @@ def _row(one: Entry, folder: Path) -> str:
         f'<td data-column="{name}">{escape(text)}</td>' for name, text in zip(COLUMNS[1:], cells, strict=True)
     )
     choice = f'<input type="checkbox" aria-label="Choose {place}">'
-    mark = "" if one.complete else " (cut short)"
+    watched = f"{prefix}/watch?record={escape(quote(one.place))}"
+    mark = "" if one.complete else f' (cut short, or under way: <a href="{watched}">watch</a>)'
     return (
         f'<tr data-place="{place}" data-word="{word}" data-test="{escape(one.test)}" '
         f'data-link="{escape(one.link)}" data-world="{escape(one.world)}" '
@@ -215,6 +241,11 @@ def _state(run: Run) -> str:
         return "under way"
     return "done" if run.code == 0 else f"ended with exit code {run.code}"
 
+
+LIVE = """<p id="live-says">Nothing has been measured yet.</p>
+<div id="live"></div>
+"""
+"""Where charts of what is under way are drawn."""
 
 COLUMNS = (
     "Record",

@@ -1,0 +1,97 @@
+"""Records that others make, watched in `weir ui`: of a program in the lab, and of a run that was killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from playwright.sync_api import expect
+
+from browsing import PHONE, WAIT_MS, opened
+from local_ui import PATIENCE_S, Served, begun, ended
+from weirlab.record import open_record
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from playwright.sync_api import Browser
+
+pytestmark = pytest.mark.realtime
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[Served]:
+    yield (one := begun(tmp_path))
+    ended(one)
+
+
+def weir(*words: str) -> subprocess.Popen[bytes]:
+    """A command that goes on."""
+    quiet = subprocess.DEVNULL
+    return subprocess.Popen([sys.executable, "-m", "weirlab", *words], stdout=quiet, stderr=quiet)
+
+
+def when_there(path: Path) -> None:
+    """Waits for a record to have begun."""
+    end = time.monotonic() + PATIENCE_S
+    while not list(path.rglob("part-000000.parquet")):
+        assert time.monotonic() < end, f"nothing was written to {path}"
+        time.sleep(0.1)
+
+
+@pytest.mark.needs_lab
+def test_a_program_on_a_line_is_watched_until_it_ends(browser: Browser, served: Served) -> None:
+    place = served.folder / "lab <b>"
+    loop = "while [ ! -e done ]; do ping -c 1 -W 1 server; sleep 0.1; done"
+    words = ["lab", "exec", "--link", "cable-20-8", "--out", str(place), "--", "sh", "-c"]
+    process = weir(*words, loop.replace("done ]", f"'{served.folder}/done' ]"))
+    try:
+        when_there(place)
+        with opened(browser, served.link, viewport=PHONE, color_scheme="dark") as shown:
+            page = shown.page
+            page.get_by_role("link", name="watch").click()
+            says = page.locator("#live-says")
+            expect(says).to_contain_text("first", timeout=WAIT_MS)
+            expect(page.locator("#state")).to_have_text("under way, or cut short", timeout=WAIT_MS)
+            expect(shown.chart("Queue backlog")).to_have_count(1, timeout=WAIT_MS)
+            earlier = says.inner_text()
+            expect(says).not_to_have_text(earlier, timeout=WAIT_MS)
+            assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+            assert page.locator("main b").count() == 0
+            assert shown.barriers() == []
+            (served.folder / "done").touch()
+            expect(page.locator("#state")).to_contain_text("done", timeout=PATIENCE_S * 1000)
+            expect(says).to_contain_text("All that was measured")
+            page.get_by_role("link", name="open the record").click()
+            page.wait_for_selector("html[data-ready]", state="attached")
+            assert shown.chart("Queue backlog").count() == 1
+        assert process.wait(PATIENCE_S) == 0
+        assert open_record(place).manifest.complete
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_of_a_run_that_was_killed_what_there_is_is_drawn(browser: Browser, served: Served) -> None:
+    process = weir("run", "rrul", "--load", "100000s", "--no-charts", "--out", str(served.folder / "one"))
+    when_there(served.folder)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    with opened(browser, served.link) as shown:
+        shown.page.get_by_role("link", name="watch").click()
+        expect(shown.chart("Ping")).to_have_count(1, timeout=WAIT_MS)
+        expect(shown.page.locator("#state")).to_have_text("under way, or cut short")
+
+
+def test_only_a_record_of_the_list_is_watched(served: Served) -> None:
+    for place in ("../x", "", "/etc"):
+        status, content, _ = served.ask(f"/watch?record={place}")
+        assert status == 400
+        assert "there is no such record" in content
+    assert served.ask("/watch")[0] == 400
