@@ -136,7 +136,9 @@ playground: ## The simulator as a page for browsers, into out/playground (needs 
 
 .PHONY: site
 site: setup playground $(SITE_LOCKED) ## The documentation as a site with the playground, into out/site
-	@$(BIN)/python site/assemble.py out/playground target/site
+	@rm -rf target/site-studies
+	@$(BIN)/python site/studies.py target/site-studies
+	@$(BIN)/python site/assemble.py out/playground target/site-studies target/site
 	@NO_MKDOCS_2_WARNING=1 $(SITE_VENV)/bin/python -m mkdocs build --quiet --strict --config-file site/mkdocs.yml
 	@echo "out/site: look at it with  python3 -m http.server --directory out/site --bind 127.0.0.1"
 

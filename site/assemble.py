@@ -1,7 +1,8 @@
-"""Lays out what the site is made of: `python site/assemble.py PLAYGROUND FOLDER`.
+"""Lays out what the site is made of: `python site/assemble.py PLAYGROUND STUDIES FOLDER`.
 
 The pages of docs/ and those at the root, with their links made to lead within the site or to the
-repository; the pages of `written.py`; and the playground. MkDocs makes the site of that folder.
+repository; the pages of `written.py`; the playground; and the viewer pages of studies. MkDocs makes the
+site of that folder.
 """
 
 from __future__ import annotations
@@ -13,9 +14,7 @@ import sys
 from pathlib import Path
 
 import written
-
-ROOT = Path(__file__).resolve().parent.parent
-REPOSITORY = "https://github.com/weir-bench/weir"
+from written import REPOSITORY, ROOT
 
 AT_THE_ROOT = {
     "README.md": "index.md",
@@ -29,26 +28,35 @@ OPEN = "<!-- open the playground -->"
 """Where docs/playground.md leads to the playground, which only the site has."""
 
 
-def assemble(playground: Path | None, folder: Path) -> None:
-    """Writes everything into `folder`, which it empties; without a playground the site has none."""
+def assemble(playground: Path, studies: Path, folder: Path) -> None:
+    """Writes everything into `folder`, which it empties."""
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(ROOT / "docs", folder, ignore=shutil.ignore_patterns("*.md"))
     for page in [*(ROOT / "docs").rglob("*.md"), *(ROOT / name for name in AT_THE_ROOT)]:
         place = folder / place_of(page.relative_to(ROOT))
         place.parent.mkdir(parents=True, exist_ok=True)
         text = linked(page.read_text(encoding="utf-8"), page)
-        if playground is not None:
-            text = text.replace(
-                OPEN, "[Open the playground](play/index.html){ .md-button .md-button--primary }"
-            )
+        text = text.replace(OPEN, "[Open the playground](play/index.html){ .md-button .md-button--primary }")
+        if page == GALLERY:
+            text = with_pages(text, studies)
         place.write_text(text, encoding="utf-8")
     for name, text in written.pages().items():
         place = folder / name
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(text, encoding="utf-8")
     shutil.copy(ROOT / "site" / "site.css", folder)
-    if playground is not None:
-        shutil.copytree(playground, folder / "play")
+    shutil.copytree(playground, folder / "play")
+    shutil.copytree(studies, folder / PAGES)
+
+
+def with_pages(text: str, studies: Path) -> str:
+    """The page of the gallery with a link to the viewer page of each experiment below its heading."""
+    names = {page.stem for page in studies.glob("*.html")}
+    found = {match[1] for match in EXPERIMENT.finditer(text)}
+    if found != names:
+        raise ValueError(f"the gallery has the experiments {sorted(found)}, and pages of {sorted(names)}")
+    look = r"\g<0>\n\n[Look at the records in your browser](pages/\g<1>.html){ .md-button }"
+    return EXPERIMENT.sub(look, text)
 
 
 def place_of(page: Path) -> Path:
@@ -88,13 +96,23 @@ def target(link: str, page: Path) -> str:
     return os.path.relpath(place_of(inside), here) + mark + part
 
 
+GALLERY = ROOT / "docs" / "studies" / "gallery.md"
+
+PAGES = "studies/pages"
+"""Where the site has the viewer pages of studies, beside the page of the gallery."""
+
+EXPERIMENT = re.compile(r"^## ([\w-]+): .+$", re.MULTILINE)
+"""The heading of an experiment in the page of the gallery."""
+
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 CODE = re.compile(r"`[^`]+`")
 IN_REPOSITORY = re.compile(rf"{re.escape(REPOSITORY)}/(?:blob|raw|tree)/main/(.+)")
 
 if __name__ == "__main__":
     match sys.argv[1:]:
-        case [playground, folder]:
-            assemble(Path(playground), Path(folder))
+        case [playground, studies, folder]:
+            assemble(Path(playground), Path(studies), Path(folder))
         case _:
-            sys.exit("assemble: give the folder of the playground, and the one to write")
+            sys.exit(
+                "assemble: give the folders of the playground and of the studies' pages, and the one to write"
+            )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -22,6 +23,7 @@ def pages() -> dict[str, str]:
         "reference/commands.md": commands(),
         "reference/files.md": files(),
         "reference/python.md": python(),
+        "reference/crates.md": crates(),
     }
 
 
@@ -135,6 +137,46 @@ def python() -> str:
     return "\n".join(lines) + "\n"
 
 
+def crates() -> str:
+    """What each crate is for, as its own documentation begins, in the order of ARCHITECTURE.md."""
+    lines = [
+        "# Crates",
+        "",
+        "The parts of Weir that are Rust, each below those that it uses, with the first page of its",
+        "documentation. [Architecture](../architecture.md) says how they fit together. All items with their",
+        "documentation: `cargo doc --no-deps --open` in a clone.",
+    ]
+    rooms = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    found = [cells for row in rooms.splitlines() if len(cells := ROOM.split(row)) == ROOM_PARTS]
+    known = {file.parent.name for file in (ROOT / "crates").glob("*/Cargo.toml")}
+    if {name for _, name, *_ in found} != known:
+        raise ValueError(f"ARCHITECTURE.md has not the crates {sorted(known)} in its table")
+    for _, name, kind, uses, _ in found:
+        used = ", ".join(f"[{one}](#weir-{one})" for one in re.findall(r"`([\w-]+)`", uses)) or "none of them"
+        source = f"{REPOSITORY}/tree/main/crates/{name}"
+        lines += ["", f"## weir-{name}", "", f"Kind: {kind}. Uses: {used}. [Source]({source})", ""]
+        lines += _documented(ROOT / "crates" / name / "src")
+    return "\n".join(lines) + "\n"
+
+
+def _documented(source: Path) -> Iterator[str]:
+    """What the documentation of a crate begins with; links to its items are their names."""
+    (file,) = (source / name for name in ("lib.rs", "main.rs") if (source / name).exists())
+    in_code = False
+    for line in file.read_text(encoding="utf-8").splitlines():
+        if not line.startswith("//!"):
+            return
+        text = line.removeprefix("//!").removeprefix(" ")
+        if text.startswith("```"):
+            in_code = not in_code
+            yield "```rust" if in_code else text
+        elif not in_code:
+            yield ITEM.sub(r"\1", text)
+        elif not text.startswith("# "):
+            # What only the test of an example needs.
+            yield text
+
+
 def _link(name: str) -> str:
     return f"[{name}](#{name.lower().replace(' ', '-')})"
 
@@ -155,6 +197,19 @@ def _escaped(text: str) -> str:
         part if at % 2 else TAKEN.sub(r"\\\1", part).replace("<", "&lt;") for at, part in enumerate(parts)
     )
 
+
+ROOT = Path(__file__).resolve().parent.parent
+
+REPOSITORY = "https://github.com/weir-bench/weir"
+
+ROOM = re.compile(r"^\| `crates/([\w-]+)` \| ([^|]+) \|([^|]*)\| .+\|$")
+"""A row of the table of rooms: name, kind, what it may use."""
+
+ROOM_PARTS = 5
+"""Parts that a row of that table splits into."""
+
+ITEM = re.compile(r"\[(`[^`]+`|[A-Za-z_]+)\](?:\([^)]*\))?")
+"""A link of rustdoc."""
 
 TAKEN = re.compile(r"([\[\]*_])")
 """What Markdown takes for markup."""

@@ -382,3 +382,13 @@ def test_congestion_controls_are_those_of_the_simulator(browser: Browser, addres
 def test_the_module_is_small() -> None:
     size = len(gzip.compress(Path(str(SITE), "weir_bg.wasm").read_bytes(), 9))
     assert size < 700_000, f"{size} bytes with gzip"
+
+
+def test_the_licences_of_what_it_is_compiled_with_are_a_click_away(browser: Browser, address: str) -> None:
+    with opened(browser, address, within=address) as shown:
+        link = drawn(shown).page.get_by_role("link", name="licences of what")
+        # A page of text alone would ask for the server's icon, and there is none.
+        text = link.evaluate("link => fetch(link.href).then(answer => answer.text())")
+    for linked in ("serde_json 1.", "wasm-bindgen 0.", "Rust's standard library"):
+        assert linked in text
+    assert "serde_derive" not in text, "what runs only while it is compiled is not within"

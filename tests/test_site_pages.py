@@ -52,6 +52,7 @@ def test_the_playground_is_a_click_away_and_its_way_back_leads_home(browser: Bro
         ("reference/commands/", "weir sweep show"),
         ("reference/files/", "GilbertElliottLossSpec"),
         ("reference/python/", "open_record"),
+        ("reference/crates/", "weir-rate-control"),
     ],
 )
 def test_pages_that_are_written_have_their_headings(
@@ -62,8 +63,22 @@ def test_pages_that_are_written_have_their_headings(
         assert "\\|" not in shown.page.locator("article").inner_text()
 
 
-@pytest.mark.parametrize("page", ["", "cli/", "tcp/", "queues/cake/", "reference/files/"])
+@pytest.mark.parametrize(
+    "page", ["", "cli/", "tcp/", "queues/cake/", "reference/files/", "reference/crates/"]
+)
 def test_no_page_is_wider_than_a_phone(browser: Browser, address: str, page: str) -> None:
     with opened(browser, f"{address}{page}", within=address, viewport=PHONE) as shown:
         wide = shown.page.evaluate("document.documentElement.scrollWidth - innerWidth")
         assert wide <= 0, f"{wide} px beyond the screen"
+
+
+def test_the_gallery_leads_to_the_records_of_each_experiment(browser: Browser, address: str) -> None:
+    with opened(browser, f"{address}studies/gallery/", within=address) as shown:
+        links = shown.page.get_by_role("link", name="Look at the records in your browser")
+        names = [str(links.nth(at).get_attribute("href")) for at in range(links.count())]
+        assert sorted(names) == sorted(set(names))
+        assert len(names) == shown.page.locator("article h2[id*='-']").filter(has_text=": ").count()
+        shown.page.locator("a[href$='yurtlab.html']").click()
+        shown.page.wait_for_selector("html[data-ready]", state="attached")
+        assert shown.chart("Ping, all runs").count() == 1
+        assert "HTB + nfq_codel" in shown.page.locator("body").inner_text()

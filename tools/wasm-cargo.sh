@@ -18,8 +18,9 @@ for RUSTC in "$(command -v rustc || true)" /usr/bin/rustc; do
     elif [ -f "$rustlib/src/rust/library/Cargo.lock" ]; then
         echo "weir: for WebAssembly with $("$RUSTC" --version) and its library compiled from source" >&2
         # Debian's compiler has no linker of its own for it.
-        linker=$(compgen -c wasm-ld | sort -V | tail -n 1)
-        [ -z "$linker" ] || export CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER=$linker
+        linker=$( (compgen -c wasm-ld || true) | sort -V | tail -n 1)
+        [ -n "$linker" ] || { echo "weir: there is no linker wasm-ld for WebAssembly: apt-get install lld" >&2; exit 1; }
+        export CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER=$linker
         # Cargo compiles the library itself only where it takes what is not stable yet.
         RUSTC_BOOTSTRAP=1 exec "${cargo[@]}" -Z build-std=std,panic_abort "$@"
     fi

@@ -19,5 +19,5 @@ await build({
   banner: { js: banner, css: banner },
 });
 await cp("src/playground/index.html", `${folder}/index.html`);
-for (const file of ["weir.js", "weir_bg.wasm"]) await cp(`${wasm}/${file}`, `${folder}/${file}`);
+for (const file of ["weir.js", "weir_bg.wasm", "licences.txt"]) await cp(`${wasm}/${file}`, `${folder}/${file}`);
 for (const name of ["Verizon-LTE-short.up", "Verizon-LTE-short.down"]) await cp(`${traces}/${name}`, `${folder}/traces/${name}`);
