@@ -3,8 +3,8 @@
 //! Source: draft-ietf-ippm-responsiveness-09, section 4. In each direction, first download, then upload:
 //! endless transfers are begun, one more connection each interval, while pairs of probes go out: a foreign
 //! one on a connection of its own, a self one on a connection that carries load. Goodput, then
-//! responsiveness have to be stable over [`MAD`] intervals. The interval is the second of draft 08 and of
-//! goresponsiveness, not the five seconds of draft 09, so that a direction ends within [`MAX_DIRECTION_DURATION`].
+//! responsiveness have to be stable over `MAD` intervals. The interval is the second of draft 08 and of
+//! goresponsiveness, not the five seconds of draft 09, so that a direction ends within `MAX_DIRECTION_DURATION`.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -56,7 +56,7 @@ pub struct KernelRule {
     pub dscps: Vec<u8>,
     /// Whether a packet must be nothing but an acknowledgement of TCP.
     pub acks: bool,
-    /// Whether it is only for packets of the ports of [`Table::set_ports`].
+    /// Whether it is only for packets of the ports of `Table::set_ports`.
     pub by_owner: bool,
 }
 

@@ -1,6 +1,6 @@
 //! How a parameter is declared: once, as a field of a typed record.
 //!
-//! The macro [`params!`] makes of a record's declaration the struct, the table of [`Param`]s that serves the
+//! The macro `params!` makes of a record's declaration the struct, the table of [`Param`]s that serves the
 //! parser, the error messages and `weir list queues`, and the reader that fills the struct. A field's name
 //! is the parameter's, unless `as "name"` gives another; its doc comment is the parameter's meaning. Its type
 //! must fit its declaration, or it does not compile. Declarations that several records share are constants of
@@ -13,7 +13,7 @@ use super::kinds::Whole;
 use super::params::{DefaultValue, Param, ParamKind, Params};
 use crate::Device;
 
-/// A record of parameters, declared by [`params!`].
+/// A record of parameters, declared by `params!`.
 pub trait Record: Sized {
     /// The parameters in the order of the fields.
     const PARAMS: &'static [Param];

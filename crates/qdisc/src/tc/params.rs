@@ -71,7 +71,7 @@ pub enum ParamKind {
     Choice(&'static [&'static str]),
     /// Several words, as in `delay 20ms 5ms`.
     Words {
-        /// Syntax, such as "TIME [JITTER]".
+        /// Syntax, such as `TIME [JITTER]`.
         shape: &'static str,
         /// How many of the words behind the name belong to it.
         takes: fn(&[&str]) -> usize,

@@ -1,6 +1,6 @@
 //! Tests beside the first: the loads and probes of several tests in one, each from its own start on.
 //!
-//! [`join`] makes one test of them. Each flow, probe and speed test then has the name of its test before its own, such as
+//! `join` makes one test of them. Each flow, probe and speed test then has the name of its test before its own, such as
 //! `rrul 2 upload BE`, which is how charts and tables tell them apart.
 
 use crate::file::catalogue::{Files, chosen_test};

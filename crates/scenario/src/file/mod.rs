@@ -1,6 +1,6 @@
 //! Scenario files: what they can say, how they are read, and the resolved scenarios that they stand for.
 //!
-//! Everything that a test, a link or a scenario can say is declared once: in [`test`], [`mod@beside`], [`link`], [`shaper`] and [`spec`],
+//! Everything that a test, a link or a scenario can say is declared once: in [`mod@test`], [`mod@beside`], [`link`], [`shaper`] and [`spec`],
 //! as fields with their meaning, their bounds and their defaults. The reader, which finds all faults of a file at once, the
 //! [JSON Schema](schema()) and Python's types come from these declarations. [`resolve()`] makes of them what a world runs.
 

@@ -32,7 +32,7 @@ impl LoadPoll {
     }
 
     /// Waits until sockets are ready, `most` at most, and tells which. Where packets come often, the thread first
-    /// sleeps for [`NAP`].
+    /// sleeps for `NAP`.
     ///
     /// # Errors
     /// If the kernel cannot wait.
