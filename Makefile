@@ -134,11 +134,17 @@ playground: ## The simulator as a page for browsers, into out/playground (needs 
 	@cd viewer && npm ci --silent --no-audit --no-fund && npm run --silent check && \
 		node playground.mjs ../target/playground ../python/weirlab/data/traces ../out/playground
 
+# The documentation of the crates as rustdoc has it; a link in it that leads nowhere ends it.
+.PHONY: rustdoc
+rustdoc:
+	@RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --workspace --exclude weir-py --exclude weir-benches --locked --quiet \
+		--target-dir target/rustdoc
+
 .PHONY: site
-site: setup playground $(SITE_LOCKED) ## The documentation as a site with the playground, into out/site
+site: rustdoc setup playground $(SITE_LOCKED) ## The documentation as a site with the playground, into out/site
 	@rm -rf target/site-studies
 	@$(BIN)/python site/studies.py target/site-studies
-	@$(BIN)/python site/assemble.py out/playground target/site-studies target/site
+	@$(BIN)/python site/assemble.py out/playground target/site-studies target/rustdoc/doc target/site
 	@NO_MKDOCS_2_WARNING=1 $(SITE_VENV)/bin/python -m mkdocs build --quiet --strict --config-file site/mkdocs.yml
 	@echo "out/site: look at it with  python3 -m http.server --directory out/site --bind 127.0.0.1"
 

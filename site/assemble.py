@@ -1,8 +1,8 @@
-"""Lays out what the site is made of: `python site/assemble.py PLAYGROUND STUDIES FOLDER`.
+"""Lays out what the site is made of: `python site/assemble.py PLAYGROUND STUDIES RUSTDOC FOLDER`.
 
 The pages of docs/ and those at the root, with their links made to lead within the site or to the
-repository; the pages of `written.py`; the playground; and the viewer pages of studies. MkDocs makes the
-site of that folder.
+repository; the pages of `written.py`; the playground; the viewer pages of studies; and what rustdoc
+made. MkDocs makes the site of that folder.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ OPEN = "<!-- open the playground -->"
 """Where docs/playground.md leads to the playground, which only the site has."""
 
 
-def assemble(playground: Path, studies: Path, folder: Path) -> None:
+def assemble(playground: Path, studies: Path, rustdoc: Path, folder: Path) -> None:
     """Writes everything into `folder`, which it empties."""
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(ROOT / "docs", folder, ignore=shutil.ignore_patterns("*.md"))
@@ -47,6 +47,7 @@ def assemble(playground: Path, studies: Path, folder: Path) -> None:
     shutil.copy(ROOT / "site" / "site.css", folder)
     shutil.copytree(playground, folder / "play")
     shutil.copytree(studies, folder / PAGES)
+    shutil.copytree(rustdoc, folder / written.RUSTDOC)
 
 
 def with_pages(text: str, studies: Path) -> str:
@@ -110,9 +111,7 @@ IN_REPOSITORY = re.compile(rf"{re.escape(REPOSITORY)}/(?:blob|raw|tree)/main/(.+
 
 if __name__ == "__main__":
     match sys.argv[1:]:
-        case [playground, studies, folder]:
-            assemble(Path(playground), Path(studies), Path(folder))
+        case [playground, studies, rustdoc, folder]:
+            assemble(Path(playground), Path(studies), Path(rustdoc), Path(folder))
         case _:
-            sys.exit(
-                "assemble: give the folders of the playground and of the studies' pages, and the one to write"
-            )
+            sys.exit("assemble: give the playground, the studies' pages, rustdoc's, and the folder to write")

@@ -143,8 +143,7 @@ def crates() -> str:
         "# Crates",
         "",
         "The parts of Weir that are Rust, each below those that it uses, with the first page of its",
-        "documentation. [Architecture](../architecture.md) says how they fit together. All items with their",
-        "documentation: `cargo doc --no-deps --open` in a clone.",
+        "documentation. [Architecture](../architecture.md) says how they fit together.",
     ]
     rooms = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
     found = [cells for row in rooms.splitlines() if len(cells := ROOM.split(row)) == ROOM_PARTS]
@@ -153,8 +152,10 @@ def crates() -> str:
         raise ValueError(f"ARCHITECTURE.md has not the crates {sorted(known)} in its table")
     for _, name, kind, uses, _ in found:
         used = ", ".join(f"[{one}](#weir-{one})" for one in re.findall(r"`([\w-]+)`", uses)) or "none of them"
-        source = f"{REPOSITORY}/tree/main/crates/{name}"
-        lines += ["", f"## weir-{name}", "", f"Kind: {kind}. Uses: {used}. [Source]({source})", ""]
+        links = f"[Source]({REPOSITORY}/tree/main/crates/{name})"
+        if name not in UNDOCUMENTED:
+            links = f"[All items](../{RUSTDOC}/weir_{name.replace('-', '_')}/index.html). {links}"
+        lines += ["", f"## weir-{name}", "", f"Kind: {kind}. Uses: {used}. {links}", ""]
         lines += _documented(ROOT / "crates" / name / "src")
     return "\n".join(lines) + "\n"
 
@@ -201,6 +202,12 @@ def _escaped(text: str) -> str:
 ROOT = Path(__file__).resolve().parent.parent
 
 REPOSITORY = "https://github.com/weir-bench/weir"
+
+RUSTDOC = "rustdoc"
+"""Where the site has what rustdoc made."""
+
+UNDOCUMENTED = {"py"}
+"""Crates that rustdoc is not run over: the module of Python has a reference of its own."""
 
 ROOM = re.compile(r"^\| `crates/([\w-]+)` \| ([^|]+) \|([^|]*)\| .+\|$")
 """A row of the table of rooms: name, kind, what it may use."""

@@ -82,3 +82,12 @@ def test_the_gallery_leads_to_the_records_of_each_experiment(browser: Browser, a
         shown.page.wait_for_selector("html[data-ready]", state="attached")
         assert shown.chart("Ping, all runs").count() == 1
         assert "HTB + nfq_codel" in shown.page.locator("body").inner_text()
+
+
+def test_the_items_of_a_crate_are_found(browser: Browser, address: str) -> None:
+    with opened(browser, f"{address}reference/crates/", within=address) as shown:
+        links = shown.page.get_by_role("link", name="All items")
+        assert links.count() == shown.page.locator("article h2").count() - 1
+        shown.page.locator("a[href$='rustdoc/weir_qdisc/']").click()
+        shown.page.get_by_role("link", name="QueueSpec", exact=True).first.click()
+        expect(shown.page.get_by_role("heading", level=1)).to_contain_text("QueueSpec")
