@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tomllib
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,8 +22,6 @@ from weirlab.stats.udp import mos_by_second
 from weirlab.worlds import world_named
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from weirlab.record import Record
 
 HOP = {"name": "line", "rate": "10mbit", "delay": "10ms", "queue": "pfifo limit 100"}
@@ -147,6 +147,20 @@ def test_a_chart_shows_delay_jitter_loss_and_score(tmp_path: Path) -> None:
 def test_what_does_not_fit_is_refused(tmp_path: Path, flow: dict[str, Any], said: str) -> None:
     with pytest.raises(UsageError, match=said):
         run(tmp_path / "run", {"name": "load", "direction": "up", **flow})
+
+
+def test_a_shaper_with_fq_codel_takes_the_wait_of_an_upload_from_the_shipped_game(tmp_path: Path) -> None:
+    game = tomllib.loads((Path(__file__).parent.parent / "scenarios" / "gaming.toml").read_text())
+    queues = ["default", "htb rate 95% fq_codel"]
+    bloated, shaped = weirlab.run(game["test"], link=game["link"], queue=queues, out=tmp_path / "run")
+    before, after = summarise(bloated).udp["game upload"], summarise(shaped).udp["game upload"]
+    assert before.delay_max_ms is not None
+    assert after.delay_max_ms is not None
+    assert before.delay_max_ms > 150, "the upload fills the modem's queue"
+    assert after.delay_max_ms < 50
+    for record in (bloated, shaped):
+        assert summarise(record).udp["game download"].loss_rate == 0, "nothing loads the way down"
+    assert after.loss_rate == 0
 
 
 @pytest.mark.parametrize("test", ["udp_flood", "voip", "bursts"])
