@@ -22,6 +22,14 @@ target_of() {
     esac
 }
 
+# A program for mips that may lie anywhere in memory calls its first byte where a function is missing that need not be
+# there (a weak symbol): so it has a fixed place.
+flags_of() {
+    case "$1" in
+    mips | mipsel) echo "-C relocation-model=static" ;;
+    esac
+}
+
 has_library() {
     rustc --print target-libdir --target "$1" 2>/dev/null | xargs -r test -d
 }
@@ -31,7 +39,7 @@ with_rustup() {
     command=build
     [ "$1" = "$(uname -m)" ] || command=zigbuild
     [ "$command" = build ] || zig_there
-    cargo "$command" --release --locked --quiet -p weir-agent $FEATURES --target "$2"
+    RUSTFLAGS="$(flags_of "$1")" cargo "$command" --release --locked --quiet -p weir-agent $FEATURES --target "$2"
 }
 
 # Build with a standard library that is compiled too, by a compiler that has its sources.
@@ -42,7 +50,7 @@ with_sources() {
     [ -d "$sources" ] || fail "Rust has neither the target $2 nor the sources of its library here: rustup target add $2 || rustup component add rust-src, or WEIR_RUSTC=/usr/bin/rustc WEIR_CARGO=/usr/bin/cargo with Debian's rust-web-src"
     # The compiler's folder comes first from here on: the Python that has Zig is told by its own path.
     CARGO_ZIGBUILD_PYTHON_PATH="${CARGO_ZIGBUILD_PYTHON_PATH:-$(command -v python3 || true)}" \
-        PATH="$(dirname "$(command -v "$compiler")"):$PATH" RUSTC_BOOTSTRAP=1 RUSTC="$compiler" CARGO="${WEIR_CARGO:-cargo}" \
+        RUSTFLAGS="$(flags_of "$1")" PATH="$(dirname "$(command -v "$compiler")"):$PATH" RUSTC_BOOTSTRAP=1 RUSTC="$compiler" CARGO="${WEIR_CARGO:-cargo}" \
         cargo-zigbuild rustc --release --locked --quiet -Z build-std=std,panic_abort --target "$2" -p weir-agent \
         $FEATURES -- -C link-self-contained=no
 }
