@@ -230,7 +230,12 @@ impl Auto {
         if self.idle.is_quiet(now)
             && let Some(usual) = self.idle.usual()
         {
-            self.sides.iter_mut().for_each(|side| side.note_idle_delay(usual));
+            // What the jitter explains anyway is no news.
+            for side in Side::ALL {
+                if usual > self.threshold(side, now) {
+                    self.sides[side as usize].note_idle_delay(usual);
+                }
+            }
         }
     }
 

@@ -186,9 +186,7 @@ impl SideControl {
 
     /// Takes in the excess that the line shows now and then without any traffic: no queue of this side's.
     pub fn note_idle_delay(&mut self, usual: Seconds) {
-        if usual > self.mode.threshold {
-            self.line.note_foreign(usual);
-        }
+        self.line.note_foreign(usual);
     }
 
     /// Whether delays vary for other reasons than this side's queue.
