@@ -19,10 +19,22 @@ ROOT = Path(__file__).parent.parent
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What MkDocs makes the site of, with a page in the playground's place."""
-    playground, made = tmp_path_factory.mktemp("playground"), tmp_path_factory.mktemp("site") / "pages"
-    (playground / "index.html").write_text("the playground")
-    command = [sys.executable, str(ROOT / "site/assemble.py"), str(playground), str(made)]
+    """What MkDocs makes the site of, with a page in each place of what takes long to make."""
+    made = tmp_path_factory.mktemp("site") / "pages"
+    gallery = (ROOT / "docs/studies/gallery.md").read_text(encoding="utf-8")
+    crates = [f"weir_{path.name.replace('-', '_')}" for path in (ROOT / "crates").iterdir()]
+    slow = {
+        "playground": ["index.html"],
+        "studies": [f"{name}.html" for name in re.findall(r"^## ([\w-]+): ", gallery, re.MULTILINE)],
+        "rustdoc": [f"{crate}/index.html" for crate in crates],
+    }
+    folders = {kind: tmp_path_factory.mktemp(kind) for kind in slow}
+    for kind, names in slow.items():
+        for name in names:
+            page = folders[kind] / name
+            page.parent.mkdir(exist_ok=True)
+            page.write_text(kind)
+    command = [sys.executable, str(ROOT / "site/assemble.py"), *map(str, folders.values()), str(made)]
     subprocess.run(command, check=True, timeout=300)
     return made
 
