@@ -6,6 +6,7 @@ use weir_core::{Rate, Seed};
 use weir_qdisc::{Device, Marker, MarkerSpec, Port, QueueSpec, SpecError};
 use weir_scenario::{Direction, Hop, LineRate, Scenario, ScenarioError};
 
+use crate::airtime::Media;
 use crate::line::{Capacity, Line};
 use crate::trace::Trace;
 
@@ -70,13 +71,18 @@ pub(crate) fn port(hop: &Hop, seed: Seed, mtu: u32) -> Result<Port, SpecError> {
     Ok(if hop.shaped { Port::shaped(qdisc, hop.framing) } else { Port::new(qdisc) })
 }
 
-/// The line of `hop`, where `traces` gives the recordings by name.
-pub(crate) fn line(hop: &Hop, traces: &dyn Fn(&str) -> Arc<Trace>) -> Line {
+/// The line of `hop`, where `traces` gives the recordings by name, and `media` are those of the path.
+pub(crate) fn line(
+    hop: &Hop,
+    traces: &dyn Fn(&str) -> Arc<Trace>,
+    seed: Seed,
+    media: &mut Media,
+) -> Line {
     let capacity = match &hop.rate {
         LineRate::Unlimited => Capacity::Unlimited,
         LineRate::Bps(bps) => Capacity::Constant(Rate::from_bps(*bps)),
         LineRate::Trace(name) => Capacity::Trace(traces(name)),
         LineRate::PacketsPerSecond(rate) => Capacity::PacketsPerSecond(*rate),
     };
-    Line::new(capacity, hop.framing)
+    Line::new(capacity, hop.framing).reached_as(hop, seed, media)
 }

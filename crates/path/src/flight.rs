@@ -6,6 +6,7 @@ use weir_core::{Draw, Duration, Rng, Seed, Time};
 use weir_scenario::{FlightParams, ReorderParams};
 
 use crate::loss::Loss;
+use crate::reconfiguration::Reconfiguration;
 
 /// Packets under way: says when each arrives. But for [reordering](ReorderParams) never in another order than
 /// they left.
@@ -16,6 +17,7 @@ pub struct Flight {
     loss: Option<Loss>,
     reorder: Option<Reorder>,
     duplicate: Option<(f64, Rng)>,
+    reconfiguration: Option<Reconfiguration>,
     last_arrival: Time,
 }
 
@@ -56,6 +58,9 @@ impl Flight {
             loss: params.loss.map(|loss| Loss::new(loss, seed.stream("link loss"))),
             reorder,
             duplicate,
+            reconfiguration: params
+                .reconfiguration
+                .map(|params| Reconfiguration::new(params, seed)),
             last_arrival: Time::ZERO,
         }
     }
@@ -88,6 +93,9 @@ impl Flight {
         let mut arrival = left + self.delay;
         if let Some((most, rng)) = &mut self.jitter {
             arrival += Duration::from_nanos(rng.below(most.as_nanos() + 1));
+        }
+        if let Some(paths) = &mut self.reconfiguration {
+            arrival += paths.delay(left);
         }
         self.last_arrival = self.last_arrival.max(arrival);
         Some(self.last_arrival)

@@ -8,13 +8,16 @@
 //! A [`Flight`] is what lies between leaving one end and reaching the other: propagation delay, jitter,
 //! loss, reordering and duplicates. Neither knows a clock or a queue.
 
+mod airtime;
 mod build;
 mod drops;
 mod events;
 mod flight;
+mod grants;
 mod line;
 mod loss;
 mod path;
+mod reconfiguration;
 mod sampler;
 mod trace;
 mod written;

@@ -1,9 +1,16 @@
 //! A line: carries one packet after another at a rate. A router's processor is one that counts packets.
+//!
+//! A line may have to [ask](crate::grants) or [compete](crate::airtime) before it sends, and may be
+//! [another](crate::reconfiguration) from time to time.
 
 use std::sync::Arc;
 
-use weir_core::{Framing, Rate, Serializer, Time};
+use weir_core::{Framing, Rate, Seed, Serializer, Time};
+use weir_scenario::{Access as AccessParams, Hop};
 
+use crate::airtime::{Airtime, Media};
+use crate::grants::Grants;
+use crate::reconfiguration::Reconfiguration;
 use crate::trace::Trace;
 
 /// How much a line carries.
@@ -27,17 +34,36 @@ pub enum Capacity {
 pub struct Line {
     framing: Framing,
     pace: Pace,
+    access: Access,
+    reconfiguration: Option<Reconfiguration>,
     /// Carries nothing until a rate is set again.
     down: bool,
+}
+
+/// What comes before a packet is sent.
+#[derive(Clone, Debug)]
+enum Access {
+    Free,
+    Grants(Grants),
+    Airtime(Airtime),
 }
 
 #[derive(Clone, Debug)]
 enum Pace {
     Unlimited,
-    Constant(Serializer),
+    Constant(ConstantPace),
     Trace(TracePace),
     /// A line on which every packet is a byte long.
     Packets(Serializer),
+}
+
+/// A line of constant rate at work.
+#[derive(Clone, Debug)]
+struct ConstantPace {
+    line: Serializer,
+    rate: Rate,
+    /// What it carries of that now, on the path of a reconfiguration.
+    carries: Rate,
 }
 
 /// A recorded line at work: a packet is delivered over as many opportunities as it takes, and what an
@@ -59,7 +85,9 @@ impl Line {
     pub fn new(capacity: Capacity, framing: Framing) -> Self {
         let pace = match capacity {
             Capacity::Unlimited => Pace::Unlimited,
-            Capacity::Constant(rate) => Pace::Constant(Serializer::new(rate)),
+            Capacity::Constant(rate) => {
+                Pace::Constant(ConstantPace { line: Serializer::new(rate), rate, carries: rate })
+            }
             Capacity::Trace(trace) => Pace::Trace(TracePace {
                 trace,
                 index: 0,
@@ -70,7 +98,25 @@ impl Line {
                 Pace::Packets(Serializer::new(Rate::from_bps(8 * rate)))
             }
         };
-        Self { framing, pace, down: false }
+        Self { framing, pace, access: Access::Free, reconfiguration: None, down: false }
+    }
+
+    /// The line with the access and the reconfigurations of `hop`, drawing from streams of `seed`; `media` get that
+    /// for which it competes.
+    #[must_use]
+    pub(crate) fn reached_as(mut self, hop: &Hop, seed: Seed, media: &mut Media) -> Self {
+        self.access = match &hop.access {
+            None => Access::Free,
+            Some(AccessParams::Grants(params)) => {
+                Access::Grants(Grants::new(*params, seed.stream("link grants")))
+            }
+            Some(AccessParams::Airtime(params)) => {
+                let place = media.add_station(params.medium.as_deref());
+                Access::Airtime(Airtime::new(params.clone(), place, seed.stream("link airtime")))
+            }
+        };
+        self.reconfiguration = hop.reconfiguration.map(|params| Reconfiguration::new(params, seed));
+        self
     }
 
     /// Gives the line another rate from `now` on; `None` takes it down, so that it carries nothing until a
@@ -79,35 +125,71 @@ impl Line {
     /// # Panics
     /// If it is none of constant rate in bit/s.
     pub fn set_rate(&mut self, rate: Option<Rate>, now: Time) {
-        let Pace::Constant(line) = &mut self.pace else {
+        let Pace::Constant(pace) = &mut self.pace else {
             panic!("only a line of constant rate can be given another");
         };
         self.down = rate.is_none();
         if let Some(rate) = rate {
-            line.set_rate(rate, now);
+            pace.rate = rate;
+            pace.follow(self.reconfiguration.as_mut(), now);
         }
     }
 
-    /// When the next packet may start: `now` if the line is free, [`Time::MAX`] if it is down.
+    /// When the line is to be asked again: `now` if the next packet may start, [`Time::MAX`] if it is down.
+    /// `waiting` says how many wait; while some do, the line must be asked when it says.
     #[must_use]
-    pub fn ready_at(&mut self, now: Time) -> Time {
+    pub(crate) fn ready_at(
+        &mut self,
+        now: Time,
+        waiting: impl Fn() -> u64,
+        media: &mut Media,
+    ) -> Time {
         if self.down {
             return Time::MAX;
         }
-        match &mut self.pace {
-            Pace::Unlimited => now,
-            Pace::Constant(line) | Pace::Packets(line) => line.busy_until().max(now),
-            Pace::Trace(line) => line.ready_at(now),
+        if let Some(paths) = &self.reconfiguration {
+            let open = paths.open_from(now);
+            if open > now {
+                return open;
+            }
+        }
+        match (&mut self.access, &mut self.pace) {
+            (_, Pace::Unlimited) => now,
+            (Access::Airtime(station), _) => station.ready_at(now, waiting() > 0, media),
+            (Access::Grants(modem), Pace::Constant(pace)) => {
+                modem.ready_at(now, waiting(), pace.line.busy_until())
+            }
+            (_, Pace::Constant(ConstantPace { line, .. }) | Pace::Packets(line)) => {
+                line.busy_until().max(now)
+            }
+            (_, Pace::Trace(line)) => line.ready_at(now),
         }
     }
 
     /// Sends an IP packet of `ip_len` bytes, which starts at `now`, and returns when its last bit has
     /// left. The line must be [ready](Self::ready_at).
-    pub fn send(&mut self, ip_len: u32, now: Time) -> Time {
+    pub(crate) fn send(&mut self, ip_len: u32, now: Time, media: &mut Media) -> Time {
         let bytes = self.framing.wire_bytes(ip_len);
         match &mut self.pace {
             Pace::Unlimited => now,
-            Pace::Constant(line) => line.send(bytes, now),
+            Pace::Constant(pace) => {
+                if self.reconfiguration.is_some() {
+                    pace.follow(self.reconfiguration.as_mut(), now);
+                }
+                let line = &mut pace.line;
+                match &mut self.access {
+                    Access::Free => line.send(bytes, now),
+                    Access::Grants(modem) => {
+                        modem.took();
+                        line.send(bytes, now)
+                    }
+                    Access::Airtime(station) => {
+                        let left = line.send(bytes, station.starts());
+                        station.took(left, media);
+                        left
+                    }
+                }
+            }
             Pace::Trace(line) => line.send(bytes, now),
             Pace::Packets(line) => line.send(1, now),
         }
@@ -117,6 +199,17 @@ impl Line {
     #[must_use]
     pub const fn wire_bytes(&self, ip_len: u32) -> u64 {
         self.framing.wire_bytes(ip_len)
+    }
+}
+
+impl ConstantPace {
+    /// Gives the line the rate that it has at `now`.
+    fn follow(&mut self, paths: Option<&mut Reconfiguration>, now: Time) {
+        let carries = paths.map_or(self.rate, |paths| paths.rate(self.rate, now));
+        if carries != self.carries {
+            self.line.set_rate(carries, now);
+            self.carries = carries;
+        }
     }
 }
 
@@ -152,25 +245,33 @@ mod tests {
 
     use super::*;
 
+    fn ready(line: &mut Line, now: Time) -> Time {
+        line.ready_at(now, || 1, &mut Media::default())
+    }
+
+    fn send(line: &mut Line, ip_len: u32, now: Time) -> Time {
+        line.send(ip_len, now, &mut Media::default())
+    }
+
     #[test]
     fn a_constant_line_is_busy_while_it_sends() {
         let mut line = Line::new(Capacity::Constant(Rate::from_mbit(8)), Framing::ETHERNET);
         let now = Time::from_millis(1);
-        assert_eq!(line.ready_at(now), now);
-        let left = line.send(1500, now);
+        assert_eq!(ready(&mut line, now), now);
+        let left = send(&mut line, 1500, now);
         assert_eq!(left.since(now), Duration::from_micros(1_538));
-        assert_eq!(line.ready_at(now), left);
+        assert_eq!(ready(&mut line, now), left);
     }
 
     #[test]
     fn a_processor_takes_one_time_for_every_packet_and_is_exact_over_a_second() {
         let mut processor = Line::new(Capacity::PacketsPerSecond(6_250), Framing::NONE);
-        assert_eq!(processor.send(1500, Time::ZERO), Time::from_nanos(160_000));
-        assert_eq!(processor.send(40, Time::from_nanos(160_000)), Time::from_nanos(320_000));
+        assert_eq!(send(&mut processor, 1500, Time::ZERO), Time::from_nanos(160_000));
+        assert_eq!(send(&mut processor, 40, Time::from_nanos(160_000)), Time::from_nanos(320_000));
         assert_eq!(processor.wire_bytes(40), 40);
         // A seventh of a second is no whole number of nanoseconds.
         let mut slow = Line::new(Capacity::PacketsPerSecond(7), Framing::NONE);
-        let last = (0..7).fold(Time::ZERO, |now, _| slow.send(64, now));
+        let last = (0..7).fold(Time::ZERO, |now, _| send(&mut slow, 64, now));
         assert_eq!(last, Time::from_millis(1_000));
     }
 
@@ -178,14 +279,14 @@ mod tests {
     fn a_line_changes_its_rate_and_goes_down() {
         let mut line = Line::new(Capacity::Constant(Rate::from_mbit(12)), Framing::NONE);
         let ms = Time::from_millis;
-        assert_eq!(line.send(1500, ms(0)), ms(1));
+        assert_eq!(send(&mut line, 1500, ms(0)), ms(1));
         line.set_rate(Some(Rate::from_mbit(3)), ms(1));
-        assert_eq!(line.send(1500, ms(1)), ms(5));
+        assert_eq!(send(&mut line, 1500, ms(1)), ms(5));
         line.set_rate(None, ms(5));
-        assert_eq!(line.ready_at(ms(5)), Time::MAX);
+        assert_eq!(ready(&mut line, ms(5)), Time::MAX);
         line.set_rate(Some(Rate::from_mbit(12)), ms(9));
-        assert_eq!(line.ready_at(ms(9)), ms(9));
-        assert_eq!(line.send(1500, ms(9)), ms(10));
+        assert_eq!(ready(&mut line, ms(9)), ms(9));
+        assert_eq!(send(&mut line, 1500, ms(9)), ms(10));
     }
 
     #[test]
@@ -193,21 +294,21 @@ mod tests {
         let trace = Arc::new(Trace::parse("t", "1\n1\n5\n9\n").unwrap());
         let mut line = Line::new(Capacity::Trace(trace), Framing::NONE);
         let ms = Time::from_millis;
-        assert_eq!(line.ready_at(Time::ZERO), ms(1));
+        assert_eq!(ready(&mut line, Time::ZERO), ms(1));
         // Two full packets in the first millisecond.
-        assert_eq!(line.send(1500, ms(1)), ms(1));
-        assert_eq!(line.ready_at(ms(1)), ms(1));
-        assert_eq!(line.send(1000, ms(1)), ms(1));
+        assert_eq!(send(&mut line, 1500, ms(1)), ms(1));
+        assert_eq!(ready(&mut line, ms(1)), ms(1));
+        assert_eq!(send(&mut line, 1000, ms(1)), ms(1));
         // The next needs the rest of this opportunity and a part of the one at 5 ms.
-        assert_eq!(line.ready_at(ms(1)), ms(1));
-        assert_eq!(line.send(1000, ms(1)), ms(5));
+        assert_eq!(ready(&mut line, ms(1)), ms(1));
+        assert_eq!(send(&mut line, 1000, ms(1)), ms(5));
         // What is left of it serves a waiting packet.
-        assert_eq!(line.ready_at(ms(5)), ms(5));
-        assert_eq!(line.send(500, ms(5)), ms(5));
+        assert_eq!(ready(&mut line, ms(5)), ms(5));
+        assert_eq!(send(&mut line, 500, ms(5)), ms(5));
         // ... and is gone for one that comes later.
-        assert_eq!(line.ready_at(ms(6)), ms(9));
-        assert_eq!(line.send(40, ms(9)), ms(9));
+        assert_eq!(ready(&mut line, ms(6)), ms(9));
+        assert_eq!(send(&mut line, 40, ms(9)), ms(9));
         // The recording starts over behind its end at 9 ms.
-        assert_eq!(line.ready_at(ms(10)), ms(10));
+        assert_eq!(ready(&mut line, ms(10)), ms(10));
     }
 }

@@ -18,6 +18,7 @@ use weir_core::{Duration, End, Packet, Rate, Seed, Time};
 use weir_qdisc::{About, DropReason, DropSink, Marker, Port};
 use weir_scenario::{Direction, Hop as HopSpec, LineChange, Scenario};
 
+use crate::airtime::Media;
 use crate::build;
 use crate::events::{Events, Source};
 use crate::flight::{Arrivals, Flight};
@@ -59,6 +60,8 @@ pub struct Path<T> {
     /// The owner of the packets.
     pub traffic: T,
     hops: Vec<Hop>,
+    /// What wireless hops share.
+    media: Media,
     /// Between the far end of the path and each server: up, then down, by host.
     access: Vec<DelayLine>,
     /// The hops of each direction: their numbers.
@@ -151,6 +154,7 @@ impl<T: Traffic> Path<T> {
         others: usize,
     ) -> Self {
         let mut hops = Vec::new();
+        let mut media = Media::default();
         let mut ranges = [0..0, 0..0];
         for direction in Direction::ALL {
             let specs = scenario.hops(direction);
@@ -164,7 +168,8 @@ impl<T: Traffic> Path<T> {
                 };
                 let place = (direction, counted);
                 counted += u32::from(!spec.is_processor());
-                hops.push(Hop::new(spec, place, next, traces, seed, scenario.mtu_bytes));
+                let streams = (seed, scenario.mtu_bytes);
+                hops.push(Hop::new(spec, place, next, traces, streams, &mut media));
             }
         }
         let up = &mut hops[ranges[Direction::Up as usize].clone()];
@@ -191,7 +196,18 @@ impl<T: Traffic> Path<T> {
         }
         let counted_hops = Direction::ALL.map(|direction| scenario.counted_hops(direction));
         let arrived = VecDeque::new();
-        Self { events, traffic, hops, access, ranges, counted_hops, sources, arrived, changes }
+        Self {
+            events,
+            traffic,
+            hops,
+            media,
+            access,
+            ranges,
+            counted_hops,
+            sources,
+            arrived,
+            changes,
+        }
     }
 
     /// How many sources of events are the path's own: the lowest numbers. Deliveries come before lines,
@@ -376,10 +392,10 @@ impl<T: Traffic> Path<T> {
     /// Lets the line of `hop` carry what it can by now.
     fn serve(&mut self, hop: usize, now: Time) {
         let line_source = self.sources.lines + hop as Source;
-        let Self { hops, events, traffic, .. } = self;
+        let Self { hops, media, events, traffic, .. } = self;
         let it = &mut hops[hop];
         loop {
-            let ready = it.line.ready_at(now);
+            let ready = it.line.ready_at(now, || it.port.backlog().packets.into(), media);
             if ready > now {
                 if it.port.backlog().packets > 0 {
                     events.set(line_source, ready);
@@ -399,7 +415,7 @@ impl<T: Traffic> Path<T> {
                 traffic.leaves_tunnels_end(&mut packet);
             }
             it.wire_bytes += it.line.wire_bytes(packet.ip_len());
-            let left = it.line.send(packet.ip_len(), now);
+            let left = it.line.send(packet.ip_len(), now, media);
             let Arrivals { packet: arrives, copy } = it.flight.pass(left);
             if let Some(at) = copy {
                 let twin = Packet { handle: traffic.on_duplicate(&packet), ..packet };
@@ -419,8 +435,8 @@ impl Hop {
         (direction, place): (Direction, u32),
         next: Next,
         traces: &dyn Fn(&str) -> Arc<Trace>,
-        seed: Seed,
-        mtu: u32,
+        (seed, mtu): (Seed, u32),
+        media: &mut Media,
     ) -> Self {
         let name = spec.full_name(direction);
         let seed = seed.derive(&name);
@@ -431,7 +447,7 @@ impl Hop {
             port: build::port(spec, seed.derive("queue"), mtu).expect("the scenario was checked"),
             marker: build::marker(spec, seed.derive("marker"), mtu)
                 .expect("the scenario was checked"),
-            line: build::line(spec, traces),
+            line: build::line(spec, traces, seed, media),
             flight: Flight::new(&spec.flight(), seed),
             delay_line: DelayLine::new(Duration::ZERO, next),
             next,

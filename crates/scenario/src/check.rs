@@ -201,6 +201,7 @@ impl Hop {
             LineRate::Unlimited | LineRate::Trace(_) => {}
         }
         self.check_changes()?;
+        self.check_access()?;
         self.flight().check().map_err(|error| error.to_string())
     }
 
@@ -209,6 +210,25 @@ impl Hop {
         let no_delay = self.delay_ns == 0
             || self.changes.iter().any(|change| change.to == LineChange::DelayNs(0));
         self.rate == LineRate::Unlimited && self.jitter_ns == 0 && no_delay
+    }
+
+    /// Whether the line is reached in a way that suits its rate.
+    fn check_access(&self) -> Result<(), String> {
+        let constant = matches!(self.rate, LineRate::Bps(_));
+        if let Some(access) = &self.access {
+            access.check()?;
+            if !constant {
+                return Err("only a line of constant `rate` has `grants` or `airtime`".to_owned());
+            }
+        }
+        let Some(reconfiguration) = &self.reconfiguration else { return Ok(()) };
+        reconfiguration.check()?;
+        if reconfiguration.changes_rate() && !constant {
+            return Err(
+                "reconfiguration: only a line of constant `rate` has a `min_rate_share`".to_owned()
+            );
+        }
+        Ok(())
     }
 
     fn check_changes(&self) -> Result<(), String> {

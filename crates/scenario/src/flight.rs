@@ -5,6 +5,8 @@
 use serde::{Deserialize, Serialize};
 use weir_core::Duration;
 
+use crate::access::Reconfiguration;
+
 /// Impairments between the ends of a line: delay, jitter, loss, reordering and duplication.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct FlightParams {
@@ -18,6 +20,8 @@ pub struct FlightParams {
     pub reorder: Option<ReorderParams>,
     /// Probability that a packet arrives twice.
     pub duplicate: f64,
+    /// Another delay from time to time.
+    pub reconfiguration: Option<Reconfiguration>,
 }
 
 /// Packets that arrive without the delay and so overtake those under way (`netem reorder`).

@@ -3,6 +3,7 @@
 //! The simulator, the lab and the net run the same scenario and fill the same tables; whatever reads
 //! the record cannot tell which of them made it. [`file`](mod@file) is how people write scenarios, and makes resolved ones of them.
 
+mod access;
 mod addresses;
 mod check;
 pub mod file;
@@ -19,6 +20,7 @@ mod tcp;
 mod tunnel;
 mod udp;
 
+pub use access::{Access, AirtimeParams, GrantParams, Reconfiguration};
 pub use flight::{FlightError, FlightParams, LossError, LossParams, ReorderParams};
 pub use meter::ThroughputMeter;
 pub use notes::RecordSink;

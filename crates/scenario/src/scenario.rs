@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 use weir_core::{Direction, Draw, Duration, End, Framing, Seed, Time};
 
+use crate::access::{Access, Reconfiguration};
 use crate::flight::{FlightParams, LossParams, ReorderParams};
 use crate::shaper::Shaper;
 use crate::speed_test::SpeedTest;
@@ -114,6 +115,12 @@ pub struct Hop {
     /// Changes of the line during the run, in order of time.
     #[serde(default)]
     pub changes: Vec<Change>,
+    /// What the line does before it sends packets that wait; nothing if `None`. A line of constant rate only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub access: Option<Access>,
+    /// Another path from time to time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reconfiguration: Option<Reconfiguration>,
     /// Whether the queue is held back to the rate that the [shaper](Scenario::shaper) sets.
     #[serde(default)]
     pub shaped: bool,
@@ -386,6 +393,8 @@ impl Hop {
             tx_queue_len: default_tx_queue_len(),
             reference_rate_bps: None,
             changes: Vec::new(),
+            access: None,
+            reconfiguration: None,
             shaped: false,
         }
     }
@@ -420,6 +429,7 @@ impl Hop {
             loss: self.loss,
             reorder: self.reorder,
             duplicate: self.duplicate,
+            reconfiguration: self.reconfiguration,
         }
     }
 }

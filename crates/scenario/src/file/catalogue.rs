@@ -176,6 +176,6 @@ const TESTS: Shelf = Shelf {
 
 const LINKS: Shelf = Shelf {
     word: "link",
-    files: shipped!("links": "cable-140-12", "cable-20-8", "denmark-germany", "fios-25-25", "line-50", "lte-att",
-        "lte-tmobile", "lte-verizon", "thesis-10", "vdsl-100-40"),
+    files: shipped!("links": "cable-140-12", "cable-20-8", "denmark-germany", "docsis-31", "fios-25-25", "line-50",
+        "lte-att", "lte-tmobile", "lte-verizon", "starlink", "thesis-10", "vdsl-100-40", "wifi-n"),
 };

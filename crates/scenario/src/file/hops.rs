@@ -1,11 +1,15 @@
 //! The hops of a link as worlds take them, and the rates of its lines.
 
-use crate::{Change, Hop, LineChange, LineRate, LossParams, ReorderParams};
+use crate::{
+    Access, AirtimeParams, Change, GrantParams, Hop, LineChange, LineRate, LossParams,
+    Reconfiguration, ReorderParams,
+};
 use weir_core::{Cells, Direction, Framing};
 
 use crate::file::catalogue::Files;
 use crate::file::link::{
-    CellsWord, ChangeSpec, FramingChoice, FramingWord, HopSpec, LinkSpec, LossSpec, PlaceWord,
+    AirtimeSpec, CellsWord, ChangeSpec, FramingChoice, FramingWord, HopSpec, LinkSpec, LossSpec,
+    PlaceWord, ReconfigurationSpec,
 };
 use crate::file::plain::Count;
 use crate::file::shaper::ShaperSpec;
@@ -119,7 +123,40 @@ fn hop(hop: &HopSpec, queue: &str, reference: Option<u64>) -> Hop {
         tx_queue_len: hop.txqueuelen.fitting(),
         reference_rate_bps: reference,
         changes: changes.into_iter().flat_map(parts).collect(),
+        access: access(hop),
+        reconfiguration: hop.reconfiguration.as_ref().map(reconfiguration),
         ..Hop::new(&hop.name.0, queue, rate)
+    }
+}
+
+fn access(hop: &HopSpec) -> Option<Access> {
+    let grants = hop.grants.as_ref().map(|grants| {
+        Access::Grants(GrantParams { interval_ns: grants.interval.0, delay_ns: grants.delay.0 })
+    });
+    grants.or_else(|| hop.airtime.as_ref().map(|spec| Access::Airtime(airtime(spec))))
+}
+
+fn airtime(spec: &AirtimeSpec) -> AirtimeParams {
+    AirtimeParams {
+        medium: spec.medium.as_ref().map(|name| name.0.clone()),
+        packets: spec.packets.fitting(),
+        longest_ns: spec.longest.0,
+        overhead_ns: spec.overhead.0,
+        gap_ns: spec.gap.0,
+        slot_ns: spec.slot.0,
+        window: spec.window.fitting(),
+        max_window: spec.max_window.fitting(),
+        failures: spec.failures.0,
+    }
+}
+
+fn reconfiguration(spec: &ReconfigurationSpec) -> Reconfiguration {
+    Reconfiguration {
+        first_ns: spec.first.map_or(spec.period.0, |first| first.0),
+        period_ns: spec.period.0,
+        delay_ns: spec.delay.0,
+        min_rate_share: spec.min_rate_share.0,
+        outage_ns: spec.outage.0,
     }
 }
 

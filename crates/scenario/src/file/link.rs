@@ -3,7 +3,7 @@
 use crate::check::{MAX_MTU, MAX_PACKET_RATE, MIN_MTU};
 use crate::file::field::{Definitions, Field, Form, Reader, choice, either, spec};
 use crate::file::plain::{Count, Probability, Whole, Word};
-use crate::file::quantity::{LineRate, Nanoseconds};
+use crate::file::quantity::{LineRate, Nanoseconds, PositiveNanoseconds};
 use crate::file::written::{Value, Written, table};
 
 spec! {
@@ -62,8 +62,17 @@ spec! {
         txqueuelen: Count = Whole(1000),
         /// Changes of the line while the run goes on.
         changes: Vec<ChangeSpec> = Vec::new(),
+        /// Another path from time to time; a pause of the line, too.
+        reconfiguration: Option<ReconfigurationSpec>,
+        /// Packets are asked for before they may be sent, as on cable; needs a `rate`.
+        grants: Option<GrantsSpec>,
+        /// The line competes for the air, as in wireless networks; needs a `rate`.
+        airtime: Option<AirtimeSpec>,
     }
     check |hop| match (hop.rate, &hop.trace) {
+        _ if hop.grants.is_some() && hop.airtime.is_some() => {
+            Err(format!("hop `{}`: `grants` and `airtime` exclude each other", hop.name.0))
+        }
         (Some(_), Some(_)) => {
             Err(format!("hop `{}`: `rate` and `trace` exclude each other", hop.name.0))
         }
@@ -250,6 +259,56 @@ spec! {
         probability: Probability,
         /// Every so many packets one may.
         gap: Count = Whole(1),
+    }
+}
+
+spec! {
+    /// Another path from time to time, as of satellites in low orbit: a delay and a rate of its own for each period.
+    ReconfigurationSpec {
+        /// How long each path is kept.
+        period: PositiveNanoseconds,
+        /// When the second path begins; after a period if nothing is said.
+        first: Option<Nanoseconds>,
+        /// Greatest additional delay; each path draws its own, evenly from none.
+        delay: Nanoseconds = Nanoseconds(0),
+        /// Least share of the line's rate; each path draws its own, evenly up to 1.
+        min_rate_share: Probability = Probability(1.0),
+        /// How long the line carries nothing at the start of each further path.
+        outage: Nanoseconds = Nanoseconds(0),
+    }
+}
+
+spec! {
+    /// Requests and grants, as of a cable modem: what waits is asked for, and sent in a later interval.
+    GrantsSpec {
+        /// Length of an interval; that of a MAP in DOCSIS.
+        interval: PositiveNanoseconds = PositiveNanoseconds(2_000_000),
+        /// Least time from a request to the interval of its grant.
+        delay: Nanoseconds,
+    }
+}
+
+spec! {
+    /// Opportunities to send in a wireless network: IEEE 802.11's distributed coordination with aggregates.
+    AirtimeSpec {
+        /// Name of the medium; hops of one name share it. A medium of its own if nothing is said.
+        medium: Option<Word>,
+        /// Most packets of an aggregate.
+        packets: Count = Whole(32),
+        /// No packet is begun later than this behind the first of its aggregate.
+        longest: Nanoseconds = Nanoseconds(4_000_000),
+        /// What an opportunity costs besides its packets: preamble, acknowledgement, gaps within.
+        overhead: Nanoseconds,
+        /// Silence before slots are counted (DIFS).
+        gap: Nanoseconds = Nanoseconds(34_000),
+        /// Length of a slot of the backoff.
+        slot: PositiveNanoseconds = PositiveNanoseconds(9_000),
+        /// Slots are drawn evenly from 0 to this (CWmin).
+        window: Whole<0, 32767> = Whole(15),
+        /// The most to which failures double the window (CWmax).
+        max_window: Whole<0, 32767> = Whole(1023),
+        /// Probability that an opportunity fails; it then costs its overhead, and is tried again.
+        failures: Probability = Probability(0.0),
     }
 }
 
