@@ -100,6 +100,11 @@ def test_what_the_kernel_lacks_is_refused_before_the_run(weir: Weir, tmp_path: P
     refusals["slow.toml"] = (
         "hop `line-cpu`: the kernel cannot forward just 6250 packets per second: use the userspace data path"
     )
+    for name, hop in (("starlink", "terminal"), ("docsis-31", "modem"), ("wifi-n", "station")):
+        refusals[name] = (
+            f"hop `{hop}`: the kernel has no line with `grants`, `airtime` or `reconfiguration`: "
+            "use the userspace data path"
+        )
     for name, sentence in refusals.items():
         done = weir("run", "tcp_download", "--link", name, *KERNEL, "--out", "o")
         assert (done.returncode, done.stderr.strip()) == (2, f"weir: {sentence}")

@@ -77,6 +77,11 @@ fn check_hops(scenario: &Scenario) -> Result<(), LinuxError> {
         if let LineRate::PacketsPerSecond(rate) = hop.rate {
             return refuse(format!("the kernel cannot forward just {rate} packets per second"));
         }
+        if hop.access.is_some() || hop.reconfiguration.is_some() {
+            return refuse(
+                "the kernel has no line with `grants`, `airtime` or `reconfiguration`".to_owned(),
+            );
+        }
         if hop.framing.cells == Cells::Ptm && matches!(hop.rate, LineRate::Bps(_)) {
             return refuse("the kernel does not know the framing PTM".to_owned());
         }
