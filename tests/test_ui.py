@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
-import io
 import json
 import os
 import re
 import shlex
 import shutil
 import socket
-import zipfile
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import polars as pl
 import pytest
 from playwright.sync_api import expect
 
@@ -176,61 +171,6 @@ def test_the_files_of_a_record_are_sent_without_reading_its_tables(
         assert (status, headers["content-type"]) == (200, "application/zip")
     finally:
         shutil.rmtree(place)
-
-
-def test_a_large_record_is_drawn_in_part_before_its_figures_are_known(
-    browser: Browser, served: Served, rrul: list[Record]
-) -> None:
-    place = served.folder / "large"
-    parts, rows = 16, 100_000
-    with_pings(rrul[0], place, parts, rows)
-    try:
-        status, page, _ = served.ask("/view?record=large")
-        assert status == 200
-        assert f"The figures of {parts * rows:,} pings are being computed" in page
-        assert "<h2>Figures</h2>" not in page
-        content = zipfile.ZipFile(io.BytesIO(served.bytes("/record?record=large&first"))).namelist()
-        assert sum(name.startswith("latency/") for name in content) == parts / 2
-        tables = {name for name in content if not name.startswith("latency/")}
-        whole = zipfile.ZipFile(io.BytesIO(served.bytes("/record?record=large"))).namelist()
-        assert sum(name.startswith("latency/") for name in whole) == parts
-        assert tables <= set(whole)
-        with opened(browser, f"{served.link}view?record=large", within=served.link) as shown:
-            shown.page.wait_for_selector("html[data-ready]", state="attached")
-            expect(shown.page.get_by_text("are being computed")).to_have_count(0)
-            expect(shown.page.get_by_role("heading", name="Figures")).to_be_visible()
-            expect(shown.chart("Ping")).to_have_count(1)
-            assert "drawn so far" not in shown.chart("Ping").inner_text()
-            shown.chart("Ping").get_by_text("Table of what is shown").click()
-            row = shown.chart("Ping").locator("table").first.locator("tbody tr").first
-            assert row.locator("th, td").all_inner_texts()[1] == str(parts * rows)
-            assert shown.page.get_by_role("alert").count() == 0
-    finally:
-        shutil.rmtree(place)
-
-
-def with_pings(record: Record, place: Path, parts: int, rows: int) -> None:
-    """A copy of a record with so many pings of its first probe, in so many part files."""
-    shutil.copytree(record.path, place)
-    shutil.rmtree(place / "latency")
-    (place / "latency").mkdir()
-    digest = hashlib.sha256()
-    for number in range(parts):
-        t_ns = (np.arange(rows) + number * rows) * (record.reached_ns // (parts * rows))
-        frame = pl.DataFrame(
-            {
-                name: np.zeros(rows, np.int64) if name != "rtt_ns" else 10**6 + t_ns % 977
-                for name in record.latency.columns
-            }
-        ).with_columns(t_ns=pl.Series(t_ns))
-        content = io.BytesIO()
-        frame.cast(record.latency.schema).write_parquet(content, compression="snappy")
-        digest.update(content.getvalue())
-        (place / "latency" / f"part-{number:06}.parquet").write_bytes(content.getvalue())
-    manifest = json.loads((place / "manifest.json").read_text())
-    written = manifest["tables"]["latency"]
-    written |= {"rows": parts * rows, "parts": parts, "sha256": digest.hexdigest()}
-    (place / "manifest.json").write_text(json.dumps(manifest))
 
 
 @pytest.mark.parametrize(

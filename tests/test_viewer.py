@@ -466,31 +466,6 @@ def test_tables_are_read_however_they_are_packed(
         np.testing.assert_allclose(backlog["up/modem"][1], queue["backlog_bytes"].to_numpy() / 1e3)
 
 
-def test_of_very_many_pings_a_part_is_drawn_first_and_then_all(
-    browser: Browser, one_page: Path, rrul: list[Record], tmp_path: Path
-) -> None:
-    page, part = one_page.read_text(encoding="utf-8"), "latency/part-{:06}.parquet"
-    count, parts = 100_000, 16
-    files = {}
-    for number in range(parts):
-        t = np.arange(count) * 60_000 // parts + number * 6 * 10**9 // parts
-        rows = pl.DataFrame({"t_ns": t, "probe": np.zeros(count, np.int64), "rtt_ns": 10**6 + t % 977})
-        content = io.BytesIO()
-        rows.write_parquet(content, compression="snappy")
-        files[part.format(number)] = content.getvalue()
-    for number, (name, packed) in enumerate(files.items()):
-        page = with_archive(page, repacked(page, name, packed, alone=number == 0))
-    with opened(browser, written(tmp_path / "page.html", page)) as shown:
-        marks = shown.page.evaluate("performance.getEntriesByType('mark').map(one => one.name)")
-        assert [one for one in marks if one in ("weir-first", "weir-ready")] == ["weir-first", "weir-ready"]
-        chart = shown.chart("Ping")
-        expect(chart).to_have_count(1)
-        assert "drawn so far" not in chart.inner_text()
-        chart.get_by_text("Table of what is shown").click()
-        cells = first_row(chart)
-        assert cells[:2] == [rrul[0].probe_names[0], str(count * parts)]
-
-
 def longer(part: bytes, rows: int) -> bytes:
     """A Parquet file whose footer says one row more than its row groups have."""
 

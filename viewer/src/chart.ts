@@ -1,10 +1,12 @@
 // One chart of the page: its words, the plot, the lines to switch on and off, files to save, and the table behind it.
+import type { Closer } from "./closer";
 import type { Phase } from "./data";
 import { button, el, tableOf, toggle } from "./dom";
 import { colourOf, dashOf, type Peaks, Plot } from "./plot";
 import { csvOf, keep, pngOf, slug, svgOf } from "./save";
 import { type Line, within } from "./series";
 import { figures, indexOf, short } from "./statistics";
+import { said } from "./tables";
 import type { Span, View } from "./view";
 
 /** What a chart shows, and how it is read. */
@@ -25,6 +27,8 @@ export interface ChartSpec {
   xAll?: Span;
   yMax?: number;
   peaks?: Peaks;
+  /** What reads all samples of a span, if the lines are an overview of very many. */
+  closer?: Closer | null;
 }
 
 /** A title, and of which run if the page has several. */
@@ -37,10 +41,17 @@ export class Chart {
   private readonly marked = el("div", { class: "marked" });
   private readonly remark = el("p", { class: "remark" });
   private readonly live = el("p", { class: "hidden", "aria-live": "polite" });
-  private readonly table = el("details", {}, el("summary", {}, "Table of what is shown"));
+  private readonly tables = el("div");
+  private readonly table = el("details", {}, el("summary", {}, "Table of what is shown"), this.tables);
+  /** Which span, and which lines, a place has the tables of that takes samples that must be read. */
+  private readonly filled = new Map<HTMLElement, string>();
   private readonly off = new Set<Line>();
   private readonly values = new Map<Line, HTMLElement>();
   private readonly swatches = new Map<Line, HTMLElement>();
+  /** All samples of a span of a chart that begins with an overview. */
+  private close: { span: Span; lines: Map<string, Line> } | null = null;
+  private coming: Span | null = null;
+  private fault = "";
   private log = false;
   private xLog = false;
   private pointed: number | null = null;
@@ -90,12 +101,13 @@ export class Chart {
     this.isDue = !this.isSeen && !now;
     const width = this.place.clientWidth;
     if (this.isDue || width === 0) return;
-    const lines = this.visible();
+    this.comeCloser(width);
+    const lines = this.visible().map((line) => this.drawn(line));
     const x = (this.xLog ? this.spec.xAll : this.spec.x) ?? this.view.shown;
     const { phases, xLabel, yLabel, peaks = null, yMax = null } = this.spec;
     const marked = this.isOverTime ? this.view.marked : null;
     this.plot.draw({ lines, x, marked, phases, log: this.log, xLog: this.xLog, xLabel, yLabel, yMax, peaks }, width, HEIGHT);
-    this.remark.textContent = this.cutOff(x);
+    this.remark.textContent = [this.cutOff(x), this.overview(width)].filter(Boolean).join(" ");
     for (const [line, swatch] of this.swatches) {
       swatch.style.borderTopColor = colourOf(line);
       swatch.style.borderTopStyle = dashOf(line).length ? "dashed" : "solid";
@@ -110,6 +122,48 @@ export class Chart {
       return longest > x.to ? `The longest, ${short(longest)}, lies beyond this axis; the logarithmic axis shows it.` : "";
     }
     return !this.log && greatest > room * 1.001 ? `Peaks up to ${short(greatest)} are cut off; the logarithmic axis shows them.` : "";
+  }
+
+  /** A line as it is drawn: with all samples where they are read. */
+  private drawn(line: Line): Line {
+    return this.close?.lines.get(line.name) ?? line;
+  }
+
+  /** Reads all samples of what is shown, and of as much on both sides, if the overview is too coarse for it. */
+  private comeCloser(width: number): void {
+    const { closer } = this.spec;
+    if (!closer) return;
+    const holds = (span: Span) => span.from <= this.view.shown.from && span.to >= this.view.shown.to;
+    if (this.close && !holds(this.close.span)) this.close = null;
+    if (!closer.isCoarse(this.view.shown, width)) this.close = null;
+    else if (!this.close && !(this.coming && holds(this.coming))) this.read(closer, holds);
+  }
+
+  private read(closer: Closer, holds: (span: Span) => boolean): void {
+    const { from, to } = this.view.shown;
+    const span = { from: Math.max(from - (to - from), this.view.all.from), to: Math.min(to + (to - from), this.view.all.to) };
+    this.coming = span;
+    closer.lines(span).then(
+      (lines) => {
+        if (this.coming === span) this.coming = null;
+        if (!holds(span)) return;
+        this.fault = "";
+        this.close = { span, lines: new Map(lines.map((line) => [line.name, line])) };
+        this.draw();
+      },
+      (error: unknown) => {
+        if (this.coming === span) this.coming = null;
+        this.fault = `The pings of this span cannot be read: ${said(error)}.`;
+        this.remark.textContent = this.fault;
+      },
+    );
+  }
+
+  /** Whether what is drawn is an overview, in a sentence; empty if it is all there is. */
+  private overview(width: number): string {
+    const { closer } = this.spec;
+    if (!closer || this.close) return "";
+    return closer.isCoarse(this.view.shown, width) ? this.fault || "The pings of this span are being read." : closer.says;
   }
 
   private get isOverTime(): boolean {
@@ -143,7 +197,7 @@ export class Chart {
       scales,
       save("PNG", "Save as PNG", () => void this.png().then((blob) => keep(blob, `${slug(title)}.png`))),
       save("SVG", "Save as SVG", () => keep(new Blob([this.svg()], { type: "image/svg+xml" }), `${slug(title)}.svg`)),
-      save("CSV", "Save as CSV", () => keep(new Blob([this.csv()], { type: "text/csv" }), `${slug(title)}.csv`)),
+      save("CSV", "Save as CSV", () => void this.csv().then((blob) => blob && keep(blob, `${slug(title)}.csv`))),
       save("Copy", "Copy as PNG", () => void this.copy()),
     );
   }
@@ -158,8 +212,24 @@ export class Chart {
     return pngOf(this.svg());
   }
 
-  private csv(): string {
-    return csvOf(this.visible(), this.isOverTime ? "time_s" : slug(this.spec.xLabel), slug(this.spec.yLabel));
+  /** Every sample of the lines that are not hidden; null if they cannot be read, which is then said. */
+  private async csv(): Promise<Blob | null> {
+    try {
+      const lines = await this.whole(this.view.all);
+      const parts = csvOf(lines, this.isOverTime ? "time_s" : slug(this.spec.xLabel), slug(this.spec.yLabel));
+      return new Blob(parts, { type: "text/csv" });
+    } catch (error) {
+      this.remark.textContent = `The file cannot be made: ${said(error)}.`;
+      return null;
+    }
+  }
+
+  /** The visible lines with all samples of a span. */
+  private async whole(span: Span): Promise<Line[]> {
+    const { closer } = this.spec;
+    if (!closer) return this.visible();
+    const found = new Map((await closer.lines(span)).map((line) => [line.name, line]));
+    return this.visible().map((line) => found.get(line.name) ?? { ...line, t: new Float64Array(), y: new Float64Array(), lost: new Float64Array() });
   }
 
   private async copy(): Promise<void> {
@@ -197,7 +267,8 @@ export class Chart {
     }
   }
 
-  private valueAt(line: Line, x: number): number {
+  private valueAt(of: Line, x: number): number {
+    const line = this.drawn(of);
     const after = indexOf(line.t, x);
     const before = after - 1;
     if (line.steps) return line.y[before] ?? NaN;
@@ -265,38 +336,35 @@ export class Chart {
 
   private fillMarked(): void {
     const span = this.isOverTime ? this.view.marked : null;
-    this.marked.replaceChildren(...(span ? [this.figures(span, "Marked span")] : []));
+    if (span === null) {
+      this.filled.delete(this.marked);
+      this.marked.replaceChildren();
+    } else this.fill(this.marked, span, (lines) => [figuresOf(lines, span, "Marked span", this.spec.yLabel)]);
   }
 
   private fillTable(): void {
     if (!this.table.open) return;
-    const [summary] = this.table.children;
-    const content = this.isOverTime ? [this.figures(this.view.shown, "Shown"), this.steps()] : [this.points()];
-    this.table.replaceChildren(summary as Element, ...content);
+    const span = this.view.shown;
+    if (!this.isOverTime) this.tables.replaceChildren(this.points());
+    else this.fill(this.tables, span, (lines) => [figuresOf(lines, span, "Shown", this.spec.yLabel), stepsOf(lines, span, this.spec.yLabel)]);
   }
 
-  /** Figures of each line in a span. */
-  private figures(span: Span, word: string): HTMLElement {
-    const rows = this.visible().map((line) => {
-      const found = figures(within(line, span.from, span.to));
-      const lost = line.lost ? indexOf(line.lost, span.to) - indexOf(line.lost, span.from) : null;
-      if (found === null) return [line.name, "0", "-", "-", "-", "-", "-", "-", lost === null ? "" : String(lost)];
-      const values = [found.mean, found.min, found.median, found.p95, found.p99, found.max].map(short);
-      return [line.name, String(found.count), ...values, lost === null ? "" : String(lost)];
-    });
-    const caption = `${word}: ${span.from.toFixed(3)} s to ${span.to.toFixed(3)} s, ${this.spec.yLabel}`;
-    return tableOf(caption, ["line", "count", "mean", "min", "median", "p95", "p99", "max", "lost"], rows);
-  }
-
-  /** Means of each line in equal steps over what is shown. */
-  private steps(): HTMLElement {
-    const { from, to } = this.view.shown;
-    const lines = this.visible();
-    const rows = Array.from({ length: TABLE_STEPS }, (_, at) => {
-      const [start, end] = [from + ((to - from) * at) / TABLE_STEPS, from + ((to - from) * (at + 1)) / TABLE_STEPS];
-      return [`${start.toFixed(2)} s`, ...lines.map((line) => short(figures(within(line, start, end))?.mean ?? NaN))];
-    });
-    return tableOf(`Means of ${short((to - from) / TABLE_STEPS)} s, ${this.spec.yLabel}`, ["from", ...lines.map((line) => line.label)], rows);
+  /** Fills `place` with what is made of the lines in a span: at once, or when their samples are read. */
+  private fill(place: HTMLElement, span: Span, make: (lines: Line[]) => HTMLElement[]): void {
+    if (!this.spec.closer) return place.replaceChildren(...make(this.visible()));
+    const key = `${span.from} ${span.to} ${this.visible().map((line) => line.name).join(" ")}`;
+    if (this.filled.get(place) === key) return;
+    this.filled.set(place, key);
+    place.replaceChildren(el("p", { class: "quiet", role: "status" }, "The pings of this span are being read."));
+    const end = (content: () => HTMLElement[]) => this.filled.get(place) === key && place.replaceChildren(...content());
+    // A reader who is still zooming waits for nothing.
+    setTimeout(() => {
+      if (this.filled.get(place) !== key) return;
+      this.whole(span).then(
+        (lines) => end(() => make(lines)),
+        (error: unknown) => end(() => [el("p", { class: "error", role: "alert" }, `The pings of this span cannot be read: ${said(error)}.`)]),
+      );
+    }, SETTLED_MS);
   }
 
   /** Where each line reaches round shares; of a chart that is not over time. */
@@ -307,6 +375,30 @@ export class Chart {
   }
 }
 
+/** Figures of each line in a span. */
+function figuresOf(lines: Line[], span: Span, word: string, unit: string): HTMLElement {
+  const rows = lines.map((line) => {
+    const found = figures(within(line, span.from, span.to));
+    const lost = line.lost ? indexOf(line.lost, span.to) - indexOf(line.lost, span.from) : null;
+    if (found === null) return [line.name, "0", "-", "-", "-", "-", "-", "-", lost === null ? "" : String(lost)];
+    const values = [found.mean, found.min, found.median, found.p95, found.p99, found.max].map(short);
+    return [line.name, String(found.count), ...values, lost === null ? "" : String(lost)];
+  });
+  const caption = `${word}: ${span.from.toFixed(3)} s to ${span.to.toFixed(3)} s, ${unit}`;
+  return tableOf(caption, ["line", "count", "mean", "min", "median", "p95", "p99", "max", "lost"], rows);
+}
+
+/** Means of each line in equal steps over a span. */
+function stepsOf(lines: Line[], { from, to }: Span, unit: string): HTMLElement {
+  const rows = Array.from({ length: TABLE_STEPS }, (_, at) => {
+    const [start, end] = [from + ((to - from) * at) / TABLE_STEPS, from + ((to - from) * (at + 1)) / TABLE_STEPS];
+    return [`${start.toFixed(2)} s`, ...lines.map((line) => short(figures(within(line, start, end))?.mean ?? NaN))];
+  });
+  return tableOf(`Means of ${short((to - from) / TABLE_STEPS)} s, ${unit}`, ["from", ...lines.map((line) => line.label)], rows);
+}
+
 const HEIGHT = 240;
 const TABLE_STEPS = 20;
+/** A span that stays that long is one whose samples are read for a table. */
+const SETTLED_MS = 150;
 const KEYS = "Arrow keys read values, plus and minus zoom, shift with arrows moves, 0 shows the whole run, m marks a span.";

@@ -1,5 +1,6 @@
 // Reads records and builds their charts.
-import { archiveOf, type PageData, type RecordData } from "./data";
+import { closerOf } from "./closer";
+import { firstOf, type PageData, type RecordData } from "./data";
 import { button, el, toggle } from "./dom";
 import { boxesOf, chartsOf, comparison, type Opened, type Section } from "./sections";
 import { said, Tables } from "./tables";
@@ -14,7 +15,8 @@ export async function draw(place: HTMLElement, { records, says }: PageData, view
   const faults: HTMLElement[] = [];
   for (const [run, record] of records.entries()) {
     try {
-      opened.push({ record, run, tables: await Tables.of(await archiveOf(record, run)), of: records.length > 1 ? record.name : "" });
+      const tables = await Tables.of(await firstOf(record, run));
+      opened.push({ record, run, tables, of: records.length > 1 ? record.name : "", closer: closerOf(record, run) });
     } catch (error) {
       faults.push(failed(record, error));
     }
@@ -45,9 +47,8 @@ export async function draw(place: HTMLElement, { records, says }: PageData, view
 async function addRecord(place: HTMLElement, one: Opened, view: View, sections: Section[]): Promise<void> {
   place.append(el("h3", {}, one.record.name));
   try {
-    const add = (section: Section, instead?: Section) => {
-      if (instead === undefined) place.append(section.element);
-      else instead.element.replaceWith(section.element);
+    const add = (section: Section) => {
+      place.append(section.element);
       section.draw();
       sections.push(section);
     };

@@ -75,8 +75,6 @@ export interface RecordData {
   file: string;
   /** Where its `.weir` file lies; null if the page has it within. */
   url: string | null;
-  /** Every how manieth part of its pings the file has; without it has all. */
-  part?: number;
   reached_s: number;
   load_s: [number, number];
   step_s: number;
@@ -87,6 +85,21 @@ export interface RecordData {
   summary: Summary;
   goodput: Record<Direction, Distribution | null>;
   says: Says;
+  /** What is drawn at first of very many pings; null of a record that is read as a whole. */
+  overview: Overview | null;
+}
+
+/** What a page has of very many pings before a reader zooms in (weirlab.viewer.overview). */
+export interface Overview {
+  rows: number;
+  /** Of each spell of that length the overview has the shortest and the longest ping of each probe. */
+  spell_s: number;
+  /** From when to when the pings of each part file were sent. */
+  parts: [number, number | null][];
+  /** Means of the pings over the whole path in each step of the charts. */
+  means_ms: (number | null)[];
+  /** Of each probe by number, and of all over the whole path together (-1): how many % took no longer. */
+  curves: Record<string, { ms: number[]; percent: number[] }>;
 }
 
 export interface PageData {
@@ -95,8 +108,6 @@ export interface PageData {
   says: Says;
   /** The span in s that is marked to begin with. */
   marked?: [number, number];
-  /** Where the whole page is, of one that has only a part of a large record and no figures yet. */
-  rest?: string;
 }
 
 /** What a page says of its records. */
@@ -105,13 +116,33 @@ export function pageData(page: Document = document): PageData {
 }
 
 /** The bytes of the `.weir` file of record `number`. */
-export async function archiveOf(record: RecordData, number: number): Promise<Uint8Array> {
-  if (record.url !== null) {
-    const answer = await fetch(record.url, { credentials: "same-origin" });
-    if (!answer.ok) throw new Error(`the server says ${answer.status}: ${(await answer.text()).slice(0, 200)}`);
-    return new Uint8Array(await answer.arrayBuffer());
-  }
-  const text = atob((document.getElementById(`weir-record-${number}`)?.textContent ?? "").trim());
+export function archiveOf(record: RecordData, number: number): Promise<Uint8Array> {
+  return record.url === null ? Promise.resolve(within(`weir-record-${number}`)) : fetched(record.url);
+}
+
+/** The bytes of an archive with what is drawn first of record `number`: all of it, unless it is large. */
+export function firstOf(record: RecordData, number: number): Promise<Uint8Array> {
+  if (record.overview === null) return archiveOf(record, number);
+  return record.url === null ? Promise.resolve(within(`weir-overview-${number}`)) : fetched(`${record.url}&overview`);
+}
+
+/** The bytes of an archive that has the part files `first` to `last` of the pings of record `number`. */
+export function partsOf(record: RecordData, number: number, first: number, last: number): Promise<Uint8Array> {
+  return record.url === null ? archiveOf(record, number) : fetched(`${record.url}&parts=${first}-${last}`);
+}
+
+/** The name of a part file. */
+export const partName = (table: string, number: number) => `${table}/part-${String(number).padStart(6, "0")}.parquet`;
+
+async function fetched(url: string): Promise<Uint8Array> {
+  const answer = await fetch(url, { credentials: "same-origin" });
+  if (!answer.ok) throw new Error(`the server says ${answer.status}: ${(await answer.text()).slice(0, 200)}`);
+  return new Uint8Array(await answer.arrayBuffer());
+}
+
+/** The bytes that an element of the page has in base64. */
+function within(id: string): Uint8Array {
+  const text = atob((document.getElementById(id)?.textContent ?? "").trim());
   const bytes = new Uint8Array(text.length);
   for (let at = 0; at < text.length; at++) bytes[at] = text.charCodeAt(at);
   return bytes;

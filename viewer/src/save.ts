@@ -42,18 +42,22 @@ export async function pngOf(text: string): Promise<Blob> {
   });
 }
 
-/** Every sample of the lines, a row each. */
-export function csvOf(lines: Line[], x: string, unit: string): string {
-  const rows = [`series,${x},${unit}`];
+/** Every sample of the lines, a row each, in pieces: one text cannot hold the rows of a large record. */
+export function csvOf(lines: Line[], x: string, unit: string): string[] {
+  const pieces = [`series,${x},${unit}\n`];
   for (const line of lines) {
     const name = cell(line.name);
-    for (let at = 0; at < line.t.length; at++) {
-      const value = line.y[at] as number;
-      rows.push(`${name},${line.t[at]},${Number.isNaN(value) ? "" : value}`);
+    for (let from = 0; from < line.t.length; from += PIECE_ROWS) {
+      let piece = "";
+      for (let at = from; at < Math.min(from + PIECE_ROWS, line.t.length); at++) {
+        const value = line.y[at] as number;
+        piece += `${name},${line.t[at]},${Number.isNaN(value) ? "" : value}\n`;
+      }
+      pieces.push(piece);
     }
-    for (const time of line.lost ?? []) rows.push(`${name},${time},`);
+    for (const time of line.lost ?? []) pieces.push(`${name},${time},\n`);
   }
-  return `${rows.join("\n")}\n`;
+  return pieces;
 }
 
 /** Gives a file to the browser. */
@@ -155,3 +159,4 @@ function cell(text: string): string {
 }
 
 const [LEFT, TOP, WIDTH, PLOT, BOTTOM, COLUMNS] = [64, 34, 820, 300, 56, 3];
+const PIECE_ROWS = 50_000;

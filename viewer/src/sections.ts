@@ -1,10 +1,11 @@
 // Which charts a page has: of one record all that it has data for, of several first what compares them.
 import { boxes } from "./box";
 import { Chart, type ChartSpec } from "./chart";
+import type { Closer } from "./closer";
 import type { Direction, RecordData, Says } from "./data";
 import type { Peaks } from "./plot";
 import { el } from "./dom";
-import { cumulative, goodput, type Line, meanOfRunning, means, pings, queues, senders, shaperRates, together, total, within } from "./series";
+import { type Curve, cumulative, curveOf, goodput, type Line, meanOfRunning, means, meansOf, pings, queues, senders, shaperRates, together, total, within } from "./series";
 import { indexOf } from "./statistics";
 import type { Tables } from "./tables";
 import type { View } from "./view";
@@ -17,6 +18,8 @@ export interface Opened {
   tables: Tables;
   /** Its name, if it is one of several; empty for one alone. */
   of: string;
+  /** What reads all pings of a span, if the tables have an overview of them. */
+  closer: Closer | null;
 }
 
 /** A part of the page: its element, and what draws it once it is in the page. */
@@ -29,7 +32,8 @@ export interface Section {
 const TIME = "Time, s";
 
 /** Makes the charts of one record one after the other, and gives each to `add`. */
-export async function chartsOf({ record, run, tables, of }: Opened, view: View, add: (section: Section, instead?: Section) => void): Promise<void> {
+export async function chartsOf(opened: Opened, view: View, add: (section: Section) => void): Promise<void> {
+  const { record, run, tables, of } = opened;
   const over = async (title: string, yLabel: string, how: keyof typeof words.HOW, shows: string, lines: Line[], peaks: Peaks = null) => {
     if (lines.length === 0) return;
     add(sectionOf([new Chart({ title, of, yLabel, xLabel: TIME, how: words.HOW[how], shows, lines, phases: record.phases, peaks }, view)]));
@@ -39,12 +43,9 @@ export async function chartsOf({ record, run, tables, of }: Opened, view: View, 
     const lines = withMean(await goodput(tables, record, run, direction), record);
     await over(titleOf(direction), "Mbit/s per flow", "goodput", record.says[direction], lines, "goodput");
   }
-  const rows = tables.rows("latency");
-  const every = rows > MANY_ROWS ? Math.ceil(rows / FIRST_ROWS) : 1;
-  const first = pingCharts(await pings(tables, record, run, every), record, view, of, every * (record.part ?? 1));
-  if (first) add(first);
+  const ping = await pingCharts(opened, view);
+  if (ping) add(ping);
   await painted();
-  performance.mark("weir-first");
   const { backlog, drops } = await queues(tables, run);
   await over("Queue backlog", "kB", "backlog", words.greatestShows(backlog, "The longest queue held", "kB", "No queue held anything."), backlog);
   await over("Dropped packets", "packets/s", "drops", words.greatestShows(drops, "The most drops in a second were", "packets", "No queue dropped a packet."), drops);
@@ -53,22 +54,21 @@ export async function chartsOf({ record, run, tables, of }: Opened, view: View, 
   await over("Round trip that TCP sees", "ms", "srtt", words.greatestShows(srtt, "The longest smoothed round trip was", "ms", "No round trip is known."), srtt, "goodput");
   const rates = await shaperRates(tables, record, run);
   await over("Shaper's rate", "Mbit/s", "shaper", words.greatestShows(rates, "The highest rate was", "Mbit/s", "The shaper let everything through."), rates);
-  if (every === 1) return;
-  const whole = pingCharts(await pings(tables, record, run), record, view, of);
-  if (whole) add(whole, first ?? undefined);
 }
 
-/** Pings over time and their distribution, of every so manieth part of the record. */
-function pingCharts(lines: Line[], record: RecordData, view: View, of: string, every = 1): Section | null {
+/** Pings over time and their distribution. */
+async function pingCharts({ record, run, tables, of, closer }: Opened, view: View): Promise<Section | null> {
+  const lines = await pings(tables, record, run);
   if (lines.length === 0) return null;
-  const soFar = every > 1 ? ` Of so many pings one part in ${every} is drawn so far; the rest is being read.` : "";
-  const over = { title: "Ping", of, yLabel: "ms", xLabel: TIME, how: words.HOW.ping, shows: record.says.ping + soFar, lines, phases: record.phases, peaks: "pings" as const };
-  const spread = cdfSpec(
-    lines.map((line) => ({ line, load: record.load_s })),
-    record.says.cdf + soFar,
-    of,
-  );
+  const over: ChartSpec = { title: "Ping", of, yLabel: "ms", xLabel: TIME, how: words.HOW.ping, shows: record.says.ping, lines, phases: record.phases, peaks: "pings", closer };
+  const found = lines.map((line) => ({ line, curve: loadCurve(record, line, record.probes.findIndex((one) => one.name === line.name)) }));
+  const spread = cdfSpec(found, record.says.cdf, of);
   return sectionOf([over, ...(spread ? [spread] : [])].map((spec) => new Chart(spec, view)));
+}
+
+/** How long the pings of a line took during the load. */
+function loadCurve(record: RecordData, line: Line, probe: number | "all"): Curve | null {
+  return record.overview ? curveOf(record.overview, probe) : cumulative(within(line, ...record.load_s));
 }
 
 /** Waits until what was drawn is on the screen; not in a page that nobody sees, where nothing is. */
@@ -85,14 +85,14 @@ function painted(): Promise<void> {
 export async function comparison(opened: Opened[], says: Says, view: View): Promise<Section> {
   const records = opened.map((one) => one.record);
   const overlay: Line[] = [];
-  const raw: { line: Line; load: [number, number] }[] = [];
+  const curves: { line: Line; curve: Curve | null }[] = [];
   const totals: Record<Direction, Line[]> = { down: [], up: [] };
   for (const [colour, { record, run, tables }] of opened.entries()) {
     const all = together(await pings(tables, record, run), record);
     if (all) {
       const line = { ...all, colour };
-      raw.push({ line, load: record.load_s });
-      overlay.push({ ...means(line, record), ...(all.lost ? { lost: all.lost } : {}) });
+      curves.push({ line, curve: loadCurve(record, line, "all") });
+      overlay.push(record.overview ? meansOf(record.overview, line, record) : means(line, record));
     }
     for (const direction of ["down", "up"] as const) {
       const sum = total(await goodput(tables, record, run, direction), record);
@@ -112,7 +112,7 @@ export async function comparison(opened: Opened[], says: Says, view: View): Prom
       specs.push({ ...base, title, yLabel: "Mbit/s", how: words.HOW.total, shows: says[direction], lines, peaks: "goodput" });
     }
   }
-  const distributions = cdfSpec(raw, says.cdf, "");
+  const distributions = cdfSpec(curves, says.cdf, "");
   if (distributions) specs.push(distributions);
   return sectionOf(specs.map((spec) => new Chart(spec, view)), records, says.boxes);
 }
@@ -138,11 +138,10 @@ function withMean(lines: Line[], record: RecordData): Line[] {
 }
 
 /** Distribution of pings during the load, a curve a line. */
-function cdfSpec(found: { line: Line; load: [number, number] }[], shows: string, of: string): ChartSpec | null {
-  const lines = found.flatMap(({ line, load }) => {
+function cdfSpec(found: { line: Line; curve: Curve | null }[], shows: string, of: string): ChartSpec | null {
+  const lines = found.flatMap(({ line, curve }) => {
     const { lost, ...rest } = line;
-    const { x, y } = cumulative(within(line, ...load));
-    return x.length ? [{ ...rest, t: x, y }] : [];
+    return curve?.x.length ? [{ ...rest, t: curve.x, y: curve.y }] : [];
   });
   if (lines.length === 0) return null;
   const least = Math.min(...lines.map((line) => line.t[0] as number));
@@ -166,9 +165,6 @@ function cdfSpec(found: { line: Line; load: [number, number] }[], shows: string,
 }
 
 const titleOf = (direction: Direction) => (direction === "down" ? "Download" : "Upload");
-
-/** Rows of which charts are drawn at once; of more about so many are drawn first. */
-const [MANY_ROWS, FIRST_ROWS] = [1_500_000, 500_000];
 
 /** So many times above 99.5 % of all lies what a linear axis of pings leaves out, and says so; as in weirlab.plots. */
 const FAR = 4;

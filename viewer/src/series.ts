@@ -1,5 +1,5 @@
 // What the charts draw, from the tables of a record: numbers over time, nothing of how they look.
-import type { Direction, RecordData } from "./data";
+import type { Direction, Overview, RecordData } from "./data";
 import { indexOf } from "./statistics";
 import type { TableReader } from "./tables";
 
@@ -49,9 +49,9 @@ export async function goodput(tables: TableReader, record: RunShape, run: number
   return lines;
 }
 
-/** The round trip of every ping in ms, a line a probe; with `every` above 1 of every so manieth part of the record. */
-export async function pings(tables: TableReader, record: RunShape, run: number, every = 1): Promise<Line[]> {
-  const table = await tables.read("latency", ["t_ns", "probe", "rtt_ns"], every);
+/** The round trip of every ping in ms, a line a probe. */
+export async function pings(tables: TableReader, record: RunShape, run: number): Promise<Line[]> {
+  const table = await tables.read("latency", ["t_ns", "probe", "rtt_ns"]);
   const [t, probe, rtt] = [table.numbers("t_ns"), table.numbers("probe"), table.numbers("rtt_ns")];
   const count = record.probes.length;
   // Two counts a probe, of pings that were answered and of those that were lost; rows of no probe go to the last.
@@ -131,6 +131,12 @@ export function means(one: Line, record: RunShape): Line {
     counts[step] = (counts[step] as number) + 1;
   }
   return { ...one, t, y: sums.map((sum, at) => (counts[at] ? sum / (counts[at] as number) : NaN)) };
+}
+
+/** The means of the pings of a large record in each of its steps, as a line of an overlay; `all` are those of its overview. */
+export function meansOf(overview: Overview, all: Line, record: RunShape): Line {
+  const t = edgesOf(record).slice(0, -1).map((edge) => edge + record.step_s / 2);
+  return { ...all, t, y: t.map((_, at) => overview.means_ms[at] ?? NaN) };
 }
 
 /** The sum of lines with the same times, as one line. */
@@ -237,8 +243,20 @@ export async function shaperRates(tables: TableReader, record: RunShape, run: nu
   });
 }
 
-/** Which share of `values` is no greater than a value: in steps fine enough for any screen, the tail in full. */
-export function cumulative(values: Float64Array): { x: Float64Array; y: Float64Array } {
+/** Which share of values, in %, is no greater than a value. */
+export interface Curve {
+  x: Float64Array;
+  y: Float64Array;
+}
+
+/** The curve of a large record's probe, or of all pings over its whole path together; null if it has none. */
+export function curveOf(overview: Overview, probe: number | "all"): Curve | null {
+  const found = overview.curves[probe === "all" ? "-1" : String(probe)];
+  return found ? { x: Float64Array.from(found.ms), y: Float64Array.from(found.percent) } : null;
+}
+
+/** The curve of `values`: in steps fine enough for any screen, the tail in full. */
+export function cumulative(values: Float64Array): Curve {
   const sorted = values.slice().sort();
   const shares: number[] = [];
   const count = Math.min(sorted.length, MAX_CDF_POINTS);

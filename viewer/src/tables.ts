@@ -15,8 +15,8 @@ export interface Table {
 export interface TableReader {
   /** The names of a table's columns; none if there is no such table. */
   names(table: string): string[];
-  /** The columns `names` of a table, of every part of it or of every so manieth. */
-  read(table: string, names: string[], every?: number): Promise<Table>;
+  /** The columns `names` of a table. */
+  read(table: string, names: string[]): Promise<Table>;
 }
 
 /** The tables of one record. */
@@ -26,8 +26,9 @@ export class Tables implements TableReader {
 
   private constructor(private readonly files: Map<string, Uint8Array>) {}
 
-  static async of(archive: Uint8Array): Promise<Tables> {
-    return new Tables(await unpack(archive));
+  /** The tables in an archive, of all its files or of those that are wanted. */
+  static async of(archive: Uint8Array, wanted: (name: string) => boolean = () => true): Promise<Tables> {
+    return new Tables(await unpack(archive, wanted));
   }
 
   /** The names of a table's columns; none if the record has no such table. */
@@ -41,21 +42,10 @@ export class Tables implements TableReader {
     return [...this.files.keys()].filter((name) => name.startsWith(`${table}/`) && name.endsWith(".parquet")).sort();
   }
 
-  /** How many rows a table has. */
-  rows(table: string): number {
-    let rows = 0;
-    for (const part of this.parts(table)) rows += checked(Number(this.metadataOf(part).num_rows), part);
-    return rows;
-  }
-
-  /**
-   * The columns `names` of a table; columns that the record does not have are null in every row.
-   *
-   * With `every` above 1 only every so manieth part file is read, which gives spells of time from all over the run.
-   */
-  read(table: string, names: string[], every = 1): Promise<Table> {
-    const key = [table, every, ...names].join(" ");
-    const found = this.kept.get(key) ?? this.opened(table, names, every);
+  /** The columns `names` of a table; columns that the record does not have are null in every row. */
+  read(table: string, names: string[]): Promise<Table> {
+    const key = [table, ...names].join(" ");
+    const found = this.kept.get(key) ?? this.opened(table, names);
     this.kept.set(key, found);
     return found;
   }
@@ -66,11 +56,10 @@ export class Tables implements TableReader {
     return found;
   }
 
-  private async opened(table: string, names: string[], every: number): Promise<Table> {
+  private async opened(table: string, names: string[]): Promise<Table> {
     const opened: Part[] = [];
     let rows = 0;
-    for (const [number, part] of this.parts(table).entries()) {
-      if (number % every > 0) continue;
+    for (const part of this.parts(table)) {
       const metadata = this.metadataOf(part);
       rows += checked(Number(metadata.num_rows), part);
       opened.push({ bytes: this.files.get(part) as Uint8Array, metadata, part });

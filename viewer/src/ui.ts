@@ -2,6 +2,7 @@
 import { draw, keepUp } from "./charts";
 import type { PageData } from "./data";
 import { el } from "./dom";
+import { editor } from "./editor";
 import type { Section } from "./sections";
 import { shapers } from "./shapers";
 
@@ -9,6 +10,8 @@ interface Told {
   page: string;
   prefix: string;
   number?: number;
+  /** By which the version of a scenario file that is edited is known. */
+  mark?: string;
   /** Where the record lies that is watched. */
   record?: string;
   /** How many records one page shows at most. */
@@ -26,6 +29,8 @@ function byId<Kind extends HTMLElement>(id: string): Kind {
 const viewOf = (places: string[]) => `${told.prefix}/view?${places.map((place) => `record=${encodeURIComponent(place)}`).join("&")}`;
 
 /** Sends a form; the answer, or the sentence that says what is wrong. */
+export type Send = typeof send;
+
 async function send(place: string, content: unknown): Promise<Record<string, unknown>> {
   const answer = await fetch(`${told.prefix}/${place}`, {
     method: "POST",
@@ -280,5 +285,5 @@ function again(look: () => Promise<boolean>, state: HTMLElement): void {
     .then((more) => more && setTimeout(() => again(look, state), 700));
 }
 
-const pages: Record<string, () => void> = { records, new: form, run, watch, shapers: () => shapers(told.prefix) };
+const pages: Record<string, () => void> = { records, new: form, run, watch, scenario: () => editor(send, told.prefix, told.mark ?? ""), shapers: () => shapers(told.prefix) };
 pages[told.page]?.();

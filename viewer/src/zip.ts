@@ -1,15 +1,16 @@
 // Reading `.weir` files, which are zip archives. They may come from strangers: sizes are bounded, and an archive
 // that is not whole is refused.
 
-/** The files of the archive `bytes` by name, without the folder in which its manifest lies. */
-export async function unpack(bytes: Uint8Array): Promise<Map<string, Uint8Array>> {
+/** The files of the archive `bytes` that are wanted, by name, without the folder in which its manifest lies. */
+export async function unpack(bytes: Uint8Array, wanted: (name: string) => boolean): Promise<Map<string, Uint8Array>> {
   const members = directory(bytes);
   const manifest = members.find((one) => one.name === MANIFEST || one.name.endsWith(`/${MANIFEST}`));
   if (!manifest) throw new Error(`there is no ${MANIFEST} in the archive`);
   const folder = manifest.name.slice(0, -MANIFEST.length);
   const files = new Map<string, Uint8Array>();
   for (const one of members) {
-    if (one.name.startsWith(folder)) files.set(one.name.slice(folder.length), await content(bytes, one));
+    const name = one.name.slice(folder.length);
+    if (one.name.startsWith(folder) && wanted(name)) files.set(name, await content(bytes, one));
   }
   return files;
 }

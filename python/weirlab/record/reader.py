@@ -7,6 +7,7 @@ import io
 import json
 import zipfile
 from collections import deque
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain
@@ -26,7 +27,7 @@ from weirlab.scenario.plain import load_trace
 from weirlab.shown import Shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -69,6 +70,7 @@ class Record(Shown):
         self._take_notes()
         self._parts = self._listed()
         self._compared: set[str] = set()
+        self._kept: dict[str, dict[str, list[pl.Series]]] = {}
 
     def annotate(self, note: str, tags: Iterable[str]) -> None:
         """Keeps a note and tags for this record, in place of those that it had.
@@ -325,8 +327,36 @@ class Record(Shown):
         """
         if not self.is_long(table) or table in self.__dict__:
             yield getattr(self, table).select(columns)
+        elif (kept := self._kept.get(table)) is not None and set(columns) <= kept.keys():
+            for each in zip(*(kept[name] for name in columns), strict=True):
+                yield pl.DataFrame(each)
         else:
             yield from self._frames(table, list(columns))
+
+    @contextmanager
+    def keeping(self, table: str, columns: Sequence[str]) -> Iterator[None]:
+        """Keeps columns of a long table for as long as they are read again and again, unless it is too long.
+
+        Raises:
+            RecordError: if a part file is damaged.
+        """
+        written = (self.manifest.tables or {}).get(table)
+        if not self.is_long(table) or written is None or written.rows > MAX_KEPT_ROWS:
+            yield
+            return
+        kept: dict[str, list[pl.Series]] = {name: [] for name in columns}
+        for frame in self.chunks(table, columns):
+            for name in columns:
+                kept[name].append(frame[name])
+        self._kept[table] = kept
+        try:
+            yield
+        finally:
+            del self._kept[table]
+
+    def parts(self, table: str) -> list[str]:
+        """The names of a table's part files, in their order."""
+        return self._parts[table]
 
     def is_long(self, table: str) -> bool:
         """Whether a table is, or may be, too long to be held just because the record is used."""
@@ -451,21 +481,27 @@ def record_paths(path: Path) -> list[Path]:
     return found
 
 
-def pack(record: Record, archive: Path | IO[bytes], *, compressed: bool = True, every: int = 1) -> None:
+def pack(
+    record: Record,
+    archive: Path | IO[bytes],
+    *,
+    compressed: bool = True,
+    without: Collection[str] = (),
+    more: Mapping[str, bytes] | None = None,
+) -> None:
     """Writes a record as one `.weir` file; the same record gives the same bytes.
 
     Args:
         record: the record.
         archive: the file to write, which is replaced if it is there; or an open one.
         compressed: whether its files are made smaller, which takes twenty times as long.
-        every: above 1 only every so manieth part file of `latency` is in it. That is no whole record, but
-            spells of time from all over the run, for a page to draw first.
+        without: part files that are left out. What is left is no whole record, but enough for a page to draw.
+        more: files that are written besides, by name; one of a part that is left out stands in its place.
     """
     store = record._store  # noqa: SLF001 - of this module
     notes = store.notes()
-    extra = [] if notes is None else [(NOTES, notes)]
-    pings, others = _split(store.parts(), "latency/")
-    names = [MANIFEST, *sorted([*others, *pings[::every]])]
+    extra = [*([] if notes is None else [(NOTES, notes)]), *(more or {}).items()]
+    names = [MANIFEST, *sorted(part for part in store.parts() if part not in without)]
     files = zip(names, store.contents(names), strict=True)
     with zipfile.ZipFile(archive, "w") as out:
         for name, content in chain(extra, files):
@@ -473,14 +509,6 @@ def pack(record: Record, archive: Path | IO[bytes], *, compressed: bool = True, 
             entry.compress_type = zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED
             entry.external_attr = READABLE
             out.writestr(entry, content)
-
-
-def _split(names: Iterable[str], start: str) -> tuple[list[str], list[str]]:
-    """The names that begin with `start`, and the others."""
-    there: tuple[list[str], list[str]] = ([], [])
-    for name in names:
-        there[not name.startswith(start)].append(name)
-    return there
 
 
 def _ecn(overrides: dict[str, Any] | None) -> bool | None:
@@ -520,3 +548,6 @@ MAX_HELD_ROWS = 1_000_000
 
 MAX_PART_ROWS = 10_000_000
 """A part file has about 100000 rows: this bounds the memory that a damaged or hostile one can ask for."""
+
+MAX_KEPT_ROWS = 16_000_000
+"""Rows of the longest table that is kept while it is read several times: three columns of it have 384 MB."""

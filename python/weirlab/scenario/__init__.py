@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         load_scenario,
         load_test,
         queue_names,
+        read_scenario,
         shipped_links,
         shipped_tests,
     )
@@ -36,6 +37,7 @@ else:
                 "load_scenario",
                 "load_test",
                 "queue_names",
+                "read_scenario",
                 "shipped_links",
                 "shipped_tests",
             ],
@@ -65,6 +67,7 @@ __all__ = [
     "mean_rate",
     "queue_names",
     "rate_text",
+    "read_scenario",
     "resolve",
     "shipped_links",
     "shipped_tests",

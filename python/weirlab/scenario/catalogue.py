@@ -53,8 +53,22 @@ def load_scenario(path: Path) -> ScenarioSpec:
     Raises:
         UsageError: if it cannot be read, or something is wrong with it: all of that.
     """
-    text = _text(path, str(path))
-    return ScenarioSpec.known(told(lambda: _native.read_scenario(text, str(path), Files())))
+    return read_scenario(_text(path, str(path)), str(path))
+
+
+def read_scenario(text: str, place: str, *, below: Path | None = None) -> ScenarioSpec:
+    """The scenario that a text is.
+
+    Args:
+        text: the scenario, as TOML.
+        place: where it lies, or is to lie, for the messages.
+        below: the folder below which files that it names must lie; None lets it name any.
+
+    Raises:
+        UsageError: all that is wrong with it.
+    """
+    files = Files() if below is None else FilesBelow(below)
+    return ScenarioSpec.known(told(lambda: _native.read_scenario(text, place, files)))
 
 
 def scenario_in(path: Path, *, link: dict[str, Any] | None = None) -> ScenarioSpec | None:
@@ -156,6 +170,40 @@ class Files:
             packets, period_ms = _native.check_trace(name, self.traces[name])
             self._rates_bps[name] = round(packets * 1500 * 8e3 / period_ms)
         return self._rates_bps[name]
+
+
+class FilesBelow(Files):
+    """The files below a folder: for who must not open others."""
+
+    def __init__(self, folder: Path) -> None:
+        """Has read nothing yet."""
+        super().__init__()
+        self._folder = folder.resolve()
+
+    def is_file(self, name: str) -> bool:
+        """Whether there is a regular file of that name below the folder."""
+        return super().is_file(name) and Path(name).resolve().is_relative_to(self._folder)
+
+    def read(self, name: str) -> str:
+        """The text of a TOML file below the folder.
+
+        Raises:
+            Unreadable: if it is not there, or cannot be read.
+        """
+        if not self.is_file(name):
+            raise reading.Unreadable(f"it is no file below {self._folder}")
+        return super().read(name)
+
+    def trace_rate_bps(self, name: str) -> int:
+        """The mean rate of a recording that is shipped or below the folder.
+
+        Raises:
+            UsageError: if it is elsewhere, or cannot be read.
+            NativeError: if it is none.
+        """
+        if super().is_file(name) and not self.is_file(name):
+            raise UsageError(f"trace `{name}`: it is no file below {self._folder}")
+        return super().trace_rate_bps(name)
 
 
 def told(call: Callable[[], ResultT]) -> ResultT:

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from weirlab import _native
-from weirlab.scenario.catalogue import Files, told
+from weirlab.scenario.catalogue import Files, FilesBelow, told
 from weirlab.scenario.models import LinkSpec, TestSpec
 from weirlab.scenario.plain import DEFAULT_QUEUE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from weirlab.scenario.models import ScenarioSpec
     from weirlab.scenario.plain import Direction
@@ -54,13 +55,17 @@ class ResolvedRun:
         return f"{self.link.title}; {queue}"
 
 
-def resolve(spec: ScenarioSpec) -> list[ResolvedRun]:
+def resolve(spec: ScenarioSpec, *, below: Path | None = None) -> list[ResolvedRun]:
     """All runs of a scenario: for each configuration as many as it says, each with the next seed.
+
+    Args:
+        spec: the scenario.
+        below: the folder below which files that it names must lie; None lets it name any.
 
     Raises:
         UsageError: if a name is unknown or a value cannot be used; nothing has happened then.
     """
-    files = Files()
+    files = Files() if below is None else FilesBelow(below)
     resolved = told(lambda: _native.resolve_scenario(spec, files))
     test = TestSpec.known(resolved.test)
     runs = []

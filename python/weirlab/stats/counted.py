@@ -51,15 +51,16 @@ class Counted:
         self._read = read
         self._missing: dict[int, int] = {}
         self._moments: dict[int, _Moments] = {}
-        buckets: dict[int, _Tally] = {}
+        buckets: dict[int, Tally] = {}
         for chunk in read():
-            lost = chunk.filter(chunk["value"].is_null())["group"].to_numpy()
-            for group, count in zip(*_counts(lost, None), strict=True):
-                self._missing[int(group)] = self._missing.get(int(group), 0) + int(count)
+            if chunk["value"].null_count():
+                lost = chunk.filter(chunk["value"].is_null())["group"].to_numpy()
+                for group, count in zip(*_counts(lost, None), strict=True):
+                    self._missing[int(group)] = self._missing.get(int(group), 0) + int(count)
             for group, values in _by_group(chunk):
                 moments = _moments(values)
                 self._moments[group] = self._moments.get(group, _Moments()).with_those_of(moments)
-                buckets.setdefault(group, _Tally()).add(values >> DIGIT)
+                buckets.setdefault(group, Tally()).add(values >> DIGIT)
         self._buckets = {group: tally.counts() for group, tally in buckets.items()}
 
     def groups(self) -> list[int]:
@@ -120,7 +121,7 @@ class Counted:
     def _values(self, wanted: Mapping[int, set[int]]) -> dict[int, tuple[Whole, Whole]]:
         """The numbers in these buckets of groups, and how often each is there."""
         buckets = {group: np.array(sorted(chosen)) for group, chosen in wanted.items()}
-        found = {group: _Tally() for group in wanted}
+        found = {group: Tally() for group in wanted}
         for chunk in self._read() if wanted else ():
             for group, values in _by_group(chunk):
                 if group in buckets:
@@ -155,16 +156,16 @@ def _moments(values: Whole) -> _Moments:
     return _Moments(values.size, mean, float(np.square(numbers - mean).sum()))
 
 
-class _Tally:
+class Tally:
     """How often values are there, of which many come again."""
 
     def __init__(self) -> None:
         """Nothing is counted yet."""
         self._parts: list[tuple[Whole, Whole]] = []
 
-    def add(self, values: Whole) -> None:
-        """Counts values."""
-        self._parts.append(_counts(values, None))
+    def add(self, values: Whole, counts: Whole | None = None) -> None:
+        """Counts values, each once or so often."""
+        self._parts.append(_counts(values, counts))
         if len(self._parts) > MERGED_AT:
             self._parts = [self.counts()]
 
@@ -263,7 +264,10 @@ def _places(q: float, count: int) -> tuple[int, int]:
 
 def _by_group(chunk: pl.DataFrame) -> Iterator[tuple[int, Whole]]:
     """The numbers of each group in a chunk."""
-    there = chunk.drop_nulls("value")
+    there = chunk.drop_nulls("value") if chunk["value"].null_count() else chunk
     group, values = there["group"].to_numpy(), there["value"].to_numpy()
+    if group.size and group[0] == group[-1] and (group == group[0]).all():
+        yield int(group[0]), values
+        return
     for one in _counts(group, None)[0]:
         yield int(one), values[group == one]

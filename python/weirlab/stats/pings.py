@@ -148,10 +148,18 @@ def _by_window_and_probe(record: Record) -> Iterator[pl.DataFrame]:
         windows.append((idle, -1 - probe))
     for chunk in record.chunks("latency", ["t_ns", "probe", "rtt_ns"]):
         for (start, end), group in windows:
-            # A record of a stranger may give its rows any number.
-            inside = chunk.filter((at >= start) & (at < end) & (probe >= 0))
+            inside = chunk
+            if chunk.height and not _all_within(chunk, start, end):
+                # A record of a stranger may give its rows any number.
+                inside = chunk.filter((at >= start) & (at < end) & (probe >= 0))
             if inside.height:
                 yield inside.select(value, group=group)
+
+
+def _all_within(chunk: pl.DataFrame, start: int, end: int) -> bool:
+    """Whether all rows were sent from `start` to `end`, and are of a probe: nothing is to be left out."""
+    at = chunk["t_ns"].to_numpy()
+    return bool(at.min() >= start and at.max() < end and chunk["probe"].to_numpy().min() >= 0)
 
 
 def _idle_window_ns(record: Record) -> tuple[int, int] | None:

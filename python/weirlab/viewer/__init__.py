@@ -6,8 +6,8 @@ so that a page needs no Node. It reads the record's own files in the browser. Al
 """
 
 from weirlab.viewer.data import record_data
-from weirlab.viewer.first import first_every, first_page
 from weirlab.viewer.notebook import View, view
+from weirlab.viewer.overview import Overview, is_large, overview_of
 from weirlab.viewer.page import MAX_RECORDS, Source, asset, page_data, report_page
 from weirlab.viewer.repeat import commands
 from weirlab.viewer.shell import shell
@@ -15,13 +15,14 @@ from weirlab.viewer.words import grade_of
 
 __all__ = [
     "MAX_RECORDS",
+    "Overview",
     "Source",
     "View",
     "asset",
     "commands",
-    "first_every",
-    "first_page",
     "grade_of",
+    "is_large",
+    "overview_of",
     "page_data",
     "record_data",
     "report_page",

@@ -11,19 +11,23 @@ from weirlab.record.configurations import slug
 from weirlab.stats import describe, load_window_ns, summarise, totals_mbps
 from weirlab.viewer.words import record_says
 
-__all__ = ["first_data", "record_data", "service"]
+__all__ = ["record_data", "service"]
 
 if TYPE_CHECKING:
     from weirlab.record import Record
+    from weirlab.viewer.overview import Overview
 
 
-def record_data(record: Record, name: str, url: str | None = None) -> dict[str, Any]:
+def record_data(
+    record: Record, name: str, url: str | None = None, overview: Overview | None = None
+) -> dict[str, Any]:
     """All that the viewer needs beside the record's own files.
 
     Args:
         record: the record.
         name: what tells it apart from the others on the page.
         url: where the page finds its `.weir` file; None if the page has it within.
+        overview: what is drawn at first of very many pings; None of a record that is read as a whole.
     """
     summary = summarise(record)
     goodput = {way: describe(totals_mbps(record, way)["mbps"]) for way in ("down", "up")}
@@ -32,25 +36,7 @@ def record_data(record: Record, name: str, url: str | None = None) -> dict[str, 
         "summary": summary.as_dict() | {"path": str(record.path.name)},
         "goodput": {way: asdict(found) if found else None for way, found in goodput.items()},
         "says": record_says(summary),
-    }
-
-
-def first_data(record: Record, name: str, url: str, every: int) -> dict[str, Any]:
-    """What the viewer needs to draw a part of a large record before its figures are known.
-
-    Args:
-        record: the record, whose manifest says how far it got; of its tables none of pings is read.
-        name: what tells it apart.
-        url: where the page finds the file that has every so manieth part of its pings.
-        every: which part that is.
-    """
-    nothing = {"idle": None, "loaded": None, "increase_mean_ms": None, "sent": 0, "lost": None}
-    return {
-        **_frame(record, name, url),
-        "part": every,
-        "summary": {"latency": nothing, "probes": {}, "up": None, "down": None},
-        "goodput": {"down": None, "up": None},
-        "says": dict.fromkeys(("down", "up", "ping", "cdf", "boxes"), ""),
+        "overview": overview.told() if overview else None,
     }
 
 

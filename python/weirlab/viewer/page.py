@@ -28,18 +28,20 @@ from weirlab.report import (
 from weirlab.report.methods import method_tables
 from weirlab.stats import compare, summarise
 from weirlab.viewer.data import record_data
-from weirlab.viewer.path import path_svg
+from weirlab.viewer.overview import is_large, overview_of
+from weirlab.viewer.path import path_pictures
 from weirlab.viewer.repeat import repeat_of
 from weirlab.viewer.shell import shell
 from weirlab.viewer.words import comparison_says, grade_of, summary_of
 
-__all__ = ["MAX_RECORDS", "Source", "around", "asset", "page_data", "report_page", "title_of"]
+__all__ = ["MAX_RECORDS", "Source", "asset", "page_data", "report_page"]
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from weirlab.record import Record
     from weirlab.ui import Table
+    from weirlab.viewer.overview import Overview
 
 
 @dataclass(frozen=True)
@@ -47,14 +49,17 @@ class Source:
     """Where a page that is served finds what it loads.
 
     Attributes:
-        records: the address of each record's `.weir` file.
+        records: the address of each record's `.weir` file. Those of a record with an overview answer with it
+            if `&overview` follows, and with the pings of some part files if `&parts=FIRST-LAST` does.
         script, style: addresses of the viewer.
+        overviews: the overview of each record that is too large to be read as a whole; None of others.
         home: HTML that leads back to where the page was opened from.
     """
 
     records: list[str]
     script: str
     style: str
+    overviews: list[Overview | None]
     home: str = ""
 
 
@@ -89,27 +94,38 @@ def report_page(
     urls: list[str | None] = [None] * len(records) if source is None else [*source.records]
     try:
         names = run_names(records)
-        data = page_data(records, names, urls) | ({} if span_s is None else {"marked": span_s})
-        head, tail = around(records, data, source)
+        overviews = (
+            [overview_of(one) if is_large(one) else None for one in records]
+            if source is None
+            else source.overviews
+        )
+        data = page_data(records, names, urls, overviews) | ({} if span_s is None else {"marked": span_s})
+        head, tail = _around(records, overviews, data, source)
         main = "".join(_main(records, names, title))
     except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
         places = ", ".join(f"`{one.path}`" for one in records[:3])
         raise RecordError(f"{places}: its manifest.json is damaged") from error
-    heading = title or title_of(records)
+    heading = title or _title_of(records)
     home = source.home if source else ""
     return shell(heading, f"{home}<main>\n{main}</main>\n{tail}", head=head)
 
 
-def page_data(records: Sequence[Record], names: Sequence[str], urls: Sequence[str | None]) -> dict[str, Any]:
+def page_data(
+    records: Sequence[Record],
+    names: Sequence[str],
+    urls: Sequence[str | None],
+    overviews: Sequence[Overview | None],
+) -> dict[str, Any]:
     """What the viewer draws of `records`, as JSON values.
 
     Args:
         records: what is drawn.
         names: how each is called.
         urls: the address of each record's `.weir` file; None for one that the page has within.
+        overviews: what is drawn at first of records with very many pings; None of others.
     """
     return {
-        "records": [record_data(*each) for each in zip(records, names, urls, strict=True)],
+        "records": [record_data(*each) for each in zip(records, names, urls, overviews, strict=True)],
         "says": comparison_says([summarise(one) for one in records], names),
     }
 
@@ -120,7 +136,12 @@ def asset(name: str) -> str:
     return (resources.files("weirlab.viewer") / "dist" / name).read_text(encoding="utf-8")
 
 
-def around(records: Sequence[Record], data: dict[str, Any], source: Source | None) -> tuple[str, str]:
+def _around(
+    records: Sequence[Record],
+    overviews: Sequence[Overview | None],
+    data: dict[str, Any],
+    source: Source | None,
+) -> tuple[str, str]:
     """The head of a page, and its end behind the content: styles, scripts and data."""
     shown = f'<script type="application/json" id="weir-data">{_json(data)}</script>\n'
     if source is not None:
@@ -137,6 +158,10 @@ def around(records: Sequence[Record], data: dict[str, Any], source: Source | Non
         f'<script type="text/plain" id="weir-record-{number}">{content}</script>\n'
         for number, content in enumerate(_archives(records))
     )
+    for number, (record, one) in enumerate(zip(records, overviews, strict=True)):
+        if one is not None:
+            first = _base64(one.archive(record, compressed=True))
+            raw += f'<script type="text/plain" id="weir-overview-{number}">{first}</script>\n'
     return head, f"{raw}{shown}<script>{script}</script>\n"
 
 
@@ -145,14 +170,19 @@ def _archives(records: Sequence[Record]) -> Iterator[str]:
     whole = 0
     for record in records:
         content = io.BytesIO()
-        pack(record, content)
+        # To make a large one smaller would take many times as long as to compute its figures.
+        pack(record, content, compressed=not is_large(record))
         whole += content.tell()
         if whole > MAX_EMBEDDED_BYTES:
             raise UsageError(
                 f"`{record.path}`: with it the page has more than {MAX_EMBEDDED_BYTES >> 20} MiB of records: "
                 "give fewer records"
             )
-        yield base64.b64encode(content.getvalue()).decode("ascii")
+        yield _base64(content.getvalue())
+
+
+def _base64(content: bytes) -> str:
+    return base64.b64encode(content).decode("ascii")
 
 
 def _longest_s(records: Sequence[Record]) -> float:
@@ -166,10 +196,10 @@ def _json(data: dict[str, Any]) -> str:
 
 
 def _digest(text: str) -> str:
-    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode('ascii')}"
+    return f"sha256-{_base64(hashlib.sha256(text.encode()).digest())}"
 
 
-def title_of(records: Sequence[Record]) -> str:
+def _title_of(records: Sequence[Record]) -> str:
     """The heading of a page."""
     first = records[0].manifest
     titles = dict.fromkeys(one.manifest.title for one in records)
@@ -177,7 +207,7 @@ def title_of(records: Sequence[Record]) -> str:
 
 
 def _main(records: Sequence[Record], names: Sequence[str], title: str | None) -> Iterator[str]:
-    yield f"<h1>{escape(title or title_of(records))}</h1>\n"
+    yield f"<h1>{escape(title or _title_of(records))}</h1>\n"
     yield from _warnings(records, names)
     yield '<ul class="runs">\n'
     for record, name in zip(records, names, strict=True):
@@ -240,8 +270,13 @@ def _run(record: Record, name: str) -> Iterator[str]:
 def _configuration(record: Record) -> Iterator[str]:
     manifest = record.manifest
     yield f"<p>{escape(manifest.configuration)}. {escape(str(manifest.test.get('summary', '')))}</p>\n"
-    yield '<div class="path scroll" tabindex="0" role="group" aria-label="Picture of the path">'
-    yield f"{path_svg(record)}</div>\n"
+    for picture in path_pictures(record):
+        if picture.says:
+            yield f"<p>{escape(picture.says)}</p>\n"
+        if picture.svg:
+            label = escape(f"Picture of the path: {picture.says}" if picture.says else "Picture of the path")
+            yield f'<div class="path scroll" tabindex="0" role="group" aria-label="{label}">'
+            yield f"{picture.svg}</div>\n"
 
 
 def _figures(record: Record) -> Iterator[str]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 import json
 import shlex
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -15,14 +16,18 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from weirlab.errors import RecordError, UsageError, WeirError
+from weirlab.reading import whole
 from weirlab.record import pack
+from weirlab.record.tables import TABLES
 from weirlab.shape import watching
-from weirlab.viewer import Source, asset, first_every, first_page, page_data, report_page
+from weirlab.viewer import Source, asset, page_data, report_page
 from weirlab.webapp import pages
 from weirlab.webapp.guard import Guard
 from weirlab.webapp.library import Library
 from weirlab.webapp.noting import noting
+from weirlab.webapp.overviews import Overviews
 from weirlab.webapp.runs import Runs, command_of
+from weirlab.webapp.scenarios import FIRST, Scenarios, mark_of
 
 __all__ = ["Application", "application"]
 
@@ -30,6 +35,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from starlette.requests import Request
+
+    from weirlab.record import Record
 
 
 @dataclass(frozen=True)
@@ -56,7 +63,7 @@ def application(folder: Path, token: str, port: int) -> Application:
         port: the port of 127.0.0.1 that it is reached by.
     """
     runs = Runs(folder)
-    served = _Served(folder, Library(folder), runs, f"/{token}")
+    served = _Served(folder, Library(folder), runs, f"/{token}", Scenarios(folder))
     return Application(Guard(served.app(), token, port), runs, f"/{token}/")
 
 
@@ -68,6 +75,8 @@ class _Served:
     library: Library
     runs: Runs
     prefix: str
+    scenarios: Scenarios
+    overviews: Overviews = field(default_factory=Overviews)
 
     def app(self) -> Starlette:
         routes = [
@@ -80,6 +89,11 @@ class _Served:
             Route("/note/check", self.note_check, methods=["POST"]),
             Route("/new", self.form),
             Route("/check", self.check, methods=["POST"]),
+            Route("/scenarios", self.scenario_files),
+            Route("/scenario", self.scenario),
+            Route("/scenario/check", self.scenario_check, methods=["POST"]),
+            Route("/scenario/keep", self.scenario_keep, methods=["POST"]),
+            Route("/scenario/start", self.scenario_start, methods=["POST"]),
             Route("/runs", self.all_runs),
             Route("/start", self.start, methods=["POST"]),
             Route("/runs/{number:int}", self.run),
@@ -108,23 +122,26 @@ class _Served:
         command = shlex.join(["weir", "report", *(str(one.path) for one in chosen)])
         urls = [f"{self.prefix}/record?record={quote(place)}" for place in places]
         home = pages.header(self.prefix, command)
-        source = Source(urls, f"{self.prefix}/viewer.js", f"{self.prefix}/viewer.css", home)
-        if len(chosen) == 1 and "whole" not in request.query_params and (every := first_every(chosen[0])) > 1:
-            part = replace(source, records=[f"{urls[0]}&first"])
-            whole = f"{self.prefix}/view?record={quote(places[0])}&whole"
-            return HTMLResponse(first_page(chosen[0], every, part, whole))
-        for one in chosen:
-            one.check()
+        if "whole" not in request.query_params and (rows := sum(map(_pings, chosen))) > SOON_ROWS:
+            whole = f"{self.prefix}/view?{request.url.query}&whole"
+            return HTMLResponse(pages.waiting_page(self.prefix, rows, whole))
+        overviews = [self.overviews.read(one) for one in chosen]
+        source = Source(urls, f"{self.prefix}/viewer.js", f"{self.prefix}/viewer.css", overviews, home)
         return HTMLResponse(report_page(chosen, source=source))
 
     def record(self, request: Request) -> Response:
-        # Its tables are read by the browser, and were by `view`: a third time would only take longer.
+        """A record as a `.weir` file: all of it, or what a page draws of a large one.
+
+        Its tables are read by the browser, and were by `view`: a third time would only take longer.
+        """
         (found,) = self.library.opened(request.query_params.getlist("record")[:1])
+        overview = self.overviews.found(found) if "overview" in request.query_params else None
+        if overview is not None:
+            return Response(overview.archive(found, compressed=False), media_type=ZIP)
         content = io.BytesIO()
         # It stays on this machine: to make it smaller would take longer than to send it.
-        every = first_every(found) if "first" in request.query_params else 1
-        pack(found, content, compressed=False, every=every)
-        return Response(content.getvalue(), media_type="application/zip")
+        pack(found, content, compressed=False, without=_left_out(found, request.query_params.get("parts")))
+        return Response(content.getvalue(), media_type=ZIP)
 
     def live(self, request: Request) -> Response:
         """What the viewer draws of a record that is perhaps being made."""
@@ -132,7 +149,7 @@ class _Served:
         chosen = self.library.records(places)
         urls = [f"{self.prefix}/record?record={quote(place)}" for place in places]
         try:
-            return JSONResponse(page_data(chosen, places, urls))
+            return JSONResponse(page_data(chosen, places, urls, [None] * len(chosen)))
         except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
             raise RecordError(f"`{places[0]}`: its manifest.json is damaged") from error
 
@@ -166,8 +183,46 @@ class _Served:
         return JSONResponse({"command": command, "total": total})
 
     async def start(self, request: Request) -> Response:
-        run = await run_in_threadpool(self.runs.start, await _body(request))
+        form = await _body(request)
+        run = await run_in_threadpool(
+            self.runs.start, str(form.get("test", "")), lambda out: command_of(form, out)
+        )
         return JSONResponse({"number": run.number})
+
+    def scenario_files(self, request: Request) -> Response:
+        del request
+        return HTMLResponse(pages.scenarios_page(self.prefix, self.folder, self.scenarios.files()))
+
+    def scenario(self, request: Request) -> Response:
+        """The editor of a scenario file, or of a new one."""
+        place = request.query_params.get("file")
+        if place is None:
+            return HTMLResponse(pages.scenario_page(self.prefix, "", FIRST, ""))
+        text = self.scenarios.text(place)
+        return HTMLResponse(pages.scenario_page(self.prefix, place, text, mark_of(text)))
+
+    async def scenario_check(self, request: Request) -> Response:
+        try:
+            command, total = await run_in_threadpool(self.scenarios.command, await _body(request), None)
+        except WeirError as error:
+            # What is wrong with a file that is being edited is an answer, no failure.
+            return JSONResponse({"error": str(error)})
+        return JSONResponse({"command": command, "total": total})
+
+    async def scenario_keep(self, request: Request) -> Response:
+        return JSONResponse({"mark": await run_in_threadpool(self.scenarios.keep, await _body(request))})
+
+    async def scenario_start(self, request: Request) -> Response:
+        """Keeps what is written, and runs it."""
+        form = await _body(request)
+
+        def started() -> int:
+            self.scenarios.command(form, None)
+            self.scenarios.keep(form)
+            name = PurePosixPath(str(form["file"])).stem
+            return self.runs.start(name, lambda out: self.scenarios.command(form, out)).number
+
+        return JSONResponse({"number": await run_in_threadpool(started)})
 
     def all_runs(self, request: Request) -> Response:
         del request
@@ -217,6 +272,29 @@ class _Served:
         return Response(asset(name), media_type=FILES[name])
 
 
+def _pings(record: Record) -> int:
+    """How many pings a record has, as far as its manifest tells."""
+    written = (record.manifest.tables or {}).get("latency")
+    return written.rows if written else 0
+
+
+def _left_out(record: Record, parts: str | None) -> list[str]:
+    """The part files that are not sent: all but the parts `FIRST-LAST` of the pings, if these are asked for.
+
+    Raises:
+        UsageError: if that is no range of parts.
+    """
+    if parts is None:
+        return []
+    pings = record.parts("latency")
+    first, _, last = parts.partition("-")
+    low, high = whole(first, MAX_DIGITS), whole(last, MAX_DIGITS)
+    if low is None or high is None or not low <= high < len(pings):
+        raise UsageError(f"parts `{parts[:40]}`: write FIRST-LAST, from 0 to {len(pings) - 1}")
+    sent = {*pings[low : high + 1]}
+    return [part for table in TABLES for part in record.parts(table) if part not in sent]
+
+
 async def _body(request: Request) -> dict[str, Any]:
     """The JSON object that a request brings.
 
@@ -236,6 +314,14 @@ async def _body(request: Request) -> dict[str, Any]:
         raise UsageError("the form is no JSON object")
     return found
 
+
+ZIP = "application/zip"
+
+SOON_ROWS = 20_000_000
+"""Pings whose figures are there within about three seconds; while more are read, a page says so."""
+
+MAX_DIGITS = 9
+"""Of the number of a part file."""
 
 FILES = {"viewer.js": "text/javascript", "viewer.css": "text/css", "ui.js": "text/javascript"}
 """Files that pages load, with their media types."""

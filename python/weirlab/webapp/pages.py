@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from weirlab.scenario import congestion_controls, queue_names, shipped_links, shipped_tests
 from weirlab.viewer import shell
+from weirlab.webapp.keys import scenario_keys
 from weirlab.webapp.library import MAX_SHOWN
 from weirlab.webapp.runs import PHASES, WORLDS
 
@@ -20,7 +21,10 @@ __all__ = [
     "records_page",
     "run_page",
     "runs_page",
+    "scenario_page",
+    "scenarios_page",
     "shapers_page",
+    "waiting_page",
     "watch_page",
 ]
 
@@ -34,7 +38,13 @@ if TYPE_CHECKING:
 
 def navigation(prefix: str) -> str:
     """The links at the head of every page; `prefix` is the first part of every address."""
-    links = (("", "Records"), ("new", "New run"), ("runs", "Runs"), ("shapers", "Shapers"))
+    links = (
+        ("", "Records"),
+        ("new", "New run"),
+        ("scenarios", "Scenarios"),
+        ("runs", "Runs"),
+        ("shapers", "Shapers"),
+    )
     items = " ".join(f'<a href="{prefix}/{place}">{name}</a>' for place, name in links)
     return f'<nav class="noprint" aria-label="Weir">{items}</nav>\n'
 
@@ -182,6 +192,76 @@ application. They are looked at and not changed: the commands begin and end them
     )
 
 
+def scenarios_page(prefix: str, folder: Path, files: Sequence[str]) -> str:
+    """The scenario files below the folder."""
+    items = "".join(
+        f'<li><a href="{prefix}/scenario?file={escape(quote(one))}">{escape(one)}</a></li>\n' for one in files
+    )
+    there = f"<ul>{items}</ul>\n" if files else "<p>There is none yet.</p>\n"
+    return _page(
+        prefix,
+        "scenarios",
+        "Scenarios",
+        f"""<h1>Scenarios</h1>
+<p>A scenario is a file that says what is run: a test, a link, and the queues to compare. These lie below
+<code>{escape(str(folder))}</code>:</p>
+{there}<p><a href="{prefix}/scenario">Write a new one</a></p>
+<p class="quiet">On the command line any editor writes one, and this runs it:</p>
+<pre role="region" tabindex="0" aria-label="The command that runs one">weir run FILE.toml</pre>
+""",
+    )
+
+
+def scenario_page(prefix: str, place: str, text: str, mark: str) -> str:
+    """The editor of the scenario file at `place`; of a new one if that is empty."""
+    rows = "".join(
+        f'<tr data-key="{escape(one.place)}"><th scope="row"><code>{escape(one.place)}</code></th>'
+        f"<td>{escape(one.kind)}</td><td>{escape(one.meaning)}</td></tr>\n"
+        for one in scenario_keys()
+    )
+    fixed = " readonly" if place else ' placeholder="my-line.toml" required'
+    return _page(
+        prefix,
+        "scenario",
+        place or "New scenario",
+        f"""<h1>{escape(place or "New scenario")}</h1>
+<form id="form" class="form">
+<label>File <input name="file" size="40" autocomplete="off" value="{escape(place)}"{fixed}></label>
+<label>Scenario, in TOML
+<textarea name="text" rows="18" cols="80" spellcheck="false" autocapitalize="off" aria-describedby="key"
+>\n{escape(text)}</textarea></label>
+<p id="key" class="quiet" role="status">Move to a line: what its key means stands here.</p>
+<label>World <select name="world">{_options(WORLDS, None)}</select></label>
+<p>The command that runs it, once it is kept:</p>
+<pre id="command" tabindex="0"></pre>
+<p id="error" class="error" role="alert" hidden></p>
+<button type="button" id="keep">Keep</button>
+<button type="submit" id="start">Keep and run</button>
+<span id="kept" class="quiet" role="status"></span>
+</form>
+<h2>Keys</h2>
+<div class="bar" role="search"><label>Search <input id="search" type="search" autocomplete="off"></label>
+<span id="count" class="quiet" role="status"></span></div>
+<div class="scroll" tabindex="0" role="group" aria-label="Keys of a scenario"><table class="list">
+<thead><tr><th scope="col">Key</th><th scope="col">Value</th><th scope="col">Meaning</th></tr></thead>
+<tbody id="keys">{rows}</tbody></table></div>
+""",
+        {"mark": mark},
+    )
+
+
+def waiting_page(prefix: str, rows: int, place: str) -> str:
+    """A page that is there until that at `place` is."""
+    content = (
+        f'<h1>One moment</h1>\n<p role="status">The figures of {rows:,} pings are being computed. '
+        "The page with them follows by itself.</p>\n"
+    )
+    follow = f'<meta http-equiv="refresh" content="0; url={escape(place)}">\n'
+    return shell(
+        "One moment · Weir", f"{navigation(prefix)}<main>\n{content}</main>\n", head=_style(prefix) + follow
+    )
+
+
 def error_page(prefix: str, message: str) -> str:
     """A page that says in a sentence what went wrong."""
     content = f'<h1>That did not work</h1>\n<p class="error" role="alert">{escape(message)}</p>\n'
@@ -195,7 +275,11 @@ def _page(prefix: str, kind: str, title: str, content: str, data: dict[str, int 
         f'<script type="application/json" id="weir-page">{told}</script>\n'
         f'<script src="{prefix}/ui.js"></script>\n'
     )
-    return shell(f"{title} · Weir", body, head=f'<link rel="stylesheet" href="{prefix}/viewer.css">\n')
+    return shell(f"{title} · Weir", body, head=_style(prefix))
+
+
+def _style(prefix: str) -> str:
+    return f'<link rel="stylesheet" href="{prefix}/viewer.css">\n'
 
 
 def _row(one: Entry, folder: Path, prefix: str) -> str:

@@ -21,7 +21,7 @@ from weirlab.webapp.library import Library
 __all__ = ["Run", "Runs", "command_of"]
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
 
@@ -58,8 +58,12 @@ class Runs:
         self._runs: list[Run] = []
         self._lock = threading.Lock()
 
-    def start(self, form: Mapping[str, Any]) -> Run:
-        """Starts what a form says.
+    def start(self, name: str, command_for: Callable[[str], tuple[str, int]]) -> Run:
+        """Starts a command.
+
+        Args:
+            name: what the folder for its records begins with.
+            command_for: gives the command that writes into a folder, and how many records it makes.
 
         Raises:
             UsageError: if it cannot be run, or enough is running.
@@ -67,8 +71,8 @@ class Runs:
         with self._lock:
             if sum(one.code is None for one in self._runs) >= MAX_AT_ONCE:
                 raise UsageError(f"{MAX_AT_ONCE} runs are under way: wait until one has ended, or stop one")
-            out = self._free_name(str(form.get("test", "run")))
-            command, total = command_of(form, str(self._folder / out))
+            out = self._free_name(name)
+            command, total = command_for(str(self._folder / out))
             process = subprocess.Popen(
                 # Not what lies in the working folder (-P): a file `json.py` beside records is no module.
                 [sys.executable, "-P", "-m", "weirlab", *shlex.split(command)[1:]],
@@ -118,8 +122,8 @@ class Runs:
                 one.process.kill()
                 one.process.wait()
 
-    def _free_name(self, test: str) -> str:
-        word = "".join(sign for sign in test if sign.isalnum() or sign in "_-")[:40]
+    def _free_name(self, name_of_run: str) -> str:
+        word = "".join(sign for sign in name_of_run if sign.isalnum() or sign in "_-")[:40] or "run"
         name = f"{word}-{time.strftime('%Y%m%d-%H%M%S')}"
         taken = {one.out for one in self._runs}
         number = 1

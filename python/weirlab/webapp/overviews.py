@@ -1,0 +1,58 @@
+"""Overviews of large records, which are kept until others are looked at."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from weirlab.stats import summarise
+from weirlab.viewer import Overview, is_large, overview_of
+
+__all__ = ["Overviews"]
+
+if TYPE_CHECKING:
+    from weirlab.record import Record
+
+
+class Overviews:
+    """The overviews of the records that were looked at last."""
+
+    def __init__(self) -> None:
+        """None is kept yet."""
+        self._kept: dict[tuple[str, str], Overview] = {}
+        self._lock = threading.Lock()
+
+    def read(self, record: Record) -> Overview | None:
+        """Reads all tables of a record and computes its figures; gives the overview of a large one.
+
+        Raises:
+            RecordError: if it is damaged.
+        """
+        if not is_large(record):
+            record.check()
+            return None
+        # All pings are read once, and not for each of these anew.
+        with record.keeping("latency", ["t_ns", "probe", "rtt_ns"]):
+            record.check()
+            summarise(record)
+            return self.found(record)
+
+    def found(self, record: Record) -> Overview | None:
+        """The overview of a large record, as it was computed or computed now; None of another."""
+        if not is_large(record):
+            return None
+        # Of a run that is under way the number of part files grows.
+        key = str(record.path), f"{record.manifest.tables} {len(record.parts('latency'))}"
+        with self._lock:
+            overview = self._kept.pop(key, None)
+        if overview is None:
+            overview = overview_of(record)
+        with self._lock:
+            self._kept[key] = overview
+            while len(self._kept) > MAX_KEPT:
+                del self._kept[next(iter(self._kept))]
+        return overview
+
+
+MAX_KEPT = 24
+"""As many as one page shows; each has a few MB."""

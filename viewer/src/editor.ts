@@ -1,0 +1,94 @@
+// The editor of a scenario file: what is wrong with it is told while it is written, and what the key of a line means.
+import type { Send } from "./ui";
+
+/** Where a line of TOML stands: the name of its key, with the tables that it is in; empty if it has none. */
+export function keyAt(text: string, caret: number): string {
+  const lines = text.slice(0, caret).split("\n");
+  const rest = text.slice(caret).split("\n")[0] ?? "";
+  const line = (lines.pop() ?? "") + rest;
+  const [, header] = HEADER.exec(line) ?? [];
+  if (header !== undefined) return bare(header);
+  const [, key] = KEY.exec(line) ?? [];
+  if (key === undefined) return "";
+  const above = lines.reverse().find((one) => HEADER.test(one));
+  const table = above === undefined ? "" : bare(HEADER.exec(above)?.[1] ?? "");
+  return [table, bare(key)].filter(Boolean).join(".");
+}
+
+/** Begins the editor. */
+export function editor(send: Send, prefix: string, mark: string): void {
+  const form = found<HTMLFormElement>("form");
+  const [file, text] = [named<HTMLInputElement>(form, "file"), named<HTMLTextAreaElement>(form, "text")];
+  const [keep, start] = [found<HTMLButtonElement>("keep"), found<HTMLButtonElement>("start")];
+  const [key, kept, error] = [found("key"), found("kept"), found("error")];
+  const rows = [...document.querySelectorAll<HTMLTableRowElement>("#keys tr")];
+  const content = () => ({ file: file.value, text: text.value, world: named<HTMLSelectElement>(form, "world").value, mark });
+  let written = text.value;
+  const wrong = (said: unknown) => {
+    error.hidden = said === undefined;
+    error.textContent = said === undefined ? "" : String(said);
+  };
+  let asked = 0;
+  const check = async () => {
+    const mine = ++asked;
+    const answer = await send("scenario/check", content());
+    if (mine !== asked) return;
+    wrong(answer["error"]);
+    start.disabled = answer["error"] !== undefined;
+    if (answer["command"] !== undefined) found("command").textContent = String(answer["command"]);
+  };
+  let timer = 0;
+  form.addEventListener("input", () => {
+    kept.textContent = text.value === written ? "" : "Not kept yet.";
+    clearTimeout(timer);
+    timer = setTimeout(() => void check(), 250);
+  });
+  const explain = () => {
+    const place = keyAt(text.value, text.selectionStart);
+    const row = rows.find((one) => one.dataset["key"] === place);
+    if (place === "") return;
+    const [, kind, meaning] = [...(row?.cells ?? [])].map((cell) => cell.textContent ?? "");
+    const says = row ? `${place} (${kind}): ${meaning}` : `\u201c${place}\u201d is no key that a scenario has here.`;
+    if (key.textContent !== says) key.textContent = says;
+  };
+  for (const event of ["keyup", "click", "focus"]) text.addEventListener(event, explain);
+  const keepIt = async () => {
+    const answer = await send("scenario/keep", content());
+    wrong(answer["error"]);
+    if (answer["error"] !== undefined) return;
+    [mark, written] = [String(answer["mark"]), text.value];
+    file.readOnly = true;
+    kept.textContent = "Kept.";
+  };
+  keep.addEventListener("click", () => void (file.reportValidity() && keepIt()));
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    start.disabled = true;
+    void send("scenario/start", content()).then((answer) => {
+      written = text.value;
+      if (answer["error"] === undefined) location.assign(`${prefix}/runs/${String(answer["number"])}`);
+      else wrong(answer["error"]);
+    });
+  });
+  addEventListener("beforeunload", (event) => {
+    if (text.value !== written) event.preventDefault();
+  });
+  const search = found<HTMLInputElement>("search");
+  search.addEventListener("input", () => {
+    const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
+    for (const row of rows) row.hidden = !words.every((word) => (row.textContent ?? "").toLowerCase().includes(word));
+    found("count").textContent = `${rows.filter((row) => !row.hidden).length} shown`;
+  });
+  void check();
+}
+
+function found<Kind extends HTMLElement>(id: string): Kind {
+  const one = document.getElementById(id);
+  if (one === null) throw new Error(`the page has no ${id}`);
+  return one as Kind;
+}
+
+const named = <Kind extends HTMLElement>(form: HTMLFormElement, name: string) => form.elements.namedItem(name) as unknown as Kind;
+const bare = (name: string) => name.replaceAll(/["'\s]/g, "");
+const HEADER = /^\s*\[\[?([^\]]+)\]\]?/;
+const KEY = /^\s*([\w."'-]+)\s*=/;
