@@ -23,7 +23,7 @@ from weirlab.sweeps.columns import FIGURES, IDENTITY
 from weirlab.sweeps.estimate import ROW_BYTES, estimate
 from weirlab.sweeps.local import Orders, run_here, run_in_processes
 from weirlab.sweeps.plan import plan_of
-from weirlab.sweeps.runs import sweep_of
+from weirlab.sweeps.runs import PLAIN, sweep_of
 from weirlab.sweeps.store import Store
 from weirlab.sweeps.sweeping import rows_of
 
@@ -183,12 +183,12 @@ def test_a_row_does_not_wait_for_the_next_run(tmp_path: Path, monkeypatch: pytes
     really = work.carried_out
     heights: list[int] = []
 
-    def patient(*given: Any) -> Row:
+    def patient(*given: Any, **words: Any) -> Row:
         began = time.monotonic()
         while heights and not store.scan().collect().height and time.monotonic() - began < PATIENCE_S:
             time.sleep(0.01)
         heights.append(store.scan().collect().height)
-        return really(*given)
+        return really(*given, **words)
 
     monkeypatch.setattr(local, "carried_out", patient)
     carry_out(plan(["pfifo_fast", "fq_codel"]), store, jobs=1)
@@ -228,7 +228,7 @@ class _Workers:
     second_began = threading.Event()
     first_told = threading.Event()
 
-    def __init__(self) -> None:
+    def __init__(self, *_: Any) -> None:
         self.killed = threading.Event()
 
     def answer(self, run: Run, traces: Any, limit_s: float) -> Row | None:
@@ -295,7 +295,7 @@ def test_a_worker_that_hangs_is_ended_and_its_run_kept_as_failed(monkeypatch: py
 
 def test_an_answer_in_the_last_moment_makes_no_later_run_late(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local, "WORKER", ["/bin/sleep", "600"])
-    worker = local._Worker()
+    worker = local._Worker(PLAIN, Path())
 
     def answered(run: Run, traces: Any) -> Row:
         del run, traces
@@ -375,7 +375,7 @@ def test_what_is_written_while_parts_are_joined_is_the_newer(
     before = store.parts()
     really = Store._read
 
-    def read(self: Store) -> tuple[list[Path], pl.DataFrame]:
+    def read(self: Store) -> tuple[list[str], pl.DataFrame]:
         found = really(self)
         monkeypatch.setattr(Store, "_read", really)
         self.append([{"run": "a", "rate": 5.0}, {"run": "c", "rate": 6.0}], axis)
@@ -397,7 +397,7 @@ def test_an_estimate_takes_the_bytes_of_a_row_from_the_store(tmp_path: Path) -> 
     store.append(
         [{"run": f"{number:032x}", "warnings": f"{number * 7919}" * 99} for number in range(200)], {}
     )
-    size = store.parts()[0].stat().st_size
+    size = (store.path / store.parts()[0]).stat().st_size
     assert estimate(asked, store).bytes == round(6 * size / 200) != guessed
 
 

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 
 @click.command("bundle")
-@click.argument("place", type=click.Path(path_type=Path), metavar="STORE|FILE")
+@click.argument("place", metavar="STORE|FILE")
 @option("--check", is_flag=True, help="Run a random sample of the bundle FILE again, and compare to the bit.")
 @option("--sample", type=Whole(min=1, max=MAX_SAMPLE), help="Runs of the sample.  [default: 20]")
 @option("--jobs", type=Whole(min=1), help="Runs at once.  [default: all processors]")
 @option("--out", type=click.Path(path_type=Path), help="Bundle.  [default: STORE with .bundle for .sweep]")
 @option("--json", "as_json", is_flag=True, help="Print what came of it as JSON, nothing else.")
 def command(  # noqa: PLR0913 - one word each on the command line
-    place: Path, *, check: bool, sample: int | None, jobs: int | None, out: Path | None, as_json: bool
+    place: str, *, check: bool, sample: int | None, jobs: int | None, out: Path | None, as_json: bool
 ) -> None:
     """Write the store of a sweep as one file that can be cited, or check such a file.
 
@@ -45,13 +45,22 @@ def command(  # noqa: PLR0913 - one word each on the command line
         raise UsageError("--sample and --jobs go with --check")
     if check:
         _tell_checked(
-            check_bundle(place, sample=sample or SAMPLE, jobs=jobs), _digest(place), place, as_json=as_json
+            check_bundle(Path(place), sample=sample or SAMPLE, jobs=jobs),
+            _digest(Path(place)),
+            place,
+            as_json=as_json,
         )
     else:
-        _write(place, out or place.with_suffix(".bundle"), as_json=as_json)
+        _write(place, out or _usual_name(place), as_json=as_json)
 
 
-def _write(place: Path, out: Path, *, as_json: bool) -> None:
+def _usual_name(place: str) -> Path:
+    """Beside a folder; of a store elsewhere in the folder in which one is."""
+    named = Path(place.rstrip("/").rpartition("/")[2]) if "://" in place else Path(place)
+    return named.with_suffix(".bundle")
+
+
+def _write(place: str, out: Path, *, as_json: bool) -> None:
     said = write_bundle(Store.opened(place), out)
     size, digest = out.stat().st_size, _digest(out)
     if as_json:
@@ -63,7 +72,7 @@ def _write(place: Path, out: Path, *, as_json: bool) -> None:
         warn(f"{said['left_out']} rows left out: of another version of Weir, or of no plan of the store")
 
 
-def _tell_checked(found: Checked, digest: str, place: Path, *, as_json: bool) -> None:
+def _tell_checked(found: Checked, digest: str, place: str, *, as_json: bool) -> None:
     unlike = [one for one in found.repeated if not one.identical]
     same = len(found.repeated) - len(unlike)
     if as_json:

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 @click.command("query")
-@click.argument("place", type=click.Path(path_type=Path), metavar="STORE")
+@click.argument("place", metavar="STORE")
 @click.argument("sql", metavar="SQL")
 @option("--out", type=click.Path(path_type=Path), help="File for the answer: .csv, .jsonl or .parquet.")
 @option("--format", "form", type=click.Choice(["csv", "jsonl"]), help="Print the answer so, nothing else.")
-def command(place: Path, sql: str, *, out: Path | None, form: str | None) -> None:
+def command(place: str, sql: str, *, out: Path | None, form: str | None) -> None:
     """Ask a store of a sweep in SQL. Its rows are the table `runs`, each run once.
 
     \b

@@ -61,7 +61,7 @@ def command() -> None:
 
 @command.command("run")
 @click.argument("plan", type=click.Path(path_type=Path), metavar="PLAN")
-@option("--out", type=click.Path(path_type=Path), help="Store.  [default: PLAN with .sweep for .toml]")
+@option("--out", metavar="STORE", help="Store: a folder or a URL.  [default: PLAN with .sweep for .toml]")
 @option("--dry-run", is_flag=True, help="Say what it will take and do nothing.")
 @option("--jobs", type=Whole(min=1), help="Runs at once.  [default: all processors]")
 @option("--scheduler", metavar="ADDRESS", help="Dask cluster that does it, such as tcp://HOST:8786.")
@@ -71,7 +71,7 @@ def command() -> None:
 def run(  # noqa: PLR0913 - one word each on the command line
     plan: Path,
     *,
-    out: Path | None,
+    out: str | None,
     dry_run: bool,
     jobs: int | None,
     scheduler: str | None,
@@ -81,21 +81,22 @@ def run(  # noqa: PLR0913 - one word each on the command line
 ) -> None:
     """Run what the store does not have of a plan.
 
-    PLAN is the file of a scenario with a table `sweep`: docs/sweep.md.
+    PLAN is the file of a scenario with a table `sweep`: docs/sweep.md. A store is a folder, or lies in
+    an object store: s3://BUCKET/NAME or gs://BUCKET/NAME.
     """
     many = cluster_of(scheduler, cluster, jobs)
     said = load_plan(plan)
-    place = out or plan.with_suffix(".sweep")
+    place = out or str(plan.with_suffix(".sweep"))
     sweep = sweep_of(said)
     if dry_run:
-        found = estimate(sweep, Store.opened(place) if place.exists() else None)
+        found = estimate(sweep, Store.found(place))
         _tell_estimate(found, as_json=as_json)
         return
     store = Store.made(place)
     with CountProgress(said.scenario.get("name") or plan.stem, quiet=as_json) as progress:
         outcome = carry_out(sweep, store, jobs=jobs, cluster=many, retry=retry, watcher=progress)
     if as_json:
-        click.echo(json.dumps({"store": str(place), **asdict(outcome)}, indent=2))
+        click.echo(json.dumps({"store": place, **asdict(outcome)}, indent=2))
     else:
         _tell_outcome(outcome, place)
     if outcome.interrupted:
@@ -107,13 +108,13 @@ def run(  # noqa: PLR0913 - one word each on the command line
 
 
 @command.command("show")
-@click.argument("place", type=click.Path(path_type=Path), metavar="STORE")
+@click.argument("place", metavar="STORE")
 @option("--by", multiple=True, metavar="COLUMN", help="Axis by which runs are joined; repeat for several.")
 @option(
     "--figure", "figures", multiple=True, metavar="COLUMN", help="Column that is shown; repeat for several."
 )
 @option("--json", "as_json", is_flag=True, help="Print the rows as JSON, nothing else.")
-def show(place: Path, *, by: tuple[str, ...], figures: tuple[str, ...], as_json: bool) -> None:
+def show(place: str, *, by: tuple[str, ...], figures: tuple[str, ...], as_json: bool) -> None:
     """Show what stands in a store: means over the runs of each point, or of each value of the axes --by.
 
     Runs of another version of Weir than that which ran last are left out, and counted.
@@ -142,7 +143,7 @@ def show(place: Path, *, by: tuple[str, ...], figures: tuple[str, ...], as_json:
 
 
 @command.command("plot")
-@click.argument("place", type=click.Path(path_type=Path), metavar="STORE")
+@click.argument("place", metavar="STORE")
 @option("--kind", type=click.Choice([*KINDS]), default="heat", show_default=True, help="Which chart.")
 @option(
     "--figure", default="increase_p95_ms", show_default=True, metavar="COLUMN", help="Figure that is shown."
@@ -163,7 +164,7 @@ def show(place: Path, *, by: tuple[str, ...], figures: tuple[str, ...], as_json:
     type=click.Path(path_type=Path),
     help="File to draw into, by its suffix .png, .svg or .pdf.  [default: KIND.png]",
 )
-def plot(place: Path, *, kind: str, out: Path | None, **asked: Any) -> None:
+def plot(place: str, *, kind: str, out: Path | None, **asked: Any) -> None:
     """Draw a chart of a store.
 
     Runs that failed, or are of another version of Weir than that which ran last, are left out, and counted in
@@ -176,8 +177,8 @@ def plot(place: Path, *, kind: str, out: Path | None, **asked: Any) -> None:
 
 
 @command.command("compact")
-@click.argument("place", type=click.Path(path_type=Path), metavar="STORE")
-def compact(place: Path) -> None:
+@click.argument("place", metavar="STORE")
+def compact(place: str) -> None:
     """Join the part files of a store into one, and write its manifest anew."""
     parts, rows = Store.opened(place).compact()
     note(f"{_count(rows, 'row')} of {_count(parts, 'part')} in one")
@@ -220,8 +221,9 @@ def _tell_estimate(found: Estimate, *, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(found.as_dict(), indent=2))
         return
+    most = "at most " if found.at_most else ""
     console.print(
-        f"{_count(found.points, 'point')}, {_count(found.runs, 'run')}, {found.missing} of them to do"
+        f"{_count(found.points, 'point')}, {most}{_count(found.runs, 'run')}, {found.missing} of them to do"
     )
     if found.processor_s is None:
         warn("the pilot runs fail: the processor time is not known")
@@ -233,7 +235,7 @@ def _tell_estimate(found: Estimate, *, as_json: bool) -> None:
         warn(f"the budget of {_duration(found.budget_s)} ends before the sweep does")
 
 
-def _tell_outcome(outcome: Outcome, place: Path) -> None:
+def _tell_outcome(outcome: Outcome, place: str) -> None:
     again = f", {outcome.kept} were there" if outcome.kept else ""
     console.print(f"{_count(outcome.done, 'run')} done{again}, of {outcome.runs}, in {place}")
     if outcome.processor_s:

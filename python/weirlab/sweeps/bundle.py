@@ -62,14 +62,14 @@ def write_bundle(store: Store, target: Path) -> Line:
         try:
             sweep = sweep_of(plan_of(plan["plan"]))
         except UsageError as error:
-            says = f"plan {number + 1} of {len(plans)} of `{store.path}` cannot be read here any more"
+            says = f"plan {number + 1} of {len(plans)} of `{store.name}` cannot be read here any more"
             raise UsageError(f"{says}: {error}") from error
         runs |= {run.key: run for run in sweep.runs}
         traces |= sweep.traces
     found = store.collected()
     rows = found.filter(pl.col("run").is_in(list(runs))).sort("run")
     if rows.is_empty():
-        raise UsageError(f"`{store.path}` has no rows of its plans by Weir {version()}: run its plan first")
+        raise UsageError(f"`{store.name}` has no rows of its plans by Weir {version()}: run its plan first")
     head = _head(rows, len(plans))
     with_rows = {key: runs[key] for key in rows["run"]}
     used = {digest for run in with_rows.values() for digest in run.configuration.traces.values()}

@@ -12,16 +12,17 @@ import uuid
 import zlib
 from collections import deque
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from weirlab.errors import UsageError, WeirError
-from weirlab.sweeps.local import ONE_THREAD, failed, late
-from weirlab.sweeps.runs import build, version
+from weirlab.sweeps.local import ONE_THREAD, archives, failed, handed_over, late
+from weirlab.sweeps.runs import PLAIN, Work, build, version, work_of
 from weirlab.sweeps.work import carried_out
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
     from distributed import Client, Future, LocalCluster
 
@@ -69,6 +70,8 @@ def run_on_cluster(orders: Orders, cluster: Cluster) -> None:
         UsageError: if Dask is missing, the scheduler does not answer, or a worker is of another version.
         WeirError: if the scheduler goes away for good, or workers of this machine end again and again.
     """
+    if orders.work.world == LAB and cluster.scheduler is None:
+        raise UsageError("--cluster: the lab runs once a machine; leave it out, or write --scheduler")
     batches = _Batches(orders, patience_s=PATIENCE_S if cluster.scheduler is None else math.inf)
     in_vain = 0
     while not batches.are_done():
@@ -76,6 +79,7 @@ def run_on_cluster(orders: Orders, cluster: Cluster) -> None:
         try:
             with _connected(cluster) as client:
                 _check_versions(client)
+                _check_labs(client, orders.work)
                 batches.carry_out(client)
         except _NotStarted as error:
             if in_vain + 1 == MAX_IN_VAIN:
@@ -90,6 +94,7 @@ def batch_carried_out(
     texts: dict[str, bytes],
     of: tuple[str, str],
     run_limit_s: float,
+    work: dict[str, Any] | None = None,
 ) -> tuple[list[Row], float]:
     """Runs a batch in a worker; called there by its name. Returns its rows, and the seconds that it took.
 
@@ -98,6 +103,7 @@ def batch_carried_out(
         texts: packed texts of their recordings, by digest.
         of: version and build of Weir that asks.
         run_limit_s: time by the clock in seconds after which a run that has not ended counts as failed.
+        work: how the runs are made, as plain values. Raw samples stand in a row under `SAMPLES`, as bytes.
 
     Raises:
         OtherVersion: if this worker has another one.
@@ -106,11 +112,15 @@ def batch_carried_out(
         raise OtherVersion(*of, version(), build())
     known = {digest: zlib.decompress(text).decode() for digest, text in texts.items()}
     began_s = time.monotonic()
-    rows = [_row_there(one, known, run_limit_s) for one in batch]
+    how = PLAIN if work is None else work_of(work)
+    with archives() as folder:
+        rows = [_row_there(one, known, run_limit_s, how, folder / one["run"]) for one in batch]
     return rows, time.monotonic() - began_s
 
 
-def _row_there(one: Mapping[str, Any], texts: Mapping[str, str], run_limit_s: float) -> Row:
+def _row_there(
+    one: Mapping[str, Any], texts: Mapping[str, str], run_limit_s: float, work: Work, archive: Path
+) -> Row:
     """The row of a run in a worker, which cuts it short if it takes too long."""
     ends_s = time.monotonic() + run_limit_s
     row = carried_out(
@@ -119,9 +129,14 @@ def _row_there(one: Mapping[str, Any], texts: Mapping[str, str], run_limit_s: fl
         one["seed"],
         {name: texts[digest] for name, digest in one["traces"].items()},
         lambda _: time.monotonic() < ends_s,
+        work=work,
+        archive=archive if work.samples else None,
     )
+    if archive.exists():
+        row[SAMPLES] = archive.read_bytes()
+        archive.unlink()
     ended = row.get("complete") or "error" in row
-    return row if ended else failed(one["run"], one["seed"], late(run_limit_s))
+    return row if ended else failed(one["run"], one["seed"], late(run_limit_s), work)
 
 
 def versions() -> tuple[str, str]:
@@ -186,6 +201,9 @@ class _Batches:
                 {digest: self._texts[digest] for digest in digests},
                 versions(),
                 self._orders.run_limit_s,
+                asdict(self._orders.work),
+                # One lab a machine: its workers say how many they have.
+                resources={LAB: 1} if self._orders.work.world == LAB else None,
                 key=f"weir-sweep-{uuid.uuid4().hex}",
                 pure=False,
             )
@@ -195,7 +213,8 @@ class _Batches:
         """The next batch: as many runs as take a second or two by what runs have taken so far."""
         mean_s = self._spent_s / self.done if self.done else BATCH_S
         most = max(1, len(self._left) // (4 * AHEAD))
-        count = min(max(1, round(BATCH_S / max(mean_s, 1e-4))), MAX_BATCH, most)
+        largest = MAX_BATCH_SAMPLES if self._orders.work.samples else MAX_BATCH
+        count = min(max(1, round(BATCH_S / max(mean_s, 1e-4))), largest, most)
         return [self._left.popleft() for _ in range(count)]
 
     def _ended(self) -> list[Future[tuple[list[Row], float]]]:
@@ -235,6 +254,7 @@ class _Batches:
             self._spent_s += took_s
             for run, row in zip(batch, rows, strict=True):
                 self.done += 1
+                self._keep(run, row.pop(SAMPLES, None))
                 self._tell(run, row)
         else:
             self._give_back(future, batch)
@@ -257,7 +277,14 @@ class _Batches:
             self._alone.extend(batch)
         else:
             reason = f"the cluster gave it up: {type(error).__name__}: {error}"
-            self._tell(batch[0], failed(batch[0].key, batch[0].seed, reason))
+            self._tell(batch[0], failed(batch[0].key, batch[0].seed, reason, self._orders.work))
+
+    def _keep(self, run: Run, samples: bytes | None) -> None:
+        """Keeps the raw samples of a run, if it has some."""
+        if samples is not None:
+            with archives() as folder:
+                (folder / f"{run.key}.weir").write_bytes(samples)
+                handed_over(self._orders, run, folder)
 
     def _tell(self, run: Run, row: Row) -> None:
         if not self._orders.told(run, row):
@@ -338,6 +365,19 @@ def _check_versions(client: Client) -> None:
             raise _refusal(versions(), tuple(said), worker=address)
 
 
+def _check_labs(client: Client, work: Work) -> None:
+    """Refuses a cluster of which no worker may run the lab, if that is asked for.
+
+    Raises:
+        UsageError: if there are workers, and none has the resource.
+    """
+    workers = client.scheduler_info(n_workers=-1)["workers"].values() if work.world == LAB else ()
+    if workers and not any(one.get("resources", {}).get(LAB) for one in workers):
+        raise UsageError(
+            "no worker of the cluster may run the lab: start one a machine with `--resources lab=1`"
+        )
+
+
 def _refusal(ours: tuple[str, ...], theirs: tuple[str, ...], worker: str = "") -> UsageError:
     which = f"worker `{worker}`" if worker else "a worker"
     return UsageError(
@@ -356,6 +396,15 @@ Processor time would make batches too long for machines that others use, too."""
 
 MAX_BATCH = 200
 """Runs of a batch, of which a worker that dies loses all."""
+
+MAX_BATCH_SAMPLES = 4
+"""Runs of a batch with raw samples, of some megabytes each, which a message holds in memory."""
+
+SAMPLES = "\x00samples"
+"""Where the raw samples of a run stand in its row on the way back."""
+
+LAB = "lab"
+"""World, and resource of Dask of which a worker has 1 that may run it: `dask worker --resources lab=1`."""
 
 FETCH_S = 1.0
 """How long is waited for the rows of a batch that has ended."""

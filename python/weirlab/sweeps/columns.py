@@ -54,7 +54,10 @@ ORIGIN: Mapping[str, Any] = {
 }
 """Where the row comes from: different from machine to machine, `weir` apart."""
 
-OWN = {*IDENTITY, *FIGURES, *ORIGIN}
+REDUCED = "reduced"
+"""What a study made of the run's record, as JSON; a column of the stores of studies alone."""
+
+OWN = {*IDENTITY, *FIGURES, REDUCED, *ORIGIN}
 """Names that an axis' column cannot have, those of `IDENTITY` that a scenario says apart."""
 
 VARIABLE = {"test", "link", "queue", "cc"}
@@ -68,7 +71,8 @@ def table(rows: list[dict[str, Any]], axes: Mapping[str, Any]) -> pl.DataFrame:
         rows: the rows, with the columns of their axes.
         axes: types of the columns of the axes.
     """
-    schema = {**IDENTITY, **axes, **FIGURES, **ORIGIN}
+    reduced = {REDUCED: pl.String} if any(REDUCED in row for row in rows) else {}
+    schema = {**IDENTITY, **axes, **FIGURES, **reduced, **ORIGIN}
     unknown = {name for row in rows for name in row} - set(schema)
     if unknown:
         raise ValueError(f"a row has columns that no store has: {', '.join(sorted(unknown))}")

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import tempfile
 import time
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from weirlab.errors import WeirError
+from weirlab.record import open_record, pack
+from weirlab.sweeps.runs import unpacked
+from weirlab.sweeps.samples import ALL
 from weirlab.sweeps.sweeping import missing_runs
 from weirlab.sweeps.work import carried_out
+from weirlab.worlds.sim import SimWorld
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,8 +33,10 @@ class Estimate:
         missing: those that the store does not have.
         simulated_s: simulated time of the missing runs.
         processor_s: processor time of the missing runs; None if no pilot run could be made.
-        bytes: about what the store will grow by: by rows as large as those of its largest part.
+        bytes: about what the store will grow by: by rows as large as those of its largest part, and by raw
+            samples as large in proportion to their time as those of a pilot run.
         budget_s: processor time after which no further run starts; None for no limit.
+        at_most: whether there may be fewer runs: repetitions end when intervals are small enough.
     """
 
     points: int
@@ -37,6 +46,7 @@ class Estimate:
     processor_s: float | None
     bytes: int
     budget_s: float | None
+    at_most: bool
 
     def as_dict(self) -> dict[str, Any]:
         """The estimate as plain values."""
@@ -58,8 +68,9 @@ def estimate(sweep: Sweep, store: Store | None) -> Estimate:
         missing=len(missing),
         simulated_s=sum(run.configuration.duration_s for run in missing),
         processor_s=_processor_s(sweep, missing),
-        bytes=round(len(missing) * row_bytes),
-        budget_s=sweep.plan.budget_s,
+        bytes=round(len(missing) * row_bytes + _sample_bytes(sweep, missing)),
+        budget_s=None if sweep.plan is None else sweep.plan.budget_s,
+        at_most=sweep.plan is not None and sweep.plan.sweep.until is not None,
     )
 
 
@@ -75,6 +86,32 @@ def _processor_s(sweep: Sweep, missing: Sequence[Run]) -> float | None:
     of_bit_s = sum(one.simulator_s for one in tried) / sum(one.volume_bits for one in tried)
     volume_bits = sum(run.configuration.volume_bits for run in missing)
     return len(missing) * constant_s + of_bit_s * volume_bits
+
+
+def _sample_bytes(sweep: Sweep, missing: Sequence[Run]) -> float:
+    """About the bytes of the raw samples that are kept, by those of a pilot run; 0 if it fails."""
+    phases = sweep.work.samples
+    if not phases or not missing:
+        return 0.0
+    run = missing[len(missing) // 2]
+    texts = {name: sweep.traces[digest] for name, digest in run.configuration.traces.items()}
+    resolved = unpacked(run.configuration.packed, run.seed, texts)
+    ends_s = time.process_time() + PILOT_S
+    with tempfile.TemporaryDirectory(prefix="weir-pilot-") as place:
+        folder = Path(place) / "record"
+        try:
+            SimWorld().run(resolved, folder, lambda _: time.process_time() < ends_s)
+            record = open_record(folder)
+            pack(record, Path(place) / "record.weir")
+        except WeirError:
+            return 0.0
+        size = (Path(place) / "record.weir").stat().st_size
+        of_second = size / max(record.reached_ns / 1e9, 1e-3)
+    kept = [one for one in resolved.scenario["phases"] if phases == ALL or one["name"] in phases]
+    of_run_s = sum(one["end_ns"] - one["start_ns"] for one in kept) / 1e9
+    whole_s = resolved.scenario["duration_ns"] / 1e9
+    of_run = of_second * (whole_s if phases == ALL else of_run_s)
+    return float(of_run) * sum(one.configuration.duration_s for one in missing) / whole_s
 
 
 @dataclass(frozen=True)

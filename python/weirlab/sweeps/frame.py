@@ -36,7 +36,7 @@ def sweep(  # noqa: PLR0913 - each is one word of the command line
     Args:
         plan: the path of a plan; or a scenario as a file has it, with its axes under `sweep` or in
             `axes`.
-        store: folder of the store, which is made if it is not there.
+        store: the store, which is made if it is not there: a folder, or `s3://BUCKET/NAME`, `gs://BUCKET/NAME`.
         axes: the axes by name: lists of values, or tables such as `{"from": "5ms", "to": "80ms",
             "steps": 5}`.
         jobs: worker processes; 1 for this process alone, None for one a processor.
@@ -55,7 +55,7 @@ def sweep(  # noqa: PLR0913 - each is one word of the command line
         Interrupted: if it was told to stop; what was done is in the store.
     """
     asked = sweep_of(_plan(plan, axes, more))
-    kept = Store.made(Path(store))
+    kept = Store.made(store)
     outcome = carry_out(asked, kept, jobs=jobs, cluster=cluster_of(scheduler, cluster, jobs), retry=retry)
     if outcome.interrupted:
         raise Interrupted(f"interrupted: {outcome.left} of {outcome.runs} runs are left to do in `{store}`")

@@ -12,17 +12,18 @@ import tempfile
 import threading
 import time
 from collections import deque
-from contextlib import suppress
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from weirlab.errors import WeirError
 from weirlab.scenario.units import time_text
-from weirlab.sweeps.runs import build, version
+from weirlab.sweeps.runs import PLAIN, Work, build, version
 from weirlab.sweeps.work import begun, carried_out
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from weirlab.interrupt import Stop
     from weirlab.sweeps.runs import Run
@@ -44,6 +45,9 @@ class Orders:
         told: hears of each run that has ended; says whether further ones may start.
         stop: whether all that runs shall end at once.
         run_limit_s: time by the clock in seconds after which a run that has not ended counts as failed.
+        work: how the runs are made.
+        keep: takes the file with a run's raw samples before its row is told, if `work` asks for samples; from
+            whatever thread, and the file is removed afterwards.
     """
 
     runs: Sequence[Run]
@@ -51,6 +55,8 @@ class Orders:
     told: Callable[[Run, Row], bool]
     stop: Stop
     run_limit_s: float
+    work: Work = PLAIN
+    keep: Callable[[Run, Path], object] | None = None
 
 
 def run_here(orders: Orders) -> None:
@@ -58,19 +64,36 @@ def run_here(orders: Orders) -> None:
 
     A run that is cut short by a stop is told of nobody.
     """
-    for run in orders.runs:
-        if orders.stop.told:
-            return
-        row = _row_here(orders, run)
-        if not row.get("complete") and "error" not in row:
+    with archives() as folder:
+        for run in orders.runs:
             if orders.stop.told:
                 return
-            row = failed(run.key, run.seed, late(orders.run_limit_s))
-        if not orders.told(run, row):
-            return
+            row = _row_here(orders, run, folder / f"{run.key}.weir")
+            if not row.get("complete") and "error" not in row:
+                if orders.stop.told:
+                    return
+                row = failed(run.key, run.seed, late(orders.run_limit_s), orders.work)
+            handed_over(orders, run, folder)
+            if not orders.told(run, row):
+                return
 
 
-def _row_here(orders: Orders, run: Run) -> Row:
+@contextmanager
+def archives() -> Iterator[Path]:
+    """A folder for files with raw samples on their way to the store; it goes with the `with` block."""
+    with tempfile.TemporaryDirectory(prefix="weir-samples-") as folder:
+        yield Path(folder)
+
+
+def handed_over(orders: Orders, run: Run, folder: Path) -> None:
+    """Gives the raw samples of a run to who keeps them, if there are some in `folder`."""
+    archive = folder / f"{run.key}.weir"
+    if orders.keep is not None and archive.exists():
+        orders.keep(run, archive)
+        archive.unlink()
+
+
+def _row_here(orders: Orders, run: Run, archive: Path) -> Row:
     """The row of a run in this process, which it cuts short if told to stop, or if it takes too long."""
     texts = {name: orders.traces[digest] for name, digest in run.configuration.traces.items()}
     ends_s = time.monotonic() + orders.run_limit_s
@@ -80,6 +103,8 @@ def _row_here(orders: Orders, run: Run) -> Row:
         run.seed,
         texts,
         lambda _: not orders.stop.told and time.monotonic() < ends_s,
+        work=orders.work,
+        archive=archive if orders.work.samples else None,
     )
 
 
@@ -93,24 +118,25 @@ def run_in_processes(orders: Orders, *, jobs: int) -> None:
     Raises:
         WeirError: if no worker can be started.
     """
-    crew = _Crew(orders)
-    threads = [
-        threading.Thread(target=crew.serve, name=f"worker {number}", daemon=True)
-        for number in range(min(jobs, len(orders.runs)))
-    ]
-    try:
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            while thread.is_alive():
-                thread.join(LISTEN_EVERY_S)
-                if orders.stop.told:
-                    crew.end()
-    finally:
-        orders.stop.told = orders.stop.told or any(thread.is_alive() for thread in threads)
-        crew.end()
-        for thread in threads:
-            thread.join()
+    with archives() as folder:
+        crew = _Crew(orders, folder)
+        threads = [
+            threading.Thread(target=crew.serve, name=f"worker {number}", daemon=True)
+            for number in range(min(jobs, len(orders.runs)))
+        ]
+        try:
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                while thread.is_alive():
+                    thread.join(LISTEN_EVERY_S)
+                    if orders.stop.told:
+                        crew.end()
+        finally:
+            orders.stop.told = orders.stop.told or any(thread.is_alive() for thread in threads)
+            crew.end()
+            for thread in threads:
+                thread.join()
     if crew.failure is not None:
         raise crew.failure
 
@@ -118,9 +144,9 @@ def run_in_processes(orders: Orders, *, jobs: int) -> None:
 class _Crew:
     """What the threads share, one for each worker process."""
 
-    def __init__(self, orders: Orders) -> None:
+    def __init__(self, orders: Orders, folder: Path) -> None:
         self.failure: BaseException | None = None
-        self._orders, self._stop = orders, orders.stop
+        self._orders, self._stop, self._folder = orders, orders.stop, folder
         self._left = deque(orders.runs)
         self._lock = threading.Lock()
         self._workers: set[_Worker] = set()
@@ -146,7 +172,7 @@ class _Crew:
             with self._lock:
                 if self._stop.told:
                     return
-                worker = _Worker()
+                worker = _Worker(self._orders.work, self._folder)
                 self._workers.add(worker)
             try:
                 while run is not None:
@@ -154,6 +180,7 @@ class _Crew:
                     if row is None:
                         break
                     deaths = 0
+                    handed_over(self._orders, run, self._folder)
                     self._tell(run, row)
                     run = self._next()
             finally:
@@ -164,9 +191,9 @@ class _Crew:
                 continue
             deaths += 1
             if worker.late:
-                self._tell(run, failed(run.key, run.seed, late(self._orders.run_limit_s)))
+                self._tell_failed(run, late(self._orders.run_limit_s))
             elif deaths == MAX_DEATHS:
-                self._tell(run, failed(run.key, run.seed, _DIED.format(MAX_DEATHS, reason)))
+                self._tell_failed(run, _DIED.format(MAX_DEATHS, reason))
             else:
                 continue
             deaths, run = 0, self._next()
@@ -174,6 +201,9 @@ class _Crew:
     def _next(self) -> Run | None:
         with self._lock:
             return self._left.popleft() if self._left and not self._stop.told else None
+
+    def _tell_failed(self, run: Run, reason: str) -> None:
+        self._tell(run, failed(run.key, run.seed, reason, self._orders.work))
 
     def _tell(self, run: Run, row: Row) -> None:
         with self._lock:
@@ -184,7 +214,14 @@ class _Crew:
 class _Worker:
     """A worker process."""
 
-    def __init__(self) -> None:
+    def __init__(self, work: Work, folder: Path) -> None:
+        """Starts one.
+
+        Args:
+            work: how its runs are made.
+            folder: where it leaves raw samples.
+        """
+        self._work, self._folder = work, folder
         self._said: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `end`
         self._known: set[str] = set()
         self._process = subprocess.Popen(
@@ -235,6 +272,8 @@ class _Worker:
             "seed": run.seed,
             "traces": dict(run.configuration.traces),
             "texts": texts,
+            "work": asdict(self._work),
+            "archive": str(self._folder / f"{run.key}.weir") if self._work.samples else None,
         }
         said = self._exchange(json.dumps(asked) + "\n")
         return None if said is None else dict(said)
@@ -299,9 +338,9 @@ class _Worker:
         return f"{ended}: {last[-1]}" if last else ended
 
 
-def failed(key: str, seed: int, reason: str) -> Row:
+def failed(key: str, seed: int, reason: str, work: Work) -> Row:
     """The row of a run of which nothing came but that reason."""
-    return begun(key, seed) | {"error": reason}
+    return begun(key, seed, work.world) | {"error": reason}
 
 
 def late(limit_s: float) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+import polars as pl
 from pydantic import Field
 
 from weirlab import reading
@@ -21,7 +22,8 @@ from weirlab.scenario.catalogue import check, told
 from weirlab.scenario.models import ScenarioSpec
 from weirlab.scenario.units import time_ns
 from weirlab.sweeps.axes import MAX_VALUES, Axis, Span, Unusable
-from weirlab.sweeps.columns import OWN, VARIABLE
+from weirlab.sweeps.columns import FIGURES, OWN, VARIABLE
+from weirlab.sweeps.samples import ALL
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,6 +54,22 @@ class AxisSpec(Model):
     scale: Literal["linear", "log"] = "linear"
 
 
+class UntilSpec(Model):
+    """Repetitions until the interval of a figure is small enough at each point.
+
+    Attributes:
+        figure: the column whose mean is sought.
+        share: half of the 95 % interval is at most this share of the mean.
+        amount: or at most so much, in the column's unit; where both are given, the wider counts.
+        most: runs of a point at most.
+    """
+
+    figure: str
+    share: Annotated[float, Field(gt=0, lt=1)] | None = None
+    amount: Annotated[float, Field(gt=0)] | None = None
+    most: Annotated[int, Field(ge=2, le=100_000)]
+
+
 class SweepSpec(Model):
     """The table `sweep` of a plan.
 
@@ -62,7 +80,9 @@ class SweepSpec(Model):
         design: how points are chosen.
         points: number of points of a design that is no grid.
         design_seed: seed of the choice of points.
-        repeat: runs of each point, each with the next seed.
+        repeat: runs of each point, each with the next seed; the first ones, if there is `until`.
+        until: until when a point is repeated further.
+        samples: of which phases raw samples are kept; `all` for whole records, `none` for none.
         budget: processor time after which no further run starts.
         run_limit: time by the clock after which a run that has not ended counts as failed.
     """
@@ -74,6 +94,8 @@ class SweepSpec(Model):
     points: Annotated[int, Field(ge=1, le=100_000)] | None = None
     design_seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
     repeat: Annotated[int, Field(ge=1, le=100_000)] = 1
+    until: UntilSpec | None = None
+    samples: Literal["none", "all"] | list[str] = "none"
     budget: str | None = None
     run_limit: str = "3600s"
 
@@ -99,6 +121,17 @@ class Plan:
     axes: tuple[Axis, ...]
     budget_s: float | None
     run_limit_s: float
+
+    @property
+    def most_repeats(self) -> int:
+        """Runs of a point at most."""
+        return self.sweep.repeat if self.sweep.until is None else self.sweep.until.most
+
+    @property
+    def samples(self) -> tuple[str, ...]:
+        """Phases of which raw samples are kept, or what stands for the whole record."""
+        said = self.sweep.samples
+        return () if said == "none" else ALL if said == "all" else tuple(dict.fromkeys(said))
 
     def refusal(self, found: list[Fault]) -> UsageError:
         """The error that tells these faults, each with its line in a file."""
@@ -145,7 +178,7 @@ def _plan(data: dict[str, Any], place: str, text: str | None) -> Plan:
                 axes.append(_axis(name, one))
             except Unusable as error:
                 found.append(Fault(("sweep", "axes", name), str(error)))
-        found += [*_together(sweep, axes), *_of_design(sweep, axes)]
+        found += [*_together(sweep, axes), *_of_design(sweep, axes), *_of_until(sweep)]
         for key in ("budget", "run_limit"):
             written = getattr(sweep, key)
             try:
@@ -313,6 +346,27 @@ def _of_design(sweep: SweepSpec, axes: list[Axis]) -> list[Fault]:
         near = 1 << (sweep.points.bit_length() - 1)
         says = f"{sweep.points}: a Sobol sequence is balanced at powers of 2 only: write {near} or {2 * near}"
         found.append(Fault(("sweep", "points"), says))
+    return found
+
+
+def _of_until(sweep: SweepSpec) -> list[Fault]:
+    """What is wrong with the end of the repetitions."""
+    until = sweep.until
+    if until is None:
+        return []
+    found = []
+    if not FIGURES.get(until.figure, pl.String).is_numeric():
+        names = [name for name, kind in FIGURES.items() if kind.is_numeric()]
+        says = f"no figure `{until.figure}` (known: {', '.join(names)})"
+        found.append(Fault(("sweep", "until", "figure"), says))
+    if until.share is None and until.amount is None:
+        says = "write how small the interval must be: `share`, `amount` or both"
+        found.append(Fault(("sweep", "until"), says))
+    if sweep.repeat < 2:
+        says = f"{sweep.repeat}: an interval takes 2 runs or more: write `repeat = 3`"
+        found.append(Fault(("sweep", "repeat"), says))
+    if until.most < sweep.repeat:
+        found.append(Fault(("sweep", "until", "most"), f"{until.most}: fewer than `repeat`, {sweep.repeat}"))
     return found
 
 

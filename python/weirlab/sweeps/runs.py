@@ -17,6 +17,7 @@ from weirlab.forms.faults import Fault
 from weirlab.scenario import LinkSpec, ResolvedRun, ScenarioSpec, TestSpec, mean_rate, resolve
 from weirlab.scenario.catalogue import check
 from weirlab.sweeps.design import points
+from weirlab.sweeps.samples import ALL
 from weirlab.sweeps.written import NoPlace, Shipped, opened, placed
 from weirlab.worlds import world_named
 
@@ -28,6 +29,37 @@ if TYPE_CHECKING:
 
 WORLD = "sim"
 """The world in which sweeps run."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    """How each run is made, and what is kept of it beside its row: plain values, which travel to workers.
+
+    Attributes:
+        world: in which world it runs, `sim` or `lab`.
+        samples: phases of which raw samples are kept, as a record; `all` alone for the whole record, nothing
+            for none.
+        reduction: `MODULE:FUNCTION` that makes more figures of a record and its run, as plain values, which
+            stand as JSON in the row's column `reduced`; empty for none.
+    """
+
+    world: str = WORLD
+    samples: tuple[str, ...] = ()
+    reduction: str = ""
+
+    @property
+    def needs_record(self) -> bool:
+        """Whether a run must write its record: else its rows are in memory alone."""
+        return bool(self.world != WORLD or self.samples or self.reduction)
+
+
+PLAIN = Work()
+"""In the simulator, and the row alone."""
+
+
+def work_of(said: Mapping[str, Any]) -> Work:
+    """What `dataclasses.asdict` made plain values of."""
+    return Work(world=said["world"], samples=tuple(said["samples"]), reduction=said["reduction"])
 
 
 @dataclass(frozen=True)
@@ -69,20 +101,22 @@ class Run:
 
 @dataclass(frozen=True)
 class Sweep:
-    """All runs of a plan.
+    """All runs of a plan, or of a study.
 
     Attributes:
-        plan: the plan.
+        plan: the plan; None of a study, which says its runs itself.
         runs: its runs: the first repetitions of all points, then the second ones. Each run stands there once,
             with the first point that asks for it.
         points: number of points.
         traces: texts of all recordings, by their digests.
+        work: how each run is made, and what is kept of it.
     """
 
-    plan: Plan
+    plan: Plan | None
     runs: tuple[Run, ...]
     points: int
     traces: Mapping[str, str]
+    work: Work = PLAIN
 
 
 def sweep_of(plan: Plan) -> Sweep:
@@ -92,12 +126,12 @@ def sweep_of(plan: Plan) -> Sweep:
         UsageError: all points that cannot be run, each kind of fault once.
     """
     chosen, columns = points(plan)
-    if len(chosen) * plan.sweep.repeat > MAX_RUNS:
-        says = f"{len(chosen)} points x {plan.sweep.repeat}: a sweep has {MAX_RUNS} runs at most"
+    if len(chosen) * plan.most_repeats > MAX_RUNS:
+        says = f"{len(chosen)} points x {plan.most_repeats}: a sweep has {MAX_RUNS} runs at most"
         raise plan.refusal([Fault(("sweep", "repeat"), says)])
     failures: dict[str, list[Point]] = {}
     usable: list[Point] = []
-    rounds: list[dict[str, Run]] = [{} for _ in range(plan.sweep.repeat)]
+    rounds: list[dict[str, Run]] = [{} for _ in range(plan.most_repeats)]
     traces: dict[str, str] = {}
     shipped: Shipped = {}
     for point, shown in zip(chosen, columns.iter_rows(named=True), strict=True):
@@ -108,12 +142,9 @@ def sweep_of(plan: Plan) -> Sweep:
             failures.setdefault(says, []).append(point)
             continue
         usable.append(point)
-        digests = {name: digest_of(text) for name, text in resolved[0].traces.items()}
-        traces |= {digests[name]: text for name, text in resolved[0].traces.items()}
-        duration_s = resolved[0].scenario["duration_ns"] / 1e9
-        configuration = Configuration(_packed(resolved[0]), digests, shown, duration_s)
+        configuration = _configuration(resolved[0], shown, traces)
         for one_round, one in zip(rounds, resolved, strict=True):
-            key = identity(one, digests)
+            key = identity(one, configuration.traces)
             one_round.setdefault(key, Run(key, configuration, one.seed))
     if failures:
         raise plan.refusal([_fault(plan, says, bad, usable) for says, bad in failures.items()])
@@ -121,22 +152,68 @@ def sweep_of(plan: Plan) -> Sweep:
     for one_round in rounds:
         for key, run in one_round.items():
             runs.setdefault(key, run)
-    return Sweep(plan, tuple(runs.values()), len(chosen), traces)
+    return Sweep(plan, tuple(runs.values()), len(chosen), traces, Work(samples=plan.samples))
 
 
-def identity(run: ResolvedRun, traces: Mapping[str, str]) -> str:
+def sweep_of_runs(runs: Sequence[ResolvedRun], work: Work) -> Sweep:
+    """Runs that a study says itself, as a sweep: each in its place, known by its name, too.
+
+    What a study calls its configurations stands in their records and rows, so that two of one scenario and
+    different names are two runs.
+
+    Raises:
+        UsageError: if one cannot be run in the world of `work`.
+    """
+    world = world_named(work.world)
+    traces: dict[str, str] = {}
+    found: dict[str, Run] = {}
+    for one in runs:
+        world.check(one)
+        key = study_key(one, work)
+        found.setdefault(key, Run(key, _configuration(one, {}, traces), one.seed))
+    return Sweep(None, tuple(found.values()), len({(one.queue, one.cc) for one in runs}), traces, work)
+
+
+def study_key(run: ResolvedRun, work: Work) -> str:
+    """The identity of a run of a study, which its name is a part of."""
+    digests = {name: digest_of(text) for name, text in run.traces.items()}
+    return identity(run, digests, work, name=run.queue)
+
+
+def _configuration(run: ResolvedRun, columns: dict[str, Any], traces: dict[str, str]) -> Configuration:
+    """The configuration of a run; texts of its recordings are added to `traces`."""
+    digests = {name: digest_of(text) for name, text in run.traces.items()}
+    traces |= {digests[name]: text for name, text in run.traces.items()}
+    return Configuration(_packed(run), digests, columns, run.scenario["duration_ns"] / 1e9)
+
+
+def identity(
+    run: ResolvedRun, traces: Mapping[str, str], work: Work | None = None, *, name: str | None = None
+) -> str:
     """The digest by which a run is known: 32 hexadecimal digits.
 
     It covers the resolved scenario, the digests of the recordings that it names, the seed, the world and the
-    version of Weir. Names, titles, notes and tags change nothing of a run, and are no part of it.
+    version of Weir. Names, titles, notes and tags change nothing of a run, and are no part of it: but for the
+    name and the reduction of a study's runs, of which the row depends.
+
+    Args:
+        run: the run.
+        traces: digests of the recordings that it names, by their names.
+        work: how it is made.
+        name: what a study calls it.
     """
-    said = {
+    how = work or PLAIN
+    said: dict[str, Any] = {
         "scenario": run.scenario,
         "traces": dict(traces),
         "seed": run.seed,
-        "world": WORLD,
+        "world": how.world,
         "weir": version(),
     }
+    if how.reduction:
+        said["reduction"] = how.reduction
+    if name is not None:
+        said["name"] = name
     return digest_of(json.dumps(said, sort_keys=True, separators=(",", ":")))
 
 
@@ -206,20 +283,24 @@ def scenario_at(plan: Plan, point: Point, shipped: Shipped) -> dict[str, Any]:
     scenario = opened(scenario, [key for key, _ in inner], shipped)
     for key, value in sorted(inner, key=lambda one: one[0].count(".")):
         scenario = placed(scenario, key, value)
-    return scenario | {"repeat": plan.sweep.repeat}
+    return scenario | {"repeat": plan.most_repeats}
 
 
 def _resolved(plan: Plan, point: Point, shipped: Shipped) -> list[ResolvedRun]:
     names = {key: f"sweep.axes.{axis.name}" for axis in plan.axes for key in axis.keys}
     spec = check(ScenarioSpec, scenario_at(plan, point, shipped), plan.place, names=names)
     runs = resolve(spec)
-    if len(runs) != plan.sweep.repeat:
-        configurations = len(runs) // plan.sweep.repeat
+    if len(runs) != plan.most_repeats:
+        configurations = len(runs) // plan.most_repeats
         raise UsageError(
             f"the scenario compares {configurations} configurations: write lists of links, queues, shapers "
             "and congestion controls as axes"
         )
     world_named(WORLD).check(runs[0])
+    there = [phase["name"] for phase in runs[0].scenario["phases"]]
+    for name in plan.samples:
+        if name not in there and plan.samples != ALL:
+            raise UsageError(f"sweep.samples: no phase `{name}` (known: {', '.join(there)}, or `all`)")
     return runs
 
 

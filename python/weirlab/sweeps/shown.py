@@ -23,7 +23,7 @@ def shown_columns(store: Store, by: Sequence[str], figures: Sequence[str]) -> tu
     schema = store.scan().collect_schema()
     for name in (*by, *figures):
         if name not in schema:
-            raise UsageError(f"no column `{name}` in `{store.path}` (known: {', '.join(schema.names())})")
+            raise UsageError(f"no column `{name}` in `{store.name}` (known: {', '.join(schema.names())})")
     for name in figures:
         if not schema[name].is_numeric():
             raise UsageError(f"column `{name}` has no numbers: no mean can be shown")

@@ -1,6 +1,7 @@
-"""The store of a sweep: a folder of Parquet part files that appear when whole, a row a run.
+"""The store of a sweep: Parquet part files that appear when whole, a row a run, in a folder or object store.
 
     STORE/runs/part-TIME-RANDOM.parquet   the rows
+    STORE/samples/RUN.weir                raw samples of a run, if they are kept
     STORE/plans/DIGEST.json               the plans that were run into it
     STORE/manifest.json                   what stood there when it was last written; made again from the parts
 
@@ -13,21 +14,29 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import shutil
 import time
 import uuid
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import polars as pl
 
 from weirlab.errors import RecordError, UsageError
+from weirlab.record import open_record
 from weirlab.sweeps.columns import OWN, VARIABLE, table
-from weirlab.writing import replaced
+from weirlab.sweeps.places import Folder, place_of, wait_for
+from weirlab.sweeps.samples import ALL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
+
+    from weirlab.record import Record
+    from weirlab.sweeps.places import Place
+
+_ReadT = TypeVar("_ReadT")
 
 FORMAT = 1
 """Version of the store's format."""
@@ -35,45 +44,74 @@ FORMAT = 1
 
 @dataclass(frozen=True)
 class Store:
-    """A store in a folder."""
+    """A store in a place."""
 
-    path: Path
+    place: Place
 
     @classmethod
-    def made(cls, path: Path) -> Store:
-        """The store at `path`, made if there is nothing yet.
+    def made(cls, place: str | Path) -> Store:
+        """The store at a path or URL, made if there is nothing yet.
 
         Raises:
-            UsageError: if something else stands there.
+            UsageError: if something else stands there, or it is no place for a store.
         """
-        store = cls(path)
-        if path.exists() and not path.is_dir():
-            raise UsageError(f"`{path}` is no folder: a store is a folder")
-        if path.is_dir() and any(path.iterdir()) and not store.there():
-            raise UsageError(f"`{path}` holds something else than a store: choose another folder")
+        store = cls(place_of(place))
+        occupied = store.place.exists()
         if not store.there():
+            if occupied:
+                raise UsageError(f"`{place}` holds something else than a store: choose another folder")
             store.write_manifest()
         store.check()
         return store
 
     @classmethod
-    def opened(cls, path: Path) -> Store:
-        """The store at `path`.
+    def opened(cls, place: str | Path) -> Store:
+        """The store at a path or URL.
 
         Raises:
             RecordError: if there is none.
         """
-        store = cls(path)
-        if not store.there():
+        store = cls.found(place)
+        if store is None:
             raise RecordError(
-                f"`{path}` is no store of a sweep: there is neither manifest.json nor runs/ in it"
+                f"`{place}` is no store of a sweep: there is neither manifest.json nor runs/ in it"
             )
+        return store
+
+    @classmethod
+    def found(cls, place: str | Path) -> Store | None:
+        """The store at a path or URL; None if there is none.
+
+        Raises:
+            RecordError: if it is of a later version.
+        """
+        store = cls(place_of(place))
+        if not store.there():
+            return None
         store.check()
         return store
 
+    @property
+    def path(self) -> Path:
+        """The folder of a store of this machine.
+
+        Raises:
+            TypeError: if it lies in an object store.
+        """
+        if not isinstance(self.place, Folder):
+            raise TypeError(f"`{self.name}` is no folder")
+        return self.place.path
+
+    @property
+    def name(self) -> str:
+        """The path or URL."""
+        return self.place.name
+
     def there(self) -> bool:
         """Whether there is a store: what is lost of its manifest can be made again."""
-        return (self.path / "runs").is_dir() or self._manifest().get("kind") == KIND
+        if self._manifest().get("kind") == KIND or self.place.names("runs") or self.plans():
+            return True
+        return isinstance(self.place, Folder) and (self.place.path / "runs").is_dir()
 
     def check(self) -> None:
         """Refuses a store of a later version.
@@ -83,25 +121,31 @@ class Store:
         """
         found = self._manifest().get("format", FORMAT)
         if found != FORMAT:
-            raise RecordError(f"`{self.path}` has format {found}; this version of Weir reads {FORMAT}")
+            raise RecordError(f"`{self.name}` has format {found}; this version of Weir reads {FORMAT}")
 
-    def parts(self) -> list[Path]:
-        """The part files, in the order in which they were written.
+    def parts(self) -> list[str]:
+        """Names of the part files, in the order in which they were written.
 
         Raises:
             RecordError: if they change again and again.
         """
         # A folder is not read at one instant: a look may miss a part that was joined with others, and the
         # part that they came into.
-        last: list[Path] | None = None
+        last: list[str] | None = None
         for _ in range(MAX_LOOKS):
-            found = sorted(
-                path for path in (self.path / "runs").glob("*.parquet") if not path.name.startswith(".")
-            )
+            found = [name for name in self.place.names("runs") if name.endswith(".parquet")]
             if found == last:
-                return found
+                return self._with_hinted(found)
             last = found
-        raise RecordError(f"`{self.path}`: its parts change again and again while they are listed")
+        raise RecordError(f"`{self.name}`: its parts change again and again while they are listed")
+
+    def _with_hinted(self, found: list[str]) -> list[str]:
+        """The parts that are listed, and those that an object store has but does not list yet."""
+        if isinstance(self.place, Folder):
+            return found
+        said = self._manifest().get("parts", [])
+        hinted = {f"runs/{one['name']}" for one in said if isinstance(one, dict) and "name" in one}
+        return sorted({*found, *(name for name in hinted.difference(found) if self.place.has(name))})
 
     def append(self, rows: list[dict[str, Any]], axes: Mapping[str, Any]) -> None:
         """Writes rows into a new part.
@@ -118,7 +162,7 @@ class Store:
         Raises:
             RecordError: if a part cannot be read.
         """
-        return _joined(self.parts())
+        return self._read_again(self._joined)
 
     def row_bytes(self) -> float | None:
         """Bytes of a row in the largest part; None if no part has so many rows that it says something.
@@ -127,10 +171,11 @@ class Store:
             RecordError: if a part cannot be read.
         """
         with suppress(FileNotFoundError):
-            sizes = [(part.stat().st_size, part) for part in self.parts()]
+            files = [self.place.file(part) for part in self.parts()]
+            sizes = [(file.stat().st_size, file) for file in files]
             if sizes:
-                size, part = max(sizes)
-                rows = _scanned(part).select(pl.len()).collect().item()
+                size, file = max(sizes)
+                rows = _scanned(file).select(pl.len()).collect().item()
                 return size / rows if rows >= MIN_ROWS else None
         return None
 
@@ -144,13 +189,24 @@ class Store:
 
     def _read(
         self, wanted: Callable[[pl.LazyFrame], pl.LazyFrame] = lambda rows: rows
-    ) -> tuple[list[Path], pl.DataFrame]:
-        """The parts of one look at the folder, and what is wanted of the rows of exactly these."""
+    ) -> tuple[list[str], pl.DataFrame]:
+        """The parts of one look at the store, and what is wanted of the rows of exactly these."""
+
+        def read(parts: list[str]) -> tuple[list[str], pl.DataFrame]:
+            return parts, wanted(self._joined(parts)).collect()
+
+        return self._read_again(read)
+
+    def _read_again(self, read: Callable[[list[str]], _ReadT]) -> _ReadT:
+        """What is read of the parts; they are looked up anew while one is gone when it is read."""
         for _ in range(MAX_LOOKS):
             with suppress(FileNotFoundError):
-                parts = self.parts()
-                return parts, wanted(_joined(parts)).collect()
-        raise RecordError(f"`{self.path}`: its parts are joined again and again while it is read")
+                return read(self.parts())
+            wait_for(self.place)
+        raise RecordError(f"`{self.name}`: its parts are joined again and again while it is read")
+
+    def _joined(self, parts: list[str]) -> pl.LazyFrame:
+        return _joined([self.place.file(part) for part in parts])
 
     def done(self, columns: Sequence[str], *, retry: bool) -> pl.DataFrame:
         """Those of these columns that there are, of the runs that need not be done again.
@@ -178,7 +234,7 @@ class Store:
             # In the place of the last one that was read: what others write meanwhile is newer.
             self._write(rows, _time_of(parts[-1]))
             for part in parts:
-                part.unlink(missing_ok=True)
+                self.place.remove(part)
         self.write_manifest()
         return len(parts), rows.height
 
@@ -192,23 +248,23 @@ class Store:
         for part in self.parts():
             # One that is gone was joined with others, whose part is in the next manifest.
             with suppress(FileNotFoundError):
-                parts.append(_said_of(part))
+                parts.append(_said_of(self.place.file(part)))
         said = {"kind": KIND, "format": FORMAT, "parts": parts, "plans": self.plans()}
-        text = json.dumps(said, indent=2) + "\n"
-        replaced(self.path / "manifest.json", lambda path: path.write_text(text, encoding="utf-8"))
-        (self.path / "runs").mkdir(exist_ok=True)
+        self._put_json("manifest.json", said)
+        if isinstance(self.place, Folder):
+            (self.place.path / "runs").mkdir(exist_ok=True)
 
     def keep_plan(self, said: Mapping[str, Any]) -> None:
         """Keeps a plan that is run into the store."""
         text = json.dumps(said, indent=2, default=str) + "\n"
-        name = hashlib.sha256(text.encode()).hexdigest()[:16]
-        target = self.path / "plans" / f"{name}.json"
-        if not target.exists():
-            replaced(target, lambda path: path.write_text(text, encoding="utf-8"))
+        name = f"plans/{hashlib.sha256(text.encode()).hexdigest()[:16]}.json"
+        if self.place.read(name) is None:
+            self.place.put(name, lambda path: path.write_text(text, encoding="utf-8"))
 
     def plans(self) -> list[str]:
         """Names of the plans that were run into the store."""
-        return sorted(path.name for path in (self.path / "plans").glob("*.json"))
+        named = (name.removeprefix("plans/") for name in self.place.names("plans"))
+        return [name for name in named if name.endswith(".json")]
 
     def kept_plans(self) -> list[dict[str, Any]]:
         """The plans that were run into the store: `weir`, the version that ran it, and `plan`.
@@ -216,7 +272,38 @@ class Store:
         Raises:
             RecordError: if one is damaged.
         """
-        return [_plan_in(self.path / "plans" / name) for name in self.plans()]
+        return [self._plan(f"plans/{name}") for name in self.plans()]
+
+    def keep_samples(self, run: str, phases: Sequence[str], archive: Path) -> None:
+        """Keeps the raw samples of a run, which are in the file `archive`, of these phases or of all."""
+        name = f"samples/{sample_name(run, phases)}"
+        self.place.put(name, lambda path: shutil.copyfile(archive, path))
+
+    def samples(self) -> set[str]:
+        """Names of the files of raw samples that there are."""
+        return {name.removeprefix("samples/") for name in self.place.names("samples")}
+
+    def record(self, run: str, phases: Sequence[str] = ALL) -> Record:
+        """The raw samples of a run as a record: all, or those that were kept of these phases.
+
+        Raises:
+            RecordError: if they were not kept, or are damaged.
+        """
+        name = f"samples/{sample_name(run, phases)}"
+        try:
+            return open_record(self.place.file(name))
+        except FileNotFoundError:
+            raise RecordError(f"`{self.name}` has no raw samples `{name}`") from None
+
+    def _plan(self, name: str) -> dict[str, Any]:
+        where = f"{self.name}/{name}"
+        try:
+            found = json.loads(self.place.read(name) or b"")
+        except ValueError as error:
+            raise RecordError(f"`{where}` is damaged: {error}") from error
+        if not isinstance(found, dict) or "weir" not in found or not isinstance(found.get("plan"), dict):
+            raise RecordError(f"`{where}` is damaged: it is no plan of a sweep")
+        return found
 
     def axes(self) -> list[str]:
         """Columns of the axes: all but a store's own, and `test`, `link`, `queue` and `cc` if they vary."""
@@ -229,25 +316,24 @@ class Store:
         ]
 
     def _write(self, rows: pl.DataFrame, time_ns: int) -> None:
-        name = f"part-{time_ns:020d}-{uuid.uuid4().hex[:12]}.parquet"
-        replaced(self.path / "runs" / name, lambda path: rows.write_parquet(path, compression="zstd"))
+        name = f"runs/part-{time_ns:020d}-{uuid.uuid4().hex[:12]}.parquet"
+        self.place.put(name, lambda path: rows.write_parquet(path, compression="zstd"))
+
+    def _put_json(self, name: str, said: Mapping[str, Any]) -> None:
+        text = json.dumps(said, indent=2) + "\n"
+        self.place.put(name, lambda path: path.write_text(text, encoding="utf-8"))
 
     def _manifest(self) -> dict[str, Any]:
         try:
-            found = json.loads((self.path / "manifest.json").read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+            found = json.loads(self.place.read("manifest.json") or b"")
+        except ValueError:
             return {}
         return found if isinstance(found, dict) else {}
 
 
-def _plan_in(path: Path) -> dict[str, Any]:
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise RecordError(f"`{path}` is damaged: {error}") from error
-    if not isinstance(found, dict) or "weir" not in found or not isinstance(found.get("plan"), dict):
-        raise RecordError(f"`{path}` is damaged: it is no plan of a sweep")
-    return found
+def sample_name(run: str, phases: Sequence[str]) -> str:
+    """The name of the file with the raw samples of a run, of these phases or of all."""
+    return f"{run}.weir" if tuple(phases) == ALL else f"{run}.{'+'.join(phases)}.weir"
 
 
 def _joined(parts: list[Path]) -> pl.LazyFrame:
@@ -260,9 +346,9 @@ def _joined(parts: list[Path]) -> pl.LazyFrame:
     return ranked.unique("run", keep="last", maintain_order=True).drop(_PART)
 
 
-def _time_of(part: Path) -> int:
+def _time_of(part: str) -> int:
     """The time in nanoseconds in the name of a part; 0 of one with a name that is not Weir's."""
-    found = re.fullmatch(r"part-(\d{20})-[0-9a-f]{12}\.parquet", part.name)
+    found = re.fullmatch(r"runs/part-(\d{20})-[0-9a-f]{12}\.parquet", part)
     return int(found[1]) if found else 0
 
 

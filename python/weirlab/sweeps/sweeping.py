@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import polars as pl
@@ -12,9 +12,12 @@ import polars as pl
 from weirlab.errors import WriteError
 from weirlab.interrupt import heeding
 from weirlab.sweeps.cluster import Cluster, run_on_cluster
-from weirlab.sweeps.columns import FIGURES, IDENTITY, ORIGIN, OWN
+from weirlab.sweeps.columns import FIGURES, IDENTITY, ORIGIN, OWN, REDUCED
 from weirlab.sweeps.local import Orders, processors, run_here, run_in_processes
-from weirlab.sweeps.runs import build, version
+from weirlab.sweeps.runs import WORLD, build, version
+from weirlab.sweeps.samples import ALL
+from weirlab.sweeps.store import sample_name
+from weirlab.sweeps.until import looks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,7 +45,7 @@ class Outcome:
     """What came of carrying out a plan.
 
     Attributes:
-        runs: runs of the plan.
+        runs: runs of the plan; those that were wanted until the last look, if it has an `until`.
         kept: those that the store had already.
         done: those that were done now.
         failed: those of `done` that failed.
@@ -89,52 +92,69 @@ def carry_out(  # noqa: PLR0913 - each is one word of the command line
         WeirError: if no worker process can be started.
     """
     plan = sweep.plan
-    axes = axis_columns(plan)
-    missing, kept, other_builds = _missing(sweep, store, axes, retry=retry)
-    store.keep_plan({"weir": version(), "plan": said_of(plan)})
-    keeper = _Keeper(store, axes, plan.budget_s, watcher)
-    if watcher is not None:
-        watcher.begun(len(missing))
+    axes = {} if plan is None else axis_columns(plan)
+    if plan is not None:
+        store.keep_plan({"weir": version(), "plan": said_of(plan)})
+    keeper = _Keeper(store, axes, None if plan is None else plan.budget_s, watcher)
+    wanted = kept = other_builds = left = 0
     with heeding() as stop:
         orders = Orders(
-            runs=missing,
+            runs=(),
             traces=sweep.traces,
             told=keeper.told,
             stop=stop,
-            run_limit_s=plan.run_limit_s,
+            run_limit_s=RUN_LIMIT_S if plan is None else plan.run_limit_s,
+            work=sweep.work,
+            keep=lambda run, archive: store.keep_samples(run.key, sweep.work.samples, archive),
         )
-        try:
-            if not missing:
-                pass
-            elif cluster is not None:
-                run_on_cluster(orders, cluster)
-            elif jobs == 1 or len(missing) == 1:
-                run_here(orders)
-            else:
-                run_in_processes(orders, jobs=jobs or processors())
-        finally:
-            keeper.flush()
+        for runs in looks(sweep, store):
+            missing, there, of_others = _missing(replace(sweep, runs=tuple(runs)), store, axes, retry=retry)
+            wanted, kept, other_builds = wanted + len(runs), kept + there, other_builds + of_others
+            before = keeper.done
+            if watcher is not None:
+                watcher.begun(before + len(missing))
+            try:
+                _run(replace(orders, runs=missing), jobs, cluster)
+            finally:
+                keeper.flush()
+            left = len(missing) - (keeper.done - before)
+            if left or keeper.spent:
+                break
     store.write_manifest()
     return Outcome(
-        runs=len(sweep.runs),
+        runs=wanted,
         kept=kept,
         done=keeper.done,
         failed=keeper.failed,
-        left=len(missing) - keeper.done,
-        interrupted=keeper.done < len(missing) and not keeper.spent,
+        left=left,
+        interrupted=left > 0 and not keeper.spent,
         other_builds=other_builds,
         processor_s=keeper.processor_s,
         simulator_s=keeper.simulator_s,
     )
 
 
+def _run(orders: Orders, jobs: int | None, cluster: Cluster | None) -> None:
+    """Runs all of the orders where it is asked for."""
+    if not orders.runs:
+        return
+    if cluster is not None:
+        run_on_cluster(orders, cluster)
+    elif jobs == 1 or len(orders.runs) == 1 or orders.work.world != WORLD:
+        # Other worlds have this machine for themselves.
+        run_here(orders)
+    else:
+        run_in_processes(orders, jobs=jobs or processors())
+
+
 def rows_of(sweep: Sweep, store: Store) -> pl.LazyFrame:
     """The rows of a plan that the store has, in the order of the plan, as a lazy frame."""
     keys = pl.LazyFrame({"run": [run.key for run in sweep.runs]})
     rows = keys.join(store.scan(), on="run", how="inner", maintain_order="left")
-    axes = axis_columns(sweep.plan)
+    axes = {} if sweep.plan is None else axis_columns(sweep.plan)
     first = [*axes, *(name for name in IDENTITY if name not in axes)]
-    return rows.select(*first, *FIGURES, *ORIGIN)
+    reduced = [REDUCED] if sweep.work.reduction and REDUCED in rows.collect_schema() else []
+    return rows.select(*first, *FIGURES, *reduced, *ORIGIN)
 
 
 def axis_columns(plan: Plan) -> dict[str, Any]:
@@ -145,8 +165,24 @@ def axis_columns(plan: Plan) -> dict[str, Any]:
 
 def missing_runs(sweep: Sweep, store: Store, *, retry: bool = False) -> list[Run]:
     """The runs of a sweep that the store does not have."""
-    known = set(store.done(["run"], retry=retry)["run"])
+    known = _with_samples(sweep, store, store.done(["run", "error"], retry=retry))
     return [run for run in sweep.runs if run.key not in known]
+
+
+def _with_samples(sweep: Sweep, store: Store, there: pl.DataFrame) -> set[str]:
+    """The keys of these rows, without those of which raw samples are asked for and not there.
+
+    Runs that failed have none.
+    """
+    phases = sweep.work.samples
+    if not phases:
+        return set(there["run"])
+    names = store.samples()
+    return {
+        key
+        for key, error in there.select("run", "error").iter_rows()
+        if error is not None or {sample_name(key, phases), sample_name(key, ALL)} & names
+    }
 
 
 def said_of(plan: Plan) -> dict[str, Any]:
@@ -162,7 +198,8 @@ def _missing(
 
     Rows that have no columns of these axes yet are written again with them.
     """
-    there = store.done(["run", "build", *axes], retry=retry)
+    there = store.done(["run", "error", "build", *axes], retry=retry)
+    there = there.filter(pl.col("run").is_in(_with_samples(sweep, store, there)))
     asked = pl.DataFrame(
         {
             "run": [run.key for run in sweep.runs],
@@ -223,7 +260,7 @@ class _Keeper:
         self.done += 1
         self.failed += "error" in row
         self.processor_s += row.get("processor_s", 0.0)
-        self.simulator_s += row.get("simulator_s", 0.0)
+        self.simulator_s += row.get("simulator_s") or 0.0
         if self._watcher is not None:
             self._watcher.ended(failed="error" in row)
         self.spent = self._budget_s is not None and self.processor_s >= self._budget_s
@@ -249,6 +286,9 @@ class _Keeper:
         with suppress(WriteError):
             self.flush()
 
+
+RUN_LIMIT_S = 3600.0
+"""Time of a study's run by the clock, in seconds, as plans have it where they say nothing."""
 
 PART_ROWS = 5000
 """Rows of a part at most, before the store is compacted."""

@@ -11,6 +11,7 @@ import json
 import os
 import signal
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def main() -> None:
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
     # What a library prints shall not stand among the answers.
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    from weirlab.sweeps.runs import build, version  # noqa: PLC0415 - signals first
+    from weirlab.sweeps.runs import build, version, work_of  # noqa: PLC0415 - signals first
     from weirlab.sweeps.work import carried_out  # noqa: PLC0415
 
     _say(answers, {"weir": version(), "build": build()})
@@ -36,6 +37,8 @@ def main() -> None:
             base64.b64decode(asked["packed"]),
             asked["seed"],
             {name: traces[digest] for name, digest in asked["traces"].items()},
+            work=work_of(asked["work"]),
+            archive=asked["archive"] and Path(asked["archive"]),
         )
         _say(answers, row)
 

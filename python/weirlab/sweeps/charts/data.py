@@ -92,11 +92,11 @@ def drawn(store: Store) -> Drawn:
     rows = newest.collect()
     whole = rows.filter(pl.col("error").is_null())
     if whole.is_empty():
-        raise UsageError(f"`{store.path}` has no run that came to its end: there is nothing to draw")
+        raise UsageError(f"`{store.name}` has no run that came to its end: there is nothing to draw")
     reasons = {"failed": rows.height - whole.height, f"of other versions than {version}": others}
     left_out = "; ".join(f"{count} runs {why} left out" for why, count in reasons.items() if count)
     axes = [name for name in store.axes() if whole[name].n_unique() > 1]
-    return Drawn(whole, axes, store.path.name, version, left_out)
+    return Drawn(whole, axes, store.name.rstrip("/").rpartition("/")[2], version, left_out)
 
 
 def words(column: str) -> str:
