@@ -11,8 +11,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from weirlab.viewer import report_page
-from weirstudies.command import carry_out
 from weirstudies.gallery import study
+from weirstudies.running import Manner, records_of
 
 
 def make(folder: Path) -> None:
@@ -23,9 +23,7 @@ def make(folder: Path) -> None:
         drawn = {one.label for one in experiment.configurations if one.drawn}
         with TemporaryDirectory() as place:
             runs = study.runs_of(experiment, repeat=1, labels=drawn)
-            records = carry_out(
-                runs, "sim", Path(place) / name, jobs=None, quiet=True, title=experiment.title
-            )
+            records = records_of(runs, "sim", Manner(folder=Path(place), quiet=True))
             page = report_page(records, title=experiment.title)
         (folder / f"{name}.html").write_text(page, encoding="utf-8")
     print(f"{folder}: viewer pages of {len(study.NAMES)} experiments")

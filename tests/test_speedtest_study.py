@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -12,6 +11,7 @@ import polars as pl
 import pytest
 
 from weirlab.errors import LabError, UsageError
+from weirstudies.running import Manner
 from weirstudies.speedtest_aqm import (
     calibration,
     charts,
@@ -28,11 +28,9 @@ from weirstudies.speedtest_aqm.design import Cell, all_cells, chosen, lab_cells,
 from weirstudies.speedtest_aqm.figures import Run, Way, spread
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from weirlab.record import Record
-    from weirlab.scenario import ResolvedRun
 
 OF = study()
 CELL = Cell(rate_mbps=100, rtt_ms=20, queue="pfifo-4bdp", burst="g2", cross="none", method="weir")
@@ -99,16 +97,10 @@ def test_cross_traffic_and_ramp() -> None:
 
 
 def test_a_simulated_cell_is_kept_and_goes_on(tmp_path: Path) -> None:
-    started: list[int] = []
-
-    @contextmanager
-    def watching(todo: Sequence[ResolvedRun]) -> Iterator[_Deaf]:
-        started.append(len(todo))
-        yield _Deaf()
+    how = Manner(folder=tmp_path, goes_on=True, jobs=2, quiet=True)
 
     def simulate(repetitions: int) -> list[Run]:
-        found = measure.simulate({CELL: repetitions}, tmp_path, of=OF, jobs=2, watching=watching)
-        return found[CELL]
+        return measure.simulate({CELL: repetitions}, how, of=OF)[CELL]
 
     (run,) = simulate(1)
     down = run.ways["down"]
@@ -119,25 +111,12 @@ def test_a_simulated_cell_is_kept_and_goes_on(tmp_path: Path) -> None:
     assert abs(down.other.median - down.queue.median) < 2
     assert run.result["down_loaded_ms"] == pytest.approx(down.other.median, abs=3)
     assert run.seconds == 18.0
-    assert measure.all_kept(tmp_path / "sim") == {CELL: [run]}
-    assert measure.everything(tmp_path, OF) == {CELL: [run]}
+    assert measure.all_simulated(how.store) == {CELL: [run]}
+    assert measure.everything(how, OF) == {CELL: [run]}
+    finished = how.store.collected()["finished_at", "processor_s"].rows()
     assert simulate(2)[0] == run
-    assert started == [1, 1]
-    kept = measure.file_of(tmp_path / "sim" / CELL.folder / "seed-1")
-    kept.write_text(run.model_copy(update={"key": "other"}).model_dump_json())
-    with pytest.raises(UsageError, match="another scenario"):
-        simulate(1)
-    kept.write_text("{")
-    with pytest.raises(UsageError, match="damaged"):
-        simulate(1)
-
-
-class _Deaf:
-    def advanced(self, number: int, reached_ns: int) -> None:
-        pass
-
-    def finished(self, number: int) -> None:
-        pass
+    assert how.store.collected().height == 2
+    assert finished[0] in how.store.collected()["finished_at", "processor_s"].rows()
 
 
 def _run(cell: Cell, result: dict[str, Any], **ways: Way) -> Run:

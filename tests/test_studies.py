@@ -165,7 +165,8 @@ def test_every_study_has_its_own_options() -> None:
         "cfosspeed": {"--only", "--world", "--idle", "--load"},
         "speedtest-aqm": {"--only", "--world", "--full"},
     }
-    assert options == {name: usual | own.get(name, {"--world"}) for name in ENTRIES}
+    on_clusters = {name: set() if name == "agreement" else {"--scheduler", "--cluster"} for name in ENTRIES}
+    assert options == {name: usual | on_clusters[name] | own.get(name, {"--world"}) for name in ENTRIES}
 
 
 @pytest.mark.parametrize(

@@ -207,7 +207,12 @@ def test_the_command_writes_report_figures_and_charts(weir_here: Weir, tmp_path:
     assert [row["name"] for row in rows] == ["A/50 Token Bucket & RIO", "A/50 Token Bucket & FRIO"]
     assert rows[0]["published"]["timeouts"] == 253
     assert rows[0]["from_0s"]["timeouts"]["count"] == 2
-    assert sorted(file.name for file in out.iterdir()) == ["figure-4-1.png", "figures.csv", "report.md"]
+    assert sorted(file.name for file in out.iterdir()) == [
+        "figure-4-1.png",
+        "figures.csv",
+        "report.md",
+        "runs.sweep",
+    ]
     assert len((out / "figures.csv").read_text().splitlines()) == 1 + 2 * 2 * 2
     again = weir_here(*words)
     assert again.returncode == 0, again.stderr

@@ -1,26 +1,20 @@
-"""Code that the commands of studies share: options, how runs are carried out, and what is printed."""
+"""Code that the commands of studies share: options, and what is printed. `running` carries out their runs."""
 
 from __future__ import annotations
 
 import json
-import tempfile
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from weirlab.api import run_all
 from weirlab.cli.options import Whole, option, renamed
-from weirlab.errors import Interrupted, UsageError
-from weirlab.ui import RunProgress
-from weirlab.worlds import world_named
+from weirlab.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from weirlab.record import Record
-    from weirlab.scenario import ResolvedRun
 
     Decorator = Callable[[Callable[..., None]], Callable[..., None]]
 
@@ -68,6 +62,18 @@ def printing_options(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
+def cluster_options(command: Callable[..., None]) -> Callable[..., None]:
+    """`--scheduler` and `--cluster`, of studies whose runs a cluster can do."""
+    for one in (
+        option(
+            "--cluster", type=Whole(min=1), help="Start a Dask cluster here, of so many worker processes."
+        ),
+        option("--scheduler", metavar="ADDRESS", help="Dask cluster that does it, such as tcp://HOST:8786."),
+    ):
+        command = one(command)
+    return command
+
+
 def is_quiet(*, as_json: bool, as_markdown: bool) -> bool:
     """Whether nothing but the outcome is printed.
 
@@ -82,39 +88,6 @@ def is_quiet(*, as_json: bool, as_markdown: bool) -> bool:
 def print_json(figures: Any) -> None:
     """Prints plain values as JSON."""
     click.echo(json.dumps(figures, indent=2))
-
-
-@contextmanager
-def kept_in(out: Path | None) -> Iterator[Path]:
-    """The folder for records: `out`, or a temporary one that goes with the study."""
-    if out is not None:
-        yield out
-        return
-    with tempfile.TemporaryDirectory(prefix="weir-study-") as folder:
-        yield Path(folder)
-
-
-def carry_out(  # noqa: PLR0913 - what is run, where and how
-    runs: Sequence[ResolvedRun],
-    world: str,
-    folder: Path,
-    *,
-    jobs: int | None,
-    quiet: bool,
-    title: str | None = None,
-) -> list[Record]:
-    """Runs all of `runs` in the world of that name, with a line of progress unless `quiet`.
-
-    Raises:
-        Interrupted: if not all came to their ends.
-    """
-    if not runs:
-        return []
-    with RunProgress(runs, title=title, quiet=quiet) as progress:
-        records = run_all(runs, world_named(world), folder, jobs=jobs, watcher=progress)
-    if len(records) < len(runs) or not all(record.manifest.complete for record in records):
-        raise Interrupted("interrupted: a study is only worth something as a whole")
-    return records
 
 
 def by_label(records: Sequence[Record]) -> dict[str, list[Record]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -12,9 +12,8 @@ from weirlab.record import configurations
 from weirlab.stats import load_window_ns
 from weirlab.ui import console, note
 from weirstudies.command import (
-    carry_out,
+    cluster_options,
     is_quiet,
-    kept_in,
     out_option,
     print_json,
     printing_options,
@@ -24,6 +23,7 @@ from weirstudies.command import (
 from weirstudies.gallery import page, study
 from weirstudies.gallery.outcome import outcome
 from weirstudies.judge import LOOKS
+from weirstudies.running import manner, records_of
 from weirstudies.statements import verdict
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from weirlab.record import Record
     from weirstudies.gallery.outcome import Outcome
+    from weirstudies.running import Manner
 
 
 def _command(name: str, names: Sequence[str], summary: str) -> click.Command:
@@ -40,7 +41,8 @@ def _command(name: str, names: Sequence[str], summary: str) -> click.Command:
     @click.command(name, short_help=summary, help=_help(name, summary))
     @world_option
     @repeat_option("5, 10, 20: until all statements are decided")
-    @out_option("Folder for records, charts and a page.  [default: none]")
+    @out_option("Folder for records, charts and a page; it goes on with what is there.  [default: none]")
+    @cluster_options
     @printing_options
     def command(  # noqa: PLR0913 - one word each on the command line
         *,
@@ -48,23 +50,26 @@ def _command(name: str, names: Sequence[str], summary: str) -> click.Command:
         repeat: int | None,
         out: Path | None,
         jobs: int | None,
+        scheduler: str | None,
+        cluster: int | None,
         as_json: bool,
         as_markdown: bool,
     ) -> None:
         quiet = is_quiet(as_json=as_json, as_markdown=as_markdown)
         outcomes, sections = [], ["# Experiments of others, repeated\n"]
-        with kept_in(out) as folder:
+        with manner(out, jobs=jobs, scheduler=scheduler, cluster=cluster, quiet=quiet) as how:
             for experiment in (study.load(one) for one in names):
                 one, records = _until_decided(
                     experiment,
                     world,
-                    folder / experiment.name,
                     (repeat,) if repeat else LOOKS,
-                    Manner(jobs=jobs, quiet=quiet),
+                    replace(how, folder=how.folder / experiment.name),
                 )
                 outcomes.append(one)
                 charts = _charts(experiment, records, out / experiment.name) if out else []
-                sections.append(page.markdown(one, [chart.relative_to(folder) for chart in charts]) + "\n")
+                sections.append(
+                    page.markdown(one, [chart.relative_to(how.folder) for chart in charts]) + "\n"
+                )
                 if not quiet:
                     console.print(page.figures_table(one))
                     console.print(page.statements_table(one))
@@ -81,34 +86,22 @@ def _command(name: str, names: Sequence[str], summary: str) -> click.Command:
     return command
 
 
-@dataclass(frozen=True, kw_only=True)
-class Manner:
-    """How runs are carried out: how many at once, and whether nothing is shown of them."""
-
-    jobs: int | None
-    quiet: bool
-
-
 def _until_decided(
-    experiment: study.Experiment, world: str, folder: Path, looks: Sequence[int], manner: Manner
+    experiment: study.Experiment, world: str, looks: Sequence[int], how: Manner
 ) -> tuple[Outcome, list[Record]]:
     """Runs configurations until their statements are decided, at most as often as the last look says."""
     records: list[Record] = []
     labels: set[str] = {one.label for one in experiment.configurations}
     found = outcome(experiment, records, world=world, looks=looks)
-    done = 0
     for count in looks:
         wanted = [
             run
             for run in study.runs_of(experiment, repeat=count, labels=labels)
             if (run.queue, run.seed) not in {(one.label, one.manifest.seed) for one in records}
         ]
-        kept = folder / ("records" if not done else f"records-from-{done + 1}")
-        records += carry_out(
-            wanted, world, kept, jobs=manner.jobs, quiet=manner.quiet, title=experiment.title
-        )
+        records += records_of(wanted, world, how, title=experiment.title)
         found = outcome(experiment, records, world=world, looks=looks)
-        labels, done = found.wanting, count
+        labels = found.wanting
         if not labels:
             break
     return found, records

@@ -9,9 +9,8 @@ import click
 from weirlab.ui import console, note
 from weirstudies.command import (
     by_label,
-    carry_out,
+    cluster_options,
     is_quiet,
-    kept_in,
     only_option,
     out_option,
     print_json,
@@ -20,6 +19,7 @@ from weirstudies.command import (
 )
 from weirstudies.linux import study
 from weirstudies.linux.tables import markdown, study_table, verdict
+from weirstudies.running import manner, records_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 )
 @repeat_option("10")
 @only_option("Only this experiment, such as A_codel.")
-@out_option("Folder to keep the records in.  [default: none]")
+@out_option("Folder to keep the records in; it goes on with what is there.  [default: none]")
+@cluster_options
 @printing_options
 def command(  # noqa: PLR0913 - one word each on the command line
     *,
@@ -39,6 +40,8 @@ def command(  # noqa: PLR0913 - one word each on the command line
     only: tuple[str, ...],
     out: Path | None,
     jobs: int | None,
+    scheduler: str | None,
+    cluster: int | None,
     as_json: bool,
     as_markdown: bool,
 ) -> None:
@@ -57,8 +60,8 @@ def command(  # noqa: PLR0913 - one word each on the command line
         if not study.missing(experiment)
         for run in study.runs_of(experiment, reference.families[experiment.family], seeds=repeat or 10)
     ]
-    with kept_in(out) as folder:
-        records = by_label(carry_out(runs, "sim", folder, jobs=jobs, quiet=quiet))
+    with manner(out, jobs=jobs, scheduler=scheduler, cluster=cluster, quiet=quiet) as how:
+        records = by_label(records_of(runs, "sim", how, title="Beside Linux"))
         results = [
             study.result(one, reference.families[one.family], records.get(one.name, []))
             for one in experiments

@@ -16,9 +16,8 @@ from weirlab.scenario import time_ns
 from weirlab.ui import console, note, warn
 from weirstudies.command import (
     by_label,
-    carry_out,
+    cluster_options,
     is_quiet,
-    kept_in,
     only_option,
     out_option,
     print_json,
@@ -27,6 +26,7 @@ from weirstudies.command import (
     world_option,
 )
 from weirstudies.judge import LOOKS
+from weirstudies.running import manner, records_of
 from weirstudies.shapers import autorate as compared
 from weirstudies.shapers import cfosspeed as vdsl
 from weirstudies.shapers import controls, lines, tables
@@ -45,7 +45,8 @@ if TYPE_CHECKING:
 )
 @repeat_option("5")
 @only_option("Only lines of this pattern, such as 'steps *'.")
-@out_option("Folder for records, charts and the table.  [default: none]")
+@out_option("Folder for records, charts and the table; it goes on with what is there.  [default: none]")
+@cluster_options
 @printing_options
 def autorate(  # noqa: PLR0913 - one word each on the command line
     *,
@@ -53,6 +54,8 @@ def autorate(  # noqa: PLR0913 - one word each on the command line
     only: tuple[str, ...],
     out: Path | None,
     jobs: int | None,
+    scheduler: str | None,
+    cluster: int | None,
     as_json: bool,
     as_markdown: bool,
 ) -> None:
@@ -63,11 +66,10 @@ def autorate(  # noqa: PLR0913 - one word each on the command line
     """  # noqa: D301 - \b keeps click from folding the examples
     quiet = is_quiet(as_json=as_json, as_markdown=as_markdown)
     rows = []
-    with kept_in(out) as folder:
+    with manner(out, jobs=jobs, scheduler=scheduler, cluster=cluster, quiet=quiet) as how:
         for line in lines.chosen(only):
             runs = compared.runs_of(line, seeds=repeat or 5)
-            kept = folder / "records" / _slug(line.name)
-            records = carry_out(runs, "sim", kept, jobs=jobs, quiet=quiet, title=line.name)
+            records = records_of(runs, "sim", how, title=line.name)
             by_control = by_label(records)
             rows += [compared.row(line, control, by_control[control]) for control in by_control]
             if out:
@@ -75,7 +77,7 @@ def autorate(  # noqa: PLR0913 - one word each on the command line
                 draw(
                     "shaper",
                     firsts,
-                    folder / f"{_slug(line.name)}.png",
+                    how.folder / f"{_slug(line.name)}.png",
                     title=f"{line.name}: {line.what}",
                     whole=records,
                 )
@@ -104,7 +106,8 @@ def autorate(  # noqa: PLR0913 - one word each on the command line
 @option("--load", metavar="TIME", help="Length of the phase with load.  [default: 60s]")
 @renamed("--span", "--idle and --load")
 @only_option("Only this load: `down`, `up` (its rate varies) or `up-path` (its path varies).")
-@out_option("Folder for records, charts and the table.  [default: none]")
+@out_option("Folder for records, charts and the table; it goes on with what is there.  [default: none]")
+@cluster_options
 @printing_options
 def cfosspeed(  # noqa: PLR0913 - one word each on the command line
     *,
@@ -115,6 +118,8 @@ def cfosspeed(  # noqa: PLR0913 - one word each on the command line
     only: tuple[str, ...],
     out: Path | None,
     jobs: int | None,
+    scheduler: str | None,
+    cluster: int | None,
     as_json: bool,
     as_markdown: bool,
 ) -> None:
@@ -128,20 +133,19 @@ def cfosspeed(  # noqa: PLR0913 - one word each on the command line
     loads = vdsl.chosen(only)
     looks = (repeat,) if repeat else LOOKS if world == "sim" else (1,)
     found = _Repeated()
-    with kept_in(out) as folder:
+    with manner(out, jobs=jobs, scheduler=scheduler, cluster=cluster, quiet=quiet) as how:
         for one in loads:
-            kept = folder / "records"
-            carry = partial(carry_out, world=world, jobs=jobs, quiet=quiet, title=f"cfosspeed {one.name}")
+            carry = partial(records_of, world=world, how=how, title=f"cfosspeed {one.name}")
             runs = vdsl.runs_of(one, seeds=looks[-1], idle_ns=idle_ns, load_ns=load_ns)
             records: list[Record] = []
             for done, count in pairwise((0, *looks)):
                 left = [run for run in runs if done < run.seed <= count]
-                records += carry(left, folder=kept / _slug(f"cfosspeed {one.name} {count}"))
+                records += carry(left)
                 if vdsl.are_decided(vdsl.statements(one, by_label(records), world=world, looks=looks)):
                     break
             found.take(one, records, world, looks)
             if out:
-                _draw(one, records, folder)
+                _draw(one, records, how.folder)
     text = found.markdown()
     _leave(text, out)
     if as_json:

@@ -13,8 +13,8 @@ from weirlab.errors import UsageError
 from weirlab.plots import save
 from weirlab.ui import RunProgress, console, note
 from weirstudies.command import (
+    cluster_options,
     is_quiet,
-    kept_in,
     only_option,
     out_option,
     print_json,
@@ -23,6 +23,7 @@ from weirstudies.command import (
     world_option,
 )
 from weirstudies.judge import LOOKS
+from weirstudies.running import manner
 from weirstudies.speedtest_aqm import calibration, design, findings, lab, measure, page
 from weirstudies.statements import verdict
 
@@ -31,8 +32,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from weirlab.scenario import ResolvedRun
+    from weirstudies.running import Manner
     from weirstudies.speedtest_aqm.design import Cell
-    from weirstudies.speedtest_aqm.measure import Found, Watching
+    from weirstudies.speedtest_aqm.measure import Found
 
 
 @click.command(
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
 @repeat_option("3 to 20, until all statements are decided; in the lab 1")
 @only_option("Only cells of this pattern, such as '100mbit 20ms * ndt7'.")
 @out_option("Folder for figures, page and charts; it goes on with what is there.  [default: none]")
+@cluster_options
 @printing_options
 def command(  # noqa: PLR0913 - one word each on the command line
     *,
@@ -53,6 +56,8 @@ def command(  # noqa: PLR0913 - one word each on the command line
     only: tuple[str, ...],
     out: Path | None,
     jobs: int | None,
+    scheduler: str | None,
+    cluster: int | None,
     as_json: bool,
     as_markdown: bool,
 ) -> None:
@@ -65,21 +70,21 @@ def command(  # noqa: PLR0913 - one word each on the command line
     quiet = is_quiet(as_json=as_json, as_markdown=as_markdown)
     if full and world == "lab":
         raise UsageError("--full --world lab: the lab runs in real time, the whole grid would take weeks")
+    if world == "lab" and (scheduler or cluster):
+        raise UsageError(
+            "--world lab: the lab of this study runs on this machine alone: leave the cluster out"
+        )
     of = design.study()
     known = {"lab": design.lab_cells, "sim": design.all_cells if full else design.usual_cells}[world](of)
     cells = design.chosen(known, only, repetitions=repeat)
 
-    def watching(todo: Sequence[ResolvedRun]) -> RunProgress:
-        return RunProgress(todo, title=f"Speed tests ({world})", quiet=quiet)
-
-    with kept_in(out) as folder:
+    with manner(out, jobs=jobs, scheduler=scheduler, cluster=cluster, quiet=quiet) as how:
         start = time.monotonic()
         if world == "lab":
-            lab.experiment(cells, folder, of=of, watching=watching)
+            lab.experiment(cells, how.folder, of=of, watching=partial(_watching, quiet=quiet))
         else:
-            looks = LOOKS if repeat is None else ()
-            _simulate(cells, folder, of=of, looks=looks, jobs=jobs, watching=watching)
-        found = measure.everything(folder, of)
+            _simulate(cells, how, of=of, looks=LOOKS if repeat is None else ())
+        found = measure.everything(how, of)
         took = f"It took {time.monotonic() - start:.0f} s, without what was there already."
         if out:
             _leave(found, of, out, took)
@@ -91,21 +96,17 @@ def command(  # noqa: PLR0913 - one word each on the command line
         _show(found, of, out)
 
 
-def _simulate(  # noqa: PLR0913 - what is simulated, and how
-    cells: Mapping[Cell, int],
-    folder: Path,
-    *,
-    of: design.Study,
-    looks: Sequence[int],
-    jobs: int | None,
-    watching: Watching,
-) -> None:
+def _watching(todo: Sequence[ResolvedRun], *, quiet: bool) -> RunProgress:
+    return RunProgress(todo, title="Speed tests (lab)", quiet=quiet)
+
+
+def _simulate(cells: Mapping[Cell, int], how: Manner, *, of: design.Study, looks: Sequence[int]) -> None:
     """Simulates all cells; at each look those again of which more runs could decide a statement."""
-    measure.simulate(cells, folder, of=of, jobs=jobs, watching=watching)
+    measure.simulate(cells, how, of=of)
     for count in looks:
-        open_cells = findings.wanting(findings.judged(measure.everything(folder, of), of))
+        open_cells = findings.wanting(findings.judged(measure.everything(how, of), of))
         more = {cell: max(count, runs) for cell, runs in cells.items() if cell in open_cells}
-        measure.simulate(more, folder, of=of, jobs=jobs, watching=watching)
+        measure.simulate(more, how, of=of)
 
 
 def _show(found: Found, of: design.Study, out: Path | None) -> None:

@@ -1,17 +1,23 @@
-"""Running cells: each run's figures in a file of its own, so that a study goes on where it was cut short."""
+"""Running cells: each run's figures are kept soon after it, so that a study goes on where it was cut short.
+
+Those of the simulator stand in the study's store, those of the lab in a file each.
+"""
 
 from __future__ import annotations
 
+import json
 import shutil
 import uuid
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import polars as pl
 from pydantic import ValidationError
 
 from weirlab.api import run_into
 from weirlab.errors import Interrupted, UsageError
-from weirlab.record import open_record
-from weirlab.worlds import world_named
+from weirlab.sweeps.columns import REDUCED
+from weirlab.sweeps.runs import version
+from weirstudies.running import reduced
 from weirstudies.speedtest_aqm import design
 from weirstudies.speedtest_aqm.figures import Run, figures, key_of
 
@@ -21,8 +27,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from weirlab.api import Watcher
+    from weirlab.record import Record
     from weirlab.scenario import ResolvedRun
+    from weirlab.sweeps.store import Store
     from weirlab.worlds import Progress, World
+    from weirstudies.running import Manner
     from weirstudies.speedtest_aqm.design import Cell, Study
 
     Found = dict[Cell, list[Run]]
@@ -65,24 +74,24 @@ class Keeping:
         return True
 
 
-def simulate(
-    wanted: Mapping[Cell, int], out: Path, *, of: Study, jobs: int | None, watching: Watching
-) -> Found:
-    """The runs of all cells in the simulator: those whose figures `out` holds, and the others run now.
+def simulate(wanted: Mapping[Cell, int], how: Manner, *, of: Study) -> Found:
+    """The runs of all cells in the simulator: those whose figures are kept, and the others run now.
 
     Raises:
         Interrupted: if not all came to their ends; those that did are kept.
-        UsageError: if `out` holds figures of other scenarios.
+        WeirError: if one fails.
     """
-    world = world_named("sim")
-    cells = {cell.name: cell for cell in wanted}
-
-    def work(run: ResolvedRun, folder: Path, progress: Progress | None) -> Run | None:
-        complete = world.run(run, folder, progress)
-        return figures(open_record(folder), run, cells[run.queue]) if complete else None
-
     runs = [run for cell, count in wanted.items() for run in design.runs_of(cell, of=of, repetitions=count)]
-    return go_on(runs, Keeping(world, work), out / "sim", cells, jobs=jobs, watching=watching)
+    kept = reduced(runs, "sim", REDUCTION, how, title="Speed tests (sim)")
+    found: Found = {}
+    for run, one in zip(runs, kept, strict=True):
+        found.setdefault(design.cell_named(run.queue), []).append(Run.model_validate(one))
+    return found
+
+
+def figures_of(record: Record, run: ResolvedRun) -> Any:
+    """The figures of a simulated run as plain values."""
+    return json.loads(figures(record, run, design.cell_named(run.queue)).model_dump_json())
 
 
 def go_on(  # noqa: PLR0913 - what is run, where and how
@@ -112,8 +121,21 @@ def go_on(  # noqa: PLR0913 - what is run, where and how
     return found
 
 
+def all_simulated(store: Store) -> Found:
+    """All figures that this version of Weir simulated, whatever was wanted when they were made."""
+    rows = store.collected()
+    if REDUCED not in rows.columns:
+        return {}
+    ours = rows.filter(pl.col(REDUCED).is_not_null() & (pl.col("weir") == version()))
+    runs = [Run.model_validate_json(text) for text in ours[REDUCED]]
+    found: Found = {}
+    for run in sorted(runs, key=lambda one: (one.cell, one.seed)):
+        found.setdefault(design.cell_named(run.cell), []).append(run)
+    return found
+
+
 def all_kept(folder: Path) -> Found:
-    """All figures in the folder of a world, whatever was wanted when they were made.
+    """All figures in the folder of the lab, whatever was wanted when they were made.
 
     Raises:
         UsageError: if some are damaged.
@@ -125,13 +147,13 @@ def all_kept(folder: Path) -> Found:
     return found
 
 
-def everything(out: Path, of: Study) -> Found:
+def everything(how: Manner, of: Study) -> Found:
     """All figures of both worlds, by cell in the order of the usual cells, then of the grid.
 
     Raises:
         UsageError: if some are damaged.
     """
-    sim, lab = all_kept(out / "sim"), all_kept(out / "lab")
+    sim, lab = all_simulated(how.store), all_kept(how.folder / "lab")
     order = dict.fromkeys([*design.usual_cells(of), *design.all_cells(of), *sim, *lab])
     return {cell: runs for cell in order if (runs := [*sim.get(cell, []), *lab.get(cell, [])])}
 
@@ -168,3 +190,7 @@ def write(found: Run, file: Path) -> None:
 def file_of(folder: Path) -> Path:
     """Where the figures stand of a run whose record would be in `folder`."""
     return folder.with_name(f"{folder.name}.json")
+
+
+REDUCTION = f"{__name__}:{figures_of.__name__}"
+"""How workers call what makes figures of a record."""

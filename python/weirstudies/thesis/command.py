@@ -15,9 +15,8 @@ from weirlab.plots import save
 from weirlab.scenario import TcpSpec
 from weirlab.ui import console, note
 from weirstudies.command import (
-    carry_out,
+    cluster_options,
     is_quiet,
-    kept_in,
     lab_repeat_option,
     only_option,
     out_option,
@@ -25,6 +24,7 @@ from weirstudies.command import (
     printing_options,
     repeat_option,
 )
+from weirstudies.running import STORE, manner, reduced
 from weirstudies.thesis import page, study
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from weirlab.scenario import ResolvedRun
+    from weirstudies.running import Manner
 
 
 @click.command(
@@ -43,7 +44,8 @@ if TYPE_CHECKING:
 @option("--lab", is_flag=True, help="Selected rows also in the lab, in real time.")
 @lab_repeat_option
 @only_option("Only rows whose names begin so, such as 'A/100'.")
-@out_option("Folder for report and charts.  [default: weir-thesis]")
+@out_option("Folder for report and charts; it goes on with what is there.  [default: weir-thesis]")
+@cluster_options
 @printing_options
 def command(  # noqa: PLR0913 - one word each on the command line
     *,
@@ -53,6 +55,8 @@ def command(  # noqa: PLR0913 - one word each on the command line
     only: tuple[str, ...],
     out: Path | None,
     jobs: int | None,
+    scheduler: str | None,
+    cluster: int | None,
     as_json: bool,
     as_markdown: bool,
 ) -> None:
@@ -72,16 +76,15 @@ def command(  # noqa: PLR0913 - one word each on the command line
     # The other readings belong to the whole.
     readings = [] if only else study.variants(of)
     _make(out)
-    start = time.monotonic(), time.process_time()
+    start = time.monotonic()
     fewer = min(seeds, SEEDS_OF_READINGS)
     runs = [run for cell in wanted for run in study.runs_of(cell, of=of, seeds=seeds)]
     runs += [run for cell in readings for run in study.runs_of(cell, of=of, seeds=fewer)]
-    found = _measure(runs, "sim", "Thesis", jobs=jobs, quiet=quiet, of=of, cells=[*wanted, *readings])
-    rows, other = found[: len(wanted)], found[len(wanted) :]
-    took = f"{time.monotonic() - start[0]:.0f} s ({time.process_time() - start[1]:.0f} s of processor time)"
-    beside = (
-        _beside_lab(of, wanted, seeds=seeds, repeat=lab_repeat or 1, jobs=jobs, quiet=quiet) if lab else []
-    )
+    with manner(out, jobs=jobs, scheduler=scheduler, cluster=cluster, quiet=quiet) as how:
+        found = _measure(runs, "sim", "Thesis", how, [*wanted, *readings])
+        rows, other = found[: len(wanted)], found[len(wanted) :]
+        took = f"{time.monotonic() - start:.0f} s, without what was there already"
+        beside = _beside_lab(of, wanted, how, seeds=seeds, repeat=lab_repeat or 1) if lab else []
     text = page.page(rows, other, beside, of, took)
     (out / "report.md").write_text(text, encoding="utf-8")
     (out / "figures.csv").write_text(page.figures_csv(found), encoding="utf-8")
@@ -97,30 +100,19 @@ def command(  # noqa: PLR0913 - one word each on the command line
         note(f"{len(runs)} runs in {took}; report.md, figures.csv and {charts} charts in {out}")
 
 
-def _measure(  # noqa: PLR0913 - what is run, where and how
+def _measure(
     runs: Sequence[ResolvedRun],
     world: str,
     title: str,
-    *,
-    jobs: int | None,
-    quiet: bool,
-    of: study.Study,
+    how: Manner,
     cells: Sequence[study.Cell],
 ) -> list[study.Row]:
     """The rows of `cells`. Records are too many to be kept: their figures are."""
-    with kept_in(None) as folder:
-        records = carry_out(runs, world, folder / "records", jobs=jobs, quiet=quiet, title=title)
-        return study.rows(cells, records, of=of)
+    return study.rows(cells, runs, reduced(runs, world, study.REDUCTION, how, title=title))
 
 
-def _beside_lab(  # noqa: PLR0913 - as above
-    of: study.Study,
-    wanted: Sequence[study.Cell],
-    *,
-    seeds: int,
-    repeat: int,
-    jobs: int | None,
-    quiet: bool,
+def _beside_lab(
+    of: study.Study, wanted: Sequence[study.Cell], how: Manner, *, seeds: int, repeat: int
 ) -> list[tuple[study.Row, study.Row]]:
     """The selected rows in simulator and lab, both with today's Linux."""
     cells = [cell for cell in study.lab_cells(of) if cell in wanted]
@@ -130,8 +122,7 @@ def _beside_lab(  # noqa: PLR0913 - as above
     sides = []
     for world, count in (("sim", seeds), ("lab", repeat)):
         runs = [run for cell in cells for run in study.runs_of(cell, of=of, seeds=count, tcp=linux)]
-        title = f"Thesis ({world})"
-        sides.append(_measure(runs, world, title, jobs=jobs, quiet=quiet, of=of, cells=cells))
+        sides.append(_measure(runs, world, f"Thesis ({world})", how, cells))
     return list(zip(*sides, strict=True))
 
 
@@ -165,5 +156,5 @@ def _make(out: Path) -> None:
 
 
 SEEDS_OF_READINGS = 5
-OWN = {"report.md", "figures.csv", *(f"figure-4-{number}.png" for number in range(1, 5))}
+OWN = {STORE, "report.md", "figures.csv", *(f"figure-4-{number}.png" for number in range(1, 5))}
 """Files that the study writes; they may be written again."""

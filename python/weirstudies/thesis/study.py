@@ -13,6 +13,7 @@ import csv
 import dataclasses
 import tomllib
 from dataclasses import dataclass
+from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -242,6 +243,7 @@ class Row:
         }
 
 
+@cache
 def study() -> Study:
     """The study as shipped."""
     text = (_data() / "thesis.toml").read_text(encoding="utf-8")
@@ -340,23 +342,38 @@ def runs_of(
     return [dataclasses.replace(run, queue=cell.name) for run in resolve(spec)]
 
 
-def rows(wanted: Sequence[Cell], records: Sequence[Record], *, of: Study) -> list[Row]:
-    """Figures of each combination, in the order of `wanted`."""
+def rows(wanted: Sequence[Cell], runs: Sequence[ResolvedRun], found: Sequence[Any]) -> list[Row]:
+    """Figures of each combination, in the order of `wanted`.
+
+    Args:
+        wanted: the combinations.
+        runs: their runs.
+        found: of each of `runs` what `reduced` makes of its record.
+    """
     tables = published()
-    found: dict[str, list[Record]] = {}
-    for record in records:
-        found.setdefault(record.label, []).append(record)
+    by_name: dict[str, list[Any]] = {}
+    for run, one in zip(runs, found, strict=True):
+        by_name.setdefault(run.queue, []).append(one)
     return [
         Row(
             cell=cell,
-            whole=[figures(record, 0) for record in found[cell.name]],
-            late=[figures(record, of.warm_up) for record in found[cell.name]],
+            whole=[Figures(**one["whole"]) for one in by_name[cell.name]],
+            late=[Figures(**one["late"]) for one in by_name[cell.name]],
             published=None
             if cell.variant
             else tables.get((cell.configuration.name, cell.flows, cell.case.marker, cell.case.queue)),
         )
         for cell in wanted
     ]
+
+
+def reduced(record: Record, run: ResolvedRun) -> dict[str, Any]:
+    """The figures of a run from the start, and from the end of the warm-up, as plain values."""
+    del run
+    return {
+        "whole": dataclasses.asdict(figures(record, 0)),
+        "late": dataclasses.asdict(figures(record, study().warm_up)),
+    }
 
 
 def figures(record: Record, start: int) -> Figures:
@@ -431,6 +448,9 @@ def _data() -> Any:
 
 METRICS = ("timeouts", "loss_percent", "goodput", "variation")
 """Timeouts, byte loss probability, average per-flow goodput, and its coefficient of variation."""
+
+REDUCTION = f"{__name__}:{reduced.__name__}"
+"""How workers call what makes figures of a record."""
 
 BOTTLENECK = "down/r1"
 SAMPLE_NS = 5_000_000_000
