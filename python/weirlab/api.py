@@ -217,6 +217,8 @@ def run_all(
 ) -> list[Record]:
     """Runs all of `runs` in `world`, several at once, with records below the folder `out`.
 
+    They run in rounds: every configuration with the first seed, then backwards with the next one, and so on.
+    What drifts while they run, such as the load of a machine, is no difference between configurations then.
     Ctrl-C ends the runs early: what was measured stays, and what did not start does not. A second one raises
     KeyboardInterrupt at once, and ends the command `weir`.
 
@@ -225,7 +227,9 @@ def run_all(
     """
     _check(runs, world)
     make_empty(out)
-    return _carry_out(runs, world, folders_of(runs, out), jobs=jobs, watcher=watcher)
+    seeds = sorted({one.seed for one in runs})
+    order = in_turn([seeds.index(one.seed) for one in runs])
+    return _carry_out(runs, world, folders_of(runs, out), order, jobs=jobs, watcher=watcher)
 
 
 def run_into(
@@ -238,13 +242,24 @@ def run_into(
 ) -> list[Record]:
     """Runs all of `runs` in `world`, several at once, with the record of each in its folder of `folders`.
 
-    None of the folders may exist. Ctrl-C ends the runs early, as it does those of `run_all`.
+    They begin in their order. None of the folders may exist. Ctrl-C ends the runs early, as it does those of
+    `run_all`.
 
     Returns:
         The records, in the order of `runs`; after Ctrl-C those that there are.
     """
     _check(runs, world)
-    return _carry_out(runs, world, folders, jobs=jobs, watcher=watcher)
+    return _carry_out(runs, world, folders, range(len(runs)), jobs=jobs, watcher=watcher)
+
+
+def in_turn(ranks: Sequence[int]) -> list[int]:
+    """The numbers of runs in rounds, every other one backwards (A B, B A, A B): a steady drift cancels out.
+
+    Args:
+        ranks: of each run, which repetition of its configuration it is, from 0.
+    """
+    rounds = [[number for number, one in enumerate(ranks) if one == rank] for rank in sorted(set(ranks))]
+    return [number for turn, one in enumerate(rounds) for number in (one[::-1] if turn % 2 else one)]
 
 
 def _check(runs: Sequence[ResolvedRun], world: World) -> None:
@@ -253,10 +268,11 @@ def _check(runs: Sequence[ResolvedRun], world: World) -> None:
         world.check(one)
 
 
-def _carry_out(
+def _carry_out(  # noqa: PLR0913 - what is run, where, and in which order
     runs: Sequence[ResolvedRun],
     world: World,
     folders: Sequence[Path],
+    order: Sequence[int],
     *,
     jobs: int | None,
     watcher: Watcher | None,
@@ -274,16 +290,18 @@ def _carry_out(
             if watcher:
                 watcher.finished(number)
 
-        _in_threads(one_run, len(runs), workers, stop)
+        _in_threads(one_run, order, workers, stop)
     return [open_record(folder) for folder in folders if (folder / "manifest.json").exists()]
 
 
-def _in_threads(work: Callable[[int], None], count: int, workers: int, stop: Stop) -> None:
-    """Does `work` for each number below `count`, several at once, until it is told to stop or one fails.
+def _in_threads(work: Callable[[int], None], order: Sequence[int], workers: int, stop: Stop) -> None:
+    """Does `work` for each number of `order`, several at once, until it is told to stop or one fails.
+
+    They begin in that order.
 
     No executor: what waits for one holds locks of its threads, and a signal would leave them held.
     """
-    numbers, taking = iter(range(count)), threading.Lock()
+    numbers, taking = iter(order), threading.Lock()
     failures: list[BaseException] = []
 
     def keep_working() -> None:
@@ -298,7 +316,9 @@ def _in_threads(work: Callable[[int], None], count: int, workers: int, stop: Sto
                 failures.append(error)
                 stop.told = True
 
-    threads = [threading.Thread(target=keep_working, name=f"run {n}") for n in range(min(workers, count))]
+    threads = [
+        threading.Thread(target=keep_working, name=f"run {n}") for n in range(min(workers, len(order)))
+    ]
     try:
         for thread in threads:
             thread.start()

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 COMMANDS = {
     "run": "Run a test or scenario and show what came of it.",
+    "batch": "Run the scenarios of a file, configurations in turn, and keep the records.",
     "sweep": "Run a scenario at many points, and keep what came of it in a store.",
     "query": "Ask the store of a sweep in SQL.",
     "bundle": "Write a sweep as one file that can be cited, or check one.",

@@ -43,6 +43,9 @@ def run_until(  # noqa: PLR0913 - what is run, where, and how often
     records: list[Record] = []
     for count, seed in enumerate(seeds, 1):
         chosen = [number for number, one in enumerate(runs) if one.seed == seed]
+        if count % 2 == 0:
+            # Backwards in every other round, as without --until.
+            chosen.reverse()
         batch = [runs[number] for number in chosen]
         with RunProgress(batch, title=f"repetition {count} of {len(seeds)} at most", quiet=quiet) as progress:
             done = run_into(batch, world, [folders[number] for number in chosen], jobs=jobs, watcher=progress)

@@ -1,0 +1,170 @@
+"""The plan of a batch: scenarios, how often each configuration is run, and in which order."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import numpy as np
+from pydantic import Field
+
+from weirlab.api import folders_of, in_turn
+from weirlab.errors import UsageError
+from weirlab.forms import Model, check, read_toml
+from weirlab.record.configurations import slug
+from weirlab.scenario import ScenarioSpec, load_scenario, resolve, time_ns
+from weirlab.scenario.catalogue import check as check_scenario
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from weirlab.scenario import ResolvedRun
+
+WorldName = Literal["sim", "lab"]
+Order = Literal["shuffled", "alternating", "listed"]
+
+
+class BatchSpec(Model):
+    """The file of a batch.
+
+    Attributes:
+        scenario: what is run: tables as a scenario file has them, or `file` with the name of one.
+        repeat: runs of each configuration of the scenarios that do not say it themselves.
+        order: `shuffled`: in rounds of which each has every configuration once, in an order drawn anew;
+            `alternating`: in rounds, every other one backwards; `listed`: each configuration to its end.
+        order_seed: seed of the order that is drawn.
+        world: where they run.
+        datapath: who has the queues and lines of the lab.
+        before: commands that the shell runs on this machine before each run of the lab.
+        after: the same after each run, whatever became of it.
+        command_limit: time after which such a command is ended, and has failed.
+    """
+
+    scenario: Annotated[list[dict[str, Any]], Field(min_length=1, max_length=1000)]
+    repeat: Annotated[int, Field(ge=1, le=100_000)] = 1
+    order: Order = "shuffled"
+    order_seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
+    world: WorldName = "sim"
+    datapath: Literal["userspace", "kernel"] = "userspace"
+    before: list[str] = Field(default_factory=list, max_length=100)
+    after: list[str] = Field(default_factory=list, max_length=100)
+    command_limit: str = "60s"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """One run of a batch.
+
+    Attributes:
+        scenario: name of its scenario in the batch.
+        run: what is run.
+        folder: where its record stands, below the folder of the batch.
+    """
+
+    scenario: str
+    run: ResolvedRun
+    folder: Path
+
+
+@dataclass(frozen=True, kw_only=True)
+class Batch:
+    """A batch that can be carried out, by whomever.
+
+    Attributes:
+        name: its name.
+        steps: all runs, in the order in which they are to begin.
+        spec: what the file says beside the runs.
+        command_limit_s: time after which a command has failed, in seconds.
+    """
+
+    name: str
+    steps: tuple[Step, ...]
+    spec: BatchSpec = field(repr=False)
+    command_limit_s: float
+
+    @property
+    def duration_s(self) -> float:
+        """How long all runs take together, in seconds of their own time."""
+        return float(sum(step.run.scenario["duration_ns"] for step in self.steps)) / 1e9
+
+    def scenarios(self) -> list[str]:
+        """The names of the scenarios, in the order of the file."""
+        return sorted({step.scenario for step in self.steps})
+
+
+def load_batch(path: Path) -> Batch:
+    """The batch in that file. Names of scenario files are relative to its folder.
+
+    Raises:
+        UsageError: if it cannot be read, or something is wrong with it; nothing has happened then.
+    """
+    data, text = read_toml(path, f"`{path}`")
+    spec = check(BatchSpec, data, f"`{path}`", text=text)
+    if (spec.before or spec.after) and spec.world == "sim":
+        raise UsageError(
+            f"`{path}`: before and after are commands around runs of the lab: "
+            'write `world = "lab"`, or leave them out'
+        )
+    if spec.datapath != "userspace" and spec.world != "lab":
+        raise UsageError(f'`{path}`: datapath `{spec.datapath}` is the lab\'s: write `world = "lab"`')
+    try:
+        limit_s = time_ns(spec.command_limit) / 1e9
+    except ValueError as error:
+        raise UsageError(f"`{path}`: command_limit: {error}") from error
+    if limit_s <= 0:
+        raise UsageError(
+            f"`{path}`: command_limit `{spec.command_limit}`: write a time above 0, such as `60s`"
+        )
+    listed, ranks = _listed(spec, path)
+    steps = tuple(listed[number] for number in _order(spec, ranks))
+    return Batch(name=path.stem, steps=steps, spec=spec, command_limit_s=limit_s)
+
+
+def _listed(spec: BatchSpec, path: Path) -> tuple[list[Step], list[int]]:
+    """All runs in the order of the file, and of each the repetition, counted from 0."""
+    steps, ranks = [], []
+    for number, table in enumerate(spec.scenario, 1):
+        where = f"`{path}`, scenario {number}"
+        scenario = _scenario(table, where, path.parent, spec.repeat)
+        runs = resolve(scenario)
+        name = f"{number:02d}-{slug(scenario.name or runs[0].test.name)}"
+        seen: Counter[str] = Counter()
+        for run, folder in zip(runs, folders_of(runs, Path(name)), strict=True):
+            configuration = str(folder.parent if folder.name.startswith("seed-") else folder)
+            steps.append(Step(scenario=name, run=run, folder=folder))
+            ranks.append(seen[configuration])
+            seen[configuration] += 1
+    return steps, ranks
+
+
+def _scenario(table: dict[str, Any], where: str, folder: Path, repeat: int) -> ScenarioSpec:
+    """The scenario of one table, repeated as the batch says if it does not say it itself."""
+    file = table.get("file")
+    if file is None:
+        return check_scenario(ScenarioSpec, {"repeat": repeat, **table}, where)
+    if not isinstance(file, str) or len(table) > 1:
+        others = ", ".join(sorted(set(table) - {"file"}))
+        raise UsageError(
+            f"{where}: file {file!r}"
+            + (
+                f" beside {others}: the file says it all: leave the others out"
+                if others
+                else ": write a name"
+            )
+        )
+    scenario = load_scenario(folder / file)
+    said = "repeat" in scenario.model_fields_set
+    return scenario if said else scenario.model_copy(update={"repeat": repeat})
+
+
+def _order(spec: BatchSpec, ranks: Sequence[int]) -> list[int]:
+    """The numbers of the runs in the order in which they begin."""
+    if spec.order == "listed":
+        return list(range(len(ranks)))
+    if spec.order == "alternating":
+        return in_turn(ranks)
+    rng = np.random.default_rng(spec.order_seed)
+    rounds = [[n for n, one in enumerate(ranks) if one == rank] for rank in range(max(ranks) + 1)]
+    return [int(number) for one in rounds for number in rng.permutation(one)]

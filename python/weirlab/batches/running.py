@@ -1,0 +1,170 @@
+"""Carries a batch out on this machine: what its folder does not have yet, with commands around each run."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import subprocess
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from weirlab.api import kept, run_into
+from weirlab.errors import LabError, UsageError, cannot_write
+from weirlab.record import open_record
+from weirlab.worlds import world_named
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from weirlab.api import Watcher
+    from weirlab.batches.plan import Batch, Step
+    from weirlab.record import Record
+    from weirlab.scenario import ResolvedRun
+    from weirlab.worlds import World
+    from weirlab.worlds.base import Progress
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """Outcome of a batch.
+
+    Attributes:
+        records: the whole records by the names of their scenarios, in the order of the file.
+        there: number of runs that were there before.
+        done: number of runs that were made.
+        left: number of runs that are still to be made.
+    """
+
+    records: dict[str, list[Record]]
+    there: int
+    done: int
+    left: int
+
+
+def missing(batch: Batch, out: Path) -> list[Step]:
+    """The runs that `out` does not have, in their order.
+
+    What is there of runs that were cut short is taken away.
+
+    Raises:
+        UsageError: if the record of another run stands where one of them belongs.
+    """
+    return [step for step in batch.steps if kept(step.run, out / step.folder) is None]
+
+
+def carry_out(
+    batch: Batch, out: Path, steps: Sequence[Step], *, jobs: int | None, watcher: Watcher | None
+) -> Outcome:
+    """Makes the runs `steps` of `batch` with their records below `out`.
+
+    Ctrl-C ends the batch early: what was measured stays, and the same call goes on with what is left.
+
+    Raises:
+        UsageError: if the world cannot do what a run asks for; nothing has happened then.
+        LabError: if a command before or after a run fails; the runs that have ended are kept.
+    """
+    world = _Surrounded(batch, out)
+    runs, folders = [step.run for step in steps], [out / step.folder for step in steps]
+    done = run_into(runs, world, folders, jobs=jobs, watcher=watcher)
+    whole = sum(record.manifest.complete for record in done)
+    records: dict[str, list[Record]] = {name: [] for name in batch.scenarios()}
+    for step in sorted(batch.steps, key=lambda one: one.folder):
+        if (out / step.folder / "manifest.json").exists():
+            record = open_record(out / step.folder)
+            if record.manifest.complete:
+                records[step.scenario].append(record)
+    there = len(batch.steps) - len(steps)
+    return Outcome(records=records, there=there, done=whole, left=len(steps) - whole)
+
+
+@contextmanager
+def alone(out: Path) -> Iterator[None]:
+    """Holds the folder of a batch while it is worked on, so that no run is made twice.
+
+    Raises:
+        UsageError: if another process works on it, or it cannot be written.
+    """
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        lock = (out / LOCK).open("w")
+    except OSError as error:
+        raise cannot_write(f"`{out}` cannot take records", error) from error
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise UsageError(
+                f"`{out}`: another process works on this batch: wait for it, or end it"
+            ) from error
+        yield
+
+
+class _Surrounded:
+    """A world with commands before and after each run."""
+
+    def __init__(self, batch: Batch, out: Path) -> None:
+        spec = batch.spec
+        self._inner: World = world_named(spec.world, spec.datapath)
+        self._batch, self._out = batch, out
+        self.name = self._inner.name
+
+    @property
+    def at_once(self) -> int | None:
+        return self._inner.at_once
+
+    def check(self, run: ResolvedRun) -> None:
+        self._inner.check(run)
+
+    def run(self, run: ResolvedRun, folder: Path, progress: Progress | None) -> bool:
+        spec = self._batch.spec
+        try:
+            self._commands("before", spec.before, run, folder)
+            return self._inner.run(run, folder, progress)
+        finally:
+            self._commands("after", spec.after, run, folder)
+
+    def _commands(self, when: str, commands: Sequence[str], run: ResolvedRun, folder: Path) -> None:
+        """Runs commands one after another; their output goes to a file of the batch's folder."""
+        about = {
+            "WEIR_RECORD": str(folder),
+            "WEIR_TEST": run.test.name,
+            "WEIR_LINK": run.link.name,
+            "WEIR_QUEUE": run.queue,
+            "WEIR_SEED": str(run.seed),
+            "WEIR_WHEN": when,
+        }
+        said = f"; its output is in {self._out / LOG}"
+        for command in commands:
+            with (self._out / LOG).open("ab") as log:
+                log.write(f"== {when} {folder.relative_to(self._out)}: {command}\n".encode())
+                log.flush()
+                process = subprocess.Popen(  # noqa: S602 - the shell is what a batch asks for
+                    command,
+                    shell=True,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    env=os.environ | about,
+                    start_new_session=True,
+                )
+                try:
+                    code = process.wait(self._batch.command_limit_s)
+                except subprocess.TimeoutExpired:
+                    os.killpg(process.pid, signal.SIGKILL)
+                    process.wait()
+                    raise LabError(
+                        f"{when} `{folder.name}`: `{command}` was ended after "
+                        f"{self._batch.command_limit_s:g} s (command_limit){said}"
+                    ) from None
+            if code != 0:
+                raise LabError(f"{when} `{folder.name}`: `{command}` ended with {code}{said}")
+
+
+LOCK = ".lock"
+"""The file by which processes know of each other."""
+
+LOG = "commands.log"
+"""Output of the commands around runs."""

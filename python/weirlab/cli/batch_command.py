@@ -1,0 +1,138 @@
+"""`weir batch`: runs of several scenarios, in turn, resumed after a stop."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from weirlab.batches import carry_out, load_batch
+from weirlab.batches.running import alone, missing
+from weirlab.cli.options import Whole, option
+from weirlab.errors import Interrupted
+from weirlab.report import cautions, comparison_table, story
+from weirlab.report.differences import difference_tables, too_few
+from weirlab.stats import compare
+from weirlab.ui import RunProgress, Table, console, note, section, warn
+from weirlab.worlds import world_named
+
+if TYPE_CHECKING:
+    from weirlab.batches import Batch, Outcome
+    from weirlab.record import Record
+
+
+@click.command("batch")
+@click.argument("file", type=click.Path(path_type=Path), metavar="FILE")
+@option("--out", type=click.Path(path_type=Path), help="Folder.  [default: FILE with .batch for .toml]")
+@option("--dry-run", is_flag=True, help="Say what is run in which order, and do nothing.")
+@option("--jobs", type=Whole(min=1), help="Runs of the simulator at once.  [default: all processors]")
+@option("--json", "as_json", is_flag=True, help="Print what came of it as JSON, nothing else.")
+def command(file: Path, *, out: Path | None, dry_run: bool, jobs: int | None, as_json: bool) -> None:
+    """Run the scenarios of a file, configurations in turn, and keep the record of each run.
+
+    \b
+    weir batch routers.toml --dry-run
+    weir batch routers.toml --out routers
+    weir compare routers/01-rrul
+
+    What the folder has already is not run again: Ctrl-C keeps what is done, and the same command goes on. A
+    run that was cut short is made anew. docs/batch.md has the keys of the file.
+    """  # noqa: D301 - \b keeps click from folding the examples
+    batch = load_batch(file)
+    folder = out or file.with_suffix(".batch")
+    world = world_named(batch.spec.world, batch.spec.datapath)
+    for step in batch.steps:
+        world.check(step.run)
+    if dry_run:
+        _tell_plan(batch, folder, as_json=as_json)
+        return
+    with alone(folder):
+        steps = missing(batch, folder)
+        if not as_json and len(steps) < len(batch.steps):
+            note(f"{len(batch.steps) - len(steps)} of {_runs(len(batch.steps))} are there")
+        if steps:
+            runs = [step.run for step in steps]
+            with RunProgress(runs, title=batch.name, quiet=as_json) as progress:
+                outcome = carry_out(batch, folder, steps, jobs=jobs, watcher=progress)
+        else:
+            outcome = carry_out(batch, folder, steps, jobs=jobs, watcher=None)
+    if as_json:
+        click.echo(json.dumps(_as_json(outcome, folder), indent=2))
+    else:
+        _tell(outcome, folder)
+    if outcome.left:
+        raise Interrupted(f"interrupted: {_runs(outcome.left)} left; the same command goes on")
+
+
+def _tell_plan(batch: Batch, folder: Path, *, as_json: bool) -> None:
+    """The runs in their order, and how long they take."""
+    rows = [
+        {
+            "record": str(step.folder),
+            "queue": step.run.queue,
+            "seed": step.run.seed,
+            "duration_s": step.run.scenario["duration_ns"] / 1e9,
+        }
+        for step in batch.steps
+    ]
+    if as_json:
+        click.echo(json.dumps({"out": str(folder), "world": batch.spec.world, "runs": rows}, indent=2))
+        return
+    table = Table(title=f"{batch.name}: {_runs(len(rows))}, {batch.spec.order}")
+    for heading in ("", "record", "queue", "seed"):
+        table.add_column(heading, justify="right" if heading in ("", "seed") else "left")
+    for number, row in enumerate(rows[:MAX_SHOWN], 1):
+        table.add_row(str(number), str(row["record"]), str(row["queue"]), str(row["seed"]))
+    console.print(table)
+    if len(rows) > MAX_SHOWN:
+        console.print(f"... and {len(rows) - MAX_SHOWN} more (--json has all)")
+    of_what = (
+        "by the clock, and what starting and commands take" if batch.spec.world == "lab" else "simulated"
+    )
+    console.print(f"{batch.duration_s:.0f} s {of_what}")
+
+
+def _tell(outcome: Outcome, folder: Path) -> None:
+    for name, records in outcome.records.items():
+        if records:
+            section(name)
+            _compare(records)
+    done = f"{_runs(outcome.done)} made, {outcome.there} were there"
+    note(f"{done}: records in {folder}")
+
+
+def _compare(records: list[Record]) -> None:
+    comparisons = compare(records)
+    for text in cautions(records):
+        warn(text)
+    console.print(comparison_table(records, comparisons))
+    console.print(story(comparisons))
+    for table in difference_tables(comparisons):
+        console.print(table)
+    for text in too_few(comparisons):
+        warn(text)
+
+
+def _as_json(outcome: Outcome, folder: Path) -> dict[str, Any]:
+    scenarios = {
+        name: [one.as_dict() for one in compare(records)]
+        for name, records in outcome.records.items()
+        if records
+    }
+    return {
+        "out": str(folder),
+        "there": outcome.there,
+        "done": outcome.done,
+        "left": outcome.left,
+        "scenarios": scenarios,
+    }
+
+
+def _runs(count: int) -> str:
+    return "1 run" if count == 1 else f"{count} runs"
+
+
+MAX_SHOWN = 200
+"""Rows of the table of a plan."""
