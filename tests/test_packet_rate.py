@@ -9,7 +9,7 @@ import pytest
 
 import weirlab
 from weirlab.stats.capacity import slowest_hop
-from weirlab.viewer.path import path_pictures
+from weirlab.viewer.path import path_svg
 
 if TYPE_CHECKING:
     from weirlab.record import Record
@@ -57,8 +57,7 @@ def test_it_is_no_line_whose_bytes_could_be_used(runs: list[Record]) -> None:
     slowest = slowest_hop(runs[0], "down", 0, runs[0].reached_ns)
     assert slowest is not None
     assert slowest["name"] == "line"
-    (picture,) = path_pictures(runs[0])
-    assert "3125 packets/s" in picture.svg
+    assert "3125 packets/s" in path_svg(runs[0])
 
 
 def test_it_is_the_same_each_time(runs: list[Record]) -> None:

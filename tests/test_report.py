@@ -19,7 +19,7 @@ from weirlab.report import flow_table
 from weirlab.stats import summarise
 from weirlab.viewer import grade_of, report_page
 from weirlab.viewer.data import record_data, service
-from weirlab.viewer.path import path_pictures
+from weirlab.viewer.path import path_svg
 from weirlab.viewer.repeat import repeat_of
 
 if TYPE_CHECKING:
@@ -245,37 +245,11 @@ def test_a_whole_rrul_is_below_three_megabytes(tmp_path: Path) -> None:
 
 
 def test_the_path_is_drawn_with_all_that_stands_on_it(rrul: list[Record]) -> None:
-    (whole,) = path_pictures(rrul[1])
-    assert whole.says == ""
-    picture = whole.svg
+    picture = path_svg(rrul[1])
     for words in ("client", "server", "modem", "cmts", "htb rate 95%", "20 Mbit/s", "8 Mbit/s", "delay 7ms"):
         assert words in picture, words
     label = re.findall(r'aria-label="([^"]*)"', picture)[0]
     assert label.index("router") < label.index("modem")
-
-
-def test_a_path_with_routes_has_a_picture_of_each_and_an_unknown_one_has_words(
-    rrul: list[Record], tmp_path: Path
-) -> None:
-    shutil.copytree(rrul[1].path, tmp_path / "record")
-    file = tmp_path / "record" / "manifest.json"
-    manifest = json.loads(file.read_text())
-    path = manifest["scenario"]["path"]
-    ways = {way: [hop["name"] for hop in path[way]] for way in ("up", "down")}
-    path["routes"] = [{"name": "through", **ways}, {"name": "short", "up": ways["up"][:1], "down": []}]
-    file.write_text(json.dumps(manifest))
-    told, through, short = path_pictures(open_record(tmp_path / "record"))
-    assert told.says == "The path has 2 routes. A hop that several have is one and the same, shared by all."
-    assert (told.svg, through.says, short.says) == ("", "Route through", "Route short")
-    (whole,) = path_pictures(rrul[1])
-    assert through.svg == whole.svg
-    assert short.svg.count("<rect") == 3
-    path["mesh"] = []
-    file.write_text(json.dumps(manifest))
-    (words,) = path_pictures(open_record(tmp_path / "record"))
-    assert words.svg == ""
-    assert "is no chain of hops" in words.says
-    assert "is no chain of hops" in report_page([open_record(tmp_path / "record")])
 
 
 def test_service_classes_have_the_names_of_the_rfcs() -> None:

@@ -29,7 +29,7 @@ from weirlab.report.methods import method_tables
 from weirlab.stats import compare, summarise
 from weirlab.viewer.data import record_data
 from weirlab.viewer.overview import is_large, overview_of
-from weirlab.viewer.path import path_pictures
+from weirlab.viewer.path import path_svg
 from weirlab.viewer.repeat import repeat_of
 from weirlab.viewer.shell import shell
 from weirlab.viewer.words import comparison_says, grade_of, summary_of
@@ -270,13 +270,8 @@ def _run(record: Record, name: str) -> Iterator[str]:
 def _configuration(record: Record) -> Iterator[str]:
     manifest = record.manifest
     yield f"<p>{escape(manifest.configuration)}. {escape(str(manifest.test.get('summary', '')))}</p>\n"
-    for picture in path_pictures(record):
-        if picture.says:
-            yield f"<p>{escape(picture.says)}</p>\n"
-        if picture.svg:
-            label = escape(f"Picture of the path: {picture.says}" if picture.says else "Picture of the path")
-            yield f'<div class="path scroll" tabindex="0" role="group" aria-label="{label}">'
-            yield f"{picture.svg}</div>\n"
+    yield '<div class="path scroll" tabindex="0" role="group" aria-label="Picture of the path">'
+    yield f"{path_svg(record)}</div>\n"
 
 
 def _figures(record: Record) -> Iterator[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from weirlab.scenario import time_text
 
-__all__ = ["Picture", "path_pictures"]
+__all__ = ["path_svg"]
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -24,58 +24,11 @@ class _Hop:
     lines: list[str]
 
 
-@dataclass(frozen=True)
-class Picture:
-    """A picture of a way from the client to the servers and back.
-
-    Attributes:
-        says: what it is of, in words; empty if it is the whole path.
-        svg: the picture, as SVG within the page; empty if there is none.
-    """
-
-    says: str
-    svg: str
-
-
-def path_pictures(record: Record) -> Iterator[Picture]:
-    """The path in pictures: one of a chain; of a path with several routes one for each, which is a chain.
-
-    What is neither is told in words, since a picture of it would be false.
-    """
+def path_svg(record: Record) -> str:
+    """The picture: the way up above, the way down below, client at the left and servers at the right."""
     scenario = record.manifest.scenario
-    path = scenario["path"]
-    hosts = scenario.get("hosts", [])
-    if not set(path) <= {"up", "down", "routes"}:
-        yield Picture(
-            "The path of this run is no chain of hops: its scenario, below, tells how it is made.", ""
-        )
-        return
-    routes = path.get("routes") or []
-    if not routes:
-        yield Picture("", _picture(_hops(path["up"]), _hops(path["down"]), hosts))
-        return
-    yield Picture(
-        f"The path has {len(routes)} routes. A hop that several have is one and the same, shared by all.",
-        "",
-    )
-    for route in routes[:MAX_ROUTES]:
-        up, down = (_hops(_along(path[way], route[way])) for way in ("up", "down"))
-        yield Picture(f"Route {route['name']}", _picture(up, down, hosts))
-    if len(routes) > MAX_ROUTES:
-        yield Picture(
-            f"{len(routes) - MAX_ROUTES} more routes are not drawn: the scenario, below, has them.", ""
-        )
-
-
-def _along(hops: Sequence[dict[str, Any]], names: Sequence[str]) -> list[dict[str, Any]]:
-    """The hops that a route passes, in its order."""
-    by_name = {hop["name"]: hop for hop in hops}
-    return [by_name[name] for name in names]
-
-
-def _picture(up: list[_Hop], down: list[_Hop], hosts: Sequence[dict[str, Any]]) -> str:
-    """The way up above, the way down below, client at the left and servers at the right."""
-    servers = [_server(host) for host in hosts][:MAX_HOSTS] or ["server"]
+    up, down = (_hops(scenario["path"][way]) for way in ("up", "down"))
+    servers = [_server(host) for host in scenario.get("hosts", [])][:MAX_HOSTS] or ["server"]
     count = max(len(up), len(down), 1)
     lines = max([len(hop.lines) for hop in (*up, *down)], default=1)
     row = 30 + 16 * lines
@@ -180,6 +133,3 @@ MAX_LINE_CHARS = 31
 
 MAX_HOSTS = 6
 """Servers that are named; more would not fit beside the two ways."""
-
-MAX_ROUTES = 8
-"""Routes that are drawn; more pictures nobody compares."""
