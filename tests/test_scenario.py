@@ -88,13 +88,16 @@ def test_the_shipped_files_are_all_there() -> None:
         "cable-140-12",
         "cable-20-8",
         "denmark-germany",
+        "docsis-31",
         "fios-25-25",
         "line-50",
         "lte-att",
         "lte-tmobile",
         "lte-verizon",
+        "starlink",
         "thesis-10",
         "vdsl-100-40",
+        "wifi-n",
     ]
 
 

@@ -124,6 +124,7 @@ def test_whole_numbers_of_scenarios_are_counts() -> None:
         if of.get("type") == "integer" or any(isinstance(one, int) for one in of.get("enum", []))
     }
     assert found == {
+        *("AirtimeSpec.max_window", "AirtimeSpec.packets", "AirtimeSpec.window"),
         *("FramingSpec.minimum", "FramingSpec.overhead", "LinkSpec.mtu", "ProbeSpec.ttl"),
         *(
             "HopSpec.packet_queue",

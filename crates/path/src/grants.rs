@@ -158,23 +158,23 @@ mod tests {
 
     #[test]
     fn what_comes_meanwhile_is_asked_for_with_what_is_sent() {
-        let mut modem = modem();
-        let first = *until_ready(&mut modem, us(500), 1).last().unwrap();
-        modem.took();
+        let mut one = modem();
+        let first = *until_ready(&mut one, us(500), 1).last().unwrap();
+        one.took();
         // Ten come right after it, and are asked for at a random moment; behind the first grant of theirs others wait.
-        let second = *until_ready(&mut modem, first + Duration::from_micros(1), 10).last().unwrap();
-        assert_eq!(modem.ready_at(second, 10, second), second);
-        (0..10).for_each(|_| modem.took());
+        let second = *until_ready(&mut one, first + Duration::from_micros(1), 10).last().unwrap();
+        assert_eq!(one.ready_at(second, 10, second), second);
+        (0..10).for_each(|_| one.took());
         // In the next interval nothing of it is left; two that came within it wait as the ten did.
-        let third = until_ready(&mut modem, second + Duration::from_micros(1), 2);
+        let third = until_ready(&mut one, second + Duration::from_micros(1), 2);
         assert!(third.last().unwrap().since(second) > Duration::from_millis(4), "{third:?}");
         // Five wait at the start of the grant of two: the other three are asked for there, and leave 4 ms later.
-        let mut modem = self::modem();
-        let request = [us(500), us(2_000)].map(|now| modem.ready_at(now, 2, Time::ZERO))[1];
-        modem.look(request, 2);
-        let grant = *until_ready(&mut modem, request + Duration::from_nanos(1), 5).last().unwrap();
-        assert_eq!(modem.left, 2);
-        assert_eq!(modem.granted, [(grant + Duration::from_millis(4), 3)]);
+        let mut other = modem();
+        let request = [us(500), us(2_000)].map(|now| other.ready_at(now, 2, Time::ZERO))[1];
+        other.look(request, 2);
+        let grant = *until_ready(&mut other, request + Duration::from_nanos(1), 5).last().unwrap();
+        assert_eq!(other.left, 2);
+        assert_eq!(other.granted, [(grant + Duration::from_millis(4), 3)]);
     }
 
     #[test]

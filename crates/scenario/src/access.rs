@@ -186,7 +186,7 @@ mod tests {
             max_window: 1_023,
             failures: 0.1,
         };
-        let refused = |air: AirtimeParams| Access::Airtime(air).check().unwrap_err();
+        let refused = |one: AirtimeParams| Access::Airtime(one).check().unwrap_err();
         assert_eq!(Access::Airtime(air.clone()).check(), Ok(()));
         assert_eq!(
             refused(AirtimeParams { packets: 0, ..air.clone() }),

@@ -350,6 +350,63 @@ class ChangeSpec(Spec):
     delay: Nanoseconds | None = None
 
 
+class ReconfigurationSpec(Spec):
+    """Another path from time to time, as of satellites in low orbit: a delay and a rate of its own for each
+    period.
+
+    Attributes:
+        period: how long each path is kept.
+        first: when the second path begins; after a period if nothing is said.
+        delay: greatest additional delay; each path draws its own, evenly from none.
+        min_rate_share: least share of the line's rate; each path draws its own, evenly up to 1.
+        outage: how long the line carries nothing at the start of each further path.
+    """
+
+    period: PositiveNanoseconds
+    first: Nanoseconds | None = None
+    delay: Nanoseconds = 0
+    min_rate_share: float = 1.0
+    outage: Nanoseconds = 0
+
+
+class GrantsSpec(Spec):
+    """Requests and grants, as of a cable modem: what waits is asked for, and sent in a later interval.
+
+    Attributes:
+        interval: length of an interval; that of a MAP in DOCSIS.
+        delay: least time from a request to the interval of its grant.
+    """
+
+    interval: PositiveNanoseconds = 2_000_000
+    delay: Nanoseconds
+
+
+class AirtimeSpec(Spec):
+    """Opportunities to send in a wireless network: IEEE 802.11's distributed coordination with aggregates.
+
+    Attributes:
+        medium: name of the medium; hops of one name share it. A medium of its own if nothing is said.
+        packets: most packets of an aggregate.
+        longest: no packet is begun later than this behind the first of its aggregate.
+        overhead: what an opportunity costs besides its packets: preamble, acknowledgement, gaps within.
+        gap: silence before slots are counted (DIFS).
+        slot: length of a slot of the backoff.
+        window: slots are drawn evenly from 0 to this (CWmin).
+        max_window: the most to which failures double the window (CWmax).
+        failures: probability that an opportunity fails; it then costs its overhead, and is tried again.
+    """
+
+    medium: str | None = None
+    packets: int = 32
+    longest: Nanoseconds = 4_000_000
+    overhead: Nanoseconds
+    gap: Nanoseconds = 34_000
+    slot: PositiveNanoseconds = 9_000
+    window: int = 15
+    max_window: int = 1023
+    failures: float = 0.0
+
+
 class HopSpec(Spec):
     """A queue and the line behind it.
 
@@ -371,6 +428,9 @@ class HopSpec(Spec):
         packet_queue: packets that may wait for that processor, in a FIFO; 1000 if nothing is said.
         txqueuelen: packets that a plain FIFO holds where its spec names no limit.
         changes: changes of the line while the run goes on.
+        reconfiguration: another path from time to time; a pause of the line, too.
+        grants: packets are asked for before they may be sent, as on cable; needs a `rate`.
+        airtime: the line competes for the air, as in wireless networks; needs a `rate`.
     """
 
     name: str
@@ -389,6 +449,9 @@ class HopSpec(Spec):
     packet_queue: int | None = None
     txqueuelen: int = 1000
     changes: list[ChangeSpec] = []
+    reconfiguration: ReconfigurationSpec | None = None
+    grants: GrantsSpec | None = None
+    airtime: AirtimeSpec | None = None
 
 
 class LinkSpec(Spec):
