@@ -351,8 +351,7 @@ class ChangeSpec(Spec):
 
 
 class ReconfigurationSpec(Spec):
-    """Another path from time to time, as of satellites in low orbit: a delay and a rate of its own for each
-    period.
+    """Another path from time to time, as of satellites: each has a delay and a rate of its own.
 
     Attributes:
         period: how long each path is kept.

@@ -111,7 +111,8 @@ def _sample_bytes(sweep: Sweep, missing: Sequence[Run]) -> float:
     of_run_s = sum(one["end_ns"] - one["start_ns"] for one in kept) / 1e9
     whole_s = resolved.scenario["duration_ns"] / 1e9
     of_run = of_second * (whole_s if phases == ALL else of_run_s)
-    return float(of_run) * sum(one.configuration.duration_s for one in missing) / whole_s
+    of_all_s = sum(one.configuration.duration_s for one in missing)
+    return float(of_run * of_all_s / whole_s)
 
 
 @dataclass(frozen=True)

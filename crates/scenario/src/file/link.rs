@@ -263,7 +263,7 @@ spec! {
 }
 
 spec! {
-    /// Another path from time to time, as of satellites in low orbit: a delay and a rate of its own for each period.
+    /// Another path from time to time, as of satellites: each has a delay and a rate of its own.
     ReconfigurationSpec {
         /// How long each path is kept.
         period: PositiveNanoseconds,
