@@ -61,7 +61,7 @@ def test_parts_are_unlinked_only_when_the_joined_one_is_on_the_disk(
     assert ("sync", "store") in steps[-2:]
     for key in ("a", "b"):
         store.append([{"run": key}], {})
-    parts = [part.name for part in store.parts()]
+    parts = [part.removeprefix("runs/") for part in store.parts()]
     steps.clear()
     store.compact()
     assert ("sync", "runs") in steps[: min(steps.index(("unlink", part)) for part in parts)]

@@ -173,8 +173,8 @@ mod tests {
         let grants = |interval_ns, delay_ns| {
             Access::Grants(GrantParams { interval_ns, delay_ns }).check().unwrap_err()
         };
-        assert_eq!(grants(1_000, 0), "grants: interval 0.001ms: write 0.1ms to 1000ms");
-        assert_eq!(grants(2_000_000, 2_000_000_000), "grants: delay 2000ms: write 0ms to 1000ms");
+        assert_eq!(grants(1_000, 0), "grants: interval 1us: write 100us to 1s");
+        assert_eq!(grants(2_000_000, 2_000_000_000), "grants: delay 2s: write 0s to 1s");
         let air = AirtimeParams {
             medium: None,
             packets: 32,
@@ -215,7 +215,7 @@ mod tests {
         assert_eq!(sound.check(), Ok(()));
         assert_eq!(
             refused(Reconfiguration { outage_ns: 15_000_000_000, ..sound }),
-            "reconfiguration: outage 15000ms: write less than the period"
+            "reconfiguration: outage 15s: write less than the period"
         );
         assert_eq!(
             refused(Reconfiguration { min_rate_share: 0.0, ..sound }),

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from weirlab.sweeps.runs import Run
     from weirlab.sweeps.work import Row
 
+__all__ = ["Cluster", "cluster_of"]
+
 
 @dataclass(frozen=True)
 class Cluster:

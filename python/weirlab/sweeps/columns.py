@@ -11,6 +11,8 @@ from weirlab.tidy import OF_DIRECTION
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+__all__ = ["REDUCED"]
+
 IDENTITY: Mapping[str, Any] = {
     "run": pl.String,
     "world": pl.String,

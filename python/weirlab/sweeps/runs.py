@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from weirlab.sweeps.design import Point
     from weirlab.sweeps.plan import Plan
 
+__all__ = ["Sweep", "Work", "study_key", "sweep_of_runs", "version"]
+
 WORLD = "sim"
 """The world in which sweeps run."""
 

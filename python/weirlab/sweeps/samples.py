@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+__all__ = ["ALL"]
+
 
 def keep_samples(folder: Path, phases: Sequence[str]) -> None:
     """Takes all samples out of a record's folder but those of some phases.

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from weirlab.record import Record
     from weirlab.sweeps.places import Place
 
+__all__ = ["Store"]
+
 _ReadT = TypeVar("_ReadT")
 
 FORMAT = 1

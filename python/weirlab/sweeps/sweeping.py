@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from weirlab.sweeps.store import Store
     from weirlab.sweeps.work import Row
 
+__all__ = ["carry_out"]
+
 
 class Watcher(Protocol):
     """Hears how a sweep goes on."""
