@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -233,6 +234,15 @@ def test_a_command_that_fails_ends_the_batch_and_the_next_call_goes_on(tmp_path:
     assert (outcome.there, outcome.done) == (1, 6)
 
 
+def _runs(process: int) -> bool:
+    """Whether a process is there and no zombie."""
+    try:
+        state = Path(f"/proc/{process}/stat").read_text()
+    except OSError:
+        return False
+    return state.rsplit(")", 1)[1].split()[0] not in {"Z", "X"}
+
+
 @pytest.mark.usefixtures("lab_is_simulated")
 def test_a_command_that_does_not_end_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
     child = f'{sys.executable} -c "import time; time.sleep(60)" & echo $! ; wait'
@@ -241,8 +251,10 @@ def test_a_command_that_does_not_end_is_ended_with_all_that_it_started(tmp_path:
     with pytest.raises(LabError, match=r"was ended after 0\.5 s \(command_limit\)"):
         carry_out(batch, out, batch.steps, jobs=1, watcher=None)
     process = int((out / LOG).read_text().splitlines()[-1])
-    state = Path(f"/proc/{process}/stat")
-    assert not state.exists() or state.read_text().rsplit(")", 1)[1].split()[0] == "Z"
+    until = time.monotonic() + 30
+    while _runs(process) and time.monotonic() < until:
+        time.sleep(0.02)
+    assert not _runs(process)
 
 
 def test_scenarios_may_stand_in_files_beside(tmp_path: Path) -> None:

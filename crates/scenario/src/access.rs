@@ -174,7 +174,7 @@ mod tests {
             Access::Grants(GrantParams { interval_ns, delay_ns }).check().unwrap_err()
         };
         assert_eq!(grants(1_000, 0), "grants: interval 1us: write 100us to 1s");
-        assert_eq!(grants(2_000_000, 2_000_000_000), "grants: delay 2s: write 0s to 1s");
+        assert_eq!(grants(2_000_000, 2_000_000_000), "grants: delay 2s: write 0ms to 1s");
         let air = AirtimeParams {
             medium: None,
             packets: 32,
