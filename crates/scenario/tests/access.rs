@@ -67,7 +67,7 @@ fn what_does_not_go_together_is_told() {
     assert!(error("reconfiguration = { period = '15' }").contains("15"));
     assert!(
         error("rate = '1mbit'\nairtime = { overhead = '2s' }")
-            .contains("airtime: overhead 2000ms: write 0ms to 1000ms")
+            .contains("airtime: overhead 2s: write 0ms to 1s")
     );
 }
 
