@@ -61,7 +61,7 @@ def command() -> None:
 
 @command.command("run")
 @click.argument("plan", type=click.Path(path_type=Path), metavar="PLAN")
-@option("--out", metavar="STORE", help="Store: a folder or a URL.  [default: PLAN with .sweep for .toml]")
+@option("--out", metavar="PATH", help="Store: a folder or a URL.  [default: PLAN with .sweep for .toml]")
 @option("--dry-run", is_flag=True, help="Say what it will take and do nothing.")
 @option("--jobs", type=Whole(min=1), help="Runs at once.  [default: all processors]")
 @option("--scheduler", metavar="ADDRESS", help="Dask cluster that does it, such as tcp://HOST:8786.")
