@@ -137,7 +137,7 @@ def test_a_chart_shows_delay_jitter_loss_and_score(tmp_path: Path) -> None:
     [
         ({"udp": {"rate": "1mbit"}, "voice": {}}, "it has `udp` and `voice`: write one of them"),
         ({"udp": {"rate": "1mbit"}, "tcp": {"ecn": True}}, "it has `tcp` and `udp`: write one of them"),
-        ({"udp": {"rate": "1mbit"}, "bytes": 1000}, "`bytes` is for TCP"),
+        ({"udp": {"rate": "1mbit"}, "bytes": 1000}, "`bytes` is for data over TCP"),
         ({"udp": {"rate": "1mbit", "on": "1s"}}, "`on` and `off` are for the patterns"),
         ({"udp": {"rate": "1mbit", "pattern": "bursts"}}, "need the times `on` and `off`"),
         ({"udp": {"rate": "1mbit", "payload": 1473}}, "udp.payload 1473: write 1 to 1472 bytes"),

@@ -69,7 +69,7 @@ fn run(scenario: &Arc<Scenario>) -> Result<Ran, NetError> {
         match sample {
             Sample::Flow(row) => ran.bytes += row.delivered_bytes,
             Sample::Latency(row) => ran.late.push(row.timer_error.as_nanos()),
-            Sample::Throughput(_) | Sample::Tcp(_) | Sample::Udp(_) => {}
+            Sample::Throughput(_) | Sample::Tcp(_) | Sample::Udp(_) | Sample::Transfer(_) => {}
         }
     }
     Ok(ran)

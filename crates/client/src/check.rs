@@ -15,7 +15,8 @@ pub(crate) fn check(request: &MeasureRequest, grant: &Grant) -> Result<(), Clien
     let scenario = &request.scenario;
     let refuse = |sentence: String| Err(ClientError::new(sentence));
     scenario.check_elsewhere().map_err(|error| ClientError::new(error.to_string()))?;
-    scenario.check_no_udp("net").map_err(|error| ClientError::new(error.to_string()))?;
+    scenario.check_only_tcp("net").map_err(|error| ClientError::new(error.to_string()))?;
+    scenario.check_one_ip("net").map_err(|error| ClientError::new(error.to_string()))?;
     if scenario.hosts.len() != 1 {
         return refuse(format!(
             "the test has {} servers: the world net measures the path to one",

@@ -108,6 +108,7 @@ impl TestWords {
             host: 0,
             tunnel: None,
             dscp: 0,
+            ip_version: None,
             payload_bytes: PING_BYTES,
             period_ns,
             start_ns: 0,

@@ -7,7 +7,7 @@ use serde::Serialize;
 use weir_core::{Duration, Time};
 use weir_scenario::{
     EmulatorRow, FlowRow, LatencyRow, MethodRow, QueueRow, ShaperRow, Sink, TcpRow, ThroughputRow,
-    UdpRow,
+    TransferRow, UdpRow,
 };
 
 /// A view of a run: work of all queues since the view before.
@@ -75,6 +75,12 @@ impl Sink for Live<'_, '_> {
     fn udp(&mut self, row: &UdpRow) {
         if let Some(keep) = &mut self.keep {
             keep.udp(row);
+        }
+    }
+
+    fn transfer(&mut self, row: &TransferRow) {
+        if let Some(keep) = &mut self.keep {
+            keep.transfer(row);
         }
     }
 

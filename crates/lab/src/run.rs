@@ -63,6 +63,7 @@ pub struct Options {
 pub fn check(scenario: &Scenario) -> Result<(), LabError> {
     weir_path::check(scenario)?;
     scenario.check_routers()?;
+    scenario.check_one_ip("lab")?;
     if let Some(test) = scenario.methods.first() {
         return Err(LabError::Method(test.name.clone()));
     }
@@ -238,6 +239,7 @@ fn keep(sample: Sample, held: &mut Held, sink: &mut dyn Sink) {
             held.skipped += row.sender.map_or(0, |sender| sender.skipped_packets);
             sink.udp(&row);
         }
+        Sample::Transfer(row) => sink.transfer(&row),
         Sample::Flow(row) => held.flows.push(row),
     }
 }

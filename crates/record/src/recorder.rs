@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use weir_core::Time;
 use weir_scenario::{
     EmulatorRow, FlowRow, LatencyRow, MethodRow, QueueRow, RecordSink, ShaperRow, Sink, TcpRow,
-    ThroughputRow, UdpRow,
+    ThroughputRow, TransferRow, UdpRow,
 };
 
 use crate::tables::Tables;
@@ -157,6 +157,10 @@ impl Sink for Recorder<'_> {
 
     fn udp(&mut self, row: &UdpRow) {
         self.tables.udp.append(row);
+    }
+
+    fn transfer(&mut self, row: &TransferRow) {
+        self.tables.transfers.append(row);
     }
 
     fn queue(&mut self, row: &QueueRow<'_>) {

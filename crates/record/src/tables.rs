@@ -4,7 +4,7 @@ use std::path::Path;
 
 use weir_scenario::{
     EmulatorRow, FlowRow, LatencyRow, MethodRow, QueueRow, ShaperRow, TABLES, TcpRow,
-    ThroughputRow, UdpRow,
+    ThroughputRow, TransferRow, UdpRow,
 };
 
 use crate::table::Table;
@@ -21,6 +21,7 @@ pub(crate) struct Tables {
     pub shaper: Table,
     pub method: Table,
     pub udp: Table,
+    pub transfers: Table,
 }
 
 impl Tables {
@@ -35,12 +36,24 @@ impl Tables {
             shaper: Table::of::<ShaperRow<'_>>(record),
             method: Table::of::<MethodRow<'_>>(record),
             udp: Table::of::<UdpRow>(record),
+            transfers: Table::of::<TransferRow>(record),
         }
     }
 
     pub fn each(&mut self) -> [&mut Table; TABLES.len()] {
-        let Self { flows, throughput, latency, tcp, queue, emulator, shaper, method, udp } = self;
-        [flows, throughput, latency, tcp, queue, emulator, shaper, method, udp]
+        let Self {
+            flows,
+            throughput,
+            latency,
+            tcp,
+            queue,
+            emulator,
+            shaper,
+            method,
+            udp,
+            transfers,
+        } = self;
+        [flows, throughput, latency, tcp, queue, emulator, shaper, method, udp, transfers]
     }
 }
 

@@ -10,12 +10,7 @@ impl Scenario {
     /// The client's address: 10.0.0.1, or fd00::1. The other machines of its network have the next.
     #[must_use]
     pub fn client_address(&self) -> IpAddr {
-        self.client_host_address(0)
-    }
-
-    /// The address of machine number `client_host` of the client's network; 0 is the client.
-    pub(crate) fn client_host_address(&self, client_host: u32) -> IpAddr {
-        address(self.ip_version, 0, 1 + client_host)
+        client_host_address(self.ip_version, 0)
     }
 
     /// The address of server number `host`: 10.1.0.1 and on, or fd00:0:0:1::1 and on.
@@ -43,13 +38,14 @@ impl Scenario {
         address(self.ip_version, 2, 1 + passed)
     }
 
-    /// The 5-tuple of what the client sends for flow number `flow`.
+    /// The 5-tuple of what the client sends for flow number `flow`; of an application that of its DNS queries, whose server's
+    /// port is that of its connections too.
     #[must_use]
     pub fn flow_key(&self, flow: usize) -> FlowKey {
-        let spec = &self.flows[flow];
-        let src = self.client_host_address(spec.client_host);
-        let protocol = if spec.udp.is_some() { Protocol::UDP } else { Protocol::TCP };
-        FlowKey { src, ..self.key(flow, spec.host, protocol) }
+        let (spec, ip) = (&self.flows[flow], self.flow_ip(flow));
+        let src = client_host_address(ip, spec.client_host);
+        let protocol = if spec.is_tcp() { Protocol::TCP } else { Protocol::UDP };
+        FlowKey { src, ..key(ip, flow, spec.host, protocol) }
     }
 
     /// The 5-tuple of what the client sends for probe number `probe`. The identifier of an echo stands in
@@ -57,14 +53,24 @@ impl Scenario {
     #[must_use]
     pub fn probe_key(&self, probe: usize) -> FlowKey {
         let number = self.flows.len() + probe;
-        let spec = &self.probes[probe];
-        let protocol = match (spec.kind, self.ip_version) {
+        let (spec, ip) = (&self.probes[probe], self.probe_ip(probe));
+        let protocol = match (spec.kind, ip) {
             (ProbeKind::Udp | ProbeKind::UdpTtl, _) => Protocol::UDP,
             (ProbeKind::Tcp, _) => Protocol::TCP,
             (ProbeKind::Icmp, IpVersion::V4) => Protocol::ICMP,
             (ProbeKind::Icmp, IpVersion::V6) => Protocol::ICMPV6,
         };
-        self.key(number, spec.host, protocol)
+        key(ip, number, spec.host, protocol)
+    }
+
+    /// The 5-tuple of what the client sends over connection number `connection`, counted over all speed tests and
+    /// applications, which flow number `flow` opens.
+    #[must_use]
+    pub fn connection_key(&self, connection: usize, flow: usize) -> FlowKey {
+        let (spec, ip) = (&self.flows[flow], self.flow_ip(flow));
+        let src = client_host_address(ip, spec.client_host);
+        let number = self.connection_number(connection);
+        FlowKey { src, ..key(ip, number, spec.host, Protocol::TCP) }
     }
 
     /// The flow or probe, numbered flows first, to which packets of the client's `key` belong.
@@ -85,15 +91,25 @@ impl Scenario {
     }
 
     pub(crate) fn key(&self, number: usize, host: u32, protocol: Protocol) -> FlowKey {
-        let has_ports = protocol == Protocol::TCP || protocol == Protocol::UDP;
-        let (sport, dport) = if has_ports {
-            (FIRST_PORT + (number % PORTS) as u16, SERVER_PORT + (number / PORTS) as u16)
-        } else {
-            (number as u16, number as u16)
-        };
-        let (src, dst) = (self.client_address(), self.server_address(host));
-        FlowKey { src, dst, sport, dport, protocol }
+        key(self.ip_version, number, host, protocol)
     }
+}
+
+/// The 5-tuple of what the client sends to server number `host` for what has that number.
+fn key(ip: IpVersion, number: usize, host: u32, protocol: Protocol) -> FlowKey {
+    let has_ports = protocol == Protocol::TCP || protocol == Protocol::UDP;
+    let (sport, dport) = if has_ports {
+        (FIRST_PORT + (number % PORTS) as u16, SERVER_PORT + (number / PORTS) as u16)
+    } else {
+        (number as u16, number as u16)
+    };
+    let (src, dst) = (client_host_address(ip, 0), address(ip, 1, 1 + host));
+    FlowKey { src, dst, sport, dport, protocol }
+}
+
+/// The address of machine number `client_host` of the client's network; 0 is the client.
+pub(crate) fn client_host_address(version: IpVersion, client_host: u32) -> IpAddr {
+    address(version, 0, 1 + client_host)
 }
 
 fn address(version: IpVersion, net: u8, number: u32) -> IpAddr {

@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
-use weir_core::{Direction, Dscp, Duration, Rate};
+use weir_core::{Direction, Dscp, Duration, End, Rate};
 
+use crate::application::Application;
 use crate::scenario::{
-    Change, Flow, Hop, LineChange, LineRate, Probe, ProbeKind, Scenario, ScenarioError,
+    Change, Flow, Hop, IpVersion, LineChange, LineRate, Probe, ProbeKind, Scenario, ScenarioError,
 };
 
 impl Scenario {
@@ -57,9 +58,13 @@ impl Scenario {
             let name = &flow.name;
             self.check_ends(name, flow.host, flow.dscp, (flow.start_ns, flow.stop_ns))?;
             self.check_client_host(&format!("flow `{name}`"), flow.client_host)?;
-            let load = match &flow.udp {
-                None => flow.tcp.check(),
-                Some(udp) => udp.check(self.flow_mtu(flow), self.ip_version),
+            let load = match (&flow.udp, &flow.application) {
+                (None, None) => flow.tcp.check(),
+                (Some(udp), None) => {
+                    udp.check(self.flow_mtu(flow), flow.ip_version.unwrap_or(self.ip_version))
+                }
+                (None, Some(application)) => check_application(flow, application),
+                (Some(_), Some(_)) => Err("a load is UDP or an application, not both".to_owned()),
             };
             load.map_err(|error| ScenarioError::new(format!("flow `{name}`: {error}")))?;
         }
@@ -74,6 +79,7 @@ impl Scenario {
             }
             check_ttl(probe, routers)?;
         }
+        self.check_ip_in_tunnels()?;
         self.check_tunnels()?;
         self.check_shaper()
     }
@@ -103,21 +109,57 @@ impl Scenario {
         Ok(())
     }
 
-    /// Checks that all loads are TCP, for worlds that have no UDP loads: `world` is one's name.
+    /// Checks that all loads and probes are of the scenario's Internet protocol, for worlds whose ends have one: `world` is
+    /// one's name.
     ///
     /// # Errors
     /// If one is not: the first.
-    pub fn check_no_udp(&self, world: &str) -> Result<(), ScenarioError> {
-        let Some(flow) = self.flows.iter().find(|flow| flow.udp.is_some()) else { return Ok(()) };
-        let key = if flow.udp.is_some_and(|udp| udp.jitter_buffer_ns.is_some()) {
-            "voice"
-        } else {
-            "udp"
-        };
-        Err(ScenarioError::new(format!(
-            "flow `{}`: the world {world} has no UDP loads (`{key}`): run the test in the world `sim`",
-            flow.name
-        )))
+    pub fn check_one_ip(&self, world: &str) -> Result<(), ScenarioError> {
+        let flows = self.flows.iter().map(|flow| ("flow", &flow.name, flow.ip_version));
+        let probes = self.probes.iter().map(|probe| ("probe", &probe.name, probe.ip_version));
+        for (kind, name, ip) in flows.chain(probes) {
+            if ip.is_some_and(|ip| ip != self.ip_version) {
+                return Err(ScenarioError::new(format!(
+                    "{kind} `{name}`: the world {world} uses IPv4 or IPv6 and not both at once: leave `ip` out, or run \
+                     the test in the world `sim`"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that all loads are data over TCP, for worlds that have no others: `world` is one's name.
+    ///
+    /// # Errors
+    /// If one is not: the first.
+    pub fn check_only_tcp(&self, world: &str) -> Result<(), ScenarioError> {
+        for flow in &self.flows {
+            let (what, key) = match (&flow.udp, &flow.application) {
+                (None, None) => continue,
+                (Some(udp), _) if udp.jitter_buffer_ns.is_some() => ("UDP loads", "voice"),
+                (Some(_), _) => ("UDP loads", "udp"),
+                (None, Some(application)) => ("loads of applications", application.key()),
+            };
+            return Err(ScenarioError::new(format!(
+                "flow `{}`: the world {world} has no {what} (`{key}`): run the test in the world `sim`",
+                flow.name
+            )));
+        }
+        Ok(())
+    }
+
+    /// A tunnel carries the Internet protocol of the scenario.
+    fn check_ip_in_tunnels(&self) -> Result<(), ScenarioError> {
+        let flows = self.flows.iter().map(|flow| (&flow.name, flow.tunnel, flow.ip_version));
+        let probes = self.probes.iter().map(|probe| (&probe.name, probe.tunnel, probe.ip_version));
+        let mut all = flows.chain(probes);
+        let other = |ip: Option<IpVersion>| ip.is_some_and(|ip| ip != self.ip_version);
+        match all.find(|(_, tunnel, ip)| tunnel.is_some() && other(*ip)) {
+            Some((name, ..)) => Err(ScenarioError::new(format!(
+                "`{name}`: a tunnel carries the Internet protocol of the scenario: leave `ip` or `tunnel` out"
+            ))),
+            None => Ok(()),
+        }
     }
 
     /// The largest IP packet of `flow`, within its tunnel if it has one.
@@ -191,6 +233,19 @@ impl Scenario {
         }
         Ok(())
     }
+}
+
+/// Checks the load of an application, whose answers come down.
+fn check_application(flow: &Flow, application: &Application) -> Result<(), String> {
+    if flow.direction != Direction::Down || flow.bytes.is_some() || flow.opener() != End::Client {
+        let key = application.key();
+        return Err(format!(
+            "`{key}`: it is asked for by the client and comes down: leave `bytes` and `opened_by` out, and write \
+             direction = \"down\""
+        ));
+    }
+    application.check()?;
+    flow.tcp.check()
 }
 
 impl Hop {

@@ -5,6 +5,7 @@
 
 mod access;
 mod addresses;
+mod application;
 mod check;
 pub mod file;
 mod flight;
@@ -21,12 +22,14 @@ mod tunnel;
 mod udp;
 
 pub use access::{Access, AirtimeParams, GrantParams, Reconfiguration};
+pub use application::{Action, Application, Client, DnsLoad, Outcome, VideoLoad, WebLoad};
 pub use flight::{FlightError, FlightParams, LossError, LossParams, ReorderParams};
 pub use meter::ThroughputMeter;
 pub use notes::RecordSink;
 pub use rows::{
     Drops, EmulatorRow, FlowRow, JitterBufferCounts, LatencyRow, LiveTcp, Marks, MethodRow,
-    QueueRow, ServerTurn, ShaperRow, TABLES, TcpRow, ThroughputRow, UdpRow, UdpSenderCounts,
+    QueueRow, SegmentState, ServerTurn, ShaperRow, TABLES, TcpRow, ThroughputRow, TransferRow,
+    UdpRow, UdpSenderCounts,
 };
 pub use sample::Sink;
 pub use scenario::{

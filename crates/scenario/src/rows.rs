@@ -5,7 +5,7 @@ use weir_core::{DropReason, Duration, MarkReason, Time};
 use crate::table::{Row, Table, by_reason, columns, table};
 
 /// All tables of the record.
-pub const TABLES: [Table; 9] = [
+pub const TABLES: [Table; 10] = [
     FlowRow::TABLE,
     ThroughputRow::TABLE,
     LatencyRow::TABLE,
@@ -15,6 +15,7 @@ pub const TABLES: [Table; 9] = [
     ShaperRow::TABLE,
     MethodRow::TABLE,
     UdpRow::TABLE,
+    TransferRow::TABLE,
 ];
 
 table! { "latency", "one row a ping":
@@ -260,6 +261,43 @@ columns! { "", since 1:
         /// How much later than planned a packet was sent, at most; 0 in virtual time; null where the sender is on another
         /// machine.
         pub late_max: Duration,
+    }
+}
+
+table! { "transfers", "one row a page, name or segment of a video that an application asked for, when it ended":
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct TransferRow {
+        /// When it was wanted.
+        pub t: Time,
+        /// Number of the flow in the scenario.
+        pub flow: u32,
+        /// Number of it in the flow, from 0, in the order in which they ended.
+        pub seq: u64,
+        /// How long it took until all of it was there, or until it ended otherwise.
+        pub took: Duration,
+        /// How it ended: `done`, `given_up` by the application, `cut` by the flow's stop.
+        pub outcome: &'static str,
+        /// How long it took until the first byte of the document, answer or segment came; null if none did.
+        pub first_byte: Option<Duration>,
+        /// Bytes of answers that came, heads and the handshakes of TLS included.
+        pub bytes: u64,
+        /// DNS queries that were sent for it.
+        pub queries: u64,
+        /// The state of a video's player.
+        pub segment: Option<SegmentState>,
+    }
+}
+
+columns! { "", since 1:
+    /// A segment of a video, and its player when the segment ended.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct SegmentState {
+        /// Bitrate of the segment; null for what is no video.
+        pub bitrate_bps: u64,
+        /// Time that what is loaded will play; null for what is no video.
+        pub buffer: Duration,
+        /// Time for which the picture stood still since the segment before; null for what is no video.
+        pub stalled: Duration,
     }
 }
 

@@ -5,7 +5,8 @@ use std::ops::ControlFlow;
 use weir_core::Time;
 
 use crate::rows::{
-    EmulatorRow, FlowRow, LatencyRow, MethodRow, QueueRow, ShaperRow, TcpRow, ThroughputRow, UdpRow,
+    EmulatorRow, FlowRow, LatencyRow, MethodRow, QueueRow, ShaperRow, TcpRow, ThroughputRow,
+    TransferRow, UdpRow,
 };
 
 /// Takes samples as they come. Rows of one table come in order of time, except that latency rows come
@@ -31,6 +32,11 @@ pub trait Sink {
 
     /// What the receiver of a UDP flow counted.
     fn udp(&mut self, row: &UdpRow) {
+        let _ = row;
+    }
+
+    /// A page, name or segment that an application asked for has ended.
+    fn transfer(&mut self, row: &TransferRow) {
         let _ = row;
     }
 

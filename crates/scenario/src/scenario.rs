@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use weir_core::{Direction, Draw, Duration, End, Framing, Seed, Time};
 
 use crate::access::{Access, Reconfiguration};
+use crate::application::Application;
 use crate::flight::{FlightParams, LossParams, ReorderParams};
 use crate::shaper::Shaper;
 use crate::speed_test::SpeedTest;
@@ -47,7 +48,7 @@ pub struct Scenario {
     pub start_jitter_ns: u64,
     /// How often what is sampled.
     pub sampling: Sampling,
-    /// Internet protocol of loads and probes.
+    /// Internet protocol of loads and probes that do not say theirs.
     pub ip_version: IpVersion,
     /// Largest IP packet, in bytes.
     pub mtu_bytes: u32,
@@ -183,7 +184,7 @@ pub enum Opener {
     Server,
 }
 
-/// A load: TCP, or UDP if it says so.
+/// A load: data over TCP, packets over UDP, or an application.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Flow {
@@ -204,11 +205,17 @@ pub struct Flow {
     pub opened_by: Opener,
     /// Differentiated services code point of its packets, both ways.
     pub dscp: u8,
+    /// Internet protocol of the flow; the scenario's if `None`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ip_version: Option<IpVersion>,
     /// TCP of the flow; without a meaning if it is UDP.
     pub tcp: TcpSettings,
     /// The packets of a UDP flow; `None` for TCP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub udp: Option<UdpLoad>,
+    /// What an application asks its server for; `None` for loads of data or packets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub application: Option<Application>,
     /// When the connection is opened.
     pub start_ns: u64,
     /// When the sender stops handing in data.
@@ -233,6 +240,9 @@ pub struct Probe {
     pub tunnel: Option<u32>,
     /// Differentiated services code point, both ways.
     pub dscp: u8,
+    /// Internet protocol of the probe; the scenario's if `None`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ip_version: Option<IpVersion>,
     /// Bytes of payload.
     pub payload_bytes: u32,
     /// Time between two probes, whether answered or not.
@@ -357,6 +367,18 @@ impl Scenario {
         self.hops(direction).iter().filter(|hop| !hop.is_processor()).count() as u32
     }
 
+    /// Internet protocol of load number `flow`.
+    #[must_use]
+    pub fn flow_ip(&self, flow: usize) -> IpVersion {
+        self.flows[flow].ip_version.unwrap_or(self.ip_version)
+    }
+
+    /// Internet protocol of probe number `probe`.
+    #[must_use]
+    pub fn probe_ip(&self, probe: usize) -> IpVersion {
+        self.probes[probe].ip_version.unwrap_or(self.ip_version)
+    }
+
     /// When load number `flow` starts in a run with `seed`.
     #[must_use]
     pub fn flow_start(&self, flow: usize, seed: Seed) -> Time {
@@ -473,12 +495,20 @@ impl Flow {
             client_host: 0,
             opened_by: Opener::Client,
             dscp: 0,
+            ip_version: None,
             tcp: TcpSettings::linux(congestion_control),
             udp: None,
+            application: None,
             start_ns: start.as_nanos(),
             stop_ns: stop.as_nanos(),
             bytes: None,
         }
+    }
+
+    /// Whether it is one TCP connection that carries data.
+    #[must_use]
+    pub const fn is_tcp(&self) -> bool {
+        self.udp.is_none() && self.application.is_none()
     }
 
     /// The end that opens the connection.
@@ -520,6 +550,7 @@ impl Probe {
             host: 0,
             tunnel: None,
             dscp: 0,
+            ip_version: None,
             payload_bytes: USUAL_PAYLOAD_BYTES,
             period_ns: period.as_nanos(),
             start_ns: 0,

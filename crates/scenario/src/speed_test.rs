@@ -71,13 +71,17 @@ impl Scenario {
         (self.probes.len() + test) as u32
     }
 
-    /// The 5-tuple of what the client sends over connection number `connection` of all speed tests, to one
-    /// of its servers.
+    /// The 5-tuple of what the client sends over connection number `connection`, counted over all speed tests and
+    /// applications, to one of its servers.
     #[must_use]
     pub fn method_key(&self, connection: usize, host: u32) -> FlowKey {
+        self.key(self.connection_number(connection), host, Protocol::TCP)
+    }
+
+    /// The number of a connection that is opened during the run, among all that have ports.
+    pub(crate) fn connection_number(&self, connection: usize) -> usize {
         let reflectors = self.shaper.as_ref().map_or(0, |shaper| shaper.reflectors.len());
-        let number = self.flows.len() + self.probes.len() + reflectors + connection;
-        self.key(number, host, Protocol::TCP)
+        self.flows.len() + self.probes.len() + reflectors + connection
     }
 
     pub(crate) fn check_methods(&self) -> Result<(), ScenarioError> {

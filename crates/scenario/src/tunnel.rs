@@ -7,6 +7,7 @@
 use serde::{Deserialize, Serialize};
 use weir_core::{Dscp, FlowKey, Protocol};
 
+use crate::addresses::client_host_address;
 use crate::check::unique;
 use crate::scenario::{IpVersion, ProbeKind, Scenario, ScenarioError};
 
@@ -99,7 +100,7 @@ impl Scenario {
         let Tunnel { kind, host, client_host, .. } = self.tunnels[tunnel as usize];
         let port = kind.port() + tunnel as u16;
         FlowKey {
-            src: self.client_host_address(client_host),
+            src: client_host_address(self.ip_version, client_host),
             dst: self.server_address(host),
             sport: port,
             dport: port,

@@ -5,7 +5,7 @@
 //! queues mark only what speaks ECN, so that the field of the packet under way is always both, and none is kept.
 
 use weir_core::{Dscp, ETHERNET_HEADER, FlowKey, FlowLabel, Protocol};
-use weir_scenario::{Scenario, TunnelKind};
+use weir_scenario::{IpVersion, Scenario, TunnelKind};
 
 /// Encapsulation of a flow, probe or connection: labels, code point and sizes on the path.
 #[derive(Clone, Copy, Debug)]
@@ -26,7 +26,9 @@ struct Outside {
     kind: TunnelKind,
     /// The largest IP packet.
     mtu: u32,
-    ip_version: weir_scenario::IpVersion,
+    ip_version: IpVersion,
+    /// Whether the hashes of flows inside are known where it begins.
+    shows_hashes: bool,
 }
 
 impl Encapsulation {
@@ -39,24 +41,19 @@ impl Encapsulation {
         tunnel: Option<u32>,
         hash_key: u64,
     ) -> Self {
-        let inside = labels(key, hash_key);
         let dscp = Dscp::new(dscp).expect("the scenario was checked");
         let Some(number) = tunnel else {
             return Self {
-                labels: inside,
+                labels: labels(key, hash_key),
                 dscp,
-                ip_header: scenario.ip_version.header_bytes(),
+                ip_header: ip_version_of(&key).header_bytes(),
                 mtu: scenario.mtu_bytes,
                 tunnel: None,
             };
         };
         let spec = &scenario.tunnels[number as usize];
-        let [mut up, down] = labels(scenario.tunnel_key(number), hash_key);
-        if spec.on_first_hop && matches!(key.protocol, Protocol::TCP | Protocol::UDP) {
-            up.hash = inside[0].hash;
-        }
-        Self {
-            labels: [up, down],
+        let outside = Self {
+            labels: labels(scenario.tunnel_key(number), hash_key),
             dscp: spec.kind.outer_dscp(dscp),
             ip_header: scenario.ip_version.header_bytes(),
             mtu: spec.kind.inner_mtu(scenario.mtu_bytes, scenario.ip_version),
@@ -64,8 +61,25 @@ impl Encapsulation {
                 kind: spec.kind,
                 mtu: scenario.mtu_bytes,
                 ip_version: scenario.ip_version,
+                shows_hashes: spec.on_first_hop,
             }),
-        }
+        };
+        outside.of_other(key, hash_key)
+    }
+
+    /// Encapsulation of another flow of the same kind, whose packets of the client have `key`.
+    pub fn of_other(&self, key: FlowKey, hash_key: u64) -> Self {
+        let inside = labels(key, hash_key);
+        let has_ports = matches!(key.protocol, Protocol::TCP | Protocol::UDP);
+        let [up, down] = self.labels;
+        let labels = match self.tunnel {
+            None => inside,
+            Some(Outside { shows_hashes: true, .. }) if has_ports => {
+                [FlowLabel { hash: inside[0].hash, ..up }, down]
+            }
+            Some(_) => self.labels,
+        };
+        Self { labels, ..*self }
     }
 
     /// The length, as queues count it, of what carries an IP packet of `ip_len` bytes.
@@ -73,11 +87,16 @@ impl Encapsulation {
         ETHERNET_HEADER
             + match self.tunnel {
                 None => ip_len,
-                Some(Outside { kind, mtu, ip_version }) => {
+                Some(Outside { kind, mtu, ip_version, .. }) => {
                     kind.outer_bytes(ip_len, mtu, ip_version)
                 }
             }
     }
+}
+
+/// Internet protocol of the packets with `key`.
+const fn ip_version_of(key: &FlowKey) -> IpVersion {
+    if key.src.is_ipv4() { IpVersion::V4 } else { IpVersion::V6 }
 }
 
 /// Flow labels of a connection: of the client's packets, and of the server's.

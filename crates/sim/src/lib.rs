@@ -5,6 +5,7 @@
 //! for bit, on any machine: time is integer nanoseconds, ties are broken by the number of the source, and
 //! every random choice draws from a stream of its own.
 
+mod application;
 mod connection;
 mod encapsulation;
 mod load;

@@ -1,13 +1,17 @@
-//! The loads of a scenario: TCP connections and UDP streams.
+//! The loads of a scenario: TCP connections, UDP streams and applications.
+
+use std::sync::Arc;
 
 use weir_core::{FlowKey, Packet, Seed, Time};
 use weir_path::{End, FlowDrops};
 use weir_scenario::{Flow, FlowRow, Scenario, ScenarioError};
 use weir_tcp::Info;
 
+use crate::application::ApplicationLoad;
 use crate::connection::Connection;
 use crate::encapsulation::Encapsulation;
 use crate::run::Network;
+use crate::sources::SourceMap;
 use crate::udp::UdpStream;
 
 /// A load at work.
@@ -17,20 +21,27 @@ pub(crate) enum Load {
     Tcp(Connection),
     /// Over UDP.
     Udp(UdpStream),
+    /// Over connections that its client opens.
+    Application(Box<ApplicationLoad>),
 }
 
 impl Load {
     /// Load number `number` of `scenario`, which is `flow`.
     pub fn new(
-        scenario: &Scenario,
+        scenario: &Arc<Scenario>,
         (number, flow): (usize, &Flow),
-        hash_key: u64,
-        seed: Seed,
+        (hash_key, seed): (u64, Seed),
+        sources: SourceMap,
     ) -> Result<Self, ScenarioError> {
         let key: FlowKey = scenario.flow_key(number);
         let encapsulation = Encapsulation::new(scenario, key, flow.dscp, flow.tunnel, hash_key);
         let start = scenario.flow_start(number, seed);
         let timing = ((start, flow.stop().max(start)), seed);
+        if flow.application.is_some() {
+            let load =
+                ApplicationLoad::new(scenario, number, encapsulation, hash_key, timing, sources);
+            return Ok(Self::Application(Box::new(load)));
+        }
         let number = number as u32;
         match flow.udp {
             Some(udp) => Ok(Self::Udp(UdpStream::new(number, flow, udp, encapsulation, timing))),
@@ -43,6 +54,7 @@ impl Load {
         match self {
             Self::Tcp(connection) => connection.start(network, now),
             Self::Udp(stream) => stream.send_due(network, now),
+            Self::Application(load) => load.on_due(network, now),
         }
     }
 
@@ -51,14 +63,16 @@ impl Load {
         match self {
             Self::Tcp(connection) => connection.opener(),
             Self::Udp(stream) => stream.sender(),
+            Self::Application(_) => End::Client,
         }
     }
 
-    /// The sender stops handing in data.
-    pub fn stop(&mut self) {
+    /// The sender stops handing in data; an application stops.
+    pub fn stop(&mut self, network: &mut Network, now: Time) {
         match self {
             Self::Tcp(connection) => connection.stop(),
             Self::Udp(stream) => stream.stop(),
+            Self::Application(load) => load.stop(network, now),
         }
     }
 
@@ -68,6 +82,7 @@ impl Load {
         match self {
             Self::Tcp(connection) => connection.on_packet(packet, end, network, now),
             Self::Udp(stream) => stream.on_packet(packet, network, now),
+            Self::Application(load) => load.on_packet(packet, end, network, now),
         }
     }
 
@@ -77,6 +92,15 @@ impl Load {
         match self {
             Self::Tcp(connection) => connection.on_timer(end, network, now),
             Self::Udp(stream) => stream.send_due(network, now),
+            Self::Application(load) => load.on_due(network, now),
+        }
+    }
+
+    /// The timer of one end of a connection that an application opened is due.
+    pub fn on_connection_timer(&mut self, timer: (u32, End), network: &mut Network, now: Time) {
+        match self {
+            Self::Application(load) => load.on_timer(timer, network, now),
+            Self::Tcp(_) | Self::Udp(_) => unreachable!("only applications open connections"),
         }
     }
 
@@ -86,7 +110,8 @@ impl Load {
         match self {
             Self::Tcp(connection) => connection.next_timer(end),
             Self::Udp(stream) if end == stream.sender() => stream.next_send(),
-            Self::Udp(_) => None,
+            Self::Application(load) if end == End::Client => load.next_due(),
+            Self::Udp(_) | Self::Application(_) => None,
         }
     }
 
@@ -94,6 +119,7 @@ impl Load {
         match self {
             Self::Tcp(connection) => connection.is_stopped(),
             Self::Udp(stream) => stream.is_stopped(),
+            Self::Application(load) => load.is_stopped(),
         }
     }
 
@@ -102,6 +128,7 @@ impl Load {
         match self {
             Self::Tcp(connection) => connection.delivered_bytes(),
             Self::Udp(stream) => stream.delivered_bytes(),
+            Self::Application(load) => load.delivered_bytes(),
         }
     }
 
@@ -110,14 +137,16 @@ impl Load {
         match self {
             Self::Tcp(connection) => connection.wire_bytes,
             Self::Udp(stream) => stream.wire_bytes(),
+            Self::Application(load) => load.wire_bytes(),
         }
     }
 
-    /// State of the data's sender, as `TCP_INFO` tells it; `None` of UDP, which has none.
+    /// State of the data's sender, as `TCP_INFO` tells it; `None` of UDP, which has none, and of applications, which have
+    /// many.
     pub fn sender_info(&self) -> Option<Info> {
         match self {
             Self::Tcp(connection) => Some(connection.sender_info()),
-            Self::Udp(_) => None,
+            Self::Udp(_) | Self::Application(_) => None,
         }
     }
 
@@ -125,6 +154,7 @@ impl Load {
         match self {
             Self::Tcp(connection) => connection.row(drops),
             Self::Udp(stream) => stream.row(drops),
+            Self::Application(load) => load.row(drops),
         }
     }
 }

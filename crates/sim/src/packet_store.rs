@@ -6,7 +6,7 @@ use weir_core::{Duration, Packet, TcpHeader, Time};
 use weir_path::{FlowDrops, Traffic};
 use weir_qdisc::{About, DropReason, DropSink, MarkReason};
 use weir_rate_control::Delay;
-use weir_scenario::{Direction, LatencyRow, Scenario, SpeedTest};
+use weir_scenario::{Direction, LatencyRow, Scenario, TcpSettings, TransferRow};
 use weir_tcp::{Profile, Segment};
 
 use crate::passive::PassiveRtt;
@@ -21,14 +21,14 @@ pub(crate) struct PacketStore {
     udp: Slab<UdpPacket>,
     /// The hashes of what tunnels send up, as seen from outside.
     tunnels: Vec<u32>,
-    /// By flow id: loads, then probes, then the shaper's reflectors, then of each connection of speed tests, as
-    /// they are opened, its two ends and the client's datagrams beside it.
+    /// By flow id: loads, then probes, then the shaper's reflectors, then of each connection of speed tests and
+    /// applications, as they are opened, its two ends and the client's datagrams beside it.
     flow_info: Vec<FlowInfo>,
     /// Number of loads.
     loads: u32,
     /// The first flow id that is a reflector of the shaper.
     first_reflector: u32,
-    /// The first flow id of a connection of speed tests.
+    /// The first flow id of a connection of speed tests and applications.
     first_end: u32,
     /// Round trips of the connections, as the shaper sees them, if it looks.
     passive: Option<PassiveRtt>,
@@ -38,6 +38,8 @@ pub(crate) struct PacketStore {
     windows: Option<Vec<u32>>,
     /// Probes that were lost since somebody looked.
     pub lost_pings: Vec<LatencyRow>,
+    /// What applications have, since somebody looked.
+    pub transfers: Vec<TransferRow>,
     /// Probes of which copies are under way: by probe and sequence number.
     copied_pings: BTreeMap<(u32, u32), Copies>,
 }
@@ -57,7 +59,7 @@ struct FlowInfo {
     host: u32,
     /// The router at which their time to live ends, counted from 1.
     ttl: Option<u8>,
-    /// Whether it is a UDP load.
+    /// Whether it is a UDP load, or the DNS queries of an application and their answers.
     is_udp: bool,
     /// Whether TCP headers carry timestamps.
     timestamps: bool,
@@ -88,7 +90,7 @@ pub(crate) struct Ping {
 impl PacketStore {
     pub fn new(scenario: &Scenario, hash_key: u64) -> Self {
         let flows = scenario.flows.iter().zip(0..).map(|(flow, number)| FlowInfo {
-            is_udp: flow.udp.is_some(),
+            is_udp: !flow.is_tcp(),
             timestamps: Profile::of(&flow.tcp).expect("the scenario was checked").timestamps,
             flow: number,
             tunnel: flow.tunnel,
@@ -123,11 +125,12 @@ impl PacketStore {
             windows: weir_path::marker_that_needs_window(scenario)
                 .map(|_| vec![0; scenario.flows.len()]),
             lost_pings: Vec::new(),
+            transfers: Vec::new(),
             copied_pings: BTreeMap::new(),
         }
     }
 
-    /// Whether a packet is one of a UDP load.
+    /// Whether a packet is one of a UDP load, or a DNS query or answer.
     pub fn is_of_udp(&self, packet: &Packet) -> bool {
         packet.flow_id < self.loads && self.flow_info[packet.flow_id as usize].is_udp
     }
@@ -148,24 +151,34 @@ impl PacketStore {
         self.loads + probe
     }
 
-    /// One more connection of speed test `test` begins: its number, and the flow ids of packets from the client
-    /// and from the server, which count to the `flows` of the record, and of the client's datagrams.
-    pub fn open(&mut self, test: &SpeedTest, flows: [u32; 2]) -> (u32, [u32; 3]) {
+    /// One more connection to server number `host` begins, through that tunnel: its number, and the flow ids of packets
+    /// from the client and from the server, which count to the `flows` of the record, and of the client's datagrams.
+    pub fn open(
+        &mut self,
+        tcp: &TcpSettings,
+        (host, tunnel): (u32, Option<u32>),
+        flows: [u32; 2],
+    ) -> (u32, [u32; 3]) {
         let flow_id = self.flow_info.len() as u32;
-        let timestamps = Profile::of(&test.tcp).expect("the scenario was checked").timestamps;
-        let tunnel = test.tunnel;
-        let datagrams = FlowInfo { tunnel, ..FlowInfo::of_ping(test.host) };
+        let timestamps = Profile::of(tcp).expect("the scenario was checked").timestamps;
+        let datagrams = FlowInfo { tunnel, flow: flows[0], ..FlowInfo::of_ping(host) };
         self.flow_info.extend(flows.map(|flow| FlowInfo { timestamps, flow, ..datagrams }));
         self.flow_info.push(datagrams);
         ((flow_id - self.first_end) / PARTS, [flow_id, flow_id + 1, flow_id + DATAGRAMS])
     }
 
-    /// The number of the connection of speed tests to which a packet belongs, if it is of one.
+    /// The number of the connection of speed tests or applications to which a packet belongs, if it is of one.
     pub const fn connection_of(&self, packet: &Packet) -> Option<u32> {
         match packet.flow_id.checked_sub(self.first_end) {
             Some(part) => Some(part / PARTS),
             None => None,
         }
+    }
+
+    /// The load that opened connection number `connection`, if it is of an application.
+    pub fn application_of(&self, connection: u32) -> Option<usize> {
+        let flow = self.flow_info[(self.first_end + connection * PARTS) as usize].flow;
+        (flow < self.loads).then_some(flow as usize)
     }
 
     /// The congestion window of the sender whose packets carry `flow_id` is now this, if a marker
@@ -369,7 +382,7 @@ impl Traffic for PacketStore {
     }
 }
 
-/// Flow ids of a connection of speed tests.
+/// Flow ids of a connection of speed tests and applications.
 const PARTS: u32 = 3;
 /// The place among them of the client's datagrams, behind the two ends.
 const DATAGRAMS: u32 = 2;

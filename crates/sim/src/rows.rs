@@ -44,3 +44,18 @@ pub(crate) const fn flow_row(
         ..FlowRow::arrived(flow, first_data, delivered_bytes)
     })
 }
+
+/// Counts of two senders together.
+pub(crate) const fn sum(a: Counters, b: Counters) -> Counters {
+    Counters {
+        segments_sent: a.segments_sent + b.segments_sent,
+        bytes_sent: a.bytes_sent + b.bytes_sent,
+        segments_retransmitted: a.segments_retransmitted + b.segments_retransmitted,
+        bytes_retransmitted: a.bytes_retransmitted + b.bytes_retransmitted,
+        timeouts: a.timeouts + b.timeouts,
+        loss_probes: a.loss_probes + b.loss_probes,
+        fast_recoveries: a.fast_recoveries + b.fast_recoveries,
+        ecn_reductions: a.ecn_reductions + b.ecn_reductions,
+        undos: a.undos + b.undos,
+    }
+}

@@ -154,17 +154,19 @@ impl Simulation {
         let encapsulation = |key: FlowKey, dscp: u8, tunnel: Option<u32>| {
             Encapsulation::new(scenario, key, dscp, tunnel, hash_key)
         };
+        let shared = Arc::new(scenario.clone());
         let loads = scenario
             .flows
             .iter()
             .enumerate()
-            .map(|one| Load::new(scenario, one, hash_key, seed))
+            .map(|one| Load::new(&shared, one, (hash_key, seed), sources))
             .collect::<Result<Vec<_>, _>>()?;
         let trains = scenario.probes.iter().enumerate().map(|(n, probe)| {
             let flow_id = network.traffic.flow_id_of_probe(n as u32);
             let start = scenario.probe_start(n, seed);
             let encapsulation = encapsulation(scenario.probe_key(n), probe.dscp, probe.tunnel);
-            PingTrain::new(n as u32, probe, start, encapsulation, flow_id, scenario.ip_version)
+            let ip = scenario.probe_ip(n);
+            PingTrain::new(n as u32, probe, start, encapsulation, flow_id, ip)
         });
         let trains = trains.collect();
         let labels = |key: FlowKey| labels(key, hash_key);
@@ -238,6 +240,13 @@ impl Simulation {
         if !stopped {
             self.wait_for_answers(sink);
         }
+        let reached = self.outcome.reached;
+        for load in self.loads.iter_mut().filter(|load| matches!(load, Load::Application(_))) {
+            load.stop(&mut self.network, reached);
+        }
+        for row in self.network.traffic.transfers.drain(..) {
+            sink.transfer(&row);
+        }
         for (load, fate) in self.loads.iter().zip(&self.network.traffic.flows) {
             sink.flow(&load.row(*fate));
         }
@@ -281,7 +290,7 @@ impl Simulation {
                 | EventSource::ShaperTick
                 | EventSource::ShaperProbe
                 | EventSource::Test(_)
-                | EventSource::TestTimer { .. } => {}
+                | EventSource::ConnectionTimer { .. } => {}
             }
             if self.look_up_from_work(now, sink).is_break() {
                 break;
@@ -323,9 +332,9 @@ impl Simulation {
                 self.set_timer(flow, self.loads[flow].opener());
             }
             EventSource::Stop(flow) => {
-                self.loads[flow].stop();
-                if let Load::Udp(stream) = &self.loads[flow] {
-                    self.set_timer(flow, stream.sender());
+                self.loads[flow].stop(&mut self.network, now);
+                if !matches!(self.loads[flow], Load::Tcp(_)) {
+                    self.set_timer(flow, self.loads[flow].opener());
                 }
             }
             EventSource::Ping(probe) => {
@@ -351,7 +360,11 @@ impl Simulation {
                 let tests = self.speed_tests.as_mut().expect(TESTS_SET);
                 tests.on_due(test, &mut self.network, now, sink);
             }
-            EventSource::TestTimer { connection, end } => {
+            EventSource::ConnectionTimer { connection, end } => {
+                if let Some(flow) = self.network.traffic.application_of(connection) {
+                    self.loads[flow].on_connection_timer((connection, end), &mut self.network, now);
+                    return ControlFlow::Continue(());
+                }
                 let tests = self.speed_tests.as_mut().expect(TESTS_SET);
                 tests.on_timer((connection, end), &mut self.network, now, sink);
             }
@@ -389,6 +402,11 @@ impl Simulation {
                 let ArrivalPoint::End(end) = place else {
                     unreachable!("only probes end at a router");
                 };
+                if let Some(flow) = self.network.traffic.application_of(connection) {
+                    self.loads[flow].on_packet(&packet, end, &mut self.network, now);
+                    self.set_timer(flow, End::Client);
+                    continue;
+                }
                 let tests = self.speed_tests.as_mut().expect("they opened the connection");
                 tests.on_packet((connection, &packet), end, &mut self.network, now, sink);
             } else if self.network.traffic.reflector_of(&packet).is_some() {
@@ -403,6 +421,9 @@ impl Simulation {
         }
         for row in self.network.traffic.lost_pings.drain(..) {
             sink.latency(&row);
+        }
+        for row in self.network.traffic.transfers.drain(..) {
+            sink.transfer(&row);
         }
         if let Some(shaper) = &mut self.shaper {
             shaper.look_at_connections(&mut self.network, now);

@@ -28,9 +28,9 @@ pub(crate) enum EventSource {
     ShaperProbe,
     /// A time that a speed test waits for, by its number.
     Test(usize),
-    /// The TCP timer of one end of a speed test's connection.
-    TestTimer {
-        /// The connection's number, counted over all speed tests.
+    /// The TCP timer of one end of a connection of a speed test or an application.
+    ConnectionTimer {
+        /// The connection's number, counted over all speed tests and applications.
         connection: u32,
         /// Whose timer it is.
         end: End,
@@ -68,7 +68,7 @@ pub(crate) struct SourceMap {
     shaper: Source,
     /// One for each speed test.
     tests: Source,
-    /// Two for each connection of speed tests, as they are opened: the client's timer, then the server's.
+    /// Two for each connection of speed tests and applications, as they are opened: the client's timer, then the server's.
     test_timers: Source,
 }
 
@@ -89,8 +89,8 @@ impl SourceMap {
         Self { timers: own, loads, pings, ticks, shaper, tests: first_test, test_timers }
     }
 
-    /// How many sources there are beside the path's own and the timers of speed tests, which come as connections
-    /// are opened.
+    /// How many sources there are beside the path's own and the timers of connections that are opened during the
+    /// run.
     pub const fn count(flows: usize, probes: usize, tests: usize) -> usize {
         Self::new(0, flows, probes, tests).test_timers as usize
     }
@@ -114,7 +114,7 @@ impl SourceMap {
             EventSource::ShaperTick => self.shaper,
             EventSource::ShaperProbe => self.shaper + 1,
             EventSource::Test(test) => self.tests + test as Source,
-            EventSource::TestTimer { connection, end } => {
+            EventSource::ConnectionTimer { connection, end } => {
                 self.test_timers + 2 * connection + end as Source
             }
         }
@@ -142,7 +142,7 @@ impl SourceMap {
             EventSource::Test((number - self.tests) as usize)
         } else {
             let (connection, end) = end_of(number - self.test_timers);
-            EventSource::TestTimer { connection, end }
+            EventSource::ConnectionTimer { connection, end }
         }
     }
 }
@@ -163,7 +163,7 @@ mod tests {
     fn each_number_stands_for_one_source_and_back() {
         let map = SourceMap::new(7, 2, 3, 1);
         let timer = |flow, end| EventSource::Timer { flow, end };
-        let of_test = |connection, end| EventSource::TestTimer { connection, end };
+        let of_test = |connection, end| EventSource::ConnectionTimer { connection, end };
         let behind_the_path = [
             timer(0, End::Client),
             timer(0, End::Server),
@@ -201,7 +201,7 @@ mod tests {
         let map = SourceMap::new(1, 0, 0, 0);
         assert_eq!(map.source(1), EventSource::Tick(Tick::Throughput));
         assert_eq!(map.source(5), EventSource::ShaperTick);
-        let first = EventSource::TestTimer { connection: 0, end: End::Client };
+        let first = EventSource::ConnectionTimer { connection: 0, end: End::Client };
         assert_eq!(map.source(7), first);
     }
 }

@@ -6,11 +6,12 @@ use std::io;
 use socket2::{Domain, Socket, Type};
 use weir_core::Duration;
 use weir_scenario::{
-    Flow, LINUX_INITIAL_WINDOW_SEGMENTS, LINUX_RTO_MIN, Probe, ProbeKind, Scenario, UdpLoad,
+    Application, Flow, LINUX_INITIAL_WINDOW_SEGMENTS, LINUX_RTO_MIN, Probe, ProbeKind, Scenario,
+    UdpLoad,
 };
 
 use crate::error::NetError;
-use crate::flows::MIN_UDP_LOAD_BYTES;
+use crate::flows::{MIN_UDP_LOAD_BYTES, Offer};
 use crate::probes::{MAX_LANES, MIN_UDP_PAYLOAD_BYTES, NUMBER_BYTES};
 use crate::sys::option;
 
@@ -71,6 +72,14 @@ fn check_flow(flow: &Flow, available: &[String]) -> Result<(), String> {
         return check_udp(load);
     }
     let tcp = &flow.tcp;
+    if let Some(application) = &flow.application
+        && !Offer::of(&tcp.overrides).is_default()
+    {
+        return Err(format!(
+            "`{}`: real sockets switch sack, timestamps and ecn for loads of data only: leave them out of its tcp",
+            application.key()
+        ));
+    }
     let control = &tcp.congestion_control;
     if !available.contains(control) {
         return Err(format!(
@@ -145,7 +154,11 @@ fn check_probe(probe: &Probe) -> Result<(), String> {
 fn check_open_files(scenario: &Scenario) -> Result<(), NetError> {
     let flows = scenario.flows.len() as u64;
     // Both ends of each, a listener of each that the server opens, and what the process has anyway.
-    let needed = 3 * flows + scenario.probes.iter().map(files_of).sum::<u64>() + OTHER_FILES;
+    let connections: u64 = scenario.flows.iter().map(connections_of).sum();
+    let needed = 3 * flows
+        + 2 * connections
+        + scenario.probes.iter().map(files_of).sum::<u64>()
+        + OTHER_FILES;
     let most =
         option::raise_open_files().map_err(|error| NetError::io("limit of open files", &error))?;
     if needed > most {
@@ -156,6 +169,15 @@ fn check_open_files(scenario: &Scenario) -> Result<(), NetError> {
         )));
     }
     Ok(())
+}
+
+/// Connections that an application may have open at once.
+fn connections_of(flow: &Flow) -> u64 {
+    match &flow.application {
+        Some(Application::Web(web)) => web.connections.into(),
+        Some(Application::Video(_)) => 1,
+        Some(Application::Dns(_)) | None => 0,
+    }
 }
 
 /// Open files that a probe may need. One whose pings carry no number has a socket for each that is under way.

@@ -8,13 +8,13 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{self, JoinHandle};
 
 use weir_core::{End, Seed};
-use weir_scenario::{FlowRow, LatencyRow, Scenario, TcpRow, ThroughputRow, UdpRow};
+use weir_scenario::{FlowRow, LatencyRow, Scenario, TcpRow, ThroughputRow, TransferRow, UdpRow};
 
 use crate::addresses::Addresses;
 use crate::clock::Clock;
 use crate::counters;
 use crate::error::NetError;
-use crate::flows::{Board, Sampler, UdpWorker, Worker};
+use crate::flows::{ApplicationServer, ApplicationWorker, Board, Sampler, UdpWorker, Worker};
 use crate::plan::Plan;
 use crate::probes::{Echo, Prober};
 use crate::sys::option;
@@ -30,6 +30,8 @@ pub enum Sample {
     Tcp(TcpRow),
     /// What the ends of a UDP flow counted.
     Udp(UdpRow),
+    /// What an application asked for has ended.
+    Transfer(TransferRow),
     /// A flow's totals, at the end.
     Flow(FlowRow),
 }
@@ -129,7 +131,7 @@ impl ScenarioEnds {
             worker.run()?;
             Ok(counters::since(&before, counters::read()))
         };
-        if (0..board.flows.len()).any(|flow| !board.is_tcp(flow)) {
+        if plan.scenario.flows.iter().any(|flow| flow.udp.is_some()) {
             let places =
                 [(End::Client, "client UDP", &client), (End::Server, "server UDP", &server)];
             for (side, name, place) in places {
@@ -137,6 +139,16 @@ impl ScenarioEnds {
                 let worker = move || UdpWorker::new(side, &board);
                 others.push(starting.thread(name, place.clone(), worker, UdpWorker::run)?);
             }
+        }
+        if plan.scenario.flows.iter().any(|flow| flow.application.is_some()) {
+            let serving = Arc::clone(&board);
+            let serving = move || ApplicationServer::new(&serving);
+            let work = ApplicationServer::run;
+            others.push(starting.thread("server applications", server.clone(), serving, work)?);
+            let (asking, rows) = (Arc::clone(&board), samples.clone());
+            let asking = move || ApplicationWorker::new(&asking, rows);
+            let ask = ApplicationWorker::run;
+            others.push(starting.thread("applications", client.clone(), asking, ask)?);
         }
         let server = starting.thread("server flows", server, flows(End::Server), run)?;
         let probes = (Arc::clone(&plan), samples.clone());

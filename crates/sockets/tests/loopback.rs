@@ -8,8 +8,9 @@ use std::sync::mpsc;
 
 use weir_core::{Duration, Seed, Time};
 use weir_scenario::{
-    Direction, Flow, FlowRow, Hop, LatencyRow, LineRate, Opener, Probe, ProbeKind, Sampling,
-    Scenario, TcpRow, ThroughputRow, UdpLoad, UdpPattern, UdpRow,
+    Application, Direction, DnsLoad, Flow, FlowRow, Hop, LatencyRow, LineRate, Opener, Outcome,
+    Probe, ProbeKind, Sampling, Scenario, TcpRow, ThroughputRow, TransferRow, UdpLoad, UdpPattern,
+    UdpRow, WebLoad,
 };
 use weir_sockets::{
     Addresses, Clock, EndNamespace, NetError, Sample, ScenarioEnds, Totals,
@@ -23,6 +24,7 @@ struct Rows {
     throughput: Vec<ThroughputRow>,
     tcp: Vec<TcpRow>,
     udp: Vec<UdpRow>,
+    transfers: Vec<TransferRow>,
     flows: Vec<FlowRow>,
 }
 
@@ -76,6 +78,7 @@ fn collect(receiver: &mpsc::Receiver<Sample>) -> Rows {
             Sample::Throughput(row) => rows.throughput.push(row),
             Sample::Tcp(row) => rows.tcp.push(row),
             Sample::Udp(row) => rows.udp.push(row),
+            Sample::Transfer(row) => rows.transfers.push(row),
             Sample::Flow(row) => rows.flows.push(row),
         }
     }
@@ -405,4 +408,54 @@ fn a_udp_packet_without_room_for_its_number_is_refused() {
         error.starts_with("flow `tiny`: udp.payload 15") && error.ends_with("16 or more"),
         "{error}"
     );
+}
+
+#[test]
+fn an_application_loads_pages_of_the_lengths_that_it_asks_for_and_looks_names_up() {
+    let mut scenario = scenario(1_000);
+    let page = WebLoad {
+        document_bytes: 20_000,
+        objects: 5,
+        object_bytes: 70_000,
+        connections: 3,
+        http2: false,
+        tls: true,
+        dns: true,
+        every_ns: 200 * MS,
+        timeout_ns: 5_000 * MS,
+    };
+    let application = |name: &str, of: Application| Flow {
+        application: Some(of),
+        ..flow(name, Direction::Down, (100, 900), None)
+    };
+    scenario.flows = vec![
+        application("page", Application::Web(page)),
+        application("at once", Application::Web(WebLoad { http2: true, ..page })),
+        application("names", Application::Dns(DnsLoad { every_ns: 100 * MS })),
+        // On the address of their servers, and another port.
+        flow("tcp", Direction::Up, (200, 400), None),
+    ];
+    let (rows, _) = run(scenario, 14);
+
+    let done = |flow: u32| {
+        let of = move |row: &&TransferRow| row.flow == flow && row.outcome == Outcome::Done.word();
+        rows.transfers.iter().filter(of).collect::<Vec<_>>()
+    };
+    let lengths = [(0, 3 * 3_000 + 6 * 300 + 370_000), (1, 3_000 + 6 * 129 + 370_000)];
+    for (flow, least) in lengths {
+        let pages = done(flow);
+        assert!((1..=4).contains(&pages.len()), "one every 200 ms at most: {pages:?}");
+        for one in &pages {
+            // Besides, 22 bytes of TLS a record of 16 KiB, and 9 of HTTP/2 a frame.
+            assert!((least..least + 1_500).contains(&one.bytes), "{one:?}");
+            assert_eq!(one.queries, 1);
+        }
+        let all: u64 =
+            rows.transfers.iter().filter(|row| row.flow == flow).map(|row| row.bytes).sum();
+        let delivered = rows.flows[flow as usize].delivered_bytes;
+        assert!(delivered >= all, "answers to names are delivered too: {delivered} of {all}");
+    }
+    let names = done(2);
+    assert!((1..=8).contains(&names.len()), "one every 100 ms: {names:?}");
+    assert!(names.iter().all(|row| row.bytes == u64::from(Application::ANSWER_BYTES)));
 }

@@ -79,7 +79,7 @@ impl Net {
             match sample {
                 Sample::Latency(row) => latency.push(row),
                 Sample::Flow(row) => flows.push(row),
-                Sample::Throughput(_) | Sample::Tcp(_) | Sample::Udp(_) => {}
+                Sample::Throughput(_) | Sample::Tcp(_) | Sample::Udp(_) | Sample::Transfer(_) => {}
             }
         }
         (latency, flows, totals)

@@ -2,7 +2,7 @@
 
 use weir_scenario::{
     Column, ColumnType, EmulatorRow, FlowRow, LatencyRow, MethodRow, QueueRow, Row, ShaperRow,
-    Sink, TABLES, TcpRow, ThroughputRow, UdpRow, Values,
+    Sink, TABLES, TcpRow, ThroughputRow, TransferRow, UdpRow, Values,
 };
 
 /// Takes every row of a run.
@@ -161,6 +161,9 @@ impl Sink for Columns {
         self.push(row);
     }
     fn udp(&mut self, row: &UdpRow) {
+        self.push(row);
+    }
+    fn transfer(&mut self, row: &TransferRow) {
         self.push(row);
     }
     fn queue(&mut self, row: &QueueRow<'_>) {

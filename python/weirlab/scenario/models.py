@@ -150,8 +150,62 @@ class VoiceSpec(Spec):
     jitter_buffer: PositiveNanoseconds = 40_000_000
 
 
+class WebSpec(Spec):
+    """Web pages that are loaded again and again, each as by somebody who has never been there.
+
+    Attributes:
+        document: bytes of the document.
+        objects: objects that the document names.
+        object: bytes of each object.
+        connections: connections of HTTP/1.1 at most.
+        http: `1.1` with several connections, or `2` with one that carries everything at once.
+        tls: whether connections are secured by TLS.
+        dns: whether the server's name is looked up first.
+        every: time from the start of one page to that of the next; one that takes longer is followed at once.
+        timeout: how long a page is waited for.
+    """
+
+    document: FlowBytes = 28598
+    objects: int = 109
+    object: FlowBytes = 28598
+    connections: int = 6
+    http: Literal["1.1", "2"] = "1.1"
+    tls: bool = True
+    dns: bool = True
+    every: PositiveNanoseconds = 2_000_000_000
+    timeout: PositiveNanoseconds = 60_000_000_000
+
+
+class VideoSpec(Spec):
+    """A video of adaptive bitrate, as DASH players load it.
+
+    Attributes:
+        bitrates: bitrates that there are, the least first; those of Netflix of 2015, 235kbit to 5.8mbit, if
+            nothing is said.
+        segment: how long a segment plays.
+        buffer: how much the player loads ahead.
+    """
+
+    bitrates: list[LineRate] = []
+    segment: PositiveNanoseconds = 4_000_000_000
+    buffer: PositiveNanoseconds = 30_000_000_000
+
+
+class DnsSpec(Spec):
+    """Names that are looked up.
+
+    Attributes:
+        every: time between two lookups, answered or not.
+    """
+
+    every: PositiveNanoseconds = 200_000_000
+
+
 class FlowSpec(Spec):
-    """One or several loads: TCP, or UDP with `udp` or `voice`.
+    """One or several loads.
+
+    They are data over TCP, packets over UDP with `udp` or `voice`, or an application with `web`, `video` or
+    `dns`.
 
     Attributes:
         name: name of the flow; several are numbered `name::1`, `name::2` ...
@@ -159,18 +213,26 @@ class FlowSpec(Spec):
         dscp: service class of its packets.
         host: the server at its other end; that of its tunnel, if it has one.
         tunnel: the tunnel that it goes through, by name; none if nothing is said.
+        ip: internet protocol, 4 or 6; the scenario's if nothing is said.
         client_host: the machine in the client's network at its near end, by any name, each with an address of
             its own (simulator only); `client` is the one that the probes are of.
         opened_by: who opens the connection; the one who sends the data can send it half a round trip sooner
             if it opened the connection.
         count: how many there are: a number, or the name of one of the test's parameters.
-        start: when it starts; with the phase `load` if nothing is said, a voice stream with the test.
-        stop: when it stops; with the phase `load` if nothing is said, a voice stream with the test.
+        during: the phase during which it runs, by name: `idle`, `load`, `cooldown` or one of the test's
+            stages.
+        start: when it starts; with the phase `load` if nothing is said, a voice stream and an application
+            with the test.
+        stop: when it stops; with the phase `load` if nothing is said, a voice stream and an application with
+            the test.
         bytes: how much it sends; without end if nothing is said.
         tcp: TCP of the flow.
-        udp: makes it a UDP flow: its packets (simulator only).
+        udp: makes it a UDP flow: its packets (simulator and lab).
         voice: makes it a voice stream of ITU-T G.711, 20 ms a packet: UDP with an RTP header, of which the
-            record has the mean opinion score (simulator only).
+            record has the mean opinion score (simulator and lab).
+        web: makes it web pages that are loaded again and again.
+        video: makes it a video of adaptive bitrate that plays.
+        dns: makes it names that are looked up.
     """
 
     name: str
@@ -178,15 +240,20 @@ class FlowSpec(Spec):
     dscp: DscpValue = 0
     host: str = "server"
     tunnel: str | None = None
+    ip: Literal[4, 6] | None = None
     client_host: str = "client"
     opened_by: Literal["client", "server"] = "client"
     count: FlowCount = 1
+    during: str | None = None
     start: Nanoseconds | None = None
     stop: Nanoseconds | None = None
     bytes: FlowBytes | None = None
     tcp: TcpSpec = TcpSpec()
     udp: UdpSpec | None = None
     voice: VoiceSpec | None = None
+    web: WebSpec | None = None
+    video: VideoSpec | None = None
+    dns: DnsSpec | None = None
 
 
 class ProbeSpec(Spec):
@@ -200,6 +267,7 @@ class ProbeSpec(Spec):
         dscp: service class of its packets.
         host: the server that answers; that of its tunnel, if it has one.
         tunnel: the tunnel that it goes through, by name; none if nothing is said.
+        ip: internet protocol, 4 or 6; the scenario's if nothing is said.
         period: time between two pings, answered or not; the scenario's if nothing is said.
         payload: bytes of payload: 56 for ICMP as `ping` has it, 60 for UDP.
         start: when the first is sent; at the start of the test if nothing is said.
@@ -212,6 +280,7 @@ class ProbeSpec(Spec):
     dscp: DscpValue = 0
     host: str = "server"
     tunnel: str | None = None
+    ip: Literal[4, 6] | None = None
     period: PositiveNanoseconds | None = None
     payload: Payload | None = None
     start: Nanoseconds | None = None
@@ -258,6 +327,8 @@ class TestSpec(Spec):
         source: source that it follows.
         parameters: numbers that it leaves open.
         phases: when what happens.
+        stages: phases of any name within the load, one after the other, with their lengths, such as `upload =
+            "10s"`.
         hosts: the servers.
         tunnels: the tunnels to them.
         flows: the loads.
@@ -271,6 +342,7 @@ class TestSpec(Spec):
     source: str = ""
     parameters: dict[str, ParameterSpec] = {}
     phases: PhasesSpec
+    stages: dict[str, PositiveNanoseconds] = {}
     hosts: list[HostSpec] = [HostSpec.model_validate({"name": "server"})]
     tunnels: list[TunnelSpec] = []
     flows: list[FlowSpec] = []

@@ -171,7 +171,7 @@ macro_rules! shipped {
 
 const TESTS: Shelf = Shelf {
     word: "test",
-    files: shipped!("tests": "bursts", "bursts_11e", "cisco_5tcpup", "cisco_5tcpup_2udpflood", "cubic_bbr", "cubic_reno", "ping", "rrul", "rrul_100_up", "rrul_50_down", "rrul_50_up", "rrul_be", "rrul_be_nflows", "rrul_cs8", "rrul_icmp", "rrul_noclassification", "rrul_prio", "rrul_twice", "rrul_up", "rrul_var", "rtt_fair", "rtt_fair4be", "rtt_fair6be", "rtt_fair_up", "rtt_fair_var", "rtt_fair_var_down", "rtt_fair_var_up", "tcp_1up_noping", "tcp_2up_delay", "tcp_4up_squarewave", "tcp_bidirectional", "tcp_download", "tcp_ndown", "tcp_nup", "tcp_upload", "tcp_upload_1000", "tcp_upload_prio", "three_rtts", "udp_flood", "udp_flood_var_up", "udp_flood_var_up_stagger", "voip", "voip-1up", "voip-rrul"),
+    files: shipped!("tests": "bursts", "bursts_11e", "cisco_5tcpup", "cisco_5tcpup_2udpflood", "cubic_bbr", "cubic_reno", "dash", "dns", "household", "http", "http-1down", "http-1up", "http-rrul", "ping", "rrul", "rrul46", "rrul46compete", "rrul_100_up", "rrul_50_down", "rrul_50_up", "rrul_be", "rrul_be_nflows", "rrul_cs8", "rrul_icmp", "rrul_noclassification", "rrul_prio", "rrul_spec", "rrul_twice", "rrul_up", "rrul_var", "rtt_fair", "rtt_fair4be", "rtt_fair6be", "rtt_fair_up", "rtt_fair_var", "rtt_fair_var_down", "rtt_fair_var_up", "short_flows", "tcp_1up_noping", "tcp_2up_delay", "tcp_4up_squarewave", "tcp_bidirectional", "tcp_download", "tcp_ndown", "tcp_nup", "tcp_upload", "tcp_upload_1000", "tcp_upload_prio", "three_rtts", "udp_flood", "udp_flood_var_up", "udp_flood_var_up_stagger", "voip", "voip-1up", "voip-rrul"),
 };
 
 const LINKS: Shelf = Shelf {

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    Flow, Host, IpVersion, Opener, Overrides, Path, Phase, Probe, ProbeKind, Sampling, Scenario,
-    SpeedTest, TcpSettings, Tunnel, TunnelKind, UdpLoad,
+    Application, DnsLoad, Flow, Host, Opener, Overrides, Path, Phase, Probe, ProbeKind, Sampling,
+    Scenario, SpeedTest, TcpSettings, Tunnel, TunnelKind, UdpLoad, VideoLoad, WebLoad,
 };
 
 use weir_core::Direction;
@@ -20,8 +20,8 @@ use crate::file::references::{no_such_count, parameter_fault, unknown_host, unkn
 use crate::file::shaping::{reflector_hosts, shaper};
 use crate::file::spec::{IpNumber, MAX_SEED, ScenarioSpec};
 use crate::file::test::{
-    CLIENT, FlowSpec, MethodSpec, OpenerWord, PhasesSpec, ProbeSpec, ProbeWord, SERVER, TcpSpec,
-    TestSpec, TunnelSpec, TunnelWord, UdpSpec,
+    CLIENT, FlowSpec, HttpWord, MethodSpec, OpenerWord, PhasesSpec, ProbeSpec, ProbeWord, SERVER,
+    TcpSpec, TestSpec, TunnelSpec, TunnelWord, UdpSpec,
 };
 
 /// All runs of a scenario.
@@ -127,7 +127,7 @@ impl<'s> Resolver<'s> {
     ) -> Result<Self, String> {
         let cc = configuration.cc.map(|cc| Word(cc.to_owned()));
         let tcp = TcpSpec { congestion_control: cc, ..crate::file::field::blank() }.over(&spec.tcp);
-        let phases = phases(&test.phases);
+        let phases = all_phases(test)?;
         let duration_ns = test.phases.duration_ns()?;
         let window = load_window(&test.phases)?;
         let parameters = parameters(&spec.parameters, test)?;
@@ -195,10 +195,7 @@ impl<'s> Resolver<'s> {
                 tcp_ns: spec.sampling.tcp.0,
                 queue_ns: spec.sampling.queue.0,
             },
-            ip_version: match spec.ip {
-                IpNumber::V4 => IpVersion::V4,
-                IpNumber::V6 => IpVersion::V6,
-            },
+            ip_version: spec.ip.version(),
             mtu_bytes: configuration.link.mtu.fitting(),
         })
     }
@@ -259,7 +256,7 @@ impl<'s> Resolver<'s> {
         let count = self.count(flow)?;
         let host = flow.keys.has("host").then_some(flow.host.as_str());
         let (host, tunnel) = self.path(&flow.name, host, flow.tunnel.as_deref())?;
-        let window = if flow.voice.is_some() { (0, self.duration_ns) } else { self.window };
+        let window = self.flow_window(flow)?;
         let one = Flow {
             name: flow.name.0.clone(),
             direction: flow.direction,
@@ -271,8 +268,10 @@ impl<'s> Resolver<'s> {
                 OpenerWord::Server => Opener::Server,
             },
             dscp: flow.dscp.0,
+            ip_version: flow.ip.map(IpNumber::version),
             tcp: settings(&flow.tcp.over(&self.tcp)),
             udp: udp_load(flow)?,
+            application: application(flow),
             start_ns: flow.start.map_or(window.0, |start| start.0),
             stop_ns: flow.stop.map_or(window.1, |stop| stop.0),
             bytes: flow.bytes.map(|bytes| bytes.0),
@@ -282,6 +281,23 @@ impl<'s> Resolver<'s> {
         }
         let name = |number| format!("{}::{number}", flow.name.0);
         Ok((1..=count).map(|number| Flow { name: name(number), ..one.clone() }).collect())
+    }
+
+    /// When a flow runs that says neither start nor stop.
+    fn flow_window(&self, flow: &FlowSpec) -> Result<(u64, u64), String> {
+        let Some(during) = &flow.during else {
+            let always = flow.runs_all_the_time();
+            return Ok(if always { (0, self.duration_ns) } else { self.window });
+        };
+        let named = self.phases.iter().find(|phase| phase.name == *during);
+        named.map(|phase| (phase.start_ns, phase.end_ns)).ok_or_else(|| {
+            let there: Vec<_> = self.phases.iter().map(|phase| phase.name.as_str()).collect();
+            format!(
+                "flow `{}`: the test has no phase `{during}` (it has: {})",
+                flow.name.0,
+                there.join(", ")
+            )
+        })
     }
 
     fn count(&self, flow: &FlowSpec) -> Result<u64, String> {
@@ -311,6 +327,7 @@ impl<'s> Resolver<'s> {
             host,
             tunnel,
             dscp: probe.dscp.0,
+            ip_version: probe.ip.map(IpNumber::version),
             payload_bytes: probe.payload.map_or(usual_bytes, |payload| payload.0),
             period_ns: probe.period.unwrap_or(self.spec.sampling.ping).0,
             start_ns: probe.start.map_or(0, |start| start.0),
@@ -356,6 +373,33 @@ fn udp_load(flow: &FlowSpec) -> Result<Option<UdpLoad>, String> {
     flow.udp.as_ref().map(load).transpose()
 }
 
+/// What the application of a flow asks for; `None` for loads of data or packets.
+fn application(flow: &FlowSpec) -> Option<Application> {
+    let web = flow.web.as_ref().map(|web| {
+        Application::Web(WebLoad {
+            document_bytes: web.document.0,
+            objects: web.objects.fitting(),
+            object_bytes: web.object.0,
+            connections: web.connections.fitting(),
+            http2: web.http == HttpWord::Http2,
+            tls: web.tls,
+            dns: web.dns,
+            every_ns: web.every.0,
+            timeout_ns: web.timeout.0,
+        })
+    });
+    let video = flow.video.as_ref().map(|video| {
+        let rates: Vec<_> = video.bitrates.0.iter().map(|rate| rate.0).collect();
+        Application::Video(VideoLoad {
+            bitrates_bps: if rates.is_empty() { USUAL_BITRATES_BPS.to_vec() } else { rates },
+            segment_ns: video.segment.0,
+            buffer_ns: video.buffer.0,
+        })
+    });
+    let dns = flow.dns.as_ref().map(|dns| Application::Dns(DnsLoad { every_ns: dns.every.0 }));
+    web.or(video).or(dns)
+}
+
 fn phases(phases: &PhasesSpec) -> Vec<Phase> {
     let mut found = Vec::new();
     let mut now = 0;
@@ -369,6 +413,37 @@ fn phases(phases: &PhasesSpec) -> Vec<Phase> {
         }
     }
     found
+}
+
+/// The phases of a test: the usual ones, and behind them the stages of its load.
+fn all_phases(test: &TestSpec) -> Result<Vec<Phase>, String> {
+    let mut found = phases(&test.phases);
+    if test.stages.0.is_empty() {
+        return Ok(found);
+    }
+    let (mut now, end) = match found.iter().find(|phase| phase.name == "load") {
+        Some(load) => (load.start_ns, load.end_ns),
+        None => {
+            return Err("stages: they divide the load, and phases.load has no length".to_owned());
+        }
+    };
+    for (name, length) in &test.stages.0 {
+        if USUAL_PHASES.contains(&name.as_str()) {
+            return Err(format!(
+                "stages.{name}: the phase of that name is one of `phases`: write another"
+            ));
+        }
+        let end_ns = now.saturating_add(length.0);
+        if end_ns > end {
+            return Err(format!(
+                "stages.{name}: it would end {} s behind the load: make stages shorter, or phases.load longer",
+                (end_ns - end) as f64 / 1e9
+            ));
+        }
+        found.push(Phase { name: name.clone(), start_ns: now, end_ns });
+        now = end_ns;
+    }
+    Ok(found)
 }
 
 /// When the load of a test runs, from its start on: all of the time if it has no such phase.
@@ -460,6 +535,16 @@ fn settings(tcp: &TcpSpec) -> TcpSettings {
         },
     }
 }
+
+/// Bitrates of videos before they were chosen by title (A. Aaron and others, "Per-title encode optimization", Netflix
+/// technology blog, 2015).
+const USUAL_BITRATES_BPS: [u64; 10] = [
+    235_000, 375_000, 560_000, 750_000, 1_050_000, 1_750_000, 2_350_000, 3_000_000, 4_300_000,
+    5_800_000,
+];
+
+/// Phases that every test may have.
+const USUAL_PHASES: [&str; 3] = ["idle", "load", "cooldown"];
 
 /// Flows of a test: a file of a megabyte could otherwise stand for more than any memory holds.
 const MAX_ALL_FLOWS: usize = 100_000;

@@ -11,6 +11,7 @@ use crate::file::references;
 use crate::file::shaper::ShaperChoice;
 use crate::file::test::{MethodSpec, TcpSpec, TestSpec};
 use crate::file::written::{Value, Written, table};
+use crate::scenario::IpVersion;
 
 spec! {
     /// A scenario: a test on a link, with one or several queue specs to compare.
@@ -128,6 +129,17 @@ pub enum IpNumber {
     V4,
     /// IPv6.
     V6,
+}
+
+impl IpNumber {
+    /// The protocol of that number.
+    #[must_use]
+    pub const fn version(self) -> IpVersion {
+        match self {
+            Self::V4 => IpVersion::V4,
+            Self::V6 => IpVersion::V6,
+        }
+    }
 }
 
 impl Field for IpNumber {

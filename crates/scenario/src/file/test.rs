@@ -4,12 +4,13 @@ use weir_core::Direction;
 
 use crate::check::MAX_ROUTERS;
 use crate::file::field::{blank, choice, choice_field, spec};
-use crate::file::plain::{ByName, Integer, Whole, Word};
+use crate::file::plain::{AtMost, ByName, Integer, ListOf, Whole, Word};
 use crate::file::quantity::{
     DscpValue, FlowBytes, FlowCount, LineRate, Nanoseconds, Payload, PositiveNanoseconds,
     WindowBytes,
 };
 use crate::file::references;
+use crate::file::spec::IpNumber;
 use crate::udp::UdpPattern;
 
 spec! {
@@ -27,6 +28,8 @@ spec! {
         parameters: ByName<ParameterSpec> = ByName(Vec::new()),
         /// When what happens.
         phases: PhasesSpec,
+        /// Phases of any name within the load, one after the other, with their lengths, such as `upload = "10s"`.
+        stages: ByName<PositiveNanoseconds> = ByName(Vec::new()),
         /// The servers.
         hosts: Vec<HostSpec> = vec![HostSpec::server()],
         /// The tunnels to them.
@@ -162,7 +165,8 @@ choice! {
 }
 
 spec! {
-    /// One or several loads: TCP, or UDP with `udp` or `voice`.
+    /// One or several loads. They are data over TCP, packets over UDP with `udp` or `voice`, or an application with `web`,
+    /// `video` or `dns`.
     FlowSpec {
         /// Name of the flow; several are numbered `name::1`, `name::2` ...
         name: Word,
@@ -174,6 +178,8 @@ spec! {
         host: String = SERVER.to_owned(),
         /// The tunnel that it goes through, by name; none if nothing is said.
         tunnel: Option<String>,
+        /// Internet protocol, 4 or 6; the scenario's if nothing is said.
+        ip: Option<IpNumber>,
         /// The machine in the client's network at its near end, by any name, each with an address of its own
         /// (simulator only); `client` is the one that the probes are of.
         client_host: String = CLIENT.to_owned(),
@@ -182,19 +188,27 @@ spec! {
         opened_by: OpenerWord = OpenerWord::Client,
         /// How many there are: a number, or the name of one of the test's parameters.
         count: FlowCount = FlowCount::Number(1),
-        /// When it starts; with the phase `load` if nothing is said, a voice stream with the test.
+        /// The phase during which it runs, by name: `idle`, `load`, `cooldown` or one of the test's stages.
+        during: Option<String>,
+        /// When it starts; with the phase `load` if nothing is said, a voice stream and an application with the test.
         start: Option<Nanoseconds>,
-        /// When it stops; with the phase `load` if nothing is said, a voice stream with the test.
+        /// When it stops; with the phase `load` if nothing is said, a voice stream and an application with the test.
         stop: Option<Nanoseconds>,
         /// How much it sends; without end if nothing is said.
         bytes: Option<FlowBytes>,
         /// TCP of the flow.
         tcp: TcpSpec = blank(),
-        /// Makes it a UDP flow: its packets (simulator only).
+        /// Makes it a UDP flow: its packets (simulator and lab).
         udp: Option<UdpSpec>,
         /// Makes it a voice stream of ITU-T G.711, 20 ms a packet: UDP with an RTP header, of which the record has the mean opinion score
-        /// (simulator only).
+        /// (simulator and lab).
         voice: Option<VoiceSpec>,
+        /// Makes it web pages that are loaded again and again.
+        web: Option<WebSpec>,
+        /// Makes it a video of adaptive bitrate that plays.
+        video: Option<VideoSpec>,
+        /// Makes it names that are looked up.
+        dns: Option<DnsSpec>,
     }
     check |flow| flow.check_kind();
 }
@@ -202,19 +216,31 @@ spec! {
 impl FlowSpec {
     /// Checks that it is a load of one kind.
     fn check_kind(&self) -> Result<(), String> {
+        let uses_udp = ["udp", "voice", "dns"].into_iter().any(|key| self.keys.has(key));
+        let kinds = ["tcp", "udp", "voice", "web", "video", "dns"].into_iter();
         let kinds: Vec<_> =
-            ["tcp", "udp", "voice"].into_iter().filter(|key| self.keys.has(key)).collect();
+            kinds.filter(|&key| self.keys.has(key) && (uses_udp || key != "tcp")).collect();
         let name = &self.name.0;
         if let [one, other, ..] = kinds[..] {
             return Err(format!("flow `{name}`: it has `{one}` and `{other}`: write one of them"));
         }
-        let is_udp = self.udp.is_some() || self.voice.is_some();
-        match ["bytes", "opened_by"].into_iter().find(|key| self.keys.has(key)) {
-            Some(key) if is_udp => {
-                Err(format!("flow `{name}`: `{key}` is for TCP: a UDP flow has `start` and `stop`"))
-            }
-            _ => Ok(()),
+        let Some(kind) = kinds.first() else { return Ok(()) };
+        if let Some(key) = ["bytes", "opened_by"].into_iter().find(|key| self.keys.has(key)) {
+            return Err(format!(
+                "flow `{name}`: `{key}` is for data over TCP: one with `{kind}` has `start` and `stop`"
+            ));
         }
+        if self.direction == Direction::Up && ["web", "video", "dns"].contains(kind) {
+            return Err(format!(
+                "flow `{name}`: what `{kind}` asks for comes down: write direction = \"down\""
+            ));
+        }
+        Ok(())
+    }
+
+    /// Whether it runs during the whole test, and not its phase `load` only, if nothing is said.
+    pub(crate) const fn runs_all_the_time(&self) -> bool {
+        self.voice.is_some() || self.web.is_some() || self.video.is_some() || self.dns.is_some()
     }
 }
 
@@ -282,6 +308,60 @@ spec! {
     }
 }
 
+spec! {
+    /// Web pages that are loaded again and again, each as by somebody who has never been there.
+    WebSpec {
+        /// Bytes of the document.
+        document: FlowBytes = FlowBytes(28_598),
+        /// Objects that the document names.
+        objects: Whole<0, 10_000> = Whole(109),
+        /// Bytes of each object.
+        object: FlowBytes = FlowBytes(28_598),
+        /// Connections of HTTP/1.1 at most.
+        connections: Whole<1, 100> = Whole(6),
+        /// `1.1` with several connections, or `2` with one that carries everything at once.
+        http: HttpWord = HttpWord::Http1,
+        /// Whether connections are secured by TLS.
+        tls: bool = true,
+        /// Whether the server's name is looked up first.
+        dns: bool = true,
+        /// Time from the start of one page to that of the next; one that takes longer is followed at once.
+        every: PositiveNanoseconds = PositiveNanoseconds(2_000_000_000),
+        /// How long a page is waited for.
+        timeout: PositiveNanoseconds = PositiveNanoseconds(60_000_000_000),
+    }
+}
+
+choice! {
+    /// Version of HTTP.
+    HttpWord {
+        /// HTTP/1.1: one request at a time on each of several connections.
+        Http1 = "1.1",
+        /// HTTP/2: all requests at once on one connection.
+        Http2 = "2",
+    }
+}
+
+spec! {
+    /// A video of adaptive bitrate, as DASH players load it.
+    VideoSpec {
+        /// Bitrates that there are, the least first; those of Netflix of 2015, 235kbit to 5.8mbit, if nothing is said.
+        bitrates: AtMost<LineRate, 100> = ListOf(Vec::new()),
+        /// How long a segment plays.
+        segment: PositiveNanoseconds = PositiveNanoseconds(4_000_000_000),
+        /// How much the player loads ahead.
+        buffer: PositiveNanoseconds = PositiveNanoseconds(30_000_000_000),
+    }
+}
+
+spec! {
+    /// Names that are looked up.
+    DnsSpec {
+        /// Time between two lookups, answered or not.
+        every: PositiveNanoseconds = PositiveNanoseconds(200_000_000),
+    }
+}
+
 choice_field!(Direction);
 
 choice! {
@@ -310,6 +390,8 @@ spec! {
         host: String = SERVER.to_owned(),
         /// The tunnel that it goes through, by name; none if nothing is said.
         tunnel: Option<String>,
+        /// Internet protocol, 4 or 6; the scenario's if nothing is said.
+        ip: Option<IpNumber>,
         /// Time between two pings, answered or not; the scenario's if nothing is said.
         period: Option<PositiveNanoseconds>,
         /// Bytes of payload: 56 for ICMP as `ping` has it, 60 for UDP.

@@ -296,8 +296,10 @@ impl SpeedTests {
         let test = &mut tests[number];
         let spec = &test.spec;
         let flows = [End::Client, End::Server].map(|from| test.flow(from));
-        let (connection, [client, server, datagrams]) = network.traffic.open(spec, flows);
-        debug_assert_eq!(connection as usize, self.sessions.len());
+        let (connection, [client, server, datagrams]) =
+            network.traffic.open(&spec.tcp, (spec.host, spec.tunnel), flows);
+        // Those between are of applications.
+        self.sessions.resize_with(connection as usize, || None);
         let key = scenario.method_key(connection as usize, spec.host);
         let encapsulation =
             |of| Encapsulation::new(scenario, of, spec.dscp, spec.tunnel, self.hash_key);
@@ -339,7 +341,7 @@ impl SpeedTests {
             test.wait_for(due, Due::Measurement(connection));
         }
         for end in [End::Client, End::Server] {
-            let timer = self.sources.number(EventSource::TestTimer { connection, end });
+            let timer = self.sources.number(EventSource::ConnectionTimer { connection, end });
             match session.pair.next_timer(end) {
                 Some(at) => network.events.set(timer, at),
                 None => network.events.clear(timer),
@@ -376,6 +378,6 @@ impl SpeedTests {
     }
 
     const fn timer(&self, connection: u32, end: End) -> Source {
-        self.sources.number(EventSource::TestTimer { connection, end })
+        self.sources.number(EventSource::ConnectionTimer { connection, end })
     }
 }

@@ -11,7 +11,7 @@ use weir_tcp::Counters;
 
 use super::context::{Context, RoundTrips};
 use super::session::Session;
-use crate::rows::flow_row;
+use crate::rows::{flow_row, sum};
 use crate::run::Network;
 
 /// A speed test.
@@ -184,19 +184,5 @@ impl Test {
             End::Server => self.flows[0],
             End::Client => self.flows[1],
         }
-    }
-}
-
-const fn sum(a: Counters, b: Counters) -> Counters {
-    Counters {
-        segments_sent: a.segments_sent + b.segments_sent,
-        bytes_sent: a.bytes_sent + b.bytes_sent,
-        segments_retransmitted: a.segments_retransmitted + b.segments_retransmitted,
-        bytes_retransmitted: a.bytes_retransmitted + b.bytes_retransmitted,
-        timeouts: a.timeouts + b.timeouts,
-        loss_probes: a.loss_probes + b.loss_probes,
-        fast_recoveries: a.fast_recoveries + b.fast_recoveries,
-        ecn_reductions: a.ecn_reductions + b.ecn_reductions,
-        undos: a.undos + b.undos,
     }
 }

@@ -32,6 +32,8 @@ pub(crate) struct FlowState {
     completed: OnceLock<Time>,
     pub sender: OnceLock<Arc<Socket>>,
     pub receiver: OnceLock<Arc<Socket>>,
+    /// IP bytes of an application's answers that arrived.
+    pub application_wire: AtomicU64,
     /// The load, if it is one over UDP.
     pub udp: Option<UdpFlow>,
 }
@@ -52,6 +54,7 @@ impl Board {
                 completed: OnceLock::new(),
                 sender: OnceLock::new(),
                 receiver: OnceLock::new(),
+                application_wire: AtomicU64::new(0),
                 udp: flow.udp.map(udp),
             }
         };
@@ -59,9 +62,9 @@ impl Board {
         Self { plan, flows, gate: Gate::default() }
     }
 
-    /// Whether `flow` is a load over TCP.
+    /// Whether `flow` is a load of data over TCP.
     pub fn is_tcp(&self, flow: usize) -> bool {
-        self.flows[flow].udp.is_none()
+        self.spec(flow).is_tcp()
     }
 
     pub fn spec(&self, flow: usize) -> &Flow {
@@ -96,6 +99,11 @@ impl Board {
         let place = if side == self.spec(flow).sender() { &state.sender } else { &state.receiver };
         // A second connection of the same ends would be a stranger's: the first one stays.
         let _ = place.set(Arc::clone(socket));
+    }
+
+    /// Packets of `bytes` more arrived for the application `flow`.
+    pub fn arrived_on_wire(&self, flow: usize, bytes: u64) {
+        self.flows[flow].application_wire.fetch_add(bytes, Ordering::Relaxed);
     }
 
     /// `bytes` more of `flow` were read at `now`.

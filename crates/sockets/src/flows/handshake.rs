@@ -51,6 +51,11 @@ impl Offer {
         }
     }
 
+    /// Whether it is that of the kernel by default.
+    pub fn is_default(self) -> bool {
+        self == Self::DEFAULT
+    }
+
     /// Offer of the kernel by default. It accepts everything that is offered to it.
     const DEFAULT: Self = Self { sack: true, timestamps: true, ecn: false };
 

@@ -101,6 +101,9 @@ impl Sampler {
         if let Some(udp) = &self.board.flows[flow].udp {
             return Some(udp.wire_bytes());
         }
+        if self.board.spec(flow).application.is_some() {
+            return Some(self.board.flows[flow].application_wire.load(Ordering::Relaxed));
+        }
         let receiver = self.board.flows[flow].receiver.get()?;
         let header = self.board.plan.scenario.ip_version.header_bytes();
         TcpInfo::of(receiver).ok().map(|info| info.wire_bytes(header))

@@ -129,7 +129,7 @@ impl Worker {
     fn plan(&mut self) {
         let mut agenda = Vec::new();
         let flows = self.board.flows.iter().enumerate();
-        for (flow, state) in flows.filter(|(_, state)| state.udp.is_none()) {
+        for (flow, state) in flows.filter(|&(flow, _)| self.board.is_tcp(flow)) {
             let spec = self.board.spec(flow);
             if spec.opener() == self.side {
                 agenda.push((state.start, Action::Open(flow)));
