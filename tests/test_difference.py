@@ -51,6 +51,8 @@ def run(increase: float | None, seed: int | None) -> Summary:
         up=None,
         down=None,
         udp={},
+        applications={},
+        completion_ms={},
         warnings=[],
     )
 

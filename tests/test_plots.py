@@ -124,8 +124,8 @@ def some(kind: str, records: Sequence[Record]) -> list[Record]:
     return list(records[: KINDS[kind].most])
 
 
-DRAWN = sorted(set(KINDS) - {"udp"})
-"""Charts of records without UDP flows; `tests/test_udp.py` draws the other."""
+DRAWN = sorted(set(KINDS) - {"udp", "applications"})
+"""Charts of records without UDP flows and applications, which have tests of their own."""
 
 DRAW_ALL = """if True:
     import sys
@@ -133,7 +133,7 @@ DRAW_ALL = """if True:
     from weirlab.plots import KINDS, draw
     from weirlab.record import open_record
     target, *records = [Path(path) for path in sys.argv[1:]]
-    for kind in set(KINDS) - {"udp"}:  # no UDP flow in these
+    for kind in set(KINDS) - {"udp", "applications"}:  # neither is in these
         for suffix in ("PNG", "SVG", "PDF"):  # capitals do as well
             some = [open_record(path) for path in records[: KINDS[kind].most]]
             draw(kind, some, target / f"{kind}.{suffix}")

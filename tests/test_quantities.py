@@ -37,18 +37,38 @@ def calls(tmp_path_factory: pytest.TempPathFactory) -> list[Record]:
     )
 
 
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> list[Record]:
+    """Small web pages and lookups beside an upload, under two queues, two runs each."""
+    web = {"document": 5000, "objects": 3, "object": 5000, "every": "500ms"}
+    flows = [
+        {"name": "page", "direction": "down", "web": web},
+        {"name": "names", "direction": "down", "dns": {}},
+        {"name": "TCP upload", "direction": "up"},
+    ]
+    return weirlab.run(
+        {"name": "pages", "title": "Pages", "phases": {"idle": "1s", "load": "4s"}, "flows": flows},
+        queue=["pfifo_fast", "htb rate 95% fq_codel"],
+        repeat=2,
+        out=tmp_path_factory.mktemp("pages") / "out",
+    )
+
+
 def texts(figure: Figure) -> list[str]:
     return [one.get_text() for one in figure.findobj(Text)]
 
 
 @pytest.mark.parametrize("of", sorted(QUANTITIES))
 @pytest.mark.parametrize("kind", OF)
-def test_each_chart_can_be_of_each(kind: str, of: str, calls: list[Record], tmp_path: Path) -> None:
-    figure = plot(calls, kind, look=Look(of=of))
+def test_each_chart_can_be_of_each(
+    kind: str, of: str, calls: list[Record], pages: list[Record], tmp_path: Path
+) -> None:
+    records = pages if of in {"page-load", "dns"} else calls
+    figure = plot(records, kind, look=Look(of=of))
     words = " ".join(texts(figure)).replace("\n", " ")
     assert QUANTITIES[of].label.split(",")[0] in words
     assert "ping" not in words.lower()
-    assert draw(kind, calls[:1], tmp_path / "one.svg", look=Look(of=of)).stat().st_size > 1000
+    assert draw(kind, records[:1], tmp_path / "one.svg", look=Look(of=of)).stat().st_size > 1000
 
 
 def test_values_are_those_of_the_statistics(calls: list[Record]) -> None:

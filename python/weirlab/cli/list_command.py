@@ -25,6 +25,8 @@ from weirlab.ui.table import Table
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from weirlab.scenario import TestSpec
+
 
 @click.command("list")
 @click.argument(
@@ -132,20 +134,29 @@ def _flent_tests() -> list[dict[str, Any]]:
     found = []
     for test in flent_tests().values():
         ours = load_test(test.runs[0]) if test.runs else None
-        several = ours is not None and len(ours.hosts) > 1
-        udp = ours is not None and any(flow.udp or flow.voice for flow in ours.flows)
-        worlds = {
-            "sim": ours is not None,
-            "lab": ours is not None,
-            # One server is at the other end of a real path.
-            "net": ours is not None and not udp and not several,
-        }
-        live = "the world net has no UDP loads" if udp else "the world net has one server"
-        reason = test.reason or (live if udp or several else "")
+        limits = _limits(ours) if ours is not None else {}
+        worlds = {world: ours is not None and world not in limits for world in ("sim", "lab", "net")}
+        reason = test.reason or "; ".join(dict.fromkeys(limits.values()))
         runs = " ".join(test.runs)
         found.append(
             {"name": test.name, "title": test.title, "runs": runs, "worlds": worlds, "reason": reason}
         )
+    return found
+
+
+def _limits(test: TestSpec) -> dict[str, str]:
+    """Why the worlds that cannot run a test cannot: one reason each."""
+    found: dict[str, str] = {}
+    own = {flow.ip for flow in test.flows} | {probe.ip for probe in test.probes}
+    if {4, 6} <= own:
+        found |= dict.fromkeys(("lab", "net"), "only the simulator has IPv4 and IPv6 at once")
+    if any(flow.udp or flow.voice for flow in test.flows):
+        found["net"] = "the world net has no UDP loads"
+    elif any(flow.web or flow.video or flow.dns for flow in test.flows):
+        found["net"] = "the world net has no applications"
+    elif len(test.hosts) > 1:
+        # One server is at the other end of a real path.
+        found["net"] = "the world net has one server"
     return found
 
 

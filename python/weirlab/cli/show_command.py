@@ -11,6 +11,7 @@ import click
 from weirlab.cli.options import option
 from weirlab.cli.records import readable, told
 from weirlab.report import cautions, cut_short, flow_table, increase_line, latency_table, quality_table
+from weirlab.report.applications import application_tables, rrul_table
 from weirlab.report.methods import method_results, method_tables, method_verdicts
 from weirlab.report.tables import udp_table
 from weirlab.stats import summarise
@@ -18,6 +19,7 @@ from weirlab.ui import console, section, warn
 
 if TYPE_CHECKING:
     from weirlab.record import Record
+    from weirlab.ui.table import Table
 
 
 @click.command("show")
@@ -48,14 +50,13 @@ def _show(record: Record) -> None:
         console.print(said)
     for text in filter(None, [*cautions([record]), cut_short(record)]):
         warn(text)
-    quality = quality_table(record)
-    if quality is not None:
-        console.print(quality)
-    if summary.down or summary.up:
-        console.print(flow_table(summary))
-    udp = udp_table(summary)
-    if udp is not None:
-        console.print(udp)
+    _print_tables(
+        quality_table(record),
+        flow_table(summary) if summary.down or summary.up else None,
+        udp_table(summary),
+        *application_tables(summary),
+        rrul_table(record),
+    )
     if summary.latency.sent:
         console.print(latency_table(summary))
     increase = increase_line(summary.latency)
@@ -65,6 +66,12 @@ def _show(record: Record) -> None:
         console.print(table)
     for line in method_verdicts(record):
         console.print(line)
+
+
+def _print_tables(*tables: Table | None) -> None:
+    for table in tables:
+        if table is not None:
+            console.print(table)
 
 
 def _origin(record: Record) -> str:

@@ -121,6 +121,13 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
                 ("time",),
             ),
             Kind(
+                "applications",
+                "how long pages and names took over time, and the bitrate and buffer of videos",
+                1,
+                1,
+                ("time",),
+            ),
+            Kind(
                 "shaper",
                 "a shaper's rate, ping and use of the line over time, of several runs",
                 1,

@@ -1,4 +1,4 @@
-"""What the charts of distributions can be of in place of pings: throughput, round trips of TCP, calls.
+"""What the charts of distributions can be of in place of pings: throughput, TCP, calls, applications.
 
 All values are of the load, or of the whole run where a test has none.
 """
@@ -17,6 +17,7 @@ from weirlab.errors import UsageError
 from weirlab.plots.look import current
 from weirlab.record.configurations import numbered
 from weirlab.stats import load_window_ns, totals_mbps
+from weirlab.stats.transfers import applications, began_in, durations_ms
 from weirlab.stats.udp import mos_by_second
 
 if TYPE_CHECKING:
@@ -133,6 +134,17 @@ def _scores(record: Record) -> dict[str, Numbers]:
     return found
 
 
+def _durations(record: Record, *, kind: str, per: float) -> dict[str, Numbers]:
+    """How long what applications of a kind asked for during the load took, by flow."""
+    span = load_window_ns(record)
+    rows = record.transfers
+    return {
+        name: durations_ms(began_in(rows.filter(pl.col("flow") == number), *span)) / per
+        for number, name, of in applications(record)
+        if of == kind
+    }
+
+
 def _totals(record: Record, *, direction: Any) -> dict[str, Numbers]:
     """Goodput of all flows of a direction together, in Mbit/s."""
     return {
@@ -207,6 +219,22 @@ QUANTITIES: Mapping[str, Quantity] = MappingProxyType(
                 unit="%",
                 axis="",
                 parts=_losses,
+            ),
+            Quantity(
+                name="page-load",
+                label="Page load time, s",
+                plural="web pages",
+                unit="s",
+                axis="",
+                parts=partial(_durations, kind="web", per=1e3),
+            ),
+            Quantity(
+                name="dns",
+                label="DNS lookup, ms",
+                plural="DNS lookups",
+                unit="ms",
+                axis="",
+                parts=partial(_durations, kind="dns", per=1.0),
             ),
             Quantity(
                 name="mos",

@@ -37,7 +37,7 @@ def selected(
         wanted = _wanted(record, "flow", numbered(record.flow_names["name"].to_list()), flows)
         wanted = [place for place in wanted if not hosts or of_flows[place]]
         kept = record.flow_names["flow"].gather(wanted).to_list()
-        for table in ("flow_names", "flows", "throughput", "tcp", "udp"):
+        for table in ("flow_names", "flows", "throughput", "tcp", "udp", "transfers"):
             vars(view)[table] = getattr(record, table).filter(pl.col("flow").is_in(kept))
     if probes or hosts:
         wanted = _wanted(record, "probe", numbered(record.probe_names), probes)

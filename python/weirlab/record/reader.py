@@ -151,6 +151,11 @@ class Record(Shown):
         return self._table("udp")
 
     @cached_property
+    def transfers(self) -> pl.DataFrame:
+        """What applications asked for: `t_ns`, `flow`, `took_ns`, `outcome`, of videos bitrate and buffer."""
+        return self._table("transfers")
+
+    @cached_property
     def queue(self) -> pl.DataFrame:
         """State of queues and classes: `t_ns`, `queue`, `class`, backlog, sojourn, drops, marks."""
         return self._table("queue")
@@ -208,9 +213,9 @@ class Record(Shown):
                 "name": flow["name"],
                 "direction": flow["direction"],
                 "dscp": flow["dscp"],
-                "protocol": "udp" if flow.get("udp") else "tcp",
-                "congestion_control": None if flow.get("udp") else flow["tcp"]["congestion_control"],
-                "ecn": None if flow.get("udp") else _ecn(flow["tcp"]["overrides"]),
+                "protocol": (protocol := _protocol(flow)),
+                "congestion_control": None if protocol in _WITHOUT_TCP else flow["tcp"]["congestion_control"],
+                "ecn": None if protocol in _WITHOUT_TCP else _ecn(flow["tcp"]["overrides"]),
                 "start_ns": flow["start_ns"],
                 "stop_ns": flow["stop_ns"],
             }
@@ -511,6 +516,14 @@ def pack(
             out.writestr(entry, content)
 
 
+def _protocol(flow: dict[str, Any]) -> str:
+    """Protocol of a flow: `tcp` or `udp`; of an application its key in the test."""
+    application = flow.get("application")
+    if application:
+        return str(next(iter(application)))
+    return "udp" if flow.get("udp") else "tcp"
+
+
 def _ecn(overrides: dict[str, Any] | None) -> bool | None:
     """Whether a flow asks for ECN; None if the record does not tell its settings."""
     return None if overrides is None else bool(overrides.get("ecn"))
@@ -527,6 +540,9 @@ def _last(table: pl.DataFrame) -> int:
     last = table["t_ns"].max() if table.height else 0
     return last if isinstance(last, int) else 0
 
+
+_WITHOUT_TCP = {"udp", "dns"}
+"""Protocols of flows that have no congestion control."""
 
 OF_WHAT = {"t_ns", "flow", "probe", "queue", "method"}
 """Columns that say of when and of what a row is. Others may be null in records that were imported."""

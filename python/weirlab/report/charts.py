@@ -23,7 +23,8 @@ def charts_of(
 ) -> list[Path]:
     """Draws what a person looks for, as PNG into `folder`.
 
-    A three-plot of the first repetition of each configuration, and its UDP flows if it has any; CDF, box plot
+    A three-plot of the first repetition of each configuration, and its UDP flows and applications
+    if it has any; CDF, box plot
     and ping time series of all configurations together; and their overlay, if there are several. Charts for
     which there is no data (no load, no pings) are left out.
     """
@@ -38,6 +39,11 @@ def charts_of(
         ("udp", [one.records[0]], f"udp-{number:02d}-{slug(one.name)}")
         for number, one in enumerate(configurations(loaded), start=1)
         if one.records[0].udp.height
+    ]
+    jobs += [
+        ("applications", [one.records[0]], f"applications-{number:02d}-{slug(one.name)}")
+        for number, one in enumerate(configurations(loaded), start=1)
+        if one.records[0].transfers.height
     ]
     if loaded:
         jobs.append(("box", loaded, "box"))

@@ -22,6 +22,7 @@ from weirlab.errors import UsageError
 from weirlab.scenario.units import rate_bps, time_ns
 from weirlab.stats.pings import pings_in
 from weirlab.stats.summary import busy_share
+from weirlab.stats.transfers import APPLICATIONS, TransferSummary, completion_ms, transfer_summaries
 from weirlab.stats.udp import udp_summaries
 
 if TYPE_CHECKING:
@@ -234,7 +235,9 @@ class Figure(_Reader):
     @property
     def higher_is_better(self) -> bool:
         """Whether more of it is better: of rates, shares of the line, and scores of voice streams."""
-        return self._part.dimension == _RATE or "utilisation" in self.text or ".mos" in self.text
+        return self._part.dimension == _RATE or any(
+            word in self.text for word in ("utilisation", ".mos", ".response")
+        )
 
     def quantity(self, text: str) -> float:
         """A quantity of the figure's kind in its unit, such as `2ms`, in ms or Mbit/s.
@@ -325,7 +328,13 @@ def _named_by(figure: str) -> str | None:
     """By what a figure is told apart: `probe`, `flow`, or nothing."""
     if figure.startswith("latency."):
         return "probe"
-    return "flow" if figure.endswith((".goodput", ".mos")) else None
+    return "flow" if figure.endswith((".goodput", ".mos")) or _family(figure) else None
+
+
+def _family(figure: str) -> str | None:
+    """The kind of application that a figure is of, or `completion`; None for others."""
+    family = figure.partition(".")[0]
+    return family if family in (*APPLICATIONS, "completion") else None
 
 
 def _names(figure: str, scenario: Mapping[str, Any]) -> list[str]:
@@ -333,6 +342,13 @@ def _names(figure: str, scenario: Mapping[str, Any]) -> list[str]:
     methods = [method["name"] for method in scenario.get("methods", [])]
     if _named_by(figure) == "probe":
         return [probe["name"] for probe in scenario["probes"]] + [f"{name} in flow" for name in methods]
+    family = _family(figure)
+    if family is not None:
+        return [
+            flow["name"]
+            for flow in scenario["flows"]
+            if (flow.get("bytes") if family == "completion" else family in flow.get("application", {}))
+        ]
     direction = figure.partition(".")[0]
     flows = [flow["name"] for flow in scenario["flows"] if flow["direction"] == direction]
     return flows + [f"{name} {direction}" for name in methods]
@@ -340,9 +356,11 @@ def _names(figure: str, scenario: Mapping[str, Any]) -> list[str]:
 
 def _dimension(figure: str) -> _Dimension:
     """Exponents of time and rate of a figure."""
-    if figure in {"latency.loss", "up.utilisation", "down.utilisation", "up.mos", "down.mos"}:
+    if figure.endswith((".loss", ".utilisation", ".mos", ".failed", ".stalled", ".response")):
         return _NONE
-    return _TIME if figure.startswith("latency.") else _RATE
+    if figure.startswith("latency.") or (_family(figure) and figure != "video.bitrate"):
+        return _TIME
+    return _RATE
 
 
 def _quotient(left: float, right: float) -> float:
@@ -409,6 +427,32 @@ def _mos(direction: str) -> Callable[[Record, _Selection], float]:
     return of
 
 
+def _application(kind: str, figure: str) -> Callable[[Record, _Selection], float]:
+    """A figure of what applications of a kind asked for: the worst of several flows."""
+
+    def of(record: Record, selection: _Selection) -> float:
+        start, end = selection.window(record)
+        found = [
+            summary
+            for name, summary in transfer_summaries(record, (start, end)).items()
+            if summary.kind == kind and fnmatchcase(name, selection.pattern)
+        ]
+        values = [_APPLICATION_FIGURES[figure](one, (end - start) / 1e6) for one in found]
+        if not values or any(value is None for value in values):
+            return math.nan
+        worst = min if figure in {"bitrate", "response"} else max
+        return float(worst(value for value in values if value is not None))
+
+    return of
+
+
+def _completion(record: Record, selection: _Selection) -> float:
+    """How long the last flow of fixed size took; NaN if one of them was not delivered."""
+    found = [took for name, took in completion_ms(record).items() if fnmatchcase(name, selection.pattern)]
+    known = [took for took in found if took is not None]
+    return max(known) if known and len(known) == len(found) else math.nan
+
+
 def _utilisation(direction: str) -> Callable[[Record, _Selection], float]:
     def of(record: Record, selection: _Selection) -> float:
         share = busy_share(record, "up" if direction == "up" else "down", *selection.window(record))
@@ -445,10 +489,30 @@ FIGURES: Mapping[str, Callable[[Record, _Selection], float]] = {
     "latency.loss": _loss,
     **{f"{way}.goodput": _goodput(way) for way in ("up", "down")},
     **{f"{way}.mos": _mos(way) for way in ("up", "down")},
+    **{
+        f"{kind}.{name}": _application(kind, name)
+        for kind in ("web", "dns")
+        for name in ("mean", "median", "p95", "max", "failed", "response")
+    },
+    **{f"video.{name}": _application("video", name) for name in ("bitrate", "stalled", "startup")},
+    "completion.max": _completion,
     **{f"{way}.utilisation": _utilisation(way) for way in ("up", "down")},
     **{f"{way}.rate.{name}": _shaper(way, name) for way in ("up", "down") for name in ("min", "mean", "max")},
 }
-"""Every figure by name: latency in ms, goodput and rates in Mbit/s, shares of loss and use, scores."""
+"""Every figure by name: latency and other times in ms, goodput and rates in Mbit/s, shares, scores."""
+
+_APPLICATION_FIGURES: Mapping[str, Callable[[TransferSummary, float], float | None]] = {
+    "mean": lambda one, _: one.mean_ms,
+    "median": lambda one, _: one.median_ms,
+    "p95": lambda one, _: one.p95_ms,
+    "max": lambda one, _: one.max_ms,
+    "failed": lambda one, _: one.failed_rate,
+    "response": lambda one, _: one.response,
+    "bitrate": lambda one, _: one.video.bitrate_mbps if one.video else None,
+    "stalled": lambda one, length_ms: one.video.stalled_ms / length_ms if one.video else None,
+    "startup": lambda one, _: one.video.startup_ms if one.video else None,
+}
+"""Figures of applications, of a span of that many ms."""
 
 _COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
     "<": operator.lt,

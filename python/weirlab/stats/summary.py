@@ -14,6 +14,7 @@ from weirlab.record.tables import of_reasons
 from weirlab.stats.capacity import capacity_bytes, carried_bytes, slowest_hop
 from weirlab.stats.fairness import coefficient_of_variation, jain_index
 from weirlab.stats.pings import PingFigures, load_window_ns, ping_figures
+from weirlab.stats.transfers import TransferSummary, completion_ms, transfer_summaries
 from weirlab.stats.udp import UdpSummary, udp_summaries
 
 if TYPE_CHECKING:
@@ -104,6 +105,8 @@ class Summary:
         probes: round trips of each probe by itself, during the load.
         up, down: the flows of each direction; None without any.
         udp: what the receivers of UDP flows counted, by the flow's name.
+        applications: how long what applications asked for took, by the flow's name.
+        completion_ms: how long each flow of fixed size took, in ms, by name; None if it was not delivered.
         warnings: why the figures should not be trusted, if anything.
     """
 
@@ -122,6 +125,8 @@ class Summary:
     up: DirectionSummary | None
     down: DirectionSummary | None
     udp: dict[str, UdpSummary]
+    applications: dict[str, TransferSummary]
+    completion_ms: dict[str, float | None]
     warnings: list[str]
 
     def as_dict(self) -> dict[str, Any]:
@@ -161,6 +166,8 @@ def _summarised(record: Record) -> Summary:
         up=direction_of(record, "up"),
         down=direction_of(record, "down"),
         udp=udp_summaries(record),
+        applications=transfer_summaries(record),
+        completion_ms=completion_ms(record),
         warnings=record.manifest.warnings,
     )
 

@@ -1,0 +1,59 @@
+"""Applications over time: how long pages and names took, and the bitrate and buffer of videos.
+
+A point of the upper panels is a page or a name, at the time at which it was wanted. The bitrate is that of
+the segment that came, the buffer what was loaded and not yet played then.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from weirlab.errors import UsageError
+from weirlab.plots import caption, panels, theme
+from weirlab.plots.panels import Line, Panel
+from weirlab.plots.scope import Scope
+from weirlab.stats.transfers import applications
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.figure import Figure
+
+    from weirlab.record import Record
+
+
+def figure(records: Sequence[Record], title: str | None, scope: Scope | None = None) -> Figure:
+    """The chart of the only one of `records`."""
+    (record,) = records
+    scope = scope or Scope(records)
+    there = applications(record)
+    if not there:
+        raise UsageError(f"`{record.path}` has no applications to draw: no web pages, names or videos")
+    labels = caption.short_names([name for _, name, _ in there])
+    lines: dict[str, list[Line]] = {label: [] for label in LABELS}
+    for (number, _, kind), name, style in zip(there, labels, theme.styles(len(there)), strict=True):
+        rows = record.transfers.filter((pl.col("flow") == number) & (pl.col("outcome") == "done"))
+        rows = rows.sort("t_ns")
+        for label, column, per in PANELS[kind]:
+            t_ns = rows["t_ns"] if kind != "video" else rows["t_ns"] + rows["took_ns"]
+            values = rows[column].cast(pl.Float64).to_numpy() / per
+            lines[label].append(Line(name=name, style=style, t_s=t_ns.to_numpy() / 1e9, values=values))
+    shown = [Panel(label=label, lines=of) for label, of in lines.items() if of]
+    note = "Pages and names at the time at which they were wanted, segments of videos when they came."
+    height = 1.8 + panels.ROW * len(shown)
+    chart = theme.blank(records, title, note, height=height, runs=[scope.runs(record)])
+    panels.draw(chart, record, scope, shown)
+    return chart
+
+
+LABELS = ("Page load time, s", "DNS lookup, ms", "Bitrate, Mbit/s", "Buffer, s")
+"""The panels, from above."""
+
+PANELS = {
+    "web": (("Page load time, s", "took_ns", 1e9),),
+    "dns": (("DNS lookup, ms", "took_ns", 1e6),),
+    "video": (("Bitrate, Mbit/s", "bitrate_bps", 1e6), ("Buffer, s", "buffer_ns", 1e9)),
+}
+"""For each kind of application the panels that it has a line in: column, and how much of it is one unit."""

@@ -1,0 +1,159 @@
+"""Applications: how long pages, names and segments of videos took, and how a video played."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import polars as pl
+
+from weirlab.stats.pings import load_window_ns
+
+if TYPE_CHECKING:
+    from weirlab.record import Record
+
+Application = Literal["web", "video", "dns"]
+
+APPLICATIONS: tuple[Application, ...] = ("web", "video", "dns")
+"""What makes a flow of a test an application, and the record's protocol of that flow."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class VideoSummary:
+    """How a video played.
+
+    Attributes:
+        bitrate_mbps: mean over the segments that came, in Mbit/s; None if none did.
+        switches: how often the bitrate changed from one segment to the next.
+        stalls: how often the picture stood still, before the first picture not counted.
+        stalled_ms: for how long all of them together, in ms.
+        startup_ms: from its start to the first picture, in ms; None if that is not within the span.
+    """
+
+    bitrate_mbps: float | None
+    switches: int
+    stalls: int
+    stalled_ms: float
+    startup_ms: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransferSummary:
+    """What an application asked for within a span, such as the load.
+
+    Attributes:
+        kind: what asks: `web`, `video` or `dns`.
+        done: how many came.
+        given_up: how many the application gave up waiting for.
+        cut: how many were under way when the flow stopped.
+        failed_rate: given_up / (done + given_up); None if there were none.
+        mean_ms, median_ms, p95_ms, max_ms: how long those took that came, in ms; None if none did.
+        first_byte_ms: mean time to the first byte of those that came, in ms.
+        idle_ms: mean time of those that began before the load and came, in ms; None without any.
+        response: idle_ms / mean_ms: 1 where load makes it no slower; None if one of both is not known.
+        video: how it played; None of what is no video.
+    """
+
+    kind: Application
+    done: int
+    given_up: int
+    cut: int
+    failed_rate: float | None
+    mean_ms: float | None
+    median_ms: float | None
+    p95_ms: float | None
+    max_ms: float | None
+    first_byte_ms: float | None
+    idle_ms: float | None
+    response: float | None
+    video: VideoSummary | None
+
+
+def transfer_summaries(record: Record, span_ns: tuple[int, int] | None = None) -> dict[str, TransferSummary]:
+    """What became of what each application of a record asked for, by the flow's name.
+
+    Args:
+        record: the run.
+        span_ns: of what began within this span, its start and end in ns since the run began; without it that
+            of the load, or the whole run if it has none.
+    """
+    start, end = span_ns or load_window_ns(record)
+    idle = record.phase("idle")
+    found = {}
+    for number, name, kind in applications(record):
+        rows = record.transfers.filter(pl.col("flow") == number)
+        before = durations_ms(began_in(rows, *idle)) if idle else np.empty(0)
+        base = float(before.mean()) if before.size and idle != (start, end) else None
+        found[name] = _summary(kind, began_in(rows, start, end), base)
+    return found
+
+
+def applications(record: Record) -> list[tuple[int, str, Application]]:
+    """Number, name and kind of each flow that is an application."""
+    rows = record.flow_names.select("flow", "name", "protocol").iter_rows()
+    return [row for row in rows if row[2] in APPLICATIONS]
+
+
+def began_in(rows: pl.DataFrame, start_ns: int, end_ns: int) -> pl.DataFrame:
+    """The rows of `transfers` that began within a span."""
+    return rows.filter((pl.col("t_ns") >= start_ns) & (pl.col("t_ns") < end_ns))
+
+
+def durations_ms(rows: pl.DataFrame) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """How long those took that came, in ms, in the order in which they did."""
+    return rows.filter(pl.col("outcome") == "done")["took_ns"].cast(pl.Float64).to_numpy() / 1e6
+
+
+def completion_ms(record: Record) -> dict[str, float | None]:
+    """How long each flow of fixed size took until all was delivered, in ms, by name; None if it was not.
+
+    Time runs from the planned start of the flow.
+    """
+    sized = {n for n, flow in enumerate(record.manifest.scenario["flows"]) if flow.get("bytes")}
+    if not sized:
+        return {}
+    rows = record.flows.filter(pl.col("flow").is_in(sized))
+    if "completed_ns" not in rows.columns:
+        return dict.fromkeys(rows["name"].to_list())
+    return {
+        name: None if completed is None else (completed - start) / 1e6
+        for name, start, completed in rows.select("name", "start_ns", "completed_ns").iter_rows()
+    }
+
+
+def _summary(kind: Application, rows: pl.DataFrame, idle_ms: float | None) -> TransferSummary:
+    outcomes = rows["outcome"]
+    done, given_up, cut = (int((outcomes == word).sum()) for word in ("done", "given_up", "cut"))
+    took = durations_ms(rows)
+    first = rows.filter(pl.col("outcome") == "done")["first_byte_ns"].drop_nulls()
+    mean = float(took.mean()) if took.size else None
+    return TransferSummary(
+        kind=kind,
+        done=done,
+        given_up=given_up,
+        cut=cut,
+        failed_rate=given_up / (done + given_up) if done + given_up else None,
+        mean_ms=mean,
+        median_ms=float(np.median(took)) if took.size else None,
+        p95_ms=float(np.quantile(took, 0.95)) if took.size else None,
+        max_ms=float(took.max()) if took.size else None,
+        first_byte_ms=float(first.mean()) / 1e6 if first.len() else None,  # type: ignore[arg-type]
+        idle_ms=idle_ms,
+        response=idle_ms / mean if idle_ms is not None and mean else None,
+        video=_video(rows) if kind == "video" else None,
+    )
+
+
+def _video(rows: pl.DataFrame) -> VideoSummary:
+    came = rows.filter(pl.col("outcome") == "done")
+    rates = came["bitrate_bps"].cast(pl.Float64).to_numpy()
+    stalled = rows["stalled_ns"].drop_nulls()
+    first = came.filter(pl.col("seq") == 0)
+    return VideoSummary(
+        bitrate_mbps=float(rates.mean()) / 1e6 if rates.size else None,
+        switches=int((np.diff(rates) != 0).sum()),
+        stalls=int((stalled > 0).sum()),
+        stalled_ms=float(stalled.sum()) / 1e6,
+        startup_ms=float(first["took_ns"][0]) / 1e6 if first.height else None,
+    )

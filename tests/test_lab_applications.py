@@ -1,0 +1,74 @@
+"""Applications over real connections in the lab. Real time: short runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+
+import weirlab
+from live import skip_if_disturbed
+from weirlab.errors import UsageError
+from weirlab.stats import summarise
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from weirlab.record import Record
+
+pytestmark = [pytest.mark.realtime, pytest.mark.needs_lab]
+
+HOP = {"name": "line", "rate": "10mbit", "delay": "10ms", "queue": "pfifo limit 100"}
+LINK: dict[str, Any] = {"name": "plain", "title": "a plain line", "up": [HOP], "down": [HOP]}
+PAGE = {"document": 20_000, "objects": 12, "object": 10_000, "every": "1s"}
+PAGES: list[dict[str, Any]] = [
+    {"name": "page", "direction": "down", "dscp": "CS1", "web": PAGE},
+    {"name": "page 2", "direction": "down", "web": PAGE | {"http": "2", "every": "1300ms"}},
+    {"name": "names", "direction": "down", "dns": {"every": "100ms"}},
+]
+FILM = {"name": "film", "direction": "down", "video": {"bitrates": ["200kbit", "1mbit"], "segment": "1s"}}
+TEST: dict[str, Any] = {"name": "app", "title": "Applications", "phases": {"load": "5s"}}
+
+
+def both(flows: list[dict[str, Any]], out: Path) -> tuple[Record, Record]:
+    """The same test in simulator and lab.
+
+    Pages run without a video, which fills the queue while it loads ahead: their times then depend on the seed
+    by a factor of two and more, in the simulator as well.
+    """
+    sim, lab = (
+        weirlab.run(TEST | {"flows": flows}, link=LINK, world=world, out=out / world)[0]
+        for world in ("sim", "lab")
+    )
+    skip_if_disturbed(lab)
+    return sim, lab
+
+
+def test_the_lab_loads_pages_and_names_about_as_fast_as_the_simulator(tmp_path: Path) -> None:
+    sim, lab = both(PAGES, tmp_path)
+    of_sim, of_lab = (summarise(one).applications for one in (sim, lab))
+    for name in ("page", "page 2", "names"):
+        assert of_lab[name].given_up == 0
+        assert of_lab[name].done == pytest.approx(of_sim[name].done, abs=1), name
+        median = of_sim[name].median_ms
+        assert median is not None
+        assert of_lab[name].median_ms == pytest.approx(median, rel=0.25, abs=5), name
+    for number in range(3):
+        done = (pl.col("flow") == number) & (pl.col("outcome") == "done")
+        sizes = [set(one.transfers.filter(done)["bytes"]) for one in (sim, lab)]
+        assert sizes[0] == sizes[1], "a page has as many bytes in both worlds"
+
+
+def test_the_lab_plays_a_video_as_the_simulator_does(tmp_path: Path) -> None:
+    films = [summarise(one).applications["film"].video for one in both([FILM], tmp_path)]
+    assert films[0] is not None
+    assert films[1] is not None
+    assert films[1].bitrate_mbps == pytest.approx(films[0].bitrate_mbps, rel=0.1)
+    assert films[1].stalls == films[0].stalls == 0
+
+
+def test_switches_of_a_whole_namespace_are_refused_by_name(tmp_path: Path) -> None:
+    flow = {"name": "page", "direction": "down", "web": {}, "tcp": {"ecn": True}}
+    with pytest.raises(UsageError, match="flow `page`: `web`: real sockets switch sack, timestamps and ecn"):
+        weirlab.run(TEST | {"flows": [flow]}, link=LINK, world="lab", out=tmp_path / "o")
