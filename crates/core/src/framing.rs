@@ -57,6 +57,7 @@ impl Framing {
 
     /// Bytes of the line that an IP packet of `ip_len` bytes occupies.
     #[must_use]
+    #[inline]
     pub const fn wire_bytes(&self, ip_len: u32) -> u64 {
         let framed = ip_len + self.overhead_bytes;
         let framed = if framed < self.minimum_bytes { self.minimum_bytes } else { framed };

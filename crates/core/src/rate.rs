@@ -96,6 +96,7 @@ impl Serializer {
 
     /// Starts to send `wire_bytes` at `now`, when the line must be free, and returns when the last
     /// bit has left.
+    #[inline]
     pub fn send(&mut self, wire_bytes: u64, now: Time) -> Time {
         debug_assert!(now >= self.busy_until, "the line is busy until {}", self.busy_until);
         if now > self.busy_until {

@@ -81,6 +81,7 @@ impl Flight {
     /// When one arrives, or `None` if it is lost.
     ///
     /// Jitter does not reorder: a packet arrives no earlier than the one before it.
+    #[inline]
     fn arrives_at(&mut self, left: Time) -> Option<Time> {
         if let Some(loss) = &mut self.loss
             && loss.strikes()

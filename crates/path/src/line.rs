@@ -138,6 +138,7 @@ impl Line {
     /// When the line is to be asked again: `now` if the next packet may start, [`Time::MAX`] if it is down.
     /// `waiting` says how many wait; while some do, the line must be asked when it says.
     #[must_use]
+    #[inline]
     pub(crate) fn ready_at(
         &mut self,
         now: Time,
@@ -168,6 +169,7 @@ impl Line {
 
     /// Sends an IP packet of `ip_len` bytes, which starts at `now`, and returns when its last bit has
     /// left. The line must be [ready](Self::ready_at).
+    #[inline]
     pub(crate) fn send(&mut self, ip_len: u32, now: Time, media: &mut Media) -> Time {
         let bytes = self.framing.wire_bytes(ip_len);
         match &mut self.pace {
@@ -195,8 +197,16 @@ impl Line {
         }
     }
 
+    /// Whether what [`ready_at`](Self::ready_at) says of a busy line holds whatever else comes to wait meanwhile.
+    #[must_use]
+    #[inline]
+    pub(crate) const fn keeps_its_word(&self) -> bool {
+        matches!(self.access, Access::Free) && self.reconfiguration.is_none()
+    }
+
     /// Bytes of the line that an IP packet of `ip_len` bytes occupies.
     #[must_use]
+    #[inline]
     pub const fn wire_bytes(&self, ip_len: u32) -> u64 {
         self.framing.wire_bytes(ip_len)
     }

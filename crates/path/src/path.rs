@@ -104,6 +104,9 @@ pub struct Hop {
     place: u32,
     is_processor: bool,
     line: Line,
+    /// The line is busy until then, its event is set, and nothing can be sent before; in the past if what comes to
+    /// wait may change that.
+    resumes: Time,
     flight: Flight,
     delay_line: DelayLine,
     next: Next,
@@ -329,25 +332,29 @@ impl<T: Traffic> Path<T> {
 
     /// The router in front of `hop` forwards `packet` to it.
     fn enter(&mut self, hop: usize, mut packet: Packet, now: Time) {
-        let Hop { direction, place: passed, is_processor, .. } = self.hops[hop];
-        if !is_processor && self.traffic.ends_at_router(&packet, passed) {
-            self.arrived.push_back((packet, ArrivalPoint::Router { direction, passed }));
+        let Self { hops, traffic, arrived, .. } = self;
+        let it = &mut hops[hop];
+        let (direction, passed) = (it.direction, it.place);
+        if !it.is_processor && traffic.ends_at_router(&packet, passed) {
+            arrived.push_back((packet, ArrivalPoint::Router { direction, passed }));
             return;
         }
-        if self.hops[hop].shaped {
-            if self.traffic.ends_at_shaper(&packet) {
-                self.arrived.push_back((packet, ArrivalPoint::Shaper));
+        if it.shaped {
+            if traffic.ends_at_shaper(&packet) {
+                arrived.push_back((packet, ArrivalPoint::Shaper));
                 return;
             }
             if direction == Direction::Down {
-                self.traffic.crosses_shaper(&packet, direction, now);
+                traffic.crosses_shaper(&packet, direction, now);
             }
         }
-        if let Some(marker) = &mut self.hops[hop].marker {
-            marker.mark(&mut packet, &self.traffic, now);
+        if let Some(marker) = &mut it.marker {
+            marker.mark(&mut packet, traffic, now);
         }
-        self.hops[hop].port.enqueue(packet, now, &mut self.traffic);
-        self.serve(hop, now);
+        it.port.enqueue(packet, now, traffic);
+        if it.resumes <= now {
+            self.serve(hop, now);
+        }
     }
 
     /// Does to the lines what is due.
@@ -394,11 +401,15 @@ impl<T: Traffic> Path<T> {
         let line_source = self.sources.lines + hop as Source;
         let Self { hops, media, events, traffic, .. } = self;
         let it = &mut hops[hop];
+        it.resumes = Time::ZERO;
         loop {
             let ready = it.line.ready_at(now, || it.port.backlog().packets.into(), media);
             if ready > now {
                 if it.port.backlog().packets > 0 {
                     events.set(line_source, ready);
+                    if it.line.keeps_its_word() {
+                        it.resumes = ready;
+                    }
                 }
                 return;
             }
@@ -448,6 +459,7 @@ impl Hop {
             marker: build::marker(spec, seed.derive("marker"), mtu)
                 .expect("the scenario was checked"),
             line: build::line(spec, traces, seed, media),
+            resumes: Time::ZERO,
             flight: Flight::new(&spec.flight(), seed),
             delay_line: DelayLine::new(Duration::ZERO, next),
             next,
@@ -478,6 +490,7 @@ impl DelayLine {
         Self { packets: VecDeque::new(), delay, next }
     }
 
+    #[inline]
     fn push(&mut self, at: Time, packet: Packet, source: Source, events: &mut Events) {
         if self.packets.back().is_some_and(|&(last, _)| at < last) {
             return self.push_ahead(at, packet, source, events);
@@ -498,6 +511,7 @@ impl DelayLine {
         self.packets.insert(place, (at, packet));
     }
 
+    #[inline]
     fn pop_due(&mut self, now: Time) -> Option<Packet> {
         let &(at, packet) = self.packets.front()?;
         (at <= now).then(|| {

@@ -85,6 +85,7 @@ impl Port {
     }
 
     /// Stamps `packet` and hands it to the discipline.
+    #[inline]
     pub fn enqueue(&mut self, mut packet: Packet, now: Time, sink: &mut dyn DropSink) {
         packet.enqueued_at = now;
         if let Some(shaper) = &mut self.shaper {
@@ -94,6 +95,7 @@ impl Port {
     }
 
     /// The next packet to send at `now`.
+    #[inline]
     pub fn dequeue(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<Packet> {
         if let Some(shaper) = &mut self.shaper
             && !shaper.is_free(now)
@@ -131,6 +133,7 @@ impl Port {
 
     /// Packets and bytes that wait now.
     #[must_use]
+    #[inline]
     pub fn backlog(&self) -> Backlog {
         self.qdisc.backlog()
     }
