@@ -181,6 +181,11 @@ impl PacketStore {
         (flow < self.loads).then_some(flow as usize)
     }
 
+    /// Whether a marker asks for congestion windows.
+    pub const fn asks_for_windows(&self) -> bool {
+        self.windows.is_some()
+    }
+
     /// The congestion window of the sender whose packets carry `flow_id` is now this, if a marker
     /// asks.
     pub fn note_window(&mut self, flow_id: u32, window: impl FnOnce() -> u32) {
@@ -207,6 +212,7 @@ impl PacketStore {
         self.passive.as_mut()?.next()
     }
 
+    #[inline]
     pub fn put_segment(&mut self, segment: Segment) -> u64 {
         self.segments.put(segment)
     }
@@ -216,6 +222,7 @@ impl PacketStore {
         prefetch(self.segments.get(handle));
     }
 
+    #[inline]
     pub fn take_segment(&mut self, handle: u64) -> Segment {
         self.segments.take(handle)
     }
@@ -349,11 +356,8 @@ impl Traffic for PacketStore {
     }
 
     fn ends_at_router(&self, packet: &Packet, passed: u32) -> bool {
-        // The answer of the router carries none.
-        !self.is_of_flow(packet)
-            && self.flow_info[packet.flow_id as usize]
-                .ttl
-                .is_some_and(|ttl| u32::from(ttl) == passed + 1)
+        // The answer of the router carries none. What has a time to live is a probe.
+        self.flow_info[packet.flow_id as usize].ttl.is_some_and(|ttl| u32::from(ttl) == passed + 1)
             && self.pings.get(packet.handle).up.is_none()
     }
 

@@ -35,6 +35,8 @@ pub struct Simulation {
     tickers: [Option<Ticker>; Tick::ALL.len()],
     sources: SourceMap,
     end: Time,
+    /// Whether there are more connections than a cache holds.
+    prefetches: bool,
     /// Events and arrivals since the sink last heard of progress because of them.
     work: u32,
     /// Whether the sink wanted to stop.
@@ -191,6 +193,7 @@ impl Simulation {
             network,
             sources,
             end: Time::from_nanos(scenario.duration_ns),
+            prefetches: flows > FEW_FLOWS,
             work: 0,
             stopped: false,
             outcome: Outcome::default(),
@@ -302,7 +305,9 @@ impl Simulation {
         let mut verdict = ControlFlow::Continue(());
         match self.sources.source(number) {
             EventSource::Path(number) => {
-                self.prefetch(number);
+                if self.prefetches {
+                    self.prefetch(number);
+                }
                 self.network.on_event(number, now);
             }
             EventSource::Timer { flow, end } => {
@@ -435,13 +440,18 @@ impl Simulation {
     }
 
     /// Tells a marker that asks of the window of flow number `flow`.
+    #[inline]
     fn note_window(&mut self, flow: usize) {
+        if !self.network.traffic.asks_for_windows() {
+            return;
+        }
         if let Load::Tcp(connection) = &self.loads[flow] {
             let window = || connection.sender_info().cwnd;
             self.network.traffic.note_window(flow as u32, window);
         }
     }
 
+    #[inline]
     fn set_timer(&mut self, flow: usize, end: End) {
         let number = self.sources.timer(flow, end);
         match self.loads[flow].next_timer(end) {
@@ -510,6 +520,8 @@ const PROGRESS: Duration = Duration::from_millis(50);
 const LOOK_EVERY: u32 = 1 << 18;
 /// How long pings are waited for behind the end.
 const LAST_ANSWER: Duration = Duration::from_secs(10);
+/// So many connections stay in a cache of the processor's own by themselves.
+const FEW_FLOWS: usize = 64;
 /// How many packets ahead memory is asked for: far enough for it to come, near enough to stay.
 const AHEAD: usize = 4;
 /// How many packets ahead the packet itself is asked for.
