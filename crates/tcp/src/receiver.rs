@@ -293,7 +293,11 @@ impl Receiver {
     }
 
     /// Data in the receive buffer: after a gap, or not read by the application yet.
+    #[inline]
     fn held(&self) -> BufferedData {
+        if self.unread == 0 && self.ahead.is_empty() {
+            return BufferedData { segments: 0, pieces: 0 };
+        }
         let ranges = self.ahead.iter().map(|range| range.block.end - range.block.start);
         let (segments, pieces) = ranges.fold((0, 0), |(segments, pieces), length| {
             (segments + length, pieces + length.div_ceil(PIECE))

@@ -233,6 +233,7 @@ impl Sender {
 
     /// Segments in the network. Without limited transmit a segment that arrived out of order makes no
     /// room as long as nothing is known to be lost (RFC 3042).
+    #[inline]
     pub fn in_flight(&self, profile: &Profile) -> u32 {
         if !profile.limited_transmit && self.recovery.phase == Phase::Disorder {
             return self.board.packets_out() + self.board.retrans_out;
