@@ -88,6 +88,10 @@ format: setup ## Formats all code
 bench: ## Speed and memory of the simulator, release build
 	cargo run --release --locked --quiet -p weir-benches --bin simulator
 
+.PHONY: bench-instructions
+bench-instructions: ## Instructions and cache misses a packet, and their ratios to what docs/performance.md records (needs valgrind)
+	cargo run --release --locked --quiet -p weir-benches --bin instructions
+
 .PHONY: bench-qdiscs
 bench-qdiscs: ## Nanoseconds a packet in every queue discipline
 	cargo run --release --locked --quiet -p weir-benches --bin qdiscs

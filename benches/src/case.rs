@@ -29,6 +29,14 @@ pub struct Case<'a> {
     pub period_ns: u64,
 }
 
+impl Case<'static> {
+    /// The one of [`CASES`] with that name.
+    #[must_use]
+    pub fn named(key: &str) -> Option<&'static Self> {
+        CASES.iter().find(|case| case.key == key)
+    }
+}
+
 impl Case<'_> {
     /// The case as a scenario.
     #[must_use]
@@ -64,3 +72,59 @@ impl Case<'_> {
         Flow::new(format!("{direction:?} {number}"), direction, self.congestion_control, span)
     }
 }
+
+/// The cases by which the simulator's speed is told.
+pub static CASES: [Case<'static>; 4] = [
+    Case {
+        key: "a",
+        title: "100 Reno flows, 10 Mbit/s, 200 ms, pfifo 250, 60 s",
+        down_flows: 100,
+        up_flows: 0,
+        congestion_control: "reno",
+        rate_bps: 10_000_000,
+        queue: "pfifo limit 250",
+        rtt_ms: 200,
+        seconds: 60,
+        probes: 4,
+        period_ns: 10_000_000,
+    },
+    Case {
+        key: "b",
+        title: "RRUL (4 + 4 CUBIC), 100/100 Mbit/s, 20 ms, fq_codel, 70 s",
+        down_flows: 4,
+        up_flows: 4,
+        congestion_control: "cubic",
+        rate_bps: 100_000_000,
+        queue: "fq_codel",
+        rtt_ms: 20,
+        seconds: 70,
+        probes: 4,
+        period_ns: 10_000_000,
+    },
+    Case {
+        key: "c",
+        title: "100 CUBIC flows, 1 Gbit/s, 20 ms, fq_codel, 10 s",
+        down_flows: 100,
+        up_flows: 0,
+        congestion_control: "cubic",
+        rate_bps: 1_000_000_000,
+        queue: "fq_codel",
+        rtt_ms: 20,
+        seconds: 10,
+        probes: 4,
+        period_ns: 10_000_000,
+    },
+    Case {
+        key: "d",
+        title: "10 000 CUBIC flows, 10 Gbit/s, 20 ms, fq_codel, 2 s",
+        down_flows: 10_000,
+        up_flows: 0,
+        congestion_control: "cubic",
+        rate_bps: 10_000_000_000,
+        queue: "fq_codel",
+        rtt_ms: 20,
+        seconds: 2,
+        probes: 4,
+        period_ns: 10_000_000,
+    },
+];

@@ -2,4 +2,4 @@
 
 mod case;
 
-pub use case::Case;
+pub use case::{CASES, Case};

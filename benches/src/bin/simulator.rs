@@ -12,72 +12,17 @@ use std::ops::ControlFlow;
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
-use weir_benches::Case;
+use weir_benches::{CASES, Case};
 use weir_core::Seed;
 use weir_record::Recorder;
 use weir_sim::Simulation;
 
-const CASES: [Case<'static>; 4] = [
-    Case {
-        key: "a",
-        title: "100 Reno flows, 10 Mbit/s, 200 ms, pfifo 250, 60 s",
-        down_flows: 100,
-        up_flows: 0,
-        congestion_control: "reno",
-        rate_bps: 10_000_000,
-        queue: "pfifo limit 250",
-        rtt_ms: 200,
-        seconds: 60,
-        probes: 4,
-        period_ns: 10_000_000,
-    },
-    Case {
-        key: "b",
-        title: "RRUL (4 + 4 CUBIC), 100/100 Mbit/s, 20 ms, fq_codel, 70 s",
-        down_flows: 4,
-        up_flows: 4,
-        congestion_control: "cubic",
-        rate_bps: 100_000_000,
-        queue: "fq_codel",
-        rtt_ms: 20,
-        seconds: 70,
-        probes: 4,
-        period_ns: 10_000_000,
-    },
-    Case {
-        key: "c",
-        title: "100 CUBIC flows, 1 Gbit/s, 20 ms, fq_codel, 10 s",
-        down_flows: 100,
-        up_flows: 0,
-        congestion_control: "cubic",
-        rate_bps: 1_000_000_000,
-        queue: "fq_codel",
-        rtt_ms: 20,
-        seconds: 10,
-        probes: 4,
-        period_ns: 10_000_000,
-    },
-    Case {
-        key: "d",
-        title: "10 000 CUBIC flows, 10 Gbit/s, 20 ms, fq_codel, 2 s",
-        down_flows: 10_000,
-        up_flows: 0,
-        congestion_control: "cubic",
-        rate_bps: 10_000_000_000,
-        queue: "fq_codel",
-        rtt_ms: 20,
-        seconds: 2,
-        probes: 4,
-        period_ns: 10_000_000,
-    },
-];
-
 fn main() -> ExitCode {
     let words: Vec<String> = env::args().skip(1).collect();
     match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        [] => time_all(&CASES.map(|case| case.key)),
+        [] => time_all(&CASES.each_ref().map(|case| case.key)),
         ["--once", key] => once(key),
-        ref keys if keys.iter().all(|key| find(key).is_some()) => time_all(keys),
+        ref keys if keys.iter().all(|key| Case::named(key).is_some()) => time_all(keys),
         _ => {
             eprintln!("simulator: name some of a, b, c, d, or nothing for all");
             return ExitCode::from(2);
@@ -104,7 +49,7 @@ fn time_all(keys: &[&str]) {
     for (key, runs) in figures {
         let [packets, events, memory] =
             [0, 1, 2].map(|column| median(runs.iter().map(|run| run[column]).collect()));
-        let title = find(key).expect("a known key").title;
+        let title = Case::named(key).expect("a known key").title;
         println!(
             "{:>8.2} M {:>8.2} M {:>9.0} {:>8.0}  {key}: {title}",
             packets / 1e6,
@@ -117,7 +62,7 @@ fn time_all(keys: &[&str]) {
 
 /// One run: prints packets and events per second, and the peak memory in bytes.
 fn once(key: &str) {
-    let case = find(key).expect("a known key");
+    let case = Case::named(key).expect("a known key");
     let scenario = case.scenario();
     let folder = env::temp_dir().join(format!("weir-bench-{}-{key}", std::process::id()));
     let simulation = Simulation::new(&scenario, &BTreeMap::new(), Seed::new(1)).expect("sound");
@@ -134,10 +79,6 @@ fn once(key: &str) {
         outcome.events as f64 / seconds,
         peak_memory()
     );
-}
-
-fn find(key: &str) -> Option<&'static Case<'static>> {
-    CASES.iter().find(|case| case.key == key)
 }
 
 fn median(mut figures: Vec<f64>) -> f64 {
