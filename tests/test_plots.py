@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 import pytest
 from matplotlib.figure import Figure
+from matplotlib.image import imread
 from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 from scipy import stats
@@ -36,11 +37,13 @@ from weirlab.plots import (
     series,
     tcp,
     theme,
+    thinned,
     three_plot,
     totals,
 )
-from weirlab.record import Record, open_record
+from weirlab.record import Record, open_record, reader
 from weirlab.record.configurations import configurations, run_names
+from weirlab.report import charts_of
 from weirlab.stats import Pings, compare, describe, totals_mbps
 
 if TYPE_CHECKING:
@@ -160,6 +163,53 @@ def test_every_chart_in_every_format(twice: tuple[Path, Path]) -> None:
     assert len(charts) == len(DRAWN) * len(BEGINNINGS)
     for chart in charts:
         assert chart.read_bytes().startswith(BEGINNINGS[chart.suffix[1:]])
+
+
+def test_a_long_record_is_drawn_without_being_held(
+    rrul: list[Record], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = charts_of(rrul, tmp_path / "held")
+    monkeypatch.setattr(reader, "MAX_HELD_ROWS", 100)
+    records = [open_record(record.path) for record in rrul]
+    drawn = charts_of(records, tmp_path / "long")
+    assert [chart.name for chart in drawn] == [chart.name for chart in held]
+    assert not any("latency" in vars(record) for record in records)
+    for before, after in zip(held, drawn, strict=True):
+        apart = np.abs(imread(before) - imread(after)).mean()
+        # Dots that lie on each other are drawn once, which their edges show.
+        assert apart <= (1e-3 if after.stem in ("ping", "overlay") else 0), after.stem
+
+
+def test_of_a_long_record_dots_are_drawn_once_where_several_lie(
+    rrul: list[Record], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    every = series.pings(rrul[0])
+    monkeypatch.setattr(reader, "MAX_HELD_ROWS", 100)
+    monkeypatch.setattr(thinned, "COLUMNS", 50)
+    monkeypatch.setattr(thinned, "ROWS", 20)
+    record = open_record(rrul[0].path)
+    few = thinned.drawn_pings(record)
+    assert 50 < few.t_s.size < every.t_s.size / 2
+    assert few.lost_s.size == every.lost_s.size
+    assert set(zip(few.t_s, few.rtt_ms, strict=True)) <= set(zip(every.t_s, every.rtt_ms, strict=True))
+    # Whatever is left out lies where one is drawn.
+    top = float(every.rtt_ms.max())
+    cells = {
+        kind: {
+            (int(t / record.reached_ns * 1e9 * 50), int(rtt / top * 20))
+            for t, rtt in zip(of.t_s, of.rtt_ms, strict=True)
+        }
+        for kind, of in (("every", every), ("few", few))
+    }
+    assert cells["few"] == cells["every"]
+    shares = [float(np.quantile(one.of_all_ms, 0.995)) for one in (few, every)]
+    assert shares[0] == pytest.approx(shares[1], rel=0.01)
+    part = thinned.drawn_pings(record, (1.0, 1.5))
+    assert part.t_s.min() >= 1.0
+    assert part.t_s.max() <= 1.5
+    assert part.t_s.size > few.t_s[(few.t_s >= 1.0) & (few.t_s <= 1.5)].size, (
+        "a finer grid for a shorter time"
+    )
 
 
 def test_the_same_record_gives_the_same_bytes(twice: tuple[Path, Path]) -> None:

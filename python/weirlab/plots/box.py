@@ -20,7 +20,7 @@ from weirlab.plots.look import current
 from weirlab.plots.named import configurations
 from weirlab.plots.rows import Rows
 from weirlab.plots.scope import Scope
-from weirlab.stats import Distribution, describe, loaded_pings, totals_mbps
+from weirlab.stats import Distribution, answered_count, describe, summarise, totals_mbps
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 def figure(records: Sequence[Record], title: str | None, scope: Scope | None = None) -> Figure:
     """The chart of all configurations in `records`."""
     for record in records:
-        if record.latency["rtt_ns"].count() == 0 and record.throughput.height == 0:
+        if answered_count(record) == 0 and record.throughput.height == 0:
             raise UsageError(f"`{record.path}` has no samples to draw")
     groups = configurations(records)
     of = quantity.asked()
@@ -78,7 +78,7 @@ def totals(records: Sequence[Record], direction: Direction) -> Distribution | No
 
 def latency(records: Sequence[Record]) -> Distribution | None:
     """Round trips in milliseconds during the load, without the lost ones: the runs' figures together."""
-    return together([loaded_pings([record]).distribution for record in records])
+    return together([summarise(record).latency.loaded for record in records])
 
 
 def together(runs: Sequence[Distribution | None]) -> Distribution | None:

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from weirlab.plots import axes as parts
-from weirlab.plots import caption, series, table, theme
+from weirlab.plots import caption, table, theme
 from weirlab.plots.named import configurations, run_names
 from weirlab.plots.scope import Scope
+from weirlab.plots.thinned import EVERY_PING, drawn_pings
 from weirlab.stats import compare, load_window_ns
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ def _chosen(every: Sequence[_Drawn]) -> list[_Drawn]:
 
 
 def _note(records: Sequence[Record], every: Sequence[_Drawn], drawn: Sequence[_Drawn]) -> str:
-    note = f"Every ping of all probes is a point. Dashed: averages {caption.when(records)}."
+    note = f"{EVERY_PING}. Dashed: averages {caption.when(records)}."
     if any(one.figures.idle_ms for one in drawn):
         note = f"{note[:-1]}; dotted: idle."
     if max(one.runs for one in drawn) > 1:
@@ -116,8 +117,8 @@ def _note(records: Sequence[Record], every: Sequence[_Drawn], drawn: Sequence[_D
 
 
 def _draw(axes: Axes, drawn: Sequence[_Drawn], styles: Sequence[Style], scope: Scope) -> None:
-    pings = [series.pings(one.record) for one in drawn]
-    parts.pings(axes, np.concatenate([one.rtt_ms for one in pings]))
+    pings = [drawn_pings(one.record, scope.span_s) for one in drawn]
+    parts.pings(axes, np.concatenate([one.of_all_ms for one in pings]))
     longest = max((one.record for one in drawn), key=lambda record: record.reached_ns)
     parts.time_axis([axes], longest.reached_ns, scope)
     parts.phases(axes, longest, named=True)

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from weirlab.plots import axes as parts
-from weirlab.plots import caption, series, theme
+from weirlab.plots import caption, theme
 from weirlab.plots.look import current
 from weirlab.plots.named import run_names
 from weirlab.plots.scope import Scope
+from weirlab.plots.thinned import EVERY_PING, drawn_pings
 from weirlab.record.configurations import configurations
 from weirlab.stats import load_window_ns, summarise
 
@@ -30,18 +31,18 @@ if TYPE_CHECKING:
 
 def figure(records: Sequence[Record], title: str | None, scope: Scope | None = None) -> Figure:
     """The chart of `records`, one above the other."""
-    rows = [series.pings(record) for record in records]
+    scope = scope or Scope(records)
+    rows = [drawn_pings(record, scope.span_s) for record in records]
     high = PAPER_ROW if current().paper else max(MIN_ROW_INCHES, 5.2 / len(records))
     note = (
-        f"Every ping of all probes is a point. Dashed: average {caption.when(records)}, dotted: of "
+        f"{EVERY_PING}. Dashed: average {caption.when(records)}, dotted: of "
         "the idle line. Ticks at the top: lost pings. Shaded: no load."
     )
-    scope = scope or Scope(records)
     runs = [scope.runs(record) for record in records] if _one_each(records) else []
     chart = theme.blank(records, title, note, height=1.8 + high * len(records), runs=runs)
     drawn = chart.subplots(len(records), sharex=True, sharey=True, squeeze=False)[:, 0]
     lost = any(one.lost_s.size for one in rows)
-    every = np.concatenate([one.rtt_ms for one in rows])
+    every = np.concatenate([one.of_all_ms for one in rows])
     parts.pings(drawn[0], every, room=1.25 if lost else 1.0, most=6, told=False)
     parts.time_axis(list(drawn), max(record.reached_ns for record in records), scope)
     names = run_names(records)
@@ -80,7 +81,7 @@ def _draw(axes: Axes, record: Record, pings: Pings, high: float, colour: str) ->
         mean = found.idle.mean
         axes.axhline(mean, linestyle=(0, (1, 1.5)), **AVERAGE)
         labels.append((mean, f"idle {caption.number(mean)}", theme.INK))
-    parts.beyond(axes, "y", pings.rtt_ms)
+    parts.beyond(axes, "y", pings.of_all_ms)
     if pings.lost_s.size:
         parts.rug(axes, pings.lost_s)
     if found.loss_rate:

@@ -45,17 +45,25 @@ class Lines:
 
 @dataclass(frozen=True, kw_only=True)
 class Pings:
-    """All pings of a record.
+    """The pings of a record: all of them, or of a long one those that can be told apart (`drawn_pings`).
 
     Attributes:
         t_s: when the answered ones were sent, in seconds.
         rtt_ms: how long they took, in milliseconds.
         lost_s: when the lost ones were sent, in seconds.
+        shares_ms: of a long record the least round trip, the greatest, and what parts all in equal shares
+            between them; None if `rtt_ms` has all.
     """
 
     t_s: Numbers
     rtt_ms: Numbers
     lost_s: Numbers
+    shares_ms: Numbers | None = None
+
+    @property
+    def of_all_ms(self) -> Numbers:
+        """Round trips by which an axis is set: they are distributed as all are."""
+        return self.rtt_ms if self.shares_ms is None else self.shares_ms
 
 
 def throughput_mbps(record: Record, direction: Direction) -> Lines | None:
@@ -76,23 +84,17 @@ def throughput_mbps(record: Record, direction: Direction) -> Lines | None:
 
 def latency_ms(record: Record) -> Lines | None:
     """Round trips of each probe in milliseconds; None if no ping was answered."""
-    answered = record.latency.drop_nulls("rtt_ns")
     edges = _edges(record)
-    if answered.height == 0 or edges.size < 2:
+    if edges.size < 2:
         return None
-    step, count = edges[1] - edges[0], edges.size - 1
-    rtt = pl.col("rtt_ns") / 1e6
-    steps = (
-        answered.with_columns(step=pl.col("t_ns") // step)
-        .filter(pl.col("step") < count)
-        .group_by("probe", "step")
-        .agg(mean=rtt.mean(), low=rtt.min(), high=rtt.max())
-        .sort("probe", "step")
-    )
+    every, count = _in_steps(record, int(edges[1] - edges[0])), edges.size - 1
+    if every.height == 0:
+        return None
     # Average and range are those of pings; what speed tests saw within their own flows is a line beside them,
     # unless there is nothing else.
-    last = record.pings.drop_nulls("rtt_ns")["probe"].max()
+    last = every.filter(pl.col("probe").is_in(record.ping_probes))["probe"].max()
     counted = last if isinstance(last, int) else len(record.probe_names)
+    steps = every.filter(pl.col("step") < count)
     lines, means, lows, highs = {}, [], [], []
     for number, name in enumerate(numbered(record.probe_names)):
         mine = steps.filter(pl.col("probe") == number)
@@ -105,6 +107,20 @@ def latency_ms(record: Record) -> Lines | None:
             highs.append(_placed(mine, "high", count))
     average = _mean(np.vstack(means))
     return _lines(edges, lines, average, np.fmin.reduce(lows), np.fmax.reduce(highs))
+
+
+def _in_steps(record: Record, step: int) -> pl.DataFrame:
+    """Mean, least and greatest round trip of each probe in each step of that many ns, read in chunks."""
+    rtt = pl.col("rtt_ns") / 1e6
+    chunks = [
+        chunk.drop_nulls("rtt_ns")
+        .group_by("probe", step=pl.col("t_ns") // step)
+        .agg(total=rtt.sum(), number=pl.len(), low=rtt.min(), high=rtt.max())
+        for chunk in record.chunks("latency", PING_COLUMNS)
+    ]
+    mean = pl.col("total").sum() / pl.col("number").sum()
+    ends = {"low": pl.col("low").min(), "high": pl.col("high").max()}
+    return pl.concat(chunks).group_by("probe", "step").agg(mean=mean, **ends).sort("probe", "step")
 
 
 def pings(record: Record) -> Pings:
@@ -247,6 +263,9 @@ MAX_STEPS = 500
 
 ABOVE = 1.02
 """A goodput beyond the line's rate by more than this is no matter of rounding."""
+
+PING_COLUMNS = ("t_ns", "probe", "rtt_ns")
+"""What charts of pings need of `latency`."""
 
 PEAKS = (
     "Peaks above the line's rate: bytes that waited behind a lost packet and reached the application at once."

@@ -9,6 +9,7 @@ from rich.progress import track
 from weirlab.plots import draw
 from weirlab.record import configurations
 from weirlab.record.configurations import slug
+from weirlab.stats import answered_count
 from weirlab.ui.terminal import messages
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def charts_of(
     which there is no data (no load, no pings) are left out.
     """
     loaded = [record for record in records if record.flow_names.height]
-    probed = [record for record in records if record.latency["rtt_ns"].count()]
+    probed = [record for record in records if answered_count(record)]
     firsts = [one.records[0] for one in configurations(probed)]
     jobs: list[tuple[str, list[Record], str]] = [
         ("three-plot", [one.records[0]], f"three-plot-{number:02d}-{slug(one.name)}")

@@ -10,6 +10,7 @@ from weirlab.stats.fairness import coefficient_of_variation, jain_index
 from weirlab.stats.pings import (
     PingFigures,
     Pings,
+    answered_count,
     idle_pings,
     load_window_ns,
     loaded_pings,
@@ -47,6 +48,7 @@ __all__ = [
     "Pings",
     "Summary",
     "agreement",
+    "answered_count",
     "busy_share",
     "bypassed_queues",
     "calm_after_s",

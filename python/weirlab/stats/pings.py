@@ -73,6 +73,11 @@ def load_window_ns(record: Record) -> tuple[int, int]:
     return record.phase("load") or (0, record.reached_ns)
 
 
+def answered_count(record: Record) -> int:
+    """How many round trips the record has, of pings and all others."""
+    return sum(chunk["rtt_ns"].count() for chunk in record.chunks("latency", ["rtt_ns"]))
+
+
 @dataclass(frozen=True, kw_only=True)
 class PingFigures:
     """Figures of the pings of a record, however many there are, in milliseconds.
@@ -168,8 +173,19 @@ def _idle_window_ns(record: Record) -> tuple[int, int] | None:
 
 
 def _of(record: Record, window: tuple[int, int], probe: int | None) -> Pings:
+    if record.is_long("latency"):
+        return pings_in(record, _chosen_rows(record, window, probe), window)
     rows = record.pings if probe is None else record.round_trips(probe)
     return pings_in(record, rows, window)
+
+
+def _chosen_rows(record: Record, window: tuple[int, int], probe: int | None) -> pl.DataFrame:
+    """Rows of a long record that were sent within `window`, with the columns that `pings_in` needs."""
+    start, end = window
+    of = pl.col("probe").is_in(record.ping_probes if probe is None else [probe])
+    inside = of & (pl.col("t_ns") >= start) & (pl.col("t_ns") < end)
+    chunks = record.chunks("latency", ["t_ns", "probe", "rtt_ns"])
+    return pl.concat([chunk.filter(inside) for chunk in chunks]).sort("t_ns", "probe", maintain_order=True)
 
 
 def pings_in(record: Record, rows: pl.DataFrame, window: tuple[int, int]) -> Pings:
