@@ -68,6 +68,7 @@ __all__ = [
     "shipped_rules",
     "shipped_tests",
     "simulate",
+    "simulate_packets",
     "simulate_rows",
     "stop_shaper",
     "tables",
@@ -338,6 +339,16 @@ def simulate(
     manifest: str,
     traces: Mapping[str, str],
     folder: str | PathLike[str],
+    progress: Callable[[int], bool] | None,
+) -> Outcome: ...
+def simulate_packets(
+    scenario: str,
+    seed: int,
+    traces: Mapping[str, str],
+    hops: list[str],
+    arrivals: bool,
+    snap_len: int | None,
+    file: str | PathLike[str],
     progress: Callable[[int], bool] | None,
 ) -> Outcome: ...
 def simulate_rows(

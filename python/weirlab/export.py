@@ -1,4 +1,4 @@
-"""Records for other programs: one file a record for Weir or Flent, or tidy tables.
+"""Records for other programs: one file a record for Weir, Flent or Wireshark, or tidy tables.
 
 The same records give the same bytes.
 """
@@ -10,6 +10,7 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING
 
+from weirlab.capture import Packets, check_packets, write_packets
 from weirlab.errors import UsageError
 from weirlab.flent.exporting import check_exportable, export_flent, flent_name
 from weirlab.record import pack
@@ -25,9 +26,16 @@ if TYPE_CHECKING:
 
     from weirlab.record import Record
 
-FORMATS = ("weir", "flent", "csv", "jsonl", "parquet")
+FORMATS = ("weir", "flent", "pcapng", "csv", "jsonl", "parquet")
 
-SUFFIXES = {".weir": "weir", ".flent.gz": "flent", ".csv": "csv", ".jsonl": "jsonl", ".parquet": "parquet"}
+SUFFIXES = {
+    ".weir": "weir",
+    ".flent.gz": "flent",
+    ".pcapng": "pcapng",
+    ".csv": "csv",
+    ".jsonl": "jsonl",
+    ".parquet": "parquet",
+}
 """The suffixes of files and their formats."""
 
 NAMES = ("runs", "probes", "flows", *TABLES)
@@ -35,7 +43,11 @@ NAMES = ("runs", "probes", "flows", *TABLES)
 
 
 def export(
-    records: Sequence[Record], out: Path, form: str | None = None, table: str | None = None
+    records: Sequence[Record],
+    out: Path,
+    form: str | None = None,
+    table: str | None = None,
+    packets: Packets | None = None,
 ) -> list[Path]:
     """Writes `records` for other programs.
 
@@ -44,6 +56,7 @@ def export(
         out: a file with one of `SUFFIXES`, or a folder for several files.
         form: one of `FORMATS`; of a file the one that its suffix names if None.
         table: one of `NAMES`; None is `runs` for a file, and all tables that have a row for a folder.
+        packets: which packets, of a pcapng file only; None for those that leave the slowest hops.
 
     Returns:
         The files that were written.
@@ -52,7 +65,7 @@ def export(
         UsageError: if something is there already, or words do not fit together; nothing is written then.
         WriteError: if a file cannot be written; nothing half written stays.
     """
-    wanted, alone = planned(out, form, table)
+    wanted, alone = planned(out, form, table, packets)
     chosen = distinct(records)
     if wanted in OF_ONE_RECORD:
         if alone and len(chosen) > 1:
@@ -63,7 +76,9 @@ def export(
             )
         if wanted == "flent":
             return _write(_for_flent(chosen, out, alone=alone))
-        targets = [out] if alone else _names(chosen, out)
+        targets = [out] if alone else _names(chosen, out, wanted)
+        if wanted == "pcapng":
+            return _write(_captures(chosen, targets, packets or Packets()))
         return _write({path: partial(pack, one) for path, one in zip(targets, chosen, strict=True)})
     if alone:
         return _write({out: _table(chosen, table or "runs", wanted)})
@@ -71,7 +86,9 @@ def export(
     return _write({out / f"{name}.{wanted}": _table(chosen, name, wanted) for name in tables})
 
 
-def planned(out: Path, form: str | None, table: str | None) -> tuple[str, bool]:
+def planned(
+    out: Path, form: str | None, table: str | None, packets: Packets | None = None
+) -> tuple[str, bool]:
     """The format, and whether one file is written.
 
     Raises:
@@ -91,6 +108,8 @@ def planned(out: Path, form: str | None, table: str | None) -> tuple[str, bool]:
     if table is not None and wanted in OF_ONE_RECORD:
         suffix = next(suffix for suffix, one in SUFFIXES.items() if one == wanted)
         raise UsageError(f"table `{table}`: a {suffix} file always holds the whole record; leave it out")
+    if packets is not None and wanted != "pcapng":
+        raise UsageError(f"`{out}`: only a .pcapng file has packets: leave the words about packets out")
     if alone and out.exists():
         raise UsageError(f"`{out}` exists: choose another name, or take it away first")
     if not alone and out.exists() and (not out.is_dir() or any(out.iterdir())):
@@ -113,6 +132,20 @@ def _for_flent(records: Sequence[Record], out: Path, *, alone: bool) -> dict[Pat
         check_exportable(record)
     names = [out] if alone else [out / name for name in _distinct([flent_name(one) for one in records])]
     return {path: partial(export_flent, one) for path, one in zip(names, records, strict=True)}
+
+
+def _captures(
+    records: Sequence[Record], targets: Sequence[Path], packets: Packets
+) -> dict[Path, Callable[[Path], object]]:
+    """Files of packets to write, and what writes them.
+
+    Raises:
+        UsageError: if one of the runs cannot be made again; nothing is written then.
+    """
+    for record in records:
+        check_packets(record)
+    pairs = zip(targets, records, strict=True)
+    return {path: partial(write_packets, one, packets=packets) for path, one in pairs}
 
 
 def _distinct(names: Sequence[str]) -> list[str]:
@@ -153,7 +186,7 @@ def _table(records: Sequence[Record], name: str, form: str) -> Callable[[Path], 
     return write
 
 
-def _names(records: Sequence[Record], folder: Path) -> list[Path]:
+def _names(records: Sequence[Record], folder: Path, suffix: str) -> list[Path]:
     """A file for each record: the parts of its path in which it differs from the others."""
     paths = [one.path.resolve() for one in records]
     parts = [(*path.parts[:-1], path.name.removesuffix(".weir")) for path in paths]
@@ -161,7 +194,7 @@ def _names(records: Sequence[Record], folder: Path) -> list[Path]:
     shared = min(shared_parts(parts), min(map(len, parts)) - 1)
     names = [re.sub(r"[^\w.-]+", "-", "-".join(one[shared:])) for one in parts]
     return [
-        folder / (f"{name}.weir" if names.count(name) == 1 else f"{name}-{place + 1}.weir")
+        folder / f"{name}{'' if names.count(name) == 1 else f'-{place + 1}'}.{suffix}"
         for place, name in enumerate(names)
     ]
 
@@ -172,5 +205,5 @@ def _write(files: dict[Path, Callable[[Path], object]]) -> list[Path]:
     return list(files)
 
 
-OF_ONE_RECORD = ("weir", "flent")
+OF_ONE_RECORD = ("weir", "flent", "pcapng")
 """Formats of which a file holds one record, and not tables of several."""

@@ -13,7 +13,6 @@ mod kernel_path;
 mod lateness;
 mod live;
 mod pcap;
-mod pcapng;
 mod program;
 mod quality;
 mod request;

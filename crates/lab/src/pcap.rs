@@ -5,11 +5,11 @@ use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 
 use weir_core::{Packet, Time};
-use weir_path::End;
-
-use crate::pcapng::Writer;
-use crate::router::Router;
 use weir_linux::LinuxError;
+use weir_path::End;
+use weir_record::pcapng::Writer;
+
+use crate::router::Router;
 
 /// A capture being written.
 pub(crate) struct Capture {
@@ -21,7 +21,7 @@ pub(crate) struct Capture {
 impl Capture {
     pub fn create(file: &Path) -> Result<Self, LinuxError> {
         let writer = File::create_new(file)
-            .and_then(|out| Writer::new(BufWriter::new(out), "weir"))
+            .and_then(|out| Writer::new(BufWriter::new(out), &["weir"], None))
             .map_err(|error| unwritten(file, error))?;
         Ok(Self { writer, file: file.to_owned(), packet: Vec::new() })
     }
@@ -35,7 +35,9 @@ impl Capture {
         at: Time,
     ) -> Result<(), LinuxError> {
         router.arrived(packet, end, &mut self.packet);
-        self.writer.write(at.as_nanos(), &self.packet).map_err(|error| unwritten(&self.file, error))
+        self.writer
+            .write(0, at.as_nanos(), &self.packet)
+            .map_err(|error| unwritten(&self.file, error))
     }
 
     pub fn finish(self) -> Result<(), LinuxError> {

@@ -200,7 +200,7 @@ impl Router {
         let route = PacketRoute { ends_at: None, ..self.path.traffic.get(packet.handle).route };
         self.path.traffic.release(packet.handle);
         let Ok(headers) = parse(&original) else { return };
-        let address = self.scenario.router_address(passed);
+        let address = self.scenario.router_address(self.scenario.ip_version, passed);
         let mut out = [0; MAX_ICMP_ERROR_BYTES];
         let Some(len) = time_exceeded(&original, &headers, address, &mut out) else { return };
         let answer = &out[..len];

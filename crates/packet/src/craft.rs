@@ -1,4 +1,5 @@
-//! Packets made by hand, for tests and benches: the only part of this crate that allocates.
+//! Packets made by hand, for tests, benches and captures of simulations: the only part of this crate that
+//! allocates.
 
 use std::net::SocketAddr;
 

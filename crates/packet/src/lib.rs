@@ -6,7 +6,7 @@
 //! a queue's mark into the real header, [`Coalescer`] puts segments together again on the way out, and
 //! [`time_exceeded`] answers for packets that have come too far.
 //!
-//! Nothing here copies payload, allocates (but for [`craft`], which is for tests), reads a clock or
+//! Nothing here copies payload, allocates (but for [`craft`], which is not for live packets), reads a clock or
 //! does I/O. Whatever bytes arrive, nothing panics.
 //!
 //! ```

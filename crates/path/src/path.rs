@@ -51,6 +51,31 @@ pub trait Traffic: DropSink + About {
     fn crosses_shaper(&mut self, packet: &Packet, direction: Direction, now: Time) {
         let _ = (packet, direction, now);
     }
+
+    /// `packet` is where a [capture](Path::capture) was asked for.
+    fn is_captured(&mut self, packet: &Packet, hop: &HopPlace, now: Time) {
+        let _ = (packet, hop, now);
+    }
+}
+
+/// The place of a hop on its path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HopPlace {
+    /// Number of the hop, up before down.
+    pub number: usize,
+    /// Direction of its packets.
+    pub direction: Direction,
+    /// How many hops of its direction come before it, without processors.
+    pub passed: u32,
+}
+
+/// On which side of a hop's queue packets are captured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CapturePoint {
+    /// Before the queue: all that arrive, those included that the queue will drop.
+    Arrivals,
+    /// Behind it, as the line takes them: what a capture at the interface of a router sees.
+    Departures,
 }
 
 /// The path of a scenario at work.
@@ -111,6 +136,7 @@ pub struct Hop {
     delay_line: DelayLine,
     next: Next,
     shaped: bool,
+    captured: Option<CapturePoint>,
     /// Whether tunnels end on the machine that has the queue.
     ends_tunnels: bool,
     /// Bytes of the line that were occupied since somebody looked.
@@ -290,6 +316,11 @@ impl<T: Traffic> Path<T> {
         self.serve(hop, now);
     }
 
+    /// From now on tells the owner of the packets of all that are at `point` of `hop`.
+    pub fn capture(&mut self, hop: usize, point: CapturePoint) {
+        self.hops[hop].captured = Some(point);
+    }
+
     /// Sends `packet` from the shaper at `hop` towards the line, past what waits in the shaper.
     pub fn send_from_shaper(&mut self, packet: Packet, hop: usize, now: Time) {
         self.pass_on(packet, self.hops[hop].next, now);
@@ -347,6 +378,9 @@ impl<T: Traffic> Path<T> {
             if direction == Direction::Down {
                 traffic.crosses_shaper(&packet, direction, now);
             }
+        }
+        if it.captured == Some(CapturePoint::Arrivals) {
+            traffic.is_captured(&packet, &it.place_as(hop), now);
         }
         if let Some(marker) = &mut it.marker {
             marker.mark(&mut packet, traffic, now);
@@ -425,6 +459,9 @@ impl<T: Traffic> Path<T> {
             if it.ends_tunnels {
                 traffic.leaves_tunnels_end(&mut packet);
             }
+            if it.captured == Some(CapturePoint::Departures) {
+                traffic.is_captured(&packet, &it.place_as(hop), now);
+            }
             it.wire_bytes += it.line.wire_bytes(packet.ip_len());
             let left = it.line.send(packet.ip_len(), now, media);
             let Arrivals { packet: arrives, copy } = it.flight.pass(left);
@@ -464,10 +501,16 @@ impl Hop {
             delay_line: DelayLine::new(Duration::ZERO, next),
             next,
             shaped: spec.shaped,
+            captured: None,
             ends_tunnels: false,
             wire_bytes: 0,
             name,
         }
+    }
+
+    /// Place of this hop, which has that number.
+    const fn place_as(&self, number: usize) -> HopPlace {
+        HopPlace { number, direction: self.direction, passed: self.place }
     }
 }
 

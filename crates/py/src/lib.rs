@@ -10,6 +10,7 @@ mod conformance;
 mod describe;
 mod lab;
 mod measure;
+mod packets;
 mod ping;
 mod scenario;
 mod serve;
@@ -44,6 +45,8 @@ mod _native {
         Ramp, SpeedTest, bufferbloat_grades, bufferbloat_score, cautions, measure, missing,
         plan_test, read_secret, record_method, run_method,
     };
+    #[pymodule_export]
+    use super::packets::simulate_packets;
     #[pymodule_export]
     use super::ping::ping;
     #[pymodule_export]

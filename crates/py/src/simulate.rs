@@ -92,7 +92,7 @@ pub(crate) fn simulate_rows<'py>(
     Ok(result)
 }
 
-fn said<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyDict>> {
+pub(crate) fn said<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyDict>> {
     let result = PyDict::new(py);
     result.set_item("reached_ns", outcome.reached.as_nanos())?;
     result.set_item("complete", outcome.complete)?;

@@ -1,10 +1,12 @@
-//! Writes the record of a run: a manifest and append-only Parquet tables; or keeps its rows in memory.
+//! Writes the record of a run: a manifest and append-only Parquet tables; or keeps its rows in memory. Also writes
+//! files of packets ([`pcapng`]).
 //!
 //! A record is a directory: `manifest.json`, and for each table a folder of part files that sort by
 //! name. A part appears under its name only when it is whole, so a run that is killed at any moment leaves
 //! a readable record; its manifest then still says that the run was not completed.
 
 mod columns;
+pub mod pcapng;
 mod recorder;
 mod rows;
 mod table;

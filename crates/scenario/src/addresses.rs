@@ -32,10 +32,10 @@ impl Scenario {
     }
 
     /// The address of the router of the path that stands behind `passed` hops, on the client's side of
-    /// it: 10.2.0.1 and on, or fd00:0:0:2::1 and on.
+    /// it, in that Internet protocol: 10.2.0.1 and on, or fd00:0:0:2::1 and on.
     #[must_use]
-    pub fn router_address(&self, passed: u32) -> IpAddr {
-        address(self.ip_version, 2, 1 + passed)
+    pub fn router_address(&self, ip: IpVersion, passed: u32) -> IpAddr {
+        address(ip, 2, 1 + passed)
     }
 
     /// The 5-tuple of what the client sends for flow number `flow`; of an application that of its DNS queries, whose server's

@@ -185,8 +185,10 @@ impl ApplicationLoad {
     fn open(&mut self, number: u32, network: &mut Network, now: Time) {
         let spec = self.spec();
         let end = (spec.host, spec.tunnel);
-        let (place, [client, server, _]) = network.traffic.open(&spec.tcp, end, [self.flow; 2]);
+        let (place, flow_ids @ [client, server, _]) =
+            network.traffic.open(&spec.tcp, end, [self.flow; 2]);
         let key = self.scenario.connection_key(place as usize, self.flow as usize);
+        network.traffic.note_opened(flow_ids, key, &spec.tcp);
         let route = Route::new([client, server], self.encapsulation.of_other(key, self.hash_key));
         let controls = [spec.tcp.congestion_control.as_str(); 2];
         let seed = self.seed.derive(&number.to_string());

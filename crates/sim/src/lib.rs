@@ -6,6 +6,7 @@
 //! every random choice draws from a stream of its own.
 
 mod application;
+mod capture;
 mod connection;
 mod encapsulation;
 mod load;
@@ -23,4 +24,5 @@ mod slab;
 mod sources;
 mod udp;
 
+pub use capture::PacketTap;
 pub use run::{Outcome, SimError, Simulation, check};

@@ -2,19 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use weir_core::{Duration, Packet, TcpHeader, Time};
-use weir_path::{FlowDrops, Traffic};
+use weir_core::{Duration, FlowKey, Packet, TcpHeader, Time};
+use weir_path::{End, FlowDrops, HopPlace, Traffic};
 use weir_qdisc::{About, DropReason, DropSink, MarkReason};
 use weir_rate_control::Delay;
 use weir_scenario::{Direction, LatencyRow, Scenario, TcpSettings, TransferRow};
 use weir_tcp::{Profile, Segment};
 
+use crate::capture::{Capture, Content};
 use crate::passive::PassiveRtt;
 use crate::prefetch::prefetch;
 use crate::slab::Slab;
 
 /// The payload of every packet under way, and the counts of those that are dropped or marked.
-#[derive(Debug)]
 pub(crate) struct PacketStore {
     segments: Slab<Segment>,
     pings: Slab<Ping>,
@@ -32,6 +32,8 @@ pub(crate) struct PacketStore {
     first_end: u32,
     /// Round trips of the connections, as the shaper sees them, if it looks.
     passive: Option<PassiveRtt>,
+    /// Who wants to see packets as bytes, if anybody does.
+    pub capture: Option<Box<Capture>>,
     /// Counts by flow of the record.
     pub flows: Vec<FlowDrops>,
     /// Congestion windows of senders by flow id, in bytes, if a marker asks.
@@ -121,6 +123,7 @@ impl PacketStore {
                 .as_ref()
                 .filter(|asked| asked.passive)
                 .map(|_| PassiveRtt::default()),
+            capture: None,
             flows: vec![FlowDrops::default(); scenario.flows.len() + 2 * scenario.methods.len()],
             windows: weir_path::marker_that_needs_window(scenario)
                 .map(|_| vec![0; scenario.flows.len()]),
@@ -165,6 +168,34 @@ impl PacketStore {
         self.flow_info.extend(flows.map(|flow| FlowInfo { timestamps, flow, ..datagrams }));
         self.flow_info.push(datagrams);
         ((flow_id - self.first_end) / PARTS, [flow_id, flow_id + 1, flow_id + DATAGRAMS])
+    }
+
+    /// Tells a capture that a connection was [opened](Self::open), whose client sends with `key`.
+    pub fn note_opened(&mut self, flow_ids: [u32; 3], key: FlowKey, tcp: &TcpSettings) {
+        if let Some(capture) = &mut self.capture {
+            let profile = Profile::of(tcp).expect("the scenario was checked");
+            capture.on_open(flow_ids, key, &profile);
+        }
+    }
+
+    /// Tells a capture that an end of a connection, whose packets have `flow_id`, sends `segment`.
+    pub fn note_sent(&mut self, flow_id: u32, from: End, segment: &Segment) {
+        let connection = self.first_end_of(flow_id);
+        if let Some(capture) = &mut self.capture {
+            let direction = match from {
+                End::Client => Direction::Up,
+                End::Server => Direction::Down,
+            };
+            capture.on_sent(connection, direction, segment);
+        }
+    }
+
+    /// The flow id of the first end of the connection to which packets of `flow_id` belong.
+    const fn first_end_of(&self, flow_id: u32) -> u32 {
+        match flow_id.checked_sub(self.first_end) {
+            Some(part) => flow_id - part % PARTS,
+            None => flow_id,
+        }
     }
 
     /// The number of the connection of speed tests or applications to which a packet belongs, if it is of one.
@@ -368,6 +399,25 @@ impl Traffic for PacketStore {
     fn leaves_tunnels_end(&self, packet: &mut Packet) {
         if let Some(tunnel) = self.flow_info[packet.flow_id as usize].tunnel {
             packet.label.hash = self.tunnels[tunnel as usize];
+        }
+    }
+
+    #[cold]
+    fn is_captured(&mut self, packet: &Packet, hop: &HopPlace, now: Time) {
+        let tunnel = self.flow_info[packet.flow_id as usize].tunnel;
+        let content = if let Some(number) = tunnel {
+            Content::Tunnel(number)
+        } else if self.is_datagram(packet) {
+            Content::Datagram
+        } else if self.is_of_udp(packet) {
+            Content::Udp(*self.udp.get(packet.handle))
+        } else if self.is_of_flow(packet) {
+            Content::Tcp(self.first_end_of(packet.flow_id), *self.segments.get(packet.handle))
+        } else {
+            Content::Ping(*self.pings.get(packet.handle))
+        };
+        if let Some(capture) = &mut self.capture {
+            capture.on_packet(packet, &content, hop, now);
         }
     }
 

@@ -147,12 +147,14 @@ impl Wire for PathWire<'_> {
         let ip_len = route.encapsulation.ip_header
             + segment.header_len(route.timestamps)
             + u32::from(segment.len);
+        let flow_id = route.flow_ids[self.end as usize];
+        self.network.traffic.note_sent(flow_id, self.end, &segment);
         let packet = Packet {
             handle: self.network.traffic.put_segment(segment),
             enqueued_at: self.now,
             label: route.encapsulation.labels[self.end as usize],
             len: route.encapsulation.queued_len(ip_len),
-            flow_id: route.flow_ids[self.end as usize],
+            flow_id,
             dscp: route.encapsulation.dscp,
             ecn,
         };

@@ -5,11 +5,12 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use weir_core::{Duration, FlowKey, Seed, Ticker, Time};
-use weir_path::{ArrivalPoint, End, Path, QueueSampler, Source, Trace, TraceError};
+use weir_path::{ArrivalPoint, CapturePoint, End, Path, QueueSampler, Source, Trace, TraceError};
 use weir_scenario::{ProbeKind, Scenario, ScenarioError, Sink, SpeedTest};
 use weir_speedtest::MethodInfo;
 use weir_tcp::{Endpoint, Profile};
 
+use crate::capture::{Capture, PacketTap};
 use crate::encapsulation::{Encapsulation, labels};
 use crate::load::Load;
 use crate::method::SpeedTests;
@@ -200,6 +201,23 @@ impl Simulation {
         };
         simulation.plan(scenario, seed);
         Ok(simulation)
+    }
+
+    /// Gives the bytes of all packets at `point` of `hops` to `tap`, from now on: numbers of hops, up before down.
+    ///
+    /// # Panics
+    /// If there is no such hop.
+    pub fn capture(
+        &mut self,
+        scenario: &Scenario,
+        hops: &[usize],
+        point: CapturePoint,
+        tap: Box<dyn PacketTap + Send>,
+    ) {
+        for &hop in hops {
+            self.network.capture(hop, point);
+        }
+        self.network.traffic.capture = Some(Box::new(Capture::new(scenario, hops, tap)));
     }
 
     /// Runs to the end, or until `sink` wants to stop. What was sampled until then is in the sink.

@@ -36,7 +36,7 @@ COMMANDS = {
     "note": "Keep a note and tags for records.",
     "report": "Write records as one page for a browser.",
     "ui": "Show records and start runs in a browser, on this machine only.",
-    "export": "Write records as .weir files, for Flent, as CSV, JSON lines or Parquet.",
+    "export": "Write records as .weir files, for Flent, as pcapng, CSV, JSON lines or Parquet.",
     "import": "Make records of data files of Flent.",
     "flent": "Run a test of Flent's, with Flent's options.",
     "lab": "Run any program on an emulated line.",

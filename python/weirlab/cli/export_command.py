@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from weirlab.cli.options import option
+from weirlab.capture import Packets
+from weirlab.cli.options import Whole, option
 from weirlab.cli.records import readable
 from weirlab.errors import UsageError
 from weirlab.export import FORMATS, NAMES, export, planned
@@ -19,8 +20,8 @@ from weirlab.ui import console
     "--out",
     required=True,
     type=click.Path(path_type=Path),
-    help="File to write, by its suffix .weir, .flent.gz, .csv, .jsonl or .parquet; or a folder, with "
-    "--format.",
+    help="File to write, by its suffix .weir, .flent.gz, .pcapng, .csv, .jsonl or .parquet; or a folder, "
+    "with --format.",
 )
 @option("--format", "form", type=click.Choice(FORMATS), help="Format of the files in a folder.")
 @option("--flent", is_flag=True, help="The same as --format flent.")
@@ -29,26 +30,53 @@ from weirlab.ui import console
     type=click.Choice(NAMES),
     help="Which table as CSV, JSON lines or Parquet.  [default: runs; into a folder all that have a row]",
 )
-def command(paths: tuple[Path, ...], *, out: Path, form: str | None, flent: bool, table: str | None) -> None:
-    """Write records for other programs: as .weir files, for Flent, or as tidy tables.
+@option(
+    "--hop",
+    "hops",
+    multiple=True,
+    metavar="HOP",
+    help="Hop at which packets are captured, such as up/modem.  [default: the slowest of each direction]",
+)
+@option(
+    "--arrivals",
+    is_flag=True,
+    help="Capture packets as they arrive at the hop, those included that its queue drops, and not as they "
+    "leave it.",
+)
+@option("--snaplen", type=Whole(min=1), help="Bytes to keep of each packet.  [default: all]")
+def command(  # noqa: PLR0913 - one word each on the command line
+    paths: tuple[Path, ...],
+    *,
+    out: Path,
+    form: str | None,
+    flent: bool,
+    table: str | None,
+    hops: tuple[str, ...],
+    arrivals: bool,
+    snaplen: int | None,
+) -> None:
+    """Write records for other programs: as .weir files, for Flent, for Wireshark, or as tidy tables.
 
     \b
     weir export out/01-fq-codel --out run.weir
+    weir export out/01-fq-codel --out run.pcapng --hop up/modem
     weir export out --out figures.csv
     weir export out --out pings.parquet --table latency
     weir export out --out tables --format csv
     weir export out --out for-flent --flent
 
     A .weir file is the whole record in one file; `weir show`, `compare` and `plot` read it. A
-    .flent.gz file is of Flent's format, version 4, for Flent itself: records of its tests can be written. The
-    tables
+    .flent.gz file is of Flent's format, version 4, for Flent itself: records of its tests can be written. A
+    .pcapng file has the packets of a simulated run, which is made once more for that. The tables
     `runs`, `probes` and `flows` have the figures of `weir show`, a row a run, probe or flow; all others have
     the samples, with the names of probes and flows. What is there already is never replaced.
     """  # noqa: D301 - \b keeps click from folding the examples
     if flent and form not in (None, "flent"):
         raise UsageError(f"--flent and --format {form}: leave one of them out")
     form = "flent" if flent else form
-    planned(out, form, table)
+    wanted = Packets(hops=hops, arrivals=arrivals, snap_len=snaplen)
+    packets = None if wanted == Packets() else wanted
+    planned(out, form, table, packets)
     with readable(paths, "exported") as records:
-        for path in export(records, out, form, table):
+        for path in export(records, out, form, table, packets):
             console.print(str(path), soft_wrap=True)

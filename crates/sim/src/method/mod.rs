@@ -301,6 +301,7 @@ impl SpeedTests {
         // Those between are of applications.
         self.sessions.resize_with(connection as usize, || None);
         let key = scenario.method_key(connection as usize, spec.host);
+        network.traffic.note_opened([client, server, datagrams], key, &spec.tcp);
         let encapsulation =
             |of| Encapsulation::new(scenario, of, spec.dscp, spec.tunnel, self.hash_key);
         let route = Route::new([client, server], encapsulation(key));

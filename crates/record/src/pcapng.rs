@@ -1,51 +1,60 @@
-//! Files of packets (draft-ietf-opsawg-pcapng): one section with one interface, whose packets begin with their
-//! IP header and whose times are nanoseconds.
+//! Files of packets (draft-ietf-opsawg-pcapng): one section with one or several interfaces, whose packets begin
+//! with their IP header and whose times are nanoseconds.
 //!
-//! This is all of the format that a capture of a lab needs; whoever reads such files reads far more of it.
+//! This is all of the format that captures of lab and simulator need; whoever reads such files reads far more of it.
 
 use std::io::{self, Write};
+use std::num::NonZeroU32;
 
-/// A file being written.
+/// A file of packets being written.
 #[derive(Debug)]
-pub(crate) struct Writer<W> {
+pub struct Writer<W> {
     out: W,
     block: Vec<u8>,
+    /// Bytes that are kept of a packet.
+    snap_len: usize,
 }
 
 impl<W: Write> Writer<W> {
-    /// Begins a file about an interface of that name.
+    /// Begins a file about `interfaces`, which are numbered as they come. Of each packet up to `snap_len` bytes are
+    /// kept, all of them if that is `None`.
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn new(out: W, interface: &str) -> io::Result<Self> {
-        let mut writer = Self { out, block: Vec::new() };
+    pub fn new(out: W, interfaces: &[&str], snap_len: Option<NonZeroU32>) -> io::Result<Self> {
+        let snap = snap_len.map_or(NO_SNAP_LENGTH, NonZeroU32::get);
+        let kept = snap_len.map_or(usize::MAX, |len| len.get() as usize);
+        let mut writer = Self { out, block: Vec::new(), snap_len: kept };
         writer.write_block(SECTION_HEADER, |block| {
             block.extend(BYTE_ORDER.to_ne_bytes());
             block.extend(VERSION.map(u16::to_ne_bytes).concat());
             block.extend(UNKNOWN_LENGTH.to_ne_bytes());
         })?;
-        writer.write_block(INTERFACE_DESCRIPTION, |block| {
-            block.extend(LINKTYPE_RAW.to_ne_bytes());
-            block.extend([0; 2]);
-            block.extend(NO_SNAP_LENGTH.to_ne_bytes());
-            put_option(block, IF_NAME, interface.as_bytes());
-            put_option(block, IF_TSRESOL, &[NANOSECONDS]);
-            put_option(block, END_OF_OPTIONS, &[]);
-        })?;
+        for interface in interfaces {
+            writer.write_block(INTERFACE_DESCRIPTION, |block| {
+                block.extend(LINKTYPE_RAW.to_ne_bytes());
+                block.extend([0; 2]);
+                block.extend(snap.to_ne_bytes());
+                put_option(block, IF_NAME, interface.as_bytes());
+                put_option(block, IF_TSRESOL, &[NANOSECONDS]);
+                put_option(block, END_OF_OPTIONS, &[]);
+            })?;
+        }
         Ok(writer)
     }
 
-    /// Adds an IP packet of that time, in nanoseconds.
+    /// Adds an IP packet that was seen at interface number `interface` at that time, in nanoseconds.
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn write(&mut self, at_ns: u64, packet: &[u8]) -> io::Result<()> {
+    pub fn write(&mut self, interface: u32, at_ns: u64, packet: &[u8]) -> io::Result<()> {
+        let kept = &packet[..packet.len().min(self.snap_len)];
         self.write_block(ENHANCED_PACKET, |block| {
             // Which interface, the time's upper and lower half, bytes kept, bytes that there were.
-            let len = packet.len() as u32;
-            let numbers = [0, (at_ns >> 32) as u32, at_ns as u32, len, len];
+            let (high, low) = ((at_ns >> 32) as u32, at_ns as u32);
+            let numbers = [interface, high, low, kept.len() as u32, packet.len() as u32];
             block.extend(numbers.map(u32::to_ne_bytes).concat());
-            put_padded(block, packet);
+            put_padded(block, kept);
         })
     }
 
@@ -133,10 +142,30 @@ mod tests {
     fn a_file_is_what_tcpdump_and_tshark_read() {
         let packet = bytes(DATAGRAM);
         let mut file = Vec::new();
-        let mut writer = Writer::new(&mut file, "weir").unwrap();
-        writer.write(1_500_000_042, &packet).unwrap();
-        writer.write(5_000_000_000_000, &packet).unwrap();
+        let mut writer = Writer::new(&mut file, &["weir"], None).unwrap();
+        writer.write(0, 1_500_000_042, &packet).unwrap();
+        writer.write(0, 5_000_000_000_000, &packet).unwrap();
         writer.finish().unwrap();
         assert_eq!(file, bytes(FILE));
+    }
+
+    #[test]
+    #[cfg(target_endian = "little")]
+    fn of_a_packet_that_is_cut_off_the_length_is_told() {
+        let packet = bytes(DATAGRAM);
+        let mut file = Vec::new();
+        let mut writer = Writer::new(&mut file, &["a", "bc"], NonZeroU32::new(20)).unwrap();
+        writer.write(1, 7, &packet).unwrap();
+        writer.finish().unwrap();
+        // Two interfaces, each with its snap length in front of its name.
+        assert_eq!(file[28..72][12..16], 20u32.to_le_bytes());
+        assert_eq!(file[28..][16..21], [2, 0, 1, 0, b'a']);
+        assert_eq!(file[68..][16..22], [2, 0, 2, 0, b'b', b'c']);
+        let block = &file[108..];
+        assert_eq!(block.len(), 52);
+        let number = |at: usize| u32::from_le_bytes(block[at..at + 4].try_into().unwrap());
+        let numbers = [4, 8, 12, 16, 20, 24].map(number);
+        assert_eq!(numbers, [52, 1, 0, 7, 20, 29]);
+        assert_eq!(block[28..48], packet[..20]);
     }
 }
