@@ -286,16 +286,16 @@ class Store:
         return {name.removeprefix("samples/") for name in self.place.names("samples")}
 
     def record(self, run: str, phases: Sequence[str] = ALL) -> Record:
-        """The raw samples of a run as a record: all, or those that were kept of these phases.
+        """The raw samples of a run as a record: all if they are there, else those of these phases.
 
         Raises:
             RecordError: if they were not kept, or are damaged.
         """
-        name = f"samples/{sample_name(run, phases)}"
-        try:
-            return open_record(self.place.file(name))
-        except FileNotFoundError:
-            raise RecordError(f"`{self.name}` has no raw samples `{name}`") from None
+        names = [f"samples/{sample_name(run, which)}" for which in (ALL, phases)]
+        for name in names:
+            if self.place.has(name):
+                return open_record(self.place.file(name))
+        raise RecordError(f"`{self.name}` has no raw samples `{names[-1]}`")
 
     def _plan(self, name: str) -> dict[str, Any]:
         where = f"{self.name}/{name}"
