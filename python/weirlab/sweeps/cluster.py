@@ -11,7 +11,7 @@ import time
 import uuid
 import zlib
 from collections import deque
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from distributed import Client, Future, LocalCluster
 
+    from weirlab.interrupt import Stop
     from weirlab.sweeps.local import Orders
     from weirlab.sweeps.runs import Run
     from weirlab.sweeps.work import Row
@@ -67,6 +68,7 @@ def run_on_cluster(orders: Orders, cluster: Cluster) -> None:
     A batch that Dask gives up, because several workers died on it, is taken apart; a run that was alone in
     one becomes a row with that reason. A cluster of this machine that has lost all its workers is started
     anew, since Dask replaces those that die and not those that end; on another cluster they are waited for.
+    So is a scheduler that goes away: what it had under way is sent again to the one that answers there next.
 
     Raises:
         UsageError: if Dask is missing, the scheduler does not answer, or a worker is of another version.
@@ -75,19 +77,26 @@ def run_on_cluster(orders: Orders, cluster: Cluster) -> None:
     if orders.work.world == LAB and cluster.scheduler is None:
         raise UsageError("--cluster: the lab runs once a machine; leave it out, or write --scheduler")
     batches = _Batches(orders, patience_s=PATIENCE_S if cluster.scheduler is None else math.inf)
-    in_vain = 0
+    in_vain, away = 0, False
     while not batches.are_done():
         had = batches.done
         try:
-            with _connected(cluster) as client:
+            with _connected(cluster, orders.stop, away=away) as client:
+                away = True
                 _check_versions(client)
                 _check_labs(client, orders.work)
                 batches.carry_out(client)
+        except _Gone as error:
+            if orders.stop.told:
+                return
+            raise WeirError(
+                f"the scheduler of the cluster is gone: what was done is kept: {error}"
+            ) from error
         except _NotStarted as error:
             if in_vain + 1 == MAX_IN_VAIN:
                 raise WeirError(f"a cluster cannot be started here: {error}") from error
         in_vain = 0 if batches.done > had else in_vain + 1
-        if in_vain == MAX_IN_VAIN and not batches.are_done():
+        if in_vain == MAX_IN_VAIN and cluster.scheduler is None and not batches.are_done():
             raise WeirError(f"all workers of the cluster ended {in_vain} times: what was done is kept")
 
 
@@ -172,13 +181,13 @@ class _Batches:
         return self._stop.told or not (self._left or self._alone or self._under_way)
 
     def carry_out(self, client: Client) -> None:
-        """Sends batches and takes their rows until none is left, or the cluster has no worker any more."""
+        """Sends batches and takes their rows until none is left, or no worker or no scheduler is there."""
         seen_s = time.monotonic()
         try:
             while not self.are_done():
-                if client.status in {"closed", "closing"}:
-                    raise WeirError("the scheduler of the cluster is gone: what was done is kept")
-                threads = sum(client.nthreads().values())
+                threads = _threads(client)
+                if threads is None:
+                    return
                 seen_s = time.monotonic() if threads else seen_s
                 if time.monotonic() - seen_s > self._patience_s:
                     return
@@ -187,7 +196,9 @@ class _Batches:
                     if self._taken(future, self._under_way[future]):
                         del self._under_way[future]
         finally:
-            client.cancel(list(self._under_way))
+            # A scheduler that is gone has forgotten them.
+            with suppress(OSError, TimeoutError, RuntimeError):
+                client.cancel(list(self._under_way))
             for batch in self._under_way.values():
                 self._left.extendleft(reversed(batch))
             self._under_way.clear()
@@ -296,6 +307,14 @@ class _Batches:
             self._alone.clear()
 
 
+def _threads(client: Client) -> int | None:
+    """Threads of all workers that are there; None if the scheduler does not answer."""
+    try:
+        return sum(client.nthreads().values()) if client.status == "running" else None
+    except (OSError, TimeoutError, RuntimeError):
+        return None
+
+
 def _as_data(run: Run) -> dict[str, Any]:
     return {
         "run": run.key,
@@ -306,8 +325,18 @@ def _as_data(run: Run) -> dict[str, Any]:
 
 
 @contextmanager
-def _connected(cluster: Cluster) -> Iterator[Client]:
-    """A client of the cluster, which is started and ended here if it has no address."""
+def _connected(cluster: Cluster, stop: Stop, *, away: bool) -> Iterator[Client]:
+    """A client of the cluster, which is started and ended here if it has no address.
+
+    Args:
+        cluster: the cluster.
+        stop: whether nobody waits for it any more.
+        away: whether its scheduler was there already, so that it is waited for longer.
+
+    Raises:
+        UsageError: if Dask is missing, or no scheduler answers.
+        _Gone: if the scheduler that was there does not come back.
+    """
     try:
         from distributed import Client  # noqa: PLC0415 - optional
     except ImportError as error:
@@ -319,11 +348,17 @@ def _connected(cluster: Cluster) -> Iterator[Client]:
         ):
             yield client
         return
-    try:
-        client = Client(cluster.scheduler, timeout=CONNECT_S)
-    except (OSError, TimeoutError, ValueError) as error:
-        said = " ".join(str(error).split())
-        raise UsageError(f"--scheduler `{cluster.scheduler}`: no scheduler answers there: {said}") from error
+    ends_s = time.monotonic() + (RETURN_S if away else 0)
+    while True:
+        try:
+            client = Client(cluster.scheduler, timeout=CONNECT_S)
+            break
+        except (OSError, TimeoutError, ValueError) as error:
+            said = f"no scheduler answers there: {' '.join(str(error).split())}"
+            if not away:
+                raise UsageError(f"--scheduler `{cluster.scheduler}`: {said}") from error
+            if stop.told or time.monotonic() > ends_s:
+                raise _Gone(f"`{cluster.scheduler}`: {said}") from error
     with client:
         yield client
 
@@ -346,6 +381,10 @@ def _started_here(workers: int) -> LocalCluster:
         )
     except RuntimeError as error:
         raise _NotStarted(*error.args) from error
+
+
+class _Gone(Exception):
+    """The scheduler that was there does not come back."""
 
 
 class _NotStarted(Exception):
@@ -416,6 +455,9 @@ LISTEN_EVERY_S = 0.5
 
 CONNECT_S = 10
 """How long is waited for a scheduler."""
+
+RETURN_S = 300.0
+"""How long a scheduler is waited for that was there: one that is started again by its system."""
 
 PATIENCE_S = 10.0
 """How long a cluster of this machine may be without a worker: Dask starts one in a second or two."""
