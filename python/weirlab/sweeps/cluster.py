@@ -348,19 +348,24 @@ def _connected(cluster: Cluster, stop: Stop, *, away: bool) -> Iterator[Client]:
         ):
             yield client
         return
+    with _reached(cluster.scheduler, stop, away=away) as client:
+        yield client
+
+
+def _reached(scheduler: str, stop: Stop, *, away: bool) -> Client:
+    """A client of the scheduler at that address."""
+    from distributed import Client  # noqa: PLC0415 - optional
+
     ends_s = time.monotonic() + (RETURN_S if away else 0)
     while True:
         try:
-            client = Client(cluster.scheduler, timeout=CONNECT_S)
-            break
+            return Client(scheduler, timeout=CONNECT_S)
         except (OSError, TimeoutError, ValueError) as error:
             said = f"no scheduler answers there: {' '.join(str(error).split())}"
             if not away:
-                raise UsageError(f"--scheduler `{cluster.scheduler}`: {said}") from error
+                raise UsageError(f"--scheduler `{scheduler}`: {said}") from error
             if stop.told or time.monotonic() > ends_s:
-                raise _Gone(f"`{cluster.scheduler}`: {said}") from error
-    with client:
-        yield client
+                raise _Gone(f"`{scheduler}`: {said}") from error
 
 
 def _started_here(workers: int) -> LocalCluster:
