@@ -103,7 +103,11 @@ function fillBar(bar: HTMLElement, view: View, records: RecordData[]): void {
   );
   const kinds = [...new Set(records.flatMap((one) => [...one.flows, ...one.probes]).flatMap(kindsOf))].sort();
   if (kinds.length > 1) {
-    const filters = kinds.map((kind) => toggle(FILTERS[kind] ?? kind.replace(/^service /, ""), true, (on) => view.filter(kind, on)));
+    const filters = kinds.map((kind) => {
+      const name = FILTERS[kind] ?? kind.replace(/^service /, "");
+      const what = kind.startsWith("service ") ? `Lines of the service class ${name} (DSCP)` : `Lines of the ${name.toLowerCase()}`;
+      return toggle(name, true, (on) => view.filter(kind, on), { title: what });
+    });
     bar.append(el("span", { class: "filters", role: "group", "aria-label": "Lines that are shown" }, ...filters));
   }
 }

@@ -61,7 +61,7 @@ function records(): void {
       row.hidden = !shown;
       if (shown) count++;
     }
-    byId("count").textContent = `${count} shown`;
+    byId("count").textContent = rows.length > 0 && count === 0 ? "none fits: clear the search or a filter" : `${count} shown`;
   };
   const chosen = () => rows.filter((row) => row.querySelector("input")?.checked);
   const tell = () => {

@@ -422,7 +422,10 @@ class Record(Shown):
         try:
             columns = pl.read_parquet_schema(io.BytesIO(content))
             there = None if names is None else [name for name in names if name in columns]
-            frame = pl.read_parquet(io.BytesIO(content), columns=there, n_rows=MAX_PART_ROWS + 1)
+            # A part is read in a few ms: to share it out among threads would take longer.
+            frame = pl.read_parquet(
+                io.BytesIO(content), columns=there, n_rows=MAX_PART_ROWS + 1, parallel="none"
+            )
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError) as error:
             raise RecordError(f"`{self.path}`: `{part}` is damaged: it is no whole Parquet file") from error
         if frame.height > MAX_PART_ROWS:

@@ -36,8 +36,13 @@ if TYPE_CHECKING:
     from weirlab.webapp.runs import Run
 
 
-def navigation(prefix: str) -> str:
-    """The links at the head of every page; `prefix` is the first part of every address."""
+def navigation(prefix: str, here: str | None = None) -> str:
+    """The links at the head of every page.
+
+    Args:
+        prefix: the first part of every address.
+        here: the place of the page itself, which is marked; None of one that none of the links leads to.
+    """
     links = (
         ("", "Records"),
         ("new", "New run"),
@@ -45,7 +50,10 @@ def navigation(prefix: str) -> str:
         ("runs", "Runs"),
         ("shapers", "Shapers"),
     )
-    items = " ".join(f'<a href="{prefix}/{place}">{name}</a>' for place, name in links)
+    current = ' aria-current="page"'
+    items = " ".join(
+        f'<a href="{prefix}/{place}"{current if place == here else ""}>{name}</a>' for place, name in links
+    )
     return f'<nav class="noprint" aria-label="Weir">{items}</nav>\n'
 
 
@@ -68,8 +76,8 @@ def records_page(prefix: str, folder: Path, entries: Sequence[Entry]) -> str:
         "records",
         "Records",
         f"""<h1>Records</h1>
-<p class="quiet">{len(entries)} records below <code>{escape(str(folder))}</code></p>
-<div class="bar" role="search">
+<p class="quiet">{_counted(len(entries))} below <code>{escape(str(folder))}</code></p>
+{"" if entries else _none_yet(prefix)}<div class="bar" role="search">
 <label>Search <input id="search" type="search" autocomplete="off"></label>
 <label>Test <select id="test">{tests}</select></label>
 <label>Link <select id="link">{links}</select></label>
@@ -78,7 +86,8 @@ def records_page(prefix: str, folder: Path, entries: Sequence[Entry]) -> str:
 <button type="button" id="open" disabled>Open</button>
 <span id="count" class="quiet" role="status"></span>
 </div>
-<pre id="command" tabindex="0" aria-label="The command that does it">{command}</pre>
+<p>The same on the command line:</p>
+<pre id="command" role="region" tabindex="0" aria-label="The command that does it">{command}</pre>
 <details id="noting"><summary>Note and tags of the chosen records</summary>
 <form id="note-form" class="form">
 <p class="quiet" id="note-of"></p>
@@ -102,7 +111,8 @@ def form_page(prefix: str) -> str:
     )
     names = "".join(f'<option value="{escape(name)}"></option>' for name in ("default", *queue_names()))
     phases = "".join(
-        f'<label>Length of {name} <input name="{name}" size="8" placeholder="as the test"></label>\n'
+        f"<label>Length of {name}, such as 10s "
+        f'<input name="{name}" size="9" placeholder="as the test"></label>\n'
         for name in PHASES
     )
     return _page(
@@ -118,7 +128,7 @@ def form_page(prefix: str) -> str:
 <label>Congestion control <select name="cc">{_options(congestion_controls(), "as the test")}</select></label>
 {phases}<label>Seed <input name="seed" size="8" inputmode="numeric" placeholder="1"></label>
 <label>Repeat <input name="repeat" size="8" inputmode="numeric" placeholder="1"></label>
-<label>World <select name="world">{_options(WORLDS, None)}</select></label>
+<label>World <select name="world">{_worlds()}</select></label>
 <p>The command that does it:</p>
 <pre id="command" tabindex="0"></pre>
 <p id="error" class="error" role="alert" hidden></p>
@@ -136,7 +146,11 @@ def runs_page(prefix: str, runs: Sequence[Run]) -> str:
         for one in runs
     )
     return _page(
-        prefix, "runs", "Runs", f"<h1>Runs</h1>\n<ul>{items}</ul>\n" + ("" if runs else "<p>None yet.</p>\n")
+        prefix,
+        "runs",
+        "Runs",
+        f"<h1>Runs</h1>\n<ul>{items}</ul>\n"
+        + ("" if runs else f'<p>None yet: <a href="{prefix}/new">start one</a>.</p>\n'),
     )
 
 
@@ -231,7 +245,7 @@ def scenario_page(prefix: str, place: str, text: str, mark: str) -> str:
 <textarea name="text" rows="18" cols="80" spellcheck="false" autocapitalize="off" aria-describedby="key"
 >\n{escape(text)}</textarea></label>
 <p id="key" class="quiet" role="status">Move to a line: what its key means stands here.</p>
-<label>World <select name="world">{_options(WORLDS, None)}</select></label>
+<label>World <select name="world">{_worlds()}</select></label>
 <p>The command that runs it, once it is kept:</p>
 <pre id="command" tabindex="0"></pre>
 <p id="error" class="error" role="alert" hidden></p>
@@ -271,7 +285,7 @@ def error_page(prefix: str, message: str) -> str:
 def _page(prefix: str, kind: str, title: str, content: str, data: dict[str, int | str] | None = None) -> str:
     told = json.dumps({"page": kind, "prefix": prefix} | (data or {})).replace("<", "\\u003c")
     body = (
-        f"{navigation(prefix)}<main>\n{content}</main>\n"
+        f"{navigation(prefix, PLACES.get(kind))}<main>\n{content}</main>\n"
         f'<script type="application/json" id="weir-page">{told}</script>\n'
         f'<script src="{prefix}/ui.js"></script>\n'
     )
@@ -320,6 +334,22 @@ def _options(names: Sequence[str], empty: str | None, chosen: str | None = None)
     )
 
 
+def _counted(count: int) -> str:
+    return "1 record" if count == 1 else f"{count} records"
+
+
+def _none_yet(prefix: str) -> str:
+    """What a folder without records says."""
+    return (
+        f'<p>There is no record yet: <a href="{prefix}/new">start a run</a> here, or run <code>weir run rrul '
+        "--out</code> with a folder below this one, and load this page anew.</p>\n"
+    )
+
+
+def _worlds() -> str:
+    return "".join(f'<option value="{name}">{name}: {WORDS_OF[name]}</option>' for name in WORLDS)
+
+
 def _state(run: Run) -> str:
     if run.code is None:
         return "under way"
@@ -330,6 +360,12 @@ LIVE = """<p id="live-says">Nothing has been measured yet.</p>
 <div id="live"></div>
 """
 """Where charts of what is under way are drawn."""
+
+PLACES = {"records": "", "new": "new", "scenarios": "scenarios", "runs": "runs", "shapers": "shapers"}
+"""Of the kinds of page that the links at the head lead to, where they are."""
+
+WORDS_OF = {"sim": "simulated, in seconds", "lab": "this machine's own TCP, in real time"}
+"""What each world is, beside its name."""
 
 COLUMNS = (
     "Record",
@@ -344,5 +380,5 @@ COLUMNS = (
 )
 """Headings of the list of records."""
 
-QUEUES = ("default", "htb rate 95% fq_codel", "cake bandwidth 95%", "")
+QUEUES = ("default", "such as: htb rate 95% fq_codel", "such as: cake bandwidth 95%", "")
 """Examples beside the fields for queues."""
