@@ -98,7 +98,7 @@ def _throughput(word: str, found: DirectionSummary | None) -> str:
 
 def _took(latency: LatencySummary) -> str:
     """How long a ping took, idle and under load, which it must have."""
-    idle = "" if latency.idle is None else f"{latency.idle.mean:.1f} ms on the idle line and "
+    idle = "" if latency.idle is None else f"{latency.idle.mean:.1f} ms before the load and "
     loaded = 0.0 if latency.loaded is None else latency.loaded.mean
     return f"A ping took {idle}{loaded:.1f} ms under load"
 
