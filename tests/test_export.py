@@ -150,7 +150,10 @@ def test_wrong_words_are_refused_before_anything_is_read(tmp_path: Path) -> None
     for words, said in (
         (["--out", "there.csv"], "exists: choose another name"),
         (["--out", "full", "--format", "csv"], "exists and is not an empty folder"),
-        (["--out", "x"], "name a file that ends in .weir, .flent.gz, .csv, .jsonl or .parquet, or give"),
+        (
+            ["--out", "x"],
+            "name a file that ends in .weir, .flent.gz, .pcapng, .csv, .jsonl or .parquet, or give",
+        ),
         (["--out", "x.csv", "--format", "weir"], "its name says .csv, --format says weir"),
         (["--out", "x.weir", "--table", "latency"], "a .weir file always holds the whole record"),
     ):
