@@ -82,6 +82,48 @@ pub(crate) fn at_most(
     (took >= MIN_SPAN && bytes >= MIN_BYTES).then(|| BitsPerSecond::of_bytes(bytes, took))
 }
 
+/// The least that the line carries, whatever else its delays are made of; `None` if the samples tell nothing.
+///
+/// The most of what several spans prove counts, `span` among them; `error` is time that none of them may be wrong by.
+///
+/// On egress all that entered until a probe left has crossed the line, but for what the probe waited for: at most its whole
+/// excess. On ingress all that arrived had left the line at most an excess earlier, if the path became shorter meanwhile.
+pub(crate) fn at_least(
+    side: Side,
+    delays: &Delays,
+    history: &History,
+    error: Seconds,
+    span: Duration,
+    now: Time,
+) -> Option<BitsPerSecond> {
+    let longest = |from: Option<Time>| {
+        let samples = delays
+            .newest(LOOK_BACK, now)
+            .skip_while(move |sample| from.is_some_and(|from| sample.arrived > from));
+        let mut samples = samples.take(PROOF_SAMPLES).peekable();
+        let at = *samples.peek()?;
+        Some((at, samples.map(|sample| sample.of(side)).fold(Seconds::ZERO, Seconds::max)))
+    };
+    let newest = longest(None)?;
+    let spans = PROOF_SPANS.into_iter().chain([span.max(PROOF_SPANS[0])]);
+    let proven = spans.filter_map(|span| match side {
+        Side::Egress => {
+            let (sample, waited) = newest;
+            let from = Time::from_nanos(sample.sent.as_nanos().checked_sub(span.as_nanos())?);
+            let took = Seconds::from(span) + waited + error;
+            Some(BitsPerSecond::of_bytes(history.bytes_between(from, sample.sent)?, took))
+        }
+        Side::Ingress => {
+            let to = newest.0.arrived;
+            let from = Time::from_nanos(to.as_nanos().checked_sub(span.as_nanos())?);
+            let (sample, waited) = longest(Some(from))?;
+            let took = Seconds::from(to.since(sample.arrived)) + waited + error;
+            Some(BitsPerSecond::of_bytes(history.bytes_between(sample.arrived, to)?, took))
+        }
+    });
+    proven.reduce(BitsPerSecond::max)
+}
+
 /// The line's rate between the exits of two probes.
 fn between(side: Side, first: &Sample, last: &Sample, history: &History) -> Option<Measured> {
     let (from, to, took) = match side {
@@ -100,6 +142,15 @@ fn between(side: Side, first: &Sample, last: &Sample, history: &History) -> Opti
         .then(|| Measured { rate: BitsPerSecond::of_bytes(bytes, took), grown })
 }
 
+/// Samples of which the longest bounds what waited: one each of three sources.
+const PROOF_SAMPLES: usize = 3;
+/// Spans over which what crossed proves what the line carries.
+const PROOF_SPANS: [Duration; 4] = [
+    Duration::from_millis(250),
+    Duration::from_millis(500),
+    Duration::from_secs(1),
+    Duration::from_secs(2),
+];
 /// Two ticks of the counters.
 const MIN_SPAN: Seconds = Seconds(0.04);
 /// Three full packets: with one more or less at the ends it is right within a third.
@@ -164,6 +215,43 @@ mod tests {
         // 230 000 bytes arrived since the answer was due.
         assert_eq!(at_most(Side::Ingress, 0.23), Some(8_000_000.0));
         assert_eq!(at_most(Side::Ingress, 0.03), None, "too short");
+    }
+
+    /// What crossed proves a rate, whatever the delays are made of; the longest that a probe waited is taken off.
+    #[test]
+    fn what_crossed_proves_what_a_line_carries_at_least() {
+        let at_least = |rtt_ms: u64, error: f64, span_ms: u64| {
+            let (mut delays, mut history) = (Delays::default(), History::default());
+            for tick in 0..=150 {
+                history.note(ms(20 * tick), Traffic { bytes: 20_000 * tick, ..Traffic::default() });
+            }
+            // 10 ms each at first, so that these are the baselines, and then `rtt_ms`.
+            for (from, rtt_ms) in [(100, 10), (2_800, rtt_ms)] {
+                for source in 0..3 {
+                    let (sent, rtt) =
+                        (ms(from + 20 * u64::from(source)), Duration::from_millis(rtt_ms));
+                    let delay = Delay { source, sent, rtt, one_way: None };
+                    delays.add(&delay, QUIET, sent + rtt);
+                }
+            }
+            let span = Duration::from_millis(span_ms);
+            at_least(Side::Egress, &delays, &history, Seconds(error), span, ms(3_000))
+                .map(|least| least.as_mbit())
+        };
+        let is = |found: Option<f64>, mbit: f64| (found.unwrap() / mbit - 1.0).abs() < 1e-9;
+        // 8 Mbit/s crossed for 2 s until the last probe left: all of it is proven, if nothing waited.
+        assert!(is(at_least(10, 0.0, 0), 8.0));
+        // What waited may be 50 ms of the queue, and the times may be wrong by 50 ms more.
+        assert!(is(at_least(60, 0.0, 0), 8.0 * 2.0 / 2.05));
+        assert!(is(at_least(60, 0.05, 0), 8.0 * 2.0 / 2.1));
+        // A longer span proves more.
+        assert!(is(at_least(60, 0.0, 2_500), 8.0 * 2.5 / 2.55));
+        let nothing = (&Delays::default(), &History::default());
+        let span = Duration::ZERO;
+        assert_eq!(
+            super::at_least(Side::Egress, nothing.0, nothing.1, Seconds::ZERO, span, ms(9)),
+            None
+        );
     }
 
     #[test]

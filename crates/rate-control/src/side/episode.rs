@@ -4,7 +4,7 @@
 
 use weir_core::{Duration, Time};
 
-use super::trial::Trial;
+use super::trial::{Trial, is_beyond_doubt};
 use super::{CLEAR_SHARE, MAX_SLACK, MIN_LOAD, MIN_STEP, STEADY_SPREAD, SideControl, View};
 use crate::capacity;
 use crate::contract::{MIN_RATE, Reason, State};
@@ -36,8 +36,8 @@ pub(super) struct Episode {
     pub stood: bool,
     /// When the last one ended.
     pub ended: Time,
-    /// What the line carried just before, where delays vary for other reasons.
-    first: Option<BitsPerSecond>,
+    /// What the line carried just before, where delays vary for other reasons, and the time over which that was measured.
+    first: Option<(BitsPerSecond, Seconds)>,
     /// The trial of the excess.
     pub trial: Trial,
 }
@@ -72,12 +72,15 @@ impl SideControl {
 
     /// Lowers the rate because a queue showed, `excess` long.
     pub(super) fn back_off(&mut self, excess: Seconds, view: &View<'_>) -> (Reason, f64) {
+        let calm = view.now.since(self.episode.ended);
         self.begin_episode(view.now);
         self.episode.stood = excess <= view.threshold;
         self.episode.certain = view.certain;
         self.episode.peak = excess;
         if self.is_disturbed() && self.line.capacity.is_some() {
-            self.episode.first = self.measure(view, LEAD_IN).map(|found| found.rate);
+            // The longer the queue took to come, the less of it can be the path's.
+            let span = calm.clamp(LEAD_IN, MAX_LEAD_IN);
+            self.episode.first = self.measure(view, span).map(|found| (found.rate, span.into()));
             self.measure_queue(view);
             self.rate = Some(self.draining(view));
             return (Reason::Delay, excess.as_millis());
@@ -130,7 +133,7 @@ impl SideControl {
         self.line.capacity.get_or_insert(load);
         let span = MEASURE_SPAN.max(self.load_span());
         if let Some(found) = self.measure(view, span) {
-            if self.is_disturbed() && !self.is_beyond_doubt(&found, span, view) {
+            if self.is_disturbed() && !is_beyond_doubt(&found, span) {
                 return;
             }
             let capacity = self.line.capacity.unwrap_or(found.rate);
@@ -167,10 +170,10 @@ impl SideControl {
     /// Learns from an episode on a path whose delays vary: what it carried when delays were high may be what it was
     /// given, so that only what was measured before the rate fell, or is beyond doubt, counts.
     pub(super) fn learn_beside_foreign(&mut self) {
-        if let Some((before, found)) = self.episode.capacity.zip(self.episode.first)
+        if let Some((before, (found, took))) = self.episode.capacity.zip(self.episode.first)
             && !self.episode.trial.proven
         {
-            self.line.capacity = Some(self.believed(before, found, LEAD_IN.into()));
+            self.line.capacity = Some(self.believed(before, found, took));
         }
         self.line.base = self.line.base.or(self.line.capacity);
     }
@@ -362,6 +365,8 @@ const MEASURE_GAIN: f64 = 0.3;
 /// Time by which an episode's measurement begins earlier: from the last sample without a queue to the first
 /// with one.
 const LEAD_IN: Duration = Duration::from_millis(500);
+/// Time by which it begins earlier at most, where delays vary: as long as samples are looked back at.
+const MAX_LEAD_IN: Duration = Duration::from_secs(3);
 /// Share by which measurements of one line differ at most: a few packets more or less in 200 ms do.
 const SAME_LINE_SHARE: f64 = 0.1;
 /// Least length of the first queue of a line: a slow start is over after some round trips.
@@ -384,7 +389,7 @@ const MAX_TESTS: u32 = 2;
 /// A line that became more than ten times slower is rarer than one that took another route and loses packets.
 const MAX_TESTS_WITH_LOSS: u32 = 3;
 /// Time for which a path stays as it is: as long as a baseline is remembered.
-const PATH_LASTS: Duration = Duration::from_secs(30);
+pub(super) const PATH_LASTS: Duration = Duration::from_secs(30);
 /// Share by which measurements of a steady line differ.
 const STEADY_CHANGE: f64 = 0.04;
 /// A line that carried this share of the load has no want of capacity.

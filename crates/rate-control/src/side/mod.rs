@@ -13,19 +13,23 @@
 //! has one now and then, the rate is raised in small steps until a queue of a few milliseconds shows, and
 //! then lowered until it is gone; a line that became faster is found the same way.
 
+mod disturbed;
 mod episode;
 mod line;
+mod mode;
 mod trial;
+mod view;
 
 use weir_core::{Duration, Rate, Time};
 
 use crate::capacity::{self, Measured, Window};
 use crate::contract::{Decision, MIN_RATE, Mode, Reason, Side, State, Traffic};
-use crate::delays::{Delays, Overdue};
 use crate::history::History;
 use crate::quantities::{BitsPerSecond, Seconds};
 use episode::Episode;
 use line::LineEstimate;
+use mode::ModeParameters;
+pub(crate) use view::{Inputs, View};
 
 /// The control of one side.
 #[derive(Clone, Debug)]
@@ -61,59 +65,8 @@ pub(crate) struct SideControl {
 struct Step {
     number: u32,
     began: Time,
-}
-
-/// All that a side looks at in one tick.
-pub(crate) struct View<'a> {
-    pub inputs: Inputs,
-    pub delays: &'a Delays,
-    /// End of the last time at which the shaper's process was late; `None` if it was not late recently.
-    pub late: Option<Time>,
-}
-
-/// Quantities that both sides and the delays together give one side at a tick.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Inputs {
-    pub now: Time,
-    /// Time since the last tick.
-    pub elapsed: Duration,
-    /// Excess delay that is this side's, as measured; `None` without a sample.
-    pub excess: Option<Seconds>,
-    /// Whether it is this side's alone.
-    pub certain: bool,
-    /// Excess delay that is this side's, as far as it can be told for this moment.
-    pub expected: Seconds,
-    /// Excess above which there is a queue.
-    pub threshold: Seconds,
-    /// The oldest answer that is overdue, if this side may be the reason.
-    pub overdue: Option<Overdue>,
-    /// Whether answers are overdue, whichever side is the reason.
-    pub is_waiting: bool,
-    /// Time until a change of rate shows in a delay.
-    pub feedback: Seconds,
-    /// How long nobody has answered although probes are out.
-    pub silence: Option<Duration>,
-    /// Load of the probes, which go past the shaper.
-    pub probes: BitsPerSecond,
-    /// Whether the other side leaves the queue to this one.
-    pub may_probe: bool,
-    /// Whether the other side has hardly any traffic.
-    pub alone: bool,
-}
-
-impl std::ops::Deref for View<'_> {
-    type Target = Inputs;
-
-    fn deref(&self) -> &Inputs {
-        &self.inputs
-    }
-}
-
-impl Inputs {
-    /// Excess at or below which a queue counts as gone.
-    fn clear(&self) -> Seconds {
-        self.threshold * CLEAR_SHARE
-    }
+    /// The rate before it.
+    before: BitsPerSecond,
 }
 
 impl SideControl {
@@ -121,10 +74,7 @@ impl SideControl {
         let max = max.map(BitsPerSecond::from);
         Self {
             side,
-            mode: match mode {
-                Mode::Ping => &PING,
-                Mode::Bandwidth => &BANDWIDTH,
-            },
+            mode: ModeParameters::of(mode),
             max,
             is_fixed: false,
             history: History::default(),
@@ -135,7 +85,7 @@ impl SideControl {
             rate: max,
             line: LineEstimate::default(),
             tried: Time::ZERO,
-            step: Step { number: 0, began: Time::ZERO },
+            step: Step { number: 0, began: Time::ZERO, before: BitsPerSecond::ZERO },
             episode: Episode::default(),
             rerouted: None,
             last_busy: Time::ZERO,
@@ -386,6 +336,11 @@ impl SideControl {
         }
         self.line.learn(view.elapsed);
         self.line.forget(view.elapsed);
+        self.prove(view);
+        if self.is_disturbed() && self.line.capacity.is_some() {
+            // What was proven, and nothing beyond that.
+            self.rate = Some(self.held(view.probes));
+        }
         let held = self.hold_time();
         // The rate of an unknown line is the user's bound, if there is one: it can be raised no further.
         if self.rate.is_some()
@@ -393,7 +348,7 @@ impl SideControl {
             && view.may_probe
             && view.excess.is_some()
             && view.now.since(self.tried) >= held
-            && self.is_used(self.load_span())
+            && (self.is_used(self.load_span()) || self.is_used_at_times())
         {
             self.enter(State::Probing, view.now);
             self.step.number = self.first_step();
@@ -408,20 +363,30 @@ impl SideControl {
             return self.back_off(excess, view);
         }
         self.line.forget(view.elapsed);
-        // A step of a tenth beyond the line makes a queue that shows in this time.
-        let shows = view.threshold / (self.step_percent() / 100.0).max(0.1);
-        let length = (view.feedback + STEP_SEEN).max(MIN_STEP).max(shows).to_duration();
+        let length = (view.feedback + STEP_SEEN).max(MIN_STEP).max(self.shows(view)).to_duration();
         let took = view.now.since(self.step.began);
+        self.prove(view);
+        if self.is_proven_early(took, view) {
+            self.line.confirmed = false;
+            self.step.number += 1;
+            return self.raise(view.now);
+        }
         if took < length || view.excess.is_none() {
             return (Reason::Probe, self.step_percent());
         }
         let rate = self.rate.expect("only a known rate is raised");
         let sure = self.carried(took, view);
         self.line.capacity = self.line.capacity.map(|capacity| capacity.max(sure.min(rate)));
-        if !self.is_used(took) || self.max.is_some_and(|max| rate >= max) {
+        // Where a queue may stand unseen, a step counts only if it proved something.
+        let is_blind = self.is_disturbed() && !self.is_proven();
+        self.line.confirmed |= is_blind && self.step.number <= 1;
+        if is_blind || !self.is_used(took) || self.max.is_some_and(|max| rate >= max) {
             let share = self.history.load(took) / rate * 100.0;
             self.tried = view.now;
-            let room = self.history.load(took) * ROOM_FACTOR;
+            let room = match self.is_disturbed() {
+                true => BitsPerSecond::ZERO,
+                false => self.history.load(took) * ROOM_FACTOR,
+            };
             self.rate = Some(rate.min(self.held(view.probes).max(room)));
             self.enter(State::Loaded, view.now);
             return (Reason::Unused, share);
@@ -451,13 +416,16 @@ impl SideControl {
         if !self.line.confirmed && self.line.capacity.is_some_and(far_below) {
             return MAX_FIRST_STEP;
         }
-        ((self.line.spread() / STEADY_SPREAD) as u32).min(MAX_FIRST_STEP)
+        // One that ends below the known capacity proves nothing.
+        let least = u32::from(self.is_disturbed());
+        ((self.line.spread() / STEADY_SPREAD) as u32).clamp(least, MAX_FIRST_STEP)
     }
 
     /// Raises the rate by the present step.
     fn raise(&mut self, now: Time) -> (Reason, f64) {
         self.step.began = now;
         let rate = self.rate.expect("only a known rate is raised");
+        self.step.before = rate;
         self.rate = Some(self.at_most_max(rate * (1.0 + self.step_percent() / 100.0)));
         (Reason::Probe, self.step_percent())
     }
@@ -523,34 +491,14 @@ impl SideControl {
     /// Time for which a rate is held: longer where the capacity is the same time and again.
     fn hold_time(&self) -> Duration {
         if self.is_disturbed() {
-            return self.mode.hold.to_duration();
+            let times = if self.line.confirmed { disturbed::CONFIRMED_HOLDS } else { 1.0 };
+            return (self.mode.hold * times).to_duration();
         }
         let spread = self.line.spread().max(self.line.last_change().unwrap_or(1.0));
         (self.mode.hold / (1.0 + HOLD_PER_SPREAD * spread)).max(MIN_HOLD).to_duration()
     }
 }
 
-/// Parameters in which the modes differ.
-#[derive(Debug)]
-struct ModeParameters {
-    /// Share of the capacity that is let through.
-    share: f64,
-    /// Excess, beyond packets and jitter, above which there is a queue.
-    threshold: Seconds,
-    /// Time for which a rate is held on a steady line before more is tried.
-    hold: Seconds,
-}
-
-/// Mode "ping".
-///
-/// The share: 97 %, so that a queue of 10 ms is gone in a third of a second and, with the probing, 95 % of
-/// the line is used. The threshold: goals of 1.6 ms on average need it to show at 2 ms. The hold: 90 % of
-/// a line that became four times as fast within 5 s, of which the nine steps take 1 s and TCP the rest.
-static PING: ModeParameters =
-    ModeParameters { share: 0.97, threshold: Seconds(0.002), hold: Seconds(2.0) };
-/// Mode "bandwidth": nearly everything; a queue of one frame of a video call (10 ms in RFC 9330) is let stand.
-static BANDWIDTH: ModeParameters =
-    ModeParameters { share: 0.995, threshold: Seconds(0.008), hold: Seconds(2.0) };
 /// Steps of probing in percent: each about twice the one before, so that the one that overshoots the line
 /// overshoots little on a steady line, and four times the line is reached in nine.
 const STEPS_PERCENT: [f64; 6] = [2.5, 5.0, 10.0, 20.0, 25.0, 50.0];

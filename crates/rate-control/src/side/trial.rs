@@ -66,9 +66,7 @@ enum Finding {
 /// The course of an excess during a trial.
 #[derive(Clone, Copy, Debug)]
 struct Course {
-    /// When the first and the last sample were seen, and the time between.
-    from: Time,
-    to: Time,
+    /// Time between the first and the last sample.
     took: Seconds,
     /// What crossed the side meanwhile.
     bytes: f64,
@@ -148,7 +146,7 @@ impl SideControl {
             return Finding::Overrun;
         }
         let growth = (course.last - course.first) / course.took;
-        if growth > MAX_FOREIGN_GROWTH || !self.is_as_granted(course.from, course.to, view) {
+        if growth > MAX_FOREIGN_GROWTH {
             return Finding::Queue;
         }
         let drained = course.took - capacity.time_for_bits(course.bytes * 8.0);
@@ -193,8 +191,6 @@ impl SideControl {
         let took = Seconds::from(to.since(from));
         let excess = || self.samples(view).map(|sample| sample.of(self.side));
         (took >= STEP_SEEN).then_some(Course {
-            from,
-            to,
             took,
             bytes: self.history.bytes_between(from, to)?,
             first: first.of(self.side),
@@ -251,25 +247,6 @@ impl SideControl {
         granted.zip(came).map(|(granted, came)| came / granted.max(1.0))
     }
 
-    /// Whether what was just measured must have been a queue, however the delays of the path vary.
-    pub(super) fn is_beyond_doubt(
-        &self,
-        found: &Measured,
-        span: Duration,
-        view: &View<'_>,
-    ) -> bool {
-        let from = Time::from_nanos(view.now.as_nanos().saturating_sub(span.as_nanos()));
-        match self.side {
-            Side::Egress => found.grown / Seconds::from(span) > MAX_FOREIGN_GROWTH,
-            // Less came than was let through before: the line holds it back.
-            Side::Ingress => {
-                let share = self.came_of_granted(from, view.now, view);
-                self.line.capacity.is_none_or(|known| found.rate > known)
-                    || share.is_some_and(|share| share < 1.0 - AS_GRANTED)
-            }
-        }
-    }
-
     /// What to believe of a line that carried `before`, after a measurement over `took` that varying delays disturb.
     pub(super) fn believed(
         &self,
@@ -278,7 +255,7 @@ impl SideControl {
         took: Seconds,
     ) -> BitsPerSecond {
         let change = found / before - 1.0;
-        let error = self.line.foreign / took * MARGIN;
+        let error = self.line.foreign / took;
         before * (1.0 + change * change * change / (change * change + error * error))
     }
 
@@ -292,11 +269,14 @@ impl SideControl {
         if !self.is_disturbed() || view.now.since(self.episode.ended) < STANDING {
             return None;
         }
+        // Samples that do not tell the ways apart tell nothing of whose it is, so that no more stands than is this side's now.
+        let mine = view.excess.filter(|&excess| excess > view.clear())?;
         if view.delays.lost_within(STANDING, view.now) >= OVERRUN_PROBES {
-            return view.excess.filter(|&excess| excess > view.clear());
+            return Some(mine);
         }
         let samples = view.delays.newest(STANDING, view.now).map(|sample| sample.of(self.side));
-        samples.reduce(Seconds::min).filter(|&least| least > view.clear())
+        let least = samples.reduce(Seconds::min)?;
+        (least > view.clear()).then(|| least.min(mine))
     }
 
     /// Whether the excess fell to `excess` faster than a queue can at what crossed the line in the episode.
@@ -334,6 +314,11 @@ impl SideControl {
         self.enter(State::Loaded, view.now);
         (Reason::Foreign, excess.as_millis())
     }
+}
+
+/// Whether what was just measured over `span` must have been a queue, however the delays of the path vary.
+pub(super) fn is_beyond_doubt(found: &Measured, span: Duration) -> bool {
+    found.grown / Seconds::from(span) > MAX_FOREIGN_GROWTH
 }
 
 /// Trials that an excess fails before it counts as foreign, each at half the rate of the one before.

@@ -1,7 +1,7 @@
 //! Delays of the path that vary for reasons of their own: no rate makes them shorter, and none may be lost to them.
 
 use weir_core::{Draw, Seed};
-use weir_rate_control::{Bounds, Control, Mode, Side};
+use weir_rate_control::{Bounds, Control, Decision, Mode, Side, State};
 
 use crate::line::Line;
 use crate::loaded;
@@ -160,5 +160,27 @@ fn delays_that_varied_are_forgotten() {
         line.run(240_000);
         let (queue, used) = line.watch(side, 20_000);
         assert!(queue < 2.0 && used > 0.95, "{side:?}: {queue} ms, {used}");
+    }
+}
+
+/// A path that stays longer for seconds while a download runs: nothing of that is a queue of its acknowledgements, which never
+/// had one, so that no rate may be made of them.
+#[test]
+fn a_path_that_stays_longer_strangles_no_acknowledgements() {
+    for side in Side::ALL {
+        let other = Side::ALL[1 - side as usize];
+        let mut line = Line::new(Mode::Ping, [40.0, 100.0]);
+        // Between 0 and 40 ms while the line is idle, then 35 ms for as long as the load lasts.
+        line.foreign_ms = Shape::Sine { period_ms: 4_000 }.course(7_000, 1);
+        line.foreign_ms.resize(27_000, 35.0);
+        line.run(7_000);
+        line.demand[side as usize] = 2.0 * line.capacity[side as usize];
+        line.demand[other as usize] = line.demand[side as usize] / 100.0;
+        line.run(20_000);
+        assert_eq!(line.rate(other), None, "{side:?}");
+        let lowered = |(_, decision): &&(u64, Decision)| {
+            decision.side == other && decision.state == State::BackingOff
+        };
+        assert_eq!(line.log.iter().find(lowered), None, "{side:?}");
     }
 }

@@ -1,0 +1,60 @@
+//! What a side looks at in one tick.
+
+use weir_core::{Duration, Time};
+
+use super::CLEAR_SHARE;
+use crate::delays::{Delays, Overdue};
+use crate::quantities::{BitsPerSecond, Seconds};
+
+/// All that a side looks at in one tick.
+pub(crate) struct View<'a> {
+    pub inputs: Inputs,
+    pub delays: &'a Delays,
+    /// End of the last time at which the shaper's process was late; `None` if it was not late recently.
+    pub late: Option<Time>,
+}
+
+/// Quantities that both sides and the delays together give one side at a tick.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Inputs {
+    pub now: Time,
+    /// Time since the last tick.
+    pub elapsed: Duration,
+    /// Excess delay that is this side's, as measured; `None` without a sample.
+    pub excess: Option<Seconds>,
+    /// Whether it is this side's alone.
+    pub certain: bool,
+    /// Excess delay that is this side's, as far as it can be told for this moment.
+    pub expected: Seconds,
+    /// Excess above which there is a queue.
+    pub threshold: Seconds,
+    /// The oldest answer that is overdue, if this side may be the reason.
+    pub overdue: Option<Overdue>,
+    /// Whether answers are overdue, whichever side is the reason.
+    pub is_waiting: bool,
+    /// Time until a change of rate shows in a delay.
+    pub feedback: Seconds,
+    /// How long nobody has answered although probes are out.
+    pub silence: Option<Duration>,
+    /// Load of the probes, which go past the shaper.
+    pub probes: BitsPerSecond,
+    /// Whether the other side leaves the queue to this one.
+    pub may_probe: bool,
+    /// Whether the other side has hardly any traffic.
+    pub alone: bool,
+}
+
+impl std::ops::Deref for View<'_> {
+    type Target = Inputs;
+
+    fn deref(&self) -> &Inputs {
+        &self.inputs
+    }
+}
+
+impl Inputs {
+    /// Excess at or below which a queue counts as gone.
+    pub fn clear(&self) -> Seconds {
+        self.threshold * CLEAR_SHARE
+    }
+}
