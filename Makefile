@@ -47,9 +47,7 @@ docs: setup ## Writes what is declared in the code: columns and names into docs/
 
 .PHONY: cases
 cases: setup ## Runs every case that a shaper must cope with, and checks what it asserts
-	@out=$$(mktemp -d); for case in scenarios/shaper/*.toml; do \
-		echo "== $$case"; $(BIN)/weir run $$case --no-charts --out $$out/$$(basename $$case .toml) || exit 1; \
-	done; rm -r $$out
+	@tools/cases.sh $(BIN)/weir
 
 .PHONY: shape-safety
 shape-safety: setup ## As in `make test`, for longer: a shaper that stood still, lost its guard, probes or device

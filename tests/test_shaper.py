@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -86,17 +87,55 @@ def test_machines_share_by_their_connections_where_the_queue_does_not_know_them(
     assert [outcome.holds for outcome in shares] == [False, True, False, True, False, True, True, False] * 2
 
 
-@pytest.mark.parametrize("path", sorted(CASES.glob("*.toml")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted(CASES.rglob("*.toml")), ids=lambda path: path.stem)
 def test_every_case_can_be_read(path: Path) -> None:
     spec = load_scenario(path)
     assert spec.assertions
     for text in spec.assertions:
         Assertion(text)
     if spec.tcp.congestion_control in {None, *(one["name"] for one in _native.congestion_controls())}:
-        (one,) = resolve(spec)
-        assert one.scenario["shaper"]
-        for text in spec.assertions:
-            Assertion(text).check(one.scenario)
+        for one in resolve(spec):
+            assert one.scenario["shaper"]
+            for text in spec.assertions:
+                Assertion(text).check(one.scenario)
+
+
+STAND_IN = """#!/bin/sh
+grep -q holds "$2" && exit 0
+grep -q broken "$2" && exit 2
+exit 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("met", "unmet", "code", "says"),
+    [
+        ("it holds", "it does not", 0, ""),
+        ("it does not", "it does not", 1, "scenarios/shaper/met.toml does not hold"),
+        (
+            "it holds",
+            "it holds",
+            1,
+            "scenarios/shaper/unmet/goal.toml holds now: move it to scenarios/shaper",
+        ),
+        ("it holds", "it is broken", 1, "scenarios/shaper/unmet/goal.toml did not run"),
+    ],
+)
+def test_a_goal_that_is_met_leaves_the_list_of_those_that_are_not(
+    tmp_path: Path, met: str, unmet: str, code: int, says: str
+) -> None:
+    folder = tmp_path / "scenarios" / "shaper"
+    (folder / "unmet").mkdir(parents=True)
+    (folder / "met.toml").write_text(met)
+    (folder / "unmet" / "goal.toml").write_text(unmet)
+    stand_in = tmp_path / "weir"
+    stand_in.write_text(STAND_IN)
+    stand_in.chmod(0o755)
+    script = Path(__file__).parent.parent / "tools" / "cases.sh"
+    done = subprocess.run([script, stand_in], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == code
+    assert says in done.stdout
+    assert ("FAILED" in done.stdout) == bool(says)
 
 
 def test_a_shaper_stands_at_the_clients_end_of_the_line() -> None:
