@@ -82,9 +82,10 @@ pub(crate) fn at_most(
     (took >= MIN_SPAN && bytes >= MIN_BYTES).then(|| BitsPerSecond::of_bytes(bytes, took))
 }
 
-/// The least that the line carries, whatever else its delays are made of; `None` if the samples tell nothing.
+/// The least that the line carries, whatever its delays are made of; `None` if the samples tell nothing.
 ///
-/// The most of what several spans prove counts, `span` among them; `error` is time that none of them may be wrong by.
+/// The most of what several spans prove counts, the length of the present `step` of probing among them; `error` is time by which
+/// a baseline may be wrong.
 ///
 /// On egress all that entered until a probe left has crossed the line, but for what the probe waited for: at most its whole
 /// excess. On ingress all that arrived had left the line at most an excess earlier, if the path became shorter meanwhile.
@@ -93,35 +94,40 @@ pub(crate) fn at_least(
     delays: &Delays,
     history: &History,
     error: Seconds,
-    span: Duration,
+    step: Duration,
     now: Time,
 ) -> Option<BitsPerSecond> {
-    let longest = |from: Option<Time>| {
-        let samples = delays
-            .newest(LOOK_BACK, now)
-            .skip_while(move |sample| from.is_some_and(|from| sample.arrived > from));
-        let mut samples = samples.take(PROOF_SAMPLES).peekable();
-        let at = *samples.peek()?;
-        Some((at, samples.map(|sample| sample.of(side)).fold(Seconds::ZERO, Seconds::max)))
-    };
-    let newest = longest(None)?;
-    let spans = PROOF_SPANS.into_iter().chain([span.max(PROOF_SPANS[0])]);
-    let proven = spans.filter_map(|span| match side {
-        Side::Egress => {
-            let (sample, waited) = newest;
-            let from = Time::from_nanos(sample.sent.as_nanos().checked_sub(span.as_nanos())?);
-            let took = Seconds::from(span) + waited + error;
-            Some(BitsPerSecond::of_bytes(history.bytes_between(from, sample.sent)?, took))
-        }
-        Side::Ingress => {
-            let to = newest.0.arrived;
-            let from = Time::from_nanos(to.as_nanos().checked_sub(span.as_nanos())?);
-            let (sample, waited) = longest(Some(from))?;
-            let took = Seconds::from(to.since(sample.arrived)) + waited + error;
-            Some(BitsPerSecond::of_bytes(history.bytes_between(sample.arrived, to)?, took))
-        }
+    let (newest, newest_waited) = longest_until(now, side, delays, now)?;
+    let spans = PROOF_SPANS.into_iter().chain([step.max(PROOF_SPANS[0])]);
+    let proven = spans.filter_map(|span| {
+        let (from, to, took) = match side {
+            Side::Egress => {
+                let from = Time::from_nanos(newest.sent.as_nanos().checked_sub(span.as_nanos())?);
+                (from, newest.sent, Seconds::from(span) + newest_waited)
+            }
+            Side::Ingress => {
+                let from =
+                    Time::from_nanos(newest.arrived.as_nanos().checked_sub(span.as_nanos())?);
+                let (first, waited) = longest_until(from, side, delays, now)?;
+                let took = Seconds::from(newest.arrived.since(first.arrived)) + waited;
+                (first.arrived, newest.arrived, took)
+            }
+        };
+        Some(BitsPerSecond::of_bytes(history.bytes_between(from, to)?, took + error))
     });
     proven.reduce(BitsPerSecond::max)
+}
+
+/// The last sample that arrived until `until`, and the longest excess of the last ones until then: one each of three sources.
+fn longest_until(
+    until: Time,
+    side: Side,
+    delays: &Delays,
+    now: Time,
+) -> Option<(&Sample, Seconds)> {
+    let samples = || delays.newest(LOOK_BACK, now).skip_while(move |one| one.arrived > until);
+    let longest = samples().take(PROOF_SAMPLES).map(|sample| sample.of(side));
+    Some((samples().next()?, longest.reduce(Seconds::max)?))
 }
 
 /// The line's rate between the exits of two probes.
@@ -220,13 +226,13 @@ mod tests {
     /// What crossed proves a rate, whatever the delays are made of; the longest that a probe waited is taken off.
     #[test]
     fn what_crossed_proves_what_a_line_carries_at_least() {
-        let at_least = |rtt_ms: u64, error: f64, span_ms: u64| {
+        let least = |later_ms: u64, error: f64, span_ms: u64| {
             let (mut delays, mut history) = (Delays::default(), History::default());
             for tick in 0..=150 {
                 history.note(ms(20 * tick), Traffic { bytes: 20_000 * tick, ..Traffic::default() });
             }
-            // 10 ms each at first, so that these are the baselines, and then `rtt_ms`.
-            for (from, rtt_ms) in [(100, 10), (2_800, rtt_ms)] {
+            // 10 ms each at first, so that these are the baselines.
+            for (from, rtt_ms) in [(100, 10), (2_800, later_ms)] {
                 for source in 0..3 {
                     let (sent, rtt) =
                         (ms(from + 20 * u64::from(source)), Duration::from_millis(rtt_ms));
@@ -236,22 +242,20 @@ mod tests {
             }
             let span = Duration::from_millis(span_ms);
             at_least(Side::Egress, &delays, &history, Seconds(error), span, ms(3_000))
-                .map(|least| least.as_mbit())
+                .map(BitsPerSecond::as_mbit)
         };
         let is = |found: Option<f64>, mbit: f64| (found.unwrap() / mbit - 1.0).abs() < 1e-9;
         // 8 Mbit/s crossed for 2 s until the last probe left: all of it is proven, if nothing waited.
-        assert!(is(at_least(10, 0.0, 0), 8.0));
+        assert!(is(least(10, 0.0, 0), 8.0));
         // What waited may be 50 ms of the queue, and the times may be wrong by 50 ms more.
-        assert!(is(at_least(60, 0.0, 0), 8.0 * 2.0 / 2.05));
-        assert!(is(at_least(60, 0.05, 0), 8.0 * 2.0 / 2.1));
+        assert!(is(least(60, 0.0, 0), 8.0 * 2.0 / 2.05));
+        assert!(is(least(60, 0.05, 0), 8.0 * 2.0 / 2.1));
         // A longer span proves more.
-        assert!(is(at_least(60, 0.0, 2_500), 8.0 * 2.5 / 2.55));
-        let nothing = (&Delays::default(), &History::default());
-        let span = Duration::ZERO;
-        assert_eq!(
-            super::at_least(Side::Egress, nothing.0, nothing.1, Seconds::ZERO, span, ms(9)),
-            None
-        );
+        assert!(is(least(60, 0.0, 2_500), 8.0 * 2.5 / 2.55));
+        let (delays, history) = (Delays::default(), History::default());
+        let nothing =
+            at_least(Side::Egress, &delays, &history, Seconds::ZERO, Duration::ZERO, ms(9));
+        assert_eq!(nothing, None);
     }
 
     #[test]
