@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from weirlab import _native
+
 ROOT = Path(__file__).parent.parent
 REPOSITORY = "https://github.com/weir-bench/weir"
 
@@ -77,3 +79,34 @@ def test_the_source_distribution_has_what_the_documentation_speaks_of(shipped: s
 
 def test_the_source_distribution_can_be_compiled(shipped: set[str]) -> None:
     assert {"Cargo.lock", "Cargo.toml", "pyproject.toml", "crates/py/Cargo.toml"} <= shipped
+
+
+def test_the_debian_package_finds_its_files_and_its_unit_its_settings() -> None:
+    agent = ROOT / "crates" / "agent"
+    package = tomllib.loads((agent / "Cargo.toml").read_text())["package"]["metadata"]["deb"]
+    sources = [source for source, _, _ in package["assets"]]
+    assert sources[0] == "target/release/weir-agent", "the program, which is compiled first"
+    assert [source for source in sources[1:] if not (agent / source).is_file()] == []
+    installed = {
+        f"/{place}{Path(source).name if place.endswith('/') else ''}"
+        for source, place, _ in package["assets"]
+    }
+    unit = (ROOT / "packaging" / "systemd" / "weir-shape@.service").read_text()
+    [started] = re.findall(r"^ExecStart=(.+)$", unit, re.MULTILINE)
+    program, *words = started.split()
+    assert {program, words[words.index("--config") + 1], *package["conf-files"]} <= installed
+    said = (agent / "src" / "shape" / "mod.rs").read_text()
+    assert [word for word in words if word.startswith("--") and f"\n  {word} " not in said] == []
+
+
+def test_the_settings_that_packages_ship_are_read_when_their_marks_are_taken_off(tmp_path: Path) -> None:
+    shipped = (ROOT / "packaging" / "shape.toml").read_text()
+    settings = tmp_path / "shape.toml"
+    settings.write_text(re.sub(r"^#(?=\w+ = )", "", shipped, flags=re.MULTILINE))
+    assert set(_native.read_shaper_config(settings)) == {"up", "down", "mode", "rules"}
+
+
+def test_the_image_takes_the_program_that_the_build_writes() -> None:
+    recipe = (ROOT / "packaging" / "oci" / "Containerfile").read_text()
+    [made] = re.findall(r"^COPY (\S+) /weir-agent$", recipe, re.MULTILINE)
+    assert f"{made.removesuffix('x86_64')}$arch" in (ROOT / "tools" / "agent-static.sh").read_text()
