@@ -42,10 +42,10 @@ shutil.copy({program!r}, root / "weir-agent")
 AGENT = ["/weir-agent"]
 SERVER = socket.gethostbyname("server")
 
-def alone(*words, **more):
+def alone(*words, env={{}}, **more):
     # Nothing is there but the program: no library, no /proc, no /sys, no /dev.
     enter = lambda: (os.chroot(root), os.chdir("/"))
-    return subprocess.Popen([*AGENT, *words], preexec_fn=enter, env={{}}, **more)
+    return subprocess.Popen([*AGENT, *words], preexec_fn=enter, env=env, **more)
 
 def run(*words):
     done = alone(*words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -66,11 +66,12 @@ def median_ms():
 loads = [subprocess.Popen([sys.executable, {upload!r}])]
 time.sleep(4)
 before = median_ms()
-shaper = alone("shape", device, "--quiet", "--reflector", SERVER)
-for _ in range(100):
-    if run("shape", "status", device, "--json")[1].startswith('{{"t_ns"'):
-        break
-    time.sleep(0.05)
+manager = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+manager.bind("\\0weir-manager")
+manager.settimeout(60)
+told = {{"NOTIFY_SOCKET": "@weir-manager"}}
+shaper = alone("shape", device, "--quiet", "--reflector", SERVER, env=told)
+ready = manager.recv(100).decode()
 time.sleep(6)
 after = median_ms()
 status = run("shape", "status", device)
@@ -80,7 +81,7 @@ resident = next(int(line.split()[1]) for line in lines if line.startswith("VmHWM
 stopped = run("shape", "stop", device)
 code = shaper.wait(60)
 [load.kill() for load in loads]
-print(json.dumps([before, after, status, metrics, resident, stopped, code, state()]))
+print(json.dumps([ready, before, after, status, metrics, resident, stopped, code, state()]))
 """
 )
 
@@ -119,7 +120,9 @@ def test_the_program_is_small() -> None:
 @pytest.mark.needs_lab
 def test_the_program_alone_in_an_empty_root_tames_a_bloated_line(weir: Weir, tmp_path: Path) -> None:
     script = ROUTER.format(program=str(PROGRAM), upload=str(tmp_path / "upload.py"))
-    [before, after, status, metrics, resident, stopped, code, left], warnings = in_lab(weir, tmp_path, script)
+    found, warnings = in_lab(weir, tmp_path, script)
+    [ready, before, after, status, metrics, resident, stopped, code, left] = found
+    assert ready == "READY=1", "the unit of systemd waits for it"
     assert stopped[0] == code == 0
     assert left == {"tables": 0, "queues": 0, "answers": 100}
     assert status[0] == 0
