@@ -24,6 +24,13 @@ pub fn cautions(notes: &Map<String, Value>) -> Vec<String> {
             "the server left {limited} pings unanswered because there were too many: they count as lost"
         ));
     }
+    let drift = [number(&["clock_drift", "ns"]).abs(), number(&["clock_drift", "within_ns"])];
+    if drift[0] > MAX_DRIFT_NS + drift[1] {
+        said.push(format!(
+            "the clocks of the two machines ran apart by {:.1} ms: delays of UDP loads are off by up to as much",
+            drift[0] / 1e6
+        ));
+    }
     let rate_bps = number(&["server", "limits", "rate_bps"]);
     if rate_bps > 0.0 {
         said.push(format!(
@@ -44,6 +51,8 @@ pub fn cautions(notes: &Map<String, Value>) -> Vec<String> {
 
 /// Of one processor.
 const MAX_CPU_PERCENT: f64 = 80.0;
+/// Less than what people hear or play by.
+const MAX_DRIFT_NS: f64 = 1e6;
 
 #[cfg(test)]
 mod tests {
@@ -62,6 +71,7 @@ mod tests {
         let notes = json!({
             "own_cpu_percent": 80.1,
             "echoes": {"limited": 3},
+            "clock_drift": {"ns": -4_200_000, "within_ns": 900_000},
             "server": {"limits": {"rate_bps": 12_500_000}},
             "ramps": [full, open],
         });
@@ -70,6 +80,7 @@ mod tests {
             [
                 "this program used 80 % of a processor: the machine may be the bottleneck",
                 "the server left 3 pings unanswered because there were too many: they count as lost",
+                "the clocks of the two machines ran apart by 4.2 ms: delays of UDP loads are off by up to as much",
                 "the server gives this address 12.5 Mbit/s at most: that may be the bottleneck",
                 "16 flows did not fill the line in phase upload: its throughput is a lower bound, and so is its \
                  latency",
@@ -82,6 +93,7 @@ mod tests {
         let notes = json!({
             "own_cpu_percent": 80.0,
             "echoes": {"limited": 0},
+            "clock_drift": {"ns": 1_900_000, "within_ns": 900_000},
             "server": {"limits": {"rate_bps": null}},
             "ramps": [{"phase": "download", "flows": 4, "full_ns": 6}],
         });

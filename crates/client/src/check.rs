@@ -3,6 +3,8 @@
 use weir_core::Duration;
 use weir_scenario::{Direction, Flow, Opener, Overrides, ProbeKind, Scenario};
 use weir_sockets::Grant;
+use weir_sockets::load::udp::packets_per_second;
+use weir_speedtest::protocol::weir::LOAD_BYTES;
 
 use crate::ClientError;
 use crate::run::MeasureRequest;
@@ -15,7 +17,7 @@ pub(crate) fn check(request: &MeasureRequest, grant: &Grant) -> Result<(), Clien
     let scenario = &request.scenario;
     let refuse = |sentence: String| Err(ClientError::new(sentence));
     scenario.check_elsewhere().map_err(|error| ClientError::new(error.to_string()))?;
-    scenario.check_only_tcp("net").map_err(|error| ClientError::new(error.to_string()))?;
+    scenario.check_no_application("net").map_err(|error| ClientError::new(error.to_string()))?;
     scenario.check_one_ip("net").map_err(|error| ClientError::new(error.to_string()))?;
     if scenario.hosts.len() != 1 {
         return refuse(format!(
@@ -41,6 +43,7 @@ pub(crate) fn check(request: &MeasureRequest, grant: &Grant) -> Result<(), Clien
         check_flow(flow, grant)
             .map_err(|reason| ClientError::new(format!("flow `{}`: {reason}", flow.name)))?;
     }
+    check_udp(scenario, grant)?;
     let most = grant.limits.flows as usize;
     let at_once = |one: &Flow| {
         scenario
@@ -71,6 +74,9 @@ fn check_flow(flow: &Flow, grant: &Grant) -> Result<(), String> {
     if flow.client_host != 0 {
         return Err("it is of another machine: the world net measures from this one".into());
     }
+    if flow.udp.is_some() {
+        return Ok(());
+    }
     if flow.tcp.overrides != Overrides::default() {
         return Err(
             "its TCP is changed: the world net speaks the two machines' own TCP, of which only \
@@ -87,6 +93,50 @@ fn check_flow(flow: &Flow, grant: &Grant) -> Result<(), String> {
             Err(format!("congestion control `{name}`: this server has {there}"))
         }
     }
+}
+
+/// Whether the server has UDP loads, and lets them have what they send at once.
+fn check_udp(scenario: &Scenario, grant: &Grant) -> Result<(), ClientError> {
+    let udp = |flow: &Flow| Some((flow.udp?, flow.direction));
+    for flow in &scenario.flows {
+        let Some((load, direction)) = udp(flow) else { continue };
+        let refuse = |why: String| Err(ClientError::new(format!("flow `{}`: {why}", flow.name)));
+        let Some(limits) = grant.limits.udp else {
+            return refuse(format!(
+                "the server ({}) has no UDP loads: start a newer `weir serve` there, or run the test in the world `sim`",
+                grant.software
+            ));
+        };
+        let payloads = LOAD_BYTES as u32..=limits.payload_bytes;
+        if !payloads.contains(&load.payload_bytes) {
+            return refuse(format!(
+                "udp.payload {}: in the world net write {} to {} bytes",
+                load.payload_bytes,
+                payloads.start(),
+                payloads.end()
+            ));
+        }
+        let at_once = scenario
+            .flows
+            .iter()
+            .filter(|other| other.start_ns <= flow.start_ns && flow.start_ns < other.stop_ns)
+            .filter_map(udp)
+            .filter(|(_, other)| *other == direction);
+        let (bps, pps) = at_once.fold((0_u64, 0_u64), |(bps, pps), (one, _)| {
+            let packets = packets_per_second(one.rate_bps, one.payload_bytes);
+            (bps.saturating_add(one.rate_bps), pps.saturating_add(packets))
+        });
+        if bps > limits.rate_bps || pps > limits.rate_pps {
+            return refuse(format!(
+                "UDP loads of {} Mbit/s and {pps} packets a second at once: this server allows one address {} Mbit/s \
+                 (`weir serve --max-udp-rate`) and {} packets a second each way",
+                bps as f64 / 1e6,
+                limits.rate_bps as f64 / 1e6,
+                limits.rate_pps
+            ));
+        }
+    }
+    Ok(())
 }
 
 fn check_probes(scenario: &Scenario, grant: &Grant) -> Result<(), ClientError> {

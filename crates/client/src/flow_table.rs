@@ -2,19 +2,26 @@
 
 use weir_core::{Duration, Seed, Time};
 use weir_scenario::{
-    Direction, Flow, FlowRow, LiveTcp, Scenario, TcpRow, ThroughputMeter, ThroughputRow,
+    Direction, Flow, FlowRow, JitterBufferCounts, LiveTcp, Scenario, TcpRow, ThroughputMeter,
+    ThroughputRow, UdpLoad, UdpRow, UdpSenderCounts,
 };
 use weir_sockets::TcpInfo;
 use weir_sockets::load::options::MAX_UNSENT_BYTES;
-use weir_speedtest::protocol::weir::{FlowRequest, FlowSample, TcpSample, Token};
+use weir_sockets::load::udp::udp_request;
+use weir_speedtest::protocol::weir::{
+    FlowRequest, FlowSample, TcpSample, Token, UdpReceived, UdpSample, UdpSent,
+};
 
 use crate::ClientError;
 use crate::loads::{Order, Totals};
+use crate::udp_loads::UdpOrder;
 
 /// All loads of a measurement, those that ramps add included.
 pub(crate) struct FlowTable {
     /// The scenario as it runs: with the flows that ramps added, and the congestion controls that senders have.
     pub scenario: Scenario,
+    /// The run's, and what is derived from it.
+    seed: (u64, Seed),
     /// By number in the record.
     flows: Vec<FlowState>,
 }
@@ -35,6 +42,19 @@ struct FlowState {
     /// When the server's end ended.
     ended: Option<Time>,
     totals: Option<Totals>,
+    udp: UdpState,
+}
+
+/// What is known of a UDP load besides what all have.
+#[derive(Clone, Copy, Debug, Default)]
+struct UdpState {
+    /// What its sender did since the last row.
+    since: UdpSenderCounts,
+    sent_packets: u64,
+    skipped_packets: u64,
+    first_data: Option<Time>,
+    /// Bytes of a download that arrived here.
+    arrived_bytes: u64,
 }
 
 /// Rows that a sample of the server's end of a load adds to the record.
@@ -44,15 +64,18 @@ pub(crate) enum ServerRow {
     Tcp(TcpRow),
     /// The server receives: what arrived there, and in how many segments.
     Throughput(ThroughputRow, u64),
+    /// The server receives a UDP load.
+    Udp(UdpRow, ThroughputRow),
 }
 
 impl FlowTable {
-    pub fn new(scenario: Scenario, seed: Seed) -> Self {
-        let start = |number| scenario.flow_start(number, seed);
+    pub fn new(scenario: Scenario, number: u64) -> Self {
+        let seed = Seed::new(number);
+        let start = |flow| scenario.flow_start(flow, seed);
         let flows = (0..scenario.flows.len())
             .map(|number| FlowState { start: start(number), ..FlowState::default() })
             .collect();
-        Self { scenario, flows }
+        Self { scenario, seed: (number, seed), flows }
     }
 
     /// Adds a load, which is opened at its start to the nanosecond, and returns its number.
@@ -70,8 +93,11 @@ impl FlowTable {
 
     /// Request to the server for the flow `number`, whose samples come at least `min_sample_ns` apart.
     pub fn request(&mut self, number: u32, min_sample_ns: u64) -> FlowRequest {
-        self.flows[number as usize].asked = true;
+        let state = &mut self.flows[number as usize];
+        state.asked = true;
         let flow = &self.scenario.flows[number as usize];
+        // Connections are opened a little later than told, and last as long; packets are due to the stop.
+        let begins = if flow.udp.is_some() { state.start } else { flow.start() };
         let down = flow.direction.is_down();
         let sampling = &self.scenario.sampling;
         let sample =
@@ -79,13 +105,14 @@ impl FlowTable {
         FlowRequest {
             flow: number,
             direction: flow.direction,
-            duration_ns: (flow.stop_ns - flow.start_ns).max(1),
+            duration_ns: flow.stop().checked_since(begins).map_or(1, Duration::as_nanos).max(1),
             bytes: flow.bytes.filter(|_| down),
-            congestion: chosen_congestion(flow).filter(|_| down),
+            congestion: chosen_congestion(flow).filter(|_| down && flow.is_tcp()),
             dscp: flow.dscp,
             pacing_bps: None,
             unsent_bytes: Some(MAX_UNSENT_BYTES),
             sample_ns: sample.map(|ns| ns.max(min_sample_ns)),
+            udp: flow.udp.map(|load| udp_request(&load, self.seed.0)),
         }
     }
 
@@ -105,6 +132,66 @@ impl FlowTable {
         })
     }
 
+    /// The order for this end of a UDP load for which the server gave `ticket`; `None` if it is none.
+    pub fn udp_order(&self, number: u32, ticket: Token) -> Option<UdpOrder> {
+        let state = self.flows.get(number as usize)?;
+        let flow = &self.scenario.flows[number as usize];
+        let (load, start, stop) = (flow.udp?, state.start, flow.stop());
+        Some(UdpOrder {
+            flow: number,
+            direction: flow.direction,
+            ticket,
+            load,
+            dscp: flow.dscp,
+            start,
+            stop,
+            sender: load.sender(number, (start, stop), self.seed.1),
+        })
+    }
+
+    /// UDP loads that the server was asked for and has not ended.
+    pub fn udp_under_way(&self) -> Vec<u32> {
+        let flows = self.flows.iter().zip(&self.scenario.flows);
+        (0..)
+            .zip(flows)
+            .filter(|(_, (state, flow))| flow.udp.is_some() && state.asked && state.ended.is_none())
+            .map(|(number, _)| number)
+            .collect()
+    }
+
+    /// Takes what the sender of a UDP load did.
+    pub fn udp_sent(&mut self, number: u32, counts: UdpSenderCounts) -> Result<(), ClientError> {
+        self.state(number)?.udp.sent(counts);
+        Ok(())
+    }
+
+    /// Completes a row of a UDP load that arrived here with what its sender did; `None` if it tells nothing.
+    pub fn udp_received(
+        &mut self,
+        row: UdpRow,
+        throughput: &ThroughputRow,
+    ) -> Result<Option<UdpRow>, ClientError> {
+        let udp = &mut self.state(row.flow)?.udp;
+        udp.arrived_bytes += throughput.bytes;
+        let row = UdpRow { sender: Some(std::mem::take(&mut udp.since)), ..row };
+        let stop = self.scenario.flows[row.flow as usize].stop();
+        Ok(tells_something(&row, throughput, stop).then_some(row))
+    }
+
+    /// Notes when data of a UDP load was first sent from here, or first arrived.
+    pub fn udp_first_data(&mut self, number: u32, first: Option<Time>) -> Result<(), ClientError> {
+        self.state(number)?.udp.first_data = first;
+        Ok(())
+    }
+
+    /// Packets that senders of UDP loads left out, by the loads' names.
+    pub fn udp_skipped(&self) -> impl Iterator<Item = (&Flow, u64)> {
+        let flows = self.scenario.flows.iter().zip(&self.flows);
+        flows
+            .map(|(flow, state)| (flow, state.udp.skipped_packets))
+            .filter(|(_, skipped)| *skipped > 0)
+    }
+
     /// The name of a load.
     pub fn name(&self, number: u32) -> Result<&str, ClientError> {
         let flow = self.scenario.flows.get(number as usize).ok_or_else(|| unknown(number))?;
@@ -121,7 +208,7 @@ impl FlowTable {
     ) -> Result<(), ClientError> {
         self.state(number)?;
         let flow = &mut self.scenario.flows[number as usize];
-        if flow.direction == direction && chosen_congestion(flow).is_none() {
+        if flow.direction == direction && flow.is_tcp() && chosen_congestion(flow).is_none() {
             flow.tcp.congestion_control = congestion;
         }
         Ok(())
@@ -136,7 +223,12 @@ impl FlowTable {
         let header = self.scenario.ip_version.header_bytes() + TCP_HEADER;
         let number = sample.flow;
         let state = self.flows.get_mut(number as usize).ok_or_else(|| unknown(number))?;
-        match self.scenario.flows[number as usize].direction {
+        let flow = &self.scenario.flows[number as usize];
+        if let Some(load) = &flow.udp {
+            let packet = load.ip_len(self.scenario.ip_version);
+            return Ok(state.udp_sampled((t, flow.stop()), sample, (load, packet)));
+        }
+        match flow.direction {
             Direction::Up => Ok(Some(state.arrived(t, sample, header))),
             Direction::Down => {
                 let tcp = sample.tcp.as_ref().filter(|_| state.ended.is_none());
@@ -185,8 +277,56 @@ impl FlowState {
         ServerRow::Throughput(row, segments.into())
     }
 
+    /// The server's end of a UDP load, whose packets have `packet` bytes with all headers and leave until `stop`.
+    fn udp_sampled(
+        &mut self,
+        (t, stop): (Time, Time),
+        sample: FlowSample,
+        (load, packet): (&UdpLoad, u32),
+    ) -> Option<ServerRow> {
+        match sample.udp? {
+            UdpSample::Sent(sent) => {
+                self.udp.sent(sender_counts(sent));
+                None
+            }
+            UdpSample::Received(received) => {
+                let packets = sample.bytes / u64::from(load.payload_bytes.max(1));
+                let wire = packets.saturating_mul(u64::from(packet));
+                let throughput = self.meter.row(t, sample.flow, sample.bytes, Some(wire));
+                let sender = Some(std::mem::take(&mut self.udp.since));
+                let row = UdpRow { sender, ..udp_row(t, sample.flow, &received) };
+                tells_something(&row, &throughput, stop).then_some(ServerRow::Udp(row, throughput))
+            }
+        }
+    }
+
+    /// Totals of a UDP load. Counts of the sender are known once it has sent.
+    fn udp_totals(&self, flow: u32, spec: &Flow, load: &UdpLoad) -> FlowRow {
+        let UdpState { sent_packets, skipped_packets, first_data, arrived_bytes, .. } = self.udp;
+        let delivered = match spec.direction {
+            Direction::Down => arrived_bytes,
+            Direction::Up => self.meter.bytes(),
+        };
+        let told = sent_packets + skipped_packets > 0;
+        let none_of = |count: u64| told.then_some(count);
+        FlowRow {
+            sent_bytes: none_of(sent_packets * u64::from(load.payload_bytes)),
+            sent_segments: none_of(sent_packets),
+            retransmitted_bytes: none_of(0),
+            retransmitted_segments: none_of(0),
+            timeouts: none_of(0),
+            loss_probes: none_of(0),
+            fast_recoveries: none_of(0),
+            ecn_reductions: none_of(0),
+            ..FlowRow::arrived(flow, first_data, delivered)
+        }
+    }
+
     /// Totals of the flow, as number `flow` of the record.
     fn row(&self, flow: u32, spec: &Flow) -> FlowRow {
+        if let Some(load) = &spec.udp {
+            return self.udp_totals(flow, spec, load);
+        }
         let totals = self.totals;
         let info = totals.and_then(|totals| totals.info);
         let theirs = self.last.as_ref().and_then(|last| last.tcp.as_ref());
@@ -208,6 +348,50 @@ impl FlowState {
             completed: ended.filter(|_| spec.bytes == Some(delivered)),
             ..FlowRow::arrived(flow, first_data, delivered)
         }
+    }
+}
+
+impl UdpState {
+    fn sent(&mut self, counts: UdpSenderCounts) {
+        self.since.sent_packets += counts.sent_packets;
+        self.since.skipped_packets += counts.skipped_packets;
+        self.since.late_max = self.since.late_max.max(counts.late_max);
+        self.sent_packets += counts.sent_packets;
+        self.skipped_packets += counts.skipped_packets;
+    }
+}
+
+/// Whether rows are of a load that runs until `stop`, or tell what came or was counted later.
+fn tells_something(row: &UdpRow, throughput: &ThroughputRow, stop: Time) -> bool {
+    let rests = row.sender.is_none_or(|sender| sender == UdpSenderCounts::default());
+    row.t <= stop || !throughput.is_empty() || row.lost_packets > 0 || !rests
+}
+
+/// What a sender at the server did.
+const fn sender_counts(sent: UdpSent) -> UdpSenderCounts {
+    UdpSenderCounts {
+        sent_packets: sent.packets,
+        skipped_packets: sent.skipped,
+        late_max: Duration::from_nanos(sent.late_max_ns),
+    }
+}
+
+/// What a receiver at the server counted.
+fn udp_row(t: Time, flow: u32, received: &UdpReceived) -> UdpRow {
+    let buffer = |(late_packets, playout_ns)| JitterBufferCounts {
+        late_packets,
+        playout_sum: Duration::from_nanos(playout_ns),
+    };
+    UdpRow {
+        t,
+        flow,
+        received_packets: received.packets,
+        lost_packets: received.lost,
+        delay_mean: received.delay_mean_ns.map(Duration::from_nanos),
+        delay_max: received.delay_max_ns.map(Duration::from_nanos),
+        jitter: Duration::from_nanos(received.jitter_ns),
+        buffer: received.buffer.map(buffer),
+        sender: None,
     }
 }
 
@@ -290,11 +474,11 @@ mod tests {
     fn table(flows: Vec<Flow>) -> FlowTable {
         let hop = Hop::new("line", "pfifo", LineRate::Unlimited);
         let scenario = Scenario::over("test", 1_000_000_000, hop.clone(), hop);
-        FlowTable::new(Scenario { flows, ..scenario }, Seed::new(1))
+        FlowTable::new(Scenario { flows, ..scenario }, 1)
     }
 
     fn sample(flow: u32, bytes: u64) -> FlowSample {
-        FlowSample { flow, bytes, tcp: None }
+        FlowSample { flow, bytes, tcp: None, udp: None }
     }
 
     #[test]

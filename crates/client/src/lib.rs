@@ -4,6 +4,7 @@
 //! |---|---|
 //! | the caller's | speaks with the server, decides what runs, writes the record |
 //! | `loads` | this end of all TCP loads, by epoll ([`weir_sockets::load`]); samples them |
+//! | `UDP loads` | this end of all UDP loads; samples them |
 //! | `probes` | sends all trains of pings, takes the answers (crate `sockets`) |
 //!
 //! [`TestWords`] plans Weir's own test, and [`Figures`] is a sink that has its figures at the end, for programs that
@@ -21,6 +22,7 @@ mod plan;
 mod ramps;
 mod reach;
 mod run;
+mod udp_loads;
 mod upgrade;
 
 pub use cautions::cautions;

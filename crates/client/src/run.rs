@@ -1,12 +1,14 @@
 //! One measurement, from the handshake to the record.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration as WallDuration, Instant};
 
 use serde_json::{Map, Value, json};
 use weir_core::{Duration, Seed, Time};
-use weir_scenario::{Direction, IpVersion, RecordSink, Scenario};
+use weir_scenario::{Direction, IpVersion, RecordSink, Scenario, ThroughputRow, UdpRow};
+use weir_sockets::sys::time::monotonic_ns;
 use weir_sockets::{
     Addresses, Clock, ClockOffset, EchoSession, Grant, Pings, Sample, Session, Target,
 };
@@ -17,6 +19,7 @@ use crate::check::check;
 use crate::flow_table::{FlowTable, ServerRow};
 use crate::loads::{LoadConfig, LoadEvent, LoadThread};
 use crate::ramps::{RampPlan, Ramps};
+use crate::udp_loads::{UdpConfig, UdpEvent, UdpThread};
 
 /// Request for a measurement.
 #[derive(Clone, Debug)]
@@ -75,6 +78,8 @@ struct Run<'r> {
     clocks: Clocks,
     results: Results<'r>,
     loads: LoadThread,
+    /// If there are UDP loads.
+    udp: Option<UdpThread>,
     pings: Pings,
     samples: Receiver<Sample>,
     cpu_ns: u64,
@@ -82,8 +87,8 @@ struct Run<'r> {
 
 /// The run's clock, and what the server's is ahead of it.
 #[derive(Clone, Copy)]
-struct Clocks {
-    clock: Clock,
+pub(crate) struct Clocks {
+    pub clock: Clock,
     offset: ClockOffset,
 }
 
@@ -123,13 +128,24 @@ impl<'r> Run<'r> {
         };
         let loads =
             LoadThread::start(config).map_err(|error| ClientError::io("thread `loads`", &error))?;
+        let local = session.grant.local.ip();
+        let udp_config = UdpConfig {
+            clocks,
+            local,
+            server: SocketAddr::new(server.ip(), port),
+            sample_ns: scenario.sampling.throughput_ns,
+            ip_version,
+        };
+        let has_udp = scenario.flows.iter().any(|flow| flow.udp.is_some());
+        let udp = has_udp.then(|| UdpThread::start(udp_config)).transpose();
+        let udp = udp.map_err(|error| ClientError::io("thread `UDP loads`", &error))?;
         record.note("server", describe(target, &session.grant, clocks.offset));
         let results = Results {
-            flows: FlowTable::new(scenario, seed),
+            flows: FlowTable::new(scenario, request.seed),
             ramps: Ramps::new(request.ramp.as_ref()),
             warnings: Vec::new(),
         };
-        Ok(Self { session, clocks, results, loads, pings, samples, cpu_ns: cpu_ns() })
+        Ok(Self { session, clocks, results, loads, udp, pings, samples, cpu_ns: cpu_ns() })
     }
 
     /// Works until the end, and says how far it came.
@@ -179,7 +195,10 @@ impl<'r> Run<'r> {
         let Some(message) = self.session.hear(POLL)? else { return Ok(()) };
         match message {
             ServerMessage::Opened { flow, ticket } => {
-                self.loads.order(self.results.flows.order(flow, ticket)?);
+                match (self.results.flows.udp_order(flow, ticket), &self.udp) {
+                    (Some(order), Some(udp)) => udp.order(order),
+                    _ => self.loads.order(self.results.flows.order(flow, ticket)?),
+                }
                 Ok(())
             }
             ServerMessage::Started { flow, congestion, .. } => {
@@ -203,18 +222,36 @@ impl<'r> Run<'r> {
     /// Passes on what the threads have measured.
     fn pass_on(&mut self, record: &mut dyn RecordSink) -> Result<(), ClientError> {
         pass_on_pings(&self.samples, record);
+        if let Some(udp) = &self.udp {
+            udp.events().try_for_each(|event| self.results.on_udp(event, record))?;
+        }
         self.loads.events().try_for_each(|event| self.results.on_load(event, record))
     }
 
     /// Ends all threads and writes what is known at the end.
     fn finish(mut self, record: &mut dyn RecordSink) -> Result<(), ClientError> {
-        let counted = self.count_echoes(record);
-        let Self { session, clocks, mut results, loads, pings, samples, cpu_ns: cpu_before } = self;
+        let (udp_events, udp_ended) =
+            self.udp.take().map_or((Vec::new(), Ok(())), UdpThread::finish);
+        let counted = self.stop_udp(&udp_events).and_then(|()| self.count_echoes(record));
+        let had_udp = self.results.flows.scenario.flows.iter().any(|flow| flow.udp.is_some());
+        if had_udp && let Ok(end) = self.session.compare_clocks() {
+            record.note("clock_drift", drift(self.clocks.offset, end));
+        }
+        let Self {
+            session, clocks, mut results, loads, pings, samples, cpu_ns: cpu_before, ..
+        } = self;
         pings.stop();
         let (events, loads_ended) = loads.finish();
         results.ramps.settle();
         pass_on_pings(&samples, record);
         let passed_on = events.try_iter().try_for_each(|event| results.on_load(event, record));
+        let passed_on = passed_on.and_then(|()| {
+            // Of senders here the counts were taken before the last rows of their receivers.
+            let mut rest =
+                udp_events.into_iter().filter(|event| !matches!(event, UdpEvent::Sent { .. }));
+            rest.try_for_each(|event| results.on_udp(event, record))
+        });
+        results.warn_of_skipped();
         results.flows.rows().for_each(|row| record.flow(&row));
         results.note_scenario(record);
         let cpu = cpu_ns().saturating_sub(cpu_before);
@@ -228,9 +265,23 @@ impl<'r> Run<'r> {
         let pinged = pings.join();
         session.close();
         loads_ended.map_err(|error| ClientError::io("thread `loads`", &error))?;
+        udp_ended.map_err(|error| ClientError::io("thread `UDP loads`", &error))?;
         pinged?;
         passed_on?;
         counted.map(|_| ())
+    }
+
+    /// Ends UDP loads that are under way, once it is known what their senders here did: so the server's last rows are of all.
+    fn stop_udp(&mut self, events: &[UdpEvent]) -> Result<(), ClientError> {
+        for event in events {
+            if let UdpEvent::Sent { flow, counts } = event {
+                self.results.flows.udp_sent(*flow, *counts)?;
+            }
+        }
+        for flow in self.results.flows.udp_under_way() {
+            self.session.say(&ClientMessage::Stop { flow })?;
+        }
+        Ok(())
     }
 
     /// Asks how many datagrams arrived there.
@@ -262,8 +313,13 @@ impl<'r> Run<'r> {
 
 impl Clocks {
     /// The run's time at the server's `t_ns`.
-    fn here(&self, t_ns: u64) -> Time {
+    pub fn here(&self, t_ns: u64) -> Time {
         self.clock.of_monotonic_ns(t_ns.saturating_add_signed(-self.offset.ns))
+    }
+
+    /// What the server's clock shows now, in nanoseconds.
+    pub fn there_now(&self) -> u64 {
+        monotonic_ns().saturating_add_signed(self.offset.ns)
     }
 }
 
@@ -281,6 +337,7 @@ impl Results<'_> {
                 record.throughput(&row);
                 self.ramps.arrived(Direction::Up, segments);
             }
+            Some(ServerRow::Udp(row, throughput)) => record_udp(&row, &throughput, record),
             None => {}
         }
         Ok(())
@@ -327,10 +384,47 @@ impl Results<'_> {
         Ok(())
     }
 
+    /// Takes an event of this end of the UDP loads.
+    fn on_udp(&mut self, event: UdpEvent, record: &mut dyn RecordSink) -> Result<(), ClientError> {
+        match event {
+            UdpEvent::Sent { flow, counts } => self.flows.udp_sent(flow, counts),
+            UdpEvent::Received(row, throughput) => {
+                if let Some(row) = self.flows.udp_received(row, &throughput)? {
+                    record_udp(&row, &throughput, record);
+                }
+                Ok(())
+            }
+            UdpEvent::Failed { flow, reason } => {
+                let name = self.flows.name(flow)?;
+                self.warnings.push(format!("`{name}` broke before its time: {reason}"));
+                Ok(())
+            }
+            UdpEvent::Ended { flow, first_data } => self.flows.udp_first_data(flow, first_data),
+        }
+    }
+
+    /// Warns of packets that were left out.
+    fn warn_of_skipped(&mut self) {
+        for (flow, packets) in self.flows.udp_skipped() {
+            let name = &flow.name;
+            let who = if flow.direction.is_down() {
+                "the server was more than 100 ms behind, or did not hear from here for a second"
+            } else {
+                "this machine was more than 100 ms behind"
+            };
+            self.warnings.push(format!("`{name}` left {packets} packets out: {who}"));
+        }
+    }
+
     fn note_scenario(&self, record: &mut dyn RecordSink) {
         let scenario = serde_json::to_value(&self.flows.scenario).expect("plain data");
         record.note("scenario", scenario);
     }
+}
+
+fn record_udp(row: &UdpRow, throughput: &ThroughputRow, record: &mut dyn RecordSink) {
+    record.throughput(throughput);
+    record.udp(row);
 }
 
 fn pass_on_pings(samples: &Receiver<Sample>, record: &mut dyn RecordSink) {
@@ -365,6 +459,12 @@ fn describe(target: &Target, grant: &Grant, clock_offset: ClockOffset) -> Value 
     said.insert("clock_compared_within_ns".into(), json!(clock_offset.round_trip_ns / 2));
     said.insert("limits".into(), json!(grant.limits));
     Value::Object(said)
+}
+
+/// By how much the server's clock ran ahead between two comparisons, and how sure that is.
+fn drift(start: ClockOffset, end: ClockOffset) -> Value {
+    let within_ns = (start.round_trip_ns + end.round_trip_ns) / 2;
+    json!({"ns": end.ns.saturating_sub(start.ns), "within_ns": within_ns})
 }
 
 fn echoes(trains: &[EchoCount], limited: u64) -> Value {

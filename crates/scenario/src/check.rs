@@ -128,22 +128,19 @@ impl Scenario {
         Ok(())
     }
 
-    /// Checks that all loads are data over TCP, for worlds that have no others: `world` is one's name.
+    /// Checks that no load is an application, for worlds that have none: `world` is one's name.
     ///
     /// # Errors
-    /// If one is not: the first.
-    pub fn check_only_tcp(&self, world: &str) -> Result<(), ScenarioError> {
+    /// If one is: the first.
+    pub fn check_no_application(&self, world: &str) -> Result<(), ScenarioError> {
         for flow in &self.flows {
-            let (what, key) = match (&flow.udp, &flow.application) {
-                (None, None) => continue,
-                (Some(udp), _) if udp.jitter_buffer_ns.is_some() => ("UDP loads", "voice"),
-                (Some(_), _) => ("UDP loads", "udp"),
-                (None, Some(application)) => ("loads of applications", application.key()),
-            };
-            return Err(ScenarioError::new(format!(
-                "flow `{}`: the world {world} has no {what} (`{key}`): run the test in the world `sim`",
-                flow.name
-            )));
+            if let Some(application) = &flow.application {
+                return Err(ScenarioError::new(format!(
+                    "flow `{}`: the world {world} has no loads of applications (`{}`): run the test in the world `sim`",
+                    flow.name,
+                    application.key()
+                )));
+            }
         }
         Ok(())
     }

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use weir_core::Direction;
 
 use crate::activity::Activity;
 use crate::pace::Pace;
@@ -17,6 +19,8 @@ pub(crate) struct Bounds {
     pub tests_per_address: u32,
     /// Bits a second of an address in each direction.
     pub rate_bps: Option<u64>,
+    /// UDP loads of an address in each direction.
+    pub udp: UdpUse,
 }
 
 /// Why somebody has to wait.
@@ -39,6 +43,8 @@ pub(crate) struct Admission {
 struct Admitted {
     all: Use,
     addresses: BTreeMap<IpAddr, Client>,
+    /// UDP loads, by address and direction.
+    udp: BTreeMap<(IpAddr, Direction), UdpUse>,
     /// The number of the next connection.
     next: u64,
 }
@@ -57,6 +63,24 @@ struct Client {
 struct Use {
     connections: u32,
     tests: u32,
+}
+
+/// Rates of UDP loads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct UdpUse {
+    /// UDP payload, in bit/s.
+    pub bps: u64,
+    /// Packets a second.
+    pub pps: u64,
+}
+
+/// The part of a UDP load in what its address may have, given back when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Reserved {
+    admission: Arc<Admission>,
+    place: (IpAddr, Direction),
+    used: UdpUse,
+    pace: Option<Arc<Pace>>,
 }
 
 /// A thing that was allowed, and is given back when it is dropped.
@@ -122,6 +146,30 @@ impl Admission {
         Ok(Entered { permit, activity, gave_up })
     }
 
+    /// Reserves `wanted` for a UDP load of `address`, or says how much is left.
+    pub fn reserve_udp(
+        self: &Arc<Self>,
+        address: IpAddr,
+        direction: Direction,
+        wanted: UdpUse,
+    ) -> Result<Reserved, UdpUse> {
+        let place = (counted_as(address), direction);
+        let mut admitted = self.admitted();
+        let used = admitted.udp.get(&place).copied().unwrap_or_default();
+        let left = UdpUse {
+            bps: self.bounds.udp.bps.saturating_sub(used.bps),
+            pps: self.bounds.udp.pps.saturating_sub(used.pps),
+        };
+        if wanted.bps > left.bps || wanted.pps > left.pps {
+            return Err(left);
+        }
+        let more = UdpUse { bps: used.bps + wanted.bps, pps: used.pps + wanted.pps };
+        admitted.udp.insert(place, more);
+        let pace = admitted.addresses.get(&place.0).and_then(|client| client.pace.clone());
+        drop(admitted);
+        Ok(Reserved { admission: Arc::clone(self), place, used: wanted, pace })
+    }
+
     fn enter(
         self: &Arc<Self>,
         admitted: &mut Admitted,
@@ -153,6 +201,26 @@ impl Admission {
 
     fn admitted(&self) -> MutexGuard<'_, Admitted> {
         self.admitted.lock().expect("nothing panics while it holds the lock")
+    }
+}
+
+impl Reserved {
+    /// Notes that a packet of `bytes` passed: what else the address has gets so much less.
+    pub fn passed(&self, direction: Direction, bytes: usize) {
+        let Some(pace) = &self.pace else { return };
+        let bucket = if direction.is_down() { &pace.down } else { &pace.up };
+        bucket.reserve(bytes, Instant::now());
+    }
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        let mut admitted = self.admission.admitted();
+        let Some(used) = admitted.udp.get_mut(&self.place) else { return };
+        *used = UdpUse { bps: used.bps - self.used.bps, pps: used.pps - self.used.pps };
+        if *used == UdpUse::default() {
+            admitted.udp.remove(&self.place);
+        }
     }
 }
 
@@ -227,6 +295,7 @@ mod tests {
             tests: 3,
             tests_per_address: 2,
             rate_bps: Some(1_000_000),
+            udp: UdpUse { bps: 1_000, pps: 10 },
         })
     }
 
@@ -262,6 +331,25 @@ mod tests {
         drop(admission.enter_connection(address("192.0.2.1")));
         assert!(admission.admitted().addresses.is_empty());
         assert_eq!(admission.admitted().all, Use::default());
+    }
+
+    #[test]
+    fn udp_loads_of_an_address_share_its_rate_and_give_it_back() {
+        let admission = admission();
+        let reserve = |from: &str, direction, bps, pps| {
+            admission.reserve_udp(address(from), direction, UdpUse { bps, pps })
+        };
+        let first = reserve("2001:db8::1", Direction::Down, 700, 1).unwrap();
+        let second = reserve("2001:db8::2", Direction::Down, 300, 9).unwrap();
+        let left = reserve("2001:db8::3", Direction::Down, 1, 1).unwrap_err();
+        assert_eq!(left, UdpUse { bps: 0, pps: 0 });
+        let _other = reserve("2001:db8::1", Direction::Up, 1_000, 10).unwrap();
+        assert!(reserve("192.0.2.1", Direction::Down, 1, 11).is_err(), "packets count too");
+        drop(first);
+        let left = reserve("2001:db8::1", Direction::Down, 701, 1).unwrap_err();
+        assert_eq!(left, UdpUse { bps: 700, pps: 1 });
+        drop((second, reserve("2001:db8::1", Direction::Down, 700, 1).unwrap()));
+        assert_eq!(admission.admitted().udp.len(), 1, "what is given back is forgotten");
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,4 +1,4 @@
-//! Answers over UDP: Weir's echo and Ookla's loss on the main port, irtt on its own.
+//! Answers over UDP: Weir's echo, its loads and Ookla's loss on the main port, irtt on its own.
 //!
 //! One thread with a runtime of its own answers all of it, so that loads do not hold it up. No answer is
 //! longer than its request.
@@ -13,16 +13,19 @@ use socket2::{Domain, SockAddr, Socket, Type};
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
 use tokio::time::timeout;
+use weir_core::Time;
 use weir_sockets::Clock;
 use weir_sockets::sys::message::{self, Received, tell_everything};
 use weir_speedtest::protocol::ookla::LossDatagram;
-use weir_speedtest::protocol::weir::{EchoReply, EchoRequest, echoes};
+use weir_speedtest::protocol::weir::{EchoReply, EchoRequest, LoadDatagram, echoes};
 
 use crate::error::ServeError;
 use crate::health::{TICK, ends_listening};
 use crate::irtt::Irtt;
 use crate::metrics::ReasonLabels;
+use crate::senders::Begins;
 use crate::shared::Shared;
+use crate::weir::Asked;
 
 /// A UDP socket with its address, and the protocols that are answered on it.
 pub(crate) enum DatagramSocket {
@@ -168,6 +171,9 @@ fn answer_main(
         let known = loss.is_some_and(|loss| server.loss_tests.arrived(from.ip(), &loss));
         return if known { EchoOutcome::Taken } else { EchoOutcome::Unknown };
     }
+    if let Some(load) = LoadDatagram::parse(datagram).filter(|_| server.echoes) {
+        return take_of_load(server, socket, from, received, (load, datagram));
+    }
     let Some(request) = EchoRequest::parse(datagram).filter(|_| server.echoes) else {
         return EchoOutcome::Unknown;
     };
@@ -183,6 +189,49 @@ fn answer_main(
     let leaves = echo.clock.now().as_nanos();
     EchoReply::answer(datagram, tos, echo.received, arrived, leaves);
     send(socket, datagram, received.to, from, request.answer_tos)
+}
+
+/// Takes a datagram of a UDP load.
+fn take_of_load(
+    server: &Shared,
+    socket: &Socket,
+    from: SocketAddr,
+    received: &Received,
+    (load, datagram): (LoadDatagram, &mut [u8]),
+) -> EchoOutcome {
+    match load {
+        LoadDatagram::Packet { ticket, seq, sent_ns } => {
+            let Some(flow) = server.sessions.udp(ticket, from.ip()) else {
+                return EchoOutcome::Unknown;
+            };
+            let sent = Time::from_nanos(sent_ns);
+            let taken = flow.arrived(seq, sent, received.real_ns, datagram.len());
+            if taken { EchoOutcome::Taken } else { EchoOutcome::Unknown }
+        }
+        LoadDatagram::Ask { ticket, cookie } => {
+            if datagram.len() > MAX_ECHO_BYTES {
+                return EchoOutcome::Limited;
+            }
+            let Some(flow) = server.sessions.udp(ticket, from.ip()) else {
+                return EchoOutcome::Unknown;
+            };
+            match flow.asked(from, received.to, cookie) {
+                Asked::Unknown => EchoOutcome::Unknown,
+                Asked::Heard => EchoOutcome::Taken,
+                Asked::Cookie(cookie) => {
+                    LoadDatagram::Answer { ticket, cookie }.emit(datagram);
+                    send(socket, datagram, received.to, from, 0)
+                }
+                Asked::Begins => {
+                    let Ok(socket) = socket.try_clone() else { return EchoOutcome::Failed };
+                    // The thread that takes it ends with the server.
+                    let _ = server.senders.send(Begins { flow, socket });
+                    EchoOutcome::Taken
+                }
+            }
+        }
+        LoadDatagram::Answer { .. } => EchoOutcome::Unknown,
+    }
 }
 
 /// Sends an answer from where the request came to.

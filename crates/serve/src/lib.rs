@@ -7,7 +7,8 @@
 //! | thread | does |
 //! |---|---|
 //! | Tokio's workers | all that is TCP |
-//! | `datagrams` | answers datagrams, undisturbed by loads |
+//! | `datagrams` | answers datagrams, undisturbed by TCP loads; takes those of UDP loads |
+//! | `UDP loads` | sends the packets of UDP loads |
 //! | `log` | writes the log, so that nothing waits for standard error |
 
 mod activity;
@@ -37,6 +38,7 @@ mod refuse;
 mod replay;
 mod requests;
 mod route;
+mod senders;
 mod server;
 mod service;
 mod shared;

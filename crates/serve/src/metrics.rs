@@ -48,6 +48,14 @@ pub(crate) struct Metrics {
     pub test_seconds: Histogram,
     pub refusals: Family<ReasonLabels, Counter>,
     pub datagrams: Family<ReasonLabels, Counter>,
+    pub udp: UdpBytes,
+}
+
+/// UDP payload of loads.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct UdpBytes {
+    pub sent: Counter,
+    pub received: Counter,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -75,6 +83,7 @@ impl Metrics {
             test_seconds: Histogram::new(SECONDS),
             refusals: Family::default(),
             datagrams: Family::default(),
+            udp: UdpBytes::default(),
         };
         let m = &mut metrics;
         let to = &mut m.registry;
@@ -90,6 +99,14 @@ impl Metrics {
         let seconds = m.test_seconds.clone();
         to.register_with_unit("test_duration", "Duration of tests", Unit::Seconds, seconds);
         to.register("refusals", "What was refused, and why", m.refusals.clone());
+        let UdpBytes { sent, received } = m.udp.clone();
+        to.register_with_unit("udp_sent", "Payload of UDP loads sent", Unit::Bytes, sent);
+        to.register_with_unit(
+            "udp_received",
+            "Payload of UDP loads received",
+            Unit::Bytes,
+            received,
+        );
         to.register("datagrams", "UDP datagrams by what became of them", m.datagrams.clone());
         metrics
     }

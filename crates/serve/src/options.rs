@@ -53,6 +53,10 @@ pub struct Options {
     #[arg(long, value_name = "RATE", value_parser = bits_per_second)]
     pub max_rate: Option<u64>,
 
+    /// Highest rate of UDP loads for one client address, in each direction; --max-rate bounds it too.
+    #[arg(long, value_name = "RATE", default_value = "100mbit", value_parser = bits_per_second)]
+    pub max_udp_rate: u64,
+
     /// Tests at a time.
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = count, allow_negative_numbers = true)]
     pub max_tests: u32,
@@ -114,6 +118,11 @@ impl Options {
     /// Addresses and ports to listen on.
     pub(crate) fn places(&self) -> Vec<Listen> {
         if self.listen.is_empty() { vec![Listen::Everywhere(PORT)] } else { self.listen.clone() }
+    }
+
+    /// UDP loads of one address in each direction, in bit/s at most.
+    pub(crate) fn most_udp(&self) -> u64 {
+        self.max_rate.map_or(self.max_udp_rate, |rate| rate.min(self.max_udp_rate))
     }
 
     /// The services that the server offers: all but those of `--without`.

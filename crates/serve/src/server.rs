@@ -21,7 +21,7 @@ use tracing::{debug, info, warn};
 use weir_speedtest::protocol::EndAddresses;
 
 use crate::activity::Activity;
-use crate::admission::{Admission, Bounds, Entered, Refusal};
+use crate::admission::{Admission, Bounds, Entered, Refusal, UdpUse};
 use crate::connection::{Connection, Transport, end_addresses};
 use crate::datagrams::{self, DatagramSocket};
 use crate::error::ServeError;
@@ -34,7 +34,7 @@ use crate::refusals::Refusals;
 use crate::service::Service;
 use crate::shared::Shared;
 use crate::speech::Speech;
-use crate::{congestion, ndt7, ookla, refuse, route, tls, weir};
+use crate::{congestion, ndt7, ookla, refuse, route, senders, tls, weir};
 
 /// A server whose sockets are open.
 pub struct Server {
@@ -44,6 +44,7 @@ pub struct Server {
     addresses: Vec<SocketAddr>,
     irtt: Vec<SocketAddr>,
     datagrams: JoinHandle<()>,
+    senders: JoinHandle<()>,
 }
 
 /// Ends a server, from anywhere.
@@ -83,6 +84,7 @@ impl Server {
             sockets.iter().filter(|socket| socket.is_irtt()).map(DatagramSocket::address).collect();
         let stop = CancellationToken::new();
         let health = Health::new(listening(&addresses, &sockets, &services), stop.clone());
+        let (to_senders, begin) = senders::channel();
         let shared = Arc::new(Shared {
             admission: Admission::new(Bounds {
                 connections: options.max_connections.min(most_connections(open_files)),
@@ -90,6 +92,7 @@ impl Server {
                 tests: options.max_tests,
                 tests_per_address: options.max_tests_per_address,
                 rate_bps: options.max_rate,
+                udp: UdpUse { bps: options.most_udp(), pps: weir::MAX_PPS },
             }),
             metrics: Arc::new(Metrics::new()),
             refusals: Refusals::default(),
@@ -97,6 +100,7 @@ impl Server {
             health,
             sessions: weir::Sessions::default(),
             loss_tests: ookla::LossTests::default(),
+            senders: to_senders,
             congestion: congestion::usable(),
             echoes: services.contains(&weir::SERVICE),
             stop,
@@ -105,9 +109,10 @@ impl Server {
             secret,
             options,
         });
-        let datagrams = datagrams::start(&shared, sockets, listeners.len())
-            .map_err(|error| ServeError::io("starting a thread", &error))?;
-        Ok(Self { shared, tls, listeners, addresses, irtt, datagrams })
+        let started = |error| ServeError::io("starting a thread", &error);
+        let datagrams = datagrams::start(&shared, sockets, listeners.len()).map_err(started)?;
+        let senders = senders::start(&shared, begin).map_err(started)?;
+        Ok(Self { shared, tls, listeners, addresses, irtt, datagrams, senders })
     }
 
     /// Addresses on which the server listens.
@@ -127,7 +132,7 @@ impl Server {
     /// # Errors
     /// If something ended it that it cannot do without, such as the task of a listening socket.
     pub async fn run(self) -> Result<(), ServeError> {
-        let Self { shared, tls, listeners, datagrams, .. } = self;
+        let Self { shared, tls, listeners, datagrams, senders, .. } = self;
         self_description(&shared, &self.addresses, &self.irtt);
         for (number, listener) in listeners.into_iter().enumerate() {
             let (server, tls) = (Arc::clone(&shared), tls.clone());
@@ -143,8 +148,9 @@ impl Server {
         if timeout(DRAIN, shared.tasks.wait()).await.is_err() {
             warn!(left = shared.tasks.len(), "some connections did not end in time");
         }
-        // It looks at nothing but the same token; an end of its own is told by `health`.
+        // They look at nothing but the same token; an end of their own is told by `health`.
         let _ = datagrams.join();
+        let _ = senders.join();
         shared.health.outcome()
     }
 }

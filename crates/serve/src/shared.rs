@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::Sender;
 
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
@@ -19,6 +20,7 @@ use crate::metrics::{Metrics, TestLabels};
 use crate::ookla::LossTests;
 use crate::options::Options;
 use crate::refusals::Refusals;
+use crate::senders::Begins;
 use crate::service::Service;
 use crate::weir::Sessions;
 
@@ -35,6 +37,8 @@ pub(crate) struct Shared {
     pub health: Health,
     pub sessions: Sessions,
     pub loss_tests: LossTests,
+    /// Takes UDP loads that begin.
+    pub senders: Sender<Begins>,
     /// Congestion controls that this machine lets us use.
     pub congestion: Vec<String>,
     /// Whether Weir's datagrams are echoed.

@@ -100,6 +100,7 @@ impl ServedFlow {
             flow: self.request.flow,
             bytes: self.bytes.load(Ordering::Relaxed),
             tcp: socket.and_then(|socket| tcp_info(&socket)).as_ref().map(tcp_sample),
+            udp: None,
         }
     }
 

@@ -2,18 +2,22 @@
 
 mod flow;
 mod session;
+mod udp;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 
-use weir_speedtest::protocol::weir::{CONTROL, FLOW, Token};
+use weir_speedtest::protocol::weir::{CONTROL, FLOW, FlowSample, Token};
 
 use crate::head::path;
 use crate::service::{OverHttp, Own, Rules, Service};
 
 pub(crate) use flow::ServedFlow;
 pub(crate) use session::Session;
+pub(crate) use udp::{Asked, Due, MAX_PPS, UdpFlow};
+
+use flow::News;
 
 pub(crate) const SERVICE: Service = Service::Own(&Own {
     name: "weir",
@@ -37,6 +41,7 @@ pub(crate) const SERVICE: Service = Service::Own(&Own {
 pub(crate) struct Sessions {
     open: Mutex<BTreeMap<Token, Arc<Session>>>,
     tickets: Mutex<BTreeMap<Token, Arc<ServedFlow>>>,
+    udp: Mutex<BTreeMap<Token, Arc<UdpFlow>>>,
 }
 
 impl Sessions {
@@ -63,8 +68,57 @@ impl Sessions {
         self.tickets.lock().expect(HELD).get(&ticket).map(Arc::clone)
     }
 
+    fn sell_udp(&self, flow: &Arc<UdpFlow>) {
+        self.udp.lock().expect(HELD).insert(flow.ticket, Arc::clone(flow));
+    }
+
+    /// The UDP load that a datagram with this ticket belongs to, if it comes from the address of its session.
+    pub fn udp(&self, ticket: Token, from: IpAddr) -> Option<Arc<UdpFlow>> {
+        let flow = self.udp.lock().expect(HELD).get(&ticket).map(Arc::clone)?;
+        flow.is_of(from).then_some(flow)
+    }
+
     fn void(&self, ticket: Token) {
         self.tickets.lock().expect(HELD).remove(&ticket);
+        self.udp.lock().expect(HELD).remove(&ticket);
+    }
+}
+
+/// A flow of a session.
+#[derive(Clone)]
+enum Flow {
+    Tcp(Arc<ServedFlow>),
+    Udp(Arc<UdpFlow>),
+}
+
+impl Flow {
+    fn ticket(&self) -> Token {
+        match self {
+            Self::Tcp(flow) => flow.ticket,
+            Self::Udp(flow) => flow.ticket,
+        }
+    }
+
+    fn wants_samples(&self) -> bool {
+        let request = match self {
+            Self::Tcp(flow) => &flow.request,
+            Self::Udp(flow) => &flow.request,
+        };
+        request.sample_ns.is_some()
+    }
+
+    fn has_started(&self) -> bool {
+        match self {
+            Self::Tcp(flow) => flow.has_started(),
+            Self::Udp(flow) => flow.has_started(),
+        }
+    }
+
+    fn sample(&self) -> FlowSample {
+        match self {
+            Self::Tcp(flow) => flow.sample(),
+            Self::Udp(flow) => flow.sample(),
+        }
     }
 }
 

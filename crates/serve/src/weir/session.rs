@@ -15,12 +15,16 @@ use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 use weir_sockets::Clock;
+use weir_sockets::load::udp::packets_per_second;
 use weir_speedtest::protocol::weir::{
     ClientMessage, EchoCount, EchoRequest, EndReason, FlowRequest, Limits, MAX_MESSAGE_BYTES,
-    SUBPROTOCOL, ServerMessage, Token, VERSION,
+    SUBPROTOCOL, ServerMessage, Token, UdpLimits, UdpRequest, VERSION,
 };
 
 use super::flow::{News, ServedFlow};
+use super::udp::UdpFlow;
+use super::{Flow, MAX_PPS};
+use crate::admission::UdpUse;
 use crate::connection::{OverTcp, Transport};
 use crate::data;
 use crate::http::{Client, HttpRequest, HttpResponse, refuse};
@@ -126,7 +130,7 @@ struct Talk {
     clock: Clock,
     session: Option<Arc<Session>>,
     /// All flows that were asked for and have not ended.
-    flows: BTreeMap<u32, (Arc<ServedFlow>, Instant)>,
+    flows: BTreeMap<u32, (Flow, Instant)>,
     highest_flow: Option<u32>,
     news_to: mpsc::Sender<News>,
     news: mpsc::Receiver<News>,
@@ -257,6 +261,11 @@ impl Talk {
             echo_rate_pps: server.options.max_echo_rate,
             echo_bytes: crate::datagrams::MAX_ECHO_BYTES as u32,
             rate_bps: server.options.max_rate,
+            udp: server.echoes.then(|| UdpLimits {
+                rate_bps: server.options.most_udp(),
+                rate_pps: MAX_PPS,
+                payload_bytes: crate::datagrams::MAX_ECHO_BYTES as u32,
+            }),
         };
         self.say(&ServerMessage::Ready {
             token,
@@ -276,7 +285,7 @@ impl Talk {
             ClientMessage::Open(request) => self.open_flow(request).await,
             ClientMessage::Stop { flow } => {
                 match self.flows.get(&flow) {
-                    Some((flow, _)) if flow.has_started() => flow.stop(),
+                    Some((Flow::Tcp(flow), _)) if flow.has_started() => flow.stop(),
                     Some(_) => self.end(flow, EndReason::Stopped).await?,
                     // It may have ended while the client asked for it.
                     None => {}
@@ -307,15 +316,39 @@ impl Talk {
         if let Some(every) = request.sample_ns {
             self.sample_every(every);
         }
-        let ends = self.client.ends;
-        let flow = ServedFlow::new(
-            request,
-            ends.client.ip(),
-            self.stop.child_token(),
-            self.news_to.clone(),
-        );
-        let ticket = flow.ticket;
-        self.client.server.sessions.sell(ticket, &flow);
+        let client = self.client.ends.client.ip();
+        let (server, stop) = (&self.client.server, self.stop.child_token());
+        let flow = if let Some(asked) = request.udp {
+            let wanted = udp_use(&asked);
+            let reserved = server.admission.reserve_udp(client, request.direction, wanted);
+            let reserved = match reserved {
+                Ok(reserved) => reserved,
+                Err(left) => {
+                    server.refused("UDP rate of an address", client);
+                    let reason = format!(
+                        "UDP load of {} bit/s, {} packets a second: of what this server allows one address in this \
+                         direction {} bit/s and {} packets a second are left",
+                        wanted.bps, wanted.pps, left.bps, left.pps
+                    );
+                    return self.say(&ServerMessage::Error { flow: Some(number), reason }).await;
+                }
+            };
+            let flow = UdpFlow::new(
+                (request, asked),
+                (client, self.clock),
+                reserved,
+                server.metrics.udp.clone(),
+                (stop, self.news_to.clone()),
+            );
+            server.sessions.sell_udp(&flow);
+            server.tasks.spawn(Arc::clone(&flow).watch());
+            Flow::Udp(flow)
+        } else {
+            let flow = ServedFlow::new(request, client, stop, self.news_to.clone());
+            server.sessions.sell(flow.ticket, &flow);
+            Flow::Tcp(flow)
+        };
+        let ticket = flow.ticket();
         self.flows.insert(number, (flow, Instant::now() + TICKET));
         self.say(&ServerMessage::Opened { flow: number, ticket }).await
     }
@@ -342,6 +375,9 @@ impl Talk {
         if let Some(ns) = request.sample_ns.filter(|&ns| ns < shortest) {
             return Err(format!("sample_ns {ns}: {shortest} and more are allowed"));
         }
+        if let Some(udp) = &request.udp {
+            UdpFlow::check(udp)?;
+        }
         if let Some(name) = request.congestion.as_ref().filter(|name| !congestion.contains(name)) {
             let name: String = name.chars().take(16).collect();
             return Err(format!("congestion `{name}`: this server has {}", congestion.join(", ")));
@@ -363,8 +399,8 @@ impl Talk {
     async fn sample(&mut self) -> Result<(), Over> {
         let t_ns = self.now_ns();
         let running = self.flows.values().map(|(flow, _)| flow).filter(|flow| flow.has_started());
-        let wanted = running.filter(|flow| flow.request.sample_ns.is_some());
-        let flows: Vec<_> = wanted.map(|flow| flow.sample()).collect();
+        let wanted = running.filter(|flow| flow.wants_samples());
+        let flows: Vec<_> = wanted.map(Flow::sample).collect();
         if flows.is_empty() {
             return Ok(());
         }
@@ -388,7 +424,7 @@ impl Talk {
     /// Tickets that nobody used are void.
     async fn expire(&mut self) -> Result<(), Over> {
         let now = Instant::now();
-        let late = |(flow, until): &(Arc<ServedFlow>, Instant)| !flow.has_started() && now > *until;
+        let late = |(flow, until): &(Flow, Instant)| !flow.has_started() && now > *until;
         let expired: Vec<_> =
             self.flows.iter().filter(|(_, flow)| late(flow)).map(|(&flow, _)| flow).collect();
         for flow in expired {
@@ -405,10 +441,13 @@ impl Talk {
         self.say(&ServerMessage::Done { last, t_ns, reason }).await
     }
 
-    fn forget(&mut self, flow: u32) -> Option<Arc<ServedFlow>> {
+    fn forget(&mut self, flow: u32) -> Option<Flow> {
         let (flow, _) = self.flows.remove(&flow)?;
-        self.client.server.sessions.void(flow.ticket);
-        if !self.flows.values().any(|(other, _)| other.request.sample_ns.is_some()) {
+        self.client.server.sessions.void(flow.ticket());
+        if let Flow::Udp(flow) = &flow {
+            flow.stop();
+        }
+        if !self.flows.values().any(|(other, _)| other.wants_samples()) {
             self.sampler = None;
         }
         Some(flow)
@@ -448,6 +487,12 @@ impl Talk {
     fn now_ns(&self) -> u64 {
         self.clock.now().as_nanos()
     }
+}
+
+/// The part of a UDP load in what its address may have.
+fn udp_use(asked: &UdpRequest) -> UdpUse {
+    let UdpRequest { rate_bps, payload_bytes, .. } = *asked;
+    UdpUse { bps: rate_bps, pps: packets_per_second(rate_bps, payload_bytes) }
 }
 
 type Heard = Option<Result<Message, tokio_tungstenite::tungstenite::Error>>;

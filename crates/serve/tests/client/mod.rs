@@ -194,6 +194,7 @@ pub fn flow(flow: u32, direction: Direction, ms: u64) -> FlowRequest {
         pacing_bps: None,
         unsent_bytes: None,
         sample_ns: None,
+        udp: None,
     }
 }
 

@@ -5,7 +5,6 @@ use std::collections::BinaryHeap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use nix::sys::socket::{setsockopt, sockopt};
 use socket2::{SockAddr, Socket};
 use weir_core::{Duration, End, Time};
 use weir_scenario::{FlowRow, UdpLoad, UdpReceiver, UdpRow, UdpSender};
@@ -13,6 +12,7 @@ use weir_scenario::{FlowRow, UdpLoad, UdpReceiver, UdpRow, UdpSender};
 use super::board::Board;
 use super::udp_message;
 use crate::error::NetError;
+use crate::load::udp::reserve;
 use crate::probes::{is_like_loss, shared_udp_socket};
 use crate::sys::epoll::{Epoll, Events, Interest};
 use crate::sys::message;
@@ -222,13 +222,6 @@ impl UdpWorker {
     }
 }
 
-/// Lets the kernel keep what comes while the thread does other things, beyond `net.core.rmem_max` for those who may.
-fn reserve(socket: &Socket) -> io::Result<()> {
-    setsockopt(socket, sockopt::RcvBufForce, &RECEIVE_BUFFER_BYTES)
-        .map_err(io::Error::from)
-        .or_else(|_| socket.set_recv_buffer_size(RECEIVE_BUFFER_BYTES))
-}
-
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // Whoever panicked ends the run; its counts stay.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -241,5 +234,3 @@ const NAP: Duration = Duration::from_micros(500);
 /// Packets sent, or taken of a socket, before others have their turn.
 const PACKETS: usize = 64;
 const EVENTS: usize = 256;
-/// Packets of 1500 bytes of 10 ms at 1 Gbit/s, at their size in the kernel's memory.
-const RECEIVE_BUFFER_BYTES: usize = 4 << 20;

@@ -1,12 +1,14 @@
-//! One end of a TCP load on a socket: what all loads share, whoever drives them.
+//! One end of a load on a socket: what all loads share, whoever drives them.
 //!
 //! The lab's loads (`flows`) and those of the world net are driven by [`LoadPoll`] and [`LoadEnd`], many of them on one
-//! thread. The server drives its loads itself, beside HTTP and TLS, and shares [`SendBudget`] and [`options`].
+//! thread. The server drives its loads itself, beside HTTP and TLS, and shares [`SendBudget`] and [`options`]. UDP loads of
+//! the world net are in [`udp`].
 
 mod budget;
 mod end;
 pub mod options;
 mod poll;
+pub mod udp;
 
 pub use budget::SendBudget;
 pub use end::{LoadEnd, LoadStep};

@@ -311,7 +311,7 @@ fn error_of(name: &str, what: &str, error: &io::Error) -> NetError {
 }
 
 /// Whether the kernel tells of a packet that it did not take or that did not arrive: that is loss.
-pub(crate) fn is_like_loss(error: &io::Error) -> bool {
+pub fn is_like_loss(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),
         Some(

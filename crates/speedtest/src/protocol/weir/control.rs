@@ -124,7 +124,7 @@ pub enum ServerMessage {
     },
 }
 
-/// A flow: data over one TCP connection, in one direction.
+/// A flow: data over one TCP connection, or datagrams, in one direction.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlowRequest {
     /// The client's number for it, one that no flow of the session had.
@@ -151,6 +151,49 @@ pub struct FlowRequest {
     /// Nanoseconds between samples; none if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sample_ns: Option<u64>,
+    /// The load, if it is one over UDP. Servers that do not know it ([`Limits::udp`]) must not be asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub udp: Option<UdpRequest>,
+}
+
+/// A UDP load: datagrams of one length ([`LoadDatagram`](super::LoadDatagram)) that leave whether they arrive or not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UdpRequest {
+    /// Rate of the UDP payload while it sends, in bit/s.
+    pub rate_bps: u64,
+    /// UDP payload of a packet, in bytes.
+    pub payload_bytes: u32,
+    /// When packets leave.
+    pub pattern: UdpPattern,
+    /// Least time that the receiver's jitter buffer holds packets back; without a jitter buffer if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jitter_buffer_ns: Option<u64>,
+    /// Seed of what is random in the times at which packets leave.
+    pub seed: u64,
+}
+
+/// When the packets of a UDP load leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum UdpPattern {
+    /// One after the other at the rate.
+    Constant,
+    /// At random times that do not depend on one another, at the rate in the mean.
+    Poisson,
+    /// At the rate for a fixed time, then none for a fixed time.
+    Bursts {
+        /// Length of a burst, in nanoseconds.
+        on_ns: u64,
+        /// Time without packets behind a burst, in nanoseconds.
+        off_ns: u64,
+    },
+    /// At the rate and silent in turns, each for a time drawn from an exponential distribution.
+    OnOff {
+        /// Mean time with packets, in nanoseconds.
+        on_ns: u64,
+        /// Mean time without packets, in nanoseconds.
+        off_ns: u64,
+    },
 }
 
 /// Why a flow ended.
@@ -190,6 +233,20 @@ pub struct Limits {
     pub echo_bytes: u32,
     /// Rate of all that this client's address sends, and of all that it is sent, in bit/s.
     pub rate_bps: Option<u64>,
+    /// Limits of UDP loads; `None` from servers that have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub udp: Option<UdpLimits>,
+}
+
+/// Limits of the UDP loads of an address, in each direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UdpLimits {
+    /// UDP payload of all of them together, in bit/s.
+    pub rate_bps: u64,
+    /// Packets of all of them together, a second.
+    pub rate_pps: u64,
+    /// The longest UDP payload of a packet, in bytes.
+    pub payload_bytes: u32,
 }
 
 /// The state of a flow at the server's end.
@@ -197,10 +254,53 @@ pub struct Limits {
 pub struct FlowSample {
     /// Number of the flow.
     pub flow: u32,
-    /// Bytes that this end's application has handed to TCP, or has got from it.
+    /// Bytes that this end's application has handed to TCP, or has got from it; of UDP loads the payload sent, or arrived,
+    /// each packet once.
     pub bytes: u64,
-    /// `TCP_INFO` of its connection; `None` for a flow of several HTTP requests without one now.
+    /// `TCP_INFO` of its connection; `None` for a flow of several HTTP requests without one now, and for UDP loads.
     pub tcp: Option<TcpSample>,
+    /// What the server's end of a UDP load counted since the flow's last sample.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub udp: Option<UdpSample>,
+}
+
+/// What the server's end of a UDP load counted since the flow's last sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum UdpSample {
+    /// Of a download.
+    Sent(UdpSent),
+    /// Of an upload.
+    Received(UdpReceived),
+}
+
+/// What a sender counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UdpSent {
+    /// Packets sent.
+    pub packets: u64,
+    /// Packets left out because they were too late.
+    pub skipped: u64,
+    /// How much later than planned a packet was sent, at most, in nanoseconds.
+    pub late_max_ns: u64,
+}
+
+/// What a receiver counted. Delays are from the sender's stamp to the arrival.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UdpReceived {
+    /// Packets that arrived, each once.
+    pub packets: u64,
+    /// Packets found missing.
+    pub lost: u64,
+    /// Mean delay, in nanoseconds; `None` if nothing arrived.
+    pub delay_mean_ns: Option<u64>,
+    /// Longest delay, in nanoseconds; `None` if nothing arrived.
+    pub delay_max_ns: Option<u64>,
+    /// Interarrival jitter now, in nanoseconds (RFC 3550, section 6.4.1).
+    pub jitter_ns: u64,
+    /// Packets too late to be played out, and the sum over the others of the time from sending to playout in
+    /// nanoseconds; `None` without a jitter buffer.
+    pub buffer: Option<(u64, u64)>,
 }
 
 /// State of a connection in the server's kernel (`TCP_INFO`).

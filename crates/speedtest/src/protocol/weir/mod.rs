@@ -2,17 +2,20 @@
 //!
 //! A session is a WebSocket on [`CONTROL`] over which both sides speak JSON ([`ClientMessage`],
 //! [`ServerMessage`]). It gives a token to a client that has shown an address, and the secret if there is
-//! one; only with it are there loads ([`FLOW`], one TCP connection or HTTP request each) and echoes of
-//! datagrams ([`EchoRequest`]).
+//! one; only with it are there loads ([`FLOW`], one TCP connection or HTTP request each, or datagrams:
+//! [`LoadDatagram`]) and echoes of datagrams ([`EchoRequest`]).
 
 mod control;
 mod echo;
+mod load;
 mod secret;
 
 pub use control::{
     ClientMessage, EchoCount, EndReason, FlowRequest, FlowSample, Limits, ServerMessage, TcpSample,
+    UdpLimits, UdpPattern, UdpReceived, UdpRequest, UdpSample, UdpSent,
 };
 pub use echo::{ECHO_BYTES, EchoReply, EchoRequest, echoes};
+pub use load::{LOAD_BYTES, LoadDatagram};
 pub use secret::{Mac, Secret, SecretError, Token};
 pub use weir_core::Direction;
 

@@ -1,0 +1,321 @@
+//! One UDP load. What it sends goes to a port that has shown that it is the client's, and only while that is heard of.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use socket2::Socket;
+use tokio::sync::{Notify, mpsc};
+use tokio::time::{Duration as WallDuration, sleep};
+use tokio_util::sync::CancellationToken;
+use weir_core::{Duration, Seed, Time};
+use weir_scenario::{IpVersion, UdpLoad, UdpReceiver, UdpSender};
+use weir_sockets::Clock;
+use weir_sockets::load::udp::{packets_per_second, udp_load, udp_received, udp_sent};
+use weir_sockets::sys::message;
+use weir_speedtest::protocol::weir::{
+    Direction, EndReason, FlowRequest, FlowSample, LOAD_BYTES, LoadDatagram, Token, UdpPattern,
+    UdpRequest, UdpSample,
+};
+
+use super::News;
+use crate::admission::Reserved;
+use crate::data;
+use crate::datagrams::MAX_ECHO_BYTES;
+use crate::metrics::UdpBytes;
+
+/// A UDP load that was asked for.
+pub(crate) struct UdpFlow {
+    pub request: FlowRequest,
+    pub ticket: Token,
+    load: UdpLoad,
+    client: IpAddr,
+    /// The session's clock.
+    clock: Clock,
+    state: Mutex<State>,
+    started: Notify,
+    stop: CancellationToken,
+    news: mpsc::Sender<News>,
+    /// Its part of what the client's address may have.
+    reserved: Reserved,
+    counted: UdpBytes,
+}
+
+struct State {
+    /// When it began.
+    begun: Option<Time>,
+    /// UDP payload that was sent, or arrived, each packet once.
+    bytes: u64,
+    end: End,
+}
+
+/// This end of the load.
+enum End {
+    Sends(Sends),
+    Receives(UdpReceiver),
+}
+
+/// The sending end.
+struct Sends {
+    /// When packets are due; from the beginning on.
+    sender: Option<UdpSender>,
+    /// The port that asked last, and its cookie; once it has begun it is that for good.
+    port: Option<Port>,
+    /// When the client's last sign of life came.
+    heard: Time,
+    packet: Vec<u8>,
+}
+
+#[derive(Clone, Copy)]
+struct Port {
+    address: SocketAddr,
+    /// The address of this machine that it asked.
+    asked: Option<IpAddr>,
+    cookie: u64,
+    answered: Time,
+}
+
+/// What becomes of a datagram that asks for a download.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asked {
+    /// The port is told this cookie.
+    Cookie(u64),
+    /// The port has shown its cookie for the first time: the load begins.
+    Begins,
+    /// The client still listens.
+    Heard,
+    /// It is of no use.
+    Unknown,
+}
+
+/// What became of a packet that was due.
+pub(crate) enum Due {
+    /// The next is due then.
+    Next(Time),
+    Over,
+}
+
+impl UdpFlow {
+    /// The load that `request` asks for, which has a part in it for UDP.
+    pub fn new(
+        (request, asked): (FlowRequest, UdpRequest),
+        (client, clock): (IpAddr, Clock),
+        reserved: Reserved,
+        counted: UdpBytes,
+        (stop, news): (CancellationToken, mpsc::Sender<News>),
+    ) -> Arc<Self> {
+        let load = udp_load(&asked);
+        let ticket = Token(data::random());
+        let end = match request.direction {
+            Direction::Down => {
+                let packet = data::bytes(load.payload_bytes as usize).to_vec();
+                End::Sends(Sends { sender: None, port: None, heard: Time::ZERO, packet })
+            }
+            Direction::Up => End::Receives(UdpReceiver::new(&load)),
+        };
+        Arc::new(Self {
+            ticket,
+            load,
+            client,
+            clock,
+            state: Mutex::new(State { begun: None, bytes: 0, end }),
+            started: Notify::new(),
+            stop,
+            news,
+            reserved,
+            counted,
+            request,
+        })
+    }
+
+    /// Whether a load can be had: all but what depends on the others of its address.
+    pub fn check(asked: &UdpRequest) -> Result<(), String> {
+        let UdpRequest { rate_bps, payload_bytes, pattern, .. } = *asked;
+        if !(LOAD_BYTES..=MAX_ECHO_BYTES).contains(&(payload_bytes as usize)) {
+            return Err(format!(
+                "udp.payload_bytes {payload_bytes}: {LOAD_BYTES} to {MAX_ECHO_BYTES} are allowed"
+            ));
+        }
+        if rate_bps == 0 || packets_per_second(rate_bps, payload_bytes) > MAX_PPS {
+            return Err(format!(
+                "udp.rate_bps {rate_bps} in packets of {payload_bytes} bytes: a rate above 0 and up to {MAX_PPS} packets \
+                 a second are allowed"
+            ));
+        }
+        if let UdpPattern::Bursts { on_ns: 0, .. } | UdpPattern::OnOff { on_ns: 0, .. } = pattern {
+            return Err("udp.pattern: on_ns above 0 is allowed".to_owned());
+        }
+        Ok(())
+    }
+
+    pub fn is_of(&self, client: IpAddr) -> bool {
+        self.client == client.to_canonical() && !self.stop.is_cancelled()
+    }
+
+    pub fn has_started(&self) -> bool {
+        self.state().begun.is_some()
+    }
+
+    pub fn stop(&self) {
+        self.stop.cancel();
+    }
+
+    /// What was counted since the last call.
+    pub fn sample(&self) -> FlowSample {
+        let flow = self.request.flow;
+        let mut state = self.state();
+        let udp = match &mut state.end {
+            End::Sends(Sends { sender: Some(sender), .. }) => {
+                Some(UdpSample::Sent(udp_sent(&sender.take_counts())))
+            }
+            End::Sends(Sends { sender: None, .. }) => None,
+            End::Receives(receiver) => {
+                let row = receiver.row(Time::ZERO, flow, None);
+                Some(UdpSample::Received(udp_received(&row)))
+            }
+        };
+        FlowSample { flow, bytes: state.bytes, tcp: None, udp }
+    }
+
+    /// A datagram from `port` asks for the load, or says that it still listens.
+    pub fn asked(&self, port: SocketAddr, asked: Option<IpAddr>, cookie: u64) -> Asked {
+        let now = self.clock.now();
+        let mut state = self.state();
+        let begun = state.begun;
+        let End::Sends(sends) = &mut state.end else { return Asked::Unknown };
+        if let Some(known) = sends.port.as_mut().filter(|known| known.address == port) {
+            if known.cookie != cookie {
+                let rests = now.since(known.answered) < ANSWER_EVERY;
+                if begun.is_some() || rests {
+                    return Asked::Unknown;
+                }
+                known.answered = now;
+                return Asked::Cookie(known.cookie);
+            }
+            sends.heard = now;
+            if begun.is_some() {
+                return Asked::Heard;
+            }
+            let span = (now, now + Duration::from_nanos(self.request.duration_ns));
+            let seed = Seed::new(self.request.udp.map_or(0, |udp| udp.seed));
+            sends.sender = Some(self.load.sender(self.request.flow, span, seed));
+            state.begun = Some(now);
+            drop(state);
+            self.begins();
+            return Asked::Begins;
+        }
+        if begun.is_some() {
+            return Asked::Unknown;
+        }
+        let cookie = data::random().max(1);
+        sends.port = Some(Port { address: port, asked, cookie, answered: now });
+        Asked::Cookie(cookie)
+    }
+
+    /// Packet number `seq` of an upload arrived, which was sent at `sent` of the session's clock. False if there is none.
+    pub fn arrived(&self, seq: u64, sent: Time, real_ns: Option<u64>, length: usize) -> bool {
+        if length != self.load.payload_bytes as usize {
+            return false;
+        }
+        let arrived = self.clock.of_stamp(real_ns);
+        let delay = arrived.checked_since(sent).unwrap_or(Duration::ZERO).min(MAX_DELAY);
+        let mut state = self.state();
+        let State { begun, bytes, end } = &mut *state;
+        let End::Receives(receiver) = end else { return false };
+        if receiver.on_packet(seq, delay, arrived) {
+            *bytes += length as u64;
+        }
+        self.counted.received.inc_by(length as u64);
+        let first = begun.is_none();
+        begun.get_or_insert(arrived);
+        drop(state);
+        if first {
+            self.begins();
+        }
+        self.reserved.passed(Direction::Up, self.ip_len());
+        true
+    }
+
+    /// Sends the packet that is due, and says when the next one is.
+    pub fn send_due(&self, socket: &Socket) -> Due {
+        if self.stop.is_cancelled() {
+            return Due::Over;
+        }
+        let now = self.clock.now();
+        let mut state = self.state();
+        let State { bytes, end: End::Sends(sends), .. } = &mut *state else { return Due::Over };
+        let (Some(sender), Some(port)) = (&mut sends.sender, sends.port) else { return Due::Over };
+        let Some(next) = sender.next() else { return Due::Over };
+        if now.since(sends.heard) > SILENCE {
+            // Nobody listens, for all that is known: it goes on when there is a sign of life.
+            return Due::Next(next.max(now + LOOK));
+        }
+        let Some(seq) = sender.take_due(now) else {
+            return sender.next().map_or(Due::Over, Due::Next);
+        };
+        let after = sender.next();
+        let sent_ns = now.as_nanos();
+        LoadDatagram::Packet { ticket: self.ticket, seq, sent_ns }.emit(&mut sends.packet);
+        let tos = self.request.dscp << 2;
+        let length = sends.packet.len() as u64;
+        // What the kernel would not take is as lost as what a queue drops.
+        let _ = message::send_from(socket, &sends.packet, port.asked, port.address, tos);
+        *bytes += length;
+        drop(state);
+        self.counted.sent.inc_by(length);
+        self.reserved.passed(Direction::Down, self.ip_len());
+        after.map_or(Due::Over, Due::Next)
+    }
+
+    /// How long until `time` of the session's clock.
+    pub fn until(&self, time: Time) -> Duration {
+        self.clock.until(time)
+    }
+
+    /// Tells when its time is over. A receiver waits for what is under way.
+    pub async fn watch(self: Arc<Self>) {
+        let whole = async {
+            self.started.notified().await;
+            self.tell(News::Started { flow: self.request.flow, congestion: String::new() }).await;
+            sleep(WallDuration::from_nanos(self.request.duration_ns)).await;
+            if self.request.direction == Direction::Up {
+                sleep(FAREWELL).await;
+            }
+        };
+        if self.stop.run_until_cancelled(whole).await.is_some() {
+            let reason = EndReason::Duration;
+            self.tell(News::Ended { flow: self.request.flow, reason }).await;
+        }
+    }
+
+    async fn tell(&self, news: News) {
+        // The session may be over, and then nobody wants to know.
+        let _ = self.news.send(news).await;
+    }
+
+    fn begins(&self) {
+        self.started.notify_one();
+    }
+
+    /// Bytes of an IP packet.
+    fn ip_len(&self) -> usize {
+        let version = if self.client.is_ipv4() { IpVersion::V4 } else { IpVersion::V6 };
+        self.load.ip_len(version) as usize
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("nothing panics while it is held")
+    }
+}
+
+/// Packets a second of all UDP loads of an address, in each direction: far fewer than keep the echo from its answers.
+pub(crate) const MAX_PPS: u64 = 50_000;
+/// How long a client may be silent, which tells every 100 ms that it listens, before nothing is sent to it.
+const SILENCE: Duration = Duration::from_secs(1);
+/// How soon a sign of life is seen then.
+const LOOK: Duration = Duration::from_millis(20);
+/// At most so often a port is told its cookie.
+const ANSWER_EVERY: Duration = Duration::from_millis(10);
+/// How long what is under way at the end may take.
+const FAREWELL: WallDuration = WallDuration::from_secs(1);
+/// Longest delay that counts: sums of what a client may claim stay numbers.
+const MAX_DELAY: Duration = Duration::from_secs(60);
