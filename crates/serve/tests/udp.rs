@@ -9,8 +9,8 @@ use client::{Session, ask, flow, serve, soon};
 use tokio::net::UdpSocket;
 use tokio::time::{Instant, timeout};
 use weir_speedtest::protocol::weir::{
-    ClientMessage, Direction, EndReason, FlowRequest, LOAD_BYTES, LoadDatagram, ServerMessage,
-    Token, UdpPattern, UdpRequest, UdpSample,
+    ClientMessage, Direction, ECHO_BYTES, EchoRequest, EndReason, FlowRequest, LOAD_BYTES,
+    LoadDatagram, ServerMessage, Token, UdpPattern, UdpRequest, UdpSample,
 };
 
 /// 1 Mbit/s in packets of 250 bytes: one every 2 ms.
@@ -44,6 +44,12 @@ async fn next(socket: &UdpSocket, ms: u64) -> Option<(LoadDatagram, usize)> {
     let came = timeout(Duration::from_millis(ms), socket.recv(&mut bytes)).await;
     let length = came.ok()?.unwrap();
     Some((LoadDatagram::parse(&bytes[..length]).expect("it is of a load"), length))
+}
+
+/// Asks for a cookie, later than the server's pause between two.
+async fn ask_late(socket: &UdpSocket, ticket: Token, cookie: u64, length: usize) {
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    say(socket, LoadDatagram::Ask { ticket, cookie }, length).await;
 }
 
 /// The cookie that a port is told.
@@ -91,7 +97,10 @@ async fn an_upload_is_counted_with_its_losses_and_delays() {
     say(&socket, LoadDatagram::Packet { ticket, seq: 9, sent_ns: t_ns }, 249).await;
     assert!(matches!(session.hear_news().await, ServerMessage::Started { flow: 1, .. }));
     // All of them have come when an echo behind them has.
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    let mut echo = [0; ECHO_BYTES];
+    EchoRequest { token: session.token, train: 0, seq: 0, answer_tos: 0, stamp: 0 }.emit(&mut echo);
+    socket.send(&echo).await.unwrap();
+    assert_eq!(soon(socket.recv(&mut echo)).await.unwrap(), ECHO_BYTES);
     session.say(&ClientMessage::Stop { flow: 1 }).await;
     let ServerMessage::Done { last, reason, .. } = session.hear_news().await else { panic!() };
     let Some(UdpSample::Received(counts)) = last.udp else { panic!("{last:?}") };
@@ -113,18 +122,19 @@ async fn nobody_elses_port_or_address_is_sent_anything() {
     let (own, victim) =
         (socket_at("127.0.0.1", address).await, socket_at("127.0.0.1", address).await);
     let cookie = cookie_for(&own, ticket).await;
-    say(&victim, LoadDatagram::Ask { ticket, cookie }, LOAD_BYTES).await;
+    ask_late(&victim, ticket, cookie, LOAD_BYTES).await;
     let Some((LoadDatagram::Answer { cookie: other, .. }, _)) = next(&victim, 10_000).await else {
         panic!("no answer")
     };
     assert_ne!(other, cookie);
-    say(&victim, LoadDatagram::Ask { ticket, cookie }, LOAD_BYTES).await;
+    assert_eq!(next(&own, 50).await, None, "it was told its own");
+    ask_late(&victim, ticket, cookie, LOAD_BYTES).await;
     let heard = next(&victim, 300).await;
     assert!(!matches!(heard, Some((LoadDatagram::Packet { .. }, _))), "{heard:?}");
     // An answer is never longer than what it answers, and there is none to what is no ticket.
     say(&own, LoadDatagram::Ask { ticket: Token(1), cookie: 0 }, 1_400).await;
     assert_eq!(next(&own, 300).await, None);
-    say(&own, LoadDatagram::Ask { ticket, cookie: 0 }, 1_400).await;
+    ask_late(&own, ticket, 0, 1_400).await;
     let Some((LoadDatagram::Answer { cookie, .. }, 1_400)) = next(&own, 10_000).await else {
         panic!("no answer")
     };

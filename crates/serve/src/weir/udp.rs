@@ -182,9 +182,9 @@ impl UdpFlow {
         let mut state = self.state();
         let begun = state.begun;
         let End::Sends(sends) = &mut state.end else { return Asked::Unknown };
+        let rests = sends.port.is_some_and(|known| now.since(known.answered) < ANSWER_EVERY);
         if let Some(known) = sends.port.as_mut().filter(|known| known.address == port) {
             if known.cookie != cookie {
-                let rests = now.since(known.answered) < ANSWER_EVERY;
                 if begun.is_some() || rests {
                     return Asked::Unknown;
                 }
@@ -203,7 +203,7 @@ impl UdpFlow {
             self.begins();
             return Asked::Begins;
         }
-        if begun.is_some() {
+        if begun.is_some() || rests {
             return Asked::Unknown;
         }
         let cookie = data::random().max(1);
@@ -313,7 +313,7 @@ pub(crate) const MAX_PPS: u64 = 50_000;
 const SILENCE: Duration = Duration::from_secs(1);
 /// How soon a sign of life is seen then.
 const LOOK: Duration = Duration::from_millis(20);
-/// At most so often a port is told its cookie.
+/// At most so often a cookie is told, whoever asks.
 const ANSWER_EVERY: Duration = Duration::from_millis(10);
 /// How long what is under way at the end may take.
 const FAREWELL: WallDuration = WallDuration::from_secs(1);

@@ -5,13 +5,15 @@ use weir_speedtest::protocol::irtt::{self, Answer, IrttRequest, Stamp, Window, o
 use weir_speedtest::protocol::librespeed::{self, Endpoint};
 use weir_speedtest::protocol::ookla::{self, Command, LossCount, LossDatagram, LossReport};
 use weir_speedtest::protocol::weir::{
-    ClientMessage, ECHO_BYTES, EchoReply, EchoRequest, Mac, ServerMessage, Token, echoes,
+    ClientMessage, ECHO_BYTES, EchoReply, EchoRequest, LOAD_BYTES, LoadDatagram, Mac,
+    ServerMessage, Token, echoes,
 };
 use weir_speedtest::protocol::{Query, cloudflare, kernel, ndt7, throughput1};
 
 /// Reads `data` as every datagram that there is, and answers it.
 pub fn datagrams(data: &[u8]) {
     echo(data);
+    load(data);
     if let Some(loss) = LossDatagram::parse(data) {
         let mut count = LossCount::default();
         count.arrived(loss.index);
@@ -50,6 +52,15 @@ fn echo(data: &[u8]) {
         assert_eq!(EchoRequest::parse(&again), Some(request));
     }
     let _ = EchoReply::parse(data);
+}
+
+fn load(data: &[u8]) {
+    let Some(load) = LoadDatagram::parse(data) else { return };
+    assert!(echoes(data));
+    assert!(EchoRequest::parse(data).is_none() && EchoReply::parse(data).is_none(), "never both");
+    let mut again = vec![0; LOAD_BYTES];
+    load.emit(&mut again);
+    assert_eq!(LoadDatagram::parse(&again), Some(load));
 }
 
 fn irtt(data: &[u8], key: Option<&[u8]>) {
