@@ -2,19 +2,18 @@
 
 use weir_core::{Duration, Seed, Time};
 use weir_scenario::{
-    Direction, Flow, FlowRow, JitterBufferCounts, LiveTcp, Scenario, TcpRow, ThroughputMeter,
-    ThroughputRow, UdpLoad, UdpRow, UdpSenderCounts,
+    Direction, Flow, FlowRow, LiveTcp, Scenario, TcpRow, ThroughputMeter, ThroughputRow, UdpLoad,
+    UdpRow, UdpSenderCounts,
 };
 use weir_sockets::TcpInfo;
 use weir_sockets::load::options::MAX_UNSENT_BYTES;
 use weir_sockets::load::udp::udp_request;
-use weir_speedtest::protocol::weir::{
-    FlowRequest, FlowSample, TcpSample, Token, UdpReceived, UdpSample, UdpSent,
-};
+use weir_speedtest::protocol::weir::{FlowRequest, FlowSample, TcpSample, Token, UdpSample};
 
 use crate::ClientError;
 use crate::loads::{Order, Totals};
 use crate::udp_loads::UdpOrder;
+use crate::udp_state::{UdpState, sender_counts, tells_something, udp_row};
 
 /// All loads of a measurement, those that ramps add included.
 pub(crate) struct FlowTable {
@@ -43,18 +42,6 @@ struct FlowState {
     ended: Option<Time>,
     totals: Option<Totals>,
     udp: UdpState,
-}
-
-/// What is known of a UDP load besides what all have.
-#[derive(Clone, Copy, Debug, Default)]
-struct UdpState {
-    /// What its sender did since the last row.
-    since: UdpSenderCounts,
-    sent_packets: u64,
-    skipped_packets: u64,
-    first_data: Option<Time>,
-    /// Bytes of a download that arrived here.
-    arrived_bytes: u64,
 }
 
 /// Rows that a sample of the server's end of a load adds to the record.
@@ -307,10 +294,10 @@ impl FlowState {
             Direction::Down => arrived_bytes,
             Direction::Up => self.meter.bytes(),
         };
-        let told = sent_packets + skipped_packets > 0;
+        let told = sent_packets > 0 || skipped_packets > 0;
         let none_of = |count: u64| told.then_some(count);
         FlowRow {
-            sent_bytes: none_of(sent_packets * u64::from(load.payload_bytes)),
+            sent_bytes: none_of(sent_packets.saturating_mul(load.payload_bytes.into())),
             sent_segments: none_of(sent_packets),
             retransmitted_bytes: none_of(0),
             retransmitted_segments: none_of(0),
@@ -348,50 +335,6 @@ impl FlowState {
             completed: ended.filter(|_| spec.bytes == Some(delivered)),
             ..FlowRow::arrived(flow, first_data, delivered)
         }
-    }
-}
-
-impl UdpState {
-    fn sent(&mut self, counts: UdpSenderCounts) {
-        self.since.sent_packets += counts.sent_packets;
-        self.since.skipped_packets += counts.skipped_packets;
-        self.since.late_max = self.since.late_max.max(counts.late_max);
-        self.sent_packets += counts.sent_packets;
-        self.skipped_packets += counts.skipped_packets;
-    }
-}
-
-/// Whether rows are of a load that runs until `stop`, or tell what came or was counted later.
-fn tells_something(row: &UdpRow, throughput: &ThroughputRow, stop: Time) -> bool {
-    let rests = row.sender.is_none_or(|sender| sender == UdpSenderCounts::default());
-    row.t <= stop || !throughput.is_empty() || row.lost_packets > 0 || !rests
-}
-
-/// What a sender at the server did.
-const fn sender_counts(sent: UdpSent) -> UdpSenderCounts {
-    UdpSenderCounts {
-        sent_packets: sent.packets,
-        skipped_packets: sent.skipped,
-        late_max: Duration::from_nanos(sent.late_max_ns),
-    }
-}
-
-/// What a receiver at the server counted.
-fn udp_row(t: Time, flow: u32, received: &UdpReceived) -> UdpRow {
-    let buffer = |(late_packets, playout_ns)| JitterBufferCounts {
-        late_packets,
-        playout_sum: Duration::from_nanos(playout_ns),
-    };
-    UdpRow {
-        t,
-        flow,
-        received_packets: received.packets,
-        lost_packets: received.lost,
-        delay_mean: received.delay_mean_ns.map(Duration::from_nanos),
-        delay_max: received.delay_max_ns.map(Duration::from_nanos),
-        jitter: Duration::from_nanos(received.jitter_ns),
-        buffer: received.buffer.map(buffer),
-        sender: None,
     }
 }
 
@@ -464,6 +407,7 @@ const TCP_HEADER: u32 = 20 + 12;
 #[cfg(test)]
 mod tests {
     use weir_scenario::{Hop, LineRate};
+    use weir_speedtest::protocol::weir::{UdpReceived, UdpSent};
 
     use super::*;
 
@@ -537,6 +481,64 @@ mod tests {
         assert_eq!(rows, [100, 0, 200]);
         let row = table.rows().next().unwrap();
         assert_eq!((row.delivered_bytes, row.completed), (300, Some(Time::from_millis(310))));
+    }
+
+    /// A call in `direction`, which the server was asked for.
+    fn call(direction: Direction) -> FlowTable {
+        let mut table =
+            table(vec![Flow { udp: Some(UdpLoad::voice(40_000_000)), ..flow(direction) }]);
+        let request = table.request(0, 0);
+        assert_eq!(request.udp.map(|udp| (udp.payload_bytes, udp.seed)), Some((172, 1)));
+        assert_eq!((request.congestion, table.udp_under_way()), (None, vec![0]));
+        table
+    }
+
+    fn counts(sent_packets: u64, skipped_packets: u64) -> UdpSenderCounts {
+        UdpSenderCounts { sent_packets, skipped_packets, late_max: Duration::from_nanos(7) }
+    }
+
+    #[test]
+    fn a_row_of_an_upload_has_what_its_sender_did_here_and_each_count_is_told_once() {
+        let mut table = call(Direction::Up);
+        table.udp_sent(0, counts(4, 1)).unwrap();
+        table.udp_sent(0, counts(1, 0)).unwrap();
+        let received = UdpReceived { packets: 3, lost: 1, ..UdpReceived::default() };
+        let heard = |ms, bytes, received| {
+            let udp = Some(UdpSample::Received(received));
+            (Time::from_millis(ms), FlowSample { udp, ..sample(0, bytes) })
+        };
+        let (t, first) = heard(500, 3 * 172, received);
+        let Some(ServerRow::Udp(row, throughput)) = table.sampled(t, first).unwrap() else {
+            panic!("no row")
+        };
+        assert_eq!((row.received_packets, row.lost_packets), (3, 1));
+        assert_eq!(row.sender, Some(counts(5, 1)));
+        assert_eq!((throughput.bytes, throughput.wire_bytes), (3 * 172, 3 * 200));
+        let (t, late) = heard(1_500, 3 * 172, UdpReceived::default());
+        assert_eq!(table.sampled(t, late.clone()).unwrap(), None, "it has stopped");
+        table.udp_sent(0, counts(1, 0)).unwrap();
+        let told = table.sampled(t, late).unwrap();
+        assert!(matches!(told, Some(ServerRow::Udp(row, _)) if row.sender == Some(counts(1, 0))));
+        let row = table.rows().next().unwrap();
+        assert_eq!((row.sent_segments, row.delivered_bytes), (Some(6), 3 * 172));
+        assert_eq!(table.udp_skipped().map(|(_, skipped)| skipped).sum::<u64>(), 1);
+    }
+
+    #[test]
+    fn a_row_of_a_download_has_what_its_sender_did_there() {
+        let mut table = call(Direction::Down);
+        let sent = UdpSample::Sent(UdpSent { packets: 2, skipped: 0, late_max_ns: 7 });
+        let told = FlowSample { udp: Some(sent), ..sample(0, 344) };
+        assert_eq!(table.sampled(Time::from_millis(100), told).unwrap(), None);
+        let (t, mut meter) = (Time::from_millis(150), ThroughputMeter::default());
+        let throughput = meter.row(t, 0, 172, Some(200));
+        let row = udp_row(t, 0, &UdpReceived { packets: 1, ..UdpReceived::default() });
+        let row = table.udp_received(row, &throughput).unwrap().unwrap();
+        assert_eq!((row.sender, row.received_packets), (Some(counts(2, 0)), 1));
+        table.udp_first_data(0, Some(t)).unwrap();
+        let totals = table.rows().next().unwrap();
+        assert_eq!((totals.first_data, totals.delivered_bytes), (Some(t), 172));
+        assert_eq!((totals.sent_bytes, totals.timeouts), (Some(344), Some(0)));
     }
 
     #[test]

@@ -23,6 +23,7 @@ mod ramps;
 mod reach;
 mod run;
 mod udp_loads;
+mod udp_state;
 mod upgrade;
 
 pub use cautions::cautions;
