@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
-from serving import PATIENCE_S, WEIR, serving
+from live import PATIENCE_S
+from serving import WEIR, serving
 from weirlab.record import Record, open_record
-from weirlab.stats import udp_summaries
+from weirlab.stats.udp import udp_summaries
 
 if TYPE_CHECKING:
     from pathlib import Path
