@@ -56,13 +56,13 @@ pub(crate) enum ServerRow {
 }
 
 impl FlowTable {
-    pub fn new(scenario: Scenario, number: u64) -> Self {
-        let seed = Seed::new(number);
+    pub fn new(scenario: Scenario, run_seed: u64) -> Self {
+        let seed = Seed::new(run_seed);
         let start = |flow| scenario.flow_start(flow, seed);
         let flows = (0..scenario.flows.len())
             .map(|number| FlowState { start: start(number), ..FlowState::default() })
             .collect();
-        Self { scenario, seed: (number, seed), flows }
+        Self { scenario, seed: (run_seed, seed), flows }
     }
 
     /// Adds a load, which is opened at its start to the nanosecond, and returns its number.
@@ -213,7 +213,7 @@ impl FlowTable {
         let flow = &self.scenario.flows[number as usize];
         if let Some(load) = &flow.udp {
             let packet = load.ip_len(self.scenario.ip_version);
-            return Ok(state.udp_sampled((t, flow.stop()), sample, (load, packet)));
+            return Ok(state.udp_sampled((t, flow.stop()), &sample, (load, packet)));
         }
         match flow.direction {
             Direction::Up => Ok(Some(state.arrived(t, sample, header))),
@@ -268,7 +268,7 @@ impl FlowState {
     fn udp_sampled(
         &mut self,
         (t, stop): (Time, Time),
-        sample: FlowSample,
+        sample: &FlowSample,
         (load, packet): (&UdpLoad, u32),
     ) -> Option<ServerRow> {
         match sample.udp? {

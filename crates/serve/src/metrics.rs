@@ -99,14 +99,10 @@ impl Metrics {
         let seconds = m.test_seconds.clone();
         to.register_with_unit("test_duration", "Duration of tests", Unit::Seconds, seconds);
         to.register("refusals", "What was refused, and why", m.refusals.clone());
-        let UdpBytes { sent, received } = m.udp.clone();
-        to.register_with_unit("udp_sent", "Payload of UDP loads sent", Unit::Bytes, sent);
-        to.register_with_unit(
-            "udp_received",
-            "Payload of UDP loads received",
-            Unit::Bytes,
-            received,
-        );
+        let udp = m.udp.clone();
+        to.register_with_unit("udp_sent", "Payload of UDP loads sent", Unit::Bytes, udp.sent);
+        let taken = "Payload of UDP loads received";
+        to.register_with_unit("udp_received", taken, Unit::Bytes, udp.received);
         to.register("datagrams", "UDP datagrams by what became of them", m.datagrams.clone());
         metrics
     }

@@ -135,14 +135,14 @@ async fn nobody_elses_port_or_address_is_sent_anything() {
     say(&own, LoadDatagram::Ask { ticket: Token(1), cookie: 0 }, 1_400).await;
     assert_eq!(next(&own, 300).await, None);
     ask_late(&own, ticket, 0, 1_400).await;
-    let Some((LoadDatagram::Answer { cookie, .. }, 1_400)) = next(&own, 10_000).await else {
+    let Some((LoadDatagram::Answer { cookie: last, .. }, 1_400)) = next(&own, 10_000).await else {
         panic!("no answer")
     };
-    say(&own, LoadDatagram::Ask { ticket, cookie }, LOAD_BYTES).await;
+    say(&own, LoadDatagram::Ask { ticket, cookie: last }, LOAD_BYTES).await;
     assert!(matches!(next(&own, 10_000).await, Some((LoadDatagram::Packet { .. }, 250))));
     // Once it runs it goes nowhere else.
     say(&victim, LoadDatagram::Ask { ticket, cookie: 0 }, LOAD_BYTES).await;
-    say(&victim, LoadDatagram::Ask { ticket, cookie }, LOAD_BYTES).await;
+    say(&victim, LoadDatagram::Ask { ticket, cookie: last }, LOAD_BYTES).await;
     assert_eq!(next(&victim, 300).await, None);
 }
 

@@ -206,9 +206,9 @@ impl UdpFlow {
         if begun.is_some() || rests {
             return Asked::Unknown;
         }
-        let cookie = data::random().max(1);
-        sends.port = Some(Port { address: port, asked, cookie, answered: now });
-        Asked::Cookie(cookie)
+        let fresh = data::random().max(1);
+        sends.port = Some(Port { address: port, asked, cookie: fresh, answered: now });
+        Asked::Cookie(fresh)
     }
 
     /// Packet number `seq` of an upload arrived, which was sent at `sent` of the session's clock. False if there is none.
