@@ -503,8 +503,8 @@ mod tests {
         table.udp_sent(0, counts(4, 1)).unwrap();
         table.udp_sent(0, counts(1, 0)).unwrap();
         let received = UdpReceived { packets: 3, lost: 1, ..UdpReceived::default() };
-        let heard = |ms, bytes, received| {
-            let udp = Some(UdpSample::Received(received));
+        let heard = |ms, bytes, counted| {
+            let udp = Some(UdpSample::Received(counted));
             (Time::from_millis(ms), FlowSample { udp, ..sample(0, bytes) })
         };
         let (t, first) = heard(500, 3 * 172, received);
@@ -514,13 +514,13 @@ mod tests {
         assert_eq!((row.received_packets, row.lost_packets), (3, 1));
         assert_eq!(row.sender, Some(counts(5, 1)));
         assert_eq!((throughput.bytes, throughput.wire_bytes), (3 * 172, 3 * 200));
-        let (t, late) = heard(1_500, 3 * 172, UdpReceived::default());
-        assert_eq!(table.sampled(t, late.clone()).unwrap(), None, "it has stopped");
+        let (end, late) = heard(1_500, 3 * 172, UdpReceived::default());
+        assert_eq!(table.sampled(end, late.clone()).unwrap(), None, "it has stopped");
         table.udp_sent(0, counts(1, 0)).unwrap();
-        let told = table.sampled(t, late).unwrap();
-        assert!(matches!(told, Some(ServerRow::Udp(row, _)) if row.sender == Some(counts(1, 0))));
-        let row = table.rows().next().unwrap();
-        assert_eq!((row.sent_segments, row.delivered_bytes), (Some(6), 3 * 172));
+        let told = table.sampled(end, late).unwrap();
+        assert!(matches!(told, Some(ServerRow::Udp(last, _)) if last.sender == Some(counts(1, 0))));
+        let totals = table.rows().next().unwrap();
+        assert_eq!((totals.sent_segments, totals.delivered_bytes), (Some(6), 3 * 172));
         assert_eq!(table.udp_skipped().map(|(_, skipped)| skipped).sum::<u64>(), 1);
     }
 
@@ -533,8 +533,8 @@ mod tests {
         let (t, mut meter) = (Time::from_millis(150), ThroughputMeter::default());
         let throughput = meter.row(t, 0, 172, Some(200));
         let row = udp_row(t, 0, &UdpReceived { packets: 1, ..UdpReceived::default() });
-        let row = table.udp_received(row, &throughput).unwrap().unwrap();
-        assert_eq!((row.sender, row.received_packets), (Some(counts(2, 0)), 1));
+        let whole = table.udp_received(row, &throughput).unwrap().unwrap();
+        assert_eq!((whole.sender, whole.received_packets), (Some(counts(2, 0)), 1));
         table.udp_first_data(0, Some(t)).unwrap();
         let totals = table.rows().next().unwrap();
         assert_eq!((totals.first_data, totals.delivered_bytes), (Some(t), 172));

@@ -341,8 +341,8 @@ mod tests {
         };
         let first = reserve("2001:db8::1", Direction::Down, 700, 1).unwrap();
         let second = reserve("2001:db8::2", Direction::Down, 300, 9).unwrap();
-        let left = reserve("2001:db8::3", Direction::Down, 1, 1).unwrap_err();
-        assert_eq!(left, UdpUse { bps: 0, pps: 0 });
+        let none = reserve("2001:db8::3", Direction::Down, 1, 1).unwrap_err();
+        assert_eq!(none, UdpUse { bps: 0, pps: 0 });
         let _other = reserve("2001:db8::1", Direction::Up, 1_000, 10).unwrap();
         assert!(reserve("192.0.2.1", Direction::Down, 1, 11).is_err(), "packets count too");
         drop(first);
