@@ -18,6 +18,7 @@ mod flow_table;
 mod loads;
 #[cfg(feature = "methods")]
 mod methods;
+mod numbers;
 mod plan;
 mod ramps;
 mod reach;

@@ -12,12 +12,15 @@ use weir_sockets::sys::time::monotonic_ns;
 use weir_sockets::{
     Addresses, Clock, ClockOffset, EchoSession, Grant, Pings, Sample, Session, Target,
 };
-use weir_speedtest::protocol::weir::{ClientMessage, EchoCount, FlowSample, Secret, ServerMessage};
+use weir_speedtest::protocol::weir::{
+    ClientMessage, EchoCount, FlowRequest, FlowSample, Secret, ServerMessage,
+};
 
 use crate::ClientError;
 use crate::check::check;
 use crate::flow_table::{FlowTable, ServerRow};
 use crate::loads::{LoadConfig, LoadEvent, LoadThread};
+use crate::numbers::Numbers;
 use crate::ramps::{RampPlan, Ramps};
 use crate::udp_loads::{UdpConfig, UdpEvent, UdpThread};
 
@@ -77,6 +80,7 @@ struct Run<'r> {
     session: Session,
     clocks: Clocks,
     results: Results<'r>,
+    numbers: Numbers,
     loads: LoadThread,
     /// If there are UDP loads.
     udp: Option<UdpThread>,
@@ -145,7 +149,8 @@ impl<'r> Run<'r> {
             ramps: Ramps::new(request.ramp.as_ref()),
             warnings: Vec::new(),
         };
-        Ok(Self { session, clocks, results, loads, udp, pings, samples, cpu_ns: cpu_ns() })
+        let numbers = Numbers::default();
+        Ok(Self { session, clocks, results, numbers, loads, udp, pings, samples, cpu_ns: cpu_ns() })
     }
 
     /// Works until the end, and says how far it came.
@@ -171,7 +176,9 @@ impl<'r> Run<'r> {
 
     /// Asks the server for a load.
     fn ask(&mut self, number: u32) -> Result<(), ClientError> {
+        let flow = self.numbers.ask(number);
         let request = self.results.flows.request(number, self.session.grant.limits.sample_ns);
+        let request = FlowRequest { flow, ..request };
         Ok(self.session.say(&ClientMessage::Open(request))?)
     }
 
@@ -193,7 +200,7 @@ impl<'r> Run<'r> {
     /// Takes what the server says, or waits a moment for it.
     fn hear(&mut self, record: &mut dyn RecordSink) -> Result<(), ClientError> {
         let Some(message) = self.session.hear(POLL)? else { return Ok(()) };
-        match message {
+        match self.numbers.in_record(message)? {
             ServerMessage::Opened { flow, ticket } => {
                 match (self.results.flows.udp_order(flow, ticket), &self.udp) {
                     (Some(order), Some(udp)) => udp.order(order),
@@ -278,7 +285,8 @@ impl<'r> Run<'r> {
                 self.results.flows.udp_sent(*flow, *counts)?;
             }
         }
-        for flow in self.results.flows.udp_under_way() {
+        for number in self.results.flows.udp_under_way() {
+            let Some(flow) = self.numbers.at_server(number) else { continue };
             self.session.say(&ClientMessage::Stop { flow })?;
         }
         Ok(())
@@ -292,7 +300,8 @@ impl<'r> Run<'r> {
         self.session.say(&ClientMessage::CountEchoes)?;
         let deadline = Instant::now() + PATIENCE;
         while Instant::now() < deadline {
-            match self.session.hear(POLL)? {
+            let message = self.session.hear(POLL)?;
+            match message.map(|message| self.numbers.in_record(message)).transpose()? {
                 Some(ServerMessage::Done { last, t_ns, .. }) => {
                     self.results.done(self.clocks.here(t_ns), last, record)?;
                 }

@@ -57,6 +57,30 @@ fn scenario(flows: Vec<Flow>) -> Scenario {
 }
 
 #[test]
+fn loads_may_start_in_any_order() {
+    let server = serve();
+    // So far behind that the server is asked for it long after the other.
+    let late = (Time::from_millis(2_000), Time::from_millis(2_300));
+    let first = (Time::from_millis(100), Time::from_millis(400));
+    let flows = vec![
+        Flow { bytes: Some(100_000), ..Flow::new("late", Direction::Up, "reno", late) },
+        Flow { bytes: Some(200_000), ..Flow::new("first", Direction::Up, "reno", first) },
+    ];
+    let request = MeasureRequest {
+        host: server.addresses()[0].to_string(),
+        secret: None,
+        scenario: Scenario { duration_ns: 2_500_000_000, ..scenario(flows) },
+        seed: 1,
+        ramp: None,
+    };
+    let mut rows = Rows::default();
+    assert!(measure(&request, &mut rows).unwrap().complete);
+    let delivered: BTreeMap<_, _> =
+        rows.flows.iter().map(|row| (row.flow, row.delivered_bytes)).collect();
+    assert_eq!(delivered, BTreeMap::from([(0, 100_000), (1, 200_000)]));
+}
+
+#[test]
 fn loads_of_the_scenario_and_of_a_ramp_are_measured_and_rows_add_up() {
     let server = serve();
     let span = (Time::from_millis(100), Time::from_millis(900));
