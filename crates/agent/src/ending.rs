@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use nix::sys::signal::SigSet;
+use nix::sys::signal::{SigSet, Signal};
 use weir_linux::{END_REQUESTS, is_ignored};
 
 use crate::Failure;
@@ -23,7 +23,10 @@ impl Ending {
         for signal in END_REQUESTS.into_iter().filter(|signal| !is_ignored(*signal)) {
             signals.add(signal);
         }
-        signals.thread_block().map_err(|error| fail("wait for signals", &error))?;
+        // A log as long as the user's limit allows is a write that fails, which is told, and no reason to end.
+        let mut blocked = signals;
+        blocked.add(Signal::SIGXFSZ);
+        blocked.thread_block().map_err(|error| fail("wait for signals", &error))?;
         let asked = Arc::new(AtomicBool::new(false));
         let told = Arc::clone(&asked);
         std::thread::Builder::new()
