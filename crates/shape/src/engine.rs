@@ -198,6 +198,7 @@ impl Engine {
         weir_linux::go_first();
         let mut tick = self.clock.now();
         let mut looked = tick;
+        let mut begun = false;
         loop {
             let now = self.clock.now();
             if self.settings.time_ns.is_some_and(|end| now.as_nanos() >= end) {
@@ -225,7 +226,9 @@ impl Engine {
                 // Ticks that were missed are not made up for.
                 tick = now + TICK;
             }
-            if now.since(self.shown) >= SHOW && views.send(self.view(now)).is_err() {
+            // The first at once: whoever started it waits for that.
+            let due = !std::mem::replace(&mut begun, true) || now.since(self.shown) >= SHOW;
+            if due && views.send(self.view(now)).is_err() {
                 return Ok(self.decisions);
             }
             if now.since(looked) >= LOOK {
@@ -421,7 +424,7 @@ impl Engine {
     }
 
     fn view(&mut self, now: Time) -> View {
-        let seconds = now.since(self.shown).as_secs_f64();
+        let seconds = now.since(self.shown).max(TICK).as_secs_f64();
         self.shown = now;
         let sides = Side::ALL.map(|side| {
             let counts = self.shaper.counts(side)?;

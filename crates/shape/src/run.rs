@@ -9,7 +9,7 @@ use crate::control_socket::ControlSocket;
 use crate::engine::{Engine, Order};
 use crate::settings::Settings;
 use crate::view::View;
-use crate::{ShapeError, choose};
+use crate::{Choice, ShapeError, choose};
 
 /// Command of the caller that is shown the views.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,11 +51,25 @@ pub fn run_with(
     show: &mut dyn FnMut(&View) -> Command,
 ) -> Result<u64, ShapeError> {
     settings.check()?;
-    let choice = choose(settings)?;
+    run_chosen(settings, &choose(settings)?, seed, clock, show)
+}
+
+/// Runs a shaper as [`run_with`] does, with the backend that [`choose`] has found for these `settings`: the kernel
+/// is not asked again what it can do, which takes it tens of milliseconds.
+///
+/// # Errors
+/// As of [`run`].
+pub fn run_chosen(
+    settings: &Settings,
+    choice: &Choice,
+    seed: u64,
+    clock: Clock,
+    show: &mut dyn FnMut(&View) -> Command,
+) -> Result<u64, ShapeError> {
     let control = ControlSocket::open(&settings.device)?;
     let mut settings = settings.clone();
     let beginning = settings.recall();
-    let engine = Engine::new(settings, &choice, seed, clock, beginning.trouble)?;
+    let engine = Engine::new(settings, choice, seed, clock, beginning.trouble)?;
     let (order, orders) = mpsc::channel();
     let (sender, views) = mpsc::channel::<View>();
     let fail = |error| ShapeError::io("cannot start a thread", error);

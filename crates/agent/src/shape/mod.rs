@@ -13,7 +13,7 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 
 use lexopt::prelude::*;
 use weir_core::Duration;
-use weir_shape::{Backend, Command, View, choose, framing_of, plan_lines, run_with};
+use weir_shape::{Backend, Command, View, choose, framing_of, plan_lines, run_chosen};
 use weir_sockets::Clock;
 
 use crate::ending::Ending;
@@ -76,7 +76,7 @@ fn start(words: Vec<OsString>) -> Result<(), Failure> {
     };
     let seed = getrandom::u64()
         .map_err(|error| Failure::other(format!("the kernel gives no random numbers: {error}")))?;
-    let done = run_with(&settings, seed, Clock::starting_in(Duration::ZERO), &mut show);
+    let done = run_chosen(&settings, &choice, seed, Clock::starting_in(Duration::ZERO), &mut show);
     display.close();
     done?;
     proving.map_or(Ok(()), Proving::end)?;
