@@ -39,7 +39,9 @@ class Line:
 
 def lines() -> list[Line]:
     """All lines of the study, downloads first within each kind."""
-    kinds: list[Callable[[Direction], list[Line]]] = [_changing, _dropping, _slow, _foreign, _recorded, _vdsl]
+    kinds: list[Callable[[Direction], list[Line]]] = [
+        *(_changing, _dropping, _slow, _foreign, _recorded, _vdsl, _modelled),
+    ]
     return [line for kind in kinds for direction in DIRECTIONS for line in kind(direction)]
 
 
@@ -134,6 +136,11 @@ def _recorded(direction: Direction) -> list[Line]:
 
 def _vdsl(direction: Direction) -> list[Line]:
     return [_shipped("vdsl", "vdsl-100-40", direction, "VDSL with the modem's own buffers")]
+
+
+def _modelled(direction: Direction) -> list[Line]:
+    """Lines whose media are modelled: what is used counts against the best path's rate, or the air's."""
+    return [_shipped(name, name, direction) for name in ("docsis-31", "starlink", "wifi-n")]
 
 
 def _shipped(name: str, preset: str, direction: Direction, what: str | None = None) -> Line:
