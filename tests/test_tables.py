@@ -325,3 +325,12 @@ def test_no_heading_speaks_of_a_load_where_there_is_none(tmp_path: Path) -> None
     assert "without load" in printed(latency_table(summarise(records[0])), 80)
     assert "Nothing but pings ran" in story(comparisons).plain
     assert "loaded" not in str(records[0]._repr_html_())
+
+
+@pytest.mark.parametrize(("ms", "said"), [(3.24, "3.2 ms longer"), (0.04, "no longer"), (-0.3, "no longer")])
+def test_one_configuration_is_told_by_what_load_adds(tmp_path: Path, ms: float, said: str) -> None:
+    made = weirlab.run("tcp_download", phases={"idle": "1s", "load": "1s"}, out=tmp_path / "run")
+    (one,) = compare(made)
+    assert one.increase_ms is not None
+    told = replace(one, increase_ms=replace(one.increase_ms, mean=ms))
+    assert story([told]).plain == f"Under load a ping takes {said} than before it."

@@ -83,7 +83,8 @@ def story(comparisons: Sequence[Comparison]) -> Text:
     if baseline.increase_ms is None:
         return Text(f"By how much load makes pings slower cannot be told: {_missing(baseline)}.")
     if not others:
-        return Text(f"Under load a ping takes {baseline.increase_ms.mean:.1f} ms longer than before it.")
+        longer = f"{baseline.increase_ms.mean:.1f} ms" if baseline.increase_ms.mean >= 0.05 else "no"
+        return Text(f"Under load a ping takes {longer} longer than before it.")
     better = [one for one in others if one.factor.factor is not None and one.increase_ms]
     if not better:
         return Text("")
