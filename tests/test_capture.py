@@ -61,7 +61,7 @@ def captured(file: Path) -> list[Packet]:
 
 def folded(data: bytes) -> int:
     """The sum of 16-bit words in one's complement (RFC 1071): 0xffff of what has its own checksum in it."""
-    total = sum(struct.unpack(f">{(len(data) + 1) // 2}H", data + b"\0" * (len(data) % 2)))
+    total: int = sum(struct.unpack(f">{(len(data) + 1) // 2}H", data + b"\0" * (len(data) % 2)))
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
     return total
