@@ -27,6 +27,13 @@ CALL: dict[str, Any] = {
     "phases": {"idle": "1s", "load": "2s"},
 }
 
+PAGES: dict[str, Any] = {
+    "test": "http-1down",
+    "link": "cable-20-8",
+    "queue": ["fq_codel"],
+    "phases": {"idle": "1s", "load": "4s"},
+}
+
 RATE_CONTROL = {
     "test": "rrul_be",
     "link": "cable-20-8",
@@ -58,7 +65,18 @@ def tables_of(folder: Path) -> dict[str, bytes]:
     return {name: frame.write_csv().encode() for name, frame in frames.items() if frame.height}
 
 
-ACCESSORS = ("flows", "throughput", "latency", "tcp", "queue", "emulator", "shaper", "udp", "methods")
+ACCESSORS = (
+    "flows",
+    "throughput",
+    "latency",
+    "tcp",
+    "queue",
+    "emulator",
+    "shaper",
+    "udp",
+    "methods",
+    "transfers",
+)
 
 
 def fingerprint(folder: Path) -> str:
@@ -102,7 +120,7 @@ def test_shapers_and_speed_tests_repeat_themselves(written: dict[str, Any], tmp_
 
 def test_every_table_that_the_simulator_writes_is_compared(tmp_path: Path) -> None:
     seen: set[str] = set()
-    for number, written in enumerate((RATE_CONTROL, SPEED_TEST, CALL)):
+    for number, written in enumerate((RATE_CONTROL, SPEED_TEST, CALL, PAGES)):
         spec = ScenarioSpec.model_validate(written | {"repeat": 1})
         (record,) = run_all(resolve(spec), world_named("sim"), tmp_path / str(number), jobs=1)
         seen |= tables_of(record.path).keys()

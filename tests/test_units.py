@@ -71,6 +71,8 @@ def test_the_keys_that_take_times_and_rates_are_found() -> None:
         ("ProbeSpec", "payload"),
         ("TcpSpec", "receive_window"),
         ("UdpSpec", "payload"),
+        ("WebSpec", "document"),
+        ("WebSpec", "object"),
     }
 
 
@@ -134,7 +136,8 @@ def test_whole_numbers_of_scenarios_are_counts() -> None:
             "TcpSpec.initial_window",
         ),
         *("ParameterSpec.default", "ParameterSpec.maximum", "ParameterSpec.minimum"),
-        *("ScenarioSpec.ip", "ScenarioSpec.repeat", "ScenarioSpec.seed"),
+        *("FlowSpec.ip", "ProbeSpec.ip", "ScenarioSpec.ip", "ScenarioSpec.repeat", "ScenarioSpec.seed"),
+        *("WebSpec.connections", "WebSpec.objects"),
     }
 
 
