@@ -344,7 +344,8 @@ fn chosen_congestion(flow: &Flow) -> Option<String> {
     (name != MACHINES_OWN).then(|| name.clone())
 }
 
-fn unknown(number: u32) -> ClientError {
+/// What is said of a load that the server was not asked for.
+pub(crate) fn unknown(number: u32) -> ClientError {
     ClientError::new(format!("the server speaks of a flow {number} that nobody asked for"))
 }
 

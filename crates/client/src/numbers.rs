@@ -4,6 +4,7 @@
 use weir_speedtest::protocol::weir::{FlowSample, ServerMessage};
 
 use crate::ClientError;
+use crate::flow_table::unknown;
 
 /// Which load of the record has which number at the server.
 #[derive(Debug, Default)]
@@ -52,9 +53,7 @@ impl Numbers {
     }
 
     fn of_server(&self, number: u32) -> Result<u32, ClientError> {
-        self.asked.get(number as usize).copied().ok_or_else(|| {
-            ClientError::new(format!("the server speaks of a flow {number} that nobody asked for"))
-        })
+        self.asked.get(number as usize).copied().ok_or_else(|| unknown(number))
     }
 }
 

@@ -156,14 +156,20 @@ async fn lasts(socket: &UdpSocket) -> Duration {
     last - start
 }
 
-#[tokio::test]
-async fn a_client_that_is_silent_is_sent_nothing_until_it_is_heard_again() {
-    let (_server, address) = serve(&[]);
+/// A download for a minute that has begun: its session, its socket, its ticket and its cookie.
+async fn download(address: SocketAddr) -> (Session, UdpSocket, Token, u64) {
     let mut session = Session::open(address).await;
     let ticket = session.ticket(load(1, Direction::Down, 60_000)).await.unwrap();
     let socket = socket_at("127.0.0.1", address).await;
     let cookie = cookie_for(&socket, ticket).await;
     say(&socket, LoadDatagram::Ask { ticket, cookie }, LOAD_BYTES).await;
+    (session, socket, ticket, cookie)
+}
+
+#[tokio::test]
+async fn a_client_that_is_silent_is_sent_nothing_until_it_is_heard_again() {
+    let (_server, address) = serve(&[]);
+    let (_session, socket, ticket, cookie) = download(address).await;
     let lasted = lasts(&socket).await;
     assert!(lasted < Duration::from_secs(3), "a second, and what a busy machine takes: {lasted:?}");
     say(&socket, LoadDatagram::Ask { ticket, cookie: cookie ^ 1 }, LOAD_BYTES).await;
@@ -176,11 +182,7 @@ async fn a_client_that_is_silent_is_sent_nothing_until_it_is_heard_again() {
 #[tokio::test]
 async fn a_load_ends_with_its_session() {
     let (_server, address) = serve(&[]);
-    let mut session = Session::open(address).await;
-    let ticket = session.ticket(load(1, Direction::Down, 60_000)).await.unwrap();
-    let socket = socket_at("127.0.0.1", address).await;
-    let cookie = cookie_for(&socket, ticket).await;
-    say(&socket, LoadDatagram::Ask { ticket, cookie }, LOAD_BYTES).await;
+    let (session, socket, ticket, cookie) = download(address).await;
     assert!(next(&socket, 10_000).await.is_some());
     drop(session);
     let start = Instant::now();
