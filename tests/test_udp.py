@@ -88,6 +88,16 @@ def test_a_call_on_an_idle_line_is_as_good_as_its_delay_lets_it_be(tmp_path: Pat
     assert mos_by_second(record, 0)["t_s"].to_list() == [number + 0.5 for number in range(11)]
 
 
+def test_shorter_packets_fill_sooner_and_cost_more(tmp_path: Path) -> None:
+    record = run(tmp_path / "run", VOICE | {"voice": {"packet_time": "10ms"}})
+    summary = summarise(record)
+    voice = summary.udp["call"].voice
+    assert voice is not None
+    assert voice.mouth_to_ear_ms == pytest.approx(10 + 10 + 120 * 8 / 1e4 + 40, abs=0.1)
+    assert summary.down is not None
+    assert summary.down.goodput_mbps == pytest.approx((80 + 12) * 8 * 100 / 1e6, rel=0.01)
+
+
 def test_a_full_queue_spoils_a_call_and_weir_show_says_so(tmp_path: Path) -> None:
     bulk = {"name": "bulk", "direction": "down"}
     record = run(tmp_path / "run", VOICE, bulk, load="20s")

@@ -486,8 +486,10 @@ mod tests {
 
     /// A call in `direction`, which the server was asked for.
     fn call(direction: Direction) -> FlowTable {
-        let mut table =
-            table(vec![Flow { udp: Some(UdpLoad::voice(40_000_000)), ..flow(direction) }]);
+        let mut table = table(vec![Flow {
+            udp: Some(UdpLoad::voice(40_000_000, 20_000_000)),
+            ..flow(direction)
+        }]);
         let request = table.request(0, 0);
         assert_eq!(request.udp.map(|udp| (udp.payload_bytes, udp.seed)), Some((172, 1)));
         assert_eq!((request.congestion, table.udp_under_way()), (None, vec![0]));

@@ -68,7 +68,7 @@ fn loads_and_calls_each_way_are_sent_counted_and_told() {
         pattern: UdpPattern::Poisson,
         jitter_buffer_ns: None,
     };
-    let loads = [UdpLoad::voice(40_000_000), poisson];
+    let loads = [UdpLoad::voice(40_000_000, 20_000_000), poisson];
     let flows = Direction::ALL.into_iter().flat_map(|way| {
         loads.into_iter().enumerate().map(move |(n, one)| load(&format!("{way:?}{n}"), way, one))
     });
@@ -114,7 +114,7 @@ fn refusal(server: &Running, flows: Vec<Flow>) -> String {
 #[test]
 fn what_the_server_does_not_allow_is_refused_before_anything_is_sent() {
     let server = serve(&["--max-udp-rate", "3mbit"]);
-    let flood = UdpLoad { rate_bps: 2_000_000, ..UdpLoad::voice(0) };
+    let flood = UdpLoad { rate_bps: 2_000_000, ..UdpLoad::voice(0, 20_000_000) };
     let two = |one: UdpLoad| vec![load("a", Direction::Up, one), load("b", Direction::Up, one)];
     assert_eq!(
         refusal(&server, two(flood)),

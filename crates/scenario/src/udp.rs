@@ -46,12 +46,15 @@ pub enum UdpPattern {
 }
 
 impl UdpLoad {
-    /// A voice stream of ITU-T G.711: 20 ms of speech (160 bytes) behind the 12 bytes of an RTP header in each packet.
+    /// A voice stream of ITU-T G.711: `packet_time_ns` of speech, of 8 bytes a millisecond, behind the 12 bytes of an RTP header in
+    /// each packet.
     #[must_use]
-    pub const fn voice(jitter_buffer_ns: u64) -> Self {
+    pub const fn voice(jitter_buffer_ns: u64, packet_time_ns: u64) -> Self {
+        let packet_time_ms = packet_time_ns / 1_000_000;
+        let payload_bytes = RTP_HEADER_BYTES + 8 * packet_time_ms as u32;
         Self {
-            rate_bps: VOICE_PAYLOAD_BYTES as u64 * 8 * 50,
-            payload_bytes: VOICE_PAYLOAD_BYTES,
+            rate_bps: payload_bytes as u64 * 8_000 / packet_time_ms,
+            payload_bytes,
             pattern: UdpPattern::Constant,
             jitter_buffer_ns: Some(jitter_buffer_ns),
         }
@@ -375,8 +378,8 @@ impl JitterBuffer {
 }
 
 const UDP_HEADER_BYTES: u32 = 8;
-/// An RTP header and 20 ms of G.711.
-const VOICE_PAYLOAD_BYTES: u32 = 12 + 160;
+/// RFC 3550, section 5.1.
+const RTP_HEADER_BYTES: u32 = 12;
 /// Shortest time between packets: below it a run would do little else.
 const MIN_GAP_NS: u64 = 100;
 /// Packets by which one may be overtaken and still count as received.
@@ -489,10 +492,13 @@ mod tests {
     }
 
     #[test]
-    fn voice_is_a_packet_every_20_ms_and_80_kbit_with_ip() {
-        let voice = UdpLoad::voice(0);
+    fn voice_has_64_kbit_of_speech_in_packets_with_headers() {
+        let voice = UdpLoad::voice(0, 20_000_000);
         assert_eq!(times(&voice, 3), [5_000, 25_000, 45_000]);
         assert_eq!(voice.ip_len(IpVersion::V4) * 8 * 50, 80_000);
+        let short = UdpLoad::voice(0, 10_000_000);
+        assert_eq!(times(&short, 3), [5_000, 15_000, 25_000]);
+        assert_eq!(short.ip_len(IpVersion::V4) * 8 * 100, 64_000 + 40 * 8 * 100);
     }
 
     #[test]
@@ -534,7 +540,7 @@ mod tests {
     #[test]
     fn a_jitter_buffer_drops_what_is_late_and_then_follows() {
         let ms = Duration::from_millis;
-        let mut receiver = UdpReceiver::new(&UdpLoad::voice(40_000_000));
+        let mut receiver = UdpReceiver::new(&UdpLoad::voice(40_000_000, 20_000_000));
         let mut feed = |seqs: std::ops::Range<u64>, delay: Duration| {
             for seq in seqs {
                 receiver.on_packet(seq, delay, Time::from_millis(20 * seq));

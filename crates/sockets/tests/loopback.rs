@@ -336,7 +336,7 @@ fn udp_packets_leave_on_time_and_both_ends_count_them() {
     };
     scenario.flows = vec![
         udp_flow("up", Direction::Up, (100, 700), steady),
-        udp_flow("call", Direction::Down, (0, 1_000), UdpLoad::voice(40_000_000)),
+        udp_flow("call", Direction::Down, (0, 1_000), UdpLoad::voice(40_000_000, 20_000_000)),
         flow("tcp", Direction::Up, (200, 400), None),
     ];
     // On the port of the UDP loads: each packet finds its own socket.

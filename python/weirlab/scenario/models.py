@@ -18,6 +18,7 @@ from weirlab.scenario.quantities import (
     FlowCount,
     LineRate,
     Nanoseconds,
+    PacketTime,
     Payload,
     PositiveNanoseconds,
     ShaperRate,
@@ -145,9 +146,11 @@ class VoiceSpec(Spec):
 
     Attributes:
         jitter_buffer: least time that the receiver's jitter buffer holds packets back.
+        packet_time: speech in a packet, as `ptime` of RTP.
     """
 
     jitter_buffer: PositiveNanoseconds = 40_000_000
+    packet_time: PacketTime = 20_000_000
 
 
 class WebSpec(Spec):
@@ -227,9 +230,9 @@ class FlowSpec(Spec):
             the test.
         bytes: how much it sends; without end if nothing is said.
         tcp: TCP of the flow.
-        udp: makes it a UDP flow: its packets (simulator and lab).
-        voice: makes it a voice stream of ITU-T G.711, 20 ms a packet: UDP with an RTP header, of which the
-            record has the mean opinion score (simulator and lab).
+        udp: makes it a UDP flow: its packets.
+        voice: makes it a voice stream of ITU-T G.711: UDP with an RTP header, of which the record has the
+            mean opinion score.
         web: makes it web pages that are loaded again and again.
         video: makes it a video of adaptive bitrate that plays.
         dns: makes it names that are looked up.

@@ -32,6 +32,9 @@ Nanoseconds = Annotated[int, _of("Nanoseconds"), PlainSerializer(time_text, when
 PositiveNanoseconds = Annotated[int, _of("PositiveNanoseconds"), PlainSerializer(time_text, when_used="json")]
 """A time above 0: text with a unit. Kept as nanoseconds."""
 
+PacketTime = Annotated[int, _of("PacketTime"), PlainSerializer(time_text, when_used="json")]
+"""How much speech is in a packet: text with a unit. Kept as nanoseconds."""
+
 LineRate = Annotated[int, _of("LineRate"), PlainSerializer(rate_text, when_used="json")]
 """The rate of a line: text with a unit. Kept as bit/s."""
 

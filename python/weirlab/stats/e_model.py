@@ -10,9 +10,6 @@ from __future__ import annotations
 
 import math
 
-PACKETISATION_MS = 20.0
-"""Time that a packet of speech takes to fill, which is part of the delay from mouth to ear."""
-
 MIN_MOS = 1.0
 """The worst score: not a word can be understood."""
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from weirlab.stats.e_model import MIN_MOS, PACKETISATION_MS, mos
+from weirlab.stats.e_model import MIN_MOS, mos
 from weirlab.stats.pings import load_window_ns
 
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ class VoiceSummary:
     Attributes:
         mos: mean opinion score of the whole load, from its mean delay and its loss, 1 to 4.5.
         mos_median, mos_min: of the scores of each second.
-        mouth_to_ear_ms: mean time from speaking to hearing, in ms: a packet's 20 ms, its way, and the time
-            that the jitter buffer held it back; None if nothing was played out.
+        mouth_to_ear_ms: mean time from speaking to hearing, in ms: the time that a packet takes to fill, its
+            way, and the time that the jitter buffer held it back; None if nothing was played out.
         late_rate: share of the packets that came too late for the jitter buffer, 0 to 1.
     """
 
@@ -69,7 +69,7 @@ def udp_summaries(record: Record, span_ns: tuple[int, int] | None = None) -> dic
     starved = _starved(record)
     each = rows.partition_by("flow", as_dict=True)
     return {
-        name: _summary(each[number,], starved=number in starved)
+        name: _summary(each[number,], _packet_ms(record, number), starved=number in starved)
         for number, name in record.flow_names.select("flow", "name").iter_rows()
         if (number,) in each
     }
@@ -81,7 +81,13 @@ def mos_by_second(record: Record, flow: int) -> pl.DataFrame:
     There are no rows for a flow that is no voice stream.
     """
     rows = record.udp.filter((pl.col("flow") == flow) & pl.col("late_packets").is_not_null())
-    return _by_second(rows)
+    return _by_second(rows, _packet_ms(record, flow))
+
+
+def _packet_ms(record: Record, flow: int) -> float:
+    """Time that a packet of a UDP flow takes to fill at its rate, in ms."""
+    load = record.manifest.scenario["flows"][flow]["udp"]
+    return float(8000 * load["payload_bytes"] / load["rate_bps"])
 
 
 def _starved(record: Record) -> set[int]:
@@ -91,7 +97,7 @@ def _starved(record: Record) -> set[int]:
     return set(totals.filter(pl.col("sent_segments") > 0)["flow"]) if totals.height else set()
 
 
-def _summary(rows: pl.DataFrame, *, starved: bool) -> UdpSummary:
+def _summary(rows: pl.DataFrame, packet_ms: float, *, starved: bool) -> UdpSummary:
     received, lost = int(rows["received_packets"].sum()), int(rows["lost_packets"].sum())
     loss_rate = lost / (received + lost) if received + lost else None
     delays = rows.drop_nulls("delay_mean_ns")
@@ -103,50 +109,52 @@ def _summary(rows: pl.DataFrame, *, starved: bool) -> UdpSummary:
         delay_mean_ms=float(mean_ns) / received / 1e6 if received else None,
         delay_max_ms=float(delays["delay_max_ns"].max()) / 1e6 if received else None,  # type: ignore[arg-type]
         jitter_ms=float(rows["jitter_ns"].mean()) / 1e6,  # type: ignore[arg-type]
-        voice=_voice(rows.drop_nulls("late_packets")),
+        voice=_voice(rows.drop_nulls("late_packets"), packet_ms),
     )
 
 
-def _voice(rows: pl.DataFrame) -> VoiceSummary | None:
+def _voice(rows: pl.DataFrame, packet_ms: float) -> VoiceSummary | None:
     if rows.height == 0:
         return None
     totals = rows.select(pl.col(*_COUNTS).sum()).row(0)
-    scores = _by_second(rows)["mos"]
+    scores = _by_second(rows, packet_ms)["mos"]
     received, lost, late, _ = totals
     return VoiceSummary(
-        mos=_score(*totals),
+        mos=_score(packet_ms, *totals),
         mos_median=float(scores.median()),  # type: ignore[arg-type]
         mos_min=float(scores.min()),  # type: ignore[arg-type]
-        mouth_to_ear_ms=_mouth_to_ear_ms(*totals),
+        mouth_to_ear_ms=_mouth_to_ear_ms(packet_ms, *totals),
         late_rate=late / (received + lost) if received + lost else 0.0,
     )
 
 
-def _by_second(rows: pl.DataFrame) -> pl.DataFrame:
+def _by_second(rows: pl.DataFrame, packet_ms: float) -> pl.DataFrame:
     # A row belongs to the second in which its interval ends, that of the last nanosecond included.
     second = ((pl.col("t_ns") - 1) // 1_000_000_000).alias("second")
     each = rows.group_by(second).agg(pl.col(*_COUNTS).sum()).sort("second")
     return pl.DataFrame(
         {
             "t_s": [number + 0.5 for number in each["second"]],
-            "mos": [_score(*counts) for counts in each.select(_COUNTS).iter_rows()],
+            "mos": [_score(packet_ms, *counts) for counts in each.select(_COUNTS).iter_rows()],
         },
         schema={"t_s": pl.Float64, "mos": pl.Float64},
     )
 
 
-def _score(received: int, lost: int, late: int, playout_sum_ns: int) -> float:
+def _score(packet_ms: float, received: int, lost: int, late: int, playout_sum_ns: int) -> float:
     """The mean opinion score of packets; silence, in which nothing is played out, is the worst there is."""
-    delay_ms = _mouth_to_ear_ms(received, lost, late, playout_sum_ns)
+    delay_ms = _mouth_to_ear_ms(packet_ms, received, lost, late, playout_sum_ns)
     if delay_ms is None:
         return MIN_MOS
     return mos(delay_ms, (lost + late) / (received + lost))
 
 
-def _mouth_to_ear_ms(received: int, lost: int, late: int, playout_sum_ns: int) -> float | None:
+def _mouth_to_ear_ms(
+    packet_ms: float, received: int, lost: int, late: int, playout_sum_ns: int
+) -> float | None:
     del lost
     played = received - late
-    return PACKETISATION_MS + playout_sum_ns / played / 1e6 if played else None
+    return packet_ms + playout_sum_ns / played / 1e6 if played else None
 
 
 _COUNTS = ["received_packets", "lost_packets", "late_packets", "playout_sum_ns"]

@@ -162,6 +162,17 @@ quantity!(
 );
 
 quantity!(
+    /// How much speech is in a packet: `5ms`, `10ms`, `20ms`, `30ms`, `40ms` or `60ms`.
+    PacketTime(u64), (&["string"], "time"),
+    |written| match read_time(written)? {
+        // At each of these the rate is a whole number of bit/s.
+        ns if [5, 10, 20, 30, 40, 60].contains(&(ns / 1_000_000)) && ns % 1_000_000 == 0 => Ok(ns),
+        _ => Err(format!("{}: write 5ms, 10ms, 20ms, 30ms, 40ms or 60ms", written.shown())),
+    },
+    |ns| time_words(ns).into()
+);
+
+quantity!(
     /// The rate of a line: text with a unit, from 1kbit to 1tbit.
     LineRate(u64), (&["string"], "rate"), line_rate, |bps| rate_words(bps).into()
 );

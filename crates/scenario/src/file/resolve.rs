@@ -360,7 +360,7 @@ impl<'s> Resolver<'s> {
 /// The packets of a UDP flow; `None` for TCP.
 fn udp_load(flow: &FlowSpec) -> Result<Option<UdpLoad>, String> {
     if let Some(voice) = &flow.voice {
-        return Ok(Some(UdpLoad::voice(voice.jitter_buffer.0)));
+        return Ok(Some(UdpLoad::voice(voice.jitter_buffer.0, voice.packet_time.0)));
     }
     let load = |udp: &UdpSpec| {
         Ok(UdpLoad {

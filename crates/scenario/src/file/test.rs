@@ -6,8 +6,8 @@ use crate::check::MAX_ROUTERS;
 use crate::file::field::{blank, choice, choice_field, spec};
 use crate::file::plain::{AtMost, ByName, Integer, ListOf, Whole, Word};
 use crate::file::quantity::{
-    DscpValue, FlowBytes, FlowCount, LineRate, Nanoseconds, Payload, PositiveNanoseconds,
-    WindowBytes,
+    DscpValue, FlowBytes, FlowCount, LineRate, Nanoseconds, PacketTime, Payload,
+    PositiveNanoseconds, WindowBytes,
 };
 use crate::file::references;
 use crate::file::spec::IpNumber;
@@ -198,10 +198,9 @@ spec! {
         bytes: Option<FlowBytes>,
         /// TCP of the flow.
         tcp: TcpSpec = blank(),
-        /// Makes it a UDP flow: its packets (simulator and lab).
+        /// Makes it a UDP flow: its packets.
         udp: Option<UdpSpec>,
-        /// Makes it a voice stream of ITU-T G.711, 20 ms a packet: UDP with an RTP header, of which the record has the mean opinion score
-        /// (simulator and lab).
+        /// Makes it a voice stream of ITU-T G.711: UDP with an RTP header, of which the record has the mean opinion score.
         voice: Option<VoiceSpec>,
         /// Makes it web pages that are loaded again and again.
         web: Option<WebSpec>,
@@ -305,6 +304,8 @@ spec! {
     VoiceSpec {
         /// Least time that the receiver's jitter buffer holds packets back.
         jitter_buffer: PositiveNanoseconds = PositiveNanoseconds(40_000_000),
+        /// Speech in a packet, as `ptime` of RTP.
+        packet_time: PacketTime = PacketTime(20_000_000),
     }
 }
 

@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn a_load_that_is_asked_for_is_the_load() {
-        let voice = UdpLoad::voice(40_000_000);
+        let voice = UdpLoad::voice(40_000_000, 20_000_000);
         let (on_ns, off_ns) = (3, 5);
         for pattern in [
             UdpPattern::Constant,
