@@ -112,13 +112,13 @@ impl<'r> Run<'r> {
         record: &mut dyn RecordSink,
     ) -> Result<Self, ClientError> {
         let (server, clock, seed) = (target.address, clocks.clock, Seed::new(request.seed));
-        let ip_version = if server.is_ipv4() { IpVersion::V4 } else { IpVersion::V6 };
+        let ip_version = IpVersion::of(server.ip());
         let scenario = Scenario { ip_version, ..request.scenario.clone() };
         let port = session.grant.udp_port.unwrap_or(server.port());
-        let addresses = Addresses {
+        let addresses = Addresses::Session {
             client: session.grant.local.ip(),
-            servers: vec![server.ip()],
-            session: Some(EchoSession { token: session.grant.token, port }),
+            server: server.ip(),
+            session: EchoSession { token: session.grant.token, port },
         };
         let (sender, samples) = mpsc::channel();
         let pings = Pings::start(addresses, (&Arc::new(scenario.clone()), seed, clock), sender)?;

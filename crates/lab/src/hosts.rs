@@ -8,6 +8,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Arc;
 
 use serde::Deserialize;
+use weir_core::End;
 use weir_scenario::{IpVersion, Scenario};
 
 use weir_linux::{
@@ -90,9 +91,7 @@ impl EndHosts {
         kernel: Option<(KernelPath, Arc<Namespace>)>,
     ) -> Result<Hosts, LinuxError> {
         let server = self.device(scenario, &self.server, "server", offloads)?;
-        let hosts = 0..scenario.hosts.len() as u32;
-        let addresses: Vec<_> = hosts.map(|host| scenario.server_address(host)).collect();
-        self.server.within(|| configure(scenario, &addresses))?;
+        self.server.within(|| configure(&scenario.addresses(End::Server)))?;
         let (path, junction) = kernel.unzip();
         let KernelPath { routers, hops } = path.unwrap_or_default();
         Ok(Hosts {
@@ -120,7 +119,7 @@ impl Hosts {
     ) -> Result<Self, LinuxError> {
         let ends = EndHosts::new(device)?;
         let client = ends.device(scenario, &ends.client, "client", offloads)?;
-        ends.client.within(|| configure(scenario, &[scenario.client_address()]))?;
+        ends.client.within(|| configure(&scenario.addresses(End::Client)))?;
         ends.finish(scenario, client, offloads, None)
     }
 
@@ -142,9 +141,9 @@ impl Hosts {
         let junction = Arc::new(Namespace::new()?);
         // A GSO packet that came in here would meet the queues as one.
         let client = ends.device(scenario, &junction, "client", false)?;
-        junction.within(|| configure(scenario, &[]))?;
+        junction.within(|| configure(&[]))?;
         let path = KernelPath::new(scenario, &ends.client, &junction)?;
-        ends.client.within(|| configure(scenario, &[scenario.client_address()]))?;
+        ends.client.within(|| configure(&scenario.addresses(End::Client)))?;
         ends.finish(scenario, client, offloads, Some((path, junction)))
     }
 
@@ -206,16 +205,17 @@ fn veth_device(end: &Namespace, near: &str, mtu: u32) -> Result<Box<dyn PacketDe
 }
 
 /// Gives the calling thread's namespace its addresses and its settings.
-fn configure(scenario: &Scenario, addresses: &[IpAddr]) -> Result<(), LinuxError> {
+fn configure(addresses: &[IpAddr]) -> Result<(), LinuxError> {
     let netlink = Netlink::new()?;
     netlink.set_up(LOOPBACK, LinkSettings::default())?;
     let index = index_of(DEVICE)?;
-    let v4 = scenario.ip_version == IpVersion::V4;
-    if !v4 && !fs::exists("/proc/sys/net/ipv6").unwrap_or(false) {
+    let lacks_v6 = !fs::exists("/proc/sys/net/ipv6").unwrap_or(false);
+    if lacks_v6 && addresses.iter().any(IpAddr::is_ipv6) {
         return Err(LinuxError::new("the scenario wants IPv6, which this kernel does not have"));
     }
-    for address in addresses {
-        netlink.add_address(index, *address, if v4 { V4_NETWORK } else { V6_NETWORK })?;
+    for &address in addresses {
+        let (_, prefix) = network(IpVersion::of(address));
+        netlink.add_address(index, address, prefix)?;
     }
     for (setting, value) in SETTINGS {
         // A kernel without one of them behaves as if it were set.
@@ -240,11 +240,11 @@ fn sent_and_dropped() -> Result<u64, LinuxError> {
     Ok(table.lines().filter_map(dropped).sum())
 }
 
-/// The network in which all addresses of `scenario` lie.
-pub(crate) fn network(scenario: &Scenario) -> (IpAddr, u8) {
-    match scenario.ip_version {
-        IpVersion::V4 => (Ipv4Addr::new(10, 0, 0, 0).into(), V4_NETWORK),
-        IpVersion::V6 => (Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 0).into(), V6_NETWORK),
+/// The network in which all addresses of a scenario lie in that Internet protocol.
+pub(crate) fn network(ip: IpVersion) -> (IpAddr, u8) {
+    match ip {
+        IpVersion::V4 => (Ipv4Addr::new(10, 0, 0, 0).into(), 8),
+        IpVersion::V6 => (Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 0).into(), 16),
     }
 }
 
@@ -254,9 +254,6 @@ pub const DEVICE: &str = "weir0";
 const DEVICES: &str = "weir";
 /// The device index of `lo` in every network namespace.
 const LOOPBACK: u32 = 1;
-/// The network in which all addresses of a scenario lie, 10.0.0.0/8 or fd00::/16, is behind the device.
-const V4_NETWORK: u8 = 8;
-const V6_NETWORK: u8 = 16;
 /// Packets that may wait in a TUN device while this process does not run.
 const TUN_QUEUE: u32 = 10_000;
 /// A hardware address of local administration.

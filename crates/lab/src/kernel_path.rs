@@ -13,7 +13,7 @@
 use std::fs;
 use std::os::fd::{AsFd, AsRawFd};
 
-use weir_core::{Cells, Framing, Rate, Seed};
+use weir_core::{Cells, End, Framing, Rate, Seed};
 use weir_linux::{
     Line, LinkSettings, LinuxError, Namespace, Netlink, Queue, check_spec, index_of,
     switch_offloads_off,
@@ -149,14 +149,15 @@ impl KernelPath {
         let (from_junction, to_junction) = (socket(junction, OUT), socket(junction, IN));
         path.add_chain(scenario, Direction::Up, from_client, to_junction)?;
         path.add_chain(scenario, Direction::Down, from_junction, to_client)?;
-        let (network, prefix) = hosts::network(scenario);
-        let client_address = scenario.client_address();
-        let whole = if client_address.is_ipv4() { 32 } else { 128 };
         junction.within(|| {
             forward()?;
             let netlink = Netlink::new()?;
-            netlink.add_route(index_of(DEVICE)?, network, prefix)?;
-            netlink.add_route(index_of(OUT)?, client_address, whole)
+            add_routes(&netlink, index_of(DEVICE)?, scenario)?;
+            for address in scenario.addresses(End::Client) {
+                let whole = if address.is_ipv4() { 32 } else { 128 };
+                netlink.add_route(index_of(OUT)?, address, whole)?;
+            }
+            Ok(())
         })?;
         Ok(path)
     }
@@ -198,8 +199,7 @@ fn set_router_up(scenario: &Scenario, hop: &Hop) -> Result<(Queue, Netlink), Lin
     forward()?;
     let netlink = Netlink::new()?;
     let out = index_of(OUT)?;
-    let (network, prefix) = hosts::network(scenario);
-    netlink.add_route(out, network, prefix)?;
+    add_routes(&netlink, out, scenario)?;
     let (spec, device) = queue_spec(hop, scenario.mtu_bytes)
         .map_err(|error| LinuxError::io(&format!("hop `{}`", hop.name), error))?;
     let line = match hop.rate {
@@ -208,6 +208,15 @@ fn set_router_up(scenario: &Scenario, hop: &Hop) -> Result<(Queue, Netlink), Lin
     };
     let queue = Queue::install(&netlink, out, line, &spec, &device)?;
     Ok((queue, netlink))
+}
+
+/// Sends packets to all addresses of the scenario out of the device number `index`.
+fn add_routes(netlink: &Netlink, index: u32, scenario: &Scenario) -> Result<(), LinuxError> {
+    for ip in scenario.ip_versions() {
+        let (network, prefix) = hosts::network(ip);
+        netlink.add_route(index, network, prefix)?;
+    }
+    Ok(())
 }
 
 /// Joins two namespaces by a pair of devices, whose packets are those that a queue is to see: of `mtu`

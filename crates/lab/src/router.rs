@@ -8,7 +8,7 @@ use weir_packet::{
     time_exceeded,
 };
 use weir_path::{ArrivalPoint, End, Path};
-use weir_scenario::{Direction, Scenario};
+use weir_scenario::{Direction, IpVersion, Scenario};
 
 use crate::buffers::{Buffers, PacketRoute, handle, index_of};
 
@@ -200,7 +200,7 @@ impl Router {
         let route = PacketRoute { ends_at: None, ..self.path.traffic.get(packet.handle).route };
         self.path.traffic.release(packet.handle);
         let Ok(headers) = parse(&original) else { return };
-        let address = self.scenario.router_address(self.scenario.ip_version, passed);
+        let address = self.scenario.router_address(IpVersion::of(headers.key.src), passed);
         let mut out = [0; MAX_ICMP_ERROR_BYTES];
         let Some(len) = time_exceeded(&original, &headers, address, &mut out) else { return };
         let answer = &out[..len];
@@ -213,12 +213,11 @@ impl Router {
     }
 
     fn host_of(&self, headers: &Headers, from: End) -> Option<u32> {
-        let client = self.scenario.client_address();
         let (near, far): (IpAddr, IpAddr) = match from {
             End::Client => (headers.key.src, headers.key.dst),
             End::Server => (headers.key.dst, headers.key.src),
         };
-        if near == client { self.scenario.server_of(far) } else { None }
+        if self.scenario.is_client(near) { self.scenario.server_of(far) } else { None }
     }
 
     /// The flow or probe of the scenario to which the packet belongs, if it does.
@@ -239,7 +238,7 @@ const MAX_ICMP_ERROR_BYTES: usize = 1_280;
 mod tests {
     use weir_core::Seed;
     use weir_packet::{craft, ipv4_checksum_ok, transport_checksum_ok};
-    use weir_scenario::{Hop, IpVersion, LineRate};
+    use weir_scenario::{Hop, LineRate};
 
     use super::*;
 

@@ -63,7 +63,6 @@ pub struct Options {
 pub fn check(scenario: &Scenario) -> Result<(), LabError> {
     weir_path::check(scenario)?;
     scenario.check_routers()?;
-    scenario.check_one_ip("lab")?;
     if let Some(test) = scenario.methods.first() {
         return Err(LabError::Method(test.name.clone()));
     }

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use weir_core::{FlowKey, Protocol};
+use weir_core::{End, FlowKey, Protocol};
 
 use crate::scenario::{IpVersion, ProbeKind, Scenario};
 
@@ -16,10 +16,28 @@ impl Scenario {
     /// The address of server number `host`: 10.1.0.1 and on, or fd00:0:0:1::1 and on.
     #[must_use]
     pub fn server_address(&self, host: u32) -> IpAddr {
-        address(self.ip_version, 1, 1 + host)
+        server_address(self.ip_version, host)
     }
 
-    /// The number of the server that has `address`, if one of them has.
+    /// All addresses of the client, or of the servers: one in each Internet protocol that the scenario uses.
+    #[must_use]
+    pub fn addresses(&self, end: End) -> Vec<IpAddr> {
+        let of = |ip| match end {
+            End::Client => vec![client_host_address(ip, 0)],
+            End::Server => {
+                (0..self.hosts.len() as u32).map(|host| server_address(ip, host)).collect()
+            }
+        };
+        self.ip_versions().into_iter().flat_map(of).collect()
+    }
+
+    /// Whether `address` is the client's, in any Internet protocol.
+    #[must_use]
+    pub fn is_client(&self, address: IpAddr) -> bool {
+        address == client_host_address(IpVersion::of(address), 0)
+    }
+
+    /// The number of the server that has `address`, in any Internet protocol, if one of them has.
     #[must_use]
     pub fn server_of(&self, address: IpAddr) -> Option<u32> {
         let low = match address {
@@ -28,7 +46,7 @@ impl Scenario {
         };
         let host = low.checked_sub(1)?;
         let known = (host as usize) < self.hosts.len();
-        (known && self.server_address(host) == address).then_some(host)
+        (known && server_address(IpVersion::of(address), host) == address).then_some(host)
     }
 
     /// The address of the router of the path that stands behind `passed` hops, on the client's side of
@@ -60,7 +78,11 @@ impl Scenario {
             (ProbeKind::Icmp, IpVersion::V4) => Protocol::ICMP,
             (ProbeKind::Icmp, IpVersion::V6) => Protocol::ICMPV6,
         };
-        key(ip, number, spec.host, protocol)
+        let key = key(ip, number, spec.host, protocol);
+        // The server's port of loads takes connections of loads.
+        let probe_ports =
+            if spec.kind == ProbeKind::Tcp { TCP_PROBE_PORT - SERVER_PORT } else { 0 };
+        FlowKey { dport: key.dport + probe_ports, ..key }
     }
 
     /// The 5-tuple of what the client sends over connection number `connection`, counted over all speed tests and
@@ -79,7 +101,8 @@ impl Scenario {
         let number = if key.sport == key.dport {
             usize::from(key.sport)
         } else {
-            let high = usize::from(key.dport.checked_sub(SERVER_PORT)?);
+            let first = if key.dport < TCP_PROBE_PORT { SERVER_PORT } else { TCP_PROBE_PORT };
+            let high = usize::from(key.dport.checked_sub(first)?);
             high * PORTS + usize::from(key.sport.checked_sub(FIRST_PORT)?)
         };
         let known = match number.checked_sub(self.flows.len()) {
@@ -103,13 +126,17 @@ fn key(ip: IpVersion, number: usize, host: u32, protocol: Protocol) -> FlowKey {
     } else {
         (number as u16, number as u16)
     };
-    let (src, dst) = (client_host_address(ip, 0), address(ip, 1, 1 + host));
+    let (src, dst) = (client_host_address(ip, 0), server_address(ip, host));
     FlowKey { src, dst, sport, dport, protocol }
 }
 
 /// The address of machine number `client_host` of the client's network; 0 is the client.
 pub(crate) fn client_host_address(version: IpVersion, client_host: u32) -> IpAddr {
     address(version, 0, 1 + client_host)
+}
+
+fn server_address(version: IpVersion, host: u32) -> IpAddr {
+    address(version, 1, 1 + host)
 }
 
 fn address(version: IpVersion, net: u8, number: u32) -> IpAddr {
@@ -126,3 +153,44 @@ const FIRST_PORT: u16 = 10_000;
 const PORTS: usize = 50_000;
 /// iperf's, as good as any.
 const SERVER_PORT: u16 = 5_001;
+const TCP_PROBE_PORT: u16 = 5_101;
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use weir_core::{Direction, Duration, Time};
+
+    use super::*;
+    use crate::scenario::{Flow, Hop, LineRate, Probe};
+
+    #[test]
+    fn every_load_and_probe_has_ends_of_its_own_by_which_it_is_found() {
+        let hop = Hop::new("line", "pfifo", LineRate::Unlimited);
+        let mut scenario = Scenario::over("both", 1_000_000_000, hop.clone(), hop);
+        for ip_version in [None, Some(IpVersion::V6)] {
+            let span = (Time::ZERO, Time::from_millis(1));
+            let flow = Flow::new("tcp", Direction::Up, "cubic", span);
+            scenario.flows.push(Flow { ip_version, ..flow });
+            for kind in [ProbeKind::Icmp, ProbeKind::Udp, ProbeKind::Tcp] {
+                let probe = Probe::new("ping", kind, Duration::from_millis(1), span.1);
+                scenario.probes.push(Probe { ip_version, ..probe });
+            }
+        }
+        let flows = (0..scenario.flows.len()).map(|flow| scenario.flow_key(flow));
+        let probes = (0..scenario.probes.len()).map(|probe| scenario.probe_key(probe));
+        let keys: Vec<_> = flows.chain(probes).collect();
+        for (number, key) in keys.iter().enumerate() {
+            assert_eq!(scenario.flow_id_of(key), Some(number as u32), "{key:?}");
+            assert!(scenario.is_client(key.src));
+            assert_eq!(scenario.server_of(key.dst), Some(0));
+        }
+        let listening = |protocol: Protocol| {
+            let of = keys.iter().filter(move |key| key.protocol == protocol);
+            of.map(|key| (key.dst, key.dport)).collect::<BTreeSet<_>>()
+        };
+        assert_eq!(listening(Protocol::TCP).len(), 4, "loads and probes, over IPv4 and over IPv6");
+        assert_eq!(scenario.addresses(End::Client).len(), 2);
+        assert_eq!(scenario.server_of(scenario.router_address(IpVersion::V6, 0)), None);
+    }
+}

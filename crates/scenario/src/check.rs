@@ -121,7 +121,7 @@ impl Scenario {
             if ip.is_some_and(|ip| ip != self.ip_version) {
                 return Err(ScenarioError::new(format!(
                     "{kind} `{name}`: the world {world} uses IPv4 or IPv6 and not both at once: leave `ip` out, or run \
-                     the test in the world `sim`"
+                     the test in the worlds `sim` or `lab`"
                 )));
             }
         }

@@ -3,6 +3,8 @@
 //! People write TOML or Python; what reaches a world is this, as JSON, and it is what the manifest of a
 //! record keeps. The numbers carry their units in their names.
 
+use std::net::IpAddr;
+
 use serde::{Deserialize, Serialize};
 use weir_core::{Direction, Draw, Duration, End, Framing, Seed, Time};
 
@@ -379,6 +381,15 @@ impl Scenario {
         self.probes[probe].ip_version.unwrap_or(self.ip_version)
     }
 
+    /// The Internet protocols of the scenario, its loads and its probes, each once.
+    #[must_use]
+    pub fn ip_versions(&self) -> Vec<IpVersion> {
+        let flows = self.flows.iter().filter_map(|flow| flow.ip_version);
+        let probes = self.probes.iter().filter_map(|probe| probe.ip_version);
+        let other = flows.chain(probes).find(|&ip| ip != self.ip_version);
+        std::iter::once(self.ip_version).chain(other).collect()
+    }
+
     /// When load number `flow` starts in a run with `seed`.
     #[must_use]
     pub fn flow_start(&self, flow: usize, seed: Seed) -> Time {
@@ -457,6 +468,12 @@ impl Hop {
 }
 
 impl IpVersion {
+    /// That of an address.
+    #[must_use]
+    pub const fn of(address: IpAddr) -> Self {
+        if address.is_ipv4() { Self::V4 } else { Self::V6 }
+    }
+
     /// Bytes of an IP header.
     #[must_use]
     pub const fn header_bytes(self) -> u32 {

@@ -6,15 +6,27 @@ use weir_core::{FlowKey, Protocol};
 use weir_scenario::Scenario;
 use weir_speedtest::protocol::weir::Token;
 
-/// The addresses of the client and the servers. Ports are the scenario's, unless there is a session.
+/// The addresses of the client and the servers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Addresses {
-    /// The client's.
-    pub client: IpAddr,
-    /// The servers', in the scenario's order.
-    pub servers: Vec<IpAddr>,
-    /// The session with a server elsewhere, to whose port the client's own ports then go.
-    pub session: Option<EchoSession>,
+pub enum Addresses {
+    /// The scenario's own, which worlds use that make their own hosts: one of each Internet protocol.
+    Scenario,
+    /// Others, with the scenario's ports.
+    Others {
+        /// The client's.
+        client: IpAddr,
+        /// The servers', in the scenario's order.
+        servers: Vec<IpAddr>,
+    },
+    /// A server elsewhere, to whose one port the client's own ports go.
+    Session {
+        /// The client's.
+        client: IpAddr,
+        /// The server's.
+        server: IpAddr,
+        /// The session with it.
+        session: EchoSession,
+    },
 }
 
 /// Session with a server of Weir's own protocol: the token that every probe carries, and the port.
@@ -27,30 +39,32 @@ pub struct EchoSession {
 }
 
 impl Addresses {
-    /// The addresses of the scenario itself, which worlds use that make their own hosts.
-    #[must_use]
-    pub fn of(scenario: &Scenario) -> Self {
-        let hosts = 0..scenario.hosts.len() as u32;
-        Self {
-            client: scenario.client_address(),
-            servers: hosts.map(|host| scenario.server_address(host)).collect(),
-            session: None,
+    /// The session, if the server is elsewhere.
+    pub(crate) const fn session(&self) -> Option<EchoSession> {
+        match self {
+            Self::Session { session, .. } => Some(*session),
+            Self::Scenario | Self::Others { .. } => None,
         }
     }
 
-    /// The client's and the server's address and port for what has the 5-tuple `key` and belongs to
+    /// The client's and the server's address and port for what has the scenario's 5-tuple `key` and belongs to
     /// server number `host`.
     pub(crate) fn ends(&self, key: &FlowKey, host: u32) -> (SocketAddr, SocketAddr) {
-        let (client, server) = (self.client, self.servers[host as usize]);
-        let Some(session) = self.session else {
-            return (SocketAddr::new(client, key.sport), SocketAddr::new(server, key.dport));
+        let ends = |client, server| {
+            (SocketAddr::new(client, key.sport), SocketAddr::new(server, key.dport))
         };
-        let own = match key.protocol {
-            Protocol::TCP | Protocol::UDP => 0,
-            // The identifier of an echo: others on this machine may ping too.
-            _ => key.sport ^ (session.token.0 as u16 | 1),
-        };
-        (SocketAddr::new(client, own), SocketAddr::new(server, session.port))
+        match self {
+            Self::Scenario => ends(key.src, key.dst),
+            Self::Others { client, servers } => ends(*client, servers[host as usize]),
+            Self::Session { client, server, session } => {
+                let own = match key.protocol {
+                    Protocol::TCP | Protocol::UDP => 0,
+                    // The identifier of an echo: others on this machine may ping too.
+                    _ => key.sport ^ (session.token.0 as u16 | 1),
+                };
+                (SocketAddr::new(*client, own), SocketAddr::new(*server, session.port))
+            }
+        }
     }
 
     /// The flow or probe, numbered flows first, whose ends these are.
@@ -61,20 +75,20 @@ impl Addresses {
         server: SocketAddr,
         protocol: Protocol,
     ) -> Option<usize> {
-        if client.ip() != self.client {
-            return None;
-        }
-        let key = |host: usize| FlowKey {
-            src: scenario.client_address(),
-            dst: scenario.server_address(host as u32),
-            sport: client.port(),
-            dport: server.port(),
-            protocol,
+        let found = |src, dst| {
+            let (sport, dport) = (client.port(), server.port());
+            let owner = scenario.flow_id_of(&FlowKey { src, dst, sport, dport, protocol })?;
+            Some(owner as usize)
         };
-        let hosts = self.servers.iter().enumerate().filter(|(_, address)| **address == server.ip());
-        hosts
-            .map(|(host, _)| key(host))
-            .find_map(|key| scenario.flow_id_of(&key))
-            .map(|n| n as usize)
+        match self {
+            Self::Scenario => found(client.ip(), server.ip()),
+            Self::Others { client: own, servers } if client.ip() == *own => {
+                let hosts = servers.iter().enumerate().filter(|(_, one)| **one == server.ip());
+                hosts
+                    .map(|(host, _)| scenario.server_address(host as u32))
+                    .find_map(|address| found(scenario.client_address(), address))
+            }
+            Self::Others { .. } | Self::Session { .. } => None,
+        }
     }
 }

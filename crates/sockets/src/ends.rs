@@ -96,8 +96,7 @@ impl ScenarioEnds {
         server: EndNamespace,
         samples: Sender<Sample>,
     ) -> Result<Self, NetError> {
-        let addresses = Addresses::of(scenario);
-        Self::start_at(addresses, (scenario, seed, clock), client, server, samples)
+        Self::start_at(Addresses::Scenario, (scenario, seed, clock), client, server, samples)
     }
 
     /// Starts loads and probes as [`ScenarioEnds::start`] does, with ends that have other addresses than the scenario's.

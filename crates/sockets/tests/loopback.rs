@@ -53,7 +53,7 @@ fn probe(name: &str, kind: ProbeKind, period_ms: u64, stop_ms: u64) -> Probe {
 fn addresses(net: u8) -> Addresses {
     let [.., high, low] = (std::process::id() << 4).to_be_bytes();
     let at = |node| IpAddr::V4(Ipv4Addr::new(127, high, low | net, node));
-    Addresses { client: at(1), servers: vec![at(2)], session: None }
+    Addresses::Others { client: at(1), servers: vec![at(2)] }
 }
 
 fn start(scenario: Scenario, net: u8) -> Result<(ScenarioEnds, mpsc::Receiver<Sample>), NetError> {

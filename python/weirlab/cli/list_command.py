@@ -149,7 +149,7 @@ def _limits(test: TestSpec) -> dict[str, str]:
     found: dict[str, str] = {}
     own = {flow.ip for flow in test.flows} | {probe.ip for probe in test.probes}
     if {4, 6} <= own:
-        found |= dict.fromkeys(("lab", "net"), "only the simulator has IPv4 and IPv6 at once")
+        found["net"] = "a real path has IPv4 or IPv6"
     if any(flow.web or flow.video or flow.dns for flow in test.flows):
         found["net"] = "the world net has no applications"
     elif len(test.hosts) > 1:

@@ -214,7 +214,8 @@ impl ApplicationWorker {
     }
 
     fn open(&mut self, place: usize, number: u32) -> io::Result<()> {
-        let socket = bound(SocketAddr::new(self.board.plan.addresses.client, 0), false)?;
+        let flow = self.clients[place].flow;
+        let socket = bound(SocketAddr::new(self.board.end(flow, End::Client).ip(), 0), false)?;
         // As browsers do: a request waits for no acknowledgement.
         socket.set_tcp_nodelay(true)?;
         let token = self.opened;
@@ -311,7 +312,7 @@ impl ApplicationWorker {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
             Err(error) => return Err(self.error(flow, "receiving", &error)),
         };
-        let header = self.board.plan.scenario.ip_version.header_bytes();
+        let header = self.board.ip_header(flow);
         if let Ok(info) = TcpInfo::of(&one.socket) {
             let wire = info.wire_bytes(header);
             self.board.arrived_on_wire(flow, wire.saturating_sub(one.wire_bytes));
@@ -336,7 +337,7 @@ impl ApplicationWorker {
             let now = self.board.plan.clock.of_stamp(arrived);
             let number = u64::from_be_bytes(std::array::from_fn(|byte| answer[byte]));
             self.board.delivered(flow, answer.len() as u64, now);
-            let headers = self.board.plan.scenario.ip_version.header_bytes() + UDP_HEADER_BYTES;
+            let headers = self.board.ip_header(flow) + UDP_HEADER_BYTES;
             self.board.arrived_on_wire(flow, (headers + Application::ANSWER_BYTES).into());
             self.tell(place, |client, actions| client.on_answer(number, now, actions))?;
         }

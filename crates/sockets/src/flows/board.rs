@@ -71,6 +71,11 @@ impl Board {
         &self.plan.scenario.flows[flow]
     }
 
+    /// Bytes of the IP header of the packets of `flow`.
+    pub fn ip_header(&self, flow: usize) -> u32 {
+        self.plan.scenario.flow_ip(flow).header_bytes()
+    }
+
     /// The address and port of the end of `flow` at `side`.
     pub fn end(&self, flow: usize, side: End) -> SocketAddr {
         let key = self.plan.scenario.flow_key(flow);

@@ -105,7 +105,7 @@ impl Sampler {
             return Some(self.board.flows[flow].application_wire.load(Ordering::Relaxed));
         }
         let receiver = self.board.flows[flow].receiver.get()?;
-        let header = self.board.plan.scenario.ip_version.header_bytes();
+        let header = self.board.ip_header(flow);
         TcpInfo::of(receiver).ok().map(|info| info.wire_bytes(header))
     }
 

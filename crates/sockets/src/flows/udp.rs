@@ -206,7 +206,7 @@ impl UdpWorker {
         let sent = plan.clock.of_monotonic_ns(sent_ns);
         let is_new = {
             let mut state = locked(&udp.arrived);
-            state.wire_bytes += u64::from(load.ip_len(plan.scenario.ip_version));
+            state.wire_bytes += u64::from(load.ip_len(plan.scenario.flow_ip(*flow)));
             // The clocks are compared to within a microsecond: what took no time may seem to take less.
             let delay = arrived.checked_since(sent).unwrap_or(Duration::ZERO);
             state.receiver.on_packet(seq, delay, arrived)
