@@ -1,12 +1,13 @@
 //! Whether a server can do what is asked of it, before anything is sent.
 
 use weir_core::Duration;
-use weir_scenario::{Direction, Flow, Opener, Overrides, ProbeKind, Scenario};
+use weir_scenario::{Application, Direction, Flow, Opener, Overrides, ProbeKind, Scenario};
 use weir_sockets::Grant;
 use weir_sockets::load::udp::packets_per_second;
 use weir_speedtest::protocol::weir::LOAD_BYTES;
 
 use crate::ClientError;
+use crate::applications::asks_for_names;
 use crate::run::MeasureRequest;
 
 /// Whether the server that gave `grant` can do what `request` asks for.
@@ -17,7 +18,6 @@ pub(crate) fn check(request: &MeasureRequest, grant: &Grant) -> Result<(), Clien
     let scenario = &request.scenario;
     let refuse = |sentence: String| Err(ClientError::new(sentence));
     scenario.check_elsewhere().map_err(|error| ClientError::new(error.to_string()))?;
-    scenario.check_no_application("net").map_err(|error| ClientError::new(error.to_string()))?;
     scenario.check_one_ip("net").map_err(|error| ClientError::new(error.to_string()))?;
     if scenario.hosts.len() != 1 {
         return refuse(format!(
@@ -74,6 +74,9 @@ fn check_flow(flow: &Flow, grant: &Grant) -> Result<(), String> {
     if flow.client_host != 0 {
         return Err("it is of another machine: the world net measures from this one".into());
     }
+    if let Some(application) = &flow.application {
+        check_application(application, grant)?;
+    }
     if flow.udp.is_some() {
         return Ok(());
     }
@@ -93,6 +96,31 @@ fn check_flow(flow: &Flow, grant: &Grant) -> Result<(), String> {
             Err(format!("congestion control `{name}`: this server has {there}"))
         }
     }
+}
+
+/// Whether the server answers what an application asks for.
+fn check_application(application: &Application, grant: &Grant) -> Result<(), String> {
+    let key = application.key();
+    let Some(limits) = grant.limits.applications else {
+        return Err(format!(
+            "`{key}`: the server ({}) has no applications: start a newer `weir serve` there, or run the test in the world \
+             `sim`",
+            grant.software
+        ));
+    };
+    if asks_for_names(application) && grant.udp_port.is_none() {
+        return Err(format!(
+            "`{key}`: this server answers no datagrams, by which names are looked up"
+        ));
+    }
+    let connections = application.max_connections();
+    if connections > limits.connections {
+        return Err(format!(
+            "`{key}`: {connections} connections: this server allows {}",
+            limits.connections
+        ));
+    }
+    Ok(())
 }
 
 /// Whether the server has UDP loads, and lets them have what they send at once.
@@ -140,7 +168,15 @@ fn check_udp(scenario: &Scenario, grant: &Grant) -> Result<(), ClientError> {
 }
 
 fn check_probes(scenario: &Scenario, grant: &Grant) -> Result<(), ClientError> {
-    let mut datagrams = 0.0;
+    let mut datagrams: f64 = scenario
+        .flows
+        .iter()
+        .filter_map(|flow| match flow.application.as_ref()? {
+            Application::Dns(load) => Some(1e9 / load.every_ns as f64),
+            Application::Web(load) if load.dns => Some(1e9 / load.every_ns as f64),
+            Application::Web(_) | Application::Video(_) => None,
+        })
+        .sum();
     for probe in &scenario.probes {
         let refuse = |why: String| Err(ClientError::new(format!("probe `{}`: {why}", probe.name)));
         match probe.kind {
@@ -165,8 +201,71 @@ fn check_probes(scenario: &Scenario, grant: &Grant) -> Result<(), ClientError> {
     let most = grant.limits.echo_rate_pps;
     if datagrams > f64::from(most) {
         return Err(ClientError::new(format!(
-            "{datagrams:.0} UDP pings a second: this server answers {most}"
+            "{datagrams:.0} UDP pings and names a second: this server answers {most}"
         )));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_scenario::{DnsLoad, VideoLoad, WebLoad};
+    use weir_speedtest::protocol::weir::{ApplicationLimits, Limits, Token};
+
+    use super::*;
+
+    fn grant(applications: Option<ApplicationLimits>, udp_port: Option<u16>) -> Grant {
+        let limits = Limits {
+            flows: 64,
+            duration_ns: 1,
+            session_ns: 1,
+            ticket_ns: 1,
+            sample_ns: 1,
+            echo_rate_pps: 1,
+            echo_bytes: 1,
+            rate_bps: None,
+            udp: None,
+            applications,
+        };
+        let here = "192.0.2.1:1".parse().unwrap();
+        Grant {
+            software: "weir 0.1.0".to_owned(),
+            token: Token(1),
+            local: here,
+            seen: here,
+            udp_port,
+            congestion: vec![],
+            limits,
+        }
+    }
+
+    #[test]
+    fn an_application_that_a_server_does_not_have_is_refused_in_a_sentence() {
+        let names = Application::Dns(DnsLoad { every_ns: 1 });
+        let old = check_application(&names, &grant(None, Some(1))).unwrap_err();
+        assert_eq!(
+            old,
+            "`dns`: the server (weir 0.1.0) has no applications: start a newer `weir serve` there, or run the test in the \
+             world `sim`"
+        );
+        let few = Some(ApplicationLimits { connections: 5 });
+        let deaf = grant(few, None);
+        let told = check_application(&names, &deaf).unwrap_err();
+        assert_eq!(told, "`dns`: this server answers no datagrams, by which names are looked up");
+        let page = WebLoad {
+            document_bytes: 1,
+            objects: 0,
+            object_bytes: 1,
+            connections: 6,
+            http2: false,
+            tls: true,
+            dns: false,
+            every_ns: 1,
+            timeout_ns: 1,
+        };
+        let told = check_application(&Application::Web(page), &deaf).unwrap_err();
+        assert_eq!(told, "`web`: 6 connections: this server allows 5");
+        let video = VideoLoad { bitrates_bps: vec![1], segment_ns: 1, buffer_ns: 2 };
+        assert_eq!(check_application(&Application::Video(video), &deaf), Ok(()));
+    }
 }

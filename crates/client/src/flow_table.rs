@@ -11,6 +11,7 @@ use weir_sockets::load::udp::udp_request;
 use weir_speedtest::protocol::weir::{FlowRequest, FlowSample, TcpSample, Token, UdpSample};
 
 use crate::ClientError;
+use crate::applications::ApplicationOrder;
 use crate::loads::{Order, Totals};
 use crate::udp_loads::UdpOrder;
 use crate::udp_state::{UdpState, sender_counts, tells_something, udp_row};
@@ -42,6 +43,8 @@ struct FlowState {
     ended: Option<Time>,
     totals: Option<Totals>,
     udp: UdpState,
+    /// Of an application: when data first arrived here, and how much did.
+    application: (Option<Time>, u64),
 }
 
 /// Rows that a sample of the server's end of a load adds to the record.
@@ -84,7 +87,7 @@ impl FlowTable {
         state.asked = true;
         let flow = &self.scenario.flows[number as usize];
         // Connections are opened a little later than told, and last as long; packets are due to the stop.
-        let begins = if flow.udp.is_some() { state.start } else { flow.start() };
+        let begins = if flow.is_tcp() { flow.start() } else { state.start };
         let down = flow.direction.is_down();
         let sampling = &self.scenario.sampling;
         let sample =
@@ -94,12 +97,15 @@ impl FlowTable {
             direction: flow.direction,
             duration_ns: flow.stop().checked_since(begins).map_or(1, Duration::as_nanos).max(1),
             bytes: flow.bytes.filter(|_| down),
-            congestion: chosen_congestion(flow).filter(|_| down && flow.is_tcp()),
+            congestion: chosen_congestion(flow).filter(|_| down && flow.udp.is_none()),
             dscp: flow.dscp,
             pacing_bps: None,
             unsent_bytes: Some(MAX_UNSENT_BYTES),
-            sample_ns: sample.map(|ns| ns.max(min_sample_ns)),
+            sample_ns: sample
+                .filter(|_| flow.application.is_none())
+                .map(|ns| ns.max(min_sample_ns)),
             udp: flow.udp.map(|load| udp_request(&load, self.seed.0)),
+            application: flow.application.is_some(),
         }
     }
 
@@ -134,6 +140,26 @@ impl FlowTable {
             stop,
             sender: load.sender(number, (start, stop), self.seed.1),
         })
+    }
+
+    /// The order for the application for which the server gave `ticket`; `None` if it is none.
+    pub fn application_order(&self, number: u32, ticket: Token) -> Option<ApplicationOrder> {
+        let state = self.flows.get(number as usize)?;
+        let flow = &self.scenario.flows[number as usize];
+        let (start, stop) = (state.start, flow.stop().max(state.start));
+        let application = flow.application.clone()?;
+        Some(ApplicationOrder { flow: number, ticket, application, dscp: flow.dscp, start, stop })
+    }
+
+    /// Keeps what arrived here of an application.
+    pub fn application_ended(
+        &mut self,
+        number: u32,
+        first_data: Option<Time>,
+        delivered: u64,
+    ) -> Result<(), ClientError> {
+        self.state(number)?.application = (first_data, delivered);
+        Ok(())
     }
 
     /// UDP loads that the server was asked for and has not ended.
@@ -211,6 +237,10 @@ impl FlowTable {
         let number = sample.flow;
         let state = self.flows.get_mut(number as usize).ok_or_else(|| unknown(number))?;
         let flow = &self.scenario.flows[number as usize];
+        if flow.application.is_some() {
+            // All that it asks for arrives here.
+            return Ok(None);
+        }
         if let Some(load) = &flow.udp {
             let packet = load.ip_len(self.scenario.ip_version);
             return Ok(state.udp_sampled((t, flow.stop()), &sample, (load, packet)));
@@ -313,6 +343,10 @@ impl FlowState {
     fn row(&self, flow: u32, spec: &Flow) -> FlowRow {
         if let Some(load) = &spec.udp {
             return self.udp_totals(flow, spec, load);
+        }
+        if spec.application.is_some() {
+            let (first_data, delivered) = self.application;
+            return FlowRow::arrived(flow, first_data, delivered);
         }
         let totals = self.totals;
         let info = totals.and_then(|totals| totals.info);

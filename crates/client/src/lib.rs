@@ -5,11 +5,13 @@
 //! | the caller's | speaks with the server, decides what runs, writes the record |
 //! | `loads` | this end of all TCP loads, by epoll ([`weir_sockets::load`]); samples them |
 //! | `UDP loads` | this end of all UDP loads; samples them |
+//! | `applications` | this end of all applications; samples them |
 //! | `probes` | sends all trains of pings, takes the answers (crate `sockets`) |
 //!
 //! [`TestWords`] plans Weir's own test, and [`Figures`] is a sink that has its figures at the end, for programs that
 //! keep no record.
 
+mod applications;
 mod cautions;
 mod check;
 mod error;

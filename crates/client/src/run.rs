@@ -1,5 +1,6 @@
 //! One measurement, from the handshake to the record.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
@@ -13,10 +14,11 @@ use weir_sockets::{
     Addresses, Clock, ClockOffset, EchoSession, Grant, Pings, Sample, Session, Target,
 };
 use weir_speedtest::protocol::weir::{
-    ClientMessage, EchoCount, FlowRequest, FlowSample, Secret, ServerMessage,
+    ClientMessage, EchoCount, FlowRequest, FlowSample, Secret, ServerMessage, Token,
 };
 
 use crate::ClientError;
+use crate::applications::{ApplicationConfig, ApplicationEvent, ApplicationThread};
 use crate::check::check;
 use crate::flow_table::{FlowTable, ServerRow};
 use crate::loads::{LoadConfig, LoadEvent, LoadThread};
@@ -84,6 +86,8 @@ struct Run<'r> {
     loads: LoadThread,
     /// If there are UDP loads.
     udp: Option<UdpThread>,
+    /// If there are applications.
+    applications: Option<ApplicationThread>,
     pings: Pings,
     samples: Receiver<Sample>,
     cpu_ns: u64,
@@ -101,6 +105,8 @@ struct Results<'r> {
     flows: FlowTable,
     ramps: Ramps<'r>,
     warnings: Vec<String>,
+    /// Of applications: how many connections broke or could not be had, and why the first one.
+    failed: BTreeMap<u32, (u64, String)>,
 }
 
 impl<'r> Run<'r> {
@@ -143,14 +149,40 @@ impl<'r> Run<'r> {
         let has_udp = scenario.flows.iter().any(|flow| flow.udp.is_some());
         let udp = has_udp.then(|| UdpThread::start(udp_config)).transpose();
         let udp = udp.map_err(|error| ClientError::io("thread `UDP loads`", &error))?;
+        let application_config = ApplicationConfig {
+            clock,
+            local,
+            server,
+            names: udp_config.server,
+            authority: target.authority.clone(),
+            sample_ns: scenario.sampling.throughput_ns,
+            ip_version,
+        };
+        let has_applications = scenario.flows.iter().any(|flow| flow.application.is_some());
+        let applications =
+            has_applications.then(|| ApplicationThread::start(application_config)).transpose();
+        let applications =
+            applications.map_err(|error| ClientError::io("thread `applications`", &error))?;
         record.note("server", describe(target, &session.grant, clocks.offset));
         let results = Results {
             flows: FlowTable::new(scenario, request.seed),
             ramps: Ramps::new(request.ramp.as_ref()),
             warnings: Vec::new(),
+            failed: BTreeMap::new(),
         };
         let numbers = Numbers::default();
-        Ok(Self { session, clocks, results, numbers, loads, udp, pings, samples, cpu_ns: cpu_ns() })
+        Ok(Self {
+            session,
+            clocks,
+            results,
+            numbers,
+            loads,
+            udp,
+            applications,
+            pings,
+            samples,
+            cpu_ns: cpu_ns(),
+        })
     }
 
     /// Works until the end, and says how far it came.
@@ -201,13 +233,7 @@ impl<'r> Run<'r> {
     fn hear(&mut self, record: &mut dyn RecordSink) -> Result<(), ClientError> {
         let Some(message) = self.session.hear(POLL)? else { return Ok(()) };
         match self.numbers.in_record(message)? {
-            ServerMessage::Opened { flow, ticket } => {
-                match (self.results.flows.udp_order(flow, ticket), &self.udp) {
-                    (Some(order), Some(udp)) => udp.order(order),
-                    _ => self.loads.order(self.results.flows.order(flow, ticket)?),
-                }
-                Ok(())
-            }
+            ServerMessage::Opened { flow, ticket } => self.order(flow, ticket),
             ServerMessage::Started { flow, congestion, .. } => {
                 self.results.flows.sender_has(flow, Direction::Down, congestion)
             }
@@ -226,11 +252,31 @@ impl<'r> Run<'r> {
         }
     }
 
+    /// Begins this end of a load for which the server gave `ticket`.
+    fn order(&self, flow: u32, ticket: Token) -> Result<(), ClientError> {
+        let flows = &self.results.flows;
+        if let (Some(order), Some(udp)) = (flows.udp_order(flow, ticket), &self.udp) {
+            udp.order(order);
+        } else if let (Some(order), Some(applications)) =
+            (flows.application_order(flow, ticket), &self.applications)
+        {
+            applications.order(order);
+        } else {
+            self.loads.order(flows.order(flow, ticket)?);
+        }
+        Ok(())
+    }
+
     /// Passes on what the threads have measured.
     fn pass_on(&mut self, record: &mut dyn RecordSink) -> Result<(), ClientError> {
         pass_on_pings(&self.samples, record);
         if let Some(udp) = &self.udp {
             udp.events().try_for_each(|event| self.results.on_udp(event, record))?;
+        }
+        if let Some(applications) = &self.applications {
+            applications
+                .events()
+                .try_for_each(|event| self.results.on_application(event, record))?;
         }
         self.loads.events().try_for_each(|event| self.results.on_load(event, record))
     }
@@ -239,6 +285,8 @@ impl<'r> Run<'r> {
     fn finish(mut self, record: &mut dyn RecordSink) -> Result<(), ClientError> {
         let (udp_events, udp_ended) =
             self.udp.take().map_or((Vec::new(), Ok(())), UdpThread::finish);
+        let (application_events, applications_ended) =
+            self.applications.take().map_or((Vec::new(), Ok(())), ApplicationThread::finish);
         let counted = self.stop_udp(&udp_events).and_then(|()| self.count_echoes(record));
         let had_udp = self.results.flows.scenario.flows.iter().any(|flow| flow.udp.is_some());
         if had_udp && let Ok(end) = self.session.compare_clocks() {
@@ -258,6 +306,11 @@ impl<'r> Run<'r> {
                 udp_events.into_iter().filter(|event| !matches!(event, UdpEvent::Sent { .. }));
             rest.try_for_each(|event| results.on_udp(event, record))
         });
+        let passed_on = passed_on.and_then(|()| {
+            let mut rest = application_events.into_iter();
+            rest.try_for_each(|event| results.on_application(event, record))
+        });
+        results.warn_of_failed();
         results.warn_of_skipped();
         results.flows.rows().for_each(|row| record.flow(&row));
         results.note_scenario(record);
@@ -273,6 +326,7 @@ impl<'r> Run<'r> {
         session.close();
         loads_ended.map_err(|error| ClientError::io("thread `loads`", &error))?;
         udp_ended.map_err(|error| ClientError::io("thread `UDP loads`", &error))?;
+        applications_ended?;
         pinged?;
         passed_on?;
         counted.map(|_| ())
@@ -409,6 +463,35 @@ impl Results<'_> {
                 Ok(())
             }
             UdpEvent::Ended { flow, first_data } => self.flows.udp_first_data(flow, first_data),
+        }
+    }
+
+    /// Takes an event of the applications.
+    fn on_application(
+        &mut self,
+        event: ApplicationEvent,
+        record: &mut dyn RecordSink,
+    ) -> Result<(), ClientError> {
+        match event {
+            ApplicationEvent::Transfer(row) => record.transfer(&row),
+            ApplicationEvent::Throughput(row) => record.throughput(&row),
+            ApplicationEvent::Failed { flow, reason } => {
+                self.flows.name(flow)?;
+                self.failed.entry(flow).or_insert((0, reason)).0 += 1;
+            }
+            ApplicationEvent::Ended { flow, first_data, delivered } => {
+                self.flows.application_ended(flow, first_data, delivered)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Warns of connections of applications that were not to be had: what they were for was waited for in vain.
+    fn warn_of_failed(&mut self) {
+        for (&flow, (times, reason)) in &self.failed {
+            let Ok(name) = self.flows.name(flow) else { continue };
+            let often = if *times == 1 { "once" } else { &format!("{times} times") };
+            self.warnings.push(format!("`{name}` failed {often}: {reason}"));
         }
     }
 

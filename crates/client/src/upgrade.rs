@@ -3,8 +3,9 @@
 use std::io::{self, Read};
 
 use socket2::Socket;
+use weir_sockets::load::application::filled;
 use weir_sockets::sys::epoll::Ready;
-use weir_speedtest::protocol::weir::{FLOW, FLOW_UPGRADE, Token};
+use weir_speedtest::protocol::weir::{APPLICATION_UPGRADE, FLOW, FLOW_UPGRADE, Token};
 
 /// A request for a load's connection under way, on a socket that does not block.
 #[derive(Debug)]
@@ -42,6 +43,11 @@ impl Upgrade {
         Self { stage: Stage::Asking, head: head.into_bytes() }
     }
 
+    /// A request that others send.
+    pub const fn awaiting() -> Self {
+        Self { stage: Stage::Awaiting, head: Vec::new() }
+    }
+
     /// Does what the socket is ready for.
     ///
     /// # Errors
@@ -67,7 +73,10 @@ impl Upgrade {
     }
 
     /// Takes what came of the answer; nothing if the server ended the connection.
-    fn hear(&mut self, bytes: &[u8]) -> io::Result<UpgradeStep> {
+    ///
+    /// # Errors
+    /// If the connection ended, or the server refuses: what it answered.
+    pub fn hear(&mut self, bytes: &[u8]) -> io::Result<UpgradeStep> {
         if bytes.is_empty() {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
@@ -88,6 +97,21 @@ impl Upgrade {
     }
 }
 
+/// The first request of an application's connection to the server called `authority`: it asks for `answer` bytes behind
+/// the answer's head, and has `bytes` bytes if its words fit.
+pub(crate) fn application_request(
+    ticket: Token,
+    authority: &str,
+    bytes: u64,
+    answer: u64,
+) -> Vec<u8> {
+    let lines = format!(
+        "GET {FLOW}?ticket={ticket}&answer={answer} HTTP/1.1\r\nHost: {authority}\r\nConnection: Upgrade\r\n\
+         Upgrade: {APPLICATION_UPGRADE}\r\n",
+    );
+    filled(lines, bytes)
+}
+
 /// The longest answer to the request for a connection.
 const MAX_ANSWER_BYTES: usize = 4 << 10;
 
@@ -95,28 +119,37 @@ const MAX_ANSWER_BYTES: usize = 4 << 10;
 mod tests {
     use super::*;
 
-    fn awaiting() -> Upgrade {
-        Upgrade { stage: Stage::Awaiting, head: Vec::new() }
-    }
-
     #[test]
     fn an_answer_may_come_in_pieces_and_bring_data() {
-        let mut upgrade = awaiting();
+        let mut upgrade = Upgrade::awaiting();
         let first = upgrade.hear(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n").unwrap();
         assert_eq!(first, UpgradeStep::Waiting);
         assert_eq!(upgrade.hear(b"\r\nabc").unwrap(), UpgradeStep::Done(3));
     }
 
     #[test]
+    fn a_first_request_has_the_length_that_is_wanted() {
+        // The shortest that there is: of HTTP/2 without TLS, behind its preface.
+        for bytes in [173, 450, 517] {
+            let request = application_request(Token(7), "server.example:8080", bytes, 28_777);
+            assert_eq!(request.len() as u64, bytes);
+            assert!(
+                request.starts_with(b"GET /weir/v1/flow?ticket=0000000000000007&answer=28777 HTTP")
+            );
+            assert!(request.ends_with(b"\r\n\r\n"));
+        }
+    }
+
+    #[test]
     fn a_refusal_is_told_in_the_servers_words() {
-        let error = awaiting().hear(b"HTTP/1.1 403 Forbidden\r\n\r\nno").unwrap_err();
+        let error = Upgrade::awaiting().hear(b"HTTP/1.1 403 Forbidden\r\n\r\nno").unwrap_err();
         assert_eq!(error.to_string(), "the server answered `HTTP/1.1 403 Forbidden`");
     }
 
     #[test]
     fn an_answer_without_end_and_one_cut_off_are_refused() {
-        let endless = awaiting().hear(&[b'x'; MAX_ANSWER_BYTES + 1]).unwrap_err();
+        let endless = Upgrade::awaiting().hear(&[b'x'; MAX_ANSWER_BYTES + 1]).unwrap_err();
         assert_eq!(endless.kind(), io::ErrorKind::InvalidData);
-        assert_eq!(awaiting().hear(b"").unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+        assert_eq!(Upgrade::awaiting().hear(b"").unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
     }
 }

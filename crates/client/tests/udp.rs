@@ -1,59 +1,12 @@
 //! UDP loads and voice between this machine and a server on it.
 
-use clap::Parser;
-use serde_json::{Map, Value};
-use weir_client::{MeasureRequest, measure};
+mod common;
+
+use common::{Rows, request, serve};
+use weir_client::measure;
 use weir_core::Time;
-use weir_scenario::{
-    Application, Direction, DnsLoad, Flow, FlowRow, Hop, LineRate, Path, RecordSink, Sampling,
-    Scenario, Sink, ThroughputRow, UdpLoad, UdpPattern, UdpRow,
-};
-use weir_serve::{Options, Running};
-
-/// The rows and notes of a measurement.
-#[derive(Default)]
-struct Rows {
-    throughput: Vec<ThroughputRow>,
-    udp: Vec<UdpRow>,
-    flows: Vec<FlowRow>,
-    notes: Map<String, Value>,
-}
-
-impl Sink for Rows {
-    fn throughput(&mut self, row: &ThroughputRow) {
-        self.throughput.push(*row);
-    }
-    fn udp(&mut self, row: &UdpRow) {
-        self.udp.push(*row);
-    }
-    fn flow(&mut self, row: &FlowRow) {
-        self.flows.push(*row);
-    }
-}
-
-impl RecordSink for Rows {
-    fn note(&mut self, key: &str, value: Value) {
-        self.notes.insert(key.to_owned(), value);
-    }
-}
-
-fn serve(more: &[&str]) -> Running {
-    let words = ["weir serve", "--listen", "127.0.0.1:0", "--without", "irtt"];
-    Running::start(Options::try_parse_from([&words, more].concat()).unwrap()).unwrap()
-}
-
-fn request(server: &Running, flows: Vec<Flow>) -> MeasureRequest {
-    let hop = Hop::new("line", "pfifo", LineRate::Unlimited);
-    let scenario = Scenario {
-        path: Path { up: vec![], down: vec![] },
-        flows,
-        start_jitter_ns: 0,
-        sampling: Sampling { throughput_ns: 50_000_000, tcp_ns: 0, queue_ns: 0 },
-        ..Scenario::over("net", 2_000_000_000, hop.clone(), hop)
-    };
-    let host = server.addresses()[0].to_string();
-    MeasureRequest { host, secret: None, scenario, seed: 1, ramp: None }
-}
+use weir_scenario::{Direction, Flow, UdpLoad, UdpPattern, UdpRow};
+use weir_serve::Running;
 
 fn load(name: &str, direction: Direction, load: UdpLoad) -> Flow {
     let span = (Time::from_millis(200), Time::from_millis(1_200));
@@ -125,9 +78,4 @@ fn what_the_server_does_not_allow_is_refused_before_anything_is_sent() {
         refusal(&server, two(UdpLoad { payload_bytes: 31, ..flood })),
         "flow `a`: udp.payload 31: in the world net write 32 to 1472 bytes"
     );
-    let span = (Time::ZERO, Time::from_millis(1_000));
-    let dns = Application::Dns(DnsLoad { every_ns: 1_000_000_000 });
-    let names =
-        Flow { application: Some(dns), ..Flow::new("names", Direction::Down, "cubic", span) };
-    assert!(refusal(&server, vec![names]).starts_with("flow `names`: the world net has no loads"));
 }

@@ -128,23 +128,6 @@ impl Scenario {
         Ok(())
     }
 
-    /// Checks that no load is an application, for worlds that have none: `world` is one's name.
-    ///
-    /// # Errors
-    /// If one is: the first.
-    pub fn check_no_application(&self, world: &str) -> Result<(), ScenarioError> {
-        for flow in &self.flows {
-            if let Some(application) = &flow.application {
-                return Err(ScenarioError::new(format!(
-                    "flow `{}`: the world {world} has no loads of applications (`{}`): run the test in the world `sim`",
-                    flow.name,
-                    application.key()
-                )));
-            }
-        }
-        Ok(())
-    }
-
     /// A tunnel carries the Internet protocol of the scenario.
     fn check_ip_in_tunnels(&self) -> Result<(), ScenarioError> {
         let flows = self.flows.iter().map(|flow| (&flow.name, flow.tunnel, flow.ip_version));

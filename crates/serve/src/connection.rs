@@ -41,12 +41,17 @@ pub(crate) trait OverTcp {
     /// Lets this connection, which carries no load, pass without waiting for the address's pace.
     fn carries_no_load(&mut self);
 
+    /// Whether it may be silent as long as whoever has it likes.
+    fn may_rest(&mut self, rests: bool);
+
     fn socket(&self) -> &Arc<TcpStream>;
 }
 
 /// Ends a connection on which nothing moves, or that has been there for too long.
 struct Silence {
     last: Instant,
+    /// Whether it only ends when it has been there for too long.
+    may_rest: bool,
     end: Instant,
     timer: Pin<Box<Sleep>>,
 }
@@ -73,7 +78,7 @@ impl Connection {
             socket: Arc::new(socket),
             permit,
             metrics,
-            silence: Silence { last: now, end: now + longest, timer },
+            silence: Silence { last: now, may_rest: false, end: now + longest, timer },
             read_turn: Turn::default(),
             write_turn: Turn::default(),
             free: FREE,
@@ -205,6 +210,10 @@ impl OverTcp for Transport {
         self.tcp_mut().free = u64::MAX;
     }
 
+    fn may_rest(&mut self, rests: bool) {
+        self.tcp_mut().silence.may_rest = rests;
+    }
+
     fn socket(&self) -> &Arc<TcpStream> {
         &self.tcp().socket
     }
@@ -216,7 +225,7 @@ impl Silence {
         loop {
             ready!(self.timer.as_mut().poll(context));
             let now = Instant::now();
-            let due = (self.last + SILENCE).min(self.end);
+            let due = if self.may_rest { self.end } else { (self.last + SILENCE).min(self.end) };
             if now >= due {
                 return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
             }

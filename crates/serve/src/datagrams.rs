@@ -1,7 +1,7 @@
 //! Answers over UDP: Weir's echo, its loads and Ookla's loss on the main port, irtt on its own.
 //!
 //! One thread with a runtime of its own answers all of it, so that loads do not hold it up. No answer is
-//! longer than its request.
+//! longer than its request, but for names that an application looks up: they go to a port that has returned a cookie.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -14,18 +14,20 @@ use tokio::io::Interest;
 use tokio::net::UdpSocket;
 use tokio::time::timeout;
 use weir_core::Time;
+use weir_scenario::Application;
 use weir_sockets::Clock;
 use weir_sockets::sys::message::{self, Received, tell_everything};
 use weir_speedtest::protocol::ookla::LossDatagram;
 use weir_speedtest::protocol::weir::{EchoReply, EchoRequest, LoadDatagram, echoes};
 
+use crate::data;
 use crate::error::ServeError;
 use crate::health::{TICK, ends_listening};
 use crate::irtt::Irtt;
 use crate::metrics::ReasonLabels;
 use crate::senders::Begins;
 use crate::shared::Shared;
-use crate::weir::Asked;
+use crate::weir::{ApplicationFlow, Asked};
 
 /// A UDP socket with its address, and the protocols that are answered on it.
 pub(crate) enum DatagramSocket {
@@ -212,6 +214,16 @@ fn take_of_load(
             if datagram.len() > MAX_ECHO_BYTES {
                 return EchoOutcome::Limited;
             }
+            if let Some(flow) = server.sessions.application(ticket, from.ip()) {
+                return match flow.asked(from, received.to, cookie) {
+                    Asked::Unknown => EchoOutcome::Unknown,
+                    Asked::Heard | Asked::Begins => EchoOutcome::Taken,
+                    Asked::Cookie(cookie) => {
+                        LoadDatagram::Answer { ticket, cookie }.emit(datagram);
+                        send(socket, datagram, received.to, from, 0)
+                    }
+                };
+            }
             let Some(flow) = server.sessions.udp(ticket, from.ip()) else {
                 return EchoOutcome::Unknown;
             };
@@ -230,8 +242,38 @@ fn take_of_load(
                 }
             }
         }
-        LoadDatagram::Answer { .. } => EchoOutcome::Unknown,
+        LoadDatagram::Query { ticket, cookie, number } => {
+            let flow = server.sessions.application(ticket, from.ip());
+            let Some(flow) = flow.filter(|_| datagram.len() == Application::QUERY_BYTES as usize)
+            else {
+                return EchoOutcome::Unknown;
+            };
+            answer_name(&flow, socket, from, received, (cookie, number))
+        }
+        LoadDatagram::Answer { .. } | LoadDatagram::Reply { .. } => EchoOutcome::Unknown,
     }
+}
+
+/// Answers the query `number`, if the port has shown its cookie: the answer is longer than the query.
+fn answer_name(
+    flow: &ApplicationFlow,
+    socket: &Socket,
+    from: SocketAddr,
+    received: &Received,
+    (cookie, number): (u64, u64),
+) -> EchoOutcome {
+    let asked = flow.asked(from, received.to, cookie);
+    if !matches!(asked, Asked::Begins | Asked::Heard) {
+        return EchoOutcome::Unknown;
+    }
+    if !flow.answers_name() {
+        return EchoOutcome::Limited;
+    }
+    let mut answer = [0; Application::ANSWER_BYTES as usize];
+    answer.copy_from_slice(&data::bytes(Application::ANSWER_BYTES as usize));
+    LoadDatagram::Reply { ticket: flow.ticket, number }.emit(&mut answer);
+    flow.passed(answer.len() as u64);
+    send(socket, &answer, received.to, from, flow.request.dscp << 2)
 }
 
 /// Sends an answer from where the request came to.

@@ -52,6 +52,7 @@ pub(crate) fn authority<B>(request: &Request<B>) -> Option<String> {
 #[cfg(any(test, fuzzing))]
 pub fn exercise(data: &[u8]) {
     use weir_speedtest::protocol::answers::{self, Answer, Verb};
+    exercise_application(data);
     let Some(request) = request(data) else { return };
     let headers = request.headers();
     for name in [header::CONNECTION, header::UPGRADE, header::SEC_WEBSOCKET_PROTOCOL] {
@@ -85,6 +86,18 @@ pub fn exercise(data: &[u8]) {
             Ok(_) => {}
             Err(error) => assert!(error.to_string().len() < 300, "{error}"),
         }
+    }
+}
+
+/// Reads `data` as requests of an application's connection, one after the other, as the server does.
+#[cfg(any(test, fuzzing))]
+fn exercise_application(mut data: &[u8]) {
+    use weir_sockets::load::application::{parse, request};
+    while let Ok(Some((flow, response, length))) = parse(data) {
+        assert!(length >= 4 && data[..length].ends_with(b"\r\n\r\n"));
+        let again = request(flow, length as u64, response);
+        assert_eq!(parse(&again), Ok(Some((flow, response, again.len()))));
+        data = &data[length..];
     }
 }
 

@@ -73,7 +73,8 @@ fn asks_for(request: &HttpRequest, protocol: &str) -> bool {
 fn switch(request: &mut HttpRequest, protocol: &'static str) -> (HttpResponse, Upgrade) {
     let mut response = empty(StatusCode::SWITCHING_PROTOCOLS);
     let headers = response.headers_mut();
-    headers.remove(header::CONTENT_TYPE);
+    // There is nothing that could be kept or read: what follows is another protocol's.
+    headers.clear();
     headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
     headers.insert(header::UPGRADE, HeaderValue::from_static(protocol));
     (response, Upgrade(hyper::upgrade::on(request)))

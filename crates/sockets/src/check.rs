@@ -173,11 +173,7 @@ fn check_open_files(scenario: &Scenario) -> Result<(), NetError> {
 
 /// Connections that an application may have open at once.
 fn connections_of(flow: &Flow) -> u64 {
-    match &flow.application {
-        Some(Application::Web(web)) => web.connections.into(),
-        Some(Application::Video(_)) => 1,
-        Some(Application::Dns(_)) | None => 0,
-    }
+    flow.application.as_ref().map_or(0, Application::max_connections).into()
 }
 
 /// Open files that a probe may need. One whose pings carry no number has a socket for each that is under way.

@@ -16,6 +16,7 @@ pub use self::dns::DnsLoad;
 pub use self::video::VideoLoad;
 pub use self::web::WebLoad;
 use crate::rows::TransferRow;
+use crate::scenario::IpVersion;
 
 /// What an application asks its server for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -115,6 +116,22 @@ impl Application {
     pub const QUERY_BYTES: u32 = 51;
     /// UDP payload of its answer: the question again, an alias and two addresses.
     pub const ANSWER_BYTES: u32 = 120;
+
+    /// Bytes of an IP packet with such an answer.
+    #[must_use]
+    pub const fn answer_ip_len(ip_version: IpVersion) -> u32 {
+        ip_version.header_bytes() + UDP_HEADER_BYTES + Self::ANSWER_BYTES
+    }
+
+    /// Connections that it may have open at once.
+    #[must_use]
+    pub const fn max_connections(&self) -> u32 {
+        match self {
+            Self::Web(web) => web.connections,
+            Self::Video(_) => 1,
+            Self::Dns(_) => 0,
+        }
+    }
 }
 
 /// The client of an application.
@@ -300,5 +317,7 @@ fn check_time(key: &str, ns: u64, (least, most): (u64, u64)) -> Result<(), Strin
     Err(format!("{key} {ns}: write {least} to {most}"))
 }
 
+/// RFC 768.
+const UDP_HEADER_BYTES: u32 = 8;
 /// Shortest and longest time between two of what an application asks for.
 const PERIODS_NS: (u64, u64) = (1_000_000, 3_600_000_000_000);

@@ -21,6 +21,7 @@ use weir_speedtest::protocol::weir::{
     Direction, EndReason, FLOW_UPGRADE, FlowRequest, FlowSample, TcpSample, Token,
 };
 
+use super::application;
 use crate::connection::{OverTcp, Transport, congestion, tcp_info};
 use crate::data;
 use crate::head::query;
@@ -107,7 +108,7 @@ impl ServedFlow {
     /// Puts it on a connection; starts it if this is the first. Returns when it ends, and whether it just
     /// started.
     fn begin_on(&self, socket: &Arc<TcpStream>) -> Result<(Instant, bool), io::Error> {
-        self.set_up(socket)?;
+        set_up(&self.request, socket)?;
         *self.socket.lock().expect(HELD) = Some(Arc::clone(socket));
         let mut started = false;
         let end = *self.end.get_or_init(|| {
@@ -115,20 +116,6 @@ impl ServedFlow {
             Instant::now() + Duration::from_nanos(self.request.duration_ns)
         });
         Ok((end, started))
-    }
-
-    /// Gives this end of the connection what was asked for.
-    fn set_up(&self, socket: &TcpStream) -> io::Result<()> {
-        let socket = SockRef::from(socket);
-        let FlowRequest { congestion, dscp, pacing_bps, unsent_bytes, .. } = &self.request;
-        if let Some(name) = congestion {
-            socket.set_tcp_congestion(name.as_bytes())?;
-        }
-        options::set_dscp(&socket, *dscp)?;
-        if let Some(bps) = pacing_bps {
-            weir_sockets::sys::option::set_max_pacing_rate(&socket, bps / 8)?;
-        }
-        unsent_bytes.map_or(Ok(()), |bytes| socket.set_tcp_notsent_lowat(bytes))
     }
 
     async fn tell(&self, news: News) {
@@ -148,11 +135,29 @@ impl ServedFlow {
     }
 }
 
+/// Gives this end of a connection what was asked for.
+pub(super) fn set_up(request: &FlowRequest, socket: &TcpStream) -> io::Result<()> {
+    let socket = SockRef::from(socket);
+    let FlowRequest { congestion, dscp, pacing_bps, unsent_bytes, .. } = request;
+    if let Some(name) = congestion {
+        socket.set_tcp_congestion(name.as_bytes())?;
+    }
+    options::set_dscp(&socket, *dscp)?;
+    if let Some(bps) = pacing_bps {
+        weir_sockets::sys::option::set_max_pacing_rate(&socket, bps / 8)?;
+    }
+    unsent_bytes.map_or(Ok(()), |bytes| socket.set_tcp_notsent_lowat(bytes))
+}
+
 /// A connection or a request for a flow.
 pub(super) async fn answer(client: &Arc<Client>, mut request: HttpRequest) -> HttpResponse {
     let ticket = query(&request).get("ticket").and_then(|ticket| ticket.parse().ok());
+    let from = client.ends.client.ip();
+    if let Some(flow) = ticket.and_then(|ticket| client.server.sessions.application(ticket, from)) {
+        return application::answer(client, flow, request);
+    }
     let flow = ticket.and_then(|ticket| client.server.sessions.flow(ticket));
-    let flow = flow.filter(|flow| flow.client == client.ends.client.ip() && !flow.is_stopped());
+    let flow = flow.filter(|flow| flow.client == from && !flow.is_stopped());
     let Some(flow) = flow else {
         return text(StatusCode::FORBIDDEN, "there is no flow with this ticket for this address\n");
     };

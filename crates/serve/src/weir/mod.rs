@@ -1,6 +1,9 @@
 //! The server's end of Weir's own protocol (`docs/protocol.md`).
 
+mod application;
 mod flow;
+mod lifetime;
+mod port;
 mod session;
 mod udp;
 
@@ -13,9 +16,11 @@ use weir_speedtest::protocol::weir::{CONTROL, FLOW, FlowSample, Token};
 use crate::head::path;
 use crate::service::{OverHttp, Own, Rules, Service};
 
+pub(crate) use application::ApplicationFlow;
 pub(crate) use flow::ServedFlow;
+pub(crate) use port::Asked;
 pub(crate) use session::Session;
-pub(crate) use udp::{Asked, Due, MAX_PPS, UdpFlow};
+pub(crate) use udp::{Due, MAX_PPS, UdpFlow};
 
 use flow::News;
 
@@ -42,6 +47,7 @@ pub(crate) struct Sessions {
     open: Mutex<BTreeMap<Token, Arc<Session>>>,
     tickets: Mutex<BTreeMap<Token, Arc<ServedFlow>>>,
     udp: Mutex<BTreeMap<Token, Arc<UdpFlow>>>,
+    applications: Mutex<BTreeMap<Token, Arc<ApplicationFlow>>>,
 }
 
 impl Sessions {
@@ -78,9 +84,20 @@ impl Sessions {
         flow.is_of(from).then_some(flow)
     }
 
+    fn sell_application(&self, flow: &Arc<ApplicationFlow>) {
+        self.applications.lock().expect(HELD).insert(flow.ticket, Arc::clone(flow));
+    }
+
+    /// The application that this ticket belongs to, if it comes from the address of its session.
+    pub fn application(&self, ticket: Token, from: IpAddr) -> Option<Arc<ApplicationFlow>> {
+        let flow = self.applications.lock().expect(HELD).get(&ticket).map(Arc::clone)?;
+        flow.is_of(from).then_some(flow)
+    }
+
     fn void(&self, ticket: Token) {
         self.tickets.lock().expect(HELD).remove(&ticket);
         self.udp.lock().expect(HELD).remove(&ticket);
+        self.applications.lock().expect(HELD).remove(&ticket);
     }
 }
 
@@ -89,6 +106,7 @@ impl Sessions {
 enum Flow {
     Tcp(Arc<ServedFlow>),
     Udp(Arc<UdpFlow>),
+    Application(Arc<ApplicationFlow>),
 }
 
 impl Flow {
@@ -96,6 +114,7 @@ impl Flow {
         match self {
             Self::Tcp(flow) => flow.ticket,
             Self::Udp(flow) => flow.ticket,
+            Self::Application(flow) => flow.ticket,
         }
     }
 
@@ -103,6 +122,7 @@ impl Flow {
         let request = match self {
             Self::Tcp(flow) => &flow.request,
             Self::Udp(flow) => &flow.request,
+            Self::Application(flow) => &flow.request,
         };
         request.sample_ns.is_some()
     }
@@ -111,6 +131,7 @@ impl Flow {
         match self {
             Self::Tcp(flow) => flow.has_started(),
             Self::Udp(flow) => flow.has_started(),
+            Self::Application(flow) => flow.has_started(),
         }
     }
 
@@ -118,6 +139,7 @@ impl Flow {
         match self {
             Self::Tcp(flow) => flow.sample(),
             Self::Udp(flow) => flow.sample(),
+            Self::Application(flow) => flow.sample(),
         }
     }
 }

@@ -17,10 +17,11 @@ use tracing::debug;
 use weir_sockets::Clock;
 use weir_sockets::load::udp::packets_per_second;
 use weir_speedtest::protocol::weir::{
-    ClientMessage, EchoCount, EchoRequest, EndReason, FlowRequest, Limits, MAX_MESSAGE_BYTES,
-    SUBPROTOCOL, ServerMessage, Token, UdpLimits, UdpRequest, VERSION,
+    ApplicationLimits, ClientMessage, EchoCount, EchoRequest, EndReason, FlowRequest, Limits,
+    MAX_MESSAGE_BYTES, SUBPROTOCOL, ServerMessage, Token, UdpLimits, UdpRequest, VERSION,
 };
 
+use super::application::{self, ApplicationFlow};
 use super::flow::{News, ServedFlow};
 use super::udp::UdpFlow;
 use super::{Flow, MAX_PPS};
@@ -66,14 +67,11 @@ impl Session {
 
     /// A datagram of this session asks to be echoed; `None` if there were too many.
     pub fn echo(&self, request: &EchoRequest, tos: u8) -> Option<Echo> {
-        let now_ns = self.clock.now().as_nanos();
         let mut echoes = self.echoes.lock().expect(HELD);
-        let next_ns = echoes.next_ns.max(now_ns);
-        if next_ns - now_ns > ECHO_BURST_NS {
+        if !self.has_room(&mut echoes) {
             echoes.limited += 1;
             return None;
         }
-        echoes.next_ns = next_ns + 1_000_000_000 / u64::from(self.echo_rate_pps.max(1));
         let train = request.train;
         let fresh = EchoCount { train, received: 0, ce: 0, highest_seq: 0 };
         let count = echoes.trains.entry(train).or_insert(fresh);
@@ -81,6 +79,26 @@ impl Session {
         count.ce += u32::from(tos & ECN_BITS == ECN_BITS);
         count.highest_seq = count.highest_seq.max(request.seq);
         Some(Echo { received: count.received, clock: self.clock })
+    }
+
+    /// Whether a datagram that is no echo is answered: not if there were too many, echoes included.
+    pub fn may_answer(&self) -> bool {
+        self.has_room(&mut self.echoes.lock().expect(HELD))
+    }
+
+    pub const fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    /// Whether one more answer is below the highest rate; it counts as given then.
+    fn has_room(&self, echoes: &mut Echoes) -> bool {
+        let now_ns = self.clock.now().as_nanos();
+        let next_ns = echoes.next_ns.max(now_ns);
+        let has_room = next_ns - now_ns <= ECHO_BURST_NS;
+        if has_room {
+            echoes.next_ns = next_ns + 1_000_000_000 / u64::from(self.echo_rate_pps.max(1));
+        }
+        has_room
     }
 }
 
@@ -266,6 +284,7 @@ impl Talk {
                 rate_pps: MAX_PPS,
                 payload_bytes: crate::datagrams::MAX_ECHO_BYTES as u32,
             }),
+            applications: Some(ApplicationLimits { connections: application::MAX_CONNECTIONS }),
         };
         self.say(&ServerMessage::Ready {
             token,
@@ -343,6 +362,12 @@ impl Talk {
             server.sessions.sell_udp(&flow);
             server.tasks.spawn(Arc::clone(&flow).watch());
             Flow::Udp(flow)
+        } else if request.application {
+            let session = Arc::clone(self.session.as_ref().expect("the session is open"));
+            let flow = ApplicationFlow::new(request, session, (stop, self.news_to.clone()));
+            server.sessions.sell_application(&flow);
+            server.tasks.spawn(Arc::clone(&flow).watch());
+            Flow::Application(flow)
         } else {
             let flow = ServedFlow::new(request, client, stop, self.news_to.clone());
             server.sessions.sell(flow.ticket, &flow);
@@ -377,6 +402,10 @@ impl Talk {
         }
         if let Some(udp) = &request.udp {
             UdpFlow::check(udp)?;
+        }
+        let is_plain = request.udp.is_none() && request.bytes.is_none();
+        if request.application && !(is_plain && request.direction.is_down()) {
+            return Err("application: its answers come down, without `udp` and `bytes`".to_owned());
         }
         if let Some(name) = request.congestion.as_ref().filter(|name| !congestion.contains(name)) {
             let name: String = name.chars().take(16).collect();
@@ -444,8 +473,10 @@ impl Talk {
     fn forget(&mut self, flow: u32) -> Option<Flow> {
         let (flow, _) = self.flows.remove(&flow)?;
         self.client.server.sessions.void(flow.ticket());
-        if let Flow::Udp(flow) = &flow {
-            flow.stop();
+        match &flow {
+            Flow::Tcp(_) => {}
+            Flow::Udp(flow) => flow.stop(),
+            Flow::Application(flow) => flow.stop(),
         }
         if !self.flows.values().any(|(other, _)| other.wants_samples()) {
             self.sampler = None;

@@ -4,8 +4,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use socket2::Socket;
-use tokio::sync::{Notify, mpsc};
-use tokio::time::{Duration as WallDuration, sleep};
+use tokio::sync::mpsc;
+use tokio::time::Duration as WallDuration;
 use tokio_util::sync::CancellationToken;
 use weir_core::{Duration, Seed, Time};
 use weir_scenario::{IpVersion, UdpLoad, UdpReceiver, UdpSender};
@@ -13,11 +13,13 @@ use weir_sockets::Clock;
 use weir_sockets::load::udp::{packets_per_second, udp_load, udp_received, udp_sent};
 use weir_sockets::sys::message;
 use weir_speedtest::protocol::weir::{
-    Direction, EndReason, FlowRequest, FlowSample, LOAD_BYTES, LoadDatagram, Token, UdpPattern,
-    UdpRequest, UdpSample,
+    Direction, FlowRequest, FlowSample, LOAD_BYTES, LoadDatagram, Token, UdpPattern, UdpRequest,
+    UdpSample,
 };
 
 use super::News;
+use super::lifetime::Lifetime;
+use super::port::{Asked, ProvenPort};
 use crate::admission::Reserved;
 use crate::data;
 use crate::datagrams::MAX_ECHO_BYTES;
@@ -32,9 +34,7 @@ pub(crate) struct UdpFlow {
     /// The session's clock.
     clock: Clock,
     state: Mutex<State>,
-    started: Notify,
-    stop: CancellationToken,
-    news: mpsc::Sender<News>,
+    life: Lifetime,
     /// Its part of what the client's address may have.
     reserved: Reserved,
     counted: UdpBytes,
@@ -58,33 +58,11 @@ enum End {
 struct Sends {
     /// When packets are due; from the beginning on.
     sender: Option<UdpSender>,
-    /// The port that asked last, and its cookie; once it has begun it is that for good.
-    port: Option<Port>,
+    /// Where it goes.
+    port: ProvenPort,
     /// When the client's last sign of life came.
     heard: Time,
     packet: Vec<u8>,
-}
-
-#[derive(Clone, Copy)]
-struct Port {
-    address: SocketAddr,
-    /// The address of this machine that it asked.
-    asked: Option<IpAddr>,
-    cookie: u64,
-    answered: Time,
-}
-
-/// What becomes of a datagram that asks for a download.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Asked {
-    /// The port is told this cookie.
-    Cookie(u64),
-    /// The port has shown its cookie for the first time: the load begins.
-    Begins,
-    /// The client still listens.
-    Heard,
-    /// It is of no use.
-    Unknown,
 }
 
 /// What became of a packet that was due.
@@ -108,7 +86,12 @@ impl UdpFlow {
         let end = match request.direction {
             Direction::Down => {
                 let packet = data::bytes(load.payload_bytes as usize).to_vec();
-                End::Sends(Sends { sender: None, port: None, heard: Time::ZERO, packet })
+                End::Sends(Sends {
+                    sender: None,
+                    port: ProvenPort::default(),
+                    heard: Time::ZERO,
+                    packet,
+                })
             }
             Direction::Up => End::Receives(UdpReceiver::new(&load)),
         };
@@ -118,9 +101,7 @@ impl UdpFlow {
             client,
             clock,
             state: Mutex::new(State { begun: None, bytes: 0, end }),
-            started: Notify::new(),
-            stop,
-            news,
+            life: Lifetime::new(stop, news),
             reserved,
             counted,
             request,
@@ -148,7 +129,7 @@ impl UdpFlow {
     }
 
     pub fn is_of(&self, client: IpAddr) -> bool {
-        self.client == client.to_canonical() && !self.stop.is_cancelled()
+        self.client == client.to_canonical() && !self.life.is_stopped()
     }
 
     pub fn has_started(&self) -> bool {
@@ -156,7 +137,7 @@ impl UdpFlow {
     }
 
     pub fn stop(&self) {
-        self.stop.cancel();
+        self.life.stop();
     }
 
     /// What was counted since the last call.
@@ -180,35 +161,20 @@ impl UdpFlow {
     pub fn asked(&self, port: SocketAddr, asked: Option<IpAddr>, cookie: u64) -> Asked {
         let now = self.clock.now();
         let mut state = self.state();
-        let begun = state.begun;
         let End::Sends(sends) = &mut state.end else { return Asked::Unknown };
-        let rests = sends.port.is_some_and(|known| now.since(known.answered) < ANSWER_EVERY);
-        if let Some(known) = sends.port.as_mut().filter(|known| known.address == port) {
-            if known.cookie != cookie {
-                if begun.is_some() || rests {
-                    return Asked::Unknown;
-                }
-                known.answered = now;
-                return Asked::Cookie(known.cookie);
-            }
+        let becomes = sends.port.asked(port, asked, cookie, now);
+        if matches!(becomes, Asked::Begins | Asked::Heard) {
             sends.heard = now;
-            if begun.is_some() {
-                return Asked::Heard;
-            }
+        }
+        if becomes == Asked::Begins {
             let span = (now, now + Duration::from_nanos(self.request.duration_ns));
             let seed = Seed::new(self.request.udp.map_or(0, |udp| udp.seed));
             sends.sender = Some(self.load.sender(self.request.flow, span, seed));
             state.begun = Some(now);
             drop(state);
-            self.begins();
-            return Asked::Begins;
+            self.life.begins();
         }
-        if begun.is_some() || rests {
-            return Asked::Unknown;
-        }
-        let fresh = data::random().max(1);
-        sends.port = Some(Port { address: port, asked, cookie: fresh, answered: now });
-        Asked::Cookie(fresh)
+        becomes
     }
 
     /// Packet number `seq` of an upload arrived, which was sent at `sent` of the session's clock. False if there is none.
@@ -229,7 +195,7 @@ impl UdpFlow {
         begun.get_or_insert(arrived);
         drop(state);
         if first {
-            self.begins();
+            self.life.begins();
         }
         self.reserved.passed(Direction::Up, self.ip_len());
         true
@@ -237,13 +203,15 @@ impl UdpFlow {
 
     /// Sends the packet that is due, and says when the next one is.
     pub fn send_due(&self, socket: &Socket) -> Due {
-        if self.stop.is_cancelled() {
+        if self.life.is_stopped() {
             return Due::Over;
         }
         let now = self.clock.now();
         let mut state = self.state();
         let State { bytes, end: End::Sends(sends), .. } = &mut *state else { return Due::Over };
-        let (Some(sender), Some(port)) = (&mut sends.sender, sends.port) else { return Due::Over };
+        let (Some(sender), Some(port)) = (&mut sends.sender, sends.port.get()) else {
+            return Due::Over;
+        };
         let Some(next) = sender.next() else { return Due::Over };
         if now.since(sends.heard) > SILENCE {
             // Nobody listens, for all that is known: it goes on when there is a sign of life.
@@ -273,27 +241,9 @@ impl UdpFlow {
 
     /// Tells when its time is over. A receiver waits for what is under way.
     pub async fn watch(self: Arc<Self>) {
-        let whole = async {
-            self.started.notified().await;
-            self.tell(News::Started { flow: self.request.flow, congestion: String::new() }).await;
-            sleep(WallDuration::from_nanos(self.request.duration_ns)).await;
-            if self.request.direction == Direction::Up {
-                sleep(FAREWELL).await;
-            }
-        };
-        if self.stop.run_until_cancelled(whole).await.is_some() {
-            let reason = EndReason::Duration;
-            self.tell(News::Ended { flow: self.request.flow, reason }).await;
-        }
-    }
-
-    async fn tell(&self, news: News) {
-        // The session may be over, and then nobody wants to know.
-        let _ = self.news.send(news).await;
-    }
-
-    fn begins(&self) {
-        self.started.notify_one();
+        let is_upload = self.request.direction == Direction::Up;
+        let more = if is_upload { FAREWELL } else { WallDuration::ZERO };
+        self.life.watch(&self.request, more).await;
     }
 
     /// Bytes of an IP packet.
@@ -313,8 +263,6 @@ pub(crate) const MAX_PPS: u64 = 50_000;
 const SILENCE: Duration = Duration::from_secs(1);
 /// How soon a sign of life is seen then.
 const LOOK: Duration = Duration::from_millis(20);
-/// At most so often a cookie is told, whoever asks.
-const ANSWER_EVERY: Duration = Duration::from_millis(10);
 /// How long what is under way at the end may take.
 const FAREWELL: WallDuration = WallDuration::from_secs(1);
 /// Longest delay that counts: sums of what a client may claim stay numbers.

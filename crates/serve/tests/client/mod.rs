@@ -195,6 +195,7 @@ pub fn flow(flow: u32, direction: Direction, ms: u64) -> FlowRequest {
         unsent_bytes: None,
         sample_ns: None,
         udp: None,
+        application: false,
     }
 }
 

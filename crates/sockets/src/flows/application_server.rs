@@ -10,10 +10,11 @@ use weir_core::{Duration, End};
 use weir_scenario::Application;
 
 use super::application::PORT;
-use super::application_message::{parse, response_head};
+
 use super::board::Board;
 use super::sockets::{listening, set_up};
 use crate::error::NetError;
+use crate::load::application::{parse, response_head};
 use crate::probes::{is_like_loss, shared_udp_socket};
 use crate::sys::epoll::{Epoll, Events, Interest, Ready};
 use crate::sys::message;

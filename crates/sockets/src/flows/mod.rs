@@ -2,7 +2,6 @@
 //! two others, those of applications on two more, and a thread that takes samples.
 
 mod application;
-mod application_message;
 mod application_server;
 mod board;
 mod handshake;

@@ -4,6 +4,7 @@
 //! thread. The server drives its loads itself, beside HTTP and TLS, and shares [`SendBudget`] and [`options`]. UDP loads of
 //! the world net are in [`udp`].
 
+pub mod application;
 mod budget;
 mod end;
 pub mod options;

@@ -124,7 +124,7 @@ pub enum ServerMessage {
     },
 }
 
-/// A flow: data over one TCP connection, or datagrams, in one direction.
+/// A flow: data over one TCP connection, or datagrams, in one direction; or an application.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlowRequest {
     /// The client's number for it, one that no flow of the session had.
@@ -154,6 +154,10 @@ pub struct FlowRequest {
     /// The load, if it is one over UDP. Servers that do not know it ([`Limits::udp`]) must not be asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub udp: Option<UdpRequest>,
+    /// Whether it is an application: connections and names that are asked for as the client goes along. Servers that do not
+    /// know it ([`Limits::applications`]) must not be asked.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub application: bool,
 }
 
 /// A UDP load: datagrams of one length ([`LoadDatagram`](super::LoadDatagram)) that leave whether they arrive or not.
@@ -227,7 +231,7 @@ pub struct Limits {
     pub ticket_ns: u64,
     /// The shortest interval between samples.
     pub sample_ns: u64,
-    /// Datagrams a second that are echoed; [`ServerMessage::Echoes`] counts those beyond.
+    /// Datagrams a second that are echoed, and names that are answered; [`ServerMessage::Echoes`] counts echoes beyond.
     pub echo_rate_pps: u32,
     /// The longest datagram that is echoed, in bytes.
     pub echo_bytes: u32,
@@ -236,6 +240,16 @@ pub struct Limits {
     /// Limits of UDP loads; `None` from servers that have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub udp: Option<UdpLimits>,
+    /// Limits of applications; `None` from servers that have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub applications: Option<ApplicationLimits>,
+}
+
+/// Limits of each application.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ApplicationLimits {
+    /// Connections at a time, those that the client has closed and the server has not heard of included.
+    pub connections: u32,
 }
 
 /// Limits of the UDP loads of an address, in each direction.

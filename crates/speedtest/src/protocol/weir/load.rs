@@ -1,4 +1,4 @@
-//! Datagrams of UDP loads, between the client's port and the server's. All numbers are big-endian.
+//! Datagrams of UDP loads, and of names that applications look up, between the client's port and the server's. All numbers are big-endian.
 //!
 //! | bytes | asks | answer | packet of the load |
 //! |---|---|---|---|
@@ -13,10 +13,22 @@
 //!
 //! An answer is exactly as long as what it answers. No packet of a load goes to a port before its cookie came back from
 //! there: whoever names the port of somebody else does not know it.
+//!
+//! An application asks for names in the same way, from a port whose cookie it knows:
+//!
+//! | bytes | query | reply |
+//! |---|---|---|
+//! | 0-4 | as above | as above |
+//! | 5 | 5 | 6 |
+//! | 6-7 | 0 | 0 |
+//! | 8-15 | ticket of the flow | the same |
+//! | 16-23 | cookie | number of the query |
+//! | 24-31 | number of the query | 0 |
+//! | 32- | padding to 51 bytes | padding to 120 bytes |
 
 use super::Token;
 
-/// A datagram of a UDP load.
+/// A datagram of a UDP load, or of a name that is looked up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoadDatagram {
     /// The client of a download asks for it, and says that it still listens.
@@ -42,6 +54,22 @@ pub enum LoadDatagram {
         /// When it was sent, in nanoseconds on the server's clock.
         sent_ns: u64,
     },
+    /// The client of an application looks a name up.
+    Query {
+        /// The flow.
+        ticket: Token,
+        /// Cookie that the server told to this port.
+        cookie: u64,
+        /// Number of the query; one that is sent again keeps it.
+        number: u64,
+    },
+    /// The server's answer to a [`Query`](Self::Query).
+    Reply {
+        /// The flow.
+        ticket: Token,
+        /// Number of the query.
+        number: u64,
+    },
 }
 
 impl LoadDatagram {
@@ -58,6 +86,8 @@ impl LoadDatagram {
             ASK => Some(Self::Ask { ticket, cookie: first }),
             ANSWER if first != 0 => Some(Self::Answer { ticket, cookie: first }),
             PACKET => Some(Self::Packet { ticket, seq: first, sent_ns: second }),
+            QUERY => Some(Self::Query { ticket, cookie: first, number: second }),
+            REPLY => Some(Self::Reply { ticket, number: first }),
             _ => None,
         }
     }
@@ -71,6 +101,8 @@ impl LoadDatagram {
             Self::Ask { ticket, cookie } => (ASK, ticket, cookie, 0),
             Self::Answer { ticket, cookie } => (ANSWER, ticket, cookie, 0),
             Self::Packet { ticket, seq, sent_ns } => (PACKET, ticket, seq, sent_ns),
+            Self::Query { ticket, cookie, number } => (QUERY, ticket, cookie, number),
+            Self::Reply { ticket, number } => (REPLY, ticket, number, 0),
         };
         datagram[..5].copy_from_slice(&HEAD);
         datagram[5..8].copy_from_slice(&[kind, 0, 0]);
@@ -87,6 +119,8 @@ const HEAD: [u8; 5] = [b'W', b'E', b'I', b'R', super::VERSION as u8];
 const ASK: u8 = 2;
 const ANSWER: u8 = 3;
 const PACKET: u8 = 4;
+const QUERY: u8 = 5;
+const REPLY: u8 = 6;
 
 #[cfg(test)]
 mod tests {
@@ -101,6 +135,8 @@ mod tests {
             LoadDatagram::Ask { ticket, cookie: 7 },
             LoadDatagram::Answer { ticket, cookie: u64::MAX },
             LoadDatagram::Packet { ticket, seq: 1 << 40, sent_ns: u64::MAX },
+            LoadDatagram::Query { ticket, cookie: 7, number: u64::MAX },
+            LoadDatagram::Reply { ticket, number: 3 },
         ] {
             let mut datagram = [9; 60];
             one.emit(&mut datagram);

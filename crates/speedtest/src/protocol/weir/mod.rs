@@ -11,8 +11,8 @@ mod load;
 mod secret;
 
 pub use control::{
-    ClientMessage, EchoCount, EndReason, FlowRequest, FlowSample, Limits, ServerMessage, TcpSample,
-    UdpLimits, UdpPattern, UdpReceived, UdpRequest, UdpSample, UdpSent,
+    ApplicationLimits, ClientMessage, EchoCount, EndReason, FlowRequest, FlowSample, Limits,
+    ServerMessage, TcpSample, UdpLimits, UdpPattern, UdpReceived, UdpRequest, UdpSample, UdpSent,
 };
 pub use echo::{ECHO_BYTES, EchoReply, EchoRequest, echoes};
 pub use load::{LOAD_BYTES, LoadDatagram};
@@ -29,5 +29,9 @@ pub const FLOW: &str = "/weir/v1/flow";
 pub const SUBPROTOCOL: &str = "weir.v1";
 /// The name of the protocol in `Upgrade`, for the connections of flows.
 pub const FLOW_UPGRADE: &str = "weir-flow";
+/// The name of the protocol in `Upgrade`, for the connections of applications.
+pub const APPLICATION_UPGRADE: &str = "weir-application";
+/// Length in bytes of the server's answer to it, which counts as a part of the first answer.
+pub const APPLICATION_ANSWER_BYTES: u64 = 121;
 /// The longest message, in bytes.
 pub const MAX_MESSAGE_BYTES: usize = 64 << 10;

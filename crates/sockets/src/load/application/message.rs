@@ -3,11 +3,18 @@
 use std::fmt::Write as _;
 
 /// A request of `bytes` for an answer of `response` bytes in all, which belongs to flow number `flow`.
-pub(crate) fn request(flow: usize, bytes: u64, response: u64) -> Vec<u8> {
-    let mut text = format!("GET /{flow}/{response} HTTP/1.1\r\nHost: server\r\nX-Fill: ");
-    let fill = (bytes as usize).saturating_sub(text.len() + END.len());
-    let _ = write!(text, "{:x<fill$}{END}", "");
-    text.into_bytes()
+#[must_use]
+pub fn request(flow: usize, bytes: u64, response: u64) -> Vec<u8> {
+    filled(format!("GET /{flow}/{response} HTTP/1.1\r\nHost: server\r\n"), bytes)
+}
+
+/// The head of a request, of which `lines` are there, padded to `bytes`.
+#[must_use]
+pub fn filled(mut lines: String, bytes: u64) -> Vec<u8> {
+    lines.push_str("X-Fill: ");
+    let fill = (bytes as usize).saturating_sub(lines.len() + END.len());
+    let _ = write!(lines, "{:x<fill$}{END}", "");
+    lines.into_bytes()
 }
 
 /// The flow and the length of the answer of the first whole request in `heard`, and how long the request is; `None` while it
@@ -15,7 +22,7 @@ pub(crate) fn request(flow: usize, bytes: u64, response: u64) -> Vec<u8> {
 ///
 /// # Errors
 /// If it is none.
-pub(crate) fn parse(heard: &[u8]) -> Result<Option<(usize, u64, usize)>, &'static str> {
+pub fn parse(heard: &[u8]) -> Result<Option<(usize, u64, usize)>, &'static str> {
     let Some(end) = heard.windows(END.len()).position(|four| four == END.as_bytes()) else {
         return if heard.len() > MAX_REQUEST_BYTES {
             Err("a request without end")
@@ -34,7 +41,8 @@ pub(crate) fn parse(heard: &[u8]) -> Result<Option<(usize, u64, usize)>, &'stati
 
 /// The beginning of an answer of `bytes` in all, and how many bytes follow it: the head and a part of the body, which are one
 /// packet where they fit into one.
-pub(crate) fn response_head(bytes: u64) -> (Vec<u8>, u64) {
+#[must_use]
+pub fn response_head(bytes: u64) -> (Vec<u8>, u64) {
     let head = |body: u64| format!("HTTP/1.1 200 OK\r\nContent-Length: {body:020}{END}");
     let body = bytes.saturating_sub(head(0).len() as u64);
     let with_head = body.min(WITH_HEAD_BYTES);
