@@ -250,8 +250,11 @@ mod tests {
         );
         let few = Some(ApplicationLimits { connections: 5 });
         let deaf = grant(few, None);
-        let told = check_application(&names, &deaf).unwrap_err();
-        assert_eq!(told, "`dns`: this server answers no datagrams, by which names are looked up");
+        let unheard = check_application(&names, &deaf).unwrap_err();
+        assert_eq!(
+            unheard,
+            "`dns`: this server answers no datagrams, by which names are looked up"
+        );
         let page = WebLoad {
             document_bytes: 1,
             objects: 0,
@@ -263,8 +266,8 @@ mod tests {
             every_ns: 1,
             timeout_ns: 1,
         };
-        let told = check_application(&Application::Web(page), &deaf).unwrap_err();
-        assert_eq!(told, "`web`: 6 connections: this server allows 5");
+        let bounded = check_application(&Application::Web(page), &deaf).unwrap_err();
+        assert_eq!(bounded, "`web`: 6 connections: this server allows 5");
         let video = VideoLoad { bitrates_bps: vec![1], segment_ns: 1, buffer_ns: 2 };
         assert_eq!(check_application(&Application::Video(video), &deaf), Ok(()));
     }

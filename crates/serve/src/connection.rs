@@ -41,8 +41,8 @@ pub(crate) trait OverTcp {
     /// Lets this connection, which carries no load, pass without waiting for the address's pace.
     fn carries_no_load(&mut self);
 
-    /// Whether it may be silent as long as whoever has it likes.
-    fn may_rest(&mut self, rests: bool);
+    /// Lets this connection, which somebody ends in time, be silent until then.
+    fn may_rest(&mut self);
 
     fn socket(&self) -> &Arc<TcpStream>;
 }
@@ -210,8 +210,8 @@ impl OverTcp for Transport {
         self.tcp_mut().free = u64::MAX;
     }
 
-    fn may_rest(&mut self, rests: bool) {
-        self.tcp_mut().silence.may_rest = rests;
+    fn may_rest(&mut self) {
+        self.tcp_mut().silence.may_rest = true;
     }
 
     fn socket(&self) -> &Arc<TcpStream> {
@@ -289,3 +289,24 @@ pub(crate) fn congestion(socket: &TcpStream) -> Option<String> {
 const SILENCE: Duration = Duration::from_secs(30);
 /// Bytes that pass before a connection has to wait: more than handshakes and probes take, less than a load.
 const FREE: u64 = 64 << 10;
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_that_may_rest_ends_only_when_it_has_been_there_for_too_long() {
+        let longest = SILENCE * 3;
+        for (may_rest, lasts) in [(false, SILENCE), (true, longest)] {
+            let now = Instant::now();
+            let timer = Box::pin(sleep_until(now + SILENCE));
+            let mut silence = Silence { last: now, may_rest, end: now + longest, timer };
+            let ended: io::Result<()> = poll_fn(|context| silence.poll(context)).await;
+            assert_eq!(ended.unwrap_err().kind(), io::ErrorKind::TimedOut);
+            let took = now.elapsed();
+            assert!(took >= lasts && took < lasts + Duration::from_secs(1), "{took:?}");
+        }
+    }
+}

@@ -214,32 +214,27 @@ fn take_of_load(
             if datagram.len() > MAX_ECHO_BYTES {
                 return EchoOutcome::Limited;
             }
-            if let Some(flow) = server.sessions.application(ticket, from.ip()) {
-                return match flow.asked(from, received.to, cookie) {
-                    Asked::Unknown => EchoOutcome::Unknown,
-                    Asked::Heard | Asked::Begins => EchoOutcome::Taken,
-                    Asked::Cookie(cookie) => {
-                        LoadDatagram::Answer { ticket, cookie }.emit(datagram);
-                        send(socket, datagram, received.to, from, 0)
-                    }
-                };
-            }
-            let Some(flow) = server.sessions.udp(ticket, from.ip()) else {
+            let sessions = &server.sessions;
+            let (asked, udp) = if let Some(flow) = sessions.application(ticket, from.ip()) {
+                (flow.asked(from, received.to, cookie), None)
+            } else if let Some(flow) = sessions.udp(ticket, from.ip()) {
+                (flow.asked(from, received.to, cookie), Some(flow))
+            } else {
                 return EchoOutcome::Unknown;
             };
-            match flow.asked(from, received.to, cookie) {
-                Asked::Unknown => EchoOutcome::Unknown,
-                Asked::Heard => EchoOutcome::Taken,
-                Asked::Cookie(cookie) => {
-                    LoadDatagram::Answer { ticket, cookie }.emit(datagram);
+            match (asked, udp) {
+                (Asked::Unknown, _) => EchoOutcome::Unknown,
+                (Asked::Cookie(own), _) => {
+                    LoadDatagram::Answer { ticket, cookie: own }.emit(datagram);
                     send(socket, datagram, received.to, from, 0)
                 }
-                Asked::Begins => {
+                (Asked::Begins, Some(flow)) => {
                     let Ok(socket) = socket.try_clone() else { return EchoOutcome::Failed };
                     // The thread that takes it ends with the server.
                     let _ = server.senders.send(Begins { flow, socket });
                     EchoOutcome::Taken
                 }
+                (Asked::Begins | Asked::Heard, _) => EchoOutcome::Taken,
             }
         }
         LoadDatagram::Query { ticket, cookie, number } => {
@@ -262,11 +257,10 @@ fn answer_name(
     received: &Received,
     (cookie, number): (u64, u64),
 ) -> EchoOutcome {
-    let asked = flow.asked(from, received.to, cookie);
-    if !matches!(asked, Asked::Begins | Asked::Heard) {
+    if flow.shown(from, cookie) == Asked::Unknown {
         return EchoOutcome::Unknown;
     }
-    if !flow.answers_name() {
+    if !flow.may_answer() {
         return EchoOutcome::Limited;
     }
     let mut answer = [0; Application::ANSWER_BYTES as usize];

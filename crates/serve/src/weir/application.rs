@@ -83,20 +83,30 @@ impl ApplicationFlow {
     pub fn asked(&self, port: SocketAddr, asked: Option<IpAddr>, cookie: u64) -> Asked {
         let now = self.session.clock().now();
         let becomes = self.port.lock().expect(HELD).asked(port, asked, cookie, now);
-        if becomes == Asked::Begins {
-            self.begin();
-        }
-        becomes
+        self.begin_if(becomes)
     }
 
-    /// Whether a name that a proven port asks for is answered: not if there were too many.
-    pub fn answers_name(&self) -> bool {
+    /// A query from `port` shows `cookie`.
+    pub fn shown(&self, port: SocketAddr, cookie: u64) -> Asked {
+        let becomes = self.port.lock().expect(HELD).shown(port, cookie);
+        self.begin_if(becomes)
+    }
+
+    /// Whether one more name is answered: not if there were too many.
+    pub fn may_answer(&self) -> bool {
         self.session.may_answer()
     }
 
     /// Counts bytes that were sent.
     pub fn passed(&self, bytes: u64) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    fn begin_if(&self, becomes: Asked) -> Asked {
+        if becomes == Asked::Begins {
+            self.begin();
+        }
+        becomes
     }
 
     fn begin(&self) {
@@ -110,6 +120,8 @@ impl ApplicationFlow {
         set_up(&self.request, transport.socket())?;
         // As web servers do: the last packet of an answer waits for no acknowledgement.
         SockRef::from(&**transport.socket()).set_tcp_nodelay(true)?;
+        // A player whose buffer is full asks for nothing for a long time; its flow's time ends it.
+        transport.may_rest();
         self.begin();
         self.send(&mut transport, first).await?;
         let mut heard = begun.to_vec();
@@ -121,10 +133,7 @@ impl ApplicationFlow {
                     self.send(&mut transport, response).await?;
                 }
                 Ok(None) => {
-                    // A player whose buffer is full asks for nothing for a long time.
-                    transport.may_rest(true);
                     let bytes = transport.read(&mut buffer).await?;
-                    transport.may_rest(false);
                     if bytes == 0 {
                         return Ok(());
                     }

@@ -41,7 +41,17 @@ impl ProvenPort {
         self.port.filter(|_| self.is_proven)
     }
 
-    /// A datagram with `cookie` came from `port` to the address `asked` at `now`.
+    /// A datagram with `cookie` came from `port`: whether it is the port's own.
+    pub fn shown(&mut self, port: SocketAddr, cookie: u64) -> Asked {
+        let is_own = |known: Port| known.address == port && known.cookie == cookie;
+        if !self.port.is_some_and(is_own) {
+            return Asked::Unknown;
+        }
+        let first = !std::mem::replace(&mut self.is_proven, true);
+        if first { Asked::Begins } else { Asked::Heard }
+    }
+
+    /// A datagram with `cookie`, or 0, came from `port` to the address `asked` at `now`, and wants the port's cookie.
     pub fn asked(
         &mut self,
         port: SocketAddr,
@@ -49,21 +59,14 @@ impl ProvenPort {
         cookie: u64,
         now: Time,
     ) -> Asked {
+        let shown = self.shown(port, cookie);
         let rests = self.port.is_some_and(|known| now.since(known.answered) < ANSWER_EVERY);
-        let silent = self.is_proven || rests;
+        if shown != Asked::Unknown || self.is_proven || rests {
+            return shown;
+        }
         if let Some(known) = self.port.as_mut().filter(|known| known.address == port) {
-            if known.cookie == cookie {
-                let first = !std::mem::replace(&mut self.is_proven, true);
-                return if first { Asked::Begins } else { Asked::Heard };
-            }
-            if silent {
-                return Asked::Unknown;
-            }
             known.answered = now;
             return Asked::Cookie(known.cookie);
-        }
-        if silent {
-            return Asked::Unknown;
         }
         let fresh = data::random().max(1);
         self.port = Some(Port { address: port, asked, cookie: fresh, answered: now });
