@@ -31,6 +31,18 @@ procd_add_reload_trigger() { echo "reload on $1"; }
 NETWORK = 'network_get_device() { eval "$1=\\$DEVICE_$2"; eval "[ -n \\"\\$$1\\" ]"; }\n'
 
 
+# What the package includes, as far as it asks for it: of the SDK, and of the feed with Rust.
+SDK = {
+    "rules.mk": "INCLUDE_DIR := $(TOPDIR)/include\n",
+    "include/package.mk": "define BuildPackage\ncompile:\n\t$(Build/Compile)\nendef\n",
+    "feeds/packages/lang/rust/rust-package.mk": (
+        "CARGO_PKG_ARGS = --locked\n"
+        "Build/Compile/Cargo = @echo $(1): $(RUST_PKG_FEATURES) $(CARGO_PKG_ARGS) $(2)\n"
+        "define RustBinPackage\nendef\n"
+    ),
+}
+
+
 def shells() -> list[list[str]]:
     """Shells that are there: OpenWrt's own is that of busybox."""
     return [["sh"], *([["busybox", "ash"]] if shutil.which("busybox") else [])]
@@ -153,6 +165,21 @@ def test_only_an_interface_that_comes_up_concerns_the_shapers(tmp_path: Path, sh
             check=True,
         )
         assert done.stdout == said
+
+
+def test_cargo_gets_the_features_of_a_router_and_no_argument_twice(tmp_path: Path) -> None:
+    """A feed's Rust begins its arguments anew when it is included, and asks for the lock file itself."""
+    for name, text in SDK.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    done = subprocess.run(
+        ["make", "-s", "-f", str(PACKAGE / "Makefile"), f"TOPDIR={tmp_path}", "compile"],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=True,
+    )
+    assert done.stdout == "crates/agent: test --locked --no-default-features\n"
 
 
 def test_the_package_installs_the_files_that_are_there() -> None:

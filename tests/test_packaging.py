@@ -91,6 +91,9 @@ def test_the_debian_package_finds_its_files_and_its_unit_its_settings() -> None:
         f"/{place}{Path(source).name if place.endswith('/') else ''}"
         for source, place, _ in package["assets"]
     }
+    assert package["depends"] == "$auto", "what the program links: libc of the machine where it was compiled"
+    # As wide as Debian shows it.
+    assert max(map(len, package["extended-description"].splitlines())) <= 80
     unit = (ROOT / "packaging" / "systemd" / "weir-shape@.service").read_text()
     [started] = re.findall(r"^ExecStart=(.+)$", unit, re.MULTILINE)
     program, *words = started.split()
@@ -109,4 +112,5 @@ def test_the_settings_that_packages_ship_are_read_when_their_marks_are_taken_off
 def test_the_image_takes_the_program_that_the_build_writes() -> None:
     recipe = (ROOT / "packaging" / "oci" / "Containerfile").read_text()
     [made] = re.findall(r"^COPY (\S+) /weir-agent$", recipe, re.MULTILINE)
-    assert f"{made.removesuffix('x86_64')}$arch" in (ROOT / "tools" / "agent-static.sh").read_text()
+    assert "\nARG ARCH=x86_64\n" in recipe
+    assert f"{made.removesuffix('$ARCH')}$arch" in (ROOT / "tools" / "agent-static.sh").read_text()

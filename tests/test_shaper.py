@@ -47,8 +47,9 @@ SHORT = (
     "asleep",
     "foreign-sawtooth-up",
     "foreign-sawtooth-down",
+    "restart-up",
 )
-"""The cases that take a second or two; `make cases` runs all of them."""
+"""The cases that take a second or two, here in the first of their runs; `make cases` runs all of all."""
 
 LINE = {
     "name": "line",
@@ -64,7 +65,7 @@ def scenario(**words: Any) -> ScenarioSpec:
 
 def test_the_cases_hold(tmp_path: Path) -> None:
     specs = [load_scenario(CASES / f"{name}.toml") for name in SHORT]
-    runs = [one for spec in specs for one in resolve(spec)]
+    runs = [resolve(spec)[0] for spec in specs]
     folders = [tmp_path / name for name in SHORT]
     records = run_into(runs, world_named("sim"), folders)
     broken = [
@@ -210,6 +211,69 @@ def test_errors_are_one_sentence(words: dict[str, Any], text: str) -> None:
         resolve(scenario(**words))
     assert str(error.value).startswith(text)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("learned", "known"),
+    [
+        ({"up": "95%", "down": "80mbit"}, {"egress_known_bps": 9_500_000, "ingress_known_bps": 80_000_000}),
+        ({"up": "7.5mbit", "age": "2592000s"}, {"egress_known_bps": 7_500_000}),
+        # 30 days and a second, as with a real shaper's file.
+        ({"up": "7.5mbit", "down": "95%", "age": "2592001s"}, {}),
+    ],
+)
+def test_a_shaper_begins_with_what_was_learned_of_its_line(
+    learned: dict[str, str], known: dict[str, int]
+) -> None:
+    (one,) = resolve(scenario(shaper=[{"control": "auto", "learned": learned}]))
+    assert one.scenario["shaper"]["control"] == {"auto": {"mode": "ping"} | known}
+
+
+def test_what_was_learned_of_a_direction_that_is_not_shaped_is_not_used() -> None:
+    learned = {"up": "95%", "down": "95%"}
+    (one,) = resolve(scenario(shaper=[{"control": "auto", "directions": ["up"], "learned": learned}]))
+    assert one.scenario["shaper"]["control"] == {"auto": {"mode": "ping", "egress_known_bps": 9_500_000}}
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"control": "auto", "learned": {"age": "1s"}}, "give `up`, `down` or both: what the line carried"),
+        ({"control": "auto", "learned": {"up": "20"}}, "`20` is a rate without its unit: write `20mbit`"),
+        ({"control": "auto", "learned": {"up": "1mbit", "age": 5}}, "`5` is a time without its unit"),
+        ({"control": "fixed", "learned": {"up": "1mbit"}}, "`learned` with `fixed`: only `auto` learns"),
+    ],
+)
+def test_what_was_learned_wrongly_is_refused(more: dict[str, Any], said: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(said)):
+        scenario(shaper=[more])
+
+
+def test_what_was_learned_of_a_line_without_a_rate_or_below_any_is_refused() -> None:
+    for learned, more, said in (
+        ({"up": "50kbit"}, {}, "shaper: up known 50000 bit/s: write 100000 or more"),
+        (
+            {"up": "5mbit"},
+            {"up": {"rate": "4mbit"}},
+            "shaper: up 4000000 and up known 5000000 bit/s: a rate that",
+        ),
+    ):
+        with pytest.raises(UsageError) as error:
+            resolve(scenario(shaper=[{"control": "auto", "learned": learned, **more}]))
+        assert str(error.value).startswith(said)
+
+
+@pytest.mark.parametrize(("age", "rate_bps"), [("86400s", 9_215_000), ("2592001s", None)])
+def test_a_shaper_that_was_told_its_line_begins_at_its_rate(
+    tmp_path: Path, age: str, rate_bps: int | None
+) -> None:
+    shaper = {"control": "auto", "learned": {"up": "95%", "age": age}}
+    short = {"idle": "0s", "load": "1s", "cooldown": "0s"}
+    (record,) = run("tcp_upload", link=LINE, shaper=[shaper], phases=short, out=tmp_path / "records")
+    rows = record.shaper
+    first = rows.filter(rows["queue"] == "up/shaper").row(0, named=True)
+    # 3 % are left free in ping mode.
+    assert (first["reason"], first["rate_bps"]) == ("start", rate_bps)
 
 
 def test_a_trouble_is_one_thing() -> None:

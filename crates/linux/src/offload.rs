@@ -4,7 +4,7 @@
 use crate::LinuxError;
 use crate::ethtool::feature;
 use crate::message::attributes;
-use crate::nft::Nft;
+use crate::nft::{NFGENMSG, Nft};
 
 /// A table of flows that are forwarded without what others pass through.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,8 +78,6 @@ fn text(value: &[u8]) -> String {
 
 /// How a kernel says that it knows nothing of them.
 const NONE: [i32; 4] = [libc::EPROTONOSUPPORT, libc::EINVAL, libc::EOPNOTSUPP, libc::ENOENT];
-/// Length of `struct nfgenmsg`.
-const NFGENMSG: usize = 4;
 /// `NFPROTO_*`, as `nft` writes them.
 const FAMILIES: [(u8, &str); 5] =
     [(1, "inet"), (2, "ip"), (5, "netdev"), (7, "bridge"), (10, "ip6")];

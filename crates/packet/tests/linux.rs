@@ -131,7 +131,7 @@ fn cases() -> Vec<Case> {
             .collect();
         if direction == "in" {
             let (header, packet) = bytes.split_first_chunk().unwrap();
-            let virtio = Virtio::parse(header, packet.len()).unwrap();
+            let virtio = Virtio::parse(&as_here(*header), packet.len()).unwrap();
             let (name, packet) = (name.to_owned(), packet.to_vec());
             cases.push(Case { name, virtio, packet, out: Vec::new(), back: Vec::new() });
             continue;
@@ -141,6 +141,14 @@ fn cases() -> Vec<Case> {
         if direction == "out" { &mut case.out } else { &mut case.back }.push(bytes);
     }
     cases
+}
+
+/// A recorded `struct virtio_net_hdr` as this machine has it: the machine of the recording has the low byte first.
+fn as_here(mut header: [u8; Virtio::LEN]) -> [u8; Virtio::LEN] {
+    for word in header[2..].as_chunks_mut().0 {
+        *word = u16::from_le_bytes(*word).to_ne_bytes();
+    }
+    header
 }
 
 const RECORDING: &str = include_str!("../../../vectors/wire/linux-6.18.txt");

@@ -363,6 +363,8 @@ impl Control {
 pub const TICK: Duration = Duration::from_millis(20);
 /// The least rate of any shaper: a full packet then takes 120 ms, and TCP still makes progress.
 pub const MIN_RATE: Rate = Rate::from_kbit(100);
+/// Age in seconds after which nobody begins with what an earlier controller learned: contracts and radio links change within months.
+pub const MAX_LEARNED_AGE_S: u64 = 30 * 86_400;
 
 #[cfg(test)]
 mod tests {

@@ -30,8 +30,8 @@ mod timestamps;
 pub use auto::Auto;
 pub use cake_autorate::CakeAutorate;
 pub use contract::{
-    AutoSettings, Bounds, Control, Controller, Decision, Delay, MIN_RATE, Mode, OneWay, Reason,
-    Side, State, TICK, Traffic,
+    AutoSettings, Bounds, Control, Controller, Decision, Delay, MAX_LEARNED_AGE_S, MIN_RATE, Mode,
+    OneWay, Reason, Side, State, TICK, Traffic,
 };
 pub use fixed::Fixed;
 pub use timestamps::PendingTimestamps;

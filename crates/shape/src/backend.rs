@@ -1,6 +1,8 @@
 //! The choice of the backend that holds packets back, with its reason.
 
-use weir_linux::{Intercept, KernelQueue, KernelShaper, device_facts, find_device, kernel_has};
+use weir_linux::{
+    HandOver, Intercept, KernelQueue, KernelShaper, device_facts, find_device, kernel_has,
+};
 use weir_rate_control::Side;
 use weir_scenario::file::shape::USUAL_QUEUES;
 use weir_sockets::Clock;
@@ -23,6 +25,8 @@ pub struct Choice {
     pub queues: [Option<String>; 2],
     /// Queues for the kernel to make, egress and ingress, if the kernel is the backend.
     kernel: [Option<KernelQueue>; 2],
+    /// How the kernel hands packets over, if userspace is the backend.
+    hand_over: Option<HandOver>,
 }
 
 impl Choice {
@@ -40,7 +44,8 @@ impl Choice {
             Backend::Kernel => Box::new(Kernel::new(settings, &self.kernel)?),
             Backend::Userspace => {
                 healed?;
-                Box::new(Userspace::new(settings, seed, clock)?)
+                let how = self.hand_over.expect("found where this backend was chosen");
+                Box::new(Userspace::new(settings, how, seed, clock)?)
             }
         })
     }
@@ -62,9 +67,9 @@ pub fn choose(settings: &Settings) -> Result<Choice, ShapeError> {
         return Err(control_socket::no_device(device));
     }
     if settings.backend == Some(Backend::Userspace) {
-        let kind = hands_over(settings)?;
-        let why = format!("it was asked for, and this kernel hands packets over ({kind})");
-        return Ok(userspace(settings, why));
+        let how = hands_over(settings)?;
+        let why = format!("it was asked for, and this kernel hands packets over ({})", how.kind());
+        return Ok(userspace(settings, how, why));
     }
     let asked = settings.backend.is_some();
     match kernel(settings, asked) {
@@ -79,10 +84,12 @@ pub fn choose(settings: &Settings) -> Result<Choice, ShapeError> {
             Err(if why.is_input() { ShapeError::input(refused) } else { ShapeError::new(refused) })
         }
         Err(why) => match hands_over(settings) {
-            Ok(kind) => Ok(userspace(
+            Ok(how) => Ok(userspace(
                 settings,
+                how,
                 format!(
-                    "this kernel hands packets over ({kind}), and the backend `kernel` cannot be used: {why}"
+                    "this kernel hands packets over ({}), and the backend `kernel` cannot be used: {why}",
+                    how.kind()
                 ),
             )),
             Err(neither) => {
@@ -99,7 +106,7 @@ pub fn choose(settings: &Settings) -> Result<Choice, ShapeError> {
 }
 
 /// How the kernel would hand packets over.
-fn hands_over(settings: &Settings) -> Result<&'static str, ShapeError> {
+fn hands_over(settings: &Settings) -> Result<HandOver, ShapeError> {
     settings.check_queues()?;
     seen_by_ip(&settings.device)?;
     Ok(Intercept::check(&settings.device, settings.queues.each_ref().map(Option::is_some))?)
@@ -116,9 +123,9 @@ fn seen_by_ip(device: &str) -> Result<(), ShapeError> {
     }
 }
 
-fn userspace(settings: &Settings, why: String) -> Choice {
+fn userspace(settings: &Settings, how: HandOver, why: String) -> Choice {
     let queues = settings.queues.clone();
-    Choice { backend: Backend::Userspace, why, queues, kernel: [None, None] }
+    Choice { backend: Backend::Userspace, why, queues, kernel: [None, None], hand_over: Some(how) }
 }
 
 /// The kernel's own disciplines, `any` of them or only those that keep queues short by themselves.
@@ -168,7 +175,7 @@ fn kernel(settings: &Settings, any: bool) -> Result<Choice, ShapeError> {
              `--backend userspace`"
         );
     }
-    Ok(Choice { backend: Backend::Kernel, why, queues, kernel })
+    Ok(Choice { backend: Backend::Kernel, why, queues, kernel, hand_over: None })
 }
 
 /// Discipline in place of the usual `cake`, for a kernel without it.

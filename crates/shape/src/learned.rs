@@ -2,7 +2,7 @@
 //!
 //! The usual capacity of each way stands in a small file of the device, so that already the first load after a
 //! restart has its rate. It is no promise: where the line carries another rate by now, the controller finds that
-//! as on any line that changed. Behind another gateway, or after [`MAX_AGE_S`], it is not used.
+//! as on any line that changed. Behind another gateway, or after [`MAX_LEARNED_AGE_S`], it is not used.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -16,7 +16,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use nix::unistd::{AccessFlags, access, geteuid};
 use serde::{Deserialize, Serialize};
 use weir_core::{Duration, Rate, Time};
-use weir_rate_control::{AutoSettings, Control, MIN_RATE};
+use weir_rate_control::{AutoSettings, Control, MAX_LEARNED_AGE_S, MIN_RATE};
 
 use crate::ShapeError;
 use crate::files::{read_text, words};
@@ -88,7 +88,7 @@ impl Settings {
             }
         };
         let age_s = now_s().saturating_sub(kept.saved_s);
-        if age_s > MAX_AGE_S {
+        if age_s > MAX_LEARNED_AGE_S {
             let why = format!(": what was kept is {} old", age(age_s));
             return Beginning { words: anew(&why), trouble: None };
         }
@@ -362,8 +362,6 @@ const BEGINNING: &str = "{\"weir_shape_state\":";
 const VERSION: u32 = 1;
 /// Length of such a file at most: they have some 200 bytes.
 const MAX_BYTES: usize = 1 << 20;
-/// Time after which what was learned is not used: contracts and radio links change within months.
-const MAX_AGE_S: u64 = 30 * 86_400;
 /// Share by which a capacity must differ to be written anew.
 const NEW_SHARE: f64 = 0.05;
 /// Time until what is learned is first written: a load of some seconds.
@@ -443,7 +441,7 @@ mod tests {
     fn what_is_old_or_of_another_network_is_not_used() {
         let folder = Folder::new("old");
         let file = folder.file();
-        write(&file, &kept(MAX_AGE_S + 86_400)).unwrap();
+        write(&file, &kept(MAX_LEARNED_AGE_S + 86_400)).unwrap();
         let mut old = settings(AutoSettings::default(), &file);
         let said = old.recall();
         assert!(said.words.contains("anew: what was kept is 31 days old"), "{said:?}");

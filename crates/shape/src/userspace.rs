@@ -3,7 +3,7 @@
 use std::os::fd::BorrowedFd;
 
 use weir_core::{Duration, FlowKey, Packet, Rate, Time};
-use weir_linux::{GuardNews, Intercept};
+use weir_linux::{GuardNews, HandOver, Intercept};
 use weir_packet::parse;
 use weir_qdisc::{Count, Port};
 use weir_rate_control::{Side, Traffic};
@@ -36,10 +36,15 @@ pub(crate) struct Userspace {
 }
 
 impl Userspace {
-    pub fn new(settings: &Settings, seed: u64, clock: Clock) -> Result<Self, ShapeError> {
+    pub fn new(
+        settings: &Settings,
+        how: HandOver,
+        seed: u64,
+        clock: Clock,
+    ) -> Result<Self, ShapeError> {
         let ports = [settings.port(Side::Egress, seed)?, settings.port(Side::Ingress, seed)?];
-        let intercept =
-            Intercept::new(&settings.device, settings.queues.each_ref().map(Option::is_some))?;
+        let ways = settings.queues.each_ref().map(Option::is_some);
+        let intercept = Intercept::new(&settings.device, ways, how)?;
         Ok(Self {
             intercept,
             ports,

@@ -613,6 +613,20 @@ class SpanSpec(Spec):
     stop: Nanoseconds
 
 
+class LearnedSpec(Spec):
+    """What an earlier run of a shaper learned of its line and kept.
+
+    Attributes:
+        up: usual capacity of the upload, or a share of the line's such as `95%`.
+        down: usual capacity of the download, or a share of the line's such as `95%`.
+        age: how long ago that was; after more than 30 days (`2592000s`) it is not used.
+    """
+
+    up: ShaperRate | None = None
+    down: ShaperRate | None = None
+    age: Nanoseconds = 0
+
+
 class ShaperSpec(Spec):
     """A shaper at the client's end of the line: in front of it on the way up, behind it on the way down.
 
@@ -628,6 +642,8 @@ class ShaperSpec(Spec):
         reflectors: who answers the probes.
         framing: how it counts packets.
         sleeps: while these last nobody looks after it, as if the machine slept.
+        learned: for `auto`: what an earlier run learned of the line, with which this one begins, as after a
+            restart.
     """
 
     control: Literal["auto", "cake-autorate", "fixed"]
@@ -644,6 +660,7 @@ class ShaperSpec(Spec):
     ]
     framing: Literal["none", "ethernet", "ptm", "atm", "docsis"] | FramingSpec = "ethernet"
     sleeps: list[SpanSpec] = []
+    learned: LearnedSpec | None = None
 
 
 class BesideSpec(Spec):

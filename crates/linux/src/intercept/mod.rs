@@ -24,6 +24,8 @@ use crate::nft::{NF_INET_POST_ROUTING, NF_INET_PRE_ROUTING, NFT_META_IIFNAME, NF
 use nfqueue::{QueueVerdict, Queues};
 use nft::Rule;
 
+pub use nft::HandOver;
+
 /// The packets of a device on their way out, in, or both.
 #[derive(Debug)]
 pub struct Intercept {
@@ -49,23 +51,23 @@ pub struct QueuedPacket<'a> {
 
 impl Intercept {
     /// Takes the packets of `device` in the calling thread's network namespace that go the ways asked for,
-    /// `[out, in]`.
+    /// `[out, in]`, in the way that [`check`](Self::check) has found.
     ///
     /// # Errors
     /// If there is no such device, this user may not, or this kernel cannot: which, in one sentence.
-    pub fn new(device: &str, ways: [bool; 2]) -> Result<Self, LinuxError> {
+    pub fn new(device: &str, ways: [bool; 2], how: HandOver) -> Result<Self, LinuxError> {
         index_of(device)?;
         let (queues, first) = Queues::open(WAYS, MAX_HELD_PACKETS)?;
-        let table = nft::Table::create(&table_name(device), device, &rules(ways, first))?;
+        let table = nft::Table::create(&table_name(device), device, &rules(ways, first), how)?;
         Ok(Self { queues, first, table })
     }
 
     /// Whether [`new`](Self::new) would do its work now, which the kernel judges without doing anything: how
-    /// packets would be handed over, for people.
+    /// packets would be handed over. That takes the kernel up to some tens of milliseconds.
     ///
     /// # Errors
     /// As of [`new`](Self::new).
-    pub fn check(device: &str, ways: [bool; 2]) -> Result<&'static str, LinuxError> {
+    pub fn check(device: &str, ways: [bool; 2]) -> Result<HandOver, LinuxError> {
         index_of(device)?;
         let (_, first) = Queues::open(WAYS, MAX_HELD_PACKETS)?;
         nft::check(&table_name(device), device, &rules(ways, first))

@@ -13,8 +13,7 @@ use crate::nft::{Expressions, Family, Hook, Nft, Of, Requests, Test, batch, tran
 #[derive(Debug)]
 pub(super) struct Table {
     name: String,
-    kind: HandOver,
-    owned: bool,
+    how: HandOver,
     device: String,
     rules: Vec<Rule>,
     guard: Option<Guard>,
@@ -62,17 +61,21 @@ pub(super) struct Rule {
 
 impl Table {
     /// Makes the table at once with everything in it, or nothing, and has it guarded from then on.
-    pub fn create(name: &str, device: &str, rules: &[Rule]) -> Result<Self, LinuxError> {
-        let (kind, owned) = judge(name, device, rules)?;
+    pub fn create(
+        name: &str,
+        device: &str,
+        rules: &[Rule],
+        how: HandOver,
+    ) -> Result<Self, LinuxError> {
         let (name, device) = (name.to_owned(), device.to_owned());
-        let mut table = Self { name, kind, owned, device, rules: rules.to_vec(), guard: None };
+        let mut table = Self { name, how, device, rules: rules.to_vec(), guard: None };
         table.guard()?;
         Ok(table)
     }
 
     /// How packets are handed over, for people.
     pub const fn kind(&self) -> &'static str {
-        self.kind.name()
+        self.how.kind()
     }
 
     /// Tells the guard that this process is at work: what the guard has done. Where it was ended from outside
@@ -91,7 +94,7 @@ impl Table {
     fn guard(&mut self) -> Result<(), LinuxError> {
         self.dismiss();
         let post = Post::take(&self.device)?;
-        let make = requests(&self.name, &self.device, &self.rules, self.kind, self.owned);
+        let make = requests(&self.name, &self.device, &self.rules, self.how);
         let (make, remove) = (batch(&make, true), batch(&removal(&self.name), true));
         let guard = Guard::start(Keep { nft: Nft::open()?, make, remove }, post)?;
         let begun = guard.begin();
@@ -106,7 +109,7 @@ impl Table {
     fn dismiss(&mut self) {
         if let Some(guard) = self.guard.take() {
             guard.dismiss();
-            if !self.owned {
+            if !self.how.owned {
                 let _ = remove(&self.name);
             }
         }
@@ -120,13 +123,9 @@ impl Drop for Table {
 }
 
 /// Whether the kernel would make the table, which it does not do: how packets would be handed over.
-pub(super) fn check(name: &str, device: &str, rules: &[Rule]) -> Result<&'static str, LinuxError> {
-    judge(name, device, rules).map(|(kind, _)| kind.name())
-}
-
-fn judge(name: &str, device: &str, rules: &[Rule]) -> Result<(HandOver, bool), LinuxError> {
+pub(super) fn check(name: &str, device: &str, rules: &[Rule]) -> Result<HandOver, LinuxError> {
     let nft = Nft::open()?;
-    first_of(|kind, owned| nft.transact(&requests(name, device, rules, kind, owned), false))
+    first_of(|how| nft.transact(&requests(name, device, rules, how), false))
 }
 
 fn unmade(code: i32) -> LinuxError {
@@ -136,16 +135,21 @@ fn unmade(code: i32) -> LinuxError {
 
 /// The best way of handing packets over that `attempt` succeeds with: the kernel's own expression, or,
 /// where it is not built in, the target of iptables; in a table that goes with us, or one that stays.
-fn first_of(
-    attempt: impl Fn(HandOver, bool) -> io::Result<()>,
-) -> Result<(HandOver, bool), LinuxError> {
+fn first_of(attempt: impl Fn(HandOver) -> io::Result<()>) -> Result<HandOver, LinuxError> {
     let mut refused = None;
-    for kind in [HandOver::Queue, HandOver::Target] {
+    for by in [Expression::Queue, Expression::Target] {
         for owned in [true, false] {
-            match attempt(kind, owned) {
-                Ok(()) => return Ok((kind, owned)),
-                Err(error) if error.raw_os_error() == Some(libc::EPERM) => return Err(forbidden()),
-                Err(error) => refused = Some(error),
+            let how = HandOver { by, owned };
+            match attempt(how).map_err(|error| (error.raw_os_error(), error)) {
+                Ok(()) => return Ok(how),
+                Err((Some(libc::EPERM), _)) => return Err(forbidden()),
+                Err((code, error)) => {
+                    refused = Some(error);
+                    // It has no such expression, whoever owns the table.
+                    if code == Some(libc::ENOENT) {
+                        break;
+                    }
+                }
             }
         }
     }
@@ -158,7 +162,14 @@ fn first_of(
 
 /// Removes a table that a process left behind.
 pub(super) fn remove(name: &str) -> Result<bool, LinuxError> {
-    match Nft::open()?.transact(&removal(name), true) {
+    let nft = Nft::open()?;
+    // The kernel waits for every processor before it answers a removal, also of what is not there.
+    let removed = match nft.has_table(Family::Inet, name) {
+        Ok(false) => return Ok(false),
+        Ok(true) => nft.transact(&removal(name), true),
+        Err(error) => Err(error),
+    };
+    match removed {
         Ok(()) => Ok(true),
         Err(error) => match error.raw_os_error() {
             Some(libc::ENOENT) => Ok(false),
@@ -174,24 +185,34 @@ fn forbidden() -> LinuxError {
     )
 }
 
+/// How this kernel hands packets over, as it was found to be able to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HandOver {
+    by: Expression,
+    /// Whether the table goes with the connection that made it.
+    owned: bool,
+}
+
 /// Expression that hands packets over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum HandOver {
+enum Expression {
     Queue,
     Target,
 }
 
 impl HandOver {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Queue => "nf_tables queue",
-            Self::Target => "nf_tables with the target NFQUEUE",
+    /// What hands them over, for people.
+    #[must_use]
+    pub const fn kind(self) -> &'static str {
+        match self.by {
+            Expression::Queue => "nf_tables queue",
+            Expression::Target => "nf_tables with the target NFQUEUE",
         }
     }
 }
 
-fn requests(name: &str, device: &str, rules: &[Rule], kind: HandOver, owned: bool) -> Vec<Message> {
-    let mut all = Requests::new(Family::Inet, name, owned);
+fn requests(name: &str, device: &str, rules: &[Rule], how: HandOver) -> Vec<Message> {
+    let mut all = Requests::new(Family::Inet, name, how.owned);
     let mut padded = [0; libc::IFNAMSIZ];
     padded[..device.len()].copy_from_slice(device.as_bytes());
     for rule in rules {
@@ -199,21 +220,21 @@ fn requests(name: &str, device: &str, rules: &[Rule], kind: HandOver, owned: boo
         all.chain(rule.chain, Some(hook));
         all.rule(rule.chain, |list| {
             list.test(&Test::is(Of::Meta(rule.on), &padded));
-            hand_over(list, kind, rule.queue);
+            hand_over(list, how.by, rule.queue);
         });
     }
     all.finish()
 }
 
 /// To the queue, or past it where nobody listens.
-fn hand_over(list: &mut Expressions<'_>, kind: HandOver, queue: u16) {
-    match kind {
-        HandOver::Queue => list.add("queue", |it| {
+fn hand_over(list: &mut Expressions<'_>, by: Expression, queue: u16) {
+    match by {
+        Expression::Queue => list.add("queue", |it| {
             it.put(NFTA_QUEUE_NUM, &queue.to_be_bytes());
             it.put(NFTA_QUEUE_TOTAL, &1u16.to_be_bytes());
             it.put(NFTA_QUEUE_FLAGS, &NFQ_FLAG_BYPASS.to_be_bytes());
         }),
-        HandOver::Target => list.add("target", |it| {
+        Expression::Target => list.add("target", |it| {
             it.put(NFTA_TARGET_NAME, b"NFQUEUE\0");
             it.put(NFTA_TARGET_REV, &XT_NFQ_REVISION.to_be_bytes());
             // struct xt_NFQ_info_v3, padded to 8 bytes as x_tables keeps it.
@@ -238,3 +259,37 @@ const NFTA_TARGET_INFO: u16 = 3;
 // include/uapi/linux/netfilter/xt_NFQUEUE.h
 const XT_NFQ_REVISION: u32 = 3;
 const NFQ_FLAG_BYPASS: u16 = 1;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is tried of a kernel that answers so, and what is found.
+    fn tried(
+        answer: impl Fn(HandOver) -> Option<i32>,
+    ) -> (Vec<(Expression, bool)>, Option<HandOver>) {
+        let tried = std::cell::RefCell::new(Vec::new());
+        let found = first_of(|how| {
+            tried.borrow_mut().push((how.by, how.owned));
+            answer(how).map_or(Ok(()), |code| Err(io::Error::from_raw_os_error(code)))
+        });
+        (tried.into_inner(), found.ok())
+    }
+
+    #[test]
+    fn a_kernel_is_asked_no_more_than_it_takes_to_know() {
+        use Expression::{Queue, Target};
+        assert_eq!(tried(|_| None).0, [(Queue, true)]);
+        // Tables with owners are from Linux 5.12.
+        let old = |how: HandOver| how.owned.then_some(libc::EINVAL);
+        let stays = HandOver { by: Queue, owned: false };
+        assert_eq!(tried(old), (vec![(Queue, true), (Queue, false)], Some(stays)));
+        // The expression is missing in any table.
+        let without = |how: HandOver| (how.by == Queue).then_some(libc::ENOENT);
+        let target = HandOver { by: Target, owned: true };
+        assert_eq!(tried(without), (vec![(Queue, true), (Target, true)], Some(target)));
+        assert_eq!(tried(|_| Some(libc::ENOENT)), (vec![(Queue, true), (Target, true)], None));
+        assert_eq!(tried(|_| Some(libc::EPERM)), (vec![(Queue, true)], None));
+        assert_eq!(tried(|_| Some(libc::EINVAL)).0.len(), 4);
+    }
+}

@@ -13,7 +13,7 @@ pub(crate) use self::expressions::{
     NFT_META_PRIORITY, NFT_META_PROTOCOL, Of, RuleVerdict, Test,
 };
 use crate::LinuxError;
-use crate::message::{Message, NLM_F_ACK, NLM_F_APPEND, NLM_F_CREATE, NLM_F_DUMP};
+use crate::message::{Message, NLM_F_ACK, NLM_F_APPEND, NLM_F_CREATE, NLM_F_DUMP, attributes};
 
 /// A connection to nf_tables. Tables that were made by it with an owner go with it.
 pub(crate) struct Nft {
@@ -74,6 +74,13 @@ impl Nft {
         let kind = SUBSYS_NFTABLES << 8 | kind;
         let request = Message::with_header(kind, NLM_F_DUMP, &[0, NFNETLINK_V0, 0, 0]);
         crate::netlink::list(&self.socket, &request.finish(), show)
+    }
+
+    /// Whether there is a table of this name in the calling thread's network namespace.
+    pub fn has_table(&self, family: Family, name: &str) -> io::Result<bool> {
+        let mut found = false;
+        self.list(NFT_MSG_GETTABLE, &mut |body| found |= names_table(body, family, name))?;
+        Ok(found)
     }
 
     /// Has the kernel do all that `messages` say, or nothing; without `commit` it only judges them.
@@ -222,6 +229,13 @@ impl<'a> Requests<'a> {
     }
 }
 
+/// Whether an answer, a `struct nfgenmsg` and attributes, is about the table of this name.
+fn names_table(body: &[u8], family: Family, name: &str) -> bool {
+    let Some((header, rest)) = body.split_at_checked(NFGENMSG) else { return false };
+    header[0] == family as u8
+        && attributes(rest).any(|(what, value)| what == NFTA_TABLE_NAME && value == text(name))
+}
+
 fn text(text: &str) -> Vec<u8> {
     [text.as_bytes(), &[0]].concat()
 }
@@ -230,6 +244,8 @@ const fn number(value: u32) -> [u8; 4] {
     value.to_be_bytes()
 }
 
+/// Length of `struct nfgenmsg`.
+pub(crate) const NFGENMSG: usize = 4;
 /// Bytes of an answer that are looked at, and of the header at its front (`struct nlmsghdr`).
 const MAX_ANSWER_BYTES: usize = 256;
 const ANSWER_HEADER: usize = 16;
@@ -248,6 +264,7 @@ pub(crate) const NF_INET_INGRESS: u32 = 5;
 pub(crate) const NF_NETDEV_INGRESS: u32 = 0;
 // include/uapi/linux/netfilter/nf_tables.h
 const NFT_MSG_NEWTABLE: u16 = 0;
+const NFT_MSG_GETTABLE: u16 = 1;
 const NFT_MSG_DELTABLE: u16 = 2;
 const NFT_MSG_NEWCHAIN: u16 = 3;
 const NFT_MSG_NEWRULE: u16 = 6;
@@ -277,3 +294,23 @@ const NFTA_SET_ELEM_LIST_ELEMENTS: u16 = 3;
 const NFTA_SET_ELEM_KEY: u16 = 1;
 const NFTA_LIST_ELEM: u16 = 1;
 const NFTA_DATA_VALUE: u16 = 1;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_is_known_by_its_family_and_its_whole_name() {
+        let about = |family: u8, name: &str| {
+            let length = (4 + name.len() as u16 + 1).to_ne_bytes();
+            let kind = NFTA_TABLE_NAME.to_ne_bytes();
+            [&[family, 0, 0, 0], &length[..], &kind, name.as_bytes(), &[0]].concat()
+        };
+        let is_it = |body: &[u8]| names_table(body, Family::Inet, "weir-shape-eth0");
+        assert!(is_it(&about(1, "weir-shape-eth0")));
+        assert!(!is_it(&about(1, "weir-shape-eth01")));
+        assert!(!is_it(&about(1, "weir-shape-eth")));
+        assert!(!is_it(&about(2, "weir-shape-eth0")), "a table of IPv4 alone");
+        assert!(!is_it(&[1, 0]), "cut off");
+    }
+}

@@ -1,6 +1,7 @@
 //! Declaration of shapers in a scenario, as a table or in words such as `auto mode bandwidth`.
 
-use weir_core::Direction;
+use weir_core::{Direction, Duration};
+use weir_rate_control::MAX_LEARNED_AGE_S;
 
 use crate::file::fault::Telling;
 use crate::file::field::{Keys, Reader, blank, choice, spec};
@@ -33,7 +34,16 @@ spec! {
         framing: FramingChoice = FramingChoice::Name(FramingWord::Ethernet),
         /// While these last nobody looks after it, as if the machine slept.
         sleeps: Vec<SpanSpec> = Vec::new(),
+        /// For `auto`: what an earlier run learned of the line, with which this one begins, as after a restart.
+        learned: Option<LearnedSpec>,
     }
+    check |shaper| match (&shaper.learned, shaper.control) {
+        (Some(_), ControlWord::CakeAutorate | ControlWord::Fixed) => Err(format!(
+            "`learned` with `{}`: only `auto` learns; leave it out",
+            shaper.control.word()
+        )),
+        _ => Ok(()),
+    };
 }
 
 choice! {
@@ -83,6 +93,22 @@ spec! {
         /// For `cake-autorate`: the greatest rate; for `auto` too, if anything.
         max: Option<LineRate>,
     }
+}
+
+spec! {
+    /// What an earlier run of a shaper learned of its line and kept.
+    LearnedSpec {
+        /// Usual capacity of the upload, or a share of the line's such as `95%`.
+        up: Option<ShaperRate>,
+        /// Usual capacity of the download, or a share of the line's such as `95%`.
+        down: Option<ShaperRate>,
+        /// How long ago that was; after more than 30 days (`2592000s`) it is not used.
+        age: Nanoseconds = Nanoseconds(0),
+    }
+    check |learned| match (&learned.up, &learned.down) {
+        (None, None) => Err("give `up`, `down` or both: what the line carried".to_owned()),
+        _ => Ok(()),
+    };
 }
 
 spec! {
@@ -140,6 +166,18 @@ spec! {
         start: Nanoseconds,
         /// When it ends.
         stop: Nanoseconds,
+    }
+}
+
+impl LearnedSpec {
+    /// What was learned of a direction, unless it is too old to begin with.
+    #[must_use]
+    pub fn capacity(&self, direction: Direction) -> Option<&ShaperRate> {
+        let capacity = match direction {
+            Direction::Up => self.up.as_ref(),
+            Direction::Down => self.down.as_ref(),
+        };
+        capacity.filter(|_| self.age.0 <= Duration::from_secs(MAX_LEARNED_AGE_S).as_nanos())
     }
 }
 
@@ -237,6 +275,9 @@ impl ShaperSpec {
         }
         if self.passive {
             said.push("passive".to_owned());
+        }
+        if self.learned.is_some() {
+            said.push("learned".to_owned());
         }
         for way in Direction::ALL {
             match &self.rates(way).rate {

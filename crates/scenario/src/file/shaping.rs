@@ -51,7 +51,11 @@ pub(crate) fn reflector_hosts(spec: &ShaperSpec) -> Vec<Host> {
 }
 
 fn control(spec: &ShaperSpec, link: &LinkSpec, files: &impl Files) -> Result<Control, String> {
-    let stays = |way| stays(spec, way, link, files);
+    let stays = |way| told(spec, way, spec.rates(way).rate.as_ref(), link, files);
+    let known = |way| {
+        let learned = spec.learned.as_ref().and_then(|learned| learned.capacity(way));
+        told(spec, way, learned, link, files)
+    };
     Ok(match spec.control {
         ControlWord::Auto => Control::Auto(AutoSettings {
             mode: match spec.mode {
@@ -62,7 +66,8 @@ fn control(spec: &ShaperSpec, link: &LinkSpec, files: &impl Files) -> Result<Con
             ingress_bps: stays(Direction::Down)?,
             egress_max_bps: spec.up.max.map(|rate| rate.0),
             ingress_max_bps: spec.down.max.map(|rate| rate.0),
-            ..AutoSettings::default()
+            egress_known_bps: known(Direction::Up)?,
+            ingress_known_bps: known(Direction::Down)?,
         }),
         ControlWord::Fixed => {
             let fixed = |way: Direction| match stays(way)? {
@@ -84,16 +89,15 @@ fn control(spec: &ShaperSpec, link: &LinkSpec, files: &impl Files) -> Result<Con
     })
 }
 
-/// The rate at which a direction stays, in bit/s, if it is shaped and one was named.
-fn stays(
+/// A rate that the shaper is told of a direction, in bit/s, if it shapes that.
+fn told(
     spec: &ShaperSpec,
     way: Direction,
+    rate: Option<&ShaperRate>,
     link: &LinkSpec,
     files: &impl Files,
 ) -> Result<Option<u64>, String> {
-    let Some(rate) = spec.rates(way).rate.as_ref().filter(|_| spec.shapes(way)) else {
-        return Ok(None);
-    };
+    let Some(rate) = rate.filter(|_| spec.shapes(way)) else { return Ok(None) };
     let line = match rate {
         ShaperRate::Rate(_) => None,
         ShaperRate::Share(_) => link.mean_rate_bps(way, files)?,
