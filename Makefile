@@ -122,6 +122,10 @@ ARCH :=
 agent-static: ## weir-agent for routers, static and without the server, into out/: ARCH="aarch64 mips" for others
 	@tools/agent-static.sh $(ARCH)
 
+.PHONY: test-router
+test-router: ## Tests of packets, numbers and the controller on another processor, under an emulator: big-endian mips, or ARCH=...
+	@tools/agent-static.sh --test $(ARCH)
+
 .PHONY: page
 page: ## Compiles the server's browser page (needs npm); what comes of it is part of the repository
 	cd crates/serve/page && npm ci --silent --no-audit --no-fund && npm run --silent check && npm run --silent build

@@ -2,10 +2,12 @@
 # Compiles weir-agent for routers into out/: static, without the server, one program for each architecture that is
 # named; this machine's without one. Rust's library for the target comes from rustup or, with -Z build-std, from the
 # sources of the standard library; the linker for other architectures is that of Zig.
+# With --test in front it runs, under an emulator, the tests of the crates that know bytes of packets and numbers.
 set -eu
 cd "$(dirname "$0")/.."
 export CARGO_PROFILE_RELEASE_STRIP=symbols
 FEATURES="--no-default-features --features test"
+TESTED="-p weir-core -p weir-packet -p weir-rate-control -p weir-speedtest"
 ZIG_PACKAGES="ziglang==0.17.1 cargo-zigbuild==0.24.0"
 
 fail() {
@@ -42,28 +44,53 @@ with_rustup() {
     RUSTFLAGS="$(flags_of "$1")" cargo "$command" --release --locked --quiet -p weir-agent $FEATURES --target "$2"
 }
 
-# Build with a standard library that is compiled too, by a compiler that has its sources.
+# A command of cargo-zigbuild for the architecture $1 and target $2, with the parts $3 of a standard library that is
+# compiled too, by a compiler that has its sources.
 with_sources() {
     zig_there
+    arch="$1" target="$2" parts="$3"
+    shift 3
     compiler="${WEIR_RUSTC:-rustc}"
     sources="$("$compiler" --print sysroot)/lib/rustlib/src/rust/library"
-    [ -d "$sources" ] || fail "Rust has neither the target $2 nor the sources of its library here: rustup target add $2 || rustup component add rust-src, or WEIR_RUSTC=/usr/bin/rustc WEIR_CARGO=/usr/bin/cargo with Debian's rust-web-src"
+    [ -d "$sources" ] || fail "Rust has neither the target $target nor the sources of its library here: rustup target add $target || rustup component add rust-src, or WEIR_RUSTC=/usr/bin/rustc WEIR_CARGO=/usr/bin/cargo with Debian's rust-web-src"
     # The compiler's folder comes first from here on: the Python that has Zig is told by its own path.
     CARGO_ZIGBUILD_PYTHON_PATH="${CARGO_ZIGBUILD_PYTHON_PATH:-$(command -v python3 || true)}" \
-        RUSTFLAGS="$(flags_of "$1")" PATH="$(dirname "$(command -v "$compiler")"):$PATH" RUSTC_BOOTSTRAP=1 RUSTC="$compiler" CARGO="${WEIR_CARGO:-cargo}" \
-        cargo-zigbuild rustc --release --locked --quiet -Z build-std=std,panic_abort --target "$2" -p weir-agent \
-        $FEATURES -- -C link-self-contained=no
+        RUSTFLAGS="$(flags_of "$arch") -C link-self-contained=no" PATH="$(dirname "$(command -v "$compiler")"):$PATH" \
+        RUSTC_BOOTSTRAP=1 RUSTC="$compiler" CARGO="${WEIR_CARGO:-cargo}" \
+        cargo-zigbuild "$@" --locked --quiet -Z build-std="$parts" --target "$target"
+}
+
+# The tests of an architecture under the emulator of its programs.
+test_there() {
+    target="$(target_of "$1")"
+    case "$1" in
+    armv7) emulator=qemu-arm-static ;;
+    *) emulator="qemu-$1-static" ;;
+    esac
+    command -v "$emulator" >/dev/null 2>&1 || fail "\`$emulator\` is missing: apt-get install qemu-user-static"
+    export "CARGO_TARGET_$(echo "$target" | tr 'a-z-' 'A-Z_')_RUNNER=$emulator"
+    with_sources "$1" "$target" std,panic_abort,panic_unwind,test test --no-fail-fast --lib --tests $TESTED
 }
 
 zig_there() {
     command -v cargo-zigbuild >/dev/null 2>&1 || fail "\`cargo-zigbuild\` is missing: pip install $ZIG_PACKAGES"
 }
 
+if [ "${1:-}" = --test ]; then
+    shift
+    [ $# -gt 0 ] || set -- mips
+    for arch; do test_there "$arch"; done
+    exit
+fi
 [ $# -gt 0 ] || set -- "$(uname -m)"
 mkdir -p out
 for arch; do
     target="$(target_of "$arch")"
-    if has_library "$target"; then with_rustup "$arch" "$target"; else with_sources "$arch" "$target"; fi
+    if has_library "$target"; then
+        with_rustup "$arch" "$target"
+    else
+        with_sources "$arch" "$target" std,panic_abort build --release -p weir-agent $FEATURES
+    fi
     cp "${CARGO_TARGET_DIR:-target}/$target/release/weir-agent" "out/weir-agent-$arch"
     ls -l "out/weir-agent-$arch" | awk '{ printf "%s: %.1f MB\n", $NF, $5 / 1e6 }'
 done

@@ -170,6 +170,20 @@ spec! {
 }
 
 impl LearnedSpec {
+    fn name(&self) -> String {
+        let mut said = vec!["learned".to_owned()];
+        for (way, capacity) in [("up", &self.up), ("down", &self.down)] {
+            said.extend(capacity.as_ref().map(|capacity| match capacity {
+                ShaperRate::Rate(bps) => format!("{way} {bps}"),
+                ShaperRate::Share(share) => format!("{way} {share}"),
+            }));
+        }
+        if self.age.0 > 0 {
+            said.push(format!("{} ago", Duration::from_nanos(self.age.0)));
+        }
+        said.join(" ")
+    }
+
     /// What was learned of a direction, unless it is too old to begin with.
     #[must_use]
     pub fn capacity(&self, direction: Direction) -> Option<&ShaperRate> {
@@ -276,9 +290,7 @@ impl ShaperSpec {
         if self.passive {
             said.push("passive".to_owned());
         }
-        if self.learned.is_some() {
-            said.push("learned".to_owned());
-        }
+        said.extend(self.learned.as_ref().map(LearnedSpec::name));
         for way in Direction::ALL {
             match &self.rates(way).rate {
                 Some(ShaperRate::Rate(bps)) if auto => said.push(format!("{} {bps}", way.word())),
@@ -294,3 +306,19 @@ impl ShaperSpec {
 
 /// The word for no shaper.
 pub(crate) const NO_SHAPER: &str = "none";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shapers_that_learned_other_things_have_other_names() {
+        let name = |learned: Written| {
+            let said = table([("control", "auto".into()), ("learned", learned)]);
+            Reader::read::<ShaperSpec>(&said).unwrap().name()
+        };
+        assert_eq!(name(table([("up", "50%".into())])), "auto passive learned up 50%");
+        let told = [("up", "20mbit".into()), ("down", "95%".into()), ("age", "7200s".into())];
+        assert_eq!(name(table(told)), "auto passive learned up 20000000 down 95% 7200s ago");
+    }
+}
