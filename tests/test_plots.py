@@ -111,6 +111,20 @@ def test_more_flows_than_colours_are_thin_lines_in_the_colour_of_their_load(repe
     assert not any("lowest to highest" in text for text in words)
 
 
+def test_a_load_of_one_flow_among_many_is_named_as_a_flow_is(tmp_path: Path) -> None:
+    flows = [
+        {"name": "game", "direction": "down", "udp": {"rate": "80kbit", "payload": 100}},
+        {"name": "TCP", "direction": "down", "count": 10},
+    ]
+    test = {"name": "many", "title": "Many", "phases": {"load": "1s"}, "flows": flows}
+    (record,) = weirlab.run(test, phases={"idle": "0s"}, out=tmp_path / "out")
+    legend = three_plot.figure([record], title=None).axes[0].get_legend()
+    assert legend is not None
+    words = [text.get_text() for text in legend.get_texts()]
+    assert any(re.fullmatch(r"game  0\.0\d+", one) for one in words)
+    assert any(one.startswith("TCP: 10 flows, ") for one in words)
+
+
 def pings(*rtt_ms: float | None, probe: int = 0, start_ns: int = 1_000_000_000) -> pl.DataFrame:
     """A ping every 100 ms."""
     return pl.DataFrame(

@@ -155,6 +155,9 @@ def _groups(per_flow_mbps: dict[str, float]) -> dict[str, _Group]:
 
 def _words(load: str, names: list[str], per_flow_mbps: dict[str, float]) -> str:
     of_each = [per_flow_mbps[name] for name in names]
+    if len(names) == 1:
+        # As a flow is named that has a line of its own.
+        return f"{names[0]}  {caption.number(of_each[0])}"
     least, most = caption.number(min(of_each)), caption.number(max(of_each))
     return f"{load + ': ' if load else ''}{len(names)} flows, {least} to {most}"
 
