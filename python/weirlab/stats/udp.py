@@ -85,9 +85,9 @@ def mos_by_second(record: Record, flow: int) -> pl.DataFrame:
 
 
 def _packet_ms(record: Record, flow: int) -> float:
-    """Time that a packet of a UDP flow takes to fill at its rate, in ms."""
-    load = record.manifest.scenario["flows"][flow]["udp"]
-    return float(8000 * load["payload_bytes"] / load["rate_bps"])
+    """Time that a packet of a UDP flow takes to fill at its rate, in ms; 0 of a flow that is none."""
+    load = record.manifest.scenario["flows"][flow].get("udp")
+    return float(8000 * load["payload_bytes"] / load["rate_bps"]) if load else 0.0
 
 
 def _starved(record: Record) -> set[int]:
