@@ -49,7 +49,8 @@ def _headers(record: Record, name: str, packet: int) -> float:
     """Bytes of headers a packet of a flow, which carries that many bytes of data."""
     (number,) = record.flow_names.filter(pl.col("name") == name)["flow"]
     rows = record.throughput.filter(pl.col("flow") == number)
-    return float(rows["wire_bytes"].sum() / rows["bytes"].sum() * packet) - packet
+    wire, data = int(rows["wire_bytes"].sum()), int(rows["bytes"].sum())
+    return wire / data * packet - packet
 
 
 @pytest.mark.parametrize("datapath", ["userspace", "kernel"])

@@ -50,7 +50,7 @@ struct Ran {
 
 fn run(scenario: &Arc<Scenario>) -> Result<Ran, NetError> {
     let at = |number| IpAddr::V4(Ipv4Addr::new(127, 88, 0, number));
-    let addresses = Addresses { client: at(1), servers: vec![at(2)], session: None };
+    let addresses = Addresses::Others { client: at(1), servers: vec![at(2)] };
     let (sender, receiver) = mpsc::channel();
     let clock = Clock::starting_in(Duration::from_millis(20));
     let setting = (scenario, Seed::new(1), clock);

@@ -51,9 +51,12 @@ fn probe(name: &str, kind: ProbeKind, period_ms: u64, stop_ms: u64) -> Probe {
 
 /// Addresses of test number `net`, up to 15: other ones in each process.
 fn addresses(net: u8) -> Addresses {
+    Addresses::Others { client: address(net, 1), servers: vec![address(net, 2)] }
+}
+
+fn address(net: u8, node: u8) -> IpAddr {
     let [.., high, low] = (std::process::id() << 4).to_be_bytes();
-    let at = |node| IpAddr::V4(Ipv4Addr::new(127, high, low | net, node));
-    Addresses::Others { client: at(1), servers: vec![at(2)] }
+    IpAddr::V4(Ipv4Addr::new(127, high, low | net, node))
 }
 
 fn start(scenario: Scenario, net: u8) -> Result<(ScenarioEnds, mpsc::Receiver<Sample>), NetError> {
@@ -280,7 +283,7 @@ fn a_run_that_is_stopped_keeps_what_was_measured() {
 
 #[test]
 fn a_port_in_use_is_told_in_one_sentence() {
-    let server = addresses(8).servers[0];
+    let server = address(8, 2);
     let taken = TcpListener::bind((server, 5001)).unwrap();
     let mut scenario = scenario(100);
     scenario.flows = vec![flow("up", Direction::Up, (0, 100), None)];
