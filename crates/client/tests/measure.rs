@@ -1,48 +1,14 @@
 //! A measurement of the path to a server on this machine.
 
+mod common;
+
 use std::collections::BTreeMap;
 
-use clap::Parser;
+use common::{Rows, serve};
 use serde_json::Value;
 use weir_client::{MeasureRequest, RampPhase, RampPlan, measure};
 use weir_core::Time;
-use weir_scenario::{
-    Direction, Flow, FlowRow, Hop, LineRate, Path, Phase, RecordSink, Sampling, Scenario, Sink,
-    TcpRow, ThroughputRow,
-};
-use weir_serve::{Options, Running};
-
-/// The rows and notes of a measurement.
-#[derive(Default)]
-struct Rows {
-    throughput: Vec<ThroughputRow>,
-    tcp: Vec<TcpRow>,
-    flows: Vec<FlowRow>,
-    notes: BTreeMap<String, Value>,
-}
-
-impl Sink for Rows {
-    fn throughput(&mut self, row: &ThroughputRow) {
-        self.throughput.push(*row);
-    }
-    fn tcp(&mut self, row: &TcpRow) {
-        self.tcp.push(*row);
-    }
-    fn flow(&mut self, row: &FlowRow) {
-        self.flows.push(*row);
-    }
-}
-
-impl RecordSink for Rows {
-    fn note(&mut self, key: &str, value: Value) {
-        self.notes.insert(key.to_owned(), value);
-    }
-}
-
-fn serve() -> Running {
-    let words = ["weir serve", "--listen", "127.0.0.1:0", "--without", "irtt"];
-    Running::start(Options::try_parse_from(words).unwrap()).unwrap()
-}
+use weir_scenario::{Direction, Flow, Hop, LineRate, Path, Phase, Sampling, Scenario};
 
 fn scenario(flows: Vec<Flow>) -> Scenario {
     let hop = Hop::new("line", "pfifo", LineRate::Unlimited);
@@ -58,7 +24,7 @@ fn scenario(flows: Vec<Flow>) -> Scenario {
 
 #[test]
 fn loads_may_start_in_any_order() {
-    let server = serve();
+    let server = serve(&[]);
     // So far behind that the server is asked for it long after the other.
     let late = (Time::from_millis(2_000), Time::from_millis(2_300));
     let first = (Time::from_millis(100), Time::from_millis(400));
@@ -82,7 +48,7 @@ fn loads_may_start_in_any_order() {
 
 #[test]
 fn loads_of_the_scenario_and_of_a_ramp_are_measured_and_rows_add_up() {
-    let server = serve();
+    let server = serve(&[]);
     let span = (Time::from_millis(100), Time::from_millis(900));
     // Reno is the one that an ordinary user may always choose.
     let up = Flow { bytes: Some(200_000), ..Flow::new("up", Direction::Up, "reno", span) };

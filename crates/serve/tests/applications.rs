@@ -5,9 +5,10 @@ mod client;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use client::datagrams::{cookie_for, next, say, socket_at};
 use client::{Session, ask, flow, serve, soon};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpStream, UdpSocket};
+use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
 use weir_speedtest::protocol::weir::{
     APPLICATION_ANSWER_BYTES, ClientMessage, Direction, EndReason, FlowRequest, LOAD_BYTES,
@@ -181,33 +182,6 @@ async fn the_rate_of_an_address_holds_for_its_applications() {
     // 2 MB at 1 MB/s, of which handshakes and probes would not wait: 64 KiB a connection.
     let took = before.elapsed();
     assert!(took > Duration::from_millis(1_400), "{took:?}");
-}
-
-async fn socket_at(address: &str, server: SocketAddr) -> UdpSocket {
-    let socket = UdpSocket::bind(format!("{address}:0")).await.unwrap();
-    socket.connect(server).await.unwrap();
-    socket
-}
-
-async fn say(socket: &UdpSocket, datagram: LoadDatagram, length: usize) {
-    let mut bytes = vec![0; length];
-    datagram.emit(&mut bytes);
-    socket.send(&bytes).await.unwrap();
-}
-
-async fn next(socket: &UdpSocket, ms: u64) -> Option<(LoadDatagram, usize)> {
-    let mut bytes = [0; 2048];
-    let came = timeout(Duration::from_millis(ms), socket.recv(&mut bytes)).await;
-    let length = came.ok()?.unwrap();
-    Some((LoadDatagram::parse(&bytes[..length]).expect("it is of an application"), length))
-}
-
-async fn cookie_for(socket: &UdpSocket, ticket: Token) -> u64 {
-    say(socket, LoadDatagram::Ask { ticket, cookie: 0 }, LOAD_BYTES).await;
-    match next(socket, 10_000).await {
-        Some((LoadDatagram::Answer { ticket: of, cookie }, LOAD_BYTES)) if of == ticket => cookie,
-        other => panic!("{other:?}"),
-    }
 }
 
 #[tokio::test]

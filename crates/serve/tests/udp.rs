@@ -5,9 +5,10 @@ mod client;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use client::datagrams::{cookie_for, next, say, socket_at};
 use client::{Session, ask, flow, serve, soon};
 use tokio::net::UdpSocket;
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 use weir_speedtest::protocol::weir::{
     ClientMessage, Direction, ECHO_BYTES, EchoRequest, EndReason, FlowRequest, LOAD_BYTES,
     LoadDatagram, ServerMessage, Token, UdpPattern, UdpRequest, UdpSample,
@@ -26,39 +27,10 @@ fn load(number: u32, direction: Direction, ms: u64) -> FlowRequest {
     FlowRequest { udp: Some(LOAD), ..flow(number, direction, ms) }
 }
 
-async fn socket_at(address: &str, server: SocketAddr) -> UdpSocket {
-    let socket = UdpSocket::bind(format!("{address}:0")).await.unwrap();
-    socket.connect(server).await.unwrap();
-    socket
-}
-
-async fn say(socket: &UdpSocket, datagram: LoadDatagram, length: usize) {
-    let mut bytes = vec![0; length];
-    datagram.emit(&mut bytes);
-    socket.send(&bytes).await.unwrap();
-}
-
-/// The next datagram within a time, and its length.
-async fn next(socket: &UdpSocket, ms: u64) -> Option<(LoadDatagram, usize)> {
-    let mut bytes = [0; 2048];
-    let came = timeout(Duration::from_millis(ms), socket.recv(&mut bytes)).await;
-    let length = came.ok()?.unwrap();
-    Some((LoadDatagram::parse(&bytes[..length]).expect("it is of a load"), length))
-}
-
 /// Asks for a cookie, later than the server's pause between two.
 async fn ask_late(socket: &UdpSocket, ticket: Token, cookie: u64, length: usize) {
     tokio::time::sleep(Duration::from_millis(50)).await;
     say(socket, LoadDatagram::Ask { ticket, cookie }, length).await;
-}
-
-/// The cookie that a port is told.
-async fn cookie_for(socket: &UdpSocket, ticket: Token) -> u64 {
-    say(socket, LoadDatagram::Ask { ticket, cookie: 0 }, LOAD_BYTES).await;
-    match next(socket, 10_000).await {
-        Some((LoadDatagram::Answer { ticket: of, cookie }, LOAD_BYTES)) if of == ticket => cookie,
-        other => panic!("{other:?}"),
-    }
 }
 
 #[tokio::test]

@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 use weir_client::MeasureRequest;
 use weir_core::Time;
 use weir_scenario::{
-    Flow, FlowRow, Hop, LineRate, Path, RecordSink, Sampling, Scenario, Sink, ThroughputRow,
-    TransferRow, UdpRow,
+    Flow, FlowRow, Hop, LineRate, Path, RecordSink, Sampling, Scenario, Sink, TcpRow,
+    ThroughputRow, TransferRow, UdpRow,
 };
 use weir_serve::{Options, Running};
 
@@ -17,6 +17,7 @@ use weir_serve::{Options, Running};
 #[derive(Default)]
 pub struct Rows {
     pub throughput: Vec<ThroughputRow>,
+    pub tcp: Vec<TcpRow>,
     pub udp: Vec<UdpRow>,
     pub transfers: Vec<TransferRow>,
     pub flows: Vec<FlowRow>,
@@ -28,6 +29,9 @@ pub struct Rows {
 impl Sink for Rows {
     fn throughput(&mut self, row: &ThroughputRow) {
         self.throughput.push(*row);
+    }
+    fn tcp(&mut self, row: &TcpRow) {
+        self.tcp.push(*row);
     }
     fn udp(&mut self, row: &UdpRow) {
         self.udp.push(*row);

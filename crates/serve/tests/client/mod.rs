@@ -1,6 +1,8 @@
 //! A small client for the tests: HTTP by hand, WebSockets by tungstenite, Weir's own protocol.
 #![allow(dead_code, reason = "every test file uses a part of it")]
 
+pub mod datagrams;
+
 use std::net::SocketAddr;
 use std::time::Duration;
 
