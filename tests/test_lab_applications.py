@@ -45,27 +45,36 @@ def both(flows: list[dict[str, Any]], out: Path) -> tuple[Record, Record]:
     return sim, lab
 
 
-def test_the_lab_loads_pages_and_names_about_as_fast_as_the_simulator(tmp_path: Path) -> None:
-    sim, lab = both(PAGES, tmp_path)
-    of_sim, of_lab = (summarise(one).applications for one in (sim, lab))
+def check_pages(sim: Record, real: Record) -> None:
+    """Whether pages and names of a record over real sockets are about those of the simulator's."""
+    of_sim, of_real = (summarise(one).applications for one in (sim, real))
     for name in ("page", "page 2", "names"):
-        assert of_lab[name].given_up == 0
-        assert of_lab[name].done == pytest.approx(of_sim[name].done, abs=1), name
+        assert of_real[name].given_up == 0
+        assert of_real[name].done == pytest.approx(of_sim[name].done, abs=1), name
         median = of_sim[name].median_ms
         assert median is not None
-        assert of_lab[name].median_ms == pytest.approx(median, rel=0.25, abs=5), name
+        assert of_real[name].median_ms == pytest.approx(median, rel=0.25, abs=5), name
     for number in range(3):
         done = (pl.col("flow") == number) & (pl.col("outcome") == "done")
-        sizes = [set(one.transfers.filter(done)["bytes"]) for one in (sim, lab)]
+        sizes = [set(one.transfers.filter(done)["bytes"]) for one in (sim, real)]
         assert sizes[0] == sizes[1], "a page has as many bytes in both worlds"
 
 
-def test_the_lab_plays_a_video_as_the_simulator_does(tmp_path: Path) -> None:
-    films = [summarise(one).applications["film"].video for one in both([FILM], tmp_path)]
+def check_film(sim: Record, real: Record) -> None:
+    """Whether a video over real sockets plays as the simulator's does."""
+    films = [summarise(one).applications["film"].video for one in (sim, real)]
     assert films[0] is not None
     assert films[1] is not None
     assert films[1].bitrate_mbps == pytest.approx(films[0].bitrate_mbps, rel=0.1)
     assert films[1].stalls == films[0].stalls == 0
+
+
+def test_the_lab_loads_pages_and_names_about_as_fast_as_the_simulator(tmp_path: Path) -> None:
+    check_pages(*both(PAGES, tmp_path))
+
+
+def test_the_lab_plays_a_video_as_the_simulator_does(tmp_path: Path) -> None:
+    check_film(*both([FILM], tmp_path))
 
 
 def test_switches_of_a_whole_namespace_are_refused_by_name(tmp_path: Path) -> None:

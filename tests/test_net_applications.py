@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import signal
 import sys
 from typing import TYPE_CHECKING
 
@@ -13,7 +12,8 @@ import pytest
 
 from live import skip_if_late, weir_in
 from serving import serving
-from test_net_udp import ended, only_record, run_against, unwrapped, wait_for_rows
+from test_lab_applications import check_film, check_pages
+from test_net_udp import cut_short, ended, only_record, run_against, unwrapped
 from weirlab.stats import summarise
 
 if TYPE_CHECKING:
@@ -69,28 +69,14 @@ def over_one_line(folder: Path, flows: str) -> tuple[Record, Record]:
 def test_pages_and_names_over_a_server_take_about_as_long_as_in_the_simulator(tmp_path: Path) -> None:
     sim, net = over_one_line(tmp_path, PAGES)
     assert net.manifest.world == "net"
-    of_sim, of_net = (summarise(one).applications for one in (sim, net))
-    for name in ("page", "page 2", "names"):
-        assert of_net[name].given_up == 0
-        assert of_net[name].done == pytest.approx(of_sim[name].done, abs=1), name
-        median = of_sim[name].median_ms
-        assert median is not None
-        assert of_net[name].median_ms == pytest.approx(median, rel=0.25, abs=5), name
-    for number in range(3):
-        done = (pl.col("flow") == number) & (pl.col("outcome") == "done")
-        sizes = [set(one.transfers.filter(done)["bytes"]) for one in (sim, net)]
-        assert sizes[0] == sizes[1], "a page has as many bytes in both worlds"
+    check_pages(sim, net)
     idle = net.transfers.filter((pl.col("flow") == 0) & (pl.col("t_ns") < 2_000_000_000))
     assert set(idle["outcome"]) == {"done"}, "there is a baseline without load"
 
 
 @pytest.mark.needs_lab
 def test_a_video_over_a_server_plays_as_in_the_simulator(tmp_path: Path) -> None:
-    films = [summarise(one).applications["film"].video for one in over_one_line(tmp_path, FILM)]
-    assert films[0] is not None
-    assert films[1] is not None
-    assert films[1].bitrate_mbps == pytest.approx(films[0].bitrate_mbps, rel=0.1)
-    assert films[1].stalls == films[0].stalls == 0
+    check_film(*over_one_line(tmp_path, FILM))
 
 
 def test_a_page_beside_loads_has_its_figures_and_assertions(tmp_path: Path) -> None:
@@ -113,13 +99,7 @@ def test_a_page_beside_loads_has_its_figures_and_assertions(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("who", ["client", "server"])
 def test_a_run_whose_client_or_server_ends_keeps_what_was_measured(tmp_path: Path, who: str) -> None:
-    with serving() as server:
-        run = run_against(server.address, "http", tmp_path, "--idle", "60s")
-        wait_for_rows(tmp_path)
-        (run if who == "client" else server.process).send_signal(signal.SIGINT)
-        code, _, said = ended(run)
-    assert code == (130 if who == "client" else 1), said
-    assert "Traceback" not in said
+    cut_short("http", tmp_path, who)
     record = only_record(tmp_path)
     assert not record.manifest.complete
     assert record.transfers.height > 0

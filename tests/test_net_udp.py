@@ -57,16 +57,22 @@ def test_a_call_over_a_server_has_the_figures_of_every_world(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("who", ["client", "server"])
 def test_a_run_whose_client_or_server_ends_keeps_what_was_measured(tmp_path: Path, who: str) -> None:
+    said = cut_short("voip", tmp_path, who)
+    if who == "server":
+        assert "the server ended the session: the server is stopping" in said
+    assert not only_record(tmp_path).manifest.complete
+
+
+def cut_short(test: str, out: Path, who: str) -> str:
+    """Ends the client or the server of a run while it measures, and returns what the client said."""
     with serving() as server:
-        run = run_against(server.address, "voip", tmp_path, "--idle", "60s")
-        wait_for_rows(tmp_path)
+        run = run_against(server.address, test, out, "--idle", "60s")
+        wait_for_rows(out)
         (run if who == "client" else server.process).send_signal(signal.SIGINT)
         code, _, said = ended(run)
     assert code == (130 if who == "client" else 1), said
     assert "Traceback" not in said
-    if who == "server":
-        assert "the server ended the session: the server is stopping" in said
-    assert not only_record(tmp_path).manifest.complete
+    return said
 
 
 def wait_for_rows(out: Path) -> None:
