@@ -2,6 +2,7 @@
 
 use weir_core::Time;
 
+use crate::congestion::Verdict;
 use crate::profile::Profile;
 use crate::rack::REORDERING;
 use crate::rate::RateSample;
@@ -10,7 +11,7 @@ use crate::scoreboard::Delivered;
 use crate::segment::{Block, Flags, Segment};
 use crate::sender::{Sender, Wire, by_time};
 use crate::timers::Timer;
-use crate::window::AckSample;
+use crate::window::{AckSample, Clocks};
 
 /// The facts that one acknowledgement brings: Linux' flags of `tcp_ack` and its `sack_state`.
 #[derive(Clone, Debug, Default)]
@@ -43,6 +44,10 @@ pub(crate) struct AckInfo {
     pub lost_retransmission: bool,
     /// Segments newly taken for lost.
     pub newly_lost: u32,
+    /// Bytes newly acknowledged in order.
+    acked_bytes: u32,
+    /// Whether it does nothing but acknowledge data in order (Linux' fast path).
+    is_plain: bool,
     /// Transmission times of the first and last segment acknowledged without retransmission.
     acked_sent: Option<(u64, u64)>,
     /// Transmission times of the first and last segment newly reported by SACK without retransmission.
@@ -99,7 +104,7 @@ impl Sender {
             self.timers.backoffs = 0;
         }
         self.set_last_echo(segment.ts_echo, profile);
-        let acked_bytes = self.take_window(segment, &mut info);
+        self.take_window(segment, &mut info);
         if profile.sack && !segment.sack.is_empty() {
             self.take_sack(segment, &mut info);
         }
@@ -108,11 +113,12 @@ impl Sender {
         }
         self.take_delivered(&prior, &mut info, profile);
         // A single short segment may have waited in the receiver for company.
-        let maybe_delayed = acked_bytes < self.mss
+        let maybe_delayed = info.acked_bytes < self.mss
             && prior.sacked_out == 0
             && self.is_single_segment(&info)
             && !info.is_alert();
         let rtt_us = self.measure_rtt(&mut info, maybe_delayed, profile);
+        self.tell_algorithm(rtt_us, segment, &info, &prior);
         if info.data_acked {
             info.set_timer = true;
             if let Some(seq) =
@@ -168,6 +174,9 @@ impl Sender {
         now: Time,
     ) {
         let acked = self.delivery.delivered - prior.delivered;
+        if info.ecn_echo {
+            self.delivery.marked += acked;
+        }
         info.newly_lost = self.delivery.lost - prior.lost;
         if self.delivery.sampler.is_some() {
             let (losses, prior_in_flight) = (info.newly_lost, prior.in_flight);
@@ -218,8 +227,8 @@ impl Sender {
         self.on_probe_ack(info);
     }
 
-    /// Takes over the peer's receive window, and returns the bytes newly acknowledged in order.
-    fn take_window(&mut self, segment: &Segment, info: &mut AckInfo) -> u32 {
+    /// Takes over the peer's receive window, and counts the bytes newly acknowledged in order.
+    fn take_window(&mut self, segment: &Segment, info: &mut AckInfo) {
         let una_offset = self.offset_of(segment.ack);
         let end = una_offset + u64::from(segment.window);
         // RFC 5681, section 2: a duplicate acknowledgement carries no data, acknowledges nothing new
@@ -227,7 +236,12 @@ impl Sender {
         info.not_duplicate = info.una_advanced || end > self.peer_window.end || segment.len > 0;
         self.peer_window.end = self.peer_window.end.max(end);
         self.peer_window.largest = self.peer_window.largest.max(segment.window);
-        (una_offset - self.offset_of(self.board.una())) as u32
+        info.acked_bytes = (una_offset - self.offset_of(self.board.una())) as u32;
+        info.is_plain = info.una_advanced
+            && !info.ecn_echo
+            && segment.sack.is_empty()
+            && segment.window == self.peer_window.last;
+        self.peer_window.last = segment.window;
     }
 
     /// Where segment `seq` starts in the stream.
@@ -399,8 +413,30 @@ impl Sender {
                 info.set_timer |= oldest > head;
             }
         }
-        self.algorithm.on_rtt(&mut self.window, &AckSample { rtt_us: last });
         last
+    }
+
+    /// Tells the congestion control what the acknowledgement `segment` brings.
+    fn tell_algorithm(
+        &mut self,
+        rtt_us: Option<u32>,
+        segment: &Segment,
+        info: &AckInfo,
+        prior: &BeforeAck,
+    ) {
+        let clocks = |echo_ms| Clocks { peer_ms: segment.ts, echo_ms };
+        let sample = AckSample {
+            rtt_us,
+            acked: info.ack - info.prior_una,
+            acked_bytes: info.acked_bytes,
+            mss: self.mss,
+            sacked_out: self.board.sacked_out,
+            is_plain: info.is_plain,
+            delivered: prior.delivered,
+            delivered_marked: self.delivery.marked,
+            clocks: segment.ts_echo.map(clocks),
+        };
+        self.algorithm.on_ack(&mut self.window, &sample);
     }
 
     fn control_congestion(&mut self, info: &AckInfo, newly_delivered: u32, profile: &Profile) {
@@ -413,7 +449,9 @@ impl Sender {
             self.reduce(info, newly_delivered, profile);
         } else if progress {
             let acked = if profile.byte_counting { newly_delivered } else { 1 };
-            self.algorithm.on_delivered(&mut self.window, acked);
+            if self.algorithm.on_delivered(&mut self.window, acked) == Verdict::Congested {
+                self.enter_cwr();
+            }
             self.stamp_cwnd();
         }
         self.update_pacing_rate();

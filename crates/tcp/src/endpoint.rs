@@ -78,20 +78,26 @@ pub struct UnknownAlgorithm {
 
 impl Endpoint {
     /// An endpoint that speaks `profile` with the congestion control of that name, on a path whose
-    /// segments hold `mss` bytes of data. What is left to chance it draws from `random`.
+    /// segments hold `mss` bytes of data. What is left to chance it draws from `random`. A congestion control that
+    /// needs ECN asks for it whatever the profile says.
     ///
     /// # Errors
     /// If there is no such congestion control.
     pub fn new(
-        profile: Arc<Profile>,
+        mut profile: Arc<Profile>,
         algorithm: &str,
         mss: u32,
         random: Rng,
     ) -> Result<Self, UnknownAlgorithm> {
         let known = Algorithm::named(algorithm)
             .ok_or_else(|| UnknownAlgorithm { name: algorithm.to_owned() })?;
-        let sender = Sender::new(&profile, (known.begin)(random), mss);
-        let receiver = Receiver::new(&profile, mss);
+        let control = (known.begin)(random);
+        let counts_marks = control.counts_marks();
+        if counts_marks && !profile.ecn {
+            Arc::make_mut(&mut profile).ecn = true;
+        }
+        let sender = Sender::new(&profile, control, mss);
+        let receiver = Receiver::new(&profile, mss, counts_marks);
         Ok(Self { profile, state: State::Closed, sender, receiver })
     }
 
@@ -266,7 +272,7 @@ impl Endpoint {
         if segment.len == 0 {
             return AckNeed::Later;
         }
-        if self.receiver.must_report_before(segment) {
+        if self.receiver.must_report_before(segment, ecn, &self.profile) {
             self.send_ack(wire, now);
         }
         let own =
@@ -332,7 +338,7 @@ impl Endpoint {
             syn.flags = syn.flags.with(Flags::ECE).with(Flags::CWR);
         }
         syn.window = self.receiver.offered_window();
-        wire.send(syn, Ecn::NotEct);
+        wire.send(syn, if self.sender.algorithm.counts_marks() { Ecn::Ect0 } else { Ecn::NotEct });
         let doublings = handshake.timeouts.saturating_sub(self.profile.syn_linear_timeouts);
         self.state = State::SynSent(handshake.sent(doublings, &self.profile, now));
     }
@@ -351,7 +357,7 @@ impl Endpoint {
     fn send_ack(&mut self, wire: &mut impl Wire, now: Time) {
         let mut ack = self.bare_segment(now);
         self.receiver.write_ack(&mut ack, &self.profile);
-        wire.send(ack, Ecn::NotEct);
+        wire.send(ack, self.sender.control_ecn);
     }
 
     fn bare_segment(&self, now: Time) -> Segment {

@@ -16,6 +16,8 @@ use crate::window::Window;
 pub(crate) struct Delivery {
     /// Segments delivered (acknowledged one way or the other).
     pub delivered: u32,
+    /// Those of them that were reported together with an echo of congestion (`delivered_ce`).
+    pub marked: u32,
     /// Segments lost, again after each retransmission.
     pub lost: u32,
     /// Takes samples of the rate; `None` if the congestion control does not go by it.
@@ -24,7 +26,7 @@ pub(crate) struct Delivery {
 
 impl Delivery {
     pub fn new(is_sampled: bool) -> Self {
-        Self { delivered: 0, lost: 0, sampler: is_sampled.then(Box::default) }
+        Self { delivered: 0, marked: 0, lost: 0, sampler: is_sampled.then(Box::default) }
     }
 }
 

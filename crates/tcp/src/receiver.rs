@@ -27,8 +27,11 @@ pub(crate) struct Receiver {
     duplicate: Option<Block>,
     ack: AckState,
     window: ReceiveWindow,
-    /// Whether CE arrived and the sender has not answered with CWR yet.
+    /// Whether CE arrived and the sender has not answered with CWR yet; where each mark is echoed, whether the
+    /// latest segment had one.
     echo_congestion: bool,
+    /// Whether each mark is echoed, for a sender that counts them (RFC 8257).
+    echoes_each: bool,
     /// Whether any segment arrived with an ECN codepoint.
     saw_ecn: bool,
     /// Timestamp to echo (RFC 7323, section 4.3); `None` before the first.
@@ -104,7 +107,8 @@ pub(crate) enum AckNeed {
 }
 
 impl Receiver {
-    pub fn new(profile: &Profile, mss: u32) -> Self {
+    /// A receiver that `echoes_each` congestion mark, or as long as the sender does not answer.
+    pub fn new(profile: &Profile, mss: u32, echoes_each: bool) -> Self {
         Self {
             next: 0,
             delivered: 0,
@@ -128,6 +132,7 @@ impl Receiver {
             },
             window: ReceiveWindow::new(profile, mss),
             echo_congestion: false,
+            echoes_each,
             saw_ecn: false,
             ts_recent: None,
         }
@@ -157,12 +162,18 @@ impl Receiver {
         }
     }
 
-    /// Whether a compressed acknowledgement must leave before `segment` is processed.
+    /// Whether an acknowledgement that is held back must leave before `segment`, with `ecn` in its IP header,
+    /// is processed.
     ///
-    /// With more than two blocks the segment could displace one that was not reported yet
-    /// (`tcp_sack_new_ofo_skb`).
-    pub fn must_report_before(&self, segment: &Segment) -> bool {
+    /// A compressed one: with more than two blocks the segment could displace one that was not reported yet
+    /// (`tcp_sack_new_ofo_skb`). A delayed one, where each mark is echoed: it still reports segments with the
+    /// other mark (RFC 8257, section 3.2; `dctcp_ece_ack_update`).
+    pub fn must_report_before(&self, segment: &Segment, ecn: Ecn, profile: &Profile) -> bool {
         let Segment { seq, .. } = *segment;
+        let counts = profile.ecn && self.echoes_each && seq >= self.next;
+        if counts && self.ack.delayed.is_some() && self.changes_mark(ecn) {
+            return true;
+        }
         let blocks = &self.recent.blocks[..self.recent.count];
         let place = blocks.iter().position(|block| block.start <= seq + 1 && seq <= block.end);
         self.ack.compressed > 0
@@ -311,11 +322,22 @@ impl Receiver {
         BufferedData { segments: segments + self.unread, pieces: pieces + unread_pieces }
     }
 
-    /// Follows ECN marks: CE is echoed until the sender answers with CWR (RFC 3168, section 6.1.3).
+    /// Whether `ecn` is another mark than that of the segment before; one without ECN says nothing.
+    fn changes_mark(&self, ecn: Ecn) -> bool {
+        ecn != Ecn::NotEct && (ecn == Ecn::Ce) != self.echo_congestion
+    }
+
+    /// Follows ECN marks: CE is echoed until the sender answers with CWR (RFC 3168, section 6.1.3), or for
+    /// the segment alone (RFC 8257, section 3.2).
     fn on_ecn(&mut self, segment: &Segment, ecn: Ecn) {
         if segment.flags.has(Flags::CWR) {
-            self.echo_congestion = false;
+            self.echo_congestion &= self.echoes_each;
             self.ack.at_once = true;
+        }
+        if self.echoes_each && segment.seq >= self.next {
+            self.ack.at_once |= self.changes_mark(ecn);
+            self.echo_congestion =
+                if ecn == Ecn::NotEct { self.echo_congestion } else { ecn == Ecn::Ce };
         }
         match ecn {
             Ecn::Ce => {

@@ -301,6 +301,7 @@ impl Sender {
             self.start_reduction();
         }
         self.counters.fast_recoveries += 1;
+        self.algorithm.on_recovery(&mut self.window);
         self.recovery.phase = Phase::Recovery;
     }
 
@@ -357,17 +358,21 @@ impl Sender {
             self.window.cwnd = self.window.ssthresh;
             self.stamp_cwnd();
         }
+        if self.delivery.sampler.is_none() {
+            self.algorithm.on_reduction_end(&mut self.window);
+        }
     }
 
-    /// Reduces the window as the receiver echoed congestion, once a round trip (RFC 3168, section 6.1.2).
-    fn enter_cwr(&mut self) {
+    /// Reduces the window although nothing was lost, once a round trip; returns whether that begins now.
+    pub fn enter_cwr(&mut self) -> bool {
         self.recovery.undo.prior_ssthresh = None;
-        if self.recovery.phase < Phase::Cwr {
-            self.recovery.undo.marker = None;
-            self.start_reduction();
-            self.counters.ecn_reductions += 1;
-            self.recovery.phase = Phase::Cwr;
+        if self.recovery.phase >= Phase::Cwr {
+            return false;
         }
+        self.recovery.undo.marker = None;
+        self.start_reduction();
+        self.recovery.phase = Phase::Cwr;
+        true
     }
 
     /// Returns to the open phase if nothing speaks against it (`tcp_try_to_open`).
@@ -375,8 +380,9 @@ impl Sender {
         if !self.any_retransmission() {
             self.recovery.retrans_stamp_ms = None;
         }
-        if info.ecn_echo {
-            self.enter_cwr();
+        // RFC 3168, section 6.1.2.
+        if info.ecn_echo && self.enter_cwr() {
+            self.counters.ecn_reductions += 1;
         }
         if self.recovery.phase != Phase::Cwr {
             self.try_keep_open();
@@ -446,6 +452,7 @@ impl Sender {
             self.recovery.undo.prior_ssthresh = Some(self.recovery.current_ssthresh(&self.window));
             self.recovery.reduction.prior_cwnd = Some(self.window.cwnd);
             self.window.ssthresh = self.algorithm.ssthresh(&self.window);
+            self.algorithm.on_loss(&mut self.window);
             self.start_undo();
         }
         self.window.cwnd = self.board.in_flight() + 1;

@@ -48,6 +48,9 @@ pub(crate) struct Sender {
     pub delivery: Delivery,
     pub timers: SendTimers,
     pub pace: Pace,
+    /// ECN codepoint of retransmissions and of segments without data (RFC 3168, sections 6.1.4 and 6.1.5: none;
+    /// RFC 8257, section 3.1: that of data).
+    pub control_ecn: Ecn,
     /// The latest timestamp echoed by the peer, in milliseconds; `None` before the first.
     last_echo_ms: Option<u32>,
     pub counters: Counters,
@@ -60,6 +63,8 @@ pub(crate) struct PeerWindow {
     pub end: u64,
     /// Largest window so far.
     pub largest: u32,
+    /// Window of the last segment.
+    pub last: u32,
 }
 
 /// Counters of a connection's data so far.
@@ -104,6 +109,7 @@ impl Sender {
             delivery,
             timers: SendTimers::new(profile),
             pace: Pace::default(),
+            control_ecn: Ecn::NotEct,
             last_echo_ms: None,
             counters: Counters::default(),
         }
@@ -127,6 +133,7 @@ impl Sender {
         if self.board.packets_out() > 0 || idle_us <= rto_us || self.delivery.sampler.is_some() {
             return;
         }
+        self.algorithm.on_idle_restart(window);
         let restart_window = profile.initial_window.min(window.cwnd);
         match profile.idle_restart {
             IdleRestart::InitialWindow => window.cwnd = restart_window,
@@ -175,6 +182,7 @@ impl Sender {
         self.refresh(now);
         self.peer_window.end = u64::from(window);
         self.peer_window.largest = window;
+        self.peer_window.last = window;
         if let Some(rtt) = rtt_us {
             self.rtt.offer_min(rtt, self.window.now_us);
             self.rtt.sample(rtt, 0, 0);
@@ -185,6 +193,10 @@ impl Sender {
         self.window.last_sent_us = self.window.now_us;
         self.stamp_cwnd();
         self.update_pacing_rate();
+        if profile.ecn && self.algorithm.counts_marks() {
+            self.control_ecn = Ecn::Ect0;
+        }
+        self.algorithm.on_established(&self.window, profile.ecn);
         self.with_rate_control(now, |control, cwnd, path, _| control.on_established(cwnd, path));
         self.expand_buffer(profile);
     }
@@ -214,8 +226,7 @@ impl Sender {
             if is_burst && seq + 1 == end {
                 segment.flags = segment.flags.with(Flags::PSH);
             }
-            // RFC 3168, section 6.1.5: retransmissions are not ECN-capable.
-            wire.send(segment, Ecn::NotEct);
+            wire.send(segment, self.control_ecn);
             self.board.on_retransmit(seq, now_us, self.delivery.delivered, probe);
             self.stamp_rate(seq, now_us);
             if !probe {

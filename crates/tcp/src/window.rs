@@ -48,6 +48,37 @@ pub(crate) struct AckSample {
     /// The round trip of the last segment that it acknowledges, in microseconds; `None` if that is
     /// not known (a retransmission).
     pub rtt_us: Option<u32>,
+    /// Segments that it acknowledges in order, and the bytes in them.
+    pub acked: u32,
+    pub acked_bytes: u32,
+    /// Size of a full segment, in bytes.
+    pub mss: u32,
+    /// Segments known to have arrived out of order.
+    pub sacked_out: u32,
+    /// Whether it does nothing but acknowledge data in order (Linux' fast path).
+    pub is_plain: bool,
+    /// Segments delivered before it, and those of them that came with an echo of congestion.
+    pub delivered: u32,
+    pub delivered_marked: u32,
+    /// `None` without timestamps.
+    pub clocks: Option<Clocks>,
+}
+
+/// The timestamps of an acknowledgement, in milliseconds (RFC 7323).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Clocks {
+    /// The peer's clock when it left.
+    pub peer_ms: u32,
+    /// The own clock when the segment left that it answers.
+    pub echo_ms: u32,
+}
+
+impl Clocks {
+    /// How long the answered segment took to the peer and was held there, plus the difference of the two
+    /// clocks, in milliseconds.
+    pub const fn one_way_ms(self) -> i32 {
+        self.peer_ms.wrapping_sub(self.echo_ms) as i32
+    }
 }
 
 impl Window {

@@ -7,7 +7,7 @@
 
 use std::num::NonZeroU32;
 
-use super::{Algorithm, CongestionControl};
+use super::{Algorithm, CongestionControl, Verdict};
 use crate::window::{AckSample, Window};
 
 #[derive(Debug, Default)]
@@ -65,18 +65,19 @@ impl CongestionControl for Cubic {
         (window.cwnd * BETA / SCALE).max(2)
     }
 
-    fn on_delivered(&mut self, window: &mut Window, acked: u32) {
+    fn on_delivered(&mut self, window: &mut Window, acked: u32) -> Verdict {
         if !window.is_limiting() {
-            return;
+            return Verdict::Fine;
         }
         let acked = if window.in_slow_start() { window.slow_start(acked) } else { acked };
         if acked > 0 {
             self.update(window, acked);
             window.grow_one_per(self.segments_per_step, acked);
         }
+        Verdict::Fine
     }
 
-    fn on_rtt(&mut self, window: &mut Window, sample: &AckSample) {
+    fn on_ack(&mut self, window: &mut Window, sample: &AckSample) {
         let Some(rtt) = sample.rtt_us else { return };
         // Just after a reduction the queue is not yet empty.
         if let Some(epoch) = &self.epoch

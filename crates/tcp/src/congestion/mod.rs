@@ -5,8 +5,13 @@
 //! there is none; the reduction itself and retransmission are not its business.
 
 mod bbr;
+mod cdg;
 mod cubic;
+mod dctcp;
+mod ledbat;
+mod lp;
 mod reno;
+mod westwood;
 
 use std::fmt::Debug;
 
@@ -21,12 +26,33 @@ pub(crate) trait CongestionControl: Debug + Send {
     /// The slow start threshold after a congestion event, in segments.
     fn ssthresh(&mut self, window: &Window) -> u32;
 
-    /// `acked` segments were delivered without a sign of congestion: may grow the window.
-    fn on_delivered(&mut self, window: &mut Window, acked: u32);
+    /// `acked` segments were delivered while no reduction was under way: may grow the window, or find the
+    /// path congested by the round trips alone.
+    fn on_delivered(&mut self, window: &mut Window, acked: u32) -> Verdict;
 
-    /// An acknowledgement brought a round trip.
-    fn on_rtt(&mut self, window: &mut Window, sample: &AckSample) {
+    /// The connection is open; `ecn` says whether both ends agreed on ECN.
+    fn on_established(&mut self, window: &Window, ecn: bool) {
+        let _ = (window, ecn);
+    }
+
+    /// An acknowledgement was taken in (`in_ack_event` and `pkts_acked`).
+    fn on_ack(&mut self, window: &mut Window, sample: &AckSample) {
         let _ = (window, sample);
+    }
+
+    /// Fast recovery begins, the threshold being set: may change it (`set_state`).
+    fn on_recovery(&mut self, window: &mut Window) {
+        let _ = window;
+    }
+
+    /// A reduction is over: may set the window by itself (`CA_EVENT_COMPLETE_CWR`).
+    fn on_reduction_end(&mut self, window: &mut Window) {
+        let _ = window;
+    }
+
+    /// A timeout has set the threshold: may change it (`CA_EVENT_LOSS`).
+    fn on_loss(&mut self, window: &mut Window) {
+        let _ = window;
     }
 
     /// A retransmission timeout began.
@@ -44,9 +70,20 @@ pub(crate) trait CongestionControl: Debug + Send {
         2
     }
 
-    /// Data is sent after nothing was in flight.
+    /// Data is sent after nothing was in flight (`CA_EVENT_TX_START`).
     fn on_restart(&mut self, window: &Window) {
         let _ = window;
+    }
+
+    /// The window is about to be reduced after a silence longer than a timeout (`CA_EVENT_CWND_RESTART`).
+    fn on_idle_restart(&mut self, window: &Window) {
+        let _ = window;
+    }
+
+    /// Whether it counts congestion marks one by one: both ends speak ECN, and the receiver echoes each mark
+    /// (`TCP_CONG_NEEDS_ECN`).
+    fn counts_marks(&self) -> bool {
+        false
     }
 
     /// The part that sets the rate and the window by itself, in recovery too; `None` if there is none, and
@@ -54,6 +91,15 @@ pub(crate) trait CongestionControl: Debug + Send {
     fn rate_control(&mut self) -> Option<&mut dyn RateControl> {
         None
     }
+}
+
+/// What an algorithm makes of the path when data was delivered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// Nothing speaks against going on.
+    Fine,
+    /// The window must be reduced as if congestion had been echoed.
+    Congested,
 }
 
 /// A congestion control that goes by the rate at which data arrives (`cong_control`).
@@ -115,7 +161,16 @@ pub struct Algorithm {
 }
 
 /// Every congestion control, in the order in which messages and `weir list` name them.
-pub static ALGORITHMS: &[&Algorithm] = &[&reno::RENO, &cubic::CUBIC, &bbr::BBR];
+pub static ALGORITHMS: &[&Algorithm] = &[
+    &reno::RENO,
+    &cubic::CUBIC,
+    &bbr::BBR,
+    &westwood::WESTWOOD,
+    &dctcp::DCTCP,
+    &cdg::CDG,
+    &lp::LP,
+    &ledbat::LEDBAT,
+];
 
 impl Algorithm {
     /// The algorithm called `name`.

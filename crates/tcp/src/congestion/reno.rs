@@ -1,6 +1,6 @@
 //! Reno: RFC 5681, as Linux has it (`tcp_reno_*` in `net/ipv4/tcp_cong.c`).
 
-use super::{Algorithm, CongestionControl};
+use super::{Algorithm, CongestionControl, Verdict};
 use crate::window::Window;
 
 #[derive(Debug)]
@@ -9,18 +9,28 @@ struct Reno;
 impl CongestionControl for Reno {
     /// RFC 5681, equation 4, with the window for the flight size.
     fn ssthresh(&mut self, window: &Window) -> u32 {
-        (window.cwnd / 2).max(2)
+        half(window)
     }
 
-    /// RFC 5681, section 3.1: by what was delivered in slow start, by one segment a round trip after.
-    fn on_delivered(&mut self, window: &mut Window, acked: u32) {
-        if !window.is_limiting() {
-            return;
-        }
-        let acked = if window.in_slow_start() { window.slow_start(acked) } else { acked };
-        if acked > 0 {
-            window.grow_one_per(window.cwnd, acked);
-        }
+    fn on_delivered(&mut self, window: &mut Window, acked: u32) -> Verdict {
+        grow(window, acked);
+        Verdict::Fine
+    }
+}
+
+/// Half of the window, two segments at least.
+pub(super) fn half(window: &Window) -> u32 {
+    (window.cwnd / 2).max(2)
+}
+
+/// RFC 5681, section 3.1: grows by what was delivered in slow start, by one segment a round trip after.
+pub(super) fn grow(window: &mut Window, acked: u32) {
+    if !window.is_limiting() {
+        return;
+    }
+    let acked = if window.in_slow_start() { window.slow_start(acked) } else { acked };
+    if acked > 0 {
+        window.grow_one_per(window.cwnd, acked);
     }
 }
 

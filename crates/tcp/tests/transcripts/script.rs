@@ -46,16 +46,20 @@ impl Setup {
     }
 
     /// With CUBIC.
-    pub fn cubic(mut self) -> Self {
-        self.algorithm = "cubic";
+    pub fn cubic(self) -> Self {
+        self.algorithm("cubic")
+    }
+
+    /// With the congestion control of that name.
+    pub fn algorithm(mut self, name: &'static str) -> Self {
+        self.algorithm = name;
         self
     }
 
     /// With BBR, and bursts as Linux has them.
     pub fn bbr(mut self) -> Self {
-        self.algorithm = "bbr";
         self.profile.bursts = Bursts::Linux;
-        self
+        self.algorithm("bbr")
     }
 
     /// With another round trip in the handshake.
@@ -234,6 +238,19 @@ impl Script {
     pub fn skips(&mut self) -> &mut Self {
         self.announced = self.left.lines.len();
         self
+    }
+
+    /// Everything that has left is acknowledged at `moment` by one segment, `changed`; what that lets leave does
+    /// so unannounced.
+    #[track_caller]
+    pub fn all_arrive(
+        &mut self,
+        moment: Duration,
+        changed: impl FnOnce(Line) -> Line,
+    ) -> &mut Self {
+        self.at(moment);
+        let answer = changed(ack(self.left.next));
+        self.arrives(answer).skips()
     }
 
     /// The application writes `segments` full segments.

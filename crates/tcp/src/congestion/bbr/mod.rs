@@ -19,7 +19,7 @@ use weir_scenario::LINUX_INITIAL_WINDOW_SEGMENTS;
 use self::aggregation::Aggregation;
 use self::max_filter::MaxFilter;
 use self::policer::{News, Policer, Progress};
-use super::{Algorithm, CongestionControl, Path, RateControl};
+use super::{Algorithm, CongestionControl, Path, RateControl, Verdict};
 use crate::rate::{RateSample, RateSampler};
 use crate::recovery::Phase;
 use crate::window::Window;
@@ -163,7 +163,9 @@ impl CongestionControl for Bbr {
         window.ssthresh
     }
 
-    fn on_delivered(&mut self, _window: &mut Window, _acked: u32) {}
+    fn on_delivered(&mut self, _window: &mut Window, _acked: u32) -> Verdict {
+        Verdict::Fine
+    }
 
     /// A reduction was needless: nothing to take back, but what it hid has to be looked at anew.
     fn undo(&mut self, window: &Window, _prior_cwnd: u32) -> u32 {
