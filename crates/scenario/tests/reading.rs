@@ -314,6 +314,30 @@ fn what_is_given_twice_counts_once_where_it_stood_first() {
     assert_eq!(queues, ["pfifo", "codel"]);
 }
 
+/// Shapers with one short name are different ones all the same: none is dropped, and labels tell them apart.
+#[test]
+fn shapers_that_differ_in_anything_have_other_labels() {
+    let text = "test = 'ping'\nlink = 'line-50'\nshaper = [{ control = 'auto', down = { max = '20mbit' } }, { \
+                control = 'auto', down = { max = '30mbit' } }, { control = 'auto', directions = ['up'] }, { \
+                control = 'auto', reflectors = [{ delay = '1ms' }] }, { control = 'auto', reflectors = [{ delay = \
+                '2ms' }] }, 'auto', { control = 'auto', directions = ['up'] }]";
+    let spec: ScenarioSpec = read_file(text, "s").unwrap();
+    assert_eq!(given_again(&spec), ["shaper `auto passive` is given 2 times: it counts once"]);
+    let resolved = resolve(&spec, &NoFiles, |_| None).unwrap();
+    let labels: Vec<&str> = resolved.configurations.iter().map(|one| one.queue.as_str()).collect();
+    assert_eq!(
+        labels,
+        [
+            "shaper auto down max 20mbit",
+            "shaper auto down max 30mbit",
+            "shaper auto directions up",
+            "shaper auto reflectors 1",
+            "shaper auto reflectors 1 (2)",
+            "shaper auto",
+        ]
+    );
+}
+
 #[test]
 fn more_configurations_than_memory_holds_are_refused() {
     let many =

@@ -44,7 +44,7 @@ pub(crate) fn configurations<'s>(
     } else {
         once(&spec.queue.0).into_iter().map(String::as_str).collect()
     };
-    let shapers = once(&spec.shaper.0);
+    let shapers = named_apart(once(&spec.shaper.0));
     let parts = [links.len(), shapers.len(), queues.len(), ups.len(), downs.len(), ccs.len()];
     let count = parts.iter().fold(1, |count: usize, part| count.saturating_mul(*part));
     if count > MAX_CONFIGURATIONS {
@@ -54,11 +54,11 @@ pub(crate) fn configurations<'s>(
     }
     let mut found = Vec::with_capacity(count);
     for link in links {
-        for &shaper in &shapers {
+        for (shaper, name) in &shapers {
             for &queue in &queues {
                 for &up in &ups {
                     for &down in &downs {
-                        let label = label(shaper, queue, up, down);
+                        let label = label(name.as_deref(), queue, up, down);
                         let both = [up.unwrap_or(queue), down.unwrap_or(queue)];
                         let with = |&cc| Configuration {
                             link,
@@ -82,24 +82,27 @@ pub fn given_again(spec: &ScenarioSpec) -> Vec<String> {
     let several = |written: &Option<OneOrMore<String>>| {
         written.as_ref().map_or(Vec::new(), |all| all.all().to_vec())
     };
-    let words = [
-        ("link", spec.link.all().iter().map(LinkChoice::title).collect()),
-        ("queue", spec.queue.0.clone()),
-        ("queue_up", several(&spec.queue_up)),
-        ("queue_down", several(&spec.queue_down)),
-        ("shaper", spec.shaper.0.iter().map(ShaperChoice::name).collect()),
-        ("cc", spec.cc.iter().flat_map(OneOrMore::all).map(|Word(cc)| cc.clone()).collect()),
-    ];
-    words.iter().flat_map(|(key, words)| again(key, words)).collect()
+    let ccs: Vec<Word> = spec.cc.iter().flat_map(OneOrMore::all).cloned().collect();
+    [
+        again("link", spec.link.all(), LinkChoice::title),
+        again("queue", &spec.queue.0, String::clone),
+        again("queue_up", &several(&spec.queue_up), String::clone),
+        again("queue_down", &several(&spec.queue_down), String::clone),
+        again("shaper", &spec.shaper.0, ShaperChoice::name),
+        again("cc", &ccs, |Word(cc)| cc.clone()),
+    ]
+    .concat()
 }
 
-fn again(key: &str, words: &[String]) -> Vec<String> {
-    let words: Vec<String> = words.iter().map(|word| spaced(word)).collect();
-    let count = |word: &String| words.iter().filter(|other| *other == word).count();
-    let first = |place: usize| !words[..place].contains(&words[place]);
-    let several = words.iter().enumerate().filter(|(place, word)| first(*place) && count(word) > 1);
+/// A sentence for each of `written` that is given more than once.
+fn again<T: Given>(key: &str, written: &[T], name: impl Fn(&T) -> String) -> Vec<String> {
+    let count = |one: &T| written.iter().filter(|other| is_same(one, other)).count();
+    let several = once(written).into_iter().filter(|one| count(one) > 1);
     several
-        .map(|(_, word)| format!("{key} `{word}` is given {} times: it counts once", count(word)))
+        .map(|one| {
+            let name = spaced(&name(one));
+            format!("{key} `{name}` is given {} times: it counts once", count(one))
+        })
         .collect()
 }
 
@@ -144,15 +147,42 @@ impl LinkChoice {
 fn once<T: Given>(written: &[T]) -> Vec<&T> {
     let mut found: Vec<&T> = Vec::new();
     for one in written {
-        let same = |other: &&T| match (one.text(), other.text()) {
-            (Some(one), Some(other)) => spaced(one) == spaced(other),
-            _ => one == *other,
-        };
-        if !found.iter().any(same) {
+        if !found.iter().any(|other| is_same(one, other)) {
             found.push(one);
         }
     }
     found
+}
+
+fn is_same<T: Given>(one: &T, other: &T) -> bool {
+    match (one.text(), other.text()) {
+        (Some(one), Some(other)) => spaced(one) == spaced(other),
+        _ => one == other,
+    }
+}
+
+/// Shapers that differ, each with a name that no other has; `None` for no shaper.
+///
+/// Where the short name does not tell them apart, what was written of each does.
+fn named_apart(shapers: Vec<&ShaperChoice>) -> Vec<(&ShaperChoice, Option<String>)> {
+    let count = |names: &[String], name| names.iter().filter(|other| *other == name).count();
+    let short: Vec<String> = shapers.iter().map(|shaper| shaper.name()).collect();
+    let long: Vec<String> = shapers
+        .iter()
+        .zip(&short)
+        .map(|(shaper, name)| match shaper {
+            ShaperChoice::Given(spec) if count(&short, name) > 1 => spec.long_name(),
+            _ => name.clone(),
+        })
+        .collect();
+    let named = |place: usize, shaper| {
+        let name = &long[place];
+        let before = count(&long[..place], name);
+        let number = if before == 0 { String::new() } else { format!(" ({})", before + 1) };
+        let is_none = *name == crate::file::shaper::NO_SHAPER;
+        (shaper, (!is_none).then(|| format!("{name}{number}")))
+    };
+    shapers.into_iter().enumerate().map(|(place, shaper)| named(place, shaper)).collect()
 }
 
 /// `text` with one space between words, and none around it.
@@ -164,15 +194,15 @@ fn or_none(all: Vec<&str>) -> Vec<Option<&str>> {
     if all.is_empty() { vec![None] } else { all.into_iter().map(Some).collect() }
 }
 
-fn label(shaper: &ShaperChoice, queue: &str, up: Option<&str>, down: Option<&str>) -> String {
+fn label(shaper: Option<&str>, queue: &str, up: Option<&str>, down: Option<&str>) -> String {
     let own = match (up, down) {
         (None, None) => queue.to_owned(),
         _ => format!("up {}, down {}", up.unwrap_or(queue), down.unwrap_or(queue)),
     };
     match shaper {
-        ShaperChoice::Name(name) if name == crate::file::shaper::NO_SHAPER => own,
-        _ if own == DEFAULT_QUEUE => format!("shaper {}", shaper.name()),
-        _ => format!("shaper {}, {own}", shaper.name()),
+        None => own,
+        Some(name) if own == DEFAULT_QUEUE => format!("shaper {name}"),
+        Some(name) => format!("shaper {name}, {own}"),
     }
 }
 

@@ -4,7 +4,7 @@ use weir_core::{Direction, Duration};
 use weir_rate_control::MAX_LEARNED_AGE_S;
 
 use crate::file::fault::Telling;
-use crate::file::field::{Keys, Reader, blank, choice, spec};
+use crate::file::field::{Field, Form, Keys, Reader, blank, choice, spec};
 use crate::file::link::{FramingChoice, FramingWord};
 use crate::file::plain::{AtLeastOne, ListOf, Named, Probability};
 use crate::file::quantity::{LineRate, Nanoseconds, ShaperRate};
@@ -301,6 +301,36 @@ impl ShaperSpec {
             }
         }
         said.join(" ")
+    }
+
+    /// Everything that was written of it, in its order; of a list of tables how many they are.
+    pub(crate) fn long_name(&self) -> String {
+        let mut said = Vec::new();
+        flatten(&self.write(Form::Words), &mut said);
+        // Whoever sets the rates stands for itself.
+        if let Some(place) = said.iter().position(|word| word == "control") {
+            said.remove(place);
+        }
+        said.join(" ")
+    }
+}
+
+/// Appends keys and values in words.
+fn flatten(written: &Written, said: &mut Vec<String>) {
+    match &written.value {
+        Value::Table(entries) => {
+            for (key, value) in entries {
+                said.push(key.clone());
+                flatten(value, said);
+            }
+        }
+        Value::List(parts) if parts.iter().any(|part| matches!(part.value, Value::Table(_))) => {
+            said.push(parts.len().to_string());
+        }
+        Value::List(parts) => {
+            said.push(parts.iter().map(Written::plain).collect::<Vec<_>>().join("+"));
+        }
+        _ => said.push(written.plain()),
     }
 }
 
