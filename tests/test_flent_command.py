@@ -69,7 +69,7 @@ def test_options_of_flent_are_translated(flent: str, ours: str) -> None:
     ("words", "said"),
     [
         ("rrull -H s", "did you mean `rrul`"),
-        ("cubic_cdg -H s", "one of its congestion controls is not in Weir"),
+        ("sctp_vs_tcp -H s", "Weir has no SCTP"),
         ("udp_flood_var_up_stagger --link fibre -l 30", "at fixed times: leave -l and -d out"),
         ("rrul", "say where it runs"),
         ("rrul -H a -H b", "one server at a time"),
