@@ -341,6 +341,30 @@ def test_computed_series_are_of_measured_ones_only(rrul: list[Record]) -> None:
             assert total == (pytest.approx(sum(there)) if there else None)
 
 
+def test_a_sum_over_some_flows_has_their_mean(tmp_path: Path) -> None:
+    phases = {"idle": "1s", "load": "4s", "cooldown": "0s"}
+    (record,) = weirlab.run("rrul_torrent", phases=phases, out=tmp_path / "out")
+    meta = flent_document(record)["metadata"]["SERIES_META"]
+    for way, direction in (("upload", summarise(record).up), ("download", summarise(record).down)):
+        assert direction is not None
+        background = [mbps for flow, mbps in direction.per_flow_mbps.items() if "Torrent" in flow]
+        assert len(background) == 6
+        assert meta[f"TCP {way} Torrent sum"]["MEAN_VALUE"] == pytest.approx(sum(background))
+        assert meta[f"TCP {way} Torrent avg"]["MEAN_VALUE"] == pytest.approx(sum(background) / 6)
+
+
+def test_web_pages_are_written_as_their_times(tmp_path: Path) -> None:
+    phases = {"idle": "1s", "load": "6s", "cooldown": "0s"}
+    (record,) = weirlab.run("http-1up", phases=phases, out=tmp_path / "out")
+    done = record.transfers.filter(pl.col("outcome") == "done")
+    written = flent_document(record)
+    points = written["raw_values"]["HTTP latency"]
+    assert sorted(point["val"] for point in points) == sorted(ms / 1e6 for ms in done["took_ns"])
+    meta = written["metadata"]["SERIES_META"]["HTTP latency"]
+    assert meta["UNITS"] == "ms"
+    assert meta["MEAN_VALUE"] == pytest.approx(done["took_ns"].mean() / 1e6)
+
+
 def test_a_test_that_flent_has_not_is_refused(tmp_path: Path) -> None:
     (record,) = weirlab.run(
         "three_rtts",
@@ -454,14 +478,31 @@ def test_flent_draws_our_records(rrul: list[Record], tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["ping", "rtt_fair", "tcp_bidirectional", "tcp_download", "tcp_ndown", "tcp_nup"]
+    "name",
+    [
+        "http-1up",
+        "ping",
+        "rrul46",
+        "rrul_torrent",
+        "rtt_fair",
+        "tcp_bidirectional",
+        "tcp_download",
+        "tcp_ndown",
+        "tcp_nup",
+        "udp_flood_var_up",
+    ],
 )
 def test_flent_opens_every_test_that_both_have(name: str, tmp_path: Path) -> None:
     samples()
     phases = {"idle": "2s"} if name == "ping" else {"idle": "1s", "load": "2s", "cooldown": "1s"}
     records = weirlab.run(name, phases=phases, out=tmp_path / "out")
     (file,) = export(records, tmp_path / "ours.flent.gz")
-    plot = {"ping": "ping", "rtt_fair": "all_scaled"}.get(name, "totals")
+    plot = {
+        "ping": "ping",
+        "rtt_fair": "all_scaled",
+        "rrul_torrent": "all_scaled",
+        "udp_flood_var_up": "upload",
+    }.get(name, "totals")
     flent("-p", plot, "-o", "one.png", str(file), folder=tmp_path)
     assert (tmp_path / "one.png").stat().st_size > 5_000
     assert "Ping (ms) ICMP" in flent("-f", "summary", str(file), folder=tmp_path)

@@ -23,7 +23,7 @@ from weirlab.flent.tests import computed_series
 from weirlab.stats import load_window_ns, loaded_pings, summarise
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -78,6 +78,9 @@ def flent_document(record: Record) -> dict[str, Any]:
         raw[name], results[name], meta[name] = _ping(record, number, at_s)
     for flow in record.flows.iter_rows(named=True):
         name = flow["name"]
+        if _is_web(flow):
+            raw[name], results[name], meta[name] = _pages(record, flow, at_s)
+            continue
         raw[name], results[name], meta[name] = _stream(record, flow, at_s)
         if flow["direction"] == "up":
             raw[name] = sorted(
@@ -85,7 +88,7 @@ def flent_document(record: Record) -> dict[str, Any]:
             )
     measured = dict(results)
     for name, of, how in computed:
-        parts = [values for one, values in measured.items() if re.fullmatch(of, one)]
+        parts = {one: values for one, values in measured.items() if re.fullmatch(of, one)}
         results[name], meta[name] = _computed(record, name, parts, how)
         raw[name] = []
     for place, name in enumerate(meta):
@@ -229,7 +232,7 @@ def _stream(
     tos = None if flow["dscp"] is None else int(flow["dscp"]) << 2
     meta = {
         "UNITS": "Mbits/s",
-        "RUNNER": "NetperfDemoRunner",
+        "RUNNER": "NetperfDemoRunner" if flow["protocol"] == "tcp" else "IperfCsvRunner",
         "MEAN_VALUE": mean,
         "ELAPSED_TIME": (end - start) / 1e9,
         "CONG_CONTROL": flow["congestion_control"],
@@ -240,6 +243,26 @@ def _stream(
     }
     known = {key: value for key, value in meta.items() if value is not None}
     return points, _aligned(at_s, ends / 1e9, mbps, _step_s(record)), known
+
+
+def _is_web(flow: Mapping[str, Any]) -> bool:
+    """Whether a flow loads web pages, of which Flent has the times."""
+    return bool(flow["protocol"] == "web")
+
+
+def _pages(
+    record: Record, flow: Mapping[str, Any], at_s: Numbers
+) -> tuple[Points, list[float | None], dict[str, Any]]:
+    """How long each page took that came whole, when it was there."""
+    rows = record.transfers.filter((pl.col("flow") == flow["flow"]) & (pl.col("outcome") == "done"))
+    whole = rows.with_columns(end_ns=pl.col("t_ns") + pl.col("took_ns")).sort("end_ns")
+    ends, ms = whole["end_ns"].to_numpy().astype(float), whole["took_ns"].to_numpy() / 1e6
+    epoch_s = _epoch(record)
+    points = [{"t": epoch_s(end), "val": float(value)} for end, value in zip(ends, ms, strict=True)]
+    meta: dict[str, Any] = {"UNITS": "ms", "RUNNER": "HttpGetterRunner"}
+    if ms.size:
+        meta |= {"MEAN_VALUE": float(ms.mean()), "MIN_VALUE": float(ms.min()), "MAX_VALUE": float(ms.max())}
+    return points, _aligned(at_s, ends / 1e9, ms, _step_s(record)), meta
 
 
 def _sockets(record: Record, flow: int) -> Points:
@@ -281,11 +304,11 @@ def _aligned(at_s: Numbers, times: Numbers, values: Numbers, step: float) -> lis
 
 
 def _computed(
-    record: Record, name: str, parts: list[list[float | None]], how: str
+    record: Record, name: str, parts: Mapping[str, list[float | None]], how: str
 ) -> tuple[list[float | None], dict[str, Any]]:
     """A series that Flent computes of others at each step, from what is there of them."""
     values = []
-    for at in zip(*parts, strict=True):
+    for at in zip(*parts.values(), strict=True):
         there = [one for one in at if one is not None]
         values.append(HOW[how](there) if there else None)
     meta: dict[str, Any] = {
@@ -293,17 +316,22 @@ def _computed(
         "RUNNER": RUNNERS[how],
         "COMPUTED_LATE": False,
     }
-    mean = _mean_of(record, name)
+    mean = _mean_of(record, name, parts)
     return values, meta | ({} if mean is None else {"MEAN_VALUE": mean})
 
 
-def _mean_of(record: Record, name: str) -> float | None:
-    """The figure of `weir show` that a computed series stands for."""
+def _mean_of(record: Record, name: str, parts: Collection[str]) -> float | None:
+    """The figure of `weir show` that a computed series of `parts` stands for."""
     summary = summarise(record)
     if name.startswith("Ping"):
         return summary.latency.loaded.mean if summary.latency.loaded else None
     ways = [summary.up, summary.down] if name == "TCP totals" else []
     ways = ways or [summary.up if "upload" in name else summary.down]
+    of_ways = {flow: mbps for one in ways if one for flow, mbps in one.per_flow_mbps.items()}
+    if of_ways.keys() - set(parts):
+        there = [mbps for flow, mbps in of_ways.items() if flow in parts]
+        kind = name.rpartition(" ")[2]
+        return HOW[MEANS[kind]](there) if there else None
     if name.endswith("fairness"):
         return ways[0].jain_index if ways[0] else None
     totals = [(one.goodput_mbps, one.flows) for one in ways if one and one.goodput_mbps is not None]
@@ -393,6 +421,9 @@ HOW: Mapping[str, Callable[[list[float]], float | None]] = {
     "fairness": _jain,
 }
 """Ways to compute a series of others."""
+
+MEANS = {"avg": "average", "sum": "sum", "totals": "sum", "fairness": "fairness"}
+"""Ways by the last word of a computed series' name."""
 
 RUNNERS = {"average": "AverageRunner", "sum": "SumRunner", "fairness": "FairnessRunner"}
 """Flent's names of the ways to compute a series of others."""
