@@ -142,11 +142,14 @@ def _throughput(
 
 
 def _groups(per_flow_mbps: dict[str, float]) -> dict[str, _Group]:
-    """The flows by their load: by what their names begin with, before a direction or a number."""
-    groups: dict[str, list[str]] = {}
-    for name in per_flow_mbps:
-        groups.setdefault(LOAD.split(name)[0].strip() or name, []).append(name)
-    if len(groups) > len(theme.COLOURS):
+    """The flows by their load: by their names before a number, or if those are too many before a direction."""
+    for end in (NUMBER, LOAD):
+        groups: dict[str, list[str]] = {}
+        for name in per_flow_mbps:
+            groups.setdefault(end.split(name)[0].strip() or name, []).append(name)
+        if len(groups) <= len(theme.COLOURS):
+            break
+    else:
         groups = {"": list(per_flow_mbps)}
     return {
         load: _Group(names=names, words=_words(load, names, per_flow_mbps)) for load, names in groups.items()
@@ -253,6 +256,9 @@ def _averaged_steps(lines: Lines) -> int:
 
 
 TIMES = "\N{MULTIPLICATION SIGN}"
+
+NUMBER = re.compile("::")
+"""Start of a flow's number behind the name of its load, as in `TCP upload BE::3`."""
 
 LOAD = re.compile(r"\b(?:upload|download)\b|::")
 """Start of a flow's name behind that of its load, as in `first upload BE` or `cubic::3`."""
