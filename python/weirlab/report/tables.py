@@ -243,6 +243,8 @@ def cut_short(record: Record) -> str | None:
 
 def _missing(one: Comparison) -> str:
     """Why a configuration has no increase."""
+    if not any(run.probes for run in one.runs):
+        return "the test sends no pings"
     if one.loaded_ms is None:
         return "no ping was answered during the load"
     return "there are no pings of the idle line"
