@@ -53,6 +53,13 @@ def translated(*words: str) -> list[str]:
         ("bursts --link fibre", "run bursts --link fibre --idle 5s --load 60s"),
         ("ping -H server -l 10 -6", "run ping --world net --host server --idle 10s --ip 6"),
         (
+            "rtt_fair -l 9 -H a -H b,::1 -H c -H d:80",
+            (
+                "run rtt_fair --world net --host a --host b,::1 --host c --host d:80 "
+                "--idle 5s --load 9s --cooldown 5s"
+            ),
+        ),
+        (
             "tcp_ndown -H s --te download_streams=8 --test-parameter tcp_cong_control=bbr -n b -t a",
             (
                 "run tcp_ndown --world net --host s --idle 5s --load 60s --cooldown 5s --set streams=8 "
@@ -72,7 +79,11 @@ def test_options_of_flent_are_translated(flent: str, ours: str) -> None:
         ("sctp_vs_tcp -H s", "Weir has no SCTP"),
         ("udp_flood_var_up_stagger --link fibre -l 30", "at fixed times: leave -l and -d out"),
         ("rrul", "say where it runs"),
-        ("rrul -H a -H b", "one server at a time"),
+        ("rrul -H a -H b", "`rrul` has one server, and 2 are given .a, b.: give -H once"),
+        (
+            "rtt_fair -H a",
+            "`rtt_fair` has 4 servers .*, and one is given .a.: give -H once for each, in that order",
+        ),
         ("rrul -H a --link fibre", "say where it runs"),
         ("rrul -H a -l long", "-l long: write seconds"),
         ("rrul -H a --te bidir_streams=3", "are understood: tcp_cong_control"),
@@ -114,7 +125,8 @@ def test_all_tests_of_flent_are_listed_with_worlds_and_reasons() -> None:
     assert len(found) == 82
     by_name = {one["name"]: one for one in found}
     assert by_name["rrul"]["worlds"] == {"sim": True, "lab": True, "net": True}
-    assert by_name["rtt_fair"]["worlds"] == {"sim": True, "lab": True, "net": False}
+    assert by_name["rtt_fair"]["worlds"] == {"sim": True, "lab": True, "net": True}
+    assert len(by_name["rtt_fair"]["hosts"]) == 4
     assert by_name["udp_flood"]["worlds"] == {"sim": True, "lab": True, "net": True}
     assert by_name["voip-1up"]["worlds"] == {"sim": True, "lab": True, "net": True}
     assert by_name["http"]["worlds"] == {"sim": True, "lab": True, "net": True}

@@ -155,7 +155,7 @@ def test_other_worlds_refuse_speed_tests() -> None:
     with pytest.raises(_native.NativeError, match="method `test`: the world `lab` drives no speed tests"):
         _native.check_lab(json.dumps(run.scenario))
     bare = run.scenario | {"path": {"up": [], "down": []}}
-    net = world_named("net", host="192.0.2.1")
+    net = world_named("net", hosts=["192.0.2.1"])
     with pytest.raises(UsageError, match="run `weir test --method ndt7`"):
         net.check(replace(run, scenario=bare))
 

@@ -105,8 +105,8 @@ def test_a_run_whose_client_or_server_ends_keeps_what_was_measured(tmp_path: Pat
     assert record.transfers.height > 0
 
 
-def test_ipv4_beside_ipv6_stays_with_the_simulator(tmp_path: Path) -> None:
+def test_ecn_by_flow_stays_with_the_simulator(tmp_path: Path) -> None:
     with serving() as server:
         code, _, said = ended(run_against(server.address, "rrul_spec", tmp_path))
     assert code == 1
-    assert "the world net uses IPv4 or IPv6 and not both at once" in unwrapped(said)
+    assert "the world net cannot ask for ECN by flow" in unwrapped(said)

@@ -114,7 +114,7 @@ def test_a_server_that_goes_away_leaves_its_figures(clients: dict[str, Future[An
     """Killed in the middle of the download: told in a sentence, below what is known until then."""
     done, folder = clients["leave_a_client"].result()
     assert done.returncode == 1
-    assert done.stderr.startswith("weir: the control connection to the server broke: ")
+    assert done.stderr.startswith("weir: the control connection to server `127.0.0.1:")
     assert done.stderr.endswith(
         f"; the figures are those of what was measured until then, kept in {folder}\n"
     )

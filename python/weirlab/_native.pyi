@@ -1,6 +1,6 @@
 """The compiled part of Weir: the simulator, the units and what is known of queues."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from typing import Any, Literal, Protocol, TypedDict, final, type_check_only
 
@@ -290,8 +290,9 @@ def measure(
     folder: str | PathLike[str],
     progress: Callable[[int], bool] | None,
     *,
-    host: str,
+    hosts: Sequence[str],
     secret: str | None,
+    ip: int | None = None,
     ramp: Ramp | None = None,
     speed_test: Callable[[], SpeedTest | None] | None = None,
 ) -> bool: ...

@@ -34,7 +34,8 @@ pub(crate) fn run(words: Vec<OsString>) -> Result<(), Failure> {
         if ending.is_asked() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
     let Asked { host, seed, json, .. } = asked;
-    let request = MeasureRequest { host, secret, scenario, seed, ramp: Some(ramp) };
+    let (hosts, ramp) = (vec![host], Some(ramp));
+    let request = MeasureRequest { hosts, ip: None, secret, scenario, seed, ramp };
     let outcome = measure(&request, &mut sink);
     let Some(figures) = sink.figures() else {
         outcome?;

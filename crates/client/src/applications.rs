@@ -2,15 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
-use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Receiver, Sender};
-use std::thread::{self, JoinHandle};
+use std::sync::mpsc::{Receiver, Sender};
 
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use weir_core::{Duration, Ticker, Time};
-use weir_scenario::{Application, Client, IpVersion, ThroughputMeter, ThroughputRow, TransferRow};
+use weir_scenario::{Application, Client, ThroughputMeter, ThroughputRow, TransferRow};
 use weir_sockets::load::application::{ApplicationDriver, ApplicationWorld, request};
 use weir_sockets::load::options;
 use weir_sockets::load::udp::udp_socket;
@@ -21,12 +19,15 @@ use weir_speedtest::protocol::weir::{APPLICATION_ANSWER_BYTES, LOAD_BYTES, LoadD
 
 use crate::ClientError;
 use crate::upgrade::{Upgrade, UpgradeStep, application_request};
+use crate::ways::Way;
+use crate::worker::Worker;
 
 /// An application that the server is ready for.
 #[derive(Clone, Debug)]
 pub(crate) struct ApplicationOrder {
     /// Number of the flow in the record.
     pub flow: u32,
+    pub way: Way,
     pub ticket: Token,
     pub application: Application,
     pub dscp: u8,
@@ -48,64 +49,24 @@ pub(crate) enum ApplicationEvent {
 }
 
 /// Configuration of all applications.
-#[derive(Clone)]
+#[derive(Clone, Copy)]
 pub(crate) struct ApplicationConfig {
     pub clock: Clock,
-    /// Address of this end.
-    pub local: IpAddr,
-    /// Where connections go.
-    pub server: SocketAddr,
-    /// Where datagrams go.
-    pub names: SocketAddr,
-    pub authority: String,
     /// Time between two rows of what arrived; none but the last if 0.
     pub sample_ns: u64,
-    pub ip_version: IpVersion,
 }
 
-/// The thread of all applications.
-pub(crate) struct ApplicationThread {
-    orders: Sender<ApplicationOrder>,
-    events: Receiver<ApplicationEvent>,
-    stop: Arc<AtomicBool>,
-    thread: JoinHandle<Result<(), NetError>>,
-}
-
-impl ApplicationThread {
-    /// Starts the thread, which has no application yet.
-    pub fn start(config: ApplicationConfig) -> io::Result<Self> {
-        let (orders, ordered) = mpsc::channel();
-        let (tell, events) = mpsc::channel();
-        let driver = ApplicationDriver::new(Net { config, events: tell, flows: BTreeMap::new() })?;
-        let stop = Arc::new(AtomicBool::new(false));
-        let stopped = Arc::clone(&stop);
-        let thread = thread::Builder::new()
-            .name("applications".into())
-            .spawn(move || run(driver, &ordered, &stopped))?;
-        Ok(Self { orders, events, stop, thread })
-    }
-
-    /// Adds an application.
-    pub fn order(&self, order: ApplicationOrder) {
-        // A thread that is gone says why when it is joined.
-        let _ = self.orders.send(order);
-    }
-
-    /// The events since the last call.
-    pub fn events(&self) -> impl Iterator<Item = ApplicationEvent> {
-        self.events.try_iter()
-    }
-
-    /// Ends all applications and the thread: its last events, and why it ended if that was an error.
-    pub fn finish(self) -> (Vec<ApplicationEvent>, Result<(), ClientError>) {
-        self.stop.store(true, Ordering::Release);
-        let bug = "thread `applications`: it ended by a bug: please report it";
-        let ended = match self.thread.join() {
-            Ok(ended) => ended.map_err(ClientError::from),
-            Err(_) => Err(ClientError::new(bug)),
-        };
-        (self.events.try_iter().collect(), ended)
-    }
+/// Starts the thread of all applications, which has none yet.
+///
+/// # Errors
+/// If the kernel refuses what it needs.
+pub(crate) fn start(
+    config: ApplicationConfig,
+) -> Result<Worker<ApplicationOrder, ApplicationEvent>, ClientError> {
+    Worker::start("applications", |orders, events| {
+        let driver = ApplicationDriver::new(Net { config, events, flows: BTreeMap::new() })?;
+        Ok(move |stop: &AtomicBool| run(driver, &orders, stop).map_err(io::Error::other))
+    })
 }
 
 /// Works until told to stop, then tells the rest.
@@ -139,7 +100,7 @@ fn run(
 fn add(driver: &mut ApplicationDriver<Net>, order: ApplicationOrder) {
     let (flow, stop) = (order.flow, order.stop);
     let client = Client::new(&order.application, flow, (order.start, stop));
-    let added = NetFlow::new(order, &driver.world.config).and_then(|own| {
+    let added = NetFlow::new(order).and_then(|own| {
         driver.add(flow as usize, client, stop, &own.names)?;
         driver.world.flows.insert(flow as usize, own);
         Ok(())
@@ -151,7 +112,7 @@ fn add(driver: &mut ApplicationDriver<Net>, order: ApplicationOrder) {
     }
 }
 
-/// The path to a server elsewhere, as applications see it.
+/// The paths to servers elsewhere, as applications see them.
 struct Net {
     config: ApplicationConfig,
     events: Sender<ApplicationEvent>,
@@ -229,11 +190,12 @@ impl Net {
 }
 
 impl NetFlow {
-    fn new(order: ApplicationOrder, config: &ApplicationConfig) -> io::Result<Self> {
-        let names = udp_socket(SocketAddr::new(config.local, 0), order.dscp)?;
-        names.connect(&SockAddr::from(config.names))?;
+    fn new(order: ApplicationOrder) -> io::Result<Self> {
+        let names = udp_socket(SocketAddr::new(order.way.local, 0), order.dscp)?;
+        names.connect(&SockAddr::from(order.way.datagrams))?;
+        let asks_for_names = order.application.name_period_ns().is_some();
         Ok(Self {
-            asks: if asks_for_names(&order.application) { Time::ZERO } else { Time::MAX },
+            asks: if asks_for_names { Time::ZERO } else { Time::MAX },
             order,
             names,
             cookie: 0,
@@ -262,15 +224,16 @@ impl ApplicationWorld for Net {
     }
 
     fn open(&mut self, flow: usize) -> io::Result<(Socket, NetConnection)> {
-        let domain = Domain::for_address(self.config.server);
+        let order = &self.flow(flow).order;
+        let domain = Domain::for_address(order.way.server);
         let socket = Socket::new(domain, Type::STREAM, Some(Protocol::TCP))?;
         socket.set_nonblocking(true)?;
-        options::set_dscp(&socket, self.flow(flow).order.dscp)?;
+        options::set_dscp(&socket, order.dscp)?;
         Ok((socket, NetConnection::default()))
     }
 
-    fn connect(&mut self, _: usize, socket: &Socket) -> io::Result<bool> {
-        match socket.connect(&SockAddr::from(self.config.server)) {
+    fn connect(&mut self, flow: usize, socket: &Socket) -> io::Result<bool> {
+        match socket.connect(&SockAddr::from(self.flow(flow).order.way.server)) {
             Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => Err(error),
             _ => Ok(true),
         }
@@ -290,8 +253,8 @@ impl ApplicationWorld for Net {
         }
         let head = response.min(APPLICATION_ANSWER_BYTES);
         connection.upgrade = Some((Upgrade::awaiting(), head));
-        let ticket = self.flow(flow).order.ticket;
-        application_request(ticket, &self.config.authority, bytes, response - head)
+        let ApplicationOrder { ticket, way, .. } = &self.flow(flow).order;
+        application_request(*ticket, &way.authority, bytes, response - head)
     }
 
     fn receive(
@@ -301,7 +264,7 @@ impl ApplicationWorld for Net {
         socket: &Socket,
     ) -> io::Result<u64> {
         let bytes = connection.receive(socket)?;
-        let header = self.config.ip_version.header_bytes();
+        let header = self.flow(flow).order.way.ip_version.header_bytes();
         let wire =
             TcpInfo::of(socket).map_or(connection.wire_bytes, |info| info.wire_bytes(header));
         let more = wire.saturating_sub(std::mem::replace(&mut connection.wire_bytes, wire));
@@ -318,9 +281,9 @@ impl ApplicationWorld for Net {
     }
 
     fn answer(&mut self, flow: usize) -> io::Result<Option<(u64, Time)>> {
-        let wire = Application::answer_ip_len(self.config.ip_version);
         let clock = self.config.clock;
         let one = self.flow(flow);
+        let wire = Application::answer_ip_len(one.order.way.ip_version);
         let mut answer = [0; Application::ANSWER_BYTES as usize];
         let received = message::receive(&one.names, &mut answer)?;
         let own = one.order.ticket;
@@ -373,15 +336,6 @@ impl NetConnection {
             }
             UpgradeStep::Waiting | UpgradeStep::Asked => Ok(0),
         }
-    }
-}
-
-/// Whether an application looks names up.
-pub(crate) fn asks_for_names(application: &Application) -> bool {
-    match application {
-        Application::Dns(_) => true,
-        Application::Web(web) => web.dns,
-        Application::Video(_) => false,
     }
 }
 

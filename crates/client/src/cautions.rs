@@ -5,12 +5,7 @@ use serde_json::{Map, Value};
 /// Cautions that a measurement's notes for the manifest tell, one sentence each.
 #[must_use]
 pub fn cautions(notes: &Map<String, Value>) -> Vec<String> {
-    let number = |place: &[&str]| {
-        let found = place.split_first().and_then(|(first, rest)| {
-            rest.iter().try_fold(notes.get(*first)?, |holder, name| holder.get(name))
-        });
-        found.and_then(Value::as_f64).unwrap_or(0.0)
-    };
+    let number = |place: &[&str]| number_in(notes, place);
     let mut said = Vec::new();
     let cpu = number(&["own_cpu_percent"]);
     if cpu > MAX_CPU_PERCENT {
@@ -24,19 +19,8 @@ pub fn cautions(notes: &Map<String, Value>) -> Vec<String> {
             "the server left {limited} pings unanswered because there were too many: they count as lost"
         ));
     }
-    let drift = [number(&["clock_drift", "ns"]).abs(), number(&["clock_drift", "within_ns"])];
-    if drift[0] > MAX_DRIFT_NS + drift[1] {
-        said.push(format!(
-            "the clocks of the two machines ran apart by {:.1} ms: delays of UDP loads are off by up to as much",
-            drift[0] / 1e6
-        ));
-    }
-    let rate_bps = number(&["server", "limits", "rate_bps"]);
-    if rate_bps > 0.0 {
-        said.push(format!(
-            "the server gives this address {} Mbit/s at most: that may be the bottleneck",
-            rate_bps / 1e6
-        ));
+    for server in servers(notes) {
+        said.extend(cautions_of_server(server));
     }
     let ramps = notes.get("ramps").and_then(Value::as_array);
     for ramp in ramps.into_iter().flatten().filter(|ramp| ramp["full_ns"].is_null()) {
@@ -47,6 +31,42 @@ pub fn cautions(notes: &Map<String, Value>) -> Vec<String> {
         ));
     }
     said
+}
+
+/// The servers of a measurement. The first records name the only one otherwise, without its clock's drift.
+fn servers(notes: &Map<String, Value>) -> impl Iterator<Item = &Map<String, Value>> {
+    let all = notes.get("servers").and_then(Value::as_array);
+    let only = notes.get("server");
+    all.into_iter().flatten().chain(only).filter_map(Value::as_object)
+}
+
+fn cautions_of_server(server: &Map<String, Value>) -> Vec<String> {
+    let mut said = Vec::new();
+    let name = server.get("name").and_then(Value::as_str).unwrap_or("?");
+    let [ns, within_ns] = ["ns", "within_ns"].map(|key| number_in(server, &["clock_drift", key]));
+    if ns.abs() > MAX_DRIFT_NS + within_ns {
+        said.push(format!(
+            "the clocks of this machine and of server `{name}` ran apart by {:.1} ms: delays of UDP loads are off by up to \
+             as much",
+            ns.abs() / 1e6
+        ));
+    }
+    let rate_bps = number_in(server, &["limits", "rate_bps"]);
+    if rate_bps > 0.0 {
+        said.push(format!(
+            "server `{name}` gives this address {} Mbit/s at most: that may be the bottleneck",
+            rate_bps / 1e6
+        ));
+    }
+    said
+}
+
+/// The number at that place; 0 if there is none.
+fn number_in(holder: &Map<String, Value>, place: &[&str]) -> f64 {
+    let found = place.split_first().and_then(|(first, rest)| {
+        rest.iter().try_fold(holder.get(*first)?, |holder, name| holder.get(name))
+    });
+    found.and_then(Value::as_f64).unwrap_or(0.0)
 }
 
 /// Of one processor.
@@ -71,8 +91,10 @@ mod tests {
         let notes = json!({
             "own_cpu_percent": 80.1,
             "echoes": {"limited": 3},
-            "clock_drift": {"ns": -4_200_000, "within_ns": 900_000},
-            "server": {"limits": {"rate_bps": 12_500_000}},
+            "servers": [
+                {"name": "near:8080", "clock_drift": {"ns": -4_200_000, "within_ns": 900_000}},
+                {"name": "far:8080", "limits": {"rate_bps": 12_500_000}},
+            ],
             "ramps": [full, open],
         });
         assert_eq!(
@@ -80,8 +102,9 @@ mod tests {
             [
                 "this program used 80 % of a processor: the machine may be the bottleneck",
                 "the server left 3 pings unanswered because there were too many: they count as lost",
-                "the clocks of the two machines ran apart by 4.2 ms: delays of UDP loads are off by up to as much",
-                "the server gives this address 12.5 Mbit/s at most: that may be the bottleneck",
+                "the clocks of this machine and of server `near:8080` ran apart by 4.2 ms: delays of UDP loads are off by up \
+                 to as much",
+                "server `far:8080` gives this address 12.5 Mbit/s at most: that may be the bottleneck",
                 "16 flows did not fill the line in phase upload: its throughput is a lower bound, and so is its \
                  latency",
             ]
@@ -93,8 +116,9 @@ mod tests {
         let notes = json!({
             "own_cpu_percent": 80.0,
             "echoes": {"limited": 0},
-            "clock_drift": {"ns": 1_900_000, "within_ns": 900_000},
-            "server": {"limits": {"rate_bps": null}},
+            "servers": [
+                {"clock_drift": {"ns": 1_900_000, "within_ns": 900_000}, "limits": {"rate_bps": null}},
+            ],
             "ramps": [{"phase": "download", "flows": 4, "full_ns": 6}],
         });
         assert!(told(&notes).is_empty());

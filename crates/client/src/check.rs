@@ -1,30 +1,26 @@
 //! Whether a server can do what is asked of it, before anything is sent.
 
 use weir_core::Duration;
-use weir_scenario::{Application, Direction, Flow, Opener, Overrides, ProbeKind, Scenario};
+use weir_scenario::{Application, Direction, Flow, Opener, Overrides, Probe, ProbeKind, Scenario};
 use weir_sockets::Grant;
 use weir_sockets::load::udp::packets_per_second;
 use weir_speedtest::protocol::weir::LOAD_BYTES;
 
 use crate::ClientError;
-use crate::applications::asks_for_names;
-use crate::run::MeasureRequest;
 
-/// Whether the server that gave `grant` can do what `request` asks for.
+/// What of a scenario goes to one server over one Internet protocol.
+pub(crate) struct Share<'s> {
+    pub flows: Vec<&'s Flow>,
+    pub probes: Vec<&'s Probe>,
+}
+
+/// Whether `scenario` has nothing that no server could do.
 ///
 /// # Errors
-/// If it cannot: the first thing.
-pub(crate) fn check(request: &MeasureRequest, grant: &Grant) -> Result<(), ClientError> {
-    let scenario = &request.scenario;
+/// If it has: the first thing.
+pub(crate) fn check_scenario(scenario: &Scenario) -> Result<(), ClientError> {
     let refuse = |sentence: String| Err(ClientError::new(sentence));
     scenario.check_elsewhere().map_err(|error| ClientError::new(error.to_string()))?;
-    scenario.check_one_ip("net").map_err(|error| ClientError::new(error.to_string()))?;
-    if scenario.hosts.len() != 1 {
-        return refuse(format!(
-            "the test has {} servers: the world net measures the path to one",
-            scenario.hosts.len()
-        ));
-    }
     if let Some(test) = scenario.methods.first() {
         return refuse(format!(
             "method `{}`: the world net drives none within a scenario: run `weir test --method {}`, or the \
@@ -40,23 +36,66 @@ pub(crate) fn check(request: &MeasureRequest, grant: &Grant) -> Result<(), Clien
         ));
     }
     for flow in &scenario.flows {
+        check_opening(flow)
+            .map_err(|reason| ClientError::new(format!("flow `{}`: {reason}", flow.name)))?;
+    }
+    if let Some(probe) = scenario.probes.iter().find(|probe| probe.kind == ProbeKind::Tcp) {
+        return refuse(format!(
+            "probe `{}`: kind tcp: servers elsewhere answer udp and icmp only",
+            probe.name
+        ));
+    }
+    Ok(())
+}
+
+/// Whether this machine can open a load as it is asked for.
+fn check_opening(flow: &Flow) -> Result<(), String> {
+    if flow.opened_by == Opener::Server {
+        return Err("opened_by server: the world net opens all connections from here".into());
+    }
+    if flow.client_host != 0 {
+        return Err("it is of another machine: the world net measures from this one".into());
+    }
+    let Overrides { ecn, .. } = flow.tcp.overrides;
+    if !flow.is_tcp() || flow.tcp.overrides == Overrides::default() {
+        return Ok(());
+    }
+    if ecn.is_some() && flow.tcp.overrides == (Overrides { ecn, ..Overrides::default() }) {
+        return Err(
+            "tcp.ecn: the world net cannot ask for ECN by flow, since that is a setting of the whole machine \
+             (net.ipv4.tcp_ecn): leave it out, or run the scenario in the world `sim`"
+                .into(),
+        );
+    }
+    Err("its TCP is changed: the world net speaks the two machines' own TCP, of which only \
+         the congestion control can be chosen"
+        .into())
+}
+
+/// Whether the server that gave `grant` can do its share.
+///
+/// # Errors
+/// If it cannot: the first thing.
+pub(crate) fn check(share: &Share<'_>, grant: &Grant) -> Result<(), ClientError> {
+    let refuse = |sentence: String| Err(ClientError::new(sentence));
+    for flow in &share.flows {
         check_flow(flow, grant)
             .map_err(|reason| ClientError::new(format!("flow `{}`: {reason}", flow.name)))?;
     }
-    check_udp(scenario, grant)?;
+    check_udp(share, grant)?;
     let most = grant.limits.flows as usize;
-    let at_once = |one: &Flow| {
-        scenario
+    let at_once = |one: &&Flow| {
+        share
             .flows
             .iter()
             .filter(|f| f.start_ns <= one.start_ns && one.start_ns < f.stop_ns)
             .count()
     };
-    if let Some(count) = scenario.flows.iter().map(at_once).max().filter(|&count| count > most) {
+    if let Some(count) = share.flows.iter().map(at_once).max().filter(|&count| count > most) {
         return refuse(format!("{count} flows at once: this server allows {most}"));
     }
     let longest = grant.limits.duration_ns;
-    if let Some(flow) = scenario.flows.iter().find(|flow| flow.stop_ns - flow.start_ns > longest) {
+    if let Some(flow) = share.flows.iter().find(|flow| flow.stop_ns - flow.start_ns > longest) {
         return refuse(format!(
             "flow `{}` lasts {}: this server allows {}",
             flow.name,
@@ -64,28 +103,15 @@ pub(crate) fn check(request: &MeasureRequest, grant: &Grant) -> Result<(), Clien
             Duration::from_nanos(longest)
         ));
     }
-    check_probes(scenario, grant)
+    check_probes(share, grant)
 }
 
 fn check_flow(flow: &Flow, grant: &Grant) -> Result<(), String> {
-    if flow.opened_by == Opener::Server {
-        return Err("opened_by server: the world net opens all connections from here".into());
-    }
-    if flow.client_host != 0 {
-        return Err("it is of another machine: the world net measures from this one".into());
-    }
     if let Some(application) = &flow.application {
         check_application(application, grant)?;
     }
     if flow.udp.is_some() {
         return Ok(());
-    }
-    if flow.tcp.overrides != Overrides::default() {
-        return Err(
-            "its TCP is changed: the world net speaks the two machines' own TCP, of which only \
-                    the congestion control can be chosen"
-                .into(),
-        );
     }
     let name = &flow.tcp.congestion_control;
     match flow.direction {
@@ -108,7 +134,7 @@ fn check_application(application: &Application, grant: &Grant) -> Result<(), Str
             grant.software
         ));
     };
-    if asks_for_names(application) && grant.udp_port.is_none() {
+    if application.name_period_ns().is_some() && grant.udp_port.is_none() {
         return Err(format!(
             "`{key}`: this server answers no datagrams, by which names are looked up"
         ));
@@ -124,9 +150,9 @@ fn check_application(application: &Application, grant: &Grant) -> Result<(), Str
 }
 
 /// Whether the server has UDP loads, and lets them have what they send at once.
-fn check_udp(scenario: &Scenario, grant: &Grant) -> Result<(), ClientError> {
+fn check_udp(share: &Share<'_>, grant: &Grant) -> Result<(), ClientError> {
     let udp = |flow: &Flow| Some((flow.udp?, flow.direction));
-    for flow in &scenario.flows {
+    for flow in &share.flows {
         let Some((load, direction)) = udp(flow) else { continue };
         let refuse = |why: String| Err(ClientError::new(format!("flow `{}`: {why}", flow.name)));
         let Some(limits) = grant.limits.udp else {
@@ -144,11 +170,11 @@ fn check_udp(scenario: &Scenario, grant: &Grant) -> Result<(), ClientError> {
                 payloads.end()
             ));
         }
-        let at_once = scenario
+        let at_once = share
             .flows
             .iter()
             .filter(|other| other.start_ns <= flow.start_ns && flow.start_ns < other.stop_ns)
-            .filter_map(udp)
+            .filter_map(|&other| udp(other))
             .filter(|(_, other)| *other == direction);
         let (bps, pps) = at_once.fold((0_u64, 0_u64), |(bps, pps), (one, _)| {
             let packets = packets_per_second(one.rate_bps, one.payload_bytes);
@@ -167,22 +193,15 @@ fn check_udp(scenario: &Scenario, grant: &Grant) -> Result<(), ClientError> {
     Ok(())
 }
 
-fn check_probes(scenario: &Scenario, grant: &Grant) -> Result<(), ClientError> {
-    let mut datagrams: f64 = scenario
+fn check_probes(share: &Share<'_>, grant: &Grant) -> Result<(), ClientError> {
+    let mut datagrams: f64 = share
         .flows
         .iter()
-        .filter_map(|flow| match flow.application.as_ref()? {
-            Application::Dns(load) => Some(1e9 / load.every_ns as f64),
-            Application::Web(load) if load.dns => Some(1e9 / load.every_ns as f64),
-            Application::Web(_) | Application::Video(_) => None,
-        })
+        .filter_map(|flow| Some(1e9 / flow.application.as_ref()?.name_period_ns()? as f64))
         .sum();
-    for probe in &scenario.probes {
+    for probe in &share.probes {
         let refuse = |why: String| Err(ClientError::new(format!("probe `{}`: {why}", probe.name)));
         match probe.kind {
-            ProbeKind::Tcp => {
-                return refuse("kind tcp: servers elsewhere answer udp and icmp only".into());
-            }
             ProbeKind::Udp if grant.udp_port.is_none() => {
                 return refuse("this server answers no datagrams".into());
             }
@@ -195,7 +214,7 @@ fn check_probes(scenario: &Scenario, grant: &Grant) -> Result<(), ClientError> {
                 }
                 datagrams += 1e9 / probe.period_ns as f64;
             }
-            ProbeKind::Icmp | ProbeKind::UdpTtl => {}
+            ProbeKind::Icmp | ProbeKind::UdpTtl | ProbeKind::Tcp => {}
         }
     }
     let most = grant.limits.echo_rate_pps;
@@ -209,7 +228,10 @@ fn check_probes(scenario: &Scenario, grant: &Grant) -> Result<(), ClientError> {
 
 #[cfg(test)]
 mod tests {
-    use weir_scenario::{DnsLoad, VideoLoad, WebLoad};
+    use weir_scenario::file::catalogue::read_file;
+    use weir_scenario::file::spec::ScenarioSpec;
+    use weir_scenario::file::{NoFiles, resolve, shipped_tests};
+    use weir_scenario::{DnsLoad, Path, VideoLoad, WebLoad};
     use weir_speedtest::protocol::weir::{ApplicationLimits, Limits, Token};
 
     use super::*;
@@ -237,6 +259,24 @@ mod tests {
             congestion: vec![],
             limits,
         }
+    }
+
+    #[test]
+    fn all_shipped_tests_run_here_but_one_that_asks_for_ecn() {
+        let mut refused = Vec::new();
+        for name in shipped_tests() {
+            let text = format!("test = \"{name}\"\nlink = \"cable-20-8\"");
+            let spec: ScenarioSpec = read_file(&text, name).unwrap();
+            let resolved = resolve(&spec, &NoFiles, |_| None).unwrap();
+            let scenario = resolved.configurations[0].scenario.clone();
+            let scenario = Scenario { path: Path::default(), ..scenario };
+            if let Err(error) = check_scenario(&scenario) {
+                refused.push((name, error.to_string()));
+            }
+        }
+        let ecn = "flow `TCP upload BE`: tcp.ecn: the world net cannot ask for ECN by flow, since that is a setting of the \
+                   whole machine (net.ipv4.tcp_ecn): leave it out, or run the scenario in the world `sim`";
+        assert_eq!(refused, [("rrul_spec", ecn.to_owned())]);
     }
 
     #[test]

@@ -2,19 +2,20 @@
 
 use weir_core::{Duration, Seed, Time};
 use weir_scenario::{
-    Direction, Flow, FlowRow, LiveTcp, Scenario, TcpRow, ThroughputMeter, ThroughputRow, UdpLoad,
-    UdpRow, UdpSenderCounts,
+    Direction, Flow, FlowRow, Scenario, TcpRow, ThroughputMeter, ThroughputRow, UdpLoad, UdpRow,
+    UdpSenderCounts,
 };
-use weir_sockets::TcpInfo;
 use weir_sockets::load::options::MAX_UNSENT_BYTES;
 use weir_sockets::load::udp::udp_request;
-use weir_speedtest::protocol::weir::{FlowRequest, FlowSample, TcpSample, Token, UdpSample};
+use weir_speedtest::protocol::weir::{FlowRequest, FlowSample, Token, UdpSample};
 
 use crate::ClientError;
 use crate::applications::ApplicationOrder;
 use crate::loads::{Order, Totals};
+use crate::sender::{Sent, tcp_row};
 use crate::udp_loads::UdpOrder;
 use crate::udp_state::{UdpState, sender_counts, tells_something, udp_row};
+use crate::ways::Way;
 
 /// All loads of a measurement, those that ramps add included.
 pub(crate) struct FlowTable {
@@ -109,12 +110,13 @@ impl FlowTable {
         }
     }
 
-    /// The order for this end of a load for which the server gave `ticket`.
-    pub fn order(&self, number: u32, ticket: Token) -> Result<Order, ClientError> {
+    /// The order for this end of a load for which the server at the end of `way` gave `ticket`.
+    pub fn order(&self, number: u32, ticket: Token, way: Way) -> Result<Order, ClientError> {
         let state = self.flows.get(number as usize).ok_or_else(|| unknown(number))?;
         let flow = &self.scenario.flows[number as usize];
         Ok(Order {
             flow: number,
+            way,
             direction: flow.direction,
             ticket,
             congestion: chosen_congestion(flow),
@@ -126,12 +128,13 @@ impl FlowTable {
     }
 
     /// The order for this end of a UDP load for which the server gave `ticket`; `None` if it is none.
-    pub fn udp_order(&self, number: u32, ticket: Token) -> Option<UdpOrder> {
+    pub fn udp_order(&self, number: u32, ticket: Token, way: &Way) -> Option<UdpOrder> {
         let state = self.flows.get(number as usize)?;
         let flow = &self.scenario.flows[number as usize];
         let (load, start, stop) = (flow.udp?, state.start, flow.stop());
         Some(UdpOrder {
             flow: number,
+            way: way.clone(),
             direction: flow.direction,
             ticket,
             load,
@@ -143,12 +146,18 @@ impl FlowTable {
     }
 
     /// The order for the application for which the server gave `ticket`; `None` if it is none.
-    pub fn application_order(&self, number: u32, ticket: Token) -> Option<ApplicationOrder> {
+    pub fn application_order(
+        &self,
+        number: u32,
+        ticket: Token,
+        way: &Way,
+    ) -> Option<ApplicationOrder> {
         let state = self.flows.get(number as usize)?;
         let flow = &self.scenario.flows[number as usize];
         let (start, stop) = (state.start, flow.stop().max(state.start));
         let application = flow.application.clone()?;
-        Some(ApplicationOrder { flow: number, ticket, application, dscp: flow.dscp, start, stop })
+        let (way, dscp) = (way.clone(), flow.dscp);
+        Some(ApplicationOrder { flow: number, way, ticket, application, dscp, start, stop })
     }
 
     /// Keeps what arrived here of an application.
@@ -233,20 +242,23 @@ impl FlowTable {
         t: Time,
         sample: FlowSample,
     ) -> Result<Option<ServerRow>, ClientError> {
-        let header = self.scenario.ip_version.header_bytes() + TCP_HEADER;
         let number = sample.flow;
         let state = self.flows.get_mut(number as usize).ok_or_else(|| unknown(number))?;
+        let ip_version = self.scenario.flow_ip(number as usize);
         let flow = &self.scenario.flows[number as usize];
         if flow.application.is_some() {
             // All that it asks for arrives here.
             return Ok(None);
         }
         if let Some(load) = &flow.udp {
-            let packet = load.ip_len(self.scenario.ip_version);
+            let packet = load.ip_len(ip_version);
             return Ok(state.udp_sampled((t, flow.stop()), &sample, (load, packet)));
         }
         match flow.direction {
-            Direction::Up => Ok(Some(state.arrived(t, sample, header))),
+            Direction::Up => {
+                let header = ip_version.header_bytes() + TCP_HEADER;
+                Ok(Some(state.arrived(t, sample, header)))
+            }
             Direction::Down => {
                 let tcp = sample.tcp.as_ref().filter(|_| state.ended.is_none());
                 let row = tcp.map(|tcp| ServerRow::Tcp(tcp_row(t, number, tcp)));
@@ -383,57 +395,6 @@ pub(crate) fn unknown(number: u32) -> ClientError {
     ClientError::new(format!("the server speaks of a flow {number} that nobody asked for"))
 }
 
-/// Counts of a load by the sender's kernel.
-#[derive(Clone, Copy)]
-struct Sent {
-    bytes: u64,
-    bytes_again: u64,
-    segments: u64,
-    segments_again: u64,
-    timeouts: Option<u64>,
-}
-
-impl Sent {
-    fn of_server(tcp: &TcpSample) -> Self {
-        Self {
-            bytes: tcp.sent_bytes,
-            bytes_again: tcp.retransmitted_bytes,
-            segments: tcp.sent_bytes.div_ceil(u64::from(tcp.mss.max(1))),
-            segments_again: tcp.retransmits,
-            timeouts: tcp.timeouts,
-        }
-    }
-
-    fn of_kernel(info: &TcpInfo) -> Self {
-        let ((bytes, bytes_again), (segments, segments_again)) =
-            (info.sent_bytes(), info.sent_segments());
-        Self { bytes, bytes_again, segments, segments_again, timeouts: info.timeouts() }
-    }
-}
-
-/// The state of a sender at the server.
-pub(crate) fn tcp_row(t: Time, flow: u32, tcp: &TcpSample) -> TcpRow {
-    TcpRow {
-        t,
-        flow,
-        cwnd_segments: tcp.cwnd,
-        ssthresh_segments: tcp.ssthresh,
-        in_flight_segments: tcp.in_flight,
-        srtt: tcp.srtt_ns.map(Duration::from_nanos),
-        rttvar: Duration::from_nanos(tcp.rttvar_ns),
-        rto: Duration::from_nanos(tcp.rto_ns),
-        pacing_rate_bps: tcp.pacing_rate_bps,
-        retransmits: tcp.retransmits,
-        timeouts: tcp.timeouts,
-        live: Some(LiveTcp {
-            delivery_rate_bps: tcp.delivery_rate_bps,
-            busy: Duration::from_nanos(tcp.busy_ns),
-            receive_window_limited: Duration::from_nanos(tcp.receive_window_limited_ns),
-            send_buffer_limited: Duration::from_nanos(tcp.send_buffer_limited_ns),
-        }),
-    }
-}
-
 /// In place of a congestion control's name: whatever the sending machine has.
 pub(crate) const MACHINES_OWN: &str = "default";
 /// RFC 9293, section 3.1, with time stamps (RFC 7323), as all Linux has them.
@@ -486,7 +447,7 @@ mod tests {
         assert_eq!((request.flow, request.direction), (0, Direction::Down));
         assert_eq!((request.duration_ns, request.congestion), (1_000_000_000, None));
         assert_eq!(table.to_ask_for(Time::from_millis(500)), [1]);
-        let order = table.order(1, Token(7)).unwrap();
+        let order = table.order(1, Token(7), Way::nowhere()).unwrap();
         assert_eq!((order.start, order.stop), (Time::from_millis(500), Time::from_millis(1_000)));
     }
 
@@ -583,7 +544,7 @@ mod tests {
         let mut table = table(vec![flow(Direction::Down)]);
         let said = "the server speaks of a flow 9 that nobody asked for";
         assert_eq!(table.sampled(Time::ZERO, sample(9, 1)).unwrap_err().to_string(), said);
-        assert_eq!(table.order(9, Token(1)).unwrap_err().to_string(), said);
+        assert_eq!(table.order(9, Token(1), Way::nowhere()).unwrap_err().to_string(), said);
         assert_eq!(table.ended(9, Time::ZERO).unwrap_err().to_string(), said);
         assert_eq!(table.name(9).unwrap_err().to_string(), said);
         let named = table.sender_has(9, Direction::Up, "cubic".to_owned());

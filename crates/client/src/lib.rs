@@ -1,8 +1,8 @@
-//! Measures the path to a server elsewhere that speaks Weir's own protocol: the world `net`.
+//! Measures the paths to servers elsewhere that speak Weir's own protocol: the world `net`.
 //!
 //! | thread | does |
 //! |---|---|
-//! | the caller's | speaks with the server, decides what runs, writes the record |
+//! | the caller's | speaks with the servers, decides what runs, writes the record |
 //! | `loads` | this end of all TCP loads, by epoll ([`weir_sockets::load`]); samples them |
 //! | `UDP loads` | this end of all UDP loads; samples them |
 //! | `applications` | this end of all applications; samples them |
@@ -21,13 +21,18 @@ mod loads;
 #[cfg(feature = "methods")]
 mod methods;
 mod numbers;
+mod peer;
 mod plan;
 mod ramps;
 mod reach;
+mod results;
 mod run;
+mod sender;
 mod udp_loads;
 mod udp_state;
 mod upgrade;
+mod ways;
+mod worker;
 
 pub use cautions::cautions;
 pub use error::ClientError;

@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::net::{Shutdown, SocketAddr};
+use std::net::Shutdown;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Receiver, Sender};
-use std::thread::{self, JoinHandle};
+use std::sync::mpsc::{Receiver, Sender};
 
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use weir_core::{Duration, Ticker, Time};
@@ -18,13 +17,17 @@ use weir_sockets::sys::option;
 use weir_sockets::{Clock, TcpInfo};
 use weir_speedtest::protocol::weir::Token;
 
+use crate::ClientError;
 use crate::upgrade::{Upgrade, UpgradeStep};
+use crate::ways::Way;
+use crate::worker::Worker;
 
 /// A load that the server is ready for.
 #[derive(Clone, Debug)]
 pub(crate) struct Order {
     /// Number of the flow in the record.
     pub flow: u32,
+    pub way: Way,
     pub direction: Direction,
     pub ticket: Token,
     /// Congestion control of this end; the system's if `None`.
@@ -62,22 +65,11 @@ pub(crate) struct Totals {
     pub info: Option<TcpInfo>,
 }
 
-/// Configuration of all loads: their server, and how often they are sampled.
+/// Configuration of all loads: how often they are sampled.
 pub(crate) struct LoadConfig {
     pub clock: Clock,
-    pub server: SocketAddr,
-    pub authority: String,
     pub throughput_ns: u64,
     pub tcp_ns: u64,
-    pub ip_header: u32,
-}
-
-/// The thread of all loads.
-pub(crate) struct LoadThread {
-    orders: Sender<Order>,
-    events: Receiver<LoadEvent>,
-    stop: Arc<AtomicBool>,
-    thread: JoinHandle<io::Result<()>>,
 }
 
 /// All loads.
@@ -117,37 +109,15 @@ enum Stage {
     Over,
 }
 
-impl LoadThread {
-    /// Starts the thread, which has no load yet.
-    pub fn start(config: LoadConfig) -> io::Result<Self> {
-        let (orders, ordered) = mpsc::channel();
-        let (tell, events) = mpsc::channel();
-        let loads = Loads::new(config, ordered, tell)?;
-        let stop = Arc::new(AtomicBool::new(false));
-        let stopped = Arc::clone(&stop);
-        let thread =
-            thread::Builder::new().name("loads".into()).spawn(move || loads.run(&stopped))?;
-        Ok(Self { orders, events, stop, thread })
-    }
-
-    /// Adds a load.
-    pub fn order(&self, order: Order) {
-        // A thread that is gone says why when it is joined.
-        let _ = self.orders.send(order);
-    }
-
-    /// The events since the last call.
-    pub fn events(&self) -> impl Iterator<Item = LoadEvent> {
-        self.events.try_iter()
-    }
-
-    /// Ends all loads and the thread: its last events, and why it ended if that was an error.
-    pub fn finish(self) -> (Receiver<LoadEvent>, io::Result<()>) {
-        self.stop.store(true, Ordering::Release);
-        let bug = || Err(io::Error::other("it ended by a bug: please report it"));
-        let ended = self.thread.join().unwrap_or_else(|_| bug());
-        (self.events, ended)
-    }
+/// Starts the thread of all loads, which has none yet.
+///
+/// # Errors
+/// If the kernel refuses what it needs.
+pub(crate) fn start(config: LoadConfig) -> Result<Worker<Order, LoadEvent>, ClientError> {
+    Worker::start("loads", |orders, tell| {
+        let loads = Loads::new(config, orders, tell)?;
+        Ok(move |stop: &AtomicBool| loads.run(stop))
+    })
 }
 
 impl Loads {
@@ -194,7 +164,7 @@ impl Loads {
             let load = self.loads.get_mut(&flow).expect("it is one of them");
             let Order { start, stop, .. } = load.order;
             let result = match load.stage {
-                Stage::Waiting if now >= start => load.open(&self.config, &self.poll),
+                Stage::Waiting if now >= start => load.open(&self.poll),
                 Stage::Running if now >= stop && load.is_upload() => load.drain(&self.poll),
                 Stage::Upgrading(_) | Stage::Draining | Stage::Running if now >= stop + GRACE => {
                     load.give_up(&self.poll);
@@ -259,11 +229,11 @@ impl Loads {
     }
 
     fn throughput(&mut self, at: Time) {
-        let header = self.config.ip_header;
         for load in self.loads.values_mut().filter(|load| !load.is_upload()) {
             if at <= load.order.start {
                 continue;
             }
+            let header = load.order.way.ip_version.header_bytes();
             let info = load.info();
             let wire = info.as_ref().map(|info| info.wire_bytes(header));
             let row = load.meter.row(at, load.order.flow, load.delivered, wire);
@@ -342,9 +312,9 @@ impl Load {
     }
 
     /// Opens its connection.
-    fn open(&mut self, config: &LoadConfig, poll: &LoadPoll) -> io::Result<()> {
-        let socket = Arc::new(set_up(&self.order, config.server)?);
-        match socket.connect(&SockAddr::from(config.server)) {
+    fn open(&mut self, poll: &LoadPoll) -> io::Result<()> {
+        let socket = Arc::new(set_up(&self.order)?);
+        match socket.connect(&SockAddr::from(self.order.way.server)) {
             Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => return Err(error),
             _ => {}
         }
@@ -352,7 +322,7 @@ impl Load {
         // (`tcp_ca_dst_init` in net/ipv4/tcp_output.c).
         choose_congestion(&self.order, &socket)?;
         poll.epoll.add(&*socket, self.token(), Interest::BOTH)?;
-        self.stage = Stage::Upgrading(Upgrade::new(self.order.ticket, &config.authority));
+        self.stage = Stage::Upgrading(Upgrade::new(self.order.ticket, &self.order.way.authority));
         self.end = Some(match self.order.direction {
             Direction::Up => LoadEnd::sender(socket, self.order.bytes),
             Direction::Down => LoadEnd::receiver(socket, false),
@@ -459,8 +429,8 @@ impl Load {
     }
 }
 
-fn set_up(order: &Order, server: SocketAddr) -> io::Result<Socket> {
-    let domain = Domain::for_address(server);
+fn set_up(order: &Order) -> io::Result<Socket> {
+    let domain = Domain::for_address(order.way.server);
     let socket = Socket::new(domain, Type::STREAM, Some(Protocol::TCP))?;
     socket.set_nonblocking(true)?;
     options::set_dscp(&socket, order.dscp)?;

@@ -1,43 +1,43 @@
 //! One measurement, from the handshake to the record.
 
-use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration as WallDuration, Instant};
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use weir_core::{Duration, Seed, Time};
-use weir_scenario::{Direction, IpVersion, RecordSink, Scenario, ThroughputRow, UdpRow};
-use weir_sockets::sys::time::monotonic_ns;
-use weir_sockets::{
-    Addresses, Clock, ClockOffset, EchoSession, Grant, Pings, Sample, Session, Target,
-};
-use weir_speedtest::protocol::weir::{
-    ClientMessage, EchoCount, FlowRequest, FlowSample, Secret, ServerMessage, Token,
-};
+use weir_scenario::{Direction, IpVersion, RecordSink, Scenario};
+use weir_sockets::sys::epoll::{Epoll, Events, Interest};
+use weir_sockets::{Addresses, Clock, Pings, Sample};
+use weir_speedtest::protocol::weir::{ClientMessage, Secret, ServerMessage, Token};
 
 use crate::ClientError;
-use crate::applications::{ApplicationConfig, ApplicationEvent, ApplicationThread};
-use crate::check::check;
-use crate::flow_table::{FlowTable, ServerRow};
-use crate::loads::{LoadConfig, LoadEvent, LoadThread};
-use crate::numbers::Numbers;
-use crate::ramps::{RampPlan, Ramps};
-use crate::udp_loads::{UdpConfig, UdpEvent, UdpThread};
+use crate::applications::{self, ApplicationConfig, ApplicationEvent, ApplicationOrder};
+use crate::check::check_scenario;
+use crate::loads::{self, LoadConfig, LoadEvent, Order};
+use crate::peer::Peer;
+use crate::ramps::RampPlan;
+use crate::results::{Echoes, Results, pass_on_pings};
+use crate::udp_loads::{self, UdpConfig, UdpEvent, UdpOrder};
+use crate::ways::{Reached, reach};
+use crate::worker::Worker;
 
 /// Request for a measurement.
 #[derive(Clone, Debug)]
 pub struct MeasureRequest {
-    /// The server, as [`Target::find`] reads it.
-    pub host: String,
-    /// Secret of the server, if it asks for one.
+    /// The servers in the order of the scenario's, each as [`Target::find_each`](weir_sockets::Target::find_each) reads it.
+    pub hosts: Vec<String>,
+    /// The Internet protocol of loads and probes that do not say theirs. If `None`, IPv6 where the scenario says so, or else
+    /// what the system prefers for each server.
+    pub ip: Option<IpVersion>,
+    /// Secret of the servers that ask for one.
     pub secret: Option<String>,
     /// Loads and probes. Its path is empty: the path is what is measured.
     pub scenario: Scenario,
     /// The seed of what the scenario leaves to chance.
     pub seed: u64,
-    /// Loads beyond the scenario's, as many as fill the line.
+    /// Loads beyond the scenario's, as many as fill the line to the first server.
     pub ramp: Option<RampPlan>,
 }
 
@@ -53,7 +53,7 @@ pub struct Outcome {
 /// Measures, and writes what comes of it into `record`.
 ///
 /// # Errors
-/// If the server cannot be reached, refuses, or lacks what the scenario asks for, or if the connection to
+/// If a server cannot be reached, refuses, or lacks what the scenario asks for, or if the connection to
 /// it breaks. What was measured until then stays in the record.
 pub fn measure(
     request: &MeasureRequest,
@@ -61,14 +61,16 @@ pub fn measure(
 ) -> Result<Outcome, ClientError> {
     let secret = request.secret.as_deref().map(Secret::new).transpose();
     let secret = secret.map_err(|error| ClientError::new(error.to_string()))?;
-    let target = Target::find(&request.host)?;
-    let mut session = Session::open(&target, secret.as_ref())?;
-    check(request, &session.grant)?;
-    let offset = session.compare_clocks()?;
+    check_scenario(&request.scenario)?;
+    let Reached { scenario, targets } = reach(request)?;
+    // Once more: over IPv6 packets have less room.
+    check_scenario(&scenario)?;
+    let open = |target| Peer::open(target, secret.as_ref(), &scenario);
+    let peers = targets.into_iter().map(open).collect::<Result<Vec<_>, _>>()?;
     let clock = Clock::starting_in(HEAD_START);
     record.note("monotonic_zero_ns", json!(clock.monotonic_ns_of(Time::ZERO)));
-    let clocks = Clocks { clock, offset };
-    let mut run = Run::start(request, &target, session, clocks, record)?;
+    let mut run = Run::start(request, scenario, peers, clock)?;
+    run.note_servers(record);
     let ended = run.go_on(record);
     let finished = run.finish(record);
     let reached = ended?;
@@ -79,106 +81,51 @@ pub fn measure(
 
 /// A measurement under way.
 struct Run<'r> {
-    session: Session,
-    clocks: Clocks,
+    peers: Vec<Peer>,
+    /// Wakes up when a server says something.
+    epoll: Epoll,
+    events: Events,
+    clock: Clock,
     results: Results<'r>,
-    numbers: Numbers,
-    loads: LoadThread,
+    loads: Worker<Order, LoadEvent>,
     /// If there are UDP loads.
-    udp: Option<UdpThread>,
+    udp: Option<Worker<UdpOrder, UdpEvent>>,
     /// If there are applications.
-    applications: Option<ApplicationThread>,
+    applications: Option<Worker<ApplicationOrder, ApplicationEvent>>,
     pings: Pings,
     samples: Receiver<Sample>,
     cpu_ns: u64,
 }
 
-/// The run's clock, and what the server's is ahead of it.
-#[derive(Clone, Copy)]
-pub(crate) struct Clocks {
-    pub clock: Clock,
-    offset: ClockOffset,
-}
-
-/// Results of the loads so far.
-struct Results<'r> {
-    flows: FlowTable,
-    ramps: Ramps<'r>,
-    warnings: Vec<String>,
-    /// Of applications: how many connections broke or could not be had, and why the first one.
-    failed: BTreeMap<u32, (u64, String)>,
-}
-
 impl<'r> Run<'r> {
     fn start(
         request: &'r MeasureRequest,
-        target: &Target,
-        session: Session,
-        clocks: Clocks,
-        record: &mut dyn RecordSink,
+        scenario: Scenario,
+        peers: Vec<Peer>,
+        clock: Clock,
     ) -> Result<Self, ClientError> {
-        let (server, clock, seed) = (target.address, clocks.clock, Seed::new(request.seed));
-        let ip_version = IpVersion::of(server.ip());
-        let scenario = Scenario { ip_version, ..request.scenario.clone() };
-        let port = session.grant.udp_port.unwrap_or(server.port());
-        let addresses = Addresses::Session {
-            client: session.grant.local.ip(),
-            server: server.ip(),
-            session: EchoSession { token: session.grant.token, port },
-        };
+        let epoll = watching(&peers).map_err(|error| ClientError::io("epoll", &error))?;
+        let addresses = Addresses::Sessions(peers.iter().map(Peer::ends).collect());
         let (sender, samples) = mpsc::channel();
-        let pings = Pings::start(addresses, (&Arc::new(scenario.clone()), seed, clock), sender)?;
-        let config = LoadConfig {
-            clock,
-            server,
-            authority: target.authority.clone(),
-            throughput_ns: scenario.sampling.throughput_ns,
-            tcp_ns: scenario.sampling.tcp_ns,
-            ip_header: ip_version.header_bytes(),
-        };
-        let loads =
-            LoadThread::start(config).map_err(|error| ClientError::io("thread `loads`", &error))?;
-        let local = session.grant.local.ip();
-        let udp_config = UdpConfig {
-            clocks,
-            local,
-            server: SocketAddr::new(server.ip(), port),
-            sample_ns: scenario.sampling.throughput_ns,
-            ip_version,
-        };
+        let (shared, seed) = (Arc::new(scenario.clone()), Seed::new(request.seed));
+        let pings = Pings::start(addresses, (&shared, seed, clock), sender)?;
+        let (throughput_ns, tcp_ns) = (scenario.sampling.throughput_ns, scenario.sampling.tcp_ns);
+        let loads = loads::start(LoadConfig { clock, throughput_ns, tcp_ns })?;
+        let udp_config = UdpConfig { clock, sample_ns: throughput_ns };
         let has_udp = scenario.flows.iter().any(|flow| flow.udp.is_some());
-        let udp = has_udp.then(|| UdpThread::start(udp_config)).transpose();
-        let udp = udp.map_err(|error| ClientError::io("thread `UDP loads`", &error))?;
-        let application_config = ApplicationConfig {
-            clock,
-            local,
-            server,
-            names: udp_config.server,
-            authority: target.authority.clone(),
-            sample_ns: scenario.sampling.throughput_ns,
-            ip_version,
-        };
+        let udp = has_udp.then(|| udp_loads::start(udp_config)).transpose()?;
+        let application_config = ApplicationConfig { clock, sample_ns: throughput_ns };
         let has_applications = scenario.flows.iter().any(|flow| flow.application.is_some());
-        let applications =
-            has_applications.then(|| ApplicationThread::start(application_config)).transpose();
-        let applications =
-            applications.map_err(|error| ClientError::io("thread `applications`", &error))?;
-        record.note("server", describe(target, &session.grant, clocks.offset));
-        let results = Results {
-            flows: FlowTable::new(scenario, request.seed),
-            ramps: Ramps::new(request.ramp.as_ref()),
-            warnings: Vec::new(),
-            failed: BTreeMap::new(),
-        };
-        let numbers = Numbers::default();
+        let applications = has_applications.then(|| applications::start(application_config));
         Ok(Self {
-            session,
-            clocks,
-            results,
-            numbers,
+            peers,
+            epoll,
+            events: Events::new(EVENTS),
+            clock,
+            results: Results::new(scenario, request.seed, request.ramp.as_ref()),
             loads,
             udp,
-            applications,
+            applications: applications.transpose()?,
             pings,
             samples,
             cpu_ns: cpu_ns(),
@@ -189,7 +136,7 @@ impl<'r> Run<'r> {
     fn go_on(&mut self, record: &mut dyn RecordSink) -> Result<Time, ClientError> {
         let end = Time::from_nanos(self.results.flows.scenario.duration_ns);
         loop {
-            let now = self.clocks.clock.now();
+            let now = self.clock.now();
             if now >= end && self.pings.have_ended() {
                 return Ok(end);
             }
@@ -206,12 +153,19 @@ impl<'r> Run<'r> {
         }
     }
 
+    /// The server of load `number` of the record, over its Internet protocol.
+    fn peer_of(&mut self, number: u32) -> &mut Peer {
+        let scenario = &self.results.flows.scenario;
+        let (host, ip) = (scenario.flows[number as usize].host, scenario.flow_ip(number as usize));
+        let mut peers = self.peers.iter_mut();
+        peers.find(|peer| peer.is(host, ip)).expect("there is one for every load")
+    }
+
     /// Asks the server for a load.
     fn ask(&mut self, number: u32) -> Result<(), ClientError> {
-        let flow = self.numbers.ask(number);
-        let request = self.results.flows.request(number, self.session.grant.limits.sample_ns);
-        let request = FlowRequest { flow, ..request };
-        Ok(self.session.say(&ClientMessage::Open(request))?)
+        let min_sample_ns = self.peer_of(number).grant().limits.sample_ns;
+        let request = self.results.flows.request(number, min_sample_ns);
+        self.peer_of(number).ask(number, request)
     }
 
     /// Asks for the flows by which ramps begin and grow.
@@ -229,40 +183,61 @@ impl<'r> Run<'r> {
         Ok(())
     }
 
-    /// Takes what the server says, or waits a moment for it.
+    /// Takes what the servers have said, or waits a moment for one of them.
     fn hear(&mut self, record: &mut dyn RecordSink) -> Result<(), ClientError> {
-        let Some(message) = self.session.hear(POLL)? else { return Ok(()) };
-        match self.numbers.in_record(message)? {
-            ServerMessage::Opened { flow, ticket } => self.order(flow, ticket),
+        self.wait()?;
+        for number in 0..self.peers.len() {
+            for _ in 0..MESSAGES {
+                let Some(message) = self.peers[number].hear()? else { break };
+                self.take(number, message, record)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn wait(&mut self) -> Result<(), ClientError> {
+        let ready = self.epoll.wait(&mut self.events, POLL);
+        ready.map(drop).map_err(|error| ClientError::io("epoll", &error))
+    }
+
+    /// Takes a message of peer `from`.
+    fn take(
+        &mut self,
+        from: usize,
+        message: ServerMessage,
+        record: &mut dyn RecordSink,
+    ) -> Result<(), ClientError> {
+        let clocks = self.peers[from].clocks(self.clock);
+        match message {
+            ServerMessage::Opened { flow, ticket } => self.order(from, flow, ticket),
             ServerMessage::Started { flow, congestion, .. } => {
                 self.results.flows.sender_has(flow, Direction::Down, congestion)
             }
             ServerMessage::Samples { t_ns, flows } => {
-                let t = self.clocks.here(t_ns);
+                let t = clocks.here(t_ns);
                 flows.into_iter().try_for_each(|sample| self.results.sampled(t, sample, record))
             }
             ServerMessage::Done { last, t_ns, .. } => {
-                self.results.done(self.clocks.here(t_ns), last, record)
+                self.results.done(clocks.here(t_ns), last, record)
             }
             ServerMessage::Error { flow: Some(flow), reason } => {
                 Err(ClientError::new(self.results.failure_at_server(flow, &reason)?))
             }
-            ServerMessage::Error { flow: None, reason } => Err(session_ended(&reason)),
             _ => Ok(()),
         }
     }
 
-    /// Begins this end of a load for which the server gave `ticket`.
-    fn order(&self, flow: u32, ticket: Token) -> Result<(), ClientError> {
-        let flows = &self.results.flows;
-        if let (Some(order), Some(udp)) = (flows.udp_order(flow, ticket), &self.udp) {
+    /// Begins this end of a load for which peer `from` gave `ticket`.
+    fn order(&self, from: usize, flow: u32, ticket: Token) -> Result<(), ClientError> {
+        let (flows, way) = (&self.results.flows, self.peers[from].way(self.clock));
+        if let (Some(order), Some(udp)) = (flows.udp_order(flow, ticket, &way), &self.udp) {
             udp.order(order);
         } else if let (Some(order), Some(applications)) =
-            (flows.application_order(flow, ticket), &self.applications)
+            (flows.application_order(flow, ticket, &way), &self.applications)
         {
             applications.order(order);
         } else {
-            self.loads.order(flows.order(flow, ticket)?);
+            self.loads.order(flows.order(flow, ticket, way)?);
         }
         Ok(())
     }
@@ -283,23 +258,19 @@ impl<'r> Run<'r> {
 
     /// Ends all threads and writes what is known at the end.
     fn finish(mut self, record: &mut dyn RecordSink) -> Result<(), ClientError> {
-        let (udp_events, udp_ended) =
-            self.udp.take().map_or((Vec::new(), Ok(())), UdpThread::finish);
-        let (application_events, applications_ended) =
-            self.applications.take().map_or((Vec::new(), Ok(())), ApplicationThread::finish);
+        let (udp_events, udp_ended) = finish(self.udp.take());
+        let (application_events, applications_ended) = finish(self.applications.take());
         let counted = self.stop_udp(&udp_events).and_then(|()| self.count_echoes(record));
-        let had_udp = self.results.flows.scenario.flows.iter().any(|flow| flow.udp.is_some());
-        if had_udp && let Ok(end) = self.session.compare_clocks() {
-            record.note("clock_drift", drift(self.clocks.offset, end));
-        }
-        let Self {
-            session, clocks, mut results, loads, pings, samples, cpu_ns: cpu_before, ..
-        } = self;
+        self.compare_clocks();
+        self.note_servers(record);
+        let Self { peers, clock, mut results, loads, pings, samples, cpu_ns: cpu_before, .. } =
+            self;
         pings.stop();
-        let (events, loads_ended) = loads.finish();
+        let (load_events, loads_ended) = loads.finish();
         results.ramps.settle();
         pass_on_pings(&samples, record);
-        let passed_on = events.try_iter().try_for_each(|event| results.on_load(event, record));
+        let passed_on =
+            load_events.into_iter().try_for_each(|event| results.on_load(event, record));
         let passed_on = passed_on.and_then(|()| {
             // Of senders here the counts were taken before the last rows of their receivers.
             let mut rest =
@@ -307,29 +278,29 @@ impl<'r> Run<'r> {
             rest.try_for_each(|event| results.on_udp(event, record))
         });
         let passed_on = passed_on.and_then(|()| {
-            let mut rest = application_events.into_iter();
-            rest.try_for_each(|event| results.on_application(event, record))
+            let mut events = application_events.into_iter();
+            events.try_for_each(|event| results.on_application(event, record))
         });
         results.warn_of_failed();
         results.warn_of_skipped();
         results.flows.rows().for_each(|row| record.flow(&row));
         results.note_scenario(record);
         let cpu = cpu_ns().saturating_sub(cpu_before);
-        let elapsed = clocks.clock.now().as_nanos().max(1);
+        let elapsed = clock.now().as_nanos().max(1);
         record.note("ramps", results.ramps.into_outcomes());
         record.note("own_cpu_percent", json!(cpu as f64 * 100.0 / elapsed as f64));
         record.note("warnings", json!(results.warnings));
-        if let Ok((trains, limited)) = &counted {
-            record.note("echoes", echoes(trains, *limited));
+        if let Ok(echoes) = &counted {
+            record.note("echoes", echoes.described());
         }
         let pinged = pings.join();
-        session.close();
-        loads_ended.map_err(|error| ClientError::io("thread `loads`", &error))?;
-        udp_ended.map_err(|error| ClientError::io("thread `UDP loads`", &error))?;
+        peers.into_iter().for_each(Peer::close);
+        loads_ended?;
+        udp_ended?;
         applications_ended?;
         pinged?;
         passed_on?;
-        counted.map(|_| ())
+        counted.map(drop)
     }
 
     /// Ends UDP loads that are under way, once it is known what their senders here did: so the server's last rows are of all.
@@ -339,229 +310,75 @@ impl<'r> Run<'r> {
                 self.results.flows.udp_sent(*flow, *counts)?;
             }
         }
-        for number in self.results.flows.udp_under_way() {
-            let Some(flow) = self.numbers.at_server(number) else { continue };
-            self.session.say(&ClientMessage::Stop { flow })?;
-        }
-        Ok(())
+        let under_way = self.results.flows.udp_under_way();
+        under_way.into_iter().try_for_each(|number| self.peer_of(number).stop(number))
     }
 
     /// Asks how many datagrams arrived there.
-    fn count_echoes(
-        &mut self,
-        record: &mut dyn RecordSink,
-    ) -> Result<(Vec<EchoCount>, u64), ClientError> {
-        self.session.say(&ClientMessage::CountEchoes)?;
+    fn count_echoes(&mut self, record: &mut dyn RecordSink) -> Result<Echoes, ClientError> {
+        let ask = |peer: &mut Peer| peer.say(&ClientMessage::CountEchoes);
+        self.peers.iter_mut().try_for_each(ask)?;
         let deadline = Instant::now() + PATIENCE;
-        while Instant::now() < deadline {
-            let message = self.session.hear(POLL)?;
-            match message.map(|message| self.numbers.in_record(message)).transpose()? {
-                Some(ServerMessage::Done { last, t_ns, .. }) => {
-                    self.results.done(self.clocks.here(t_ns), last, record)?;
-                }
-                Some(ServerMessage::Error { flow: Some(flow), reason }) => {
-                    let warning = self.results.failure_at_server(flow, &reason)?;
-                    self.results.warnings.push(warning);
-                }
-                message => {
-                    if let Some(counted) = message.and_then(count_of_echoes) {
-                        return counted;
+        let mut echoes = Echoes::default();
+        let mut counted = vec![false; self.peers.len()];
+        while Instant::now() < deadline && counted.contains(&false) {
+            self.wait()?;
+            for (number, done) in counted.iter_mut().enumerate() {
+                while !*done && let Some(message) = self.peers[number].hear()? {
+                    match message {
+                        ServerMessage::Echoes { trains, limited } => {
+                            echoes.trains.extend(trains);
+                            echoes.limited = echoes.limited.saturating_add(limited);
+                            *done = true;
+                        }
+                        ServerMessage::Done { .. } => self.take(number, message, record)?,
+                        ServerMessage::Error { flow: Some(flow), reason } => {
+                            let warning = self.results.failure_at_server(flow, &reason)?;
+                            self.results.warnings.push(warning);
+                        }
+                        _ => {}
                     }
                 }
             }
         }
-        Err(ClientError::new("the server does not say how many datagrams arrived"))
-    }
-}
-
-impl Clocks {
-    /// The run's time at the server's `t_ns`.
-    pub fn here(&self, t_ns: u64) -> Time {
-        self.clock.of_monotonic_ns(t_ns.saturating_add_signed(-self.offset.ns))
-    }
-
-    /// What the server's clock shows now, in nanoseconds.
-    pub fn there_now(&self) -> u64 {
-        monotonic_ns().saturating_add_signed(self.offset.ns)
-    }
-}
-
-impl Results<'_> {
-    /// Takes a sample of the server's end of a load.
-    fn sampled(
-        &mut self,
-        t: Time,
-        sample: FlowSample,
-        record: &mut dyn RecordSink,
-    ) -> Result<(), ClientError> {
-        match self.flows.sampled(t, sample)? {
-            Some(ServerRow::Tcp(row)) => record.tcp(&row),
-            Some(ServerRow::Throughput(row, segments)) => {
-                record.throughput(&row);
-                self.ramps.arrived(Direction::Up, segments);
-            }
-            Some(ServerRow::Udp(row, throughput)) => record_udp(&row, &throughput, record),
-            None => {}
-        }
-        Ok(())
-    }
-
-    /// Takes the last sample of the server's end of a load.
-    fn done(
-        &mut self,
-        t: Time,
-        last: FlowSample,
-        record: &mut dyn RecordSink,
-    ) -> Result<(), ClientError> {
-        let number = last.flow;
-        self.sampled(t, last, record)?;
-        self.flows.ended(number, t)
-    }
-
-    /// Message about a load that the server gave up.
-    fn failure_at_server(&self, number: u32, reason: &str) -> Result<String, ClientError> {
-        Ok(format!("flow `{}`: the server says: {reason}", self.flows.name(number)?))
-    }
-
-    /// Takes an event of this end of the loads.
-    fn on_load(
-        &mut self,
-        event: LoadEvent,
-        record: &mut dyn RecordSink,
-    ) -> Result<(), ClientError> {
-        match event {
-            LoadEvent::Running { flow, congestion } => {
-                self.flows.sender_has(flow, Direction::Up, congestion)?;
-            }
-            LoadEvent::Throughput(row, segments) => {
-                self.ramps.arrived(Direction::Down, u64::from(segments));
-                record.throughput(&row);
-            }
-            LoadEvent::Tcp(row) => record.tcp(&row),
-            LoadEvent::Failed { flow, reason } => {
-                let name = self.flows.name(flow)?;
-                self.warnings.push(format!("`{name}` broke before its time: {reason}"));
-            }
-            LoadEvent::Totals(totals) => self.flows.totals(totals)?,
-        }
-        Ok(())
-    }
-
-    /// Takes an event of this end of the UDP loads.
-    fn on_udp(&mut self, event: UdpEvent, record: &mut dyn RecordSink) -> Result<(), ClientError> {
-        match event {
-            UdpEvent::Sent { flow, counts } => self.flows.udp_sent(flow, counts),
-            UdpEvent::Received(row, throughput) => {
-                if let Some(row) = self.flows.udp_received(row, &throughput)? {
-                    record_udp(&row, &throughput, record);
-                }
-                Ok(())
-            }
-            UdpEvent::Failed { flow, reason } => {
-                let name = self.flows.name(flow)?;
-                self.warnings.push(format!("`{name}` broke before its time: {reason}"));
-                Ok(())
-            }
-            UdpEvent::Ended { flow, first_data } => self.flows.udp_first_data(flow, first_data),
+        match counted.iter().position(|&counted| !counted) {
+            Some(number) => Err(self.peers[number].silent()),
+            None => Ok(echoes),
         }
     }
 
-    /// Takes an event of the applications.
-    fn on_application(
-        &mut self,
-        event: ApplicationEvent,
-        record: &mut dyn RecordSink,
-    ) -> Result<(), ClientError> {
-        match event {
-            ApplicationEvent::Transfer(row) => record.transfer(&row),
-            ApplicationEvent::Throughput(row) => record.throughput(&row),
-            ApplicationEvent::Failed { flow, reason } => {
-                self.flows.name(flow)?;
-                self.failed.entry(flow).or_insert((0, reason)).0 += 1;
-            }
-            ApplicationEvent::Ended { flow, first_data, delivered } => {
-                self.flows.application_ended(flow, first_data, delivered)?;
+    /// Compares the clocks again with the servers of UDP loads, whose delays depend on them.
+    fn compare_clocks(&mut self) {
+        let scenario = &self.results.flows.scenario;
+        let flows = || scenario.flows.iter().enumerate().filter(|(_, flow)| flow.udp.is_some());
+        for peer in &mut self.peers {
+            if flows().any(|(number, flow)| peer.is(flow.host, scenario.flow_ip(number))) {
+                peer.compare_clocks();
             }
         }
-        Ok(())
     }
 
-    /// Warns of connections of applications that were not to be had: what they were for was waited for in vain.
-    fn warn_of_failed(&mut self) {
-        for (&flow, (times, reason)) in &self.failed {
-            let Ok(name) = self.flows.name(flow) else { continue };
-            let often = if *times == 1 { "once" } else { &format!("{times} times") };
-            self.warnings.push(format!("`{name}` failed {often}: {reason}"));
-        }
-    }
-
-    /// Warns of packets that were left out.
-    fn warn_of_skipped(&mut self) {
-        for (flow, packets) in self.flows.udp_skipped() {
-            let name = &flow.name;
-            let who = if flow.direction.is_down() {
-                "the server was more than 100 ms behind, or did not hear from here for a second"
-            } else {
-                "this machine was more than 100 ms behind"
-            };
-            self.warnings.push(format!("`{name}` left {packets} packets out: {who}"));
-        }
-    }
-
-    fn note_scenario(&self, record: &mut dyn RecordSink) {
-        let scenario = serde_json::to_value(&self.flows.scenario).expect("plain data");
-        record.note("scenario", scenario);
+    fn note_servers(&self, record: &mut dyn RecordSink) {
+        let scenario = &self.results.flows.scenario;
+        let described = self.peers.iter().map(|peer| peer.described(scenario));
+        record.note("servers", described.collect::<Value>());
     }
 }
 
-fn record_udp(row: &UdpRow, throughput: &ThroughputRow, record: &mut dyn RecordSink) {
-    record.throughput(throughput);
-    record.udp(row);
-}
-
-fn pass_on_pings(samples: &Receiver<Sample>, record: &mut dyn RecordSink) {
-    for sample in samples.try_iter() {
-        if let Sample::Latency(row) = sample {
-            record.latency(&row);
-        }
+/// Notices when one of `peers` says something.
+fn watching(peers: &[Peer]) -> io::Result<Epoll> {
+    let epoll = Epoll::new()?;
+    for (number, peer) in (0..).zip(peers) {
+        epoll.add(peer, number, Interest::READ)?;
     }
+    Ok(epoll)
 }
 
-/// How many datagrams arrived, by a message of the server, and how many were left unanswered; its error if it
-/// ends the session instead; `None` if the message is about something else.
-fn count_of_echoes(message: ServerMessage) -> Option<Result<(Vec<EchoCount>, u64), ClientError>> {
-    match message {
-        ServerMessage::Echoes { trains, limited } => Some(Ok((trains, limited))),
-        ServerMessage::Error { flow: None, reason } => Some(Err(session_ended(&reason))),
-        _ => None,
-    }
-}
-
-fn session_ended(reason: &str) -> ClientError {
-    ClientError::new(format!("the server ended the session: {reason}"))
-}
-
-fn describe(target: &Target, grant: &Grant, clock_offset: ClockOffset) -> Value {
-    let mut said = Map::new();
-    said.insert("name".into(), json!(target.authority));
-    said.insert("address".into(), json!(target.address.to_string()));
-    said.insert("software".into(), json!(grant.software));
-    said.insert("client_seen_as".into(), json!(grant.seen.to_string()));
-    said.insert("clock_ahead_ns".into(), json!(clock_offset.ns));
-    said.insert("clock_compared_within_ns".into(), json!(clock_offset.round_trip_ns / 2));
-    said.insert("limits".into(), json!(grant.limits));
-    Value::Object(said)
-}
-
-/// By how much the server's clock ran ahead between two comparisons, and how sure that is.
-fn drift(start: ClockOffset, end: ClockOffset) -> Value {
-    let within_ns = (start.round_trip_ns + end.round_trip_ns) / 2;
-    json!({"ns": end.ns.saturating_sub(start.ns), "within_ns": within_ns})
-}
-
-fn echoes(trains: &[EchoCount], limited: u64) -> Value {
-    let count = |train: &EchoCount| json!({"probe": train.train, "received": train.received, "ce": train.ce});
-    json!({"trains": trains.iter().map(count).collect::<Vec<_>>(), "limited": limited})
+/// The last events of a thread and why it ended; nothing if there is none.
+fn finish<O: Send + 'static, E: Send + 'static>(
+    thread: Option<Worker<O, E>>,
+) -> (Vec<E>, Result<(), ClientError>) {
+    thread.map_or((Vec::new(), Ok(())), Worker::finish)
 }
 
 /// Processor time of this process so far.
@@ -573,20 +390,8 @@ fn cpu_ns() -> u64 {
 const HEAD_START: Duration = Duration::from_millis(300);
 /// How long before its start a load is asked for: several round trips of a full buffer.
 const LEAD: Duration = Duration::from_millis(1_500);
-const POLL: WallDuration = WallDuration::from_millis(10);
+const POLL: Duration = Duration::from_millis(10);
 const PATIENCE: WallDuration = WallDuration::from_secs(5);
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_error_in_place_of_the_count_is_told() {
-        let error = ServerMessage::Error { flow: None, reason: "the hour is over".into() };
-        let told = count_of_echoes(error).unwrap().unwrap_err().to_string();
-        assert_eq!(told, "the server ended the session: the hour is over");
-        let counted = count_of_echoes(ServerMessage::Echoes { trains: vec![], limited: 3 });
-        assert_eq!(counted.unwrap().unwrap().1, 3);
-        assert!(count_of_echoes(ServerMessage::Pong { id: 1, t_ns: 2 }).is_none());
-    }
-}
+const EVENTS: usize = 16;
+/// Messages of a server that are taken before others have their turn.
+const MESSAGES: usize = 64;

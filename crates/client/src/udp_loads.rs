@@ -3,31 +3,34 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Receiver, Sender};
-use std::thread::{self, JoinHandle};
+use std::sync::mpsc::{Receiver, Sender};
+use std::thread;
 
 use socket2::{SockAddr, Socket};
 use weir_core::{Duration, Ticker, Time};
 use weir_scenario::{
-    Direction, IpVersion, ThroughputMeter, ThroughputRow, UdpLoad, UdpReceiver, UdpRow, UdpSender,
+    Direction, ThroughputMeter, ThroughputRow, UdpLoad, UdpReceiver, UdpRow, UdpSender,
     UdpSenderCounts,
 };
+use weir_sockets::Clock;
 use weir_sockets::load::udp::{is_like_loss, udp_socket};
 use weir_sockets::sys::epoll::{Epoll, Events, Interest};
 use weir_sockets::sys::message;
 use weir_sockets::sys::time::wake_exactly;
 use weir_speedtest::protocol::weir::{LOAD_BYTES, LoadDatagram, Token};
 
-use crate::run::Clocks;
+use crate::ClientError;
+use crate::ways::Way;
+use crate::worker::Worker;
 
 /// A UDP load that the server is ready for.
 #[derive(Clone, Debug)]
 pub(crate) struct UdpOrder {
     /// Number of the flow in the record.
     pub flow: u32,
+    pub way: Way,
     pub direction: Direction,
     pub ticket: Token,
     pub load: UdpLoad,
@@ -54,25 +57,12 @@ pub(crate) enum UdpEvent {
 /// Configuration of all UDP loads.
 #[derive(Clone, Copy)]
 pub(crate) struct UdpConfig {
-    pub clocks: Clocks,
-    /// Address of this end.
-    pub local: IpAddr,
-    /// Where datagrams go.
-    pub server: SocketAddr,
+    pub clock: Clock,
     /// Time between two rows; none but the last if 0.
     pub sample_ns: u64,
-    pub ip_version: IpVersion,
 }
 
-/// The thread of all UDP loads.
-pub(crate) struct UdpThread {
-    orders: Sender<UdpOrder>,
-    events: Receiver<UdpEvent>,
-    stop: Arc<AtomicBool>,
-    thread: JoinHandle<io::Result<()>>,
-}
-
-struct Worker {
+struct Loads {
     config: UdpConfig,
     orders: Receiver<UdpOrder>,
     events: Sender<UdpEvent>,
@@ -105,48 +95,26 @@ struct Receives {
     ask: [u8; LOAD_BYTES],
 }
 
-impl UdpThread {
-    /// Starts the thread, which has no load yet.
-    pub fn start(config: UdpConfig) -> io::Result<Self> {
-        let (orders, ordered) = mpsc::channel();
-        let (tell, events) = mpsc::channel();
-        let worker = Worker {
+/// Starts the thread of all UDP loads, which has none yet.
+///
+/// # Errors
+/// If the kernel refuses what it needs.
+pub(crate) fn start(config: UdpConfig) -> Result<Worker<UdpOrder, UdpEvent>, ClientError> {
+    Worker::start("UDP loads", |orders, events| {
+        let loads = Loads {
             config,
-            orders: ordered,
-            events: tell,
+            orders,
+            events,
             epoll: Epoll::new()?,
             loads: Vec::new(),
             agenda: BinaryHeap::new(),
             buffer: vec![0; MAX_DATAGRAM_BYTES],
         };
-        let stop = Arc::new(AtomicBool::new(false));
-        let stopped = Arc::clone(&stop);
-        let thread =
-            thread::Builder::new().name("UDP loads".into()).spawn(move || worker.run(&stopped))?;
-        Ok(Self { orders, events, stop, thread })
-    }
-
-    /// Adds a load.
-    pub fn order(&self, order: UdpOrder) {
-        // A thread that is gone says why when it is joined.
-        let _ = self.orders.send(order);
-    }
-
-    /// The events since the last call.
-    pub fn events(&self) -> impl Iterator<Item = UdpEvent> {
-        self.events.try_iter()
-    }
-
-    /// Ends all loads and the thread: its last events, and why it ended if that was an error.
-    pub fn finish(self) -> (Vec<UdpEvent>, io::Result<()>) {
-        self.stop.store(true, Ordering::Release);
-        let bug = || Err(io::Error::other("it ended by a bug: please report it"));
-        let ended = self.thread.join().unwrap_or_else(|_| bug());
-        (self.events.try_iter().collect(), ended)
-    }
+        Ok(move |stop: &AtomicBool| loads.run(stop))
+    })
 }
 
-impl Worker {
+impl Loads {
     /// Works until told to stop, then tells the rest.
     fn run(mut self, stop: &AtomicBool) -> io::Result<()> {
         wake_exactly();
@@ -179,8 +147,8 @@ impl Worker {
         Ok(())
     }
 
-    const fn clock(&self) -> weir_sockets::Clock {
-        self.config.clocks.clock
+    const fn clock(&self) -> Clock {
+        self.config.clock
     }
 
     fn until_next(&self, due: Option<Time>) -> Duration {
@@ -191,7 +159,7 @@ impl Worker {
 
     fn add(&mut self, order: UdpOrder) {
         let (flow, number) = (order.flow, self.loads.len());
-        let added = Load::new(order, &self.config).and_then(|load| {
+        let added = Load::new(order).and_then(|load| {
             self.epoll.add(&load.socket, number as u64, Interest::READ)?;
             Ok(load)
         });
@@ -217,9 +185,8 @@ impl Worker {
                 return;
             }
             self.agenda.pop();
-            let clocks = self.config.clocks;
             let load = &mut self.loads[number];
-            match load.send_due(clocks) {
+            match load.send_due() {
                 Ok(Some(next)) => self.agenda.push(Reverse((next, number))),
                 Ok(None) => {}
                 Err(error) => {
@@ -236,7 +203,7 @@ impl Worker {
         for ready in self.epoll.wait(events, wait)? {
             let load = &mut self.loads[ready.token as usize];
             for _ in 0..PACKETS {
-                match load.take(&self.config, &mut self.buffer) {
+                match load.take(&mut self.buffer) {
                     Ok(()) => came = true,
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                     Err(error) if is_like_loss(&error) => {}
@@ -258,9 +225,9 @@ impl Worker {
 }
 
 impl Load {
-    fn new(order: UdpOrder, config: &UdpConfig) -> io::Result<Self> {
-        let socket = udp_socket(SocketAddr::new(config.local, 0), order.dscp)?;
-        socket.connect(&SockAddr::from(config.server))?;
+    fn new(order: UdpOrder) -> io::Result<Self> {
+        let socket = udp_socket(SocketAddr::new(order.way.local, 0), order.dscp)?;
+        socket.connect(&SockAddr::from(order.way.datagrams))?;
         let end = match order.direction {
             Direction::Up => {
                 // What a line or a tunnel compresses would not be measured.
@@ -284,7 +251,8 @@ impl Load {
     }
 
     /// Sends a packet of an upload, or asks for a download; says when there is something to send next.
-    fn send_due(&mut self, clocks: Clocks) -> io::Result<Option<Time>> {
+    fn send_due(&mut self) -> io::Result<Option<Time>> {
+        let clocks = self.order.way.clocks;
         let now = clocks.clock.now();
         let ticket = self.order.ticket;
         match &mut self.end {
@@ -315,9 +283,9 @@ impl Load {
     }
 
     /// Takes a datagram.
-    fn take(&mut self, config: &UdpConfig, buffer: &mut [u8]) -> io::Result<()> {
+    fn take(&mut self, buffer: &mut [u8]) -> io::Result<()> {
         let received = message::receive(&self.socket, buffer)?;
-        let clocks = config.clocks;
+        let Way { clocks, ip_version, .. } = self.order.way;
         let End::Receives(receives) = &mut self.end else { return Ok(()) };
         let own = self.order.ticket;
         match LoadDatagram::parse(&buffer[..received.len]) {
@@ -335,7 +303,7 @@ impl Load {
             {
                 let arrived = clocks.clock.of_stamp(received.real_ns);
                 let sent = clocks.here(sent_ns);
-                receives.wire_bytes += u64::from(self.order.load.ip_len(config.ip_version));
+                receives.wire_bytes += u64::from(self.order.load.ip_len(ip_version));
                 // The clocks are compared to within half of a round trip: what took little time may seem to take less
                 // than none.
                 let delay = arrived.checked_since(sent).unwrap_or(Duration::ZERO);

@@ -33,7 +33,8 @@ fn loads_may_start_in_any_order() {
         Flow { bytes: Some(200_000), ..Flow::new("first", Direction::Up, "reno", first) },
     ];
     let request = MeasureRequest {
-        host: server.addresses()[0].to_string(),
+        hosts: vec![server.addresses()[0].to_string()],
+        ip: None,
         secret: None,
         scenario: Scenario { duration_ns: 2_500_000_000, ..scenario(flows) },
         seed: 1,
@@ -56,7 +57,8 @@ fn loads_of_the_scenario_and_of_a_ramp_are_measured_and_rows_add_up() {
     let phases = vec![RampPhase { phase: "download".into(), down: true, up: false }];
     let ramp = RampPlan { phases, most: 2, interval_ns: 500_000_000, congestion: None };
     let request = MeasureRequest {
-        host: server.addresses()[0].to_string(),
+        hosts: vec![server.addresses()[0].to_string()],
+        ip: None,
         secret: None,
         scenario: scenario(vec![up, down]),
         seed: 1,

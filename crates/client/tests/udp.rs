@@ -56,7 +56,7 @@ fn loads_and_calls_each_way_are_sent_counted_and_told() {
             passed.fold((0, 0), |(bytes, wire), row| (bytes + row.bytes, wire + row.wire_bytes));
         assert_eq!((bytes, wire), (received * payload, received * (payload + 28)), "{name}");
     }
-    assert!(rows.notes["clock_drift"]["within_ns"].as_u64().unwrap() < 1_000_000_000);
+    assert!(rows.notes["servers"][0]["clock_drift"]["within_ns"].as_u64().unwrap() < 1_000_000_000);
 }
 
 /// Why a measurement of these flows is not made.

@@ -8,34 +8,36 @@ use serde_json::{Map, Value};
 use weir_client::{ClientError, MeasureRequest, MethodRequest, Outcome, RampPlan, TestWords};
 use weir_core::Time;
 use weir_record::Recorder;
-use weir_scenario::{MethodRow, Sink};
+use weir_scenario::{IpVersion, MethodRow, Sink};
 use weir_speedtest::bufferbloat::{GRADES, Grade, WORST_PHASE};
 
 use crate::simulate::{ManifestInputs, Report};
 use crate::whole::Whole;
 use crate::{fail, wrong};
 
-/// Measures the path to `host` by the scenario and the seed of `manifest`, and writes the record into `folder`; returns
+/// Measures the paths to `hosts`, one for each of the scenario's, by the scenario and the seed of `manifest`, and writes the record into `folder`; returns
 /// whether it came to its end. `manifest` and `progress` are as those of `simulate`.
 ///
-/// `secret` is what the server asks for, if it does. `ramp` adds flows until the line is full. `speed_test` is called at the
+/// `ip`, 4 or 6, is the Internet protocol of what does not say its own, if one is asked for. `secret` is what servers ask for. `ramp` adds flows until the line is full. `speed_test` is called at the
 /// end, and returns the foreign speed test that ran meanwhile and that the record is to keep, or `None`.
 #[pyfunction]
-#[pyo3(signature = (manifest, folder, progress, *, host, secret, ramp=None, speed_test=None))]
+#[pyo3(signature = (manifest, folder, progress, *, hosts, secret, ip=None, ramp=None, speed_test=None))]
 #[expect(clippy::too_many_arguments, reason = "each has a name where it is called")]
 pub(crate) fn measure(
     py: Python<'_>,
     manifest: &str,
     folder: PathBuf,
     progress: Option<Py<PyAny>>,
-    host: String,
+    hosts: Vec<String>,
     secret: Option<String>,
+    ip: Option<u8>,
     ramp: Option<Bound<'_, Ramp>>,
     speed_test: Option<Py<PyAny>>,
 ) -> PyResult<bool> {
     let ManifestInputs { scenario, seed } = serde_json::from_str(manifest).map_err(fail)?;
     let ramp = ramp.map(|ramp| ramp.get().0.clone());
-    let request = MeasureRequest { host, secret, scenario, seed, ramp };
+    let ip = ip.map(ip_version).transpose()?;
+    let request = MeasureRequest { hosts, ip, secret, scenario, seed, ramp };
     let mut report = Report::to(progress);
     let outcome = py.detach(|| -> PyResult<Outcome> {
         let mut recorder =
@@ -60,6 +62,14 @@ pub(crate) fn measure(
     match report.raised {
         Some(error) => Err(error),
         None => Ok(outcome.complete),
+    }
+}
+
+fn ip_version(ip: u8) -> PyResult<IpVersion> {
+    match ip {
+        4 => Ok(IpVersion::V4),
+        6 => Ok(IpVersion::V6),
+        other => Err(wrong(format!("ip {other}: write 4 or 6"))),
     }
 }
 

@@ -109,25 +109,6 @@ impl Scenario {
         Ok(())
     }
 
-    /// Checks that all loads and probes are of the scenario's Internet protocol, for worlds whose ends have one: `world` is
-    /// one's name.
-    ///
-    /// # Errors
-    /// If one is not: the first.
-    pub fn check_one_ip(&self, world: &str) -> Result<(), ScenarioError> {
-        let flows = self.flows.iter().map(|flow| ("flow", &flow.name, flow.ip_version));
-        let probes = self.probes.iter().map(|probe| ("probe", &probe.name, probe.ip_version));
-        for (kind, name, ip) in flows.chain(probes) {
-            if ip.is_some_and(|ip| ip != self.ip_version) {
-                return Err(ScenarioError::new(format!(
-                    "{kind} `{name}`: the world {world} uses IPv4 or IPv6 and not both at once: leave `ip` out, or run \
-                     the test in the worlds `sim` or `lab`"
-                )));
-            }
-        }
-        Ok(())
-    }
-
     /// A tunnel carries the Internet protocol of the scenario.
     fn check_ip_in_tunnels(&self) -> Result<(), ScenarioError> {
         let flows = self.flows.iter().map(|flow| (&flow.name, flow.tunnel, flow.ip_version));

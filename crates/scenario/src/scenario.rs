@@ -286,7 +286,7 @@ pub struct Sampling {
 }
 
 /// Internet protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum IpVersion {
     /// IPv4, header 20 bytes.
     #[serde(rename = "4")]

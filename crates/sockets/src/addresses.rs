@@ -18,15 +18,22 @@ pub enum Addresses {
         /// The servers', in the scenario's order.
         servers: Vec<IpAddr>,
     },
-    /// A server elsewhere, to whose one port the client's own ports go.
-    Session {
-        /// The client's.
-        client: IpAddr,
-        /// The server's.
-        server: IpAddr,
-        /// The session with it.
-        session: EchoSession,
-    },
+    /// Servers elsewhere, to each of whose one port the client's own ports go: a session with each over every Internet
+    /// protocol that loads or probes use with it.
+    Sessions(Vec<SessionEnds>),
+}
+
+/// The ends of a session with a server elsewhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SessionEnds {
+    /// Number of the server in the scenario.
+    pub host: u32,
+    /// The client's address.
+    pub client: IpAddr,
+    /// The server's address, of the same Internet protocol.
+    pub server: IpAddr,
+    /// The session.
+    pub session: EchoSession,
 }
 
 /// Session with a server of Weir's own protocol: the token that every probe carries, and the port.
@@ -39,10 +46,10 @@ pub struct EchoSession {
 }
 
 impl Addresses {
-    /// The session, if the server is elsewhere.
-    pub(crate) const fn session(&self) -> Option<EchoSession> {
+    /// The session for what has the scenario's 5-tuple `key` and belongs to server number `host`, if that is elsewhere.
+    pub(crate) fn session(&self, key: &FlowKey, host: u32) -> Option<EchoSession> {
         match self {
-            Self::Session { session, .. } => Some(*session),
+            Self::Sessions(sessions) => Some(session_of(sessions, key, host).session),
             Self::Scenario | Self::Others { .. } => None,
         }
     }
@@ -56,11 +63,13 @@ impl Addresses {
         match self {
             Self::Scenario => ends(key.src, key.dst),
             Self::Others { client, servers } => ends(*client, servers[host as usize]),
-            Self::Session { client, server, session } => {
+            Self::Sessions(sessions) => {
+                let SessionEnds { client, server, session, .. } = session_of(sessions, key, host);
                 let own = match key.protocol {
                     Protocol::TCP | Protocol::UDP => 0,
-                    // The identifier of an echo: others on this machine may ping too.
-                    _ => key.sport ^ (session.token.0 as u16 | 1),
+                    // The identifier of an echo: others on this machine may ping too. One token for all keeps the probes'
+                    // apart.
+                    _ => key.sport ^ (sessions[0].session.token.0 as u16 | 1),
                 };
                 (SocketAddr::new(*client, own), SocketAddr::new(*server, session.port))
             }
@@ -88,7 +97,13 @@ impl Addresses {
                     .map(|(host, _)| scenario.server_address(host as u32))
                     .find_map(|address| found(scenario.client_address(), address))
             }
-            Self::Others { .. } | Self::Session { .. } => None,
+            Self::Others { .. } | Self::Sessions(_) => None,
         }
     }
+}
+
+/// The session of server number `host` over the Internet protocol of `key`.
+fn session_of<'s>(sessions: &'s [SessionEnds], key: &FlowKey, host: u32) -> &'s SessionEnds {
+    let fits = |one: &&SessionEnds| one.host == host && one.server.is_ipv4() == key.dst.is_ipv4();
+    sessions.iter().find(fits).expect("there is a session for every probe")
 }

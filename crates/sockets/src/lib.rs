@@ -40,7 +40,7 @@ mod target;
 mod tcp_info;
 mod unsent;
 
-pub use addresses::{Addresses, EchoSession};
+pub use addresses::{Addresses, EchoSession, SessionEnds};
 pub use check::{
     MAX_PAYLOAD_BYTES, available_congestion_controls, check, check_congestion_control,
 };

@@ -1,4 +1,4 @@
-//! The probes of a scenario alone, towards a server that is elsewhere.
+//! The probes of a scenario alone, towards servers that are elsewhere.
 
 use std::sync::Arc;
 use std::sync::mpsc::{self, Sender};
@@ -23,7 +23,7 @@ pub struct Pings {
 
 impl Pings {
     /// Opens the sockets of all probes of `scenario`, and sends rows to `samples` from the clock's start
-    /// on. `addresses` has a session.
+    /// on. `addresses` has a session for each of them.
     ///
     /// # Errors
     /// If a socket cannot be opened, by the probe's name.

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration as WallDuration, Instant};
 
 use tungstenite::client::IntoClientRequest;
@@ -22,6 +23,8 @@ use crate::target::Target;
 /// An open session.
 pub struct Session {
     socket: WebSocket<TcpStream>,
+    /// The server's name, for errors.
+    server: String,
     /// Grant of the server.
     pub grant: Grant,
 }
@@ -81,7 +84,7 @@ impl Session {
             .map_err(|error| refused(server, &error))?;
         let mut talk = Talk { socket, server };
         let grant = talk.shake_hands(local, secret)?;
-        Ok(Self { socket: talk.socket, grant })
+        Ok(Self { socket: talk.socket, server: target.authority.clone(), grant })
     }
 
     /// Compares the clocks, while nothing else is said.
@@ -111,7 +114,10 @@ impl Session {
                 }
             }
         }
-        best.ok_or_else(|| NetError::new("the server does not answer over its control connection"))
+        best.ok_or_else(|| {
+            let server = &self.server;
+            NetError::new(format!("server `{server}` does not answer over its control connection"))
+        })
     }
 
     /// Says something.
@@ -119,7 +125,7 @@ impl Session {
     /// # Errors
     /// If the connection broke.
     pub fn say(&mut self, message: &ClientMessage) -> Result<(), NetError> {
-        send(&mut self.socket, message)
+        send(&mut self.socket, &self.server, message)
     }
 
     /// Next message of the server within `wait`, if there is one.
@@ -127,15 +133,48 @@ impl Session {
     /// # Errors
     /// If the connection broke, or what came is no message.
     pub fn hear(&mut self, wait: WallDuration) -> Result<Option<ServerMessage>, NetError> {
-        let fail = |error: &io::Error| NetError::io("the control connection", error);
-        self.socket.get_ref().set_read_timeout(Some(wait)).map_err(|error| fail(&error))?;
-        receive(&mut self.socket)
+        let set = self.socket.get_ref().set_read_timeout(Some(wait));
+        set.map_err(|error| self.fail(&error))?;
+        receive(&mut self.socket, &self.server)
+    }
+
+    /// Next message of the server that is there already, if there is one.
+    ///
+    /// # Errors
+    /// If the connection broke, or what came is no message.
+    pub fn hear_now(&mut self) -> Result<Option<ServerMessage>, NetError> {
+        self.set_nonblocking(true)?;
+        let heard = receive(&mut self.socket, &self.server);
+        self.set_nonblocking(false)?;
+        heard
+    }
+
+    fn set_nonblocking(&self, nonblocking: bool) -> Result<(), NetError> {
+        let set = self.socket.get_ref().set_nonblocking(nonblocking);
+        set.map_err(|error| self.fail(&error))
+    }
+
+    /// The server's name, as errors have it.
+    #[must_use]
+    pub fn server(&self) -> &str {
+        &self.server
+    }
+
+    fn fail(&self, error: &io::Error) -> NetError {
+        NetError::io(format_args!("the control connection to server `{}`", self.server), error)
     }
 
     /// Takes leave. Whether the server hears of it is not waited for.
     pub fn close(mut self) {
         let _ = self.socket.close(None);
         let _ = self.socket.flush();
+    }
+}
+
+impl AsFd for Session {
+    /// It is readable once the server has said something.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.get_ref().as_fd()
     }
 }
 
@@ -155,7 +194,7 @@ impl Talk<'_> {
             NetError::new(format!("this machine has no random numbers: {error}"))
         })?);
         let hello = ClientMessage::Hello { version: VERSION, client: SOFTWARE.to_owned(), nonce };
-        send(&mut self.socket, &hello)?;
+        send(&mut self.socket, self.server, &hello)?;
         let ServerMessage::Welcome { server: software, challenge, .. } = self.listen()? else {
             return Err(self.odd("welcome"));
         };
@@ -169,7 +208,7 @@ impl Talk<'_> {
             }
             (Some(challenge), Some(secret)) => {
                 let mac = secret.answer(challenge, nonce);
-                send(&mut self.socket, &ClientMessage::Authenticate { mac })?;
+                send(&mut self.socket, self.server, &ClientMessage::Authenticate { mac })?;
             }
         }
         let ServerMessage::Ready { token, client, udp_port, congestion, limits } = self.listen()?
@@ -180,7 +219,7 @@ impl Talk<'_> {
     }
 
     fn listen(&mut self) -> Result<ServerMessage, NetError> {
-        match receive(&mut self.socket)? {
+        match receive(&mut self.socket, self.server)? {
             Some(ServerMessage::Error { reason, .. }) => {
                 Err(NetError::new(format!("server `{}`: {reason}", self.server)))
             }
@@ -198,20 +237,27 @@ impl Talk<'_> {
     }
 }
 
-fn send(socket: &mut WebSocket<TcpStream>, message: &ClientMessage) -> Result<(), NetError> {
+fn send(
+    socket: &mut WebSocket<TcpStream>,
+    server: &str,
+    message: &ClientMessage,
+) -> Result<(), NetError> {
     let text = serde_json::to_string(message).expect("it is plain data");
-    socket.send(Message::text(text)).map_err(|error| gone(&error))
+    socket.send(Message::text(text)).map_err(|error| gone(server, &error))
 }
 
 /// Next message before the socket's timeout, if one comes.
-fn receive(socket: &mut WebSocket<TcpStream>) -> Result<Option<ServerMessage>, NetError> {
+fn receive(
+    socket: &mut WebSocket<TcpStream>,
+    server: &str,
+) -> Result<Option<ServerMessage>, NetError> {
     match socket.read() {
-        Ok(Message::Text(text)) => serde_json::from_str(&text)
-            .map(Some)
-            .map_err(|error| NetError::new(format!("the server said what is no message: {error}"))),
+        Ok(Message::Text(text)) => serde_json::from_str(&text).map(Some).map_err(|error| {
+            NetError::new(format!("server `{server}` said what is no message: {error}"))
+        }),
         Ok(_) => Ok(None),
         Err(Error::Io(error)) if is_passing(&error) => Ok(None),
-        Err(error) => Err(gone(&error)),
+        Err(error) => Err(gone(server, &error)),
     }
 }
 
@@ -236,8 +282,8 @@ fn refused(server: &str, error: &HandshakeError<ClientHandshake<TcpStream>>) -> 
     }
 }
 
-fn gone(error: &Error) -> NetError {
-    NetError::new(format!("the control connection to the server broke: {error}"))
+fn gone(server: &str, error: &Error) -> NetError {
+    NetError::new(format!("the control connection to server `{server}` broke: {error}"))
 }
 
 const SOFTWARE: &str = concat!("weir ", env!("CARGO_PKG_VERSION"));

@@ -17,6 +17,7 @@ from weirlab.flent.tests import computed_series, flent_test
 from weirlab.record import find_records
 from weirlab.scenario import load_test
 from weirlab.ui import note
+from weirlab.worlds.net import check_hosts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +25,13 @@ if TYPE_CHECKING:
 
 @click.command("flent")
 @click.argument("test", shell_complete=completion.flent_tests)
-@option("-H", "--host", "hosts", multiple=True, help="Server on which `weir serve` runs; none with --link.")
+@option(
+    "-H",
+    "--host",
+    "hosts",
+    multiple=True,
+    help="Server on which `weir serve` runs; of a test with several once for each. None with --link.",
+)
 @option("--link", shell_complete=completion.links, help="Simulate this link instead, by name or .toml file.")
 @option("-l", "--length", metavar="SECONDS", default="60", show_default=True, help="Length of the load.")
 @option(
@@ -62,6 +69,7 @@ def command(  # noqa: PLR0913 - one word each on the command line
 
     \b
     weir flent rrul -l 60 -H server.example -t 'fq_codel, 20 Mbit/s' -x
+    weir flent rtt_fair_up -H a.example -H b.example -H c.example -H d.example
     weir flent tcp_4up --link cable-20-8 -l 30
 
     The server runs `weir serve`, not netserver. Record and charts go into a folder below -D, a data file for
@@ -102,14 +110,16 @@ def _run_words(test: str, hosts: Sequence[str], link: str | None, length: str, d
     found = flent_test(test)
     if found.reason:
         raise UsageError(f"Flent's test `{test}` cannot run here: {found.reason}")
-    if len(hosts) > 1:
-        raise UsageError(f"-H is given {len(hosts)} times: Weir measures the path to one server at a time")
     if bool(hosts) == (link is not None):
         raise UsageError(
             "say where it runs: -H HOST with `weir serve` on it, or --link LINK for the simulator"
         )
+    if hosts:
+        names = [host.name for host in load_test(found.runs[0]).hosts]
+        check_hosts(test, names, hosts, option="-H")
     words = ["run", *found.runs]
-    words += ["--world", "net", "--host", hosts[0]] if hosts else ["--link", str(link)]
+    words += ["--link", str(link)] if link is not None else ["--world", "net"]
+    words += [word for host in hosts for word in ("--host", host)]
     for name, value in (("-l", length), ("-d", delay)):
         if not value.replace(".", "", 1).isascii() or not value.replace(".", "", 1).isdecimal():
             raise UsageError(f"{name} {value}: write seconds, such as 60")

@@ -21,11 +21,10 @@ from weirlab.flent.tests import flent_tests
 from weirlab.scenario import line_rate, load_link, load_test, shipped_links, shipped_tests
 from weirlab.ui import console
 from weirlab.ui.table import Table
+from weirlab.worlds import world_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-
-    from weirlab.scenario import TestSpec
 
 
 @click.command("list")
@@ -130,29 +129,23 @@ def _show_tests(entries: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _flent_tests() -> list[dict[str, Any]]:
-    """The tests of Flent, what is run in place of each, and what each world can do of it."""
+    """The tests of Flent, what is run in place of each, where, and to which servers."""
     found = []
     for test in flent_tests().values():
+        worlds = dict.fromkeys(world_names(), bool(test.runs))
         ours = load_test(test.runs[0]) if test.runs else None
-        limits = _limits(ours) if ours is not None else {}
-        worlds = {world: ours is not None and world not in limits for world in ("sim", "lab", "net")}
-        reason = test.reason or "; ".join(dict.fromkeys(limits.values()))
+        hosts = [host.name for host in ours.hosts] if ours is not None else []
         runs = " ".join(test.runs)
         found.append(
-            {"name": test.name, "title": test.title, "runs": runs, "worlds": worlds, "reason": reason}
+            {
+                "name": test.name,
+                "title": test.title,
+                "runs": runs,
+                "worlds": worlds,
+                "hosts": hosts,
+                "reason": test.reason,
+            }
         )
-    return found
-
-
-def _limits(test: TestSpec) -> dict[str, str]:
-    """Why the worlds that cannot run a test cannot: one reason each."""
-    found: dict[str, str] = {}
-    own = {flow.ip for flow in test.flows} | {probe.ip for probe in test.probes}
-    if {4, 6} <= own:
-        found["net"] = "a real path has IPv4 or IPv6"
-    if len(test.hosts) > 1:
-        # One server is at the other end of a real path.
-        found["net"] = "the world net has one server"
     return found
 
 
@@ -166,7 +159,8 @@ def _show_flent_tests(entries: Sequence[Mapping[str, Any]]) -> None:
     for one in entries:
         worlds = " ".join(name for name, can in one["worlds"].items() if can) or "-"
         run = f"`weir run {one['runs']}`" if one["runs"] else ""
-        words = f"{one['title']}: {'; '.join(filter(None, (run, one['reason'])))}"
+        to = f"-H {len(one['hosts'])} times, for {', '.join(one['hosts'])}" if len(one["hosts"]) > 1 else ""
+        words = f"{one['title']}: {'; '.join(filter(None, (run, to, one['reason'])))}"
         table.add_row(one["name"], worlds, words)
     console.print(table)
 

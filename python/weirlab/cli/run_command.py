@@ -30,7 +30,7 @@ from weirlab.worlds import datapaths, world_named, world_names
 from weirlab.worlds.net import path_to
 
 if TYPE_CHECKING:
-    from collections.abc import Sized
+    from collections.abc import Sequence, Sized
 
     from weirlab.cli.verdicts import Verdicts
     from weirlab.record import Record
@@ -50,11 +50,17 @@ if TYPE_CHECKING:
     show_default=True,
     help="Who has the queues and lines of the world lab: Weir or the kernel's own disciplines.",
 )
-@option("--host", help="Server of the world net, on which `weir serve` runs.")
+@option(
+    "--host",
+    "hosts",
+    multiple=True,
+    help="Server of the world net, on which `weir serve` runs: a name or address, or one of IPv4 and one of "
+    "IPv6 with a comma between. Of a test with several servers once for each, in its order.",
+)
 @option(
     "--auth",
     type=click.Path(path_type=Path),
-    help="File with that server's secret.",
+    help="File with the secret of the servers that ask for one.",
 )
 @option("--repeat", type=Whole(min=1), help="Runs of each configuration, each its own seed.")
 @option("--out", type=click.Path(path_type=Path), help="Folder for records and charts.")
@@ -107,7 +113,7 @@ def command(  # noqa: PLR0913 - one word each on the command line
     junit: Path | None,
     until: str | None,
     max_repeat: int | None,
-    host: str | None,
+    hosts: tuple[str, ...],
     auth: Path | None,
     **words: Any,
 ) -> None:
@@ -120,10 +126,11 @@ def command(  # noqa: PLR0913 - one word each on the command line
 
     The records stay in the folder given by --out; `weir show`, `compare` and `plot` read them.
     """  # noqa: D301 - \b keeps click from folding the examples
-    place = world_named(world, datapath, host=host, secret=secret_of(auth))
+    ip = None if words["ip"] is None or world != "net" else int(words["ip"])
+    place = world_named(world, datapath, hosts=hosts, secret=secret_of(auth), ip=ip)
     words["repeat"] = repeats(until, max_repeat, words["repeat"])
     wish = None if until is None else Until(until)
-    spec = _spec(what, words, host)
+    spec = _spec(what, words, hosts)
     rules = rules_of([*spec.assertions, *assertions], assert_file, baseline)
     runs = [noted(one, words) for one in _runs(spec)]
     rules.check(runs)
@@ -229,13 +236,14 @@ def _tell_methods(records: list[Record]) -> None:
             console.print(table)
 
 
-def _spec(what: str, words: dict[str, Any], host: str | None) -> ScenarioSpec:
+def _spec(what: str, words: dict[str, Any], hosts: Sequence[str]) -> ScenarioSpec:
     """The scenario; over a real path it has no link of its own."""
-    if host is None:
+    if not hosts:
         return spec_of(what, words)
     if words["links"]:
-        raise UsageError(f"link `{words['links'][0]}`: the world net measures the path to `{host}` as it is")
-    return spec_of(what, words, link=path_to(host))
+        there = ", ".join(hosts)
+        raise UsageError(f"link `{words['links'][0]}`: the world net measures the path to `{there}` as it is")
+    return spec_of(what, words, link=path_to(*hosts))
 
 
 def _runs(spec: ScenarioSpec) -> list[ResolvedRun]:

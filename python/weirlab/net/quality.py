@@ -28,7 +28,7 @@ def warnings_of(record: Record, figures: Measured, place: Location | None = None
     return [
         *_native.cautions(json.dumps(said)),
         *_of_this_machine(record),
-        *of_the_interface(said.get("machine") or {}, figures),
+        *(text for one in _interfaces(said) for text in of_the_interface(one, figures)),
         *_of_the_server(figures),
         *_of_the_samples(record, figures),
         *_of_the_flows(record),
@@ -67,8 +67,13 @@ def _of_missing_figures(result: MethodResult) -> Iterator[str]:
             yield caution["says"].format_map(holder)
 
 
+def _interfaces(said: dict[str, Any]) -> list[dict[str, Any]]:
+    """The interfaces towards the servers; the first records have the only one as `machine`."""
+    return said.get("interfaces") or [said.get("machine") or {}]
+
+
 def of_the_interface(machine: dict[str, Any], figures: Measured) -> Iterator[str]:
-    """Cautions about the interface towards the server, as `worlds.machine` describes it."""
+    """Cautions about an interface towards servers, as `worlds.machine` describes it."""
     name = machine.get("interface")
     if machine.get("wireless"):
         saves = {True: " and saves power", None: " and may save power"}.get(machine.get("power_save"), "")

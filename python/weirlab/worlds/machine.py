@@ -1,4 +1,4 @@
-"""Properties of this machine that change packets on their way to a server."""
+"""Properties of this machine that change packets on their way to servers."""
 
 from __future__ import annotations
 
@@ -9,16 +9,26 @@ import socket
 import struct
 import subprocess
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
-def machine(host: str) -> dict[str, Any]:
-    """The interface towards `host`: its name, whether it is wireless (signal, power saving), its offloads.
 
-    What the machine does not tell is None.
+def interfaces(hosts: Sequence[str]) -> list[dict[str, Any]]:
+    """The interfaces towards `hosts`, each once and with those to which it leads.
+
+    Of each its name, whether it is wireless (signal, power saving), its offloads. What is not told is None.
     """
-    interface = _interface(host)
+    towards: dict[str | None, list[str]] = {}
+    for host in hosts:
+        for name in dict.fromkeys(_interface(part) for part in host.split(",")):
+            towards.setdefault(name, []).append(host)
+    return [_described(name) | {"hosts": found} for name, found in towards.items()]
+
+
+def _described(interface: str | None) -> dict[str, Any]:
     if interface is None:
         return {"interface": None}
     wireless = any(Path(f"/sys/class/net/{interface}/{what}").exists() for what in ("phy80211", "wireless"))
@@ -32,7 +42,7 @@ def machine(host: str) -> dict[str, Any]:
 
 
 def _interface(host: str) -> str | None:
-    name = urlsplit(host if "//" in host else f"//{host}").hostname or host
+    name = host if host.count(":") > 1 and "]" not in host else _name_in(host)
     address = _output("getent", "ahosts", name).split(" ", 1)[0].strip()
     if not address:
         return None
@@ -41,6 +51,11 @@ def _interface(host: str) -> str | None:
     except json.JSONDecodeError:
         return None
     return str(routes[0]["dev"]) if routes and "dev" in routes[0] else None
+
+
+def _name_in(host: str) -> str:
+    """The name or address of `HOST`, `HOST:PORT` or a URL."""
+    return urlsplit(host if "//" in host else f"//{host}").hostname or host
 
 
 def _power_save(interface: str) -> bool | None:

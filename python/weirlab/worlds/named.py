@@ -8,6 +8,8 @@ from weirlab.errors import UsageError
 from weirlab.worlds.base import Datapath
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from weirlab.worlds.base import World
 
 
@@ -22,20 +24,26 @@ def datapaths() -> list[str]:
 
 
 def world_named(
-    name: str, datapath: Datapath = "userspace", *, host: str | None = None, secret: str | None = None
+    name: str,
+    datapath: Datapath = "userspace",
+    *,
+    hosts: Sequence[str] = (),
+    secret: str | None = None,
+    ip: int | None = None,
 ) -> World:
     """The world of that name.
 
     Args:
         name: one of `world_names`.
         datapath: who has the queues and lines, of which only the lab has two.
-        host: the server, which only the world net has.
-        secret: what that server asks for.
+        hosts: the servers, which only the world net has.
+        secret: what those servers ask for.
+        ip: Internet protocol that the world net is to use, where a load or probe does not say its own.
     """
     if datapath != "userspace" and name != "lab":
         raise UsageError(f"datapath `{datapath}` is the world lab's: world `{name}` has no kernel in it")
-    if host is not None and name != "net":
-        raise UsageError(f"host `{host}`: only the world net has one, not world `{name}`")
+    if hosts and name != "net":
+        raise UsageError(f"host `{hosts[0]}`: only the world net has one, not world `{name}`")
     if secret is not None and name != "net":
         raise UsageError(f"auth: only the world net has a server that asks for a secret, not world `{name}`")
     if name == "sim":
@@ -49,5 +57,5 @@ def world_named(
     if name == "net":
         from weirlab.worlds.net import NetWorld  # noqa: PLC0415
 
-        return NetWorld(host, secret)
+        return NetWorld(hosts, secret, ip)
     raise UsageError(f"unknown world `{name}` (known: {', '.join(world_names())})")

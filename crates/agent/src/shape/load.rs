@@ -34,7 +34,8 @@ impl Load {
     /// Begins to load the line.
     pub fn begin(server: &str, settings: &Settings) -> Result<Self, Failure> {
         let request = MeasureRequest {
-            host: authority(server)?,
+            hosts: vec![authority(server)?],
+            ip: None,
             secret: secret(settings)?,
             // A server bounds how long a flow may take, so that a long load is several.
             scenario: loads_each_way(FLOWS, LENGTH_NS),

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use weir_client::MeasureRequest;
 use weir_core::Time;
 use weir_scenario::{
-    Flow, FlowRow, Hop, LineRate, Path, RecordSink, Sampling, Scenario, Sink, TcpRow,
+    Flow, FlowRow, Hop, LatencyRow, LineRate, Path, RecordSink, Sampling, Scenario, Sink, TcpRow,
     ThroughputRow, TransferRow, UdpRow,
 };
 use weir_serve::{Options, Running};
@@ -17,6 +17,7 @@ use weir_serve::{Options, Running};
 #[derive(Default)]
 pub struct Rows {
     pub throughput: Vec<ThroughputRow>,
+    pub latency: Vec<LatencyRow>,
     pub tcp: Vec<TcpRow>,
     pub udp: Vec<UdpRow>,
     pub transfers: Vec<TransferRow>,
@@ -29,6 +30,9 @@ pub struct Rows {
 impl Sink for Rows {
     fn throughput(&mut self, row: &ThroughputRow) {
         self.throughput.push(*row);
+    }
+    fn latency(&mut self, row: &LatencyRow) {
+        self.latency.push(*row);
     }
     fn tcp(&mut self, row: &TcpRow) {
         self.tcp.push(*row);
@@ -57,7 +61,11 @@ impl RecordSink for Rows {
 }
 
 pub fn serve(more: &[&str]) -> Running {
-    let words = ["weir serve", "--listen", "127.0.0.1:0", "--without", "irtt"];
+    serve_at("127.0.0.1:0", more)
+}
+
+pub fn serve_at(address: &str, more: &[&str]) -> Running {
+    let words = ["weir serve", "--listen", address, "--without", "irtt"];
     Running::start(Options::try_parse_from([&words, more].concat()).unwrap()).unwrap()
 }
 
@@ -70,6 +78,6 @@ pub fn request(server: &Running, flows: Vec<Flow>) -> MeasureRequest {
         sampling: Sampling { throughput_ns: 50_000_000, tcp_ns: 0, queue_ns: 0 },
         ..Scenario::over("net", 2_000_000_000, hop.clone(), hop)
     };
-    let host = server.addresses()[0].to_string();
-    MeasureRequest { host, secret: None, scenario, seed: 1, ramp: None }
+    let hosts = vec![server.addresses()[0].to_string()];
+    MeasureRequest { hosts, ip: None, secret: None, scenario, seed: 1, ramp: None }
 }

@@ -102,6 +102,16 @@ impl Application {
         !matches!(self, Self::Dns(_))
     }
 
+    /// Time between two names that it looks up, in nanoseconds; `None` if it looks none up.
+    #[must_use]
+    pub const fn name_period_ns(&self) -> Option<u64> {
+        match self {
+            Self::Dns(dns) => Some(dns.every_ns),
+            Self::Web(web) if web.dns => Some(web.every_ns),
+            Self::Web(_) | Self::Video(_) => None,
+        }
+    }
+
     /// Checks that it can run.
     pub(crate) fn check(&self) -> Result<(), String> {
         match self {

@@ -278,7 +278,7 @@ impl ProbeTrain {
         let (client, server) = plan.addresses.ends(&key, spec.host);
         let payload = spec.payload_bytes as usize;
         let pinger: Box<dyn Pinger> = match spec.kind {
-            ProbeKind::Udp => match plan.addresses.session() {
+            ProbeKind::Udp => match plan.addresses.session(&key, spec.host) {
                 None => Box::new(Udp::new(client, server, spec.dscp, payload)?),
                 Some(session) => {
                     let ends = (client, server);
