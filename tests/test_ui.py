@@ -166,7 +166,7 @@ def test_the_files_of_a_record_are_sent_without_reading_its_tables(
     part.write_bytes(part.read_bytes()[:-100])
     try:
         status, content, _ = served.ask("/view?record=damaged")
-        assert (status, "`latency` is damaged" in content) == (400, True)
+        assert (status, "<code>latency</code> is damaged" in content) == (400, True)
         status, _, headers = served.ask("/record?record=damaged")
         assert (status, headers["content-type"]) == (200, "application/zip")
     finally:
@@ -220,16 +220,42 @@ def test_the_command_is_quoted_for_a_shell() -> None:
     )
 
 
+def test_the_words_of_a_queue_are_completed(browser: Browser, served: Served) -> None:
+    with opened(browser, f"{served.link}new", within=served.link) as shown:
+        page = shown.page
+        field = page.get_by_label("Queue 2")
+
+        def offered(text: str) -> list[str]:
+            field.fill(text)
+            found: list[str] = page.locator("#queues option").evaluate_all("all => all.map(one => one.value)")
+            return found
+
+        assert {"default", "fq_codel", "cake"} <= {*offered("")}
+        assert offered("fq_cod") == ["fq_codel"]
+        assert "cake bandwidth" in offered("cake ")
+        assert "cake rtt" not in offered("cake rtt 50ms ")
+        assert "fq_codel cake" not in offered("fq_codel "), "it holds no other"
+        assert offered("htb rate 95% fq_cod") == ["htb rate 95% fq_codel"]
+        assert "htb rate 95% fq_codel target" in offered("htb rate 95% fq_codel ta")
+        assert offered("nonsense ") == []
+        expect(page.locator("[name=test]")).to_have_value("rrul")
+        expect(page.locator('option[value="rrul"]')).to_have_text("rrul: Realtime Response Under Load")
+        field.fill("")
+        page.get_by_label("Queue 1").fill("fq_codl")
+        expect(page.locator("#error code").last).to_have_text("fq_codel", timeout=WAIT_MS)
+        assert "`" not in page.locator("main").inner_text()
+
+
 def test_a_run_is_ended_with_what_was_measured_and_so_is_the_application(tmp_path: Path) -> None:
     (tmp_path / "json.py").write_text(f"open({str(tmp_path / 'harmed')!r}, 'w')")
     one = begun(tmp_path)
     long = QUICK | {"load": "100000s"}
     answers = [json.loads(one.ask("/start", "POST", long)[1]) for _ in range(3)]
-    assert [answer.get("number") for answer in answers[:2]] == [0, 1]
+    assert [answer.get("number") for answer in answers[:2]] == [1, 2]
     assert "2 runs are under way" in answers[2]["error"]
-    one.state_when(0, "record")
-    one.ask("/runs/0/stop", "POST", {})
-    state = one.state_when(0, "end")
+    one.state_when(1, "record")
+    one.ask("/runs/1/stop", "POST", {})
+    state = one.state_when(1, "end")
     assert state["code"] == 130
     record = open_record(tmp_path / state["records"][0]["place"])
     record.check()
@@ -316,7 +342,7 @@ def test_a_run_is_watched_on_after_an_answer_that_did_not_come(browser: Browser,
         one.ask("/start", "POST", QUICK | {"load": "100000s"})
         with opened(browser, one.link) as shown:
             page = shown.page
-            page.goto(f"{one.link}runs/0")
+            page.goto(f"{one.link}runs/1")
             expect(page.locator("#live-says")).to_contain_text("first", timeout=PATIENCE_S * 1000)
             page.route("**/state", lambda route: route.abort())
             expect(page.locator("#state")).to_contain_text("no answer", timeout=WAIT_MS)
@@ -375,7 +401,7 @@ def test_what_a_run_has_measured_is_drawn_while_it_is_under_way(browser: Browser
         one.ask("/start", "POST", QUICK | {"load": "100000s"})
         with opened(browser, one.link) as shown:
             page = shown.page
-            page.goto(f"{one.link}runs/0")
+            page.goto(f"{one.link}runs/1")
             says = page.locator("#live-says")
             expect(says).to_contain_text("first", timeout=PATIENCE_S * 1000)
             expect(shown.chart("Ping")).to_have_count(1, timeout=WAIT_MS)
@@ -391,11 +417,11 @@ def test_what_a_run_has_measured_is_drawn_while_it_is_under_way(browser: Browser
 
 
 @pytest.mark.parametrize(("viewport", "scheme"), SCREENS)
-@pytest.mark.parametrize("page", ["", "new", "runs", "runs/0", "runs/99", f"view?record={HOSTILE}"])
+@pytest.mark.parametrize("page", ["", "new", "runs", "runs/1", "runs/99", f"view?record={HOSTILE}"])
 def test_nothing_keeps_anybody_out_and_all_is_shown(
     browser: Browser, served: Served, page: str, viewport: dict[str, int], scheme: str
 ) -> None:
-    if page == "runs/0" and "None yet" in served.ask("/runs")[1]:
+    if page == "runs/1" and "None yet" in served.ask("/runs")[1]:
         served.ask("/start", "POST", QUICK)
     with opened(browser, served.link, viewport=viewport, color_scheme=scheme) as shown:
         shown.page.goto(served.link + page)
@@ -405,7 +431,7 @@ def test_nothing_keeps_anybody_out_and_all_is_shown(
         if page == "new":
             shown.page.locator("[name=queue]").first.fill("nonsense")
             expect(shown.page.locator("#error")).to_contain_text("nonsense", timeout=WAIT_MS)
-        if page == "runs/0":
+        if page == "runs/1":
             expect(shown.page.locator("#state")).to_have_text("done", timeout=PATIENCE_S * 1000)
         if page == "runs/99":
             # The browser says of itself that the answer is none.

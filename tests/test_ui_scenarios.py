@@ -51,6 +51,11 @@ def test_what_is_written_is_checked_with_its_lines_and_the_command_told(tmp_path
     assert (command, total) == (f"weir run {tmp_path}/new.toml --no-charts", 2)
     command, _ = scenarios.command(form(world="lab"), "/out")
     assert command == f"weir run {tmp_path}/new.toml --world lab --out /out --no-charts"
+    # What is wrong with the text is told first, even before the file has a name.
+    with pytest.raises(UsageError, match=r"line 3.*spede"):
+        scenarios.command(form(file="", text='test = "rrul"\nlink = "cable-20-8"\nspede = 3\n'), None)
+    with pytest.raises(UsageError, match=r"give the file a name that ends in \.toml, such as my-line\.toml"):
+        scenarios.command(form(file=""), None)
     with pytest.raises(UsageError, match=r"new\.toml.*line 3.*spede"):
         scenarios.command(form(text='test = "rrul"\nlink = "cable-20-8"\nspede = 3\n'), None)
 
@@ -60,7 +65,7 @@ def test_what_is_written_is_checked_with_its_lines_and_the_command_told(tmp_path
     ["", "a", "../a.toml", "/etc/a.toml", "a/b.toml", ".toml", ".a.toml", "ä.toml", "x" * 99 + ".toml"],
 )
 def test_a_file_lies_in_the_folder_and_has_a_plain_name(tmp_path: Path, file: str) -> None:
-    with pytest.raises(UsageError, match="write a name of letters"):
+    with pytest.raises(UsageError, match="write a name of letters" if file else "give the file a name"):
         Scenarios(tmp_path).keep(form(file=file))
     assert list(tmp_path.iterdir()) == []
 
@@ -108,7 +113,7 @@ def test_a_scenario_is_written_explained_kept_and_run(browser: Browser, served: 
         page.get_by_role("link", name="Write a new one").click()
         text = page.get_by_role("textbox", name="Scenario, in TOML")
         assert text.input_value() == FIRST
-        expect(page.get_by_role("alert")).to_contain_text("write a name of letters")
+        expect(page.get_by_role("alert")).to_contain_text("give the file a name")
         page.get_by_label("File").fill("short.toml")
         expect(page.get_by_role("alert")).to_be_hidden()
         expect(page.locator("#command")).to_have_text(f"weir run {served.folder}/short.toml --no-charts")

@@ -298,6 +298,43 @@ def test_everything_can_be_done_with_the_keyboard_alone(browser: Browser, one_pa
         page.locator(".marked table").first.wait_for()
 
 
+def test_a_finger_reads_values_zooms_and_marks(browser: Browser, one_page: Path) -> None:
+    with opened(browser, one_page, viewport=PHONE, has_touch=True, is_mobile=True) as shown:
+        page = shown.page
+        place = shown.plot("Download")
+        chart = shown.chart("Download")
+        # A real touch goes where the browser's own scrolling would take it, if it could.
+        touch = page.context.new_cdp_session(page)
+
+        def drag(first: float, last: float) -> None:
+            place.scroll_into_view_if_needed()
+            box = place.bounding_box()
+            assert box is not None
+            xs = [box["x"] + box["width"] * (first + (last - first) * step / 8) for step in range(9)]
+            y = box["y"] + box["height"] / 2
+            for number, x in enumerate(xs if last != first else xs[:1]):
+                kind = "touchMove" if number else "touchStart"
+                touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": [{"x": x, "y": y}]})
+            touch.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+
+        whole = shown.shown()
+        drag(0.5, 0.5)
+        expect(chart.locator(".value").first).not_to_be_empty()
+        assert shown.shown() == whole
+        drag(0.25, 0.75)
+        expect(page.locator(".bar .shown")).not_to_have_text(f"{whole[0]:.2f} s to {whole[1]:.2f} s")
+        first, last = shown.shown()
+        length = whole[1] - whole[0]
+        assert first == pytest.approx(whole[0] + 0.25 * length, abs=0.02 * length)
+        assert last == pytest.approx(whole[0] + 0.75 * length, abs=0.02 * length)
+        mark = page.get_by_role("button", name="Drag marks a span")
+        mark.tap()
+        # The charts are then drawn anew, and a finger that is on one of them would be lost.
+        expect(mark).to_have_attribute("aria-pressed", "true", timeout=WAIT_MS)
+        drag(0.2, 0.6)
+        chart.locator(".marked table").wait_for()
+
+
 @pytest.mark.parametrize(("viewport", "scheme"), SCREENS)
 @pytest.mark.parametrize("runs", ["one_page", "two_page"])
 def test_nothing_keeps_anybody_out(
@@ -327,6 +364,12 @@ def test_a_phone_shows_all_without_scrolling_sideways(browser: Browser, two_page
         shown.plot("Ping, all runs")
         width = shown.chart("Ping, all runs").locator("canvas").bounding_box()["width"]
         assert 300 < width <= PHONE["width"]
+        # No word is broken into letters, and what is too small to be read is moved within its frame.
+        heads = shown.page.locator(".scroll th:first-child")
+        assert min(heads.evaluate_all("all => all.map(one => one.clientWidth)")) > 90
+        picture = shown.page.locator(".path svg").first.bounding_box()
+        assert picture is not None
+        assert picture["width"] > 600
 
 
 def test_print_is_light_and_leaves_the_buttons_out(browser: Browser, one_page: Path) -> None:

@@ -103,11 +103,13 @@ function fillBar(bar: HTMLElement, view: View, records: RecordData[]): void {
   );
   const kinds = [...new Set(records.flatMap((one) => [...one.flows, ...one.probes]).flatMap(kindsOf))].sort();
   if (kinds.length > 1) {
-    const filters = kinds.map((kind) => {
+    const filters: HTMLElement[] = kinds.map((kind) => {
       const name = FILTERS[kind] ?? kind.replace(/^service /, "");
       const what = kind.startsWith("service ") ? `Lines of the service class ${name} (DSCP)` : `Lines of the ${name.toLowerCase()}`;
       return toggle(name, true, (on) => view.filter(kind, on), { title: what });
     });
+    const classes = kinds.findIndex((kind) => kind.startsWith("service "));
+    if (classes >= 0) filters.splice(classes, 0, el("span", { class: "quiet" }, "Service classes"));
     bar.append(el("span", { class: "filters", role: "group", "aria-label": "Lines that are shown" }, ...filters));
   }
 }

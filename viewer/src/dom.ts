@@ -37,6 +37,11 @@ export function toggle(
   return made;
 }
 
+/** A sentence with what stands in backticks as code. */
+export function prose(text: string): Node[] {
+  return text.split(/`([^`]+)`/).map((part, at) => (at % 2 ? el("code", {}, part) : document.createTextNode(part)));
+}
+
 /** A table with a caption; the first cell of each row is its heading. */
 export function tableOf(caption: string, headings: string[], rows: string[][]): HTMLElement {
   const head = el("tr", {}, ...headings.map((text) => el("th", { scope: "col" }, text)));

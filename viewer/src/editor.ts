@@ -1,4 +1,5 @@
 // The editor of a scenario file: what is wrong with it is told while it is written, and what the key of a line means.
+import { prose } from "./dom";
 import type { Send } from "./ui";
 
 /** Where a line of TOML stands: the name of its key, with the tables that it is in; empty if it has none. */
@@ -26,7 +27,7 @@ export function editor(send: Send, prefix: string, mark: string): void {
   let written = text.value;
   const wrong = (said: unknown) => {
     error.hidden = said === undefined;
-    error.textContent = said === undefined ? "" : String(said);
+    error.replaceChildren(...prose(said === undefined ? "" : String(said)));
   };
   let asked = 0;
   const check = async () => {

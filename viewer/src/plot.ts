@@ -60,6 +60,7 @@ export class Plot {
     this.made?.destroy();
     this.top = topOf(shown);
     this.made = new uPlot(this.options(shown, width, height), sampled(shown, width), this.place);
+    if (this.linked) touched(this.made, (plot) => this.selected(plot));
   }
 
   /** What is drawn, for a picture of `width` pixels. */
@@ -187,6 +188,42 @@ export class Plot {
   }
 }
 
+/** Lets a finger point at values, and drag over a span; up and down it scrolls the page. */
+function touched(plot: uPlot, selected: (plot: uPlot) => void): void {
+  const { over } = plot;
+  over.style.touchAction = "pan-y";
+  let start: number | null = null;
+  const placeOf = ({ clientX }: PointerEvent) => {
+    const { left, width } = over.getBoundingClientRect();
+    return Math.min(Math.max(clientX - left, 0), width);
+  };
+  const point = (left: number) => plot.setCursor({ left, top: over.clientHeight / 2 });
+  const select = (left: number, width: number) => plot.setSelect({ left, width, top: 0, height: over.clientHeight }, false);
+  over.addEventListener("pointerdown", (event) => {
+    if (event.pointerType !== "touch" || !event.isPrimary) return;
+    start = placeOf(event);
+    over.setPointerCapture(event.pointerId);
+    point(start);
+  });
+  over.addEventListener("pointermove", (event) => {
+    if (start === null || event.pointerType !== "touch" || !event.isPrimary) return;
+    const at = placeOf(event);
+    point(at);
+    select(Math.min(start, at), Math.abs(at - start));
+  });
+  over.addEventListener("pointerup", (event) => {
+    if (start === null || event.pointerType !== "touch" || !event.isPrimary) return;
+    start = null;
+    // A finger that only taps, which is wide, reads a value.
+    if (plot.select.width < MIN_DRAG_PX) select(0, 0);
+    else selected(plot);
+  });
+  over.addEventListener("pointercancel", () => {
+    start = null;
+    select(0, 0);
+  });
+}
+
 function pointedAt(plot: uPlot): number | null {
   const left = plot.cursor.left ?? -1;
   return left < 0 ? null : plot.posToVal(left, "x");
@@ -297,5 +334,8 @@ const LOG: Partial<uPlot.Axis> = {
   },
   filter: (_plot, splits) => splits,
 };
+
+/** A finger that moved less far meant a place, not a span. */
+const MIN_DRAG_PX = 12;
 
 const DASHES = [[], [6, 3], [2, 2], [8, 2, 2, 2]];

@@ -1,7 +1,8 @@
 // The pages of `weir ui`: the list of records, the form of a new run, runs and records that are watched, and the shapers.
 import { draw, keepUp } from "./charts";
+import { completions, type QueueWords } from "./completion";
 import type { PageData } from "./data";
-import { el } from "./dom";
+import { el, prose } from "./dom";
 import { editor } from "./editor";
 import type { Section } from "./sections";
 import { shapers } from "./shapers";
@@ -16,6 +17,8 @@ interface Told {
   record?: string;
   /** How many records one page shows at most. */
   most?: number;
+  /** The words of each queue. */
+  queues?: Record<string, QueueWords>;
 }
 
 const told = JSON.parse(document.getElementById("weir-page")?.textContent ?? "{}") as Told;
@@ -108,7 +111,7 @@ function noting(chosen: () => HTMLTableRowElement[], changed: () => void, otherw
   });
   const wrong = (text: unknown) => {
     error.hidden = text === undefined;
-    error.textContent = text === undefined ? "" : String(text);
+    error.replaceChildren(...prose(text === undefined ? "" : String(text)));
   };
   let asked = 0;
   const tell = async () => {
@@ -169,7 +172,7 @@ function form(): void {
   };
   const wrong = (text: unknown) => {
     error.hidden = text === undefined;
-    error.textContent = text === undefined ? "" : String(text);
+    error.replaceChildren(...prose(text === undefined ? "" : String(text)));
     start.disabled = text !== undefined;
   };
   let asked = 0;
@@ -181,7 +184,15 @@ function form(): void {
     byId("command").textContent = String(answer["command"] ?? "");
   };
   let timer = 0;
-  place.addEventListener("input", () => {
+  const offered = byId("queues");
+  const offer = ({ target }: Event) => {
+    if (!(target instanceof HTMLInputElement) || target.name !== "queue") return;
+    const found = completions(target.value, told.queues ?? {});
+    offered.replaceChildren(...found.map((value) => el("option", { value })));
+  };
+  place.addEventListener("focusin", offer);
+  place.addEventListener("input", (event) => {
+    offer(event);
     clearTimeout(timer);
     timer = setTimeout(() => void check(), 250);
   });

@@ -5,7 +5,7 @@ import { short } from "./statistics";
 
 export const HOW = {
   goodput:
-    "each line is one flow and the dark line the mean of those that run; higher is faster, and flows that share fairly lie upon each other.",
+    "each line is one flow and the thick line the mean of those that run; higher is faster, and flows that share fairly lie upon each other. A peak far above the rest is data that arrived earlier, and waited for a lost packet to be sent again.",
   ping: "each line is one train of pings; lower is better, a rise when the load begins is time spent in a queue, and a red tick at the top is a lost ping.",
   backlog: "each line is what waits in one queue; a queue that is never empty under load adds its length to every ping.",
   drops: "each line counts the packets that one queue drops in a second; some drops keep a queue short, and TCP repairs them.",
@@ -20,7 +20,7 @@ export const HOW = {
   boxes:
     "a box holds the middle half of all values, the thick line is the median, the circle the mean, and the thin line reaches from 5 % to 95 %.",
   overlay: "each line is one run; the lower line kept the ping shorter under the same load.",
-  total: "each line is what all flows of one run received together; higher is faster.",
+  total: "each line is what all flows of one run received together; higher is faster. A peak above the rate of the line is data that arrived earlier, and waited for a lost packet to be sent again.",
 } as const;
 
 /** Where the greatest value of all lines is. */

@@ -28,8 +28,8 @@ pub enum Capacity {
 
 /// A line with its framing.
 ///
-/// The driver asks [`ready_at`](Self::ready_at) before it takes a packet from the queue, then hands its
-/// length to [`send`](Self::send) and learns when the last bit has left.
+/// The driver asks `ready_at` before it takes a packet from the queue, then hands its
+/// length to `send` and learns when the last bit has left.
 #[derive(Clone, Debug)]
 pub struct Line {
     framing: Framing,

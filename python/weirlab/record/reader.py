@@ -7,6 +7,7 @@ import io
 import json
 import zipfile
 from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
@@ -350,7 +351,7 @@ class Record(Shown):
             yield
             return
         kept: dict[str, list[pl.Series]] = {name: [] for name in columns}
-        for frame in self.chunks(table, columns):
+        for frame in self._frames_at_once(table, list(columns)):
             for name in columns:
                 kept[name].append(frame[name])
         self._kept[table] = kept
@@ -393,6 +394,29 @@ class Record(Shown):
             frame = self._parsed(part, content, columns)
             rows += frame.height
             yield frame
+        self._compare_rows(name, rows)
+
+    def _frames_at_once(self, name: str, columns: list[str]) -> list[pl.DataFrame]:
+        """As `_frames`, all at once: one thread reads and compares part files, others decode them."""
+        parts, decoded = self._parts[name], list[Future[pl.DataFrame]]()
+        with ThreadPoolExecutor(DECODERS) as pool:
+
+            def handed_over() -> Iterator[bytes]:
+                for part, content in zip(parts, self._store.contents(parts), strict=True):
+                    decoded.append(pool.submit(self._parsed, part, content, columns))
+                    yield content
+
+            try:
+                self._compare(name, handed_over())
+                frames = [one.result() for one in decoded]
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+        self._compare_rows(name, sum(frame.height for frame in frames))
+        return frames
+
+    def _compare_rows(self, name: str, rows: int) -> None:
+        """Refuses a table that has more or fewer rows than were written, if that is known."""
         written = (self.manifest.tables or {}).get(name)
         if written is not None and rows != written.rows:
             raise RecordError(f"`{self.path}`: `{name}` has {rows} rows of {written.rows}")
@@ -567,6 +591,9 @@ MAX_HELD_ROWS = 1_000_000
 
 MAX_PART_ROWS = 10_000_000
 """A part file has about 100000 rows: this bounds the memory that a damaged or hostile one can ask for."""
+
+DECODERS = 2
+"""Threads that decode part files while a third reads them: more wait for the disk and for each other."""
 
 MAX_KEPT_ROWS = 16_000_000
 """Rows of the longest table that is kept while it is read several times: three columns of it have 384 MB."""

@@ -125,6 +125,20 @@ def queue_names() -> list[str]:
     return [one["name"] for one in _native.disciplines()]
 
 
+def queue_words() -> dict[str, dict[str, Any]]:
+    """Of each name that a queue spec may have the words that may follow it.
+
+    `words` are its parameters, and those of a class of it; `holds` is whether another discipline may follow.
+    """
+    return {
+        one["name"]: {
+            "words": [word["name"] for word in (*one["params"], *one["class_params"])],
+            "holds": one["classful"],
+        }
+        for one in _native.disciplines()
+    }
+
+
 def congestion_controls() -> list[str]:
     """The names of the congestion controls that loads may have."""
     return [one["name"] for one in _native.congestion_controls()]

@@ -54,7 +54,7 @@ class Counted:
         buckets: dict[int, Tally] = {}
         for chunk in read():
             if chunk["value"].null_count():
-                lost = chunk.filter(chunk["value"].is_null())["group"].to_numpy()
+                lost = chunk["group"].to_numpy()[chunk["value"].is_null().to_numpy()]
                 for group, count in zip(*_counts(lost, None), strict=True):
                     self._missing[int(group)] = self._missing.get(int(group), 0) + int(count)
             for group, values in _by_group(chunk):
@@ -264,8 +264,11 @@ def _places(q: float, count: int) -> tuple[int, int]:
 
 def _by_group(chunk: pl.DataFrame) -> Iterator[tuple[int, Whole]]:
     """The numbers of each group in a chunk."""
-    there = chunk.drop_nulls("value") if chunk["value"].null_count() else chunk
-    group, values = there["group"].to_numpy(), there["value"].to_numpy()
+    group, numbers = chunk["group"].to_numpy(), chunk["value"]
+    if numbers.null_count():
+        there = numbers.is_not_null()
+        group, numbers = group[there.to_numpy()], numbers.filter(there)
+    values = numbers.to_numpy()
     if group.size and group[0] == group[-1] and (group == group[0]).all():
         yield int(group[0]), values
         return

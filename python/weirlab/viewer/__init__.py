@@ -10,7 +10,7 @@ from weirlab.viewer.notebook import View, view
 from weirlab.viewer.overview import Overview, is_large, overview_of
 from weirlab.viewer.page import MAX_RECORDS, Source, asset, page_data, report_page
 from weirlab.viewer.repeat import commands
-from weirlab.viewer.shell import shell
+from weirlab.viewer.shell import prose, shell
 from weirlab.viewer.words import grade_of
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "is_large",
     "overview_of",
     "page_data",
+    "prose",
     "record_data",
     "report_page",
     "shell",

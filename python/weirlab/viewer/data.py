@@ -35,7 +35,7 @@ def record_data(
         **_frame(record, name, url),
         "summary": summary.as_dict() | {"path": str(record.path.name)},
         "goodput": {way: asdict(found) if found else None for way, found in goodput.items()},
-        "says": record_says(summary),
+        "says": record_says(record),
         "overview": overview.told() if overview else None,
     }
 

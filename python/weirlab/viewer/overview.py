@@ -93,7 +93,7 @@ def overview_of(record: Record) -> Overview:
     rows = 0
     for chunk in record.chunks("latency", COLUMNS):
         rows += chunk.height
-        at, probe, value = (chunk[name].fill_null(LOST).to_numpy() for name in COLUMNS)
+        at, probe, value = (_numbers(chunk[name]) for name in COLUMNS)
         spans.append((float(at.min()) / 1e9, float(at.max()) / 1e9) if at.size else (0.0, 0.0))
         chosen = np.zeros(at.size, np.bool_)
         for one, places in _by_probe(probe):
@@ -126,6 +126,12 @@ def _spell_ns(step: int, reached: int) -> int:
     """The length of a spell, an equal part of a step of the charts; there are about `SPELLS`."""
     parts = max(1, math.ceil(SPELLS * step / max(reached, 1)))
     return max(step // parts, 1)
+
+
+def _numbers(column: pl.Series) -> Whole:
+    """The numbers of a column, with `LOST` where there is none."""
+    there = column.set(column.is_null(), LOST) if column.null_count() else column
+    return there.to_numpy()
 
 
 def _by_probe(probe: Whole) -> Iterator[tuple[int, Whole]]:

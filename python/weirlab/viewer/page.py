@@ -31,8 +31,8 @@ from weirlab.viewer.data import record_data
 from weirlab.viewer.overview import is_large, overview_of
 from weirlab.viewer.path import path_svg
 from weirlab.viewer.repeat import repeat_of
-from weirlab.viewer.shell import shell
-from weirlab.viewer.words import comparison_says, grade_of, summary_of
+from weirlab.viewer.shell import prose, shell
+from weirlab.viewer.words import TERMS, comparison_says, grade_of, summary_of
 
 __all__ = ["MAX_RECORDS", "Source", "asset", "page_data", "report_page"]
 
@@ -215,9 +215,9 @@ def _main(records: Sequence[Record], names: Sequence[str], title: str | None) ->
     yield "</ul>\n"
     if len(records) > 1:
         comparisons = compare(records)
-        yield f"<p>{escape(story(comparisons).plain)}</p>\n"
+        yield f"<p>{prose(story(comparisons).plain)}</p>\n"
         yield _table(comparison_table(records, comparisons))
-    yield "".join(f"<p>{escape(text)}</p>\n" for text in advice(records))
+    yield "".join(f"<p>{prose(text)}</p>\n" for text in advice(records))
     yield '<h2>Charts</h2>\n<noscript><p class="warning">The charts need JavaScript.</p></noscript>\n'
     yield '<div id="weir-charts"><p>The record is read…</p></div>\n'
     yield "<h2>Configuration</h2>\n"
@@ -241,6 +241,8 @@ def _main(records: Sequence[Record], names: Sequence[str], title: str | None) ->
     for number, name in enumerate(names):
         yield f'<li>{escape(name)} <span data-download="{number}"></span></li>\n'
     yield "</ul>\n"
+    terms = "".join(f"<dt>{escape(term)}</dt><dd>{escape(meaning)}</dd>\n" for term, meaning in TERMS)
+    yield f"<details><summary>What the words mean</summary><dl>\n{terms}</dl></details>\n"
     yield f'<p class="quiet">Page made by Weir {escape(metadata.version("weirlab"))}.</p>\n'
 
 
@@ -248,7 +250,7 @@ def _warnings(records: Sequence[Record], names: Sequence[str]) -> Iterator[str]:
     for record, name in zip(records, names, strict=True):
         for text in filter(None, [*record.manifest.warnings, cut_short(record)]):
             where = f"{name}: " if len(records) > 1 else ""
-            yield f'<p class="warning">Caution: {escape(where + text)}</p>\n'
+            yield f'<p class="warning">Caution: {escape(where)}{prose(text)}</p>\n'
 
 
 def _run(record: Record, name: str) -> Iterator[str]:
@@ -269,9 +271,15 @@ def _run(record: Record, name: str) -> Iterator[str]:
 
 def _configuration(record: Record) -> Iterator[str]:
     manifest = record.manifest
-    yield f"<p>{escape(manifest.configuration)}. {escape(str(manifest.test.get('summary', '')))}</p>\n"
+    summary = _sentence(str(manifest.test.get("summary", "")))
+    yield f"<p>{escape(manifest.configuration)}.{escape(summary)}</p>\n"
     yield '<div class="path scroll" tabindex="0" role="group" aria-label="Picture of the path">'
     yield f"{path_svg(record)}</div>\n"
+
+
+def _sentence(summary: str) -> str:
+    """What a test is, behind another sentence; empty if it does not say."""
+    return f" {summary[0].upper()}{summary[1:]}." if summary else ""
 
 
 def _figures(record: Record) -> Iterator[str]:

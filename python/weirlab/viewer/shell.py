@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from html import escape
 
-__all__ = ["shell"]
+__all__ = ["prose", "shell"]
+
+
+def prose(text: str) -> str:
+    """A sentence as HTML, with what stands in backticks as code."""
+    return CODE.sub(r"<code>\1</code>", escape(text))
 
 
 def shell(title: str, body: str, *, head: str = "") -> str:
@@ -24,3 +30,7 @@ def shell(title: str, body: str, *, head: str = "") -> str:
     )
     # What a manifest says may hold lone surrogates, which UTF-8 cannot.
     return page.encode("utf-8", "replace").decode("utf-8")
+
+
+CODE = re.compile(r"`([^`]+)`")
+"""Names and values in sentences, as the terminal has them."""

@@ -10,7 +10,7 @@ from weirlab.scores import measured, score_all
 from weirlab.scores.bufferbloat import grade, sentence
 from weirlab.stats import summarise
 
-__all__ = ["Grade", "comparison_says", "grade_of", "record_says", "summary_of"]
+__all__ = ["TERMS", "Grade", "comparison_says", "grade_of", "record_says", "summary_of"]
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -57,21 +57,46 @@ def summary_of(record: Record) -> list[str]:
         _throughput("Upload", summary.up),
     ]
     latency = summary.latency
-    if latency.loaded is not None:
+    if latency.loaded is not None and _is_before_load(record):
+        said.append(f"{BEFORE_LOAD} A ping took {latency.loaded.mean:.1f} ms (mean).")
+    elif latency.loaded is not None:
         said.append(f"{_took(latency)} (mean).")
-    if latency.loaded is not None and latency.lost is not None:
+    if latency.loaded is not None and latency.lost is not None and not _is_before_load(record):
         said.append(f"{latency.lost} of {latency.sent} pings under load were lost.")
     return [one for one in said if one]
 
 
-def record_says(summary: Summary) -> dict[str, str]:
+def record_says(record: Record) -> dict[str, str]:
     """A sentence on each chart of one record, by the name of the chart."""
+    summary = summarise(record)
+    if _is_before_load(record):
+        return _before_load_says(summary.latency.loaded)
     return {
         "down": _goodput("download", summary.down),
         "up": _goodput("upload", summary.up),
         "ping": _pings(summary.latency),
         "cdf": _quantiles([("", summary.latency.loaded)]),
         "boxes": _spread([summary.latency.loaded], ""),
+    }
+
+
+def _is_before_load(record: Record) -> bool:
+    """Whether a run is still before the load that its test has, or ended before it."""
+    phases = record.manifest.scenario["phases"]
+    return any(one["name"] == "load" for one in phases) and record.phase("load") is None
+
+
+def _before_load_says(found: Distribution | None) -> dict[str, str]:
+    """The sentences of `record_says` of a run that has no load, with the figures of all its pings."""
+    if found is None:
+        return dict.fromkeys(("down", "up", "ping", "cdf", "boxes"), BEFORE_LOAD)
+    half = f"half of the pings took at most {number(found.median)} ms"
+    return {
+        "down": BEFORE_LOAD,
+        "up": BEFORE_LOAD,
+        "ping": f"{BEFORE_LOAD} So far a ping took {number(found.mean)} ms in the mean.",
+        "cdf": f"{BEFORE_LOAD} So far {half}.",
+        "boxes": f"{BEFORE_LOAD} So far {half}.",
     }
 
 
@@ -167,6 +192,33 @@ def _spread(loaded: Iterable[Distribution | None], of: str) -> str:
 def _quoted(name: str) -> str:
     return f"\N{LEFT DOUBLE QUOTATION MARK}{name}\N{RIGHT DOUBLE QUOTATION MARK}"
 
+
+BEFORE_LOAD = "The load has not begun."
+"""What is said of a run that has only its idle phase, in place of figures under load."""
+
+TERMS = (
+    (
+        "goodput",
+        "What applications received, each byte once: without headers and without what was sent again.",
+    ),
+    ("idle, loaded", "How long a ping took before the load, and during it."),
+    ("increase", "How much longer a ping took under load than before it: the time in queues."),
+    ("factor", "How many times smaller the increase is than that of the first run."),
+    ("median, p95, p99", "Half, 95 % and 99 % of the pings took no longer than that."),
+    ("Jain", "How evenly the flows of one direction share: 1 if all get the same."),
+    (
+        "BE, BK or CS1, CS5, EF",
+        "Service classes (DSCP): marks for ordinary, background and urgent packets, which some queues heed.",
+    ),
+    ("backlog", "What waits in a queue."),
+    ("congestion window", "How many segments (packets of TCP) a sender may have under way."),
+    ("retransmitted, timeouts", "Segments that were sent again, and how often a sender gave up waiting."),
+    (
+        "hop",
+        "A place on the path with a queue: the router, the modem, or the provider's end of a cable (CMTS).",
+    ),
+)
+"""Words of the page for a reader who does not know them, and what they mean."""
 
 MAX_NAMED = 4
 """Runs that a sentence names; more nobody keeps in mind."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from weirlab.stats import summarise
@@ -34,8 +35,11 @@ class Overviews:
         # All pings are read once, and not for each of these anew.
         with record.keeping("latency", ["t_ns", "probe", "rtt_ns"]):
             record.check()
-            summarise(record)
-            return self.found(record)
+            # Figures and overview are of the same columns, and each takes a core.
+            with ThreadPoolExecutor(1) as aside:
+                overview = aside.submit(self.found, record)
+                summarise(record)
+                return overview.result()
 
     def found(self, record: Record) -> Overview | None:
         """The overview of a large record, as it was computed or computed now; None of another."""

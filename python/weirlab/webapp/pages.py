@@ -5,11 +5,19 @@ from __future__ import annotations
 import json
 import shlex
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from weirlab.scenario import congestion_controls, queue_names, shipped_links, shipped_tests
-from weirlab.viewer import shell
+from weirlab.scenario import (
+    congestion_controls,
+    load_link,
+    load_test,
+    queue_names,
+    queue_words,
+    shipped_links,
+    shipped_tests,
+)
+from weirlab.viewer import prose, shell
 from weirlab.webapp.keys import scenario_keys
 from weirlab.webapp.library import MAX_SHOWN
 from weirlab.webapp.runs import PHASES, WORLDS
@@ -110,6 +118,8 @@ def form_page(prefix: str) -> str:
         for number, text in enumerate(QUEUES, start=1)
     )
     names = "".join(f'<option value="{escape(name)}"></option>' for name in ("default", *queue_names()))
+    tests = _titled({one: load_test(one).title for one in shipped_tests()}, "rrul")
+    links = _titled({one: load_link(one).title for one in shipped_links()}, "cable-20-8")
     phases = "".join(
         f"<label>Length of {name}, such as 10s "
         f'<input name="{name}" size="9" placeholder="as the test"></label>\n'
@@ -121,8 +131,8 @@ def form_page(prefix: str) -> str:
         "New run",
         f"""<h1>New run</h1>
 <form id="form" class="form">
-<label>Test <select name="test">{_options(shipped_tests(), None, "rrul")}</select></label>
-<label>Link <select name="link">{_options(shipped_links(), None, "cable-20-8")}</select></label>
+<label>Test <select name="test">{tests}</select></label>
+<label>Link <select name="link">{links}</select></label>
 <fieldset><legend>Queues to compare, in the syntax of tc; the first is the baseline</legend>
 {queues}<datalist id="queues">{names}</datalist></fieldset>
 <label>Congestion control <select name="cc">{_options(congestion_controls(), "as the test")}</select></label>
@@ -135,6 +145,7 @@ def form_page(prefix: str) -> str:
 <button type="submit" id="start">Start</button>
 </form>
 """,
+        {"queues": queue_words()},
     )
 
 
@@ -278,11 +289,11 @@ def waiting_page(prefix: str, rows: int, place: str) -> str:
 
 def error_page(prefix: str, message: str) -> str:
     """A page that says in a sentence what went wrong."""
-    content = f'<h1>That did not work</h1>\n<p class="error" role="alert">{escape(message)}</p>\n'
+    content = f'<h1>That did not work</h1>\n<p class="error" role="alert">{prose(message)}</p>\n'
     return _page(prefix, "error", "Error", content)
 
 
-def _page(prefix: str, kind: str, title: str, content: str, data: dict[str, int | str] | None = None) -> str:
+def _page(prefix: str, kind: str, title: str, content: str, data: dict[str, Any] | None = None) -> str:
     told = json.dumps({"page": kind, "prefix": prefix} | (data or {})).replace("<", "\\u003c")
     body = (
         f"{navigation(prefix, PLACES.get(kind))}<main>\n{content}</main>\n"
@@ -331,6 +342,15 @@ def _options(names: Sequence[str], empty: str | None, chosen: str | None = None)
     return first + "".join(
         f'<option value="{escape(name)}"{" selected" if name == chosen else ""}>{escape(name)}</option>'
         for name in names
+    )
+
+
+def _titled(titles: dict[str, str], chosen: str) -> str:
+    """Names to choose from, each with its title."""
+    return "".join(
+        f'<option value="{escape(name)}"{" selected" if name == chosen else ""}>'
+        f"{escape(f'{name}: {title}')}</option>"
+        for name, title in titles.items()
     )
 
 

@@ -30,7 +30,7 @@ class Run:
     """A run, under way or ended.
 
     Attributes:
-        number: by which it is asked for.
+        number: by which it is asked for, from 1.
         command: the command line.
         out: its folder below that of the application.
         library: the records in that folder.
@@ -85,7 +85,7 @@ class Runs:
                 # A Ctrl-C in the terminal is for the application, which then ends its runs itself.
                 start_new_session=True,
             )
-            run = Run(len(self._runs), command, out, Library(self._folder / out), total, process)
+            run = Run(len(self._runs) + 1, command, out, Library(self._folder / out), total, process)
             self._runs.append(run)
         threading.Thread(target=_follow, args=(run,), daemon=True).start()
         return run
@@ -100,9 +100,9 @@ class Runs:
         Raises:
             UsageError: if there is none.
         """
-        if not 0 <= number < len(self._runs):
+        if not 1 <= number <= len(self._runs):
             raise UsageError(f"there is no run {number}")
-        return self._runs[number]
+        return self._runs[number - 1]
 
     def stop(self, number: int) -> None:
         """Ends a run as Ctrl-C does: what was measured is kept."""

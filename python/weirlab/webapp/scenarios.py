@@ -59,11 +59,19 @@ class Scenarios:
         Raises:
             UsageError: all that is wrong with it.
         """
-        file, text, world = self._file(form), _text(form), form.get("world", "sim")
+        text, world = _text(form), form.get("world", "sim")
         if world not in WORLDS:
             raise UsageError(f"world `{world}`: choose one of {', '.join(WORLDS)}")
+        # A text that is written before it has a name is told first what is wrong with itself.
+        file, unnamed = self.folder / "scenario.toml", None
+        try:
+            file = self._file(form)
+        except UsageError as error:
+            unnamed = error
         # Files that it names are opened only where records and scenarios lie anyway.
         runs = resolve(read_scenario(text, str(file), below=self.folder), below=self.folder)
+        if unnamed is not None:
+            raise unnamed
         if len(runs) > MAX_RUNS:
             raise UsageError(f"{len(runs)} runs are too many to start from here: start {MAX_RUNS} or fewer")
         line = ["weir", "run", str(file), *(() if world == "sim" else ("--world", str(world)))]
@@ -92,6 +100,8 @@ class Scenarios:
 
     def _file(self, form: Mapping[str, Any]) -> Path:
         place = str(form.get("file", ""))
+        if not place:
+            raise UsageError("give the file a name that ends in .toml, such as my-line.toml")
         if place not in self.files() and not NAME.fullmatch(place):
             raise UsageError(
                 f"file `{place[:80]}`: write a name of letters, digits, `-`, `_` and `.` that ends in .toml"
@@ -118,7 +128,7 @@ MAX_FILES = 500
 """More nobody looks through; the others are edited elsewhere."""
 
 FIRST = """\
-# What is run, and how: the keys are explained beside this.
+# What is run, and how: the keys are explained below.
 test = "rrul"
 link = "cable-20-8"
 queue = ["default", "htb rate 95% fq_codel"]

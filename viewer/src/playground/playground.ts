@@ -1,8 +1,9 @@
 // The playground: controls, charts that are drawn anew while one drags, figures, and ways to take the scenario along.
-import { button, el, tableOf } from "../dom";
+import { button, el, prose, tableOf } from "../dom";
 import { colourOf, Plot } from "../plot";
 import type { Line } from "../series";
 import { short } from "../statistics";
+import { HOW } from "../words";
 import { Controls } from "./controls";
 import type { Done, RunSummary } from "./messages";
 import { linesOf, phasesOf, type RunLines } from "./run";
@@ -19,19 +20,20 @@ class Panel {
   constructor(
     private readonly title: string,
     private readonly yLabel: string,
+    how: string,
   ) {
     this.place.setAttribute("role", "img");
-    this.element = el("section", { class: "chart", "aria-label": title }, el("h2", {}, title), this.place, this.legend);
+    const read = el("p", { class: "how" }, `How to read it: ${how}`);
+    this.element = el("section", { class: "chart", "aria-label": title }, el("h2", {}, title), this.place, this.legend, read);
   }
 
   draw(lines: Line[], done: Done, shows: string): void {
     this.place.setAttribute("aria-label", `${this.title}. ${shows}`);
     this.legend.replaceChildren(...(lines.length === 0 ? ["Nothing here."] : lines.length > 1 ? lines.map(entryOf) : []));
-    if (lines.some((line) => line.lost?.length)) this.legend.append("Red at the upper edge: a ping that was lost.");
     const x = { from: 0, to: done.reached_s || 1 };
     const width = this.place.clientWidth;
     if (width === 0) return;
-    const fixed = { marked: null, log: false, xLog: false, xLabel: "s", yMax: null };
+    const fixed = { marked: null, log: false, xLog: false, xLabel: "Time, s", yMax: null };
     this.plot.draw({ ...fixed, lines, x, phases: phasesOf(done), yLabel: this.yLabel, peaks: null }, width, HEIGHT);
   }
 }
@@ -52,10 +54,10 @@ class Playground {
     wrong: (sentence) => this.wrong(sentence),
   });
   private readonly panels = {
-    ping: new Panel("Ping", "ms"),
-    down: new Panel("Download", "Mbit/s"),
-    up: new Panel("Upload", "Mbit/s"),
-    queue: new Panel("Queue backlog", "kB"),
+    ping: new Panel("Ping", "ms", HOW.ping),
+    down: new Panel("Download", "Mbit/s", HOW.goodput),
+    up: new Panel("Upload", "Mbit/s", HOW.goodput),
+    queue: new Panel("Queue backlog", "kB", HOW.backlog),
   };
   private readonly answer = el("p", { class: "answer" }, "The simulator is being loaded.");
   private readonly status = el("span", { role: "status", class: "quiet" });
@@ -131,7 +133,7 @@ class Playground {
 
   private wrong(sentence: string): void {
     this.stop.disabled = true;
-    this.fault.textContent = sentence;
+    this.fault.replaceChildren(...prose(sentence));
     this.fault.hidden = false;
     if (this.shown === null) this.answer.textContent = "Nothing could be simulated.";
     else this.status.textContent = "What is shown is the last run that went well.";

@@ -1,6 +1,7 @@
-// Latency over time as an SVG picture.
+// Latency and throughput over time as SVG pictures.
 
-import { LENGTH, PHASES, type Ping, type Phase } from "./measure.js";
+import { LENGTH, PHASES, type Ping, type Phase, STEP } from "./measure.js";
+import type { Direction } from "./session.js";
 import { quantile } from "./statistics.js";
 
 const LEFT = 44;
@@ -8,16 +9,35 @@ const BOTTOM = 22;
 const TOP = 8;
 
 /** Draws all pings so far. The scale follows the pings; a few far ones stand at the upper edge. */
-export function draw(svg: SVGSVGElement, pings: readonly Ping[]): void {
+export function drawPings(svg: SVGSVGElement, pings: readonly Ping[]): void {
+  const { parts, x, y } = frame(svg, quantile(pings.map((ping) => ping.ms), 0.99));
+  for (const ping of pings) {
+    parts.push(node("circle", { class: ping.phase, cx: x(ping.t), cy: y(ping.ms), r: 2.5 }));
+  }
+  svg.replaceChildren(...parts);
+}
+
+/** Draws the rates of both directions so far. */
+export function drawRates(svg: SVGSVGElement, rates: Record<Direction, readonly number[]>): void {
+  const { parts, x, y } = frame(svg, Math.max(...rates.down, ...rates.up, 0));
+  for (const direction of ["down", "up"] as const) {
+    const points = rates[direction].map((rate, at) => `${x((at + 0.5) * STEP)},${y(rate)}`).join(" ");
+    if (points) parts.push(node("polyline", { class: `rate ${direction}`, points }));
+  }
+  svg.replaceChildren(...parts);
+}
+
+/** Axes for values up to `greatest`, and the phases of the test. */
+function frame(svg: SVGSVGElement, greatest: number) {
   const { width, height } = svg.getBoundingClientRect();
   svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
-  const top = ceiling(quantile(pings.map((ping) => ping.ms), 0.99) * 1.2);
+  const top = ceiling(greatest * 1.2);
   const x = (t: number) => LEFT + (t / LENGTH) * (width - LEFT - 8);
-  const y = (ms: number) => TOP + (1 - Math.min(ms / top, 1)) * (height - TOP - BOTTOM);
+  const y = (value: number) => TOP + (1 - Math.min(value / top, 1)) * (height - TOP - BOTTOM);
   const parts: Element[] = [];
-  for (const ms of [0, top / 4, top / 2, (3 * top) / 4, top]) {
-    parts.push(node("line", { class: "grid", x1: LEFT, x2: width, y1: y(ms), y2: y(ms) }));
-    parts.push(label(LEFT - 6, y(ms) + 4, "end", String(ms)));
+  for (const value of [0, top / 4, top / 2, (3 * top) / 4, top]) {
+    parts.push(node("line", { class: "grid", x1: LEFT, x2: width, y1: y(value), y2: y(value) }));
+    parts.push(label(LEFT - 6, y(value) + 4, "end", String(value)));
   }
   for (const t of [0, 8, 16, 24, 32]) {
     parts.push(label(x(t), height - 5, t === LENGTH ? "end" : "middle", `${t} s`));
@@ -31,10 +51,7 @@ export function draw(svg: SVGSVGElement, pings: readonly Ping[]): void {
     parts.push(node("rect", { class: `band ${phase}`, ...box }));
     parts.push(label((x(from) + x(to)) / 2, TOP + 14, "middle", NAMES[phase]));
   }
-  for (const ping of pings) {
-    parts.push(node("circle", { class: ping.phase, cx: x(ping.t), cy: y(ping.ms), r: 2.5 }));
-  }
-  svg.replaceChildren(...parts);
+  return { parts, x, y };
 }
 
 /** A round number above: 1, 2 or 4 times a power of ten, so that its quarters are round too. */

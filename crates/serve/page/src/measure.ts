@@ -29,7 +29,12 @@ export interface Figures {
   /** By how much the mean ping is longer than the idle one, by phase with load. */
   increases: Record<Loaded, number>;
   pings: readonly Ping[];
+  /** Rates of both directions over time in Mbit/s, each the mean of `STEP` seconds. */
+  rates: Record<Direction, readonly number[]>;
 }
+
+/** Seconds of a rate over time. */
+export const STEP = 0.5;
 
 /** The phases and their seconds: those of `weir test`. */
 export const PHASES: readonly (readonly [Phase, number])[] = [
@@ -46,6 +51,8 @@ export const LENGTH = PHASES.reduce((sum, [, seconds]) => sum + seconds, 0);
 /** Flows a direction alone, and with both at once: browsers open six connections to a host over HTTP/1. */
 const FLOWS = 4;
 const FLOWS_OF_BOTH = 3;
+/** So many seconds longer a flow may last than the page uses it: who is refused at its end is told of an error. */
+const GRACE = 1;
 const PING_MS = 100;
 /** What a flow takes to find its rate does not count. */
 const RAMP = 2;
@@ -84,6 +91,9 @@ class Test {
   #downBytes = 0;
   #upBytes = new Map<number, number>();
   #counts: Record<Direction, Count[]> = { down: [], up: [] };
+  /** Bytes of each step, in every phase. */
+  #steps: Record<Direction, number[]> = { down: [], up: [] };
+  #known = new Map<number, number>();
   /** When each direction began, on the clock of its counts. */
   #from: Record<Direction, number> = { down: Number.NaN, up: Number.NaN };
 
@@ -106,12 +116,17 @@ class Test {
   /** Downloads are counted where they arrive: here. */
   downloaded(bytes: number): void {
     this.#downBytes += bytes;
+    this.#step("down", bytes);
     if (this.#phase !== "down") return;
     this.#count("down", { t: this.#now(), bytes: this.#downBytes });
   }
 
   /** Uploads are counted where they arrive: at the server. */
   arrived(t: number, flows: FlowSample[]): void {
+    for (const one of flows) {
+      this.#step("up", one.bytes - (this.#known.get(one.flow) ?? 0));
+      this.#known.set(one.flow, one.bytes);
+    }
     if (flows.length === 0) return;
     if (this.#phase !== "up") return;
     // One that has ended is told no more, and still counts.
@@ -144,7 +159,19 @@ class Test {
       loadedBoth: median("both"),
       increases: { down: increase("down"), up: increase("up"), both: increase("both") },
       pings: this.#pings,
+      rates: { down: this.#rates("down"), up: this.#rates("up") },
     };
+  }
+
+  #step(direction: Direction, bytes: number): void {
+    const at = Math.floor(this.#now() / STEP);
+    this.#steps[direction][at] = (this.#steps[direction][at] ?? 0) + bytes;
+  }
+
+  /** The rates of the steps that are over. */
+  #rates(direction: Direction): number[] {
+    const steps = Math.max(Math.floor(this.#now() / STEP), 0);
+    return Array.from({ length: steps }, (_, at) => ((this.#steps[direction][at] ?? 0) * 8) / STEP / 1e6);
   }
 
   #count(direction: Direction, count: Count): void {
@@ -181,7 +208,7 @@ async function load(
   flows: number,
 ): Promise<void> {
   const addresses = await Promise.all(
-    Array.from({ length: flows }, () => session.openFlow(direction, seconds)),
+    Array.from({ length: flows }, () => session.openFlow(direction, seconds + GRACE)),
   );
   const end = new AbortController();
   const over = wait(seconds).then(() => end.abort());
@@ -210,7 +237,7 @@ async function upload(address: string, signal: AbortSignal): Promise<void> {
 }
 
 function checked(response: Response): Response {
-  // A request that was under way at the end is answered by 408, one after it by 403.
+  // A page that was asleep comes late: a request under way at the server's end is answered by 408, one after it by 403.
   if (!response.ok && ![403, 408].includes(response.status)) {
     throw new Error(`The server answered ${response.status} to a flow.`);
   }

@@ -1,7 +1,9 @@
 // The page: one button, and what comes of it.
 
-import { draw } from "./chart.js";
+import { drawPings, drawRates } from "./chart.js";
+import { forget, keep, kept } from "./history.js";
 import { type Figures, LENGTH, type Loaded, measure } from "./measure.js";
+import { asCsv, asJson, decoded, encoded, type Result } from "./result.js";
 import { SecretNeeded } from "./session.js";
 import { grade, shown } from "./statistics.js";
 import { uses, words } from "./words.js";
@@ -21,15 +23,97 @@ element("start", HTMLFormElement).addEventListener("submit", (event) => {
   void run();
 });
 
+/** The result that the page shows. */
+let present: Result | null = null;
+
+element("link", HTMLButtonElement).addEventListener("click", () => void link());
+element("json", HTMLButtonElement).addEventListener("click", () => present && save(asJson(present), "application/json", "json"));
+element("csv", HTMLButtonElement).addEventListener("click", () => present && save(asCsv(present), "text/csv", "csv"));
+element("forget", HTMLButtonElement).addEventListener("click", () => {
+  forget();
+  void list();
+});
+addEventListener("hashchange", () => void fromLink());
+addEventListener("resize", () => present && !button.disabled && drawAll(present.figures));
+void list();
+void fromLink();
+
+/** Shows the result that the address carries, if it does. */
+async function fromLink(): Promise<void> {
+  const [, text] = /^#r=(.+)$/.exec(location.hash) ?? [];
+  if (text === undefined || button.disabled) return;
+  const result = await decoded(text);
+  if (result === null) status.textContent = "The link carries no result that can be read.";
+  else reveal(result, `A result of ${dateOf(result)}, from a link.`);
+}
+
+/** Shows a result that was not measured now. */
+function reveal(result: Result, says: string): void {
+  present = result;
+  show(result.figures);
+  judge(result.figures);
+  progress.hidden = true;
+  status.textContent = says;
+}
+
+/** Puts the result into the address of the page, and copies that where a browser lets it. */
+async function link(): Promise<void> {
+  if (present === null) return;
+  history.replaceState(null, "", `#r=${await encoded(present)}`);
+  const told = element("told", HTMLElement);
+  try {
+    await navigator.clipboard.writeText(location.href);
+    told.textContent = "The link is copied: it carries the result in itself.";
+  } catch {
+    told.textContent = "The address of this page now carries the result: copy it from there.";
+  }
+}
+
+function save(text: string, type: string, ending: string): void {
+  const anchor = document.createElement("a");
+  anchor.href = URL.createObjectURL(new Blob([text], { type }));
+  anchor.download = `weir-result.${ending}`;
+  anchor.click();
+  setTimeout(() => URL.revokeObjectURL(anchor.href), 10_000);
+}
+
+/** Lists the results that this browser keeps. */
+async function list(): Promise<void> {
+  const results = await kept();
+  const items = results.map((result) => {
+    const { down, up, increases } = result.figures;
+    const open = document.createElement("button");
+    open.type = "button";
+    open.className = "plain";
+    open.textContent = dateOf(result);
+    open.addEventListener("click", () => !button.disabled && reveal(result, `A result of ${dateOf(result)}, which this browser has kept.`));
+    const item = document.createElement("li");
+    const increase = Math.max(increases.down, increases.up, increases.both, 0);
+    const letter = Number.isFinite(increase) ? `grade ${grade(increase)}, ` : "";
+    item.append(open, ` ${letter}${shown(down)} Mbit/s down, ${shown(up)} up, round trips ${shown(increase)} ms longer`);
+    return item;
+  });
+  element("results", HTMLUListElement).replaceChildren(...items);
+  element("history", HTMLElement).hidden = results.length === 0;
+}
+
+const dateOf = ({ at }: Result) => new Date(at).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
+
 async function run(): Promise<void> {
   button.disabled = true;
   element("result", HTMLElement).hidden = true;
+  element("told", HTMLElement).textContent = "";
+  // What the address carries is no longer what the page shows.
+  if (location.hash) history.replaceState(null, "", location.pathname);
   status.textContent = "Connecting …";
   try {
     const figures = await measure(secret.value, show);
     show(figures);
     judge(figures);
+    present = { at: Date.now(), figures };
     status.textContent = "Done.";
+    await keep(present);
+    await list();
   } catch (error) {
     if (error instanceof SecretNeeded) {
       element("secret-row", HTMLElement).hidden = false;
@@ -60,7 +144,12 @@ function show(figures: Figures): void {
   ] as const) {
     element(id, HTMLOutputElement).textContent = shown(value);
   }
-  draw(element("chart", SVGSVGElement), figures.pings);
+  drawAll(figures);
+}
+
+function drawAll(figures: Figures): void {
+  drawPings(element("chart", SVGSVGElement), figures.pings);
+  drawRates(element("rates", SVGSVGElement), figures.rates);
 }
 
 function judge(figures: Figures): void {
@@ -111,5 +200,5 @@ const DOING = {
 /** Above this a browser itself may be what is busy. */
 const FAST_MBIT = 1000;
 const BUSY_DEVICE =
-  "At such rates the browser itself may be the bottleneck, and part of the latency its own: `weir test` measures " +
-  "without one.";
+  "At such rates the browser itself may be the bottleneck, and part of the latency its own: the command " +
+  "\u201cweir test\u201d measures without one.";

@@ -91,11 +91,47 @@ for (const [name, viewport, scheme] of [["phone", PHONE, "light"], ["desktop", D
     }
     assert.match(await page.locator("#grade").textContent(), /^(A\+|[A-DF])$/);
     assert.ok((await page.locator("#chart circle").count()) > 100);
+    assert.equal(await page.locator("#rates polyline.rate").count(), 2);
     const width = await page.evaluate(() => document.documentElement.scrollWidth);
     assert.ok(width <= viewport.width, `nothing sticks out: ${width}`);
     assert.deepEqual({ foreign, errors }, { foreign: [], errors: [] });
   });
 }
+
+test("a result is kept, saved, and carried by a link", { skip, timeout: 120_000 }, async () => {
+  const { url } = await serve("--max-rate", "400mbit");
+  const { page, errors } = await open(url, DESKTOP);
+  await page.getByRole("button", { name: "Start" }).click();
+  await page.getByText("Done.").waitFor({ timeout: 60_000 });
+  const figures = async (of) => {
+    const ids = ["down", "up", "idle", "loaded-down", "loaded-up", "loaded-both", "grade", "meaning"];
+    return Promise.all(ids.map((id) => of.locator(`#${id}`).textContent()));
+  };
+  const measured = await figures(page);
+  for (const name of ["JSON", "CSV"]) {
+    const [file] = await Promise.all([
+      page.waitForEvent("download"),
+      page.getByRole("button", { name: `Save as ${name}` }).click(),
+    ]);
+    assert.equal(file.suggestedFilename(), `weir-result.${name.toLowerCase()}`);
+  }
+  await page.getByRole("button", { name: "Link to this result" }).click();
+  await page.waitForFunction(() => location.hash.startsWith("#r="));
+  const other = await open(page.url(), PHONE, "dark");
+  await other.page.getByText("from a link").waitFor();
+  assert.deepEqual(await figures(other.page), measured);
+  assert.equal(await other.page.locator("#results button").count(), 0, "the history of another browser");
+  await other.page.goto(`${url}#r=AAAA`);
+  await other.page.getByText("no result that can be read").waitFor();
+  await page.goto(url);
+  await page.reload();
+  await page.locator("#results button").click();
+  await page.getByText("which this browser has kept").waitFor();
+  assert.deepEqual(await figures(page), measured);
+  await page.getByRole("button", { name: "Forget them" }).click();
+  assert.equal(await page.locator("#results button").count(), 0);
+  assert.deepEqual([...errors, ...other.errors], [], "no error, also of requests");
+});
 
 test("a secret is asked for, and the right one opens", { skip, timeout: 90_000 }, async () => {
   const file = `${mkdtempSync(`${tmpdir()}/weir-page-`)}/secret`;

@@ -1,0 +1,120 @@
+// A result that is kept, passed on as a link, or saved as a file. A link may come from a stranger: what does not fit is
+// no result.
+
+import { type Figures, LENGTH, type Phase, STEP } from "./measure.js";
+
+/** What was measured, and when (ms since 1970). */
+export interface Result {
+  at: number;
+  figures: Figures;
+}
+
+/** A result in letters that an address may have: numbers in a fixed order, packed. */
+export async function encoded({ at, figures }: Result): Promise<string> {
+  let before = 0;
+  const pings = figures.pings.flatMap(({ t, ms, phase }) => {
+    const now = Math.round(t * 1e3);
+    const since = now - before;
+    before = now;
+    return [since, Math.round(ms * 100), ALL_PHASES.indexOf(phase)];
+  });
+  const rates = (["down", "up"] as const).map((way) => figures.rates[way].map((rate) => Math.round(rate * 1e3)));
+  const content = JSON.stringify([VERSION, at, valuesOf(figures), pings, ...rates]);
+  const packed = await through(new TextEncoder().encode(content), new CompressionStream("deflate-raw"));
+  return btoa(String.fromCharCode(...packed)).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+}
+
+/** The result that a text is; null if it is none. */
+export async function decoded(text: string): Promise<Result | null> {
+  try {
+    if (text.length > MAX_LETTERS) return null;
+    const packed = Uint8Array.from(atob(text.replaceAll("-", "+").replaceAll("_", "/")), (letter) => letter.charCodeAt(0));
+    const content = await through(packed, new DecompressionStream("deflate-raw"));
+    return resultOf(JSON.parse(new TextDecoder().decode(content)));
+  } catch {
+    return null;
+  }
+}
+
+function resultOf(content: unknown): Result | null {
+  if (!Array.isArray(content)) return null;
+  const [version, at, values, pings, down, up] = content as unknown[];
+  if (version !== VERSION || !isNumber(at) || Math.abs(at) > MAX_TIME) return null;
+  if (![values, pings, down, up].every(areNumbers)) return null;
+  const [v, p, d, u] = [values, pings, down, up] as (number | null)[][] as [number[], number[], number[], number[]];
+  if (v.length !== 9 || p.length % 3 !== 0 || p.length > 3 * MAX_PINGS) return null;
+  if (Math.max(d.length, u.length) > MAX_STEPS || [...p, ...d, ...u].some((one) => !isNumber(one) || one < 0)) return null;
+  let elapsed = 0;
+  const found = Array.from({ length: p.length / 3 }, (_, row) => {
+    elapsed += p[3 * row] as number;
+    return { t: elapsed / 1e3, ms: (p[3 * row + 1] as number) / 100, phase: ALL_PHASES[p[3 * row + 2] as number] };
+  });
+  if (found.some((one) => one.phase === undefined || one.t > 2 * LENGTH)) return null;
+  // JSON has no NaN: what was not measured is null.
+  const [downRate, upRate, idle, loadedDown, loadedUp, loadedBoth, byDown, byUp, byBoth] = v.map((one) => one ?? Number.NaN) as [
+    number, number, number, number, number, number, number, number, number,
+  ];
+  return {
+    at,
+    figures: {
+      phase: "both", t: LENGTH, down: downRate, up: upRate, idle, loadedDown, loadedUp, loadedBoth,
+      increases: { down: byDown, up: byUp, both: byBoth },
+      pings: found as Figures["pings"],
+      rates: { down: d.map((one) => one / 1e3), up: u.map((one) => one / 1e3) },
+    },
+  };
+}
+
+/** A result as JSON with names and units. */
+export function asJson({ at, figures }: Result): string {
+  const { pings, rates, increases } = figures;
+  const named = {
+    made_by: "Weir's browser page",
+    at: new Date(at).toISOString(),
+    download_mbps: figures.down, upload_mbps: figures.up,
+    idle_ms: figures.idle, download_latency_ms: figures.loadedDown, upload_latency_ms: figures.loadedUp, both_latency_ms: figures.loadedBoth,
+    increase_ms: increases,
+    step_s: STEP, download_over_time_mbps: rates.down, upload_over_time_mbps: rates.up,
+    pings: pings.map(({ t, ms, phase }) => ({ t_s: t, rtt_ms: ms, phase })),
+  };
+  return `${JSON.stringify(named, null, 1)}\n`;
+}
+
+/** A result as CSV: a row a sample, in the order of time within each quantity. */
+export function asCsv({ figures }: Result): string {
+  const rows = figures.pings.map(({ t, ms, phase }) => `ping,${phase},${t.toFixed(3)},${ms.toFixed(2)},ms`);
+  for (const way of ["down", "up"] as const) {
+    rows.push(...figures.rates[way].map((rate, at) => `throughput,${way},${((at + 0.5) * STEP).toFixed(3)},${rate.toFixed(3)},Mbit/s`));
+  }
+  return `${["quantity,of,t_s,value,unit", ...rows].join("\n")}\n`;
+}
+
+function valuesOf(figures: Figures): number[] {
+  const { down, up, both } = figures.increases;
+  return [figures.down, figures.up, figures.idle, figures.loadedDown, figures.loadedUp, figures.loadedBoth, down, up, both];
+}
+
+/** What comes out of a stream that packs or unpacks; an error if it is more than a result can have. */
+async function through(bytes: Uint8Array, stream: GenericTransformStream): Promise<Uint8Array> {
+  const reader = new Blob([bytes as BlobPart]).stream().pipeThrough(stream as ReadableWritablePair<Uint8Array, Uint8Array>).getReader();
+  const found: number[] = [];
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return Uint8Array.from(found);
+    if (found.length + value.length > MAX_BYTES) throw new Error("too long");
+    for (const byte of value) found.push(byte);
+  }
+}
+
+const isNumber = (one: unknown): one is number => typeof one === "number" && Number.isFinite(one) && Math.abs(one) <= MAX_VALUE;
+const areNumbers = (all: unknown) => Array.isArray(all) && all.every((one) => one === null || isNumber(one));
+
+const ALL_PHASES: readonly Phase[] = ["idle", "down", "up", "both", "rest"];
+const VERSION = 1;
+const MAX_LETTERS = 30_000;
+const MAX_BYTES = 200_000;
+const MAX_PINGS = 2000;
+const MAX_STEPS = 200;
+/** More ms or kbit/s than anything here has, and later than any result. */
+const MAX_VALUE = 8.64e15;
+const MAX_TIME = 8.64e15;

@@ -1,0 +1,65 @@
+// Results as links and files, without a browser.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { build } from "esbuild";
+
+const { outputFiles } = await build({ entryPoints: ["src/result.ts"], bundle: true, format: "esm", write: false });
+const { asCsv, asJson, decoded, encoded } = await import(
+  `data:text/javascript;base64,${Buffer.from(outputFiles[0].text).toString("base64")}`
+);
+
+const phases = ["idle", "down", "rest", "up", "both"];
+const pings = Array.from({ length: 300 }, (_, at) => ({ t: at / 10, ms: 10 + (at % 7) * 1.25, phase: phases[Math.floor(at / 60)] }));
+const rates = { down: Array.from({ length: 64 }, (_, at) => at * 1.5), up: Array.from({ length: 64 }, () => 8) };
+const figures = {
+  phase: "both", t: 32, down: 93.123456, up: 8, idle: 10, loadedDown: 20, loadedUp: 300.5, loadedBoth: Number.NaN,
+  increases: { down: 10, up: 290.5, both: Number.NaN }, pings, rates,
+};
+const result = { at: 1_764_000_000_000, figures };
+
+test("a link carries a result whole, and is short", async () => {
+  const text = await encoded(result);
+  assert.match(text, /^[A-Za-z0-9_-]+$/);
+  assert.ok(text.length < 4000, `${text.length} letters`);
+  const found = await decoded(text);
+  assert.equal(found.at, result.at);
+  assert.deepEqual(found.figures.pings, pings);
+  assert.deepEqual(found.figures.rates, rates);
+  assert.equal(found.figures.down, figures.down);
+  assert.ok(Number.isNaN(found.figures.loadedBoth) && Number.isNaN(found.figures.increases.both));
+  assert.deepEqual({ ...found.figures.increases, both: 0 }, { ...figures.increases, both: 0 });
+});
+
+async function packed(content) {
+  const bytes = typeof content === "string" ? content : JSON.stringify(content);
+  const stream = new Blob([bytes]).stream().pipeThrough(new CompressionStream("deflate-raw"));
+  return Buffer.from(await new Response(stream).arrayBuffer()).toString("base64url");
+}
+
+test("what is no result is refused", async () => {
+  const nine = Array(9).fill(1);
+  const good = [1, 0, nine, [0, 100, 0], [1], [1]];
+  assert.notEqual(await decoded(await packed(good)), null);
+  const changed = (at, value) => good.map((one, place) => (place === at ? value : one));
+  for (const bad of [
+    {}, [], "x", [2, ...good.slice(1)], changed(1, "now"), changed(1, 1e17), changed(2, [1, 2]), changed(2, "123456789"),
+    changed(3, [0, 100]), changed(3, [0, 100, 9]), changed(3, [0, 100, -1]), changed(3, [0, 100, "0"]), changed(3, [0, null, 0]),
+    changed(3, [1e9, 100, 0]), changed(3, Array(6003).fill(0)), changed(4, Array(201).fill(1)), changed(5, [-1]), changed(5, [[1]]),
+  ]) {
+    assert.equal(await decoded(await packed(bad)), null, JSON.stringify(bad).slice(0, 80));
+  }
+  for (const text of ["", "AAAA", "<img>", "A".repeat(40_000), await packed("9".repeat(1_000_000))]) {
+    assert.equal(await decoded(text), null, text.slice(0, 80));
+  }
+});
+
+test("files have names, units and every sample", () => {
+  const named = JSON.parse(asJson(result));
+  assert.equal(named.download_mbps, figures.down);
+  assert.equal(named.both_latency_ms, null);
+  assert.equal(named.pings.length, pings.length);
+  const rows = asCsv(result).trim().split("\n");
+  assert.equal(rows[0], "quantity,of,t_s,value,unit");
+  assert.equal(rows.length, 1 + pings.length + 2 * 64);
+  assert.ok(rows.every((row) => row.split(",").length === 5));
+});
