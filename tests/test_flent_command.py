@@ -131,6 +131,8 @@ def test_all_tests_of_flent_are_listed_with_worlds_and_reasons() -> None:
     assert by_name["voip-1up"]["worlds"] == {"sim": True, "lab": True, "net": True}
     assert by_name["http"]["worlds"] == {"sim": True, "lab": True, "net": True}
     assert by_name["http"]["reason"] == ""
+    assert by_name["http"]["kernel"] == []
+    assert by_name["reno_cubic_westwood_lp"]["kernel"] == ["lp", "westwood"]
     assert by_name["power_usage"]["worlds"] == {"sim": False, "lab": False, "net": False}
     assert all(one["reason"] for one in found if not all(one["worlds"].values()))
     shown = CliRunner().invoke(group, ["list", "tests"]).output

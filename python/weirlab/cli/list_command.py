@@ -26,6 +26,8 @@ from weirlab.worlds import world_names
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from weirlab.scenario import TestSpec
+
 
 @click.command("list")
 @click.argument(
@@ -129,7 +131,7 @@ def _show_tests(entries: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _flent_tests() -> list[dict[str, Any]]:
-    """The tests of Flent, what is run in place of each, where, and to which servers."""
+    """The tests of Flent, what is run in place of each, where, and what that needs."""
     found = []
     for test in flent_tests().values():
         worlds = dict.fromkeys(world_names(), bool(test.runs))
@@ -143,10 +145,17 @@ def _flent_tests() -> list[dict[str, Any]]:
                 "runs": runs,
                 "worlds": worlds,
                 "hosts": hosts,
+                "kernel": sorted(_needed_of_kernel(ours)) if ours is not None else [],
                 "reason": test.reason,
             }
         )
     return found
+
+
+def _needed_of_kernel(test: TestSpec) -> set[str]:
+    """The congestion controls that lab and net need, beside those that every Linux has."""
+    named = {flow.tcp.congestion_control for flow in test.flows}
+    return {name for name in named if name is not None} - {"cubic", "reno"}
 
 
 def _show_flent_tests(entries: Sequence[Mapping[str, Any]]) -> None:
@@ -160,7 +169,8 @@ def _show_flent_tests(entries: Sequence[Mapping[str, Any]]) -> None:
         worlds = " ".join(name for name, can in one["worlds"].items() if can) or "-"
         run = f"`weir run {one['runs']}`" if one["runs"] else ""
         to = f"-H {len(one['hosts'])} times, for {', '.join(one['hosts'])}" if len(one["hosts"]) > 1 else ""
-        words = f"{one['title']}: {'; '.join(filter(None, (run, to, one['reason'])))}"
+        needs = f"lab and net need a kernel with {', '.join(one['kernel'])}" if one["kernel"] else ""
+        words = f"{one['title']}: {'; '.join(filter(None, (run, to, needs, one['reason'])))}"
         table.add_row(one["name"], worlds, words)
     console.print(table)
 

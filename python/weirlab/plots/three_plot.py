@@ -142,7 +142,7 @@ def _throughput(
 
 
 def _groups(per_flow_mbps: dict[str, float]) -> dict[str, _Group]:
-    """The flows by their load: by their names before a number, or if those are too many before a direction."""
+    """The flows by their load: their names before a number, or if these are too many before a direction."""
     for end in (NUMBER, LOAD):
         groups: dict[str, list[str]] = {}
         for name in per_flow_mbps:
