@@ -359,10 +359,11 @@ def test_web_pages_are_written_as_their_times(tmp_path: Path) -> None:
     done = record.transfers.filter(pl.col("outcome") == "done")
     written = flent_document(record)
     points = written["raw_values"]["HTTP latency"]
-    assert sorted(point["val"] for point in points) == sorted(ms / 1e6 for ms in done["took_ns"])
+    took_ms = sorted(ns / 1e6 for ns in done["took_ns"].to_list())
+    assert sorted(point["val"] for point in points) == took_ms
     meta = written["metadata"]["SERIES_META"]["HTTP latency"]
     assert meta["UNITS"] == "ms"
-    assert meta["MEAN_VALUE"] == pytest.approx(done["took_ns"].mean() / 1e6)
+    assert meta["MEAN_VALUE"] == pytest.approx(sum(took_ms) / len(took_ms))
 
 
 def test_a_test_that_flent_has_not_is_refused(tmp_path: Path) -> None:
