@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
 import pytest
+from click.testing import CliRunner
 from rich.console import Console
 
 from live import MAX_LATENESS_MS, skip_if_late, together, weir_in
+from weirlab.cli import weir as group
 from weirlab.plots.distribution import pings_by_probe
 from weirlab.record import open_record
 from weirlab.report.scores import formulas, score_table
@@ -323,3 +325,13 @@ def test_what_cannot_be_done_is_refused(weir_here: Weir, words: tuple[str, ...],
     done = weir_here(*words)
     assert done.returncode in {1, 2}
     assert sentence in done.stderr
+
+
+def test_a_run_that_is_refused_leaves_nothing_behind(tmp_path: Path) -> None:
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    for out in (tmp_path / "new", mine, mine):
+        words = ["run", "tcp_download", "--world", "net", "--host", "127.0.0.1:1", "--out", str(out)]
+        done = CliRunner().invoke(group, words)
+        assert "connection refused" in str(done.exception)
+    assert [one.name for one in tmp_path.rglob("*")] == ["mine"]

@@ -226,10 +226,15 @@ def run_all(
         The records, in the order of `runs`; after Ctrl-C those that there are.
     """
     _check(runs, world)
+    is_new = not out.exists()
     make_empty(out)
     seeds = sorted({one.seed for one in runs})
     order = in_turn([seeds.index(one.seed) for one in runs])
-    return _carry_out(runs, world, folders_of(runs, out), order, jobs=jobs, watcher=watcher)
+    try:
+        return _carry_out(runs, world, folders_of(runs, out), order, jobs=jobs, watcher=watcher)
+    finally:
+        if is_new and not any(out.iterdir()):
+            out.rmdir()
 
 
 def run_into(
@@ -286,12 +291,22 @@ def _carry_out(  # noqa: PLR0913 - what is run, where, and in which order
                     watcher.advanced(number, reached_ns)
                 return not stop.told
 
-            world.run(runs[number], folders[number], progress)
+            try:
+                world.run(runs[number], folders[number], progress)
+            except BaseException:
+                _remove_unbegun(folders[number])
+                raise
             if watcher:
                 watcher.finished(number)
 
         _in_threads(one_run, order, workers, stop)
     return [open_record(folder) for folder in folders if (folder / "manifest.json").exists()]
+
+
+def _remove_unbegun(folder: Path) -> None:
+    """Removes the record of a run that failed before anything was measured: it has a manifest and no rows."""
+    if not any(folder.rglob("*.parquet")):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _in_threads(work: Callable[[int], None], order: Sequence[int], workers: int, stop: Stop) -> None:
