@@ -90,7 +90,7 @@ def test_text_is_no_longer_taken_for_a_request(tmp_path: Path) -> None:
     with refused("'str' object is not an instance of 'SpeedTest'", of="speed_test"):
         untyped.record_method("{}", folder, json.dumps(ENDED))
     with refused("'str' object is not an instance of 'Ramp'", of="ramp"):
-        untyped.measure("{}", folder, None, host="192.0.2.1", secret=None, ramp="{}")
+        untyped.measure("{}", folder, None, hosts=["192.0.2.1"], secret=None, ramp="{}")
     with refused("'str' object is not an instance of 'bool'", of="verify"):
         untyped.run_method("http", "http://192.0.2.1", secret=None, verify="no", progress=None)
     with pytest.raises(TypeError, match=r"^ping\(\) takes 1 positional arguments? but 2 were given$"):
