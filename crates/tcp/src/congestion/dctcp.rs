@@ -3,7 +3,7 @@
 //! Reduces the window by half the share of segments that were marked, and not by half. The receiver echoes
 //! each mark ([`receiver`](crate::receiver)). Where the peer does not agree to ECN it is Reno.
 
-use super::{Algorithm, CongestionControl, Verdict, reno};
+use super::{Algorithm, CongestionControl, reno};
 use crate::window::{AckSample, Window};
 
 #[derive(Debug)]
@@ -34,12 +34,7 @@ impl CongestionControl for Dctcp {
             return reno::half(window);
         }
         self.cwnd_before = window.cwnd;
-        (window.cwnd - ((window.cwnd * self.marked_share) >> 11)).max(2)
-    }
-
-    fn on_delivered(&mut self, window: &mut Window, acked: u32) -> Verdict {
-        reno::grow(window, acked);
-        Verdict::Fine
+        (window.cwnd - ((window.cwnd * self.marked_share) >> (SHARE_SHIFT + 1))).max(2)
     }
 
     fn on_established(&mut self, window: &Window, ecn: bool) {

@@ -2,11 +2,12 @@
 //!
 //! Aims at a queue of 100 ms on the way to the receiver, and gives way to everything that fills it further.
 //! The one-way delay is taken from timestamps, as the module for Linux does that Flent's tests ask for; its
-//! resolution is a millisecond. Without slow start, which the RFC does not have.
+//! resolution is a millisecond. A loss halves the window (RFC 6817, section 2.4.2). Without slow start, which the
+//! RFC does not have.
 
 use std::collections::VecDeque;
 
-use super::{Algorithm, CongestionControl, Verdict, reno};
+use super::{Algorithm, CongestionControl, Verdict};
 use crate::window::{AckSample, Window};
 
 #[derive(Debug, Default)]
@@ -29,11 +30,6 @@ struct BaseDelay {
 }
 
 impl CongestionControl for Ledbat {
-    /// RFC 6817, section 2.4.2: a loss halves the window.
-    fn ssthresh(&mut self, window: &Window) -> u32 {
-        reno::half(window)
-    }
-
     /// RFC 6817, section 2.4.2: by a segment a round trip at most, and the less the longer the queue; back by
     /// as much where it is too long.
     fn on_delivered(&mut self, window: &mut Window, acked: u32) -> Verdict {

@@ -57,10 +57,6 @@ struct PeerClock {
 }
 
 impl CongestionControl for Lp {
-    fn ssthresh(&mut self, window: &Window) -> u32 {
-        reno::half(window)
-    }
-
     fn on_delivered(&mut self, window: &mut Window, acked: u32) -> Verdict {
         if !self.waits {
             reno::grow(window, acked);

@@ -21,14 +21,19 @@ use crate::rate::{RateSample, RateSampler};
 use crate::recovery::Phase;
 use crate::window::{AckSample, Window};
 
-/// A congestion control algorithm at work on one connection.
+/// A congestion control algorithm at work on one connection. What it does not say itself it does as Reno.
 pub(crate) trait CongestionControl: Debug + Send {
     /// The slow start threshold after a congestion event, in segments.
-    fn ssthresh(&mut self, window: &Window) -> u32;
+    fn ssthresh(&mut self, window: &Window) -> u32 {
+        reno::half(window)
+    }
 
     /// `acked` segments were delivered while no reduction was under way: may grow the window, or find the
     /// path congested by the round trips alone.
-    fn on_delivered(&mut self, window: &mut Window, acked: u32) -> Verdict;
+    fn on_delivered(&mut self, window: &mut Window, acked: u32) -> Verdict {
+        reno::grow(window, acked);
+        Verdict::Fine
+    }
 
     /// The connection is open; `ecn` says whether both ends agreed on ECN.
     fn on_established(&mut self, window: &Window, ecn: bool) {

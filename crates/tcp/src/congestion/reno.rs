@@ -1,24 +1,14 @@
 //! Reno: RFC 5681, as Linux has it (`tcp_reno_*` in `net/ipv4/tcp_cong.c`).
 
-use super::{Algorithm, CongestionControl, Verdict};
+use super::{Algorithm, CongestionControl};
 use crate::window::Window;
 
 #[derive(Debug)]
 struct Reno;
 
-impl CongestionControl for Reno {
-    /// RFC 5681, equation 4, with the window for the flight size.
-    fn ssthresh(&mut self, window: &Window) -> u32 {
-        half(window)
-    }
+impl CongestionControl for Reno {}
 
-    fn on_delivered(&mut self, window: &mut Window, acked: u32) -> Verdict {
-        grow(window, acked);
-        Verdict::Fine
-    }
-}
-
-/// Half of the window, two segments at least.
+/// RFC 5681, equation 4, with the window for the flight size: half of it, two segments at least.
 pub(super) fn half(window: &Window) -> u32 {
     (window.cwnd / 2).max(2)
 }

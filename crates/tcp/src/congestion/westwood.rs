@@ -6,7 +6,7 @@
 //!
 //! The arithmetic is Linux': times in ticks, rates in bytes a tick.
 
-use super::{Algorithm, CongestionControl, Verdict, reno};
+use super::{Algorithm, CongestionControl};
 use crate::window::{AckSample, Window};
 
 #[derive(Debug)]
@@ -36,15 +36,6 @@ struct Rate {
 }
 
 impl CongestionControl for Westwood {
-    fn ssthresh(&mut self, window: &Window) -> u32 {
-        reno::half(window)
-    }
-
-    fn on_delivered(&mut self, window: &mut Window, acked: u32) -> Verdict {
-        reno::grow(window, acked);
-        Verdict::Fine
-    }
-
     fn on_established(&mut self, window: &Window, _ecn: bool) {
         self.sampled_at = window.ticks();
         self.rtt = window.ticks_per_second() as u32 * INITIAL_RTT_SECONDS;

@@ -1,34 +1,13 @@
 //! DCTCP: RFC 8257, as Linux has it (`net/ipv4/tcp_dctcp.c`).
 
 use weir_core::Ecn;
-use weir_tcp::WindowRule;
 
+use crate::ecn::{receiver, sender};
 use crate::line::{Line, ack, again, data, syn, syn_ack};
-use crate::script::{Script, Setup, linux, ms};
+use crate::script::{Setup, linux, ms};
 
 fn dctcp() -> Setup {
     linux().algorithm("dctcp")
-}
-
-fn sender() -> Script {
-    let mut t = dctcp().closed();
-    t.connects().leaves(&[syn().ece().cwr()]);
-    t.at(ms(100)).arrives(syn_ack().ece()).leaves(&[ack(0)]);
-    t
-}
-
-/// A receiver behind the start where everything is acknowledged at once.
-fn receiver() -> Script {
-    let fixed = |profile: &mut weir_tcp::Profile| {
-        profile.receive_window = WindowRule::Fixed(60_000);
-    };
-    let mut t = dctcp().with(fixed).closed();
-    t.listens().arrives(syn().ece().cwr()).leaves(&[syn_ack().ece()]);
-    t.at(ms(100)).arrives(ack(0));
-    for number in 0..16 {
-        t.arrives(data(number).ecn(Ecn::Ect0)).leaves(&[ack(number + 1)]);
-    }
-    t
 }
 
 /// RFC 8257, section 3.1 and 5: it asks for ECN whatever the settings say, and all its packets are ECN-capable,
@@ -57,7 +36,7 @@ fn without_ecn_it_is_reno() {
 /// delayed acknowledgement leaves first, with the echo of what it acknowledges; then the segment's own.
 #[test]
 fn each_mark_is_echoed_once() {
-    let mut t = receiver();
+    let mut t = receiver(dctcp());
     t.arrives(data(16).ecn(Ecn::Ect0)).leaves(&[]);
     t.arrives(data(17).ecn(Ecn::Ce)).leaves(&[ack(17), ack(18).ece()]);
     t.arrives(data(18).ecn(Ecn::Ce)).leaves(&[]);
@@ -71,7 +50,7 @@ fn each_mark_is_echoed_once() {
 /// RFC 8257, section 3.2: the sender's notice ends no echo, which goes by the marks alone.
 #[test]
 fn a_notice_ends_no_echo() {
-    let mut t = receiver();
+    let mut t = receiver(dctcp());
     t.arrives(data(16).ecn(Ecn::Ce)).leaves(&[ack(17).ece()]);
     t.arrives(data(17).ecn(Ecn::Ce).cwr()).leaves(&[ack(18).ece()]);
     t.arrives(data(18).ecn(Ecn::Ect0)).leaves(&[ack(19)]);
@@ -81,7 +60,7 @@ fn a_notice_ends_no_echo() {
 /// each round trip without takes a sixteenth off (RFC 8257, section 3.3).
 #[test]
 fn the_window_is_reduced_by_half_the_share_of_marked_segments() {
-    let mut t = sender();
+    let mut t = sender(dctcp());
     t.writes_on().skips();
     // All counts as marked at first, less a sixteenth for the round trip in which nothing was sent: 47 %.
     t.at(ms(200)).arrives(ack(10).ece()).skips();
@@ -104,7 +83,7 @@ fn the_window_is_reduced_by_half_the_share_of_marked_segments() {
 /// RFC 8257, section 3.5: a loss halves the window, whatever the share of marks.
 #[test]
 fn a_loss_halves_the_window() {
-    let mut t = sender();
+    let mut t = sender(dctcp());
     t.writes_on().skips();
     for at in (200..1_000).step_by(100) {
         t.all_arrive(ms(at), |line| line);

@@ -11,7 +11,7 @@ fn ecn() -> Setup {
 }
 
 /// A sender whose peer agreed to ECN; its answer arrives at the start of the script.
-fn sender(setup: Setup) -> Script {
+pub fn sender(setup: Setup) -> Script {
     let mut t = setup.closed();
     t.connects().leaves(&[syn().ece().cwr()]);
     t.at(ms(100)).arrives(syn_ack().ece()).leaves(&[ack(0)]);
@@ -19,8 +19,8 @@ fn sender(setup: Setup) -> Script {
 }
 
 /// A receiver that agreed to ECN, behind the start where everything is acknowledged at once.
-fn receiver() -> Script {
-    let mut t = ecn()
+pub fn receiver(setup: Setup) -> Script {
+    let mut t = setup
         .with(|profile| {
             profile.receive_window = WindowRule::Fixed(60_000);
         })
@@ -116,7 +116,7 @@ fn acknowledgements_and_retransmissions_are_not_ecn_capable() {
 /// (`tcp_enter_quickack_mode`).
 #[test]
 fn a_mark_is_echoed_until_the_sender_has_reduced_its_window() {
-    let mut t = receiver();
+    let mut t = receiver(ecn());
     t.arrives(data(16).ecn(Ecn::Ce)).leaves(&[ack(17).ece()]);
     t.arrives(data(17).ecn(Ecn::Ect0)).leaves(&[ack(18).ece()]);
     t.arrives(data(18).ecn(Ecn::Ect0)).leaves(&[]);
@@ -131,7 +131,7 @@ fn a_mark_is_echoed_until_the_sender_has_reduced_its_window() {
 /// another.
 #[test]
 fn a_marked_notice_is_echoed_again() {
-    let mut t = receiver();
+    let mut t = receiver(ecn());
     t.arrives(data(16).ecn(Ecn::Ce)).leaves(&[ack(17).ece()]);
     t.arrives(data(17).ecn(Ecn::Ce).cwr()).leaves(&[ack(18).ece()]);
 }
@@ -140,7 +140,7 @@ fn a_marked_notice_is_echoed_again() {
 /// acknowledgements at once (`__tcp_ecn_check_ce`).
 #[test]
 fn a_segment_that_is_not_ecn_capable_is_answered_at_once() {
-    let mut t = receiver();
+    let mut t = receiver(ecn());
     t.arrives(data(16).ecn(Ecn::NotEct)).leaves(&[ack(17)]);
     t.arrives(data(17).ecn(Ecn::Ect0)).leaves(&[ack(18)]);
     t.arrives(data(18).ecn(Ecn::Ect0)).leaves(&[]);

@@ -32,21 +32,17 @@ fn without_a_queue_it_grows_by_a_segment_a_round_trip() {
 fn it_stands_still_at_the_target_and_gives_way_beyond() {
     let mut t = sender();
     let mut at = 0;
-    for _ in 0..20 {
-        round(&mut t, &mut at, 100);
-    }
+    let mut rounds = |count, rtt| {
+        for _ in 0..count {
+            round(&mut t, &mut at, rtt);
+        }
+        t.cwnd()
+    };
+    rounds(20, 100);
     // The smallest of the last four delays counts.
-    for _ in 0..4 {
-        round(&mut t, &mut at, 200);
-    }
-    let cwnd = t.cwnd();
-    for _ in 0..10 {
-        round(&mut t, &mut at, 200);
-    }
-    assert_eq!(t.cwnd(), cwnd);
-    for _ in 0..100 {
-        round(&mut t, &mut at, 280);
-    }
+    let cwnd = rounds(4, 200);
+    assert_eq!(rounds(10, 200), cwnd);
+    rounds(100, 280);
     assert_eq!(t.cwnd(), 2);
 }
 
