@@ -316,12 +316,12 @@ def _computed(
         "RUNNER": RUNNERS[how],
         "COMPUTED_LATE": False,
     }
-    mean = _mean_of(record, name, parts)
+    mean = _mean_of(record, name, parts, how)
     return values, meta | ({} if mean is None else {"MEAN_VALUE": mean})
 
 
-def _mean_of(record: Record, name: str, parts: Collection[str]) -> float | None:
-    """The figure of `weir show` that a computed series of `parts` stands for."""
+def _mean_of(record: Record, name: str, parts: Collection[str], how: str) -> float | None:
+    """The figure of `weir show` that a series computed of `parts` stands for."""
     summary = summarise(record)
     if name.startswith("Ping"):
         return summary.latency.loaded.mean if summary.latency.loaded else None
@@ -330,15 +330,14 @@ def _mean_of(record: Record, name: str, parts: Collection[str]) -> float | None:
     of_ways = {flow: mbps for one in ways if one for flow, mbps in one.per_flow_mbps.items()}
     if of_ways.keys() - set(parts):
         there = [mbps for flow, mbps in of_ways.items() if flow in parts]
-        kind = name.rpartition(" ")[2]
-        return HOW[MEANS[kind]](there) if there else None
-    if name.endswith("fairness"):
+        return HOW[how](there) if there else None
+    if how == "fairness":
         return ways[0].jain_index if ways[0] else None
     totals = [(one.goodput_mbps, one.flows) for one in ways if one and one.goodput_mbps is not None]
     if not totals:
         return None
     total = sum(mbps for mbps, _ in totals)
-    return total / sum(flows for _, flows in totals) if name.endswith("avg") else total
+    return total / sum(flows for _, flows in totals) if how == "average" else total
 
 
 def _metadata(record: Record) -> dict[str, Any]:
@@ -421,9 +420,6 @@ HOW: Mapping[str, Callable[[list[float]], float | None]] = {
     "fairness": _jain,
 }
 """Ways to compute a series of others."""
-
-MEANS = {"avg": "average", "sum": "sum", "totals": "sum", "fairness": "fairness"}
-"""Ways by the last word of a computed series' name."""
 
 RUNNERS = {"average": "AverageRunner", "sum": "SumRunner", "fairness": "FairnessRunner"}
 """Flent's names of the ways to compute a series of others."""
