@@ -18,6 +18,7 @@ from local_ui import PATIENCE_S, Served, begun, ended
 from weirlab.errors import UsageError
 from weirlab.record import open_record
 from weirlab.webapp import library
+from weirlab.webapp.made import MAX_PAGES, Made
 from weirlab.webapp.runs import command_of
 
 if TYPE_CHECKING:
@@ -144,6 +145,46 @@ def test_a_manifest_is_read_again_only_if_it_was_written_again(
     os.utime(manifest, ns=(1, 1))
     (entry,) = listed.entries()
     assert (entry.queue, len(read)) == ("another", 2)
+
+
+def test_a_page_is_made_again_only_if_a_file_of_its_records_has_changed(
+    rrul: list[Record], tmp_path: Path, served: Served
+) -> None:
+    one = tmp_path / "one"
+    shutil.copytree(rrul[0].path, one)
+    kept, count = Made(), iter(range(100))
+
+    def page() -> str:
+        return kept.page([one], lambda: str(next(count)))
+
+    assert not kept.has([one])
+    assert [page(), page(), page()] == ["0", "0", "0"]
+    assert kept.has([one])
+    changes = ("manifest.json", "latency/part-000000.parquet", "notes.json")
+    for name, said in zip(changes, ("1", "2", "3"), strict=True):
+        (one / name).write_bytes((one / name).read_bytes() + b" " if (one / name).exists() else b"{}")
+        assert not kept.has([one])
+        assert [page(), page()] == [said, said]
+    # The application itself: what was damaged after it was looked at is told.
+    place = served.folder / "later damaged"
+    shutil.copytree(rrul[0].path, place)
+    try:
+        asked = "/view?record=later%20damaged"
+        assert [served.ask(asked)[0] for _ in range(2)] == [200, 200]
+        part = place / "latency" / "part-000000.parquet"
+        part.write_bytes(part.read_bytes()[:-100])
+        assert served.ask(asked)[0] == 400
+    finally:
+        shutil.rmtree(place)
+
+
+def test_of_pages_the_last_are_kept(tmp_path: Path) -> None:
+    kept = Made()
+    for number in range(MAX_PAGES + 1):
+        (tmp_path / str(number)).mkdir()
+        kept.page([tmp_path / str(number)], str)
+    there = [kept.has([tmp_path / str(number)]) for number in range(MAX_PAGES + 1)]
+    assert there == [False] + [True] * MAX_PAGES
 
 
 def test_too_many_and_broken_records_are_told(served: Served) -> None:

@@ -24,6 +24,7 @@ from weirlab.viewer import Source, asset, page_data, report_page
 from weirlab.webapp import pages
 from weirlab.webapp.guard import Guard
 from weirlab.webapp.library import Library
+from weirlab.webapp.made import Made
 from weirlab.webapp.noting import noting
 from weirlab.webapp.overviews import Overviews
 from weirlab.webapp.runs import Runs, command_of
@@ -77,6 +78,7 @@ class _Served:
     prefix: str
     scenarios: Scenarios
     overviews: Overviews = field(default_factory=Overviews)
+    made: Made = field(default_factory=Made)
 
     def app(self) -> Starlette:
         routes = [
@@ -122,12 +124,18 @@ class _Served:
         command = shlex.join(["weir", "report", *(str(one.path) for one in chosen)])
         urls = [f"{self.prefix}/record?record={quote(place)}" for place in places]
         home = pages.header(self.prefix, command)
-        if "whole" not in request.query_params and (rows := sum(map(_pings, chosen))) > SOON_ROWS:
+        paths = [one.path for one in chosen]
+        rows = sum(map(_pings, chosen))
+        if "whole" not in request.query_params and rows > SOON_ROWS and not self.made.has(paths):
             whole = f"{self.prefix}/view?{request.url.query}&whole"
             return HTMLResponse(pages.waiting_page(self.prefix, rows, whole))
-        overviews = [self.overviews.read(one) for one in chosen]
-        source = Source(urls, f"{self.prefix}/viewer.js", f"{self.prefix}/viewer.css", overviews, home)
-        return HTMLResponse(report_page(chosen, source=source))
+
+        def made() -> str:
+            overviews = [self.overviews.read(one) for one in chosen]
+            source = Source(urls, f"{self.prefix}/viewer.js", f"{self.prefix}/viewer.css", overviews, home)
+            return report_page(chosen, source=source)
+
+        return HTMLResponse(self.made.page(paths, made))
 
     def record(self, request: Request) -> Response:
         """A record as a `.weir` file: all of it, or what a page draws of a large one.

@@ -9,7 +9,7 @@ from weirlab.errors import RecordError, UsageError
 from weirlab.record import Record, record_paths
 from weirlab.record.store import MANIFEST, NOTES
 
-__all__ = ["Entry", "Library"]
+__all__ = ["Entry", "Library", "state_of"]
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -121,6 +121,23 @@ class Library:
             )
         except RecordError as error:
             return Entry(place=place, error=str(error))
+
+
+def state_of(path: Path) -> tuple[tuple[str, int, int], ...]:
+    """The files of the record at `path` with the time of their last change in ns and their bytes.
+
+    As long as it is the same nothing needs to be read again.
+    """
+    files = [path, path.with_name(f"{path.name}.{NOTES}"), *(path.rglob("*") if path.is_dir() else ())]
+    return tuple(sorted(found for one in files if (found := _stamp(one)) is not None))
+
+
+def _stamp(path: Path) -> tuple[str, int, int] | None:
+    try:
+        found = path.lstat()
+    except OSError:
+        return None
+    return str(path), found.st_mtime_ns, found.st_size
 
 
 def _written_ns(path: Path) -> int:
