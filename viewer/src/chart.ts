@@ -1,12 +1,10 @@
 // One chart of the page: its words, the plot, the lines to switch on and off, files to save, and the table behind it.
-import type { Closer } from "./closer";
 import type { Phase } from "./data";
-import { button, el, tableOf, toggle } from "./dom";
+import { button, el, said, tableOf, toggle } from "./dom";
 import { colourOf, dashOf, type Peaks, Plot } from "./plot";
 import { csvOf, keep, pngOf, slug, svgOf } from "./save";
-import { type Line, within } from "./series";
+import { type Closer, type Line, within } from "./lines";
 import { figures, indexOf, short } from "./statistics";
-import { said } from "./tables";
 import type { Span, View } from "./view";
 
 /** What a chart shows, and how it is read. */

@@ -1,10 +1,11 @@
 // Reads records and builds their charts.
 import { closerOf } from "./closer";
 import { firstOf, type PageData, type RecordData } from "./data";
-import { button, el, toggle } from "./dom";
+import { el, said } from "./dom";
 import { boxesOf, chartsOf, comparison, type Opened, type Section } from "./sections";
-import { said, Tables } from "./tables";
-import { kindsOf, View } from "./view";
+import { Tables } from "./tables";
+import { fillBar } from "./toolbar";
+import { View } from "./view";
 
 /** A view of the whole of all records. */
 export const viewOf = (records: RecordData[]) => new View({ from: 0, to: Math.max(...records.map((one) => one.reached_s), 0.001) });
@@ -39,7 +40,7 @@ export async function draw(place: HTMLElement, { records, says }: PageData, view
   }
   if (opened.length === 1) await addRecord(place, opened[0] as Opened, view, sections);
   else for (const one of opened) place.append(folded(one, view, sections));
-  fillBar(bar, view, records);
+  fillBar(bar, view, records.flatMap((one) => [...one.flows, ...one.probes]));
   return sections;
 }
 
@@ -76,64 +77,3 @@ function folded(one: Opened, view: View, sections: Section[]): HTMLElement {
 function failed(record: RecordData, error: unknown): HTMLElement {
   return el("p", { class: "error", role: "alert" }, `\u201c${record.name}\u201d cannot be shown: ${said(error)}.`);
 }
-
-/** Time and filters of all charts. */
-function fillBar(bar: HTMLElement, view: View, records: RecordData[]): void {
-  const shown = el("span", { class: "shown", "aria-live": "off" });
-  const modes = (["zoom", "mark"] as const).map((mode) =>
-    button(mode === "zoom" ? "Drag zooms" : "Drag marks a span", () => view.drag(mode), { "data-mode": mode }),
-  );
-  const clear = button("Clear the mark", () => view.mark(null));
-  const tell = () => {
-    shown.textContent = `${view.shown.from.toFixed(2)} s to ${view.shown.to.toFixed(2)} s`;
-    for (const one of modes) one.setAttribute("aria-pressed", String(one.dataset["mode"] === view.dragging));
-    clear.disabled = view.marked === null;
-  };
-  view.listen(tell);
-  tell();
-  bar.append(
-    button("Zoom in", () => view.zoom(0.5)),
-    button("Zoom out", () => view.zoom(2)),
-    button("Earlier", () => view.pan(-0.5)),
-    button("Later", () => view.pan(0.5)),
-    button("Whole run", () => view.reset()),
-    ...modes,
-    clear,
-    shown,
-  );
-  const kinds = [...new Set(records.flatMap((one) => [...one.flows, ...one.probes]).flatMap(kindsOf))].sort();
-  if (kinds.length > 1) {
-    const filters: HTMLElement[] = kinds.map((kind) => {
-      const name = FILTERS[kind] ?? kind.replace(/^service /, "");
-      const what = kind.startsWith("service ") ? `Lines of the service class ${name} (DSCP)` : `Lines of the ${name.toLowerCase()}`;
-      return toggle(name, true, (on) => view.filter(kind, on), { title: what });
-    });
-    const classes = kinds.findIndex((kind) => kind.startsWith("service "));
-    if (classes >= 0) filters.splice(classes, 0, el("span", { class: "quiet" }, "Service classes"));
-    bar.append(el("span", { class: "filters", role: "group", "aria-label": "Lines that are shown" }, ...filters));
-  }
-}
-
-/** Draws anew when the window, the colours or the medium change. */
-export function keepUp(sections: Section[]): void {
-  const draw = (now = false) => {
-    for (const section of sections) section.draw(now);
-  };
-  let width = innerWidth;
-  addEventListener("resize", () => {
-    if (innerWidth !== width) requestAnimationFrame(() => draw());
-    width = innerWidth;
-  });
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => draw());
-  const root = document.documentElement;
-  addEventListener("beforeprint", () => {
-    root.classList.add("printing");
-    draw(true);
-  });
-  addEventListener("afterprint", () => {
-    root.classList.remove("printing");
-    draw();
-  });
-}
-
-const FILTERS: Record<string, string> = { "direction down": "Download", "direction up": "Upload" };

@@ -1,19 +1,9 @@
 // Every ping of a span of a large record, whose charts begin with an overview: they are read when a reader has zoomed in,
 // or wants figures or a file of them.
 import { partName, partsOf, type RecordData } from "./data";
-import { type Line, pings } from "./series";
+import type { Closer, Line } from "./lines";
+import { pings } from "./series";
 import { Tables } from "./tables";
-import type { Span } from "./view";
-
-/** Reads what the lines of a chart have only an overview of. */
-export interface Closer {
-  /** What the chart shows at first, in a sentence. */
-  readonly says: string;
-  /** Whether the overview is too coarse for a span on so many pixels. */
-  isCoarse(span: Span, pixels: number): boolean;
-  /** Lines with every sample of a span, and perhaps of what is around it. */
-  lines(span: Span): Promise<Line[]>;
-}
 
 /** What reads the pings of a record; null if its charts have all of them anyway. */
 export function closerOf(record: RecordData, run: number): Closer | null {

@@ -42,6 +42,12 @@ export function prose(text: string): Node[] {
   return text.split(/`([^`]+)`/).map((part, at) => (at % 2 ? el("code", {}, part) : document.createTextNode(part)));
 }
 
+/** What an error says, in one short line. */
+export function said(error: unknown): string {
+  const text = error instanceof Error ? error.message : String(error);
+  return text.replaceAll(/\s+/g, " ").slice(0, 200);
+}
+
 /** A table with a caption; the first cell of each row is its heading. */
 export function tableOf(caption: string, headings: string[], rows: string[][]): HTMLElement {
   const head = el("tr", {}, ...headings.map((text) => el("th", { scope: "col" }, text)));

@@ -2,7 +2,7 @@
 import uPlot from "uplot";
 import type { Phase } from "./data";
 import { COLOURS, colour, paletteColour } from "./dom";
-import type { Line } from "./series";
+import type { Line } from "./lines";
 import { indexOf, quantile, tick } from "./statistics";
 import type { Span } from "./view";
 

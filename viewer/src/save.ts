@@ -1,7 +1,7 @@
 // Charts as files: PNG, SVG and CSV, made in the page and given to the browser to keep.
 import { colour } from "./dom";
 import { colourOf, dashOf, type Picture } from "./plot";
-import type { Line } from "./series";
+import type { Line } from "./lines";
 import { tick } from "./statistics";
 
 /** The chart as an SVG picture with title, axes and legend. */

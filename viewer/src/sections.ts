@@ -1,12 +1,12 @@
 // Which charts a page has: of one record all that it has data for, of several first what compares them.
 import { boxes } from "./box";
 import { Chart, type ChartSpec } from "./chart";
-import type { Closer } from "./closer";
 import type { Direction, RecordData, Says } from "./data";
 import type { Peaks } from "./plot";
+import { distribution } from "./distribution";
 import { el } from "./dom";
-import { type Curve, cumulative, curveOf, goodput, type Line, meanOfRunning, means, meansOf, pings, queues, senders, shaperRates, together, total, within } from "./series";
-import { indexOf } from "./statistics";
+import { type Closer, type Curve, cumulative, type Line, within } from "./lines";
+import { curveOf, goodput, meanOfRunning, means, meansOf, pings, queues, senders, shaperRates, together, total } from "./series";
 import type { Tables } from "./tables";
 import type { View } from "./view";
 import * as words from "./words";
@@ -62,7 +62,7 @@ async function pingCharts({ record, run, tables, of, closer }: Opened, view: Vie
   if (lines.length === 0) return null;
   const over: ChartSpec = { title: "Ping", of, yLabel: "ms", xLabel: TIME, how: words.HOW.ping, shows: record.says.ping, lines, phases: record.phases, peaks: "pings", closer };
   const found = lines.map((line) => ({ line, curve: loadCurve(record, line, record.probes.findIndex((one) => one.name === line.name)) }));
-  const spread = cdfSpec(found, record.says.cdf, of);
+  const spread = distribution(found, record.says.cdf, of);
   return sectionOf([over, ...(spread ? [spread] : [])].map((spec) => new Chart(spec, view)));
 }
 
@@ -112,7 +112,7 @@ export async function comparison(opened: Opened[], says: Says, view: View): Prom
       specs.push({ ...base, title, yLabel: "Mbit/s", how: words.HOW.total, shows: says[direction], lines, peaks: "goodput" });
     }
   }
-  const distributions = cdfSpec(curves, says.cdf, "");
+  const distributions = distribution(curves, says.cdf, "");
   if (distributions) specs.push(distributions);
   return sectionOf(specs.map((spec) => new Chart(spec, view)), records, says.boxes);
 }
@@ -137,34 +137,4 @@ function withMean(lines: Line[], record: RecordData): Line[] {
   return mean ? [...lines, mean] : lines;
 }
 
-/** Distribution of pings during the load, a curve a line. */
-function cdfSpec(found: { line: Line; curve: Curve | null }[], shows: string, of: string): ChartSpec | null {
-  const lines = found.flatMap(({ line, curve }) => {
-    const { lost, ...rest } = line;
-    return curve?.x.length ? [{ ...rest, t: curve.x, y: curve.y }] : [];
-  });
-  if (lines.length === 0) return null;
-  const least = Math.min(...lines.map((line) => line.t[0] as number));
-  const most = Math.max(...lines.map((line) => line.t[line.t.length - 1] as number));
-  const usual = Math.max(...lines.map((line) => line.t[indexOf(line.y, 99.5)] ?? 0));
-  // A few pings that take far longer than all others would press those flat.
-  const end = most > FAR * usual && usual > 0 ? 1.25 * usual : most;
-  return {
-    title: "Distribution of pings under load",
-    of,
-    xLabel: "Ping, ms",
-    yLabel: "% of pings that took no longer",
-    how: words.HOW.cdf,
-    shows,
-    lines,
-    phases: [],
-    x: { from: 0, to: Math.max(end * 1.02, 1e-2) },
-    xAll: { from: Math.max(least * 0.95, 1e-3), to: Math.max(most * 1.02, least * 1.1, 1e-2) },
-    yMax: 100,
-  };
-}
-
 const titleOf = (direction: Direction) => (direction === "down" ? "Download" : "Upload");
-
-/** So many times above 99.5 % of all lies what a linear axis of pings leaves out, and says so; as in weirlab.plots. */
-const FAR = 4;

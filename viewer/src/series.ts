@@ -1,29 +1,7 @@
 // What the charts draw, from the tables of a record: numbers over time, nothing of how they look.
 import type { Direction, Overview, RecordData } from "./data";
-import { indexOf } from "./statistics";
+import type { Curve, Line } from "./lines";
 import type { TableReader } from "./tables";
-
-/** One quantity over time. Times are seconds, in order; a value is NaN where there is none. */
-export interface Line {
-  name: string;
-  label: string;
-  /** Number of the record on the page. */
-  run: number;
-  direction: Direction | "";
-  service: string;
-  t: Float64Array;
-  y: Float64Array;
-  /** Which colour of the palette. */
-  colour: number;
-  /** Whether a value holds until the next one. */
-  steps?: boolean;
-  /** From when to when its flow runs, in seconds. */
-  runs?: [number, number];
-  /** When pings were sent that were lost, in seconds. */
-  lost?: Float64Array;
-  /** Whether it is the mean of the others, which is drawn over them. */
-  average?: boolean;
-}
 
 /** What is drawn of a run, apart from its tables. */
 export type RunShape = Pick<RecordData, "name" | "reached_s" | "step_s" | "throughput_interval_s" | "flows" | "probes">;
@@ -243,34 +221,10 @@ export async function shaperRates(tables: TableReader, record: RunShape, run: nu
   });
 }
 
-/** Which share of values, in %, is no greater than a value. */
-export interface Curve {
-  x: Float64Array;
-  y: Float64Array;
-}
-
 /** The curve of a large record's probe, or of all pings over its whole path together; null if it has none. */
 export function curveOf(overview: Overview, probe: number | "all"): Curve | null {
   const found = overview.curves[probe === "all" ? "-1" : String(probe)];
   return found ? { x: Float64Array.from(found.ms), y: Float64Array.from(found.percent) } : null;
-}
-
-/** The curve of `values`: in steps fine enough for any screen, the tail in full. */
-export function cumulative(values: Float64Array): Curve {
-  const sorted = values.slice().sort();
-  const shares: number[] = [];
-  const count = Math.min(sorted.length, MAX_CDF_POINTS);
-  for (let at = 0; at < count; at++) shares.push(count === sorted.length ? at : Math.floor((at * sorted.length) / count));
-  if (shares[shares.length - 1] !== sorted.length - 1) shares.push(sorted.length - 1);
-  return {
-    x: Float64Array.from(shares, (at) => sorted[at] as number),
-    y: Float64Array.from(shares, (at) => (100 * (at + 1)) / sorted.length),
-  };
-}
-
-/** The values of `one` in a span of seconds. */
-export function within(one: Line, from: number, to: number): Float64Array {
-  return one.y.subarray(indexOf(one.t, from), indexOf(one.t, to));
 }
 
 function line(name: string, label: string, run: number, colour: number): Line {
@@ -346,6 +300,3 @@ const seconds = (nanoseconds: Float64Array) => nanoseconds.map((value) => value 
 
 /** Seconds by which times are held apart that were whole nanoseconds. */
 const HALF_NS = 5e-10;
-
-/** More than a screen has pixels, and as many as are needed to see one ping in a thousand. */
-const MAX_CDF_POINTS = 4000;

@@ -1,9 +1,9 @@
 // The shapers of this machine, watched: what each says of itself, as numbers and over the last minutes.
 import { Chart } from "./chart";
-import { keepUp } from "./charts";
 import { el, tableOf } from "./dom";
+import type { Line } from "./lines";
 import type { Section } from "./sections";
-import type { Line } from "./series";
+import { keepUp } from "./toolbar";
 import { View } from "./view";
 import { HOW } from "./words";
 

@@ -2,6 +2,7 @@
 import { decompress } from "fzstd";
 import { type FileMetaData, parquetMetadata, parquetRead } from "hyparquet";
 import { type Column, decoded } from "./columns";
+import { said } from "./dom";
 import { unpack } from "./zip";
 
 /** A table: numbers, in which NaN stands for null, and texts. */
@@ -167,12 +168,6 @@ function fill(column: Column | undefined, start: number, values: ArrayLike<unkno
 function checked(rows: number, part: string): number {
   if (!(rows >= 0 && rows <= MAX_ROWS)) throw new Error(`\`${part}\` says that it has ${rows} rows`);
   return rows;
-}
-
-/** What an error says, in one short line. */
-export function said(error: unknown): string {
-  const text = error instanceof Error ? error.message : String(error);
-  return text.replaceAll(/\s+/g, " ").slice(0, 200);
 }
 
 /** As Weir itself reads a part file (docs/record.md), here for a whole table. */

@@ -1,11 +1,12 @@
 // The pages of `weir ui`: the list of records, the form of a new run, runs and records that are watched, and the shapers.
-import { draw, keepUp } from "./charts";
+import { draw } from "./charts";
 import { completions, type QueueWords } from "./completion";
 import type { PageData } from "./data";
 import { el, prose } from "./dom";
 import { editor } from "./editor";
 import type { Section } from "./sections";
 import { shapers } from "./shapers";
+import { keepUp } from "./toolbar";
 
 interface Told {
   page: string;

@@ -1,5 +1,5 @@
 // What all charts of the page share: the time that is shown, the span that is marked, and what is filtered out.
-import type { Line } from "./series";
+import type { Line } from "./lines";
 
 /** A span of time in seconds. */
 export interface Span {

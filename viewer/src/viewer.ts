@@ -1,8 +1,9 @@
 // The page of a report: draws the charts of the records that it was given, and offers their raw data.
-import { draw, keepUp, viewOf } from "./charts";
+import { draw, viewOf } from "./charts";
 import { archiveOf, pageData, type RecordData } from "./data";
 import { button } from "./dom";
 import { keep } from "./save";
+import { keepUp } from "./toolbar";
 
 async function begin(): Promise<void> {
   const place = document.getElementById("weir-charts");

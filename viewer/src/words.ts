@@ -1,6 +1,6 @@
 // The sentences beside the charts: how each is read, and what this one shows where only the browser has its lines. What
 // follows from the figures of a run Python says (weirlab.viewer.words).
-import type { Line } from "./series";
+import type { Line } from "./lines";
 import { short } from "./statistics";
 
 export const HOW = {

@@ -1,7 +1,7 @@
 // The playground: controls, charts that are drawn anew while one drags, figures, and ways to take the scenario along.
 import { button, el, prose, tableOf } from "../dom";
 import { colourOf, Plot } from "../plot";
-import type { Line } from "../series";
+import type { Line } from "../lines";
 import { short } from "../statistics";
 import { HOW } from "../words";
 import { Controls } from "./controls";

@@ -1,6 +1,7 @@
 // A run of the worker, for the code that draws records: its tables, and what its flows and probes are called.
 import type { Phase } from "../data";
-import { goodput, type Line, meanOfRunning, pings, queues, type RunShape } from "../series";
+import type { Line } from "../lines";
+import { goodput, meanOfRunning, pings, queues, type RunShape } from "../series";
 import type { Table, TableReader } from "../tables";
 import type { Done, SentTable } from "./messages";
 
