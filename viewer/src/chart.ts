@@ -10,6 +10,8 @@ import type { Span, View } from "./view";
 /** What a chart shows, and how it is read. */
 export interface ChartSpec {
   title: string;
+  /** The level of its heading on the page; `h4` if none is given. */
+  heading?: "h2" | "h4";
   /** Name of the run, where the page has charts of several; empty for none. */
   of: string;
   xLabel: string;
@@ -71,7 +73,7 @@ export class Chart {
     this.element = el(
       "section",
       { class: "chart", "aria-label": this.name },
-      el("div", { class: "head" }, el("h4", {}, spec.title), this.tools()),
+      el("div", { class: "head" }, el(spec.heading ?? "h4", {}, spec.title), this.tools()),
       el("p", { class: "shows" }, spec.shows),
       this.place,
       this.remark,

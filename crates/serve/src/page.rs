@@ -66,6 +66,6 @@ const HTML: &str = include_str!("../page/dist/index.html");
 const SCRIPT: &str = include_str!("../page/dist/page.js");
 const STYLE: &str = include_str!("../page/dist/page.css");
 const ICON: &str = include_str!("../page/dist/icon.svg");
-/// WebSockets of the same host are not `'self'` in all browsers.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
+/// WebSockets of the same host are not `'self'` in all browsers; a chart is saved as a picture by way of `data:`.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
      connect-src 'self' ws: wss:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";

@@ -1,6 +1,6 @@
 // The page: one button, and what comes of it.
 
-import { drawPings, drawRates } from "./chart.js";
+import { Charts } from "./charts.js";
 import { forget, keep, kept } from "./history.js";
 import { type Figures, LENGTH, type Loaded, measure } from "./measure.js";
 import { asCsv, asJson, decoded, encoded, type Result } from "./result.js";
@@ -25,6 +25,7 @@ element("start", HTMLFormElement).addEventListener("submit", (event) => {
 
 /** The result that the page shows. */
 let present: Result | null = null;
+const charts = new Charts(element("charts", HTMLElement));
 
 element("link", HTMLButtonElement).addEventListener("click", () => void link());
 element("json", HTMLButtonElement).addEventListener("click", () => present && save(asJson(present), "application/json", "json"));
@@ -34,7 +35,6 @@ element("forget", HTMLButtonElement).addEventListener("click", () => {
   void list();
 });
 addEventListener("hashchange", () => void fromLink());
-addEventListener("resize", () => present && !button.disabled && drawAll(present.figures));
 void list();
 void fromLink();
 
@@ -50,7 +50,7 @@ async function fromLink(): Promise<void> {
 /** Shows a result that was not measured now. */
 function reveal(result: Result, says: string): void {
   present = result;
-  show(result.figures);
+  tell(result.figures);
   judge(result.figures);
   progress.hidden = true;
   status.textContent = says;
@@ -84,7 +84,6 @@ async function list(): Promise<void> {
     const { down, up, increases } = result.figures;
     const open = document.createElement("button");
     open.type = "button";
-    open.className = "plain";
     open.textContent = dateOf(result);
     open.addEventListener("click", () => !button.disabled && reveal(result, `A result of ${dateOf(result)}, which this browser has kept.`));
     const item = document.createElement("li");
@@ -108,7 +107,7 @@ async function run(): Promise<void> {
   status.textContent = "Connecting …";
   try {
     const figures = await measure(secret.value, show);
-    show(figures);
+    tell(figures);
     judge(figures);
     present = { at: Date.now(), figures };
     status.textContent = "Done.";
@@ -129,11 +128,18 @@ async function run(): Promise<void> {
   }
 }
 
+/** What is known while the test runs. */
 function show(figures: Figures): void {
-  element("live", HTMLElement).hidden = false;
+  if (progress.hidden) charts.begin();
+  tell(figures);
   progress.hidden = false;
   progress.value = Math.min(figures.t / LENGTH, 1);
   status.textContent = DOING[figures.phase];
+  charts.grow(figures);
+}
+
+function tell(figures: Figures): void {
+  element("live", HTMLElement).hidden = false;
   for (const [id, value] of [
     ["down", figures.down],
     ["up", figures.up],
@@ -144,18 +150,13 @@ function show(figures: Figures): void {
   ] as const) {
     element(id, HTMLOutputElement).textContent = shown(value);
   }
-  drawAll(figures);
-}
-
-function drawAll(figures: Figures): void {
-  drawPings(element("chart", SVGSVGElement), figures.pings);
-  drawRates(element("rates", SVGSVGElement), figures.rates);
 }
 
 function judge(figures: Figures): void {
   const { increases } = figures;
   // Less than nothing is noise.
   const increase = Math.max(increases.down, increases.up, increases.both, 0);
+  charts.open(figures);
   if (!Number.isFinite(increase)) {
     status.textContent = "No latency could be measured under load: the line may have been cut off.";
     return;

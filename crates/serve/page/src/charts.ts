@@ -1,0 +1,134 @@
+// The test as charts of Weir's viewer: they grow while it runs, and are looked at closely when it is over.
+
+import { Chart, type ChartSpec } from "../../../../viewer/src/chart";
+import { distribution } from "../../../../viewer/src/distribution";
+import { el } from "../../../../viewer/src/dom";
+import { cumulative, type Line } from "../../../../viewer/src/lines";
+import { fillBar, keepUp } from "../../../../viewer/src/toolbar";
+import { View } from "../../../../viewer/src/view";
+import { type Figures, LENGTH, PHASES, type Phase, type Ping, STEP } from "./measure.js";
+import type { Direction } from "./session.js";
+import { shown } from "./statistics.js";
+
+/** The charts of one test, within an element of the page. */
+export class Charts {
+  #charts: Chart[] = [];
+  #rates: Line[] = [];
+  #pings: Line[] = [];
+  #drawn = Number.NEGATIVE_INFINITY;
+
+  constructor(private readonly place: HTMLElement) {
+    keepUp([{ draw: (now) => this.#draw(now) }]);
+  }
+
+  /** Begins anew, with charts that have nothing yet. */
+  begin(): void {
+    this.#make(null);
+  }
+
+  /** Draws what is known by now, twice a second: more often would take time from the test. */
+  grow(figures: Figures): void {
+    if (performance.now() - this.#drawn < BETWEEN_MS) return;
+    this.#fill(figures);
+    this.#draw(true);
+  }
+
+  /** Draws a whole test, with what its charts say, and how its round trips are distributed. */
+  open(figures: Figures): void {
+    this.#make(figures);
+  }
+
+  #make(figures: Figures | null): void {
+    this.#rates = WAYS.map((way) => line(NAMES[way], PHASES.findIndex(([phase]) => phase === way), way));
+    this.#pings = PHASES.map((_, at) => line(named(at), at));
+    if (figures) this.#fill(figures);
+    const view = new View({ from: 0, to: LENGTH });
+    const base = { of: "", xLabel: "Time, s", phases: LOADS };
+    const spread = figures && distribution(this.#pings.map((one) => ({ line: one, curve: cumulative(one.y) })), spreadSays(figures), "");
+    const specs: (ChartSpec | null)[] = [
+      { ...base, title: "Ping", yLabel: "ms", lines: this.#pings, peaks: "pings", how: HOW.pings, shows: figures ? pingsSay(figures) : GROWS },
+      { ...base, title: "Throughput", yLabel: "Mbit/s", lines: this.#rates, how: HOW.rates, shows: figures ? ratesSay(figures) : GROWS },
+      spread && { ...spread, title: "Distribution of pings" },
+    ];
+    this.#charts = specs.flatMap((spec) => (spec ? [new Chart({ ...spec, heading: "h2" }, view)] : []));
+    const bar = el("div", { class: "bar", role: "toolbar", "aria-label": "Time of all charts" });
+    if (figures) fillBar(bar, view, []);
+    this.place.replaceChildren(...(figures ? [bar] : []), ...this.#charts.map((chart) => chart.element));
+    this.#draw(true);
+  }
+
+  #fill({ pings, rates }: Figures): void {
+    for (const [number, way] of WAYS.entries()) {
+      const values = Float64Array.from(rates[way]);
+      Object.assign(this.#rates[number] as Line, { t: values.map((_, at) => (at + 0.5) * STEP), y: values });
+    }
+    // Phases come in their order, and those that rest are two.
+    const of: Ping[][] = PHASES.map(() => []);
+    let number = 0;
+    for (const ping of pings) {
+      const next = PHASES.findIndex(([phase], at) => at >= number && phase === ping.phase);
+      if (next >= 0) number = next;
+      of[number]?.push(ping);
+    }
+    for (const [at, some] of of.entries()) {
+      const [t, y] = [some.map((ping) => ping.t), some.map((ping) => ping.ms)].map((all) => Float64Array.from(all));
+      Object.assign(this.#pings[at] as Line, { t, y });
+    }
+  }
+
+  #draw(now = false): void {
+    this.#drawn = performance.now();
+    for (const chart of this.#charts) chart.draw(now);
+  }
+}
+
+const line = (name: string, colour: number, direction: Direction | "" = ""): Line =>
+  ({ name, label: name, run: 0, colour, direction, service: "", t: new Float64Array(), y: new Float64Array() });
+
+function pingsSay({ idle, loadedDown, loadedUp, loadedBoth }: Figures): string {
+  return (
+    `Half of the pings took no longer than ${shown(idle)} ms on the idle line, ${shown(loadedDown)} ms while downloading, ` +
+    `${shown(loadedUp)} ms while uploading and ${shown(loadedBoth)} ms with both at once.`
+  );
+}
+
+const ratesSay = ({ down, up }: Figures) => `Alone the download carried ${shown(down)} Mbit/s and the upload ${shown(up)} Mbit/s.`;
+
+function spreadSays({ pings }: Figures): string {
+  const longest = pings.reduce((one, other) => (other.ms > one.ms ? other : one));
+  return `The longest of ${pings.length} pings took ${shown(longest.ms)} ms, ${WHEN[longest.phase]}.`;
+}
+
+const WAYS = ["down", "up"] as const;
+const NAMES: Record<Exclude<Phase, "rest">, string> = { idle: "idle", down: "download", up: "upload", both: "both" };
+
+/** The name of a phase; one in which the line rests has that of the load before it. */
+function named(at: number): string {
+  const [phase, before] = [PHASES[at]?.[0], PHASES[at - 1]?.[0]];
+  if (phase !== undefined && phase !== "rest") return NAMES[phase];
+  return before === undefined || before === "rest" ? "rest" : `after the ${NAMES[before]}`;
+}
+
+const WHEN: Record<Phase, string> = {
+  idle: "on the idle line",
+  down: "while downloading",
+  up: "while uploading",
+  both: "with both at once",
+  rest: "between two loads",
+};
+
+/** The phases with their times. */
+const LOADS = PHASES.flatMap(([phase, seconds], at) => {
+  const start_s = PHASES.slice(0, at).reduce((sum, [, before]) => sum + before, 0);
+  return phase === "rest" ? [] : [{ name: named(at), start_s, end_s: start_s + seconds }];
+});
+
+const HOW = {
+  pings: "each line joins the pings of one phase; lower is better, and a rise while a load runs is time spent in a queue.",
+  rates: "each line is what all connections of one direction carried together, in steps of half a second; higher is faster.",
+};
+
+/** What a chart says while nobody knows yet what it will show. */
+const GROWS = "It grows as the test runs.";
+
+const BETWEEN_MS = 500;
