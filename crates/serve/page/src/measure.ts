@@ -54,6 +54,8 @@ const FLOWS_OF_BOTH = 3;
 /** So many seconds longer a flow may last than the page uses it: who is refused at its end is told of an error. */
 const GRACE = 1;
 const PING_MS = 100;
+/** Where answers always come later than half of that, the page is brought up to date so often. */
+const PATIENCE_MS = 700;
 /** What a flow takes to find its rate does not count. */
 const RAMP = 2;
 const FIRST_POST = 1 << 18;
@@ -65,9 +67,17 @@ const POST_MS = 500;
 export async function measure(secret: string, show: (figures: Figures) => void): Promise<Figures> {
   const test = new Test();
   const session = await Session.open(test, secret);
+  let told = performance.now();
+  let soon = 0;
   const timer = setInterval(() => {
     session.ping();
-    show(test.figures());
+    // To show something takes time, for which no answer is to wait: it is done half-way to the next ping, and if no
+    // answer is due, or none comes for long.
+    soon = setTimeout(() => {
+      if (session.waits && performance.now() - told < PATIENCE_MS) return;
+      show(test.figures());
+      told = performance.now();
+    }, PING_MS / 2);
   }, PING_MS);
   try {
     test.begin();
@@ -78,6 +88,7 @@ export async function measure(secret: string, show: (figures: Figures) => void):
     return test.figures();
   } finally {
     clearInterval(timer);
+    clearTimeout(soon);
     session.close();
   }
 }

@@ -120,6 +120,11 @@ export class Session {
     this.#say({ type: "ping", id: this.#pings });
   }
 
+  /** Whether a ping has no answer yet. */
+  get waits(): boolean {
+    return this.#sent.size > 0;
+  }
+
   /** Asks for a flow, and returns the address of its data. */
   async openFlow(direction: Direction, seconds: number): Promise<string> {
     this.#flows += 1;
