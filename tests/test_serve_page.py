@@ -1,0 +1,116 @@
+"""The browser page of `weir serve`: its charts, and that nothing keeps anybody out.
+
+Whole measurements are in `make page-test`.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from playwright.sync_api import expect
+
+from browsing import PHONE, SCREENS, opened
+from serving import serving
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from playwright.sync_api import Browser
+
+pytestmark = pytest.mark.realtime
+
+STARTS_S = (0, 4, 12, 14, 22, 24, 32)
+"""When the phases of the test begin: idle, download, rest, upload, rest, both; and its end."""
+
+PHASE = (0, 1, 4, 2, 4, 3)
+"""The number of each in a link."""
+
+LINES = ("idle", "download", "after the download", "upload", "after the upload", "both")
+
+EXTRA_MS = (0, 200, 5, 60, 7, 260)
+"""By how much pings of each phase are longer."""
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    with serving("--max-rate", "50mbit") as server:
+        yield f"http://{server.address}/"
+
+
+def link(*, idle_ms: float = 12.0) -> str:
+    """What an address has of a result: 320 pings, 64 rates each way."""
+    pings: list[int] = []
+    for number in range(320):
+        phase = sum(number / 10 >= start for start in STARTS_S[1:-1])
+        pings += [100 if number else 0, round(100 * (idle_ms + EXTRA_MS[phase])), PHASE[phase]]
+    figures = [48.0, 19.0, idle_ms, idle_ms + 200, idle_ms + 60, idle_ms + 260, 200, 60, 260]
+    rates = [[1000 * (at % 8) for at in range(64)], [500 * (at % 4) for at in range(64)]]
+    content = json.dumps([1, 1_790_000_000_000, figures, pings, *rates]).encode()
+    packer = zlib.compressobj(wbits=-15)
+    packed = packer.compress(content) + packer.flush()
+    return "#r=" + base64.urlsafe_b64encode(packed).decode().rstrip("=")
+
+
+def test_a_result_opens_in_the_charts_of_the_viewer(browser: Browser, address: str) -> None:
+    with opened(browser, address + link(), within=address) as shown:
+        expect(shown.page.locator("#grade")).to_have_text("D")
+        pings = shown.lines("Ping")
+        assert tuple(pings) == LINES
+        for name, extra, start, end in zip(LINES, EXTRA_MS, STARTS_S[:-1], STARTS_S[1:], strict=True):
+            times, values = pings[name]
+            assert values == pytest.approx(np.full(values.size, 12.0 + extra))
+            assert times == pytest.approx(np.arange(10 * start, 10 * end) / 10)
+        rates = shown.lines("Throughput")
+        assert rates["download"][1] == pytest.approx([at % 8 for at in range(64)])
+        assert rates["upload"][0] == pytest.approx(np.arange(64) / 2 + 0.25)
+        spread = shown.lines("Distribution of pings")
+        assert [float(spread[name][0][-1]) for name in LINES] == pytest.approx(
+            [12.0 + one for one in EXTRA_MS]
+        )
+        words = shown.chart("Ping").locator(".shows")
+        expect(words).to_contain_text(
+            "12.0 ms on the idle line, 212 ms while downloading, 72.0 ms while uploading"
+        )
+        shown.plot("Ping")
+        shown.chart("Ping").locator(".plot").focus()
+        shown.page.keyboard.press("+")
+        expect(shown.page.locator(".bar .shown")).to_have_text("8.00 s to 24.00 s")
+        assert shown.saved("Ping", "Save as PNG").startswith(b"\x89PNG")
+        assert b"after the upload" in shown.saved("Ping", "Save as SVG")
+
+
+@pytest.mark.parametrize(("viewport", "scheme"), SCREENS)
+def test_nothing_keeps_anybody_out(
+    browser: Browser, address: str, viewport: dict[str, int], scheme: Any
+) -> None:
+    for place in (address, address + link()):
+        with opened(browser, place, within=address, viewport=viewport, color_scheme=scheme) as shown:
+            if place != address:
+                expect(shown.page.locator("#result")).to_be_visible()
+                shown.unfold()
+            assert shown.page.evaluate("document.documentElement.scrollWidth") <= viewport["width"]
+            assert shown.barriers() == []
+
+
+def test_while_it_measures_it_draws_what_it_knows(browser: Browser, address: str) -> None:
+    with opened(browser, address, within=address, viewport=PHONE) as shown:
+        shown.page.get_by_role("button", name="Start").click()
+        shown.page.get_by_text("Downloading").wait_for()
+        expect(shown.page.locator("#charts canvas")).to_have_count(2)
+        drawn = "document.querySelectorAll('#charts .legend .entry').length"
+        assert shown.page.evaluate(drawn) == len(LINES) + 2
+        shown.chart("Ping").locator("summary").click()
+        rows = shown.chart("Ping").locator("table").first.locator("tbody tr")
+        expect(rows.filter(has_text="idle")).to_contain_text("idle")
+
+
+@pytest.mark.parametrize("text", ["AAAA", "%3Cimg%20src=x%3E", link()[3:-9], "A" * 40_000])
+def test_a_link_that_carries_no_result_is_told(browser: Browser, address: str, text: str) -> None:
+    with opened(browser, f"{address}#r={text}", within=address) as shown:
+        expect(shown.page.locator("#status")).to_have_text("The link carries no result that can be read.")
+        expect(shown.page.locator("#charts")).to_be_empty()
