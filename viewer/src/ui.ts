@@ -67,7 +67,8 @@ function records(): void {
     }
     byId("count").textContent = rows.length > 0 && count === 0 ? "none fits: clear the search or a filter" : `${count} shown`;
   };
-  const chosen = () => rows.filter((row) => row.querySelector("input")?.checked);
+  // The list has the latest first; what is compared begins with the earliest, as the command line does: its baseline.
+  const chosen = () => rows.filter((row) => row.querySelector("input")?.checked).reverse();
   const tell = () => {
     const found = chosen();
     command.textContent = found.length ? ["weir report", ...found.map((row) => row.dataset["word"])].join(" ") : atFirst;
