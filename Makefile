@@ -168,6 +168,10 @@ page-test: ## Clicks through the browser page in Chromium (needs npm and chromiu
 	cd crates/serve/page && npm ci --silent --no-audit --no-fund && \
 		WEIR_AGENT=$${CARGO_TARGET_DIR:-$(CURDIR)/target}/debug/weir-agent npm test --silent
 
+.PHONY: screenshots
+screenshots: setup ## Makes the pictures of pages in docs/images anew, from runs of this code (needs `make browser`)
+	@$(BIN)/python tools/screenshots.py
+
 .PHONY: clients
 clients: ## Installs the speed-test clients of other projects that the tests run against the server
 	@tools/clients.sh

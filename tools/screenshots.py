@@ -1,0 +1,118 @@
+"""Makes the pictures of pages in docs/images anew, from runs of this code: `make screenshots`.
+
+Those of the playground and of watched shapers are made by hand: the one needs its build, the other a line.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, cast
+
+from playwright.sync_api import expect, sync_playwright
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+IMAGES = Path(__file__).parent.parent / "docs" / "images"
+WEIR = [sys.executable, "-m", "weirlab"]
+DESK = {"width": 1000, "height": 860}
+PHONE = {"width": 390, "height": 844}
+
+
+def main() -> None:
+    """Runs what the pictures show, and takes them; `--serve ADDRESS` takes that of a server's page alone."""
+    program = shutil.which("chromium") or shutil.which("chromium-browser")
+    if program is None:
+        sys.exit("there is no Chromium: make browser")
+    with sync_playwright() as driver, tempfile.TemporaryDirectory(prefix="weir-") as folder:
+        browser = driver.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        if sys.argv[1:2] == ["--serve"]:
+            serve_page(browser, sys.argv[2])
+        else:
+            report_pages(browser, Path(folder))
+            application_pages(browser, Path(folder))
+        browser.close()
+    if not sys.argv[1:]:
+        # At the client's end of a line, whose other end serves.
+        line = ["lab", "exec", "--link", "cable-20-8", "--server-command", " ".join([*WEIR, "serve"])]
+        own = [sys.executable, __file__, "--serve", "http://server:8080/"]
+        subprocess.run([*WEIR, *line, "--", *own], check=True)
+
+
+def report_pages(browser: Browser, folder: Path) -> None:
+    """Two runs in one report: zoomed by hand, and on a phone."""
+    queues = ["--queue", "pfifo_fast", "--queue", "htb rate 95% fq_codel"]
+    words = ["run", "rrul", "--link", "cable-20-8", *queues, "--out", str(folder / "runs"), "--no-charts"]
+    subprocess.run([*WEIR, *words], check=True, stdout=subprocess.DEVNULL)
+    report = folder / "report.html"
+    subprocess.run(
+        [*WEIR, "report", str(folder / "runs"), "-o", str(report)], check=True, stdout=subprocess.DEVNULL
+    )
+    page = opened(browser, report.as_uri(), DESK)
+    page.wait_for_selector("html[data-ready]", state="attached")
+    page.evaluate("document.querySelector('.bar').scrollIntoView()")
+    page.locator(".u-over").first.wait_for()
+    place = page.locator(".u-over").first.bounding_box()
+    if place is None:
+        sys.exit("the page has no chart")
+    for x, action in ((0.05, page.mouse.down), (0.4, page.mouse.up)):
+        page.mouse.move(place["x"] + x * place["width"], place["y"] + 60, steps=5)
+        action()
+    page.wait_for_timeout(500)
+    page.mouse.move(place["x"] + 0.5 * place["width"], place["y"] + 60)
+    page.wait_for_timeout(500)
+    taken(page, "viewer-compare")
+    page = opened(browser, report.as_uri(), PHONE, "dark")
+    page.wait_for_selector("html[data-ready]", state="attached")
+    page.evaluate("document.querySelector('section.chart').scrollIntoView()")
+    page.wait_for_timeout(500)
+    taken(page, "viewer-phone")
+
+
+def application_pages(browser: Browser, folder: Path) -> None:
+    """The records of a folder, and the form of a new run."""
+    with subprocess.Popen([*WEIR, "ui", str(folder)], stdout=subprocess.PIPE, text=True) as process:
+        try:
+            link = cast("IO[str]", process.stdout).readline().strip()
+            page = opened(browser, link, {"width": 1000, "height": 520})
+            page.get_by_label("Choose runs/01-pfifo-fast").check()
+            page.get_by_label("Choose runs/02-htb-rate-95-fq-codel").check()
+            taken(page, "ui-records")
+            page = opened(browser, f"{link}new", {"width": 1000, "height": 900})
+            page.locator("[name=queue]").first.fill("fq_codel")
+            page.locator("[name=queue]").nth(1).fill("htb rate 95% fq_codel")
+            page.locator("[name=load]").fill("30s")
+            expect(page.locator("#command")).to_contain_text("30s")
+            taken(page, "ui-new")
+        finally:
+            process.terminate()
+
+
+def serve_page(browser: Browser, address: str) -> None:
+    """A test from the page of `weir serve`."""
+    page = opened(browser, address, {"width": 1000, "height": 1250})
+    page.get_by_role("button", name="Start").click()
+    page.get_by_text("Done.").wait_for(timeout=90_000)
+    page.wait_for_timeout(500)
+    taken(page, "serve-page")
+
+
+def opened(browser: Browser, url: str, viewport: dict[str, int], scheme: str = "light") -> Page:
+    """A page of that size."""
+    page = browser.new_page(viewport=viewport, color_scheme=scheme)  # type: ignore[arg-type]
+    page.goto(url)
+    return page
+
+
+def taken(page: Page, name: str) -> None:
+    """Keeps what the page shows as a picture of the documentation."""
+    page.screenshot(path=IMAGES / f"{name}.png")
+    print(IMAGES / f"{name}.png")
+
+
+if __name__ == "__main__":
+    main()
