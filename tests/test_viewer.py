@@ -380,6 +380,13 @@ def test_print_is_light_and_leaves_the_buttons_out(browser: Browser, one_page: P
         assert shown.page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
         assert not shown.page.locator(".bar").is_visible()
         assert shown.chart("Round trip that TCP sees").locator("canvas").count() == 1
+        # Drawn for a sheet, and not for a screen and then made smaller.
+        canvases = shown.page.locator(".plot canvas")
+        widths = canvases.evaluate_all("found => found.map((one) => [one.clientWidth, one.width])")
+        assert len(widths) > 4
+        assert all(seen == drawn <= 680 for seen, drawn in widths), widths
+        assert shown.page.locator("details:visible", has_text="Table of what is shown").count() == 0
+        assert shown.page.locator("[data-download] button:visible").count() == 0
         shown.page.evaluate("window.dispatchEvent(new Event('afterprint'))")
         assert shown.page.pdf().startswith(b"%PDF")
 

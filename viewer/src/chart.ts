@@ -1,6 +1,6 @@
 // One chart of the page: its words, the plot, the lines to switch on and off, files to save, and the table behind it.
 import type { Phase } from "./data";
-import { button, el, said, tableOf, toggle } from "./dom";
+import { button, el, isPrinting, said, tableOf, toggle } from "./dom";
 import { colourOf, dashOf, type Peaks, Plot } from "./plot";
 import { csvOf, keep, pngOf, slug, svgOf } from "./save";
 import { type Closer, type Line, within } from "./lines";
@@ -99,7 +99,7 @@ export class Chart {
     this.fillMarked();
     this.fillTable();
     this.isDue = !this.isSeen && !now;
-    const width = this.place.clientWidth;
+    const width = Math.min(this.place.clientWidth, isPrinting() ? PAPER : Infinity);
     if (this.isDue || width === 0) return;
     this.comeCloser(width);
     const lines = this.visible().map((line) => this.drawn(line));
@@ -397,6 +397,8 @@ function stepsOf(lines: Line[], { from, to }: Span, unit: string): HTMLElement {
   return tableOf(`Means of ${short((to - from) / TABLE_STEPS)} s, ${unit}`, ["from", ...lines.map((line) => line.label)], rows);
 }
 
+/** The width in pixels of what a sheet of A4 or letter has room for. */
+const PAPER = 680;
 const HEIGHT = 240;
 const TABLE_STEPS = 20;
 /** A span that stays that long is one whose samples are read for a table. */

@@ -58,6 +58,9 @@ export function tableOf(caption: string, headings: string[], rows: string[][]): 
   return el("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": caption }, table);
 }
 
+/** Whether the page is on its way to paper. */
+export const isPrinting = () => document.documentElement.classList.contains("printing");
+
 /** The present value of a colour of the style sheet. */
 export function colour(name: string): string {
   return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
