@@ -49,7 +49,7 @@ function records(): void {
   const rows = [...document.querySelectorAll<HTMLTableRowElement>("#rows tr")];
   const search = byId<HTMLInputElement>("search");
   const since = byId<HTMLInputElement>("since");
-  const selects = ["test", "link", "world"].map((id) => byId<HTMLSelectElement>(id));
+  const selects = ["test", "link", "queue", "world"].map((id) => byId<HTMLSelectElement>(id));
   const open = byId<HTMLButtonElement>("open");
   const command = byId("command");
   const atFirst = command.textContent;

@@ -78,6 +78,7 @@ def records_page(prefix: str, folder: Path, entries: Sequence[Entry]) -> str:
     worlds = _options(sorted({one.world for one in entries if one.world}), "any")
     tests = _options(sorted({one.test for one in entries if one.test}), "any")
     links = _options(sorted({one.link for one in entries if one.link}), "any")
+    queues = _options(sorted({one.queue for one in entries if one.queue}), "any")
     head = "".join(f'<th scope="col">{name}</th>' for name in COLUMNS)
     return _page(
         prefix,
@@ -89,6 +90,7 @@ def records_page(prefix: str, folder: Path, entries: Sequence[Entry]) -> str:
 <label>Search <input id="search" type="search" autocomplete="off"></label>
 <label>Test <select id="test">{tests}</select></label>
 <label>Link <select id="link">{links}</select></label>
+<label>Queue <select id="queue">{queues}</select></label>
 <label>World <select id="world">{worlds}</select></label>
 <label>Since <input id="since" type="date"></label>
 <button type="button" id="open" disabled>Open</button>
@@ -331,7 +333,7 @@ def _row(one: Entry, folder: Path, prefix: str) -> str:
     mark = "" if one.complete else f' (cut short, or under way: <a href="{watched}">watch</a>)'
     return (
         f'<tr data-place="{place}" data-word="{word}" data-test="{escape(one.test)}" '
-        f'data-link="{escape(one.link)}" data-world="{escape(one.world)}" '
+        f'data-link="{escape(one.link)}" data-queue="{escape(one.queue)}" data-world="{escape(one.world)}" '
         f'data-date="{escape(one.started_at[:10])}">'
         f"<td>{choice}</td><td><a>{place}</a>{mark}</td>{told}</tr>\n"
     )
