@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
@@ -257,6 +258,7 @@ def wrapped(text: str, inches: float, size: float, *, weight: str = "normal") ->
     return lines
 
 
+@lru_cache(maxsize=4096)
 def width_of(text: str, size: float, *, weight: str = "normal") -> float:
     """How wide a line of text is, in inches."""
     font = FontProperties(family="DejaVu Sans", size=size, weight=weight)
