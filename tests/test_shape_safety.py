@@ -73,9 +73,11 @@ def upload():
 )
 
 STOPPED = f"""
-load, download = upload(), Download()
+# It sees the idle line first, and holds a rate when it is stopped: what it goes on with is then told.
 shaper = start("--log", "log")[0]
-time.sleep(5)
+time.sleep(1)
+load, download = upload(), Download()
+assert until(lambda: status()["sides"][0]["rate_bps"] is not None), "no rate is held"
 os.kill(shaper.pid, signal.SIGSTOP)
 opened = until(lambda: tables() == 0, 10)
 time.sleep(2)
