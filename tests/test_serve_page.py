@@ -42,10 +42,10 @@ def address() -> Iterator[str]:
         yield f"http://{server.address}/"
 
 
-def link(*, idle_ms: float = 12.0) -> str:
-    """What an address has of a result: 320 pings, 64 rates each way."""
+def link(*, idle_ms: float = 12.0, count: int = 320) -> str:
+    """What an address has of a result: so many pings, 10 a second, and 64 rates each way."""
     pings: list[int] = []
-    for number in range(320):
+    for number in range(count):
         phase = sum(number / 10 >= start for start in STARTS_S[1:-1])
         pings += [100 if number else 0, round(100 * (idle_ms + EXTRA_MS[phase])), PHASE[phase]]
     figures = [48.0, 19.0, idle_ms, idle_ms + 200, idle_ms + 60, idle_ms + 260, 200, 60, 260]
@@ -82,6 +82,20 @@ def test_a_result_opens_in_the_charts_of_the_viewer(browser: Browser, address: s
         expect(shown.page.locator(".bar .shown")).to_have_text("8.00 s to 24.00 s")
         assert shown.saved("Ping", "Save as PNG").startswith(b"\x89PNG")
         assert b"after the upload" in shown.saved("Ping", "Save as SVG")
+
+
+@pytest.mark.parametrize(("count", "known"), [(0, 0), (1, 1), (40, 1), (100, 2)])
+def test_phases_without_pings_have_no_line_in_the_distribution(
+    browser: Browser, address: str, count: int, known: int
+) -> None:
+    with opened(browser, address + link(count=count), within=address) as shown:
+        expect(shown.page.locator("#grade")).to_have_text("D")
+        expect(shown.chart("Ping").locator(".legend .entry")).to_have_count(len(LINES))
+        expect(shown.chart("Distribution of pings").locator(".legend .entry")).to_have_count(known)
+        if known:
+            spread = shown.lines("Distribution of pings")
+            assert tuple(spread) == LINES[:known]
+            assert all(np.isfinite(values).all() for line in spread.values() for values in line)
 
 
 @pytest.mark.parametrize(("viewport", "scheme"), SCREENS)

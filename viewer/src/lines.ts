@@ -47,7 +47,7 @@ export function cumulative(values: Float64Array): Curve {
   const shares: number[] = [];
   const count = Math.min(sorted.length, MAX_CDF_POINTS);
   for (let at = 0; at < count; at++) shares.push(count === sorted.length ? at : Math.floor((at * sorted.length) / count));
-  if (shares[shares.length - 1] !== sorted.length - 1) shares.push(sorted.length - 1);
+  if (count > 0 && shares[count - 1] !== sorted.length - 1) shares.push(sorted.length - 1);
   return {
     x: Float64Array.from(shares, (at) => sorted[at] as number),
     y: Float64Array.from(shares, (at) => (100 * (at + 1)) / sorted.length),

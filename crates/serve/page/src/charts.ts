@@ -95,7 +95,9 @@ function pingsSay({ idle, loadedDown, loadedUp, loadedBoth }: Figures): string {
 const ratesSay = ({ down, up }: Figures) => `Alone the download carried ${shown(down)} Mbit/s and the upload ${shown(up)} Mbit/s.`;
 
 function spreadSays({ pings }: Figures): string {
-  const longest = pings.reduce((one, other) => (other.ms > one.ms ? other : one));
+  const [first, ...more] = pings;
+  if (first === undefined) return "No ping was answered.";
+  const longest = more.reduce((one, other) => (other.ms > one.ms ? other : one), first);
   return `The longest of ${pings.length} pings took ${shown(longest.ms)} ms, ${WHEN[longest.phase]}.`;
 }
 
