@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 def pages() -> dict[str, str]:
     """The text of each page by its place on the site."""
     return {
+        "reference/index.md": INDEX,
         "reference/commands.md": commands(),
         "reference/files.md": files(),
         "reference/python.md": python(),
@@ -198,6 +199,21 @@ def _escaped(text: str) -> str:
         part if at % 2 else TAKEN.sub(r"\\\1", part).replace("<", "&lt;") for at, part in enumerate(parts)
     )
 
+
+INDEX = """# Reference
+
+What there is, one by one. To learn what it is good for, begin with a [tutorial](../tutorials/index.md).
+
+* [The command weir](../cli.md): how its commands belong together, exit codes, completion and the manual page
+* [All commands and options](commands.md), as `--help` says them
+* [Python](python.md): the functions and classes of `weirlab`
+* [Crates](crates.md): the parts of Weir in Rust, with their documentation
+* [Keys of files](files.md): what scenarios, tests, links, and the settings and rules of a shaper may say
+* [The record](../record.md): what a run leaves behind, column by column
+* [Statistics](../statistics.md): how each figure is computed
+* [The protocol](../protocol.md) between Weir's clients and its server
+"""
+"""What the section begins with."""
 
 ROOT = Path(__file__).resolve().parent.parent
 
