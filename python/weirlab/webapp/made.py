@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING
 
+from weirlab.webapp.latest import Latest
 from weirlab.webapp.library import state_of
 
 __all__ = ["Made"]
@@ -21,29 +21,18 @@ class Made:
 
     def __init__(self) -> None:
         """None is kept yet."""
-        self._pages: dict[Key, str] = {}
-        self._lock = threading.Lock()
+        self._pages: Latest[Key, str] = Latest(MAX_PAGES)
 
     def has(self, paths: Sequence[Path]) -> bool:
         """Whether the page of the records at `paths` is there."""
-        with self._lock:
-            return _key(paths) in self._pages
+        return _key(paths) in self._pages
 
     def page(self, paths: Sequence[Path], make: Callable[[], str]) -> str:
         """The page of the records at `paths`, which `make` makes if it is not there.
 
         What changes while it is made is seen the next time: the state of the files is that of before.
         """
-        key = _key(paths)
-        with self._lock:
-            found = self._pages.pop(key, None)
-        if found is None:
-            found = make()
-        with self._lock:
-            self._pages[key] = found
-            while len(self._pages) > MAX_PAGES:
-                del self._pages[next(iter(self._pages))]
-        return found
+        return self._pages.get(_key(paths), make)
 
 
 def _key(paths: Sequence[Path]) -> Key:

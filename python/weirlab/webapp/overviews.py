@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from weirlab.stats import summarise
 from weirlab.viewer import Overview, is_large, overview_of
+from weirlab.webapp.latest import Latest
 
 __all__ = ["Overviews"]
 
@@ -20,8 +20,7 @@ class Overviews:
 
     def __init__(self) -> None:
         """None is kept yet."""
-        self._kept: dict[tuple[str, str], Overview] = {}
-        self._lock = threading.Lock()
+        self._kept: Latest[tuple[str, str], Overview] = Latest(MAX_KEPT)
 
     def read(self, record: Record) -> Overview | None:
         """Reads all tables of a record and computes its figures; gives the overview of a large one.
@@ -47,15 +46,7 @@ class Overviews:
             return None
         # Of a run that is under way the number of part files grows.
         key = str(record.path), f"{record.manifest.tables} {len(record.parts('latency'))}"
-        with self._lock:
-            overview = self._kept.pop(key, None)
-        if overview is None:
-            overview = overview_of(record)
-        with self._lock:
-            self._kept[key] = overview
-            while len(self._kept) > MAX_KEPT:
-                del self._kept[next(iter(self._kept))]
-        return overview
+        return self._kept.get(key, lambda: overview_of(record))
 
 
 MAX_KEPT = 24
