@@ -1,5 +1,6 @@
 // The page: one button, and what comes of it.
 
+import { keep as keepFile } from "../../../../viewer/src/save";
 import { Charts } from "./charts.js";
 import { forget, keep, kept } from "./history.js";
 import { type Figures, LENGTH, type Loaded, measure } from "./measure.js";
@@ -69,13 +70,7 @@ async function link(): Promise<void> {
   }
 }
 
-function save(text: string, type: string, ending: string): void {
-  const anchor = document.createElement("a");
-  anchor.href = URL.createObjectURL(new Blob([text], { type }));
-  anchor.download = `weir-result.${ending}`;
-  anchor.click();
-  setTimeout(() => URL.revokeObjectURL(anchor.href), 10_000);
-}
+const save = (text: string, type: string, ending: string) => keepFile(new Blob([text], { type }), `weir-result.${ending}`);
 
 /** Lists the results that this browser keeps. */
 async function list(): Promise<void> {
