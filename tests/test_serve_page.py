@@ -120,7 +120,7 @@ def test_while_it_measures_it_draws_what_it_knows(browser: Browser, address: str
         assert shown.page.evaluate(drawn) == len(LINES) + 2
         shown.chart("Ping").locator("summary").click()
         rows = shown.chart("Ping").locator("table").first.locator("tbody tr")
-        expect(rows.filter(has_text="idle")).to_contain_text("idle")
+        expect(rows.filter(has_text="idle")).to_have_count(1)
 
 
 @pytest.mark.parametrize("text", ["AAAA", "%3Cimg%20src=x%3E", link()[3:-9], "A" * 40_000])
