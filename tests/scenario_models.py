@@ -90,7 +90,8 @@ def _default(value: Any, of: Mapping[str, Any], definitions: Mapping[str, Any]) 
     if isinstance(value, dict):
         return f"{_made(_type(of), value)}" if named else repr(value)
     if isinstance(value, list):
-        parts = [_default(part, of["items"], definitions) for part in value]
+        items = next(one["items"] for one in (of, *of.get("anyOf", [])) if "items" in one)
+        parts = [_default(part, items, definitions) for part in value]
         several = len(", ".join(parts)) > MAX_LIST_CHARS
         return (
             "[\n" + "".join(f"        {part},\n" for part in parts) + "    ]"

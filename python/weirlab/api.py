@@ -401,10 +401,10 @@ def folders_of(runs: Sequence[ResolvedRun], out: Path) -> list[Path]:
 
 READ_AS: dict[str, Callable[[object], object]] = {
     "link": _one_or_list,
-    "queue": _list,
+    "queue": _one_or_list,
     "queue_up": _one_or_list,
     "queue_down": _one_or_list,
-    "shaper": _list,
+    "shaper": _one_or_list,
     "cc": _one_or_list,
     "methods": _list_or_nothing,
     "beside": _list_or_nothing,

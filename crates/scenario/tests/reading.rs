@@ -1,8 +1,10 @@
 //! What is wrong with a file: all of it, each with its line, and what may stand there.
 
+use weir_core::Direction;
 use weir_scenario::LineRate;
 use weir_scenario::file::catalogue::{read, read_file, read_scenario_file};
 use weir_scenario::file::link::LinkSpec;
+use weir_scenario::file::plain::Named;
 use weir_scenario::file::spec::ScenarioSpec;
 use weir_scenario::file::test::TestSpec;
 use weir_scenario::file::{
@@ -72,7 +74,13 @@ fn every_kind_of_fault_has_its_words() {
         ("link = 5", "link: 5: write a text, a table or a list"),
         ("link = {name = 'l'}", "link.title: this key is missing"),
         ("link = ['a', {title = 'l'}]", "link.1.name: this key is missing"),
-        ("queue = 'codel'", "queue: `codel`: write a list, such as [...]"),
+        ("assert = 'codel'", "assert: `codel`: write a list: put brackets around it"),
+        ("queue = 5", "queue: 5: write a text or a list"),
+        ("shaper = 5", "shaper: 5: write a text, a table or a list"),
+        (
+            "shaper = {control = 'auto', directions = 5}",
+            "shaper.directions: 5: write 'up', 'down' or a list",
+        ),
         ("queue = []", "queue: the list is empty: write at least one"),
         ("queue_up = 5", "queue_up: 5: write a text or a list"),
         ("ip = 5", "ip: 5: write 4 or 6"),
@@ -148,7 +156,7 @@ fn a_test_refers_only_to_what_it_has() {
         let test: TestSpec = read_file(&text, "t.toml")?;
         let written = "test = 'ping'\nlink = 'line-50'";
         let mut spec: ScenarioSpec = read_file(written, "s.toml")?;
-        spec.test = weir_scenario::file::plain::Named::Given(Box::new(test));
+        spec.test = Named::Given(Box::new(test));
         resolve(&spec, &NoFiles, |_| None)
     };
     let error = |keys| test(keys).unwrap_err();
@@ -454,4 +462,20 @@ fn a_packet_rate_becomes_a_processor_in_front_of_its_hop() {
         error("packet_rate = 1000000001"),
         "s.toml, line 10: link.up.0.packet_rate: 1000000001: write 1000000000 or less"
     );
+}
+
+#[test]
+fn one_queue_shaper_or_direction_needs_no_list() {
+    let read = |text: &str| {
+        read_file::<ScenarioSpec>(&format!("test = 'rrul'\nlink = 'line-50'\n{text}"), "s.toml")
+    };
+    let one = read("queue = 'fq_codel'\nshaper = {control = 'auto', directions = 'up'}").unwrap();
+    let list =
+        read("queue = ['fq_codel']\nshaper = [{control = 'auto', directions = ['up']}]").unwrap();
+    assert_eq!(one.queue.all(), list.queue.all());
+    let shapers = [&one, &list].map(|spec| match &spec.shaper.all()[0] {
+        Named::Given(shaper) => shaper.directions.all().to_vec(),
+        Named::Name(name) => panic!("{name}"),
+    });
+    assert_eq!(shapers, [[Direction::Up], [Direction::Up]]);
 }

@@ -298,7 +298,7 @@ _WANTED: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "float_type": lambda _: "a number",
     "float_parsing": lambda _: "a number",
     "finite_number": lambda _: "a number",
-    "list_type": lambda _: "a list, such as [...]",
+    "list_type": lambda _: "a list: put brackets around it",
     "dict_type": lambda _: "a table",
     "model_type": lambda _: "a table",
     "model_attributes_type": lambda _: "a table",

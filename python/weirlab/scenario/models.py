@@ -634,7 +634,7 @@ class ShaperSpec(Spec):
         control: who sets its rates: `auto` (Weir's controller, told nothing), `cake-autorate` (the published
             law, told `min`, `base` and `max`), `fixed`.
         mode: for `auto`: `ping` keeps delays short, `bandwidth` uses all of the rate.
-        directions: directions that it shapes.
+        directions: directions that it shapes, one or both.
         up: rates of the upload that it is told.
         down: rates of the download that it is told.
         probe: its probes: `icmp` (round trips), `udp` (a server that tells its time: both ways), `none`.
@@ -648,7 +648,7 @@ class ShaperSpec(Spec):
 
     control: Literal["auto", "cake-autorate", "fixed"]
     mode: Literal["ping", "bandwidth"] = "ping"
-    directions: list[Direction] = ["up", "down"]
+    directions: Direction | list[Direction] = ["up", "down"]
     up: RatesSpec = RatesSpec()
     down: RatesSpec = RatesSpec()
     probe: Literal["icmp", "udp", "none"] = "icmp"
@@ -720,12 +720,13 @@ class ScenarioSpec(Spec):
         name: name of the scenario; made of test and link if nothing is said.
         test: the name of a shipped test, a path to a test file, or the test itself.
         link: the name of a shipped link, a path to a link file, or the link itself; several to compare them.
-        queue: queue specs in `tc` syntax; each makes a run. `default` is the link's own.
+        queue: queue specs in `tc` syntax, one or several; each makes a run. `default` is the link's own.
         queue_up: queue specs for the upload only, in place of `queue`; one or several.
         queue_down: queue specs for the download only, in place of `queue`; one or several.
         cc: congestion control of all loads, in place of that of `tcp`; several to compare them.
-        shaper: shapers to compare, each with each queue spec, which then is that of the shaper: `none`, a
-            control such as `auto`, with words such as `auto mode bandwidth`, or the shaper itself.
+        shaper: shapers to compare, one or several, each with each queue spec, which then is that of the
+            shaper: `none`, a control such as `auto`, with words such as `auto mode bandwidth`, or the shaper
+            itself.
         seed: seed of the first run.
         repeat: runs for each configuration, each with the next seed.
         parameters: values of the test's parameters.
@@ -746,11 +747,11 @@ class ScenarioSpec(Spec):
     name: str | None = None
     test: str | TestSpec
     link: str | LinkSpec | list[str | LinkSpec]
-    queue: list[str] = ["default"]
+    queue: str | list[str] = "default"
     queue_up: str | list[str] | None = None
     queue_down: str | list[str] | None = None
     cc: str | list[str] | None = None
-    shaper: list[str | ShaperSpec] = ["none"]
+    shaper: str | ShaperSpec | list[str | ShaperSpec] = "none"
     seed: int = 1
     repeat: int = 1
     parameters: dict[str, int] = {}

@@ -277,10 +277,7 @@ def scenario_at(plan: Plan, point: Point, shipped: Shipped) -> dict[str, Any]:
         NoPlace: if the key of an axis leads nowhere.
     """
     values = [(key, value) for axis, value in zip(plan.axes, point, strict=True) for key in axis.keys]
-    scenario = dict(plan.scenario)
-    for key, value in values:
-        if "." not in key:
-            scenario[key] = [value] if key in LISTS and not isinstance(value, list) else value
+    scenario = plan.scenario | {key: value for key, value in values if "." not in key}
     inner = [(key, value) for key, value in values if "." in key]
     scenario = opened(scenario, [key for key, _ in inner], shipped)
     for key, value in sorted(inner, key=lambda one: one[0].count(".")):
@@ -349,9 +346,6 @@ def digest_of(text: str) -> str:
     """The digest by which a text is known: the first 32 hexadecimal digits of its SHA-256."""
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
-
-LISTS = {"queue", "shaper"}
-"""Keys of a scenario that hold a list even of one."""
 
 MAX_RUNS = 1_000_000
 """Runs of a sweep."""

@@ -42,9 +42,9 @@ pub(crate) fn configurations<'s>(
     let queues: Vec<&str> = if own {
         vec![DEFAULT_QUEUE]
     } else {
-        once(&spec.queue.0).into_iter().map(String::as_str).collect()
+        once(spec.queue.all()).into_iter().map(String::as_str).collect()
     };
-    let shapers = named_apart(once(&spec.shaper.0));
+    let shapers = named_apart(once(spec.shaper.all()));
     let parts = [links.len(), shapers.len(), queues.len(), ups.len(), downs.len(), ccs.len()];
     let count = parts.iter().fold(1, |count: usize, part| count.saturating_mul(*part));
     if count > MAX_CONFIGURATIONS {
@@ -85,10 +85,10 @@ pub fn given_again(spec: &ScenarioSpec) -> Vec<String> {
     let ccs: Vec<Word> = spec.cc.iter().flat_map(OneOrMore::all).cloned().collect();
     [
         again("link", spec.link.all(), LinkChoice::title),
-        again("queue", &spec.queue.0, String::clone),
+        again("queue", spec.queue.all(), String::clone),
         again("queue_up", &several(&spec.queue_up), String::clone),
         again("queue_down", &several(&spec.queue_down), String::clone),
-        again("shaper", &spec.shaper.0, ShaperChoice::name),
+        again("shaper", spec.shaper.all(), ShaperChoice::name),
         again("cc", &ccs, |Word(cc)| cc.clone()),
     ]
     .concat()

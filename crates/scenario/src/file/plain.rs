@@ -1,5 +1,7 @@
 //! Kinds of values that are no quantities: texts, numbers, lists, and one or the other of two kinds.
 
+use weir_core::Direction;
+
 use crate::file::field::{Definitions, Field, Form, Reader};
 use crate::file::written::{Value, Written, table};
 
@@ -218,7 +220,7 @@ impl<T: Field> Field for Option<T> {
 impl<T: Field> Field for Vec<T> {
     fn read(written: &Written, reader: &mut Reader) -> Option<Self> {
         let Value::List(parts) = &written.value else {
-            return reader.wanted(written, "a list, such as [...]");
+            return reader.wanted(written, "a list: put brackets around it");
         };
         let numbered = parts.iter().enumerate();
         let found: Vec<Option<T>> =
@@ -348,6 +350,14 @@ impl Kinds for String {
 
 impl Kinds for Word {
     const KINDS: &[&str] = &["a text"];
+
+    fn suits(value: &Value) -> bool {
+        matches!(value, Value::Text(_))
+    }
+}
+
+impl Kinds for Direction {
+    const KINDS: &[&str] = &["'up'", "'down'"];
 
     fn suits(value: &Value) -> bool {
         matches!(value, Value::Text(_))

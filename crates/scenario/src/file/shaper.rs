@@ -6,7 +6,7 @@ use weir_rate_control::MAX_LEARNED_AGE_S;
 use crate::file::fault::Telling;
 use crate::file::field::{Field, Form, Keys, Reader, blank, choice, spec};
 use crate::file::link::{FramingChoice, FramingWord};
-use crate::file::plain::{AtLeastOne, ListOf, Named, Probability};
+use crate::file::plain::{AtLeastOne, ListOf, Named, OneOrMore, Probability};
 use crate::file::quantity::{LineRate, Nanoseconds, ShaperRate};
 use crate::file::written::{Value, Written, table};
 
@@ -18,8 +18,8 @@ spec! {
         control: ControlWord,
         /// For `auto`: `ping` keeps delays short, `bandwidth` uses all of the rate.
         mode: ModeWord = ModeWord::Ping,
-        /// Directions that it shapes.
-        directions: AtLeastOne<Direction> = ListOf(Direction::ALL.to_vec()),
+        /// Directions that it shapes, one or both.
+        directions: OneOrMore<Direction> = OneOrMore::Several(Direction::ALL.to_vec()),
         /// Rates of the upload that it is told.
         up: RatesSpec = blank(),
         /// Rates of the download that it is told.
@@ -275,7 +275,7 @@ impl ShaperSpec {
     /// Whether it shapes a direction.
     #[must_use]
     pub fn shapes(&self, direction: Direction) -> bool {
-        self.directions.0.contains(&direction)
+        self.directions.all().contains(&direction)
     }
 
     fn name(&self) -> String {

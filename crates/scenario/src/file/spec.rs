@@ -4,7 +4,7 @@ use crate::file::beside::BesideSpec;
 use crate::file::field::{Definitions, Field, Form, Reader, blank, spec};
 use crate::file::link::LinkSpec;
 use crate::file::plain::{
-    AtLeastOne, AtMost, ByName, Integer, ListOf, Named, OneOrMore, Tag, TextOf, Whole, Word,
+    AtMost, ByName, Integer, ListOf, Named, OneOrMore, Tag, TextOf, Whole, Word,
 };
 use crate::file::quantity::{Nanoseconds, PositiveNanoseconds};
 use crate::file::references;
@@ -22,17 +22,17 @@ spec! {
         test: TestChoice,
         /// The name of a shipped link, a path to a link file, or the link itself; several to compare them.
         link: OneOrMore<LinkChoice>,
-        /// Queue specs in `tc` syntax; each makes a run. `default` is the link's own.
-        queue: AtLeastOne<String> = ListOf(vec![DEFAULT_QUEUE.to_owned()]),
+        /// Queue specs in `tc` syntax, one or several; each makes a run. `default` is the link's own.
+        queue: OneOrMore<String> = OneOrMore::One(DEFAULT_QUEUE.to_owned()),
         /// Queue specs for the upload only, in place of `queue`; one or several.
         queue_up: Option<OneOrMore<String>>,
         /// Queue specs for the download only, in place of `queue`; one or several.
         queue_down: Option<OneOrMore<String>>,
         /// Congestion control of all loads, in place of that of `tcp`; several to compare them.
         cc: Option<OneOrMore<Word>>,
-        /// Shapers to compare, each with each queue spec, which then is that of the shaper: `none`, a control such as
+        /// Shapers to compare, one or several, each with each queue spec, which then is that of the shaper: `none`, a control such as
         /// `auto`, with words such as `auto mode bandwidth`, or the shaper itself.
-        shaper: AtLeastOne<ShaperChoice> = ListOf(vec![ShaperChoice::Name(crate::file::shaper::NO_SHAPER.to_owned())]),
+        shaper: OneOrMore<ShaperChoice> = OneOrMore::One(ShaperChoice::Name(crate::file::shaper::NO_SHAPER.to_owned())),
         /// Seed of the first run.
         seed: Whole<0, MAX_SEED> = Whole(1),
         /// Runs for each configuration, each with the next seed.
