@@ -55,11 +55,19 @@ def started() -> Iterator[Browser]:
 
 @dataclass
 class Opened:
-    """A page, what it asked for beyond itself, and what went wrong on it."""
+    """A page, what it asked for beyond itself, and what went wrong on it.
+
+    Attributes:
+        page: the page.
+        foreign: addresses beyond itself that it asked for.
+        errors: what its console said that went wrong.
+        provoked: words of errors that the test brings about itself, which may come as late as they like.
+    """
 
     page: Page
     foreign: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
+    provoked: str | None = None
 
     def chart(self, title: str) -> Any:
         """The chart of that title."""
@@ -150,7 +158,7 @@ def opened(
             found.foreign.append(request.url)
 
     def said(message: ConsoleMessage) -> None:
-        if message.type == "error":
+        if message.type == "error" and not (found.provoked and found.provoked in message.text):
             found.errors.append(message.text)
 
     def stopped(dialog: Dialog) -> None:

@@ -278,6 +278,7 @@ def test_parts_that_cannot_be_read_are_told(browser: Browser, folder: Path, rrul
     try:
         with opened(browser, f"{one.link}view?record=later", within=one.link) as shown:
             shown.page.wait_for_selector("html[data-ready]", state="attached")
+            shown.provoked = "the server responded with a status of 400"
             shutil.rmtree(place)
             shown.plot("Ping")
             shown.chart("Ping").locator(".plot").focus()
@@ -286,7 +287,6 @@ def test_parts_that_cannot_be_read_are_told(browser: Browser, folder: Path, rrul
             expect(shown.chart("Ping").locator(".remark")).to_contain_text(
                 "The pings of this span cannot be read: the server says 400"
             )
-            shown.errors.clear()
     finally:
         ended(one)
         shutil.rmtree(place, ignore_errors=True)
