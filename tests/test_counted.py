@@ -11,18 +11,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weirlab.stats.counted import MERGED_AT, WIDTH, Counted
+from weirlab.stats.counted import MERGED_AT, WIDTH, Chunk, Counted
 from weirlab.stats.distribution import Distribution, describe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 
-def chunked(groups: dict[int, list[int | None]], size: int) -> Callable[[], Iterator[pl.DataFrame]]:
+def chunked(groups: dict[int, list[int | None]], size: int) -> Callable[[], Iterator[Chunk]]:
     """Reads all numbers in chunks of that many rows."""
     rows = [(group, value) for group, values in groups.items() for value in values]
     frame = pl.DataFrame(rows, schema={"group": pl.Int64, "value": pl.Int64}, orient="row")
-    return lambda: frame.iter_slices(size)
+    slices = frame.iter_slices
+    return lambda: (Chunk(one["group"].to_numpy(), one["value"]) for one in slices(size))
 
 
 def expected(

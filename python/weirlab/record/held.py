@@ -45,7 +45,7 @@ class HeldRecord(Record):
         """
         self.path = Path("in memory")
         self.manifest = manifest
-        self._held, self._recordings = tables, recordings
+        self._held, self._recordings, self._kept = tables, recordings, {}
 
     @cached_property
     def latency(self) -> pl.DataFrame:

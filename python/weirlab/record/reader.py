@@ -369,6 +369,10 @@ class Record(Shown):
         written = (self.manifest.tables or {}).get(table)
         return bool(self._parts[table]) and (written is None or written.rows > MAX_HELD_ROWS)
 
+    def holds(self, table: str) -> bool:
+        """Whether a table is in memory once it was read, if need be by `keeping`."""
+        return not self.is_long(table) or table in self._kept
+
     def _table(self, name: str) -> pl.DataFrame:
         if not self._parts[name]:
             return pl.DataFrame(schema=schema(name))

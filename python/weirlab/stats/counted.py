@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -38,26 +39,54 @@ MERGED_AT = 64
 """Chunks whose counts are kept apart until they are added up."""
 
 
+@dataclass(frozen=True)
+class Chunk:
+    """Rows with whole numbers in groups.
+
+    Attributes:
+        group: the group of each row.
+        value: its number, or null where there is none.
+    """
+
+    group: Whole
+    value: pl.Series
+
+    def missing(self) -> Iterator[tuple[int, int]]:
+        """How many rows without a number a group has, of each that has any."""
+        if self.value.null_count():
+            for group, count in zip(*_counts(self.group[self.value.is_null().to_numpy()], None), strict=True):
+                yield int(group), int(count)
+
+    @cached_property
+    def numbers(self) -> list[tuple[int, Whole]]:
+        """The numbers of each group."""
+        group, numbers = self.group, self.value
+        if numbers.null_count():
+            there = numbers.is_not_null()
+            group, numbers = group[there.to_numpy()], numbers.filter(there)
+        values = numbers.to_numpy()
+        if group.size and group[0] == group[-1] and (group == group[0]).all():
+            return [(int(group[0]), values)]
+        return [(int(one), values[group == one]) for one in _counts(group, None)[0]]
+
+
 class Counted:
     """Whole numbers in groups, counted."""
 
-    def __init__(self, read: Callable[[], Iterable[pl.DataFrame]]) -> None:
+    def __init__(self, read: Callable[[], Iterable[Chunk]]) -> None:
         """Counts numbers.
 
         Args:
-            read: gives the numbers, anew each time, in chunks that fit into memory: `group`, a whole number,
-                and `value`, the number, or null where there is none.
+            read: gives the numbers each time that it is called, in chunks that fit into memory.
         """
         self._read = read
         self._missing: dict[int, int] = {}
         self._moments: dict[int, _Moments] = {}
         buckets: dict[int, Tally] = {}
         for chunk in read():
-            if chunk["value"].null_count():
-                lost = chunk["group"].to_numpy()[chunk["value"].is_null().to_numpy()]
-                for group, count in zip(*_counts(lost, None), strict=True):
-                    self._missing[int(group)] = self._missing.get(int(group), 0) + int(count)
-            for group, values in _by_group(chunk):
+            for group, count in chunk.missing():
+                self._missing[group] = self._missing.get(group, 0) + count
+            for group, values in chunk.numbers:
                 moments = _moments(values)
                 self._moments[group] = self._moments.get(group, _Moments()).with_those_of(moments)
                 buckets.setdefault(group, Tally()).add(values >> DIGIT)
@@ -123,7 +152,7 @@ class Counted:
         buckets = {group: np.array(sorted(chosen)) for group, chosen in wanted.items()}
         found = {group: Tally() for group in wanted}
         for chunk in self._read() if wanted else ():
-            for group, values in _by_group(chunk):
+            for group, values in chunk.numbers:
                 if group in buckets:
                     found[group].add(values[np.isin(values >> DIGIT, buckets[group])])
         return {group: tally.counts() for group, tally in found.items()}
@@ -260,17 +289,3 @@ def _places(q: float, count: int) -> tuple[int, int]:
     """The places in the order, from 0, between which the quantile `q` of that many numbers lies."""
     below = int(q * (count - 1))
     return below, min(below + 1, count - 1)
-
-
-def _by_group(chunk: pl.DataFrame) -> Iterator[tuple[int, Whole]]:
-    """The numbers of each group in a chunk."""
-    group, numbers = chunk["group"].to_numpy(), chunk["value"]
-    if numbers.null_count():
-        there = numbers.is_not_null()
-        group, numbers = group[there.to_numpy()], numbers.filter(there)
-    values = numbers.to_numpy()
-    if group.size and group[0] == group[-1] and (group == group[0]).all():
-        yield int(group[0]), values
-        return
-    for one in _counts(group, None)[0]:
-        yield int(one), values[group == one]

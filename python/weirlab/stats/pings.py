@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from weirlab.stats.counted import Counted
+from weirlab.stats.counted import Chunk, Counted
 from weirlab.stats.distribution import Distribution, describe
 
 if TYPE_CHECKING:
@@ -137,15 +137,15 @@ def ping_figures(record: Record) -> PingFigures:
     )
 
 
-def _reading(record: Record) -> Callable[[], Iterable[pl.DataFrame]]:
-    """Reads the round trips of a record as often as it is asked: chosen once where they are held, anyway."""
-    if record.is_long("latency"):
+def _reading(record: Record) -> Callable[[], Iterable[Chunk]]:
+    """Reads the round trips of a record as often as it is asked: chosen once where they are held anyway."""
+    if not record.holds("latency"):
         return lambda: _by_window_and_probe(record)
     chosen = list(_by_window_and_probe(record))
     return lambda: chosen
 
 
-def _by_window_and_probe(record: Record) -> Iterator[pl.DataFrame]:
+def _by_window_and_probe(record: Record) -> Iterator[Chunk]:
     """Round trips in ns: those during the load in groups by probe, idle ones by its inverse, `~probe`."""
     windows = [(load_window_ns(record), False)]
     if idle := _idle_window_ns(record):
@@ -160,11 +160,9 @@ def _by_window_and_probe(record: Record) -> Iterator[pl.DataFrame]:
                 continue
             all_in = bool(inside.all())
             group = probe if all_in else probe[inside]
-            yield pl.DataFrame(
-                {
-                    "value": value if all_in else value.filter(pl.Series(inside)),
-                    "group": ~group if inverse else group,
-                }
+            yield Chunk(
+                group=~group if inverse else group,
+                value=value if all_in else value.filter(pl.Series(inside)),
             )
 
 

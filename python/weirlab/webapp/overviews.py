@@ -32,13 +32,12 @@ class Overviews:
             record.check()
             return None
         # All pings are read once, and not for each of these anew.
-        with record.keeping("latency", ["t_ns", "probe", "rtt_ns"]):
+        # The overview needs only these columns, and takes a core beside the other tables and the figures.
+        with record.keeping("latency", ["t_ns", "probe", "rtt_ns"]), ThreadPoolExecutor(1) as aside:
+            overview = aside.submit(self.found, record)
             record.check()
-            # Figures and overview are of the same columns, and each takes a core.
-            with ThreadPoolExecutor(1) as aside:
-                overview = aside.submit(self.found, record)
-                summarise(record)
-                return overview.result()
+            summarise(record)
+            return overview.result()
 
     def found(self, record: Record) -> Overview | None:
         """The overview of a large record, as it was computed or computed now; None of another."""
