@@ -376,8 +376,10 @@ class Record(Shown):
     def _table(self, name: str) -> pl.DataFrame:
         if not self._parts[name]:
             return pl.DataFrame(schema=schema(name))
+        several = len(self._parts[name]) >= MANY_PARTS
+        frames = self._frames_at_once(name, None) if several else self._frames(name, None)
         try:
-            return pl.concat(self._frames(name, None), rechunk=True)
+            return pl.concat(frames, rechunk=True)
         except pl.exceptions.PolarsError as error:
             raise RecordError(f"`{self.path}`: the part files of `{name}` have different columns") from error
 
@@ -400,7 +402,7 @@ class Record(Shown):
             yield frame
         self._compare_rows(name, rows)
 
-    def _frames_at_once(self, name: str, columns: list[str]) -> list[pl.DataFrame]:
+    def _frames_at_once(self, name: str, columns: list[str] | None) -> list[pl.DataFrame]:
         """As `_frames`, all at once: one thread reads and compares part files, others decode them."""
         parts, decoded = self._parts[name], list[Future[pl.DataFrame]]()
         with ThreadPoolExecutor(DECODERS) as pool:
@@ -411,7 +413,10 @@ class Record(Shown):
                     yield content
 
             try:
-                self._compare(name, handed_over())
+                contents = handed_over()
+                self._compare(name, contents)
+                # Where there is no digest nothing was compared, and so nothing read.
+                deque(contents, maxlen=0)
                 frames = [one.result() for one in decoded]
             except BaseException:
                 pool.shutdown(wait=False, cancel_futures=True)
@@ -595,6 +600,9 @@ MAX_HELD_ROWS = 1_000_000
 
 MAX_PART_ROWS = 10_000_000
 """A part file has about 100000 rows: this bounds the memory that a damaged or hostile one can ask for."""
+
+MANY_PARTS = 16
+"""Part files from which on several threads decode them: fewer are read before the threads have begun."""
 
 DECODERS = 2
 """Threads that decode part files while a third reads them: more wait for the disk and for each other."""
