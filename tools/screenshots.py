@@ -1,6 +1,6 @@
 """Makes the pictures of pages in docs/images anew, from runs of this code: `make screenshots`.
 
-Those of the playground and of watched shapers are made by hand: the one needs its build, the other a line.
+That of the playground needs its build, `make playground`, and is left as it is without one.
 """
 
 from __future__ import annotations
@@ -9,37 +9,47 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
 
 from playwright.sync_api import expect, sync_playwright
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from playwright.sync_api import Browser, Page
 
-IMAGES = Path(__file__).parent.parent / "docs" / "images"
+ROOT = Path(__file__).parent.parent
+IMAGES = ROOT / "docs" / "images"
+PLAYGROUND = ROOT / "out" / "playground"
 WEIR = [sys.executable, "-m", "weirlab"]
 DESK = {"width": 1000, "height": 860}
 PHONE = {"width": 390, "height": 844}
 
 
 def main() -> None:
-    """Runs what the pictures show, and takes them; `--serve ADDRESS` takes that of a server's page alone."""
+    """Runs what the pictures show, and takes them; `--on-line HOST` those that need a line to a server."""
     program = shutil.which("chromium") or shutil.which("chromium-browser")
     if program is None:
         sys.exit("there is no Chromium: make browser")
     with sync_playwright() as driver, tempfile.TemporaryDirectory(prefix="weir-") as folder:
         browser = driver.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        if sys.argv[1:2] == ["--serve"]:
-            serve_page(browser, sys.argv[2])
+        if sys.argv[1:2] == ["--on-line"]:
+            serve_page(browser, f"http://{sys.argv[2]}:8080/")
+            shaper_page(browser, sys.argv[2], folder)
         else:
             report_pages(browser, Path(folder))
             application_pages(browser, Path(folder))
+            playground_page(browser)
         browser.close()
     if not sys.argv[1:]:
         # At the client's end of a line, whose other end serves.
         line = ["lab", "exec", "--link", "cable-20-8", "--server-command", " ".join([*WEIR, "serve"])]
-        own = [sys.executable, __file__, "--serve", "http://server:8080/"]
+        own = [sys.executable, __file__, "--on-line", "server"]
         subprocess.run([*WEIR, *line, "--", *own], check=True)
 
 
@@ -75,19 +85,70 @@ def report_pages(browser: Browser, folder: Path) -> None:
 
 def application_pages(browser: Browser, folder: Path) -> None:
     """The records of a folder, and the form of a new run."""
-    with subprocess.Popen([*WEIR, "ui", str(folder)], stdout=subprocess.PIPE, text=True) as process:
+    with running("ui", str(folder)) as process:
+        link = cast("IO[str]", process.stdout).readline().strip()
+        page = opened(browser, link, {"width": 1000, "height": 520})
+        page.get_by_label("Choose runs/01-pfifo-fast").check()
+        page.get_by_label("Choose runs/02-htb-rate-95-fq-codel").check()
+        taken(page, "ui-records")
+        page = opened(browser, f"{link}new", {"width": 1000, "height": 900})
+        page.locator("[name=queue]").first.fill("fq_codel")
+        page.locator("[name=queue]").nth(1).fill("htb rate 95% fq_codel")
+        page.locator("[name=load]").fill("30s")
+        expect(page.locator("#command")).to_contain_text("30s")
+        taken(page, "ui-new")
+
+
+def playground_page(browser: Browser) -> None:
+    """The playground with the line that it begins with."""
+    if not PLAYGROUND.exists():
+        print("the picture of the playground stays: make playground")
+        return
+    handler = partial(SimpleHTTPRequestHandler, directory=str(PLAYGROUND))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
         try:
-            link = cast("IO[str]", process.stdout).readline().strip()
-            page = opened(browser, link, {"width": 1000, "height": 520})
-            page.get_by_label("Choose runs/01-pfifo-fast").check()
-            page.get_by_label("Choose runs/02-htb-rate-95-fq-codel").check()
-            taken(page, "ui-records")
-            page = opened(browser, f"{link}new", {"width": 1000, "height": 900})
-            page.locator("[name=queue]").first.fill("fq_codel")
-            page.locator("[name=queue]").nth(1).fill("htb rate 95% fq_codel")
-            page.locator("[name=load]").fill("30s")
-            expect(page.locator("#command")).to_contain_text("30s")
-            taken(page, "ui-new")
+            page = opened(
+                browser, f"http://127.0.0.1:{server.server_address[1]}/", {"width": 1200, "height": 900}
+            )
+            page.get_by_text("packets in").wait_for()
+            page.wait_for_timeout(500)
+            taken(page, "playground")
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def shaper_page(browser: Browser, host: str, folder: str) -> None:
+    """A shaper of a line that is full both ways, watched for 40 s."""
+    load = [
+        "run",
+        "rrul",
+        "--world",
+        "net",
+        "--host",
+        host,
+        "--load",
+        "60s",
+        "--out",
+        f"{folder}/net",
+        "--no-charts",
+    ]
+    with running("shape", "weir0"), running(*load), running("ui", folder) as process:
+        link = cast("IO[str]", process.stdout).readline().strip()
+        page = opened(browser, f"{link}shapers", {"width": 1000, "height": 1080})
+        page.get_by_role("heading", name="weir0").wait_for()
+        page.wait_for_timeout(40_000)
+        taken(page, "ui-shapers")
+
+
+@contextmanager
+def running(*words: str) -> Iterator[subprocess.Popen[str]]:
+    """A command, until the pictures of it are taken."""
+    with subprocess.Popen([*WEIR, *words], stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
         finally:
             process.terminate()
 
