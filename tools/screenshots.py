@@ -27,6 +27,20 @@ ROOT = Path(__file__).parent.parent
 IMAGES = ROOT / "docs" / "images"
 PLAYGROUND = ROOT / "out" / "playground"
 WEIR = [sys.executable, "-m", "weirlab"]
+PLAN = """\
+test = "rrul"
+link = "cable-20-8"
+phases = { idle = "2s", load = "10s", cooldown = "1s" }
+
+[sweep]
+repeat = 5
+
+[sweep.axes]
+queue = ["pfifo_fast", "htb rate 95% fq_codel", "cake bandwidth 95%"]
+rate = { key = ["link.down.cmts.rate"], from = "10mbit", to = "100mbit", steps = 5, scale = "log" }
+"""
+"""Rates of a line under three queues."""
+
 DESK = {"width": 1000, "height": 860}
 PHONE = {"width": 390, "height": 844}
 
@@ -97,6 +111,13 @@ def application_pages(browser: Browser, folder: Path) -> None:
         page.locator("[name=load]").fill("30s")
         expect(page.locator("#command")).to_contain_text("30s")
         taken(page, "ui-new")
+        plan = folder / "rates.toml"
+        plan.write_text(PLAN, encoding="utf-8")
+        subprocess.run([*WEIR, "sweep", str(plan)], check=True, stdout=subprocess.DEVNULL)
+        drawn = "kind=lines&x=rate_mbps&by=queue"
+        page = opened(browser, f"{link}sweep?store=rates.sweep&{drawn}", {"width": 1000, "height": 1100})
+        page.wait_for_load_state()
+        taken(page, "ui-sweeps")
 
 
 def playground_page(browser: Browser) -> None:

@@ -1,4 +1,4 @@
-// The pages of `weir ui`: the list of records, the form of a new run, runs and records that are watched, and the shapers.
+// The pages of `weir ui`: the list of records, the form of a new run, runs and records that are watched, sweeps, and the shapers.
 import { draw } from "./charts";
 import { completions, type QueueWords } from "./completion";
 import type { PageData } from "./data";
@@ -298,5 +298,33 @@ function again(look: () => Promise<boolean>, state: HTMLElement): void {
     .then((more) => more && setTimeout(() => again(look, state), 700));
 }
 
-const pages: Record<string, () => void> = { records, new: form, run, watch, scenario: () => editor(send, told.prefix, told.mark ?? ""), shapers: () => shapers(told.prefix) };
+/** The chart of a store of a sweep: another one is another page, whose address tells which. */
+function sweep(): void {
+  const form = byId<HTMLFormElement>("form");
+  const kind = form.querySelector<HTMLSelectElement>("[name=kind]");
+  // What another kind of chart asks for is not sent.
+  const fit = () => {
+    for (const label of form.querySelectorAll<HTMLElement>("[data-for]")) {
+      label.hidden = !label.dataset["for"]?.split(" ").includes(kind?.value ?? "");
+      for (const one of label.querySelectorAll("select")) one.disabled = label.hidden;
+    }
+  };
+  kind?.addEventListener("change", fit);
+  fit();
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    const said = [...new FormData(form)].filter(([, value]) => value !== "") as [string, string][];
+    location.assign(`${told.prefix}/sweep?${new URLSearchParams(said)}`);
+  });
+}
+
+const pages: Record<string, () => void> = {
+  records,
+  new: form,
+  run,
+  watch,
+  scenario: () => editor(send, told.prefix, told.mark ?? ""),
+  sweep,
+  shapers: () => shapers(told.prefix),
+};
 pages[told.page]?.();

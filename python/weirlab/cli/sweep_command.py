@@ -12,6 +12,7 @@ import click
 from weirlab.cli.options import Whole, option
 from weirlab.errors import Interrupted, WeirError
 from weirlab.sweeps.charts import KINDS, draw
+from weirlab.sweeps.charts.asked import Asked
 from weirlab.sweeps.cluster import cluster_of
 from weirlab.sweeps.estimate import Estimate, estimate
 from weirlab.sweeps.plan import load_plan
@@ -145,12 +146,10 @@ def show(place: str, *, by: tuple[str, ...], figures: tuple[str, ...], as_json: 
 @command.command("plot")
 @click.argument("place", metavar="STORE")
 @option("--kind", type=click.Choice([*KINDS]), default="heat", show_default=True, help="Which chart.")
-@option(
-    "--figure", default="increase_p95_ms", show_default=True, metavar="COLUMN", help="Figure that is shown."
-)
+@option("--figure", default=Asked.figure, show_default=True, metavar="COLUMN", help="Figure that is shown.")
 @option(
     "--against",
-    default="down_goodput_mbps",
+    default=Asked.against,
     show_default=True,
     metavar="COLUMN",
     help="For pareto: figure that should be high where the other is low.",
@@ -170,8 +169,6 @@ def plot(place: str, *, kind: str, out: Path | None, **asked: Any) -> None:
     Runs that failed, or are of another version of Weir than that which ran last, are left out, and counted in
     the small print.
     """
-    from weirlab.sweeps.charts.asked import Asked  # noqa: PLC0415 - for this command alone
-
     target = draw(Store.opened(place), kind, Asked(**asked), out or Path(f"{kind}.png"))
     console.print(str(target), soft_wrap=True)
 

@@ -516,10 +516,19 @@ def record_paths(path: Path) -> list[Path]:
     """
     if path.is_file():
         return [path]
-    found = sorted([*(file.parent for file in path.rglob(MANIFEST)), *path.rglob("*.weir")])
+    stores = store_paths(path)
+    folders = {file.parent for file in path.rglob(MANIFEST)}.difference(stores)
+    found = sorted([*folders, *path.rglob("*.weir")])
     if not found:
-        raise RecordError(f"there is no record in `{path}`")
+        there = f", but a store of a sweep: `weir sweep show {stores[0]}`" if stores else ""
+        raise RecordError(f"there is no record in `{path}`{there}")
     return found
+
+
+def store_paths(path: Path) -> list[Path]:
+    """The folders of all stores of sweeps at or below `path`, by name: a record has no runs or plans."""
+    files = [*path.rglob("runs/part-*.parquet"), *path.rglob("plans/*.json")]
+    return sorted({file.parent.parent for file in files})
 
 
 def pack(

@@ -29,6 +29,7 @@ from weirlab.webapp.noting import noting
 from weirlab.webapp.overviews import Overviews
 from weirlab.webapp.runs import Runs, command_of
 from weirlab.webapp.scenarios import FIRST, Scenarios, mark_of
+from weirlab.webapp.sweeps import Sweeps
 
 __all__ = ["Application", "application"]
 
@@ -64,7 +65,7 @@ def application(folder: Path, token: str, port: int) -> Application:
         port: the port of 127.0.0.1 that it is reached by.
     """
     runs = Runs(folder)
-    served = _Served(folder, Library(folder), runs, f"/{token}", Scenarios(folder))
+    served = _Served(folder, Library(folder), runs, f"/{token}", Scenarios(folder), Sweeps(folder))
     return Application(Guard(served.app(), token, port), runs, f"/{token}/")
 
 
@@ -77,6 +78,7 @@ class _Served:
     runs: Runs
     prefix: str
     scenarios: Scenarios
+    sweeps: Sweeps
     overviews: Overviews = field(default_factory=Overviews)
     made: Made = field(default_factory=Made)
 
@@ -101,6 +103,9 @@ class _Served:
             Route("/runs/{number:int}", self.run),
             Route("/runs/{number:int}/state", self.state),
             Route("/runs/{number:int}/stop", self.stop, methods=["POST"]),
+            Route("/sweeps", self.stores),
+            Route("/sweep", self.sweep),
+            Route("/sweep/chart", self.chart),
             Route("/shapers", self.shapers),
             Route("/shapers/state", self.shaped),
             Route("/shaper/state", self.shaper),
@@ -256,6 +261,24 @@ class _Served:
     async def stop(self, request: Request) -> Response:
         self.runs.stop(request.path_params["number"])
         return JSONResponse({})
+
+    def stores(self, request: Request) -> Response:
+        del request
+        return HTMLResponse(pages.sweeps_page(self.prefix, self.folder, self.sweeps.places()))
+
+    def sweep(self, request: Request) -> Response:
+        seen = self.sweeps.seen(request.query_params)
+        try:
+            # Kept for the request that brings it into the page.
+            self.sweeps.chart(request.query_params)
+            refusal = None
+        except UsageError as error:
+            refusal = str(error)
+        return HTMLResponse(pages.sweep_page(self.prefix, seen, request.url.query, refusal))
+
+    def chart(self, request: Request) -> Response:
+        """The chart of a store, as a picture."""
+        return Response(self.sweeps.chart(request.query_params), media_type="image/svg+xml")
 
     def shapers(self, request: Request) -> Response:
         del request

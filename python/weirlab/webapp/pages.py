@@ -17,6 +17,8 @@ from weirlab.scenario import (
     shipped_links,
     shipped_tests,
 )
+from weirlab.sweeps.charts import KINDS
+from weirlab.sweeps.charts.data import plain, words
 from weirlab.viewer import prose, shell
 from weirlab.webapp.keys import scenario_keys
 from weirlab.webapp.library import MAX_SHOWN
@@ -32,6 +34,8 @@ __all__ = [
     "scenario_page",
     "scenarios_page",
     "shapers_page",
+    "sweep_page",
+    "sweeps_page",
     "waiting_page",
     "watch_page",
 ]
@@ -40,8 +44,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    import polars as pl
+
     from weirlab.webapp.library import Entry
     from weirlab.webapp.runs import Run
+    from weirlab.webapp.sweeps import Seen
 
 
 def navigation(prefix: str, here: str | None = None) -> str:
@@ -56,6 +63,7 @@ def navigation(prefix: str, here: str | None = None) -> str:
         ("new", "New run"),
         ("scenarios", "Scenarios"),
         ("runs", "Runs"),
+        ("sweeps", "Sweeps"),
         ("shapers", "Shapers"),
     )
     current = ' aria-current="page"'
@@ -219,6 +227,88 @@ application. They are looked at and not changed: the commands begin and end them
     )
 
 
+def sweeps_page(prefix: str, folder: Path, places: Sequence[str]) -> str:
+    """The stores of sweeps below the folder."""
+    items = "".join(
+        f'<li><a href="{prefix}/sweep?store={escape(quote(one))}">{escape(one)}</a></li>\n' for one in places
+    )
+    there = f"<ul>{items}</ul>\n" if places else "<p>There is none yet.</p>\n"
+    return _page(
+        prefix,
+        "sweeps",
+        "Sweeps",
+        f"""<h1>Sweeps</h1>
+<p>A sweep runs one scenario at many points, and its store has a row for each run. These lie below
+<code>{escape(str(folder))}</code>:</p>
+{there}<p class="quiet">A plan is a scenario with a table <code>sweep</code>; this does what its store does
+not have yet:</p>
+<pre role="region" tabindex="0" aria-label="The command that runs one">weir sweep PLAN.toml</pre>
+""",
+    )
+
+
+def sweep_page(prefix: str, seen: Seen, query: str, refusal: str | None) -> str:
+    """A store: one chart of it, and the figures that it shows.
+
+    Args:
+        prefix: the first part of every address.
+        seen: what there is to see.
+        query: how the page was asked for.
+        refusal: why there is no such chart; None if there is one.
+    """
+    asked, place, told = seen.asked, escape(seen.place), KINDS[seen.kind]
+    figures = {name: words(name) for name in seen.figures}
+    choices = [
+        ("figure", "Figure", _entitled(figures, asked.figure), " ".join(KINDS)),
+        ("against", "Against", _entitled(figures, asked.against), "pareto"),
+        ("x", "Left to right", _options(seen.axes, "as it fits", asked.x), "heat lines"),
+        ("by", "Rows, lines or colours", _options(seen.axes, "as it fits", asked.by), "heat lines pareto"),
+        ("panels", "A panel for each", _options(seen.axes, "none", asked.panels), " ".join(KINDS)),
+    ]
+    selects = "".join(
+        f'<label data-for="{kinds}">{what} <select name="{name}">{among}</select></label>\n'
+        for name, what, among, kinds in choices
+    )
+    says = f"Chart: {escape(told)}; the table has its figures"
+    chart = (
+        f'<img class="sweep" src="{prefix}/sweep/chart?{escape(query)}" alt="{says}">\n'
+        if refusal is None
+        else f'<p class="error" role="alert">{prose(refusal)}</p>\n'
+    )
+    failed = f", {seen.failed} of them failed" if seen.failed else ""
+    return _page(
+        prefix,
+        "sweep",
+        seen.place,
+        f"""<h1>{place}</h1>
+<p class="quiet">{seen.runs} runs{failed}, over {escape(", ".join(map(plain, seen.axes)) or "no axis")}</p>
+<form id="form" class="choices"><input type="hidden" name="store" value="{place}">
+<label>Chart <select name="kind">{_titled(dict(KINDS), seen.kind)}</select></label>
+{selects}<button type="submit">Draw</button></form>
+{chart}<p>The same on the command line:</p>
+<pre role="region" tabindex="0" aria-label="The command that does it">{escape(seen.command)}</pre>
+<h2>Figures</h2>
+<p class="quiet">Means over the runs of each row.</p>
+{_table(seen.table)}""",
+    )
+
+
+def _table(rows: pl.DataFrame) -> str:
+    """A table of values and figures, those to four digits."""
+    head = "".join(f'<th scope="col">{escape(words(name))}</th>' for name in rows.columns)
+    body = "".join(
+        f"<tr>{''.join(f'<td>{escape(_value(one))}</td>' for one in row)}</tr>\n" for row in rows.iter_rows()
+    )
+    return (
+        '<div class="scroll" tabindex="0" role="group" aria-label="Figures"><table class="list">\n'
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>\n"
+    )
+
+
+def _value(one: object) -> str:
+    return "" if one is None else f"{one:.4g}" if isinstance(one, float) else str(one)
+
+
 def scenarios_page(prefix: str, folder: Path, files: Sequence[str]) -> str:
     """The scenario files below the folder."""
     items = "".join(
@@ -349,9 +439,13 @@ def _options(names: Sequence[str], empty: str | None, chosen: str | None = None)
 
 def _titled(titles: dict[str, str], chosen: str) -> str:
     """Names to choose from, each with its title."""
+    return _entitled({name: f"{name}: {title}" for name, title in titles.items()}, chosen)
+
+
+def _entitled(titles: dict[str, str], chosen: str) -> str:
+    """Names to choose from, by their titles."""
     return "".join(
-        f'<option value="{escape(name)}"{" selected" if name == chosen else ""}>'
-        f"{escape(f'{name}: {title}')}</option>"
+        f'<option value="{escape(name)}"{" selected" if name == chosen else ""}>{escape(title)}</option>'
         for name, title in titles.items()
     )
 
@@ -383,7 +477,15 @@ LIVE = """<p id="live-says">Nothing has been measured yet.</p>
 """
 """Where charts of what is under way are drawn."""
 
-PLACES = {"records": "", "new": "new", "scenarios": "scenarios", "runs": "runs", "shapers": "shapers"}
+PLACES = {
+    "records": "",
+    "new": "new",
+    "scenarios": "scenarios",
+    "runs": "runs",
+    "sweeps": "sweeps",
+    "sweep": "sweeps",
+    "shapers": "shapers",
+}
 """Of the kinds of page that the links at the head lead to, where they are."""
 
 WORDS_OF = {"sim": "simulated, in seconds", "lab": "this machine's own TCP, in real time"}

@@ -18,8 +18,8 @@ class Asked:
         title: heading in place of the chart's own.
     """
 
-    figure: str
-    against: str
+    figure: str = "increase_p95_ms"
+    against: str = "down_goodput_mbps"
     x: str | None = None
     by: str | None = None
     panels: str | None = None

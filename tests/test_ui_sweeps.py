@@ -1,0 +1,122 @@
+"""Stores of sweeps in `weir ui`: listed beside the records, drawn, and their figures in a table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+import pytest
+from playwright.sync_api import expect
+
+from browsing import SCREENS, WAIT_MS, opened
+from local_ui import Served, begun, ended
+from test_sweep_charts import QUEUES, grid, stored
+from weirlab.errors import RecordError
+from weirlab.record import record_paths
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from playwright.sync_api import Browser
+
+    from weirlab.record import Record
+
+HOSTILE = "<b>sweep & 'more'"
+LINES = "kind=lines&x=rate_mbps&by=queue"
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory, rrul: list[Record]) -> Iterator[Served]:
+    """A folder with two stores and a record."""
+    folder = tmp_path_factory.mktemp("sweeps")
+    for name in ("rates.sweep", HOSTILE):
+        stored(folder / name, grid())
+    (folder / "run").symlink_to(rrul[0].path)
+    yield (one := begun(folder))
+    ended(one)
+
+
+def test_stores_are_listed_as_sweeps_and_not_as_broken_records(served: Served) -> None:
+    _, sweeps, _ = served.ask("/sweeps")
+    assert f"sweep?store={quote('rates.sweep')}" in sweeps
+    assert "&lt;b&gt;sweep" in sweeps
+    assert "<b>sweep" not in sweeps
+    assert "damaged" not in served.ask("/")[1]
+
+
+def test_a_store_is_no_record(tmp_path: Path) -> None:
+    stored(tmp_path / "rates.sweep", grid())
+    with pytest.raises(RecordError, match=r"a store of a sweep: `weir sweep show .*rates\.sweep`"):
+        record_paths(tmp_path)
+
+
+def test_the_page_has_the_chart_the_command_and_the_figures(served: Served) -> None:
+    status, page, _ = served.ask(f"/sweep?store=rates.sweep&{LINES}")
+    assert status == 200
+    assert "--kind lines --x rate_mbps --by queue" in page
+    assert page.count("<tr>") == 1 + len({(one["rate_mbps"], one["queue"]) for one in grid()})
+    assert all(queue in page for queue in QUEUES)
+    chart = served.bytes(f"/sweep/chart?store=rates.sweep&{LINES}").decode()
+    assert chart.lstrip().startswith("<?xml")
+    assert "</svg>" in chart
+
+
+@pytest.mark.parametrize(
+    ("query", "says"),
+    [
+        ("store=../rates.sweep", "there is no such store"),
+        ("store=/etc", "there is no such store"),
+        ("store=run", "there is no such store"),
+        ("store=rates.sweep&kind=pie", "there is no chart `pie`"),
+        ("store=rates.sweep&figure=nonsense", "no such column"),
+        ("store=rates.sweep&figure=queue", "the column has no numbers"),
+        ("store=rates.sweep&by=<b>", "no such column"),
+    ],
+)
+def test_what_is_not_there_is_refused_in_a_sentence(served: Served, query: str, says: str) -> None:
+    for page in ("/sweep", "/sweep/chart"):
+        status, content, _ = served.ask(f"{page}?{query.replace('<', '%3C').replace('>', '%3E')}")
+        assert status == 400
+        assert "<b>" not in content
+    assert says in served.ask(f"/sweep?{query.replace('<', '%3C').replace('>', '%3E')}")[1].replace(
+        "<code>", "`"
+    ).replace("</code>", "`")
+
+
+def test_a_chart_that_cannot_be_drawn_says_why_beside_its_figures(served: Served) -> None:
+    status, page, _ = served.ask("/sweep?store=rates.sweep&kind=sensitivity&x=rate_mbps")
+    assert status == 200
+    assert "sensitivity shows all axes" in page
+    assert "<img" not in page
+    assert '<table class="list">' in page
+
+
+@pytest.mark.parametrize(("viewport", "scheme"), SCREENS)
+def test_a_chart_is_chosen_and_drawn_and_nothing_keeps_anybody_out(
+    browser: Browser, served: Served, viewport: dict[str, int], scheme: str
+) -> None:
+    with opened(
+        browser, f"{served.link}sweeps", within=served.link, viewport=viewport, color_scheme=scheme
+    ) as shown:
+        page = shown.page
+        page.get_by_text(HOSTILE).click()
+        expect(page.locator("h1")).to_have_text(HOSTILE)
+        page.locator("[name=kind]").select_option("lines")
+        page.locator("[name=x]").select_option("rate_mbps")
+        page.get_by_role("button", name="Draw").click()
+        expect(page.locator("pre")).to_contain_text("--kind lines --x rate_mbps")
+        picture = page.locator("img.sweep")
+        expect(picture).to_be_visible()
+        page.wait_for_load_state()
+        assert picture.evaluate("one => one.naturalWidth") > 0
+        # What another kind does not ask for is gone, from the page and from what is sent.
+        page.locator("[name=kind]").select_option("sensitivity")
+        expect(page.locator("[name=x]")).to_be_hidden()
+        page.get_by_role("button", name="Draw").click()
+        expect(page.locator("pre")).to_contain_text("--kind sensitivity", timeout=WAIT_MS)
+        expect(picture).to_be_visible()
+        page.wait_for_load_state()
+        assert page.evaluate("document.documentElement.scrollWidth") <= viewport["width"]
+        assert page.locator("main b").count() == 0
+        assert shown.barriers() == []
