@@ -122,6 +122,10 @@ ARCH :=
 agent-static: ## weir-agent for routers, static and without the server, into out/: ARCH="aarch64 mips" for others
 	@tools/agent-static.sh $(ARCH)
 
+.PHONY: wheel
+wheel: ## A wheel for older systems too, with which users compile nothing, into out/wheels, and tries it
+	@tools/wheel.sh
+
 .PHONY: test-router
 test-router: ## Tests of packets, numbers and the controller on another processor, under an emulator: big-endian mips, or ARCH=...
 	@tools/agent-static.sh --test $(ARCH)

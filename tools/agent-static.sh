@@ -8,7 +8,6 @@ cd "$(dirname "$0")/.."
 export CARGO_PROFILE_RELEASE_STRIP=symbols
 FEATURES="--no-default-features --features test"
 TESTED="-p weir-core -p weir-packet -p weir-rate-control -p weir-speedtest"
-ZIG_PACKAGES="ziglang==0.17.1 cargo-zigbuild==0.24.0"
 
 fail() {
     echo "weir: $1" >&2
@@ -73,7 +72,7 @@ test_there() {
 }
 
 zig_there() {
-    command -v cargo-zigbuild >/dev/null 2>&1 || fail "\`cargo-zigbuild\` is missing: pip install $ZIG_PACKAGES"
+    command -v cargo-zigbuild >/dev/null 2>&1 || fail "\`cargo-zigbuild\` is missing: pip install -r tools/zig.txt"
 }
 
 if [ "${1:-}" = --test ]; then
