@@ -43,7 +43,10 @@ name = ""               # 18
 
 TOLD = [
     "line 1: title: this key is missing",
-    "line 2: titel: unknown key, did you mean `title`? (known: name, title, summary, source, mtu, up, down)",
+    (
+        "line 2: titel: unknown key, did you mean `title`? "
+        "(known: name, title, summary, source, mtu, up, down, routes)"
+    ),
     "line 6: up.0.rate: `20` is a rate without its unit: write `20mbit`, `20kbit` or `20bit`",
     "line 7: up.0.framing: `atmm`: write 'none', 'ethernet', 'ptm', 'atm' or 'docsis'",
     "line 9: up.1.name: this key is missing",

@@ -35,6 +35,12 @@ pub(crate) fn check_scenario(scenario: &Scenario) -> Result<(), ClientError> {
             tunnel.name
         ));
     }
+    if let Some(route) = scenario.first_route() {
+        return refuse(format!(
+            "route `{route}`: the world net has the routes of the network that it measures: run the scenario in the \
+             world `sim`"
+        ));
+    }
     for flow in &scenario.flows {
         check_opening(flow)
             .map_err(|reason| ClientError::new(format!("flow `{}`: {reason}", flow.name)))?;

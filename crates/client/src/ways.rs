@@ -195,7 +195,7 @@ mod tests {
             ip_version,
             ..Flow::new(format!("to {host}"), Direction::Up, "reno", span)
         };
-        let host = |number| Host { name: format!("host {number}"), delay_ns: 0 };
+        let host = |number| Host { name: format!("host {number}"), delay_ns: 0, route: None };
         let scenario = Scenario {
             hosts: (0..over.len()).map(host).collect(),
             flows: (0..).zip(over).map(one).collect(),

@@ -70,7 +70,7 @@ fn probe(host: u32, ip_version: Option<IpVersion>) -> Probe {
 /// A request of those loads and probes to servers at `hosts`.
 fn to(hosts: &[&str], flows: Vec<Flow>, probes: Vec<Probe>, any: &Running) -> MeasureRequest {
     let mut request = request(any, flows);
-    let name = |number| Host { name: format!("host {number}"), delay_ns: 1_000_000 };
+    let name = |number| Host { name: format!("host {number}"), delay_ns: 1_000_000, route: None };
     request.scenario.hosts = (0..hosts.len()).map(name).collect();
     request.scenario.probes = probes;
     request.hosts = hosts.iter().map(|&words| words.to_owned()).collect();

@@ -52,6 +52,11 @@ pub fn check_kernel_queues(scenario: &Scenario) -> Result<(), LinuxError> {
             probe.name
         )));
     }
+    if let Some(route) = scenario.first_route() {
+        return Err(LinuxError::new(format!(
+            "route `{route}`: the kernel's queues stand in one chain, which all packets pass: use the userspace data path"
+        )));
+    }
     let hops = scenario.path.up.iter().chain(&scenario.path.down);
     if let Some((hop, marker)) = hops.filter_map(|hop| Some((hop, hop.marker.as_ref()?))).next() {
         return Err(LinuxError::new(format!(

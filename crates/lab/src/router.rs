@@ -17,8 +17,8 @@ pub(crate) struct Router {
     pub path: Path<Buffers>,
     scenario: Scenario,
     hash_key: u64,
-    /// Hops of each direction.
-    hops: [u32; 2],
+    /// Hops of each direction on the way to each server.
+    hops: Vec<[u32; 2]>,
     /// Whether packets go out whole, with their checksums done.
     finish_checksums: bool,
     /// Packets that are no IP, or damaged.
@@ -34,7 +34,9 @@ impl Router {
         hash_key: u64,
         finish_checksums: bool,
     ) -> Self {
-        let hops = Direction::ALL.map(|direction| scenario.counted_hops(direction));
+        let hops_to =
+            |host| Direction::ALL.map(|direction| scenario.counted_hops_to(host, direction));
+        let hops = (0..scenario.hosts.len() as u32).map(hops_to).collect();
         Self {
             path,
             scenario: scenario.clone(),
@@ -78,7 +80,7 @@ impl Router {
             checksum = Checksum::Valid;
         }
         let ttl = u32::from(headers.ttl);
-        let ends_at = (ttl <= self.routers_to(from.other())).then(|| ttl.saturating_sub(1));
+        let ends_at = (ttl <= self.routers_to(from.other(), host)).then(|| ttl.saturating_sub(1));
         let flow_id = self.flow_id_of(&headers, from);
         let bytes = &bytes[..headers.total_len];
         let whole = headers.packet(0, flow_id, self.hash_key);
@@ -124,7 +126,7 @@ impl Router {
     /// as the routers left it. Writes the headers of a segment into `head`; a single packet is changed where
     /// it lies. Returns the length of the headers in `head`, 0 for a single packet.
     pub fn finish(&mut self, packet: &Packet, end: End, head: &mut [u8]) -> usize {
-        let routers = self.routers_to(end);
+        let routers = self.routers_to(end, self.path.traffic.get(packet.handle).route.host);
         let fill = if self.finish_checksums { Fill::Full } else { Fill::Partial };
         let buffer = self.path.traffic.get_mut(packet.handle);
         let (out, written) = match buffer.segmenter {
@@ -155,16 +157,18 @@ impl Router {
     /// The packet in one piece, as it arrives at `end`: for a capture.
     pub fn arrived(&self, packet: &Packet, end: End, out: &mut Vec<u8>) {
         self.whole(packet, out);
-        for _ in 0..self.routers_to(end) {
+        for _ in 0..self.routers_to(end, self.path.traffic.get(packet.handle).route.host) {
             let _ = decrement_ttl(out);
         }
     }
 
-    /// Routers stand in front of every hop and, on the way up, behind the last.
-    fn routers_to(&self, end: End) -> u32 {
+    /// Routers on the way between the client and server number `host`, towards `end`: they stand in front of every hop
+    /// and, on the way up, behind the last.
+    fn routers_to(&self, end: End, host: u32) -> u32 {
+        let hops = self.hops[host as usize];
         match end {
-            End::Server => self.hops[Direction::Up as usize] + 1,
-            End::Client => self.hops[Direction::Down as usize],
+            End::Server => hops[Direction::Up as usize] + 1,
+            End::Client => hops[Direction::Down as usize],
         }
     }
 
@@ -238,7 +242,7 @@ const MAX_ICMP_ERROR_BYTES: usize = 1_280;
 mod tests {
     use weir_core::Seed;
     use weir_packet::{craft, ipv4_checksum_ok, transport_checksum_ok};
-    use weir_scenario::{Hop, LineRate};
+    use weir_scenario::{Hop, Host, LineRate, Route};
 
     use super::*;
 
@@ -302,6 +306,39 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn routers_of_the_servers_route_count_a_packets_time_to_live() {
+        let hop = |name: &str| Hop::new(name, "pfifo", LineRate::Unlimited);
+        let mut scenario = Scenario::over("t", 1_000_000_000, hop("a"), hop("d"));
+        scenario.path.up.extend([hop("b"), hop("c")]);
+        scenario.routes = vec![Route { name: "b".into(), up: vec![1], down: vec![] }];
+        scenario.hosts.push(Host { name: "far".into(), delay_ns: 0, route: Some(0) });
+        let traces = |name: &str| unreachable!("no recording {name}");
+        let path = Path::new(&scenario, &traces, Seed::new(1), Buffers::new(0), 0);
+        let mut router = Router::new(path, &scenario, 1, true);
+        let plain = Virtio { checksum: Checksum::Valid, gso: None, hdr_len: 0 };
+        let to = |host: u32, ttl: u8, from: &Router| {
+            let tcp = tcp(from);
+            let dst = std::net::SocketAddr::new(from.scenario.server_address(host), 5_000);
+            craft::Tcp { ip: craft::Ip { dst, ttl, ..tcp.ip.clone() }, ..tcp }.packet(&[7; 100])
+        };
+        // Four routers on the way over all hops, two on that of one.
+        for (host, left) in [(0, 60), (1, 62)] {
+            let bytes = to(host, 64, &router);
+            let out = carried(&mut router, bytes, &plain);
+            assert_eq!(parse(&out[0]).unwrap().ttl, left, "server {host}");
+        }
+        let departed: Vec<_> =
+            router.path.hops().iter().map(|one| one.port.stats().departed.packets).collect();
+        assert_eq!(departed, [1, 2, 1, 0]);
+        // The second router of the route is behind its hop, and tells so.
+        let bytes = to(1, 2, &router);
+        let out = carried(&mut router, bytes, &plain);
+        let headers = parse(&out[0]).unwrap();
+        assert_eq!(headers.key.src, router.scenario.router_address(IpVersion::V4, 1));
+        assert_eq!(headers.key.dst, router.scenario.client_address());
     }
 
     #[test]

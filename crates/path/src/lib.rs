@@ -13,6 +13,7 @@ mod build;
 mod drops;
 mod events;
 mod flight;
+mod forwarding;
 mod grants;
 mod line;
 mod loss;

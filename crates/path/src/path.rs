@@ -1,7 +1,8 @@
 //! Hops, and the ways between them and the hosts.
 //!
 //! A packet is enqueued at a hop, leaves when its line carries it, and travels to the next. A line's
-//! packets under way are a list in the order in which they arrive, with one pending event for its head.
+//! packets under way are a list in the order in which they arrive, with one pending event for its head. Where servers
+//! have routes, a packet travels over the hops of its server's.
 //!
 //! A hop's marker colours packets before they are queued.
 //!
@@ -22,6 +23,7 @@ use crate::airtime::Media;
 use crate::build;
 use crate::events::{Events, Source};
 use crate::flight::{Arrivals, Flight};
+use crate::forwarding::{Forwarding, Next};
 use crate::line::Line;
 use crate::trace::Trace;
 
@@ -65,7 +67,7 @@ pub struct HopPlace {
     pub number: usize,
     /// Direction of its packets.
     pub direction: Direction,
-    /// How many hops of its direction come before it, without processors.
+    /// How many hops of its direction come before it on the packet's route, without processors.
     pub passed: u32,
 }
 
@@ -91,8 +93,9 @@ pub struct Path<T> {
     access: Vec<DelayLine>,
     /// The hops of each direction: their numbers.
     ranges: [Range<usize>; 2],
-    /// [`Scenario::counted_hops`] of each direction.
-    counted_hops: [u32; 2],
+    forwarding: Forwarding,
+    /// The next stop of packets that leave the client.
+    from_client: Next,
     /// Number of the first hop's source for deliveries, and of the first for its line.
     sources: Sources,
     /// Packets that have arrived somewhere and wait to be taken in.
@@ -110,7 +113,7 @@ pub enum ArrivalPoint {
     Router {
         /// Direction in which it was going.
         direction: Direction,
-        /// How many hops of that direction it has passed.
+        /// How many hops of that direction it has passed, without processors.
         passed: u32,
     },
     /// At the shaper, on its side of the line.
@@ -125,8 +128,8 @@ pub struct Hop {
     pub port: Port,
     marker: Option<Marker>,
     direction: Direction,
-    /// How many hops of its direction come before it, without processors.
-    place: u32,
+    /// How many hops of its direction come before it, without processors; `None` if that differs by route.
+    place: Option<u32>,
     is_processor: bool,
     line: Line,
     /// The line is busy until then, its event is set, and nothing can be sent before; in the past if what comes to
@@ -149,15 +152,6 @@ struct DelayLine {
     packets: VecDeque<(Time, Packet)>,
     delay: Duration,
     next: Next,
-}
-
-/// The next stop of a packet that leaves a hop, or the end of the path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Next {
-    Hop(usize),
-    /// The servers, each behind its own way.
-    Servers,
-    End(End),
 }
 
 /// Numbers of the event sources of each part of the path.
@@ -184,33 +178,27 @@ impl<T: Traffic> Path<T> {
     ) -> Self {
         let mut hops = Vec::new();
         let mut media = Media::default();
-        let mut ranges = [0..0, 0..0];
+        let [up, down] = Direction::ALL.map(|direction| scenario.hops(direction).len());
+        let ranges = [0..up, up..up + down];
+        let forwarding = Forwarding::new(scenario, &ranges);
         for direction in Direction::ALL {
-            let specs = scenario.hops(direction);
-            ranges[direction as usize] = hops.len()..hops.len() + specs.len();
-            let mut counted = 0;
-            for (number, spec) in specs.iter().enumerate() {
-                let next = match (number + 1 < specs.len(), direction) {
-                    (true, _) => Next::Hop(hops.len() + 1),
-                    (false, Direction::Up) => Next::Servers,
-                    (false, Direction::Down) => Next::End(End::Client),
-                };
-                let place = (direction, counted);
-                counted += u32::from(!spec.is_processor());
+            for spec in scenario.hops(direction) {
+                let (next, place) = (forwarding.next(hops.len()), forwarding.place(hops.len()));
                 let streams = (seed, scenario.mtu_bytes);
-                hops.push(Hop::new(spec, place, next, traces, streams, &mut media));
+                hops.push(Hop::new(spec, (direction, place), next, traces, streams, &mut media));
             }
         }
-        let up = &mut hops[ranges[Direction::Up as usize].clone()];
-        if let Some(first) = up.iter_mut().find(|hop| !hop.is_processor) {
-            first.ends_tunnels = scenario.tunnels.iter().any(|tunnel| tunnel.on_first_hop);
+        for tunnel in scenario.tunnels.iter().filter(|tunnel| tunnel.on_first_hop) {
+            let mut on_the_way = forwarding.hops(tunnel.host, Direction::Up).iter();
+            if let Some(&first) = on_the_way.find(|&&hop| !hops[hop].is_processor) {
+                hops[first].ends_tunnels = true;
+            }
         }
         let mut access = Vec::new();
-        for host in &scenario.hosts {
+        for (number, host) in (0..).zip(&scenario.hosts) {
             let delay = Duration::from_nanos(host.delay_ns);
             access.push(DelayLine::new(delay, Next::End(End::Server)));
-            let down = ranges[Direction::Down as usize].clone().next();
-            access.push(DelayLine::new(delay, down.map_or(Next::End(End::Client), Next::Hop)));
+            access.push(DelayLine::new(delay, forwarding.first(number, Direction::Down)));
         }
         let sources = Sources {
             access: hops.len() as Source,
@@ -223,7 +211,7 @@ impl<T: Traffic> Path<T> {
         if let Some(&(at, ..)) = changes.front() {
             events.set(sources.changes, at);
         }
-        let counted_hops = Direction::ALL.map(|direction| scenario.counted_hops(direction));
+        let from_client = forwarding.leaving_client();
         let arrived = VecDeque::new();
         Self {
             events,
@@ -232,7 +220,8 @@ impl<T: Traffic> Path<T> {
             media,
             access,
             ranges,
-            counted_hops,
+            forwarding,
+            from_client,
             sources,
             arrived,
             changes,
@@ -248,10 +237,15 @@ impl<T: Traffic> Path<T> {
     /// Sends `packet` from the client or from its server.
     pub fn send(&mut self, packet: Packet, from: End, now: Time) {
         match from {
-            End::Client => match self.ranges[Direction::Up as usize].clone().next() {
-                Some(hop) => self.enter(hop, packet, now),
-                None => self.leave_to_server(packet, now),
-            },
+            End::Client => {
+                let next = match self.from_client {
+                    Next::ByRoute => {
+                        self.forwarding.first(self.traffic.host_of(&packet), Direction::Up)
+                    }
+                    next => next,
+                };
+                self.pass_on(packet, next, now);
+            }
             End::Server => {
                 let host = self.traffic.host_of(&packet) as usize;
                 self.travel_access(2 * host + 1, packet, now);
@@ -265,13 +259,14 @@ impl<T: Traffic> Path<T> {
             Direction::Up => Direction::Down,
             Direction::Down => Direction::Up,
         };
-        let (there, back) =
-            (self.counted_hops[direction as usize], self.counted_hops[opposite as usize]);
+        let host = self.traffic.host_of(&packet);
+        let [there, back] =
+            [direction, opposite].map(|direction| self.forwarding.counted(host, direction));
         let to_pass = if passed == there { back } else { passed.min(back) };
-        let mut hops = self.ranges[opposite as usize].clone();
-        match hops
-            .find(|&hop| !self.hops[hop].is_processor && back - self.hops[hop].place == to_pass)
-        {
+        let mut hops = self.forwarding.hops(host, opposite).iter().copied();
+        match hops.find(|&hop| {
+            !self.hops[hop].is_processor && back - self.forwarding.stop(hop, host).place == to_pass
+        }) {
             Some(hop) => self.enter(hop, packet, now),
             None if direction == Direction::Up => {
                 self.arrived.push_back((packet, ArrivalPoint::End(End::Client)));
@@ -297,7 +292,7 @@ impl<T: Traffic> Path<T> {
         } else {
             let hop = source as usize;
             while let Some(packet) = self.hops[hop].delay_line.pop_due(now) {
-                self.pass_on(packet, self.hops[hop].next, now);
+                self.pass_on(packet, self.next_of(hop, &packet), now);
             }
             if let Some(at) = self.hops[hop].delay_line.next_arrival() {
                 self.events.set(source, at);
@@ -323,7 +318,7 @@ impl<T: Traffic> Path<T> {
 
     /// Sends `packet` from the shaper at `hop` towards the line, past what waits in the shaper.
     pub fn send_from_shaper(&mut self, packet: Packet, hop: usize, now: Time) {
-        self.pass_on(packet, self.hops[hop].next, now);
+        self.pass_on(packet, self.next_of(hop, &packet), now);
     }
 
     /// The next packet that has arrived somewhere.
@@ -344,12 +339,20 @@ impl<T: Traffic> Path<T> {
     /// A packet that goes to a host and arrives `ahead` packets behind the one that an event of `source`
     /// brings.
     pub fn upcoming(&self, source: Source, ahead: usize) -> Option<(&Packet, End)> {
-        let hop = self.hops.get(source as usize)?;
-        let (_, packet) = hop.delay_line.packets.get(ahead)?;
-        match hop.next {
+        let hop = source as usize;
+        let (_, packet) = self.hops.get(hop)?.delay_line.packets.get(ahead)?;
+        match self.next_of(hop, packet) {
             Next::End(end) => Some((packet, end)),
             Next::Servers => Some((packet, End::Server)),
-            Next::Hop(_) => None,
+            Next::Hop(_) | Next::ByRoute => None,
+        }
+    }
+
+    /// The next stop of `packet`, which leaves `hop`.
+    fn next_of(&self, hop: usize, packet: &Packet) -> Next {
+        match self.hops[hop].next {
+            Next::ByRoute => self.forwarding.stop(hop, self.traffic.host_of(packet)).next,
+            next => next,
         }
     }
 
@@ -358,14 +361,15 @@ impl<T: Traffic> Path<T> {
             Next::Hop(hop) => self.enter(hop, packet, now),
             Next::Servers => self.leave_to_server(packet, now),
             Next::End(end) => self.arrived.push_back((packet, ArrivalPoint::End(end))),
+            Next::ByRoute => unreachable!("the next stop of a packet is one"),
         }
     }
 
     /// The router in front of `hop` forwards `packet` to it.
     fn enter(&mut self, hop: usize, mut packet: Packet, now: Time) {
-        let Self { hops, traffic, arrived, .. } = self;
+        let Self { hops, traffic, arrived, forwarding, .. } = self;
         let it = &mut hops[hop];
-        let (direction, passed) = (it.direction, it.place);
+        let HopPlace { direction, passed, .. } = it.place_of(hop, &packet, traffic, forwarding);
         if !it.is_processor && traffic.ends_at_router(&packet, passed) {
             arrived.push_back((packet, ArrivalPoint::Router { direction, passed }));
             return;
@@ -380,7 +384,7 @@ impl<T: Traffic> Path<T> {
             }
         }
         if it.captured == Some(CapturePoint::Arrivals) {
-            traffic.is_captured(&packet, &it.place_as(hop), now);
+            traffic.is_captured(&packet, &HopPlace { number: hop, direction, passed }, now);
         }
         if let Some(marker) = &mut it.marker {
             marker.mark(&mut packet, traffic, now);
@@ -411,13 +415,14 @@ impl<T: Traffic> Path<T> {
 
     /// The router behind the last hop forwards `packet` to its server.
     fn leave_to_server(&mut self, packet: Packet, now: Time) {
-        let passed = self.counted_hops[Direction::Up as usize];
+        let host = self.traffic.host_of(&packet);
+        let passed = self.forwarding.counted(host, Direction::Up);
         if self.traffic.ends_at_router(&packet, passed) {
             let direction = Direction::Up;
             self.arrived.push_back((packet, ArrivalPoint::Router { direction, passed }));
             return;
         }
-        self.travel_access(2 * self.traffic.host_of(&packet) as usize, packet, now);
+        self.travel_access(2 * host as usize, packet, now);
     }
 
     fn travel_access(&mut self, way: usize, packet: Packet, now: Time) {
@@ -433,7 +438,7 @@ impl<T: Traffic> Path<T> {
     /// Lets the line of `hop` carry what it can by now.
     fn serve(&mut self, hop: usize, now: Time) {
         let line_source = self.sources.lines + hop as Source;
-        let Self { hops, media, events, traffic, .. } = self;
+        let Self { hops, media, events, traffic, forwarding, .. } = self;
         let it = &mut hops[hop];
         it.resumes = Time::ZERO;
         loop {
@@ -460,7 +465,8 @@ impl<T: Traffic> Path<T> {
                 traffic.leaves_tunnels_end(&mut packet);
             }
             if it.captured == Some(CapturePoint::Departures) {
-                traffic.is_captured(&packet, &it.place_as(hop), now);
+                let place = it.place_of(hop, &packet, traffic, forwarding);
+                traffic.is_captured(&packet, &place, now);
             }
             it.wire_bytes += it.line.wire_bytes(packet.ip_len());
             let left = it.line.send(packet.ip_len(), now, media);
@@ -480,7 +486,7 @@ impl<T: Traffic> Path<T> {
 impl Hop {
     fn new(
         spec: &HopSpec,
-        (direction, place): (Direction, u32),
+        (direction, place): (Direction, Option<u32>),
         next: Next,
         traces: &dyn Fn(&str) -> Arc<Trace>,
         (seed, mtu): (Seed, u32),
@@ -508,9 +514,17 @@ impl Hop {
         }
     }
 
-    /// Place of this hop, which has that number.
-    const fn place_as(&self, number: usize) -> HopPlace {
-        HopPlace { number, direction: self.direction, passed: self.place }
+    /// Place of this hop, which has that number, on the route of `packet`.
+    fn place_of(
+        &self,
+        number: usize,
+        packet: &Packet,
+        traffic: &impl Traffic,
+        forwarding: &Forwarding,
+    ) -> HopPlace {
+        let by_route = || forwarding.stop(number, traffic.host_of(packet)).place;
+        let passed = self.place.unwrap_or_else(by_route);
+        HopPlace { number, direction: self.direction, passed }
     }
 }
 

@@ -17,8 +17,7 @@ impl Scenario {
     /// # Errors
     /// If they do not: the first thing that is wrong.
     pub fn check(&self) -> Result<(), ScenarioError> {
-        let is_elsewhere = self.path.up.is_empty() && self.path.down.is_empty();
-        self.check_with(if is_elsewhere { MAX_ROUTERS } else { self.routers() })
+        self.check_with(self.path.up.is_empty() && self.path.down.is_empty())
     }
 
     /// Checks that every time to live ends at a router of the scenario's own path.
@@ -26,12 +25,12 @@ impl Scenario {
     /// # Errors
     /// If one does not: the first.
     pub fn check_routers(&self) -> Result<(), ScenarioError> {
-        self.probes.iter().try_for_each(|probe| check_ttl(probe, self.routers()))
+        self.probes.iter().try_for_each(|probe| check_ttl(probe, self.routers_to(probe.host)))
     }
 
-    /// Routers stand before, between and behind the hops.
-    fn routers(&self) -> usize {
-        self.counted_hops(Direction::Up) as usize + 1
+    /// Routers stand before, between and behind the hops on the way to server number `host`.
+    fn routers_to(&self, host: u32) -> usize {
+        self.counted_hops_to(host, Direction::Up) as usize + 1
     }
 
     /// Checks a scenario on a path elsewhere, of whose routers nothing is known.
@@ -39,10 +38,11 @@ impl Scenario {
     /// # Errors
     /// As [`Scenario::check`].
     pub fn check_elsewhere(&self) -> Result<(), ScenarioError> {
-        self.check_with(MAX_ROUTERS)
+        self.check_with(true)
     }
 
-    fn check_with(&self, routers: usize) -> Result<(), ScenarioError> {
+    /// Checks everything; of a path that `is_elsewhere` no routers are known.
+    fn check_with(&self, is_elsewhere: bool) -> Result<(), ScenarioError> {
         self.check_times()?;
         for direction in Direction::ALL {
             for hop in self.hops(direction) {
@@ -53,6 +53,7 @@ impl Scenario {
         }
         unique("hop up", self.path.up.iter().map(|hop| hop.name.clone()))?;
         unique("hop down", self.path.down.iter().map(|hop| hop.name.clone()))?;
+        self.check_routes()?;
         self.check_methods()?;
         for flow in &self.flows {
             let name = &flow.name;
@@ -77,6 +78,7 @@ impl Scenario {
                     Duration::from_nanos(probe.period_ns)
                 )));
             }
+            let routers = if is_elsewhere { MAX_ROUTERS } else { self.routers_to(probe.host) };
             check_ttl(probe, routers)?;
         }
         self.check_ip_in_tunnels()?;
@@ -89,16 +91,12 @@ impl Scenario {
     /// # Errors
     /// If one has.
     pub fn check_round_trips(&self) -> Result<(), ScenarioError> {
-        let mut hops = self.path.up.iter().chain(&self.path.down);
-        if !hops.all(Hop::may_take_no_time) {
-            return Ok(());
-        }
         let tcp = self.flows.iter().filter(|flow| flow.udp.is_none());
         let flows = tcp.map(|flow| ("flow", &flow.name, flow.host));
         let methods = self.methods.iter().map(|test| ("method", &test.name, test.host));
         for (kind, name, host) in flows.chain(methods) {
             let server = &self.hosts[host as usize];
-            if server.delay_ns == 0 {
+            if server.delay_ns == 0 && self.may_pass_in_no_time(host) {
                 return Err(ScenarioError::new(format!(
                     "{kind} `{name}`: its round trip to `{}` takes no time: give a hop of the link a \
                      `rate` or a `delay` that stays above 0",
@@ -107,6 +105,14 @@ impl Scenario {
             }
         }
         Ok(())
+    }
+
+    /// Whether packets to and from server number `host` may pass all hops at the instant at which they come.
+    fn may_pass_in_no_time(&self, host: u32) -> bool {
+        Direction::ALL.into_iter().all(|direction| {
+            let hops = self.hops(direction);
+            self.hops_to(host, direction).into_iter().all(|hop| hops[hop].may_take_no_time())
+        })
     }
 
     /// A tunnel carries the Internet protocol of the scenario.

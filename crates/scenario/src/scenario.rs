@@ -11,6 +11,7 @@ use weir_core::{Direction, Draw, Duration, End, Framing, Seed, Time};
 use crate::access::{Access, Reconfiguration};
 use crate::application::Application;
 use crate::flight::{FlightParams, LossParams, ReorderParams};
+use crate::route::Route;
 use crate::shaper::Shaper;
 use crate::speed_test::SpeedTest;
 use crate::tcp::TcpSettings;
@@ -29,6 +30,9 @@ pub struct Scenario {
     pub phases: Vec<Phase>,
     /// The lines between the client and the servers.
     pub path: Path,
+    /// Ways over some of its hops, by which servers are reached that are not reached over all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub routes: Vec<Route>,
     /// The servers.
     pub hosts: Vec<Host>,
     /// The tunnels between the client's network and servers.
@@ -173,6 +177,9 @@ pub struct Host {
     pub name: String,
     /// Delay between it and the far end of the path, each way, beyond the path's own.
     pub delay_ns: u64,
+    /// Number of the route by which it is reached; over all hops in order if `None`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub route: Option<u32>,
 }
 
 /// Who opens a connection.
@@ -313,7 +320,8 @@ impl Scenario {
             duration_ns,
             phases: Vec::new(),
             path: Path { up: vec![up], down: vec![down] },
-            hosts: vec![Host { name: "server".to_owned(), delay_ns: 0 }],
+            routes: Vec::new(),
+            hosts: vec![Host { name: "server".to_owned(), delay_ns: 0, route: None }],
             tunnels: Vec::new(),
             flows: Vec::new(),
             probes: Vec::new(),

@@ -221,7 +221,11 @@ fn what_does_not_fit_a_tunnel_is_refused() {
     );
     assert_eq!(
         refusal(|scenario| {
-            scenario.hosts.push(weir_scenario::Host { name: "far".into(), delay_ns: 5 });
+            scenario.hosts.push(weir_scenario::Host {
+                name: "far".into(),
+                delay_ns: 5,
+                route: None,
+            });
             scenario.tunnels[0].host = 1;
         }),
         "`upload 0`: it goes to `server`, but its tunnel `vpn` ends at `far`: write one host for both"

@@ -64,10 +64,13 @@ class HostSpec(Spec):
     Attributes:
         name: name of the server.
         delay: delay between it and the far end of the link, each way.
+        route: name of the link's route by which it is reached; over all hops of the link in order if nothing
+            is said.
     """
 
     name: str
     delay: Nanoseconds = 0
+    route: str | None = None
 
 
 class TunnelSpec(Spec):
@@ -528,6 +531,19 @@ class HopSpec(Spec):
     airtime: AirtimeSpec | None = None
 
 
+class RouteSpec(Spec):
+    """A way between the client and servers, over some hops of the link.
+
+    Attributes:
+        up: names of hops up, each once, in the order in which packets pass them; `[]` means directly. All
+            hops up, in the order of the link, if nothing is said.
+        down: names of hops down, in the same way.
+    """
+
+    up: list[str] | None = None
+    down: list[str] | None = None
+
+
 class LinkSpec(Spec):
     """A link: the hops of both directions, each in the order in which packets pass them.
 
@@ -539,6 +555,8 @@ class LinkSpec(Spec):
         mtu: largest IP packet in bytes.
         up: from the client to the servers.
         down: from the servers to the client.
+        routes: ways over some of the hops, by name: servers of a test whose `route` has such a name are
+            reached by it.
     """
 
     name: str
@@ -548,6 +566,7 @@ class LinkSpec(Spec):
     mtu: int = 1500
     up: list[HopSpec] = []
     down: list[HopSpec] = []
+    routes: dict[str, RouteSpec] = {}
 
 
 class RatesSpec(Spec):

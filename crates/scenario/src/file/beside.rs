@@ -202,13 +202,14 @@ impl Shift {
     }
 }
 
-/// Adds the servers of `other` to those of `test`: one of the same name and distance is the same server. Its own servers
+/// Adds the servers of `other` to those of `test`: one of the same name, distance and
+/// route is the same server. Its own servers
 /// and tunnels are renamed where `test` has others of that name.
 fn share_hosts(test: &mut TestSpec, other: &mut TestSpec, label: &str) {
     let mut renamed = Vec::new();
     for mut host in std::mem::take(&mut other.hosts) {
         match test.hosts.iter().find(|known| known.name == host.name) {
-            Some(known) if known.delay == host.delay => continue,
+            Some(known) if known.delay == host.delay && known.route == host.route => continue,
             Some(_) => {
                 let own = host.name.0.clone();
                 host.name.0 = format!("{label} {own}");

@@ -1,17 +1,17 @@
 //! The hops of a link as worlds take them, and the rates of its lines.
 
 use crate::{
-    Access, AirtimeParams, Change, GrantParams, Hop, LineChange, LineRate, LossParams,
-    Reconfiguration, ReorderParams,
+    Access, AirtimeParams, Change, GrantParams, Hop, LineChange, LineRate, LossParams, Path,
+    Reconfiguration, ReorderParams, Route,
 };
 use weir_core::{Cells, Direction, Framing};
 
 use crate::file::catalogue::Files;
 use crate::file::link::{
     AirtimeSpec, CellsWord, ChangeSpec, FramingChoice, FramingWord, HopSpec, LinkSpec, LossSpec,
-    PlaceWord, ReconfigurationSpec,
+    PlaceWord, ReconfigurationSpec, RouteSpec,
 };
-use crate::file::plain::Count;
+use crate::file::plain::{Count, Word};
 use crate::file::shaper::ShaperSpec;
 use crate::file::spec::DEFAULT_QUEUE;
 
@@ -91,6 +91,45 @@ pub(crate) fn hops(
     };
     all.insert(place, shaped);
     all
+}
+
+/// The routes of a link over the hops of `path`, which are those of [`hops`]: a hop's processor goes with it, and a shaper
+/// stands at the client's end of each route.
+pub(crate) fn routes(link: &LinkSpec, path: &Path) -> Vec<Route> {
+    let route = |(name, spec): &(String, RouteSpec)| {
+        let on_route = |direction| {
+            let of_path = match direction {
+                Direction::Up => &path.up,
+                Direction::Down => &path.down,
+            };
+            match spec.hops(direction) {
+                Some(names) => numbers(names, of_path, direction),
+                None => (0..of_path.len() as u32).collect(),
+            }
+        };
+        let [up, down] = Direction::ALL.map(on_route);
+        Route { name: name.clone(), up, down }
+    };
+    link.routes.0.iter().map(route).collect()
+}
+
+/// The numbers of the hops of these names, with those of their processors and of the shaper.
+fn numbers(names: &[Word], hops: &[Hop], direction: Direction) -> Vec<u32> {
+    let mut found = Vec::new();
+    for name in names {
+        // The reader has looked whether there is one.
+        let Some(place) = hops.iter().position(|hop| hop.name == name.0) else { continue };
+        let processor = place.checked_sub(1).filter(|&before| hops[before].is_processor());
+        found.extend(processor.into_iter().chain([place]).map(|place| place as u32));
+    }
+    if let Some(shaper) = hops.iter().position(|hop| hop.shaped) {
+        let place = match direction {
+            Direction::Up => 0,
+            Direction::Down => found.len(),
+        };
+        found.insert(place, shaper as u32);
+    }
+    found
 }
 
 /// The processor of the router in front of a hop, if it forwards only so many packets per second.

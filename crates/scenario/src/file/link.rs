@@ -1,9 +1,12 @@
 //! Declaration of link files: hops, their lines, and what goes wrong on these.
 
+use weir_core::Direction;
+
 use crate::check::{MAX_MTU, MAX_PACKET_RATE, MIN_MTU};
 use crate::file::field::{Definitions, Field, Form, Reader, choice, either, spec};
-use crate::file::plain::{Count, Probability, Whole, Word};
+use crate::file::plain::{ByName, Count, Probability, Whole, Word};
 use crate::file::quantity::{LineRate, Nanoseconds, PositiveNanoseconds};
+use crate::file::references;
 use crate::file::written::{Value, Written, table};
 
 spec! {
@@ -23,6 +26,31 @@ spec! {
         up: Vec<HopSpec> = Vec::new(),
         /// From the servers to the client.
         down: Vec<HopSpec> = Vec::new(),
+        /// Ways over some of the hops, by name: servers of a test whose `route` has such a name are reached by it.
+        routes: ByName<RouteSpec> = ByName(Vec::new()),
+    }
+    refers references::of_link;
+}
+
+spec! {
+    /// A way between the client and servers, over some hops of the link.
+    RouteSpec {
+        /// Names of hops up, each once, in the order in which packets pass them; `[]` means directly. All hops up, in
+        /// the order of the link, if nothing is said.
+        up: Option<Vec<Word>>,
+        /// Names of hops down, in the same way.
+        down: Option<Vec<Word>>,
+    }
+}
+
+impl RouteSpec {
+    /// The names of the hops of a direction; `None` for all.
+    #[must_use]
+    pub fn hops(&self, direction: Direction) -> Option<&[Word]> {
+        match direction {
+            Direction::Up => self.up.as_deref(),
+            Direction::Down => self.down.as_deref(),
+        }
     }
 }
 

@@ -1,15 +1,20 @@
-//! Checks the names by which parts of a file refer to one another: servers, tunnels and parameters of a test.
+//! Checks the names by which parts of a file refer to one another: servers, tunnels and parameters of a test, hops and
+//! routes of a link.
 //!
 //! A test is whole in itself, so these faults are found as it is read, where their lines are known. What a scenario names of
 //! its test is looked up as it is read too, if the test is a shipped one or stands in the scenario; for a test in a file of
 //! its own [`faults_of_files`] looks it up, for those who have files.
 
-use crate::file::catalogue::{Files, NoFiles, chosen_test};
+use weir_core::Direction;
+
+use crate::file::catalogue::{Files, NoFiles, chosen_link, chosen_test};
 use crate::file::fault::Fault;
 use crate::file::field::{Reader, References};
+use crate::file::link::LinkSpec;
+use crate::file::plain::{OneOrMore, Word};
 use crate::file::quantity::FlowCount;
 use crate::file::spec::ScenarioSpec;
-use crate::file::test::{MethodSpec, SERVER, TestSpec};
+use crate::file::test::{HostSpec, MethodSpec, SERVER, TestSpec};
 use crate::file::written::Written;
 
 /// Notes what a test names of itself and does not have.
@@ -34,6 +39,32 @@ pub(crate) fn of_test(test: &TestSpec, found: &mut References<'_>) {
         way(test, ("probes", &place.to_string()), host, probe.tunnel.as_deref(), found);
     }
     methods(test, &test.methods, found);
+}
+
+/// Notes hops that the routes of a link name and it does not have, or that a route passes twice.
+pub(crate) fn of_link(link: &LinkSpec, found: &mut References<'_>) {
+    for (route, spec) in &link.routes.0 {
+        for direction in Direction::ALL {
+            let known: Vec<&str> =
+                link.hops(direction).iter().map(|hop| hop.name.0.as_str()).collect();
+            let names = spec.hops(direction).unwrap_or_default();
+            for (place, Word(name)) in names.iter().enumerate() {
+                let says = if !known.contains(&name.as_str()) {
+                    let known = if known.is_empty() {
+                        "there is none".to_owned()
+                    } else {
+                        known.join(", ")
+                    };
+                    format!("unknown hop {direction} `{name}` (known: {known})")
+                } else if names[..place].iter().any(|before| before.0 == *name) {
+                    format!("hop `{name}` stands twice on the route: write each once")
+                } else {
+                    continue;
+                };
+                found.fault(&["routes", route, direction.word(), &place.to_string()], says);
+            }
+        }
+    }
 }
 
 /// Notes what a scenario names of its test and that does not have, if the test is a shipped one or stands in the scenario.
@@ -61,6 +92,7 @@ fn of_scenario_and_files(scenario: &ScenarioSpec, files: &impl Files, found: &mu
         }
     }
     methods(&test, &scenario.methods, found);
+    routes(scenario, &test, files, found);
     for (place, entry) in scenario.beside.0.iter().enumerate() {
         let Ok(other) = chosen_test(&entry.test, files) else { continue };
         for (name, value) in &entry.parameters.0 {
@@ -100,6 +132,34 @@ pub(crate) fn unknown_tunnel(test: &TestSpec, tunnel: &str) -> String {
     format!("unknown tunnel `{tunnel}` (known: {known})")
 }
 
+/// That `link` has no route of the name that `host` says; `None` if it has, or the host says none.
+pub(crate) fn unknown_route(host: &HostSpec, link: &LinkSpec) -> Option<String> {
+    let Word(route) = host.route.as_ref()?;
+    if link.routes.get(route).is_some() {
+        return None;
+    }
+    let known: Vec<&str> = link.routes.0.iter().map(|(name, _)| name.as_str()).collect();
+    let known = if known.is_empty() { "it has none".to_owned() } else { known.join(", ") };
+    let (host, link) = (&host.name.0, &link.name.0);
+    Some(format!("host `{host}`: link `{link}` has no route `{route}` (known: {known})"))
+}
+
+/// The first route of `link` by which none of `hosts` is reached, and a sentence about it.
+pub(crate) fn unused_route<'l>(
+    link: &'l LinkSpec,
+    hosts: &[HostSpec],
+) -> Option<(&'l str, String)> {
+    let is_used = |name: &str| {
+        hosts.iter().filter_map(|host| host.route.as_ref()).any(|Word(used)| used == name)
+    };
+    let (name, _) = link.routes.0.iter().find(|(name, _)| !is_used(name))?;
+    let says = format!(
+        "link `{}`: no server of the test has route `{name}`: write `route = \"{name}\"` at one, or leave the route out",
+        link.name.0
+    );
+    Some((name, says))
+}
+
 /// That the test has no parameter of the name that stands as a flow's `count`.
 pub(crate) fn no_such_count(name: &str) -> String {
     format!("`count` names no parameter of the test: {name}")
@@ -109,6 +169,39 @@ fn methods(test: &TestSpec, methods: &[MethodSpec], found: &mut References<'_>) 
     for (place, method) in methods.iter().enumerate() {
         let host = method.keys.has("host").then_some(&*method.host);
         way(test, ("methods", &place.to_string()), host, method.tunnel.as_deref(), found);
+    }
+}
+
+/// Notes routes that servers of the tests name and a link does not have, and routes of a link that no server names.
+fn routes(
+    scenario: &ScenarioSpec,
+    test: &TestSpec,
+    files: &impl Files,
+    found: &mut References<'_>,
+) {
+    let others = scenario.beside.0.iter().map(|entry| chosen_test(&entry.test, files));
+    // A test or link that cannot be read is refused where it is used.
+    let Ok(others) = others.collect::<Result<Vec<_>, _>>() else { return };
+    let beside: Vec<HostSpec> = others.into_iter().flat_map(|other| other.hosts).collect();
+    let all = [&test.hosts[..], &beside].concat();
+    for (place, choice) in scenario.link.all().iter().enumerate() {
+        let Ok(link) = chosen_link(choice, files) else { continue };
+        for (number, host) in test.hosts.iter().enumerate() {
+            if let Some(says) = unknown_route(host, &link) {
+                found.fault(&["test", "hosts", &number.to_string(), "route"], says);
+            }
+        }
+        if let Some(says) = beside.iter().find_map(|host| unknown_route(host, &link)) {
+            found.fault(&["beside"], says);
+        }
+        if let Some((name, says)) = unused_route(&link, &all) {
+            let (place, further) = (place.to_string(), ["routes", name]);
+            let steps = match scenario.link {
+                OneOrMore::One(_) => vec!["link"],
+                OneOrMore::Several(_) => vec!["link", &place],
+            };
+            found.fault(&[&steps[..], &further].concat(), says);
+        }
     }
 }
 

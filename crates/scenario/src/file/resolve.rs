@@ -12,16 +12,18 @@ use weir_core::Direction;
 use crate::file::beside;
 use crate::file::catalogue::{Files, chosen_test};
 use crate::file::configurations::{Configuration, configurations, links};
-use crate::file::hops::hops;
+use crate::file::hops::{hops, routes};
 use crate::file::link::LinkSpec;
 use crate::file::plain::{ByName, Integer, Word};
 use crate::file::quantity::{FlowCount, MAX_FLOWS};
-use crate::file::references::{no_such_count, parameter_fault, unknown_host, unknown_tunnel};
+use crate::file::references::{
+    no_such_count, parameter_fault, unknown_host, unknown_route, unknown_tunnel, unused_route,
+};
 use crate::file::shaping::{reflector_hosts, shaper};
 use crate::file::spec::{IpNumber, MAX_SEED, ScenarioSpec};
 use crate::file::test::{
-    CLIENT, FlowSpec, HttpWord, MethodSpec, OpenerWord, PhasesSpec, ProbeSpec, ProbeWord, SERVER,
-    TcpSpec, TestSpec, TunnelSpec, TunnelWord, UdpSpec,
+    CLIENT, FlowSpec, HostSpec, HttpWord, MethodSpec, OpenerWord, PhasesSpec, ProbeSpec, ProbeWord,
+    SERVER, TcpSpec, TestSpec, TunnelSpec, TunnelWord, UdpSpec,
 };
 
 /// All runs of a scenario.
@@ -70,6 +72,9 @@ pub fn resolve(
     let configurations = configurations(spec, &links)?;
     let mut found = Vec::new();
     for configuration in configurations {
+        if let Some((_, says)) = unused_route(configuration.link, &test.hosts) {
+            return Err(says);
+        }
         let scenario = Resolver::new(spec, &test, &configuration, servers)?.scenario(files)?;
         scenario.check().map_err(|error| error.to_string())?;
         found.push(ResolvedConfiguration {
@@ -155,10 +160,6 @@ impl<'s> Resolver<'s> {
     fn scenario(&self, files: &impl Files) -> Result<Scenario, String> {
         let Self { spec, test, configuration, .. } = self;
         let shaped = configuration.shaper.spec()?;
-        let hosts = test
-            .hosts
-            .iter()
-            .map(|host| Host { name: host.name.0.clone(), delay_ns: host.delay.0 });
         let reflectors = shaped.iter().flat_map(reflector_hosts);
         let [up, down] = Direction::ALL.map(|direction| {
             hops(
@@ -168,12 +169,20 @@ impl<'s> Resolver<'s> {
                 configuration.queues[direction as usize],
             )
         });
+        let path = Path { up, down };
+        let routes = routes(configuration.link, &path);
+        let hosts = test
+            .hosts
+            .iter()
+            .map(|host| server(host, configuration.link))
+            .collect::<Result<Vec<_>, _>>()?;
         Ok(Scenario {
             name: test.name.0.clone(),
             duration_ns: self.duration_ns,
             phases: self.phases.clone(),
-            path: Path { up, down },
-            hosts: hosts.chain(reflectors).collect(),
+            path,
+            routes,
+            hosts: hosts.into_iter().chain(reflectors).collect(),
             tunnels: test.tunnels.iter().map(|one| self.tunnel(one)).collect::<Result<_, _>>()?,
             flows: self.all_flows()?,
             probes: test.probes.iter().map(|one| self.probe(one)).collect::<Result<_, _>>()?,
@@ -355,6 +364,19 @@ impl<'s> Resolver<'s> {
             start_ns: method.start.map_or(self.window.0, |start| start.0),
         })
     }
+}
+
+/// A server of a test on that link.
+fn server(host: &HostSpec, link: &LinkSpec) -> Result<Host, String> {
+    if let Some(says) = unknown_route(host, link) {
+        return Err(says);
+    }
+    let place = |route: &Word| link.routes.0.iter().position(|(name, _)| *name == route.0);
+    Ok(Host {
+        name: host.name.0.clone(),
+        delay_ns: host.delay.0,
+        route: host.route.as_ref().and_then(place).map(|place| place as u32),
+    })
 }
 
 /// The packets of a UDP flow; `None` for TCP.

@@ -46,7 +46,11 @@ pub(crate) fn shaper(
 pub(crate) fn reflector_hosts(spec: &ShaperSpec) -> Vec<Host> {
     let numbered = (1..).zip(&spec.reflectors.0);
     numbered
-        .map(|(number, one)| Host { name: format!("reflector {number}"), delay_ns: one.delay.0 })
+        .map(|(number, one)| Host {
+            name: format!("reflector {number}"),
+            delay_ns: one.delay.0,
+            route: None,
+        })
         .collect()
 }
 

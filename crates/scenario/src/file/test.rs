@@ -96,6 +96,8 @@ spec! {
         name: Word,
         /// Delay between it and the far end of the link, each way.
         delay: Nanoseconds = Nanoseconds(0),
+        /// Name of the link's route by which it is reached; over all hops of the link in order if nothing is said.
+        route: Option<Word>,
     }
 }
 
@@ -103,7 +105,7 @@ impl HostSpec {
     /// The server of a test that names none.
     fn server() -> Self {
         let keys = crate::file::field::Keys::of(&["name"]);
-        Self { name: Word(SERVER.to_owned()), delay: Nanoseconds(0), keys }
+        Self { name: Word(SERVER.to_owned()), delay: Nanoseconds(0), route: None, keys }
     }
 }
 
