@@ -39,11 +39,29 @@ def path_svg(record: Record) -> str:
         *_way(up, (28, row), count, leftwards=False),
         *_way(down[::-1], (28 + row + 44, row), count, leftwards=True),
     ]
-    label = escape(_spoken(up, down))
+    routes = list(_routes(scenario))
+    for number, line in enumerate(routes):
+        parts.append(
+            f'<text x="{END + GAP}" y="{height + 12 + 16 * number}" class="quiet">{escape(line)}</text>'
+        )
+    height += 16 * len(routes) + 4 if routes else 0
+    label = escape(". ".join([_spoken(up, down), *routes]))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
         f'height="{height}" role="img" aria-label="{label}">{"".join(parts)}</svg>'
     )
+
+
+def _routes(scenario: dict[str, Any]) -> Iterator[str]:
+    """A line for each route: its name, the servers that it leads to, and its hops."""
+    for number, route in enumerate(scenario.get("routes", [])):
+        hosts = [str(host["name"]) for host in scenario["hosts"] if host.get("route") == number]
+        ways = [
+            f"{way} "
+            + (", ".join(str(scenario["path"][way][hop]["name"]) for hop in route[way]) or "directly")
+            for way in ("up", "down")
+        ]
+        yield f"route {route['name']} ({', '.join(hosts) or 'no server'}): {'; '.join(ways)}"
 
 
 def _hops(hops: Sequence[dict[str, Any]]) -> list[_Hop]:

@@ -1,0 +1,67 @@
+"""Scenarios beyond one chain: routes in records, pictures, sweeps and captures, and what refuses them."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+
+import weirlab
+from weirlab.viewer.path import path_svg
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Callable
+
+    from weirlab.record import Record
+
+PARKING_LOT = Path(__file__).parent.parent / "scenarios" / "parking-lot.toml"
+
+
+@pytest.fixture(scope="module")
+def record(tmp_path_factory: pytest.TempPathFactory) -> Record:
+    """A run of the shipped parking lot, shortened."""
+    out = tmp_path_factory.mktemp("parking") / "out"
+    said = tomllib.loads(PARKING_LOT.read_text())
+    (found,) = weirlab.run(said["test"], link=said["link"], tcp=said["tcp"], phases={"load": "20s"}, out=out)
+    return found
+
+
+def test_the_record_keeps_the_routes_and_the_shares_of_all_flows(record: Record) -> None:
+    scenario: dict[str, Any] = record.manifest.scenario
+    assert scenario["routes"][0] == {"name": "all", "up": [0, 1, 2], "down": [0]}
+    assert [host["route"] for host in scenario["hosts"]] == [0, 1, 2, 3]
+    sums = record.throughput.group_by("flow").agg(pl.col("bytes").sum()).sort("flow")
+    long, *cross = sums["bytes"].to_list()
+    assert 0 < long < min(cross)
+
+
+def test_the_picture_of_the_path_says_which_route_leads_where(record: Record) -> None:
+    picture = path_svg(record)
+    assert "route all (end): up a, b, c; down back" in picture
+    assert "route b (exit b): up b; down back" in picture
+    assert 'viewBox="0 0' in picture
+
+
+def test_a_sweep_over_a_hop_of_a_route_moves_what_passes_it(
+    weir_here: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
+    (tmp_path / "plan.toml").write_text(f"{PARKING_LOT.read_text()}{SWEEP}")
+    assert weir_here("sweep", "plan.toml", "--jobs", "1").returncode == 0
+    shown = weir_here(
+        "sweep", "show", "plan.sweep", "--by", "rate_mbps", "--figure", "up_goodput_mbps", "--json"
+    )
+    slow, fast = json.loads(shown.stdout)["rows"]
+    assert (slow["rate_mbps"], fast["rate_mbps"]) == (5, 10)
+    # No more than all three lines carry together; the others are as they were.
+    assert slow["up_goodput_mbps"] < 10 + 5 + 10 < fast["up_goodput_mbps"] < 30
+
+
+SWEEP = """
+[sweep.axes]
+rate = { key = "link.up.b.rate", values = ["5mbit", "10mbit"] }
+"""
