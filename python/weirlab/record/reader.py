@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import zipfile
 from collections import deque
@@ -21,8 +20,9 @@ import polars as pl
 from weirlab.errors import RecordError, UsageError
 from weirlab.record.manifest import SCHEMA, Manifest
 from weirlab.record.notes import keep_notes, notes_in
+from weirlab.record.parts import OF_WHAT, PartError, decoded, decoded_as_one
 from weirlab.record.store import MANIFEST, NOTES, open_store
-from weirlab.record.tables import TABLES, is_always_there, schema
+from weirlab.record.tables import TABLES, schema
 from weirlab.record.upgrade import upgraded
 from weirlab.scenario.plain import load_trace
 from weirlab.shown import Shown
@@ -376,53 +376,58 @@ class Record(Shown):
     def _table(self, name: str) -> pl.DataFrame:
         if not self._parts[name]:
             return pl.DataFrame(schema=schema(name))
-        several = len(self._parts[name]) >= MANY_PARTS
-        frames = self._frames_at_once(name, None) if several else self._frames(name, None)
-        try:
-            return pl.concat(frames, rechunk=True)
-        except pl.exceptions.PolarsError as error:
-            raise RecordError(f"`{self.path}`: the part files of `{name}` have different columns") from error
+        contents = list(self._store.contents(self._parts[name]))
+        self._compare(name, contents)
+        with self._told():
+            whole = decoded_as_one(self._parts[name], contents, self.manifest.schema_version)
+        self._compare_rows(name, whole.height)
+        return whole
 
-    def _frames(self, name: str, columns: list[str] | None) -> Iterator[pl.DataFrame]:
-        """The rows of a table, of some columns or of all, part by part.
+    def _frames(self, name: str, columns: list[str]) -> Iterator[pl.DataFrame]:
+        """The rows of a table, of some columns, part by part: no more than one part is in memory.
 
         Raises:
             RecordError: if it is not what was written.
         """
         parts, rows = self._parts[name], 0
-        contents: Iterable[bytes] = self._store.contents(parts)
-        if not self.is_long(name):
-            contents = list(contents)
-            self._compare(name, contents)
-        elif name not in self._compared:
+        if name not in self._compared:
             self._compare(name, self._store.contents(parts))
-        for part, content in zip(parts, contents, strict=True):
-            frame = self._parsed(part, content, columns)
+        for part, content in zip(parts, self._store.contents(parts), strict=True):
+            frame = self._decoded(part, content, columns)
             rows += frame.height
             yield frame
         self._compare_rows(name, rows)
 
-    def _frames_at_once(self, name: str, columns: list[str] | None) -> list[pl.DataFrame]:
+    def _frames_at_once(self, name: str, columns: list[str]) -> list[pl.DataFrame]:
         """As `_frames`, all at once: one thread reads and compares part files, others decode them."""
-        parts, decoded = self._parts[name], list[Future[pl.DataFrame]]()
+        parts, pending = self._parts[name], list[Future[pl.DataFrame]]()
         with ThreadPoolExecutor(DECODERS) as pool:
 
             def handed_over() -> Iterator[bytes]:
                 for part, content in zip(parts, self._store.contents(parts), strict=True):
-                    decoded.append(pool.submit(self._parsed, part, content, columns))
+                    pending.append(pool.submit(self._decoded, part, content, columns))
                     yield content
 
             try:
-                contents = handed_over()
-                self._compare(name, contents)
-                # Where there is no digest nothing was compared, and so nothing read.
-                deque(contents, maxlen=0)
-                frames = [one.result() for one in decoded]
+                self._compare(name, handed_over())
+                frames = [one.result() for one in pending]
             except BaseException:
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
         self._compare_rows(name, sum(frame.height for frame in frames))
         return frames
+
+    def _decoded(self, part: str, content: bytes, columns: list[str]) -> pl.DataFrame:
+        with self._told():
+            return decoded(part, content, columns, self.manifest.schema_version)
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """What is wrong with a part file is told with the record's name."""
+        try:
+            yield
+        except PartError as error:
+            raise RecordError(f"`{self.path}`: {error}") from error
 
     def _compare_rows(self, name: str, rows: int) -> None:
         """Refuses a table that has more or fewer rows than were written, if that is known."""
@@ -446,45 +451,6 @@ class Record(Shown):
                     f"`{self.path}`: `{name}` is damaged: its bytes are not those that were written"
                 )
         self._compared.add(name)
-
-    def _parsed(self, part: str, content: bytes, names: list[str] | None) -> pl.DataFrame:
-        """One part file, if it is one of that table, with these columns, or with all.
-
-        Columns that its format did not have yet are null.
-        """
-        try:
-            columns = pl.read_parquet_schema(io.BytesIO(content))
-            there = None if names is None else [name for name in names if name in columns]
-            # A part is read in a few ms: to share it out among threads would take longer.
-            frame = pl.read_parquet(
-                io.BytesIO(content), columns=there, n_rows=MAX_PART_ROWS + 1, parallel="none"
-            )
-        except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError) as error:
-            raise RecordError(f"`{self.path}`: `{part}` is damaged: it is no whole Parquet file") from error
-        if frame.height > MAX_PART_ROWS:
-            raise RecordError(
-                f"`{self.path}`: `{part}` has more than {MAX_PART_ROWS} rows, which is the most"
-            )
-        name = part.partition("/")[0]
-        kinds, later = schema(name), []
-        for column, kind in kinds.items():
-            found = columns.get(column)
-            if found is None and not is_always_there(TABLES[name][column], self.manifest.schema_version):
-                later.append(column)
-            elif found != kind:
-                has = "is missing" if found is None else f"is {found}"
-                raise RecordError(
-                    f"`{self.path}`: `{part}` is no part of `{name}`: `{column}` {has} and should be {kind}"
-                )
-            elif column in OF_WHAT and column in frame.columns and (nulls := frame[column].null_count()):
-                raise RecordError(
-                    f"`{self.path}`: `{part}` is no part of `{name}`: {nulls} of {frame.height} rows have no "
-                    f"`{column}`, which all should have"
-                )
-        if later:
-            frame = frame.with_columns(pl.lit(None, kinds[column]).alias(column) for column in later)
-            frame = frame.select(*kinds, pl.exclude(*kinds)) if names is None else frame
-        return frame if names is None else frame.select(names)
 
 
 def open_record(path: str | Path) -> Record:
@@ -589,9 +555,6 @@ def _last(table: pl.DataFrame) -> int:
 _WITHOUT_TCP = {"udp", "dns"}
 """Protocols of flows that have no congestion control."""
 
-OF_WHAT = {"t_ns", "flow", "probe", "queue", "method"}
-"""Columns that say of when and of what a row is. Others may be null in records that were imported."""
-
 _FLOW_NAMES: dict[str, pl.DataType] = {
     "flow": pl.Int64(),
     "name": pl.String(),
@@ -606,12 +569,6 @@ _FLOW_NAMES: dict[str, pl.DataType] = {
 
 MAX_HELD_ROWS = 1_000_000
 """Rows of the longest table that is held as soon as a record is used: 72 MB of pings."""
-
-MAX_PART_ROWS = 10_000_000
-"""A part file has about 100000 rows: this bounds the memory that a damaged or hostile one can ask for."""
-
-MANY_PARTS = 16
-"""Part files from which on several threads decode them: fewer are read before the threads have begun."""
 
 DECODERS = 2
 """Threads that decode part files while a third reads them: more wait for the disk and for each other."""
