@@ -118,7 +118,7 @@ fn names_that_are_not_there_are_told_with_their_lines() {
         ),
         (
             "[link.routes.near]\nup = 'a'",
-            "line 25: link.routes.near.up: `a`: write a list, such as [...]",
+            "line 25: link.routes.near.up: `a`: write a list: put brackets around it",
         ),
     ];
     for (routes, said) in cases {
