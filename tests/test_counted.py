@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from weirlab.stats import counted as counting
 from weirlab.stats.counted import MERGED_AT, WIDTH, Chunk, Counted
 from weirlab.stats.distribution import Distribution, describe
 
@@ -46,6 +47,15 @@ def same(found: Distribution | None, wanted: Distribution | None) -> None:
         assert getattr(found, name) == pytest.approx(value, rel=0, abs=near), name
 
 
+@pytest.fixture(params=["held", "in buckets", "in buckets from the middle on"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """How many numbers are held before they are counted in buckets: all, none, or some."""
+    held = {"held": 1 << 20, "in buckets": 0, "in buckets from the middle on": 20}
+    monkeypatch.setattr(counting, "MOST_HELD", held[request.param])
+    return str(request.param)
+
+
+@pytest.mark.usefixtures("way")
 def test_many_numbers_have_the_figures_that_they_have_in_memory() -> None:
     rng = np.random.default_rng(3)
     groups: dict[int, list[int | None]] = {
@@ -64,7 +74,8 @@ def test_many_numbers_have_the_figures_that_they_have_in_memory() -> None:
         same(found, expected(groups, pool, 1e6))
 
 
-@settings(deadline=None)
+@pytest.mark.usefixtures("way")
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.dictionaries(
         st.integers(0, 3),
@@ -84,6 +95,7 @@ def test_any_numbers_have_the_figures_that_they_have_in_memory(
         same(found, expected(groups, one, 1.0))
 
 
+@pytest.mark.usefixtures("way")
 def test_groups_without_a_number_near_an_order_statistic_need_not_be_looked_at() -> None:
     groups: dict[int, list[int | None]] = {0: [1, 2, 3], 1: [10**9 + 1] * 1000, 2: [10**10] * 3}
     groups[3] = [500_000_000 + 100_000 * one for one in range(3)]
@@ -96,3 +108,18 @@ def test_of_no_numbers_there_are_no_figures() -> None:
     counted = Counted(lambda: iter([]))
     assert counted.groups() == []
     assert counted.describe([{0: 0.0}, {}], 1.0) == [None, None]
+
+
+def test_numbers_have_the_same_figures_to_the_bit_by_either_way(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rng = np.random.default_rng(5)
+    groups: dict[int, list[int | None]] = {
+        number: [int(one) for one in rng.gamma(2.0, 40e6, 3_000)] for number in range(3)
+    }
+    pools = [{0: 0.0}, {0: 0.1, 1: 14e6 / 3, 2: -1e6}, {4: 0.0}]
+    found = []
+    for held in (1 << 20, 5_000, 0):
+        monkeypatch.setattr(counting, "MOST_HELD", held)
+        found.append(Counted(chunked(groups, 700)).describe(pools, 1e6))
+    assert found[0] == found[1] == found[2]

@@ -1,9 +1,10 @@
 """Exact figures of whole numbers of any count, in memory that does not grow with it.
 
-The numbers are read twice. First they are counted in buckets of `WIDTH`; mean and standard deviation come of
-the same pass, chunk by chunk (Chan, Golub and LeVeque 1979). Where an order statistic lies is then known to a
-bucket or a few, and only numbers in these are looked at: they are counted by value, of which a bucket has
-`WIDTH` at most. This is a radix selection with two digits; nothing is estimated.
+Up to `MOST_HELD` numbers are held and sorted. More are read twice. First they are counted in buckets of
+`WIDTH`; mean and standard deviation come of the same pass, chunk by chunk (Chan, Golub and LeVeque 1979).
+Where an order statistic lies is then known to a bucket or a few, and only numbers in these are looked at:
+they are counted by value, of which a bucket has `WIDTH` at most. This is a radix selection with two digits;
+nothing is estimated, and both ways come to the same bits.
 """
 
 from __future__ import annotations
@@ -34,6 +35,9 @@ WIDTH = 1 << DIGIT
 
 MAX_SPAN = 1 << 20
 """Values that lie that close together are counted in a table, which is ten times as fast as by sorting."""
+
+MOST_HELD = 1 << 20
+"""Numbers that are held, which take 8 MB: to sort the few of a usual run costs less than buckets do."""
 
 MERGED_AT = 64
 """Chunks whose counts are kept apart until they are added up."""
@@ -82,19 +86,29 @@ class Counted:
         self._read = read
         self._missing: dict[int, int] = {}
         self._moments: dict[int, _Moments] = {}
+        self._held: dict[int, list[Whole]] | None = {}
         buckets: dict[int, Tally] = {}
+        room = MOST_HELD
         for chunk in read():
             for group, count in chunk.missing():
                 self._missing[group] = self._missing.get(group, 0) + count
             for group, values in chunk.numbers:
                 moments = _moments(values)
                 self._moments[group] = self._moments.get(group, _Moments()).with_those_of(moments)
+                room -= values.size
+                if self._held is not None and room >= 0:
+                    self._held.setdefault(group, []).append(values)
+                    continue
+                for of, parts in (self._held or {}).items():
+                    for part in parts:
+                        buckets.setdefault(of, Tally()).add(part >> DIGIT)
+                self._held = None
                 buckets.setdefault(group, Tally()).add(values >> DIGIT)
         self._buckets = {group: tally.counts() for group, tally in buckets.items()}
 
     def groups(self) -> list[int]:
         """The groups that have a row, be it without a number, in order."""
-        return sorted({*self._missing, *self._buckets})
+        return sorted({*self._missing, *self._moments})
 
     def count(self, group: int) -> int:
         """How many numbers a group has."""
@@ -115,28 +129,52 @@ class Counted:
             pools: the groups of each pool, and what is taken off each number of theirs.
             scale: by what each difference is divided.
         """
+        if self._held is not None:
+            return [self._sorted(self._held, pool, scale) for pool in pools]
         selections = [self._selection(pool) for pool in pools]
         wanted: dict[int, set[int]] = {}
         for one in selections:
             for group, bucket in one.wanted if one else ():
                 wanted.setdefault(group, set()).add(bucket)
         values = self._values(wanted)
-        return [None if one is None else _figures(one, values, scale) for one in selections]
+        return [
+            None
+            if one is None
+            else _figures(one.moments, dict(zip(one.places, _ordered(one, values), strict=True)), scale)
+            for one in selections
+        ]
 
-    def _selection(self, pool: Pool) -> _Selection | None:
-        there = {group: offset for group, offset in pool.items() if group in self._buckets}
+    def _sorted(self, held: Mapping[int, list[Whole]], pool: Pool, scale: float) -> Distribution | None:
+        there = self._there(pool)
         if not there:
             return None
+        moments = self._moments_of(there)
+        numbers = np.concatenate([part - offset for group, offset in there.items() for part in held[group]])
+        numbers.sort()
+        at = {place: float(numbers[place]) for place in _all_places(moments.count)}
+        return _figures(moments, at, scale)
+
+    def _there(self, pool: Pool) -> Pool:
+        """The groups of a pool that have a number."""
+        return {group: offset for group, offset in pool.items() if group in self._moments}
+
+    def _moments_of(self, there: Pool) -> _Moments:
         moments = _Moments()
         for group, offset in there.items():
             of = self._moments[group]
             moments = moments.with_those_of(_Moments(of.count, of.mean - offset, of.squares))
+        return moments
+
+    def _selection(self, pool: Pool) -> _Selection | None:
+        there = self._there(pool)
+        if not there:
+            return None
+        moments = self._moments_of(there)
         low = np.concatenate([_low(self._buckets[group][0], offset) for group, offset in there.items()])
         counts = np.concatenate([self._buckets[group][1] for group in there])
         order = np.argsort(low, kind="stable")
         low, until = low[order], np.cumsum(counts[order])
-        last = moments.count - 1
-        places = sorted({place for q in QUANTILES for place in _places(q, moments.count)} | {0, last})
+        places = _all_places(moments.count)
         # Buckets below this one have too few numbers; those up to it have enough, all less than WIDTH above.
         bounds = [float(low[np.searchsorted(until, place + 1)]) for place in places]
         wanted = [
@@ -241,9 +279,9 @@ class _Selection:
     bounds: list[float]
 
 
-def _figures(of: _Selection, values: Mapping[int, tuple[Whole, Whole]], scale: float) -> Distribution:
-    at = dict(zip(of.places, _ordered(of, values), strict=True))
-    count = of.moments.count
+def _figures(moments: _Moments, at: Mapping[int, float], scale: float) -> Distribution:
+    """The figures of numbers with these moments, and these numbers at the places of `_all_places`."""
+    count = moments.count
     quantiles = {
         name: between(at[below] / scale, at[above] / scale, q * (count - 1) - below)
         for q, name in QUANTILES.items()
@@ -251,8 +289,8 @@ def _figures(of: _Selection, values: Mapping[int, tuple[Whole, Whole]], scale: f
     }
     return Distribution(
         count=count,
-        mean=of.moments.mean / scale,
-        std=math.sqrt(of.moments.squares / (count - 1)) / scale if count > 1 else 0.0,
+        mean=moments.mean / scale,
+        std=math.sqrt(moments.squares / (count - 1)) / scale if count > 1 else 0.0,
         min=at[0] / scale,
         max=at[count - 1] / scale,
         **quantiles,
@@ -283,6 +321,11 @@ def _near(low: NDArray[np.float64], bound: float) -> NDArray[np.bool_]:
 def _low(bucket: Whole, offset: float) -> NDArray[np.float64]:
     """The lower ends of buckets, less what is taken off their numbers."""
     return np.asarray((bucket << DIGIT) - offset)
+
+
+def _all_places(count: int) -> list[int]:
+    """The places in the order of that many numbers, from 0, that figures are made of."""
+    return sorted({place for q in QUANTILES for place in _places(q, count)} | {0, count - 1})
 
 
 def _places(q: float, count: int) -> tuple[int, int]:
