@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from weirlab import interrupt
+from weirlab import drawers, interrupt
 from weirlab.cli.options import sentence as sentence_of
 from weirlab.ending import INTERRUPTED
 from weirlab.loading import uncollected
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 COMMANDS = {
     "run": "Run a test or scenario and show what came of it.",
@@ -76,6 +76,14 @@ class LazyGroup(click.Group):
         """Runs the command."""
         return super().invoke(ctx)
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command of the line; what draws its charts begins before the command is imported."""
+        if draws(args):
+            drawers.begin()
+        return super().resolve_command(ctx, args)
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names of the commands, in the order of the help."""
         del ctx
@@ -97,6 +105,16 @@ class LazyGroup(click.Group):
         del ctx
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
+
+
+def draws(args: Sequence[str]) -> bool:
+    """Whether a line is of a run that will probably draw charts soon.
+
+    A line that turns out to be wrong has begun a process for nothing, which ends with it. A live world is not
+    disturbed: what draws begins there when all is measured.
+    """
+    others = ("--no-charts", "--help", "-h", "--world")
+    return args[:1] == ["run"] and not any(word.startswith(others) for word in args)
 
 
 @click.group(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.progress import track
 
-from weirlab.plots import draw
+from weirlab.drawers import Order, begun_or_new
 from weirlab.record import configurations
 from weirlab.record.configurations import slug
 from weirlab.stats import answered_count
@@ -14,7 +16,6 @@ from weirlab.ui.terminal import messages
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from weirlab.record import Record
 
@@ -52,7 +53,25 @@ def charts_of(
         jobs += [("cdf", probed, "cdf"), ("ping", firsts, "ping")]
     if len(firsts) > 1:
         jobs.append(("overlay", probed, "overlay"))
-    steps = track(jobs, description="Charts", console=messages, transient=True, disable=quiet)
-    return [
-        draw(kind, chosen, folder / f"{name}.png", title=title, whole=records) for kind, chosen, name in steps
+    orders = [
+        Order(kind, _paths(chosen), str(folder / f"{name}.png"), title, _paths(records))
+        for kind, chosen, name in jobs
     ]
+    with begun_or_new() as process:
+        # The rows of a long record take much of the memory.
+        at_once = 1 if any(record.is_long("latency") for record in records) else len(os.sched_getaffinity(0))
+        drawn = process.draw(orders, at_once=at_once)
+        for _ in track(
+            drawn,
+            total=len(orders),
+            description="Charts",
+            console=messages,
+            transient=True,
+            disable=quiet,
+        ):
+            pass
+    return [Path(order.target) for order in orders]
+
+
+def _paths(records: Sequence[Record]) -> list[str]:
+    return [str(record.path) for record in records]

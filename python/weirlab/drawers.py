@@ -1,0 +1,149 @@
+"""Charts drawn by another process, several at once: it loads Matplotlib while what is drawn comes about.
+
+Nothing is loaded here but what Python itself has, so that the process can be begun before anything else.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from weirlab import errors
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+__all__ = ["Drawers", "Order", "begin", "begun_or_new"]
+
+
+@dataclass(frozen=True)
+class Order:
+    """A chart that is to be drawn.
+
+    Attributes:
+        kind: one of `weirlab.plots.KINDS`.
+        records: paths of the records that are drawn, in their order.
+        target: the file.
+        title: heading in place of the test's title.
+        whole: paths of all records, as `weirlab.plots.draw` takes them.
+    """
+
+    kind: str
+    records: list[str]
+    target: str
+    title: str | None
+    whole: list[str]
+
+
+class Drawers:
+    """A process of `weirlab.plots.drawer`, which draws what it is told once."""
+
+    def __init__(self) -> None:
+        """Begins the process, which loads what charts need."""
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "weirlab.plots.drawer"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+            # Ctrl-C is for the parent, which ends it.
+            process_group=0,
+            env=os.environ | ONE_THREAD,
+        )
+
+    @property
+    def pid(self) -> int:
+        """The number of the process, which is also that of its group."""
+        return self._process.pid
+
+    def draw(self, orders: Sequence[Order], *, at_once: int) -> Iterator[Order]:
+        """Draws charts, up to `at_once` of them at a time. It does so once.
+
+        Yields:
+            Each order, as soon as its chart is there.
+
+        Raises:
+            WeirError: if one cannot be drawn, of the class and in the words of `weirlab.plots.draw`; if the
+                process ends before all are drawn.
+        """
+        told, said = self._process.stdin, self._process.stdout
+        if told is None or said is None:
+            return
+        asked = {
+            "folder": os.getcwd(),  # noqa: PTH109 - as text
+            "at_once": at_once,
+            "orders": [asdict(one) for one in orders],
+        }
+        with suppress(BrokenPipeError), told:
+            told.write(json.dumps(asked) + "\n")
+        self._process.stdin = None
+        failures: list[errors.WeirError] = []
+        for _ in orders:
+            line = said.readline()
+            if not line.endswith("\n"):
+                raise errors.WeirError(f"the process that draws charts ended with {self._reason()}")
+            answer = json.loads(line)
+            if answer["error"] is None:
+                yield orders[answer["number"]]
+            else:
+                failures.append(getattr(errors, answer["error"])(answer["says"]))
+        if failures:
+            raise failures[0]
+
+    def end(self) -> None:
+        """Ends the process and its children, if they have not ended: no chart is left half written."""
+        self._signal(signal.SIGTERM)
+        try:
+            self._process.communicate(timeout=GRACE_S)
+        except subprocess.TimeoutExpired:
+            self._signal(signal.SIGKILL)
+            self._process.communicate()
+
+    def _signal(self, number: int) -> None:
+        # A process that was waited for has given its number back.
+        if self._process.returncode is None:
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, number)
+
+    def _reason(self) -> str:
+        code = self._process.wait()
+        return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+
+
+def begin() -> None:
+    """Begins a process ahead of its orders; the next `begun_or_new` has it."""
+    if not _begun:
+        _begun.append(Drawers())
+
+
+@contextmanager
+def begun_or_new() -> Iterator[Drawers]:
+    """A process that draws, for one call of `draw`; it is there already if it was begun. Then it ends."""
+    one = _begun.pop() if _begun else Drawers()
+    try:
+        yield one
+    finally:
+        one.end()
+
+
+@atexit.register
+def _end_begun() -> None:
+    while _begun:
+        _begun.pop().end()
+
+
+ONE_THREAD = {"POLARS_MAX_THREADS": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+"""Charts share the processors by themselves; and a process with one thread alone may fork."""
+
+GRACE_S = 5.0
+"""Time in which children that were told to end do so."""
+
+_begun: list[Drawers] = []
+"""The process that was begun and has no orders yet; one at most."""

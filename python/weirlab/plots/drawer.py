@@ -1,0 +1,91 @@
+"""The process that draws charts: `python -m weirlab.plots.drawer` draws what a line of JSON says.
+
+It loads what charts need before it reads. Each chart is drawn by a child of its own, which has all that
+already. It answers each order with a line; `weirlab.drawers` is its other end.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import traceback
+from collections import deque
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from weirlab.loading import uncollected
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+LOADED = ("three_plot", "box", "cdf", "ping")
+"""The modules of the charts that a run has in any case; children load others."""
+
+
+def main() -> None:
+    """Draws what the input says."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    answers = os.dup(sys.stdout.fileno())
+    # What a library prints shall not stand among the answers.
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    with uncollected():
+        for module in ("scope", *LOADED):
+            import_module(f"weirlab.plots.{module}")
+        from weirlab.record import open_record  # noqa: PLC0415 - signals first
+    line = sys.stdin.readline()
+    if not line:
+        return
+    asked = json.loads(line)
+    os.chdir(asked["folder"])
+    paths = {path for order in asked["orders"] for path in (*order["records"], *order["whole"])}
+    records = {path: open_record(path) for path in paths}
+    waiting, running = deque(enumerate(asked["orders"])), dict[int, int]()
+    while waiting or running:
+        while waiting and len(running) < asked["at_once"]:
+            number, order = waiting.popleft()
+            child = os.fork()
+            if not child:
+                _draw_and_leave(number, order, records, answers)
+            running[child] = number
+        child, status = os.wait()
+        number, code = running.pop(child), os.waitstatus_to_exitcode(status)
+        if code:
+            _answer(answers, number, "WeirError", f"the process that drew a chart ended with code {code}")
+
+
+def _draw_and_leave(number: int, order: Mapping[str, Any], records: Mapping[str, Any], answers: int) -> None:
+    """Draws one chart, says so, and ends the process."""
+    from weirlab.errors import WeirError  # noqa: PLC0415
+    from weirlab.plots import draw  # noqa: PLC0415
+
+    # What is half written is removed on the way out.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    try:
+        draw(
+            order["kind"],
+            [records[path] for path in order["records"]],
+            Path(order["target"]),
+            title=order["title"],
+            whole=[records[path] for path in order["whole"]],
+        )
+        _answer(answers, number, None, "")
+    except WeirError as error:
+        _answer(answers, number, type(error).__name__, str(error))
+    except SystemExit:
+        os._exit(1)
+    except BaseException:  # noqa: BLE001 - the parent says that it failed
+        traceback.print_exc()
+        os._exit(1)
+    os._exit(0)
+
+
+def _answer(answers: int, number: int, error: str | None, says: str) -> None:
+    # In one piece: several children write at once.
+    os.write(answers, (json.dumps({"number": number, "error": error, "says": says}) + "\n").encode())
+
+
+if __name__ == "__main__":
+    main()

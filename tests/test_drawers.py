@@ -1,0 +1,113 @@
+"""Charts by a process of their own: the same as here, and nothing half-done stays behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from weirlab import drawers
+from weirlab.cli import draws
+from weirlab.drawers import Drawers, Order, begin, begun_or_new
+from weirlab.errors import UsageError, WeirError
+from weirlab.plots import draw
+from weirlab.report import charts_of
+
+if TYPE_CHECKING:
+    from weirlab.record import Record
+
+
+def order(kind: str, records: list[Record], target: Path) -> Order:
+    paths = [str(record.path) for record in records]
+    return Order(kind, paths, str(target), None, paths)
+
+
+def running_in(group: int) -> list[str]:
+    """The numbers of the processes of a group; not of those that ended and were not waited for."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            # Behind the name in brackets: state, parent, group.
+            state, _, its_group = (place / "stat").read_text().rpartition(")")[2].split()[:3]
+            if int(its_group) == group and state != "Z":
+                found.append(place.name)
+    return found
+
+
+def test_a_process_draws_the_bytes_that_are_drawn_here(rrul: list[Record], tmp_path: Path) -> None:
+    drawn = charts_of(rrul, tmp_path / "there", title="A title", quiet=True)
+    assert len(drawn) > 4
+    one = next(path for path in drawn if path.name == "box.png")
+    here = draw("box", rrul, tmp_path / "here.png", title="A title", whole=rrul)
+    assert one.read_bytes() == here.read_bytes()
+
+
+def test_a_chart_that_cannot_be_drawn_is_told_as_here_and_the_others_are_there(
+    rrul: list[Record], tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError) as here:
+        draw("overlay", rrul[:1], tmp_path / "here.png")
+    orders = [order("overlay", rrul[:1], tmp_path / "a.png"), order("cdf", rrul, tmp_path / "b.png")]
+    with begun_or_new() as process, pytest.raises(UsageError) as there:
+        for _ in process.draw(orders, at_once=1):
+            pass
+    assert str(there.value) == str(here.value)
+    assert [path.name for path in tmp_path.iterdir()] == ["b.png"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_process_that_is_ended_by_others_is_an_error(
+    number: signal.Signals, rrul: list[Record], tmp_path: Path
+) -> None:
+    with begun_or_new() as process:
+        os.kill(process.pid, number)
+        with pytest.raises(WeirError, match=f"the process that draws charts ended with signal {number.name}"):
+            list(process.draw([order("cdf", rrul, tmp_path / "a.png")], at_once=1))
+
+
+def test_who_ends_early_leaves_no_process_and_no_half_chart(rrul: list[Record], tmp_path: Path) -> None:
+    orders = [order("box", rrul, tmp_path / f"{number}.png") for number in range(12)]
+    with begun_or_new() as process:
+        first = next(iter(process.draw(orders, at_once=3)))
+    assert running_in(process.pid) == []
+    left = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert first.target.endswith(tuple(left))
+    assert len(left) < len(orders)
+    assert all(
+        name.endswith(".png") and content.endswith(b"IEND\xaeB`\x82") for name, content in left.items()
+    )
+
+
+def test_a_process_that_is_begun_is_taken_once_and_else_ends_with_this_one() -> None:
+    begin()
+    begin()
+    (one,) = drawers._begun
+    with begun_or_new() as taken:
+        assert taken is one
+        assert drawers._begun == []
+    begin()
+    (other,) = drawers._begun
+    drawers._end_begun()
+    with pytest.raises(ProcessLookupError):
+        os.kill(other.pid, 0)
+    assert isinstance(other, Drawers)
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("run rrul --out x", True),
+        ("run rrul --no-charts", False),
+        ("run --help", False),
+        ("run rrul --world lab", False),
+        ("run rrul --world=lab", False),
+        ("show x", False),
+        ("", False),
+    ],
+)
+def test_charts_are_expected_of_runs_in_the_simulator(line: str, expected: bool) -> None:
+    assert draws(line.split()) is expected
