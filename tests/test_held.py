@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 from polars.testing import assert_frame_equal
 
 from weirlab.record import open_record
-from weirlab.record.held import COLUMNS, HeldRecord
+from weirlab.record.held import COLUMNS, HeldRecord, _order
 from weirlab.scenario import ScenarioSpec, resolve
 from weirlab.stats import counted
 from weirlab.stats.pings import ping_figures
@@ -87,3 +88,13 @@ def test_a_run_that_is_ended_early_is_held_up_to_there() -> None:
     outcome = SimWorld().rows(run, lambda _: False)
     assert not outcome["complete"]
     assert 0 < outcome["reached_ns"] < 900e9
+
+
+@pytest.mark.parametrize("latest", [10**9, 2**61, 2**63 - 1])
+@pytest.mark.parametrize("least", [-1, 0])
+def test_rows_are_ordered_by_time_and_where_it_is_equal_by_number(latest: int, least: int) -> None:
+    rng = np.random.default_rng(4)
+    time = rng.integers(0, latest, 500, endpoint=True)
+    time[::3] = time[0]
+    number = rng.integers(least, 4, time.size)
+    assert _order(time, number).tolist() == np.lexsort((number, time)).tolist()

@@ -330,10 +330,10 @@ def test_a_run_that_fails_is_kept_with_its_reason_and_stops_no_other(
 ) -> None:
     really = ping_figures
 
-    def broken(record: Record) -> PingFigures:
+    def broken(record: Record, *, of_probes: bool) -> PingFigures:
         if record.manifest.queue == "fq_codel":
             raise ValueError("no figure today")
-        return really(record)
+        return really(record, of_probes=of_probes)
 
     monkeypatch.setattr(work, "ping_figures", broken)
     store = Store.made(tmp_path / "store")

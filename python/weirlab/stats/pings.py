@@ -88,7 +88,8 @@ class PingFigures:
         idle_increase, loaded_increase: how much longer pings took than on the idle line: each by its round
             trip less the mean of its own probe's idle pings, so that probes at different distances may be
             pooled. A probe without idle pings is left out; None without any.
-        probes: of each probe during the load, also of those that are no pings over the whole path, by number.
+        probes: of each probe during the load, also of those that are no pings over the whole path, by number;
+            empty if they were not asked for.
         sent: pings that were sent during the load; where losses are not known how many samples there are.
         lost: how many of them were lost, on either way; None if that is not known.
     """
@@ -107,8 +108,13 @@ class PingFigures:
         return self.lost / self.sent if self.sent and self.lost is not None else None
 
 
-def ping_figures(record: Record) -> PingFigures:
-    """The figures of all pings of a record, which are read in chunks and not held."""
+def ping_figures(record: Record, *, of_probes: bool = True) -> PingFigures:
+    """The figures of all pings of a record, which are read in chunks and not held.
+
+    Args:
+        record: the record.
+        of_probes: whether those of each probe are among them.
+    """
     counted = Counted(_reading(record))
     over_path = set(record.ping_probes)
     idle = {group: 0.0 for group in counted.groups() if group < 0 and ~group in over_path}
@@ -120,7 +126,7 @@ def ping_figures(record: Record) -> PingFigures:
         loaded,
         {~probe: mean for probe, mean in means.items()},
         {probe: mean for probe, mean in means.items() if probe in loaded},
-        *({probe: 0.0} for probe in probes),
+        *({probe: 0.0} for probe in probes if of_probes),
     ]
     found = counted.describe(pools, NS_PER_MS)
     imported = record.manifest.imported
@@ -131,7 +137,7 @@ def ping_figures(record: Record) -> PingFigures:
         loaded=found[1],
         idle_increase=found[2],
         loaded_increase=found[3],
-        probes=dict(zip(probes, found[4:], strict=True)),
+        probes=dict(zip(probes, found[4:], strict=True)) if of_probes else {},
         sent=lost + sum(counted.count(probe) for probe in loaded),
         lost=lost if known else None,
     )

@@ -126,7 +126,7 @@ def _recorded(run: ResolvedRun, work: Work, archive: Path | None, progress: Prog
 
 def _figures(record: Record) -> Row:
     """The figures of a run that came to its end."""
-    latency = latency_of(ping_figures(record))
+    latency = latency_of(ping_figures(record, of_probes=False))
     found = figures_of(latency, direction_of(record, "down"), direction_of(record, "up"))
     return {
         "warnings": "; ".join(record.manifest.warnings),
