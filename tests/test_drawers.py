@@ -12,12 +12,16 @@ import pytest
 
 from weirlab import drawers
 from weirlab.cli import draws
-from weirlab.drawers import Drawers, Order, begin, begun_or_new
+from weirlab.drawers import Order, begin, begun_or_new, end_begun
 from weirlab.errors import UsageError, WeirError
 from weirlab.plots import draw
 from weirlab.report import charts_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from subprocess import CompletedProcess
+
+    from weirlab.drawers import Drawers
     from weirlab.record import Record
 
 
@@ -82,7 +86,7 @@ def test_who_ends_early_leaves_no_process_and_no_half_chart(rrul: list[Record], 
     )
 
 
-def test_a_process_that_is_begun_is_taken_once_and_else_ends_with_this_one() -> None:
+def test_a_process_that_is_begun_is_taken_once_and_else_ended() -> None:
     begin()
     begin()
     (one,) = drawers._begun
@@ -91,10 +95,33 @@ def test_a_process_that_is_begun_is_taken_once_and_else_ends_with_this_one() -> 
         assert drawers._begun == []
     begin()
     (other,) = drawers._begun
-    drawers._end_begun()
-    with pytest.raises(ProcessLookupError):
-        os.kill(other.pid, 0)
-    assert isinstance(other, Drawers)
+    end_begun()
+    assert drawers._begun == []
+    assert running_in(other.pid) == []
+
+
+def test_a_run_that_is_refused_leaves_no_process(
+    monkeypatch: pytest.MonkeyPatch, weir_here: Callable[..., CompletedProcess[str]]
+) -> None:
+    begun: list[Drawers] = []
+
+    class Noted(drawers.Drawers):
+        def __init__(self) -> None:
+            super().__init__()
+            begun.append(self)
+
+    monkeypatch.setattr(drawers, "Drawers", Noted)
+    assert weir_here("run", "no-such-test").returncode == 2
+    assert [running_in(one.pid) for one in begun] == [[]]
+
+
+def test_a_machine_without_room_for_a_process_refuses_no_run_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr("subprocess.Popen", refused)
+    begin()
+    assert drawers._begun == []
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ Nothing is loaded here but what Python itself has, so that the process can be be
 
 from __future__ import annotations
 
-import atexit
 import json
 import os
 import signal
@@ -20,7 +19,7 @@ from weirlab import errors
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["Drawers", "Order", "begin", "begun_or_new"]
+__all__ = ["Drawers", "Order", "begin", "begun_or_new", "end_begun"]
 
 
 @dataclass(frozen=True)
@@ -76,11 +75,7 @@ class Drawers:
         told, said = self._process.stdin, self._process.stdout
         if told is None or said is None:
             return
-        asked = {
-            "folder": os.getcwd(),  # noqa: PTH109 - as text
-            "at_once": at_once,
-            "orders": [asdict(one) for one in orders],
-        }
+        asked = {"at_once": at_once, "orders": [asdict(one) for one in orders]}
         with suppress(BrokenPipeError), told:
             told.write(json.dumps(asked) + "\n")
         self._process.stdin = None
@@ -118,9 +113,10 @@ class Drawers:
 
 
 def begin() -> None:
-    """Begins a process ahead of its orders; the next `begun_or_new` has it."""
+    """Begins a process ahead of its orders, if there is room for one; the next `begun_or_new` has it."""
     if not _begun:
-        _begun.append(Drawers())
+        with suppress(OSError):
+            _begun.append(Drawers())
 
 
 @contextmanager
@@ -133,8 +129,8 @@ def begun_or_new() -> Iterator[Drawers]:
         one.end()
 
 
-@atexit.register
-def _end_begun() -> None:
+def end_begun() -> None:
+    """Ends a process that was begun and has had no orders."""
     while _begun:
         _begun.pop().end()
 

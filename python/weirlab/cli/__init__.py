@@ -176,6 +176,8 @@ def _carry_out() -> int | str | None:
         weir(standalone_mode=False)
     except SystemExit as end:
         return end.code
+    finally:
+        drawers.end_begun()
     return 0
 
 

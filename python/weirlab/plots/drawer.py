@@ -39,7 +39,6 @@ def main() -> None:
     if not line:
         return
     asked = json.loads(line)
-    os.chdir(asked["folder"])
     paths = {path for order in asked["orders"] for path in (*order["records"], *order["whole"])}
     records = {path: open_record(path) for path in paths}
     waiting, running = deque(enumerate(asked["orders"])), dict[int, int]()
