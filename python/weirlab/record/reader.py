@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import zipfile
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -482,9 +483,7 @@ def record_paths(path: Path) -> list[Path]:
     """
     if path.is_file():
         return [path]
-    stores = store_paths(path)
-    folders = {file.parent for file in path.rglob(MANIFEST)}.difference(stores)
-    found = sorted([*folders, *path.rglob("*.weir")])
+    found, stores = _below(path)
     if not found:
         there = f", but a store of a sweep: `weir sweep show {stores[0]}`" if stores else ""
         raise RecordError(f"there is no record in `{path}`{there}")
@@ -492,9 +491,27 @@ def record_paths(path: Path) -> list[Path]:
 
 
 def store_paths(path: Path) -> list[Path]:
-    """The folders of all stores of sweeps at or below `path`, by name: a record has no runs or plans."""
-    files = [*path.rglob("runs/part-*.parquet"), *path.rglob("plans/*.json")]
-    return sorted({file.parent.parent for file in files})
+    """The folders of all stores of sweeps at or below `path`, sorted by name."""
+    return _below(path)[1]
+
+
+def _below(path: Path) -> tuple[list[Path], list[Path]]:
+    """The folders and `.weir` files of records at or below `path`, and the folders of stores of sweeps."""
+    records, stores = [], []
+    for place, folders, files in os.walk(path):
+        here = Path(place)
+        if _is_store(here, folders):
+            stores.append(here)
+        elif MANIFEST in files:
+            records.append(here)
+        records += [here / name for name in files if name.endswith(".weir")]
+    return sorted(records), sorted(stores)
+
+
+def _is_store(folder: Path, folders: Sequence[str]) -> bool:
+    """Whether a folder with these folders in it is a store of a sweep: a record has no runs or plans."""
+    marks = {"runs": "part-*.parquet", "plans": "*.json"}
+    return any(any((folder / name).glob(files)) for name, files in marks.items() if name in folders)
 
 
 def pack(
