@@ -229,10 +229,6 @@ application. They are looked at and not changed: the commands begin and end them
 
 def sweeps_page(prefix: str, folder: Path, places: Sequence[str]) -> str:
     """The stores of sweeps below the folder."""
-    items = "".join(
-        f'<li><a href="{prefix}/sweep?store={escape(quote(one))}">{escape(one)}</a></li>\n' for one in places
-    )
-    there = f"<ul>{items}</ul>\n" if places else "<p>There is none yet.</p>\n"
     return _page(
         prefix,
         "sweeps",
@@ -240,8 +236,8 @@ def sweeps_page(prefix: str, folder: Path, places: Sequence[str]) -> str:
         f"""<h1>Sweeps</h1>
 <p>A sweep runs one scenario at many points, and its store has a row for each run. These lie below
 <code>{escape(str(folder))}</code>:</p>
-{there}<p class="quiet">A plan is a scenario with a table <code>sweep</code>; this does what its store does
-not have yet:</p>
+{_links(f"{prefix}/sweep?store=", places)}<p class="quiet">A plan is a scenario with a table
+<code>sweep</code>; this does what its store does not have yet:</p>
 <pre role="region" tabindex="0" aria-label="The command that runs one">weir sweep PLAN.toml</pre>
 """,
     )
@@ -293,6 +289,12 @@ def sweep_page(prefix: str, seen: Seen, query: str, refusal: str | None) -> str:
     )
 
 
+def _links(address: str, places: Sequence[str]) -> str:
+    """A list of what lies below the folder; a place at the end of `address` leads to its page."""
+    items = "".join(f'<li><a href="{address}{escape(quote(one))}">{escape(one)}</a></li>\n' for one in places)
+    return f"<ul>{items}</ul>\n" if places else "<p>There is none yet.</p>\n"
+
+
 def _table(rows: pl.DataFrame) -> str:
     """A table of values and figures, those to four digits."""
     head = "".join(f'<th scope="col">{escape(words(name))}</th>' for name in rows.columns)
@@ -311,10 +313,6 @@ def _value(one: object) -> str:
 
 def scenarios_page(prefix: str, folder: Path, files: Sequence[str]) -> str:
     """The scenario files below the folder."""
-    items = "".join(
-        f'<li><a href="{prefix}/scenario?file={escape(quote(one))}">{escape(one)}</a></li>\n' for one in files
-    )
-    there = f"<ul>{items}</ul>\n" if files else "<p>There is none yet.</p>\n"
     return _page(
         prefix,
         "scenarios",
@@ -322,7 +320,7 @@ def scenarios_page(prefix: str, folder: Path, files: Sequence[str]) -> str:
         f"""<h1>Scenarios</h1>
 <p>A scenario is a file that says what is run: a test, a link, and the queues to compare. These lie below
 <code>{escape(str(folder))}</code>:</p>
-{there}<p><a href="{prefix}/scenario">Write a new one</a></p>
+{_links(f"{prefix}/scenario?file=", files)}<p><a href="{prefix}/scenario">Write a new one</a></p>
 <p class="quiet">On the command line any editor writes one, and this runs it:</p>
 <pre role="region" tabindex="0" aria-label="The command that runs one">weir run FILE.toml</pre>
 """,
