@@ -60,6 +60,18 @@ def stored(place: Path, rows: list[dict[str, Any]]) -> Store:
     return made
 
 
+def test_a_part_whose_rows_are_damaged_is_named(weir_here: Weir, store: Store) -> None:
+    """Its foot is whole, so that its columns are known."""
+    (part,) = (store.path / "runs").glob("*.parquet")
+    content = part.read_bytes()
+    part.write_bytes(content[:4] + b"\xff" * 500 + content[504:])
+    for command in (("show",), ("plot", "--out", "chart.svg")):
+        done = weir_here("sweep", command[0], str(store.path), *command[1:])
+        assert done.returncode == 3
+        assert done.stderr.startswith(f"weir: `{part}` is damaged: ")
+        assert len(done.stderr.splitlines()) == 1
+
+
 def test_indices_are_those_of_the_analysis_of_variance() -> None:
     # y = a + b + a b over a in {-1, 1} and b in {-2, 2}: variances 1, 4 and 4 of 9; the seed changes nothing.
     rows = pl.DataFrame(

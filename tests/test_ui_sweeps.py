@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
@@ -15,7 +16,7 @@ from weirlab.errors import RecordError
 from weirlab.record import record_paths
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from playwright.sync_api import Browser
@@ -24,6 +25,24 @@ if TYPE_CHECKING:
 
 HOSTILE = "<b>sweep & 'more'"
 LINES = "kind=lines&x=rate_mbps&by=queue"
+
+
+def _truncated(part: bytes) -> bytes:
+    """As what a full disk leaves."""
+    return part[: len(part) // 2]
+
+
+def _garbage(part: bytes) -> bytes:
+    """Nothing of a Parquet file."""
+    return bytes(range(256)) * (1 + len(part) // 256)
+
+
+def _overwritten(part: bytes) -> bytes:
+    """A whole foot, and pages that are none."""
+    return part[:4] + b"\xff" * 500 + part[504:]
+
+
+DAMAGES = [_truncated, _garbage, _overwritten]
 
 
 @pytest.fixture(scope="module")
@@ -69,9 +88,9 @@ def test_the_page_has_the_chart_the_command_and_the_figures(served: Served) -> N
         ("store=/etc", "there is no such store"),
         ("store=run", "there is no such store"),
         ("store=rates.sweep&kind=pie", "there is no chart `pie`"),
-        ("store=rates.sweep&figure=nonsense", "no such column"),
-        ("store=rates.sweep&figure=queue", "the column has no numbers"),
-        ("store=rates.sweep&by=<b>", "no such column"),
+        ("store=rates.sweep&figure=nonsense", "no column `nonsense` in"),
+        ("store=rates.sweep&figure=queue", "column `queue` has no numbers"),
+        ("store=rates.sweep&by=<b>", "no column"),
     ],
 )
 def test_what_is_not_there_is_refused_in_a_sentence(served: Served, query: str, says: str) -> None:
@@ -90,6 +109,37 @@ def test_a_chart_that_cannot_be_drawn_says_why_beside_its_figures(served: Served
     assert "sensitivity shows all axes" in page
     assert "<img" not in page
     assert '<table class="list">' in page
+
+
+def test_one_figure_against_itself_is_a_chart(served: Served) -> None:
+    query = "store=rates.sweep&kind=pareto&figure=increase_p95_ms&against=increase_p95_ms"
+    status, page, _ = served.ask(f"/sweep?{query}")
+    assert status == 200, page
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_store_is_told_in_a_sentence_and_the_others_are_drawn(
+    tmp_path: Path, damage: Callable[[bytes], bytes]
+) -> None:
+    for name in ("whole.sweep", "damaged.sweep"):
+        stored(tmp_path / name, grid())
+    (part,) = (tmp_path / "damaged.sweep" / "runs").glob("*.parquet")
+    part.write_bytes(damage(part.read_bytes()))
+    one = begun(tmp_path)
+    try:
+        for page in ("/sweep", "/sweep/chart"):
+            status, content, _ = one.ask(f"{page}?store=damaged.sweep&{LINES}")
+            assert status == 400
+            (told,) = re.findall(r'<p class="error" role="alert">(.*?)</p>', content, re.DOTALL)
+            assert part.name in told
+            assert "is damaged" in told
+            assert "\n" not in told
+        # Neither the list nor another store has anything of it, and the server lives.
+        assert "damaged.sweep" in one.ask("/sweeps")[1]
+        assert one.ask(f"/sweep?store=whole.sweep&{LINES}")[0] == 200
+        assert one.ask("/")[0] == 200
+    finally:
+        assert ended(one) == 0
 
 
 @pytest.mark.parametrize(("viewport", "scheme"), SCREENS)

@@ -121,7 +121,7 @@ def show(place: str, *, by: tuple[str, ...], figures: tuple[str, ...], as_json: 
     Runs of another version of Weir than that which ran last are left out, and counted.
     """
     store = Store.opened(place)
-    rows, newest, others = of_newest(store.scan())
+    rows, newest, others = of_newest(store.collected().lazy())
     if others:
         warn(f"{_count(others, 'run')} of other versions of Weir than {newest} left out: column `weir`")
     if same := alike(rows, store.axes()):

@@ -195,9 +195,22 @@ class Store:
         """The parts of one look at the store, and what is wanted of the rows of exactly these."""
 
         def read(parts: list[str]) -> tuple[list[str], pl.DataFrame]:
-            return parts, wanted(self._joined(parts)).collect()
+            try:
+                return parts, wanted(self._joined(parts)).collect()
+            except pl.exceptions.PolarsError as error:
+                self._refuse_damaged(parts)
+                raise RecordError(f"`{self.name}` cannot be read: {_SPACES.sub(' ', str(error))}") from error
 
         return self._read_again(read)
+
+    def _refuse_damaged(self, parts: list[str]) -> None:
+        """Names the first of these parts whose rows cannot be read, if there is one."""
+        for part in parts:
+            file = self.place.file(part)
+            try:
+                _scanned(file).collect()
+            except pl.exceptions.PolarsError as error:
+                raise RecordError(f"`{file}` is damaged: {_SPACES.sub(' ', str(error))}") from error
 
     def _read_again(self, read: Callable[[list[str]], _ReadT]) -> _ReadT:
         """What is read of the parts; they are looked up anew while one is gone when it is read."""

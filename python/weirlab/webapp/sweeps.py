@@ -14,7 +14,7 @@ from weirlab.record.reader import store_paths
 from weirlab.sweeps.charts import KINDS, draw
 from weirlab.sweeps.charts.asked import Asked
 from weirlab.sweeps.columns import FIGURES
-from weirlab.sweeps.shown import grouped, of_newest
+from weirlab.sweeps.shown import grouped, of_newest, shown_columns
 from weirlab.sweeps.store import Store
 from weirlab.webapp.latest import Latest
 
@@ -78,27 +78,22 @@ class Sweeps:
             RecordError: if the store cannot be read.
         """
         store, kind, asked = self._asked(query)
-        rows, _, _ = of_newest(store.scan())
+        rows, _, _ = of_newest(store.collected().lazy())
         whole = rows.collect()
-        axes = store.axes()
         figures = [name for name in FIGURES if name in whole.columns and whole[name].dtype.is_numeric()]
         named = [name for name in (asked.x, asked.by, asked.panels) if name is not None]
-        by = [*dict.fromkeys(named or axes)]
-        shown = [asked.figure, asked.against] if kind == "pareto" else [asked.figure]
-        if unknown := [name for name in (*by, *shown) if name not in whole.columns]:
-            raise UsageError(f"`{unknown[0]}`: no such column (known: {', '.join(whole.columns)})")
-        if texts := [name for name in shown if not whole[name].dtype.is_numeric()]:
-            raise UsageError(f"`{texts[0]}`: the column has no numbers")
+        asked_for = [asked.figure, asked.against] if kind == "pareto" else [asked.figure]
+        by, shown = shown_columns(store, [*dict.fromkeys(named)], [*dict.fromkeys(asked_for)])
         return Seen(
             place=query["store"],
             runs=whole.height,
             failed=whole.height - whole["error"].null_count(),
-            axes=axes,
+            axes=store.axes(),
             figures=figures,
             kind=kind,
             asked=asked,
             command=self._command(query["store"], kind, asked),
-            table=grouped(rows, by, [name for name in shown if name not in by]).head(MAX_ROWS),
+            table=grouped(whole.lazy(), by, shown).head(MAX_ROWS),
         )
 
     def chart(self, query: Mapping[str, str]) -> bytes:

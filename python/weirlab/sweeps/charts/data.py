@@ -87,8 +87,9 @@ def drawn(store: Store) -> Drawn:
 
     Raises:
         UsageError: if no run has come to its end.
+        RecordError: if the store cannot be read.
     """
-    newest, version, others = of_newest(store.scan())
+    newest, version, others = of_newest(store.collected().lazy())
     rows = newest.collect()
     whole = rows.filter(pl.col("error").is_null())
     if whole.is_empty():
