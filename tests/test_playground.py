@@ -18,6 +18,7 @@ from playwright.sync_api import expect
 
 from browsing import PHONE, SCREENS, Opened, opened, served
 from live import weir_in
+from test_topologies import PARKING_LOT
 from weirlab import _native
 from weirlab.api import run_all
 from weirlab.record import Record, open_record
@@ -62,7 +63,7 @@ def drawn(shown: Opened) -> Opened:
 
 def scenario_of(shown: Opened) -> str:
     """The scenario that the page shows."""
-    return str(shown.page.locator("pre").text_content())
+    return shown.page.get_by_label("The scenario").input_value()
 
 
 def figures(page: Page) -> list[str]:
@@ -162,6 +163,7 @@ shaper = ["auto"]
 queue = ["fq_codel"]
 phases = { idle = "2s", load = "5s", cooldown = "0s" }
 """,
+    "routes": PARKING_LOT.read_text(encoding="utf-8").replace('load = "60s"', 'load = "8s"'),
     "UDP": """test = "udp_flood"
 link = "cable-20-8"
 phases = { idle = "1s", load = "4s", cooldown = "0s" }
@@ -345,6 +347,34 @@ def test_a_queue_in_the_words_of_tc_is_taken_or_refused_with_its_reason(
         expect(fault).to_contain_text("fq_codel")
         page.get_by_label("Queue in the words of tc").fill("fq_codel limit 50")
         expect(fault).to_be_hidden()
+
+
+def test_a_scenario_that_is_pasted_is_drawn_with_all_its_flows(browser: Browser, address: str) -> None:
+    """That of three bottlenecks in a row, whose servers are reached by routes; then one with a mistake."""
+    text = SCENARIOS["routes"]
+    with opened(browser, f"{address}#load=1", permissions=["clipboard-read", "clipboard-write"]) as shown:
+        page = drawn(shown).page
+        page.get_by_text("The scenario", exact=True).click()
+        page.get_by_label("The scenario").fill(text)
+        page.get_by_role("button", name="Run this text").click()
+        expect(page.locator(".results thead th").last).to_have_text("the text as written")
+        drawn_flows = page.get_by_role("region", name="Upload").locator(".entry")
+        expect(drawn_flows).to_have_text(["long", "cross a", "cross b", "cross c", "mean"])
+        pings = page.get_by_role("region", name="Ping").locator(".entry")
+        expect(pings).to_have_text(["ping end", "ping exit b"])
+        page.get_by_role("button", name="Copy as scenario").click()
+        expect(page.get_by_text("The scenario is copied.")).to_be_visible()
+        assert page.evaluate("navigator.clipboard.readText()") == text
+        page.get_by_role("button", name="Copy link").click()
+        expect(page.get_by_text("It has what the controls say, and not the text below.")).to_be_visible()
+        page.get_by_label("The scenario").fill(text.replace('route = "b"', 'route = "d"'))
+        page.get_by_role("button", name="Run this text").click()
+        expect(page.get_by_role("alert")).to_contain_text("d")
+        expect(page.get_by_text("What is shown is the last run that went well.")).to_be_visible()
+        # A control puts its own scenario back.
+        page.get_by_label("Seed", exact=True).fill("2")
+        expect(page.get_by_role("alert")).to_be_hidden()
+        assert "seed = 2" in scenario_of(shown)
 
 
 def test_hostile_addresses_harm_nothing(browser: Browser, address: str) -> None:

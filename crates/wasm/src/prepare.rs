@@ -128,6 +128,17 @@ mod tests {
     }
 
     #[test]
+    fn a_scenario_with_routes_is_simulated_with_all_its_flows() {
+        let text = include_str!("../../../scenarios/parking-lot.toml");
+        let none = Recordings::default();
+        let prepared = Prepared::new(text, &none).expect("it is sound");
+        let names: Vec<_> = prepared.scenario.flows.iter().map(|flow| flow.name.as_str()).collect();
+        assert_eq!(names, ["long", "cross a", "cross b", "cross c"]);
+        assert_eq!(prepared.scenario.routes.len(), 4);
+        assert!(prepared.simulation(&none).is_ok());
+    }
+
+    #[test]
     fn what_cannot_be_run_is_said_in_a_sentence() {
         let of = |more: &str| fault(&format!("{RRUL}{more}\n"));
         assert!(

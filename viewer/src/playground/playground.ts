@@ -65,18 +65,22 @@ class Playground {
   private readonly bar = el("progress", { max: "1", value: "0", "aria-label": "Progress of the run" });
   private readonly stop = button("Stop", () => this.simulator.stop(), { disabled: "" });
   private readonly figures = el("div");
-  private readonly text = el("pre", { tabindex: "0", "aria-label": "The scenario" });
+  private readonly text = el("textarea", { rows: "24", spellcheck: "false", autocapitalize: "off", "aria-label": "The scenario" });
   private readonly told = el("span", { role: "status", class: "quiet" });
   private readonly kept: Column[] = [];
-  private readonly asked = new Map<number, State>();
+  /** What the runs that are under way are called. */
+  private readonly asked = new Map<number, string>();
   private shown: { done: Done; lines: RunLines; column: Column } | null = null;
 
   constructor(place: HTMLElement) {
     const { ping, ...others } = this.panels;
     const panels = Object.values(others).map((panel) => panel.element);
-    const tools = el("div", { class: "tools" }, button("Copy as command", () => void this.copy("command", commandText(this.state))),
-      button("Copy as scenario", () => void this.copy("scenario", scenarioText(this.state))),
-      button("Copy link", () => void this.copy("link", location.href)), this.told);
+    const tools = el("div", { class: "tools" }, button("Copy as command", () => void this.copy("command", commandText(this.text.value))),
+      button("Copy as scenario", () => void this.copy("scenario", this.text.value)),
+      button("Copy link", () => void this.copyLink()), this.told);
+    const written = el("details", {}, el("summary", {}, "The scenario"),
+      el("p", { class: "quiet" }, "Another can be written or pasted here; a control that is moved puts its own back."), this.text,
+      el("div", { class: "tools" }, button("Run this text", () => this.run(this.text.value, "the text as written"))));
     const keep = el("div", { class: "tools" }, button("Keep these figures to compare", () => this.keep()),
       button("Forget those kept", () => this.forget()));
     place.append(
@@ -84,7 +88,7 @@ class Playground {
         el("div", { class: "tools" }, this.bar, this.stop, this.status), this.fault),
       this.controls.element,
       el("div", { class: "results" }, ...panels, el("h2", {}, "Figures"), this.figures, keep,
-        el("h2", {}, "Take it along"), tools, el("details", {}, el("summary", {}, "The scenario"), this.text)),
+        el("h2", {}, "Take it along"), tools, written),
     );
     addEventListener("hashchange", () => {
       this.state = stateOf(location.hash);
@@ -103,9 +107,13 @@ class Playground {
   }
 
   private ask(): void {
-    this.text.textContent = scenarioText(this.state);
+    this.text.value = scenarioText(this.state);
+    this.run(this.text.value, nameOf(this.state));
+  }
+
+  private run(text: string, name: string): void {
     this.stop.disabled = false;
-    this.asked.set(this.simulator.run(scenarioText(this.state)), this.state);
+    this.asked.set(this.simulator.run(text), name);
   }
 
   private progress(share: number): void {
@@ -113,11 +121,11 @@ class Playground {
   }
 
   private async done(done: Done): Promise<void> {
-    const state = this.asked.get(done.id) ?? this.state;
+    const name = this.asked.get(done.id) ?? "";
     const lines = await linesOf(done);
     if (this.shown !== null && this.shown.done.id > done.id) return;
     for (const id of this.asked.keys()) if (id < done.id) this.asked.delete(id);
-    this.shown = { done, lines, column: { name: nameOf(state), cells: cellsOf(done.summary) } };
+    this.shown = { done, lines, column: { name, cells: cellsOf(done.summary) } };
     this.fault.hidden = true;
     this.answer.textContent = answerOf(done.summary);
     const how = done.complete ? "" : ` It was stopped after ${short(done.reached_s)} s.`;
@@ -166,6 +174,11 @@ class Playground {
   private forget(): void {
     this.kept.length = 0;
     this.fill();
+  }
+
+  private async copyLink(): Promise<void> {
+    await this.copy("link", location.href);
+    if (this.text.value !== scenarioText(this.state)) this.told.textContent += " It has what the controls say, and not the text below.";
   }
 
   private async copy(what: string, text: string): Promise<void> {

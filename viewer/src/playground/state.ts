@@ -139,10 +139,13 @@ export function scenarioText(state: State): string {
   ].join("\n")}\n`;
 }
 
-/** Words for a shell that run the scenario. */
-export function commandText(state: State): string {
-  // What a person wrote is one line of the text, so that none of it can end it.
-  return `cat > playground.toml <<'END'\n${scenarioText(state)}END\nweir run playground.toml\n`;
+/** Words for a shell that run a scenario. */
+export function commandText(scenario: string): string {
+  const text = scenario.endsWith("\n") ? scenario : `${scenario}\n`;
+  // No line of the text can end it.
+  let end = "END";
+  while (text.split("\n").includes(end)) end += "_";
+  return `cat > playground.toml <<'${end}'\n${text}${end}\nweir run playground.toml\n`;
 }
 
 /** The state as the part of an address behind `#`: what differs from its preset. */
