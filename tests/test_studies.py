@@ -48,12 +48,17 @@ def test_every_configuration_can_be_run_or_says_why_not(experiment: linux.Experi
     assert experiment.name.startswith(f"{experiment.family}_")
     assert len({len(values) for values in experiment.linux.values()}) == 1
     assert ("up_mbps" in experiment.linux) == (family.uploads > 0)
+    assert ("long_mbps" in experiment.linux) == (family.bottlenecks > 1)
     assert ("marks" in experiment.linux) == experiment.ecn
     why = linux.missing(experiment)
     if why is None:
         [run] = linux.runs_of(experiment, family, seeds=1)
         assert len(run.scenario["flows"]) == family.downloads + family.uploads
-        assert run.scenario["path"]["down"][0]["queue"] == experiment.down
+        path = run.scenario["path"]
+        if family.bottlenecks == 1:
+            assert path["down"][0]["queue"] == experiment.down
+        else:
+            assert [hop["queue"] for hop in path["up"]] == [experiment.up] * family.bottlenecks
     else:
         assert why.startswith(("queue not here yet: ", "congestion control not here yet: ", "cannot be"))
 

@@ -18,7 +18,7 @@ from weirstudies.command import (
     repeat_option,
 )
 from weirstudies.linux import study
-from weirstudies.linux.tables import markdown, study_table, verdict
+from weirstudies.linux.tables import by_shape, markdown, study_table, verdict
 from weirstudies.running import manner, records_of
 
 if TYPE_CHECKING:
@@ -69,9 +69,10 @@ def command(  # noqa: PLR0913 - one word each on the command line
     if as_json:
         print_json([one.as_dict() for one in results])
     elif as_markdown:
-        click.echo(markdown(results))
+        click.echo("\n\n".join(map(markdown, by_shape(results))))
     else:
-        console.print(study_table(results, kernel=reference.kernel))
+        for part in by_shape(results):
+            console.print(study_table(part, kernel=reference.kernel))
         console.print(verdict(results))
         if out is not None:
             note(f"records in {out}")

@@ -35,6 +35,7 @@ from weirlab.scenario import (
     time_text,
 )
 from weirlab.stats import Finding, Goal, finding, jain_index
+from weirstudies.linux.parking_lot import ParkingLot
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,6 +51,8 @@ class Family(Model):
         duration: how long they run.
         rtt: round trip of the empty path.
         downloads, uploads: loads in each direction.
+        bottlenecks: how many stand in a row on the way up. Several make a parking lot: the first upload
+            passes all of them, each other upload one.
         ping: time between two pings.
         start_jitter: each load starts up to so much later.
         stagger: each load starts so much after the one before.
@@ -61,10 +64,18 @@ class Family(Model):
     rtt: PositiveNanoseconds
     downloads: int
     uploads: int = 0
+    bottlenecks: int = 1
     ping: PositiveNanoseconds
     start_jitter: PositiveNanoseconds
     stagger: PositiveNanoseconds | None = None
     voice: bool = False
+
+    @property
+    def parking_lot(self) -> ParkingLot | None:
+        """The bottlenecks in a row; None if there is one."""
+        if self.bottlenecks == 1:
+            return None
+        return ParkingLot(title=self.title, bottlenecks=self.bottlenecks, rtt_ns=self.rtt)
 
 
 class Experiment(Model):
@@ -74,7 +85,8 @@ class Experiment(Model):
         name: its name; the first letter is its family's.
         family: its family's name.
         disciplines: the queue disciplines that it needs.
-        down, up: queue specs of the two directions; none stands for a line without limits.
+        down, up: queue specs of the two directions, of several bottlenecks each; none stands for a line
+            without limits.
         congestion_control, ecn, sack: TCP of the loads.
         dscp: service classes of the loads, in turn.
         unwritten: why its configuration cannot be written here.
@@ -168,11 +180,7 @@ def runs_of(
     runs: list[ResolvedRun] = []
     for seed in range(1, seeds + 1):
         spec = ScenarioSpec(
-            test=_test(experiment, family, duration, _starts(family, seed)),
-            link=_link(family),
-            queue=[UNLIMITED],
-            queue_down=experiment.down or UNLIMITED,
-            queue_up=experiment.up or UNLIMITED,
+            **_written(experiment, family, duration, _starts(family, seed)),
             seed=seed,
             start_jitter="0s",
             tcp={
@@ -192,38 +200,51 @@ def result(experiment: Experiment, family: Family, records: Sequence[Record]) ->
     Of round trips the part above the empty path's is compared, and named `delay_`: what queues add.
     """
     why = missing(experiment)
-    base_ms = family.rtt / 1e6
-    runs = [figures(record) for record in records]
+    runs = [figures(record, of_each=family.parking_lot is not None) for record in records]
     findings = {}
     for name, linux in experiment.linux.items():
-        base = base_ms if name in ROUND_TRIPS else 0.0
-        shown = f"delay_{name}" if name in ROUND_TRIPS else name
+        base = base_ms(name, family)
+        shown = name if base is None else f"delay_{name}"
         # A run in which no ping came back has no quantiles.
-        ours = [run.get(name, math.nan) - base for run in runs]
-        reference = [value - base for value in linux[: len(runs)]]
+        ours = [run.get(name, math.nan) - (base or 0.0) for run in runs]
+        reference = [value - (base or 0.0) for value in linux[: len(runs)]]
         if not why:
             findings[shown] = finding(shown, ours, reference, GOALS.get(shown))
     return Result(name=experiment.name, missing=why, seeds=len(runs), findings=findings)
 
 
-def figures(record: Record) -> dict[str, float]:
-    """The figures of one run, taken as those of the reference were."""
+def base_ms(figure: str, family: Family) -> float | None:
+    """Round trip of the empty path that is part of a figure, in ms; None if the figure is no round trip."""
+    if figure in ROUND_TRIPS:
+        return family.rtt / 1e6
+    lot = family.parking_lot
+    return lot.exit_rtt_ns / 1e6 if lot and figure.endswith(ROUND_TRIPS) else None
+
+
+def figures(record: Record, *, of_each: bool = False) -> dict[str, float]:
+    """The figures of one run, taken as those of the reference were.
+
+    Args:
+        record: the run.
+        of_each: whether the goodput of each flow is among them, by its name, and the round trips of the
+            second probe and those after it.
+    """
     end = record.reached_ns
     start = min(WARM_UP_NS, end // 4)
-    pings = record.latency.filter(pl.col("probe") == PING).with_columns(
-        late=pl.col("rtt_ns").is_null() | (pl.col("t_ns") + pl.col("rtt_ns") > end + LINGER_NS)
-    )
-    answered = pings.filter(~pl.col("late"))
-    steady = answered.filter(pl.col("t_ns") >= start)["rtt_ns"].sort().to_list()
+    found = _pings(record, PING, start, end)
+    if of_each:
+        rates = _rates_mbps(record, start, end).iter_rows(named=True)
+        found |= {f"{_word(flow['name'])}_mbps": flow["mbps"] for flow in rates}
+        for number, name in enumerate(record.probe_names[1:], start=1):
+            of_probe = _pings(record, number, start, end)
+            found |= {f"{_word(name.removeprefix('ping '))}_{key}": value for key, value in of_probe.items()}
     reasons = of_reasons("dropped"), of_reasons("marked")
     queues = record.queue.filter(pl.col("class") == "")
     drops, marks = (sum(int(queues[name].sum()) for name in names) for names in reasons)
     return {
         **_goodput(record, "down", start, end),
         **_goodput(record, "up", start, end),
-        **{f"{name}_ms": _at(steady, q) / 1e6 for name, q in QUANTILES.items() if steady},
-        "max_all_ms": max(answered["rtt_ns"].to_list(), default=0) / 1e6,
-        "lost_pings": int(pings["late"].sum()),
+        **found,
         "drops": drops,
         "marks": marks,
         "retransmits": int(record.flows["retransmitted_segments"].sum()),
@@ -231,23 +252,47 @@ def figures(record: Record) -> dict[str, float]:
     }
 
 
+def _pings(record: Record, probe: int, start: int, end: int) -> dict[str, float]:
+    """Round trips of a probe's pings, and how many were lost."""
+    pings = record.latency.filter(pl.col("probe") == probe).with_columns(
+        late=pl.col("rtt_ns").is_null() | (pl.col("t_ns") + pl.col("rtt_ns") > end + LINGER_NS)
+    )
+    answered = pings.filter(~pl.col("late"))
+    steady = answered.filter(pl.col("t_ns") >= start)["rtt_ns"].sort().to_list()
+    return {
+        **{f"{name}_ms": _at(steady, q) / 1e6 for name, q in QUANTILES.items() if steady},
+        "max_all_ms": max(answered["rtt_ns"].to_list(), default=0) / 1e6,
+        "lost_pings": int(pings["late"].sum()),
+    }
+
+
 def _goodput(record: Record, direction: Direction, start: int, end: int) -> dict[str, float]:
     """Goodput of a direction's flows; nothing if it has none."""
-    flows = record.flow_names.filter(pl.col("direction") == direction)
-    if flows.height == 0:
+    rates = _rates_mbps(record, start, end).filter(pl.col("direction") == direction)["mbps"]
+    if rates.is_empty():
         return {}
-    arrived = (
-        record.throughput.filter((pl.col("t_ns") > start) & (pl.col("t_ns") <= end))
-        .group_by("flow")
-        .agg(pl.col("bytes").sum())
-    )
-    rates = flows.join(arrived, on="flow", how="left")["bytes"].fill_null(0) * 8e3 / (end - start)
     return {
         f"{direction}_mbps": float(rates.sum()),
         f"{direction}_jain": jain_index(rates.to_list()) or 0.0,
         f"{direction}_least_mbps": float(np.min(rates.to_numpy())),
         f"{direction}_most_mbps": float(np.max(rates.to_numpy())),
     }
+
+
+def _rates_mbps(record: Record, start: int, end: int) -> pl.DataFrame:
+    """Goodput `mbps` of each flow, beside its `name` and `direction`."""
+    arrived = (
+        record.throughput.filter((pl.col("t_ns") > start) & (pl.col("t_ns") <= end))
+        .group_by("flow")
+        .agg(pl.col("bytes").sum())
+    )
+    flows = record.flow_names.join(arrived, on="flow", how="left", maintain_order="left")
+    return flows.with_columns(mbps=pl.col("bytes").fill_null(0) * 8e3 / (end - start))
+
+
+def _word(name: str) -> str:
+    """A name as part of a figure's."""
+    return name.replace(" ", "_")
 
 
 def _at(values: Sequence[int], q: float) -> int:
@@ -266,6 +311,22 @@ def _starts(family: Family, seed: int) -> list[int]:
         number * (family.stagger or 0) + int(family.start_jitter * draw.random())
         for number in range(family.downloads + family.uploads)
     ]
+
+
+def _written(experiment: Experiment, family: Family, duration: int, starts: Sequence[int]) -> dict[str, Any]:
+    """Test, link and queues of an experiment."""
+    if lot := family.parking_lot:
+        return {
+            "test": lot.test(experiment.name, duration, starts),
+            "link": lot.link(experiment.up or UNLIMITED),
+        }
+    return {
+        "test": _test(experiment, family, duration, starts),
+        "link": _link(family),
+        "queue": [UNLIMITED],
+        "queue_down": experiment.down or UNLIMITED,
+        "queue_up": experiment.up or UNLIMITED,
+    }
 
 
 def _test(experiment: Experiment, family: Family, duration: int, starts: Sequence[int]) -> TestSpec:
@@ -321,18 +382,28 @@ LINGER_NS = 500_000_000
 QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "max": 1.0}
 
 ROUND_TRIPS = ("p50_ms", "p95_ms", "p99_ms", "max_ms", "max_all_ms")
-"""The figures that are round trips of pings."""
+"""The figures that are round trips of pings; those of a probe other than the first end with them."""
 
-GOALS = {
-    "down_mbps": Goal(share=0.015),
-    "up_mbps": Goal(share=0.015),
-    "down_jain": Goal(amount=0.02),
-    "up_jain": Goal(amount=0.02),
-    "delay_p50_ms": Goal(share=0.05, amount=0.5),
-    "delay_p95_ms": Goal(share=0.05, amount=0.5),
-    "retransmits": Goal(share=0.2, amount=5.0),
-    "marks": Goal(share=0.2, amount=5.0),
-    "timeouts": Goal(share=0.2, amount=5.0),
-}
+RATE, SHARES = Goal(share=0.015), Goal(amount=0.02)
+DELAY, EVENTS = Goal(share=0.05, amount=0.5), Goal(share=0.2, amount=5.0)
 """How near is near enough. A handful of events is as good as none, and so is less than the time that one full
 packet takes at 20 Mbit/s, 0.6 ms."""
+
+GOALS = {
+    "down_mbps": RATE,
+    "up_mbps": RATE,
+    "long_mbps": RATE,
+    "cross_a_mbps": RATE,
+    "cross_b_mbps": RATE,
+    "cross_c_mbps": RATE,
+    "down_jain": SHARES,
+    "up_jain": SHARES,
+    "delay_p50_ms": DELAY,
+    "delay_p95_ms": DELAY,
+    "delay_exit_b_p50_ms": DELAY,
+    "delay_exit_b_p95_ms": DELAY,
+    "retransmits": EVENTS,
+    "marks": EVENTS,
+    "timeouts": EVENTS,
+}
+"""The figures that are judged, and by what. A load of the parking lot is judged as a direction is."""

@@ -38,6 +38,12 @@ def study_table(results: Sequence[Result], *, kernel: str) -> Table:
     return table
 
 
+def by_shape(results: Sequence[Result]) -> list[list[Result]]:
+    """The outcomes by table: those of one bottleneck, and those of the parking lot, with more figures."""
+    lots = [one for one in results if "long_mbps" in one.findings]
+    return [part for part in ([one for one in results if one not in lots], lots) if part]
+
+
 def markdown(results: Sequence[Result]) -> str:
     """The outcomes as a Markdown table: `simulator / Linux (difference)`."""
     columns = [column for column in COLUMNS if _anybody_has(column, results)]
@@ -77,8 +83,14 @@ COLUMNS = (
     Column("Jain\ndown", "down_jain", 3),
     Column("up\nMbit/s", "up_mbps", 2),
     Column("Jain\nup", "up_jain", 3),
+    Column("long\nMbit/s", "long_mbps", 2),
+    Column("cross a\nMbit/s", "cross_a_mbps", 2),
+    Column("cross b\nMbit/s", "cross_b_mbps", 2),
+    Column("cross c\nMbit/s", "cross_c_mbps", 2),
     Column("delay\np50 ms", "delay_p50_ms", 2),
     Column("delay\np95 ms", "delay_p95_ms", 2),
+    Column("b alone\np50 ms", "delay_exit_b_p50_ms", 2),
+    Column("b alone\np95 ms", "delay_exit_b_p95_ms", 2),
     Column("re-\nsent", "retransmits", 0),
     Column("RTOs\n", "timeouts", 1),
     Column("marks\n", "marks", 0),
