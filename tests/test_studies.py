@@ -11,15 +11,19 @@ from typing import TYPE_CHECKING
 import click
 import pytest
 
+from test_topologies import PARKING_LOT
 from weirlab.api import run_all
 from weirlab.cli.study_command import command
 from weirlab.errors import Interrupted, UsageError
+from weirlab.scenario import resolve
+from weirlab.scenario.catalogue import scenario_in
 from weirlab.ui import RunProgress
 from weirlab.worlds import world_named
 from weirlab.worlds.sides import Side
 from weirlab.worlds.sim import SimWorld
 from weirstudies.agreement import study as agreement
 from weirstudies.agreement.tables import matrix_markdown
+from weirstudies.command import by_label
 from weirstudies.gallery import study as gallery
 from weirstudies.linux import study as linux
 
@@ -102,6 +106,42 @@ def test_a_configuration_with_an_absent_queue_is_reported_not_skipped() -> None:
     assert not result.met
 
 
+LOTS = [one.name for one in REFERENCE.experiment if REFERENCE.families[one.family].parking_lot]
+
+
+def test_the_parking_lot_of_the_reference_is_the_shipped_one() -> None:
+    """Its routes and delays; the queues are other ones."""
+    [experiment] = linux.chosen(LOTS[:1], of=REFERENCE)
+    [run] = linux.runs_of(experiment, REFERENCE.families[experiment.family], seeds=1)
+    spec = scenario_in(PARKING_LOT)
+    assert spec is not None
+    [shipped] = resolve(spec)
+    for key in ("routes", "hosts"):
+        assert run.scenario[key] == shipped.scenario[key]
+    for key in ("name", "direction", "host"):
+        assert [one[key] for one in run.scenario["flows"]] == [one[key] for one in shipped.scenario["flows"]]
+        if key != "direction":
+            probes = (one.scenario["probes"] for one in (run, shipped))
+            assert len({tuple(one[key] for one in of) for of in probes}) == 1
+    for way in ("up", "down"):
+        hops = (one.scenario["path"][way] for one in (run, shipped))
+        ours, theirs = ([(hop["name"], hop["delay_ns"]) for hop in of] for of in hops)
+        assert ours == theirs
+
+
+def test_parking_lots_are_as_on_linux(tmp_path: Path) -> None:
+    """No goal of a load, a ping or of what is sent again is missed by more than the scatter of seeds."""
+    experiments = linux.chosen(LOTS, of=REFERENCE)
+    assert {one.congestion_control for one in experiments} == {"reno", "cubic"}
+    runs = [run for one in experiments for run in linux.runs_of(one, REFERENCE.families["P"], seeds=5)]
+    records = by_label(run_all(runs, world_named("sim"), tmp_path / "o"))
+    for one in experiments:
+        found = linux.result(one, REFERENCE.families["P"], records[one.name]).findings
+        judged = {name: finding for name, finding in found.items() if finding.met is not None}
+        assert len(judged) == 12
+        assert [name for name, finding in judged.items() if not finding.met and not finding.is_scatter] == []
+
+
 def test_a_ping_that_comes_back_too_late_is_lost(tmp_path: Path) -> None:
     [experiment] = linux.chosen(["A_pfifo1000"], of=REFERENCE)
     runs = linux.runs_of(experiment, REFERENCE.families[experiment.family], seeds=5)
@@ -131,6 +171,15 @@ def test_the_command_prints_json_markdown_or_a_table(weir_here: Weir) -> None:
     assert shown.returncode == 0, shown.stderr
     assert "A_codel" in shown.stdout
     assert "goals met" in shown.stdout
+
+
+def test_a_parking_lot_has_a_table_of_its_own(weir_here: Weir) -> None:
+    words = ("study", "linux", "--only", LOTS[0], "--only", "A_codel", "--repeat", "1", "--markdown")
+    tables = weir_here(*words).stdout.split("\n\n")
+    assert len(tables) == 2
+    for table, name, has_loads in zip(tables, ("A_codel", LOTS[0]), (False, True), strict=True):
+        assert f"\n| {name} |" in table
+        assert ("long Mbit/s" in table) == has_loads
 
 
 def test_without_a_name_the_studies_are_listed(weir_here: Weir) -> None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     "linux",
     short_help="The simulator beside real Linux 6.12: its own TCP and queues, the same configurations.",
 )
-@repeat_option("10")
+@repeat_option("as Linux: 10, of a parking lot 5")
 @only_option("Only this experiment, such as A_codel.")
 @out_option("Folder to keep the records in; it goes on with what is there.  [default: none]")
 @cluster_options
@@ -58,7 +58,9 @@ def command(  # noqa: PLR0913 - one word each on the command line
         run
         for experiment in experiments
         if not study.missing(experiment)
-        for run in study.runs_of(experiment, reference.families[experiment.family], seeds=repeat or 10)
+        for run in study.runs_of(
+            experiment, reference.families[experiment.family], seeds=repeat or experiment.seeds
+        )
     ]
     with manner(out, jobs=jobs, scheduler=scheduler, cluster=cluster, quiet=quiet) as how:
         records = by_label(records_of(runs, "sim", how, title="Beside Linux"))

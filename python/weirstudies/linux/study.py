@@ -107,6 +107,11 @@ class Experiment(Model):
     note: str | None = None
     linux: dict[str, Annotated[list[float], Field(min_length=1)]]
 
+    @property
+    def seeds(self) -> int:
+        """With how many seeds Linux was run."""
+        return len(next(iter(self.linux.values())))
+
 
 class Reference(Model):
     """The whole reference: what was run on a real Linux, and what came out."""
