@@ -50,9 +50,7 @@ impl Forwarding {
     /// The routes of `scenario` over hops that have these numbers, up and down.
     pub fn new(scenario: &Scenario, ranges: &[Range<usize>; 2]) -> Self {
         let all = Direction::ALL.map(|direction| {
-            let hops = scenario.hops(direction);
-            let counted = hops.iter().filter(|hop| !hop.is_processor()).count() as u32;
-            (ranges[direction as usize].clone().collect(), counted)
+            (ranges[direction as usize].clone().collect(), scenario.counted_hops(direction))
         });
         let (mut routes, mut route_of) = (Vec::new(), Vec::new());
         for host in 0..scenario.hosts.len() as u32 {
