@@ -171,6 +171,54 @@ def test_streams_of_tcp_are_whole_and_acknowledged_by_bytes(record: Record, tmp_
     assert record.flows["delivered_bytes"].sum() > 1_000_000
 
 
+def time_to_live(packet: Packet) -> int:
+    """TTL or hop limit of a packet."""
+    return packet.data[8 if packet.data[0] >> 4 == 4 else 7]
+
+
+@pytest.mark.parametrize("ip", [4, 6])
+def test_each_router_takes_one_off_the_time_to_live(tmp_path: Path, ip: int) -> None:
+    """That of echoes, too, in both directions: the first hop sees what the sender sent."""
+    (made,) = weirlab.run("rrul", ip=ip, phases=SHORT, out=tmp_path / "out")
+    (file,) = export([made], tmp_path / "all.pcapng", packets=Packets(hops=tuple(hops_of(made)), snap_len=80))
+    seen: dict[tuple[str, int], set[int]] = {}
+    for packet in captured(file):
+        protocol = packet.data[9 if ip == 4 else 6]
+        seen.setdefault((packet.hop, protocol), set()).add(time_to_live(packet))
+    path = made.manifest.scenario["path"]
+    assert min(len(path["up"]), len(path["down"])) > 1
+    assert seen == {
+        (f"{way}/{hop['name']}", protocol): {64 - place}
+        for way in ("up", "down")
+        for place, hop in enumerate(path[way])
+        for protocol in (1 if ip == 4 else 58, 6, 17)
+    }
+
+
+def test_what_a_router_answers_passes_the_routers_between_it_and_the_client(tmp_path: Path) -> None:
+    """From two and three routers away on a path of three hops they enter at the last and the second hop."""
+    hops = [{"name": name, "delay": "1ms"} for name in "abc"]
+    probes = [{"name": f"router {ttl}", "kind": "udp_ttl", "ttl": ttl} for ttl in (2, 3)]
+    (made,) = weirlab.run(
+        {"name": "routers", "title": "Routers", "phases": {"idle": "1s"}, "probes": probes},
+        link={"name": "three", "title": "Three hops", "up": hops, "down": hops},
+        out=tmp_path / "out",
+    )
+    (file,) = export([made], tmp_path / "all.pcapng", packets=Packets(hops=tuple(hops_of(made))))
+    seen: dict[tuple[str, str, int], set[int]] = {}
+    for packet in captured(file):
+        protocol, src, _, _ = transport(packet)
+        sender = "client" if protocol == 17 else src[0]
+        seen.setdefault((packet.hop, sender, protocol), set()).add(time_to_live(packet))
+    assert seen == {
+        ("up/a", "client", 17): {2, 3},
+        ("up/b", "client", 17): {2},
+        ("down/b", "10.2.0.3", 1): {64},
+        ("down/c", "10.2.0.3", 1): {63},
+        ("down/c", "10.2.0.2", 1): {64},
+    }
+
+
 def test_arrivals_have_what_the_queue_drops(record: Record, tmp_path: Path) -> None:
     hop = hops_of(record)[0]
     export([record], tmp_path / "in.pcapng", packets=Packets(hops=(hop,), arrivals=True))

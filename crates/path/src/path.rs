@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use weir_core::{Duration, End, Packet, Rate, Seed, Time};
 use weir_qdisc::{About, DropReason, DropSink, Marker, Port};
-use weir_scenario::{Direction, Hop as HopSpec, LineChange, Scenario};
+use weir_scenario::{Direction, Hop as HopSpec, LineChange, Scenario, hops_before_router};
 
 use crate::airtime::Media;
 use crate::build;
@@ -255,17 +255,14 @@ impl<T: Traffic> Path<T> {
 
     /// Sends `packet` from the router behind `passed` hops of `direction` back against that direction.
     pub fn send_back(&mut self, packet: Packet, direction: Direction, passed: u32, now: Time) {
-        let opposite = match direction {
-            Direction::Up => Direction::Down,
-            Direction::Down => Direction::Up,
-        };
+        let opposite = direction.opposite();
         let host = self.traffic.host_of(&packet);
         let [there, back] =
             [direction, opposite].map(|direction| self.forwarding.counted(host, direction));
-        let to_pass = if passed == there { back } else { passed.min(back) };
+        let before = hops_before_router(passed, there, back);
         let mut hops = self.forwarding.hops(host, opposite).iter().copied();
         match hops.find(|&hop| {
-            !self.hops[hop].is_processor && back - self.forwarding.stop(hop, host).place == to_pass
+            !self.hops[hop].is_processor && self.forwarding.stop(hop, host).place == before
         }) {
             Some(hop) => self.enter(hop, packet, now),
             None if direction == Direction::Up => {

@@ -27,7 +27,7 @@ pub use application::{Action, Application, Client, DnsLoad, Outcome, VideoLoad, 
 pub use flight::{FlightError, FlightParams, LossError, LossParams, ReorderParams};
 pub use meter::ThroughputMeter;
 pub use notes::RecordSink;
-pub use route::Route;
+pub use route::{Route, hops_before_router};
 pub use rows::{
     Drops, EmulatorRow, FlowRow, JitterBufferCounts, LatencyRow, LiveTcp, Marks, MethodRow,
     QueueRow, SegmentState, ServerTurn, ShaperRow, TABLES, TcpRow, ThroughputRow, TransferRow,

@@ -88,6 +88,16 @@ impl Scenario {
     }
 }
 
+/// How many hops of the way back come before the router that stands behind `passed` hops of the way there.
+///
+/// All are counted without processors: `there` and `back` are the hops of the two ways. A router stands as far from the
+/// sender on both, so that its answer passes the last `passed` hops of the way back; the router behind the last hop
+/// stands in front of the first hop of the way back.
+#[must_use]
+pub const fn hops_before_router(passed: u32, there: u32, back: u32) -> u32 {
+    if passed == there { 0 } else { back.saturating_sub(passed) }
+}
+
 /// Checks a route over `numbers` of the `hops` of its direction.
 fn check_hops(hops: &[Hop], numbers: &[u32]) -> Result<(), String> {
     let mut passed = vec![false; hops.len()];

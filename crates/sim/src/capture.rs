@@ -11,9 +11,9 @@ use std::net::{IpAddr, SocketAddr};
 
 use weir_core::{Direction, FlowKey, Packet, Protocol, Time};
 use weir_packet::icmp::Echo;
-use weir_packet::{craft, parse, time_exceeded};
+use weir_packet::{craft, decrement_ttl, parse, time_exceeded};
 use weir_path::HopPlace;
-use weir_scenario::{IpVersion, Scenario, TunnelKind};
+use weir_scenario::{IpVersion, Scenario, TunnelKind, hops_before_router};
 use weir_tcp::{Flags, Profile, Segment, WindowRule};
 
 use crate::packet_store::{Ping, UdpPacket};
@@ -44,9 +44,18 @@ pub(crate) struct Capture {
 struct Sender {
     /// The 5-tuple of what the client sends.
     key: FlowKey,
-    /// Time to live with which its probes leave.
-    ttl: Option<u8>,
+    /// The router at which the time to live of its probes ends; `None` if a server answers them.
+    router: Option<Router>,
     options: TcpOptions,
+}
+
+/// A router that answers probes.
+#[derive(Clone, Copy, Debug)]
+struct Router {
+    /// Time to live with which the probes leave.
+    ttl: u8,
+    /// How many hops of the way back come before it, without processors.
+    before: u32,
 }
 
 /// Options that a TCP names when it opens a connection.
@@ -90,15 +99,18 @@ impl Capture {
     pub fn new(scenario: &Scenario, hops: &[usize], tap: Box<dyn PacketTap + Send>) -> Self {
         let loads = scenario.flows.iter().enumerate().map(|(number, flow)| Sender {
             key: scenario.flow_key(number),
-            ttl: None,
+            router: None,
             options: TcpOptions::of(&Profile::of(&flow.tcp).expect("the scenario was checked")),
         });
-        let probe = |key, ttl| Sender { key, ttl, options: TcpOptions::default() };
-        let probes = scenario
-            .probes
-            .iter()
-            .enumerate()
-            .map(|(n, one)| probe(scenario.probe_key(n), one.ttl));
+        let probe = |key, router| Sender { key, router, options: TcpOptions::default() };
+        let probes = scenario.probes.iter().enumerate().map(|(n, one)| {
+            let router = one.ttl.map(|ttl| {
+                let [there, back] =
+                    Direction::ALL.map(|way| scenario.counted_hops_to(one.host, way));
+                Router { ttl, before: hops_before_router(u32::from(ttl) - 1, there, back) }
+            });
+            probe(scenario.probe_key(n), router)
+        });
         let reflectors = scenario.shaper.iter().flat_map(|shaper| {
             let numbers = 0..shaper.reflectors.len();
             numbers.map(|n| probe(scenario.shaper_probe_key(shaper, n), None))
@@ -128,7 +140,7 @@ impl Capture {
             flow_ids.into_iter().zip([key.protocol, key.protocol, Protocol::UDP])
         {
             let key = FlowKey { protocol, ..key };
-            self.senders.insert(flow_id, Sender { key, ttl: None, options });
+            self.senders.insert(flow_id, Sender { key, router: None, options });
         }
     }
 
@@ -199,11 +211,7 @@ impl Capture {
         sender: &Sender,
         hop: &HopPlace,
     ) -> Vec<u8> {
-        let opposite = match hop.direction {
-            Direction::Up => Direction::Down,
-            Direction::Down => Direction::Up,
-        };
-        let acked = self.streams.get(&(connection, opposite));
+        let acked = self.streams.get(&(connection, hop.direction.opposite()));
         let byte = |seq: u32| 1u32.wrapping_add(acked.map_or(0, |one| one.offset_of(seq)) as u32);
         let is_syn = segment.flags.has(Flags::SYN);
         let options = sender.options;
@@ -225,13 +233,13 @@ impl Capture {
     }
 
     fn ping(&self, packet: &Packet, ping: &Ping, sender: &Sender, hop: &HopPlace) -> Vec<u8> {
-        let Sender { key, ttl, .. } = *sender;
+        let Sender { key, router, .. } = *sender;
         let is_answer = ping.up.is_some();
         let start = numbered(u64::from(ping.seq), ping.sent);
         if key.protocol == Protocol::UDP {
-            return match ttl {
-                Some(ttl) if is_answer => self.time_exceeded(packet, key, ttl, &start),
-                Some(ttl) => self.udp(packet, key, hop, ttl, &start),
+            return match router {
+                Some(router) if is_answer => self.time_exceeded(packet, key, router, hop, &start),
+                Some(Router { ttl, .. }) => self.udp(packet, key, hop, ttl, &start),
                 None => self.udp(packet, key, hop, DEFAULT_TTL, &start),
             };
         }
@@ -241,11 +249,19 @@ impl Capture {
         let (from, to) = if is_answer { (key.dst, key.src) } else { (key.src, key.dst) };
         let mut bytes = vec![0; packet.ip_len() as usize];
         echo.write(from, to, packet.tos(), &mut bytes).expect("the packet has room for it");
+        pass_routers(&mut bytes, hop.passed);
         bytes
     }
 
-    /// The answer of the router at which the time to live `ttl` of a probe ended.
-    fn time_exceeded(&self, packet: &Packet, key: FlowKey, ttl: u8, start: &[u8]) -> Vec<u8> {
+    /// The answer of the router at which the time to live of a probe ended, at `hop` of its way back.
+    fn time_exceeded(
+        &self,
+        packet: &Packet,
+        key: FlowKey,
+        Router { ttl, before }: Router,
+        hop: &HopPlace,
+        start: &[u8],
+    ) -> Vec<u8> {
         // How long the probe was: what the answer quotes, unless it is cut off there.
         let quoted = packet.ip_len() - ip_header(&key) - TRANSPORT_HEADER;
         let payload = quoted.saturating_sub(ip_header(&key) + TRANSPORT_HEADER);
@@ -263,6 +279,7 @@ impl Capture {
             &mut bytes,
         )
         .expect("a probe that a router answers");
+        pass_routers(&mut bytes, hop.passed - before);
         bytes
     }
 }
@@ -341,6 +358,14 @@ impl Stream {
         self.runs.get(run).map_or(0, |run| {
             run.offset + u64::from(seq.saturating_sub(run.seq)) * u64::from(run.len)
         })
+    }
+}
+
+/// Takes the time to live of a packet down as `count` routers do.
+fn pass_routers(bytes: &mut [u8], count: u32) {
+    for _ in 0..count {
+        // What stays at 1 is as `Capture::ip` has it of all others.
+        let _ = decrement_ttl(bytes);
     }
 }
 

@@ -1,11 +1,14 @@
 //! Scenarios beyond one chain: parking lot, asymmetric return, access links, two paths with a shared hop.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
 
-use weir_core::Seed;
+use weir_core::{Seed, Time};
+use weir_packet::parse;
+use weir_path::CapturePoint;
 use weir_scenario::file::{NoFiles, catalogue, resolve};
 use weir_scenario::{FlowRow, LatencyRow, QueueRow, Scenario, Sink, ThroughputRow};
-use weir_sim::{Simulation, check};
+use weir_sim::{PacketTap, Simulation, check};
 
 /// What was told: all rows in words, bytes received by flow, and round trips by probe in nanoseconds.
 #[derive(Default)]
@@ -57,6 +60,69 @@ fn with(flows: &str, link: &str) -> Scenario {
         "start_jitter = '100ms'\n[test]\nname = 't'\ntitle = 't'\nphases = {{ load = '30s' }}\n{flows}\n\
          [link]\nname = 'l'\ntitle = 'l'\n{link}"
     ))
+}
+
+/// What was captured: number of the hop, protocol and time to live, each once.
+#[derive(Clone, Default)]
+struct Seen(Arc<Mutex<BTreeSet<(usize, u8, u8)>>>);
+
+impl PacketTap for Seen {
+    fn packet(&mut self, hop: usize, _: Time, bytes: &[u8]) {
+        let headers = parse(bytes).expect("it is a packet");
+        let mut seen = self.0.lock().expect("nobody panicked");
+        seen.insert((hop, headers.key.protocol.0, headers.ttl));
+    }
+}
+
+fn captured(scenario: &Scenario) -> Vec<(usize, u8, u8)> {
+    let (seen, hops) = (Seen::default(), scenario.path.up.len() + scenario.path.down.len());
+    let numbers: Vec<usize> = (0..hops).collect();
+    let mut simulation =
+        Simulation::new(scenario, &BTreeMap::new(), Seed::new(1)).expect("it can be simulated");
+    let tap = Box::new(seen.clone());
+    simulation.capture(scenario, &numbers, CapturePoint::Departures, tap);
+    assert!(simulation.run(&mut Told::default()).complete);
+    let seen = seen.0.lock().expect("nobody panicked");
+    seen.iter().copied().collect()
+}
+
+#[test]
+fn in_a_capture_each_router_has_taken_one_off_the_time_to_live() {
+    let text = include_str!("../../../scenarios/parking-lot.toml");
+    let parking_lot = scenario(&text.replace("load = \"60s\"", "load = \"1s\""));
+    // Hop, protocol, time to live: what goes all the way has passed a router more at each bottleneck.
+    let expected = [
+        (0, 1, 64),
+        (0, 6, 64),
+        (1, 1, 63),
+        (1, 1, 64),
+        (1, 6, 63),
+        (1, 6, 64),
+        (2, 1, 62),
+        (2, 6, 62),
+        (2, 6, 64),
+        (3, 1, 64),
+        (3, 6, 64),
+    ];
+    assert_eq!(captured(&parking_lot), expected);
+}
+
+#[test]
+fn in_a_capture_a_routers_answer_has_passed_the_routers_between_it_and_the_client() {
+    let probe = |ttl| format!("[[test.probes]]\nname = 'r{ttl}'\nkind = 'udp_ttl'\nttl = {ttl}\n");
+    let hops = |way| {
+        let hop = |name| format!("[[link.{way}]]\nname = '{name}'\ndelay = '1ms'\n");
+        ["a", "b", "c"].map(hop).concat()
+    };
+    let routers = scenario(&format!(
+        "[test]\nname = 't'\ntitle = 't'\nphases = {{ idle = '1s' }}\n{}{}\n[link]\nname = 'l'\ntitle = 'l'\n{}{}",
+        probe(2),
+        probe(3),
+        hops("up"),
+        hops("down"),
+    ));
+    let expected = [(0, 17, 2), (0, 17, 3), (1, 17, 2), (4, 1, 64), (5, 1, 63), (5, 1, 64)];
+    assert_eq!(captured(&routers), expected);
 }
 
 #[test]
