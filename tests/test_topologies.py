@@ -11,6 +11,9 @@ import polars as pl
 import pytest
 
 import weirlab
+from test_capture import captured, time_to_live, transport
+from weirlab.capture import Packets
+from weirlab.export import export
 from weirlab.viewer.path import path_svg
 
 if TYPE_CHECKING:
@@ -45,6 +48,33 @@ def test_the_picture_of_the_path_says_which_route_leads_where(record: Record) ->
     assert "route all (end): up a, b, c; down back" in picture
     assert "route b (exit b): up b; down back" in picture
     assert 'viewBox="0 0' in picture
+
+
+def test_a_capture_at_a_hop_has_the_packets_of_the_routes_over_it(record: Record, tmp_path: Path) -> None:
+    """And no others; in front of a hop each has passed as many routers as its route has hops before it."""
+    (file,) = export([record], tmp_path / "run.pcapng", packets=Packets(hops=tuple(PASSED)))
+    scenario: dict[str, Any] = record.manifest.scenario
+    names = [one["name"] for one in (*scenario["flows"], *scenario["probes"])]
+    seen: dict[str, dict[str, set[int]]] = {hop: {} for hop in PASSED}
+    packets = 0
+    for packet in captured(file):
+        protocol, src, dst, data = transport(packet)
+        client = src if packet.hop.startswith("up/") else dst
+        identifier = data[4] << 8 | data[5]
+        of = names[client[1] - 10_000 if protocol == 6 else identifier]
+        seen[packet.hop].setdefault(of, set()).add(time_to_live(packet))
+        packets += 1
+    assert seen == {hop: {name: {64 - n} for name, n in passed.items()} for hop, passed in PASSED.items()}
+    assert packets == record.manifest.packets
+
+
+PASSED = {
+    "up/a": {"long": 0, "cross a": 0, "ping end": 0},
+    "up/b": {"long": 1, "cross b": 0, "ping end": 1, "ping exit b": 0},
+    "up/c": {"long": 2, "cross c": 0, "ping end": 2},
+    "down/back": dict.fromkeys(("long", "cross a", "cross b", "cross c", "ping end", "ping exit b"), 0),
+}
+"""Captured hops, and of each what passes it, with the number of the routers that it has passed before."""
 
 
 def test_a_sweep_over_a_hop_of_a_route_moves_what_passes_it(
