@@ -83,20 +83,4 @@ def test_the_kernels_queues_have_no_routes(tmp_path: Path) -> None:
 
 def test_the_world_net_has_no_routes(tmp_path: Path) -> None:
     done = refused(tmp_path, "--world", "net", "--host", "127.0.0.1:1")
-    assert done.stderr.strip() == NO_ROUTES
-
-
-def test_nor_has_it_those_of_a_test_in_a_file_of_its_own(tmp_path: Path) -> None:
-    test = tmp_path / "lot.toml"
-    hosts = 'hosts = [{ name = "near" }, { name = "far", route = "all" }]\n'
-    test.write_text(f'name = "lot"\ntitle = "Lot"\n{hosts}[[flows]]\nname = "up"\ndirection = "up"\n')
-    (tmp_path / "scenario.toml").write_text('test = "lot.toml"\nlink = "cable-20-8"\n')
-    for file in ("lot.toml", "scenario.toml"):
-        done = weir_in(tmp_path, "run", file, "--world", "net", "--host", "127.0.0.1:1")
-        assert done.stderr.strip() == NO_ROUTES
-
-
-NO_ROUTES = (
-    "weir: route `all`: the world net has the routes of the network that it measures: run the scenario in "
-    "the world `sim`"
-)
+    assert "host `end`: link `path` has no route `all` (known: it has none)" in done.stderr

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import time
-import tomllib
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from weirlab import reading
 from weirlab.api import run_all
 from weirlab.cli import completion
 from weirlab.cli.notes import note_options, noted
@@ -245,38 +243,7 @@ def _spec(what: str, words: dict[str, Any], hosts: Sequence[str]) -> ScenarioSpe
     if words["links"]:
         there = ", ".join(hosts)
         raise UsageError(f"link `{words['links'][0]}`: the world net measures the path to `{there}` as it is")
-    if route := _first_route(what):
-        raise UsageError(
-            f"route `{route}`: the world net has the routes of the network that it measures: run the "
-            "scenario in the world `sim`"
-        )
     return spec_of(what, words, link=path_to(*hosts))
-
-
-def _first_route(what: object, *, of_scenario: bool = True) -> str | None:
-    """The first route of a server in the file `what`, a test or a scenario; None if there is none.
-
-    The link in place of the scenario's own would be said to have no route of that name. What is wrong with a
-    file is told by whoever reads it whole.
-
-    Args:
-        what: file or name.
-        of_scenario: whether it may be a scenario, whose test may be a file of its own.
-    """
-    if not isinstance(what, str) or not what.endswith(".toml"):
-        return None
-    try:
-        written = tomllib.loads(reading.read_text(Path(what), reading.MAX_TOML_BYTES))
-    except (OSError, ValueError, UsageError):
-        return None
-    test = written.get("test", written)
-    if not isinstance(test, dict):
-        return _first_route(test, of_scenario=False) if of_scenario else None
-    hosts = test.get("hosts")
-    routes = (
-        [host.get("route") for host in hosts if isinstance(host, dict)] if isinstance(hosts, list) else []
-    )
-    return next((route for route in routes if isinstance(route, str)), None)
 
 
 def _runs(spec: ScenarioSpec) -> list[ResolvedRun]:
