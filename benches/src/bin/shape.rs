@@ -3,7 +3,8 @@
 //! Two network namespaces, a veth pair between them, one TCP connection of iperf3. Measured in turn within
 //! the same minute: nothing, the shaper with everything let through, and the shaper at a rate that is never
 //! reached, so that every packet goes through `cake`. Then rates that hold packets back, beside the kernel's own
-//! `htb` at the same rate. Then pings over the idle pair, without and with it.
+//! `htb` at the same rate. Then pings over the idle pair, without and with it, and beside a connection that is held
+//! at a rate.
 
 use std::ffi::OsString;
 use std::net::UdpSocket;
@@ -55,7 +56,9 @@ fn measure() -> Outcome<()> {
         println!("{:>24} {mbps:>10.0} {ratio:>8.3} {cpu:>10.2} {missed:>8.0}", case.name());
     }
     rates()?;
-    pings(&far)
+    echo(&far)?;
+    pings()?;
+    loaded_pings()
 }
 
 /// What it costs to hold one connection at a rate: in the kernel's `htb`, and in this process.
@@ -64,8 +67,8 @@ fn rates() -> Outcome<()> {
     println!("the machine's processors are busy with it for so many seconds a second");
     println!("{:>24} {:>10} {:>8} {:>10}", "", "Mbit/s", "busy", "cpu share");
     for mbps in HELD_MBPS {
-        let cases = [Held::Bare, Held::Kernel, Held::Userspace];
-        let mut found: [Vec<Carried>; 3] = Default::default();
+        let cases = [Held::Bare, Held::Kernel, Held::Userspace, Held::Cake];
+        let mut found: [Vec<Carried>; 4] = Default::default();
         for _ in 0..ROUNDS {
             for (case, into) in cases.iter().zip(&mut found) {
                 into.push(held(*case, mbps)?);
@@ -87,6 +90,8 @@ enum Held {
     Bare,
     Kernel,
     Userspace,
+    /// The shaper with what it has by default.
+    Cake,
 }
 
 impl Held {
@@ -95,22 +100,27 @@ impl Held {
             Self::Bare => "sender itself",
             Self::Kernel => "kernel's htb",
             Self::Userspace => "shaper, pfifo",
+            Self::Cake => "shaper, cake",
+        }
+    }
+
+    /// The shaper, and what iperf3 is told.
+    fn start(self, mbps: u64) -> (Option<Shaper>, Vec<String>) {
+        let bps = mbps * 1_000_000;
+        let shaper =
+            |queue, backend| (Some(Shaper::start(Some(bps), queue, Some(backend))), vec![]);
+        match self {
+            Self::Bare => (None, vec!["-b".to_owned(), bps.to_string()]),
+            Self::Kernel => shaper("pfifo", Backend::Kernel),
+            Self::Userspace => shaper("pfifo", Backend::Userspace),
+            Self::Cake => shaper("cake", Backend::Userspace),
         }
     }
 }
 
 fn held(case: Held, mbps: u64) -> Outcome<Carried> {
-    let bps = mbps * 1_000_000;
-    let at_most = bps.to_string();
-    match case {
-        Held::Bare => transfer(None, &["-b", &at_most]),
-        Held::Kernel => {
-            transfer(Some(Shaper::start(Some(bps), "pfifo", Some(Backend::Kernel))), &[])
-        }
-        Held::Userspace => {
-            transfer(Some(Shaper::start(Some(bps), "pfifo", Some(Backend::Userspace))), &[])
-        }
-    }
+    let (shaper, options) = case.start(mbps);
+    transfer(shaper, &options)
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -200,7 +210,7 @@ fn carried(case: Case) -> Outcome<Carried> {
 }
 
 /// One connection of iperf3 with `options` beside a shaper, which ends with it.
-fn transfer(shaper: Option<Shaper>, options: &[&str]) -> Outcome<Carried> {
+fn transfer(shaper: Option<Shaper>, options: &[String]) -> Outcome<Carried> {
     let (began, cpu) = (Instant::now(), weir_sockets::sys::time::process_cpu_ns());
     let busy = machine_busy()?;
     let done = std::process::Command::new("iperf3")
@@ -235,8 +245,8 @@ fn machine_busy() -> Outcome<Duration> {
     Ok(Duration::from_millis((user + system + irq + softirq) * 10))
 }
 
-/// Round trips of datagrams over the idle pair, in turn without and with the shaper.
-fn pings(far: &Namespace) -> Outcome<()> {
+/// Answers datagrams at the far end from now on.
+fn echo(far: &Namespace) -> Outcome<()> {
     let echo = far.within(|| {
         UdpSocket::bind((FAR, ECHO_PORT))
             .map_err(|error| weir_linux::LinuxError::new(error.to_string()))
@@ -247,12 +257,17 @@ fn pings(far: &Namespace) -> Outcome<()> {
             let _ = echo.send_to(&bytes[..len], from);
         }
     });
+    Ok(())
+}
+
+/// Round trips of datagrams over the idle pair, in turn without and with the shaper.
+fn pings() -> Outcome<()> {
     println!("round trip over the idle pair, us\n{:>24} {:>10} {:>8}", "", "median", "p99");
     let mut found: [Vec<[f64; 2]>; 2] = Default::default();
     for _ in 0..ROUNDS {
         for (case, into) in [Case::Nothing, Case::Cake].iter().zip(&mut found) {
             let shaper = case.start();
-            into.push(round_trips()?);
+            into.push(round_trips(Duration::MAX)?);
             shaper.map(Shaper::end).transpose()?;
         }
     }
@@ -263,12 +278,49 @@ fn pings(far: &Namespace) -> Outcome<()> {
     Ok(())
 }
 
-fn round_trips() -> Outcome<[f64; 2]> {
+/// Round trips of datagrams beside a connection that is held at a rate.
+fn loaded_pings() -> Outcome<()> {
+    println!("round trip beside a connection held at a rate, us");
+    println!("{:>24} {:>10} {:>8}", "", "median", "p99");
+    for mbps in LOADED_MBPS {
+        let cases = [Held::Kernel, Held::Userspace, Held::Cake];
+        let mut found: [Vec<[f64; 2]>; 3] = Default::default();
+        for _ in 0..ROUNDS {
+            for (case, into) in cases.iter().zip(&mut found) {
+                into.push(loaded_round_trips(*case, mbps)?);
+            }
+        }
+        for (case, values) in cases.iter().zip(&found) {
+            let [p50, p99] = [0, 1].map(|n| median(values.iter().map(|pair| pair[n]).collect()));
+            println!("{:>15} at {mbps:>5} {p50:>10.1} {p99:>8.1}", case.name());
+        }
+    }
+    Ok(())
+}
+
+fn loaded_round_trips(case: Held, mbps: u64) -> Outcome<[f64; 2]> {
+    let (shaper, _) = case.start(mbps);
+    let load = std::thread::spawn(|| {
+        let done = std::process::Command::new("iperf3").args(["-c", FAR, "-t", SECONDS]).output();
+        done.is_ok_and(|done| done.status.success())
+    });
+    // Its first second is slow start.
+    std::thread::sleep(Duration::from_secs(1));
+    let found = round_trips(Duration::from_secs(2));
+    let loaded = !load.is_finished();
+    let done = load.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    shaper.map(Shaper::end).transpose()?;
+    if loaded && done { found } else { Err("iperf3 ended before the pings did".into()) }
+}
+
+/// Round trips of [`PINGS`] datagrams, or of those that come back `within` that time: median and 99th percentile.
+fn round_trips(within: Duration) -> Outcome<[f64; 2]> {
     let near = UdpSocket::bind("0.0.0.0:0")?;
     near.connect((FAR, ECHO_PORT))?;
     near.set_read_timeout(Some(Duration::from_secs(1)))?;
     let mut all = Vec::new();
-    for _ in 0..PINGS {
+    let began = Instant::now();
+    while all.len() < PINGS && began.elapsed() < within {
         let sent = Instant::now();
         near.send(&[0; 16])?;
         near.recv(&mut [0; 64])?;
@@ -318,6 +370,7 @@ const ROUNDS: usize = 3;
 const SECONDS: &str = "4";
 /// Lines of a DSL, a cable and a fibre.
 const HELD_MBPS: [u64; 4] = [24, 150, 500, 1_000];
+const LOADED_MBPS: [u64; 3] = [20, 150, 1_000];
 const PINGS: usize = 1_000;
 /// Far beyond what comes through, so that `cake` never holds anything back.
 const NEVER_REACHED_BPS: u64 = 20_000_000_000;
