@@ -1,7 +1,7 @@
 //! The contract between a queue discipline and whatever drives it.
 
 pub use weir_core::{DropReason, MarkReason};
-use weir_core::{Packet, TcpHeader, Time};
+use weir_core::{Framing, Packet, TcpHeader, Time};
 
 /// A queue discipline: decides order, drops and marks at one port.
 ///
@@ -95,6 +95,12 @@ pub trait DropSink {
     fn tcp_header(&self, packet: &Packet) -> Option<TcpHeader> {
         let _ = packet;
         None
+    }
+
+    /// Bytes that `packet` occupies on a line that counts as `framing` does: of a GSO packet, those of all its
+    /// segments, of which only its owner knows.
+    fn wire_bytes(&self, packet: &Packet, framing: &Framing) -> u64 {
+        framing.wire_bytes(packet.ip_len())
     }
 
     /// `packet` is duplicated: the copy arrives too. Returns the copy's handle, which leads to the same

@@ -79,6 +79,6 @@ pub use registry::{Build, DISCIPLINES, Discipline, find};
 pub use replay::{Outcome, replay, replay_tcp};
 pub use tbf::{Lengths, TbfParams};
 pub use tc::{
-    ClassSpec, Classifier, DefaultValue, Edit, Every, Filter, Handle, Match, Param, ParamKind,
-    Params, Placed, QueueSpec, Record, SizeTable, SpecError, Unless0,
+    ClassSpec, Classifier, DefaultValue, Edit, Every, Filter, GsoPackets, Handle, Match, Param,
+    ParamKind, Params, Placed, QueueSpec, Record, SizeTable, SpecError, Unless0,
 };

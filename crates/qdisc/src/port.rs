@@ -89,7 +89,7 @@ impl Port {
     pub fn enqueue(&mut self, mut packet: Packet, now: Time, sink: &mut dyn DropSink) {
         packet.enqueued_at = now;
         if let Some(shaper) = &mut self.shaper {
-            shaper.passed.arrived.add(shaper.wire_bytes(&packet) as u32);
+            shaper.passed.arrived.add(sink.wire_bytes(&packet, &shaper.framing) as u32);
         }
         self.qdisc.enqueue(packet, now, sink);
     }
@@ -104,7 +104,7 @@ impl Port {
         }
         let packet = self.qdisc.dequeue(now, sink)?;
         if let Some(shaper) = &mut self.shaper {
-            shaper.charge(&packet, now);
+            shaper.charge(sink.wire_bytes(&packet, &shaper.framing), now);
         }
         let sojourn = now.since(packet.enqueued_at);
         self.sojourn.packets += 1;
@@ -168,16 +168,11 @@ impl Shaper {
         self.busy.is_none()
     }
 
-    fn charge(&mut self, packet: &Packet, now: Time) {
-        let bytes = self.wire_bytes(packet);
+    fn charge(&mut self, bytes: u64, now: Time) {
         self.passed.departed.add(bytes as u32);
         if let Some(line) = &mut self.line {
             line.send(bytes, now);
         }
-    }
-
-    const fn wire_bytes(&self, packet: &Packet) -> u64 {
-        self.framing.wire_bytes(packet.ip_len())
     }
 }
 
@@ -254,6 +249,31 @@ mod tests {
         let passed = port.shaped_traffic().unwrap();
         assert_eq!(passed.arrived, Count { packets: 5, bytes: 5 * 1538 });
         assert_eq!(passed.departed, Count { packets: 4, bytes: 4 * 1538 });
+    }
+
+    /// Owner of packets that are two on the line each.
+    struct Twice;
+
+    impl DropSink for Twice {
+        fn on_drop(&mut self, _: Packet, _: DropReason) {}
+        fn on_mark(&mut self, _: &Packet, _: MarkReason) {}
+
+        fn wire_bytes(&self, packet: &Packet, framing: &Framing) -> u64 {
+            2 * framing.wire_bytes(packet.ip_len() / 2)
+        }
+    }
+
+    #[test]
+    fn the_owner_of_packets_says_what_they_are_on_the_line() {
+        let mut port = port(Framing::ETHERNET);
+        port.set_rate(Some(Rate::from_mbit(8)), Time::ZERO);
+        assert!(port.dequeue(Time::ZERO, &mut Twice).is_some());
+        assert!(port.dequeue(Time::ZERO, &mut Twice).is_none());
+        assert_eq!(port.wake_at(), Some(Time::from_nanos(1_576_000)));
+        port.enqueue(packet(), Time::ZERO, &mut Twice);
+        let passed = port.shaped_traffic().unwrap();
+        assert_eq!(passed.arrived, Count { packets: 6, bytes: 5 * 1538 + 1576 });
+        assert_eq!(passed.departed, Count { packets: 1, bytes: 1576 });
     }
 
     #[test]

@@ -8,8 +8,8 @@ use weir_core::{Duration, Rate, units};
 use super::ack_filter::AckFilter;
 use super::shaper::{Cells, Overhead};
 use crate::tc::{
-    Declared, Every, ParamKind, Placed, SpecError, Text, choice, integer, number, params, rate,
-    size, switch, word,
+    Declared, Every, GsoPackets, ParamKind, Placed, SpecError, Text, choice, integer, number,
+    params, rate, size, switch, word,
 };
 
 params! {
@@ -65,6 +65,14 @@ impl CakeOptions {
     pub(super) fn rate(&self) -> Option<Rate> {
         let limited = self.bandwidth.place > self.unlimited.place;
         self.bandwidth.value.filter(|_| limited)
+    }
+
+    /// The form in which it takes GSO packets.
+    pub(crate) fn gso_packets(&self) -> GsoPackets {
+        match self.rate() {
+            None if !self.wash.value => GsoPackets::Split,
+            _ => GsoPackets::Segments,
+        }
     }
 
     /// The round trip for which it is set.

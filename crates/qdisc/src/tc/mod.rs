@@ -11,6 +11,7 @@
 mod declared;
 mod filter;
 mod flower;
+mod gso;
 mod kinds;
 mod limits;
 mod nearest;
@@ -27,6 +28,7 @@ use std::sync::Arc;
 pub(crate) use declared::{Declared, NoOptions, Plain, Text, params};
 pub use declared::{Every, Placed, Record, Unless0};
 pub use filter::{Classifier, Filter, Match};
+pub use gso::GsoPackets;
 pub(crate) use kinds::{
     Choice, as_words, band_count, choice, either, integer, minor, nonzero_size, number, one_of,
     percent, probability, rate, read_size, real, size, switch, time, word, words,
