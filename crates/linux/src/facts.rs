@@ -7,11 +7,13 @@ use nix::net::if_::if_indextoname;
 
 use crate::LinuxError;
 use crate::message::{IFINFOMSG, Message, attributes};
-use crate::netlink::{IFLA_INFO_KIND, IFLA_LINKINFO, Netlink, index_of};
+use crate::netlink::{IFLA_INFO_KIND, IFLA_LINKINFO, IFLA_MTU, Netlink, index_of};
 
 /// Properties of a network device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeviceFacts {
+    /// The longest IP packet that it sends, in bytes.
+    pub mtu: u32,
     /// Hardware type of the device (`ARPHRD_*`, include/uapi/linux/if_arp.h).
     pub hardware: u16,
     /// Kind of a device that is made by software: `vlan`, `wireguard`, ...; `None` for any other.
@@ -73,6 +75,7 @@ pub fn device_facts(device: &str) -> Result<DeviceFacts, LinuxError> {
     let filled = |path: &str| fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some());
     let sessions = fs::read_to_string("/proc/thread-self/net/pppoe").unwrap_or_default();
     Ok(DeviceFacts {
+        mtu: mtu(&link).ok_or_else(|| LinuxError::new(format!("`{device}` tells no MTU")))?,
         hardware: hardware(&link),
         kind: kind(&link),
         port_of: port_of(&link),
@@ -86,6 +89,12 @@ pub fn device_facts(device: &str) -> Result<DeviceFacts, LinuxError> {
 /// The type in the header of an answer.
 pub(crate) fn hardware(link: &[u8]) -> u16 {
     link.get(2..4).map_or(0, |two| u16::from_ne_bytes([two[0], two[1]]))
+}
+
+fn mtu(link: &[u8]) -> Option<u32> {
+    let mut all = attributes(link.get(IFINFOMSG..)?);
+    let (_, mtu) = all.find(|(attribute, _)| *attribute == IFLA_MTU)?;
+    Some(u32::from_ne_bytes(mtu.try_into().ok()?))
 }
 
 fn kind(link: &[u8]) -> Option<String> {

@@ -24,7 +24,7 @@ pub use device::{MAX_GRO_SEGMENTS, MAX_PACKET_BYTES, PacketDevice};
 pub use ethtool::switch_offloads_off;
 pub use facts::{DeviceCounters, DeviceFacts, device_facts};
 pub use guard::{BEAT, GuardNews};
-pub use intercept::{HandOver, Intercept, QueuedPacket};
+pub use intercept::{HandOver, Intercept, QueuedId, QueuedPacket, Writes};
 pub use isolate::{Namespace, isolate};
 pub use netlink::{LinkSettings, Netlink, find_device, index_of};
 pub use offload::{Flowtable, filters_in_hardware, flowtables};

@@ -7,6 +7,7 @@ use weir_rate_control::Side;
 use weir_scenario::file::shape::USUAL_QUEUES;
 use weir_sockets::Clock;
 
+use crate::gso::KeepGso;
 use crate::kernel::Kernel;
 use crate::rules::Rules;
 use crate::settings::{Backend, Settings};
@@ -109,7 +110,9 @@ pub fn choose(settings: &Settings) -> Result<Choice, ShapeError> {
 fn hands_over(settings: &Settings) -> Result<HandOver, ShapeError> {
     settings.check_queues()?;
     seen_by_ip(&settings.device)?;
-    Ok(Intercept::check(&settings.device, settings.queues.each_ref().map(Option::is_some))?)
+    let [out, into] = Side::ALL.map(|side| KeepGso::of(settings, side));
+    let ways = [out?, into?].map(|way| way.as_ref().map(KeepGso::writes));
+    Ok(Intercept::check(&settings.device, ways)?)
 }
 
 /// Refuses a port of a bridge, whose packets come to no table of IP.

@@ -1,21 +1,24 @@
 //! The packets that the kernel holds for us, found by the handles of their descriptors.
 
-use weir_core::{Packet, TcpHeader};
+use weir_core::{Framing, Packet, TcpHeader};
+use weir_linux::QueuedId;
 use weir_packet::Headers;
 use weir_qdisc::{DropReason, DropSink, MarkReason};
 
+use crate::gso::Segments;
 use crate::rules::Class;
 
 /// A packet that waits in one of our disciplines.
 #[derive(Debug)]
 pub(crate) struct HeldPacket {
-    pub way: usize,
     /// The kernel's number for it.
-    pub id: u32,
+    pub id: QueuedId,
     pub headers: Headers,
+    /// What it is on the line, if it is a GSO packet.
+    pub segments: Option<Segments>,
     /// The class that the rules gave it, if they did.
     pub class: Option<Class>,
-    /// Bytes of the packet, from the IP header on.
+    /// Bytes of the packet, from the IP header on; of one that is not written into the first alone.
     pub bytes: Vec<u8>,
 }
 
@@ -26,17 +29,23 @@ pub(crate) struct HeldPackets {
     free: Vec<usize>,
     /// Memory of packets that have gone.
     spare: Vec<Vec<u8>>,
-    /// Packets that a discipline has dropped, each as its way and the kernel's number.
-    pub dropped: Vec<(usize, u32)>,
+    /// Packets that a discipline has dropped, each as the kernel's number.
+    pub dropped: Vec<QueuedId>,
 }
 
 impl HeldPackets {
     /// Keeps a packet: its handle.
-    pub fn put(&mut self, way: usize, id: u32, headers: Headers, packet: &[u8]) -> u64 {
+    pub fn put(
+        &mut self,
+        id: QueuedId,
+        headers: Headers,
+        segments: Option<Segments>,
+        packet: &[u8],
+    ) -> u64 {
         let mut bytes = self.spare.pop().unwrap_or_default();
         bytes.clear();
         bytes.extend_from_slice(packet);
-        let held = HeldPacket { way, id, headers, class: None, bytes };
+        let held = HeldPacket { id, headers, segments, class: None, bytes };
         let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(None);
             self.slots.len() - 1
@@ -68,7 +77,7 @@ impl HeldPackets {
 impl DropSink for HeldPackets {
     fn on_drop(&mut self, packet: Packet, _: DropReason) {
         let held = self.take(packet.handle);
-        self.dropped.push((held.way, held.id));
+        self.dropped.push(held.id);
         self.give_back(held);
     }
 
@@ -77,6 +86,14 @@ impl DropSink for HeldPackets {
     fn tcp_header(&self, packet: &Packet) -> Option<TcpHeader> {
         let held = self.slots[packet.handle as usize].as_ref()?;
         held.headers.tcp_header(&held.bytes)
+    }
+
+    fn wire_bytes(&self, packet: &Packet, framing: &Framing) -> u64 {
+        let held = self.slots[packet.handle as usize].as_ref().expect("it is held");
+        match held.segments {
+            Some(segments) => segments.wire_bytes(framing),
+            None => framing.wire_bytes(packet.ip_len()),
+        }
     }
 }
 

@@ -13,6 +13,7 @@ mod due;
 mod engine;
 mod files;
 mod framing;
+mod gso;
 mod held;
 mod kernel;
 mod learned;

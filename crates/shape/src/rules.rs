@@ -157,6 +157,11 @@ impl Rules {
     pub(crate) fn cap(&self, side: Side, class: usize) -> Option<Rate> {
         self.caps_bps[side as usize][class].map(Rate::from_bps)
     }
+
+    /// The least of the greatest rates of a side's classes, if any has one.
+    pub(crate) fn least_cap(&self, side: Side) -> Option<Rate> {
+        self.caps_bps[side as usize].iter().flatten().min().copied().map(Rate::from_bps)
+    }
 }
 
 impl Rule {

@@ -4,7 +4,7 @@ use std::os::fd::BorrowedFd;
 
 use weir_core::{Duration, FlowKey, Packet, Rate, Time};
 use weir_linux::{GuardNews, HandOver, Intercept};
-use weir_packet::parse;
+use weir_packet::{Headers, parse_head};
 use weir_qdisc::{Count, Port};
 use weir_rate_control::{Side, Traffic};
 use weir_sockets::Clock;
@@ -12,6 +12,7 @@ use weir_sockets::Clock;
 use crate::ShapeError;
 use crate::classes::Classes;
 use crate::due::Due;
+use crate::gso::{KeepGso, Segments};
 use crate::held::{HeldPacket, HeldPackets};
 use crate::settings::Settings;
 use crate::shaper::{Found, Shaper, Watch};
@@ -21,6 +22,10 @@ use crate::view::SideCounts;
 pub(crate) struct Userspace {
     intercept: Intercept,
     ports: [Option<Port>; 2],
+    /// Which GSO packets of each side stay whole, and whether they do now.
+    keep_gso: [Option<(KeepGso, bool)>; 2],
+    /// The longest packet that the device sends, in bytes.
+    mtu: u32,
     held: HeldPackets,
     hash_key: u64,
     /// Bytes and packets of our own probes, which pass the queues.
@@ -43,11 +48,16 @@ impl Userspace {
         clock: Clock,
     ) -> Result<Self, ShapeError> {
         let ports = [settings.port(Side::Egress, seed)?, settings.port(Side::Ingress, seed)?];
-        let ways = settings.queues.each_ref().map(Option::is_some);
+        let keep_gso =
+            [KeepGso::of(settings, Side::Egress)?, KeepGso::of(settings, Side::Ingress)?];
+        let mtu = weir_linux::device_facts(&settings.device)?.mtu;
+        let ways = keep_gso.each_ref().map(|side| side.as_ref().map(KeepGso::writes));
         let intercept = Intercept::new(&settings.device, ways, how)?;
-        Ok(Self {
+        let mut userspace = Self {
             intercept,
             ports,
+            keep_gso: keep_gso.map(|side| side.map(|keep| (keep, false))),
+            mtu,
             held: HeldPackets::default(),
             hash_key: seed,
             probed: [(0, 0); 2],
@@ -57,7 +67,22 @@ impl Userspace {
             classes: settings.rules.as_ref().map(|it| Classes::new(it, settings)).transpose()?,
             worked: Time::ZERO,
             left_waiting: [0, 0],
-        })
+        };
+        // Everything passes until a rate is set.
+        Side::ALL.into_iter().try_for_each(|side| userspace.keep_gso(side, None))?;
+        Ok(userspace)
+    }
+
+    /// Has GSO packets of a side come whole, or cut, as they may at `rate`.
+    fn keep_gso(&mut self, side: Side, rate: Option<Rate>) -> Result<(), ShapeError> {
+        let Some((keep, kept)) = &mut self.keep_gso[side as usize] else { return Ok(()) };
+        let wanted = keep.at(rate);
+        if wanted == *kept {
+            return Ok(());
+        }
+        *kept = wanted;
+        let told = self.intercept.keep_gso(side as usize, wanted);
+        told.map_err(|error| ShapeError::io("the kernel no longer listens", error))
     }
 
     /// Takes one packet in, if one waits.
@@ -67,11 +92,19 @@ impl Userspace {
         let side = Side::ALL[way];
         // What waited for this process has waited in no queue of the line.
         let came = packet.real_ns.map_or(now, |real| self.clock.of_stamp(Some(real)));
-        let Ok(headers) = parse(packet.bytes) else {
-            // Whatever it is, it is not ours to judge.
-            self.intercept.pass(way, id, None);
-            return Ok(true);
+        let headers = match parse_head(packet.bytes, packet.len) {
+            Ok(headers) if has_all_of(packet.bytes, &headers, packet.comes_whole) => headers,
+            _ if packet.comes_whole && packet.bytes.len() < packet.len => {
+                self.intercept.come_whole(way, id);
+                return Ok(true);
+            }
+            _ => {
+                // Whatever it is, it is not ours to judge.
+                self.intercept.pass(id, None);
+                return Ok(true);
+            }
         };
+        let segments = packet.gso.then(|| Segments::of(&headers, self.mtu));
         if watch.is_probe(&headers.key, side) {
             let probed = &mut self.probed[way];
             probed.0 += self.framing.wire_bytes(headers.total_len as u32);
@@ -80,13 +113,16 @@ impl Userspace {
                 Side::Egress => self.leaving.push(headers.key),
                 Side::Ingress => watch.answer_came(&headers.key, came),
             }
-            self.intercept.pass(way, id, None);
+            self.intercept.pass(id, None);
             return Ok(true);
         }
         let tcp = headers.tcp_header(packet.bytes);
         watch.comes(&headers.key, tcp.as_ref(), headers.total_len as u64, side, came);
-        let handle = self.held.put(way, id, headers, packet.bytes);
+        let handle = self.held.put(id, headers, segments, packet.bytes);
         let mut descriptor = headers.packet(handle, 0, self.hash_key);
+        if let Some(segments) = segments {
+            descriptor.len = segments.queue_len();
+        }
         let mut port =
             self.ports[way].as_mut().expect("only sides that are shaped are handed over");
         if let Some(classes) = &mut self.classes
@@ -162,8 +198,8 @@ impl Shaper for Userspace {
         let after = self.clock.now();
         self.worked = after;
         left += self.let_go(watch, after);
-        for (way, id) in self.held.dropped.drain(..) {
-            self.intercept.discard(way, id);
+        for id in self.held.dropped.drain(..) {
+            self.intercept.discard(id);
         }
         self.left_waiting = self.waiting();
         // Packets leave within the call: a probe's delay may come out longer by that, never too short.
@@ -190,8 +226,8 @@ impl Shaper for Userspace {
         let fail = |error| ShapeError::io("the kernel no longer hands packets over", error);
         for _ in 0..MAX_UNREAD {
             let Some(packet) = self.intercept.receive().map_err(fail)? else { break };
-            let (way, id) = (packet.way, packet.id);
-            self.intercept.discard(way, id);
+            let id = packet.id;
+            self.intercept.discard(id);
         }
         Ok(())
     }
@@ -205,7 +241,7 @@ impl Shaper for Userspace {
         if let Some(port) = &mut self.ports[side as usize] {
             port.set_rate(rate, now);
         }
-        Ok(())
+        self.keep_gso(side, rate)
     }
 
     fn look(&mut self) -> Result<(), ShapeError> {
@@ -293,13 +329,27 @@ fn pass(intercept: &mut Intercept, held: &mut HeldPacket, packet: &Packet, marks
         tos = tos & ECN | held.headers.tos() & !ECN;
     }
     if tos == held.headers.tos() {
-        intercept.pass(held.way, held.id, None);
+        intercept.pass(held.id, None);
     } else {
+        let whole = held.bytes.len() >= held.headers.total_len;
+        assert!(whole, "{tos:#x} is written into a packet of which no more than a head is here");
         weir_packet::set_tos(&mut held.bytes, tos);
-        intercept.pass(held.way, held.id, Some(&held.bytes));
+        intercept.pass(held.id, Some(&held.bytes));
     }
 }
 
+/// Whether the headers of a packet are all in its first bytes: those of a packet that `comes_whole` if need be
+/// may go on behind them.
+const fn has_all_of(bytes: &[u8], headers: &Headers, comes_whole: bool) -> bool {
+    let need = match comes_whole {
+        true => headers.transport_offset + MAX_TRANSPORT_HEADER_BYTES,
+        false => headers.total_len,
+    };
+    bytes.len() >= if need < headers.total_len { need } else { headers.total_len }
+}
+
+/// A header of TCP with all options.
+const MAX_TRANSPORT_HEADER_BYTES: usize = 60;
 /// The two bits of ECN in a TOS byte.
 const ECN: u8 = 0b11;
 /// Packets that are taken in at once, so that what is due does not wait for long.

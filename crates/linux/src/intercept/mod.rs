@@ -10,6 +10,11 @@
 //! or once it has ended, however it did, and makes it again; where both are killed the kernel removes it,
 //! since it belongs to the guard's socket (`NFT_TABLE_F_OWNER`, Linux 5.12). On older kernels it then stays,
 //! and lets everything pass where nobody listens (`NFQ_FLAG_BYPASS`), until [`Intercept::heal`] removes it.
+//!
+//! Each way has two queues, which come by the same socket and so in one order. A packet that may be written into
+//! is copied to this process whole, and GSO packets are cut first, since the kernel would not take one back
+//! with other bytes as it was (its checksum, its fragments). Of a packet that is only passed or dropped the headers come, and
+//! a GSO packet comes [whole](Intercept::keep_gso) where that is asked for.
 
 mod nfqueue;
 mod nft;
@@ -20,8 +25,11 @@ use std::os::fd::BorrowedFd;
 use crate::LinuxError;
 use crate::guard::GuardNews;
 use crate::netlink::index_of;
-use crate::nft::{NF_INET_POST_ROUTING, NF_INET_PRE_ROUTING, NFT_META_IIFNAME, NFT_META_OIFNAME};
-use nfqueue::{QueueVerdict, Queues};
+use crate::nft::{
+    IPV4, IPV6, NF_INET_POST_ROUTING, NF_INET_PRE_ROUTING, NFT_CMP_NEQ, NFT_META_IIFNAME,
+    NFT_META_OIFNAME, Of, Test,
+};
+use nfqueue::{Copied, QueueVerdict, Queues};
 use nft::Rule;
 
 pub use nft::HandOver;
@@ -30,9 +38,25 @@ pub use nft::HandOver;
 #[derive(Debug)]
 pub struct Intercept {
     queues: Queues,
-    /// The number of the first queue: one for the way out, the next for the way in.
+    /// The number of the first queue: two for the way out, the next two for the way in.
     first: u16,
     table: nft::Table,
+}
+
+/// What may be written into the packets of a way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Writes {
+    /// Marks of congestion, into packets that allow them (ECN); nothing into others.
+    Marks,
+    /// Anything, into any packet.
+    Anything,
+}
+
+/// Number of a packet among those that wait in the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueuedId {
+    queue: u16,
+    id: u32,
 }
 
 /// A packet that waits in the kernel's queue (NFQUEUE) for a verdict.
@@ -40,24 +64,30 @@ pub struct Intercept {
 pub struct QueuedPacket<'a> {
     /// Direction: 0 out, 1 in.
     pub way: usize,
-    /// Number of the packet on its way.
-    pub id: u32,
+    /// Number of the packet.
+    pub id: QueuedId,
     /// When the kernel took it in, in nanoseconds on `CLOCK_REALTIME`: on the way in, if it notes such times,
     /// which it does as long as any socket asks for them.
     pub real_ns: Option<u64>,
-    /// Bytes of the packet, from the IP header on.
+    /// Whether it is a GSO packet, which leaves as several.
+    pub gso: bool,
+    /// Bytes of the whole packet, from the IP header on.
+    pub len: usize,
+    /// The first of them.
     pub bytes: &'a [u8],
+    /// Whether the others [come too](Intercept::come_whole) if that is asked for.
+    pub comes_whole: bool,
 }
 
 impl Intercept {
     /// Takes the packets of `device` in the calling thread's network namespace that go the ways asked for,
-    /// `[out, in]`, in the way that [`check`](Self::check) has found.
+    /// `[out, in]`, in the way that [`check`](Self::check) has found. GSO packets are cut at first.
     ///
     /// # Errors
     /// If there is no such device, this user may not, or this kernel cannot: which, in one sentence.
-    pub fn new(device: &str, ways: [bool; 2], how: HandOver) -> Result<Self, LinuxError> {
+    pub fn new(device: &str, ways: [Option<Writes>; 2], how: HandOver) -> Result<Self, LinuxError> {
         index_of(device)?;
-        let (queues, first) = Queues::open(WAYS, MAX_HELD_PACKETS)?;
+        let (queues, first) = Queues::open(&QUEUES, MAX_HELD_PACKETS)?;
         let table = nft::Table::create(&table_name(device), device, &rules(ways, first), how)?;
         Ok(Self { queues, first, table })
     }
@@ -67,9 +97,9 @@ impl Intercept {
     ///
     /// # Errors
     /// As of [`new`](Self::new).
-    pub fn check(device: &str, ways: [bool; 2]) -> Result<HandOver, LinuxError> {
+    pub fn check(device: &str, ways: [Option<Writes>; 2]) -> Result<HandOver, LinuxError> {
         index_of(device)?;
-        let (_, first) = Queues::open(WAYS, MAX_HELD_PACKETS)?;
+        let (_, first) = Queues::open(&QUEUES, MAX_HELD_PACKETS)?;
         nft::check(&table_name(device), device, &rules(ways, first))
     }
 
@@ -109,22 +139,45 @@ impl Intercept {
     pub fn receive(&mut self) -> io::Result<Option<QueuedPacket<'_>>> {
         let first = self.first;
         let packet = self.queues.receive()?;
-        Ok(packet.map(|packet| QueuedPacket {
-            way: usize::from(packet.queue - first),
-            id: packet.id,
-            real_ns: packet.real_ns,
-            bytes: packet.bytes,
+        Ok(packet.map(|packet| {
+            let place = usize::from(packet.queue - first);
+            QueuedPacket {
+                way: place / COPIES.len(),
+                id: QueuedId { queue: packet.queue, id: packet.id },
+                real_ns: packet.real_ns,
+                gso: packet.gso,
+                len: packet.len,
+                bytes: packet.bytes,
+                comes_whole: COPIES[place % COPIES.len()] == Copied::Head,
+            }
         }))
     }
 
-    /// Lets a packet go on, with other bytes if some are given; to be [flushed](Self::flush).
-    pub fn pass(&mut self, way: usize, id: u32, bytes: Option<&[u8]>) {
-        self.queues.judge(self.first + way as u16, id, QueueVerdict::Accept, bytes);
+    /// From now on GSO packets of a way, `0` out or `1` in, come whole where nothing may be written into them, or
+    /// the kernel cuts them too.
+    ///
+    /// # Errors
+    /// If the kernel does not listen.
+    pub fn keep_gso(&self, way: usize, keep: bool) -> io::Result<()> {
+        self.queues.keep_gso(queue_of(self.first, way as u16, Copied::Head), keep)
+    }
+
+    /// Lets a packet go on, with other bytes if some are given, which takes a packet that came whole; to be
+    /// [flushed](Self::flush).
+    pub fn pass(&mut self, id: QueuedId, bytes: Option<&[u8]>) {
+        self.queues.judge((id.queue, id.id), QueueVerdict::Accept, bytes);
     }
 
     /// A packet goes no further; to be [flushed](Self::flush).
-    pub fn discard(&mut self, way: usize, id: u32) {
-        self.queues.judge(self.first + way as u16, id, QueueVerdict::Drop, None);
+    pub fn discard(&mut self, id: QueuedId) {
+        self.queues.judge((id.queue, id.id), QueueVerdict::Drop, None);
+    }
+
+    /// A packet of which the first bytes came comes once more and whole, a GSO packet in segments, behind those
+    /// that have come meanwhile; to be [flushed](Self::flush).
+    pub fn come_whole(&mut self, way: usize, id: QueuedId) {
+        let whole = queue_of(self.first, way as u16, Copied::Whole);
+        self.queues.judge((id.queue, id.id), QueueVerdict::Queue(whole), None);
     }
 
     /// Tells the kernel what was decided.
@@ -142,37 +195,101 @@ impl Intercept {
     }
 }
 
-fn rules(ways: [bool; 2], first: u16) -> Vec<Rule> {
-    let wanted = (0..WAYS).filter(|&way| ways[usize::from(way)]);
-    wanted.map(|way| rule(way, first + way)).collect()
+fn rules(ways: [Option<Writes>; 2], first: u16) -> Vec<Rule> {
+    let wanted = (0..).zip(ways).filter_map(|(way, writes)| Some((way, writes?)));
+    wanted.map(|(way, writes)| rule(way, queues(way, writes, first))).collect()
 }
 
 /// Before addresses are translated on the way out and after on the way in, so that hosts behind this
 /// machine are told apart: beside NF_IP_PRI_NAT_SRC (100) and NF_IP_PRI_NAT_DST (-100).
-const fn rule(way: u16, queue: u16) -> Rule {
+const fn rule(way: u16, queues: Vec<(Vec<Test>, u16)>) -> Rule {
     match way {
         0 => Rule {
             chain: "out",
             hook: NF_INET_POST_ROUTING,
             priority: 90,
             on: NFT_META_OIFNAME,
-            queue,
+            queues,
         },
         _ => Rule {
             chain: "in",
             hook: NF_INET_PRE_ROUTING,
             priority: -90,
             on: NFT_META_IIFNAME,
-            queue,
+            queues,
         },
     }
+}
+
+/// The queues of a way, each with what a packet must be that goes there unless it went to one before.
+fn queues(way: u16, writes: Writes, first: u16) -> Vec<(Vec<Test>, u16)> {
+    let whole = queue_of(first, way, Copied::Whole);
+    match writes {
+        Writes::Anything => vec![(Vec::new(), whole)],
+        Writes::Marks => {
+            let head = queue_of(first, way, Copied::Head);
+            let tests = come_whole().into_iter().map(|tests| (tests.to_vec(), whole));
+            tests.chain([(Vec::new(), head)]).collect()
+        }
+    }
+}
+
+/// Packets that may be marked, by the two bits of ECN; and those longer than IP's own length can tell (BIG
+/// TCP), which nobody could read but cut.
+fn come_whole() -> [[Test; 2]; 4] {
+    let ecn =
+        |bits: [u8; 2]| Test { is: NFT_CMP_NEQ, ..Test::bits(Of::Network(0, 2), &bits, &[0; 2]) };
+    [
+        [Test::is_ip(IPV4), ecn([0, 0b11])],
+        [Test::is_ip(IPV6), ecn([0, 0b11 << 4])],
+        [Test::is_ip(IPV4), Test::is(Of::Network(2, 2), &[0; 2])],
+        [Test::is_ip(IPV6), Test::is(Of::Network(4, 2), &[0; 2])],
+    ]
+}
+
+/// The number of a way's queue that copies so.
+fn queue_of(first: u16, way: u16, copied: Copied) -> u16 {
+    let place = COPIES.iter().position(|&it| it == copied).expect("each way has both");
+    first + way * COPIES.len() as u16 + place as u16
 }
 
 fn table_name(device: &str) -> String {
     format!("weir-shape-{device}")
 }
 
-const WAYS: u16 = 2;
+/// What the queues of each way copy.
+const COPIES: [Copied; 2] = [Copied::Whole, Copied::Head];
+/// The queues of both ways.
+const QUEUES: [Copied; 4] = [COPIES[0], COPIES[1], COPIES[0], COPIES[1]];
 /// Packets of a way that the kernel holds at most; those beyond pass. Disciplines hold 10240 by default
 /// (sch_fq_codel.c, sch_cake.c), and none is to be without an answer.
 const MAX_HELD_PACKETS: u32 = 20_480;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_that_may_be_written_into_come_whole_and_others_by_their_heads() {
+        let first = 0x7765;
+        let to = |ways| {
+            let queues = rules(ways, first).into_iter().map(|rule| {
+                rule.queues.iter().map(|(tests, queue)| (tests.len(), queue - first)).collect()
+            });
+            queues.collect::<Vec<Vec<_>>>()
+        };
+        let marks = |whole: u16| [[(2, whole); 4].as_slice(), &[(0, whole + 1)]].concat();
+        assert_eq!(to([Some(Writes::Marks); 2]), [marks(0), marks(2)]);
+        assert_eq!(to([None, Some(Writes::Marks)]), [marks(2)]);
+        assert_eq!(to([Some(Writes::Anything), None]), [[(0, 0)]]);
+    }
+
+    #[test]
+    fn each_queue_is_of_one_way_and_copies_as_its_place_says() {
+        let numbers =
+            [(0, Copied::Whole), (0, Copied::Head), (1, Copied::Whole), (1, Copied::Head)]
+                .map(|(way, copied)| queue_of(100, way, copied));
+        assert_eq!(numbers, [100, 101, 102, 103]);
+        assert_eq!(QUEUES, [Copied::Whole, Copied::Head, Copied::Whole, Copied::Head]);
+    }
+}

@@ -33,7 +33,19 @@ pub(super) struct Waiting<'a> {
     pub id: u32,
     /// When the kernel took it in, on `CLOCK_REALTIME`: on the way in, if it notes such times.
     pub real_ns: Option<u64>,
+    pub gso: bool,
+    /// Bytes of the whole packet, of which `bytes` are the first.
+    pub len: usize,
     pub bytes: &'a [u8],
+}
+
+/// What a queue hands over of each packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Copied {
+    /// All of it, so that it can be written.
+    Whole,
+    /// Its first [`HEAD`] bytes.
+    Head,
 }
 
 /// Messages from the kernel, several a call.
@@ -49,14 +61,28 @@ struct Inbox {
 /// Verdict on a packet that waits in NFQUEUE.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum QueueVerdict {
-    Drop = 0,
-    Accept = 1,
+    Drop,
+    Accept,
+    /// The packet goes to another queue, as if it came.
+    Queue(u16),
+}
+
+impl QueueVerdict {
+    /// The number that the kernel has for it (include/uapi/linux/netfilter.h).
+    const fn code(self) -> u32 {
+        match self {
+            Self::Drop => NF_DROP,
+            Self::Accept => NF_ACCEPT,
+            Self::Queue(to) => NF_QUEUE | (to as u32) << 16,
+        }
+    }
 }
 
 impl Queues {
-    /// The first `count` successive queues of this network namespace that nobody has, each of `most` packets,
-    /// beyond which packets pass.
-    pub fn open(count: u16, most: u32) -> Result<(Self, u16), LinuxError> {
+    /// The first successive queues of this network namespace that nobody has, one for `each`, of
+    /// `most` packets each, beyond which packets pass.
+    pub fn open(each: &[Copied], most: u32) -> Result<(Self, u16), LinuxError> {
+        let count = each.len() as u16;
         let (flags, protocol) = (SockFlag::SOCK_CLOEXEC, SockProtocol::NetlinkNetFilter);
         let socket = socket(AddressFamily::Netlink, SockType::Raw, flags, protocol)
             .map_err(|error| LinuxError::io("no socket of nfnetlink", error))?;
@@ -75,7 +101,8 @@ impl Queues {
         };
         let mut refused = None;
         for first in (FIRST_QUEUE..FIRST_QUEUE + TRIES * count).step_by(count.into()) {
-            match (first..first + count).try_for_each(|queue| queues.bind(queue, most)) {
+            let mut all = (first..).zip(each);
+            match all.try_for_each(|(queue, &copied)| queues.bind(queue, copied, most)) {
                 Ok(()) => {
                     queues.first = first;
                     return Ok((queues, first));
@@ -97,20 +124,22 @@ impl Queues {
         }))
     }
 
-    fn bind(&self, queue: u16, most: u32) -> io::Result<()> {
+    fn bind(&self, queue: u16, copied: Copied, most: u32) -> io::Result<()> {
         let config = |kind: u16, value: &[u8]| {
             let mut message = message(NFQNL_MSG_CONFIG, NLM_F_ACK, queue);
             message.put(kind, value);
             message
         };
-        let whole = [&WHOLE.to_be_bytes()[..], &[NFQNL_COPY_PACKET]].concat();
-        let mut flags = config(NFQA_CFG_MASK, &NFQA_CFG_F_FAIL_OPEN.to_be_bytes());
-        flags.put(NFQA_CFG_FLAGS, &NFQA_CFG_F_FAIL_OPEN.to_be_bytes());
+        let range: u32 = match copied {
+            Copied::Whole => WHOLE,
+            Copied::Head => HEAD as u32,
+        };
+        let range = [&range.to_be_bytes()[..], &[NFQNL_COPY_PACKET]].concat();
         for message in [
             config(NFQA_CFG_CMD, &[NFQNL_CFG_CMD_BIND, 0, 0, 0]),
-            config(NFQA_CFG_PARAMS, &whole),
+            config(NFQA_CFG_PARAMS, &range),
             config(NFQA_CFG_QUEUE_MAXLEN, &most.to_be_bytes()),
-            flags,
+            flag(NLM_F_ACK, queue, NFQA_CFG_F_FAIL_OPEN, true),
         ] {
             let fd = self.socket.as_raw_fd();
             send(fd, &message.finish(), MsgFlags::empty())?;
@@ -123,6 +152,13 @@ impl Queues {
                 }
             }
         }
+        Ok(())
+    }
+
+    /// From now on GSO packets come to `queue` as they are, or the kernel cuts them first.
+    pub fn keep_gso(&self, queue: u16, keep: bool) -> io::Result<()> {
+        let message = flag(0, queue, NFQA_CFG_F_GSO, keep);
+        send(self.socket.as_raw_fd(), &message.finish(), MsgFlags::empty())?;
         Ok(())
     }
 
@@ -139,17 +175,17 @@ impl Queues {
                 break (found, message);
             }
         };
-        let Found { queue, id, real_ns, payload } = found;
+        let Found { queue, id, real_ns, gso, len, payload } = found;
         let last = &mut self.last[usize::from(queue - self.first)];
         self.missed += last.map_or(0, |last| u64::from(id.wrapping_sub(last).saturating_sub(1)));
         *last = Some(id);
         let bytes = &self.inbox.bytes[message][payload];
-        Ok(Some(Waiting { queue, id, real_ns, bytes }))
+        Ok(Some(Waiting { queue, id, real_ns, gso, len, bytes }))
     }
 
     /// Notes what becomes of a packet.
-    pub fn judge(&mut self, queue: u16, id: u32, verdict: QueueVerdict, bytes: Option<&[u8]>) {
-        write_verdict(&mut self.verdicts, self.verdict_head, (queue, id), verdict, bytes);
+    pub fn judge(&mut self, packet: (u16, u32), verdict: QueueVerdict, bytes: Option<&[u8]>) {
+        write_verdict(&mut self.verdicts, self.verdict_head, packet, verdict, bytes);
         if self.verdicts.len() >= FLUSH {
             // The next flush says what is wrong.
             let _ = self.flush();
@@ -236,7 +272,10 @@ struct Found {
     queue: u16,
     id: u32,
     real_ns: Option<u64>,
-    /// Where in the message it is.
+    gso: bool,
+    /// Bytes of the packet.
+    len: usize,
+    /// Where in the message its first bytes are.
     payload: Range<usize>,
 }
 
@@ -248,13 +287,16 @@ fn read(bytes: &[u8]) -> Option<Found> {
     }
     let queue = u16::from_be_bytes(body.get(2..4)?.try_into().ok()?);
     let (mut id, mut real_ns, mut payload) = (None, None, None);
+    let (mut gso, mut len) = (false, None);
     for (kind, value) in attributes(body.get(NFGENMSG..)?) {
         match kind {
-            NFQA_PACKET_HDR => id = Some(u32::from_be_bytes(value.get(..4)?.try_into().ok()?)),
+            NFQA_PACKET_HDR => id = Some(be32(value)?),
             NFQA_TIMESTAMP => {
                 let number = |at: usize| Some(u64::from_be_bytes(*value.get(at..)?.first_chunk()?));
                 real_ns = Some(number(0)? * 1_000_000_000 + number(8)? * 1_000);
             }
+            NFQA_SKB_INFO => gso = be32(value)? & NFQA_SKB_GSO != 0,
+            NFQA_CAP_LEN => len = Some(be32(value)? as usize),
             NFQA_PAYLOAD => {
                 let start = value.as_ptr() as usize - bytes.as_ptr() as usize;
                 payload = Some(start..start + value.len());
@@ -262,7 +304,14 @@ fn read(bytes: &[u8]) -> Option<Found> {
             _ => {}
         }
     }
-    Some(Found { queue, id: id?, real_ns, payload: payload? })
+    let payload = payload?;
+    // The length is told where not all of it was copied.
+    let len = len.unwrap_or(payload.len());
+    Some(Found { queue, id: id?, real_ns, gso, len, payload })
+}
+
+fn be32(value: &[u8]) -> Option<u32> {
+    Some(u32::from_be_bytes(*value.first_chunk()?))
 }
 
 /// Adds what becomes of a packet, [as a message](message), without making one first.
@@ -278,7 +327,7 @@ fn write_verdict(
     let [high, low] = queue.to_be_bytes();
     out[start + QUEUE_AT] = high;
     out[start + QUEUE_AT + 1] = low;
-    out.extend((verdict as u32).to_be_bytes());
+    out.extend(verdict.code().to_be_bytes());
     out.extend(id.to_be_bytes());
     if let Some(bytes) = bytes {
         out.extend(((ATTRIBUTE + bytes.len()) as u16).to_ne_bytes());
@@ -295,6 +344,14 @@ fn verdict_head() -> [u8; VERDICT_HEAD] {
     let mut told = message(NFQNL_MSG_VERDICT, 0, 0);
     told.put(NFQA_VERDICT_HDR, &[0; 8]);
     *told.finish().first_chunk().expect("it is as long as that")
+}
+
+/// The message that sets or clears a flag of `queue`.
+fn flag(flags: u16, queue: u16, flag: u32, set: bool) -> Message {
+    let mut message = message(NFQNL_MSG_CONFIG, flags, queue);
+    message.put(NFQA_CFG_MASK, &flag.to_be_bytes());
+    message.put(NFQA_CFG_FLAGS, &(if set { flag } else { 0 }).to_be_bytes());
+    message
 }
 
 fn message(kind: u16, flags: u16, queue: u16) -> Message {
@@ -330,16 +387,27 @@ const NFQA_VERDICT_HDR: u16 = 2;
 /// `struct nfqnl_msg_packet_timestamp`: seconds and microseconds.
 const NFQA_TIMESTAMP: u16 = 4;
 const NFQA_PAYLOAD: u16 = 10;
+const NFQA_CAP_LEN: u16 = 13;
+const NFQA_SKB_INFO: u16 = 14;
+const NFQA_SKB_GSO: u32 = 1 << 1;
 const NFQA_CFG_CMD: u16 = 1;
 const NFQA_CFG_PARAMS: u16 = 2;
 const NFQA_CFG_QUEUE_MAXLEN: u16 = 3;
 const NFQA_CFG_MASK: u16 = 4;
 const NFQA_CFG_FLAGS: u16 = 5;
 const NFQA_CFG_F_FAIL_OPEN: u32 = 1;
+const NFQA_CFG_F_GSO: u32 = 1 << 2;
 const NFQNL_CFG_CMD_BIND: u8 = 1;
 const NFQNL_COPY_PACKET: u8 = 2;
-/// A packet is copied whole: a mark is written into its header, and the kernel takes it back whole.
+// include/uapi/linux/netfilter.h
+const NF_DROP: u32 = 0;
+const NF_ACCEPT: u32 = 1;
+const NF_QUEUE: u32 = 3;
+/// A packet that is written into is copied whole, as the kernel takes it back whole.
 const WHOLE: u32 = 0xffff;
+/// Bytes of a packet of which no more than the headers is wanted: those of IPv6 (40) and TCP with options (60),
+/// and as much again for what stands between.
+const HEAD: usize = 256;
 
 #[cfg(test)]
 mod tests {
@@ -355,10 +423,25 @@ mod tests {
         let bytes = sent.finish();
         let found = read(&bytes).unwrap();
         assert_eq!((found.queue, found.id, found.real_ns), (0x7766, 258, Some(2_000_003_000)));
+        assert_eq!((found.gso, found.len), (false, 5));
         assert_eq!(bytes[found.payload], [0x45, 0, 0, 20, 7]);
         assert!(read(&bytes[..30]).is_none());
         let verdict = message(NFQNL_MSG_VERDICT, 0, 1).finish();
         assert!(read(&verdict).is_none());
+    }
+
+    #[test]
+    fn of_a_gso_packet_the_first_bytes_come_and_its_length_is_told() {
+        let mut sent = message(NFQNL_MSG_PACKET, 0, 0x7766);
+        sent.put(NFQA_PACKET_HDR, &[0, 0, 1, 2, 8, 0, 4]);
+        sent.put(NFQA_CAP_LEN, &[0, 0, 0xfe, 0x98]);
+        // Its checksum is not ready either.
+        sent.put(NFQA_SKB_INFO, &[0, 0, 0, 3]);
+        sent.put(NFQA_PAYLOAD, &[0x45, 0, 0xfe, 0x98]);
+        let bytes = sent.finish();
+        let found = read(&bytes).unwrap();
+        assert_eq!((found.gso, found.len), (true, 0xfe98));
+        assert_eq!(bytes[found.payload], [0x45, 0, 0xfe, 0x98]);
     }
 
     #[test]
@@ -379,5 +462,6 @@ mod tests {
         second.put(NFQA_VERDICT_HDR, &[0, 0, 0, 1, 0, 0, 0, 3]);
         second.put(NFQA_PAYLOAD, &payload);
         assert_eq!(written, [first.finish(), second.finish()].concat());
+        assert_eq!(QueueVerdict::Queue(0x7768).code(), 0x7768_0003);
     }
 }

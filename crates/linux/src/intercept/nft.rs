@@ -48,15 +48,16 @@ impl Duty for Keep {
     }
 }
 
-/// Packets at a hook whose device is the one meant go to a queue.
-#[derive(Clone, Copy, Debug)]
+/// Packets at a hook whose device is the one meant go to queues.
+#[derive(Clone, Debug)]
 pub(super) struct Rule {
     pub chain: &'static str,
     pub hook: u32,
     pub priority: i32,
     /// Meta key of the device by which packets are selected.
     pub on: u32,
-    pub queue: u16,
+    /// What a packet must be to go to which queue: the first counts that it meets.
+    pub queues: Vec<(Vec<Test>, u16)>,
 }
 
 impl Table {
@@ -218,10 +219,13 @@ fn requests(name: &str, device: &str, rules: &[Rule], how: HandOver) -> Vec<Mess
     for rule in rules {
         let hook = Hook { number: rule.hook, priority: rule.priority, device: None };
         all.chain(rule.chain, Some(hook));
-        all.rule(rule.chain, |list| {
-            list.test(&Test::is(Of::Meta(rule.on), &padded));
-            hand_over(list, how.by, rule.queue);
-        });
+        for (tests, queue) in &rule.queues {
+            all.rule(rule.chain, |list| {
+                list.test(&Test::is(Of::Meta(rule.on), &padded));
+                tests.iter().for_each(|test| list.test(test));
+                hand_over(list, how.by, *queue);
+            });
+        }
     }
     all.finish()
 }

@@ -49,6 +49,11 @@ impl Test {
         Self { of, mask: Vec::new(), is: NFT_CMP_EQ, value: value.to_vec() }
     }
 
+    /// Tests that a packet is of IP of this version, [`IPV4`] or [`IPV6`].
+    pub fn is_ip(version: u16) -> Self {
+        Self::is(Of::Meta(NFT_META_PROTOCOL), &version.to_be_bytes())
+    }
+
     /// Tests that the bits `mask` of the value `of` a packet are `value`.
     pub fn bits(of: Of, mask: &[u8], value: &[u8]) -> Self {
         Self { mask: mask.to_vec(), ..Self::is(of, value) }
@@ -197,6 +202,8 @@ fn put_data(message: &mut Message, attribute: u16, value: &[u8]) {
 
 /// The register that is used where one is enough: NFT_REG32_00.
 const FIRST: u32 = 8;
+pub(crate) const IPV4: u16 = libc::ETH_P_IP as u16;
+pub(crate) const IPV6: u16 = libc::ETH_P_IPV6 as u16;
 // include/uapi/linux/netfilter.h, netfilter/nf_tables.h
 const NF_ACCEPT: i32 = 1;
 const NFT_JUMP: i32 = -3;
@@ -212,7 +219,7 @@ const NFTA_IMMEDIATE_DATA: u16 = 2;
 const NFTA_META_DREG: u16 = 1;
 const NFTA_META_KEY: u16 = 2;
 const NFTA_META_SREG: u16 = 3;
-pub(crate) const NFT_META_PROTOCOL: u32 = 1;
+const NFT_META_PROTOCOL: u32 = 1;
 pub(crate) const NFT_META_PRIORITY: u32 = 2;
 pub(crate) const NFT_META_IIFNAME: u32 = 6;
 pub(crate) const NFT_META_OIFNAME: u32 = 7;

@@ -9,8 +9,8 @@ use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_NETFILTER};
 use nix::sys::socket::{MsgFlags, recv, send};
 
 pub(crate) use self::expressions::{
-    Expressions, NFT_CMP_LTE, NFT_CMP_NEQ, NFT_META_IIFNAME, NFT_META_L4PROTO, NFT_META_OIFNAME,
-    NFT_META_PRIORITY, NFT_META_PROTOCOL, Of, RuleVerdict, Test,
+    Expressions, IPV4, IPV6, NFT_CMP_LTE, NFT_CMP_NEQ, NFT_META_IIFNAME, NFT_META_L4PROTO,
+    NFT_META_OIFNAME, NFT_META_PRIORITY, Of, RuleVerdict, Test,
 };
 use crate::LinuxError;
 use crate::message::{Message, NLM_F_ACK, NLM_F_APPEND, NLM_F_CREATE, NLM_F_DUMP, attributes};

@@ -25,9 +25,9 @@ use super::OURS;
 use crate::LinuxError;
 use crate::message::Message;
 use crate::nft::{
-    Expressions, Family, Hook, NF_INET_FORWARD, NF_INET_INGRESS, NF_INET_LOCAL_OUT,
+    Expressions, Family, Hook, IPV4, IPV6, NF_INET_FORWARD, NF_INET_INGRESS, NF_INET_LOCAL_OUT,
     NF_NETDEV_INGRESS, NFT_CMP_LTE, NFT_CMP_NEQ, NFT_META_L4PROTO, NFT_META_OIFNAME,
-    NFT_META_PRIORITY, NFT_META_PROTOCOL, Nft, Of, Requests, RuleVerdict, Test,
+    NFT_META_PRIORITY, Nft, Of, Requests, RuleVerdict, Test,
 };
 
 /// Rules for the classes of packets, and the greatest rates of classes.
@@ -199,13 +199,13 @@ fn end_in(all: &mut Requests<'_>, class: usize, chain: &str, mark: Option<[Dscp;
     if let Some(points) = mark {
         let point = points[class].get();
         all.rule(chain, |list| {
-            list.test(&is_ip(IPV4));
+            list.test(&Test::is_ip(IPV4));
             // Version and length stay, and so do the two bits of ECN.
             list.set_network([0xff, 0x03], [0, point << 2], Some(IPV4_CHECKSUM));
         });
         let bits = (u16::from(point) << 6).to_be_bytes();
         all.rule(chain, |list| {
-            list.test(&is_ip(IPV6));
+            list.test(&Test::is_ip(IPV6));
             list.set_network([0xf0, 0x3f], bits, None);
         });
     }
@@ -271,7 +271,7 @@ fn sent_on(name: &str, scope: &Scope<'_>, ifb: u32) -> Vec<Message> {
         });
     };
     for (ip, protocol, kind) in [(IPV4, 1, 0), (IPV6, 58, 129)] {
-        passes(&[is_ip(ip), has_protocol(protocol), Test::is(Of::Transport(0, 1), &[kind])]);
+        passes(&[Test::is_ip(ip), has_protocol(protocol), Test::is(Of::Transport(0, 1), &[kind])]);
     }
     for server in scope.servers {
         let whole = if server.is_ipv4() { 32 } else { 128 };
@@ -314,10 +314,6 @@ fn conditions(rule: &KernelRule) -> Vec<Vec<Vec<Test>>> {
     all
 }
 
-fn is_ip(version: u16) -> Test {
-    Test::is(Of::Meta(NFT_META_PROTOCOL), &version.to_be_bytes())
-}
-
 fn has_protocol(protocol: u8) -> Test {
     Test::is(Of::Meta(NFT_META_L4PROTO), &[protocol])
 }
@@ -325,8 +321,8 @@ fn has_protocol(protocol: u8) -> Test {
 fn has_code_point(point: u8) -> [Vec<Test>; 2] {
     let v6 = (u16::from(point) << 6).to_be_bytes();
     [
-        vec![is_ip(IPV4), Test::bits(Of::Network(1, 1), &[0xfc], &[point << 2])],
-        vec![is_ip(IPV6), Test::bits(Of::Network(0, 2), &[0x0f, 0xc0], &v6)],
+        vec![Test::is_ip(IPV4), Test::bits(Of::Network(1, 1), &[0xfc], &[point << 2])],
+        vec![Test::is_ip(IPV6), Test::bits(Of::Network(0, 2), &[0x0f, 0xc0], &v6)],
     ]
 }
 
@@ -342,7 +338,7 @@ fn in_network(address: IpAddr, prefix: u8) -> [Vec<Test>; 2] {
     let network: Vec<u8> = bytes.iter().zip(&mask).map(|(byte, mask)| byte & mask).collect();
     at.map(|at| {
         let end = Of::Network(at, bytes.len() as u32);
-        vec![is_ip(ip), Test::bits(end, &mask, &network)]
+        vec![Test::is_ip(ip), Test::bits(end, &mask, &network)]
     })
 }
 
@@ -355,16 +351,16 @@ fn is_ack_alone() -> Vec<Vec<Vec<Test>>> {
         let header = Test::bits(Of::Transport(12, 1), &[0xf0], &[(words << 4) as u8]);
         let whole = Test::is(IPV4_LENGTH, &(IPV4_HEADER + words * 4).to_be_bytes());
         let no_options = Test::is(Of::Network(0, 1), &[0x45]);
-        lengths.push(vec![is_ip(IPV4), whole, no_options, header.clone()]);
+        lengths.push(vec![Test::is_ip(IPV4), whole, no_options, header.clone()]);
         let behind = Test::is(IPV6_LENGTH, &(words * 4).to_be_bytes());
-        lengths.push(vec![is_ip(IPV6), behind, Test::is(Of::Network(6, 1), &[TCP]), header]);
+        lengths.push(vec![Test::is_ip(IPV6), behind, Test::is(Of::Network(6, 1), &[TCP]), header]);
     }
     vec![
         vec![vec![has_protocol(TCP)]],
         // Most packets are longer than any, and are not asked further.
         vec![
-            vec![is_ip(IPV4), at_most(IPV4_LENGTH, IPV4_HEADER + MAX_TCP_HEADER_BYTES)],
-            vec![is_ip(IPV6), at_most(IPV6_LENGTH, MAX_TCP_HEADER_BYTES)],
+            vec![Test::is_ip(IPV4), at_most(IPV4_LENGTH, IPV4_HEADER + MAX_TCP_HEADER_BYTES)],
+            vec![Test::is_ip(IPV6), at_most(IPV6_LENGTH, MAX_TCP_HEADER_BYTES)],
         ],
         // All flags but PSH, ECE and CWR, which an acknowledgement may have.
         vec![vec![Test::bits(Of::Transport(13, 1), &[0x37], &[0x10])]],
@@ -393,8 +389,6 @@ const IN_PRIORITY: i32 = -1;
 const ON_PRIORITY: i32 = 0;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
-const IPV4: u16 = libc::ETH_P_IP as u16;
-const IPV6: u16 = libc::ETH_P_IPV6 as u16;
 // RFC 791, RFC 8200, RFC 9293
 const IPV4_LENGTH: Of = Of::Network(2, 2);
 const IPV4_HEADER: u16 = 20;

@@ -1,0 +1,372 @@
+"""GSO packets through `weir shape --backend userspace`: whole where they may be, cut where not."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from live import PATIENCE_S, together
+from row import NEW, need_row
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+    from pathlib import Path
+
+pytestmark = [
+    pytest.mark.realtime,
+    pytest.mark.needs_lab,
+    pytest.mark.skipif(shutil.which("ip") is None, reason="the devices are made by iproute2"),
+]
+
+SERVER = """
+import socket, sys, threading, zlib
+def serve(near):
+    what, size = near.recv(1), int.from_bytes(near.recv(8, socket.MSG_WAITALL))
+    if what == b"d":
+        near.sendall(bytes(range(256)) * (size // 256))
+        near.close()
+    else:
+        sum, left = 0, size
+        while left and (data := near.recv(1 << 20)):
+            sum, left = zlib.crc32(data, sum), left - len(data)
+        near.sendall(sum.to_bytes(4))
+def echo(near):
+    while True:
+        data, whom = near.recvfrom(65536)
+        near.sendto(data, whom)
+datagrams = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+datagrams.bind(("::", 5004))
+threading.Thread(target=echo, args=(datagrams,), daemon=True).start()
+server = socket.create_server(("::", 5003), family=socket.AF_INET6, dualstack_ipv6=True, backlog=50)
+while True:
+    threading.Thread(target=serve, args=(server.accept()[0],), daemon=True).start()
+"""
+"""A server that tells the checksum of what it receives, or sends data of which everybody knows it."""
+
+CALLS = """
+import json, socket, time, zlib
+def connect(address):
+    for _ in range(500):
+        try:
+            return socket.create_connection((address, 5003), timeout=120)
+        except OSError:
+            time.sleep(0.02)
+    raise SystemExit(f"{address} does not answer")
+
+DATA = bytes(range(256)) * 4096
+def upload(address, size):
+    near, sum = connect(address), 0
+    near.sendall(b"u" + size.to_bytes(8))
+    for _ in range(size // len(DATA)):
+        near.sendall(DATA)
+        sum = zlib.crc32(DATA, sum)
+    return near.recv(4, socket.MSG_WAITALL) == sum.to_bytes(4)
+def download(address, size):
+    near, sum, wanted, left = connect(address), 0, 0, size
+    near.sendall(b"d" + size.to_bytes(8))
+    while left and (data := near.recv(1 << 20)):
+        sum, left = zlib.crc32(data, sum), left - len(data)
+    for _ in range(size // len(DATA)):
+        wanted = zlib.crc32(DATA, wanted)
+    return left == 0 and sum == wanted
+"""
+"""Transfers from and to the server: whether data came as it was sent."""
+
+LINE = """
+import os, pathlib, signal, subprocess, sys, threading
+WEIR = [sys.executable, "-m", "weirlab", "shape"]
+def sh(line):
+    subprocess.run(line, shell=True, check=True)
+def there(place, line):
+    sh(f"nsenter --net=/proc/{place.pid}/ns/net sh -c '{line}'")
+def apart(command="sleep 1000"):
+    words = ["unshare", "--net", "sh", "-c", f"echo; read go; exec {command}"]
+    place = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    place.stdout.readline()
+    return place
+def go(place):
+    place.stdin.write(b"go\\n"), place.stdin.flush()
+
+# home - here, which forwards and shapes `line` - far
+sh("mount -t proc proc /proc; mount -t sysfs sysfs /sys 2>/dev/null || true; ip link set lo up")
+far, home = apart(f"{sys.executable} server.py"), apart()
+for place, device, net, end in [(far, "line", 1, "far"), (home, "lan", 2, "home")]:
+    sh(f"ip link add {device} type veth peer name {end} netns {place.pid}")
+    sh(f"ip addr add 10.9.{net}.1/24 dev {device}; ip addr add fd09:{net}::1/64 dev {device} nodad")
+    sh(f"ip link set {device} up")
+    there(place, f"ip link set lo up; ip addr add 10.9.{net}.2/24 dev {end}; ip link set {end} up")
+    there(place, f"ip addr add fd09:{net}::2/64 dev {end} nodad")
+    there(place, f"ip route add default via 10.9.{net}.1; ip route add default via fd09:{net}::1")
+sh("echo 1 > /proc/sys/net/ipv4/ip_forward; echo 1 > /proc/sys/net/ipv6/conf/all/forwarding")
+go(far)
+
+def came():
+    "Packets that were handed over, by queue: those of which all is copied, and heads, of each way."
+    text = pathlib.Path("/proc/self/net/netfilter/nfnetlink_queue").read_text()
+    # Number of the queue, and of its last packet.
+    rows = sorted([int(column) for column in line.split()] for line in text.splitlines())
+    return [row[7] for row in rows]
+
+def counter(place, name):
+    text = subprocess.run(["nsenter", f"--net=/proc/{place.pid}/ns/net", "cat", "/proc/net/netstat"],
+                          capture_output=True, text=True, check=True).stdout.splitlines()
+    for names, values in zip(text[::2], text[1::2]):
+        if name in names.split():
+            return int(values.split()[names.split().index(name)])
+    raise SystemExit(f"no counter {name}")
+
+def start(*words):
+    # No probe is to cross the line: packets are counted.
+    own = ["--backend", "userspace", "--state", "none", "--reflector", "127.0.0.1"]
+    shaper = subprocess.Popen([*WEIR, "line", "--quiet", *own, *words])
+    while shaper.poll() is None:
+        done = subprocess.run([*WEIR, "status", "line", "--json"], capture_output=True, text=True)
+        if done.returncode == 0 and "sides" in done.stdout:
+            return shaper
+        time.sleep(0.05)
+    raise SystemExit(f"the shaper ended with code {shaper.returncode}")
+
+def stop(shaper):
+    subprocess.run([*WEIR, "stop", "line"], check=True, capture_output=True)
+    assert shaper.wait(60) == 0
+
+def transfers(address, size):
+    "Whether data came intact up and down, bytes a packet of each queue's bulk, and Mbit/s, of each way."
+    found = []
+    for way, transfer in enumerate([upload, download]):
+        before, began = came(), time.monotonic()
+        intact = transfer(address, size)
+        seconds = time.monotonic() - began
+        packets = [now - then for now, then in zip(came(), before)][way * 2:way * 2 + 2]
+        found.append([intact, packets, size * 8 / seconds / 1e6])
+    return found
+"""
+"""A script that shapes `line` between this namespace and the server's, and forwards for a third one."""
+
+
+def on_line(script: str, folder: Path) -> Any:
+    """What a script prints as JSON on a line of its own."""
+    (folder / "server.py").write_text(SERVER)
+    (folder / "home.py").write_text(CALLS + HOME)
+    (folder / "script.py").write_text(CALLS + LINE + script)
+    done = subprocess.run(
+        [*NEW, sys.executable, "script.py"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def at(rates: str, queue: str, size_mb: int) -> str:
+    """A script: transfers of so many MB by IPv4 and IPv6 at rates of both ways, with a queue."""
+    return f"""
+shaper = start("--up", "{rates}", "--down", "{rates}", "--queue-up", "{queue}", "--queue-down", "{queue}")
+found = [transfers(address, {size_mb} << 20) for address in ["10.9.1.2", "fd09:1::2"]]
+stop(shaper)
+print(json.dumps(found))
+"""
+
+
+HOME = """
+print(json.dumps([[upload(it, 64 << 20), download(it, 64 << 20)] for it in ["10.9.1.2", "fd09:1::2"]]))
+"""
+
+FORWARDED = """
+shaper = start("--up", "600mbit", "--down", "600mbit")
+before = came()
+words = ["nsenter", f"--net=/proc/{home.pid}/ns/net", sys.executable, "home.py"]
+done = subprocess.run(words, capture_output=True, text=True, check=True)
+packets = [now - then for now, then in zip(came(), before)]
+stop(shaper)
+print(json.dumps([json.loads(done.stdout), packets]))
+"""
+
+MARKED = """
+for place in [far, home]:
+    there(place, "echo 1 > /proc/sys/net/ipv4/tcp_ecn")
+sh("echo 1 > /proc/sys/net/ipv4/tcp_ecn")
+shaper = start("--up", "300mbit", "--down", "300mbit",
+               "--queue-up", "fq_codel ce_threshold 1us", "--queue-down", "fq_codel ce_threshold 1us")
+found = [transfers(address, 32 << 20) for address in ["10.9.1.2", "fd09:1::2"]]
+marks = counter(far, "InCEPkts")
+wrong = counter(far, "InCsumErrors")
+stop(shaper)
+print(json.dumps([found, marks, wrong]))
+"""
+
+KILLED = """
+shaper = start("--up", "600mbit", "--down", "600mbit")
+done = []
+load = threading.Thread(target=lambda: done.append(upload("10.9.1.2", 256 << 20)))
+load.start()
+time.sleep(0.5)
+shaper.kill()
+load.join(120)
+print(json.dumps([shaper.wait(60), done, came()]))
+"""
+
+STOPPED = """
+shaper = start("--up", "600mbit", "--down", "600mbit")
+done = []
+load = threading.Thread(target=lambda: done.append(upload("10.9.1.2", 256 << 20)))
+load.start()
+time.sleep(0.5)
+[pid] = [json.loads(subprocess.run([*WEIR, "status", "line", "--json"], capture_output=True).stdout)["pid"]]
+os.kill(pid, signal.SIGSTOP)
+time.sleep(2)
+os.kill(pid, signal.SIGCONT)
+load.join(120)
+again = transfers("10.9.1.2", 32 << 20)
+stop(shaper)
+print(json.dumps([done, again]))
+"""
+
+BIG = """
+import struct
+# RTM_NEWLINK with IFLA_GSO_MAX_SIZE and IFLA_GSO_IPV4_MAX_SIZE (Linux 6.3), which iproute2 6.1 does not know.
+sizes = b"".join(struct.pack("=HHI", 8, kind, 200_000) for kind in [41, 63])
+body = struct.pack("=BxHiII", 0, 0, socket.if_nametoindex("line"), 0, 0) + sizes
+with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0) as near:
+    near.send(struct.pack("=IHHII", 16 + len(body), 16, 5, 1, 0) + body)
+    assert near.recv(4096)[16:20] == bytes(4)
+shaper = start("--up", "600mbit", "--down", "600mbit")
+found = [transfers(address, 64 << 20) for address in ["10.9.1.2", "fd09:1::2"]]
+stop(shaper)
+print(json.dumps(found))
+"""
+
+HEADERS = """
+shaper = start("--up", "600mbit", "--down", "600mbit")
+near = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+near.settimeout(10)
+near.connect(("fd09:1::2", 5004))
+near.send(b"neighbours know each other"), near.recv(100)
+before = came()
+answers = []
+for options in [b"", bytes([0x1e, 130]) + bytes(130) + bytes([0x1e, 128]) + bytes(128)]:
+    # IPV6_DSTOPTS: two options of an experiment (RFC 4727), which whoever does not know them skips.
+    header = options and bytes([0, (len(options) + 2) // 8 - 1]) + options
+    near.setsockopt(socket.IPPROTO_IPV6, 59, header)
+    near.send(b"so long")
+    answers.append(near.recv(100) == b"so long")
+    answers.append([now - then for now, then in zip(came(), before)])
+stop(shaper)
+print(json.dumps(answers))
+"""
+
+LINES = {
+    "headers": HEADERS,
+    "cake 600": at("600mbit", "cake", 64),
+    "cake 100": at("100mbit", "cake", 12),
+    "pfifo 200": at("200mbit", "pfifo", 24),
+    "pfifo 100": at("100mbit", "pfifo", 12),
+    "wash 600": at("600mbit", "cake wash", 64),
+    "forwarded": FORWARDED,
+    "marked": MARKED,
+    "killed": KILLED,
+    "stopped": STOPPED,
+    "big": BIG,
+}
+
+
+@pytest.fixture(scope="module")
+def lines(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Future[Any]]:
+    """All lines, one after another: each is to reach its rates."""
+    need_row()
+    found: dict[str, Future[Any]] = {}
+    for name, script in LINES.items():
+        found |= together({name: partial(on_line, script, tmp_path_factory.mktemp("gso"))})
+    return found
+
+
+WHOLE_MB = {"cake 600": 64, "pfifo 200": 24}
+CUT_MB = {"cake 100": 12, "pfifo 100": 12, "wash 600": 64}
+
+
+@pytest.mark.parametrize("name", WHOLE_MB)
+def test_where_a_packet_is_short_it_stays_whole(lines: dict[str, Future[Any]], name: str) -> None:
+    rate = float(name.split()[1])
+    for ways in lines[name].result():
+        for intact, [copied, heads], mbps in ways:
+            assert intact
+            # A connection without ECN: nothing is written into it, and nothing of it is copied.
+            assert copied == 0
+            assert (WHOLE_MB[name] << 20) / heads > 6000
+            # With 38 bytes of framing a segment of 1448 bytes takes 1538; the first round trips cost some.
+            assert 0.3 * rate < mbps < rate * 1448 / 1538 * 1.03
+
+
+@pytest.mark.parametrize("name", CUT_MB)
+def test_where_it_is_long_or_written_into_the_kernel_cuts_it(
+    lines: dict[str, Future[Any]], name: str
+) -> None:
+    rate = float(name.split()[1])
+    for ways in lines[name].result():
+        for intact, [copied, heads], mbps in ways:
+            assert intact
+            assert (copied == 0) == (not name.startswith("wash"))
+            assert (CUT_MB[name] << 20) / (copied + heads) < 1500
+            assert 0.3 * rate < mbps < rate * 1448 / 1538 * 1.03
+
+
+def test_what_is_forwarded_stays_whole_and_intact(lines: dict[str, Future[Any]]) -> None:
+    found, [_, out, _, into] = lines["forwarded"].result()
+    assert found == [[True, True], [True, True]]
+    assert (128 << 20) / out > 6000
+    assert (128 << 20) / into > 6000
+
+
+def test_packets_that_allow_marks_come_cut_and_are_marked(lines: dict[str, Future[Any]]) -> None:
+    found, marks, wrong = lines["marked"].result()
+    for ways in found:
+        for intact, [copied, _], mbps in ways:
+            assert intact
+            assert (32 << 20) / copied < 1500
+            assert mbps > 30
+    assert marks > 100
+    assert wrong == 0
+
+
+def test_packets_longer_than_ip_can_tell_are_cut_and_intact(lines: dict[str, Future[Any]]) -> None:
+    for up, down in lines["big"].result():
+        assert up[0]
+        assert down[0]
+        # Up, where the device takes longer ones, many are, and come as segments; down there are none.
+        [copied, _], [none, heads] = up[1], down[1]
+        assert copied > 1000
+        assert none == 0
+        assert (64 << 20) / heads > 6000
+
+
+def test_a_packet_whose_headers_are_long_comes_once_more_and_whole(lines: dict[str, Future[Any]]) -> None:
+    plain, [_, heads, _, answers], long, [copied, all_heads, _, all_answers] = lines["headers"].result()
+    assert plain
+    assert long
+    assert (heads, answers) == (1, 1)
+    assert (copied, all_heads, all_answers) == (1, 2, 2)
+
+
+def test_a_connection_goes_on_after_the_shaper_was_killed(lines: dict[str, Future[Any]]) -> None:
+    code, done, queues = lines["killed"].result()
+    assert code == -9
+    assert done == [True]
+    assert queues == []
+
+
+def test_a_connection_goes_on_after_the_shaper_stood_still(lines: dict[str, Future[Any]]) -> None:
+    done, again = lines["stopped"].result()
+    assert done == [True]
+    for intact, [copied, heads], _ in again:
+        assert intact
+        assert copied == 0
+        assert (32 << 20) / heads > 6000
