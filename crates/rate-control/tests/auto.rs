@@ -404,6 +404,27 @@ fn a_machine_that_slept_goes_on_where_it_was() {
     assert!(queue < 1.5 && used > 0.9, "{queue} ms, {used}");
 }
 
+/// Nothing is known of the line, and it is loaded without a queue: a sleep changes neither rate nor state.
+#[test]
+fn a_sleep_that_changes_nothing_is_told_all_the_same() {
+    let mut line = Line::new(Mode::Ping, [40.0, 100.0]);
+    line.demand = [10e6; 2];
+    line.run(5_000);
+    for slept_ms in [1_500, 3_000] {
+        let before = line.log.len();
+        line.asleep = true;
+        line.run(slept_ms);
+        line.asleep = false;
+        line.run(200);
+        let told: Vec<_> = line.log[before..]
+            .iter()
+            .map(|(_, decision)| (decision.side, decision.rate, decision.state, decision.reason))
+            .collect();
+        let resumed = |side| (side, None, State::Loaded, Reason::Resume);
+        assert_eq!(told, [resumed(Egress), resumed(Ingress)]);
+    }
+}
+
 #[test]
 fn without_load_nothing_is_shaped() {
     let mut line = Line::new(Mode::Ping, [40.0, 100.0]);

@@ -229,7 +229,7 @@ impl SideControl {
         self.report(reason, value, decide);
     }
 
-    /// Goes on after ticks stayed out for `pause`, as when the machine slept.
+    /// Goes on after ticks stayed out for `pause`, as when the machine slept; that is told even if it changes nothing.
     pub fn resume_after_sleep(
         &mut self,
         now: Time,
@@ -237,6 +237,7 @@ impl SideControl {
         decide: &mut dyn FnMut(Decision),
     ) {
         let (reason, value) = self.resume(now, pause);
+        self.reported = None;
         self.report(reason, value, decide);
     }
 
