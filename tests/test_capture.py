@@ -7,7 +7,7 @@ import struct
 import subprocess
 from collections import Counter
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import pytest
 
@@ -177,7 +177,7 @@ def time_to_live(packet: Packet) -> int:
 
 
 @pytest.mark.parametrize("ip", [4, 6])
-def test_each_router_takes_one_off_the_time_to_live(tmp_path: Path, ip: int) -> None:
+def test_each_router_takes_one_off_the_time_to_live(tmp_path: Path, ip: Literal[4, 6]) -> None:
     """That of echoes, too, in both directions: the first hop sees what the sender sent."""
     (made,) = weirlab.run("rrul", ip=ip, phases=SHORT, out=tmp_path / "out")
     (file,) = export([made], tmp_path / "all.pcapng", packets=Packets(hops=tuple(hops_of(made)), snap_len=80))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from typing import TYPE_CHECKING
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -56,13 +57,14 @@ def test_a_ping_waits_in_the_queues_of_its_route(record: Record) -> None:
     of = {name: rows.filter(pl.col("probe") == number) for number, name in enumerate(record.probe_names)}
     # Delays of 5 ms behind each bottleneck and on the way back; a full queue of 50 packets takes 60 ms. What
     # the lab itself adds is bounded as for every run: 5 ms.
+    medians = {}
     for name, bottlenecks in (("ping end", 3), ("ping exit b", 1)):
-        found = of[name]["rtt_ns"] / 1e6
+        least, medians[name], p99 = np.quantile(of[name]["rtt_ns"].to_numpy() / 1e6, [0, 0.5, 0.99])
         empty, full = 5 * (bottlenecks + 1), 5 * (bottlenecks + 1) + 60 * bottlenecks
-        assert found.min() >= empty - 0.1, name
-        assert empty + 10 < found.median() < full, name
-        assert found.quantile(0.99) < full + 5, name
-    assert of["ping exit b"]["rtt_ns"].median() < of["ping end"]["rtt_ns"].median()
+        assert least >= empty - 0.1, name
+        assert empty + 10 < medians[name] < full, name
+        assert p99 < full + 5, name
+    assert medians["ping exit b"] < medians["ping end"]
 
 
 def refused(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
