@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from polars.testing import assert_frame_equal
 
+from weirlab.children import ONE_THREAD
 from weirlab.errors import UsageError
 from weirlab.sweeps import cluster as clusters
 from weirlab.sweeps import sweeping
 from weirlab.sweeps.cluster import Cluster
 from weirlab.sweeps.columns import ORIGIN
-from weirlab.sweeps.local import ONE_THREAD
 from weirlab.sweeps.plan import plan_of
 from weirlab.sweeps.runs import sweep_of
 from weirlab.sweeps.store import Store

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from polars.testing import assert_frame_equal
 
+from weirlab import children
 from weirlab.errors import UsageError, WeirError
 from weirlab.interrupt import Stop
 from weirlab.sweeps import cluster as clusters
@@ -112,7 +113,7 @@ def test_a_cluster_whose_workers_are_killed_and_added_comes_to_the_same_rows(
         processes=True,
         threads_per_worker=1,
         dashboard_address="127.0.0.1:0",
-        env=dict(local.ONE_THREAD),
+        env=dict(children.ONE_THREAD),
         silence_logs="CRITICAL",
     ) as cluster:
         killer = Killer(cluster)

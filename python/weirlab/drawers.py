@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from weirlab import errors
+from weirlab.children import ONE_THREAD, how_it_ended
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -54,6 +55,7 @@ class Drawers:
             encoding="utf-8",
             # Ctrl-C is for the parent, which ends it.
             process_group=0,
+            # And with one thread alone it may fork.
             env=os.environ | ONE_THREAD,
         )
 
@@ -83,7 +85,8 @@ class Drawers:
         for _ in orders:
             line = said.readline()
             if not line.endswith("\n"):
-                raise errors.WeirError(f"the process that draws charts ended with {self._reason()}")
+                ended = how_it_ended(self._process.wait())
+                raise errors.WeirError(f"the process that draws charts ended with {ended}")
             answer = json.loads(line)
             if answer["error"] is None:
                 yield orders[answer["number"]]
@@ -106,10 +109,6 @@ class Drawers:
         if self._process.returncode is None:
             with suppress(ProcessLookupError):
                 os.killpg(self._process.pid, number)
-
-    def _reason(self) -> str:
-        code = self._process.wait()
-        return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
 
 
 def begin() -> None:
@@ -134,9 +133,6 @@ def end_begun() -> None:
     while _begun:
         _begun.pop().end()
 
-
-ONE_THREAD = {"POLARS_MAX_THREADS": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-"""Charts share the processors by themselves; and a process with one thread alone may fork."""
 
 GRACE_S = 5.0
 """Time in which children that were told to end do so."""

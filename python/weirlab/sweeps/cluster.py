@@ -15,8 +15,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from weirlab.children import ONE_THREAD
 from weirlab.errors import UsageError, WeirError
-from weirlab.sweeps.local import ONE_THREAD, archives, failed, handed_over, late
+from weirlab.sweeps.local import archives, failed, handed_over, late
 from weirlab.sweeps.runs import PLAIN, Work, build, version, work_of
 from weirlab.sweeps.work import carried_out
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -17,6 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from weirlab.children import ONE_THREAD, how_it_ended
 from weirlab.errors import WeirError
 from weirlab.scenario.units import time_text
 from weirlab.sweeps.runs import PLAIN, Work, build, version
@@ -331,8 +331,7 @@ class _Worker:
         return reason
 
     def _reason(self) -> str:
-        code = self._process.returncode
-        ended = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+        ended = how_it_ended(self._process.returncode)
         self._said.seek(max(0, self._said.seek(0, os.SEEK_END) - MAX_TOLD_BYTES))
         last = self._said.read().decode(errors="replace").strip().splitlines()
         return f"{ended}: {last[-1]}" if last else ended
@@ -352,9 +351,6 @@ _DIED = "{} worker processes ended while they ran it, the last one with {}"
 
 WORKER = [sys.executable, "-m", "weirlab.sweeps.worker"]
 """The command of a worker process."""
-
-ONE_THREAD = {"POLARS_MAX_THREADS": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-"""Workers share the processors by themselves: each works in one thread."""
 
 MAX_DEATHS = 3
 """Workers that may die on one run before it counts as failed."""
