@@ -11,6 +11,7 @@ import polars as pl
 
 from weirlab.arguments import record_of
 from weirlab.record.tables import of_reasons
+from weirlab.stats.arrivals import Arrivals
 from weirlab.stats.capacity import capacity_bytes, carried_bytes, slowest_hop
 from weirlab.stats.fairness import coefficient_of_variation, jain_index
 from weirlab.stats.pings import PingFigures, load_window_ns, ping_figures
@@ -19,8 +20,6 @@ from weirlab.stats.udp import UdpSummary, udp_summaries
 
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
-
-    from numpy.typing import NDArray
 
     from weirlab.record import Record
     from weirlab.record.manifest import Manifest
@@ -220,41 +219,7 @@ def goodputs_mbps(
     flows = _flows_during(record, direction, (start, end))
     if names is not None:
         flows = [flow for flow in flows if flow["name"] in names]
-    if record.throughput.height == 0 or not flows:
-        return {}
-    starts = [max(flow["start_ns"], start) for flow in flows]
-    ends = [min(flow["stop_ns"], end) for flow in flows]
-    if together:
-        starts, ends = [max(starts)] * len(flows), [min(ends)] * len(flows)
-        if starts[0] >= ends[0]:
-            return {}
-    arrived = _arrived_bytes(record, "bytes", [flow["flow"] for flow in flows], starts, ends)
-    return {
-        flow["name"]: float(bytes_) * 8e3 / (last - first)
-        for flow, bytes_, first, last in zip(flows, arrived, starts, ends, strict=True)
-    }
-
-
-def _arrived_bytes(
-    record: Record, column: str, flows: list[int], starts: Sequence[int], ends: Sequence[int]
-) -> NDArray[np.float64]:
-    """Of each of `flows` the bytes that a column of `throughput` counts after its start until its end.
-
-    Not a number where one of these rows has none.
-    """
-    samples = record.throughput
-    number, at = samples["flow"].to_numpy(), samples["t_ns"].to_numpy()
-    size = max(flows) + 1
-    # Only rows of these flows count: a record of a stranger may give its rows any number. No time lies within
-    # the span of a flow that is none of these, which begins and ends at 0.
-    after, until = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
-    after[flows], until[flows] = starts, ends
-    known = np.flatnonzero((number >= 0) & (number < size))
-    which, when = number[known], at[known]
-    counted = (when > after[which]) & (when <= until[which])
-    rows = known[counted]
-    sums = np.bincount(number[rows], samples[column].to_numpy()[rows], size)
-    return np.asarray(sums[flows])
+    return Arrivals(record).goodputs_mbps(flows, (start, end), together=together)
 
 
 def latency_of(pings: PingFigures) -> LatencySummary:
@@ -297,16 +262,17 @@ def direction_of(record: Record, direction: Direction) -> DirectionSummary | Non
         return None
     numbers = {flow["flow"] for flow in running}
     flows = [row for row, number in enumerate(record.flows["flow"].to_list()) if number in numbers]
+    span, arrivals = (start, end), Arrivals(record)
     # UDP takes what it is told to, not a share.
-    compete = {flow["name"] for flow in running if flow["protocol"] == "tcp"}
-    shares = list(goodputs_mbps(record, direction, names=compete, together=True).values())
+    compete = [flow for flow in running if flow["protocol"] == "tcp"]
+    shares = list(arrivals.goodputs_mbps(compete, span, together=True).values())
     sent = _total(record, flows, "sent_segments")
     return DirectionSummary(
         flows=len(flows),
-        goodput_mbps=_rate(record, direction, "bytes"),
-        throughput_mbps=_rate(record, direction, "wire_bytes"),
+        goodput_mbps=arrivals.rate_mbps(running, span, "bytes"),
+        throughput_mbps=arrivals.rate_mbps(running, span, "wire_bytes"),
         utilisation=busy_share(record, direction, start, end),
-        per_flow_mbps=goodputs_mbps(record, direction),
+        per_flow_mbps=arrivals.goodputs_mbps(running, span),
         jain_index=jain_index(shares),
         coefficient_of_variation=coefficient_of_variation(shares),
         loss_rate=_share(_packets(record, direction, flows, "dropped"), sent),
@@ -314,19 +280,6 @@ def direction_of(record: Record, direction: Direction) -> DirectionSummary | Non
         retransmitted_segments=_total(record, flows, "retransmitted_segments"),
         timeouts=_total(record, flows, "timeouts"),
     )
-
-
-def _rate(record: Record, direction: Direction, column: str) -> float | None:
-    """Rate of all flows of a direction during the load, in Mbit/s; None if the run did not sample it.
-
-    `column` is the column of `throughput` that counts their bytes.
-    """
-    start, end = load_window_ns(record)
-    flows = [flow["flow"] for flow in _flows_during(record, direction, (start, end))]
-    if record.throughput.height == 0:
-        return None
-    arrived = _arrived_bytes(record, column, flows, [start] * len(flows), [end] * len(flows)).sum()
-    return None if np.isnan(arrived) else float(arrived) * 8e3 / (end - start)
 
 
 def _total(record: Record, flows: Sequence[int], column: str) -> int | None:

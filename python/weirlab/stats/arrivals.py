@@ -1,0 +1,94 @@
+"""What arrived of a run's flows in spans of time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from weirlab.record import Record
+
+    Flow = dict[str, Any]
+    Whole = NDArray[np.int64]
+
+
+class Arrivals:
+    """What arrived of the flows of a record; the rows of a span are looked for once."""
+
+    def __init__(self, record: Record) -> None:
+        """What arrived of the flows of `record`."""
+        self._samples = record.throughput
+        self._found: dict[tuple[tuple[int, ...], ...], tuple[Whole, Whole]] = {}
+
+    def goodputs_mbps(
+        self, flows: Sequence[Flow], span_ns: tuple[int, int], *, together: bool = False
+    ) -> dict[str, float]:
+        """Goodput in Mbit/s of each flow while it runs, by name; nothing if the run did not sample any.
+
+        Args:
+            flows: rows of `Record.flow_rows`, of flows that run within the span.
+            span_ns: start and end of the span in ns since the run began.
+            together: only in the part of the span in which all of these flows run; there is no goodput at all
+                if there is no such part.
+        """
+        if self._samples.height == 0 or not flows:
+            return {}
+        start, end = span_ns
+        starts = [max(flow["start_ns"], start) for flow in flows]
+        ends = [min(flow["stop_ns"], end) for flow in flows]
+        if together:
+            starts, ends = [max(starts)] * len(flows), [min(ends)] * len(flows)
+            if starts[0] >= ends[0]:
+                return {}
+        arrived = self._bytes("bytes", flows, starts, ends)
+        return {
+            flow["name"]: float(bytes_) * 8e3 / (last - first)
+            for flow, bytes_, first, last in zip(flows, arrived, starts, ends, strict=True)
+        }
+
+    def rate_mbps(self, flows: Sequence[Flow], span_ns: tuple[int, int], column: str) -> float | None:
+        """Rate of all these flows together over a span, in Mbit/s; None if the run did not sample it.
+
+        Args:
+            flows: rows of `Record.flow_rows`, at least one.
+            span_ns: start and end of the span in ns since the run began.
+            column: the column of `throughput` that counts their bytes.
+        """
+        if self._samples.height == 0:
+            return None
+        start, end = span_ns
+        arrived = self._bytes(column, flows, [start] * len(flows), [end] * len(flows)).sum()
+        return None if np.isnan(arrived) else float(arrived) * 8e3 / (end - start)
+
+    def _bytes(
+        self, column: str, flows: Sequence[Flow], starts: Sequence[int], ends: Sequence[int]
+    ) -> NDArray[np.float64]:
+        """Of each of `flows` the bytes that a column of `throughput` counts after its start until its end.
+
+        Not a number where one of these rows has none.
+        """
+        numbers = tuple(flow["flow"] for flow in flows)
+        asked = numbers, tuple(starts), tuple(ends)
+        if asked not in self._found:
+            self._found[asked] = self._rows(*asked)
+        rows, of = self._found[asked]
+        sums = np.bincount(of, self._samples[column].to_numpy()[rows], max(numbers) + 1)
+        return np.asarray(sums[list(numbers)])
+
+    def _rows(self, flows: Sequence[int], starts: Sequence[int], ends: Sequence[int]) -> tuple[Whole, Whole]:
+        """The rows of `throughput` that count, and the flow of each."""
+        number, at = self._samples["flow"].to_numpy(), self._samples["t_ns"].to_numpy()
+        size = max(flows) + 1
+        # Only rows of these flows count: a record of a stranger may give its rows any number. No time lies
+        # within the span of a flow that is none of these, which begins and ends at 0.
+        after, until = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
+        after[list(flows)], until[list(flows)] = starts, ends
+        known = np.flatnonzero((number >= 0) & (number < size))
+        which, when = number[known], at[known]
+        counted = (when > after[which]) & (when <= until[which])
+        return known[counted], which[counted]
