@@ -23,8 +23,12 @@ def chunked(groups: dict[int, list[int | None]], size: int) -> Callable[[], Iter
     """Reads all numbers in chunks of that many rows."""
     rows = [(group, value) for group, values in groups.items() for value in values]
     frame = pl.DataFrame(rows, schema={"group": pl.Int64, "value": pl.Int64}, orient="row")
-    slices = frame.iter_slices
-    return lambda: (Chunk(one["group"].to_numpy(), one["value"]) for one in slices(size))
+
+    def chunk(part: pl.DataFrame) -> Chunk:
+        value = part["value"]
+        return Chunk(part["group"].to_numpy(), value.fill_null(-1).to_numpy(), value.is_not_null().to_numpy())
+
+    return lambda: map(chunk, frame.iter_slices(size))
 
 
 def expected(

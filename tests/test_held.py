@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 from polars.testing import assert_frame_equal
 
-from weirlab.record import open_record
+from weirlab.record import Record, open_record
 from weirlab.record.held import COLUMNS, HeldRecord, _order
 from weirlab.scenario import ScenarioSpec, resolve
 from weirlab.stats import counted
@@ -18,10 +19,10 @@ from weirlab.tidy import figures, figures_of
 from weirlab.worlds.sim import SimWorld
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
     from pathlib import Path
 
-    import polars as pl
+    from weirlab.record.round_trips import RoundTrips
 
 PHASES = {"idle": "1s", "load": "3s", "cooldown": "500ms"}
 
@@ -63,16 +64,16 @@ def test_round_trips_that_are_held_are_chosen_once_and_long_ones_read_anew(
 ) -> None:
     run = resolve(ScenarioSpec.model_validate({"link": "cable-20-8", "test": "rrul", "phases": PHASES}))[0]
     held = SimWorld().held(run, SimWorld().rows(run, None))
-    read: list[str] = []
-    really = HeldRecord.chunks
+    read: list[int] = []
+    really = HeldRecord.round_trip_chunks
 
-    def chunks(record: HeldRecord, table: str, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
-        read.append(table)
-        yield from really(record, table, columns)
+    def chunks(record: HeldRecord) -> Iterator[RoundTrips]:
+        read.append(1)
+        yield from really(record)
 
-    monkeypatch.setattr(HeldRecord, "chunks", chunks)
+    monkeypatch.setattr(HeldRecord, "round_trip_chunks", chunks)
     once = ping_figures(held)
-    assert read == ["latency"]
+    assert len(read) == 1
     monkeypatch.setattr(HeldRecord, "is_long", lambda *_: True)
     monkeypatch.setattr(counted, "MOST_HELD", 0)
     assert ping_figures(held) == once
@@ -98,3 +99,15 @@ def test_rows_are_ordered_by_time_and_where_it_is_equal_by_number(latest: int, l
     time[::3] = time[0]
     number = rng.integers(least, 4, time.size)
     assert _order(time, number).tolist() == np.lexsort((number, time)).tolist()
+
+
+def test_round_trips_as_arrays_are_those_of_the_table() -> None:
+    spec = {"link": "cable-20-8", "test": "rrul", "phases": PHASES, "queue": "htb rate 50% pfifo limit 10"}
+    run = resolve(ScenarioSpec.model_validate(spec))[0]
+    held = SimWorld().held(run, SimWorld().rows(run, None))
+    (ours,), (theirs,) = list(held.round_trip_chunks()), list(Record.round_trip_chunks(held))
+    assert ours.known is not None
+    assert theirs.known is not None
+    assert 0 < ours.known.sum() < ours.known.size, "some pings were lost"
+    for one, other in zip(ours, theirs, strict=True):
+        assert_array_equal(one, other)

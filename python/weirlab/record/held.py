@@ -10,10 +10,12 @@ import numpy as np
 import polars as pl
 
 from weirlab.record.reader import Record
+from weirlab.record.round_trips import COLUMNS as ROUND_TRIPS
+from weirlab.record.round_trips import RoundTrips
 from weirlab.record.tables import schema
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -50,8 +52,21 @@ class HeldRecord(Record):
     @cached_property
     def latency(self) -> pl.DataFrame:
         """The pings by the time of sending, as those of a written record."""
+        return self._made("latency", self._latency_order)
+
+    @cached_property
+    def _latency_order(self) -> NDArray[np.intp]:
         columns = self._held["latency"]
-        return self._made("latency", _order(_numbers(columns["t_ns"][0]), _numbers(columns["probe"][0])))
+        return _order(_numbers(columns["t_ns"][0]), _numbers(columns["probe"][0]))
+
+    def round_trip_chunks(self) -> Iterator[RoundTrips]:
+        """The rows of `latency` as arrays, of which no data frame is made."""
+        columns, order = self._held["latency"], self._latency_order
+        at, probe, value = (
+            _numbers(columns[name][0])[order].astype(np.int64, copy=False) for name in ROUND_TRIPS
+        )
+        known = columns["rtt_ns"][1]
+        yield RoundTrips(at, probe, value, None if known is None else np.frombuffer(known, np.bool_)[order])
 
     def recording(self, name: str) -> str:
         """The text of a recorded line that the scenario names, as the run had it: no file is read."""

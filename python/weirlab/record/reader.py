@@ -22,6 +22,8 @@ from weirlab.errors import RecordError, UsageError
 from weirlab.record.manifest import SCHEMA, Manifest
 from weirlab.record.notes import keep_notes, notes_in
 from weirlab.record.parts import OF_WHAT, PartError, decoded, decoded_as_one
+from weirlab.record.round_trips import COLUMNS as ROUND_TRIPS
+from weirlab.record.round_trips import RoundTrips, round_trips_of
 from weirlab.record.store import MANIFEST, NOTES, open_store
 from weirlab.record.tables import TABLES, schema
 from weirlab.record.upgrade import upgraded
@@ -202,7 +204,7 @@ class Record(Shown):
         if totals.height == 0:
             return names
         if totals["flow"].equals(names["flow"]):
-            return names.hstack(totals.drop("flow"))
+            return names.hstack([totals[name] for name in totals.columns if name != "flow"])
         return names.join(totals, on="flow", how="left")
 
     @cached_property
@@ -339,6 +341,10 @@ class Record(Shown):
                 yield pl.DataFrame(each)
         else:
             yield from self._frames(table, list(columns))
+
+    def round_trip_chunks(self) -> Iterator[RoundTrips]:
+        """The rows of `latency` as arrays, as `chunks` gives them."""
+        return map(round_trips_of, self.chunks("latency", ROUND_TRIPS))
 
     @contextmanager
     def keeping(self, table: str, columns: Sequence[str]) -> Iterator[None]:

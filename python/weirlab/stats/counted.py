@@ -21,7 +21,6 @@ from weirlab.stats.distribution import QUANTILES, Distribution, between
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    import polars as pl
     from numpy.typing import NDArray
 
     Pool = Mapping[int, float]
@@ -49,26 +48,26 @@ class Chunk:
 
     Attributes:
         group: the group of each row.
-        value: its number, or null where there is none.
+        value: its number; anything where there is none.
+        known: whether there is one; None if there is one everywhere.
     """
 
     group: Whole
-    value: pl.Series
+    value: Whole
+    known: NDArray[np.bool_] | None
 
     def missing(self) -> Iterator[tuple[int, int]]:
         """How many rows without a number a group has, of each that has any."""
-        if self.value.null_count():
-            for group, count in zip(*_counts(self.group[self.value.is_null().to_numpy()], None), strict=True):
+        if self.known is not None:
+            for group, count in zip(*_counts(self.group[~self.known], None), strict=True):
                 yield int(group), int(count)
 
     @cached_property
     def numbers(self) -> list[tuple[int, Whole]]:
         """The numbers of each group."""
-        group, numbers = self.group, self.value
-        if numbers.null_count():
-            there = numbers.is_not_null()
-            group, numbers = group[there.to_numpy()], numbers.filter(there)
-        values = numbers.to_numpy()
+        group, values = self.group, self.value
+        if self.known is not None:
+            group, values = group[self.known], values[self.known]
         if group.size and group[0] == group[-1] and (group == group[0]).all():
             return [(int(group[0]), values)]
         return [(int(one), values[group == one]) for one in _counts(group, None)[0]]

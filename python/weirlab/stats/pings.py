@@ -18,7 +18,11 @@ from weirlab.stats.distribution import Distribution, describe
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from numpy.typing import NDArray
+
     from weirlab.record import Record
+
+    Whole = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,20 +160,23 @@ def _by_window_and_probe(record: Record) -> Iterator[Chunk]:
     windows = [(load_window_ns(record), False)]
     if idle := _idle_window_ns(record):
         windows.append((idle, True))
-    for chunk in record.chunks("latency", ["t_ns", "probe", "rtt_ns"]):
-        # Column by column: a query costs more than it does on a part file's rows.
-        at, probe, value = chunk["t_ns"].to_numpy(), chunk["probe"].to_numpy(), chunk["rtt_ns"]
-        for (start, end), inverse in windows:
-            # A record of a stranger may give its rows any number.
-            inside = (at >= start) & (at < end) & (probe >= 0)
-            if not inside.any():
-                continue
-            all_in = bool(inside.all())
-            group = probe if all_in else probe[inside]
-            yield Chunk(
-                group=~group if inverse else group,
-                value=value if all_in else value.filter(pl.Series(inside)),
-            )
+    for at, probe, value, known in record.round_trip_chunks():
+        for window, inverse in windows:
+            rows = _rows_in(at, probe, window)
+            group = probe[rows]
+            if group.size:
+                missing = None if known is None else known[rows]
+                yield Chunk(group=~group if inverse else group, value=value[rows], known=missing)
+
+
+def _rows_in(at: Whole, probe: Whole, window: tuple[int, int]) -> slice | NDArray[np.bool_]:
+    """Which rows were sent within a window: a slice if all are in order, as Weir's own are."""
+    start, end = window
+    # A record of a stranger may give its rows any number.
+    if at.size and (at[1:] >= at[:-1]).all() and probe.min() >= 0:
+        first, last = np.searchsorted(at, window)
+        return slice(int(first), int(last))
+    return np.asarray((at >= start) & (at < end) & (probe >= 0))
 
 
 def _idle_window_ns(record: Record) -> tuple[int, int] | None:

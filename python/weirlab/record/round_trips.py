@@ -1,0 +1,39 @@
+"""Round trips of probes as arrays: what figures are made of, without a data frame for each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    import numpy as np
+    import polars as pl
+    from numpy.typing import NDArray
+
+    Whole = NDArray[np.int64]
+
+COLUMNS = ("t_ns", "probe", "rtt_ns")
+"""The columns of `latency` that round trips are made of."""
+
+
+class RoundTrips(NamedTuple):
+    """Rows of `latency`, as arrays of one length.
+
+    Attributes:
+        t_ns: when each probe was sent, in ns since the run began.
+        probe: its number.
+        rtt_ns: how long its answer took, in ns; 0 where there was none.
+        known: whether there was one; None if there was one everywhere.
+    """
+
+    t_ns: Whole
+    probe: Whole
+    rtt_ns: Whole
+    known: NDArray[np.bool_] | None
+
+
+def round_trips_of(chunk: pl.DataFrame) -> RoundTrips:
+    """The round trips of rows with these columns."""
+    at, probe, value = (chunk[name] for name in COLUMNS)
+    known = value.is_not_null().to_numpy() if value.null_count() else None
+    numbers = value if known is None else value.fill_null(0)
+    return RoundTrips(at.to_numpy(), probe.to_numpy(), numbers.to_numpy(), known)
