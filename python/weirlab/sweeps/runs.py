@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import zlib
-from dataclasses import dataclass
-from functools import cache, cached_property
+from dataclasses import dataclass, replace
+from functools import cache, cached_property, lru_cache
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -242,6 +242,12 @@ def _build_of(native: Path, package: Path) -> str:
 
 def unpacked(packed: bytes, seed: int, traces: Mapping[str, str]) -> ResolvedRun:
     """The run that was packed into a configuration, with that seed and the texts of its recordings."""
+    return replace(_unpacked(packed), seed=seed, traces=traces)
+
+
+@lru_cache(maxsize=256)
+def _unpacked(packed: bytes) -> ResolvedRun:
+    """The run that was packed, without seed and recordings: repetitions of a point differ in these alone."""
     said = json.loads(zlib.decompress(packed))
     return ResolvedRun(
         test=TestSpec.known(said["test"]),
@@ -249,8 +255,8 @@ def unpacked(packed: bytes, seed: int, traces: Mapping[str, str]) -> ResolvedRun
         queue=said["queue"],
         cc=said["cc"],
         scenario=said["scenario"],
-        seed=seed,
-        traces=traces,
+        seed=0,
+        traces={},
     )
 
 

@@ -53,8 +53,10 @@ class SimWorld:
 
     def held(self, run: ResolvedRun, outcome: OutcomeRows) -> HeldRecord:
         """The rows of a run as a record in memory."""
-        reached = {key: outcome[key] for key in ("complete", "reached_ns", "events", "packets")}
-        return HeldRecord(Manifest.read({**self._manifest(run), **reached}), outcome["tables"], run.traces)
+        said = self._manifest(run) | {
+            key: outcome[key] for key in ("complete", "reached_ns", "events", "packets")
+        }
+        return HeldRecord(Manifest(**said), outcome["tables"], run.traces)
 
     def _manifest(self, run: ResolvedRun) -> dict[str, Any]:
         return new_manifest(
