@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import os
 import subprocess
 import sys
@@ -132,6 +133,8 @@ def run_in_processes(orders: Orders, *, jobs: int) -> None:
                     thread.join(LISTEN_EVERY_S)
                     if orders.stop.told:
                         crew.end()
+                    else:
+                        crew.end_late()
         finally:
             orders.stop.told = orders.stop.told or any(thread.is_alive() for thread in threads)
             crew.end()
@@ -164,6 +167,12 @@ class _Crew:
         with self._lock:
             for worker in self._workers:
                 worker.kill()
+
+    def end_late(self) -> None:
+        """Ends the workers whose run has taken longer than it may."""
+        with self._lock:
+            for worker in self._workers:
+                worker.end_if_late()
 
     def _serve(self) -> None:
         deaths = 0
@@ -236,6 +245,8 @@ class _Worker:
             env=os.environ | ONE_THREAD,
         )
         self._greeted = False
+        self._ends_s = math.inf
+        self._ending = threading.Lock()
         self.late = False
 
     def answer(self, run: Run, traces: Mapping[str, str], limit_s: float) -> Row | None:
@@ -244,17 +255,13 @@ class _Worker:
         Raises:
             WeirError: if it has never worked, or is of another version.
         """
-        timer = threading.Timer(limit_s, self._end_late)
-        timer.daemon = True
-        timer.start()
-        try:
-            row = self._answer(run, traces)
-        finally:
-            timer.cancel()
-            timer.join()
-        if row is not None:
-            # Time was up just behind the answer: this run was in time, and the next finds no worker.
-            self.late = False
+        self._ends_s = time.monotonic() + limit_s
+        row = self._answer(run, traces)
+        with self._ending:
+            self._ends_s = math.inf
+            if row is not None:
+                # Time was up just behind the answer: this run was in time, and the next finds no worker.
+                self.late = False
         return row
 
     def _answer(self, run: Run, traces: Mapping[str, str]) -> Row | None:
@@ -306,9 +313,12 @@ class _Worker:
             return None
         return json.loads(said) if said.endswith("\n") else None
 
-    def _end_late(self) -> None:
-        self.late = True
-        self.kill()
+    def end_if_late(self) -> None:
+        """Ends the process if its run has taken longer than it may."""
+        with self._ending:
+            if time.monotonic() >= self._ends_s:
+                self.late = True
+                self.kill()
 
     def kill(self) -> None:
         """Ends the process at once."""
