@@ -119,9 +119,12 @@ impl Auto {
             _ if loads[side].min(lasting[side]) < self.sides[side].least_load() => 0.0,
             // Whoever chose its rate knows that the line carries it.
             _ if self.sides[side].is_fixed() => 0.0,
-            // A side with a share of the traffic may be at fault however high its rate is.
+            // A side with a share of the traffic may be at fault however high its rate is. Through a line that became slower
+            // comes less than a moment ago; where delays vary TCP sends less for other reasons.
             Some(rate) if long[side] >= long[1 - side] * BESIDE_SHARE => {
-                (loads[side] / rate).max(NOTICEABLE_SHARE)
+                let varies = self.sides.iter().any(SideControl::is_disturbed);
+                let load = if varies { loads[side] } else { loads[side].max(lasting[side]) };
+                (load / rate).max(NOTICEABLE_SHARE)
             }
             Some(rate) => loads[side] / rate,
             None if long[side] < long[1 - side] * BESIDE_SHARE => 0.0,
@@ -203,7 +206,6 @@ impl Auto {
     fn inputs(&self, side: Side, elapsed: Duration, now: Time) -> Inputs {
         let (excess, expected, certain) = self.excess(side, now);
         let threshold = self.threshold(side, now);
-        let other = &self.sides[1 - side as usize];
         let overdue = self.delays.overdue(threshold, now);
         Inputs {
             now,
@@ -217,7 +219,6 @@ impl Auto {
             feedback: self.feedback(now),
             silence: self.delays.silence(now),
             probes: self.probe_load(),
-            may_probe: other.is_settled(now),
             alone: self.usage()[1 - side as usize] < NOTICEABLE_SHARE,
         }
     }
@@ -299,6 +300,8 @@ impl Controller for Auto {
             control.history.note(now, of_side.unwrap_or_default());
         }
         self.note_idle(now);
+        // Both look before either acts: what one of two suspects does now tells nothing of the other yet.
+        let mut inputs = Side::ALL.map(|side| self.inputs(side, elapsed, now));
         for side in Side::ALL {
             if traffic[side as usize].is_none() {
                 continue;
@@ -315,13 +318,17 @@ impl Controller for Auto {
                 self.sides[side as usize].resume_after_sleep(now, elapsed, &mut decide);
                 continue;
             }
-            // The sides act one after another: the second sees what the first has decided.
-            let inputs = self.inputs(side, elapsed, now);
-            let view = View { inputs, delays: &self.delays, late: self.late.last() };
+            let view = View {
+                inputs: inputs[side as usize],
+                delays: &self.delays,
+                late: self.late.last(),
+                may_probe: self.sides[1 - side as usize].is_settled(now),
+            };
             self.sides[side as usize].tick(&view, &mut decide);
             if rerouted {
                 let seen = REROUTE_SEEN.as_nanos();
                 self.delays.reroute(Time::from_nanos(now.as_nanos().saturating_sub(seen)));
+                inputs = Side::ALL.map(|one| self.inputs(one, elapsed, now));
             }
         }
         self.asleep = self.sides.iter().all(|side| side.is_asleep(now));

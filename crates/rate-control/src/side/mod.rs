@@ -140,7 +140,7 @@ impl SideControl {
     }
 
     /// Whether delays vary for other reasons than this side's queue.
-    fn is_disturbed(&self) -> bool {
+    pub fn is_disturbed(&self) -> bool {
         let is_doubtful =
             self.state != State::BackingOff || self.episode.peak <= self.most_foreign();
         self.line.foreign > self.mode.threshold && is_doubtful

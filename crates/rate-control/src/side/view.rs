@@ -12,6 +12,8 @@ pub(crate) struct View<'a> {
     pub delays: &'a Delays,
     /// End of the last time at which the shaper's process was late; `None` if it was not late recently.
     pub late: Option<Time>,
+    /// Whether the other side leaves the queue to this one.
+    pub may_probe: bool,
 }
 
 /// Quantities that both sides and the delays together give one side at a tick.
@@ -38,8 +40,6 @@ pub(crate) struct Inputs {
     pub silence: Option<Duration>,
     /// Load of the probes, which go past the shaper.
     pub probes: BitsPerSecond,
-    /// Whether the other side leaves the queue to this one.
-    pub may_probe: bool,
     /// Whether the other side has hardly any traffic.
     pub alone: bool,
 }

@@ -314,8 +314,10 @@ const BOTH_EGRESS: &str = "\
     2620 7.500 backing_off overdue 195.00
     2720 3.750 backing_off overdue 160.00
     2760 3.206 backing_off delay 111.50
-    2780 15.690 backing_off delay 30.25
-    2800 38.703 loaded clear 380.00";
+    2780 22.606 backing_off delay 30.25
+    2800 22.606 loaded clear 380.00
+    3060 23.171 probing probe 2.50
+    3180 24.330 probing probe 5.00";
 
 const BOTH_INGRESS: &str = "\
     20 - idle start 0.00
@@ -332,9 +334,7 @@ const BOTH_INGRESS: &str = "\
     2360 3.289 backing_off overdue 115.00
     2380 2.218 backing_off overdue 120.00
     2400 1.612 backing_off overdue 118.00
-    2760 0.806 backing_off test 111.50
-    2820 68.466 loaded clear 700.00
-    3100 70.178 probing probe 2.50";
+    2760 32.504 loaded clear 640.00";
 
 /// The law of cake-autorate raises a rate that is used by 4 % every 200 ms, lowers it by up to a quarter when
 /// there is a queue, returns to its base by 1 % a second, and falls to its least in silence.
