@@ -8,6 +8,7 @@ mod facts;
 mod guard;
 mod intercept;
 mod isolate;
+mod line;
 mod message;
 mod netlink;
 mod nft;
@@ -26,6 +27,7 @@ pub use facts::{DeviceCounters, DeviceFacts, device_facts};
 pub use guard::{BEAT, GuardNews};
 pub use intercept::{HandOver, Intercept, QueuedId, QueuedPacket, Writes};
 pub use isolate::{Namespace, isolate};
+pub use line::line_from;
 pub use netlink::{LinkSettings, Netlink, find_device, index_of};
 pub use offload::{Flowtable, filters_in_hardware, flowtables};
 pub use shaped::{

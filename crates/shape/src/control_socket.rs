@@ -4,21 +4,21 @@
 //! as it has devices. It goes with the process, however that ends, and only one process can have it.
 
 use std::fs;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Write};
 use std::os::fd::AsRawFd;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{JoinHandle, sleep};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use nix::sys::socket::{
     AddressFamily, SockFlag, SockType, UnixAddr, connect, getsockopt, setsockopt, socket, sockopt,
 };
 use nix::sys::time::{TimeVal, TimeValLike};
 use nix::unistd::geteuid;
-use weir_linux::find_device;
+use weir_linux::{find_device, line_from};
 
 use crate::ShapeError;
 
@@ -95,7 +95,7 @@ impl Drop for ControlSocket {
 impl Shared {
     fn answer(&self, client: &UnixStream) -> io::Result<()> {
         client.set_write_timeout(Some(PATIENCE))?;
-        let asked = line_from(client, MAX_ASKED_BYTES)?;
+        let asked = line_from(client, MAX_ASKED_BYTES, PATIENCE)?;
         let mut out = client;
         match asked.trim() {
             "stop" => {
@@ -176,7 +176,7 @@ fn say(device: &str, what: &str) -> Result<String, ShapeError> {
         let mut stream = connected(&name(device))?;
         pid = getsockopt(&stream, sockopt::PeerCredentials).ok().map(|who| who.pid());
         writeln!(stream, "{what}")?;
-        Ok(line_from(&stream, MAX_ANSWER_BYTES)?.trim().to_owned())
+        Ok(line_from(&stream, MAX_ANSWER_BYTES, PATIENCE)?.trim().to_owned())
     };
     let answer: io::Result<String> = talk();
     answer.map_err(|error| match error.kind() {
@@ -196,36 +196,6 @@ fn connected(name: &str) -> io::Result<UnixStream> {
     setsockopt(&near, sockopt::SendTimeout, &TimeVal::milliseconds(PATIENCE.as_millis() as i64))?;
     connect(near.as_raw_fd(), &UnixAddr::new_abstract(name.as_bytes())?)?;
     Ok(UnixStream::from(near))
-}
-
-/// A line of at most `max_bytes` that comes within [`PATIENCE`] altogether, or all up to the other's end.
-///
-/// Everybody on this machine may be at the other end: who sends without end, or a byte now and then, takes
-/// neither memory nor time.
-fn line_from(stream: &UnixStream, max_bytes: usize) -> io::Result<String> {
-    let until = Instant::now() + PATIENCE;
-    let (mut line, mut part) = (Vec::new(), [0; 4096]);
-    let mut from = stream;
-    while !line.contains(&b'\n') {
-        let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(ErrorKind::WouldBlock.into());
-        }
-        stream.set_read_timeout(Some(left))?;
-        match from.read(&mut part) {
-            Ok(0) => break,
-            Ok(count) => line.extend(&part[..count]),
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-        if line.len() > max_bytes {
-            let why = format!("what it says is longer than {max_bytes} bytes");
-            return Err(io::Error::new(ErrorKind::InvalidData, why));
-        }
-    }
-    let end = line.iter().position(|&byte| byte == b'\n').unwrap_or(line.len());
-    line.truncate(end);
-    String::from_utf8(line).map_err(|error| io::Error::new(ErrorKind::InvalidData, error))
 }
 
 /// Why a process that listens does not answer.
@@ -271,21 +241,6 @@ mod tests {
 
     use super::*;
 
-    /// What is read of somebody who says this and then nothing more.
-    fn read_of(said: &[&[u8]]) -> io::Result<String> {
-        let (near, mut far) = UnixStream::pair().unwrap();
-        said.iter().for_each(|part| far.write_all(part).unwrap());
-        drop(far);
-        line_from(&near, 64)
-    }
-
-    #[test]
-    fn a_line_ends_where_it_ends_or_the_other_does() {
-        assert_eq!(read_of(&[b"sta", b"tus\nmore"]).unwrap(), "status");
-        assert_eq!(read_of(&[b"stop"]).unwrap(), "stop");
-        assert_eq!(read_of(&[]).unwrap(), "");
-    }
-
     #[test]
     fn whoever_takes_nobody_in_is_not_waited_for_without_end() {
         let name = format!("weir-shape-test-full-{}", std::process::id());
@@ -297,21 +252,5 @@ mod tests {
         assert_eq!(connected(&name).unwrap_err().kind(), ErrorKind::WouldBlock);
         drop(deaf);
         assert_eq!(connected(&name).unwrap_err().kind(), ErrorKind::ConnectionRefused);
-    }
-
-    #[test]
-    fn neither_length_nor_time_is_without_bound() {
-        let why = read_of(&[&[b'x'; 65]]).unwrap_err();
-        assert_eq!(why.to_string(), "what it says is longer than 64 bytes");
-        // A byte every 50 ms: each comes in time, the line does not.
-        let (near, mut far) = UnixStream::pair().unwrap();
-        let slow = std::thread::spawn(move || {
-            while far.write_all(b"x").is_ok() {
-                sleep(Duration::from_millis(50));
-            }
-        });
-        assert_eq!(line_from(&near, 64).unwrap_err().kind(), ErrorKind::WouldBlock);
-        drop(near);
-        slow.join().unwrap();
     }
 }
