@@ -3,7 +3,7 @@
 //! The models and their names are those of Linux' `netem`.
 
 use weir_core::{Draw, Duration, Rng, Seed, Time};
-use weir_scenario::{FlightParams, ReorderParams};
+use weir_scenario::{FlightParams, LossParams, ReorderParams};
 
 use crate::loss::Loss;
 use crate::reconfiguration::Reconfiguration;
@@ -19,6 +19,7 @@ pub struct Flight {
     duplicate: Option<(f64, Rng)>,
     reconfiguration: Option<Reconfiguration>,
     last_arrival: Time,
+    seed: Seed,
 }
 
 /// Reordering at work.
@@ -62,12 +63,21 @@ impl Flight {
                 .reconfiguration
                 .map(|params| Reconfiguration::new(params, seed)),
             last_arrival: Time::ZERO,
+            seed,
         }
     }
 
     /// Packets that leave from now on take `delay`; they still pass none that left before.
     pub const fn set_delay(&mut self, delay: Duration) {
         self.delay = delay;
+    }
+
+    /// Packets that leave from now on are lost as `params` say, in place of as before: what is drawn goes on where it was.
+    pub fn set_loss(&mut self, params: LossParams) {
+        match &mut self.loss {
+            Some(loss) => loss.set_params(params),
+            None => self.loss = Some(Loss::new(params, self.seed.stream("link loss"))),
+        }
     }
 
     /// When a packet arrives whose last bit left at `left`, and its copy.
@@ -117,8 +127,6 @@ impl Reorder {
 
 #[cfg(test)]
 mod tests {
-    use weir_scenario::LossParams;
-
     use super::*;
 
     #[test]
@@ -153,6 +161,21 @@ mod tests {
         flight.set_delay(Duration::from_millis(10));
         assert_eq!(flight.arrives_at(ms(5)), Some(ms(30)));
         assert_eq!(flight.arrives_at(ms(25)), Some(ms(35)));
+    }
+
+    #[test]
+    fn loss_comes_and_goes_while_packets_pass() {
+        let mut flight = Flight::new(&FlightParams::default(), Seed::new(1));
+        let lost = |way: &mut Flight| {
+            let arrive = |n| way.arrives_at(Time::from_millis(n)).is_some();
+            1_000 - (0..1_000).map(arrive).filter(|&arrives| arrives).count()
+        };
+        assert_eq!(lost(&mut flight), 0);
+        flight.set_loss(LossParams::Random { probability: 0.2 });
+        let first = lost(&mut flight);
+        assert!((150..250).contains(&first), "{first}");
+        flight.set_loss(LossParams::Random { probability: 0.0 });
+        assert_eq!(lost(&mut flight), 0);
     }
 
     #[test]

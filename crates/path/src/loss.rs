@@ -18,6 +18,12 @@ impl Loss {
         Self { params, rng, bad: false }
     }
 
+    /// Packets are lost as `params` say from now on; a line that was bad is good again.
+    pub const fn set_params(&mut self, params: LossParams) {
+        self.params = params;
+        self.bad = false;
+    }
+
     /// Whether the next packet is lost.
     pub fn strikes(&mut self) -> bool {
         match self.params {

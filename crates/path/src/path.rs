@@ -400,14 +400,24 @@ impl<T: Traffic> Path<T> {
                 break;
             }
             self.changes.pop_front();
-            let it = &mut self.hops[hop];
-            match change {
-                LineChange::RateBps(bps) => it.line.set_rate(Some(Rate::from_bps(bps)), now),
-                LineChange::Down => it.line.set_rate(None, now),
-                LineChange::DelayNs(delay) => it.flight.set_delay(Duration::from_nanos(delay)),
-            }
-            self.serve(hop, now);
+            self.change_line(hop, change, now);
         }
+    }
+
+    /// Does `change` to the line of the hop of that number at `now`, up to which events were carried out.
+    ///
+    /// # Panics
+    /// If it gives a rate to a line that has no constant one: the scenario with the change was not
+    /// [checked](Scenario::check).
+    pub fn change_line(&mut self, hop: usize, change: LineChange, now: Time) {
+        let it = &mut self.hops[hop];
+        match change {
+            LineChange::RateBps(bps) => it.line.set_rate(Some(Rate::from_bps(bps)), now),
+            LineChange::Down => it.line.set_rate(None, now),
+            LineChange::DelayNs(delay) => it.flight.set_delay(Duration::from_nanos(delay)),
+            LineChange::Loss(params) => it.flight.set_loss(params),
+        }
+        self.serve(hop, now);
     }
 
     /// The router behind the last hop forwards `packet` to its server.

@@ -261,6 +261,9 @@ impl Hop {
             let at = Duration::from_nanos(*at_ns);
             match (to, &self.rate) {
                 (LineChange::DelayNs(_), _) | (LineChange::Down, LineRate::Bps(_)) => {}
+                (LineChange::Loss(loss), _) => {
+                    loss.check().map_err(|error| format!("change at {at}: {error}"))?;
+                }
                 (LineChange::RateBps(bps), LineRate::Bps(_)) => {
                     check_rate(*bps).map_err(|error| format!("change at {at}: {error}"))?;
                 }

@@ -134,7 +134,7 @@ pub struct Hop {
 }
 
 /// Something that happens to a line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Change {
     /// When.
@@ -144,7 +144,7 @@ pub struct Change {
 }
 
 /// A change of a line during the run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LineChange {
     /// It carries that many bit/s from now on. A line of constant rate only.
@@ -153,6 +153,8 @@ pub enum LineChange {
     Down,
     /// Packets that leave from now on take that long, one way.
     DelayNs(u64),
+    /// Packets that leave from now on are lost so, in place of as before.
+    Loss(LossParams),
 }
 
 /// Capacity of a line: a constant rate or a recorded trace.

@@ -413,19 +413,21 @@ class ReorderSpec(Spec):
 
 
 class ChangeSpec(Spec):
-    """Something that happens to a line while the run goes on; one of `rate`, `down` and `delay`, or several.
+    """Something that happens to a line while the run goes on; `rate`, `down`, `delay` or `loss`, or several.
 
     Attributes:
         at: when, from the start of the run.
         rate: the line's rate from then on.
         down: the line carries nothing until it is given a rate again.
         delay: the line's propagation delay from then on.
+        loss: loss on the line from then on, in place of that before.
     """
 
     at: Nanoseconds
     rate: LineRate | None = None
     down: bool = False
     delay: Nanoseconds | None = None
+    loss: Annotated[RandomLossSpec | GilbertElliottLossSpec, Field(discriminator="model")] | None = None
 
 
 class ReconfigurationSpec(Spec):

@@ -200,12 +200,13 @@ fn reconfiguration(spec: &ReconfigurationSpec) -> Reconfiguration {
 }
 
 /// The changes of which one that was written consists.
-fn parts(change: &ChangeSpec) -> impl Iterator<Item = Change> + use<> {
+pub(crate) fn parts(change: &ChangeSpec) -> impl Iterator<Item = Change> + use<> {
     let at_ns = change.at.0;
     let all = [
         change.down.then_some(LineChange::Down),
         change.rate.map(|rate| LineChange::RateBps(rate.0)),
         change.delay.map(|delay| LineChange::DelayNs(delay.0)),
+        change.loss.as_ref().map(|lost| LineChange::Loss(loss(lost))),
     ];
     all.into_iter().flatten().map(move |to| Change { at_ns, to })
 }

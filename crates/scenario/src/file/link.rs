@@ -341,7 +341,7 @@ spec! {
 }
 
 spec! {
-    /// Something that happens to a line while the run goes on; one of `rate`, `down` and `delay`, or several.
+    /// Something that happens to a line while the run goes on; `rate`, `down`, `delay` or `loss`, or several.
     ChangeSpec {
         /// When, from the start of the run.
         at: Nanoseconds,
@@ -351,10 +351,14 @@ spec! {
         down: bool = false,
         /// The line's propagation delay from then on.
         delay: Option<Nanoseconds>,
+        /// Loss on the line from then on, in place of that before.
+        loss: Option<LossSpec>,
     }
-    check |change| match (change.rate, change.delay, change.down) {
-        (None, None, false) => Err("nothing changes: give `rate`, `delay`, or `down = true`".to_owned()),
-        (Some(_), _, true) => Err("`rate` and `down` exclude each other".to_owned()),
+    check |change| match (change.rate, change.delay, &change.loss, change.down) {
+        (None, None, None, false) => {
+            Err("nothing changes: give `rate`, `delay`, `loss`, or `down = true`".to_owned())
+        }
+        (Some(_), _, _, true) => Err("`rate` and `down` exclude each other".to_owned()),
         _ => Ok(()),
     };
 }

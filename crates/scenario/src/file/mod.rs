@@ -13,6 +13,7 @@ pub mod field;
 mod hops;
 pub mod link;
 mod nearest;
+mod ordered;
 pub mod plain;
 pub mod quantity;
 mod references;
@@ -29,6 +30,7 @@ pub use catalogue::{Files, NoFiles, load_link, load_test, shipped_links, shipped
 pub use configurations::given_again;
 pub use document::parse;
 pub use fault::{Fault, MAX_FAULTS, MAX_QUOTED_CHARS, Telling};
+pub use ordered::{HopChange, read_ordered};
 pub use references::faults_of_files;
 pub use resolve::{Resolved, ResolvedConfiguration, ServersOf, resolve};
 pub use schema::{read_quantity, read_spec, schema, schema_of_file};

@@ -189,6 +189,27 @@ impl From<Vec<Self>> for Written {
     }
 }
 
+impl From<serde_json::Value> for Written {
+    fn from(value: serde_json::Value) -> Self {
+        use serde_json::Value as Json;
+        match value {
+            Json::Null => Self::of(Value::Nothing),
+            Json::Bool(value) => value.into(),
+            Json::Number(number) => match (number.as_i64(), number.as_f64()) {
+                (Some(whole), _) => whole.into(),
+                (None, Some(number)) => number.into(),
+                (None, None) => Self::of(Value::Other(number.to_string())),
+            },
+            Json::String(text) => text.into(),
+            Json::Array(parts) => parts.into_iter().map(Self::from).collect::<Vec<_>>().into(),
+            Json::Object(entries) => {
+                let entries = entries.into_iter().map(|(key, part)| (key, part.into()));
+                Self::of(Value::Table(entries.collect()))
+            }
+        }
+    }
+}
+
 /// The first `chars` characters of `text`.
 pub(crate) fn head(text: &str, chars: usize) -> &str {
     text.char_indices().nth(chars).map_or(text, |(end, _)| &text[..end])
