@@ -8,7 +8,7 @@ use std::io::{self, IoSlice};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::{Receiver, Sender};
 use std::thread::JoinHandle;
 
 use nix::poll::{PollFd, PollFlags, ppoll};
@@ -17,6 +17,7 @@ use nix::sys::time::TimeSpec;
 use weir_core::{Duration, Packet, Seed, Ticker, Time};
 use weir_packet::{Coalescer, Limits, Segmenter, Virtio};
 use weir_path::{End, FlowDrops, Path, QueueSampler, Trace};
+use weir_scenario::file::HopChange;
 use weir_scenario::{EmulatorRow, QueueRow, Scenario, TcpRow, ThroughputRow};
 use weir_sockets::Clock;
 
@@ -26,6 +27,7 @@ use weir_linux::{
 };
 
 use crate::buffers::{Buffers, index_of};
+use crate::control::Order;
 use crate::hosts::Hosts;
 use crate::lateness::Lateness;
 use crate::pcap::Capture;
@@ -40,6 +42,8 @@ pub struct Settings {
     pub seed: Seed,
     /// Where to write the packets that leave the bottleneck, if anywhere.
     pub capture: Option<PathBuf>,
+    /// Changes of lines that are ordered on the way.
+    pub orders: Option<Receiver<Order>>,
 }
 
 /// A sample of the data path.
@@ -103,7 +107,7 @@ impl DataPath {
         settings: Settings,
         samples: Sender<PathSample>,
     ) -> Result<Self, LinuxError> {
-        let Settings { clock, seed, capture } = settings;
+        let Settings { clock, seed, capture, orders } = settings;
         let traffic = Buffers::new(scenario.flows.len());
         let path = Path::new(scenario, traces, seed, traffic, 0);
         let devices = hosts.take_devices();
@@ -121,6 +125,7 @@ impl DataPath {
             queue_ticker: Ticker::new(scenario.sampling.queue_ns),
             samples,
             capture,
+            orders,
             stop: Arc::clone(&stop),
             packets: 0,
             refused: 0,
@@ -163,6 +168,7 @@ struct Carrier {
     queue_ticker: Option<Ticker>,
     samples: Sender<PathSample>,
     capture: Option<Capture>,
+    orders: Option<Receiver<Order>>,
     stop: Arc<AtomicBool>,
     packets: u64,
     refused: u64,
@@ -182,6 +188,7 @@ impl Carrier {
         let mut next_queue = self.queue_ticker.map_or(Time::MAX, |ticker| ticker.after(started));
         while !self.stop.load(Ordering::Relaxed) {
             let now = self.advance()?;
+            self.obey()?;
             let busy = self.read_all()?;
             if now >= next_queue {
                 self.sample_queues(now);
@@ -225,6 +232,22 @@ impl Carrier {
             self.flush(end)?;
         }
         Ok(now)
+    }
+
+    /// Changes the lines as somebody has ordered since this was called before.
+    fn obey(&mut self) -> Result<(), LinuxError> {
+        while let Some(order) = self.orders.as_ref().and_then(|orders| orders.try_recv().ok()) {
+            // What was due before happens before.
+            let now = self.advance()?;
+            for HopChange { hop, to } in order.changes {
+                self.router.path.change_line(hop, to, now);
+            }
+            let outbox = &mut self.outbox;
+            self.router.hand_over(now, |packet, to, due| outbox[to as usize].push((packet, due)));
+            // Whoever ordered may be gone.
+            let _ = order.done.send(now);
+        }
+        Ok(())
     }
 
     /// Reads what the kernels have sent, a few packets from each; says whether there was any.

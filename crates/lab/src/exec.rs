@@ -2,16 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::time::{Duration as WallDuration, Instant};
 
+use serde_json::json;
 use weir_core::{Duration, Seed, Time};
 use weir_linux::LinuxError;
-use weir_scenario::{Scenario, Sink};
+use weir_scenario::{RecordSink, Scenario};
 use weir_sockets::Clock;
 
 use crate::connections::{Connection, ConnectionWatch};
+use crate::control::ControlSocket;
 use crate::datapath::{DataPath, Settings};
 use crate::hosts::{Device, Hosts};
 use crate::program::{Program, name_hosts};
@@ -30,6 +33,8 @@ pub struct Exec {
     pub device: Option<Device>,
     /// Where to keep the packets that arrive at both ends, as pcapng.
     pub capture: Option<PathBuf>,
+    /// A socket that listens for orders to change the lines meanwhile.
+    pub control: Option<Arc<UnixListener>>,
 }
 
 /// How a program has ended.
@@ -60,7 +65,7 @@ pub fn exec(
     texts: &BTreeMap<String, String>,
     seed: Seed,
     exec: &Exec,
-    sink: &mut dyn Sink,
+    sink: &mut dyn RecordSink,
 ) -> Result<Ended, LabError> {
     weir_path::check(scenario)?;
     let parsed = traces(scenario, texts)?;
@@ -68,10 +73,13 @@ pub fn exec(
     name_hosts(scenario)?;
     let clock = Clock::starting_in(Duration::ZERO);
     let (sender, samples) = mpsc::channel();
-    let settings = Settings { clock, seed, capture: exec.capture.clone() };
+    let (order, orders) = mpsc::channel();
+    let settings = Settings { clock, seed, capture: exec.capture.clone(), orders: Some(orders) };
     let trace = |name: &str| parsed[name].clone();
     let watch = ConnectionWatch::start(&hosts, scenario, clock, sender.clone());
     let path = DataPath::start(scenario, &mut hosts, &trace, settings, sender)?;
+    let listen = |listener| ControlSocket::start(Arc::clone(listener), scenario, clock, order);
+    let control = exec.control.as_ref().map(listen).transpose()?;
 
     let mut server = None;
     if let Some(command) = &exec.server_command {
@@ -84,6 +92,7 @@ pub fn exec(
     let exit_code = loop {
         std::thread::sleep(POLL);
         pass_on(&samples, sink);
+        note_changes(control.as_ref().and_then(ControlSocket::changed), sink);
         if path.has_ended() {
             // It says why when it is asked to finish.
             break None;
@@ -103,12 +112,20 @@ pub fn exec(
     if let Some(server) = server {
         let _ = server.end(PATIENCE);
     }
+    note_changes(control.and_then(ControlSocket::finish), sink);
     let connections = watch.and_then(ConnectionWatch::finish).map_err(|error| error.to_string());
     let report = path.finish()?;
     pass_on(&samples, sink);
     let quality = Quality::new(&report, hosts.overrun()?);
     let zero_ns = clock.monotonic_ns_of(Time::ZERO);
     Ok(Ended { exit_code, reached_ns, device: hosts.device, quality, connections, zero_ns })
+}
+
+/// Keeps the scenario that a record has with what was changed of its lines.
+fn note_changes(changed: Option<Scenario>, sink: &mut dyn RecordSink) {
+    if let Some(scenario) = changed {
+        sink.note("scenario", json!(scenario));
+    }
 }
 
 /// Waits until something at the server can be reached: how long a program takes to open its port depends on

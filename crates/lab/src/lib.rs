@@ -6,6 +6,7 @@
 
 mod buffers;
 mod connections;
+mod control;
 mod datapath;
 mod exec;
 mod hosts;

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use serde::Serialize;
+use serde_json::Value;
 use weir_core::{Duration, Time};
 use weir_scenario::{
-    EmulatorRow, FlowRow, LatencyRow, MethodRow, QueueRow, ShaperRow, Sink, TcpRow, ThroughputRow,
-    TransferRow, UdpRow,
+    EmulatorRow, FlowRow, LatencyRow, MethodRow, QueueRow, RecordSink, ShaperRow, Sink, TcpRow,
+    ThroughputRow, TransferRow, UdpRow,
 };
 
 /// A view of a run: work of all queues since the view before.
@@ -36,7 +37,7 @@ pub struct QueueView {
 
 /// Passes samples on, if anybody keeps them, and shows a view now and then.
 pub struct Live<'keep, 'show> {
-    keep: Option<&'keep mut dyn Sink>,
+    keep: Option<&'keep mut dyn RecordSink>,
     show: &'show mut dyn FnMut(&View) -> ControlFlow<()>,
     view: View,
     shown_at: Time,
@@ -45,7 +46,7 @@ pub struct Live<'keep, 'show> {
 impl<'keep, 'show> Live<'keep, 'show> {
     /// Shows views to `show`, which may end the run, and passes samples on to `keep`.
     pub fn new(
-        keep: Option<&'keep mut dyn Sink>,
+        keep: Option<&'keep mut dyn RecordSink>,
         show: &'show mut dyn FnMut(&View) -> ControlFlow<()>,
     ) -> Self {
         Self { keep, show, view: View::default(), shown_at: Time::ZERO }
@@ -136,6 +137,14 @@ impl Sink for Live<'_, '_> {
         let verdict = (self.show)(&self.view);
         self.view.queues.values_mut().for_each(|queue| *queue = QueueView::default());
         verdict
+    }
+}
+
+impl RecordSink for Live<'_, '_> {
+    fn note(&mut self, key: &str, value: Value) {
+        if let Some(keep) = &mut self.keep {
+            keep.note(key, value);
+        }
     }
 }
 

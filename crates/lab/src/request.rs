@@ -1,16 +1,23 @@
 //! Requests of the command line to a lab's process, and its answers: JSON.
 
+#![allow(unsafe_code, reason = "a file that was handed over is known by its number")]
+
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::ops::ControlFlow;
+use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use weir_core::Seed;
 use weir_record::Recorder;
-use weir_scenario::{Scenario, Sink};
+use weir_scenario::{RecordSink, Scenario};
+
+use weir_linux::LinuxError;
 
 use crate::exec::{Ended, Exec, exec};
 use crate::hosts::Device;
@@ -32,6 +39,8 @@ enum LabRequest {
         server_command: Option<String>,
         device: Option<Device>,
         capture: Option<PathBuf>,
+        /// The number of an open socket that listens for orders.
+        control: Option<RawFd>,
         record: Option<Keep>,
     },
     /// Say whether the kernel's queues can stand for those of a scenario.
@@ -91,10 +100,12 @@ pub fn serve(
             server_command,
             device,
             capture,
+            control,
             record,
         } => {
             let program = program.into_iter().map(OsString::from).collect();
-            let wanted = Exec { program, server_command, device, capture };
+            let control = control.map(listener).transpose()?;
+            let wanted = Exec { program, server_command, device, capture, control };
             let seed = Seed::new(seed);
             let ended = keeping(record, |keep| {
                 let mut live = Live::new(keep, &mut show);
@@ -114,6 +125,18 @@ pub fn serve(
         }
     };
     Ok(answer.to_string())
+}
+
+/// The socket of that number, which the command line has opened for this process. Programs do not inherit it.
+fn listener(number: RawFd) -> Result<Arc<UnixListener>, LabError> {
+    if number <= libc::STDERR_FILENO {
+        return Err(LinuxError::new(format!("the control socket has the number {number}")).into());
+    }
+    // SAFETY: only the request names it, so that nothing else in this process closes or reads it.
+    let socket = unsafe { OwnedFd::from_raw_fd(number) };
+    fcntl(&socket, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC))
+        .map_err(|error| LinuxError::io("the control socket is not open", error))?;
+    Ok(Arc::new(UnixListener::from(socket)))
 }
 
 /// Warnings to be read before any number of the samples, as sentences.
@@ -158,7 +181,7 @@ struct ManifestInputs {
 /// Does `work` with a record open, if one is to be kept, and ends it with what `work` says of the outcome.
 fn keeping<T>(
     record: Option<Keep>,
-    work: impl FnOnce(Option<&mut dyn Sink>) -> Result<(T, bool, Map<String, Value>), LabError>,
+    work: impl FnOnce(Option<&mut dyn RecordSink>) -> Result<(T, bool, Map<String, Value>), LabError>,
 ) -> Result<T, LabError> {
     let Some(Keep { folder, manifest }) = record else {
         return work(None).map(|(result, ..)| result);

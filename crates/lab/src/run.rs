@@ -112,7 +112,7 @@ pub fn run(
     let mut hosts = hosts(scenario, options, bursts)?;
     let clock = Clock::starting_in(HEAD_START);
     let (path_sender, path_samples) = mpsc::channel();
-    let settings = Settings { clock, seed, capture: options.capture.clone() };
+    let settings = Settings { clock, seed, capture: options.capture.clone(), orders: None };
     let trace = |name: &str| parsed[name].clone();
     let (carried, watch) = match options.datapath {
         Datapath::Userspace if scenario.shaper.is_some() => {

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import sys
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +18,7 @@ from weirlab.cli.options import Whole, option, renamed
 from weirlab.cli.scenario_words import DEFAULT_LINK
 from weirlab.errors import UsageError
 from weirlab.lab.client import ask
+from weirlab.lab.control import change, opened
 from weirlab.record import new_manifest
 from weirlab.scenario import ScenarioSpec, resolve
 from weirlab.scenario.catalogue import check
@@ -73,6 +76,12 @@ def _line_options(command: Callable[..., None]) -> Callable[..., None]:
         ),
         renamed("--record", "--out"),
         option("--live", is_flag=True, help="Show what the queues do, on standard error."),
+        option(
+            "--control",
+            type=click.Path(path_type=Path),
+            metavar="SOCKET",
+            help="Unix socket at which `weir lab set` changes the line meanwhile.",
+        ),
     ]
     for one in reversed(options):
         command = one(command)
@@ -105,6 +114,58 @@ def shell(**words: Any) -> None:
     sys.exit(_run([os.environ.get("SHELL", "/bin/sh")], words))
 
 
+@command.command("set", short_help="Change the lines of a lab while its program runs.")
+@click.argument("socket", type=click.Path(path_type=Path))
+@click.argument("words", metavar="HOP CHANGE...", nargs=-1, required=True)
+def set_(socket: Path, words: tuple[str, ...]) -> None:
+    """Change the lines of the lab that was started with `--control SOCKET`, at once and all together.
+
+    HOP is a direction and the name of a hop of the link; what is to change there follows it: `rate`, `delay`
+    (one way), `loss` in percent, or `down` for a line that carries nothing until it is given a rate.
+
+    \b
+    weir lab exec --link cable-20-8 --control line.sock -- PROGRAM &
+    weir lab set line.sock down/modem rate=5mbit delay=40ms loss=1%
+    weir lab set line.sock up/modem down down/modem down
+    """  # noqa: D301 - \b keeps click from folding the examples
+    click.echo(f"changed at {change(socket, _changes(words)):.3f} s of the run")
+
+
+def _changes(words: tuple[str, ...]) -> dict[str, dict[str, Any]]:
+    """The changes by hop, as a lab takes them."""
+    changes: dict[str, dict[str, Any]] = {}
+    hop: dict[str, Any] | None = None
+    for word in words:
+        key, equals, value = word.partition("=")
+        if word.startswith(("up/", "down/")):
+            hop = changes.setdefault(word, {})
+        elif key not in CHANGES or bool(equals) == (key == "down"):
+            raise UsageError(
+                f"`{word}`: write a hop such as `down/modem`, or one of {', '.join(CHANGES.values())}"
+            )
+        elif hop is None:
+            raise UsageError(f"`{word}`: write the hop in front of it, such as `down/modem`")
+        elif key in hop:
+            raise UsageError(f"`{word}`: `{key}` of this hop is given twice")
+        else:
+            hop[key] = True if key == "down" else _loss(value) if key == "loss" else value
+    return changes
+
+
+def _loss(written: str) -> dict[str, Any]:
+    """Losses one by one, of a share that is written in percent."""
+    share = math.nan
+    with suppress(ValueError):
+        share = float(written.removesuffix("%")) / 100
+    if not written.endswith("%") or not 0 <= share <= 1:
+        raise UsageError(f"loss: `{written}`: write a share from 0% to 100%, such as `1%`")
+    return {"model": "random", "probability": share}
+
+
+CHANGES = {"rate": "`rate=5mbit`", "delay": "`delay=40ms`", "loss": "`loss=1%`", "down": "`down`"}
+"""What can change of a line, and how it is written."""
+
+
 def _run(program: list[str], words: dict[str, Any]) -> int:
     if shutil.which(program[0]) is None:
         raise UsageError(f"`{program[0]}` is no program that can be found")
@@ -120,20 +181,19 @@ def _run(program: list[str], words: dict[str, Any]) -> int:
         clock=CLOCK,
         offloads=OFFLOADS,
     )
-    answer = ask(
-        {
-            "do": "exec",
-            "scenario": run.scenario,
-            "traces": dict(run.traces),
-            "seed": run.seed,
-            "program": program,
-            "server_command": words["server_command"],
-            "device": None if words["device"] == "auto" else words["device"],
-            "capture": str(pcap.absolute()) if pcap else None,
-            "record": {"folder": str(record.absolute()), "manifest": manifest} if record else None,
-        },
-        _live_view() if words["live"] else None,
-    )
+    request = {
+        "do": "exec",
+        "scenario": run.scenario,
+        "traces": dict(run.traces),
+        "seed": run.seed,
+        "program": program,
+        "server_command": words["server_command"],
+        "device": None if words["device"] == "auto" else words["device"],
+        "capture": str(pcap.absolute()) if pcap else None,
+        "record": {"folder": str(record.absolute()), "manifest": manifest} if record else None,
+    }
+    with opened(words["control"]) if words["control"] else nullcontext() as control:
+        answer = ask(request, _live_view() if words["live"] else None, control)
     for warning in answer["warnings"]:
         note(f"warning: {warning}")
     code: int = answer["exit_code"]

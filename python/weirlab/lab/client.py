@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -35,11 +36,16 @@ class View(TypedDict):
     queues: dict[str, QueueView]
 
 
-def ask(request: dict[str, Any], on_view: Callable[[View], bool] | None = None) -> dict[str, Any]:
+def ask(
+    request: dict[str, Any],
+    on_view: Callable[[View], bool] | None = None,
+    control: socket.socket | None = None,
+) -> dict[str, Any]:
     """Has a lab's process do what `request` says, and returns its answer.
 
-    `on_view` is called with views of the run, about two a second, and ends it by returning False. A lab
-    dies with the thread that called this, and leaves nothing behind, whatever ends it.
+    `on_view` is called with views of the run, about two a second, and ends it by returning False. `control`
+    is a socket that listens for orders to change the lines; it is closed here, so that none is taken without
+    the lab. A lab dies with the thread that called this, and leaves nothing behind, whatever ends it.
 
     Raises:
         LabError: what the lab could not do, in one sentence.
@@ -48,7 +54,11 @@ def ask(request: dict[str, Any], on_view: Callable[[View], bool] | None = None) 
     with ours:
         with theirs:
             command = [sys.executable, "-P", "-m", "weirlab.lab.process", str(theirs.fileno())]
-            process = subprocess.Popen(command, pass_fds=[theirs.fileno()])
+            handed_on = [theirs] if control is None else [theirs, control]
+            process = subprocess.Popen(command, pass_fds=[one.fileno() for one in handed_on])
+        if control is not None:
+            request = {**request, "control": control.detach()}
+            os.close(request["control"])
         try:
             return _talk(ours, process, request, on_view)
         finally:
