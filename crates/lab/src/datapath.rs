@@ -33,6 +33,7 @@ use crate::lateness::Lateness;
 use crate::pcap::Capture;
 use crate::router::Router;
 use crate::rows::{OwnedQueueRow, Rows};
+use crate::waking::Waking;
 
 /// Settings of a data path.
 pub struct Settings {
@@ -121,6 +122,7 @@ impl DataPath {
             clock,
             outbox: [Vec::new(), Vec::new()],
             lateness: Lateness::new(),
+            waking: Waking::default(),
             queue_sampler: QueueSampler::default(),
             queue_ticker: Ticker::new(scenario.sampling.queue_ns),
             samples,
@@ -164,6 +166,7 @@ struct Carrier {
     /// Packets for each end that are due, with the time at which they were.
     outbox: [Vec<(Packet, Time)>; 2],
     lateness: Lateness,
+    waking: Waking,
     queue_sampler: QueueSampler,
     queue_ticker: Option<Ticker>,
     samples: Sender<PathSample>,
@@ -277,18 +280,19 @@ impl Carrier {
         Ok(busy)
     }
 
-    /// Sleeps until the next event, the next sample, or the next packet.
+    /// Sleeps until something may arrive, the next sample, or the next packet.
     fn wait(&mut self, sample: Time) -> Result<(), LinuxError> {
-        let due = self.router.path.events.earliest().unwrap_or(Time::MAX).min(sample);
+        let due = self.router.path.look_at().unwrap_or(Time::MAX).min(sample);
         let now = self.clock.now();
-        if due <= now.saturating_add(MIN_SLEEP) {
-            return Ok(());
-        }
-        let sleep = due.since(now).as_nanos().min(MAX_SLEEP.as_nanos());
+        let Some(sleep) = self.waking.sleep(now, due) else { return Ok(()) };
         let [client, server] = &self.devices;
         let mut waited = [client.fd(), server.fd()].map(|fd| PollFd::new(fd, PollFlags::POLLIN));
-        let timeout = TimeSpec::from_duration(std::time::Duration::from_nanos(sleep));
+        let timeout = TimeSpec::from_duration(std::time::Duration::from_nanos(sleep.as_nanos()));
         match ppoll(&mut waited, Some(timeout), None) {
+            Ok(0) => {
+                self.waking.woken(self.clock.now(), due);
+                Ok(())
+            }
             Ok(_) | Err(nix::Error::EINTR) => Ok(()),
             Err(error) => Err(LinuxError::io("cannot wait for packets", error)),
         }
@@ -450,7 +454,3 @@ const READS: usize = 16;
 const LIMITS: Limits =
     Limits { max_len: MAX_PACKET_BYTES, max_segments: MAX_GRO_SEGMENTS, udp: false };
 const EMULATOR_EVERY: Duration = Duration::from_millis(100);
-/// A sleep shorter than this takes longer than it says.
-const MIN_SLEEP: Duration = Duration::from_micros(5);
-/// How long it may take until a request to stop is heard.
-const MAX_SLEEP: Duration = Duration::from_millis(20);

@@ -23,6 +23,7 @@ mod run;
 mod shaper;
 mod signals;
 mod tick_thread;
+mod waking;
 mod watch;
 
 pub use exec::{Ended, Exec, exec};

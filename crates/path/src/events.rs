@@ -120,6 +120,14 @@ impl Events {
         self.first().map(|(at, _)| at)
     }
 
+    /// The earliest of the times that `by` makes of the events of frequent sources, and of the next event of the others.
+    pub(crate) fn earliest_by(&mut self, by: impl Fn(Source, Time) -> Time) -> Option<Time> {
+        let frequent = self.frequent.iter().enumerate().filter(|(_, due)| **due < Time::MAX);
+        let earliest = frequent.map(|(number, &due)| by(number as Source, due)).min();
+        let rare = self.settle().map(|(at, _)| at);
+        earliest.into_iter().chain(rare).min()
+    }
+
     /// The next event, and its source.
     #[inline]
     fn first(&mut self) -> Option<(Time, Source)> {
@@ -293,6 +301,21 @@ mod tests {
         assert_eq!(events.next(), None);
         events.set(first + 2, ms(12));
         assert_eq!(events.next(), Some((ms(12), first + 2)));
+    }
+
+    #[test]
+    fn frequent_sources_may_be_waited_for_longer_and_the_others_are_not() {
+        let mut events = Events::new(2 + FREQUENT);
+        let later =
+            |source, at: Time| if source == 1 { at.saturating_add(ms(3).since(ms(0))) } else { at };
+        assert_eq!(events.earliest_by(later), None);
+        events.set(1, ms(5));
+        assert_eq!(events.earliest_by(later), Some(ms(8)));
+        events.set(FREQUENT as Source, ms(7));
+        assert_eq!(events.earliest_by(later), Some(ms(7)));
+        events.set(2, ms(6));
+        assert_eq!(events.earliest_by(later), Some(ms(6)));
+        assert_eq!(events.next(), Some((ms(5), 1)), "the order is as ever");
     }
 
     #[test]

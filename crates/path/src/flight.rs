@@ -72,6 +72,11 @@ impl Flight {
         self.delay = delay;
     }
 
+    /// The least time that packets take.
+    pub const fn least(&self) -> Duration {
+        if self.reorder.is_some() { Duration::ZERO } else { self.delay }
+    }
+
     /// Packets that leave from now on are lost as `params` say, in place of as before: what is drawn goes on where it was.
     pub fn set_loss(&mut self, params: LossParams) {
         match &mut self.loss {

@@ -10,6 +10,7 @@
 
 mod airtime;
 mod build;
+mod delay_line;
 mod drops;
 mod events;
 mod flight;

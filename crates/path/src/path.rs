@@ -21,6 +21,7 @@ use weir_scenario::{Direction, Hop as HopSpec, LineChange, Scenario, hops_before
 
 use crate::airtime::Media;
 use crate::build;
+use crate::delay_line::DelayLine;
 use crate::events::{Events, Source};
 use crate::flight::{Arrivals, Flight};
 use crate::forwarding::{Forwarding, Next};
@@ -144,14 +145,6 @@ pub struct Hop {
     ends_tunnels: bool,
     /// Bytes of the line that were occupied since somebody looked.
     pub(crate) wire_bytes: u64,
-}
-
-/// A delay line: packets on their way, in the order in which they arrive.
-#[derive(Debug)]
-struct DelayLine {
-    packets: VecDeque<(Time, Packet)>,
-    delay: Duration,
-    next: Next,
 }
 
 /// Numbers of the event sources of each part of the path.
@@ -295,6 +288,20 @@ impl<T: Traffic> Path<T> {
                 self.events.set(source, at);
             }
         }
+    }
+
+    /// When somebody who owns a clock has to look again at the latest: before that nothing arrives, unless it is sent.
+    ///
+    /// It may be later than the next event. What a line takes from its queue meanwhile cannot arrive before its
+    /// propagation delay is over, and may be carried out when that is: with the times that it has.
+    pub fn look_at(&mut self) -> Option<Time> {
+        let Self { events, hops, sources, .. } = self;
+        events.earliest_by(|source, at| match source.checked_sub(sources.lines) {
+            Some(hop) if source < sources.changes => {
+                at.saturating_add(hops[hop as usize].flight.least())
+            }
+            _ => at,
+        })
     }
 
     /// The number of the hop at which the shaper of `direction` sits.
@@ -547,44 +554,4 @@ fn changes(scenario: &Scenario) -> VecDeque<(Time, usize, LineChange)> {
         .collect();
     all.sort_by_key(|&(at, hop, _)| (at, hop));
     all.into()
-}
-
-impl DelayLine {
-    const fn new(delay: Duration, next: Next) -> Self {
-        Self { packets: VecDeque::new(), delay, next }
-    }
-
-    #[inline]
-    fn push(&mut self, at: Time, packet: Packet, source: Source, events: &mut Events) {
-        if self.packets.back().is_some_and(|&(last, _)| at < last) {
-            return self.push_ahead(at, packet, source, events);
-        }
-        if self.packets.is_empty() {
-            events.set(source, at);
-        }
-        self.packets.push_back((at, packet));
-    }
-
-    /// One that overtakes others.
-    #[cold]
-    fn push_ahead(&mut self, at: Time, packet: Packet, source: Source, events: &mut Events) {
-        let place = self.packets.partition_point(|&(other, _)| other <= at);
-        if place == 0 {
-            events.set(source, at);
-        }
-        self.packets.insert(place, (at, packet));
-    }
-
-    #[inline]
-    fn pop_due(&mut self, now: Time) -> Option<Packet> {
-        let &(at, packet) = self.packets.front()?;
-        (at <= now).then(|| {
-            self.packets.pop_front();
-            packet
-        })
-    }
-
-    fn next_arrival(&self) -> Option<Time> {
-        self.packets.front().map(|&(at, _)| at)
-    }
 }

@@ -1,0 +1,74 @@
+//! When the data path asks to be woken: before something is due, by what the kernel's timers are usually late.
+
+use weir_core::{Duration, Time};
+
+/// Learns how late timers usually are.
+#[derive(Debug, Default)]
+pub(crate) struct Waking {
+    /// By how much earlier it asks.
+    early: Duration,
+}
+
+impl Waking {
+    /// How long to sleep at `now` for something that is due at `due`; `None` if that is not worth it.
+    pub fn sleep(&self, now: Time, due: Time) -> Option<Duration> {
+        let left = due.checked_since(now)?.as_nanos();
+        let sleep = left.min(MAX_SLEEP.as_nanos()).saturating_sub(self.early.as_nanos());
+        (sleep > MIN_SLEEP.as_nanos()).then_some(Duration::from_nanos(sleep))
+    }
+
+    /// The timer has woken it at `woke` for something that is due at `due`. One of four times is to be in time: what
+    /// comes too early is waited for without sleep, in time that the ends of a load may need.
+    pub fn woken(&mut self, woke: Time, due: Time) {
+        let early = self.early.as_nanos();
+        let early = if woke > due {
+            (early + STEP.as_nanos()).min(MAX_EARLY.as_nanos())
+        } else {
+            early.saturating_sub(3 * STEP.as_nanos())
+        };
+        self.early = Duration::from_nanos(early);
+    }
+}
+
+/// A sleep shorter than this takes longer than it says.
+const MIN_SLEEP: Duration = Duration::from_micros(5);
+/// How long it may take until a request to stop or an order is heard.
+const MAX_SLEEP: Duration = Duration::from_millis(20);
+/// What a timer that came late adds.
+const STEP: Duration = Duration::from_nanos(500);
+/// On a machine whose timers are later than this the processor has other work, which waiting would keep from it.
+const MAX_EARLY: Duration = Duration::from_micros(12);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn us(us: u64) -> Time {
+        Time::from_nanos(1_000 * us)
+    }
+
+    #[test]
+    fn what_timers_are_late_is_asked_for_earlier() {
+        let mut waking = Waking::default();
+        assert_eq!(waking.sleep(us(0), us(1_000)), Some(Duration::from_micros(1_000)));
+        // Always 8 us late.
+        for _ in 0..1_000 {
+            let sleep = waking.sleep(us(0), us(1_000)).unwrap();
+            waking.woken(us(8) + sleep, us(1_000));
+        }
+        let sleep = waking.sleep(us(0), us(1_000)).unwrap().as_nanos();
+        assert!((990_000..=994_000).contains(&sleep), "{sleep}");
+    }
+
+    #[test]
+    fn a_busy_machine_is_not_made_busier() {
+        let mut waking = Waking::default();
+        for _ in 0..1_000 {
+            waking.woken(us(2_000), us(1_000));
+        }
+        assert_eq!(waking.sleep(us(0), us(1_000)), Some(Duration::from_micros(988)));
+        assert_eq!(waking.sleep(us(0), us(17)), None);
+        assert_eq!(waking.sleep(us(9), us(8)), None);
+        assert_eq!(waking.sleep(us(0), Time::MAX), Some(Duration::from_micros(19_988)));
+    }
+}
