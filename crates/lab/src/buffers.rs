@@ -1,6 +1,6 @@
 //! The bytes of the packets on the path, found by the handles of their descriptors.
 
-use weir_core::{Packet, TcpHeader};
+use weir_core::{Duration, Packet, TcpHeader};
 use weir_packet::{Checksum, Headers, Segmenter};
 use weir_path::{FlowDrops, Traffic};
 use weir_qdisc::{About, DropReason, DropSink, MarkReason};
@@ -22,13 +22,15 @@ pub(crate) struct Buffer {
     left: u32,
 }
 
-/// Where a buffer's packets go.
+/// How a buffer's packets came, and where they go.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PacketRoute {
     /// The number of the server to or from which it goes.
     pub host: u32,
     /// The router at which its time to live ends, by the number of hops in front of it.
     pub ends_at: Option<u32>,
+    /// How long it has waited for the data path, as far as that can know.
+    pub waited: Duration,
 }
 
 /// The packet store of the lab: the bytes of all packets under way, and the counts of those dropped or marked.

@@ -31,6 +31,7 @@ use crate::control::Order;
 use crate::hosts::Hosts;
 use crate::lateness::Lateness;
 use crate::pcap::Capture;
+use crate::quality::LATE;
 use crate::router::Router;
 use crate::rows::{OwnedQueueRow, Rows};
 use crate::waking::Waking;
@@ -122,6 +123,7 @@ impl DataPath {
             clock,
             outbox: [Vec::new(), Vec::new()],
             lateness: Lateness::new(),
+            empty: [Time::ZERO; 2],
             waking: Waking::default(),
             queue_sampler: QueueSampler::default(),
             queue_ticker: Ticker::new(scenario.sampling.queue_ns),
@@ -166,6 +168,8 @@ struct Carrier {
     /// Packets for each end that are due, with the time at which they were.
     outbox: [Vec<(Packet, Time)>; 2],
     lateness: Lateness,
+    /// Until when nothing waited at the client's device and at the server's, as far as is known.
+    empty: [Time; 2],
     waking: Waking,
     queue_sampler: QueueSampler,
     queue_ticker: Option<Ticker>,
@@ -186,6 +190,7 @@ impl Carrier {
         let emulator = Ticker::new(EMULATOR_EVERY.as_nanos()).expect("not zero");
         self.lateness.start();
         let started = self.clock.now();
+        self.empty = [started; 2];
         let cpu_started = thread_cpu_ns();
         let mut next_row = emulator.after(started);
         let mut next_queue = self.queue_ticker.map_or(Time::MAX, |ticker| ticker.after(started));
@@ -257,9 +262,13 @@ impl Carrier {
     fn read_all(&mut self) -> Result<bool, LinuxError> {
         let mut busy = false;
         for end in [End::Client, End::Server] {
+            let mut looked = self.clock.now();
             for _ in 0..READS {
                 let received = match self.devices[end as usize].receive(&mut self.buffer) {
-                    Ok(None) => break,
+                    Ok(None) => {
+                        self.empty[end as usize] = looked;
+                        break;
+                    }
                     Ok(Some(received)) => received,
                     Err(error) if error.kind() == io::ErrorKind::InvalidData => {
                         self.router.malformed += 1;
@@ -271,13 +280,22 @@ impl Carrier {
                 // What was due before this packet came happens before it.
                 let now = self.advance()?;
                 let (virtio, len) = received;
-                self.router.take_in(&mut self.buffer[..len], &virtio, end, now);
+                let waited = self.waited(end, now);
+                self.router.take_in(&mut self.buffer[..len], &virtio, end, now, waited);
+                looked = now;
                 let outbox = &mut self.outbox;
                 self.router
                     .hand_over(now, |packet, to, due| outbox[to as usize].push((packet, due)));
             }
         }
         Ok(busy)
+    }
+
+    /// How long a packet has waited that is read at `now`: it came at any time since nothing was there. A turn of work that
+    /// is too short to warn of does not count.
+    fn waited(&self, end: End, now: Time) -> Duration {
+        let away = now.since(self.empty[end as usize]);
+        if away > LATE { away / 2 } else { Duration::ZERO }
     }
 
     /// Sleeps until something may arrive, the next sample, or the next packet.
@@ -289,11 +307,16 @@ impl Carrier {
         let mut waited = [client.fd(), server.fd()].map(|fd| PollFd::new(fd, PollFlags::POLLIN));
         let timeout = TimeSpec::from_duration(std::time::Duration::from_nanos(sleep.as_nanos()));
         match ppoll(&mut waited, Some(timeout), None) {
-            Ok(0) => {
-                self.waking.woken(self.clock.now(), due);
+            Ok(packets) => {
+                let woke = self.clock.now();
+                // Who sleeps for longer than it wanted was kept from working, and does not know what came when.
+                self.empty = [woke.min(now + sleep); 2];
+                if packets == 0 {
+                    self.waking.woken(woke, due);
+                }
                 Ok(())
             }
-            Ok(_) | Err(nix::Error::EINTR) => Ok(()),
+            Err(nix::Error::EINTR) => Ok(()),
             Err(error) => Err(LinuxError::io("cannot wait for packets", error)),
         }
     }
@@ -401,8 +424,9 @@ impl Carrier {
     ) -> Result<(), LinuxError> {
         let now = self.clock.now();
         for (packet, due) in packets {
+            let waited = self.router.path.traffic.get(packet.handle).route.waited;
             self.router.path.traffic.release(packet.handle);
-            self.lateness.note(*due, now);
+            self.lateness.note(now.since(*due) + waited);
         }
         self.packets += packets.len() as u64;
         match result {

@@ -25,9 +25,9 @@ impl Lateness {
         self.cpu_ns = thread_cpu_ns();
     }
 
-    /// A packet that was due at `due` was handed over at `now`.
-    pub fn note(&mut self, due: Time, now: Time) {
-        self.interval.saturating_record(now.since(due).as_nanos());
+    /// A packet was handed over that much later than if the data path had always worked at once.
+    pub fn note(&mut self, late: Duration) {
+        self.interval.saturating_record(late.as_nanos());
     }
 
     /// Lateness since the last row.

@@ -126,7 +126,7 @@ impl fmt::Display for Warning {
 }
 
 /// Lateness of the 99th percentile from which on there is a warning: 1500 bytes take 120 us at 100 Mbit/s.
-const LATE: Duration = Duration::from_micros(1_000);
+pub(crate) const LATE: Duration = Duration::from_micros(1_000);
 const BUSY_PERCENT: f64 = 90.0;
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use weir_core::{Packet, Time};
+use weir_core::{Duration, Packet, Time};
 use weir_packet::{
     Checksum, Fill, Headers, Segmenter, Virtio, complete_checksum, decrement_ttl, parse, set_tos,
     time_exceeded,
@@ -48,8 +48,15 @@ impl Router {
         }
     }
 
-    /// The kernel at `from` has sent `bytes`.
-    pub fn take_in(&mut self, bytes: &mut [u8], virtio: &Virtio, from: End, now: Time) {
+    /// The kernel at `from` has sent `bytes`, which have `waited` until `now` to be read.
+    pub fn take_in(
+        &mut self,
+        bytes: &mut [u8],
+        virtio: &Virtio,
+        from: End,
+        now: Time,
+        waited: Duration,
+    ) {
         let Ok(headers) = parse(bytes) else {
             self.malformed += 1;
             return;
@@ -84,7 +91,7 @@ impl Router {
         let flow_id = self.flow_id_of(&headers, from);
         let bytes = &bytes[..headers.total_len];
         let whole = headers.packet(0, flow_id, self.hash_key);
-        let route = PacketRoute { host, ends_at };
+        let route = PacketRoute { host, ends_at, waited };
         let number = self.path.traffic.put(bytes, headers, segmenter, checksum, route);
         match segmenter {
             None => {
@@ -258,7 +265,7 @@ mod tests {
 
     /// The packets that come out at the server, whole, when the client sends `bytes`.
     fn carried(router: &mut Router, mut bytes: Vec<u8>, virtio: &Virtio) -> Vec<Vec<u8>> {
-        router.take_in(&mut bytes, virtio, End::Client, Time::from_millis(1));
+        router.take_in(&mut bytes, virtio, End::Client, Time::from_millis(1), Duration::ZERO);
         let mut arrived = Vec::new();
         router.advance(Time::from_millis(1), |packet, end, _| arrived.push((packet, end)));
         let mut out = Vec::new();
@@ -339,6 +346,32 @@ mod tests {
         let headers = parse(&out[0]).unwrap();
         assert_eq!(headers.key.src, router.scenario.router_address(IpVersion::V4, 1));
         assert_eq!(headers.key.dst, router.scenario.client_address());
+    }
+
+    #[test]
+    fn what_a_line_takes_is_carried_out_when_the_first_of_it_may_arrive() {
+        // 1500 bytes take a millisecond, and 10 more to the other end.
+        let line =
+            || Hop { delay_ns: 10_000_000, ..Hop::new("l", "pfifo", LineRate::Bps(12_000_000)) };
+        let scenario = Scenario::over("t", 1_000_000_000, line(), line());
+        let traces = |name: &str| unreachable!("no recording {name}");
+        let path = Path::new(&scenario, &traces, Seed::new(1), Buffers::new(0), 0);
+        let mut router = Router::new(path, &scenario, 1, true);
+        let plain = Virtio { checksum: Checksum::Valid, gso: None, hdr_len: 0 };
+        let packet = tcp(&router).packet(&[7; 1_448]);
+        for _ in 0..3 {
+            let mut bytes = packet.clone();
+            router.take_in(&mut bytes, &plain, End::Client, Time::ZERO, Duration::ZERO);
+        }
+        let ms = Time::from_millis;
+        assert_eq!(router.path.events.earliest(), Some(ms(1)));
+        assert_eq!(router.path.look_at(), Some(ms(11)));
+        let mut arrived = Vec::new();
+        router.advance(ms(11), |_, _, due| arrived.push(due));
+        assert_eq!(router.path.look_at(), Some(ms(12)));
+        router.advance(ms(20), |_, _, due| arrived.push(due));
+        assert_eq!(arrived, [ms(11), ms(12), ms(13)]);
+        assert_eq!(router.path.look_at(), None);
     }
 
     #[test]

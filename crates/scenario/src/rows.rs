@@ -164,13 +164,13 @@ table! { "emulator", "one row an interval, where a live data path carries the pa
         pub t: Time,
         /// Packets handed over to the kernel in the interval.
         pub packets: u64,
-        /// How much later than computed they were handed over: the median.
+        /// How much later than computed they were handed over, with what they waited to be read: the median.
         pub late_p50: Duration,
-        /// How much later than computed they were handed over: the 99th percentile.
+        /// How much later than computed they were handed over, with what they waited to be read: the 99th percentile.
         pub late_p99: Duration,
-        /// How much later than computed they were handed over: the 99.9th percentile.
+        /// How much later than computed they were handed over, with what they waited to be read: the 99.9th percentile.
         pub late_p999: Duration,
-        /// How much later than computed they were handed over: the latest.
+        /// How much later than computed they were handed over, with what they waited to be read: the latest.
         pub late_max: Duration,
         /// Processor time that the data path used in the interval.
         pub cpu: Duration,

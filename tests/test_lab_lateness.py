@@ -1,0 +1,130 @@
+"""Whether the lab warns of its own lateness when it was late, and only then.
+
+A program in the lab tells: it knows its line, and what a ping took beyond it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from live import PATIENCE_S
+
+pytestmark = [pytest.mark.realtime, pytest.mark.needs_lab]
+
+LINE = """
+name = "line"
+title = "Line"
+up = [{ name = "line", rate = "100mbit", delay = "10ms" }]
+down = [{ name = "line", rate = "100mbit", delay = "10ms" }]
+"""
+
+ECHO = """
+import socket
+far = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+far.bind(("", 7777))
+while True:
+    far.sendto(*far.recvfrom(100))
+"""
+
+PING = """
+import socket, threading, time
+near = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+near.connect(("server", 7777))
+COUNT, sent, took = 600, {}, {}
+def receive():
+    while len(took) < COUNT:
+        number = int(near.recv(100))
+        took[number] = (time.monotonic() - sent[number]) * 1e3
+receiver = threading.Thread(target=receive, daemon=True)
+receiver.start()
+begin = time.monotonic()
+for number in range(COUNT):
+    time.sleep(max(0, begin + number * 0.005 - time.monotonic()))
+    if number == 100:
+        print("begun", flush=True)
+    sent[number] = time.monotonic()
+    near.send(b"%d" % number)
+receiver.join(5)
+print(*took.values())
+"""
+
+BASE_MS = 20.0
+"""The round trip of the line."""
+
+LATE_MS = 1.0
+"""What the lab warns of, in more than one packet of a hundred."""
+
+
+class Seen(NamedTuple):
+    """What came of a run.
+
+    Attributes:
+        late: the share of pings that took more than `LATE_MS` longer than the line.
+        warned: whether the lab said that it was late.
+    """
+
+    late: float
+    warned: bool
+
+
+def pings(folder: Path, stops_s: tuple[float, ...] = ()) -> Seen:
+    """Pings over the line every 5 ms, while the lab's process is stopped for so long, again and again."""
+    for name, text in (("line.toml", LINE), ("echo.py", ECHO), ("ping.py", PING)):
+        (folder / name).write_text(text)
+    words = ["--link", "line.toml", "--server-command", f"exec {sys.executable} echo.py", "--"]
+    running = subprocess.Popen(
+        [sys.executable, "-m", "weirlab", "lab", "exec", *words, sys.executable, "ping.py"],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert running.stdout is not None
+    assert running.stdout.readline() == "begun\n"
+    for stop_s in stops_s:
+        process = child(child(running.pid))
+        os.kill(process, signal.SIGSTOP)
+        time.sleep(stop_s)
+        os.kill(process, signal.SIGCONT)
+        time.sleep(0.05)
+    output, errors = running.communicate(timeout=PATIENCE_S)
+    assert running.returncode == 0, errors
+    took = [float(word) for word in output.split()]
+    assert len(took) == 600, errors
+    late = sum(one > BASE_MS + LATE_MS for one in took) / len(took)
+    return Seen(late, "the emulator was late" in errors)
+
+
+def child(process: int) -> int:
+    """The only child of that process."""
+    [found] = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+    return int(found)
+
+
+def test_a_lab_that_stood_still_once_says_so(tmp_path: Path) -> None:
+    """Few packets are on the line as it stops; those that come meanwhile wait in front of it."""
+    seen = pings(tmp_path, stops_s=(0.3,))
+    assert seen.late > 0.05
+    assert seen.warned
+
+
+def test_a_lab_that_is_held_up_again_and_again_says_so(tmp_path: Path) -> None:
+    seen = pings(tmp_path, stops_s=(0.02,) * 15)
+    assert seen.late > 0.05
+    assert seen.warned
+
+
+def test_a_lab_that_was_in_time_does_not_say_that_it_was_late(tmp_path: Path) -> None:
+    """What the program sees is the lateness of both ways and its own: the lab's is no more."""
+    seen = pings(tmp_path)
+    if seen.late > 0.01:
+        pytest.skip(f"{seen.late:.1%} of pings took more than {LATE_MS} ms too long: this machine is busy")
+    assert not seen.warned
