@@ -2,16 +2,23 @@
 //!
 //! * `idle`: what a ping measures on an idle path of 20 ms, with pings every millisecond;
 //! * `rate`: goodput of one download beside what the line should carry;
-//! * `ceiling`: four downloads and four uploads at growing rates, with how late packets were.
+//! * `ceiling`: four downloads and four uploads at growing rates, with how late packets were;
+//! * `beside`: the same load through Weir's queues, the kernel's, and a bare forwarder, in turn, as ratios;
+//! * `many`: 50 labs at once beside one alone, as ratios.
 //!
 //! Endpoints, kernel and data path share this machine. Every measurement is a lab of its own, in a process
 //! of its own.
+
+mod beside;
+mod many;
+mod timers;
 
 use std::collections::BTreeMap;
 use std::env;
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
 
+use beside::Way;
 use weir_benches::Case;
 use weir_core::{Duration, Seed, Time};
 use weir_scenario::{LatencyRow, Sink, ThroughputRow};
@@ -23,15 +30,23 @@ fn main() -> ExitCode {
             idle();
             rate();
             ceiling();
+            beside::run();
+            many::run();
         }
         ["idle"] => idle(),
         ["rate"] => rate(),
         ["ceiling"] => ceiling(),
-        ["--once", "idle"] => print_pings(&measure(&IDLE)),
+        ["beside"] => beside::run(),
+        ["many"] => many::run(),
+        ["--once", "idle"] => print_pings(&measured(&IDLE)),
         ["--once", "rate", mbit] => print_goodput(&rate_case(number(mbit))),
         ["--once", "ceiling", mbit] => print_ceiling(&ceiling_case(number(mbit))),
+        ["--once", "beside", way, mbit] if Way::named(way).is_some() => {
+            beside::print_once(Way::named(way).expect("it was found"), number(mbit));
+        }
+        ["--once", "many"] => many::print_once(),
         _ => {
-            eprintln!("lab: name one of idle, rate, ceiling, or nothing for all");
+            eprintln!("lab: name one of idle, rate, ceiling, beside, many, or nothing for all");
             return ExitCode::from(2);
         }
     }
@@ -122,15 +137,24 @@ struct Measured {
     outcome: weir_lab::Outcome,
 }
 
-fn measure(case: &Case<'_>) -> Measured {
+fn measured(case: &Case<'_>) -> Measured {
+    measure(case, &weir_lab::Options::default(), || ()).0
+}
+
+/// Runs `case` in a lab in which `start` was called before.
+fn measure<T>(
+    case: &Case<'_>,
+    options: &weir_lab::Options,
+    start: impl FnOnce() -> T,
+) -> (Measured, T) {
     weir_lab::enter().expect("a machine that allows labs");
     let scenario = Arc::new(case.scenario());
     let mut samples = Samples::default();
     let none = BTreeMap::new();
-    let options = weir_lab::Options::default();
-    let outcome = weir_lab::run(&scenario, &none, Seed::new(1), &options, &mut samples)
+    let started = start();
+    let outcome = weir_lab::run(&scenario, &none, Seed::new(1), options, &mut samples)
         .expect("a run that comes to its end");
-    Measured { samples, outcome }
+    (Measured { samples, outcome }, started)
 }
 
 fn print_pings(measured: &Measured) {
@@ -149,7 +173,7 @@ fn print_pings(measured: &Measured) {
 }
 
 fn print_goodput(case: &Case<'_>) {
-    let measured = measure(case);
+    let measured = measured(case);
     // 1448 bytes of data in packets of 1500.
     let line = case.rate_bps as f64 / 1e6;
     let should = line * 1448.0 / 1500.0;
@@ -158,7 +182,7 @@ fn print_goodput(case: &Case<'_>) {
 }
 
 fn print_ceiling(case: &Case<'_>) {
-    let measured = measure(case);
+    let measured = measured(case);
     let [down, up] = measured.samples.goodput(case, FILLING);
     let q = &measured.outcome.quality;
     println!(
