@@ -63,6 +63,13 @@ LATE_MS = 1.0
 """What the lab warns of, in more than one packet of a hundred."""
 
 
+IN_TIME = 0.01
+"""The share of pings that may be late where nobody was."""
+
+ATTEMPTS = 4
+"""Runs that are made to see one in which neither the lab nor the programs were late."""
+
+
 class Seen(NamedTuple):
     """What came of a run.
 
@@ -124,7 +131,9 @@ def test_a_lab_that_is_held_up_again_and_again_says_so(tmp_path: Path) -> None:
 
 def test_a_lab_that_was_in_time_does_not_say_that_it_was_late(tmp_path: Path) -> None:
     """What the program sees is the lateness of both ways and its own: the lab's is no more."""
-    seen = pings(tmp_path)
-    if seen.late > 0.01:
-        pytest.skip(f"{seen.late:.1%} of pings took more than {LATE_MS} ms too long: this machine is busy")
-    assert not seen.warned
+    for _ in range(ATTEMPTS):
+        seen = pings(tmp_path)
+        if seen.late <= IN_TIME:
+            assert not seen.warned
+            return
+    pytest.skip(f"{seen.late:.1%} of pings took over {LATE_MS} ms too long, by the lab or the programs in it")
