@@ -131,9 +131,11 @@ def test_a_lab_that_is_held_up_again_and_again_says_so(tmp_path: Path) -> None:
 
 def test_a_lab_that_was_in_time_does_not_say_that_it_was_late(tmp_path: Path) -> None:
     """What the program sees is the lateness of both ways and its own: the lab's is no more."""
-    for _ in range(ATTEMPTS):
-        seen = pings(tmp_path)
-        if seen.late <= IN_TIME:
-            assert not seen.warned
-            return
+    seen = pings(tmp_path)
+    for _ in range(ATTEMPTS - 1):
+        if seen.late > IN_TIME:
+            seen = pings(tmp_path)
+    if seen.late <= IN_TIME:
+        assert not seen.warned
+        return
     pytest.skip(f"{seen.late:.1%} of pings took over {LATE_MS} ms too long, by the lab or the programs in it")
