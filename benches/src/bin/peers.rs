@@ -8,7 +8,7 @@ use std::env;
 use std::ops::ControlFlow;
 use std::process::{Command, ExitCode};
 
-use weir_benches::Case;
+use weir_benches::{Case, median};
 use weir_core::Seed;
 use weir_record::Recorder;
 use weir_scenario::{QueueRow, Sampling, Scenario, Sink};
@@ -97,13 +97,13 @@ fn compare(htsim: &str) {
         let [theirs, ours @ ..] = &figures;
         for (one, (model, _)) in ours.iter().zip(MODELS) {
             let mut ratios: Vec<f64> = one.iter().zip(theirs).map(|(a, b)| a / b).collect();
-            ratios.sort_by(f64::total_cmp);
+            let middle = median(&mut ratios);
             println!(
                 "{:>44} {:>7.2} M {:>7.2} M {:>7.2}  {:.2} to {:.2}",
                 dumbbell.title(model),
-                median(theirs.clone()) / 1e6,
-                median(one.clone()) / 1e6,
-                median(ratios.clone()),
+                median(&mut theirs.clone()) / 1e6,
+                median(&mut one.clone()) / 1e6,
+                middle,
                 ratios[0],
                 ratios[ratios.len() - 1],
             );
@@ -217,11 +217,6 @@ impl Sink for Departed {
 struct Nothing;
 
 impl Sink for Nothing {}
-
-fn median(mut figures: Vec<f64>) -> f64 {
-    figures.sort_by(f64::total_cmp);
-    figures[figures.len() / 2]
-}
 
 /// Enough for a median that one slow run does not move.
 const ROUNDS: usize = 5;

@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use weir_benches::median;
 use weir_core::Framing;
 use weir_lab::Program;
 use weir_linux::Namespace;
@@ -49,7 +50,8 @@ fn measure() -> Outcome<()> {
     }
     let mut plain = None;
     for (case, values) in CASES.iter().zip(&found) {
-        let of = |value: fn(&Carried) -> f64| median(values.iter().map(value).collect());
+        let of =
+            |value: fn(&Carried) -> f64| median(&mut values.iter().map(value).collect::<Vec<_>>());
         let mbps = of(|it| it.mbps);
         let ratio = mbps / *plain.get_or_insert(mbps);
         let (cpu, missed) = (of(|it| it.cpu), of(|it| it.missed));
@@ -75,7 +77,9 @@ fn rates() -> Outcome<()> {
             }
         }
         for (case, values) in cases.iter().zip(&found) {
-            let of = |value: fn(&Carried) -> f64| median(values.iter().map(value).collect());
+            let of = |value: fn(&Carried) -> f64| {
+                median(&mut values.iter().map(value).collect::<Vec<_>>())
+            };
             let (carried, busy, cpu) = (of(|it| it.mbps), of(|it| it.busy), of(|it| it.cpu));
             println!("{:>15} at {mbps:>5} {carried:>10.1} {busy:>8.3} {cpu:>10.3}", case.name());
         }
@@ -272,7 +276,8 @@ fn pings() -> Outcome<()> {
         }
     }
     for (case, values) in [Case::Nothing, Case::Cake].iter().zip(&found) {
-        let [p50, p99] = [0, 1].map(|n| median(values.iter().map(|pair| pair[n]).collect()));
+        let [p50, p99] =
+            [0, 1].map(|n| median(&mut values.iter().map(|pair| pair[n]).collect::<Vec<_>>()));
         println!("{:>24} {p50:>10.1} {p99:>8.1}", case.name());
     }
     Ok(())
@@ -291,7 +296,8 @@ fn loaded_pings() -> Outcome<()> {
             }
         }
         for (case, values) in cases.iter().zip(&found) {
-            let [p50, p99] = [0, 1].map(|n| median(values.iter().map(|pair| pair[n]).collect()));
+            let [p50, p99] =
+                [0, 1].map(|n| median(&mut values.iter().map(|pair| pair[n]).collect::<Vec<_>>()));
             println!("{:>15} at {mbps:>5} {p50:>10.1} {p99:>8.1}", case.name());
         }
     }
@@ -356,11 +362,6 @@ fn connect(far: &Namespace) -> Outcome<()> {
 
 fn words(command: &str) -> Vec<OsString> {
     command.split(' ').map(OsString::from).collect()
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
 }
 
 const NEAR: &str = "10.77.0.1";

@@ -12,7 +12,7 @@ use std::ops::ControlFlow;
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
-use weir_benches::{CASES, Case};
+use weir_benches::{CASES, Case, median};
 use weir_core::Seed;
 use weir_record::Recorder;
 use weir_sim::Simulation;
@@ -47,8 +47,8 @@ fn time_all(keys: &[&str]) {
     println!("medians of {ROUNDS} runs; packets are those that left the two bottleneck queues");
     println!("{:>10} {:>10} {:>9} {:>8}", "packets/s", "events/s", "ns/packet", "peak MB");
     for (key, runs) in figures {
-        let [packets, events, memory] =
-            [0, 1, 2].map(|column| median(runs.iter().map(|run| run[column]).collect()));
+        let [packets, events, memory] = [0, 1, 2]
+            .map(|column| median(&mut runs.iter().map(|run| run[column]).collect::<Vec<_>>()));
         let title = Case::named(key).expect("a known key").title;
         println!(
             "{:>8.2} M {:>8.2} M {:>9.0} {:>8.0}  {key}: {title}",
@@ -79,11 +79,6 @@ fn once(key: &str) {
         outcome.events as f64 / seconds,
         peak_memory()
     );
-}
-
-fn median(mut figures: Vec<f64>) -> f64 {
-    figures.sort_by(f64::total_cmp);
-    figures[figures.len() / 2]
 }
 
 /// The largest resident set of this process so far, in bytes (`VmHWM`).

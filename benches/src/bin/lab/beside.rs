@@ -4,7 +4,7 @@
 //! All three have a thread that asks the kernel for the time (`timers.rs`). How late that thread is while the kernel has
 //! queues and lines is what Weir's lateness is held against: an absolute time says as much of the machine as of Weir.
 
-use weir_benches::Case;
+use weir_benches::{Case, median};
 use weir_lab::{Datapath, Options};
 
 use crate::timers::TimerWatch;
@@ -149,10 +149,10 @@ fn print_ratios(mbit: u64, all: &[[Figures; 3]]) {
     let shares = ["p50", "p99", "p99.9"].into_iter().enumerate().map(|(at, name)| {
         let mut ratios: Vec<f64> =
             all.iter().map(|[weir, kernel, _]| weir.late[at] / kernel.timer[at]).collect();
-        ratios.sort_by(f64::total_cmp);
+        let middle = median(&mut ratios);
         let range = format!("{:.2}-{:.2}", ratios[0], ratios[ratios.len() - 1]);
-        let verdict = if median(&mut ratios) <= GOAL { "" } else { " (not met)" };
-        format!("{name} {:.2} ({range}){verdict}", median(&mut ratios))
+        let verdict = if middle <= GOAL { "" } else { " (not met)" };
+        format!("{name} {middle:.2} ({range}){verdict}")
     });
     println!(
         "{mbit:>6}      ratio  Weir's lateness / the kernel's timers', goal {GOAL}: {}",
@@ -172,13 +172,6 @@ fn middle(all: &(impl Iterator<Item = Figures> + Clone)) -> Figures {
         timer: [0, 1, 2].map(|at| of(&|one| one.timer[at])),
         cpu_percent: of(&|one| one.cpu_percent),
     }
-}
-
-/// The median; of an even number of values the mean of the two in the middle.
-pub fn median(values: &mut [f64]) -> f64 {
-    values.sort_by(f64::total_cmp);
-    let half = values.len() / 2;
-    if values.len() % 2 == 1 { values[half] } else { values[half - 1].midpoint(values[half]) }
 }
 
 const ROUNDS: usize = 3;

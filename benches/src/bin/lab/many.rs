@@ -1,9 +1,8 @@
 //! Many labs at once: each is to be as exact as one alone.
 
-use weir_benches::Case;
+use weir_benches::{Case, median};
 use weir_lab::Options;
 
-use crate::beside::median;
 use crate::{FILLING, IDLE, measure, quantiles, run_once};
 
 fn case() -> Case<'static> {
