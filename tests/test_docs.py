@@ -13,7 +13,9 @@ import list_pages
 import record_page
 from weirlab import _native
 from weirlab.cli import COMMANDS
+from weirlab.cli.lab_command import set_
 from weirlab.record.manifest import Manifest
+from weirlab.scenario import load_link
 
 if TYPE_CHECKING:
     import subprocess
@@ -22,6 +24,17 @@ if TYPE_CHECKING:
     Weir = Callable[..., subprocess.CompletedProcess[str]]
 
 ROOT = Path(__file__).parent.parent
+
+
+def test_examples_of_lines_that_change_name_hops_of_their_link() -> None:
+    link = load_link("cable-20-8")
+    hops = {f"up/{hop.name}" for hop in link.up} | {f"down/{hop.name}" for hop in link.down}
+    page = (ROOT / "docs/lab.md").read_text().partition("## Lines that change")[2].partition("\n## ")[0]
+    for text in (page, set_.help or ""):
+        named = set(re.findall(r"\b(?:up|down)/[a-z]+", text))
+        assert "cable-20-8" in text
+        assert named
+        assert named <= hops
 
 
 @pytest.mark.parametrize("discipline", _native.disciplines(), ids=lambda one: one["name"])

@@ -125,8 +125,8 @@ def set_(socket: Path, words: tuple[str, ...]) -> None:
 
     \b
     weir lab exec --link cable-20-8 --control line.sock -- PROGRAM &
-    weir lab set line.sock down/modem rate=5mbit delay=40ms loss=1%
-    weir lab set line.sock up/modem down down/modem down
+    weir lab set line.sock down/cmts rate=5mbit delay=40ms loss=1%
+    weir lab set line.sock up/modem down down/cmts down
     """  # noqa: D301 - \b keeps click from folding the examples
     click.echo(f"changed at {change(socket, _changes(words)):.3f} s of the run")
 
