@@ -81,8 +81,9 @@ impl ApplicationFlow {
 
     /// A datagram from `port` asks for the port's cookie, or shows it.
     pub fn asked(&self, port: SocketAddr, asked: Option<IpAddr>, cookie: u64) -> Asked {
-        let now = self.session.clock().now();
-        let becomes = self.port.lock().expect(HELD).asked(port, asked, cookie, now);
+        let mut known = self.port.lock().expect(HELD);
+        let becomes = known.asked(port, asked, cookie, self.session.clock().now());
+        drop(known);
         self.begin_if(becomes)
     }
 

@@ -159,8 +159,8 @@ impl UdpFlow {
 
     /// A datagram from `port` asks for the load, or says that it still listens.
     pub fn asked(&self, port: SocketAddr, asked: Option<IpAddr>, cookie: u64) -> Asked {
-        let now = self.clock.now();
         let mut state = self.state();
+        let now = self.clock.now();
         let End::Sends(sends) = &mut state.end else { return Asked::Unknown };
         let becomes = sends.port.asked(port, asked, cookie, now);
         if matches!(becomes, Asked::Begins | Asked::Heard) {
@@ -206,8 +206,9 @@ impl UdpFlow {
         if self.life.is_stopped() {
             return Due::Over;
         }
-        let now = self.clock.now();
         let mut state = self.state();
+        // Not before: a sign of life that comes meanwhile would be later than now.
+        let now = self.clock.now();
         let State { bytes, end: End::Sends(sends), .. } = &mut *state else { return Due::Over };
         let (Some(sender), Some(port)) = (&mut sends.sender, sends.port.get()) else {
             return Due::Over;
@@ -267,3 +268,72 @@ const LOOK: Duration = Duration::from_millis(20);
 const FAREWELL: WallDuration = WallDuration::from_secs(1);
 /// Longest delay that counts: sums of what a client may claim stay numbers.
 const MAX_DELAY: Duration = Duration::from_secs(60);
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+    use std::thread;
+
+    use super::*;
+    use crate::admission::{Admission, Bounds, UdpUse};
+
+    const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+    /// A download that lasts for the whole of a test, in many packets a second.
+    fn download() -> Arc<UdpFlow> {
+        let bounds = Bounds {
+            connections: 1,
+            connections_per_address: 1,
+            tests: 1,
+            tests_per_address: 1,
+            rate_bps: None,
+            udp: UdpUse { bps: u64::MAX, pps: u64::MAX },
+        };
+        let wanted = UdpUse { bps: 8_000_000, pps: 10_000 };
+        let reserved = Admission::new(bounds).reserve_udp(CLIENT, Direction::Down, wanted).unwrap();
+        let asked = UdpRequest {
+            rate_bps: 8_000_000,
+            payload_bytes: 100,
+            pattern: UdpPattern::Constant,
+            jitter_buffer_ns: None,
+            seed: 1,
+        };
+        let request = FlowRequest {
+            flow: 0,
+            direction: Direction::Down,
+            duration_ns: 3_600_000_000_000,
+            bytes: None,
+            congestion: None,
+            dscp: 0,
+            pacing_bps: None,
+            unsent_bytes: None,
+            sample_ns: None,
+            udp: Some(asked),
+            application: false,
+        };
+        let (news, _) = mpsc::channel(1);
+        let ends = (CancellationToken::new(), news);
+        let place = (CLIENT, Clock::starting_in(Duration::ZERO));
+        UdpFlow::new((request, asked), place, reserved, UdpBytes::default(), ends)
+    }
+
+    #[test]
+    fn a_sign_of_life_may_come_while_a_packet_is_sent() {
+        let flow = download();
+        let socket = std::net::UdpSocket::bind((CLIENT, 0)).unwrap();
+        let port = socket.local_addr().unwrap();
+        let Asked::Cookie(cookie) = flow.asked(port, Some(CLIENT), 0) else { panic!("no cookie") };
+        assert_eq!(flow.asked(port, Some(CLIENT), cookie), Asked::Begins);
+        let socket = Socket::from(socket);
+        thread::scope(|scope| {
+            let hears = scope.spawn(|| {
+                for _ in 0..300_000 {
+                    assert_eq!(flow.asked(port, Some(CLIENT), cookie), Asked::Heard);
+                }
+            });
+            while !hears.is_finished() {
+                assert!(matches!(flow.send_due(&socket), Due::Next(_)));
+            }
+        });
+    }
+}
