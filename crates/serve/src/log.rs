@@ -10,9 +10,12 @@ use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::thread;
 use std::time::Duration;
 
+use tracing::level_filters::LevelFilter;
 use tracing::warn;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::error::ServeError;
 use crate::options::Options;
@@ -30,9 +33,11 @@ pub(crate) fn start(options: &Options) -> Result<(), ServeError> {
         .name("log".into())
         .spawn(move || write_lines(&entries, stderr))
         .map_err(|error| ServeError::io("starting a thread", &error))?;
-    let level = if options.verbose { "weir_serve=debug" } else { "weir_serve=info" };
+    let level = if options.verbose { LevelFilter::DEBUG } else { LevelFilter::INFO };
+    // What the libraries beneath log is theirs.
+    let ours = Targets::new().with_target("weir_serve", level);
     let builder = tracing_subscriber::fmt()
-        .with_env_filter(EnvFilter::new(level))
+        .with_max_level(level)
         // Its own way to tell of a failed write is to print, which panics where standard error is broken.
         .log_internal_errors(false)
         .with_writer(Queue(sender))
@@ -40,9 +45,9 @@ pub(crate) fn start(options: &Options) -> Result<(), ServeError> {
         .with_ansi(stderr().is_terminal());
     // The error is that whoever embeds the server has a log already.
     let _ = if options.json {
-        builder.json().flatten_event(true).try_init()
+        builder.json().flatten_event(true).finish().with(ours).try_init()
     } else {
-        builder.try_init()
+        builder.finish().with(ours).try_init()
     };
     Ok(())
 }
