@@ -82,13 +82,21 @@ impl Reader {
 
     /// Notes that `written` should be something else: `5: write a text`.
     pub fn wanted<T>(&mut self, written: &Written, wanted: &str) -> Option<T> {
-        self.fault(format!("{}: write {wanted}", written.shown()));
+        self.fault_wanted(written, wanted);
         None
+    }
+
+    #[inline(never)]
+    fn fault_wanted(&mut self, written: &Written, wanted: &str) {
+        self.fault(format!("{}: write {wanted}", written.shown()));
     }
 
     /// Reads what stands a step further.
     pub fn within<T: Field>(&mut self, step: impl Into<String>, written: &Written) -> Option<T> {
-        self.at(step, written.line, |reader| T::read(written, reader))
+        self.enter(step.into(), written.line);
+        let found = T::read(written, self);
+        self.leave();
+        found
     }
 
     /// Does `what` a step further.
@@ -98,12 +106,30 @@ impl Reader {
         line: Option<usize>,
         what: impl FnOnce(&mut Self) -> T,
     ) -> T {
-        self.path.push(step.into());
-        self.lines.push(line);
+        self.enter(step.into(), line);
         let found = what(self);
+        self.leave();
+        found
+    }
+
+    /// Goes a step further. Apart from `at` because that is compiled anew for each type of field.
+    #[inline(never)]
+    fn enter(&mut self, step: String, line: Option<usize>) {
+        self.path.push(step);
+        self.lines.push(line);
+    }
+
+    /// Goes a step back.
+    #[inline(never)]
+    fn leave(&mut self) {
         self.path.pop();
         self.lines.pop();
-        found
+    }
+
+    /// Notes that a key is not there that must be.
+    #[inline(never)]
+    fn missing(&mut self, key: &str) {
+        self.at(key, None, |reader| reader.fault("this key is missing"));
     }
 
     /// The faults that were noted.
@@ -172,17 +198,25 @@ impl<'w> Entries<'w> {
         default: impl FnOnce() -> Option<T>,
         reader: &mut Reader,
     ) -> Option<T> {
-        if let Some((_, written)) = self.entries.iter().find(|(name, _)| name == key) {
-            if !(T::OPTIONAL && written.value == Value::Nothing) {
-                self.found.0.push(key);
-            }
+        if let Some(written) = self.find(key, T::OPTIONAL) {
             return reader.within(key, written);
         }
         let value = default();
         if value.is_none() {
-            reader.at(key, None, |reader| reader.fault("this key is missing"));
+            reader.missing(key);
         }
         value
+    }
+
+    /// What is written of a key, which is noted as found, unless it says nothing and may. Apart from `field` because
+    /// that is compiled anew for each type of field.
+    #[inline(never)]
+    fn find(&mut self, key: &'static str, optional: bool) -> Option<&'w Written> {
+        let (_, written) = self.entries.iter().find(|(name, _)| name == key)?;
+        if !(optional && written.value == Value::Nothing) {
+            self.found.0.push(key);
+        }
+        Some(written)
     }
 
     /// The keys that were there; all others are faults.
@@ -345,7 +379,8 @@ macro_rules! spec {
             fn write(&self, form: $crate::file::field::Form) -> $crate::file::written::Written {
                 let mut keys = Vec::new();
                 $( if self.keys.has(stringify!($field)) {
-                    keys.push((stringify!($field).to_owned(), self.$field.write(form)));
+                    let value = self.$field.write(form);
+                    $crate::file::field::push(&mut keys, stringify!($field), value);
                 } )+
                 $crate::file::written::Written::of($crate::file::written::Value::Table(keys))
             }
@@ -368,6 +403,12 @@ macro_rules! spec {
     (@default $kind:ty, $default:expr) => { Some($default) };
 }
 pub(crate) use spec;
+
+/// Adds a key to a table. Apart from `write` because that is compiled for each key.
+#[inline(never)]
+pub(crate) fn push(table: &mut Vec<(String, Written)>, key: &str, value: Written) {
+    table.push((key.to_owned(), value));
+}
 
 /// The default of a key as people write it; `None` of a key that may be left out without one.
 pub(crate) fn default_words<T: Field>(default: Option<T>) -> Option<Written> {
@@ -419,11 +460,7 @@ macro_rules! choice_field {
                 };
                 match chosen {
                     Some(choice) => Some(choice),
-                    None => {
-                        let words: Vec<String> =
-                            Self::WORDS.iter().map(|word| format!("'{word}'")).collect();
-                        reader.wanted(written, &$crate::file::field::either(&words))
-                    }
+                    None => reader.wanted(written, &$crate::file::field::one_of(Self::WORDS)),
                 }
             }
 
@@ -441,6 +478,11 @@ macro_rules! choice_field {
     };
 }
 pub(crate) use choice_field;
+
+/// Words to choose from, in quotes.
+pub(crate) fn one_of(words: &[&str]) -> String {
+    either(&words.iter().map(|word| format!("'{word}'")).collect::<Vec<_>>())
+}
 
 /// Words with `or` before the last.
 pub(crate) fn either(words: &[String]) -> String {
