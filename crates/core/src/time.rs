@@ -50,6 +50,7 @@ impl Time {
     /// an absolute or saturating difference would hide the bug (see CONTRIBUTING.md, "Traps").
     #[must_use]
     #[track_caller]
+    #[inline]
     pub fn since(self, earlier: Self) -> Duration {
         match self.0.checked_sub(earlier.0) {
             Some(ns) => Duration(ns),
@@ -143,6 +144,7 @@ impl Duration {
 impl Add<Duration> for Time {
     type Output = Self;
     #[track_caller]
+    #[inline]
     fn add(self, span: Duration) -> Self {
         Self(self.0.checked_add(span.0).expect("an instant beyond the end of time"))
     }
@@ -150,6 +152,7 @@ impl Add<Duration> for Time {
 
 impl AddAssign<Duration> for Time {
     #[track_caller]
+    #[inline]
     fn add_assign(&mut self, span: Duration) {
         *self = *self + span;
     }
@@ -158,6 +161,7 @@ impl AddAssign<Duration> for Time {
 impl Sub<Duration> for Time {
     type Output = Self;
     #[track_caller]
+    #[inline]
     fn sub(self, span: Duration) -> Self {
         Self(self.0.checked_sub(span.0).expect("an instant before the start of the run"))
     }
@@ -166,6 +170,7 @@ impl Sub<Duration> for Time {
 impl Add for Duration {
     type Output = Self;
     #[track_caller]
+    #[inline]
     fn add(self, other: Self) -> Self {
         Self(self.0.checked_add(other.0).expect("a span too long"))
     }
@@ -173,6 +178,7 @@ impl Add for Duration {
 
 impl AddAssign for Duration {
     #[track_caller]
+    #[inline]
     fn add_assign(&mut self, other: Self) {
         *self = *self + other;
     }
@@ -181,6 +187,7 @@ impl AddAssign for Duration {
 impl Sub for Duration {
     type Output = Self;
     #[track_caller]
+    #[inline]
     fn sub(self, other: Self) -> Self {
         Self(self.0.checked_sub(other.0).expect("a negative span"))
     }
@@ -189,6 +196,7 @@ impl Sub for Duration {
 impl Mul<u64> for Duration {
     type Output = Self;
     #[track_caller]
+    #[inline]
     fn mul(self, factor: u64) -> Self {
         Self(self.0.checked_mul(factor).expect("a span too long"))
     }

@@ -139,6 +139,7 @@ impl Sender {
         self.resend(resend, profile, wire, now);
     }
 
+    #[inline]
     fn before_ack(&self) -> BeforeAck {
         BeforeAck {
             una: self.board.una(),
@@ -210,6 +211,7 @@ impl Sender {
     }
 
     /// Runs loss recovery if the acknowledgement may matter to it.
+    #[inline]
     fn recover(&mut self, info: &mut AckInfo, profile: &Profile, now: Time) -> Resend {
         if info.not_duplicate && !info.is_alert() && self.recovery.phase == Phase::Open {
             return Resend::Nothing;
@@ -417,6 +419,7 @@ impl Sender {
     }
 
     /// Tells the congestion control what the acknowledgement `segment` brings.
+    #[inline]
     fn tell_algorithm(
         &mut self,
         rtt_us: Option<u32>,

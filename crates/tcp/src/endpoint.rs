@@ -168,6 +168,7 @@ impl Endpoint {
 
     /// When the endpoint wants to be called next.
     #[must_use]
+    #[inline]
     pub fn next_timer(&self) -> Option<Time> {
         match self.state {
             State::Closed | State::Listen => None,
@@ -360,6 +361,7 @@ impl Endpoint {
         wire.send(ack, self.sender.control_ecn);
     }
 
+    #[inline]
     fn bare_segment(&self, now: Time) -> Segment {
         Segment {
             seq: self.sender.board.nxt(),

@@ -36,6 +36,7 @@ impl Sender {
     ///
     /// A burst that leaves late has up to half of the next wait forgiven; the first ten segments are not held
     /// back.
+    #[inline]
     pub fn note_sent(&mut self, bytes: u64, now: Time) {
         self.pace.last_sent = now;
         self.window.last_sent_us = self.window.now_us;
@@ -51,6 +52,7 @@ impl Sender {
     }
 
     /// Whether data has to wait for its turn, which then becomes a timer.
+    #[inline]
     pub fn must_wait_for_pace(&mut self, now: Time) -> bool {
         let waits = self.window.paced && self.pace.until > now;
         if waits {

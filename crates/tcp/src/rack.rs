@@ -97,6 +97,7 @@ impl Rack {
 
     /// Widens the reordering window once a round trip in which duplicates were reported, and narrows
     /// it again after sixteen recoveries without (RFC 8985, section 6.2, step 4).
+    #[inline]
     pub fn update_window(&mut self, prior_delivered: Option<u32>, delivered: u32) {
         let Some(prior) = prior_delivered else { return };
         if prior < self.widened_at {

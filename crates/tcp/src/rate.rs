@@ -202,6 +202,7 @@ impl RateSampler {
 
 impl Sender {
     /// Remembers how things stand with segment `seq`, which is sent now.
+    #[inline]
     pub fn stamp_rate(&mut self, seq: u32, now_us: u64) {
         if let Some(rate) = &mut self.delivery.sampler {
             rate.on_sent(seq, self.board.una()..self.board.nxt(), now_us, self.delivery.delivered);

@@ -168,6 +168,7 @@ impl Receiver {
     /// A compressed one: with more than two blocks the segment could displace one that was not reported yet
     /// (`tcp_sack_new_ofo_skb`). A delayed one, where each mark is echoed: it still reports segments with the
     /// other mark (RFC 8257, section 3.2; `dctcp_ece_ack_update`).
+    #[inline]
     pub fn must_report_before(&self, segment: &Segment, ecn: Ecn, profile: &Profile) -> bool {
         let Segment { seq, .. } = *segment;
         let counts = profile.ecn && self.echoes_each && seq >= self.next;

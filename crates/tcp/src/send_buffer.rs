@@ -107,6 +107,7 @@ impl Sender {
     /// Adds a piece of the write that ends at `end`, and returns what has to be sent before the next.
     ///
     /// `None` if there is no room, or no more to write.
+    #[inline]
     pub fn take_piece(&mut self, end: u64) -> Option<Push> {
         let piece = self.piece();
         let mut start = self.stream.buffered.last_piece.max(self.stream.sent);

@@ -107,12 +107,14 @@ impl Sender {
             || (unsent > 0 && self.stream.buffered.end == self.stream.written)
     }
 
+    #[inline]
     fn next_segment_end(&self) -> u64 {
         self.stream.sent + self.unsent().min(u64::from(self.mss))
     }
 
     /// The most segments handed down at once: a millisecond of the pacing rate, more on short paths,
     /// two at least (`tcp_tso_autosize`).
+    #[inline]
     pub fn max_burst(&mut self, profile: &Profile) -> u32 {
         if profile.bursts == Bursts::None {
             return 1;
