@@ -5,7 +5,8 @@
 # With --test in front it runs, under an emulator, the tests of the crates that know bytes of packets and numbers.
 set -eu
 cd "$(dirname "$0")/.."
-export CARGO_PROFILE_RELEASE_STRIP=symbols
+# Small rather than quick to compile.
+export CARGO_PROFILE_RELEASE_STRIP=symbols CARGO_PROFILE_RELEASE_LTO=thin CARGO_PROFILE_RELEASE_CODEGEN_UNITS=1
 FEATURES="--no-default-features --features test"
 TESTED="-p weir-core -p weir-packet -p weir-rate-control -p weir-speedtest"
 
