@@ -8,6 +8,7 @@ SHELL := /bin/bash
 VENV := .venv
 BIN := $(VENV)/bin
 LOCKED := $(VENV)/.locked
+DEV_LOCKED := $(VENV)/.locked-dev
 # What makes the site of the documentation; nothing else needs it.
 SITE_VENV := target/site-venv
 SITE_LOCKED := $(SITE_VENV)/.locked
@@ -23,7 +24,7 @@ help: ## What there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: setup ## Sets everything up and runs the main job: RRUL on a cable and an LTE line
+demo: weir ## Sets everything up and runs the main job: RRUL on a cable and an LTE line
 	@tools/demo.sh
 
 .PHONY: test
@@ -180,15 +181,22 @@ screenshots: setup ## Makes the pictures of pages in docs/images anew, from runs
 clients: ## Installs the speed-test clients of other projects that the tests run against the server
 	@tools/clients.sh
 
-.PHONY: setup
-setup: $(LOCKED) ## Virtual environment, locked packages, compiled extension
+.PHONY: weir
+weir: $(LOCKED) ## .venv/bin/weir: virtual environment, the locked packages that it runs on, compiled extension
 	@$(STEP) 'Compiling Weir' 181 '^ +Compiling ' -- $(DEVELOP)
 
-$(LOCKED): requirements-dev.lock tools/check-tools.sh
+.PHONY: setup
+setup: weir $(DEV_LOCKED) ## The same, and what tests and linters need
+
+# The first time most of what `weir` compiles is compiled here, while packages come.
+$(LOCKED): requirements.lock tools/check-tools.sh tools/install.sh
 	@tools/check-tools.sh
-	@test -x $(BIN)/python || python3 -m venv $(VENV)
-	@$(STEP) 'Python packages into $(VENV)' 50 '^Collecting ' -- \
-		$(BIN)/python -m pip install --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	@$(STEP) 'Python packages into $(VENV), and compiling Weir' 210 '^Collecting |^ +Compiling ' -- tools/install.sh $(VENV)
+	@touch $@
+
+$(DEV_LOCKED): requirements-dev.lock $(LOCKED)
+	@$(STEP) 'Python packages for tests and linters' 90 '^(Collecting|Requirement already) ' -- \
+		$(BIN)/python -m pip install --disable-pip-version-check --no-compile --require-hashes -r requirements-dev.lock
 	@$(BIN)/python -m pip check --disable-pip-version-check >/dev/null
 	@touch $@
 
@@ -201,7 +209,9 @@ $(SITE_LOCKED): site/requirements.lock
 lock: ## Writes the lock files anew (needs uv)
 	cargo update
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
-		--custom-compile-command "make lock" pyproject.toml requirements-dev.in \
+		--custom-compile-command "make lock" pyproject.toml requirements.in -o requirements.lock
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+		--custom-compile-command "make lock" -c requirements.lock pyproject.toml requirements.in requirements-dev.in \
 		-o requirements-dev.lock
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 		--custom-compile-command "make lock" site/requirements.in -o site/requirements.lock

@@ -114,3 +114,13 @@ def test_the_image_takes_the_program_that_the_build_writes() -> None:
     [made] = re.findall(r"^COPY (\S+) /weir-agent$", recipe, re.MULTILINE)
     assert "\nARG ARCH=x86_64\n" in recipe
     assert f"{made.removesuffix('$ARCH')}$arch" in (ROOT / "tools" / "agent-static.sh").read_text()
+
+
+def test_what_tests_need_is_locked_to_the_versions_that_weir_runs_on() -> None:
+    def locked(name: str) -> set[str]:
+        return set(re.findall(r"^[\w.-]+==\S+", (ROOT / name).read_text(), re.MULTILINE))
+
+    runs_on = locked("requirements.lock")
+    assert len(runs_on) > 20
+    assert runs_on - locked("requirements-dev.lock") == set()
+    assert any(one.startswith("maturin==") for one in runs_on), "tools/install.sh installs it first"

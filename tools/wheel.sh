@@ -9,9 +9,11 @@ VENV=target/wheel-venv
 target="$(uname -m)-unknown-linux-gnu"
 
 python3 -m venv --clear "$VENV"
-maturin="$(grep -o '^maturin==[0-9.]*' requirements-dev.lock)"
+maturin="$(grep -o '^maturin==[0-9.]*' requirements.lock)"
 "$VENV/bin/pip" install --quiet --disable-pip-version-check "$maturin" -r tools/zig.txt
 rm -rf "$OUT"
+# Small rather than quick to compile.
+export CARGO_PROFILE_RELEASE_LTO=thin CARGO_PROFILE_RELEASE_CODEGEN_UNITS=1
 PATH="$PWD/$VENV/bin:$PATH" CARGO_TARGET_DIR=target/wheel "$VENV/bin/maturin" build --quiet --release --locked \
     --target "$target" --zig --compatibility manylinux2014 --out "$OUT"
 

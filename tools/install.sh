@@ -1,0 +1,46 @@
+#!/bin/bash
+# Installs what Weir runs on into a virtual environment, and compiles Weir meanwhile: install.sh VENV
+#
+# They need each other in one thing only: maturin, which compiles, is one of the packages, and so it comes first.
+# When either fails, the other is ended, and the last line says which it was.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+venv=$PWD/$1
+lock=requirements.lock
+
+# Python compiles a module when it is first loaded; of the packages most never are.
+pip() { "$venv/bin/python" -m pip install --disable-pip-version-check --no-compile --require-hashes "$@"; }
+
+# The lines of the lock file about maturin: its version and its hashes.
+of_maturin() { sed -n '/^maturin==/,/^    # via/p' "$lock"; }
+
+fail() {
+    echo "weir: $1"
+    exit 1
+}
+
+cargo fetch --locked --target "$(rustc --print host-tuple)" &
+fetching=$!
+[ -x "$venv/bin/python" ] || python3 -m venv "$venv" || fail "no virtual environment could be made"
+of_maturin | pip --no-deps --requirement /dev/stdin || fail "maturin could not be installed"
+wait $fetching || fail "the sources of the crates could not be fetched"
+
+# Each in a process group of its own, so that all of it can be ended.
+set -m
+pip --requirement "$lock" &
+packages=$!
+env -u CONDA_PREFIX VIRTUAL_ENV="$venv" "$venv/bin/maturin" develop --release --locked --skip-install &
+compiling=$!
+set +m
+end() { kill "-$1" -- -$packages -$compiling 2>/dev/null; }
+trap 'end INT; wait; exit 130' INT TERM
+
+declare -A failure=([$packages]="the Python packages could not be installed" [$compiling]="Weir could not be compiled")
+while [ ${#failure[@]} -gt 0 ]; do
+    wait -n -p ended "${!failure[@]}" || {
+        end TERM
+        wait
+        fail "${failure[$ended]}"
+    }
+    unset "failure[$ended]"
+done
