@@ -8,8 +8,7 @@ cd "$(dirname "$0")/.."
 venv=$PWD/$1
 lock=requirements.lock
 
-# Python compiles a module when it is first loaded; of the packages most never are.
-pip() { "$venv/bin/python" -m pip install --disable-pip-version-check --no-compile --require-hashes "$@"; }
+pip() { "$venv/bin/python" -m pip install --disable-pip-version-check --require-hashes "$@"; }
 
 # The lines of the lock file about maturin: its version and its hashes.
 of_maturin() { sed -n '/^maturin==/,/^    # via/p' "$lock"; }
