@@ -185,22 +185,33 @@ impl Auto {
         (load.time_for_bits(FULL_PACKET_BITS) * connections).min(MAX_DELAYED_ACK)
     }
 
+    /// Excess above which there is a queue.
     fn threshold(&self, side: Side, now: Time) -> Seconds {
-        let [own, other] = match side {
-            Side::Egress => [&self.sides[0], &self.sides[1]],
-            Side::Ingress => [&self.sides[1], &self.sides[0]],
-        };
-        // A packet of its own side is in front of a probe even on a line that keeps up; one of the other
-        // side only if that has traffic.
-        let other_packet = match other.state() {
-            State::Idle | State::Stalled => Seconds::ZERO,
-            _ => other.packet_time(),
-        };
-        let packets = own.packet_time() + other_packet;
+        let own = &self.sides[side as usize];
+        let packets = self.packets(side);
         // Packets in front account for a third of their time as jitter: that of two even draws.
         let jitter = (self.delays.jitter(now) - packets / 3.0).max(Seconds::ZERO);
         let noise = (jitter * JITTER_FACTOR).min(MAX_JITTER) + self.late.allowance(now);
         own.threshold() + own.slack() + packets + noise
+    }
+
+    /// Excess above which there is a queue if it stays, however much of it jitter would explain if it came and went; `None` as
+    /// long as the idle line is not known.
+    fn standing(&self, side: Side, now: Time) -> Option<Seconds> {
+        let own = &self.sides[side as usize];
+        let shown = own.threshold() + own.known_slack() + self.late.allowance(now);
+        self.idle.usual().map(|usual| shown + self.packets(side) + usual)
+    }
+
+    /// Time of the packets that are in front of a probe even on a line that keeps up: one of its own side, and one of the other
+    /// side if that has traffic.
+    fn packets(&self, side: Side) -> Seconds {
+        let [own, other] = [side as usize, 1 - side as usize].map(|place| &self.sides[place]);
+        let other_packet = match other.state() {
+            State::Idle | State::Stalled => Seconds::ZERO,
+            _ => other.packet_time(),
+        };
+        own.packet_time() + other_packet
     }
 
     fn inputs(&self, side: Side, elapsed: Duration, now: Time) -> Inputs {
@@ -220,6 +231,7 @@ impl Auto {
             silence: self.delays.silence(now),
             probes: self.probe_load(),
             alone: self.usage()[1 - side as usize] < NOTICEABLE_SHARE,
+            standing: self.standing(side, now),
         }
     }
 
@@ -325,6 +337,10 @@ impl Controller for Auto {
                 may_probe: self.sides[1 - side as usize].is_settled(now),
             };
             self.sides[side as usize].tick(&view, &mut decide);
+            if self.sides[side as usize].stood_in_jitter(now) {
+                // The delays that counted as jitter were that queue's.
+                self.delays.forget_jitter();
+            }
             if rerouted {
                 let seen = REROUTE_SEEN.as_nanos();
                 self.delays.reroute(Time::from_nanos(now.as_nanos().saturating_sub(seen)));

@@ -243,6 +243,11 @@ impl Delays {
         least
     }
 
+    /// Forgets what counted as jitter.
+    pub fn forget_jitter(&mut self) {
+        self.sources.iter_mut().for_each(|source| source.jitter = Seconds::ZERO);
+    }
+
     /// Forgets what is under way, as after a pause in which nobody looked.
     pub fn forget_recent(&mut self) {
         self.recent.clear();

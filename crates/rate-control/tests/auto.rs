@@ -110,6 +110,21 @@ fn a_line_of_154_kbit_is_calm_and_used() {
     assert!(queue < 100.0 && used > 0.9, "{queue} ms, {used}");
 }
 
+/// A buffer that is too short for a queue that could not be the burst of a connection that begins, but is kept full.
+#[test]
+fn a_short_buffer_is_not_left_full() {
+    for side in Side::ALL {
+        let mut line = Line::new(Mode::Ping, [40.0, 100.0]);
+        line.run(5_000);
+        let n = side as usize;
+        line.limit = line.capacity[n] / 8e3 * 5.0;
+        line.demand[n] = 1.05 * line.capacity[n];
+        line.run(10_000);
+        let (queue, used) = line.watch(side, 20_000);
+        assert!(queue < 1.0 && used > 0.95, "{side:?}: {queue} ms, {used}");
+    }
+}
+
 #[test]
 fn a_line_that_becomes_faster_is_used_within_five_seconds() {
     for (side, times) in [(Egress, 2.0), (Egress, 4.0), (Ingress, 2.0), (Ingress, 4.0)] {

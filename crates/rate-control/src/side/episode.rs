@@ -149,7 +149,7 @@ impl SideControl {
     fn clear(&mut self, view: &View<'_>) -> (Reason, f64) {
         self.episode.ended = view.now;
         let took = view.now.since(self.episode.began);
-        if self.episode.capacity.is_none() && took < FIRST_EPISODE {
+        if self.episode.capacity.is_none() && took < FIRST_EPISODE && !self.episode.stood {
             // A burst, as when connections begin, tells nothing of a line that nothing else is known of.
             (self.line.capacity, self.rate) = (None, self.episode.rate);
         } else {

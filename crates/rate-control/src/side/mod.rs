@@ -130,8 +130,13 @@ impl SideControl {
             None => (UNKNOWN_SLACK - self.mode.threshold).max(Seconds::ZERO),
             Some(_) => Seconds::ZERO,
         };
+        (self.known_slack() + unknown).min(MAX_SLACK).max(self.line.foreign)
+    }
+
+    /// The part of the slack that was learned of the line.
+    pub fn known_slack(&self) -> Seconds {
         let varying = SLACK_PER_SPREAD * (self.line.spread() - STEADY_SPREAD).max(0.0);
-        (varying + self.line.noise + unknown).min(MAX_SLACK).max(self.line.foreign)
+        (varying + self.line.noise).min(MAX_SLACK)
     }
 
     /// Takes in the excess that the line shows now and then without any traffic: no queue of this side's.

@@ -8,7 +8,7 @@
 use weir_core::{Duration, Time};
 
 use super::episode::MIN_DRAIN_SHARE;
-use super::{STEP_SEEN, SideControl, View};
+use super::{MIN_LOAD, STEP_SEEN, SideControl, View};
 use crate::capacity::Measured;
 use crate::contract::{Reason, Side, State};
 use crate::delays::Sample;
@@ -266,7 +266,10 @@ impl SideControl {
 
     /// Excess that stands, where delays vary: those of a path return, but a queue in front of a slower line does not.
     pub(super) fn standing(&self, view: &View<'_>) -> Option<Seconds> {
-        if !self.is_disturbed() || view.now.since(self.episode.ended) < STANDING {
+        if !self.is_disturbed() {
+            return self.standing_in_jitter(view);
+        }
+        if view.now.since(self.episode.ended) < STANDING {
             return None;
         }
         // Samples that do not tell the ways apart tell nothing of whose it is, so that no more stands than is this side's now.
@@ -277,6 +280,32 @@ impl SideControl {
         let samples = view.delays.newest(STANDING, view.now).map(|sample| sample.of(self.side));
         let least = samples.reduce(Seconds::min)?;
         (least > view.clear()).then(|| least.min(mine))
+    }
+
+    /// Excess that stands although no more than jitter may be expected: a short buffer, kept full.
+    ///
+    /// Jitter comes and goes, so that it cannot be what two of three samples of a load that lasts exceed, beyond what the
+    /// path shows without traffic.
+    fn standing_in_jitter(&self, view: &View<'_>) -> Option<Seconds> {
+        let lasts = self.state == State::Loaded
+            && view.now.since(self.entered) >= STANDING
+            && self.history.load(STANDING) >= MIN_LOAD;
+        let least = view.standing.filter(|_| lasts)?;
+        let mine = view.excess.filter(|&excess| excess > least)?;
+        let samples = view.delays.newest(STANDING, view.now).map(|sample| sample.of(self.side));
+        let mut samples: Vec<f64> = samples.map(|excess| excess.0).collect();
+        samples.sort_by(f64::total_cmp);
+        let stands = samples.get(samples.len() / SHORTER_ONE_IN)?;
+        (*stands > least.0).then_some(mine)
+    }
+
+    /// Whether an excess that stood beneath what jitter seemed to explain was found at `now`.
+    pub fn stood_in_jitter(&self, now: Time) -> bool {
+        let episode = &self.episode;
+        self.state == State::BackingOff
+            && episode.stood
+            && episode.began == now
+            && !self.is_disturbed()
     }
 
     /// Whether the excess fell to `excess` faster than a queue can at what crossed the line in the episode.
@@ -331,6 +360,8 @@ const OVERRUN_PROBES: usize = 5;
 const STANDING: Duration = Duration::from_secs(2);
 /// Factor by which a queue may drain faster than it should.
 const MAX_FALL: f64 = 1.5;
+/// One sample in so many may be shorter than an excess that stands: behind a short buffer TCP lets the line run empty at times.
+const SHORTER_ONE_IN: usize = 3;
 /// Factor of what a line is thought to carry when probes are lost meanwhile.
 const OVERRUN_FACTOR: f64 = 0.9;
 /// Weight of what a line was seen to carry while its queue drained.

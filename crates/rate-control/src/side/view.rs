@@ -42,6 +42,8 @@ pub(crate) struct Inputs {
     pub probes: BitsPerSecond,
     /// Whether the other side has hardly any traffic.
     pub alone: bool,
+    /// Excess above which there is a queue if it stays; `None` as long as the idle line is not known.
+    pub standing: Option<Seconds>,
 }
 
 impl std::ops::Deref for View<'_> {
