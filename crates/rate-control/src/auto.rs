@@ -203,6 +203,14 @@ impl Auto {
         self.idle.usual().map(|usual| shown + self.packets(side) + usual)
     }
 
+    /// Excess that the path of a side shows now and then without traffic, beyond what packets in front explain.
+    ///
+    /// Zero where so much is let stand already, and as long as it is not known.
+    fn idle_excess(&self, side: Side) -> Seconds {
+        let usual = self.idle.usual().filter(|_| !self.sides[side as usize].is_disturbed());
+        usual.map_or(Seconds::ZERO, |usual| (usual - self.packets(side)).max(Seconds::ZERO))
+    }
+
     /// Time of the packets that are in front of a probe even on a line that keeps up: one of its own side, and one of the other
     /// side if that has traffic.
     fn packets(&self, side: Side) -> Seconds {
@@ -232,6 +240,7 @@ impl Auto {
             probes: self.probe_load(),
             alone: self.usage()[1 - side as usize] < NOTICEABLE_SHARE,
             standing: self.standing(side, now),
+            idle: self.idle_excess(side),
         }
     }
 

@@ -516,6 +516,8 @@ const MIN_STEP: Seconds = Seconds(0.1);
 const MAX_FIRST_STEP: u32 = 3;
 /// Share of the threshold at which a queue counts as gone, so that the state does not flutter.
 const CLEAR_SHARE: f64 = 0.5;
+/// The same where the path shows as much without a queue.
+const MOST_CLEAR_SHARE: f64 = 0.75;
 /// Share by which the capacity of a steady line varies at most.
 const STEADY_SPREAD: f64 = 0.1;
 /// Queue that is gained or lost before the controller sees it, for a rate that varies by all of itself.

@@ -2,7 +2,7 @@
 
 use weir_core::{Duration, Time};
 
-use super::CLEAR_SHARE;
+use super::{CLEAR_SHARE, MOST_CLEAR_SHARE};
 use crate::delays::{Delays, Overdue};
 use crate::quantities::{BitsPerSecond, Seconds};
 
@@ -44,6 +44,8 @@ pub(crate) struct Inputs {
     pub alone: bool,
     /// Excess above which there is a queue if it stays; `None` as long as the idle line is not known.
     pub standing: Option<Seconds>,
+    /// Excess that the path shows now and then without traffic; zero as long as that is not known.
+    pub idle: Seconds,
 }
 
 impl std::ops::Deref for View<'_> {
@@ -55,8 +57,9 @@ impl std::ops::Deref for View<'_> {
 }
 
 impl Inputs {
-    /// Excess at or below which a queue counts as gone.
+    /// Excess at or below which a queue counts as gone: no less than what the path shows without any.
     pub fn clear(&self) -> Seconds {
-        self.threshold * CLEAR_SHARE
+        let idle = self.idle.min(self.threshold * MOST_CLEAR_SHARE);
+        idle.max(self.threshold * CLEAR_SHARE)
     }
 }

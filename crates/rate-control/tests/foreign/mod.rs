@@ -1,7 +1,7 @@
 //! Delays of the path that vary for reasons of their own: no rate makes them shorter, and none may be lost to them.
 
 use weir_core::{Draw, Seed};
-use weir_rate_control::{Bounds, Control, Decision, Mode, Side, State};
+use weir_rate_control::{Bounds, Control, Decision, Mode, Reason, Side, State};
 
 use crate::line::Line;
 use crate::loaded;
@@ -17,6 +17,8 @@ enum Shape {
     RandomWalk,
     /// Satellites in low orbit: another path of 0 to 30 ms every 15 s, and 0 to 8 ms on it every 20 ms.
     Orbit,
+    /// 0 to 8 ms every 20 ms.
+    Jitter,
 }
 
 const SHAPES: [Shape; 6] = [
@@ -46,6 +48,12 @@ impl Shape {
                 Self::RandomWalk => {
                     if ms % 20 == 0 {
                         level = (level + 8.0 * random.unit() - 4.0).clamp(0.0, 60.0);
+                    }
+                    level
+                }
+                Self::Jitter => {
+                    if ms % 20 == 0 {
+                        level = 8.0 * random.unit();
                     }
                     level
                 }
@@ -145,6 +153,25 @@ fn delays_that_varied_on_the_idle_line_strangle_no_first_load() {
                     "{shape:?} {side:?} {seed}: {queue} ms, {used}"
                 );
             }
+        }
+    }
+}
+
+/// The jitter of the idle line is no rest of a queue: the rate is not lowered until it is gone, too.
+#[test]
+fn an_episode_does_not_last_for_the_jitter_of_the_idle_line() {
+    for side in Side::ALL {
+        for seed in 1..=12 {
+            let mut line = Line::new(Mode::Ping, [40.0, 100.0]);
+            line.foreign_ms = Shape::Jitter.course(75_000, seed);
+            line.demand = [130e3; 2];
+            line.run(6_300);
+            line.demand[side as usize] = 2.0 * line.capacity[side as usize];
+            line.demand[1 - side as usize] = line.demand[side as usize] / 100.0;
+            line.run(41_000);
+            let cleared = line.log.iter().filter(|(_, decision)| decision.reason == Reason::Clear);
+            let longest = cleared.map(|(_, decision)| decision.value).fold(0.0, f64::max);
+            assert!(longest < 400.0, "{side:?} {seed}: {longest} ms");
         }
     }
 }
