@@ -149,13 +149,14 @@ impl SideControl {
         if growth > MAX_FOREIGN_GROWTH {
             return Finding::Queue;
         }
-        let drained = course.took - capacity.time_for_bits(course.bytes * 8.0);
+        // What a line that varies should have drained nobody knows; that it fell to less than half is rare.
+        let varies = self.line.varied() && !self.is_disturbed();
+        let sure = if varies { capacity * SURE_SHARE } else { capacity };
+        let drained = course.took - sure.time_for_bits(course.bytes * 8.0);
         let surplus = (self.episode.trial.excess - view.clear()).max(Seconds::ZERO);
         let needed = surplus * MARGIN + MIN_DRAINED;
         let is_level = course.most - course.least <= course.least * LONGER_PATH_SHARE;
-        // What a line that varies should have drained nobody knows.
-        let is_vague = self.line.varied() || is_level;
-        if drained < needed || (is_vague && !self.is_disturbed()) {
+        if drained < needed || (is_level && !self.is_disturbed()) {
             return Finding::Open;
         }
         if course.last > self.most_foreign() {
@@ -169,7 +170,7 @@ impl SideControl {
             let carried = (course.took * (1.0 + growth)).max(STEP_SEEN * MIN_DRAIN_SHARE);
             return Finding::Draining(BitsPerSecond::of_bytes(course.bytes, carried));
         }
-        Finding::Unmoved(self.left(capacity, needed / MARGIN, view))
+        Finding::Unmoved(self.left(sure, needed / MARGIN, view))
     }
 
     /// The samples that saw the rate of the present trial.
@@ -358,6 +359,8 @@ const MARGIN: f64 = 2.0;
 const OVERRUN_PROBES: usize = 5;
 /// Time in which a delay that varies returns.
 const STANDING: Duration = Duration::from_secs(2);
+/// Share of what a line that varies was known to carry that it surely carries.
+const SURE_SHARE: f64 = 0.5;
 /// Factor by which a queue may drain faster than it should.
 const MAX_FALL: f64 = 1.5;
 /// One sample in so many may be shorter than an excess that stands: behind a short buffer TCP lets the line run empty at times.

@@ -176,6 +176,25 @@ fn an_episode_does_not_last_for_the_jitter_of_the_idle_line() {
     }
 }
 
+/// A path that becomes longer beside jitter costs the line for some seconds, not until something shorter shows.
+#[test]
+fn a_longer_path_beside_jitter_strangles_nothing_for_long() {
+    for side in Side::ALL {
+        for seed in 1..=12 {
+            let mut line = Line::new(Mode::Ping, [40.0, 100.0]);
+            let mut course = Shape::Jitter.course(75_000, seed);
+            course[15_000..].iter_mut().for_each(|delay| *delay += 22.0);
+            line.foreign_ms = course;
+            line.run(3_000);
+            line.demand[side as usize] = 1.05 * line.capacity[side as usize];
+            line.demand[1 - side as usize] = line.demand[side as usize] / 100.0;
+            line.run(12_000);
+            let (queue, used) = line.watch(side, 15_000);
+            assert!(queue < 60.0 && used > 0.7, "{side:?} {seed}: {queue} ms, {used}");
+        }
+    }
+}
+
 /// Where delays vary no more, a queue is as short as ever a few minutes later.
 #[test]
 fn delays_that_varied_are_forgotten() {
