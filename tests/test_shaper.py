@@ -31,6 +31,8 @@ SHORT = (
     "steps-down",
     "steps-up",
     "short-buffer",
+    "buffer-5ms-ping-up",
+    "buffer-5ms-ping-down",
     "reroute",
     "probe-loss",
     "clock-jump",
