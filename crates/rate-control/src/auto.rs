@@ -9,7 +9,7 @@ use crate::delays::{Delays, Sample};
 use crate::idle::IdleDelays;
 use crate::lateness::Lateness;
 use crate::quantities::{BitsPerSecond, Seconds};
-use crate::side::{FULL_PACKET_BITS, Inputs, SideControl, View};
+use crate::side::{FULL_PACKET_BITS, Inputs, MIN_LOAD, SideControl, View};
 
 /// Finds the rates of both sides by itself.
 ///
@@ -21,6 +21,8 @@ pub struct Auto {
     delays: Delays,
     /// Differences of delays below this are jitter.
     quiet: Seconds,
+    /// The first tick, and what had crossed until then.
+    began: Option<(Time, [Option<Traffic>; 2])>,
     ticked: Option<Time>,
     late: Lateness,
     /// What varies while neither side has traffic.
@@ -52,6 +54,7 @@ impl Auto {
             ],
             delays: Delays::default(),
             quiet: FIRST_QUIET,
+            began: None,
             ticked: None,
             late: Lateness::default(),
             idle: IdleDelays::default(),
@@ -226,6 +229,7 @@ impl Auto {
         let (excess, expected, certain) = self.excess(side, now);
         let threshold = self.threshold(side, now);
         let overdue = self.delays.overdue(threshold, now);
+        let sinking = self.feedback(now) + SINKS_SEEN;
         Inputs {
             now,
             elapsed,
@@ -240,6 +244,8 @@ impl Auto {
             probes: self.probe_load(),
             alone: self.usage()[1 - side as usize] < NOTICEABLE_SHARE,
             standing: self.standing(side, now),
+            sinking: self.delays.loaded_from_start.then_some(sinking),
+            sank: self.delays.sank(sinking.to_duration(), now),
             idle: self.idle_excess(side),
         }
     }
@@ -261,6 +267,27 @@ impl Auto {
         }
     }
 
+    /// Notes whether there is a load from the first moment on, and when the line is first seen not to be full.
+    fn note_start(&mut self, traffic: &[Option<Traffic>; 2], now: Time) {
+        let (began, then) = *self.began.get_or_insert((now, *traffic));
+        let took = now.since(began);
+        if took <= FIRST_LOOK {
+            let loaded = traffic.iter().zip(then).any(|(latest, first)| {
+                latest.zip(first).is_some_and(|(latest, first)| is_load(&latest, &first, took))
+            });
+            self.delays.loaded_from_start = loaded;
+        } else {
+            let is_steady = took >= STEADY_FOR && self.is_steady(now);
+            self.delays.loaded_from_start &= !is_steady && !self.idle.is_quiet(now);
+        }
+    }
+
+    /// Whether delays stay near their baselines, as they do not where a load fills the line: they go up and down with it.
+    fn is_steady(&self, now: Time) -> bool {
+        let mut seen = self.delays.newest(STEADY_FOR, now).peekable();
+        seen.peek().is_some() && seen.all(|sample| sample.total <= STEADY_WITHIN)
+    }
+
     /// Load of each side that the probes make.
     fn probe_load(&self) -> BitsPerSecond {
         if !self.delays.is_probing() {
@@ -275,6 +302,15 @@ impl Auto {
     fn feedback(&self, now: Time) -> Seconds {
         self.delays.base(now).unwrap_or_default() + Seconds::from(TICK)
     }
+}
+
+/// Whether what crossed a side between `first` and `latest` is a load, not probes and calls alone: these have short packets.
+fn is_load(latest: &Traffic, first: &Traffic, took: Duration) -> bool {
+    let bytes = latest.bytes.saturating_sub(first.bytes) as f64;
+    let packets = latest.packets.saturating_sub(first.packets) as f64;
+    bytes * 8.0 >= MIN_LOAD.0 * Seconds::from(took).0
+        && bytes >= packets * LOAD_PACKET
+        && packets > 0.0
 }
 
 /// Sides that may have made a queue.
@@ -313,6 +349,8 @@ impl Controller for Auto {
         let slept = elapsed >= SLEPT_AFTER;
         if slept {
             self.delays.forget_recent();
+            // As at the beginning: nothing is known of the empty path any more.
+            self.began = self.began.filter(|_| elapsed < BASELINE_LASTS);
         }
         for (control, of_side) in self.sides.iter_mut().zip(traffic) {
             if slept {
@@ -321,18 +359,20 @@ impl Controller for Auto {
             control.history.note(now, of_side.unwrap_or_default());
         }
         self.note_idle(now);
+        self.note_start(traffic, now);
         // Both look before either acts: what one of two suspects does now tells nothing of the other yet.
         let mut inputs = Side::ALL.map(|side| self.inputs(side, elapsed, now));
         for side in Side::ALL {
             if traffic[side as usize].is_none() {
                 continue;
             }
-            let mut rerouted = false;
+            let (mut rerouted, mut cleared) = (false, false);
             let mut decide = |mut decision: Decision| {
                 if first {
                     (decision.reason, decision.value) = (Reason::Start, 0.0);
                 }
                 rerouted |= decision.reason == Reason::Reroute;
+                cleared |= decision.reason == Reason::Clear;
                 decide(decision);
             };
             if slept {
@@ -350,6 +390,8 @@ impl Controller for Auto {
                 // The delays that counted as jitter were that queue's.
                 self.delays.forget_jitter();
             }
+            // The first queue that was drained has shown what baselines were made of.
+            self.delays.loaded_from_start &= !cleared;
             if rerouted {
                 let seen = REROUTE_SEEN.as_nanos();
                 self.delays.reroute(Time::from_nanos(now.as_nanos().saturating_sub(seen)));
@@ -419,6 +461,17 @@ const MAX_DELAYED_ACK: Seconds = Seconds(0.04);
 const MAX_JITTER: Seconds = Seconds(0.05);
 /// Jitter assumed until something is known: that of a wireless LAN.
 const FIRST_QUIET: Seconds = Seconds(0.005);
+/// Time for which a baseline is remembered at most.
+const BASELINE_LASTS: Duration = Duration::from_secs(30);
+/// Time from the first look on in which a load is one that was there before.
+const FIRST_LOOK: Duration = Duration::from_millis(400);
+/// Time for which delays stay within so much above their baselines where the line is not full.
+const STEADY_FOR: Duration = Duration::from_secs(1);
+const STEADY_WITHIN: Seconds = Seconds(0.002);
+/// Bytes of a load's packets at least in the mean: those of calls have 200, those of downloads 1500.
+const LOAD_PACKET: f64 = 600.0;
+/// Time, beside the feedback delay, in which a baseline falls again while a queue in it drains: three probes.
+const SINKS_SEEN: Seconds = Seconds(0.06);
 /// Pause between two ticks that means the machine slept.
 const SLEPT_AFTER: Duration = Duration::from_secs(1);
 /// Span over which the excess did not move when the path is found to have become longer.

@@ -25,6 +25,10 @@ pub(crate) struct Delays {
     waiting: Option<Time>,
     /// When the newest probe that was answered had left.
     answered: Option<Time>,
+    /// Whether there was a load from the first moment on, so that baselines may be made of a queue.
+    pub loaded_from_start: bool,
+    /// When a baseline last fell, while that is so.
+    fell: Option<Time>,
 }
 
 #[derive(Clone, Debug)]
@@ -106,15 +110,35 @@ impl Delays {
             Seconds::median(self.latest(KEEP, now).map(|sample| sample.total)).filter(|_| enough);
         let source = self.source(delay, now);
         source.probed |= probed;
+        let before = source.rtt.get_ns();
         let sample = source.sample(delay, quiet, now);
+        let fell = Seconds::from_nanos(before - source.rtt.get_ns());
         if let Some(middle) = middle {
             let off = (sample.total - middle).abs() > FAR + middle * FAR_SHARE;
             source.odd_share += (f64::from(u8::from(off)) - source.odd_share) * ODD_GAIN;
+        }
+        if self.loaded_from_start && fell >= FELL_BY {
+            self.fell = Some(now);
+            self.correct(delay.source, fell);
         }
         self.recent.push_back(sample);
         while self.recent.front().is_some_and(|old| now.since(old.arrived) > KEEP) {
             self.recent.pop_front();
         }
+    }
+
+    /// Adds to the excess of earlier samples of a source what its baseline has fallen by: they waited as much longer.
+    fn correct(&mut self, source: u32, by: Seconds) {
+        for sample in self.recent.iter_mut().filter(|sample| sample.delay.source == source) {
+            sample.total += by;
+            // How much of it was on which way is not known any more.
+            sample.by_side = None;
+        }
+    }
+
+    /// When a baseline that may be made of a queue last fell, if that was within `span`.
+    pub fn sank(&self, span: Duration, now: Time) -> Option<Time> {
+        self.fell.filter(|&at| self.loaded_from_start && now.since(at) <= span)
     }
 
     /// The latest samples: one of each source that votes, at least three, none older than `age`.
@@ -349,6 +373,8 @@ const RTT_HALF: Duration = Duration::from_secs(15);
 ///
 /// 100 ppm are the tolerance of cheap crystals.
 const WAY_HALF: Duration = Duration::from_secs(5);
+/// Fall of a baseline that counts: less is the luck of single packets.
+const FELL_BY: Seconds = Seconds(0.001);
 /// Weight of a new difference in the jitter (RFC 3550, section 6.4.1).
 const JITTER_GAIN: f64 = 1.0 / 16.0;
 /// Probes in a row without an answer that are not chance: with a loss of 20 % they are, once in 16 000.

@@ -110,6 +110,26 @@ fn a_line_of_154_kbit_is_calm_and_used() {
     assert!(queue < 100.0 && used > 0.9, "{queue} ms, {used}");
 }
 
+/// Who starts a shaper because the line is slow starts it on a full line: no delay of the empty path was ever seen then.
+#[test]
+fn a_shaper_that_starts_on_a_full_line_empties_it() {
+    for side in Side::ALL {
+        let n = side as usize;
+        let mut line = Line::new(Mode::Ping, [40.0, 100.0]);
+        line.limit = 1e9;
+        line.asleep = true;
+        line.demand[n] = 2.0 * line.capacity[n];
+        line.run(250);
+        line.demand[n] = line.capacity[n];
+        line.run(5_000);
+        line.asleep = false;
+        line.demand[n] *= 1.05;
+        line.run(2_000);
+        let (queue, used) = line.watch(side, 5_000);
+        assert!(queue < 5.0 && used > 0.9, "{side:?}: {queue} ms, {used}");
+    }
+}
+
 /// A buffer that is too short for a queue that could not be the burst of a connection that begins, but is kept full.
 #[test]
 fn a_short_buffer_is_not_left_full() {

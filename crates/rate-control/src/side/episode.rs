@@ -38,6 +38,8 @@ pub(super) struct Episode {
     pub ended: Time,
     /// What the line carried just before, where delays vary for other reasons, and the time over which that was measured.
     first: Option<(BitsPerSecond, Seconds)>,
+    /// When the queue was gone as far as was known, and what the line had carried until then.
+    gone: Option<(Time, BitsPerSecond)>,
     /// The trial of the excess.
     pub trial: Trial,
 }
@@ -59,6 +61,7 @@ impl Default for Episode {
             stood: false,
             ended: Time::ZERO,
             first: None,
+            gone: None,
             trial: Trial::default(),
         }
     }
@@ -105,6 +108,9 @@ impl SideControl {
             if view.is_waiting {
                 return (Reason::Delay, excess.as_millis());
             }
+            if self.sinks(view) {
+                return self.drain_on(excess, view);
+            }
             if self.is_disturbed()
                 && (self.episode.trial.failed > 0 || self.fell_too_fast(excess, view))
             {
@@ -112,19 +118,49 @@ impl SideControl {
             }
             return self.clear(view);
         }
-        // Where delays vary anyway, those of a longer path are let stand like any other.
-        if (!self.is_disturbed() || excess > self.most_foreign())
-            && let Some(verdict) = self.test(view)
+        self.episode.gone = None;
+        if !self.sinks(view)
+            && let Some(verdict) = self.doubt(excess, view)
         {
-            return verdict;
-        }
-        if let Some(verdict) = self.judge(excess, view) {
             return verdict;
         }
         self.episode.certain &= view.certain;
         self.measure_queue(view);
         self.rate = Some(self.draining(view));
         (Reason::Delay, excess.as_millis())
+    }
+
+    /// Tests whether the excess is a queue; `None` if the episode goes on as that of one.
+    fn doubt(&mut self, excess: Seconds, view: &View<'_>) -> Option<(Reason, f64)> {
+        // Where delays vary anyway, those of a longer path are let stand like any other.
+        if (!self.is_disturbed() || excess > self.most_foreign())
+            && let Some(verdict) = self.test(view)
+        {
+            return Some(verdict);
+        }
+        self.judge(excess, view)
+    }
+
+    /// Whether the queue is to drain on although delays are near their baselines, since these may be made of the queue itself.
+    fn sinks(&self, view: &View<'_>) -> bool {
+        let tells = |time: Seconds| view.now.since(self.episode.began) < (time * 2.0).to_duration();
+        view.sank.is_some() || view.sinking.is_some_and(tells)
+    }
+
+    /// Drains on near the baselines. What the line carried counts until it had no queue, as far as is known.
+    fn drain_on(&mut self, excess: Seconds, view: &View<'_>) -> (Reason, f64) {
+        if self.episode.gone.is_none_or(|(at, _)| view.sank > Some(at)) {
+            self.episode.gone = Some((view.now, self.carried_in_episode(view)));
+        }
+        self.rate = Some(self.draining(view));
+        (Reason::Delay, excess.as_millis())
+    }
+
+    /// What the line carried from the beginning of the episode until now.
+    fn carried_in_episode(&self, view: &View<'_>) -> BitsPerSecond {
+        let took = view.now.since(self.episode.began);
+        let found = self.measure(view, took + LEAD_IN).map(|found| found.rate);
+        found.or(self.line.capacity).unwrap_or_else(|| self.load())
     }
 
     /// Lets the capacity follow what the line carries while its queue grows or falls.
@@ -153,8 +189,8 @@ impl SideControl {
             // A burst, as when connections begin, tells nothing of a line that nothing else is known of.
             (self.line.capacity, self.rate) = (None, self.episode.rate);
         } else {
-            let found = self.measure(view, took + LEAD_IN).map(|found| found.rate);
-            let found = found.or(self.line.capacity).unwrap_or_else(|| self.load());
+            let found = self.episode.gone.map(|(_, found)| found);
+            let found = found.unwrap_or_else(|| self.carried_in_episode(view));
             if self.is_disturbed() && self.line.capacity.is_some() {
                 self.learn_beside_foreign();
             } else {
@@ -331,7 +367,9 @@ impl SideControl {
         let stands = if self.is_disturbed() { view.clear() } else { Seconds::ZERO };
         let excess = (view.expected - stands).max(Seconds::ZERO);
         let share = (self.mode.share - excess / time).max(MIN_DRAIN_SHARE);
-        let share = if self.is_disturbed() { share.min(TRIAL_SHARE) } else { share };
+        // How long the queue is that baselines are made of shows as it drains.
+        let is_blind = self.is_disturbed() || self.sinks(view);
+        let share = if is_blind { share.min(TRIAL_SHARE) } else { share };
         self.bounded(capacity * share - view.probes)
     }
 }

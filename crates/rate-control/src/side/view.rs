@@ -44,6 +44,10 @@ pub(crate) struct Inputs {
     pub alone: bool,
     /// Excess above which there is a queue if it stays; `None` as long as the idle line is not known.
     pub standing: Option<Seconds>,
+    /// Time in which a baseline falls again if it is made of a queue that drains; `None` if it surely is not.
+    pub sinking: Option<Seconds>,
+    /// When one last fell, if that was within this time.
+    pub sank: Option<Time>,
     /// Excess that the path shows now and then without traffic; zero as long as that is not known.
     pub idle: Seconds,
 }
