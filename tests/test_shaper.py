@@ -50,6 +50,8 @@ SHORT = (
     "foreign-sawtooth-up",
     "foreign-sawtooth-down",
     "restart-up",
+    "full-line-up",
+    "full-line-down",
 )
 """The cases that take a second or two, here in the first of their runs; `make cases` runs all of all."""
 
