@@ -37,10 +37,10 @@ def weir(*words: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-m", "weirlab", *words], stdout=quiet, stderr=quiet)
 
 
-def when_there(path: Path) -> None:
-    """Waits for a record to have begun."""
+def when_there(path: Path, table: str = "*") -> None:
+    """Waits for a record to have begun, or for the first rows of one of its tables."""
     end = time.monotonic() + PATIENCE_S
-    while not list(path.rglob("part-000000.parquet")):
+    while not list(path.rglob(f"{table}/part-000000.parquet")):
         assert time.monotonic() < end, f"nothing was written to {path}"
         time.sleep(0.1)
 
@@ -80,7 +80,7 @@ def test_a_program_on_a_line_is_watched_until_it_ends(browser: Browser, served: 
 
 def test_of_a_run_that_was_killed_what_there_is_is_drawn(browser: Browser, served: Served) -> None:
     process = weir("run", "rrul", "--load", "100000s", "--no-charts", "--out", str(served.folder / "one"))
-    when_there(served.folder)
+    when_there(served.folder, "latency")
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     with opened(browser, served.link) as shown:
