@@ -22,6 +22,7 @@ from weirlab.sweeps import local, sweeping, work
 from weirlab.sweeps.columns import FIGURES, IDENTITY
 from weirlab.sweeps.estimate import ROW_BYTES, estimate
 from weirlab.sweeps.local import Orders, run_here, run_in_processes
+from weirlab.sweeps.places import place_of
 from weirlab.sweeps.plan import plan_of
 from weirlab.sweeps.runs import PLAIN, sweep_of
 from weirlab.sweeps.store import Store
@@ -513,3 +514,8 @@ def test_the_command_runs_shows_and_joins(
     assert "no column `colour` in `plan.sweep` (known: run, world" in refused.stderr
     assert weir_here("sweep", "compact", "plan.sweep").stderr.startswith("12 rows of ")
     assert weir_here("sweep", "show", "nowhere").returncode == 3
+
+
+def test_a_store_whose_name_is_not_utf_8_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="a store has a name in UTF-8"):
+        place_of(tmp_path / "\udcff")

@@ -88,7 +88,8 @@ def place_of(said: str | Path) -> Place:
     """The place that a path or a URL means: `s3://BUCKET/NAME`, `gs://BUCKET/NAME`, `file:///PATH`.
 
     Raises:
-        UsageError: if the URL is none of these, or the package for object stores is missing.
+        UsageError: if the URL is none of these, a folder's name is not UTF-8, or there is no package for
+            object stores.
     """
     text = str(said)
     scheme, mark, _ = text.partition("://")
@@ -107,8 +108,16 @@ class Folder:
     pause_s = 0.0
 
     def __init__(self, path: Path) -> None:
-        """The folder at `path`, which need not be there."""
+        """The folder at `path`, which need not be there.
+
+        Raises:
+            UsageError: if its name is not UTF-8: what reads and writes tables takes no other.
+        """
         self.path, self.name = path, str(path)
+        try:
+            str(path.absolute()).encode()
+        except UnicodeEncodeError as error:
+            raise UsageError(f"`{path}`: a store has a name in UTF-8") from error
 
     def exists(self) -> bool:
         """Whether anything is there.
