@@ -98,6 +98,14 @@ def test_a_file_has_every_sample_in_the_order_of_sending(tmp_path: Path, suffix:
         SampleFile(file.path)
 
 
+def test_the_name_of_a_file_need_not_be_utf_8(tmp_path: Path) -> None:
+    file = SampleFile(tmp_path / "\udcff.parquet")
+    file.add([row(0)], 0)
+    file.close()
+    with file.path.open("rb") as kept:
+        assert pl.read_parquet(kept)["seq"].to_list() == [0]
+
+
 def test_an_interrupted_file_of_lines_has_what_came_until_then(tmp_path: Path) -> None:
     file = SampleFile(tmp_path / "pings.csv")
     file.add([row(0), row(1), row(3)], 0)

@@ -368,7 +368,9 @@ class _Parquet:
     def close(self) -> None:
         self._pack()
         try:
-            pl.concat(self._frames).write_parquet(self._path)
+            # A file and not its name, which need not be UTF-8.
+            with self._path.open("wb") as file:
+                pl.concat(self._frames).write_parquet(file)
         except OSError as error:
             raise _cannot_write(self._path, error) from error
 
