@@ -14,6 +14,8 @@ use crate::quantities::Seconds;
 pub(crate) struct IdleDelays {
     /// When they were seen, oldest first.
     excesses: VecDeque<(Time, Seconds)>,
+    /// The excess that one sample in ten exceeds; `None` as long as there are too few.
+    usual: Option<Seconds>,
     /// Since when neither side has had traffic; `None` while one has.
     quiet_since: Option<Time>,
 }
@@ -33,6 +35,7 @@ impl IdleDelays {
             {
                 self.excesses.pop_front();
             }
+            self.usual = nine_tenths(&self.excesses);
         }
     }
 
@@ -42,14 +45,19 @@ impl IdleDelays {
     }
 
     /// The excess that one sample in ten exceeds; `None` as long as there are too few.
-    pub fn usual(&self) -> Option<Seconds> {
-        if self.excesses.len() < MIN_SAMPLES {
-            return None;
-        }
-        let mut sorted: Vec<f64> = self.excesses.iter().map(|(_, excess)| excess.0).collect();
-        sorted.sort_by(f64::total_cmp);
-        Some(Seconds(sorted[sorted.len() * 9 / 10]))
+    pub const fn usual(&self) -> Option<Seconds> {
+        self.usual
     }
+}
+
+/// The excess that one of `samples` in ten exceeds; `None` if there are too few.
+fn nine_tenths(samples: &VecDeque<(Time, Seconds)>) -> Option<Seconds> {
+    if samples.len() < MIN_SAMPLES {
+        return None;
+    }
+    let mut sorted: Vec<f64> = samples.iter().map(|(_, excess)| excess.0).collect();
+    sorted.sort_by(f64::total_cmp);
+    Some(Seconds(sorted[sorted.len() * 9 / 10]))
 }
 
 /// Time without traffic after which no queue of it is left, but in front of the slowest lines.
