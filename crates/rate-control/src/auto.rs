@@ -5,7 +5,7 @@ use weir_core::{Duration, Rate, Time};
 use crate::contract::{
     AutoSettings, Controller, Decision, Delay, Reason, Side, State, TICK, Traffic,
 };
-use crate::delays::{Delays, Sample};
+use crate::delays::{Delays, RTT_HALF, Sample};
 use crate::idle::IdleDelays;
 use crate::lateness::Lateness;
 use crate::quantities::{BitsPerSecond, Seconds};
@@ -350,7 +350,7 @@ impl Controller for Auto {
         if slept {
             self.delays.forget_recent();
             // As at the beginning: nothing is known of the empty path any more.
-            self.began = self.began.filter(|_| elapsed < BASELINE_LASTS);
+            self.began = self.began.filter(|_| elapsed < RTT_HALF * 2);
         }
         for (control, of_side) in self.sides.iter_mut().zip(traffic) {
             if slept {
@@ -461,8 +461,6 @@ const MAX_DELAYED_ACK: Seconds = Seconds(0.04);
 const MAX_JITTER: Seconds = Seconds(0.05);
 /// Jitter assumed until something is known: that of a wireless LAN.
 const FIRST_QUIET: Seconds = Seconds(0.005);
-/// Time for which a baseline is remembered at most.
-const BASELINE_LASTS: Duration = Duration::from_secs(30);
 /// Time from the first look on in which a load is one that was there before.
 const FIRST_LOOK: Duration = Duration::from_millis(400);
 /// Time for which delays stay within so much above their baselines where the line is not full.

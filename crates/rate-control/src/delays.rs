@@ -119,7 +119,6 @@ impl Delays {
         }
         if self.loaded_from_start && fell >= FELL_BY {
             self.fell = Some(now);
-            self.correct(delay.source, fell);
         }
         self.recent.push_back(sample);
         while self.recent.front().is_some_and(|old| now.since(old.arrived) > KEEP) {
@@ -127,18 +126,9 @@ impl Delays {
         }
     }
 
-    /// Adds to the excess of earlier samples of a source what its baseline has fallen by: they waited as much longer.
-    fn correct(&mut self, source: u32, by: Seconds) {
-        for sample in self.recent.iter_mut().filter(|sample| sample.delay.source == source) {
-            sample.total += by;
-            // How much of it was on which way is not known any more.
-            sample.by_side = None;
-        }
-    }
-
-    /// When a baseline that may be made of a queue last fell, if that was within `span`.
-    pub fn sank(&self, span: Duration, now: Time) -> Option<Time> {
-        self.fell.filter(|&at| self.loaded_from_start && now.since(at) <= span)
+    /// Whether a baseline that may be made of a queue fell within `span`.
+    pub fn sank(&self, span: Duration, now: Time) -> bool {
+        self.loaded_from_start && self.fell.is_some_and(|at| now.since(at) <= span)
     }
 
     /// The latest samples: one of each source that votes, at least three, none older than `age`.
@@ -368,7 +358,7 @@ const fn part(parts: OneWay, way: usize) -> i64 {
 ///
 /// BBR keeps its least round trip for 10 s and then drains on purpose; here the queue is empty most of the
 /// time anyway, so that three times as long costs nothing and forgives a longer congestion.
-const RTT_HALF: Duration = Duration::from_secs(15);
+pub(crate) const RTT_HALF: Duration = Duration::from_secs(15);
 /// Half the memory of a one-way baseline. Two clocks drift apart by up to 100 ppm: 1 ms in 10 s.
 ///
 /// 100 ppm are the tolerance of cheap crystals.

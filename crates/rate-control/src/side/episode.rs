@@ -38,8 +38,6 @@ pub(super) struct Episode {
     pub ended: Time,
     /// What the line carried just before, where delays vary for other reasons, and the time over which that was measured.
     first: Option<(BitsPerSecond, Seconds)>,
-    /// When the queue was gone as far as was known, and what the line had carried until then.
-    gone: Option<(Time, BitsPerSecond)>,
     /// The trial of the excess.
     pub trial: Trial,
 }
@@ -61,7 +59,6 @@ impl Default for Episode {
             stood: false,
             ended: Time::ZERO,
             first: None,
-            gone: None,
             trial: Trial::default(),
         }
     }
@@ -109,7 +106,8 @@ impl SideControl {
                 return (Reason::Delay, excess.as_millis());
             }
             if self.sinks(view) {
-                return self.drain_on(excess, view);
+                self.rate = Some(self.draining(view));
+                return (Reason::Delay, excess.as_millis());
             }
             if self.is_disturbed()
                 && (self.episode.trial.failed > 0 || self.fell_too_fast(excess, view))
@@ -118,7 +116,6 @@ impl SideControl {
             }
             return self.clear(view);
         }
-        self.episode.gone = None;
         if !self.sinks(view)
             && let Some(verdict) = self.doubt(excess, view)
         {
@@ -144,23 +141,7 @@ impl SideControl {
     /// Whether the queue is to drain on although delays are near their baselines, since these may be made of the queue itself.
     fn sinks(&self, view: &View<'_>) -> bool {
         let tells = |time: Seconds| view.now.since(self.episode.began) < (time * 2.0).to_duration();
-        view.sank.is_some() || view.sinking.is_some_and(tells)
-    }
-
-    /// Drains on near the baselines. What the line carried counts until it had no queue, as far as is known.
-    fn drain_on(&mut self, excess: Seconds, view: &View<'_>) -> (Reason, f64) {
-        if self.episode.gone.is_none_or(|(at, _)| view.sank > Some(at)) {
-            self.episode.gone = Some((view.now, self.carried_in_episode(view)));
-        }
-        self.rate = Some(self.draining(view));
-        (Reason::Delay, excess.as_millis())
-    }
-
-    /// What the line carried from the beginning of the episode until now.
-    fn carried_in_episode(&self, view: &View<'_>) -> BitsPerSecond {
-        let took = view.now.since(self.episode.began);
-        let found = self.measure(view, took + LEAD_IN).map(|found| found.rate);
-        found.or(self.line.capacity).unwrap_or_else(|| self.load())
+        view.sank || view.sinking.is_some_and(tells)
     }
 
     /// Lets the capacity follow what the line carries while its queue grows or falls.
@@ -189,8 +170,8 @@ impl SideControl {
             // A burst, as when connections begin, tells nothing of a line that nothing else is known of.
             (self.line.capacity, self.rate) = (None, self.episode.rate);
         } else {
-            let found = self.episode.gone.map(|(_, found)| found);
-            let found = found.unwrap_or_else(|| self.carried_in_episode(view));
+            let found = self.measure(view, took + LEAD_IN).map(|found| found.rate);
+            let found = found.or(self.line.capacity).unwrap_or_else(|| self.load());
             if self.is_disturbed() && self.line.capacity.is_some() {
                 self.learn_beside_foreign();
             } else {

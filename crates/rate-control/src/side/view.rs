@@ -46,8 +46,8 @@ pub(crate) struct Inputs {
     pub standing: Option<Seconds>,
     /// Time in which a baseline falls again if it is made of a queue that drains; `None` if it surely is not.
     pub sinking: Option<Seconds>,
-    /// When one last fell, if that was within this time.
-    pub sank: Option<Time>,
+    /// Whether one fell in that time.
+    pub sank: bool,
     /// Excess that the path shows now and then without traffic; zero as long as that is not known.
     pub idle: Seconds,
 }
