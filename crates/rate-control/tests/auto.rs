@@ -130,6 +130,21 @@ fn a_shaper_that_starts_on_a_full_line_empties_it() {
     }
 }
 
+/// A load from the first moment on that leaves the delays alone fills no line: its first queue is drained like any other.
+#[test]
+fn a_shaper_that_starts_beside_a_small_load_goes_on_as_usual() {
+    for side in Side::ALL {
+        let n = side as usize;
+        let mut line = Line::new(Mode::Ping, [40.0, 100.0]);
+        line.demand[n] = 2e6;
+        line.run(2_000);
+        line.demand[n] = 1.05 * line.capacity[n];
+        line.run(5_000);
+        let least = line.log.iter().filter_map(|(_, decision)| decision.rate).min().unwrap();
+        assert!(least.as_bps() as f64 > 0.7 * line.capacity[n], "{side:?}: {least}");
+    }
+}
+
 /// A buffer that is too short for a queue that could not be the burst of a connection that begins, but is kept full.
 #[test]
 fn a_short_buffer_is_not_left_full() {

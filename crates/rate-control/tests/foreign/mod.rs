@@ -80,6 +80,18 @@ fn shaped(mut line: Line, shape: Shape, side: Side, seed: u64) -> (f64, f64) {
     line.watch(side, 60_000)
 }
 
+/// A line of 40 Mbit/s up and 100 down whose delays take `shape`, idle for 6.3 s, then loaded on `side` with as much as it takes.
+fn seen_idle(shape: Shape, side: Side, seed: u64) -> Line {
+    let mut line = Line::new(Mode::Ping, [40.0, 100.0]);
+    line.foreign_ms = shape.course(75_000, seed);
+    // Pings and probes, now and then many at once.
+    line.demand = [130e3; 2];
+    line.run(6_300);
+    line.demand[side as usize] = 2.0 * line.capacity[side as usize];
+    line.demand[1 - side as usize] = line.demand[side as usize] / 100.0;
+    line
+}
+
 /// The same with the law of cake-autorate, told the line.
 fn by_law(side: Side) -> Line {
     let bounds = |base: u64| Bounds { min_bps: base / 4, base_bps: base, max_bps: base * 4 };
@@ -139,13 +151,7 @@ fn delays_that_varied_on_the_idle_line_strangle_no_first_load() {
     for shape in SHAPES {
         for side in Side::ALL {
             for seed in 1..=3 {
-                let mut line = Line::new(Mode::Ping, [40.0, 100.0]);
-                line.foreign_ms = shape.course(75_000, seed);
-                // Pings and probes, now and then many at once.
-                line.demand = [130e3; 2];
-                line.run(6_300);
-                line.demand[side as usize] = 2.0 * line.capacity[side as usize];
-                line.demand[1 - side as usize] = line.demand[side as usize] / 100.0;
+                let mut line = seen_idle(shape, side, seed);
                 line.run(1_000);
                 let (queue, used) = line.watch(side, 10_000);
                 assert!(
@@ -162,12 +168,7 @@ fn delays_that_varied_on_the_idle_line_strangle_no_first_load() {
 fn an_episode_does_not_last_for_the_jitter_of_the_idle_line() {
     for side in Side::ALL {
         for seed in 1..=12 {
-            let mut line = Line::new(Mode::Ping, [40.0, 100.0]);
-            line.foreign_ms = Shape::Jitter.course(75_000, seed);
-            line.demand = [130e3; 2];
-            line.run(6_300);
-            line.demand[side as usize] = 2.0 * line.capacity[side as usize];
-            line.demand[1 - side as usize] = line.demand[side as usize] / 100.0;
+            let mut line = seen_idle(Shape::Jitter, side, seed);
             line.run(41_000);
             let cleared = line.log.iter().filter(|(_, decision)| decision.reason == Reason::Clear);
             let longest = cleared.map(|(_, decision)| decision.value).fold(0.0, f64::max);
