@@ -131,16 +131,16 @@ impl Events {
     /// The next event, and its source.
     #[inline]
     fn first(&mut self) -> Option<(Time, Source)> {
-        let (mut at, mut source) = (Time::MAX, 0);
-        for (number, &due) in self.frequent.iter().enumerate() {
-            // Without a branch: which it is cannot be foretold.
-            (at, source) = if due < at { (due, number as Source) } else { (at, source) };
+        let (at, source) = earliest_of(&self.frequent);
+        // The heap's root is never later than the next event there. At one instant the frequent ones come first, as
+        // their numbers are lower.
+        if self.heap.first().is_some_and(|&root| split(root).0 < at)
+            && let Some(rare) = self.settle()
+            && rare.0 < at
+        {
+            return Some(rare);
         }
-        match self.settle() {
-            // At one instant the frequent ones come first, as their numbers are lower.
-            Some(rare) if rare.0 < at => Some(rare),
-            _ => (at < Time::MAX).then_some((at, source)),
-        }
+        (at < Time::MAX).then_some((at, source))
     }
 
     /// Puts events that are no longer meant out of the way, until the first in the heap is the next of those there.
@@ -219,6 +219,17 @@ impl Events {
         }
         heap[at] = key;
     }
+}
+
+/// The earliest of the times, and its source; of equal ones the first. Without branches: which it is cannot be foretold.
+#[inline]
+fn earliest_of(&[a, b, c, d, e, f, g, h]: &[Time; FREQUENT]) -> (Time, Source) {
+    let earlier = |one: (Time, Source), other: (Time, Source)| {
+        if other.0 < one.0 { other } else { one }
+    };
+    let first = earlier(earlier((a, 0), (b, 1)), earlier((c, 2), (d, 3)));
+    let second = earlier(earlier((e, 4), (f, 5)), earlier((g, 6), (h, 7)));
+    earlier(first, second)
 }
 
 /// The place and value of the least of four keys, without branches: which it is cannot be foretold.

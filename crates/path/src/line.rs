@@ -167,11 +167,17 @@ impl Line {
         }
     }
 
-    /// Sends an IP packet of `ip_len` bytes, which starts at `now`, and returns when its last bit has
-    /// left. The line must be [ready](Self::ready_at).
+    /// Sends an IP packet of `ip_len` bytes, which starts at `now`, and returns the bytes of the line that it occupies
+    /// and when its last bit has left. The line must be [ready](Self::ready_at).
     #[inline]
-    pub(crate) fn send(&mut self, ip_len: u32, now: Time, media: &mut Media) -> Time {
+    pub(crate) fn send(&mut self, ip_len: u32, now: Time, media: &mut Media) -> (u64, Time) {
         let bytes = self.framing.wire_bytes(ip_len);
+        (bytes, self.send_bytes(bytes, now, media))
+    }
+
+    /// Sends so many bytes of the line, and returns when the last bit has left.
+    #[inline]
+    fn send_bytes(&mut self, bytes: u64, now: Time, media: &mut Media) -> Time {
         match &mut self.pace {
             Pace::Unlimited => now,
             Pace::Constant(pace) => {
@@ -260,7 +266,7 @@ mod tests {
     }
 
     fn send(line: &mut Line, ip_len: u32, now: Time) -> Time {
-        line.send(ip_len, now, &mut Media::default())
+        line.send(ip_len, now, &mut Media::default()).1
     }
 
     #[test]

@@ -34,6 +34,11 @@ pub trait Traffic: DropSink + About {
     /// The number of the server to or from which `packet` goes.
     fn host_of(&self, packet: &Packet) -> u32;
 
+    /// Whether the time to live of any packet may end on the way: where none does, no router is asked.
+    fn may_end_at_routers(&self) -> bool {
+        true
+    }
+
     /// Whether the time to live of `packet` ends at the router that stands behind `passed` hops.
     fn ends_at_router(&self, packet: &Packet, passed: u32) -> bool;
 
@@ -97,10 +102,12 @@ pub struct Path<T> {
     forwarding: Forwarding,
     /// The next stop of packets that leave the client.
     from_client: Next,
+    /// Whether the time to live of a packet may end on the way.
+    asks_routers: bool,
     /// Number of the first hop's source for deliveries, and of the first for its line.
     sources: Sources,
     /// Packets that have arrived somewhere and wait to be taken in.
-    arrived: VecDeque<(Packet, ArrivalPoint)>,
+    arrived: VecDeque<Arrival>,
     /// Changes of the lines that are still to come: when, at which hop, which change.
     changes: VecDeque<(Time, usize, LineChange)>,
 }
@@ -121,6 +128,9 @@ pub enum ArrivalPoint {
     Shaper,
 }
 
+/// A packet that has arrived, and where.
+pub type Arrival = (Packet, ArrivalPoint);
+
 /// A hop at work.
 pub struct Hop {
     /// Name of the hop with the direction, such as `up/modem`.
@@ -128,6 +138,9 @@ pub struct Hop {
     /// Queue of the hop.
     pub port: Port,
     marker: Option<Marker>,
+    /// Whether something here looks at each packet beside queue and line: a marker, a shaper, a capture, the ends of
+    /// tunnels.
+    looks_at_packets: bool,
     direction: Direction,
     /// How many hops of its direction come before it, without processors; `None` if that differs by route.
     place: Option<u32>,
@@ -185,6 +198,7 @@ impl<T: Traffic> Path<T> {
             let mut on_the_way = forwarding.hops(tunnel.host, Direction::Up).iter();
             if let Some(&first) = on_the_way.find(|&&hop| !hops[hop].is_processor) {
                 hops[first].ends_tunnels = true;
+                hops[first].looks_at_packets = true;
             }
         }
         let mut access = Vec::new();
@@ -205,7 +219,7 @@ impl<T: Traffic> Path<T> {
             events.set(sources.changes, at);
         }
         let from_client = forwarding.leaving_client();
-        let arrived = VecDeque::new();
+        let (asks_routers, arrived) = (traffic.may_end_at_routers(), VecDeque::new());
         Self {
             events,
             traffic,
@@ -215,6 +229,7 @@ impl<T: Traffic> Path<T> {
             ranges,
             forwarding,
             from_client,
+            asks_routers,
             sources,
             arrived,
             changes,
@@ -232,16 +247,16 @@ impl<T: Traffic> Path<T> {
         match from {
             End::Client => {
                 let next = match self.from_client {
-                    Next::ByRoute => {
-                        self.forwarding.first(self.traffic.host_of(&packet), Direction::Up)
-                    }
+                    Next::ByRoute => self.forwarding.first(self.host_of(&packet), Direction::Up),
                     next => next,
                 };
-                self.pass_on(packet, next, now);
+                let arrival = self.pass_on(packet, next, now);
+                self.arrived.extend(arrival);
             }
             End::Server => {
-                let host = self.traffic.host_of(&packet) as usize;
-                self.travel_access(2 * host + 1, packet, now);
+                let host = self.host_of(&packet) as usize;
+                let arrival = self.travel_access(2 * host + 1, packet, now);
+                self.arrived.extend(arrival);
             }
         }
     }
@@ -261,31 +276,61 @@ impl<T: Traffic> Path<T> {
             None if direction == Direction::Up => {
                 self.arrived.push_back((packet, ArrivalPoint::End(End::Client)));
             }
-            None => self.leave_to_server(packet, now),
+            None => {
+                let arrival = self.leave_to_server(packet, now);
+                self.arrived.extend(arrival);
+            }
         }
     }
 
-    /// An event of one of the path's own sources.
+    /// An event of one of the path's own sources. Packets that it lets arrive are [next](Self::next_arrived).
     pub fn on_event(&mut self, source: Source, now: Time) {
+        let arrival = self.arrival_by(source, now);
+        self.arrived.extend(arrival);
+    }
+
+    /// An event of one of the path's own sources. Returns the packet that it lets arrive, if that is one, as it mostly
+    /// is; several are [next](Self::next_arrived).
+    #[inline]
+    pub fn arrival_by(&mut self, source: Source, now: Time) -> Option<Arrival> {
+        if source < self.sources.lines {
+            return self.deliver(source, now);
+        }
         if source == self.sources.changes {
             self.change_lines(now);
-        } else if source >= self.sources.lines {
-            self.serve((source - self.sources.lines) as usize, now);
-        } else if source >= self.sources.access {
-            let way = (source - self.sources.access) as usize;
-            while let Some(packet) = self.access[way].pop_due(now) {
-                self.pass_on(packet, self.access[way].next, now);
-            }
-            if let Some(at) = self.access[way].next_arrival() {
-                self.events.set(source, at);
-            }
         } else {
-            let hop = source as usize;
-            while let Some(packet) = self.hops[hop].delay_line.pop_due(now) {
-                self.pass_on(packet, self.next_of(hop, &packet), now);
-            }
-            if let Some(at) = self.hops[hop].delay_line.next_arrival() {
+            self.serve((source - self.sources.lines) as usize, now);
+        }
+        None
+    }
+
+    /// Passes on what has come to the end of the way whose event `source` is.
+    fn deliver(&mut self, source: Source, now: Time) -> Option<Arrival> {
+        loop {
+            let (way, hop) = match source.checked_sub(self.sources.access) {
+                Some(way) => (&mut self.access[way as usize], None),
+                None => {
+                    let hop = source as usize;
+                    (&mut self.hops[hop].delay_line, Some(hop))
+                }
+            };
+            let packet = way.pop_due(now)?;
+            let (next, following) = (way.next, way.next_arrival());
+            let next = match (next, hop) {
+                (Next::ByRoute, Some(hop)) => self.next_of(hop, &packet),
+                _ => next,
+            };
+            if let Some(at) = following {
                 self.events.set(source, at);
+            }
+            let arrival = self.pass_on(packet, next, now);
+            let others_follow = following.is_some_and(|at| at <= now);
+            if !others_follow && self.arrived.is_empty() {
+                return arrival;
+            }
+            self.arrived.extend(arrival);
+            if !others_follow {
+                return None;
             }
         }
     }
@@ -318,15 +363,18 @@ impl<T: Traffic> Path<T> {
     /// From now on tells the owner of the packets of all that are at `point` of `hop`.
     pub fn capture(&mut self, hop: usize, point: CapturePoint) {
         self.hops[hop].captured = Some(point);
+        self.hops[hop].looks_at_packets = true;
     }
 
     /// Sends `packet` from the shaper at `hop` towards the line, past what waits in the shaper.
     pub fn send_from_shaper(&mut self, packet: Packet, hop: usize, now: Time) {
-        self.pass_on(packet, self.next_of(hop, &packet), now);
+        let arrival = self.pass_on(packet, self.next_of(hop, &packet), now);
+        self.arrived.extend(arrival);
     }
 
     /// The next packet that has arrived somewhere.
-    pub fn next_arrived(&mut self) -> Option<(Packet, ArrivalPoint)> {
+    #[inline]
+    pub fn next_arrived(&mut self) -> Option<Arrival> {
         self.arrived.pop_front()
     }
 
@@ -360,43 +408,66 @@ impl<T: Traffic> Path<T> {
         }
     }
 
-    fn pass_on(&mut self, packet: Packet, next: Next, now: Time) {
+    /// The number of the server to or from which `packet` goes.
+    #[inline]
+    fn host_of(&self, packet: &Packet) -> u32 {
+        // Two ways for each server.
+        if self.access.len() == 2 { 0 } else { self.traffic.host_of(packet) }
+    }
+
+    /// Passes `packet` on to its next stop, and returns it if it has arrived there.
+    #[inline]
+    fn pass_on(&mut self, packet: Packet, next: Next, now: Time) -> Option<Arrival> {
         match next {
-            Next::Hop(hop) => self.enter(hop, packet, now),
+            Next::Hop(hop) => {
+                self.enter(hop, packet, now);
+                None
+            }
             Next::Servers => self.leave_to_server(packet, now),
-            Next::End(end) => self.arrived.push_back((packet, ArrivalPoint::End(end))),
+            Next::End(end) => Some((packet, ArrivalPoint::End(end))),
             Next::ByRoute => unreachable!("the next stop of a packet is one"),
         }
     }
 
     /// The router in front of `hop` forwards `packet` to it.
     fn enter(&mut self, hop: usize, mut packet: Packet, now: Time) {
-        let Self { hops, traffic, arrived, forwarding, .. } = self;
-        let it = &mut hops[hop];
-        let HopPlace { direction, passed, .. } = it.place_of(hop, &packet, traffic, forwarding);
-        if !it.is_processor && traffic.ends_at_router(&packet, passed) {
-            arrived.push_back((packet, ArrivalPoint::Router { direction, passed }));
+        if (self.asks_routers || self.hops[hop].looks_at_packets)
+            && self.ends_or_is_seen(hop, &mut packet, now)
+        {
             return;
         }
-        if it.shaped {
-            if traffic.ends_at_shaper(&packet) {
-                arrived.push_back((packet, ArrivalPoint::Shaper));
-                return;
-            }
-            if direction == Direction::Down {
-                traffic.crosses_shaper(&packet, direction, now);
-            }
-        }
-        if it.captured == Some(CapturePoint::Arrivals) {
-            traffic.is_captured(&packet, &HopPlace { number: hop, direction, passed }, now);
-        }
-        if let Some(marker) = &mut it.marker {
-            marker.mark(&mut packet, traffic, now);
-        }
-        it.port.enqueue(packet, now, traffic);
+        let it = &mut self.hops[hop];
+        it.port.enqueue(packet, now, &mut self.traffic);
         if it.resumes <= now {
             self.serve(hop, now);
         }
+    }
+
+    /// Shows `packet` to all that look at it in front of the queue of `hop`; returns whether it has arrived there.
+    fn ends_or_is_seen(&mut self, hop: usize, packet: &mut Packet, now: Time) -> bool {
+        let Self { hops, traffic, arrived, forwarding, .. } = self;
+        let it = &mut hops[hop];
+        let HopPlace { direction, passed, .. } = it.place_of(hop, packet, traffic, forwarding);
+        if !it.is_processor && traffic.ends_at_router(packet, passed) {
+            arrived.push_back((*packet, ArrivalPoint::Router { direction, passed }));
+            return true;
+        }
+        if it.shaped {
+            if traffic.ends_at_shaper(packet) {
+                arrived.push_back((*packet, ArrivalPoint::Shaper));
+                return true;
+            }
+            if direction == Direction::Down {
+                traffic.crosses_shaper(packet, direction, now);
+            }
+        }
+        if it.captured == Some(CapturePoint::Arrivals) {
+            traffic.is_captured(packet, &HopPlace { number: hop, direction, passed }, now);
+        }
+        if let Some(marker) = &mut it.marker {
+            marker.mark(packet, traffic, now);
+        }
+        false
     }
 
     /// Does to the lines what is due.
@@ -428,24 +499,33 @@ impl<T: Traffic> Path<T> {
     }
 
     /// The router behind the last hop forwards `packet` to its server.
-    fn leave_to_server(&mut self, packet: Packet, now: Time) {
-        let host = self.traffic.host_of(&packet);
-        let passed = self.forwarding.counted(host, Direction::Up);
-        if self.traffic.ends_at_router(&packet, passed) {
-            let direction = Direction::Up;
-            self.arrived.push_back((packet, ArrivalPoint::Router { direction, passed }));
-            return;
+    #[inline]
+    fn leave_to_server(&mut self, packet: Packet, now: Time) -> Option<Arrival> {
+        let host = self.host_of(&packet);
+        if self.asks_routers {
+            let passed = self.forwarding.counted(host, Direction::Up);
+            if self.traffic.ends_at_router(&packet, passed) {
+                return Some((packet, ArrivalPoint::Router { direction: Direction::Up, passed }));
+            }
         }
-        self.travel_access(2 * host as usize, packet, now);
+        self.travel_access(2 * host as usize, packet, now)
     }
 
-    fn travel_access(&mut self, way: usize, packet: Packet, now: Time) {
+    #[inline]
+    fn travel_access(&mut self, way: usize, packet: Packet, now: Time) -> Option<Arrival> {
         let DelayLine { delay, next, .. } = self.access[way];
-        if delay.is_zero() {
-            self.pass_on(packet, next, now);
-        } else {
+        if !delay.is_zero() {
             let source = self.sources.access + way as Source;
             self.access[way].push(now + delay, packet, source, &mut self.events);
+            return None;
+        }
+        match next {
+            Next::Hop(hop) => {
+                self.enter(hop, packet, now);
+                None
+            }
+            Next::End(end) => Some((packet, ArrivalPoint::End(end))),
+            Next::Servers | Next::ByRoute => unreachable!("a server's way leads to it or from it"),
         }
     }
 
@@ -472,18 +552,11 @@ impl<T: Traffic> Path<T> {
                 }
                 return;
             };
-            if it.shaped && it.direction == Direction::Up {
-                traffic.crosses_shaper(&packet, it.direction, now);
+            if it.looks_at_packets {
+                it.show_departing(hop, &mut packet, traffic, forwarding, now);
             }
-            if it.ends_tunnels {
-                traffic.leaves_tunnels_end(&mut packet);
-            }
-            if it.captured == Some(CapturePoint::Departures) {
-                let place = it.place_of(hop, &packet, traffic, forwarding);
-                traffic.is_captured(&packet, &place, now);
-            }
-            it.wire_bytes += it.line.wire_bytes(packet.ip_len());
-            let left = it.line.send(packet.ip_len(), now, media);
+            let (bytes, left) = it.line.send(packet.ip_len(), now, media);
+            it.wire_bytes += bytes;
             let Arrivals { packet: arrives, copy } = it.flight.pass(left);
             if let Some(at) = copy {
                 let twin = Packet { handle: traffic.on_duplicate(&packet), ..packet };
@@ -513,6 +586,7 @@ impl Hop {
             place,
             is_processor: spec.is_processor(),
             port: build::port(spec, seed.derive("queue"), mtu).expect("the scenario was checked"),
+            looks_at_packets: spec.shaped || spec.marker.is_some(),
             marker: build::marker(spec, seed.derive("marker"), mtu)
                 .expect("the scenario was checked"),
             line: build::line(spec, traces, seed, media),
@@ -525,6 +599,27 @@ impl Hop {
             ends_tunnels: false,
             wire_bytes: 0,
             name,
+        }
+    }
+
+    /// Shows `packet` to all that look at it behind the queue of this hop, which has that number.
+    fn show_departing(
+        &self,
+        number: usize,
+        packet: &mut Packet,
+        traffic: &mut impl Traffic,
+        forwarding: &Forwarding,
+        now: Time,
+    ) {
+        if self.shaped && self.direction == Direction::Up {
+            traffic.crosses_shaper(packet, self.direction, now);
+        }
+        if self.ends_tunnels {
+            traffic.leaves_tunnels_end(packet);
+        }
+        if self.captured == Some(CapturePoint::Departures) {
+            let place = self.place_of(number, packet, traffic, forwarding);
+            traffic.is_captured(packet, &place, now);
         }
     }
 

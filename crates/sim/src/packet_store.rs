@@ -386,6 +386,10 @@ impl Traffic for PacketStore {
         self.flow_info[packet.flow_id as usize].host
     }
 
+    fn may_end_at_routers(&self) -> bool {
+        self.flow_info.iter().any(|flow| flow.ttl.is_some())
+    }
+
     fn ends_at_router(&self, packet: &Packet, passed: u32) -> bool {
         // The answer of the router carries none. What has a time to live is a probe.
         self.flow_info[packet.flow_id as usize].ttl.is_some_and(|ttl| u32::from(ttl) == passed + 1)

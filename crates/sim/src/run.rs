@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use weir_core::{Duration, FlowKey, Seed, Ticker, Time};
+use weir_core::{Duration, FlowKey, Packet, Seed, Ticker, Time};
 use weir_path::{ArrivalPoint, CapturePoint, End, Path, QueueSampler, Source, Trace, TraceError};
 use weir_scenario::{ProbeKind, Scenario, ScenarioError, Sink, SpeedTest};
 use weir_speedtest::MethodInfo;
@@ -326,7 +326,9 @@ impl Simulation {
                 if self.prefetches {
                     self.prefetch(number);
                 }
-                self.network.on_event(number, now);
+                if let Some((packet, place)) = self.network.arrival_by(number, now) {
+                    self.take_in(&packet, place, now, sink);
+                }
             }
             EventSource::Timer { flow, end } => {
                 self.loads[flow].on_timer(end, &mut self.network, now);
@@ -409,47 +411,70 @@ impl Simulation {
         }
     }
 
-    /// Hands packets that have arrived to the connection or probe of their flow id, which may send others.
+    /// Hands all packets that have arrived on, and what became of pings and transfers to `sink`.
+    #[inline]
     fn take_in_arrived(&mut self, now: Time, sink: &mut dyn Sink) {
         while let Some((packet, place)) = self.network.next_arrived() {
-            self.work += 1;
-            let flow_id = packet.flow_id as usize;
-            if let Some(load) = self.loads.get_mut(flow_id) {
-                let ArrivalPoint::End(end) = place else {
-                    unreachable!("only probes end at a router");
-                };
-                load.on_packet(&packet, end, &mut self.network, now);
-                self.note_window(flow_id);
-                self.set_timer(flow_id, end);
-            } else if let Some(connection) = self.network.traffic.connection_of(&packet) {
-                let ArrivalPoint::End(end) = place else {
-                    unreachable!("only probes end at a router");
-                };
-                if let Some(flow) = self.network.traffic.application_of(connection) {
-                    self.loads[flow].on_packet(&packet, end, &mut self.network, now);
-                    self.set_timer(flow, End::Client);
-                    continue;
-                }
-                let tests = self.speed_tests.as_mut().expect("they opened the connection");
-                tests.on_packet((connection, &packet), end, &mut self.network, now, sink);
-            } else if self.network.traffic.reflector_of(&packet).is_some() {
-                let shaper = self.shaper.as_mut().expect("its probes are under way");
-                shaper.on_packet(&packet, place, &mut self.network, now);
-            } else {
-                let train = &self.trains[flow_id - self.loads.len()];
-                if let Some(row) = train.on_packet(&packet, place, &mut self.network, now) {
-                    sink.latency(&row);
-                }
+            self.take_in(&packet, place, now, sink);
+        }
+        if !self.network.traffic.lost_pings.is_empty() {
+            for row in self.network.traffic.lost_pings.drain(..) {
+                sink.latency(&row);
             }
         }
-        for row in self.network.traffic.lost_pings.drain(..) {
-            sink.latency(&row);
-        }
-        for row in self.network.traffic.transfers.drain(..) {
-            sink.transfer(&row);
+        if !self.network.traffic.transfers.is_empty() {
+            for row in self.network.traffic.transfers.drain(..) {
+                sink.transfer(&row);
+            }
         }
         if let Some(shaper) = &mut self.shaper {
             shaper.look_at_connections(&mut self.network, now);
+        }
+    }
+
+    /// Hands a packet that has arrived to the connection or probe of its flow id, which may send others.
+    #[inline]
+    fn take_in(&mut self, packet: &Packet, place: ArrivalPoint, now: Time, sink: &mut dyn Sink) {
+        self.work += 1;
+        let flow_id = packet.flow_id as usize;
+        let Some(load) = self.loads.get_mut(flow_id) else {
+            return self.take_in_of_no_load(packet, place, now, sink);
+        };
+        let ArrivalPoint::End(end) = place else {
+            unreachable!("only probes end at a router");
+        };
+        load.on_packet(packet, end, &mut self.network, now);
+        self.note_window(flow_id);
+        self.set_timer(flow_id, end);
+    }
+
+    /// Hands on a packet of a probe, or of a connection of a speed test or an application.
+    fn take_in_of_no_load(
+        &mut self,
+        packet: &Packet,
+        place: ArrivalPoint,
+        now: Time,
+        sink: &mut dyn Sink,
+    ) {
+        if let Some(connection) = self.network.traffic.connection_of(packet) {
+            let ArrivalPoint::End(end) = place else {
+                unreachable!("only probes end at a router");
+            };
+            if let Some(flow) = self.network.traffic.application_of(connection) {
+                self.loads[flow].on_packet(packet, end, &mut self.network, now);
+                self.set_timer(flow, End::Client);
+                return;
+            }
+            let tests = self.speed_tests.as_mut().expect("they opened the connection");
+            tests.on_packet((connection, packet), end, &mut self.network, now, sink);
+        } else if self.network.traffic.reflector_of(packet).is_some() {
+            let shaper = self.shaper.as_mut().expect("its probes are under way");
+            shaper.on_packet(packet, place, &mut self.network, now);
+        } else {
+            let train = &self.trains[packet.flow_id as usize - self.loads.len()];
+            if let Some(row) = train.on_packet(packet, place, &mut self.network, now) {
+                sink.latency(&row);
+            }
         }
     }
 
