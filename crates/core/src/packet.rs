@@ -13,26 +13,51 @@ pub const ETHERNET_HEADER: u32 = 14;
 ///
 /// Simulator and live data path use this descriptor; `handle` leads its owner
 /// to the TCP segment or to the bytes.
+///
+/// It is copied 16 bytes at a time, and a processor waits where such a load needs what several narrower stores have just
+/// written. So what is the same for all packets of a flow comes first, in 32 bytes, then what is written for each, and
+/// what each queue writes is a word at the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
 pub struct Packet {
-    /// The packet store's reference to the payload; opaque to queues and links.
-    pub handle: u64,
-    /// When the packet entered the queue in which it waits (the start of its sojourn).
-    pub enqueued_at: Time,
     /// Flow label: the hash and the parts of the 5-tuple that queues classify by.
     pub label: FlowLabel,
+    /// The number of the flow or probe to which the packet belongs; opaque to queues and links.
+    pub flow_id: u32,
+    /// The packet store's reference to the payload; opaque to queues and links.
+    pub handle: u64,
     /// Bytes as Linux counts them in a queue (`qdisc_pkt_len`): IP length plus [`ETHERNET_HEADER`].
     /// What a packet occupies on the line is up to the link's framing.
     pub len: u32,
-    /// The number of the flow or probe to which the packet belongs; opaque to queues and links.
-    pub flow_id: u32,
     /// Differentiated services code point.
     pub dscp: Dscp,
     /// Explicit congestion notification.
     pub ecn: Ecn,
+    /// When the packet entered the queue in which it waits (the start of its sojourn).
+    pub enqueued_at: Time,
 }
 
 impl Packet {
+    /// A packet of nothing, to be written over.
+    pub const BLANK: Self = Self {
+        label: FlowLabel {
+            src: 0,
+            dst: 0,
+            hash: 0,
+            sport: 0,
+            dport: 0,
+            protocol: Protocol(0),
+            priority: None,
+            mark: 0,
+        },
+        flow_id: 0,
+        handle: 0,
+        len: 0,
+        dscp: Dscp::BE,
+        ecn: Ecn::NotEct,
+        enqueued_at: Time::ZERO,
+    };
+
     /// The length of the IP packet in bytes.
     #[must_use]
     pub const fn ip_len(&self) -> u32 {

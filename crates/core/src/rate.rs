@@ -78,6 +78,16 @@ pub struct Serializer {
     busy_until: Time,
     /// Remainder of the last transmission beyond `busy_until`, in units of 1/`bps` ns.
     fraction: u64,
+    /// The latest length, as most packets of a line have the same.
+    latest: Transmission,
+}
+
+/// How long a packet of one length takes, as whole nanoseconds and units of 1/`bps` ns beside.
+#[derive(Clone, Copy, Debug, Default)]
+struct Transmission {
+    wire_bytes: u64,
+    nanos: u64,
+    fraction: u64,
 }
 
 impl Serializer {
@@ -85,7 +95,7 @@ impl Serializer {
     #[must_use]
     pub fn new(rate: Rate) -> Self {
         assert!(rate.0 > 0, "a line of rate 0 carries nothing");
-        Self { bps: rate.0, busy_until: Time::ZERO, fraction: 0 }
+        Self { bps: rate.0, busy_until: Time::ZERO, fraction: 0, latest: Transmission::default() }
     }
 
     /// When the line is next free.
@@ -102,10 +112,19 @@ impl Serializer {
         if now > self.busy_until {
             self.fraction = 0;
         }
-        // 8e9 * bytes fits u64 up to 2.3 GB in one transmission.
-        let work = wire_bytes * 8_000_000_000 + self.fraction;
-        self.fraction = work % self.bps;
-        self.busy_until = now + Duration::from_nanos(work / self.bps);
+        if wire_bytes != self.latest.wire_bytes {
+            // 8e9 * bytes fits u64 up to 2.3 GB in one transmission.
+            let work = wire_bytes * 8_000_000_000;
+            self.latest =
+                Transmission { wire_bytes, nanos: work / self.bps, fraction: work % self.bps };
+        }
+        let mut nanos = self.latest.nanos;
+        self.fraction += self.latest.fraction;
+        if self.fraction >= self.bps {
+            self.fraction -= self.bps;
+            nanos += 1;
+        }
+        self.busy_until = now + Duration::from_nanos(nanos);
         self.busy_until
     }
 
@@ -119,6 +138,7 @@ impl Serializer {
         }
         self.bps = rate.0;
         self.fraction = 0;
+        self.latest = Transmission::default();
     }
 }
 

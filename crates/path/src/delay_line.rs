@@ -21,33 +21,37 @@ impl DelayLine {
     }
 
     #[inline]
-    pub fn push(&mut self, at: Time, packet: Packet, source: Source, events: &mut Events) {
+    pub fn push(&mut self, at: Time, packet: &Packet, source: Source, events: &mut Events) {
         if self.packets.back().is_some_and(|&(last, _)| at < last) {
             return self.push_ahead(at, packet, source, events);
         }
         if self.packets.is_empty() {
             events.set(source, at);
         }
-        self.packets.push_back((at, packet));
+        self.packets.push_back((at, *packet));
     }
 
     /// One that overtakes others.
     #[cold]
-    fn push_ahead(&mut self, at: Time, packet: Packet, source: Source, events: &mut Events) {
+    fn push_ahead(&mut self, at: Time, packet: &Packet, source: Source, events: &mut Events) {
         let place = self.packets.partition_point(|&(other, _)| other <= at);
         if place == 0 {
             events.set(source, at);
         }
-        self.packets.insert(place, (at, packet));
+        self.packets.insert(place, (at, *packet));
     }
 
+    /// Takes the next packet out into `packet`, if it has arrived; returns whether it has.
     #[inline]
-    pub fn pop_due(&mut self, now: Time) -> Option<Packet> {
-        let &(at, packet) = self.packets.front()?;
-        (at <= now).then(|| {
-            self.packets.pop_front();
-            packet
-        })
+    pub fn pop_due(&mut self, now: Time, packet: &mut Packet) -> bool {
+        match self.packets.front() {
+            Some((at, first)) if *at <= now => {
+                *packet = *first;
+                self.packets.pop_front();
+                true
+            }
+            _ => false,
+        }
     }
 
     pub fn next_arrival(&self) -> Option<Time> {

@@ -30,7 +30,7 @@ pub use events::{Events, Source};
 pub use flight::{Arrivals, Flight};
 pub use line::{Capacity, Line};
 pub use loss::Loss;
-pub use path::{Arrival, ArrivalPoint, CapturePoint, Hop, HopPlace, Path, Traffic};
+pub use path::{ArrivalPoint, CapturePoint, Hop, HopPlace, Path, Traffic};
 pub use sampler::QueueSampler;
 pub use trace::{Trace, TraceError};
 pub use weir_core::End;

@@ -107,7 +107,7 @@ pub struct Path<T> {
     /// Number of the first hop's source for deliveries, and of the first for its line.
     sources: Sources,
     /// Packets that have arrived somewhere and wait to be taken in.
-    arrived: VecDeque<Arrival>,
+    arrived: VecDeque<(Packet, ArrivalPoint)>,
     /// Changes of the lines that are still to come: when, at which hop, which change.
     changes: VecDeque<(Time, usize, LineChange)>,
 }
@@ -127,9 +127,6 @@ pub enum ArrivalPoint {
     /// At the shaper, on its side of the line.
     Shaper,
 }
-
-/// A packet that has arrived, and where.
-pub type Arrival = (Packet, ArrivalPoint);
 
 /// A hop at work.
 pub struct Hop {
@@ -250,13 +247,13 @@ impl<T: Traffic> Path<T> {
                     Next::ByRoute => self.forwarding.first(self.host_of(&packet), Direction::Up),
                     next => next,
                 };
-                let arrival = self.pass_on(packet, next, now);
-                self.arrived.extend(arrival);
+                let arrival = self.pass_on(&packet, next, now);
+                self.note_arrived(&packet, arrival);
             }
             End::Server => {
                 let host = self.host_of(&packet) as usize;
-                let arrival = self.travel_access(2 * host + 1, packet, now);
-                self.arrived.extend(arrival);
+                let arrival = self.travel_access(2 * host + 1, &packet, now);
+                self.note_arrived(&packet, arrival);
             }
         }
     }
@@ -272,29 +269,35 @@ impl<T: Traffic> Path<T> {
         match hops.find(|&hop| {
             !self.hops[hop].is_processor && self.forwarding.stop(hop, host).place == before
         }) {
-            Some(hop) => self.enter(hop, packet, now),
+            Some(hop) => self.enter(hop, &packet, now),
             None if direction == Direction::Up => {
                 self.arrived.push_back((packet, ArrivalPoint::End(End::Client)));
             }
             None => {
-                let arrival = self.leave_to_server(packet, now);
-                self.arrived.extend(arrival);
+                let arrival = self.leave_to_server(&packet, now);
+                self.note_arrived(&packet, arrival);
             }
         }
     }
 
     /// An event of one of the path's own sources. Packets that it lets arrive are [next](Self::next_arrived).
     pub fn on_event(&mut self, source: Source, now: Time) {
-        let arrival = self.arrival_by(source, now);
-        self.arrived.extend(arrival);
+        let mut packet = Packet::BLANK;
+        let arrival = self.arrival_by(source, now, &mut packet);
+        self.note_arrived(&packet, arrival);
     }
 
-    /// An event of one of the path's own sources. Returns the packet that it lets arrive, if that is one, as it mostly
-    /// is; several are [next](Self::next_arrived).
+    /// An event of one of the path's own sources. If it lets one packet arrive, as it mostly does, that is written to
+    /// `packet`, and returned is where it is; several are [next](Self::next_arrived).
     #[inline]
-    pub fn arrival_by(&mut self, source: Source, now: Time) -> Option<Arrival> {
+    pub fn arrival_by(
+        &mut self,
+        source: Source,
+        now: Time,
+        packet: &mut Packet,
+    ) -> Option<ArrivalPoint> {
         if source < self.sources.lines {
-            return self.deliver(source, now);
+            return self.deliver(source, now, packet);
         }
         if source == self.sources.changes {
             self.change_lines(now);
@@ -305,7 +308,7 @@ impl<T: Traffic> Path<T> {
     }
 
     /// Passes on what has come to the end of the way whose event `source` is.
-    fn deliver(&mut self, source: Source, now: Time) -> Option<Arrival> {
+    fn deliver(&mut self, source: Source, now: Time, packet: &mut Packet) -> Option<ArrivalPoint> {
         loop {
             let (way, hop) = match source.checked_sub(self.sources.access) {
                 Some(way) => (&mut self.access[way as usize], None),
@@ -314,10 +317,12 @@ impl<T: Traffic> Path<T> {
                     (&mut self.hops[hop].delay_line, Some(hop))
                 }
             };
-            let packet = way.pop_due(now)?;
+            if !way.pop_due(now, packet) {
+                return None;
+            }
             let (next, following) = (way.next, way.next_arrival());
             let next = match (next, hop) {
-                (Next::ByRoute, Some(hop)) => self.next_of(hop, &packet),
+                (Next::ByRoute, Some(hop)) => self.next_of(hop, packet),
                 _ => next,
             };
             if let Some(at) = following {
@@ -328,7 +333,7 @@ impl<T: Traffic> Path<T> {
             if !others_follow && self.arrived.is_empty() {
                 return arrival;
             }
-            self.arrived.extend(arrival);
+            self.note_arrived(packet, arrival);
             if !others_follow {
                 return None;
             }
@@ -368,13 +373,13 @@ impl<T: Traffic> Path<T> {
 
     /// Sends `packet` from the shaper at `hop` towards the line, past what waits in the shaper.
     pub fn send_from_shaper(&mut self, packet: Packet, hop: usize, now: Time) {
-        let arrival = self.pass_on(packet, self.next_of(hop, &packet), now);
-        self.arrived.extend(arrival);
+        let arrival = self.pass_on(&packet, self.next_of(hop, &packet), now);
+        self.note_arrived(&packet, arrival);
     }
 
     /// The next packet that has arrived somewhere.
     #[inline]
-    pub fn next_arrived(&mut self) -> Option<Arrival> {
+    pub fn next_arrived(&mut self) -> Option<(Packet, ArrivalPoint)> {
         self.arrived.pop_front()
     }
 
@@ -415,27 +420,42 @@ impl<T: Traffic> Path<T> {
         if self.access.len() == 2 { 0 } else { self.traffic.host_of(packet) }
     }
 
-    /// Passes `packet` on to its next stop, and returns it if it has arrived there.
+    /// Keeps `packet` for whoever takes it in, if it has arrived.
     #[inline]
-    fn pass_on(&mut self, packet: Packet, next: Next, now: Time) -> Option<Arrival> {
+    fn note_arrived(&mut self, packet: &Packet, arrival: Option<ArrivalPoint>) {
+        if let Some(place) = arrival {
+            self.arrived.push_back((*packet, place));
+        }
+    }
+
+    /// Passes `packet` on to its next stop, and says where it has arrived if it has.
+    #[inline]
+    fn pass_on(&mut self, packet: &Packet, next: Next, now: Time) -> Option<ArrivalPoint> {
         match next {
             Next::Hop(hop) => {
                 self.enter(hop, packet, now);
                 None
             }
             Next::Servers => self.leave_to_server(packet, now),
-            Next::End(end) => Some((packet, ArrivalPoint::End(end))),
+            Next::End(end) => Some(ArrivalPoint::End(end)),
             Next::ByRoute => unreachable!("the next stop of a packet is one"),
         }
     }
 
     /// The router in front of `hop` forwards `packet` to it.
-    fn enter(&mut self, hop: usize, mut packet: Packet, now: Time) {
-        if (self.asks_routers || self.hops[hop].looks_at_packets)
-            && self.ends_or_is_seen(hop, &mut packet, now)
-        {
-            return;
+    fn enter(&mut self, hop: usize, packet: &Packet, now: Time) {
+        if self.asks_routers || self.hops[hop].looks_at_packets {
+            let mut packet = *packet;
+            if !self.ends_or_is_seen(hop, &mut packet, now) {
+                self.enqueue(hop, &packet, now);
+            }
+        } else {
+            self.enqueue(hop, packet, now);
         }
+    }
+
+    #[inline]
+    fn enqueue(&mut self, hop: usize, packet: &Packet, now: Time) {
         let it = &mut self.hops[hop];
         it.port.enqueue(packet, now, &mut self.traffic);
         if it.resumes <= now {
@@ -500,19 +520,19 @@ impl<T: Traffic> Path<T> {
 
     /// The router behind the last hop forwards `packet` to its server.
     #[inline]
-    fn leave_to_server(&mut self, packet: Packet, now: Time) -> Option<Arrival> {
-        let host = self.host_of(&packet);
+    fn leave_to_server(&mut self, packet: &Packet, now: Time) -> Option<ArrivalPoint> {
+        let host = self.host_of(packet);
         if self.asks_routers {
             let passed = self.forwarding.counted(host, Direction::Up);
-            if self.traffic.ends_at_router(&packet, passed) {
-                return Some((packet, ArrivalPoint::Router { direction: Direction::Up, passed }));
+            if self.traffic.ends_at_router(packet, passed) {
+                return Some(ArrivalPoint::Router { direction: Direction::Up, passed });
             }
         }
         self.travel_access(2 * host as usize, packet, now)
     }
 
     #[inline]
-    fn travel_access(&mut self, way: usize, packet: Packet, now: Time) -> Option<Arrival> {
+    fn travel_access(&mut self, way: usize, packet: &Packet, now: Time) -> Option<ArrivalPoint> {
         let DelayLine { delay, next, .. } = self.access[way];
         if !delay.is_zero() {
             let source = self.sources.access + way as Source;
@@ -524,7 +544,7 @@ impl<T: Traffic> Path<T> {
                 self.enter(hop, packet, now);
                 None
             }
-            Next::End(end) => Some((packet, ArrivalPoint::End(end))),
+            Next::End(end) => Some(ArrivalPoint::End(end)),
             Next::Servers | Next::ByRoute => unreachable!("a server's way leads to it or from it"),
         }
     }
@@ -546,25 +566,26 @@ impl<T: Traffic> Path<T> {
                 }
                 return;
             }
-            let Some(mut packet) = it.port.dequeue(now, traffic) else {
+            let mut taken = it.port.dequeue(now, traffic);
+            let Some(packet) = &mut taken else {
                 if let Some(wake) = it.port.wake_at() {
                     events.set(line_source, wake);
                 }
                 return;
             };
             if it.looks_at_packets {
-                it.show_departing(hop, &mut packet, traffic, forwarding, now);
+                it.show_departing(hop, packet, traffic, forwarding, now);
             }
             let (bytes, left) = it.line.send(packet.ip_len(), now, media);
             it.wire_bytes += bytes;
             let Arrivals { packet: arrives, copy } = it.flight.pass(left);
             if let Some(at) = copy {
-                let twin = Packet { handle: traffic.on_duplicate(&packet), ..packet };
-                it.delay_line.push(at, twin, hop as Source, events);
+                let twin = Packet { handle: traffic.on_duplicate(packet), ..*packet };
+                it.delay_line.push(at, &twin, hop as Source, events);
             }
             match arrives {
                 Some(at) => it.delay_line.push(at, packet, hop as Source, events),
-                None => traffic.on_drop(packet, DropReason::LinkLoss),
+                None => traffic.on_drop(*packet, DropReason::LinkLoss),
             }
         }
     }

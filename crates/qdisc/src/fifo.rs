@@ -68,10 +68,12 @@ impl Qdisc for Fifo {
     }
 
     fn dequeue(&mut self, _now: Time, _fates: &mut dyn DropSink) -> Option<Packet> {
-        let packet = self.packets.pop_front()?;
-        self.accounting.take(&packet);
-        self.accounting.depart(&packet);
-        Some(packet)
+        let taken = self.packets.pop_front();
+        if let Some(packet) = &taken {
+            self.accounting.take(packet);
+            self.accounting.depart(packet);
+        }
+        taken
     }
 
     fn peek(&mut self, _now: Time, _fates: &mut dyn DropSink) -> Option<&Packet> {

@@ -86,12 +86,14 @@ impl Port {
 
     /// Stamps `packet` and hands it to the discipline.
     #[inline]
-    pub fn enqueue(&mut self, mut packet: Packet, now: Time, sink: &mut dyn DropSink) {
-        packet.enqueued_at = now;
+    pub fn enqueue(&mut self, packet: &Packet, now: Time, sink: &mut dyn DropSink) {
         if let Some(shaper) = &mut self.shaper {
-            shaper.passed.arrived.add(sink.wire_bytes(&packet, &shaper.framing) as u32);
+            shaper.passed.arrived.add(sink.wire_bytes(packet, &shaper.framing) as u32);
         }
-        self.qdisc.enqueue(packet, now, sink);
+        // Copied whole, and then changed: field by field it would be read in other pieces than it is written.
+        let mut stamped = *packet;
+        stamped.enqueued_at = now;
+        self.qdisc.enqueue(stamped, now, sink);
     }
 
     /// The next packet to send at `now`.
@@ -102,15 +104,18 @@ impl Port {
         {
             return None;
         }
-        let packet = self.qdisc.dequeue(now, sink)?;
-        if let Some(shaper) = &mut self.shaper {
-            shaper.charge(sink.wire_bytes(&packet, &shaper.framing), now);
+        // Left where it was written, and not moved about.
+        let taken = self.qdisc.dequeue(now, sink);
+        if let Some(packet) = &taken {
+            if let Some(shaper) = &mut self.shaper {
+                shaper.charge(sink.wire_bytes(packet, &shaper.framing), now);
+            }
+            let sojourn = now.since(packet.enqueued_at);
+            self.sojourn.packets += 1;
+            self.sojourn.total += sojourn;
+            self.sojourn.max = self.sojourn.max.max(sojourn);
         }
-        let sojourn = now.since(packet.enqueued_at);
-        self.sojourn.packets += 1;
-        self.sojourn.total += sojourn;
-        self.sojourn.max = self.sojourn.max.max(sojourn);
-        Some(packet)
+        taken
     }
 
     /// When a port that holds packets back may next send one, as found by the last dequeue; `None` if
@@ -208,7 +213,7 @@ mod tests {
         let qdisc = QueueSpec::parse("pfifo").unwrap().build(&Device::default()).unwrap();
         let mut port = Port::shaped(qdisc, framing);
         for _ in 0..5 {
-            port.enqueue(packet(), Time::ZERO, &mut Ignore);
+            port.enqueue(&packet(), Time::ZERO, &mut Ignore);
         }
         port
     }
@@ -270,7 +275,7 @@ mod tests {
         assert!(port.dequeue(Time::ZERO, &mut Twice).is_some());
         assert!(port.dequeue(Time::ZERO, &mut Twice).is_none());
         assert_eq!(port.wake_at(), Some(Time::from_nanos(1_576_000)));
-        port.enqueue(packet(), Time::ZERO, &mut Twice);
+        port.enqueue(&packet(), Time::ZERO, &mut Twice);
         let passed = port.shaped_traffic().unwrap();
         assert_eq!(passed.arrived, Count { packets: 6, bytes: 5 * 1538 + 1576 });
         assert_eq!(passed.departed, Count { packets: 1, bytes: 1576 });

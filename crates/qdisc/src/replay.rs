@@ -60,7 +60,7 @@ pub fn replay_tcp(
                     outcome.departures.push((now, due));
                 }
             }
-            port.enqueue(packet, now, &mut sink);
+            port.enqueue(&packet, now, &mut sink);
         }
         while let Some(packet) = port.dequeue(now, &mut sink) {
             outcome.departures.push((now, packet));

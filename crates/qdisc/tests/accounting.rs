@@ -137,7 +137,7 @@ impl Bench {
         };
         self.ledger.arrived += 1;
         self.ledger.inside.insert(packet.handle, packet);
-        self.port.enqueue(packet, self.now, &mut self.ledger);
+        self.port.enqueue(&packet, self.now, &mut self.ledger);
     }
 
     fn dequeue(&mut self) -> bool {

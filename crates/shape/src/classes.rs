@@ -79,7 +79,7 @@ impl Classes {
         for port in self.caps[side as usize].iter_mut().flatten() {
             let mut due = Due::by(now);
             while let Some(packet) = due.next(port, held) {
-                next.enqueue(packet, now, held);
+                next.enqueue(&packet, now, held);
             }
         }
     }

@@ -69,7 +69,7 @@ mod tests {
                 dscp: Dscp::BE,
                 ecn: Ecn::NotEct,
             };
-            port.enqueue(packet, Time::ZERO, &mut Ignore);
+            port.enqueue(&packet, Time::ZERO, &mut Ignore);
         }
         port
     }

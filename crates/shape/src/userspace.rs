@@ -132,7 +132,7 @@ impl Userspace {
             self.held.set_class(handle, class);
             port = classes.capped(side, class).unwrap_or(port);
         }
-        port.enqueue(descriptor, now, &mut self.held);
+        port.enqueue(&descriptor, now, &mut self.held);
         Ok(true)
     }
 

@@ -244,7 +244,7 @@ impl PacketStore {
     }
 
     #[inline]
-    pub fn put_segment(&mut self, segment: Segment) -> u64 {
+    pub fn put_segment(&mut self, segment: &Segment) -> u64 {
         self.segments.put(segment)
     }
 
@@ -259,7 +259,7 @@ impl PacketStore {
     }
 
     pub fn put_udp(&mut self, packet: UdpPacket) -> u64 {
-        self.udp.put(packet)
+        self.udp.put(&packet)
     }
 
     pub fn take_udp(&mut self, handle: u64) -> UdpPacket {
@@ -267,7 +267,7 @@ impl PacketStore {
     }
 
     pub fn put_ping(&mut self, ping: Ping) -> u64 {
-        self.pings.put(ping)
+        self.pings.put(&ping)
     }
 
     pub fn ping_mut(&mut self, handle: u64) -> &mut Ping {
@@ -360,10 +360,12 @@ impl DropSink for PacketStore {
 
     fn on_duplicate(&mut self, packet: &Packet) -> u64 {
         if self.is_of_flow(packet) {
-            return self.segments.put(*self.segments.get(packet.handle));
+            let segment = *self.segments.get(packet.handle);
+            return self.segments.put(&segment);
         }
         if self.is_of_udp(packet) {
-            return self.udp.put(*self.udp.get(packet.handle));
+            let datagram = *self.udp.get(packet.handle);
+            return self.udp.put(&datagram);
         }
         if self.is_datagram(packet) {
             return packet.handle;
@@ -371,7 +373,7 @@ impl DropSink for PacketStore {
         let ping = *self.pings.get(packet.handle);
         let one = Copies { left: 1, answered: false };
         self.copied_pings.entry((ping.probe, ping.seq)).or_insert(one).left += 1;
-        self.pings.put(ping)
+        self.pings.put(&ping)
     }
 }
 

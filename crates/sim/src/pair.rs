@@ -142,13 +142,13 @@ struct PathWire<'n> {
 }
 
 impl Wire for PathWire<'_> {
-    fn send(&mut self, segment: Segment, ecn: Ecn) {
+    fn send(&mut self, segment: &mut Segment, ecn: Ecn) {
         let route = &self.route;
         let ip_len = route.encapsulation.ip_header
             + segment.header_len(route.timestamps)
             + u32::from(segment.len);
         let flow_id = route.flow_ids[self.end as usize];
-        self.network.traffic.note_sent(flow_id, self.end, &segment);
+        self.network.traffic.note_sent(flow_id, self.end, segment);
         let packet = Packet {
             handle: self.network.traffic.put_segment(segment),
             enqueued_at: self.now,

@@ -326,7 +326,8 @@ impl Simulation {
                 if self.prefetches {
                     self.prefetch(number);
                 }
-                if let Some((packet, place)) = self.network.arrival_by(number, now) {
+                let mut packet = Packet::BLANK;
+                if let Some(place) = self.network.arrival_by(number, now, &mut packet) {
                     self.take_in(&packet, place, now, sink);
                 }
             }

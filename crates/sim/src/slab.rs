@@ -13,12 +13,13 @@ impl<T: Copy> Slab<T> {
     }
 
     /// Keeps `thing`, and returns its number.
-    pub fn put(&mut self, thing: T) -> u64 {
+    #[inline]
+    pub fn put(&mut self, thing: &T) -> u64 {
         if let Some(number) = self.free.pop() {
-            self.things[number as usize] = thing;
+            self.things[number as usize] = *thing;
             return u64::from(number);
         }
-        self.things.push(thing);
+        self.things.push(*thing);
         self.things.len() as u64 - 1
     }
 

@@ -339,7 +339,10 @@ impl Endpoint {
             syn.flags = syn.flags.with(Flags::ECE).with(Flags::CWR);
         }
         syn.window = self.receiver.offered_window();
-        wire.send(syn, if self.sender.algorithm.counts_marks() { Ecn::Ect0 } else { Ecn::NotEct });
+        wire.send(
+            &mut syn,
+            if self.sender.algorithm.counts_marks() { Ecn::Ect0 } else { Ecn::NotEct },
+        );
         let doublings = handshake.timeouts.saturating_sub(self.profile.syn_linear_timeouts);
         self.state = State::SynSent(handshake.sent(doublings, &self.profile, now));
     }
@@ -351,14 +354,14 @@ impl Endpoint {
         if self.profile.ecn {
             syn_ack.flags = syn_ack.flags.with(Flags::ECE);
         }
-        wire.send(syn_ack, Ecn::NotEct);
+        wire.send(&mut syn_ack, Ecn::NotEct);
         self.state = State::SynReceived(handshake.sent(handshake.timeouts, &self.profile, now));
     }
 
     fn send_ack(&mut self, wire: &mut impl Wire, now: Time) {
         let mut ack = self.bare_segment(now);
         self.receiver.write_ack(&mut ack, &self.profile);
-        wire.send(ack, self.sender.control_ecn);
+        wire.send(&mut ack, self.sender.control_ecn);
     }
 
     #[inline]
@@ -419,8 +422,8 @@ struct Stamped<'a, W> {
 }
 
 impl<W: Wire> Wire for Stamped<'_, W> {
-    fn send(&mut self, mut segment: Segment, ecn: Ecn) {
-        self.receiver.write_ack(&mut segment, self.profile);
+    fn send(&mut self, segment: &mut Segment, ecn: Ecn) {
+        self.receiver.write_ack(segment, self.profile);
         self.acked = true;
         self.wire.send(segment, ecn);
     }

@@ -23,8 +23,9 @@ use crate::window::{Window, WindowUsage};
 
 /// Receives the segments that an endpoint sends, in order.
 pub trait Wire {
-    /// `segment` leaves now, with `ecn` in its IP header.
-    fn send(&mut self, segment: Segment, ecn: Ecn);
+    /// `segment` leaves now, with `ecn` in its IP header. It is lent, so that it need not be moved about: what is written
+    /// into it before it is on the wire leaves with it.
+    fn send(&mut self, segment: &mut Segment, ecn: Ecn);
 }
 
 /// The sending half of a connection.
@@ -226,7 +227,7 @@ impl Sender {
             if is_burst && seq + 1 == end {
                 segment.flags = segment.flags.with(Flags::PSH);
             }
-            wire.send(segment, self.control_ecn);
+            wire.send(&mut segment, self.control_ecn);
             self.board.on_retransmit(seq, now_us, self.delivery.delivered, probe);
             self.stamp_rate(seq, now_us);
             if !probe {

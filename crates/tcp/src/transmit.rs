@@ -206,7 +206,7 @@ impl Sender {
                 // All offloaded data is pushed (`__tcp_transmit_skb`).
                 segment.flags = segment.flags.with(Flags::PSH);
             }
-            wire.send(segment, if profile.ecn { Ecn::Ect0 } else { Ecn::NotEct });
+            wire.send(&mut segment, if profile.ecn { Ecn::Ect0 } else { Ecn::NotEct });
         }
         self.window.nxt = self.board.nxt();
         self.note_sent(bytes, now);

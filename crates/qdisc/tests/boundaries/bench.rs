@@ -53,7 +53,7 @@ impl Bench {
                 ecn,
             };
             self.sent += 1;
-            self.port.enqueue(packet, at, &mut self.seen);
+            self.port.enqueue(&packet, at, &mut self.seen);
         }
     }
 

@@ -53,8 +53,8 @@ struct Peer {
 struct Sent(Vec<(Segment, Ecn)>);
 
 impl Wire for Sent {
-    fn send(&mut self, segment: Segment, ecn: Ecn) {
-        self.0.push((segment, ecn));
+    fn send(&mut self, segment: &mut Segment, ecn: Ecn) {
+        self.0.push((*segment, ecn));
     }
 }
 

@@ -148,8 +148,8 @@ struct Outbox {
 }
 
 impl Wire for Outbox {
-    fn send(&mut self, segment: Segment, ecn: Ecn) {
-        self.lines.push((self.now, Line::of(&segment, ecn, self.next)));
+    fn send(&mut self, segment: &mut Segment, ecn: Ecn) {
+        self.lines.push((self.now, Line::of(segment, ecn, self.next)));
         self.last_stamp = segment.ts;
         if segment.len > 0 {
             self.next = self.next.max(segment.seq + 1);
