@@ -78,8 +78,8 @@ pub struct Serializer {
     busy_until: Time,
     /// Remainder of the last transmission beyond `busy_until`, in units of 1/`bps` ns.
     fraction: u64,
-    /// The latest length, as most packets of a line have the same.
-    latest: Transmission,
+    /// The latest of few bytes, and the latest of many: most packets of a line are as long as one of them.
+    latest: [Transmission; 2],
 }
 
 /// How long a packet of one length takes, as whole nanoseconds and units of 1/`bps` ns beside.
@@ -90,12 +90,21 @@ struct Transmission {
     fraction: u64,
 }
 
+impl Transmission {
+    #[cold]
+    fn new(wire_bytes: u64, bps: u64) -> Self {
+        // 8e9 * bytes fits u64 up to 2.3 GB in one transmission.
+        let work = wire_bytes * 8_000_000_000;
+        Self { wire_bytes, nanos: work / bps, fraction: work % bps }
+    }
+}
+
 impl Serializer {
     /// An idle line of the given rate, which must be positive.
     #[must_use]
     pub fn new(rate: Rate) -> Self {
         assert!(rate.0 > 0, "a line of rate 0 carries nothing");
-        Self { bps: rate.0, busy_until: Time::ZERO, fraction: 0, latest: Transmission::default() }
+        Self { bps: rate.0, busy_until: Time::ZERO, fraction: 0, latest: Default::default() }
     }
 
     /// When the line is next free.
@@ -112,14 +121,12 @@ impl Serializer {
         if now > self.busy_until {
             self.fraction = 0;
         }
-        if wire_bytes != self.latest.wire_bytes {
-            // 8e9 * bytes fits u64 up to 2.3 GB in one transmission.
-            let work = wire_bytes * 8_000_000_000;
-            self.latest =
-                Transmission { wire_bytes, nanos: work / self.bps, fraction: work % self.bps };
+        let latest = &mut self.latest[usize::from(wire_bytes >= MANY_BYTES)];
+        if wire_bytes != latest.wire_bytes {
+            *latest = Transmission::new(wire_bytes, self.bps);
         }
-        let mut nanos = self.latest.nanos;
-        self.fraction += self.latest.fraction;
+        let mut nanos = latest.nanos;
+        self.fraction += latest.fraction;
         if self.fraction >= self.bps {
             self.fraction -= self.bps;
             nanos += 1;
@@ -138,9 +145,12 @@ impl Serializer {
         }
         self.bps = rate.0;
         self.fraction = 0;
-        self.latest = Transmission::default();
+        self.latest = Default::default();
     }
 }
+
+/// More than an acknowledgement or a ping takes.
+const MANY_BYTES: u64 = 256;
 
 #[cfg(test)]
 mod tests {

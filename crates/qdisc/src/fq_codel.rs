@@ -115,10 +115,10 @@ impl TakesNext for FqCodel {
             let index = self.turns.current()?;
             let flow = &mut self.flows[index];
             let mut queue = FlowQueue { store: &mut self.store, packets: &mut flow.packets, index };
-            if let Some(packet) = codel_dequeue(&mut queue, &mut flow.codel, &self.codel, now, sink)
-            {
+            let taken = codel_dequeue(&mut queue, &mut flow.codel, &self.codel, now, sink);
+            if let Some(packet) = &taken {
                 self.turns.charge(index, packet.len);
-                return Some(packet);
+                return taken;
             }
             self.turns.pass();
         }
@@ -146,11 +146,13 @@ impl Store {
     }
 
     fn pop(&mut self, index: usize, packets: &mut List) -> Option<Packet> {
-        let packet = self.pool.pop(packets)?;
-        self.accounting.take(&packet);
-        self.backlogs[index] -= packet.len;
-        self.memory -= u64::from(truesize(packet.len));
-        Some(packet)
+        let taken = self.pool.pop(packets);
+        if let Some(packet) = &taken {
+            self.accounting.take(packet);
+            self.backlogs[index] -= packet.len;
+            self.memory -= u64::from(truesize(packet.len));
+        }
+        taken
     }
 }
 

@@ -67,6 +67,15 @@ impl<D: TakesNext> Peeked<D> {
         Self { discipline, held: None }
     }
 
+    /// The packet that is held, which then no longer waits.
+    fn take_held(&mut self) -> Option<Packet> {
+        let Held { packet, .. } = self.held.take()?;
+        if let Some(accounting) = self.discipline.accounting() {
+            accounting.take(&packet);
+        }
+        Some(packet)
+    }
+
     /// The length of a held packet that what is beneath has counted as departed.
     fn uncounted_len(&self) -> Option<u32> {
         self.held.as_ref().filter(|held| !held.is_counted).map(|held| held.packet.len)
@@ -80,19 +89,17 @@ impl<D: TakesNext> Qdisc for Peeked<D> {
 
     fn dequeue(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<Packet> {
         self.discipline.run_timers(now, sink);
-        let packet = match self.held.take() {
-            Some(Held { packet, .. }) => {
-                if let Some(accounting) = self.discipline.accounting() {
-                    accounting.take(&packet);
-                }
-                packet
-            }
-            None => self.discipline.take_next(now, sink)?,
+        let taken = if self.held.is_some() {
+            self.take_held()
+        } else {
+            self.discipline.take_next(now, sink)
         };
-        if let Some(accounting) = self.discipline.accounting() {
-            accounting.depart(&packet);
+        if let Some(packet) = &taken
+            && let Some(accounting) = self.discipline.accounting()
+        {
+            accounting.depart(packet);
         }
-        Some(packet)
+        taken
     }
 
     fn peek(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<&Packet> {

@@ -56,13 +56,13 @@ impl List {
 impl Pool {
     /// Appends `packet` to `list`.
     pub fn push(&mut self, list: &mut List, packet: Packet) {
-        let node = Node { packet, next: None };
         let link = if let Some(link) = self.free {
-            self.free = self.nodes[link as usize].next;
-            self.nodes[link as usize] = node;
+            let node = &mut self.nodes[link as usize];
+            self.free = node.next.take();
+            node.packet = packet;
             link
         } else {
-            self.nodes.push(node);
+            self.nodes.push(Node { packet, next: None });
             (self.nodes.len() - 1) as Link
         };
         match &mut list.ends {
@@ -79,14 +79,13 @@ impl Pool {
         let ends = list.ends.as_mut()?;
         let link = ends.head;
         let node = &mut self.nodes[link as usize];
-        let packet = node.packet;
         match node.next {
             None => list.ends = None,
             Some(next) => ends.head = next,
         }
         node.next = self.free;
         self.free = Some(link);
-        Some(packet)
+        Some(node.packet)
     }
 
     /// The packets of `list` with their places, the oldest first.

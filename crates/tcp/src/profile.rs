@@ -110,8 +110,8 @@ pub enum Timers {
     Exact,
     /// Timers fire at the tick at which their time is up, so that they may be a tick early.
     Ticks(Duration),
-    /// Timers fire as Linux' timer wheel with that tick does: never early, and later the longer the time.
-    Wheel(Duration),
+    /// Timers fire as Linux' timer wheel with `HZ=250` does: never early, and later the longer the time.
+    Wheel,
 }
 
 /// Rule for delayed acknowledgements.
@@ -239,9 +239,9 @@ impl Timers {
     pub fn fires_at(self, now: Time, span: Duration) -> Time {
         match self {
             Self::Exact | Self::Ticks(_) => self.due(now, span),
-            Self::Wheel(tick) => {
-                let ticks = span.as_nanos().div_ceil(tick.as_nanos());
-                let expires = now.as_nanos() / tick.as_nanos() + ticks;
+            Self::Wheel => {
+                let ticks = self.ticks_up(span);
+                let expires = self.whole_ticks(now.since(Time::ZERO)) + ticks;
                 // kernel/time/timer.c: level l holds timers of 63 * 8^(l-1) ticks and more, in steps
                 // of 8^l ticks, and rounds up to the next step so that none fires early.
                 let mut level = 0;
@@ -249,7 +249,7 @@ impl Timers {
                     level += 1;
                 }
                 let steps = (expires >> (3 * level)) + 1;
-                Time::from_nanos((steps << (3 * level)) * tick.as_nanos())
+                Time::from_nanos((steps << (3 * level)) * LINUX_TICK.as_nanos())
             }
         }
     }
@@ -259,9 +259,9 @@ impl Timers {
     pub fn due(self, now: Time, span: Duration) -> Time {
         match self {
             Self::Exact => now + span,
-            Self::Ticks(tick) | Self::Wheel(tick) => {
-                let ticks = span.as_nanos().div_ceil(tick.as_nanos());
-                Time::from_nanos((now.as_nanos() / tick.as_nanos() + ticks) * tick.as_nanos())
+            Self::Ticks(_) | Self::Wheel => {
+                let ticks = self.whole_ticks(now.since(Time::ZERO)) + self.ticks_up(span);
+                Time::from_nanos(ticks * self.tick().as_nanos())
             }
         }
     }
@@ -271,14 +271,14 @@ impl Timers {
     pub fn whole(self, span: Duration) -> Duration {
         match self {
             Self::Exact => span,
-            Self::Ticks(tick) | Self::Wheel(tick) => tick * (span.as_nanos() / tick.as_nanos()),
+            Self::Ticks(_) | Self::Wheel => self.tick() * self.whole_ticks(span),
         }
     }
 
     /// Number of whole ticks since time 0; of milliseconds where timers are exact.
     #[must_use]
     pub const fn ticks_at(self, now: Time) -> u64 {
-        now.as_nanos() / self.tick().as_nanos()
+        self.whole_ticks(Duration::from_nanos(now.as_nanos()))
     }
 
     /// Length of a tick; a millisecond where timers are exact.
@@ -286,10 +286,37 @@ impl Timers {
     pub const fn tick(self) -> Duration {
         match self {
             Self::Exact => Duration::from_millis(1),
-            Self::Ticks(tick) | Self::Wheel(tick) => tick,
+            Self::Ticks(tick) => tick,
+            Self::Wheel => LINUX_TICK,
+        }
+    }
+
+    /// Whole ticks in `span`.
+    ///
+    /// Every acknowledgement asks, mostly for Linux' tick: to divide by a number that is known as this is compiled takes
+    /// a quarter of the time.
+    #[must_use]
+    #[inline]
+    pub const fn whole_ticks(self, span: Duration) -> u64 {
+        match self {
+            Self::Exact | Self::Ticks(_) => span.as_nanos() / self.tick().as_nanos(),
+            Self::Wheel => span.as_nanos() / LINUX_TICK.as_nanos(),
+        }
+    }
+
+    /// Ticks in `span`, rounded up.
+    #[must_use]
+    #[inline]
+    pub const fn ticks_up(self, span: Duration) -> u64 {
+        match self {
+            Self::Exact | Self::Ticks(_) => span.as_nanos().div_ceil(self.tick().as_nanos()),
+            Self::Wheel => span.as_nanos().div_ceil(LINUX_TICK.as_nanos()),
         }
     }
 }
+
+/// A tick of Linux with `HZ=250`.
+const LINUX_TICK: Duration = Duration::from_millis(4);
 
 /// All profiles.
 pub const PROFILES: &[Profile] = &[LINUX, RFC, LINUX22, BSD];
@@ -316,7 +343,7 @@ const LINUX: Profile = Profile {
     rto_rule: RtoRule::Linux,
     rto_min: LINUX_RTO_MIN,
     rto_max: Duration::from_secs(120),
-    timers: Timers::Wheel(Duration::from_millis(4)),
+    timers: Timers::Wheel,
     delayed_ack: DelayedAck::Linux,
     pacing: false,
     bursts: Bursts::Linux,
@@ -408,8 +435,6 @@ const BSD: Profile = Profile {
 mod tests {
     use super::*;
 
-    const TICK: Duration = Duration::from_millis(4);
-
     #[test]
     fn headers_take_their_part_of_a_packet() {
         let without = Profile { timestamps: false, ..LINUX };
@@ -421,9 +446,7 @@ mod tests {
     #[test]
     fn the_wheel_is_never_early_and_coarser_for_long_times() {
         let fires = |now_ms: u64, ms: u64| {
-            Timers::Wheel(TICK)
-                .fires_at(Time::from_millis(now_ms), Duration::from_millis(ms))
-                .as_nanos()
+            Timers::Wheel.fires_at(Time::from_millis(now_ms), Duration::from_millis(ms)).as_nanos()
                 / 1_000_000
         };
         assert_eq!(fires(0, 40), 44); // 10 ticks, and one so that it is not early

@@ -359,7 +359,7 @@ impl Receiver {
     fn on_expected(&mut self, segment: &Segment, own: OwnRtt, timers: Timers, now: Time) {
         self.next = segment.seq + 1;
         self.delivered = segment.offset + u64::from(segment.len);
-        self.ack.on_in_order(self.window.quick_limit(), own, timers, now);
+        self.ack.on_in_order(&self.window, own, timers, now);
         let gaps = !self.ahead.is_empty();
         while let Some(first) = self.ahead.first()
             && first.block.start <= self.next
@@ -488,13 +488,13 @@ impl Receiver {
 
 impl AckState {
     /// Adjusts the delay to the time between data in order (`tcp_event_data_recv`).
-    fn on_in_order(&mut self, quick_limit: u32, own: OwnRtt, timers: Timers, now: Time) {
+    fn on_in_order(&mut self, window: &ReceiveWindow, own: OwnRtt, timers: Timers, now: Time) {
         // Linux counts in ticks here.
         let now_us = timers.due(now, Duration::ZERO).as_nanos() / 1_000;
         let since = now_us.saturating_sub(self.last_data_us);
         self.last_data_us = now_us;
         let Some(delay_us) = self.delay_us else {
-            self.quick = self.quick.max(quick_limit.min(MAX_QUICK));
+            self.quick = self.quick.max(window.quick_limit().min(MAX_QUICK));
             self.delay_us = Some(DELAY_MIN_US);
             return;
         };
@@ -506,7 +506,7 @@ impl AckState {
             self.delay_us = Some((half + since as u32).min(DELAY_MAX_US).min(own.rto_us));
         } else if since > u64::from(own.rto_us) {
             // A fresh start after a pause.
-            self.quick = self.quick.max(quick_limit.min(MAX_QUICK));
+            self.quick = self.quick.max(window.quick_limit().min(MAX_QUICK));
         }
     }
 

@@ -2,7 +2,7 @@
 
 use weir_core::Duration;
 
-use crate::profile::{Profile, RtoRule};
+use crate::profile::{Profile, RtoRule, Timers};
 
 /// The estimator of RFC 6298, in microseconds, or that of Linux (`tcp_rtt_estimator`): with the mean
 /// deviation's largest value of the last round trip as variance, which never makes the timeout shorter
@@ -22,6 +22,7 @@ pub(crate) struct RttEstimator {
     rule: RtoRule,
     rto_min_us: u32,
     rto_max_us: u32,
+    timers: Timers,
     /// The clock's granularity: the variance's part is at least that (RFC 6298, section 2).
     tick_us: u32,
     min: MinFilter,
@@ -41,8 +42,9 @@ impl RttEstimator {
             rule: profile.rto_rule,
             rto_min_us: micros(profile.rto_min),
             rto_max_us: micros(profile.rto_max),
+            timers: profile.timers,
             tick_us: match profile.timers {
-                crate::Timers::Exact => 1,
+                Timers::Exact => 1,
                 timers => micros(timers.tick()),
             },
             min: MinFilter::default(),
@@ -113,7 +115,14 @@ impl RttEstimator {
             }
         };
         let rto_us = rto_us.max(self.rto_min_us);
-        rto_us.div_ceil(self.tick_us).saturating_mul(self.tick_us).min(self.rto_max_us)
+        let rto_us = match self.timers {
+            Timers::Exact => rto_us,
+            timers => {
+                let ticks = timers.ticks_up(Duration::from_micros(u64::from(rto_us)));
+                (ticks as u32).saturating_mul(self.tick_us)
+            }
+        };
+        rto_us.min(self.rto_max_us)
     }
 
     /// The last sample since the last call, in microseconds.

@@ -129,7 +129,7 @@ impl Sender {
     /// It says little about the path by now (RFC 5681, section 4.1; `tcp_slow_start_after_idle_check`).
     fn restart_after_idle(&mut self, profile: &Profile) {
         let window = &mut self.window;
-        let idle_us = window.ticks_since(window.last_sent_us) * window.tick_us;
+        let idle_us = window.ticks_since(window.last_sent_us) * window.tick_us();
         let rto_us = u64::from(self.timers.rto_us);
         if self.board.packets_out() > 0 || idle_us <= rto_us || self.delivery.sampler.is_some() {
             return;

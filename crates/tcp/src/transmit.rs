@@ -128,7 +128,7 @@ impl Sender {
             Some(control) => control.least_burst(&self.window),
             None => MIN_BURST_SEGMENTS,
         };
-        ((bytes.min(u64::from(MAX_BURST_BYTES)) / u64::from(self.mss)) as u32).max(least)
+        (bytes.min(u64::from(MAX_BURST_BYTES)) as u32 / self.mss).max(least)
     }
 
     /// Whether to hold a burst back because an acknowledgement that enlarges it is about to come, and
@@ -243,7 +243,7 @@ impl Sender {
             return;
         }
         self.usage.max_used = self.usage.max_used.max(packets_out);
-        let unused_us = window.ticks_since(self.usage.checked_us) * window.tick_us;
+        let unused_us = window.ticks_since(self.usage.checked_us) * window.tick_us();
         let decays = profile.idle_restart == IdleRestart::Decay && self.delivery.sampler.is_none();
         if decays && unused_us >= u64::from(self.timers.rto_us) {
             // Waiting for the application, or for the peer's window: only the former shrinks it.

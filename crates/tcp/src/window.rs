@@ -1,6 +1,8 @@
 //! The congestion window, and what an algorithm may know when it changes it.
 
-use crate::profile::Profile;
+use weir_core::Duration;
+
+use crate::profile::{Profile, Timers};
 
 /// The window with its surroundings, brought up to date before an algorithm is called.
 #[derive(Clone, Debug)]
@@ -27,8 +29,8 @@ pub(crate) struct Window {
     pub paced: bool,
     /// The rate at which it would be, in bytes per second.
     pub pacing_rate: u64,
-    /// Length of a tick, in microseconds.
-    pub tick_us: u64,
+    /// The clock that has the ticks.
+    pub timers: Timers,
 }
 
 /// How much of the window is used (RFC 7661; `tcp_cwnd_validate`).
@@ -99,7 +101,7 @@ impl Window {
             last_sent_us: 0,
             paced,
             pacing_rate: 0,
-            tick_us: profile.timers.tick().as_micros(),
+            timers: profile.timers,
         }
     }
 
@@ -134,23 +136,28 @@ impl Window {
         }
     }
 
+    /// Length of a tick, in microseconds.
+    pub const fn tick_us(&self) -> u64 {
+        self.timers.tick().as_micros()
+    }
+
     /// Whole ticks since the start of the run.
     pub const fn ticks(&self) -> u64 {
-        self.now_us / self.tick_us
+        self.timers.whole_ticks(Duration::from_micros(self.now_us))
     }
 
     /// Ticks that began since `us`, in microseconds since the start of the run.
     pub const fn ticks_since(&self, us: u64) -> u64 {
-        self.ticks().saturating_sub(us / self.tick_us)
+        self.ticks().saturating_sub(self.timers.whole_ticks(Duration::from_micros(us)))
     }
 
     pub const fn ticks_per_second(&self) -> u64 {
-        1_000_000 / self.tick_us
+        1_000_000 / self.tick_us()
     }
 
     /// `us` microseconds in ticks, rounded up.
     pub const fn ticks_of(&self, us: u32) -> u64 {
-        (us as u64).div_ceil(self.tick_us)
+        self.timers.ticks_up(Duration::from_micros(us as u64))
     }
 
     /// How long bursts of offloaded data may delay acknowledgements: four bursts of 64 KiB at the

@@ -146,22 +146,22 @@ pub(crate) fn codel_dequeue(
     sink: &mut dyn DropSink,
 ) -> Option<Packet> {
     let now = ticks_of(now);
-    let Some(first) = queue.pop() else {
+    let mut candidate = queue.pop();
+    if candidate.is_none() {
         state.above_until = None;
         state.dropping = false;
-        return None;
-    };
-    let mut candidate = Some(first);
+        return candidate;
+    }
     let may_drop = state.may_drop(candidate.as_ref(), queue.backlog_bytes(), params, now);
     if state.dropping {
         if may_drop {
-            candidate = drop_while_due(first, queue, state, params, now, sink);
+            candidate = drop_while_due(candidate, queue, state, params, now, sink);
         } else {
             state.dropping = false;
         }
     } else if may_drop {
         if !mark_instead(candidate.as_mut(), queue, params, sink) {
-            queue.accounting().discard(first, DropReason::TargetExceeded, sink);
+            discard(candidate, queue, sink);
             candidate = queue.pop();
             state.may_drop(candidate.as_ref(), queue.backlog_bytes(), params, now);
         }
@@ -177,14 +177,13 @@ pub(crate) fn codel_dequeue(
 
 /// Drops, or marks, as long as a drop is due: more than one if the schedule has fallen behind.
 fn drop_while_due(
-    first: Packet,
+    mut candidate: Option<Packet>,
     queue: &mut impl CodelQueue,
     state: &mut CodelState,
     params: &CodelParams,
     now: Ticks,
     sink: &mut dyn DropSink,
 ) -> Option<Packet> {
-    let mut candidate = Some(first);
     while let Some(due) = state.drop_next.filter(|&due| state.dropping && due <= now) {
         state.count = state.count.wrapping_add(1);
         state.refine_inverse_sqrt();
@@ -192,9 +191,7 @@ fn drop_while_due(
             state.drop_next = Some(state.control_law(due, params));
             return candidate;
         }
-        if let Some(packet) = candidate {
-            queue.accounting().discard(packet, DropReason::TargetExceeded, sink);
-        }
+        discard(candidate, queue, sink);
         candidate = queue.pop();
         if state.may_drop(candidate.as_ref(), queue.backlog_bytes(), params, now) {
             state.drop_next = Some(state.control_law(due, params));
@@ -203,6 +200,12 @@ fn drop_while_due(
         }
     }
     candidate
+}
+
+fn discard(candidate: Option<Packet>, queue: &mut impl CodelQueue, sink: &mut dyn DropSink) {
+    if let Some(packet) = candidate {
+        queue.accounting().discard(packet, DropReason::TargetExceeded, sink);
+    }
 }
 
 fn mark_instead(

@@ -3,6 +3,7 @@
 use weir_core::Seed;
 
 use super::*;
+use crate::profile::Timers;
 
 /// The window that a look at the round trip goes back to is the largest since losses last set it:
 /// `bbr_update_min_rtt` changes the mode before `bbr_save_cwnd` looks at it.
@@ -24,7 +25,7 @@ fn a_look_at_the_round_trip_keeps_an_earlier_larger_window() {
             last_sent_us: 10_000_000,
             paced: true,
             pacing_rate: 1_000_000,
-            tick_us: 4_000,
+            timers: Timers::Wheel,
         };
         let path = Path {
             mss: 1_000,
