@@ -20,7 +20,7 @@ impl DelayLine {
         Self { packets: VecDeque::new(), delay, next }
     }
 
-    #[inline]
+    #[inline(always)]
     pub fn push(&mut self, at: Time, packet: &Packet, source: Source, events: &mut Events) {
         if self.packets.back().is_some_and(|&(last, _)| at < last) {
             return self.push_ahead(at, packet, source, events);
@@ -29,6 +29,12 @@ impl DelayLine {
             events.set(source, at);
         }
         self.packets.push_back((at, *packet));
+    }
+
+    /// As [`push`](Self::push), for what happens seldom.
+    #[cold]
+    pub fn push_rare(&mut self, at: Time, packet: &Packet, source: Source, events: &mut Events) {
+        self.push(at, packet, source, events);
     }
 
     /// One that overtakes others.

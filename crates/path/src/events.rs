@@ -59,7 +59,7 @@ impl Events {
         first as Source
     }
 
-    /// Makes `source` due at `at`, whenever it was due before.
+    /// Makes `source` due at `at`, whenever it was due before; never if that is [`Time::MAX`].
     #[inline]
     pub fn set(&mut self, source: Source, at: Time) {
         debug_assert!(at >= self.now, "set for {at}, which is before {}", self.now);
@@ -89,7 +89,7 @@ impl Events {
     /// # Panics
     /// If time would run backwards.
     #[allow(clippy::should_implement_trait, reason = "events come up between calls: no iteration")]
-    #[inline]
+    #[inline(always)]
     pub fn next(&mut self) -> Option<(Time, Source)> {
         self.next_by(Time::MAX)
     }
@@ -98,7 +98,7 @@ impl Events {
     ///
     /// # Panics
     /// If time would run backwards.
-    #[inline]
+    #[inline(always)]
     pub fn next_by(&mut self, limit: Time) -> Option<(Time, Source)> {
         let (at, source) = self.first()?;
         if at > limit {
@@ -129,7 +129,7 @@ impl Events {
     }
 
     /// The next event, and its source.
-    #[inline]
+    #[inline(always)]
     fn first(&mut self) -> Option<(Time, Source)> {
         let (at, source) = earliest_of(&self.frequent);
         // The heap's root is never later than the next event there. At one instant the frequent ones come first, as
@@ -144,7 +144,6 @@ impl Events {
     }
 
     /// Puts events that are no longer meant out of the way, until the first in the heap is the next of those there.
-    #[inline]
     fn settle(&mut self) -> Option<(Time, Source)> {
         loop {
             if self.root_is_free {

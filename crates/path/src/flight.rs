@@ -19,6 +19,8 @@ pub struct Flight {
     duplicate: Option<(f64, Rng)>,
     reconfiguration: Option<Reconfiguration>,
     last_arrival: Time,
+    /// Packets take the delay, all of them, and nothing else happens to them.
+    only_delays: bool,
     seed: Seed,
 }
 
@@ -53,7 +55,13 @@ impl Flight {
         });
         let duplicate =
             (params.duplicate > 0.0).then(|| (params.duplicate, seed.stream("link duplicate")));
+        let only_delays = jitter.is_none()
+            && params.loss.is_none()
+            && reorder.is_none()
+            && duplicate.is_none()
+            && params.reconfiguration.is_none();
         Self {
+            only_delays,
             delay: params.delay,
             jitter,
             loss: params.loss.map(|loss| Loss::new(loss, seed.stream("link loss"))),
@@ -79,6 +87,7 @@ impl Flight {
 
     /// Packets that leave from now on are lost as `params` say, in place of as before: what is drawn goes on where it was.
     pub fn set_loss(&mut self, params: LossParams) {
+        self.only_delays = false;
         match &mut self.loss {
             Some(loss) => loss.set_params(params),
             None => self.loss = Some(Loss::new(params, self.seed.stream("link loss"))),
@@ -88,6 +97,14 @@ impl Flight {
     /// When a packet arrives whose last bit left at `left`, and its copy.
     #[inline]
     pub fn pass(&mut self, left: Time) -> Arrivals {
+        if self.only_delays {
+            self.last_arrival = self.last_arrival.max(left + self.delay);
+            return Arrivals { packet: Some(self.last_arrival), copy: None };
+        }
+        self.pass_with_chance(left)
+    }
+
+    fn pass_with_chance(&mut self, left: Time) -> Arrivals {
         let packet = self.arrives_at(left);
         let doubles = self.duplicate.as_mut().is_some_and(|(share, rng)| rng.unit() < *share);
         Arrivals { packet, copy: if doubles { self.arrives_at(left) } else { None } }
@@ -96,7 +113,6 @@ impl Flight {
     /// When one arrives, or `None` if it is lost.
     ///
     /// Jitter does not reorder: a packet arrives no earlier than the one before it.
-    #[inline]
     fn arrives_at(&mut self, left: Time) -> Option<Time> {
         if let Some(loss) = &mut self.loss
             && loss.strikes()

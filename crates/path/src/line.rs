@@ -38,6 +38,8 @@ pub struct Line {
     reconfiguration: Option<Reconfiguration>,
     /// Carries nothing until a rate is set again.
     down: bool,
+    /// It has a constant rate and nothing beside, and is not down.
+    is_plain: bool,
 }
 
 /// What comes before a packet is sent.
@@ -98,7 +100,8 @@ impl Line {
                 Pace::Packets(Serializer::new(Rate::from_bps(8 * rate)))
             }
         };
-        Self { framing, pace, access: Access::Free, reconfiguration: None, down: false }
+        let is_plain = matches!(pace, Pace::Constant(_));
+        Self { framing, pace, access: Access::Free, reconfiguration: None, down: false, is_plain }
     }
 
     /// The line with the access and the reconfigurations of `hop`, drawing from streams of `seed`; `media` get that
@@ -116,6 +119,7 @@ impl Line {
             }
         };
         self.reconfiguration = hop.reconfiguration.map(|params| Reconfiguration::new(params, seed));
+        self.is_plain &= self.keeps_its_word();
         self
     }
 
@@ -129,6 +133,8 @@ impl Line {
             panic!("only a line of constant rate can be given another");
         };
         self.down = rate.is_none();
+        self.is_plain = matches!(self.access, Access::Free) && self.reconfiguration.is_none();
+        self.is_plain &= !self.down;
         if let Some(rate) = rate {
             pace.rate = rate;
             pace.follow(self.reconfiguration.as_mut(), now);
@@ -140,6 +146,18 @@ impl Line {
     #[must_use]
     #[inline]
     pub(crate) fn ready_at(
+        &mut self,
+        now: Time,
+        waiting: impl Fn() -> u64,
+        media: &mut Media,
+    ) -> Time {
+        match &self.pace {
+            Pace::Constant(pace) if self.is_plain => pace.line.busy_until().max(now),
+            _ => self.ready_after_access(now, waiting, media),
+        }
+    }
+
+    fn ready_after_access(
         &mut self,
         now: Time,
         waiting: impl Fn() -> u64,
@@ -172,12 +190,15 @@ impl Line {
     #[inline]
     pub(crate) fn send(&mut self, ip_len: u32, now: Time, media: &mut Media) -> (u64, Time) {
         let bytes = self.framing.wire_bytes(ip_len);
-        (bytes, self.send_bytes(bytes, now, media))
+        let left = match &mut self.pace {
+            Pace::Constant(pace) if self.is_plain => pace.line.send(bytes, now),
+            _ => self.send_after_access(bytes, now, media),
+        };
+        (bytes, left)
     }
 
     /// Sends so many bytes of the line, and returns when the last bit has left.
-    #[inline]
-    fn send_bytes(&mut self, bytes: u64, now: Time, media: &mut Media) -> Time {
+    fn send_after_access(&mut self, bytes: u64, now: Time, media: &mut Media) -> Time {
         match &mut self.pace {
             Pace::Unlimited => now,
             Pace::Constant(pace) => {

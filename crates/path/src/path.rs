@@ -443,14 +443,20 @@ impl<T: Traffic> Path<T> {
     }
 
     /// The router in front of `hop` forwards `packet` to it.
+    #[inline]
     fn enter(&mut self, hop: usize, packet: &Packet, now: Time) {
         if self.asks_routers || self.hops[hop].looks_at_packets {
-            let mut packet = *packet;
-            if !self.ends_or_is_seen(hop, &mut packet, now) {
-                self.enqueue(hop, &packet, now);
-            }
+            self.enter_seen(hop, *packet, now);
         } else {
             self.enqueue(hop, packet, now);
+        }
+    }
+
+    /// The router in front of `hop` forwards `packet` to it, where somebody looks at packets.
+    #[inline(never)]
+    fn enter_seen(&mut self, hop: usize, mut packet: Packet, now: Time) {
+        if !self.ends_or_is_seen(hop, &mut packet, now) {
+            self.enqueue(hop, &packet, now);
         }
     }
 
@@ -581,7 +587,7 @@ impl<T: Traffic> Path<T> {
             let Arrivals { packet: arrives, copy } = it.flight.pass(left);
             if let Some(at) = copy {
                 let twin = Packet { handle: traffic.on_duplicate(packet), ..*packet };
-                it.delay_line.push(at, &twin, hop as Source, events);
+                it.delay_line.push_rare(at, &twin, hop as Source, events);
             }
             match arrives {
                 Some(at) => it.delay_line.push(at, packet, hop as Source, events),

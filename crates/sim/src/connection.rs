@@ -74,6 +74,7 @@ impl Connection {
     }
 
     /// A packet of the connection arrived at `end`.
+    #[inline]
     pub fn on_packet(&mut self, packet: &Packet, end: End, network: &mut Network, now: Time) {
         if self.pair.on_packet(packet, end, network, now) > 0 {
             self.wire_bytes += u64::from(packet.ip_len());
@@ -89,8 +90,10 @@ impl Connection {
         self.pair.on_timer(end, network, now);
     }
 
-    pub fn next_timer(&self, end: End) -> Option<Time> {
-        self.pair.next_timer(end)
+    /// When the timer of `end` is due; [`Time::MAX`] for never.
+    #[inline]
+    pub fn next_timer(&self, end: End) -> Time {
+        self.pair.timer_at(end)
     }
 
     /// A packet for `end` will arrive shortly.

@@ -77,7 +77,7 @@ impl Load {
     }
 
     /// A packet of the load arrived at `end`.
-    #[inline]
+    #[inline(always)]
     pub fn on_packet(&mut self, packet: &Packet, end: End, network: &mut Network, now: Time) {
         match self {
             Self::Tcp(connection) => connection.on_packet(packet, end, network, now),
@@ -104,15 +104,16 @@ impl Load {
         }
     }
 
-    /// When the timer of `end` is due.
+    /// When the timer of `end` is due; [`Time::MAX`] for never.
     #[inline]
-    pub fn next_timer(&self, end: End) -> Option<Time> {
-        match self {
-            Self::Tcp(connection) => connection.next_timer(end),
+    pub fn next_timer(&self, end: End) -> Time {
+        let other = match self {
+            Self::Tcp(connection) => return connection.next_timer(end),
             Self::Udp(stream) if end == stream.sender() => stream.next_send(),
             Self::Application(load) if end == End::Client => load.next_due(),
             Self::Udp(_) | Self::Application(_) => None,
-        }
+        };
+        other.unwrap_or(Time::MAX)
     }
 
     pub const fn is_stopped(&self) -> bool {

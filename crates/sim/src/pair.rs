@@ -94,6 +94,12 @@ impl Pair {
         self.end_mut(end).on_timer(&mut wire, now);
     }
 
+    /// When the timer of `end` is due; [`Time::MAX`] for never.
+    #[inline]
+    pub fn timer_at(&self, end: End) -> Time {
+        self.end(end).timer_at()
+    }
+
     pub fn next_timer(&self, end: End) -> Option<Time> {
         self.end(end).next_timer()
     }

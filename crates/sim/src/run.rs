@@ -38,6 +38,8 @@ pub struct Simulation {
     end: Time,
     /// Whether there are more connections than a cache holds.
     prefetches: bool,
+    /// Whether a marker asks for congestion windows.
+    notes_windows: bool,
     /// Events and arrivals since the sink last heard of progress because of them.
     work: u32,
     /// Whether the sink wanted to stop.
@@ -151,6 +153,7 @@ impl Simulation {
         let trace = |name: &str| Arc::clone(&parsed[name]);
         let hash_key = seed.derive("flow hash").get();
         let packets = PacketStore::new(scenario, hash_key);
+        let notes_windows = packets.asks_for_windows();
         let network = Network::new(scenario, &trace, seed, packets, others);
         let sources = SourceMap::new(network.own_sources(), flows, probes, tests);
 
@@ -195,6 +198,7 @@ impl Simulation {
             sources,
             end: Time::from_nanos(scenario.duration_ns),
             prefetches: flows > FEW_FLOWS,
+            notes_windows,
             work: 0,
             stopped: false,
             outcome: Outcome::default(),
@@ -333,7 +337,9 @@ impl Simulation {
             }
             EventSource::Timer { flow, end } => {
                 self.loads[flow].on_timer(end, &mut self.network, now);
-                self.note_window(flow);
+                if self.notes_windows {
+                    self.note_window(flow);
+                }
                 self.set_timer(flow, end);
             }
             rare => verdict = self.handle_rare(rare, now, sink),
@@ -434,7 +440,7 @@ impl Simulation {
     }
 
     /// Hands a packet that has arrived to the connection or probe of its flow id, which may send others.
-    #[inline]
+    #[inline(always)]
     fn take_in(&mut self, packet: &Packet, place: ArrivalPoint, now: Time, sink: &mut dyn Sink) {
         self.work += 1;
         let flow_id = packet.flow_id as usize;
@@ -445,7 +451,9 @@ impl Simulation {
             unreachable!("only probes end at a router");
         };
         load.on_packet(packet, end, &mut self.network, now);
-        self.note_window(flow_id);
+        if self.notes_windows {
+            self.note_window(flow_id);
+        }
         self.set_timer(flow_id, end);
     }
 
@@ -484,11 +492,7 @@ impl Simulation {
     }
 
     /// Tells a marker that asks of the window of flow number `flow`.
-    #[inline]
     fn note_window(&mut self, flow: usize) {
-        if !self.network.traffic.asks_for_windows() {
-            return;
-        }
         if let Load::Tcp(connection) = &self.loads[flow] {
             let window = || connection.sender_info().cwnd;
             self.network.traffic.note_window(flow as u32, window);
@@ -498,10 +502,7 @@ impl Simulation {
     #[inline]
     fn set_timer(&mut self, flow: usize, end: End) {
         let number = self.sources.timer(flow, end);
-        match self.loads[flow].next_timer(end) {
-            Some(at) => self.network.events.set(number, at),
-            None => self.network.events.clear(number),
-        }
+        self.network.events.set(number, self.loads[flow].next_timer(end));
     }
 
     fn tick(&mut self, tick: Tick, now: Time, sink: &mut dyn Sink) -> ControlFlow<()> {

@@ -157,7 +157,7 @@ impl Endpoint {
                 if self.receiver.on_timer(&self.profile, now) == AckNeed::Now {
                     self.send_ack(wire, now);
                 }
-                if self.sender.timer().is_some_and(|at| at <= now) {
+                if self.sender.timer() <= now {
                     let (sender, profile, mut stamped) = self.stamped(wire);
                     sender.on_timer(profile, &mut stamped, now);
                 }
@@ -168,15 +168,18 @@ impl Endpoint {
 
     /// When the endpoint wants to be called next.
     #[must_use]
-    #[inline]
     pub fn next_timer(&self) -> Option<Time> {
+        Some(self.timer_at()).filter(|&at| at < Time::MAX)
+    }
+
+    /// When the endpoint wants to be called next; [`Time::MAX`] for never.
+    #[must_use]
+    #[inline]
+    pub fn timer_at(&self) -> Time {
         match self.state {
-            State::Closed | State::Listen => None,
-            State::SynSent(handshake) | State::SynReceived(handshake) => Some(handshake.retry_at),
-            State::Established => match (self.sender.timer(), self.receiver.timer()) {
-                (Some(a), Some(b)) => Some(a.min(b)),
-                (a, b) => a.or(b),
-            },
+            State::Closed | State::Listen => Time::MAX,
+            State::SynSent(handshake) | State::SynReceived(handshake) => handshake.retry_at,
+            State::Established => self.sender.timer().min(self.receiver.timer()),
         }
     }
 

@@ -250,12 +250,11 @@ impl Receiver {
         AckNeed::Later
     }
 
-    /// Time at which [`on_timer`](Self::on_timer) is next due.
-    pub fn timer(&self) -> Option<Time> {
-        match (self.ack.delayed.map(|delayed| delayed.fires), self.ack.compressed_until) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        }
+    /// Time at which [`on_timer`](Self::on_timer) is next due; [`Time::MAX`] for never.
+    #[inline]
+    pub fn timer(&self) -> Time {
+        let delayed = self.ack.delayed.map_or(Time::MAX, |delayed| delayed.fires);
+        delayed.min(self.ack.compressed_until.unwrap_or(Time::MAX))
     }
 
     /// Writes acknowledgement, window, timestamp echo, ECE and SACK blocks into a segment that leaves now.

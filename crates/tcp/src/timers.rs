@@ -43,13 +43,11 @@ impl SendTimers {
 }
 
 impl Sender {
-    /// When the sending half wants to be called next, data to send aside.
-    pub fn timer(&self) -> Option<Time> {
-        let timer = self.timers.pending.map(|(_, at)| at);
-        match (timer, self.pace.timer) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        }
+    /// When the sending half wants to be called next, data to send aside; [`Time::MAX`] for never.
+    #[inline]
+    pub fn timer(&self) -> Time {
+        let timer = self.timers.pending.map_or(Time::MAX, |(_, at)| at);
+        timer.min(self.pace.timer.unwrap_or(Time::MAX))
     }
 
     /// Purpose of the timer, if it is due at `now`.
