@@ -8,7 +8,7 @@
 //! The sources with the lowest numbers come up with every packet: the lines and ways of a path. Looking through the
 //! times at which the first few of them are due costs less than a place in the heap.
 
-use weir_core::Time;
+use weir_core::{Time, prefetch};
 
 /// The number of a source of events. Of two events at one instant the lower source comes first.
 pub type Source = u32;
@@ -81,6 +81,14 @@ impl Events {
         match self.frequent.get_mut(source as usize) {
             Some(due) => *due = Time::MAX,
             None => self.sources[source as usize].due = Time::MAX,
+        }
+    }
+
+    /// `source` will be [set](Self::set) shortly.
+    #[inline]
+    pub fn prefetch(&self, source: Source) {
+        if let Some(plan) = self.sources.get(source as usize) {
+            prefetch(plan);
         }
     }
 

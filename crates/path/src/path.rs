@@ -395,6 +395,7 @@ impl<T: Traffic> Path<T> {
 
     /// A packet that goes to a host and arrives `ahead` packets behind the one that an event of `source`
     /// brings.
+    #[inline]
     pub fn upcoming(&self, source: Source, ahead: usize) -> Option<(&Packet, End)> {
         let hop = source as usize;
         let (_, packet) = self.hops.get(hop)?.delay_line.packets.get(ahead)?;

@@ -70,6 +70,13 @@ impl FqCodel {
         })
     }
 
+    /// Asks the processor for the packet that is taken next, which has waited for so long that it is far away.
+    fn prefetch_next(&self) {
+        if let Some(flow) = self.turns.next() {
+            self.store.pool.prefetch_first(&self.flows[flow].packets);
+        }
+    }
+
     fn flow_of(&self, packet: &Packet) -> Option<usize> {
         self.classifier.flow(packet, self.major, self.flows.len())
     }
@@ -118,6 +125,9 @@ impl TakesNext for FqCodel {
             let taken = codel_dequeue(&mut queue, &mut flow.codel, &self.codel, now, sink);
             if let Some(packet) = &taken {
                 self.turns.charge(index, packet.len);
+                if self.store.accounting.backlog().packets > FEW_PACKETS {
+                    self.prefetch_next();
+                }
                 return taken;
             }
             self.turns.pass();
@@ -176,6 +186,9 @@ impl CodelQueue for FlowQueue<'_> {
         &mut self.store.accounting
     }
 }
+
+/// So many packets stay in the nearest cache by themselves.
+const FEW_PACKETS: u32 = 256;
 
 /// The index of the largest backlog; the first of equal ones, as in Linux.
 fn longest(backlogs: &[u32]) -> usize {

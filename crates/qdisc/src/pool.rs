@@ -1,6 +1,6 @@
 //! Packets in linked lists that share one pool: many queues, no allocation per packet.
 
-use weir_core::Packet;
+use weir_core::{Packet, prefetch};
 
 /// The nodes of all lists of one discipline.
 #[derive(Debug, Default)]
@@ -71,6 +71,13 @@ impl Pool {
                 self.nodes[ends.tail as usize].next = Some(link);
                 ends.tail = link;
             }
+        }
+    }
+
+    /// The oldest packet of `list` will be taken shortly.
+    pub fn prefetch_first(&self, list: &List) {
+        if let Some(ends) = &list.ends {
+            prefetch(&self.nodes[ends.head as usize]);
         }
     }
 

@@ -59,6 +59,13 @@ impl Turns {
         }
     }
 
+    /// The flow whose turn it is next, if none is found to have nothing to send.
+    pub fn next(&self) -> Option<usize> {
+        let first = self.chain().ends?.0;
+        let turn = &self.flows[first as usize];
+        if turn.deficit > 0 { Some(first as usize) } else { turn.next.map(|flow| flow as usize) }
+    }
+
     /// `flow` sent `len` bytes in its turn.
     pub fn charge(&mut self, flow: usize, len: u32) {
         self.flows[flow].deficit -= len as i32;

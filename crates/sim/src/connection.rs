@@ -1,5 +1,7 @@
 //! A TCP load: both ends of its connection.
 
+use std::mem::offset_of;
+
 use weir_core::{Packet, Seed, Time};
 use weir_path::{End, FlowDrops};
 use weir_scenario::{Direction, Flow, FlowRow, Opener, ScenarioError};
@@ -11,20 +13,24 @@ use crate::rows::flow_row;
 use crate::run::Network;
 
 /// A load: its connection carries data one way.
+#[repr(C)]
 pub(crate) struct Connection {
     flow: u32,
-    pair: Pair,
     /// The end that sends the data.
     sender: End,
     /// The end that opens the connection.
     opener: End,
-    bytes: Option<u64>,
     stopped: bool,
     /// IP bytes of data packets that arrived.
     pub wire_bytes: u64,
+    bytes: Option<u64>,
     first_data: Option<Time>,
     completed: Option<Time>,
+    pair: Pair,
 }
+
+/// Bytes of a load that every packet of a connection needs beside one end of it: what is in front of the ends.
+pub(crate) const FRONT_BYTES: usize = offset_of!(Connection, pair) + Pair::FRONT_BYTES + 8;
 
 impl Connection {
     pub fn new(
@@ -97,8 +103,15 @@ impl Connection {
     }
 
     /// A packet for `end` will arrive shortly.
+    #[inline]
     pub fn prefetch(&self, end: End) {
-        self.pair.prefetch(end);
+        self.pair.prefetch(end, end != self.sender);
+    }
+
+    /// A packet for `end` will arrive next but a few.
+    #[inline]
+    pub fn prefetch_behind(&self, end: End) {
+        self.pair.prefetch_behind(end);
     }
 
     pub const fn is_stopped(&self) -> bool {

@@ -14,7 +14,8 @@ use crate::run::Network;
 use crate::sources::SourceMap;
 use crate::udp::UdpStream;
 
-/// A load at work.
+/// A load at work. It begins where a cache line does.
+#[repr(align(64))]
 #[expect(clippy::large_enum_variant, reason = "nearly all are TCP, and every packet needs one")]
 pub(crate) enum Load {
     /// Over TCP.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use weir_core::{Duration, FlowKey, Packet, TcpHeader, Time};
+use weir_core::{Duration, FlowKey, Packet, TcpHeader, Time, prefetch};
 use weir_path::{End, FlowDrops, HopPlace, Traffic};
 use weir_qdisc::{About, DropReason, DropSink, MarkReason};
 use weir_rate_control::Delay;
@@ -11,7 +11,6 @@ use weir_tcp::{Profile, Segment};
 
 use crate::capture::{Capture, Content};
 use crate::passive::PassiveRtt;
-use crate::prefetch::prefetch;
 use crate::slab::Slab;
 
 /// The payload of every packet under way, and the counts of those that are dropped or marked.

@@ -1,5 +1,6 @@
 //! Both ends of a TCP connection, and what puts their segments onto the path.
 
+use std::mem::offset_of;
 use std::sync::Arc;
 
 use weir_core::{Ecn, Packet, Seed, Time};
@@ -8,14 +9,14 @@ use weir_scenario::{ScenarioError, TcpSettings};
 use weir_tcp::{Endpoint, Info, Profile, Segment, Wire};
 
 use crate::encapsulation::Encapsulation;
-use crate::prefetch::prefetch;
 use crate::run::Network;
 
 /// A connection between the client and a server.
+#[repr(C)]
 pub(crate) struct Pair {
+    route: Route,
     client: Endpoint,
     server: Endpoint,
-    route: Route,
 }
 
 /// Route of a connection: flow ids, encapsulation and timestamps of its packets.
@@ -34,6 +35,9 @@ impl Route {
 }
 
 impl Pair {
+    /// Bytes in front of the ends.
+    pub const FRONT_BYTES: usize = offset_of!(Self, client);
+
     /// A connection of which the one who is not the `opener` waits to be called. Both ends speak `tcp`,
     /// with the congestion controls of the client and of the server.
     pub fn new(
@@ -105,8 +109,15 @@ impl Pair {
     }
 
     /// A packet for `end` will arrive shortly.
-    pub fn prefetch(&self, end: End) {
-        prefetch(self.end(end));
+    #[inline]
+    pub fn prefetch(&self, end: End, only_receives: bool) {
+        self.end(end).prefetch(only_receives);
+    }
+
+    /// A packet for `end` will arrive next but a few, and what was [asked for](Self::prefetch) has come.
+    #[inline]
+    pub fn prefetch_behind(&self, end: End) {
+        self.end(end).prefetch_behind();
     }
 
     pub fn info(&self, end: End) -> Info {

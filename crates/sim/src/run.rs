@@ -4,18 +4,19 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use weir_core::{Duration, FlowKey, Packet, Seed, Ticker, Time};
+use weir_core::{Duration, FlowKey, Packet, Seed, Ticker, Time, prefetch, prefetch_start};
 use weir_path::{ArrivalPoint, CapturePoint, End, Path, QueueSampler, Source, Trace, TraceError};
 use weir_scenario::{ProbeKind, Scenario, ScenarioError, Sink, SpeedTest};
 use weir_speedtest::MethodInfo;
 use weir_tcp::{Endpoint, Profile};
 
 use crate::capture::{Capture, PacketTap};
+use crate::connection::FRONT_BYTES;
 use crate::encapsulation::{Encapsulation, labels};
+use crate::huge_pages;
 use crate::load::Load;
 use crate::method::SpeedTests;
 use crate::packet_store::PacketStore;
-use crate::prefetch::prefetch;
 use crate::probes::PingTrain;
 use crate::sampler::FlowSampler;
 use crate::shaper::ShaperControl;
@@ -161,12 +162,10 @@ impl Simulation {
             Encapsulation::new(scenario, key, dscp, tunnel, hash_key)
         };
         let shared = Arc::new(scenario.clone());
-        let loads = scenario
-            .flows
-            .iter()
-            .enumerate()
-            .map(|one| Load::new(&shared, one, (hash_key, seed), sources))
-            .collect::<Result<Vec<_>, _>>()?;
+        let mut loads = huge_pages::with_capacity(flows);
+        for one in scenario.flows.iter().enumerate() {
+            loads.push(Load::new(&shared, one, (hash_key, seed), sources)?);
+        }
         let trains = scenario.probes.iter().enumerate().map(|(n, probe)| {
             let flow_id = network.traffic.flow_id_of_probe(n as u32);
             let start = scenario.probe_start(n, seed);
@@ -404,17 +403,28 @@ impl Simulation {
         ControlFlow::Continue(())
     }
 
-    /// Asks for the memory of packets that will arrive shortly, in two steps: a packet tells which
-    /// connection and segment it will need.
+    /// Asks for the memory of packets that will arrive shortly, step by step: each step needs what the one before it asked
+    /// for.
     fn prefetch(&self, number: Source) {
-        if let Some((packet, _)) = self.network.upcoming(number, FAR_AHEAD) {
+        if let Some((packet, _)) = self.network.upcoming(number, PACKET_AHEAD) {
             prefetch(packet);
         }
-        if let Some((packet, end)) = self.network.upcoming(number, AHEAD)
+        if let Some((packet, _)) = self.network.upcoming(number, LOAD_AHEAD)
+            && let Some(load) = self.loads.get(packet.flow_id as usize)
+        {
+            prefetch_start(load, FRONT_BYTES);
+        }
+        if let Some((packet, end)) = self.network.upcoming(number, CONNECTION_AHEAD)
             && let Some(Load::Tcp(connection)) = self.loads.get(packet.flow_id as usize)
         {
             connection.prefetch(end);
             self.network.traffic.prefetch_segment(packet.handle);
+            self.network.events.prefetch(self.sources.timer(packet.flow_id as usize, end));
+        }
+        if let Some((packet, end)) = self.network.upcoming(number, BEHIND_AHEAD)
+            && let Some(Load::Tcp(connection)) = self.loads.get(packet.flow_id as usize)
+        {
+            connection.prefetch_behind(end);
         }
     }
 
@@ -567,7 +577,11 @@ const LOOK_EVERY: u32 = 1 << 18;
 const LAST_ANSWER: Duration = Duration::from_secs(10);
 /// So many connections stay in a cache of the processor's own by themselves.
 const FEW_FLOWS: usize = 64;
-/// How many packets ahead memory is asked for: far enough for it to come, near enough to stay.
-const AHEAD: usize = 4;
-/// How many packets ahead the packet itself is asked for.
-const FAR_AHEAD: usize = 12;
+/// How many packets ahead a packet is asked for.
+const PACKET_AHEAD: usize = 16;
+/// How many packets ahead the load is asked whether it is one over TCP.
+const LOAD_AHEAD: usize = 10;
+/// How many packets ahead its connection is asked for: far enough for it to come, near enough to stay.
+const CONNECTION_AHEAD: usize = 5;
+/// How many packets ahead that is asked for to which the connection points.
+const BEHIND_AHEAD: usize = 2;

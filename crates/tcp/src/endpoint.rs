@@ -1,8 +1,9 @@
 //! One end of a connection: handshake, sending and receiving half.
 
+use std::mem::offset_of;
 use std::sync::Arc;
 
-use weir_core::{Duration, Ecn, Rng, Time};
+use weir_core::{Duration, Ecn, Rng, Time, prefetch, prefetch_start};
 
 use crate::congestion::{self, Algorithm};
 use crate::profile::Profile;
@@ -16,12 +17,16 @@ use crate::window::Window;
 /// The driver hands in segments and the time, sends what comes out through its [`Wire`], and calls
 /// [`on_timer`](Self::on_timer) at [`next_timer`](Self::next_timer), which it reads anew after each
 /// call. An endpoint never reads a clock.
+///
+/// In front is what an end needs that only receives, up to the first fields of [`Sender`]: with many connections each
+/// packet finds its end far from the processor, in as many pieces as there are cache lines.
 #[derive(Debug)]
+#[repr(C)]
 pub struct Endpoint {
     profile: Arc<Profile>,
     state: State,
-    pub(crate) sender: Sender,
     receiver: Receiver,
+    pub(crate) sender: Sender,
 }
 
 /// RFC 9293, section 3.3.2, as far as it matters: connections are opened and never closed.
@@ -180,6 +185,25 @@ impl Endpoint {
             State::Closed | State::Listen => Time::MAX,
             State::SynSent(handshake) | State::SynReceived(handshake) => handshake.retry_at,
             State::Established => self.sender.timer().min(self.receiver.timer()),
+        }
+    }
+
+    /// Asks the processor for the endpoint, of which an end that only receives needs the beginning.
+    #[inline]
+    pub fn prefetch(&self, only_receives: bool) {
+        if only_receives {
+            prefetch_start(self, offset_of!(Self, sender) + Sender::RECEIVING_BYTES);
+        } else {
+            prefetch(self);
+        }
+    }
+
+    /// Asks the processor for what an acknowledgement needs and the endpoint only points to.
+    #[inline]
+    pub fn prefetch_behind(&self) {
+        if let Some(head) = self.sender.board.head() {
+            prefetch(head);
+            prefetch(&*self.sender.algorithm);
         }
     }
 

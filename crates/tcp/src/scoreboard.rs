@@ -97,13 +97,14 @@ pub(crate) struct Delivered {
 
 /// The retransmission queue with its counters.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Scoreboard {
-    /// The segments, each at its number modulo the length, which is a power of two.
-    ring: Vec<Entry>,
     /// The first segment in the queue.
     una: u32,
     /// Number behind the last segment in the queue.
     nxt: u32,
+    /// The segments, each at its number modulo the length, which is a power of two.
+    ring: Vec<Entry>,
     /// Segments that arrived out of order; without SACK, the number of duplicate acknowledgements.
     pub sacked_out: u32,
     /// Segments marked as lost.
@@ -125,6 +126,9 @@ pub(crate) struct Scoreboard {
 }
 
 impl Scoreboard {
+    /// Bytes in front: the numbers of the first and the next segment.
+    pub const NUMBERS_BYTES: usize = 8;
+
     pub fn new() -> Self {
         Self {
             ring: Vec::new(),

@@ -4,6 +4,7 @@
 //! [`timers`](crate::timers) holds the timers, [`ack`](crate::ack) processes acknowledgements and
 //! [`recovery`](crate::recovery) handles losses. Follows Linux `net/ipv4/tcp_output.c`.
 
+use std::mem::offset_of;
 use std::ops::Range;
 
 use weir_core::{Ecn, Time};
@@ -32,29 +33,32 @@ pub trait Wire {
 ///
 /// Its own times and spans are whole microseconds, as in Linux (`tcp_mstamp`): the arithmetic of round trips,
 /// losses and rates is in integers. A [`Time`] is when something is due or was handed to the network.
+///
+/// The order of the fields is that of memory: in front what an end needs too that only receives, last what is seldom needed.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Sender {
     /// Size of a full segment, in bytes.
     pub mss: u32,
-    pub algorithm: Box<dyn CongestionControl>,
-    pub window: Window,
-    pub usage: WindowUsage,
-    pub stream: SendStream,
-    pub peer_window: PeerWindow,
-    pub board: Scoreboard,
-    pub rtt: RttEstimator,
-    pub rack: Rack,
-    pub recovery: Recovery,
-    pub reordering: Reordering,
-    pub delivery: Delivery,
-    pub timers: SendTimers,
-    pub pace: Pace,
     /// ECN codepoint of retransmissions and of segments without data (RFC 3168, sections 6.1.4 and 6.1.5: none;
     /// RFC 8257, section 3.1: that of data).
     pub control_ecn: Ecn,
+    pub timers: SendTimers,
+    pub peer_window: PeerWindow,
+    pub pace: Pace,
+    pub stream: SendStream,
+    pub rtt: RttEstimator,
+    pub board: Scoreboard,
+    pub algorithm: Box<dyn CongestionControl>,
+    pub window: Window,
+    pub usage: WindowUsage,
+    pub delivery: Delivery,
     /// The latest timestamp echoed by the peer, in milliseconds; `None` before the first.
     last_echo_ms: Option<u32>,
+    pub reordering: Reordering,
+    pub rack: Rack,
     pub counters: Counters,
+    pub recovery: Recovery,
 }
 
 /// Window that the peer offers, in bytes.
@@ -92,6 +96,9 @@ pub struct Counters {
 }
 
 impl Sender {
+    /// Bytes in front that an end needs which only receives: up to the number of the segment that it would send next.
+    pub const RECEIVING_BYTES: usize = offset_of!(Self, board) + Scoreboard::NUMBERS_BYTES;
+
     pub fn new(profile: &Profile, mut algorithm: Box<dyn CongestionControl>, mss: u32) -> Self {
         let delivery = Delivery::new(algorithm.rate_control().is_some());
         let paced = profile.pacing || delivery.sampler.is_some();
