@@ -81,9 +81,8 @@ impl Sender {
         now: Time,
     ) {
         if self.is_unused() {
-            // The end that only receives: nothing but the window can be news.
-            self.take_window(segment, &mut AckInfo::default());
-            return;
+            // The end that only receives: nothing but the window can be news, which begins where nothing was sent.
+            return self.peer_window.offer(u64::from(segment.window), segment.window);
         }
         self.refresh(now);
         if segment.ack < self.board.una() || segment.ack > self.board.nxt() {
@@ -236,14 +235,12 @@ impl Sender {
         // RFC 5681, section 2: a duplicate acknowledgement carries no data, acknowledges nothing new
         // and leaves the window as it is.
         info.not_duplicate = info.una_advanced || end > self.peer_window.end || segment.len > 0;
-        self.peer_window.end = self.peer_window.end.max(end);
-        self.peer_window.largest = self.peer_window.largest.max(segment.window);
         info.acked_bytes = (una_offset - self.offset_of(self.board.una())) as u32;
         info.is_plain = info.una_advanced
             && !info.ecn_echo
             && segment.sack.is_empty()
             && segment.window == self.peer_window.last;
-        self.peer_window.last = segment.window;
+        self.peer_window.offer(end, segment.window);
     }
 
     /// Where segment `seq` starts in the stream.

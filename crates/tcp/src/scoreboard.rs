@@ -117,6 +117,8 @@ pub(crate) struct Scoreboard {
     pub pieces: u32,
     /// First segment that may wait for retransmission: none below it does.
     retransmit_hint: u32,
+    /// Whether the order of transmission is kept.
+    is_by_time: bool,
     /// The oldest transmission that is not known to have arrived or to be lost.
     oldest: Link,
     /// The newest of these transmissions.
@@ -129,8 +131,10 @@ impl Scoreboard {
     /// Bytes in front: the numbers of the first and the next segment.
     pub const NUMBERS_BYTES: usize = 8;
 
-    pub fn new() -> Self {
+    /// An empty queue that keeps the order of transmission if it `is_by_time` that losses are found.
+    pub fn new(is_by_time: bool) -> Self {
         Self {
+            is_by_time,
             ring: Vec::new(),
             una: 0,
             nxt: 0,
@@ -417,6 +421,9 @@ impl Scoreboard {
 
     /// Appends `seq` to the order of transmission.
     fn append(&mut self, seq: u32) {
+        if !self.is_by_time {
+            return;
+        }
         let newest = self.newest;
         let entry = self.at(seq);
         entry.older = newest;
@@ -429,7 +436,11 @@ impl Scoreboard {
     }
 
     /// Removes `seq` from the order of transmission, if it is there.
+    #[inline]
     fn unlink(&mut self, seq: u32) {
+        if !self.is_by_time {
+            return;
+        }
         let Entry { older, newer, .. } = *self.get(seq);
         match older.seq() {
             None if self.oldest != Link::to(seq) => return,
@@ -489,7 +500,7 @@ mod tests {
     use super::*;
 
     fn board(segments: u32) -> Scoreboard {
-        let mut board = Scoreboard::new();
+        let mut board = Scoreboard::new(true);
         for n in 0..u64::from(segments) {
             board.push(n * 1448, 1448, true, n, 0);
         }
@@ -546,7 +557,7 @@ mod tests {
 
     #[test]
     fn pieces_follow_bursts_and_sack_blocks() {
-        let mut board = Scoreboard::new();
+        let mut board = Scoreboard::new(true);
         for n in 0..8 {
             board.push(n * 1448, 1448, n % 4 == 0, n, 0);
         }

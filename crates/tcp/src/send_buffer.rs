@@ -21,8 +21,8 @@ pub(crate) struct SendStream {
 }
 
 impl SendStream {
-    pub fn new(profile: &Profile) -> Self {
-        Self { written: 0, buffered: Buffered::new(profile), sent: 0 }
+    pub fn new(profile: &Profile, mss: u32) -> Self {
+        Self { written: 0, buffered: Buffered::new(profile, mss), sent: 0 }
     }
 }
 
@@ -33,6 +33,8 @@ pub(crate) struct Buffered {
     pub end: u64,
     /// Memory that may be used, in bytes (`sk_sndbuf`).
     size: u64,
+    /// Memory of a segment of the least favourable size, in bytes.
+    segment_memory: u64,
     /// Whether the application wants to write more and was told to wait (`SOCK_NOSPACE`).
     pub is_full: bool,
     /// Where the last piece of unsent data began when it was made.
@@ -52,9 +54,13 @@ pub(crate) enum Push {
 }
 
 impl Buffered {
-    pub fn new(profile: &Profile) -> Self {
+    pub fn new(profile: &Profile, mss: u32) -> Self {
         let size = profile.send_buffer.map_or(0, |buffer| u64::from(buffer.start));
-        Self { end: 0, size, is_full: false, last_piece: 0, pushed: 0 }
+        // As the peer announced it, without options.
+        let segment = u64::from(mss + if profile.timestamps { 12 } else { 0 });
+        let segment_memory =
+            (segment + HEADERS_BYTES + SHARED_INFO_BYTES).next_power_of_two() + SKB_BYTES;
+        Self { end: 0, size, segment_memory, is_full: false, last_piece: 0, pushed: 0 }
     }
 }
 
@@ -78,13 +84,10 @@ impl Sender {
     /// Makes the buffer hold two windows of segments of the least favourable size (`tcp_sndbuf_expand`).
     pub fn expand_buffer(&mut self, profile: &Profile) {
         let Some(SocketBuffer { greatest, .. }) = profile.send_buffer else { return };
-        // As the peer announced it, without options.
-        let segment = u64::from(self.mss + if profile.timestamps { 12 } else { 0 });
-        let memory = (segment + HEADERS_BYTES + SHARED_INFO_BYTES).next_power_of_two() + SKB_BYTES;
         let segments =
             self.window.cwnd.max(LINUX_INITIAL_WINDOW_SEGMENTS).max(self.reordering.degree + 1);
         let factor = self.algorithm.send_buffer_factor();
-        let wanted = u64::from(factor) * u64::from(segments) * memory;
+        let wanted = u64::from(factor) * u64::from(segments) * self.stream.buffered.segment_memory;
         self.stream.buffered.size = self.stream.buffered.size.max(wanted.min(u64::from(greatest)));
     }
 

@@ -72,6 +72,16 @@ pub(crate) struct PeerWindow {
     pub last: u32,
 }
 
+impl PeerWindow {
+    /// The peer offers `window` bytes, up to `end` in the stream.
+    #[inline]
+    pub fn offer(&mut self, end: u64, window: u32) {
+        self.end = self.end.max(end);
+        self.largest = self.largest.max(window);
+        self.last = window;
+    }
+}
+
 /// Counters of a connection's data so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
@@ -107,9 +117,9 @@ impl Sender {
             algorithm,
             window: Window::new(profile, paced),
             usage: WindowUsage::default(),
-            stream: SendStream::new(profile),
+            stream: SendStream::new(profile, mss),
             peer_window: PeerWindow::default(),
-            board: Scoreboard::new(),
+            board: Scoreboard::new(by_time(profile)),
             rtt: RttEstimator::new(profile),
             rack: Rack::default(),
             recovery: Recovery::default(),
