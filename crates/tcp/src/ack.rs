@@ -152,6 +152,7 @@ impl Sender {
     }
 
     /// Takes what is acknowledged in order off the queue, and tells a duplicate acknowledgement.
+    #[inline]
     fn take_delivered(&mut self, prior: &BeforeAck, info: &mut AckInfo, profile: &Profile) {
         self.take_cumulative(info, profile);
         info.not_duplicate |= info.data_acked;
@@ -165,6 +166,7 @@ impl Sender {
     }
 
     /// Lets the congestion control act on the acknowledgement: by the rate, or by what was delivered.
+    #[inline]
     fn control(
         &mut self,
         prior: &BeforeAck,
@@ -203,6 +205,7 @@ impl Sender {
 
     /// Whether one segment alone is acknowledged, sent when nothing else was: it may have waited in the receiver
     /// for company.
+    #[inline]
     fn is_single_segment(&self, info: &AckInfo) -> bool {
         let newest = info.prior_delivered;
         info.ack - info.prior_una == 1
@@ -229,6 +232,7 @@ impl Sender {
     }
 
     /// Takes over the peer's receive window, and counts the bytes newly acknowledged in order.
+    #[inline]
     fn take_window(&mut self, segment: &Segment, info: &mut AckInfo) {
         let una_offset = self.offset_of(segment.ack);
         let end = una_offset + u64::from(segment.window);
@@ -244,6 +248,7 @@ impl Sender {
     }
 
     /// Where segment `seq` starts in the stream.
+    #[inline]
     fn offset_of(&self, seq: u32) -> u64 {
         if seq < self.board.nxt() && seq >= self.board.una() {
             self.board.get(seq).offset
@@ -377,6 +382,7 @@ impl Sender {
 
     /// Karn's rule and its refinements (`tcp_ack_update_rtt`): by segments never sent again, else by
     /// SACK, else by the timestamp. Returns that of the last segment, in microseconds.
+    #[inline]
     fn measure_rtt(
         &mut self,
         info: &mut AckInfo,
@@ -439,6 +445,7 @@ impl Sender {
         self.algorithm.on_ack(&mut self.window, &sample);
     }
 
+    #[inline]
     fn control_congestion(&mut self, info: &AckInfo, newly_delivered: u32, profile: &Profile) {
         let progress = if self.reordering.degree > REORDERING {
             info.data_acked || info.newly_sacked

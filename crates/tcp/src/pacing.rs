@@ -20,6 +20,7 @@ pub(crate) struct Pace {
 impl Sender {
     /// Sets the pacing rate as Linux does: twice the rate of the window in slow start, 1.2 times after
     /// (`tcp_update_pacing_rate`).
+    #[inline]
     pub fn update_pacing_rate(&mut self) {
         if self.delivery.sampler.is_some() {
             return;

@@ -236,6 +236,7 @@ impl Profile {
 impl Timers {
     /// Time at which a timer set at `now` for `span` fires.
     #[must_use]
+    #[inline]
     pub fn fires_at(self, now: Time, span: Duration) -> Time {
         match self {
             Self::Exact | Self::Ticks(_) => self.due(now, span),
@@ -256,6 +257,7 @@ impl Timers {
 
     /// Time of the tick at which a timer set at `now` for `span` is due. The wheel notices it later.
     #[must_use]
+    #[inline]
     pub fn due(self, now: Time, span: Duration) -> Time {
         match self {
             Self::Exact => now + span,
@@ -268,6 +270,7 @@ impl Timers {
 
     /// `span` in whole ticks, rounded down.
     #[must_use]
+    #[inline]
     pub fn whole(self, span: Duration) -> Duration {
         match self {
             Self::Exact => span,

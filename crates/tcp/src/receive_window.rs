@@ -104,6 +104,7 @@ impl ReceiveWindow {
 
     /// Number of acknowledgements that leave at once: segments in half a window, two if there is none
     /// (`tcp_incr_quickack`).
+    #[inline]
     pub fn quick_limit(&self) -> u32 {
         match self.current / (2 * self.mss) {
             0 => 2,
@@ -113,6 +114,7 @@ impl ReceiveWindow {
 
     /// Opens the window by two segments, as far as there is room beside the data `held`
     /// (`tcp_grow_window`). Says whether it did.
+    #[inline]
     pub fn grow(&mut self, held: BufferedData) -> bool {
         let most = self.room(held);
         if self.buffer.is_none() || self.current >= most {
@@ -123,6 +125,7 @@ impl ReceiveWindow {
     }
 
     /// Window in bytes that the buffer has room for beside the data `held` (`tcp_space`).
+    #[inline]
     fn room(&self, held: BufferedData) -> u32 {
         self.buffer.map_or(u32::MAX, |buffer| {
             buffer.window(buffer.size.saturating_sub(held.memory(self.mss)))
@@ -133,6 +136,7 @@ impl ReceiveWindow {
     ///
     /// The application has read up to `read_to`, the end of a piece of memory. Data in order reaches up to
     /// `delivered`; the part that is not read yet does not count.
+    #[inline]
     pub fn on_read(&mut self, read_to: u64, delivered: u64, now_us: u64) {
         let elapsed = now_us.saturating_sub(self.round_us);
         if self.rtt8_us.is_none_or(|rtt8_us| elapsed < u64::from(rtt8_us >> 3)) {
@@ -156,6 +160,7 @@ impl ReceiveWindow {
     ///
     /// It comes from the echo of the receiver's own timestamps, or from the time that a full window takes
     /// to arrive.
+    #[inline]
     pub fn measure_rtt(&mut self, segment: &Segment, delivered: u64, now_us: u64) {
         if let Some(echo) = segment.ts_echo
             && self.last_echo != Some(echo)
@@ -197,6 +202,7 @@ impl ReceiveWindow {
     ///
     /// It is as large as there is room beside the data `held`. Its right edge never moves back (RFC 9293,
     /// section 3.8.6).
+    #[inline]
     pub fn offer(&mut self, delivered: u64, held: BufferedData) -> u32 {
         let window = self.current.min(self.room(held));
         self.right_edge = self.right_edge.max(delivered + u64::from(window));

@@ -154,6 +154,7 @@ impl Receiver {
     ///
     /// A delayed acknowledgement echoes the earliest segment that it acknowledges. A segment that
     /// arrives late changes nothing.
+    #[inline]
     pub fn on_timestamp(&mut self, segment: &Segment) {
         self.unread = 0;
         if segment.seq <= self.ack.acked && self.ts_recent.is_none_or(|recent| segment.ts >= recent)
@@ -183,6 +184,7 @@ impl Receiver {
     }
 
     /// Processes a data segment, and says whether it must be acknowledged at once.
+    #[inline]
     pub fn on_data(
         &mut self,
         segment: &Segment,
@@ -260,6 +262,7 @@ impl Receiver {
     /// Writes acknowledgement, window, timestamp echo, ECE and SACK blocks into a segment that leaves now.
     ///
     /// All that was pending then counts as acknowledged.
+    #[inline]
     pub fn write_ack(&mut self, segment: &mut Segment, profile: &Profile) {
         segment.flags = segment.flags.with(Flags::ACK);
         segment.ack = self.next;
@@ -299,6 +302,7 @@ impl Receiver {
     }
 
     /// The window in bytes that a segment sent now would offer.
+    #[inline]
     pub fn offered_window(&mut self) -> u32 {
         self.window.offer(self.delivered, self.held())
     }
@@ -355,6 +359,7 @@ impl Receiver {
     }
 
     /// Takes a segment that continues the stream, with those behind the gap that it fills.
+    #[inline]
     fn on_expected(&mut self, segment: &Segment, own: OwnRtt, timers: Timers, now: Time) {
         self.next = segment.seq + 1;
         self.delivered = segment.offset + u64::from(segment.len);
@@ -408,6 +413,7 @@ impl Receiver {
     }
 
     /// Decides whether to acknowledge now, and sets the timer if not (`__tcp_ack_snd_check`).
+    #[inline]
     fn need(&mut self, profile: &Profile, own: OwnRtt, now: Time) -> AckNeed {
         let unacked = self.delivered - self.ack.acked_offset;
         let second_segment = unacked > u64::from(self.window.mss);

@@ -409,6 +409,7 @@ impl Sender {
     }
 
     /// Ends a tail loss probe that was answered (RFC 8985, section 7.4).
+    #[inline]
     pub fn on_probe_ack(&mut self, info: &AckInfo) {
         let Some(probe) = self.recovery.tail_probe else { return };
         if info.ack < probe.end {

@@ -54,6 +54,7 @@ impl RttEstimator {
 
     /// Takes in a round trip of `rtt_us` while `una` is the first unacknowledged segment and
     /// `nxt` the next to be sent.
+    #[inline]
     pub fn sample(&mut self, rtt_us: u32, una: u32, nxt: u32) {
         self.latest_us = Some(rtt_us);
         let Some(srtt8_us) = self.srtt8_us else {
@@ -86,6 +87,7 @@ impl RttEstimator {
     }
 
     /// The variance follows the largest deviation of a round trip at once, and falls slowly.
+    #[inline]
     fn hold_variance(&mut self, una: u32, nxt: u32) {
         if self.mdev4_us > self.mdev4_max_us {
             self.mdev4_max_us = self.mdev4_us;
@@ -101,11 +103,13 @@ impl RttEstimator {
     }
 
     /// Remembers `rtt_us` as a candidate for the minimum of the last five minutes.
+    #[inline]
     pub fn offer_min(&mut self, rtt_us: u32, now_us: u64) {
         self.min.offer(rtt_us.max(1), now_us);
     }
 
     /// The timeout in microseconds, in whole ticks, at a window of `cwnd` segments: RFC 6298, section 2.
+    #[inline]
     pub fn rto_us(&self, cwnd: u32) -> u32 {
         let plain_us = (self.srtt8_us.unwrap_or(0) >> 3) + self.rttvar4_us;
         let rto_us = match self.rule {
@@ -131,12 +135,14 @@ impl RttEstimator {
     }
 
     /// Eight times the smoothed round trip in microseconds; `None` before the first sample.
+    #[inline]
     pub fn srtt8_us(&self) -> Option<u32> {
         self.srtt8_us
     }
 
     /// The smallest round trip of the last five minutes in microseconds, the largest number before
     /// the first.
+    #[inline]
     pub fn min_us(&self) -> u32 {
         self.min.best_us()
     }

@@ -161,6 +161,7 @@ impl Scoreboard {
     }
 
     /// Segments in the network (`tcp_packets_in_flight`).
+    #[inline]
     pub fn in_flight(&self) -> u32 {
         (self.packets_out() + self.retrans_out).saturating_sub(self.left_out())
     }
@@ -181,17 +182,20 @@ impl Scoreboard {
     }
 
     /// The segment `seq`, which must be in the queue.
+    #[inline]
     pub fn get(&self, seq: u32) -> &Entry {
         debug_assert!(self.una <= seq && seq < self.nxt);
         &self.ring[seq as usize & (self.ring.len() - 1)]
     }
 
     /// The oldest segment.
+    #[inline]
     pub fn head(&self) -> Option<&Entry> {
         (self.una < self.nxt).then(|| self.get(self.una))
     }
 
     /// Appends a segment that was just sent. `starts_burst` says whether it is the first of its burst.
+    #[inline]
     pub fn push(
         &mut self,
         offset: u64,
@@ -219,6 +223,7 @@ impl Scoreboard {
     }
 
     /// Removes the first segment, which was acknowledged.
+    #[inline]
     pub fn pop(&mut self) -> Delivered {
         let seq = self.una;
         let entry = *self.get(seq);
@@ -404,6 +409,7 @@ impl Scoreboard {
     }
 
     /// Starts a piece of memory at `seq`, if that is in the queue.
+    #[inline]
     fn cut_before(&mut self, seq: u32) {
         if seq < self.nxt && !self.get(seq).state.has(State::STARTS_PIECE) {
             self.at(seq).state.0 |= State::STARTS_PIECE;
@@ -420,6 +426,7 @@ impl Scoreboard {
     }
 
     /// Appends `seq` to the order of transmission.
+    #[inline]
     fn append(&mut self, seq: u32) {
         if !self.is_by_time {
             return;

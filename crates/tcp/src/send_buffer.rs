@@ -74,6 +74,7 @@ impl Sender {
 
     /// Enlarges the buffer if the application waits for it and the window does, too: if that is full
     /// the data in the buffer suffices (`tcp_should_expand_sndbuf`).
+    #[inline]
     pub fn make_room(&mut self, profile: &Profile) {
         if self.stream.buffered.is_full && self.in_flight(profile) < self.window.cwnd {
             self.expand_buffer(profile);
@@ -93,6 +94,7 @@ impl Sender {
 
     /// Whether the application is told that it may write: a third of the buffer is free
     /// (`sk_stream_is_writeable`).
+    #[inline]
     pub fn is_writable(&self) -> bool {
         let Buffered { end, size, .. } = self.stream.buffered;
         // Mostly the data alone says it, which spares two divisions.

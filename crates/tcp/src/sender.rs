@@ -177,6 +177,7 @@ impl Sender {
     }
 
     /// Whether everything written was acknowledged.
+    #[inline]
     pub fn is_idle(&self) -> bool {
         self.board.packets_out() == 0 && self.stream.sent == self.stream.written
     }
@@ -187,6 +188,7 @@ impl Sender {
     }
 
     /// Brings the numbers that algorithms may see up to date.
+    #[inline]
     pub fn refresh(&mut self, now: Time) {
         self.window.now_us = now.as_nanos() / 1_000;
         self.window.una = self.board.una();
@@ -275,6 +277,7 @@ impl Sender {
         self.last_echo_ms
     }
 
+    #[inline]
     pub fn set_last_echo(&mut self, echo: Option<u32>, profile: &Profile) {
         if profile.timestamps {
             self.last_echo_ms = echo.or(self.last_echo_ms);

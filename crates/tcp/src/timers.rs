@@ -63,11 +63,13 @@ impl Sender {
     }
 
     /// Purpose of the timer; `None` if it is not set.
+    #[inline]
     pub fn pending_timer(&self) -> Option<Timer> {
         self.timers.pending.map(|(timer, _)| timer)
     }
 
     /// Sets the timer to expire `span_us` after `now`.
+    #[inline]
     pub fn set_timer(&mut self, timer: Timer, span_us: u32, profile: &Profile, now: Time) {
         let span = Duration::from_micros(u64::from(span_us));
         self.timers.pending = Some((timer, profile.timers.fires_at(now, span)));
@@ -81,6 +83,7 @@ impl Sender {
     /// Sets the timer for a tail loss probe, if one is of use; returns whether it did.
     ///
     /// With `advancing` the timeout would start anew by now (RFC 8985, section 7.2).
+    #[inline]
     pub fn schedule_loss_probe(&mut self, advancing: bool, profile: &Profile, now: Time) -> bool {
         let calm = matches!(self.recovery.phase, Phase::Open | Phase::Cwr);
         if !profile.tail_loss_probe || !profile.sack || !calm || self.board.packets_out() == 0 {
@@ -103,6 +106,7 @@ impl Sender {
     }
 
     /// Starts the retransmission timeout anew (RFC 6298, section 5).
+    #[inline]
     pub fn rearm_timeout(&mut self, profile: &Profile, now: Time) {
         if self.board.packets_out() == 0 {
             self.clear_timer();
@@ -117,6 +121,7 @@ impl Sender {
     }
 
     /// Microseconds until the oldest segment times out; negative if it should have.
+    #[inline]
     fn rto_left_us(&self, now: Time) -> i64 {
         let now_us = (now.as_nanos() / 1_000) as i64;
         let head_us = self.board.head().map_or(now_us, |head| head.sent_us as i64);

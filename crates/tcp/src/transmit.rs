@@ -133,6 +133,7 @@ impl Sender {
 
     /// Whether to hold a burst back because an acknowledgement that enlarges it is about to come, and
     /// which window it would enlarge (`tcp_tso_should_defer`).
+    #[inline]
     fn waits_for_more(&self, room: u32, max_burst: u32, now: Time) -> Option<Limit> {
         if self.recovery.phase >= Phase::Recovery || self.unsent() <= u64::from(self.mss) {
             return None;
@@ -218,6 +219,7 @@ impl Sender {
     }
 
     /// Counts `segments` that were sent, for a reduction of the window.
+    #[inline]
     pub fn on_sent(&mut self, segments: u32) {
         if self.recovery.phase.is_reducing() {
             self.recovery.reduction.sent += segments;
@@ -226,6 +228,7 @@ impl Sender {
 
     /// Keeps track of whether the window is what limits (`tcp_cwnd_validate`), and lets it shrink by
     /// half the difference each timeout that it was not used (RFC 7661).
+    #[inline]
     fn validate_cwnd(&mut self, limited: bool, profile: &Profile) {
         let packets_out = self.board.packets_out();
         let window = &mut self.window;
