@@ -461,7 +461,7 @@ impl<T: Traffic> Path<T> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn enqueue(&mut self, hop: usize, packet: &Packet, now: Time) {
         let it = &mut self.hops[hop];
         it.port.enqueue(packet, now, &mut self.traffic);
@@ -538,7 +538,7 @@ impl<T: Traffic> Path<T> {
         self.travel_access(2 * host as usize, packet, now)
     }
 
-    #[inline]
+    #[inline(always)]
     fn travel_access(&mut self, way: usize, packet: &Packet, now: Time) -> Option<ArrivalPoint> {
         let DelayLine { delay, next, .. } = self.access[way];
         if !delay.is_zero() {

@@ -308,11 +308,15 @@ impl Receiver {
     }
 
     /// Data in the receive buffer: after a gap, or not read by the application yet.
-    #[inline]
+    #[inline(always)]
     fn held(&self) -> BufferedData {
         if self.unread == 0 && self.ahead.is_empty() {
             return BufferedData { segments: 0, pieces: 0 };
         }
+        self.held_now()
+    }
+
+    fn held_now(&self) -> BufferedData {
         let ranges = self.ahead.iter().map(|range| range.block.end - range.block.start);
         let (segments, pieces) = ranges.fold((0, 0), |(segments, pieces), length| {
             (segments + length, pieces + length.div_ceil(PIECE))
