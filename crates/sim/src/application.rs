@@ -6,7 +6,7 @@ use std::sync::Arc;
 use weir_core::{Ecn, Packet, Seed, Time};
 use weir_path::{End, FlowDrops};
 use weir_scenario::{Action, Application, Client, Flow, FlowRow, Scenario};
-use weir_tcp::Counters;
+use weir_tcp::{Counters, Profile};
 
 use crate::encapsulation::Encapsulation;
 use crate::packet_store::UdpPacket;
@@ -192,7 +192,8 @@ impl ApplicationLoad {
         let route = Route::new([client, server], self.encapsulation.of_other(key, self.hash_key));
         let controls = [spec.tcp.congestion_control.as_str(); 2];
         let seed = self.seed.derive(&number.to_string());
-        let mut pair = Pair::new(route, &spec.tcp, controls, End::Client, seed)
+        let profile = Profile::of(&spec.tcp).expect("the scenario was checked");
+        let mut pair = Pair::new(route, profile, controls, End::Client, seed)
             .expect("the scenario was checked");
         network.events.add(2);
         pair.connect(End::Client, network, now);

@@ -1,11 +1,12 @@
 //! A TCP load: both ends of its connection.
 
 use std::mem::offset_of;
+use std::sync::Arc;
 
 use weir_core::{Packet, Seed, Time};
 use weir_path::{End, FlowDrops};
 use weir_scenario::{Direction, Flow, FlowRow, Opener, ScenarioError};
-use weir_tcp::Info;
+use weir_tcp::{Info, Profile};
 
 use crate::encapsulation::Encapsulation;
 use crate::pair::{Pair, Route};
@@ -37,6 +38,7 @@ impl Connection {
         flow: u32,
         spec: &Flow,
         encapsulation: Encapsulation,
+        profile: Arc<Profile>,
         seed: Seed,
     ) -> Result<Self, ScenarioError> {
         let seed = seed.derive("tcp").derive(&flow.to_string());
@@ -48,7 +50,7 @@ impl Connection {
         let controls = [spec.tcp.congestion_control.as_str(); 2];
         Ok(Self {
             flow,
-            pair: Pair::new(route, &spec.tcp, controls, opener, seed)?,
+            pair: Pair::new(route, profile, controls, opener, seed)?,
             sender: match spec.direction {
                 Direction::Up => End::Client,
                 Direction::Down => End::Server,

@@ -16,6 +16,7 @@ mod packet_store;
 mod pair;
 mod passive;
 mod probes;
+mod profiles;
 mod rows;
 mod run;
 mod sampler;

@@ -10,6 +10,7 @@ use weir_tcp::Info;
 use crate::application::ApplicationLoad;
 use crate::connection::Connection;
 use crate::encapsulation::Encapsulation;
+use crate::profiles::Profiles;
 use crate::run::Network;
 use crate::sources::SourceMap;
 use crate::udp::UdpStream;
@@ -33,6 +34,7 @@ impl Load {
         (number, flow): (usize, &Flow),
         (hash_key, seed): (u64, Seed),
         sources: SourceMap,
+        profiles: &mut Profiles,
     ) -> Result<Self, ScenarioError> {
         let key: FlowKey = scenario.flow_key(number);
         let encapsulation = Encapsulation::new(scenario, key, flow.dscp, flow.tunnel, hash_key);
@@ -46,7 +48,10 @@ impl Load {
         let number = number as u32;
         match flow.udp {
             Some(udp) => Ok(Self::Udp(UdpStream::new(number, flow, udp, encapsulation, timing))),
-            None => Connection::new(number, flow, encapsulation, seed).map(Self::Tcp),
+            None => {
+                let profile = profiles.of(&flow.tcp)?;
+                Connection::new(number, flow, encapsulation, profile, seed).map(Self::Tcp)
+            }
         }
     }
 

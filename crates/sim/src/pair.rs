@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use weir_core::{Ecn, Packet, Seed, Time};
 use weir_path::End;
-use weir_scenario::{ScenarioError, TcpSettings};
+use weir_scenario::ScenarioError;
 use weir_tcp::{Endpoint, Info, Profile, Segment, Wire};
 
 use crate::encapsulation::Encapsulation;
@@ -38,16 +38,15 @@ impl Pair {
     /// Bytes in front of the ends.
     pub const FRONT_BYTES: usize = offset_of!(Self, client);
 
-    /// A connection of which the one who is not the `opener` waits to be called. Both ends speak `tcp`,
+    /// A connection of which the one who is not the `opener` waits to be called. Both ends speak `profile`,
     /// with the congestion controls of the client and of the server.
     pub fn new(
         route: Route,
-        tcp: &TcpSettings,
+        profile: Arc<Profile>,
         controls: [&str; 2],
         opener: End,
         seed: Seed,
     ) -> Result<Self, ScenarioError> {
-        let profile = Profile::of(tcp)?;
         let mss = profile.mss(route.encapsulation.mtu, route.encapsulation.ip_header);
         let endpoint = |end, control| {
             let random = seed.stream(end);

@@ -18,6 +18,7 @@ use crate::load::Load;
 use crate::method::SpeedTests;
 use crate::packet_store::PacketStore;
 use crate::probes::PingTrain;
+use crate::profiles::Profiles;
 use crate::sampler::FlowSampler;
 use crate::shaper::ShaperControl;
 use crate::sources::{EventSource, SourceMap, Tick};
@@ -162,9 +163,10 @@ impl Simulation {
             Encapsulation::new(scenario, key, dscp, tunnel, hash_key)
         };
         let shared = Arc::new(scenario.clone());
+        let mut profiles = Profiles::default();
         let mut loads = huge_pages::with_capacity(flows);
         for one in scenario.flows.iter().enumerate() {
-            loads.push(Load::new(&shared, one, (hash_key, seed), sources)?);
+            loads.push(Load::new(&shared, one, (hash_key, seed), sources, &mut profiles)?);
         }
         let trains = scenario.probes.iter().enumerate().map(|(n, probe)| {
             let flow_id = network.traffic.flow_id_of_probe(n as u32);
@@ -578,10 +580,10 @@ const LAST_ANSWER: Duration = Duration::from_secs(10);
 /// So many connections stay in a cache of the processor's own by themselves.
 const FEW_FLOWS: usize = 64;
 /// How many packets ahead a packet is asked for.
-const PACKET_AHEAD: usize = 16;
+const PACKET_AHEAD: usize = 12;
 /// How many packets ahead the load is asked whether it is one over TCP.
-const LOAD_AHEAD: usize = 10;
+const LOAD_AHEAD: usize = 6;
 /// How many packets ahead its connection is asked for: far enough for it to come, near enough to stay.
-const CONNECTION_AHEAD: usize = 5;
+const CONNECTION_AHEAD: usize = 2;
 /// How many packets ahead that is asked for to which the connection points.
-const BEHIND_AHEAD: usize = 2;
+const BEHIND_AHEAD: usize = 1;

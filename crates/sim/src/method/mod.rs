@@ -22,7 +22,7 @@ use weir_path::{End, Source};
 use weir_scenario::{Scenario, Sink};
 use weir_speedtest::protocol::EndAddresses;
 use weir_speedtest::{Action, Connection, Event, Id, MethodInfo, News};
-use weir_tcp::Info;
+use weir_tcp::{Info, Profile};
 
 use self::context::Context;
 use self::lines::Lines;
@@ -311,7 +311,8 @@ impl SpeedTests {
         });
         let controls = [&*spec.client_congestion_control, &*spec.tcp.congestion_control];
         let seed = self.seed.derive("tcp of methods").derive(&connection.to_string());
-        let pair = Pair::new(route, &spec.tcp, controls, End::Client, seed)
+        let profile = Profile::of(&spec.tcp).expect("the scenario was checked");
+        let pair = Pair::new(route, profile, controls, End::Client, seed)
             .expect("the scenario was checked");
         let ends = EndAddresses {
             client: SocketAddr::new(key.src, key.sport),
