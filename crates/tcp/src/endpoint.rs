@@ -201,6 +201,7 @@ impl Endpoint {
     /// Asks the processor for what an acknowledgement needs and the endpoint only points to.
     #[inline]
     pub fn prefetch_behind(&self) {
+        self.receiver.prefetch_behind();
         if let Some(head) = self.sender.board.head() {
             prefetch(head);
             prefetch(&*self.sender.algorithm);

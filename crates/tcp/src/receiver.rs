@@ -4,7 +4,7 @@
 //! `tcp_rcv_space_adjust`) and `tcp_output.c` (`tcp_send_delayed_ack`) where the profile says so, RFC
 //! 5681 section 4.2 where not. The application reads everything at once.
 
-use weir_core::{Duration, Ecn, Time};
+use weir_core::{Duration, Ecn, Time, prefetch};
 
 use crate::profile::{DelayedAck, Profile, Timers};
 use crate::receive_window::{BufferedData, PIECE, ReceiveWindow};
@@ -135,6 +135,14 @@ impl Receiver {
             echoes_each,
             saw_ecn: false,
             ts_recent: None,
+        }
+    }
+
+    /// Asks the processor for the segments ahead of a gap, if there is one.
+    #[inline]
+    pub fn prefetch_behind(&self) {
+        if let Some(first) = self.ahead.first() {
+            prefetch(first);
         }
     }
 
