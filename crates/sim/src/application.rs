@@ -193,7 +193,7 @@ impl ApplicationLoad {
         let controls = [spec.tcp.congestion_control.as_str(); 2];
         let seed = self.seed.derive(&number.to_string());
         let profile = Profile::of(&spec.tcp).expect("the scenario was checked");
-        let mut pair = Pair::new(route, profile, controls, End::Client, seed)
+        let mut pair = Pair::new(route, &profile, controls, End::Client, seed)
             .expect("the scenario was checked");
         network.events.add(2);
         pair.connect(End::Client, network, now);

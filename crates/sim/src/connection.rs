@@ -38,7 +38,7 @@ impl Connection {
         flow: u32,
         spec: &Flow,
         encapsulation: Encapsulation,
-        profile: Arc<Profile>,
+        profile: &Arc<Profile>,
         seed: Seed,
     ) -> Result<Self, ScenarioError> {
         let seed = seed.derive("tcp").derive(&flow.to_string());

@@ -50,7 +50,7 @@ impl Load {
             Some(udp) => Ok(Self::Udp(UdpStream::new(number, flow, udp, encapsulation, timing))),
             None => {
                 let profile = profiles.of(&flow.tcp)?;
-                Connection::new(number, flow, encapsulation, profile, seed).map(Self::Tcp)
+                Connection::new(number, flow, encapsulation, &profile, seed).map(Self::Tcp)
             }
         }
     }

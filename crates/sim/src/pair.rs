@@ -42,7 +42,7 @@ impl Pair {
     /// with the congestion controls of the client and of the server.
     pub fn new(
         route: Route,
-        profile: Arc<Profile>,
+        profile: &Arc<Profile>,
         controls: [&str; 2],
         opener: End,
         seed: Seed,
@@ -50,7 +50,7 @@ impl Pair {
         let mss = profile.mss(route.encapsulation.mtu, route.encapsulation.ip_header);
         let endpoint = |end, control| {
             let random = seed.stream(end);
-            Endpoint::new(Arc::clone(&profile), control, mss, random)
+            Endpoint::new(Arc::clone(profile), control, mss, random)
                 .map_err(|error| ScenarioError::new(error.to_string()))
         };
         let mut pair = Self {

@@ -312,7 +312,7 @@ impl SpeedTests {
         let controls = [&*spec.client_congestion_control, &*spec.tcp.congestion_control];
         let seed = self.seed.derive("tcp of methods").derive(&connection.to_string());
         let profile = Profile::of(&spec.tcp).expect("the scenario was checked");
-        let pair = Pair::new(route, profile, controls, End::Client, seed)
+        let pair = Pair::new(route, &profile, controls, End::Client, seed)
             .expect("the scenario was checked");
         let ends = EndAddresses {
             client: SocketAddr::new(key.src, key.sport),
