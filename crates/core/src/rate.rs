@@ -169,6 +169,19 @@ mod tests {
     }
 
     #[test]
+    fn packets_of_changing_lengths_are_carried_exactly_too() {
+        let (lengths, bps) = ([1514, 66, 1514, 80, 700, 66, 1], 1_234_567_891);
+        let mut line = Serializer::new(Rate::from_bps(bps));
+        let (mut now, mut bytes) = (Time::ZERO, 0);
+        for turn in 0..10_000 {
+            let length = lengths[turn % lengths.len()];
+            bytes += u128::from(length);
+            now = line.send(length, now);
+            assert_eq!(u128::from(now.as_nanos()), bytes * 8_000_000_000 / u128::from(bps));
+        }
+    }
+
+    #[test]
     fn idle_time_drops_the_fraction() {
         let mut line = Serializer::new(Rate::from_bps(3_000_000_000));
         assert_eq!(line.send(1, Time::ZERO).as_nanos(), 2); // 2.67 ns

@@ -157,6 +157,15 @@ impl Line {
         }
     }
 
+    /// Whether it carries a packet at once, whatever waits.
+    #[inline]
+    pub(crate) fn is_idle(&self, now: Time) -> bool {
+        match &self.pace {
+            Pace::Constant(pace) => self.is_plain && pace.line.busy_until() <= now,
+            Pace::Unlimited | Pace::Trace(_) | Pace::Packets(_) => false,
+        }
+    }
+
     fn ready_after_access(
         &mut self,
         now: Time,

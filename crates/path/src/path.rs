@@ -464,8 +464,15 @@ impl<T: Traffic> Path<T> {
     #[inline(always)]
     fn enqueue(&mut self, hop: usize, packet: &Packet, now: Time) {
         let it = &mut self.hops[hop];
-        it.port.enqueue(packet, now, &mut self.traffic);
-        if it.resumes <= now {
+        if it.resumes > now {
+            it.port.enqueue(packet, now, &mut self.traffic);
+        } else if it.line.is_idle(now) && it.port.pass(packet, now) {
+            it.resumes = Time::ZERO;
+            let mut packet = *packet;
+            packet.enqueued_at = now;
+            self.transmit(hop, &mut packet, now);
+        } else {
+            it.port.enqueue(packet, now, &mut self.traffic);
             self.serve(hop, now);
         }
     }
@@ -559,10 +566,10 @@ impl<T: Traffic> Path<T> {
     /// Lets the line of `hop` carry what it can by now.
     fn serve(&mut self, hop: usize, now: Time) {
         let line_source = self.sources.lines + hop as Source;
-        let Self { hops, media, events, traffic, forwarding, .. } = self;
-        let it = &mut hops[hop];
-        it.resumes = Time::ZERO;
+        self.hops[hop].resumes = Time::ZERO;
         loop {
+            let Self { hops, media, events, traffic, .. } = self;
+            let it = &mut hops[hop];
             let ready = it.line.ready_at(now, || it.port.backlog().packets.into(), media);
             if ready > now {
                 if it.port.backlog().packets > 0 {
@@ -580,20 +587,28 @@ impl<T: Traffic> Path<T> {
                 }
                 return;
             };
-            if it.looks_at_packets {
-                it.show_departing(hop, packet, traffic, forwarding, now);
-            }
-            let (bytes, left) = it.line.send(packet.ip_len(), now, media);
-            it.wire_bytes += bytes;
-            let Arrivals { packet: arrives, copy } = it.flight.pass(left);
-            if let Some(at) = copy {
-                let twin = Packet { handle: traffic.on_duplicate(packet), ..*packet };
-                it.delay_line.push_rare(at, &twin, hop as Source, events);
-            }
-            match arrives {
-                Some(at) => it.delay_line.push(at, packet, hop as Source, events),
-                None => traffic.on_drop(*packet, DropReason::LinkLoss),
-            }
+            self.transmit(hop, packet, now);
+        }
+    }
+
+    /// The line of `hop`, which is ready, takes `packet` from the queue.
+    #[inline]
+    fn transmit(&mut self, hop: usize, packet: &mut Packet, now: Time) {
+        let Self { hops, media, events, traffic, forwarding, .. } = self;
+        let it = &mut hops[hop];
+        if it.looks_at_packets {
+            it.show_departing(hop, packet, traffic, forwarding, now);
+        }
+        let (bytes, left) = it.line.send(packet.ip_len(), now, media);
+        it.wire_bytes += bytes;
+        let Arrivals { packet: arrives, copy } = it.flight.pass(left);
+        if let Some(at) = copy {
+            let twin = Packet { handle: traffic.on_duplicate(packet), ..*packet };
+            it.delay_line.push_rare(at, &twin, hop as Source, events);
+        }
+        match arrives {
+            Some(at) => it.delay_line.push(at, packet, hop as Source, events),
+            None => traffic.on_drop(*packet, DropReason::LinkLoss),
         }
     }
 }

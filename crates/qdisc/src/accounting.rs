@@ -19,6 +19,12 @@ impl Accounting {
         self.backlog.bytes += u64::from(packet.len);
     }
 
+    /// `packet` arrived and leaves without waiting.
+    pub fn pass(&mut self, packet: &Packet) {
+        self.stats.arrived.add(packet.len);
+        self.stats.departed.add(packet.len);
+    }
+
     /// `packet` no longer waits: it is on its way out, or about to be dropped.
     pub fn take(&mut self, packet: &Packet) {
         self.backlog.packets -= 1;

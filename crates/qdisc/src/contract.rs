@@ -24,6 +24,14 @@ pub trait Qdisc: Send {
     /// The next packet to send at `now`, or `None` if nothing waits or nothing may leave yet.
     fn dequeue(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<Packet>;
 
+    /// Counts a packet that arrives at `now` while nothing waits, and leaves at once: what [`enqueue`](Self::enqueue) and
+    /// [`dequeue`](Self::dequeue) one after the other do. Returns whether it did; mostly a discipline has more to do, and
+    /// then it did nothing.
+    fn pass(&mut self, packet: &Packet, now: Time) -> bool {
+        let _ = (packet, now);
+        false
+    }
+
     /// The packet that [`dequeue`](Self::dequeue) would return at `now`, left in place.
     ///
     /// A discipline that decides at dequeue (CoDel) decides here and holds the packet, as Linux'

@@ -67,6 +67,14 @@ impl Qdisc for Fifo {
         self.packets.push_back(packet);
     }
 
+    fn pass(&mut self, packet: &Packet, _now: Time) -> bool {
+        let passes = self.packets.is_empty() && self.has_room(packet.len);
+        if passes {
+            self.accounting.pass(packet);
+        }
+        passes
+    }
+
     fn dequeue(&mut self, _now: Time, _fates: &mut dyn DropSink) -> Option<Packet> {
         let taken = self.packets.pop_front();
         if let Some(packet) = &taken {

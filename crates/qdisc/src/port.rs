@@ -96,6 +96,14 @@ impl Port {
         self.qdisc.enqueue(stamped, now, sink);
     }
 
+    /// Lets `packet` pass if nothing waits and the discipline has nothing more to do; returns whether it did.
+    #[inline]
+    pub fn pass(&mut self, packet: &Packet, now: Time) -> bool {
+        let passes = self.shaper.is_none() && self.qdisc.pass(packet, now);
+        self.sojourn.packets += u64::from(passes);
+        passes
+    }
+
     /// The next packet to send at `now`.
     #[inline]
     pub fn dequeue(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<Packet> {

@@ -36,6 +36,49 @@ proptest! {
             }
         }
     }
+
+    #[test]
+    fn a_packet_passes_as_if_it_was_enqueued_and_dequeued(
+        operations in prop::collection::vec(operation(), 1..100),
+    ) {
+        for discipline in DISCIPLINES {
+            for example in discipline.examples {
+                compare_passes(example, &operations);
+            }
+        }
+    }
+}
+
+/// Lets packets pass on one port where they can, and be enqueued and dequeued on another.
+fn compare_passes(spec: &str, operations: &[Operation]) {
+    let [mut short, mut long] = [Bench::new(spec), Bench::new(spec)];
+    for &operation in operations {
+        match operation {
+            Operation::Enqueue { flow, ip_len, tos } => {
+                let packet = short.packet(flow, ip_len, tos);
+                let waits = short.port.backlog().packets > 0;
+                if short.port.pass(&packet, short.now) {
+                    assert!(!waits, "{spec}: overtakes");
+                    short.ledger.arrived += 1;
+                    short.ledger.departed += 1;
+                    long.enqueue(flow, ip_len, tos);
+                    assert!(long.dequeue(), "{spec}: {packet:?} did not pass");
+                } else {
+                    short.enqueue(flow, ip_len, tos);
+                    long.enqueue(flow, ip_len, tos);
+                }
+            }
+            Operation::Dequeue => assert_eq!(short.dequeue(), long.dequeue(), "{spec}"),
+            Operation::Wait { nanos } => {
+                short.now += Duration::from_nanos(nanos);
+                long.now = short.now;
+            }
+        }
+        short.check();
+        assert_eq!(short.port.stats(), long.port.stats(), "{spec}");
+        assert_eq!(short.port.backlog(), long.port.backlog(), "{spec}");
+    }
+    assert_eq!(short.port.take_sojourn(), long.port.take_sojourn(), "{spec}");
 }
 
 #[test]
@@ -118,7 +161,8 @@ impl Bench {
         }
     }
 
-    fn enqueue(&mut self, flow: u16, ip_len: u32, tos: u8) {
+    /// The next packet to arrive.
+    fn packet(&self, flow: u16, ip_len: u32, tos: u8) -> Packet {
         let key = FlowKey {
             src: "10.0.0.1".parse().unwrap(),
             dst: "10.0.1.1".parse().unwrap(),
@@ -126,7 +170,7 @@ impl Bench {
             dport: 5_000 + flow,
             protocol: Protocol::UDP,
         };
-        let packet = Packet {
+        Packet {
             handle: self.ledger.arrived,
             enqueued_at: self.now,
             label: key.label(7),
@@ -134,7 +178,11 @@ impl Bench {
             flow_id: u32::from(flow),
             dscp: Dscp::from_tos(tos),
             ecn: Ecn::from_tos(tos),
-        };
+        }
+    }
+
+    fn enqueue(&mut self, flow: u16, ip_len: u32, tos: u8) {
+        let packet = self.packet(flow, ip_len, tos);
         self.ledger.arrived += 1;
         self.ledger.inside.insert(packet.handle, packet);
         self.port.enqueue(&packet, self.now, &mut self.ledger);

@@ -35,3 +35,18 @@ const WORTH_BYTES: usize = 4 << 20;
 /// `madvise` wants whole pages; of the smallest, which Linux has on all that it runs on, 64 KiB is a multiple.
 #[cfg(target_os = "linux")]
 const PAGE_BYTES: usize = 64 << 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arrays_of_any_size_hold_what_they_are_asked_to() {
+        for things in [0, 1, 1_000, WORTH_BYTES / 8, 3 * WORTH_BYTES / 8 + 1] {
+            let mut array = with_capacity::<u64>(things);
+            assert!(array.is_empty() && array.capacity() >= things);
+            array.extend(0..things as u64);
+            assert!(array.iter().zip(0..).all(|(&thing, number)| thing == number));
+        }
+    }
+}
