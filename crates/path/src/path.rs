@@ -16,16 +16,15 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use weir_core::{Duration, End, Packet, Rate, Seed, Time};
-use weir_qdisc::{About, DropReason, DropSink, Marker, Port};
-use weir_scenario::{Direction, Hop as HopSpec, LineChange, Scenario, hops_before_router};
+use weir_qdisc::{About, DropReason, DropSink};
+use weir_scenario::{Direction, LineChange, Scenario, hops_before_router};
 
 use crate::airtime::Media;
-use crate::build;
 use crate::delay_line::DelayLine;
 use crate::events::{Events, Source};
-use crate::flight::{Arrivals, Flight};
+use crate::flight::Arrivals;
 use crate::forwarding::{Forwarding, Next};
-use crate::line::Line;
+use crate::hop::{CapturePoint, Hop, HopPlace};
 use crate::trace::Trace;
 
 /// The owner of the packets on a path: stores what they carry, tells markers about it, and hears of those that
@@ -64,26 +63,6 @@ pub trait Traffic: DropSink + About {
     fn is_captured(&mut self, packet: &Packet, hop: &HopPlace, now: Time) {
         let _ = (packet, hop, now);
     }
-}
-
-/// The place of a hop on its path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HopPlace {
-    /// Number of the hop, up before down.
-    pub number: usize,
-    /// Direction of its packets.
-    pub direction: Direction,
-    /// How many hops of its direction come before it on the packet's route, without processors.
-    pub passed: u32,
-}
-
-/// On which side of a hop's queue packets are captured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CapturePoint {
-    /// Before the queue: all that arrive, those included that the queue will drop.
-    Arrivals,
-    /// Behind it, as the line takes them: what a capture at the interface of a router sees.
-    Departures,
 }
 
 /// The path of a scenario at work.
@@ -126,35 +105,6 @@ pub enum ArrivalPoint {
     },
     /// At the shaper, on its side of the line.
     Shaper,
-}
-
-/// A hop at work.
-pub struct Hop {
-    /// Name of the hop with the direction, such as `up/modem`.
-    pub name: String,
-    /// Queue of the hop.
-    pub port: Port,
-    marker: Option<Marker>,
-    /// Whether something here looks at each packet beside queue and line: a marker, a shaper, a capture, the ends of
-    /// tunnels.
-    looks_at_packets: bool,
-    direction: Direction,
-    /// How many hops of its direction come before it, without processors; `None` if that differs by route.
-    place: Option<u32>,
-    is_processor: bool,
-    line: Line,
-    /// The line is busy until then, its event is set, and nothing can be sent before; in the past if what comes to
-    /// wait may change that.
-    resumes: Time,
-    flight: Flight,
-    delay_line: DelayLine,
-    next: Next,
-    shaped: bool,
-    captured: Option<CapturePoint>,
-    /// Whether tunnels end on the machine that has the queue.
-    ends_tunnels: bool,
-    /// Bytes of the line that were occupied since somebody looked.
-    pub(crate) wire_bytes: u64,
 }
 
 /// Numbers of the event sources of each part of the path.
@@ -610,73 +560,6 @@ impl<T: Traffic> Path<T> {
             Some(at) => it.delay_line.push(at, packet, hop as Source, events),
             None => traffic.on_drop(*packet, DropReason::LinkLoss),
         }
-    }
-}
-
-impl Hop {
-    fn new(
-        spec: &HopSpec,
-        (direction, place): (Direction, Option<u32>),
-        next: Next,
-        traces: &dyn Fn(&str) -> Arc<Trace>,
-        (seed, mtu): (Seed, u32),
-        media: &mut Media,
-    ) -> Self {
-        let name = spec.full_name(direction);
-        let seed = seed.derive(&name);
-        Self {
-            direction,
-            place,
-            is_processor: spec.is_processor(),
-            port: build::port(spec, seed.derive("queue"), mtu).expect("the scenario was checked"),
-            looks_at_packets: spec.shaped || spec.marker.is_some(),
-            marker: build::marker(spec, seed.derive("marker"), mtu)
-                .expect("the scenario was checked"),
-            line: build::line(spec, traces, seed, media),
-            resumes: Time::ZERO,
-            flight: Flight::new(&spec.flight(), seed),
-            delay_line: DelayLine::new(Duration::ZERO, next),
-            next,
-            shaped: spec.shaped,
-            captured: None,
-            ends_tunnels: false,
-            wire_bytes: 0,
-            name,
-        }
-    }
-
-    /// Shows `packet` to all that look at it behind the queue of this hop, which has that number.
-    fn show_departing(
-        &self,
-        number: usize,
-        packet: &mut Packet,
-        traffic: &mut impl Traffic,
-        forwarding: &Forwarding,
-        now: Time,
-    ) {
-        if self.shaped && self.direction == Direction::Up {
-            traffic.crosses_shaper(packet, self.direction, now);
-        }
-        if self.ends_tunnels {
-            traffic.leaves_tunnels_end(packet);
-        }
-        if self.captured == Some(CapturePoint::Departures) {
-            let place = self.place_of(number, packet, traffic, forwarding);
-            traffic.is_captured(packet, &place, now);
-        }
-    }
-
-    /// Place of this hop, which has that number, on the route of `packet`.
-    fn place_of(
-        &self,
-        number: usize,
-        packet: &Packet,
-        traffic: &impl Traffic,
-        forwarding: &Forwarding,
-    ) -> HopPlace {
-        let by_route = || forwarding.stop(number, traffic.host_of(packet)).place;
-        let passed = self.place.unwrap_or_else(by_route);
-        HopPlace { number, direction: self.direction, passed }
     }
 }
 

@@ -4,7 +4,7 @@ use weir_core::Time;
 use weir_qdisc::{Backlog, DropReason, MarkReason, Stats};
 use weir_scenario::{Drops, Marks, QueueRow, Sink};
 
-use crate::path::Hop;
+use crate::hop::Hop;
 
 /// Counters at the last sample of each hop; the next sample reports the difference.
 #[derive(Debug, Default)]
