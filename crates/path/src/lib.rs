@@ -32,7 +32,7 @@ pub use flight::{Arrivals, Flight};
 pub use hop::{CapturePoint, Hop, HopPlace};
 pub use line::{Capacity, Line};
 pub use loss::Loss;
-pub use path::{ArrivalPoint, Path, Traffic};
+pub use path::{ArrivalPoint, Path, Traffic, Upcoming};
 pub use sampler::QueueSampler;
 pub use trace::{Trace, TraceError};
 pub use weir_core::End;

@@ -91,6 +91,27 @@ pub struct Path<T> {
     changes: VecDeque<(Time, usize, LineChange)>,
 }
 
+/// Packets on their way from the last hop of a direction.
+pub struct Upcoming<'a, T> {
+    path: &'a Path<T>,
+    /// Number of that hop.
+    hop: usize,
+    packets: &'a VecDeque<(Time, Packet)>,
+    by_route: bool,
+    /// The end to which they come.
+    pub end: End,
+}
+
+impl<'a, T: Traffic> Upcoming<'a, T> {
+    /// The packet that comes `ahead` packets behind the next one, if it comes to the end.
+    #[inline]
+    pub fn packet(&self, ahead: usize) -> Option<&'a Packet> {
+        let (_, packet) = self.packets.get(ahead)?;
+        let goes_on = self.by_route && matches!(self.path.next_of(self.hop, packet), Next::Hop(_));
+        (!goes_on).then_some(packet)
+    }
+}
+
 /// Where a packet arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArrivalPoint {
@@ -343,17 +364,20 @@ impl<T: Traffic> Path<T> {
         &mut self.hops
     }
 
-    /// A packet that goes to a host and arrives `ahead` packets behind the one that an event of `source`
-    /// brings.
+    /// The packets that events of `source` bring one after the other, if some of them come to an end of the path by that.
     #[inline]
-    pub fn upcoming(&self, source: Source, ahead: usize) -> Option<(&Packet, End)> {
-        let hop = source as usize;
-        let (_, packet) = self.hops.get(hop)?.delay_line.packets.get(ahead)?;
-        match self.next_of(hop, packet) {
-            Next::End(end) => Some((packet, end)),
-            Next::Servers => Some((packet, End::Server)),
-            Next::Hop(_) | Next::ByRoute => None,
+    pub fn upcoming(&self, source: Source) -> Option<Upcoming<'_, T>> {
+        let number = source as usize;
+        let hop = self.hops.get(number)?;
+        if let Next::Hop(_) = hop.next {
+            return None;
         }
+        let end = match hop.direction {
+            Direction::Up => End::Server,
+            Direction::Down => End::Client,
+        };
+        let by_route = hop.next == Next::ByRoute;
+        Some(Upcoming { path: self, hop: number, packets: &hop.delay_line.packets, by_route, end })
     }
 
     /// The next stop of `packet`, which leaves `hop`.

@@ -190,8 +190,9 @@ fn packets_that_arrive_shortly_are_told_by_their_route() {
     let mut path = path(&scenario(&[(&[0], &[])]), None);
     path.send(packet(0), End::Client, Time::ZERO);
     path.send(packet(1), End::Client, Time::ZERO);
-    let upcoming = |ahead| path.upcoming(0, ahead).map(|(packet, end)| (packet.flow_id, end));
-    assert_eq!((upcoming(0), upcoming(1)), (None, Some((1, End::Server))));
+    let upcoming = path.upcoming(0).expect("one of them arrives");
+    let flow = |ahead| upcoming.packet(ahead).map(|packet| packet.flow_id);
+    assert_eq!((upcoming.end, flow(0), flow(1)), (End::Server, None, Some(1)));
 }
 
 /// When answers are sent, in microseconds: all else is over.

@@ -408,25 +408,23 @@ impl Simulation {
     /// Asks for the memory of packets that will arrive shortly, step by step: each step needs what the one before it asked
     /// for.
     fn prefetch(&self, number: Source) {
-        if let Some((packet, _)) = self.network.upcoming(number, PACKET_AHEAD) {
+        let Some(upcoming) = self.network.upcoming(number) else { return };
+        let load_of = |packet: &Packet| self.loads.get(packet.flow_id as usize);
+        if let Some(packet) = upcoming.packet(PACKET_AHEAD) {
             prefetch(packet);
         }
-        if let Some((packet, _)) = self.network.upcoming(number, LOAD_AHEAD)
-            && let Some(load) = self.loads.get(packet.flow_id as usize)
-        {
+        if let Some(load) = upcoming.packet(LOAD_AHEAD).and_then(load_of) {
             prefetch_start(load, FRONT_BYTES);
         }
-        if let Some((packet, end)) = self.network.upcoming(number, CONNECTION_AHEAD)
-            && let Some(Load::Tcp(connection)) = self.loads.get(packet.flow_id as usize)
+        if let Some(packet) = upcoming.packet(CONNECTION_AHEAD)
+            && let Some(Load::Tcp(connection)) = load_of(packet)
         {
-            connection.prefetch(end);
+            connection.prefetch(upcoming.end);
             self.network.traffic.prefetch_segment(packet.handle);
-            self.network.events.prefetch(self.sources.timer(packet.flow_id as usize, end));
+            self.network.events.prefetch(self.sources.timer(packet.flow_id as usize, upcoming.end));
         }
-        if let Some((packet, end)) = self.network.upcoming(number, BEHIND_AHEAD)
-            && let Some(Load::Tcp(connection)) = self.loads.get(packet.flow_id as usize)
-        {
-            connection.prefetch_behind(end);
+        if let Some(Load::Tcp(connection)) = upcoming.packet(BEHIND_AHEAD).and_then(load_of) {
+            connection.prefetch_behind(upcoming.end);
         }
     }
 
@@ -578,7 +576,7 @@ const LOOK_EVERY: u32 = 1 << 18;
 /// How long pings are waited for behind the end.
 const LAST_ANSWER: Duration = Duration::from_secs(10);
 /// So many connections stay in a cache of the processor's own by themselves.
-const FEW_FLOWS: usize = 64;
+const FEW_FLOWS: usize = 256;
 /// How many packets ahead a packet is asked for.
 const PACKET_AHEAD: usize = 12;
 /// How many packets ahead the load is asked whether it is one over TCP.
