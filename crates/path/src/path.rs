@@ -296,11 +296,11 @@ impl<T: Traffic> Path<T> {
                 (Next::ByRoute, Some(hop)) => self.next_of(hop, packet),
                 _ => next,
             };
-            if let Some(at) = following {
+            let others_follow = following.is_some_and(|at| at <= now);
+            if let Some(at) = following.filter(|_| !others_follow) {
                 self.events.set(source, at);
             }
             let arrival = self.pass_on(packet, next, now);
-            let others_follow = following.is_some_and(|at| at <= now);
             if !others_follow && self.arrived.is_empty() {
                 return arrival;
             }

@@ -90,6 +90,20 @@ fn arrivals(path: &mut Path<Counted>, limit: Time) -> Vec<(Time, u64)> {
 }
 
 #[test]
+fn packets_that_arrive_at_one_instant_come_in_order_and_by_one_event() {
+    let rate = LineRate::Unlimited;
+    let mut path = path(Hop { rate, delay_ns: 1_000, ..hop() }, hop(), 1);
+    for number in 0..3 {
+        path.send(packet(number), End::Client, Time::ZERO);
+    }
+    let (at, source) = path.events.next().expect("packets are under way");
+    path.on_event(source, at);
+    let numbers = std::iter::from_fn(|| path.next_arrived()).map(|(packet, _)| packet.handle);
+    assert_eq!((at, numbers.collect::<Vec<_>>()), (us(1), vec![0, 1, 2]));
+    assert_eq!(path.events.next(), None);
+}
+
+#[test]
 fn an_aggregate_pays_once_for_silence_and_overhead() {
     let access = Some(Access::Airtime(airtime(None)));
     let mut path = path(Hop { access, ..hop() }, hop(), 1);
