@@ -50,6 +50,7 @@ SHORT = (
     "foreign-sawtooth-up",
     "foreign-sawtooth-down",
     "restart-up",
+    "adsl-down",
     "full-line-up",
     "full-line-down",
 )

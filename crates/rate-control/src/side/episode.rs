@@ -7,7 +7,7 @@ use weir_core::{Duration, Time};
 use super::trial::{Trial, is_beyond_doubt};
 use super::{CLEAR_SHARE, MAX_SLACK, MIN_LOAD, MIN_STEP, STEADY_SPREAD, SideControl, View};
 use crate::capacity;
-use crate::contract::{MIN_RATE, Reason, State};
+use crate::contract::{MIN_RATE, Reason, Side, State};
 use crate::delays::Overdue;
 use crate::quantities::{BitsPerSecond, Seconds};
 
@@ -175,7 +175,7 @@ impl SideControl {
             if self.is_disturbed() && self.line.capacity.is_some() {
                 self.learn_beside_foreign();
             } else {
-                self.learn_from_episode(found, took.into());
+                self.learn_from_episode(found, took.into(), view.feedback);
             }
             self.tried = view.now;
             self.rate = Some(self.held(view.probes));
@@ -196,8 +196,11 @@ impl SideControl {
     }
 
     /// Learns from an episode of length `took`, in which the line carried `found`.
-    fn learn_from_episode(&mut self, found: BitsPerSecond, took: Seconds) {
-        if self.episode.peak <= MAX_SLACK
+    fn learn_from_episode(&mut self, found: BitsPerSecond, took: Seconds, feedback: Seconds) {
+        if took > feedback && self.came_beyond_rate(found) {
+            // A queue of its own, though the line carried all that was let through.
+            self.line.caution = if self.episode.wanted { self.line.caution } else { 1.0 };
+        } else if self.episode.peak <= MAX_SLACK
             && self.episode.rate.is_some_and(|rate| found >= rate * CARRIED_SHARE)
         {
             // It carried all that it was given: that was no queue for want of capacity.
@@ -212,6 +215,14 @@ impl SideControl {
             self.line.confirmed |= self.episode.wanted && is_same_line(found, before);
         }
         self.line.base.get_or_insert(after);
+    }
+
+    /// Whether what came in an episode, `found`, is nearer to what the line carries than to what was let through.
+    ///
+    /// On ingress nothing but a queue makes more come than is let through for longer than that takes to show.
+    fn came_beyond_rate(&self, found: BitsPerSecond) -> bool {
+        let between = 1.0 + (1.0 - self.mode.share) / 2.0;
+        self.side == Side::Ingress && self.episode.rate.is_some_and(|rate| found > rate * between)
     }
 
     /// The capacity after an episode of length `took`, in which the line carried `found`.

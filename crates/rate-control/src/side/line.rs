@@ -17,6 +17,8 @@ pub(super) struct LineEstimate {
     changes: VecDeque<f64>,
     /// Excess without a queue that the line shows now and then.
     pub noise: Seconds,
+    /// How lately a queue came at the rate that was held: 1 just now, 0 once that is forgotten.
+    pub caution: f64,
     /// Excess that did not fall with the rate, and so is let stand.
     pub foreign: Seconds,
     /// Usual capacity; `None` before the first congestion.
@@ -74,6 +76,7 @@ impl LineEstimate {
     pub fn forget(&mut self, elapsed: Duration) {
         let share = |time: Seconds| 1.0 - (Seconds::from(elapsed) / time).min(1.0);
         self.noise *= share(NOISE_TIME);
+        self.caution = (self.caution - Seconds::from(elapsed) / CAUTION_TIME).max(0.0);
         self.foreign *= share(FOREIGN_TIME);
         self.changes.iter_mut().for_each(|change| *change *= share(SPREAD_TIME));
     }
@@ -95,6 +98,8 @@ const NOISE_GAIN: f64 = 0.5;
 const BASE_TIME: Seconds = Seconds(20.0);
 /// Time under load in which delay that was no queue is forgotten.
 const NOISE_TIME: Seconds = Seconds(20.0);
+/// Time under load in which it is forgotten that a queue came at the held rate: some of TCP's sawteeth.
+const CAUTION_TIME: Seconds = Seconds(5.0);
 /// Multiple of a foreign delay that is let stand: one that still rises is met again on its way.
 const FOREIGN_FACTOR: f64 = 1.25;
 /// Time under load in which two thirds of a foreign delay are forgotten.
@@ -167,6 +172,15 @@ mod tests {
         assert!((line.spread() - 0.4).abs() < 1e-12);
         line.forget(SECOND * 5);
         assert_eq!(line.spread(), 0.0);
+    }
+
+    #[test]
+    fn that_a_queue_came_at_the_held_rate_is_forgotten_within_five_seconds() {
+        let mut line = LineEstimate { caution: 1.0, ..LineEstimate::default() };
+        line.forget(SECOND);
+        assert!((line.caution - 0.8).abs() < 1e-12);
+        line.forget(SECOND * 5);
+        assert_eq!(line.caution, 0.0);
     }
 
     #[test]

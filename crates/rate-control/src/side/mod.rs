@@ -478,7 +478,9 @@ impl SideControl {
     /// The rate of a line without a queue, on which `probes` go past the shaper.
     fn held(&self, probes: BitsPerSecond) -> BitsPerSecond {
         let capacity = self.line.capacity.expect("known in every state that holds a rate");
-        self.bounded(capacity * self.mode.share - probes)
+        let ModeParameters { share, share_after_queue, .. } = *self.mode;
+        let share = share - (share - share_after_queue) * self.line.caution;
+        self.bounded(capacity * share - probes)
     }
 
     /// The rate of a line without a queue; the user's bound, if there is one, as long as the line is unknown.
