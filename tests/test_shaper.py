@@ -50,6 +50,7 @@ SHORT = (
     "foreign-sawtooth-up",
     "foreign-sawtooth-down",
     "restart-up",
+    "restart-down",
     "adsl-down",
     "full-line-up",
     "full-line-down",

@@ -29,6 +29,8 @@ pub(crate) struct Window {
     pub quiet: Seconds,
     /// Time before which no sample counts.
     pub since: Option<Time>,
+    /// Whether the load has only just begun, so that the line was idle before the queue, and may be so after it.
+    pub just_begun: bool,
 }
 
 /// The line's rate over the samples of `window`; `None` if they span too little to tell.
@@ -39,21 +41,46 @@ pub(crate) fn measure(
     window: Window,
     now: Time,
 ) -> Option<Measured> {
-    let mut samples = delays.newest(LOOK_BACK, now);
-    let last = samples.next()?;
-    let mut first = last;
-    for sample in samples {
+    let last = last_of_window(side, delays, &window, now)?;
+    let (mut first, mut second) = (last, last);
+    let samples = delays.newest(LOOK_BACK, now).skip_while(|&sample| !std::ptr::eq(sample, last));
+    for sample in samples.skip(1) {
         if window.since.is_some_and(|since| sample.sent < since) {
             break;
         }
-        first = sample;
+        (first, second) = (sample, first);
         // One without a queue in front is the last that may be used: the line was idle before.
         let span = last.sent.checked_since(sample.sent)?;
         if sample.of(side) <= window.quiet || span >= window.span {
             break;
         }
     }
-    between(side, first, last, history)
+    let busy_from = match side {
+        Side::Ingress if window.just_begun => queue_began(second).max(first.arrived),
+        _ => first.arrived,
+    };
+    between(side, first, last, busy_from, history)
+}
+
+/// The latest sample; on ingress, where a load has only just begun, the latest one that had a queue in front, if it is recent.
+fn last_of_window<'a>(
+    side: Side,
+    delays: &'a Delays,
+    window: &Window,
+    now: Time,
+) -> Option<&'a Sample> {
+    let queued = |sample: &&Sample| sample.of(side) > window.quiet;
+    let queued = match side {
+        Side::Ingress if window.just_begun => delays.newest(QUEUED_WITHIN, now).find(queued),
+        _ => None,
+    };
+    queued.or_else(|| delays.newest(LOOK_BACK, now).next())
+}
+
+/// When the queue began, at the latest, that a sample found on its way in: all the time since it arrived the line was busy.
+fn queue_began(sample: &Sample) -> Time {
+    let waited = sample.of(Side::Ingress).to_duration();
+    Time::from_nanos(sample.arrived.as_nanos().saturating_sub(waited.as_nanos()))
 }
 
 /// The most that the line can carry, as told by an answer that is overdue; `None` if it tells nothing.
@@ -130,16 +157,22 @@ fn longest_until(
     Some((samples().next()?, longest.reduce(Seconds::max)?))
 }
 
-/// The line's rate between the exits of two probes.
-fn between(side: Side, first: &Sample, last: &Sample, history: &History) -> Option<Measured> {
+/// The line's rate between the exits of two probes; on ingress from `busy_from` on.
+fn between(
+    side: Side,
+    first: &Sample,
+    last: &Sample,
+    busy_from: Time,
+    history: &History,
+) -> Option<Measured> {
     let (from, to, took) = match side {
         Side::Egress => {
             let sent = last.sent.checked_since(first.sent)?;
             (first.sent, last.sent, Seconds::from(sent) + last.of(side) - first.of(side))
         }
         Side::Ingress => {
-            let took = last.arrived.checked_since(first.arrived)?;
-            (first.arrived, last.arrived, Seconds::from(took))
+            let took = last.arrived.checked_since(busy_from)?;
+            (busy_from, last.arrived, Seconds::from(took))
         }
     };
     let bytes = history.bytes_between(from, to)?;
@@ -161,6 +194,8 @@ const PROOF_SPANS: [Duration; 4] = [
 const MIN_SPAN: Seconds = Seconds(0.04);
 /// Three full packets: with one more or less at the ends it is right within a third.
 const MIN_BYTES: f64 = 4_500.0;
+/// Time within which the last sample with a queue in front is to be found: half of that between two probes of an idle line.
+const QUEUED_WITHIN: Duration = Duration::from_millis(100);
 /// Time for which samples are looked back at: longer than any window.
 const LOOK_BACK: Duration = Duration::from_secs(3);
 
@@ -169,8 +204,12 @@ mod tests {
     use super::*;
     use crate::contract::{Delay, Traffic};
 
-    const WINDOW: Window =
-        Window { span: Duration::from_millis(200), quiet: Seconds(0.002), since: None };
+    const WINDOW: Window = Window {
+        span: Duration::from_millis(200),
+        quiet: Seconds(0.002),
+        since: None,
+        just_begun: false,
+    };
 
     /// Jitter up to this counts.
     const QUIET: Seconds = Seconds(0.005);
@@ -267,6 +306,30 @@ mod tests {
             // Seven of the ten probes since 100 ms are back, each 20 ms later than the one before.
             assert!((found.grown.0 - 0.14).abs() < 1e-9, "{side:?}: {found:?}");
         }
+    }
+
+    /// The load begins at 200 ms and is over at 300 ms; the line carries 1000 bytes/ms while it has a queue, from 210 to 340 ms.
+    #[test]
+    fn what_a_load_measures_that_has_just_begun_is_measured_while_the_line_was_busy() {
+        let (mut delays, mut history) = (Delays::default(), History::default());
+        for tick in 0..=20 {
+            let busy = (20 * tick).clamp(210, 340) - 210;
+            let traffic = Traffic { bytes: 1_000 * busy, packets: busy, backlog_bytes: 0 };
+            history.note(ms(20 * tick), traffic);
+        }
+        // Probes of an idle line are far apart: 200 ms until there is a load, and again once it is over.
+        for (sent, queue) in [(100, 0), (240, 20), (260, 30), (280, 30), (300, 20), (350, 0)] {
+            let rtt = Duration::from_millis(10 + queue);
+            let delay = Delay { source: 0, sent: ms(sent), rtt, one_way: None };
+            delays.add(&delay, QUIET, ms(sent) + rtt);
+        }
+        let found = |just_begun| {
+            let span = Duration::from_millis(600);
+            let window = Window { span, just_begun, ..WINDOW };
+            measure(Side::Ingress, &delays, &history, window, ms(360)).unwrap().rate.as_mbit()
+        };
+        assert!((found(true) / 8.0 - 1.0).abs() < 0.01, "{}", found(true));
+        assert!(found(false) < 8.0 * 0.6, "{}: nothing to be mended", found(false));
     }
 
     #[test]

@@ -56,6 +56,8 @@ pub(crate) struct SideControl {
     /// When the path was last found to have become longer.
     rerouted: Option<Time>,
     last_busy: Time,
+    /// When the present load began.
+    load_began: Time,
     /// Rate and state that were reported last.
     reported: Option<(Option<Rate>, State)>,
 }
@@ -89,6 +91,7 @@ impl SideControl {
             episode: Episode::default(),
             rerouted: None,
             last_busy: Time::ZERO,
+            load_began: Time::ZERO,
             reported: None,
         }
     }
@@ -318,6 +321,7 @@ impl SideControl {
         if self.last_busy == view.now && load > BitsPerSecond::ZERO {
             self.enter(State::Loaded, view.now);
             self.tried = view.now;
+            self.load_began = view.now;
             return (Reason::Load, load.as_mbit());
         }
         let unseen = view.now.since(self.tried);
@@ -471,7 +475,8 @@ impl SideControl {
     }
 
     fn measure(&self, view: &View<'_>, span: Duration) -> Option<Measured> {
-        let window = Window { span, quiet: view.clear(), since: view.late };
+        let just_begun = view.now.since(self.load_began) < JUST_BEGUN;
+        let window = Window { span, quiet: view.clear(), since: view.late, just_begun };
         capacity::measure(self.side, view.delays, &self.history, window, view.now)
     }
 
@@ -548,6 +553,8 @@ const LOAD_PACKETS: f64 = 16.0;
 const MIN_LOAD_SPAN: Seconds = Seconds(0.1);
 /// Span at most over which the load is taken: on the slowest lines no more can be waited for.
 const MAX_LOAD_SPAN: Seconds = Seconds(1.0);
+/// Time from its beginning on in which what a load measures may be what it had not reached yet: some round trips.
+const JUST_BEGUN: Duration = Duration::from_millis(500);
 /// Share of the rate below which the traffic is no load.
 const IDLE_SHARE: f64 = 0.02;
 /// Multiple of the load that an open side counts as letting through.

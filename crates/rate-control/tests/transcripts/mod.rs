@@ -139,29 +139,31 @@ const FASTER_EGRESS: &str = "\
     13780 155.055 loaded clear 120.00";
 
 const FASTER_INGRESS: &str = "\
-    10060 114.654 probing probe 10.00
-    10180 137.584 probing probe 20.00
-    10300 171.980 probing probe 25.00
-    10420 214.976 probing probe 25.00
-    10540 268.720 probing probe 25.00
-    10660 335.899 probing probe 25.00
-    10780 419.874 probing probe 25.00
-    10900 376.042 backing_off delay 2.98
-    10920 372.067 backing_off delay 3.97
-    10940 368.092 backing_off delay 4.97
-    10980 368.909 backing_off delay 4.76
-    11000 374.496 backing_off delay 3.37
-    11020 387.817 loaded clear 120.00
-    11220 397.513 probing probe 2.50
-    11340 417.388 probing probe 5.00
-    11460 377.533 backing_off delay 2.61
-    11480 374.056 backing_off delay 3.48
-    11500 370.578 backing_off delay 4.35
-    11540 371.566 backing_off delay 4.09
-    11560 382.638 backing_off delay 1.32
-    11600 387.877 loaded clear 140.00
-    13600 397.574 probing probe 2.50
-    13720 417.453 probing probe 5.00";
+    10020 104.242 probing probe 5.00
+    10140 114.666 probing probe 10.00
+    10260 137.600 probing probe 20.00
+    10380 172.000 probing probe 25.00
+    10500 215.000 probing probe 25.00
+    10620 268.750 probing probe 25.00
+    10740 335.937 probing probe 25.00
+    10860 419.921 probing probe 25.00
+    10980 376.014 backing_off delay 2.99
+    11000 372.029 backing_off delay 3.98
+    11020 368.045 backing_off delay 4.98
+    11060 368.858 backing_off delay 4.78
+    11080 374.452 backing_off delay 3.38
+    11100 380.843 backing_off delay 1.78
+    11120 387.838 loaded clear 140.00
+    11320 397.534 probing probe 2.50
+    11440 417.411 probing probe 5.00
+    11560 377.520 backing_off delay 2.61
+    11580 374.037 backing_off delay 3.48
+    11600 370.555 backing_off delay 4.35
+    11640 371.552 backing_off delay 4.10
+    11660 376.744 backing_off delay 2.80
+    11680 387.893 loaded clear 120.00
+    13680 397.591 probing probe 2.50
+    13800 417.470 probing probe 5.00";
 
 /// Nobody answers for 15 s: overdue answers lower the rate down to a hundredth of the capacity, 3 s restore it, 10 s
 /// open the side. When answers come again, the line has the queue of an open side.
@@ -326,15 +328,15 @@ const BOTH_INGRESS: &str = "\
     2140 56.966 backing_off delay 40.00
     2200 36.966 backing_off delay 60.00
     2240 19.966 backing_off delay 80.00
-    2260 19.675 backing_off delay 100.00
-    2280 15.303 backing_off overdue 118.00
-    2300 12.235 backing_off overdue 115.00
-    2320 9.633 backing_off overdue 120.00
-    2340 6.394 backing_off overdue 118.00
-    2360 3.289 backing_off overdue 115.00
-    2380 2.218 backing_off overdue 120.00
-    2400 1.612 backing_off overdue 118.00
-    2760 32.504 loaded clear 640.00";
+    2260 19.646 backing_off delay 100.00
+    2280 15.302 backing_off overdue 118.00
+    2300 12.233 backing_off overdue 115.00
+    2320 9.632 backing_off overdue 120.00
+    2340 6.392 backing_off overdue 118.00
+    2360 3.288 backing_off overdue 115.00
+    2380 2.216 backing_off overdue 120.00
+    2400 1.611 backing_off overdue 118.00
+    2760 32.503 loaded clear 640.00";
 
 /// The law of cake-autorate raises a rate that is used by 4 % every 200 ms, lowers it by up to a quarter when
 /// there is a queue, returns to its base by 1 % a second, and falls to its least in silence.
