@@ -97,6 +97,25 @@ fn a_line_that_becomes_twenty_times_slower_is_calm_within_two_seconds() {
     }
 }
 
+/// Answers that come one by one after a second in a queue tell of times too short to measure: the rate must not rise for that.
+#[test]
+fn the_rate_does_not_leap_while_answers_are_overdue() {
+    let mut line = Line::new(Mode::Bandwidth, [1000.0; 2]);
+    line.limit = 2.5e6;
+    line.run(2_000);
+    line.demand[0] = 1_100e6;
+    line.run(10_000);
+    line.capacity[0] /= 50.0;
+    line.run(5_000);
+    let rates = line.log.iter().filter(|(at, one)| *at > 12_000 && one.side == Egress);
+    let overdue: Vec<f64> = rates
+        .filter(|(_, one)| one.reason == Reason::Overdue)
+        .map(|(_, one)| one.rate.unwrap().as_bps() as f64 / 1e6)
+        .collect();
+    assert!(overdue.len() > 10, "{overdue:?}");
+    assert!(overdue.windows(2).all(|pair| pair[1] < pair[0] * 3.0), "{overdue:?}");
+}
+
 /// CDMA2000 1x: all of its traffic is less than an ordinary line takes for none.
 #[test]
 fn a_line_of_154_kbit_is_calm_and_used() {

@@ -27,6 +27,8 @@ pub(super) struct Episode {
     pub wanted: bool,
     /// When the rate was last halved for overdue answers.
     halved: Time,
+    /// The least that answers which were out told the line to carry at most.
+    most: Option<BitsPerSecond>,
     /// How often the rate was halved to see whether the excess is a queue, and when it was last.
     tests: u32,
     tested: Time,
@@ -53,6 +55,7 @@ impl Default for Episode {
             capacity: None,
             wanted: false,
             halved: Time::ZERO,
+            most: None,
             tests: 0,
             tested: Time::ZERO,
             certain: true,
@@ -320,15 +323,24 @@ impl SideControl {
             let rate = self.rate.map_or(self.episode.load, |rate| rate.min(self.episode.load));
             let share = if self.episode.certain { MIN_SHARE } else { MIN_SHARE_BESIDE_OTHERS };
             let least = self.line.capacity.unwrap_or(rate) * share;
-            self.rate = Some(self.bounded((rate / 2.0).max(least)));
+            // What answers told meanwhile may have lowered it further.
+            let halved = (rate / 2.0).max(least).min(self.rate.unwrap_or(rate));
+            self.rate = Some(self.bounded(halved));
         }
         (Reason::Overdue, overdue.by.as_millis())
     }
 
     /// The rate at which a queue surely drains that answers wait in; `None` if they tell nothing.
-    fn rate_while_overdue(&self, overdue: Overdue, view: &View<'_>) -> Option<BitsPerSecond> {
+    fn rate_while_overdue(&mut self, overdue: Overdue, view: &View<'_>) -> Option<BitsPerSecond> {
         let most = capacity::at_most(self.side, view.delays, &self.history, overdue, view.now)?;
         let known = self.line.capacity?;
+        // On egress one that is out for a shorter time than another tells less, not that the line became faster. What arrives on
+        // ingress is what was let through.
+        let most = match self.side {
+            Side::Egress => most.min(*self.episode.most.get_or_insert(most)),
+            Side::Ingress => most,
+        };
+        self.episode.most = Some(most);
         // A line that varies pauses now and then, and is as fast as before when it goes on.
         let share = match self.line.spread() > STEADY_SPREAD {
             true => MIN_SHARE,
