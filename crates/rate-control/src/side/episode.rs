@@ -109,6 +109,7 @@ impl SideControl {
                 return (Reason::Delay, excess.as_millis());
             }
             if self.sinks(view) {
+                self.assume_capacity();
                 self.rate = Some(self.draining(view));
                 return (Reason::Delay, excess.as_millis());
             }
@@ -147,10 +148,15 @@ impl SideControl {
         view.sank || view.sinking.is_some_and(tells)
     }
 
-    /// Lets the capacity follow what the line carries while its queue grows or falls.
-    fn measure_queue(&mut self, view: &View<'_>) {
+    /// Takes the load for what an unknown line carries: answers that stay out begin an episode without a measurement.
+    fn assume_capacity(&mut self) {
         let load = self.load().max(MIN_RATE.into());
         self.line.capacity.get_or_insert(load);
+    }
+
+    /// Lets the capacity follow what the line carries while its queue grows or falls.
+    fn measure_queue(&mut self, view: &View<'_>) {
+        self.assume_capacity();
         let span = MEASURE_SPAN.max(self.load_span());
         if let Some(found) = self.measure(view, span) {
             if self.is_disturbed() && !is_beyond_doubt(&found, span) {
