@@ -517,7 +517,7 @@ fn anything() -> impl Strategy<Value = Vec<Anything>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(1000))]
 
     /// For any input rates stay within bounds, and every change is told with a reason that is a number.
     #[test]
