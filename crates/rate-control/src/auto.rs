@@ -194,8 +194,15 @@ impl Auto {
         let packets = self.packets(side);
         // Packets in front account for a third of their time as jitter: that of two even draws.
         let jitter = (self.delays.jitter(now) - packets / 3.0).max(Seconds::ZERO);
-        let noise = (jitter * JITTER_FACTOR).min(MAX_JITTER) + self.late.allowance(now);
+        let jitter = (jitter * JITTER_FACTOR).min(MAX_JITTER) - self.covered_jitter(own);
+        let noise = jitter.max(Seconds::ZERO) + self.late.allowance(now);
         own.threshold() + own.slack() + packets + noise
+    }
+
+    /// Jitter that a side's threshold covers by itself: that of the traffic's own making, beside what the idle line shows.
+    fn covered_jitter(&self, own: &SideControl) -> Seconds {
+        let usual = self.idle.usual().filter(|_| own.slack() <= Seconds::ZERO);
+        usual.map_or(Seconds::ZERO, |usual| (own.room_for_jitter() - usual).max(Seconds::ZERO))
     }
 
     /// Excess above which there is a queue if it stays, however much of it jitter would explain if it came and went; `None` as

@@ -125,6 +125,11 @@ impl SideControl {
         self.mode.threshold
     }
 
+    /// The part of the threshold that may be jitter.
+    pub fn room_for_jitter(&self) -> Seconds {
+        self.mode.threshold - ModeParameters::of(Mode::Ping).threshold
+    }
+
     /// Excess that is let stand because the line's rate varies, or because it was no queue before.
     ///
     /// Without a small queue a line that varies would be idle whenever it is faster than a moment ago.
