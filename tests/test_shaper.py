@@ -49,6 +49,8 @@ SHORT = (
     "asleep",
     "foreign-sawtooth-up",
     "foreign-sawtooth-down",
+    "foreign-sawtooth-call-up",
+    "foreign-sawtooth-call-down",
     "restart-up",
     "restart-down",
     "adsl-down",

@@ -10,6 +10,7 @@ use crate::idle::IdleDelays;
 use crate::lateness::Lateness;
 use crate::quantities::{BitsPerSecond, Seconds};
 use crate::side::{FULL_PACKET_BITS, Inputs, MIN_LOAD, SideControl, View};
+use crate::surge::Surge;
 
 /// Finds the rates of both sides by itself.
 ///
@@ -27,6 +28,7 @@ pub struct Auto {
     late: Lateness,
     /// What varies while neither side has traffic.
     idle: IdleDelays,
+    surge: Surge,
     /// Whether the line has had no load for so long that probes rest.
     asleep: bool,
 }
@@ -58,6 +60,7 @@ impl Auto {
             ticked: None,
             late: Lateness::default(),
             idle: IdleDelays::default(),
+            surge: Surge::default(),
             asleep: false,
         }
     }
@@ -254,15 +257,22 @@ impl Auto {
             sinking: self.delays.loaded_from_start.then_some(sinking),
             sank: self.delays.sank(sinking.to_duration(), now),
             idle: self.idle_excess(side),
+            has_surged: self.surge.is_recent(now),
         }
     }
 
-    /// Tells both sides what varies while neither has traffic.
+    /// Tells both sides what varies while neither has traffic, or only what was there before it varied.
     fn note_idle(&mut self, now: Time) {
         let is_quiet =
             self.sides.iter().all(|side| side.history.load(QUIET_OVER) < side.least_load());
         self.idle.note_traffic(is_quiet, now);
-        if self.idle.is_quiet(now)
+        let loads = [0, 1].map(|side| (&self.sides[side].history, self.sides[side].least_load()));
+        self.surge.note(loads, now);
+        let is_unknown = self.sides.iter().all(|side| side.is_fixed() || side.capacity().is_none());
+        let is_level =
+            is_unknown && !is_quiet && !self.surge.is_recent(now) && !self.delays.loaded_from_start;
+        self.idle.note_level(is_level, now);
+        if self.idle.is_told(now)
             && let Some(usual) = self.idle.usual()
         {
             // What the jitter explains anyway is no news.

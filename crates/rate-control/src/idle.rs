@@ -18,6 +18,10 @@ pub(crate) struct IdleDelays {
     usual: Option<Seconds>,
     /// Since when neither side has had traffic; `None` while one has.
     quiet_since: Option<Time>,
+    /// Since when a load has been level on a line that nothing is known of; `None` while it is not.
+    level_since: Option<Time>,
+    /// Long excesses that were seen beside a level load: they count once they are gone while the load stays.
+    pending: Vec<(Time, Seconds)>,
 }
 
 impl IdleDelays {
@@ -26,17 +30,47 @@ impl IdleDelays {
         self.quiet_since = is_quiet.then(|| self.quiet_since.unwrap_or(now));
     }
 
-    /// Takes an excess in, if it was seen long after the last traffic.
+    /// Notes whether a load is level at `now` on a line that nothing is known of, and lets everything through.
+    pub fn note_level(&mut self, is_level: bool, now: Time) {
+        self.level_since = is_level.then(|| self.level_since.unwrap_or(now));
+        if !is_level {
+            self.pending.clear();
+        }
+    }
+
+    /// Takes an excess in, if it was seen long after the last traffic, or beside a level load.
+    ///
+    /// Beside a load a long one may be a queue, unless it goes while the load stays.
     pub fn add(&mut self, excess: Seconds, now: Time) {
         if self.is_quiet(now) {
             self.excesses.push_back((now, excess));
-            while self.excesses.len() > MAX_SAMPLES
-                || self.excesses.front().is_some_and(|&(seen, _)| now.since(seen) > KEEP)
-            {
-                self.excesses.pop_front();
-            }
+        } else if self.level_since.is_none() {
+            return;
+        } else if excess > LONG {
+            self.pending.push((now, excess));
+            return;
+        } else {
+            self.excesses.extend(self.pending.drain(..));
+            self.excesses.push_back((now, excess));
+        }
+        while self.excesses.len() > MAX_SAMPLES
+            || self.excesses.front().is_some_and(|&(seen, _)| now.since(seen) > KEEP)
+        {
+            self.excesses.pop_front();
+        }
+        if self.is_quiet(now) || self.is_level_for(LEVEL_SEEN, now) {
             self.usual = nine_tenths(&self.excesses);
         }
+    }
+
+    /// Whether a load has been level for `span` until `now`.
+    fn is_level_for(&self, span: Duration, now: Time) -> bool {
+        self.level_since.is_some_and(|since| now.since(since) >= span)
+    }
+
+    /// Whether what is known tells of now: there is no traffic, or a level load on an unknown line.
+    pub fn is_told(&self, now: Time) -> bool {
+        self.is_quiet(now) || self.level_since.is_some()
     }
 
     /// Whether nothing of the last traffic can wait any more.
@@ -62,6 +96,10 @@ fn nine_tenths(samples: &VecDeque<(Time, Seconds)>) -> Option<Seconds> {
 
 /// Time without traffic after which no queue of it is left, but in front of the slowest lines.
 const DRAINED_AFTER: Duration = Duration::from_secs(2);
+/// Excess from which on one beside a load may be a queue: as much as is let stand on an unknown line.
+const LONG: Seconds = Seconds(0.01);
+/// Time for which a load has been level when the delays beside it tell a distribution: as long as it takes on an idle line.
+const LEVEL_SEEN: Duration = Duration::from_secs(2);
 /// Time for which an excess is remembered: as long as the baseline that it is above.
 const KEEP: Duration = Duration::from_secs(30);
 /// Samples that tell a distribution: two seconds of probes on an idle line.

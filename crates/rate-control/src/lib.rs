@@ -25,6 +25,7 @@ mod idle;
 mod lateness;
 mod quantities;
 mod side;
+mod surge;
 mod timestamps;
 
 pub use auto::Auto;

@@ -36,6 +36,11 @@ pub(super) struct Episode {
     certain: bool,
     /// Whether it began because an excess stood.
     pub stood: bool,
+    /// Whether the line seemed to be full from the start when it began, and whether a baseline fell in it.
+    from_start: bool,
+    sank: bool,
+    /// Whether it is the first of a line, and nothing explains it but that it lasts.
+    is_doubtful: bool,
     /// When the last one ended.
     pub ended: Time,
     /// What the line carried just before, where delays vary for other reasons, and the time over which that was measured.
@@ -60,6 +65,9 @@ impl Default for Episode {
             tested: Time::ZERO,
             certain: true,
             stood: false,
+            from_start: false,
+            sank: false,
+            is_doubtful: false,
             ended: Time::ZERO,
             first: None,
             trial: Trial::default(),
@@ -70,7 +78,23 @@ impl Default for Episode {
 impl SideControl {
     /// The excess, if there is a queue.
     pub(super) fn queue(&self, view: &View<'_>) -> Option<Seconds> {
+        if self.line.capacity.is_none() && self.may_come_by_itself(view) {
+            return None;
+        }
         view.excess.filter(|&excess| excess > view.threshold).or_else(|| self.standing(view))
+    }
+
+    /// Whether an excess on an unknown line may be nobody's queue: it was never seen idle, no load rose, and it does not last.
+    fn may_come_by_itself(&self, view: &View<'_>) -> bool {
+        if !is_unexplained(view) {
+            return false;
+        }
+        let (mut oldest, mut least) = (view.now, Seconds(f64::INFINITY));
+        for sample in view.delays.newest(LASTS, view.now) {
+            (oldest, least) = (sample.arrived, least.min(sample.of(self.side)));
+        }
+        let stands = if self.is_disturbed() { view.clear() } else { view.threshold };
+        view.now.since(oldest) < LASTS_SEEN || least <= stands
     }
 
     /// Lowers the rate because a queue showed, `excess` long.
@@ -79,6 +103,8 @@ impl SideControl {
         self.begin_episode(view.now);
         self.episode.stood = excess <= view.threshold;
         self.episode.certain = view.certain;
+        self.episode.from_start = view.sinking.is_some();
+        self.episode.is_doubtful = self.episode.capacity.is_none() && is_unexplained(view);
         self.episode.peak = excess;
         if self.is_disturbed() && self.line.capacity.is_some() {
             // The longer the queue took to come, the less of it can be the path's.
@@ -101,6 +127,7 @@ impl SideControl {
 
     /// Lowers the rate further as long as the queue lasts.
     pub(super) fn backing_off(&mut self, view: &View<'_>) -> (Reason, f64) {
+        self.episode.sank |= view.sank;
         let Some(excess) = view.excess else { return (Reason::Delay, 0.0) };
         self.episode.peak = self.episode.peak.max(excess);
         if excess <= view.clear() {
@@ -113,7 +140,7 @@ impl SideControl {
                 self.rate = Some(self.draining(view));
                 return (Reason::Delay, excess.as_millis());
             }
-            if self.is_disturbed()
+            if (self.is_disturbed() || self.episode.is_doubtful)
                 && (self.episode.trial.failed > 0 || self.fell_too_fast(excess, view))
             {
                 return self.dismiss(view);
@@ -175,8 +202,10 @@ impl SideControl {
     fn clear(&mut self, view: &View<'_>) -> (Reason, f64) {
         self.episode.ended = view.now;
         let took = view.now.since(self.episode.began);
-        if self.episode.capacity.is_none() && took < FIRST_EPISODE && !self.episode.stood {
-            // A burst, as when connections begin, tells nothing of a line that nothing else is known of.
+        // A burst, as when connections begin, tells nothing of a line that nothing else is known of; nor does what seemed to fill
+        // a line from the start, if no baseline was made of it.
+        let tells_nothing = took < FIRST_EPISODE || (self.episode.from_start && !self.episode.sank);
+        if self.episode.capacity.is_none() && tells_nothing && !self.episode.stood {
             (self.line.capacity, self.rate) = (None, self.episode.rate);
         } else {
             let found = self.measure(view, took + LEAD_IN).map(|found| found.rate);
@@ -384,11 +413,20 @@ impl SideControl {
     }
 }
 
+/// Whether nothing tells why there is an excess: the line was never seen idle, no load rose, and none was there from the start.
+fn is_unexplained(view: &View<'_>) -> bool {
+    view.standing.is_none() && !view.has_surged && view.sinking.is_none()
+}
+
 /// Whether two measurements differ by no more than those of one line do.
 fn is_same_line(found: BitsPerSecond, before: BitsPerSecond) -> bool {
     (found / before - 1.0).abs() < SAME_LINE_SHARE
 }
 
+/// Time for which an excess lasts that is a queue though no load rose, as long as samples are kept; and the part of it that must
+/// have been seen.
+const LASTS: Duration = Duration::from_millis(3_800);
+const LASTS_SEEN: Duration = Duration::from_millis(3_500);
 /// Time in which a queue is to be gone: a tenth of the goal of 1 s, for it decays exponentially.
 const DRAIN_TIME: Seconds = Seconds(0.1);
 /// Share of the capacity that is let through where it must show soon whether an excess is a queue.

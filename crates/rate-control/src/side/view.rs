@@ -50,6 +50,8 @@ pub(crate) struct Inputs {
     pub sank: bool,
     /// Excess that the path shows now and then without traffic; zero as long as that is not known.
     pub idle: Seconds,
+    /// Whether a load rose lately.
+    pub has_surged: bool,
 }
 
 impl std::ops::Deref for View<'_> {

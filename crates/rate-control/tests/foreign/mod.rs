@@ -163,6 +163,32 @@ fn delays_that_varied_on_the_idle_line_strangle_no_first_load() {
     }
 }
 
+/// A call that goes on from the start is nobody's queue, however the path varies: it is not strangled, nor is what comes beside it.
+///
+/// Only what stays longer for less time than samples are kept is told from a queue: not the walk, nor the longer sawtooth.
+#[test]
+fn delays_that_vary_beside_a_call_strangle_neither_it_nor_the_first_load() {
+    let [sawtooth, _, sine, long_sine, _, orbit] = SHAPES;
+    for shape in [sawtooth, sine, long_sine, orbit] {
+        for side in Side::ALL {
+            for seed in 1..=3 {
+                let mut line = Line::new(Mode::Ping, [40.0, 100.0]);
+                line.foreign_ms = shape.course(75_000, seed);
+                line.demand = [1.8e6; 2];
+                line.run(1_000);
+                let called = line.watch(side, 5_300).1 * line.capacity[side as usize] / 1.8e6;
+                line.demand[side as usize] = 2.0 * line.capacity[side as usize];
+                line.run(1_000);
+                let (queue, used) = line.watch(side, 10_000);
+                assert!(
+                    called > 0.95 && queue < 60.0 && used > 0.7,
+                    "{shape:?} {side:?} {seed}: {called} of the call, {queue} ms, {used}"
+                );
+            }
+        }
+    }
+}
+
 /// The jitter of the idle line is no rest of a queue: the rate is not lowered until it is gone, too.
 #[test]
 fn an_episode_does_not_last_for_the_jitter_of_the_idle_line() {
