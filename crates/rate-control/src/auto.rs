@@ -266,9 +266,12 @@ impl Auto {
         let is_quiet =
             self.sides.iter().all(|side| side.history.load(QUIET_OVER) < side.least_load());
         self.idle.note_traffic(is_quiet, now);
-        let loads = [0, 1].map(|side| (&self.sides[side].history, self.sides[side].least_load()));
-        self.surge.note(loads, now);
-        let is_unknown = self.sides.iter().all(|side| side.is_fixed() || side.capacity().is_none());
+        let is_known = |side: &SideControl| !side.is_fixed() && side.capacity().is_some();
+        if !self.sides.iter().all(is_known) {
+            let loads = self.sides.each_ref().map(|side| (&side.history, side.least_load()));
+            self.surge.note(loads, now);
+        }
+        let is_unknown = !self.sides.iter().any(is_known);
         let is_level =
             is_unknown && !is_quiet && !self.surge.is_recent(now) && !self.delays.loaded_from_start;
         self.idle.note_level(is_level, now);

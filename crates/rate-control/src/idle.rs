@@ -21,7 +21,7 @@ pub(crate) struct IdleDelays {
     /// Since when a load has been level on a line that nothing is known of; `None` while it is not.
     level_since: Option<Time>,
     /// Long excesses that were seen beside a level load: they count once they are gone while the load stays.
-    pending: Vec<(Time, Seconds)>,
+    pending: VecDeque<(Time, Seconds)>,
 }
 
 impl IdleDelays {
@@ -47,17 +47,14 @@ impl IdleDelays {
         } else if self.level_since.is_none() {
             return;
         } else if excess > LONG {
-            self.pending.push((now, excess));
+            self.pending.push_back((now, excess));
+            forget_old(&mut self.pending, now);
             return;
         } else {
-            self.excesses.extend(self.pending.drain(..));
+            self.excesses.append(&mut self.pending);
             self.excesses.push_back((now, excess));
         }
-        while self.excesses.len() > MAX_SAMPLES
-            || self.excesses.front().is_some_and(|&(seen, _)| now.since(seen) > KEEP)
-        {
-            self.excesses.pop_front();
-        }
+        forget_old(&mut self.excesses, now);
         if self.is_quiet(now) || self.is_level_for(LEVEL_SEEN, now) {
             self.usual = nine_tenths(&self.excesses);
         }
@@ -81,6 +78,15 @@ impl IdleDelays {
     /// The excess that one sample in ten exceeds; `None` as long as there are too few.
     pub const fn usual(&self) -> Option<Seconds> {
         self.usual
+    }
+}
+
+/// Forgets samples that are too old at `now` or too many.
+fn forget_old(samples: &mut VecDeque<(Time, Seconds)>, now: Time) {
+    while samples.len() > MAX_SAMPLES
+        || samples.front().is_some_and(|&(seen, _)| now.since(seen) > KEEP)
+    {
+        samples.pop_front();
     }
 }
 
@@ -122,6 +128,40 @@ mod tests {
             idle.note_traffic(true, now);
             idle.add(Seconds(if number % 3 == 0 { 0.04 } else { 0.001 }), now);
         }
+    }
+
+    /// Beside a level load of 10 s, from 2 s on: for so many ms of each second 40 ms late, and else 1 ms.
+    fn beside_a_load(late_ms: u64) -> IdleDelays {
+        let mut idle = IdleDelays::default();
+        for number in 0..500 {
+            let now = ms(2_000 + number * 20);
+            idle.note_traffic(false, now);
+            idle.note_level(true, now);
+            idle.add(Seconds(if number * 20 % 1_000 < late_ms { 0.04 } else { 0.001 }), now);
+        }
+        idle
+    }
+
+    #[test]
+    fn what_comes_and_goes_beside_a_level_load_is_known() {
+        assert_eq!(beside_a_load(300).usual(), Some(Seconds(0.04)));
+        assert_eq!(beside_a_load(0).usual(), Some(Seconds(0.001)));
+    }
+
+    #[test]
+    fn what_comes_beside_a_level_load_and_stays_may_be_a_queue_and_is_not_kept_for_ever() {
+        let mut idle = beside_a_load(0);
+        for number in 0..5_000 {
+            let now = ms(12_000 + number * 20);
+            idle.note_level(true, now);
+            idle.add(Seconds(0.04), now);
+        }
+        assert_eq!((idle.usual(), idle.pending.len()), (Some(Seconds(0.001)), MAX_SAMPLES));
+        // Nor does it count if the load has changed before it is gone.
+        idle.note_level(false, ms(113_000));
+        idle.note_level(true, ms(113_020));
+        idle.add(Seconds(0.001), ms(113_020));
+        assert_eq!((idle.usual(), idle.pending.len()), (Some(Seconds(0.001)), 0));
     }
 
     #[test]
