@@ -204,8 +204,8 @@ impl Auto {
 
     /// Jitter that a side's threshold covers by itself: that of the traffic's own making, beside what the idle line shows.
     fn covered_jitter(&self, own: &SideControl) -> Seconds {
-        let usual = self.idle.usual().filter(|_| own.slack() <= Seconds::ZERO);
-        usual.map_or(Seconds::ZERO, |usual| (own.room_for_jitter() - usual).max(Seconds::ZERO))
+        let left = self.idle.usual().map(|usual| own.room_for_jitter() - usual - own.slack());
+        left.map_or(Seconds::ZERO, |left| left.max(Seconds::ZERO))
     }
 
     /// Excess above which there is a queue if it stays, however much of it jitter would explain if it came and went; `None` as
@@ -257,7 +257,9 @@ impl Auto {
             sinking: self.delays.loaded_from_start.then_some(sinking),
             sank: self.delays.sank(sinking.to_duration(), now),
             idle: self.idle_excess(side),
-            has_surged: self.surge.is_recent(now),
+            is_explained: self.idle.is_known()
+                || self.surge.is_recent(now)
+                || self.delays.loaded_from_start,
         }
     }
 
@@ -266,12 +268,13 @@ impl Auto {
         let is_quiet =
             self.sides.iter().all(|side| side.history.load(QUIET_OVER) < side.least_load());
         self.idle.note_traffic(is_quiet, now);
-        let is_known = |side: &SideControl| !side.is_fixed() && side.capacity().is_some();
-        if !self.sides.iter().all(is_known) {
+        let is_unknown = |side: &SideControl| !side.is_fixed() && side.capacity().is_none();
+        if self.sides.iter().any(is_unknown) {
             let loads = self.sides.each_ref().map(|side| (&side.history, side.least_load()));
-            self.surge.note(loads, now);
+            let is_draining = self.sides.iter().any(|side| side.state() == State::BackingOff);
+            self.surge.note(loads, is_draining, now);
         }
-        let is_unknown = !self.sides.iter().any(is_known);
+        let is_unknown = self.sides.iter().all(|side| side.is_fixed() || is_unknown(side));
         let is_level =
             is_unknown && !is_quiet && !self.surge.is_recent(now) && !self.delays.loaded_from_start;
         self.idle.note_level(is_level, now);

@@ -18,6 +18,8 @@ pub(crate) struct IdleDelays {
     usual: Option<Seconds>,
     /// Since when neither side has had traffic; `None` while one has.
     quiet_since: Option<Time>,
+    /// Whether the line was ever seen without traffic for long enough.
+    was_seen: bool,
     /// Since when a load has been level on a line that nothing is known of; `None` while it is not.
     level_since: Option<Time>,
     /// Long excesses that were seen beside a level load: they count once they are gone while the load stays.
@@ -44,7 +46,7 @@ impl IdleDelays {
     pub fn add(&mut self, excess: Seconds, now: Time) {
         if self.is_quiet(now) {
             self.excesses.push_back((now, excess));
-        } else if self.level_since.is_none() {
+        } else if self.level_since.is_none() || self.was_seen {
             return;
         } else if excess > LONG {
             self.pending.push_back((now, excess));
@@ -57,6 +59,7 @@ impl IdleDelays {
         forget_old(&mut self.excesses, now);
         if self.is_quiet(now) || self.is_level_for(LEVEL_SEEN, now) {
             self.usual = nine_tenths(&self.excesses);
+            self.was_seen |= self.is_quiet(now) && self.usual.is_some();
         }
     }
 
@@ -65,9 +68,14 @@ impl IdleDelays {
         self.level_since.is_some_and(|since| now.since(since) >= span)
     }
 
-    /// Whether what is known tells of now: there is no traffic, or a level load on an unknown line.
+    /// Whether what is known tells of now: there is no traffic, or a level load on a line that was never seen without.
     pub fn is_told(&self, now: Time) -> bool {
-        self.is_quiet(now) || self.level_since.is_some()
+        self.is_quiet(now) || (self.level_since.is_some() && !self.was_seen)
+    }
+
+    /// Whether the line's delays are known: from without traffic, ever, or from beside a load, lately.
+    pub const fn is_known(&self) -> bool {
+        self.was_seen || self.usual.is_some()
     }
 
     /// Whether nothing of the last traffic can wait any more.
@@ -128,6 +136,25 @@ mod tests {
             idle.note_traffic(true, now);
             idle.add(Seconds(if number % 3 == 0 { 0.04 } else { 0.001 }), now);
         }
+    }
+
+    /// While the line sleeps one probe a minute tells no distribution, but the line has been seen.
+    #[test]
+    fn a_line_that_sleeps_was_seen_without_traffic() {
+        let mut idle = IdleDelays::default();
+        assert!(!idle.is_known());
+        seen(&mut idle);
+        idle.note_traffic(true, ms(70_000));
+        idle.add(Seconds(0.001), ms(70_000));
+        assert_eq!((idle.usual(), idle.is_known()), (None, true));
+        // So what comes beside a level load later is not learned.
+        idle.note_traffic(false, ms(80_000));
+        for number in 0..500 {
+            let now = ms(80_000 + number * 20);
+            idle.note_level(true, now);
+            idle.add(Seconds(0.008), now);
+        }
+        assert_eq!(idle.usual(), None);
     }
 
     /// Beside a level load of 10 s, from 2 s on: for so many ms of each second 40 ms late, and else 1 ms.

@@ -12,20 +12,23 @@ use crate::quantities::BitsPerSecond;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Surge {
     at: Option<Time>,
+    /// When a side last drained a queue.
+    drained: Option<Time>,
 }
 
 impl Surge {
     /// Looks whether the load of one of two sides rose until `now` far above what it was in the seconds before.
     ///
-    /// A load below `least` is none. What leaves after it waited in the shaper is no more than came.
-    pub fn note(&mut self, sides: [(&History, BitsPerSecond); 2], now: Time) {
-        let waited = sides.iter().any(|(history, _)| history.held_back(WAITED_WITHIN) > 0.0);
+    /// A load below its side's least is none. What leaves the shaper because it waited there while a side drained a queue is no
+    /// more than came, nor is what comes back of it on the other side.
+    pub fn note(&mut self, sides: [(&History, BitsPerSecond); 2], is_draining: bool, now: Time) {
+        self.drained = if is_draining { Some(now) } else { self.drained };
         let rose = |&(history, least): &(&History, BitsPerSecond)| {
             let load = history.load(WINDOW);
-            let most = most_before(history, now);
-            load >= least && most.is_some_and(|most| load >= most * RISES_BY)
+            load >= least && most_before(history, now).is_some_and(|most| load >= most * RISES_BY)
         };
-        if !waited && sides.iter().any(rose) {
+        let is_let_go = self.drained.is_some_and(|at| now.since(at) < LET_GO_WITHIN);
+        if !is_let_go && sides.iter().any(rose) {
             self.at = Some(now);
         }
     }
@@ -53,8 +56,8 @@ const WINDOW: Duration = Duration::from_millis(200);
 const WINDOWS: u64 = 34;
 /// Factor by which a load must rise: slow start doubles in each round trip.
 const RISES_BY: f64 = 2.0;
-/// Time for which the shaper must have held nothing back.
-const WAITED_WITHIN: Duration = Duration::from_secs(1);
+/// Time in which the shaper has let go what it held back: a window and a round trip.
+const LET_GO_WITHIN: Duration = Duration::from_millis(500);
 /// Time in which the queue of a load shows that rose: a slow start is over by then.
 const QUEUES_WITHIN: Duration = Duration::from_secs(2);
 
@@ -65,18 +68,19 @@ mod tests {
 
     const LEAST: BitsPerSecond = BitsPerSecond(200e3);
 
-    /// Whether a load has risen at the ends of `spans` of ms, kbit/s and bytes that wait.
-    fn rose(spans: &[(u64, u64, u64)]) -> Vec<bool> {
+    /// Whether a load has risen at the ends of `spans` of ms, kbit/s, and whether a side drains a queue.
+    fn rose(spans: &[(u64, u64, bool)]) -> Vec<bool> {
         let (mut surge, mut history) = (Surge::default(), History::default());
         let (mut now_ms, mut bytes) = (0, 0);
         let mut told = Vec::new();
-        for &(ms, kbit, backlog_bytes) in spans {
+        for &(ms, kbit, is_draining) in spans {
             for _ in 0..ms / 20 {
                 (now_ms, bytes) = (now_ms + 20, bytes + kbit * 20 / 8);
-                let traffic = Traffic { bytes, packets: bytes / 1000, backlog_bytes };
+                let traffic = Traffic { bytes, packets: bytes / 1000, backlog_bytes: 0 };
                 history.note(Time::from_millis(now_ms), traffic);
                 let other = History::default();
-                surge.note([(&history, LEAST), (&other, LEAST)], Time::from_millis(now_ms));
+                let now = Time::from_millis(now_ms);
+                surge.note([(&history, LEAST), (&other, LEAST)], is_draining, now);
             }
             told.push(surge.is_recent(Time::from_millis(now_ms)));
         }
@@ -85,22 +89,22 @@ mod tests {
 
     #[test]
     fn a_load_that_is_there_from_the_start_does_not_rise() {
-        assert_eq!(rose(&[(5_000, 1_600, 0)]), [false]);
+        assert_eq!(rose(&[(5_000, 1_600, false)]), [false]);
     }
 
     #[test]
     fn twice_the_load_is_a_rise_and_half_as_much_more_is_none() {
-        assert_eq!(rose(&[(3_000, 1_600, 0), (1_000, 2_400, 0)]), [false, false]);
-        let twice = [(3_000, 1_600, 0), (1_000, 3_400, 0), (3_000, 3_400, 0)];
+        assert_eq!(rose(&[(3_000, 1_600, false), (1_000, 2_400, false)]), [false, false]);
+        let twice = [(3_000, 1_600, false), (1_000, 3_400, false), (3_000, 3_400, false)];
         assert_eq!(rose(&twice), [false, true, false]);
         // As much as three seconds ago is no more than there was.
-        let again = [(3_000, 3_400, 0), (3_000, 800, 0), (1_000, 3_400, 0)];
+        let again = [(3_000, 3_400, false), (3_000, 800, false), (1_000, 3_400, false)];
         assert_eq!(rose(&again), [false, false, false]);
     }
 
     #[test]
-    fn what_waited_in_the_shaper_and_what_is_no_load_is_no_rise() {
-        assert_eq!(rose(&[(3_000, 1_600, 3_000), (500, 9_000, 0)]), [false, false]);
-        assert_eq!(rose(&[(3_000, 50, 0), (1_000, 150, 0)]), [false, false]);
+    fn what_is_let_go_after_a_queue_and_what_is_no_load_is_no_rise() {
+        assert_eq!(rose(&[(3_000, 1_600, true), (400, 9_000, false)]), [false, false]);
+        assert_eq!(rose(&[(3_000, 50, false), (1_000, 150, false)]), [false, false]);
     }
 }

@@ -86,7 +86,7 @@ impl SideControl {
 
     /// Whether an excess on an unknown line may be nobody's queue: it was never seen idle, no load rose, and it does not last.
     fn may_come_by_itself(&self, view: &View<'_>) -> bool {
-        if !is_unexplained(view) {
+        if view.is_explained {
             return false;
         }
         let (mut oldest, mut least) = (view.now, Seconds(f64::INFINITY));
@@ -104,7 +104,7 @@ impl SideControl {
         self.episode.stood = excess <= view.threshold;
         self.episode.certain = view.certain;
         self.episode.from_start = view.sinking.is_some();
-        self.episode.is_doubtful = self.episode.capacity.is_none() && is_unexplained(view);
+        self.episode.is_doubtful = self.episode.capacity.is_none() && !view.is_explained;
         self.episode.peak = excess;
         if self.is_disturbed() && self.line.capacity.is_some() {
             // The longer the queue took to come, the less of it can be the path's.
@@ -411,11 +411,6 @@ impl SideControl {
         let share = if is_blind { share.min(TRIAL_SHARE) } else { share };
         self.bounded(capacity * share - view.probes)
     }
-}
-
-/// Whether nothing tells why there is an excess: the line was never seen idle, no load rose, and none was there from the start.
-fn is_unexplained(view: &View<'_>) -> bool {
-    view.standing.is_none() && !view.has_surged && view.sinking.is_none()
 }
 
 /// Whether two measurements differ by no more than those of one line do.
