@@ -39,8 +39,6 @@ pub(super) struct Episode {
     /// Whether the line seemed to be full from the start when it began, and whether a baseline fell in it.
     from_start: bool,
     sank: bool,
-    /// Whether it is the first of a line, and nothing explains it but that it lasts.
-    is_doubtful: bool,
     /// When the last one ended.
     pub ended: Time,
     /// What the line carried just before, where delays vary for other reasons, and the time over which that was measured.
@@ -67,7 +65,6 @@ impl Default for Episode {
             stood: false,
             from_start: false,
             sank: false,
-            is_doubtful: false,
             ended: Time::ZERO,
             first: None,
             trial: Trial::default(),
@@ -104,7 +101,6 @@ impl SideControl {
         self.episode.stood = excess <= view.threshold;
         self.episode.certain = view.certain;
         self.episode.from_start = view.sinking.is_some();
-        self.episode.is_doubtful = self.episode.capacity.is_none() && !view.is_explained;
         self.episode.peak = excess;
         if self.is_disturbed() && self.line.capacity.is_some() {
             // The longer the queue took to come, the less of it can be the path's.
@@ -140,7 +136,7 @@ impl SideControl {
                 self.rate = Some(self.draining(view));
                 return (Reason::Delay, excess.as_millis());
             }
-            if (self.is_disturbed() || self.episode.is_doubtful)
+            if self.is_disturbed()
                 && (self.episode.trial.failed > 0 || self.fell_too_fast(excess, view))
             {
                 return self.dismiss(view);

@@ -488,8 +488,8 @@ impl SideControl {
     /// The rate of a line without a queue, on which `probes` go past the shaper.
     fn held(&self, probes: BitsPerSecond) -> BitsPerSecond {
         let capacity = self.line.capacity.expect("known in every state that holds a rate");
-        let ModeParameters { share, share_after_queue, .. } = *self.mode;
-        let share = share - (share - share_after_queue) * self.line.caution;
+        let careful = ModeParameters::of(Mode::Ping).share;
+        let share = self.mode.share + (careful - self.mode.share) * self.line.caution;
         self.bounded(capacity * share - probes)
     }
 

@@ -8,8 +8,6 @@ use crate::quantities::Seconds;
 pub(super) struct ModeParameters {
     /// Share of the capacity that is let through.
     pub share: f64,
-    /// The same on the way in, after a queue came at that rate: what is held back behind a line drains slowly.
-    pub share_after_queue: f64,
     /// Excess, beyond packets and jitter, above which there is a queue.
     pub threshold: Seconds,
     /// Time for which a rate is held on a steady line before more is tried.
@@ -32,14 +30,12 @@ impl ModeParameters {
 /// a line that became four times as fast within 5 s, of which the nine steps take 1 s and TCP the rest.
 static PING: ModeParameters = ModeParameters {
     share: 0.97,
-    share_after_queue: 0.97,
     threshold: Seconds(0.002),
     hold: Seconds(2.0),
 };
 /// Mode "bandwidth": nearly everything; a queue of one frame of a video call (10 ms in RFC 9330) is let stand.
 static BANDWIDTH: ModeParameters = ModeParameters {
     share: 0.995,
-    share_after_queue: PING.share,
     threshold: Seconds(0.008),
     hold: Seconds(2.0),
 };
