@@ -97,6 +97,21 @@ fn a_line_that_becomes_twenty_times_slower_is_calm_within_two_seconds() {
     }
 }
 
+/// What is held back behind a line hardly drains at 99.5 % of it.
+#[test]
+fn after_a_queue_came_at_the_held_rate_of_a_download_less_is_held_for_some_seconds() {
+    let mut line = loaded(Mode::Bandwidth, Ingress);
+    line.run(10_000);
+    let held = |line: &Line| line.rate(Ingress).unwrap() / (line.capacity[1] / 1e6);
+    assert!((0.985..1.0).contains(&held(&line)), "{}", held(&line));
+    line.burst(Ingress, 30.0);
+    line.run(1_000);
+    assert!((0.95..0.975).contains(&held(&line)), "{}", held(&line));
+    assert_eq!(line.queue_ms(Ingress), 0.0);
+    line.run(10_000);
+    assert!((0.985..1.0).contains(&held(&line)), "{}", held(&line));
+}
+
 /// Answers that come one by one after a second in a queue tell of times too short to measure: the rate must not rise for that.
 #[test]
 fn the_rate_does_not_leap_while_answers_are_overdue() {

@@ -106,6 +106,11 @@ impl Line {
         self.rates[side as usize].map(|bps| bps / 1e6)
     }
 
+    /// Puts so many milliseconds of traffic in front of the line at once, as a connection that begins does.
+    pub fn burst(&mut self, side: Side, ms: f64) {
+        self.queues[side as usize] += self.capacity[side as usize] * ms / 8e3;
+    }
+
     /// Milliseconds of queue in front of the line.
     pub fn queue_ms(&self, side: Side) -> f64 {
         let capacity = self.capacity[side as usize];
