@@ -179,6 +179,25 @@ fn a_shaper_that_starts_beside_a_small_load_goes_on_as_usual() {
     }
 }
 
+/// The traffic's own bursts make delays vary that are steady on the idle line. Those 8 ms cover, and need no more beside them.
+#[test]
+fn jitter_of_the_traffic_s_own_making_lets_no_longer_queue_stand_in_bandwidth_mode() {
+    for side in Side::ALL {
+        let mut line = Line::new(Mode::Bandwidth, [40.0, 100.0]);
+        line.run(6_000);
+        line.demand[side as usize] = 2.0 * line.capacity[side as usize];
+        line.foreign_ms = vec![0.0, 3.0, 1.0, 0.0, 2.0, 3.0, 1.0];
+        line.run(10_000);
+        let seen = (0..30_000).map(|_| {
+            line.run(1);
+            line.queue_ms(side)
+        });
+        let mut queues: Vec<f64> = seen.collect();
+        queues.sort_by(f64::total_cmp);
+        assert!(queues[29_700] < 14.0, "{side:?}: {} ms in one of 100 ms", queues[29_700]);
+    }
+}
+
 /// A buffer that is too short for a queue that could not be the burst of a connection that begins, but is kept full.
 #[test]
 fn a_short_buffer_is_not_left_full() {
