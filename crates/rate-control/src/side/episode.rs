@@ -404,7 +404,10 @@ impl SideControl {
         let share = (self.mode.share - excess / time).max(MIN_DRAIN_SHARE);
         // How long the queue is that baselines are made of shows as it drains.
         let is_blind = self.is_disturbed() || self.sinks(view);
-        let share = if is_blind { share.min(TRIAL_SHARE) } else { share };
+        let share = match is_blind || self.is_stuck(view) {
+            true => share.min(TRIAL_SHARE * self.sure_share()),
+            false => share,
+        };
         self.bounded(capacity * share - view.probes)
     }
 }

@@ -92,7 +92,12 @@ impl SideControl {
             return None;
         };
         match self.find(capacity, view) {
-            Finding::Open => {}
+            Finding::Open => {
+                let tried = view.now.since(self.episode.trial.since);
+                if self.is_stuck(view) && tried >= STUCK {
+                    self.try_anew(excess, self.episode.trial.failed, view);
+                }
+            }
             Finding::Queue => {
                 self.episode.trial.sound = self.line.capacity;
                 self.episode.trial.proven = true;
@@ -112,6 +117,9 @@ impl SideControl {
             }
             Finding::Unmoved(most) if self.episode.trial.failed + 1 >= TRIALS => {
                 self.episode.trial.foreign = self.episode.trial.foreign.max(most);
+                if self.is_stuck(view) && self.is_level(view) {
+                    return Some(self.reroute(view));
+                }
                 return Some(self.dismiss(view));
             }
             Finding::Unmoved(most) => {
@@ -149,9 +157,7 @@ impl SideControl {
         if growth > MAX_FOREIGN_GROWTH {
             return Finding::Queue;
         }
-        // What a line that varies should have drained nobody knows; that it fell to less than half is rare.
-        let varies = self.line.varied() && !self.is_disturbed();
-        let sure = if varies { capacity * SURE_SHARE } else { capacity };
+        let sure = capacity * self.sure_share();
         let drained = course.took - sure.time_for_bits(course.bytes * 8.0);
         let surplus = (self.episode.trial.excess - view.clear()).max(Seconds::ZERO);
         let needed = surplus * MARGIN + MIN_DRAINED;
@@ -171,6 +177,25 @@ impl SideControl {
             return Finding::Draining(BitsPerSecond::of_bytes(course.bytes, carried));
         }
         Finding::Unmoved(self.left(sure, needed / MARGIN, view))
+    }
+
+    /// Whether an episode lasts for longer than most queues do.
+    ///
+    /// Beside jitter what crosses an idle line seems to be what it carries, so that the rate is to fall far enough to tell.
+    pub(super) fn is_stuck(&self, view: &View<'_>) -> bool {
+        view.now.since(self.episode.began) >= STUCK && !self.is_disturbed()
+    }
+
+    /// Share of what the line was known to carry that it surely carries.
+    ///
+    /// What a line that varies should have drained nobody knows; that it fell to less than half is rare.
+    pub(super) fn sure_share(&self) -> f64 {
+        if self.line.varied() && !self.is_disturbed() { SURE_SHARE } else { 1.0 }
+    }
+
+    /// Whether the excess stayed within what jitter explains in the present trial.
+    fn is_level(&self, view: &View<'_>) -> bool {
+        self.course(view).is_some_and(|course| course.most - course.least <= view.threshold)
     }
 
     /// The samples that saw the rate of the present trial.
@@ -353,6 +378,8 @@ pub(super) fn is_beyond_doubt(found: &Measured, span: Duration) -> bool {
 
 /// Trials that an excess fails before it counts as foreign, each at half the rate of the one before.
 const TRIALS: u32 = 2;
+/// Time after which the excess of an episode should be gone, and is tried anew.
+const STUCK: Duration = Duration::from_secs(1);
 /// Factor by which a queue may take longer to drain than it should.
 const MARGIN: f64 = 2.0;
 /// Probes lost while a delay varies by which a buffer is full.

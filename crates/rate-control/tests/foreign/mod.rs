@@ -73,6 +73,39 @@ impl Shape {
     }
 }
 
+/// After a pause of 0.1 s the line has another path, some ms longer, that jitters as much as before: an excess that moves, and yet
+/// no queue. What crosses beside it tells no more than what was let through, which must not lower the rate ever further.
+#[test]
+fn a_path_that_jitters_may_become_longer() {
+    for (side, mode, longer_ms, slower) in [
+        (Side::Egress, Mode::Ping, 7.0, 1.0),
+        (Side::Ingress, Mode::Ping, 7.0, 1.0),
+        (Side::Egress, Mode::Ping, 7.0, 0.6),
+        (Side::Ingress, Mode::Ping, 7.0, 0.6),
+        (Side::Egress, Mode::Bandwidth, 17.0, 1.0),
+        (Side::Ingress, Mode::Bandwidth, 17.0, 1.0),
+    ] {
+        let mut random = Seed::new(7).stream("foreign delay");
+        let mut jitter: Vec<f64> = Vec::new();
+        for ms in 0..30_000 {
+            let drawn = if ms % 20 == 0 { 5.0 * random.unit() } else { jitter[ms - 1] };
+            let before = jitter.last().copied().unwrap_or_default();
+            jitter.push(drawn.max(before - 1.0));
+        }
+        let mut line = Line::new(mode, [40.0, 100.0]);
+        line.foreign_ms = jitter;
+        line.run(6_000);
+        line.demand[side as usize] = 2.0 * line.capacity[side as usize];
+        line.run(6_000);
+        let capacity = std::mem::take(&mut line.capacity[side as usize]);
+        line.run(100);
+        line.capacity[side as usize] = capacity * slower;
+        line.foreign_ms.iter_mut().for_each(|ms| *ms += longer_ms);
+        let (queue, used) = line.watch(side, 8_000);
+        assert!(queue < 10.0 && used > 0.7, "{mode:?} {side:?} {slower}: {queue} ms, {used}");
+    }
+}
+
 /// Mean queue in ms and used share of a line of 40 Mbit/s up and 100 down, from 10 s of a load on, for a minute.
 fn shaped(mut line: Line, shape: Shape, side: Side, seed: u64) -> (f64, f64) {
     line.foreign_ms = shape.course(75_000, seed);
