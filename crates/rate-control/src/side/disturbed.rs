@@ -59,8 +59,6 @@ impl SideControl {
     }
 }
 
-/// Multiple of the time for which a rate is held where delays vary and probing has confirmed it.
-pub(super) const CONFIRMED_HOLDS: f64 = 3.0;
 /// Time over which a rate is used now and then, and the share of the ticks at which packets wait for it.
 const USED_OVER: Duration = Duration::from_secs(1);
 const USED_AT_TIMES: f64 = 0.2;

@@ -394,7 +394,7 @@ impl SideControl {
         self.line.capacity = self.line.capacity.map(|capacity| capacity.max(sure.min(rate)));
         // Where a queue may stand unseen, a step counts only if it proved something.
         let is_blind = self.is_disturbed() && !self.is_proven();
-        self.line.confirmed |= is_blind && self.step.number <= 1;
+        self.line.confirmed |= is_blind && self.step.number <= self.mode.first_step_beside_foreign;
         if is_blind || !self.is_used(took) || self.max.is_some_and(|max| rate >= max) {
             let share = self.history.load(took) / rate * 100.0;
             self.tried = view.now;
@@ -431,8 +431,7 @@ impl SideControl {
         if !self.line.confirmed && self.line.capacity.is_some_and(far_below) {
             return MAX_FIRST_STEP;
         }
-        // One that ends below the known capacity proves nothing.
-        let least = u32::from(self.is_disturbed());
+        let least = if self.is_disturbed() { self.mode.first_step_beside_foreign } else { 0 };
         ((self.line.spread() / STEADY_SPREAD) as u32).clamp(least, MAX_FIRST_STEP)
     }
 
@@ -509,7 +508,7 @@ impl SideControl {
     /// Time for which a rate is held: longer where the capacity is the same time and again.
     fn hold_time(&self) -> Duration {
         if self.is_disturbed() {
-            let times = if self.line.confirmed { disturbed::CONFIRMED_HOLDS } else { 1.0 };
+            let times = if self.line.confirmed { self.mode.confirmed_holds } else { 1.0 };
             return (self.mode.hold * times).to_duration();
         }
         let spread = self.line.spread().max(self.line.last_change().unwrap_or(1.0));

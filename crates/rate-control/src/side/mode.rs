@@ -12,6 +12,10 @@ pub(super) struct ModeParameters {
     pub threshold: Seconds,
     /// Time for which a rate is held on a steady line before more is tried.
     pub hold: Seconds,
+    /// Multiple of that where delays vary for other reasons and probing has confirmed the rate.
+    pub confirmed_holds: f64,
+    /// Number of the first step of probing there, counted from zero: one that ends below the known capacity proves nothing.
+    pub first_step_beside_foreign: u32,
 }
 
 impl ModeParameters {
@@ -28,8 +32,19 @@ impl ModeParameters {
 /// The share: 97 %, so that a queue of 10 ms is gone in a third of a second and, with the probing, 95 % of
 /// the line is used. The threshold: goals of 1.6 ms on average need it to show at 2 ms. The hold: 90 % of
 /// a line that became four times as fast within 5 s, of which the nine steps take 1 s and TCP the rest.
-static PING: ModeParameters =
-    ModeParameters { share: 0.97, threshold: Seconds(0.002), hold: Seconds(2.0) };
-/// Mode "bandwidth": nearly everything; a queue of one frame of a video call (10 ms in RFC 9330) is let stand.
-static BANDWIDTH: ModeParameters =
-    ModeParameters { share: 0.995, threshold: Seconds(0.008), hold: Seconds(2.0) };
+static PING: ModeParameters = ModeParameters {
+    share: 0.97,
+    threshold: Seconds(0.002),
+    hold: Seconds(2.0),
+    confirmed_holds: 3.0,
+    first_step_beside_foreign: 1,
+};
+/// Mode "bandwidth": nearly everything; a queue of one frame of a video call (10 ms in RFC 9330) is let stand. What varies
+/// for other reasons leaves a line idle at times, which probing fills, so that it goes on.
+static BANDWIDTH: ModeParameters = ModeParameters {
+    share: 0.995,
+    threshold: Seconds(0.008),
+    hold: Seconds(2.0),
+    confirmed_holds: 1.0,
+    first_step_beside_foreign: 2,
+};
