@@ -194,12 +194,15 @@ impl Auto {
     /// Excess above which there is a queue.
     fn threshold(&self, side: Side, now: Time) -> Seconds {
         let own = &self.sides[side as usize];
-        let packets = self.packets(side);
+        let jitter = (self.jitter(side, now) - self.covered_jitter(own)).max(Seconds::ZERO);
+        own.threshold() + own.slack() + self.packets(side) + jitter + self.late.allowance(now)
+    }
+
+    /// Excess that jitter explains on a side, beside packets in front.
+    fn jitter(&self, side: Side, now: Time) -> Seconds {
         // Packets in front account for a third of their time as jitter: that of two even draws.
-        let jitter = (self.delays.jitter(now) - packets / 3.0).max(Seconds::ZERO);
-        let jitter = (jitter * JITTER_FACTOR).min(MAX_JITTER) - self.covered_jitter(own);
-        let noise = jitter.max(Seconds::ZERO) + self.late.allowance(now);
-        own.threshold() + own.slack() + packets + noise
+        let jitter = (self.delays.jitter(now) - self.packets(side) / 3.0).max(Seconds::ZERO);
+        (jitter * JITTER_FACTOR).min(MAX_JITTER)
     }
 
     /// Jitter that a side's threshold covers by itself: that of the traffic's own making, beside what the idle line shows.
@@ -257,6 +260,7 @@ impl Auto {
             sinking: self.delays.loaded_from_start.then_some(sinking),
             sank: self.delays.sank(sinking.to_duration(), now),
             idle: self.idle_excess(side),
+            jitter: self.jitter(side, now),
             is_explained: self.idle.is_known()
                 || self.surge.is_recent(now)
                 || self.delays.loaded_from_start,

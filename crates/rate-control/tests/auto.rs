@@ -34,6 +34,20 @@ fn a_steady_line_is_used_and_stays_calm() {
     }
 }
 
+/// On the way out no queue comes of what is held, so that little need be left of a capacity that was found again.
+#[test]
+fn a_steady_upload_is_held_at_nearly_all_of_the_line() {
+    let mut line = loaded(Mode::Ping, Egress);
+    line.run(10_000);
+    let (queue, used) = line.watch(Egress, 20_000);
+    assert!(queue < 1.0 && used > 0.98, "{queue} ms, {used}");
+    // Beside a download it is not certain whose a queue is.
+    line.demand[1] = 2.0 * line.capacity[1];
+    line.run(10_000);
+    let (_, used) = line.watch(Egress, 20_000);
+    assert!(used < 0.98, "{used}");
+}
+
 #[test]
 fn bandwidth_mode_uses_more_and_queues_more() {
     let mut line = loaded(Mode::Bandwidth, Egress);

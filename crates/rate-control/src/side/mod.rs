@@ -56,6 +56,8 @@ pub(crate) struct SideControl {
     /// When the path was last found to have become longer.
     rerouted: Option<Time>,
     last_busy: Time,
+    /// Whether the other side has hardly any traffic, and delays hardly any jitter.
+    is_undisturbed: bool,
     /// When the present load began.
     load_began: Time,
     /// Rate and state that were reported last.
@@ -91,6 +93,7 @@ impl SideControl {
             episode: Episode::default(),
             rerouted: None,
             last_busy: Time::ZERO,
+            is_undisturbed: false,
             load_began: Time::ZERO,
             reported: None,
         }
@@ -270,6 +273,7 @@ impl SideControl {
         }
         let load = self.note_load(view.now);
         self.note_granted(view);
+        self.is_undisturbed = view.alone && view.jitter <= STEADY_JITTER;
         if view.silence.is_some_and(|silence| silence >= STALL_AFTER) {
             return self.stall(view);
         }
@@ -488,8 +492,19 @@ impl SideControl {
     fn held(&self, probes: BitsPerSecond) -> BitsPerSecond {
         let capacity = self.line.capacity.expect("known in every state that holds a rate");
         let careful = ModeParameters::of(Mode::Ping).share;
-        let share = self.mode.share + (careful - self.mode.share) * self.line.caution;
+        let usual = if self.may_hold_more() { self.mode.steady_share } else { self.mode.share };
+        let share = usual + (careful - usual) * self.line.caution;
         self.bounded(capacity * share - probes)
+    }
+
+    /// Whether the capacity is known so well that little need be left of it: on the way in nothing drains what comes too fast, and
+    /// beside other traffic or jitter it is not certain whose a queue is.
+    fn may_hold_more(&self) -> bool {
+        self.side == Side::Egress
+            && self.is_undisturbed
+            && self.line.confirmed
+            && !self.line.varied()
+            && !self.is_disturbed()
     }
 
     /// The rate of a line without a queue; the user's bound, if there is one, as long as the line is unknown.
@@ -529,6 +544,8 @@ const MAX_FIRST_STEP: u32 = 3;
 const CLEAR_SHARE: f64 = 0.5;
 /// The same where the path shows as much without a queue.
 const MOST_CLEAR_SHARE: f64 = 0.75;
+/// Excess that jitter explains on a steady line at most: half of the shortest queue that is looked for.
+const STEADY_JITTER: Seconds = Seconds(0.001);
 /// Share by which the capacity of a steady line varies at most.
 const STEADY_SPREAD: f64 = 0.1;
 /// Queue that is gained or lost before the controller sees it, for a rate that varies by all of itself.

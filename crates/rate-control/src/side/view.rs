@@ -50,6 +50,8 @@ pub(crate) struct Inputs {
     pub sank: bool,
     /// Excess that the path shows now and then without traffic; zero as long as that is not known.
     pub idle: Seconds,
+    /// Excess that jitter explains.
+    pub jitter: Seconds,
     /// Whether something tells why there is an excess, if there is one: the line's own delays are known, a load rose, or one was
     /// there from the start.
     pub is_explained: bool,
