@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
-from typing import Any, Literal, Protocol, TypedDict, final, type_check_only
+from typing import Any, Literal, Protocol, TypeAlias, TypedDict, final, type_check_only
 
 __all__ = [
     "InputError",
@@ -48,6 +48,7 @@ __all__ = [
     "read_shaper_rules",
     "read_shaper_settings",
     "read_spec",
+    "read_table",
     "read_time",
     "record_method",
     "replay_shaper",
@@ -197,9 +198,11 @@ class Outcome(TypedDict):
     events: int
     packets: int
 
+_Values: TypeAlias = tuple[bytes | tuple[bytes, list[str]], bytes | None]
+
 @type_check_only
 class OutcomeRows(Outcome):
-    tables: dict[str, dict[str, tuple[bytes | tuple[bytes, list[str]], bytes | None]]]
+    tables: dict[str, dict[str, _Values]]
 
 @type_check_only
 class _Files(Protocol):
@@ -272,6 +275,7 @@ def read_rate(written: object) -> int: ...
 def read_scenario(text: str, place: str, files: _Files) -> dict[str, Any]: ...
 def read_scenario_or_test(text: str, place: str, link: object, files: _Files) -> dict[str, Any] | None: ...
 def read_spec(kind: str, written: object, place: str, names: list[tuple[str, str]]) -> dict[str, Any]: ...
+def read_table(table: str, parts: Sequence[bytes], max_rows: int) -> dict[str, _Values] | None: ...
 def read_time(written: object) -> int: ...
 def resolve_scenario(scenario: object, files: _Files) -> Resolved: ...
 def scenario_schema() -> dict[str, Any]: ...

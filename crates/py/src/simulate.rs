@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -86,10 +87,24 @@ pub(crate) fn simulate_rows<'py>(
     let result = said(py, &outcome)?;
     let of_tables = PyDict::new(py);
     for (name, columns) in tables {
-        of_tables.set_item(name, table(py, columns)?)?;
+        of_tables.set_item(name, of_columns(py, columns)?)?;
     }
     result.set_item("tables", of_tables)?;
     Ok(result)
+}
+
+/// The rows of part files of the table `table`, given as their bytes, in the form of the tables of
+/// [`simulate_rows`]; `None` if one is not as this version writes them, or has more than `max_rows` rows.
+#[pyfunction]
+pub(crate) fn read_table<'py>(
+    py: Python<'py>,
+    table: &str,
+    parts: Vec<PyBackedBytes>,
+    max_rows: usize,
+) -> PyResult<Option<Bound<'py, PyDict>>> {
+    let parts: Vec<&[u8]> = parts.iter().map(|one| &**one).collect();
+    let columns = py.detach(|| weir_record::read_table(table, &parts, max_rows));
+    columns.map(|columns| of_columns(py, columns)).transpose()
 }
 
 pub(crate) fn said<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyDict>> {
@@ -101,7 +116,7 @@ pub(crate) fn said<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'p
     Ok(result)
 }
 
-fn table(py: Python<'_>, columns: Vec<Named>) -> PyResult<Bound<'_, PyDict>> {
+fn of_columns(py: Python<'_>, columns: Vec<Named>) -> PyResult<Bound<'_, PyDict>> {
     let result = PyDict::new(py);
     for (name, content, known) in columns {
         let known = known.map(|known| {

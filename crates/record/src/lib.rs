@@ -1,5 +1,5 @@
-//! Writes the record of a run: a manifest and append-only Parquet tables; or keeps its rows in memory. Also writes
-//! files of packets ([`pcapng`]).
+//! Writes the record of a run: a manifest and append-only Parquet tables; or keeps its rows in memory. Reads tables
+//! back ([`read_table`]). Also writes files of packets ([`pcapng`]).
 //!
 //! A record is a directory: `manifest.json`, and for each table a folder of part files that sort by
 //! name. A part appears under its name only when it is whole, so a run that is killed at any moment leaves
@@ -7,11 +7,13 @@
 
 mod columns;
 pub mod pcapng;
+mod read;
 mod recorder;
 mod rows;
 mod table;
 mod tables;
 
 pub use columns::Content;
+pub use read::read_table;
 pub use recorder::{RecordError, Recorder};
 pub use rows::{Named, Rows};
