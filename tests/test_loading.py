@@ -6,13 +6,17 @@ Each command runs in a process of its own, and may load only the packages that i
 from __future__ import annotations
 
 import gc
+import json
+import shutil
 import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import polars as pl
 import pytest
 
 from weirlab.loading import asked_for, uncollected
+from weirlab.record.tables import schema
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,8 +45,11 @@ OF_PYTHON = {
 }
 """Modules of the interpreter and of virtual environments, which are loaded before any command."""
 
-TABLES = {"click", "numpy", "polars", "rich", "typing_extensions"}
-"""What reads records and prints tables of them."""
+TABLES = {"click", "numpy", "rich", "typing_extensions"}
+"""What reads records and prints tables of them: figures of a whole run are made of arrays."""
+
+FRAMES = {"polars"}
+"""What makes data frames."""
 
 MODELS = {"annotated_types", "pydantic", "pydantic_core", "typing_inspection"}
 """What scenarios are made with."""
@@ -56,7 +63,7 @@ COMMANDS: dict[str, tuple[list[str], set[str]]] = {
     "compare": (["compare", "RECORD"], TABLES),
     "note": (["note", "RECORD"], TABLES | MODELS),
     "run": (["run", "ping", "--load", "1s", "--no-charts", "--out", "OUT"], TABLES | MODELS),
-    "list": (["list", "queues"], TABLES | MODELS),
+    "list": (["list", "queues"], TABLES | MODELS | FRAMES),
 }
 """Lines of commands, and the packages of others that they may load."""
 
@@ -87,6 +94,20 @@ def test_who_shows_a_record_loads_no_models_scores_charts_or_worlds(rrul: list[R
     assert "weirlab.record.reader" in inner
     apart = ("forms", "scenario.models", "scores", "plots", "worlds", "ui.progress", "viewer")
     assert [name for name in inner if name.removeprefix("weirlab.").startswith(apart)] == []
+
+
+def test_a_table_of_an_older_weir_is_read_with_polars(rrul: list[Record], tmp_path: Path) -> None:
+    older = tmp_path / "older"
+    shutil.copytree(rrul[0].path, older)
+    manifest = json.loads((older / "manifest.json").read_text())
+    del manifest["tables"]
+    (older / "manifest.json").write_text(json.dumps(manifest))
+    part = older / "udp" / "part-000000.parquet"
+    part.parent.mkdir()
+    pl.DataFrame(schema=schema("udp")).write_parquet(part, compression="zstd")
+    packages, _ = loaded(["show", str(older)])
+    assert packages <= TABLES | FRAMES
+    assert packages >= FRAMES
 
 
 def test_names_are_loaded_when_they_are_asked_for_and_then_kept(monkeypatch: pytest.MonkeyPatch) -> None:

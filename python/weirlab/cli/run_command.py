@@ -209,7 +209,9 @@ def _as_json(records: list[Record], verdicts: Verdicts, folder: Path) -> dict[st
         }
     if verdicts.compared:
         shown["baseline"] = [asdict(one) for one in verdicts.compared]
-    return shown | {"methods": {str(one.path): method_results(one) for one in records if one.methods.height}}
+    return shown | {
+        "methods": {str(one.path): method_results(one) for one in records if one.columns("method").height}
+    }
 
 
 def _tell(records: list[Record], verdicts: Verdicts) -> None:
@@ -230,7 +232,7 @@ def _tell(records: list[Record], verdicts: Verdicts) -> None:
 
 def _tell_methods(records: list[Record]) -> None:
     for record, name in zip(records, run_names(records), strict=True):
-        if record.methods.height and len(records) > 1:
+        if record.columns("method").height and len(records) > 1:
             section(name)
         for table in method_tables(record):
             console.print(table)

@@ -30,8 +30,9 @@ def selected(
     """
     view = copy.copy(record)
     # Tables that were read stay; what is made of them is made anew.
-    for made in ("pings", "_round_trips"):
+    for made in ("pings", "_round_trips", "flow_rows"):
         vars(view).pop(made, None)
+    vars(view)["_columns"] = {}
     of_flows, of_probes = _hosts(record, hosts) if hosts else ([], [])
     if flows or hosts:
         wanted = _wanted(record, "flow", numbered(record.flow_names["name"].to_list()), flows)

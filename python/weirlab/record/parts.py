@@ -7,14 +7,14 @@ from typing import IO, TYPE_CHECKING
 
 import polars as pl
 
-from weirlab.record.tables import TABLES, is_always_there, schema
+from weirlab.record.tables import MAX_PART_ROWS, OF_WHAT, TABLES, is_always_there, schema
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     Kinds = Mapping[str, pl.DataType]
 
-__all__ = ["OF_WHAT", "PartError", "decoded", "decoded_as_one"]
+__all__ = ["PartError", "decoded", "decoded_as_one"]
 
 
 class PartError(ValueError):
@@ -114,9 +114,3 @@ def _of_table(
 
 DAMAGED = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError)
 """What Polars raises of a file that is no whole Parquet file."""
-
-MAX_PART_ROWS = 10_000_000
-"""A part file has about 100000 rows: this bounds the memory that a damaged or hostile one can ask for."""
-
-OF_WHAT = {"t_ns", "flow", "probe", "queue", "method"}
-"""Columns that say of when and of what a row is. Others may be null in records that were imported."""

@@ -16,16 +16,16 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
 
+from weirlab import _native
 from weirlab.errors import RecordError, UsageError
+from weirlab.record.columns import Columns
 from weirlab.record.manifest import SCHEMA, Manifest
 from weirlab.record.notes import keep_notes, notes_in
-from weirlab.record.parts import OF_WHAT, PartError, decoded, decoded_as_one
 from weirlab.record.round_trips import COLUMNS as ROUND_TRIPS
-from weirlab.record.round_trips import RoundTrips, round_trips_of
+from weirlab.record.round_trips import RoundTrips, round_trips_in, round_trips_of
 from weirlab.record.store import MANIFEST, NOTES, open_store
-from weirlab.record.tables import TABLES, schema
+from weirlab.record.tables import MAX_PART_ROWS, OF_WHAT, TABLES, schema
 from weirlab.record.upgrade import upgraded
 from weirlab.scenario.plain import load_trace
 from weirlab.shown import Shown
@@ -33,6 +33,7 @@ from weirlab.shown import Shown
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+    import polars as pl
     from numpy.typing import NDArray
 
 EPOCH, READABLE = (1980, 1, 1, 0, 0, 0), 0o644 << 16
@@ -75,6 +76,7 @@ class Record(Shown):
         self._parts = self._listed()
         self._compared: set[str] = set()
         self._kept: dict[str, dict[str, list[pl.Series]]] = {}
+        self._columns: dict[str, Columns] = {}
 
     def annotate(self, note: str, tags: Iterable[str]) -> None:
         """Keeps a note and tags for this record, in place of those that it had.
@@ -117,11 +119,12 @@ class Record(Shown):
                 if self.is_long(name):
                     deque(self.chunks(name, [one for one in TABLES[name] if one in OF_WHAT]), maxlen=0)
                 else:
-                    getattr(self, "methods" if name == "method" else name)
+                    self.columns(name)
+            self.flow_rows  # noqa: B018 - whether they can be told
             for phase in self.manifest.scenario["phases"]:
                 self.phase(phase["name"])
             self.probe_names  # noqa: B018 - whether it can be told
-        except (KeyError, TypeError, AttributeError, pl.exceptions.PolarsError) as error:
+        except (KeyError, TypeError, AttributeError) as error:
             raise RecordError(f"`{self.path}`: its {MANIFEST} is damaged") from error
 
     @property
@@ -133,11 +136,8 @@ class Record(Shown):
     def latency(self) -> pl.DataFrame:
         """One row a ping: `t_ns`, `probe`, `seq`, `rtt_ns` (null: lost), `up_ns`, `down_ns`."""
         rows = self._table("latency")
-        # The simulator writes them in order: to sort ten million again takes longer than to read them.
-        if _in_order(rows):
-            return rows
-        # A stable order by two keys; of a few thousand rows NumPy has it sooner than Polars.
-        return rows[np.lexsort((rows["probe"].to_numpy(), rows["t_ns"].to_numpy()))]
+        order = _order_of(rows["t_ns"].to_numpy(), rows["probe"].to_numpy())
+        return rows if order is None else rows[order]
 
     @cached_property
     def throughput(self) -> pl.DataFrame:
@@ -164,6 +164,46 @@ class Record(Shown):
         """State of queues and classes: `t_ns`, `queue`, `class`, backlog, sojourn, drops, marks."""
         return self._table("queue")
 
+    def columns(self, table: str) -> Columns:
+        """A table that is not long (`is_long`) as arrays, with the rows and the order of its data frame.
+
+        Tables that a Weir with these columns wrote are read without Polars, which takes longer to load
+        than to read all of them; the others are columns of the data frame.
+
+        Args:
+            table: name of the table, such as `latency`.
+
+        Raises:
+            RecordError: if a part file is damaged.
+        """
+        if table not in self._columns:
+            name = "methods" if table == "method" else table
+            read = None if name in self.__dict__ else self._read(table)
+            self._columns[table] = Columns.of_frame(table, getattr(self, name)) if read is None else read
+        return self._columns[table]
+
+    def _read(self, table: str) -> Columns | None:
+        """The columns of a table; None if its part files are not such as this Weir writes."""
+        parts = self._parts[table]
+        contents = list(self._store.contents(parts))
+        if parts:
+            self._compare(table, contents)
+        values = _native.read_table(table, contents, MAX_PART_ROWS)
+        if values is None:
+            return None
+        columns = Columns.of_values(table, values)
+        if columns.height > MAX_PART_ROWS or any(
+            columns.known(name) is not None for name in OF_WHAT if name in columns
+        ):
+            return None
+        self._compare_rows(table, columns.height)
+        if table == "latency":
+            order = _order_of(columns.numbers("t_ns"), columns.numbers("probe"))
+            return columns if order is None else columns.in_order(order)
+        if table == "method":
+            return columns.in_order(np.argsort(columns.numbers("method"), kind="stable"))
+        return columns
+
     def recording(self, name: str) -> str:
         """The text of a recorded line that the scenario names: one that is shipped, or the file of that path.
 
@@ -174,9 +214,9 @@ class Record(Shown):
 
     def line(self, queue: str) -> tuple[NDArray[np.number[Any]], NDArray[np.number[Any]]]:
         """Of a queue such as `up/modem` the ends of intervals in ns, and bytes of the line it occupied."""
-        rows = self.queue
-        whole = ((rows["queue"] == queue) & (rows["class"] == "")).arg_true().to_numpy()
-        return rows["t_ns"].to_numpy()[whole], rows["wire_bytes"].to_numpy()[whole]
+        rows = self.columns("queue")
+        whole = rows.is_text("queue", queue) & rows.is_text("class", "")
+        return rows.numbers("t_ns")[whole], rows.with_nan("wire_bytes")[whole]
 
     @cached_property
     def emulator(self) -> pl.DataFrame:
@@ -207,9 +247,32 @@ class Record(Shown):
             return names.hstack([totals[name] for name in totals.columns if name != "flow"])
         return names.join(totals, on="flow", how="left")
 
+    def totals(self, column: str) -> list[Any] | None:
+        """A column of the totals of flows, in the order of `flow_rows`; None of a run without totals.
+
+        Args:
+            column: name of a column of the table `flows`.
+        """
+        rows = self.columns("flows")
+        if column not in rows or not rows.height:
+            return None
+        of = dict(zip(rows.values("flow"), rows.values(column), strict=True))
+        return [of.get(flow["flow"]) for flow in self.flow_rows]
+
     @cached_property
     def flow_names(self) -> pl.DataFrame:
         """Name, direction and settings of each flow, from the scenario."""
+        import polars as pl  # noqa: PLC0415 - figures need none
+
+        kinds: dict[type, pl.DataType] = {int: pl.Int64(), str: pl.String(), bool: pl.Boolean()}
+        return pl.DataFrame(self.flow_rows, schema={name: kinds[kind] for name, kind in _FLOW.items()})
+
+    @cached_property
+    def flow_rows(self) -> list[dict[str, Any]]:
+        """The rows of `flow_names` as dicts, which several figures look through."""
+        if "flow_names" in self.__dict__:
+            # Those of a view are of some flows.
+            return self.flow_names.to_dicts()
         flows = [*self.manifest.scenario["flows"], *self._method_flows()]
         rows = [
             {
@@ -225,18 +288,18 @@ class Record(Shown):
             }
             for number, flow in enumerate(flows)
         ]
-        return pl.DataFrame(rows, schema=_FLOW_NAMES)
-
-    @cached_property
-    def flow_rows(self) -> list[dict[str, Any]]:
-        """The rows of `flow_names` as dicts, which several figures look through."""
-        return self.flow_names.to_dicts()
+        for row in rows:
+            for name, kind in _FLOW.items():
+                if row[name] is not None and type(row[name]) is not kind:
+                    raise TypeError(f"`{name}` of a flow is {row[name]!r}")
+        return rows
 
     def _method_flows(self) -> Iterator[dict[str, Any]]:
         """Both flows of each speed test, as if the scenario had named them."""
         scenario = self.manifest.scenario
         methods = scenario.get("methods", [])
-        ended = dict(self.methods.select("method", "ended_ns").iter_rows()) if methods else {}
+        rows = self.columns("method") if methods else None
+        ended = dict(zip(rows.values("method"), rows.values("ended_ns"), strict=True)) if rows else {}
         for number, method in enumerate(methods):
             stop = ended.get(number) or scenario["duration_ns"]
             controls = {
@@ -268,6 +331,8 @@ class Record(Shown):
         Neither what speed tests saw within their own flows, nor what routers on the way answered, nor other
         probes that are no pings.
         """
+        import polars as pl  # noqa: PLC0415 - figures need none
+
         return self.latency.filter(pl.col("probe").is_in(self.ping_probes))
 
     @property
@@ -300,8 +365,13 @@ class Record(Shown):
         """How far the run got: its end, or the last sample of one that was cut short."""
         if self.manifest.reached_ns is not None:
             return self.manifest.reached_ns
-        tables = ("throughput", "latency", "queue")
-        return max((_last(chunk) for table in tables for chunk in self.chunks(table, ["t_ns"])), default=0)
+        return max(self._last_ns(table) for table in ("throughput", "latency", "queue"))
+
+    def _last_ns(self, table: str) -> int:
+        """The time of the last sample in a table; 0 if there is none."""
+        if not self.is_long(table):
+            return int(self.columns(table).numbers("t_ns").max(initial=0))
+        return max(int(chunk["t_ns"].to_numpy().max(initial=0)) for chunk in self.chunks(table, ["t_ns"]))
 
     def _listed(self) -> dict[str, list[str]]:
         """The part files of each table, which are those that the manifest counts."""
@@ -337,6 +407,8 @@ class Record(Shown):
         if not self.is_long(table) or table in self.__dict__:
             yield getattr(self, table).select(columns)
         elif (kept := self._kept.get(table)) is not None and set(columns) <= kept.keys():
+            import polars as pl  # noqa: PLC0415 - figures of a table that is held need none
+
             for each in zip(*(kept[name] for name in columns), strict=True):
                 yield pl.DataFrame(each)
         else:
@@ -344,6 +416,8 @@ class Record(Shown):
 
     def round_trip_chunks(self) -> Iterator[RoundTrips]:
         """The rows of `latency` as arrays, as `chunks` gives them."""
+        if not self.is_long("latency"):
+            return iter([round_trips_in(self.columns("latency"))])
         return map(round_trips_of, self.chunks("latency", ROUND_TRIPS))
 
     @contextmanager
@@ -382,7 +456,14 @@ class Record(Shown):
 
     def _table(self, name: str) -> pl.DataFrame:
         if not self._parts[name]:
+            import polars as pl  # noqa: PLC0415 - figures need none
+
             return pl.DataFrame(schema=schema(name))
+        if name in self._columns:
+            # In the order of the table's data frame, which it then has already.
+            return self._columns[name].frame()
+        from weirlab.record.parts import decoded_as_one  # noqa: PLC0415 - loads Polars
+
         contents = list(self._store.contents(self._parts[name]))
         self._compare(name, contents)
         with self._told():
@@ -407,7 +488,8 @@ class Record(Shown):
 
     def _frames_at_once(self, name: str, columns: list[str]) -> list[pl.DataFrame]:
         """As `_frames`, all at once: one thread reads and compares part files, others decode them."""
-        parts, pending = self._parts[name], list[Future[pl.DataFrame]]()
+        parts = self._parts[name]
+        pending: list[Future[pl.DataFrame]] = []
         with ThreadPoolExecutor(DECODERS) as pool:
 
             def handed_over() -> Iterator[bytes]:
@@ -425,12 +507,16 @@ class Record(Shown):
         return frames
 
     def _decoded(self, part: str, content: bytes, columns: list[str]) -> pl.DataFrame:
+        from weirlab.record.parts import decoded  # noqa: PLC0415 - loads Polars
+
         with self._told():
             return decoded(part, content, columns, self.manifest.schema_version)
 
     @contextmanager
     def _told(self) -> Iterator[None]:
         """What is wrong with a part file is told with the record's name."""
+        from weirlab.record.parts import PartError  # noqa: PLC0415 - loads Polars
+
         try:
             yield
         except PartError as error:
@@ -563,32 +649,31 @@ def _ecn(overrides: dict[str, Any] | None) -> bool | None:
     return None if overrides is None else bool(overrides.get("ecn"))
 
 
-def _in_order(rows: pl.DataFrame) -> bool:
-    """Whether rows of `latency` are in the order of `t_ns`, and of `probe` among those of one time."""
-    at, probe = rows["t_ns"].to_numpy(), rows["probe"].to_numpy()
+def _order_of(at: NDArray[np.number[Any]], probe: NDArray[np.number[Any]]) -> NDArray[np.intp] | None:
+    """The order of rows of `latency` by time, then by probe; None if they are in it."""
     later = at[1:] > at[:-1]
-    return bool(np.all(later | ((at[1:] == at[:-1]) & (probe[1:] >= probe[:-1]))))
-
-
-def _last(table: pl.DataFrame) -> int:
-    last = table["t_ns"].max() if table.height else 0
-    return last if isinstance(last, int) else 0
+    # The simulator writes them in order: to sort ten million again takes longer than to read them.
+    if np.all(later | ((at[1:] == at[:-1]) & (probe[1:] >= probe[:-1]))):
+        return None
+    # A stable order by two keys; of a few thousand rows NumPy has it sooner than Polars.
+    return np.lexsort((probe, at))
 
 
 _WITHOUT_TCP = {"udp", "dns"}
 """Protocols of flows that have no congestion control."""
 
-_FLOW_NAMES: dict[str, pl.DataType] = {
-    "flow": pl.Int64(),
-    "name": pl.String(),
-    "direction": pl.String(),
-    "dscp": pl.Int64(),
-    "protocol": pl.String(),
-    "congestion_control": pl.String(),
-    "ecn": pl.Boolean(),
-    "start_ns": pl.Int64(),
-    "stop_ns": pl.Int64(),
+_FLOW: Mapping[str, type] = {
+    "flow": int,
+    "name": str,
+    "direction": str,
+    "dscp": int,
+    "protocol": str,
+    "congestion_control": str,
+    "ecn": bool,
+    "start_ns": int,
+    "stop_ns": int,
 }
+"""What `flow_names` has of each flow, and of which type it is where it is known."""
 
 MAX_HELD_ROWS = 1_000_000
 """Rows of the longest table that is held as soon as a record is used: 72 MB of pings."""

@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     import polars as pl
     from numpy.typing import NDArray
 
+    from weirlab.record.columns import Columns
+
     Whole = NDArray[np.int64]
 
 COLUMNS = ("t_ns", "probe", "rtt_ns")
@@ -29,6 +31,12 @@ class RoundTrips(NamedTuple):
     probe: Whole
     rtt_ns: Whole
     known: NDArray[np.bool_] | None
+
+
+def round_trips_in(rows: Columns) -> RoundTrips:
+    """The round trips of rows of `latency`; of one that was not answered `rtt_ns` is anything."""
+    at, probe, value = (rows.numbers(name).astype("int64", copy=False) for name in COLUMNS)
+    return RoundTrips(at, probe, value, rows.known("rtt_ns"))
 
 
 def round_trips_of(chunk: pl.DataFrame) -> RoundTrips:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def method_tables(record: Record) -> Iterator[Table]:
     """Rows about each speed test of a run: its result, or that it did not end."""
-    for row in record.methods.iter_rows(named=True):
+    for row in record.columns("method").rows():
         began = row["began_ns"] / 1e9
         if row["result"] is None:
             table = Table("", title=f"{row['name']}: {row['kind']}", box=box.SIMPLE_HEAD, pad_edge=False)
@@ -36,13 +36,13 @@ def method_results(record: Record) -> list[dict[str, Any]]:
     """Results of each speed test of a run as plain values, for JSON."""
     return [
         {**row, "result": row["result"] and json.loads(row["result"])}
-        for row in record.methods.iter_rows(named=True)
+        for row in record.columns("method").rows()
     ]
 
 
 def method_verdicts(record: Record) -> Iterator[Text]:
     """Meaning of the result of each speed test, in a sentence."""
-    for row in record.methods.iter_rows(named=True):
+    for row in record.columns("method").rows():
         if row["result"] is not None:
             from weirlab.scores import verdict  # noqa: PLC0415 - most runs have no speed test
 

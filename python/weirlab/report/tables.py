@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
 from rich import box
 from rich.text import Text
 
@@ -132,6 +131,8 @@ def quality_table(record: Record) -> Table | None:
     quality = record.manifest.emulator
     if quality is None:
         return None
+    import polars as pl  # noqa: PLC0415 - only live worlds need it
+
     late_by = [chunk["timer_error_ns"].drop_nulls() for chunk in record.chunks("latency", ["timer_error_ns"])]
     errors = pl.concat(late_by)
     table = Table(title="The lab's own work", **LOOK)

@@ -1,8 +1,10 @@
 """Statistics of records. docs/statistics.md defines each of them."""
 
+from typing import TYPE_CHECKING
+
+from weirlab.loading import asked_for
 from weirlab.scenario.plain import Direction
 from weirlab.stats.agreement import AGREEMENT, Agreement, Finding, Goal, agreement, finding
-from weirlab.stats.assertions import Assertion, Outcome
 from weirlab.stats.comparison import Comparison, Factor, Interval, compare, factor, factor_text, interval
 from weirlab.stats.difference import Difference
 from weirlab.stats.distribution import Distribution, describe, quantile
@@ -16,7 +18,6 @@ from weirlab.stats.pings import (
     loaded_pings,
     ping_figures,
 )
-from weirlab.stats.shaping import calm_after_s, noticed_after_s, used_after_s
 from weirlab.stats.summary import (
     DirectionSummary,
     LatencySummary,
@@ -27,6 +28,18 @@ from weirlab.stats.summary import (
     totals_mbps,
 )
 from weirlab.stats.waiting import Bypassed, bypassed_queues
+
+if TYPE_CHECKING:
+    from weirlab.stats.assertions import Assertion, Outcome
+    from weirlab.stats.shaping import calm_after_s, noticed_after_s, used_after_s
+else:
+    __getattr__ = asked_for(
+        __name__,
+        {
+            "weirlab.stats.assertions": ["Assertion", "Outcome"],
+            "weirlab.stats.shaping": ["calm_after_s", "noticed_after_s", "used_after_s"],
+        },
+    )
 
 __all__ = [
     "AGREEMENT",

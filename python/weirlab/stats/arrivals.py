@@ -22,7 +22,7 @@ class Arrivals:
 
     def __init__(self, record: Record) -> None:
         """What arrived of the flows of `record`."""
-        self._samples = record.throughput
+        self._samples = record.columns("throughput")
         self._found: dict[tuple[tuple[int, ...], ...], tuple[Whole, Whole]] = {}
 
     def goodputs_mbps(
@@ -77,12 +77,12 @@ class Arrivals:
         if asked not in self._found:
             self._found[asked] = self._rows(*asked)
         rows, of = self._found[asked]
-        sums = np.bincount(of, self._samples[column].to_numpy()[rows], max(numbers) + 1)
+        sums = np.bincount(of, self._samples.with_nan(column)[rows], max(numbers) + 1)
         return np.asarray(sums[list(numbers)])
 
     def _rows(self, flows: Sequence[int], starts: Sequence[int], ends: Sequence[int]) -> tuple[Whole, Whole]:
         """The rows of `throughput` that count, and the flow of each."""
-        number, at = self._samples["flow"].to_numpy(), self._samples["t_ns"].to_numpy()
+        number, at = self._samples.numbers("flow"), self._samples.numbers("t_ns")
         size = max(flows) + 1
         # Only rows of these flows count: a record of a stranger may give its rows any number. No time lies
         # within the span of a flow that is none of these, which begins and ends at 0.

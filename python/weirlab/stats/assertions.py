@@ -16,8 +16,6 @@ from fnmatch import fnmatchcase
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-import polars as pl
-
 from weirlab.errors import UsageError
 from weirlab.scenario.units import rate_bps, time_ns
 from weirlab.stats.pings import pings_in
@@ -396,19 +394,21 @@ def _pings(record: Record, selection: _Selection) -> Pings:
     wanted = [n for n, name in enumerate(record.probe_names) if fnmatchcase(name, selection.pattern)]
     # What a speed test saw within its own flow counts only where it is named.
     rows = record.pings if selection.pattern == "*" else record.latency
-    return pings_in(record, rows.filter(pl.col("probe").is_in(wanted)), selection.window(record))
+    return pings_in(record, rows.filter(rows["probe"].is_in(wanted)), selection.window(record))
 
 
 def _goodput(direction: str) -> Callable[[Record, _Selection], float]:
     def of(record: Record, selection: _Selection) -> float:
         start, end = selection.window(record)
-        names = record.flow_names.filter(pl.col("direction") == direction)
         wanted = [
-            flow for flow, name in names.select("flow", "name").rows() if fnmatchcase(name, selection.pattern)
+            flow["flow"]
+            for flow in record.flow_rows
+            if flow["direction"] == direction and fnmatchcase(flow["name"], selection.pattern)
         ]
-        at = pl.col("t_ns")
-        arrived = record.throughput.filter((at > start) & (at <= end) & pl.col("flow").is_in(wanted))
-        known = wanted and record.throughput.height
+        rows = record.throughput
+        at = rows["t_ns"]
+        arrived = rows.filter((at > start) & (at <= end) & rows["flow"].is_in(wanted))
+        known = wanted and rows.height
         return float(arrived["bytes"].sum()) * 8e3 / (end - start) if known else math.nan
 
     return of
@@ -418,8 +418,8 @@ def _mos(direction: str) -> Callable[[Record, _Selection], float]:
     """The score of the worst of the voice streams."""
 
     def of(record: Record, selection: _Selection) -> float:
-        flows = record.flow_names.filter(pl.col("direction") == direction)
-        wanted = [name for name in flows["name"] if fnmatchcase(name, selection.pattern)]
+        flows = [flow["name"] for flow in record.flow_rows if flow["direction"] == direction]
+        wanted = [name for name in flows if fnmatchcase(name, selection.pattern)]
         found = udp_summaries(record, selection.window(record))
         scores = [one.voice.mos for name, one in found.items() if one.voice and name in wanted]
         return min(scores, default=math.nan)
@@ -465,6 +465,8 @@ def _shaper(direction: str, aggregate: str) -> Callable[[Record, _Selection], fl
     """Least, mean (over time) or greatest rate of the shaper; infinite while it has none."""
 
     def of(record: Record, selection: _Selection) -> float:
+        import polars as pl  # noqa: PLC0415 - most assertions need none
+
         start, end = selection.window(record)
         rows = record.shaper.filter(pl.col("queue").str.starts_with(f"{direction}/"))
         before = rows.filter(pl.col("t_ns") <= start).tail(1)

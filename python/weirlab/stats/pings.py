@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import polars as pl
 
 from weirlab.stats.counted import Chunk, Counted
 from weirlab.stats.distribution import Distribution, describe
@@ -18,6 +17,7 @@ from weirlab.stats.distribution import Distribution, describe
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    import polars as pl
     from numpy.typing import NDArray
 
     from weirlab.record import Record
@@ -79,7 +79,10 @@ def load_window_ns(record: Record) -> tuple[int, int]:
 
 def answered_count(record: Record) -> int:
     """How many round trips the record has, of pings and all others."""
-    return sum(chunk["rtt_ns"].count() for chunk in record.chunks("latency", ["rtt_ns"]))
+    return sum(
+        chunk.t_ns.size if chunk.known is None else int(chunk.known.sum())
+        for chunk in record.round_trip_chunks()
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,6 +196,8 @@ def _of(record: Record, window: tuple[int, int], probe: int | None) -> Pings:
 
 def _chosen_rows(record: Record, window: tuple[int, int], probe: int | None) -> pl.DataFrame:
     """Rows of a long record that were sent within `window`, with the columns that `pings_in` needs."""
+    import polars as pl  # noqa: PLC0415 - figures of all pings need none
+
     start, end = window
     of = pl.col("probe").is_in(record.ping_probes if probe is None else [probe])
     inside = of & (pl.col("t_ns") >= start) & (pl.col("t_ns") < end)
@@ -218,6 +223,8 @@ def _inside(rows: pl.DataFrame, window: tuple[int, int]) -> pl.DataFrame:
 def _pooled(found: Sequence[Pings]) -> Pings:
     if len(found) == 1:
         return found[0]
+    import polars as pl  # noqa: PLC0415 - figures of all pings need none
+
     round_trips = [one.rtt_ms for one in found] or [pl.Series(dtype=pl.Float64)]
     known = all(one.losses_known for one in found)
     return Pings(rtt_ms=pl.concat(round_trips), sent=sum(one.sent for one in found), losses_known=known)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
-import polars as pl
 
 from weirlab.arguments import record_of
 from weirlab.record.tables import of_reasons
@@ -20,6 +19,8 @@ from weirlab.stats.udp import UdpSummary, udp_summaries
 
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
+
+    import polars as pl
 
     from weirlab.record import Record
     from weirlab.record.manifest import Manifest
@@ -177,6 +178,8 @@ def totals_mbps(record: Record, direction: Direction) -> pl.DataFrame:
     An interval in which nothing arrived counts as 0, so that the mean over all is the direction's goodput.
     There are none without flows of the direction, or if the run did not sample throughput.
     """
+    import polars as pl  # noqa: PLC0415 - a summary needs none
+
     start, end = load_window_ns(record)
     flows = [flow["flow"] for flow in _flows_during(record, direction, (start, end))]
     samples = record.throughput
@@ -261,7 +264,7 @@ def direction_of(record: Record, direction: Direction) -> DirectionSummary | Non
     if not running:
         return None
     numbers = {flow["flow"] for flow in running}
-    flows = [row for row, number in enumerate(record.flows["flow"].to_list()) if number in numbers]
+    flows = [row for row, flow in enumerate(record.flow_rows) if flow["flow"] in numbers]
     span, arrivals = (start, end), Arrivals(record)
     # UDP takes what it is told to, not a share.
     compete = [flow for flow in running if flow["protocol"] == "tcp"]
@@ -283,36 +286,40 @@ def direction_of(record: Record, direction: Direction) -> DirectionSummary | Non
 
 
 def _total(record: Record, flows: Sequence[int], column: str) -> int | None:
-    """The sum of a column of totals over some rows of `record.flows`; None if it is not known of every one.
+    """The sum of a column of totals over some rows of `flow_rows`; None if it is not known of every one.
 
     A run that was cut short has no totals. What the senders had counted until then stands in `tcp`.
     """
-    if column in record.flows.columns:
-        values = record.flows[column].to_list()
+    values = record.totals(column)
+    if values is not None:
         known = [values[row] for row in flows]
         return None if None in known else sum(known)
     so_far = COUNTED_SO_FAR.get(column)
     # Of a speed test `tcp` follows one of its connections at a time, which are not all.
-    numbers = record.flows["flow"].to_list()
-    followed = all(numbers[row] < len(record.manifest.scenario["flows"]) for row in flows)
-    if so_far not in record.tcp.columns or not followed:
+    numbers = [record.flow_rows[row]["flow"] for row in flows]
+    followed = all(number < len(record.manifest.scenario["flows"]) for number in numbers)
+    rows = record.columns("tcp")
+    if so_far is None or so_far not in rows or not followed:
         return None
-    last = record.tcp.group_by("flow").agg(pl.col(so_far).max())
-    counted = record.flows[flows].select("flow").join(last, on="flow", how="left")[so_far]
-    return None if counted.null_count() else int(counted.sum())
+    last: dict[int, int] = {}
+    for number, value in zip(rows.values("flow"), rows.values(so_far), strict=True):
+        if value is not None:
+            last[number] = max(value, last.get(number, value))
+    return sum(last[number] for number in numbers) if last.keys() >= set(numbers) else None
 
 
 def _packets(record: Record, direction: Direction, flows: Sequence[int], what: str) -> int | None:
     """Data packets that the path dropped or marked; where queues do not tell flows apart, all packets."""
     column = f"{what}_packets"
-    if column not in record.flows.columns:
+    values = record.totals(column)
+    if values is None or any(values[row] is not None for row in flows):
         return _total(record, flows, column)
-    values = record.flows[column].to_list()
-    if any(values[row] is not None for row in flows):
-        return _total(record, flows, column)
-    queue = record.queue
-    whole = (queue["queue"].str.starts_with(f"{direction}/") & (queue["class"] == "")).arg_true()
-    return sum(int(queue[name].gather(whole).sum()) for name in of_reasons(what)) if len(whole) else None
+    queue = record.columns("queue")
+    ways = [text.startswith(f"{direction}/") for text in queue.texts("queue")]
+    whole = np.array([*ways, False])[queue.numbers("queue")] & queue.is_text("class", "")
+    if not whole.any():
+        return None
+    return sum(sum(filter(None, queue.values_in(name, whole))) for name in of_reasons(what))
 
 
 def _share(part: int | None, whole: int | None) -> float | None:

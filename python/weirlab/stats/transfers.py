@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-import polars as pl
 
 from weirlab.stats.pings import load_window_ns
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from weirlab.record import Record
 
 Application = Literal["web", "video", "dns"]
@@ -82,7 +83,8 @@ def transfer_summaries(record: Record, span_ns: tuple[int, int] | None = None) -
     idle = record.phase("idle")
     found = {}
     for number, name, kind in applications(record):
-        rows = record.transfers.filter(pl.col("flow") == number)
+        rows = record.transfers
+        rows = rows.filter(rows["flow"] == number)
         before = durations_ms(began_in(rows, *idle)) if idle else np.empty(0)
         base = float(before.mean()) if before.size and idle != (start, end) else None
         found[name] = _summary(kind, began_in(rows, start, end), base)
@@ -91,18 +93,18 @@ def transfer_summaries(record: Record, span_ns: tuple[int, int] | None = None) -
 
 def applications(record: Record) -> list[tuple[int, str, Application]]:
     """Number, name and kind of each flow that is an application."""
-    rows = record.flow_names.select("flow", "name", "protocol").iter_rows()
-    return [row for row in rows if row[2] in APPLICATIONS]
+    rows = record.flow_rows
+    return [(row["flow"], row["name"], row["protocol"]) for row in rows if row["protocol"] in APPLICATIONS]
 
 
 def began_in(rows: pl.DataFrame, start_ns: int, end_ns: int) -> pl.DataFrame:
     """The rows of `transfers` that began within a span."""
-    return rows.filter((pl.col("t_ns") >= start_ns) & (pl.col("t_ns") < end_ns))
+    return rows.filter((rows["t_ns"] >= start_ns) & (rows["t_ns"] < end_ns))
 
 
 def durations_ms(rows: pl.DataFrame) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """How long those took that came, in ms, in the order in which they did."""
-    return rows.filter(pl.col("outcome") == "done")["took_ns"].cast(pl.Float64).to_numpy() / 1e6
+    return rows.filter(rows["outcome"] == "done")["took_ns"].cast(float).to_numpy() / 1e6
 
 
 def completion_ms(record: Record) -> dict[str, float | None]:
@@ -113,12 +115,11 @@ def completion_ms(record: Record) -> dict[str, float | None]:
     sized = {n for n, flow in enumerate(record.manifest.scenario["flows"]) if flow.get("bytes")}
     if not sized:
         return {}
-    rows = record.flows.filter(pl.col("flow").is_in(sized))
-    if "completed_ns" not in rows.columns:
-        return dict.fromkeys(rows["name"].to_list())
+    ended = record.totals("completed_ns") or [None] * len(record.flow_rows)
     return {
-        name: None if completed is None else (completed - start) / 1e6
-        for name, start, completed in rows.select("name", "start_ns", "completed_ns").iter_rows()
+        flow["name"]: None if completed is None else (completed - flow["start_ns"]) / 1e6
+        for flow, completed in zip(record.flow_rows, ended, strict=True)
+        if flow["flow"] in sized
     }
 
 
@@ -126,7 +127,7 @@ def _summary(kind: Application, rows: pl.DataFrame, idle_ms: float | None) -> Tr
     outcomes = rows["outcome"]
     done, given_up, cut = (int((outcomes == word).sum()) for word in ("done", "given_up", "cut"))
     took = durations_ms(rows)
-    first = rows.filter(pl.col("outcome") == "done")["first_byte_ns"].drop_nulls()
+    first = rows.filter(rows["outcome"] == "done")["first_byte_ns"].drop_nulls()
     mean = float(took.mean()) if took.size else None
     return TransferSummary(
         kind=kind,
@@ -146,10 +147,10 @@ def _summary(kind: Application, rows: pl.DataFrame, idle_ms: float | None) -> Tr
 
 
 def _video(rows: pl.DataFrame) -> VideoSummary:
-    came = rows.filter(pl.col("outcome") == "done")
-    rates = came["bitrate_bps"].cast(pl.Float64).to_numpy()
+    came = rows.filter(rows["outcome"] == "done")
+    rates = came["bitrate_bps"].cast(float).to_numpy()
     stalled = rows["stalled_ns"].drop_nulls()
-    first = came.filter(pl.col("seq") == 0)
+    first = came.filter(came["seq"] == 0)
     return VideoSummary(
         bitrate_mbps=float(rates.mean()) / 1e6 if rates.size else None,
         switches=int((np.diff(rates) != 0).sum()),

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import polars as pl
-
 from weirlab.stats.e_model import MIN_MOS, mos
 from weirlab.stats.pings import load_window_ns
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from weirlab.record import Record
 
 
@@ -64,6 +64,10 @@ def udp_summaries(record: Record, span_ns: tuple[int, int] | None = None) -> dic
         span_ns: within this span, its start and end in ns since the run began; without it that of the load,
             or the whole run if it has none.
     """
+    if not record.columns("udp").height:
+        return {}
+    import polars as pl  # noqa: PLC0415 - most runs have no such flow
+
     start, end = span_ns or load_window_ns(record)
     rows = record.udp.filter((pl.col("t_ns") > start) & (pl.col("t_ns") <= end))
     starved = _starved(record)
@@ -80,6 +84,8 @@ def mos_by_second(record: Record, flow: int) -> pl.DataFrame:
 
     There are no rows for a flow that is no voice stream.
     """
+    import polars as pl  # noqa: PLC0415
+
     rows = record.udp.filter((pl.col("flow") == flow) & pl.col("late_packets").is_not_null())
     return _by_second(rows, _packet_ms(record, flow))
 
@@ -92,6 +98,8 @@ def _packet_ms(record: Record, flow: int) -> float:
 
 def _starved(record: Record) -> set[int]:
     """The flows that sent and of which not one packet arrived: no sequence number tells what is missing."""
+    import polars as pl  # noqa: PLC0415
+
     arrived = record.udp.group_by("flow").agg(pl.col("received_packets").sum())
     totals = arrived.filter(pl.col("received_packets") == 0).join(record.flows, on="flow")
     return set(totals.filter(pl.col("sent_segments") > 0)["flow"]) if totals.height else set()
@@ -116,6 +124,8 @@ def _summary(rows: pl.DataFrame, packet_ms: float, *, starved: bool) -> UdpSumma
 def _voice(rows: pl.DataFrame, packet_ms: float) -> VoiceSummary | None:
     if rows.height == 0:
         return None
+    import polars as pl  # noqa: PLC0415
+
     totals = rows.select(pl.col(*_COUNTS).sum()).row(0)
     scores = _by_second(rows, packet_ms)["mos"]
     received, lost, late, _ = totals
@@ -129,6 +139,8 @@ def _voice(rows: pl.DataFrame, packet_ms: float) -> VoiceSummary | None:
 
 
 def _by_second(rows: pl.DataFrame, packet_ms: float) -> pl.DataFrame:
+    import polars as pl  # noqa: PLC0415
+
     # A row belongs to the second in which its interval ends, that of the last nanosecond included.
     second = ((pl.col("t_ns") - 1) // 1_000_000_000).alias("second")
     each = rows.group_by(second).agg(pl.col(*_COUNTS).sum()).sort("second")

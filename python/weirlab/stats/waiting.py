@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
+import numpy as np
 
 from weirlab.stats.pings import load_window_ns
 
@@ -66,16 +66,17 @@ def bypassed_queues(record: Record) -> list[Bypassed]:
 def _mean_waits_ms(record: Record) -> dict[str, float]:
     """Mean wait of the packets of each queue during the load; queues without packets are absent."""
     start, end = load_window_ns(record)
-    left = record.queue.filter(
-        (pl.col("class") == "")
-        & (pl.col("t_ns") > start)
-        & (pl.col("t_ns") <= end)
-        & pl.col("sojourn_mean_ns").is_not_null()
-        & (pl.col("departed_packets") > 0)
-    )
-    waited = pl.col("sojourn_mean_ns") * pl.col("departed_packets")
-    means = left.group_by("queue").agg(waited.sum() / pl.col("departed_packets").sum() / 1e6)
-    return {str(name): float(wait) for name, wait in means.iter_rows()}
+    rows = record.columns("queue")
+    at, left, sojourn = (rows.numbers(name) for name in ("t_ns", "departed_packets", "sojourn_mean_ns"))
+    counts = rows.is_text("class", "") & (at > start) & (at <= end) & (left > 0)
+    for known in (rows.known("departed_packets"), rows.known("sojourn_mean_ns")):
+        counts &= True if known is None else known
+    found = {}
+    for place, name in enumerate(rows.texts("queue")):
+        one = np.flatnonzero(counts & (rows.numbers("queue") == place))
+        if one.size:
+            found[name] = float((sojourn[one] * left[one]).sum() / left[one].sum() / 1e6)
+    return found
 
 
 MAX_EMPTY_MS = 0.5
