@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import subprocess
 import sys
+import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,16 +14,20 @@ import pytest
 from matplotlib.figure import Figure
 
 import weirlab
+from weirlab.api import run_all
 from weirlab.errors import UsageError
 from weirlab.record import open_record
-from weirlab.scenario import ScenarioSpec
+from weirlab.scenario import ScenarioSpec, resolve
 from weirlab.stats import summarise
+from weirlab.worlds.sim import SimWorld
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from weirlab.record import Record
+    from weirlab.scenario import ResolvedRun
+    from weirlab.worlds import Progress
 
 untyped: Any = weirlab
 """As it is to someone who checks no types."""
@@ -91,6 +96,38 @@ def test_every_word_of_run_reaches_the_scenario(tmp_path: Path) -> None:
     assert scenario["probes"][0]["period_ns"] == 20_000_000
     assert scenario["ip_version"] == "6"
     assert record.manifest.seed == 7
+
+
+class _Waiting(SimWorld):
+    """Its runs begin when `told` is set."""
+
+    def __init__(self) -> None:
+        self.told = threading.Event()
+
+    def run(self, run: ResolvedRun, folder: Path, progress: Progress | None) -> bool:
+        assert self.told.wait(60)
+        return super().run(run, folder, progress)
+
+
+def ping_run() -> list[ResolvedRun]:
+    return resolve(ScenarioSpec(test="ping", link="cable-20-8", phases={"load": "1s"}))
+
+
+def test_what_is_done_meanwhile_is_done_beside_the_runs(tmp_path: Path) -> None:
+    world = _Waiting()
+    records = run_all(ping_run(), world, tmp_path / "out", meanwhile=world.told.set)
+    assert [record.manifest.complete for record in records] == [True]
+
+
+def test_what_fails_meanwhile_ends_the_runs(tmp_path: Path) -> None:
+    world = _Waiting()
+
+    def fail() -> None:
+        world.told.set()
+        raise OSError("nothing to load")
+
+    with pytest.raises(OSError, match="nothing to load"):
+        run_all(ping_run(), world, tmp_path / "out", meanwhile=fail)
 
 
 def test_one_row_a_run(swept: list[Record]) -> None:

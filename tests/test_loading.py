@@ -35,6 +35,18 @@ inner = {name for name in sys.modules if name.startswith("weirlab.")}
 print(*sorted(loaded - set(sys.stdlib_module_names)), "/", *sorted(inner), file=sys.stderr)
 """
 
+BEFORE_THE_RUN = """
+import sys
+from weirlab import _native
+check = _native.check_simulation
+def checked(scenario):
+    print(*{name.partition(".")[0] for name in sys.modules})
+    check(scenario)
+_native.check_simulation = checked
+from weirlab.cli import weir
+weir(sys.argv[1:], standalone_mode=False)
+"""
+
 OF_PYTHON = {
     "_distutils_hack",
     "_sysconfigdata__linux_aarch64-linux-gnu",
@@ -94,6 +106,20 @@ def test_who_shows_a_record_loads_no_models_scores_charts_or_worlds(rrul: list[R
     assert "weirlab.record.reader" in inner
     apart = ("forms", "scenario.models", "scores", "plots", "worlds", "ui.progress", "viewer")
     assert [name for name in inner if name.removeprefix("weirlab.").startswith(apart)] == []
+
+
+def test_a_simulation_waits_for_none_of_what_shows_its_figures(tmp_path: Path) -> None:
+    words = ["run", "ping", "--load", "1s", "--no-charts", "--out", str(tmp_path / "out")]
+    done = subprocess.run(
+        [sys.executable, "-c", BEFORE_THE_RUN, *words],
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    packages = set(done.stdout.splitlines()[0].split())
+    assert "weirlab" in packages
+    assert packages.isdisjoint({"numpy", "polars", "rich"})
 
 
 def test_a_table_of_an_older_weir_is_read_with_polars(rrul: list[Record], tmp_path: Path) -> None:

@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from weirlab.errors import UsageError, cannot_write
 from weirlab.interrupt import heeding
-from weirlab.record import Record, open_record
+from weirlab.loading import uncollected
 from weirlab.record.configurations import slug
 from weirlab.scenario import ResolvedRun, ScenarioSpec, resolve
 from weirlab.scenario.catalogue import check
 from weirlab.scenario.resolving import given_again
 from weirlab.shown import Shown
-from weirlab.stats.assertions import Assertion
 from weirlab.worlds import world_named, world_names
 
 __all__ = ["Records", "Watcher", "kept", "make_empty", "run", "run_all", "run_into"]
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from weirlab.interrupt import Stop
+    from weirlab.record import Record
     from weirlab.worlds import World
 
 
@@ -45,7 +45,7 @@ class Watcher(Protocol):
         ...
 
 
-class Records(Shown, list[Record]):
+class Records(Shown, list["Record"]):
     """Records in a list that a notebook shows as a table."""
 
     shown_as = "records"
@@ -178,6 +178,10 @@ def _one_or_list(given: object) -> object:
 
 def _check_assertions(spec: ScenarioSpec, runs: Sequence[ResolvedRun]) -> None:
     """Refuses what cannot be asserted of all the runs."""
+    if not spec.assertions:
+        return
+    from weirlab.stats.assertions import Assertion  # noqa: PLC0415 - most scenarios assert nothing
+
     for text in spec.assertions:
         asserted = Assertion(text)
         for one in runs:
@@ -207,13 +211,14 @@ def _remove(folder: Path, owner: int) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def run_all(
+def run_all(  # noqa: PLR0913 - what is run, where, and what goes on beside it
     runs: Sequence[ResolvedRun],
     world: World,
     out: Path,
     *,
     jobs: int | None = None,
     watcher: Watcher | None = None,
+    meanwhile: Callable[[], object] = lambda: None,
 ) -> list[Record]:
     """Runs all of `runs` in `world`, several at once, with records below the folder `out`.
 
@@ -221,6 +226,15 @@ def run_all(
     What drifts while they run, such as the load of a machine, is no difference between configurations then.
     Ctrl-C ends the runs early: what was measured stays, and what did not start does not. A second one raises
     KeyboardInterrupt at once, and ends the command `weir`.
+
+    Args:
+        runs: what is run.
+        world: where.
+        out: the folder, which must be empty or not exist.
+        jobs: how many run at once; None for as many as there are processors.
+        watcher: hears of their progress.
+        meanwhile: what this thread does beside them, such as to load modules that are needed when they have
+            ended. A live world is best left alone.
 
     Returns:
         The records, in the order of `runs`; after Ctrl-C those that there are.
@@ -231,7 +245,8 @@ def run_all(
     seeds = sorted({one.seed for one in runs})
     order = in_turn([seeds.index(one.seed) for one in runs])
     try:
-        return _carry_out(runs, world, folders_of(runs, out), order, jobs=jobs, watcher=watcher)
+        folders = folders_of(runs, out)
+        return _carry_out(runs, world, folders, order, jobs=jobs, watcher=watcher, meanwhile=meanwhile)
     finally:
         if is_new and not any(out.iterdir()):
             out.rmdir()
@@ -281,6 +296,7 @@ def _carry_out(  # noqa: PLR0913 - what is run, where, and in which order
     *,
     jobs: int | None,
     watcher: Watcher | None,
+    meanwhile: Callable[[], object] = lambda: None,
 ) -> list[Record]:
     workers = world.at_once or jobs or len(os.sched_getaffinity(0))
     with heeding() as stop:
@@ -299,7 +315,9 @@ def _carry_out(  # noqa: PLR0913 - what is run, where, and in which order
             if watcher:
                 watcher.finished(number)
 
-        _in_threads(one_run, order, workers, stop)
+        _in_threads(one_run, order, workers, stop, meanwhile)
+    from weirlab.record import open_record  # noqa: PLC0415 - NumPy, which no run waits for
+
     return [open_record(folder) for folder in folders if (folder / "manifest.json").exists()]
 
 
@@ -309,10 +327,16 @@ def _remove_unbegun(folder: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _in_threads(work: Callable[[int], None], order: Sequence[int], workers: int, stop: Stop) -> None:
+def _in_threads(
+    work: Callable[[int], None],
+    order: Sequence[int],
+    workers: int,
+    stop: Stop,
+    meanwhile: Callable[[], object],
+) -> None:
     """Does `work` for each number of `order`, several at once, until it is told to stop or one fails.
 
-    They begin in that order.
+    They begin in that order, and `meanwhile` is done beside them.
 
     No executor: what waits for one holds locks of its threads, and a signal would leave them held.
     """
@@ -337,6 +361,8 @@ def _in_threads(work: Callable[[int], None], order: Sequence[int], workers: int,
     try:
         for thread in threads:
             thread.start()
+        with uncollected():
+            meanwhile()
         for thread in threads:
             while thread.is_alive():
                 thread.join(LISTEN_EVERY_S)
@@ -373,6 +399,8 @@ def kept(run: ResolvedRun, folder: Path) -> Record | None:
     """
     if not (folder / "manifest.json").exists():
         return None
+    from weirlab.record import open_record  # noqa: PLC0415 - NumPy, which no run waits for
+
     record = open_record(folder)
     manifest = record.manifest
     if (manifest.seed, manifest.scenario) != (run.seed, json.loads(json.dumps(run.scenario))):

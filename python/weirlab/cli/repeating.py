@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from weirlab.api import folders_of, make_empty, run_into
 from weirlab.errors import UsageError
 from weirlab.record.configurations import configurations
-from weirlab.ui import RunProgress, note
+from weirlab.ui import RunProgress
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -65,6 +65,8 @@ def run_until(  # noqa: PLR0913 - what is run, where, and how often
 
 def _tell(records: list[Record], until: Until, most: int) -> None:
     """How well the figure of each configuration is known."""
+    from weirlab.ui import note  # noqa: PLC0415 - loads Rich, which no run waits for
+
     for group in configurations(records):
         count = len(group.records)
         if count < MIN_LOOK:

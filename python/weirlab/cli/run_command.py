@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import time
-from dataclasses import asdict
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,25 +15,21 @@ from weirlab.cli.notes import note_options, noted
 from weirlab.cli.options import Whole, option
 from weirlab.cli.repeating import repeats, run_until
 from weirlab.cli.scenario_words import scenario_options, secret_of, spec_of
-from weirlab.cli.verdicts import rules_of, write_junit
-from weirlab.errors import AssertionBroken, Interrupted, UsageError
-from weirlab.record.configurations import run_names
-from weirlab.report import advice, assertion_table, cautions, charts_of, comparison_table, story
-from weirlab.report.methods import method_results, method_tables
+from weirlab.cli.verdicts import rules_of
+from weirlab.errors import Interrupted, UsageError
 from weirlab.scenario import resolve
 from weirlab.scenario.resolving import given_again
-from weirlab.stats import compare
-from weirlab.stats.repetition import Until
-from weirlab.ui import RunProgress, console, note, section, warn
+from weirlab.ui import RunProgress
 from weirlab.worlds import datapaths, world_named, world_names
 from weirlab.worlds.net import path_to
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence, Sized
+    from collections.abc import Sequence
+    from types import ModuleType
 
-    from weirlab.cli.verdicts import Verdicts
     from weirlab.record import Record
     from weirlab.scenario import ResolvedRun, ScenarioSpec
+    from weirlab.stats.repetition import Until
     from weirlab.worlds import Datapath, World
 
 
@@ -129,7 +124,7 @@ def command(  # noqa: PLR0913 - one word each on the command line
     ip = None if words["ip"] is None or world != "net" else int(words["ip"])
     place = world_named(world, datapath, hosts=hosts, secret=secret_of(auth), ip=ip)
     words["repeat"] = repeats(until, max_repeat, words["repeat"])
-    wish = None if until is None else Until(until)
+    wish = None if until is None else _wish(until)
     spec = _spec(what, words, hosts)
     rules = rules_of([*spec.assertions, *assertions], assert_file, baseline)
     runs = [noted(one, words) for one in _runs(spec)]
@@ -138,12 +133,24 @@ def command(  # noqa: PLR0913 - one word each on the command line
     records = _carried_out(runs, place, folder, wish, jobs=jobs, quiet=as_json)
     whole = _is_whole(records, len(records) if wish else len(runs))
     verdicts = rules.verdicts(records, whole=whole)
-    _show(records, verdicts, folder, charts=charts, as_json=as_json)
+    shown = _what_shows()
+    shown.show(records, verdicts, folder, charts=charts, as_json=as_json)
     if show:
-        _open_page(records, folder)
+        shown.open_page(records, folder)
     if not whole:
         raise Interrupted("interrupted: the figures are those of what was measured until then")
-    _judge(verdicts, junit)
+    shown.judge(verdicts, junit)
+
+
+def _what_shows() -> ModuleType:
+    """The module that shows what came of runs; no run waits for what it needs."""
+    return import_module("weirlab.cli.run_shown")
+
+
+def _wish(until: str) -> Until:
+    from weirlab.stats.repetition import Until  # noqa: PLC0415 - only with --until
+
+    return Until(until)
 
 
 def _carried_out(  # noqa: PLR0913 - what is run, where, and how often
@@ -152,7 +159,10 @@ def _carried_out(  # noqa: PLR0913 - what is run, where, and how often
     if wish is not None:
         return run_until(runs, place, folder, wish, jobs=jobs, quiet=quiet)
     with RunProgress(runs, quiet=quiet) as progress:
-        return run_all(runs, place, folder, jobs=jobs, watcher=progress)
+        # What is measured on a real clock is not disturbed.
+        if place.name != "sim":
+            return run_all(runs, place, folder, jobs=jobs, watcher=progress)
+        return run_all(runs, place, folder, jobs=jobs, watcher=progress, meanwhile=_what_shows)
 
 
 def _is_whole(records: list[Record], expected: int) -> bool:
@@ -160,82 +170,6 @@ def _is_whole(records: list[Record], expected: int) -> bool:
     if not records:
         raise Interrupted("interrupted before anything was measured")
     return len(records) == expected and all(record.manifest.complete for record in records)
-
-
-def _show(records: list[Record], verdicts: Verdicts, folder: Path, *, charts: bool, as_json: bool) -> None:
-    """Prints the figures, draws charts of them, and says where all that is."""
-    if as_json:
-        click.echo(json.dumps(_as_json(records, verdicts, folder), indent=2))
-    else:
-        _tell(records, verdicts)
-    there = f"{_count(records, 'record')} in {folder}"
-    if charts:
-        drawn = charts_of(records, folder / "charts", quiet=as_json)
-        there += f", {_count(drawn, 'chart')} in {folder / 'charts'}"
-    if not as_json:
-        note(there)
-
-
-def _judge(verdicts: Verdicts, junit: Path | None) -> None:
-    """Writes what became of the assertions, if that is wanted, and fails if one does not hold."""
-    found = verdicts.each
-    if junit is not None:
-        write_junit(found, junit)
-    broken = sum(not one.holds for one in found)
-    if broken:
-        raise AssertionBroken(f"{broken} of {len(found)} assertions do not hold")
-
-
-def _open_page(records: list[Record], folder: Path) -> None:
-    """Opens the page of the runs; of more than one page holds says how they are looked at instead."""
-    from weirlab.cli.pages_in_browser import write_page  # noqa: PLC0415 - only --open needs it
-    from weirlab.viewer import MAX_RECORDS  # noqa: PLC0415
-
-    if len(records) > MAX_RECORDS:
-        note(f"--open: {len(records)} records are too many for one page: weir ui {folder}")
-    else:
-        write_page(records, folder / "report.html", show=True)
-
-
-def _as_json(records: list[Record], verdicts: Verdicts, folder: Path) -> dict[str, Any]:
-    shown: dict[str, Any] = {
-        "out": str(folder),
-        "configurations": [one.as_dict() for one in compare(records)],
-    }
-    if any(verdicts.outcomes):
-        shown["assertions"] = {
-            str(record.path): [asdict(one) for one in outcomes]
-            for record, outcomes in zip(records, verdicts.outcomes, strict=True)
-        }
-    if verdicts.compared:
-        shown["baseline"] = [asdict(one) for one in verdicts.compared]
-    return shown | {
-        "methods": {str(one.path): method_results(one) for one in records if one.columns("method").height}
-    }
-
-
-def _tell(records: list[Record], verdicts: Verdicts) -> None:
-    comparisons = compare(records)
-    for text in cautions(records):
-        warn(text)
-    console.print(comparison_table(records, comparisons))
-    console.print(story(comparisons))
-    for text in advice(records):
-        console.print(text)
-    _tell_methods(records)
-    if any(verdicts.outcomes):
-        console.print(assertion_table(verdicts.runs, verdicts.outcomes))
-    for one in verdicts.compared:
-        state = "holds" if one.holds else "broken"
-        console.print(f"{one.of}: {one.rule}: {state} ({one.found})", markup=False)
-
-
-def _tell_methods(records: list[Record]) -> None:
-    for record, name in zip(records, run_names(records), strict=True):
-        if record.columns("method").height and len(records) > 1:
-            section(name)
-        for table in method_tables(record):
-            console.print(table)
 
 
 def _spec(what: str, words: dict[str, Any], hosts: Sequence[str]) -> ScenarioSpec:
@@ -251,9 +185,7 @@ def _spec(what: str, words: dict[str, Any], hosts: Sequence[str]) -> ScenarioSpe
 def _runs(spec: ScenarioSpec) -> list[ResolvedRun]:
     """The runs; says which configurations were given twice."""
     for text in given_again(spec):
+        from weirlab.ui import note  # noqa: PLC0415 - loads Rich, which no run waits for
+
         note(text)
     return resolve(spec)
-
-
-def _count(things: Sized, name: str) -> str:
-    return f"{len(things)} {name}" if len(things) == 1 else f"{len(things)} {name}s"

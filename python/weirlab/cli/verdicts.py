@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
-from xml.etree import ElementTree as ET
 
 from weirlab import reading
 from weirlab.errors import UsageError, cannot_write
-from weirlab.record import find_records
 from weirlab.record.configurations import configurations, run_names
-from weirlab.stats import Assertion
-from weirlab.stats.repetition import NotWorse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -19,7 +15,8 @@ if TYPE_CHECKING:
 
     from weirlab.record import Record
     from weirlab.scenario import ResolvedRun
-    from weirlab.stats.assertions import Outcome
+    from weirlab.stats.assertions import Assertion, Outcome
+    from weirlab.stats.repetition import NotWorse
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,7 +143,12 @@ def rules_of(texts: Sequence[str], file: Path | None, baseline: Path | None) -> 
     """
     asserted: list[Assertion] = []
     compared: list[NotWorse] = []
-    for text in (*texts, *(rules_in(file) if file else [])):
+    rules = (*texts, *(rules_in(file) if file else []))
+    for text in rules:
+        # Most runs have none, and do not wait for NumPy.
+        from weirlab.stats.assertions import Assertion  # noqa: PLC0415
+        from weirlab.stats.repetition import NotWorse  # noqa: PLC0415
+
         if "baseline" not in text:
             asserted.append(Assertion(text))
         elif baseline is not None:
@@ -164,6 +166,8 @@ def baseline_of(path: Path) -> list[Record]:
         UsageError: if there are several configurations.
         RecordError: if there is no record, or one cannot be read.
     """
+    from weirlab.record import find_records  # noqa: PLC0415 - only where there is one
+
     groups = configurations(find_records(path))
     if len(groups) > 1:
         names = ", ".join(f"`{one.name}`" for one in groups[:4])
@@ -179,6 +183,8 @@ def write_junit(found: Sequence[Verdict], file: Path) -> None:
     Raises:
         UsageError: if the file cannot be written.
     """
+    from xml.etree import ElementTree as ET  # noqa: PLC0415 - only where one is asked for
+
     failures = sum(not one.holds for one in found)
     suite = ET.Element("testsuite", name="weir", tests=str(len(found)), failures=str(failures), errors="0")
     for one in found:

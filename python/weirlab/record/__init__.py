@@ -4,12 +4,25 @@ A record is a directory with `manifest.json` and, for each table, a folder of Pa
 `.weir` file, which is a zip archive of that. docs/record.md says what stands in which column.
 """
 
+from typing import TYPE_CHECKING
+
+from weirlab.loading import asked_for
 from weirlab.record.configurations import Configuration, configurations
-from weirlab.record.held import HeldRecord
 from weirlab.record.manifest import Manifest, new_manifest
-from weirlab.record.reader import Record, find_records, open_record, pack, record_paths
 from weirlab.record.results import MethodResult
 from weirlab.record.tables import of_reasons
+
+if TYPE_CHECKING:
+    from weirlab.record.held import HeldRecord
+    from weirlab.record.reader import Record, find_records, open_record, pack, record_paths
+else:
+    __getattr__ = asked_for(
+        __name__,
+        {
+            "weirlab.record.held": ["HeldRecord"],
+            "weirlab.record.reader": ["Record", "find_records", "open_record", "pack", "record_paths"],
+        },
+    )
 
 __all__ = [
     "Configuration",

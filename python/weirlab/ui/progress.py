@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Self
 
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    SpinnerColumn,
-    TaskProgressColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
-
-from weirlab.ui.terminal import messages
-
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from types import TracebackType
+
+    from rich.progress import Progress, TaskID
 
     from weirlab.scenario import ResolvedRun
 
@@ -29,22 +19,29 @@ if TYPE_CHECKING:
 @contextmanager
 def waiting(what: str, *, quiet: bool) -> Iterator[None]:
     """Shows what is waited for and for how long already; nothing if `quiet`."""
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(
-        *columns, console=messages, transient=True, disable=quiet or not messages.is_terminal
-    ) as bar:
+    if quiet or not _seen():
+        yield
+        return
+    with _waiting_bar() as bar:
         bar.add_task(what, total=None)
         yield
 
 
-class _Bar:
-    """A bar that is there while its `with` block runs."""
+def _seen() -> bool:
+    """Whether somebody looks at standard error: otherwise a bar is not worth what it takes to load."""
+    return sys.stderr is not None and sys.stderr.isatty()
 
-    _bar: Progress
+
+class _Bar:
+    """A bar that is there while its `with` block runs, on a terminal."""
+
+    _bar: Progress | None
+    _task: TaskID
 
     def __enter__(self) -> Self:
         """Shows the bar."""
-        self._bar.start()
+        if self._bar is not None:
+            self._bar.start()
         return self
 
     def __exit__(
@@ -55,7 +52,8 @@ class _Bar:
     ) -> None:
         """Takes the bar away."""
         del kind, error, trace
-        self._bar.stop()
+        if self._bar is not None:
+            self._bar.stop()
 
 
 class RunProgress(_Bar):
@@ -69,18 +67,9 @@ class RunProgress(_Bar):
         self._sum = 0
         self._shown = 0
         self._lock = threading.Lock()
-        self._bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TaskProgressColumn(),
-            MofNCompleteColumn(separator=" of "),
-            TextColumn("runs, left:"),
-            TimeRemainingColumn(),
-            console=messages,
-            transient=True,
-            disable=quiet or not messages.is_terminal,
-        )
-        self._task = self._bar.add_task(title or runs[0].test.title, total=len(runs))
+        self._bar = None if quiet or not _seen() else _bar("runs, left:", share=True)
+        if self._bar is not None:
+            self._task = self._bar.add_task(title or runs[0].test.title, total=len(runs))
 
     def advanced(self, number: int, reached_ns: int) -> None:
         """Run `number` has reached that time."""
@@ -91,6 +80,8 @@ class RunProgress(_Bar):
         self._reach(number, self._lengths[number])
 
     def _reach(self, number: int, reached_ns: int) -> None:
+        if self._bar is None:
+            return
         with self._lock:
             self._sum += reached_ns - self._reached[number]
             self._reached[number] = reached_ns
@@ -106,27 +97,58 @@ class CountProgress(_Bar):
     def __init__(self, title: str, *, quiet: bool = False) -> None:
         """A bar with that title; none at all if `quiet`."""
         self._title, self._failed = title, 0
-        self._bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(separator=" of "),
-            TextColumn("left:"),
-            TimeRemainingColumn(),
-            console=messages,
-            transient=True,
-            disable=quiet or not messages.is_terminal,
-        )
-        self._task = self._bar.add_task(title, total=None)
+        self._bar = None if quiet or not _seen() else _bar("left:", share=False)
+        if self._bar is not None:
+            self._task = self._bar.add_task(title, total=None)
 
     def begun(self, count: int) -> None:
         """So many are to be done."""
-        self._bar.update(self._task, total=count)
+        if self._bar is not None:
+            self._bar.update(self._task, total=count)
 
     def ended(self, *, failed: bool) -> None:
         """One more is done."""
         self._failed += failed
         said = f"{self._title}, {self._failed} failed" if self._failed else self._title
-        self._bar.update(self._task, advance=1, description=said)
+        if self._bar is not None:
+            self._bar.update(self._task, advance=1, description=said)
+
+
+def _bar(left: str, *, share: bool) -> Progress:
+    """A bar with how many of all are done, and how much time is left behind the words `left`.
+
+    Args:
+        left: words in front of the time.
+        share: whether the share that is done is told too.
+    """
+    from rich import progress  # noqa: PLC0415 - only who is shown one waits for it
+
+    from weirlab.ui.terminal import messages  # noqa: PLC0415
+
+    return progress.Progress(
+        progress.TextColumn("{task.description}"),
+        progress.BarColumn(),
+        *([progress.TaskProgressColumn()] if share else []),
+        progress.MofNCompleteColumn(separator=" of "),
+        progress.TextColumn(left),
+        progress.TimeRemainingColumn(),
+        console=messages,
+        transient=True,
+    )
+
+
+def _waiting_bar() -> Progress:
+    """What turns, with what is waited for and for how long already."""
+    from rich import progress  # noqa: PLC0415 - only who is shown one waits for it
+
+    from weirlab.ui.terminal import messages  # noqa: PLC0415
+
+    columns = (
+        progress.SpinnerColumn(),
+        progress.TextColumn("{task.description}"),
+        progress.TimeElapsedColumn(),
+    )
+    return progress.Progress(*columns, console=messages, transient=True)
 
 
 STEPS = 2000

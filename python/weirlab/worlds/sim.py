@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from weirlab import _native
 from weirlab.errors import UsageError, WriteError
-from weirlab.record import HeldRecord, Manifest, new_manifest
+from weirlab.record import new_manifest
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from weirlab._native import OutcomeRows
+    from weirlab.record import HeldRecord
     from weirlab.scenario import ResolvedRun
     from weirlab.worlds.base import Progress
 
@@ -53,6 +54,8 @@ class SimWorld:
 
     def held(self, run: ResolvedRun, outcome: OutcomeRows) -> HeldRecord:
         """The rows of a run as a record in memory."""
+        from weirlab.record import HeldRecord, Manifest  # noqa: PLC0415 - who writes records needs no NumPy
+
         said = self._manifest(run) | {
             key: outcome[key] for key in ("complete", "reached_ns", "events", "packets")
         }

@@ -1,0 +1,109 @@
+"""What `weir run` shows when its runs have ended: figures, charts, and whether assertions hold.
+
+It is loaded while they go on: see `run_command`.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from weirlab.cli.verdicts import write_junit
+from weirlab.errors import AssertionBroken
+from weirlab.record.configurations import run_names
+from weirlab.report import advice, assertion_table, cautions, charts_of, comparison_table, story
+from weirlab.report.methods import method_results, method_tables
+from weirlab.stats import compare
+from weirlab.ui import console, note, section, warn
+
+if TYPE_CHECKING:
+    from collections.abc import Sized
+    from pathlib import Path
+
+    from weirlab.cli.verdicts import Verdicts
+    from weirlab.record import Record
+
+__all__ = ["judge", "open_page", "show"]
+
+
+def show(records: list[Record], verdicts: Verdicts, folder: Path, *, charts: bool, as_json: bool) -> None:
+    """Prints the figures, draws charts of them, and says where all that is."""
+    if as_json:
+        click.echo(json.dumps(_as_json(records, verdicts, folder), indent=2))
+    else:
+        _tell(records, verdicts)
+    there = f"{_count(records, 'record')} in {folder}"
+    if charts:
+        drawn = charts_of(records, folder / "charts", quiet=as_json)
+        there += f", {_count(drawn, 'chart')} in {folder / 'charts'}"
+    if not as_json:
+        note(there)
+
+
+def judge(verdicts: Verdicts, junit: Path | None) -> None:
+    """Writes what became of the assertions, if that is wanted, and fails if one does not hold."""
+    found = verdicts.each
+    if junit is not None:
+        write_junit(found, junit)
+    broken = sum(not one.holds for one in found)
+    if broken:
+        raise AssertionBroken(f"{broken} of {len(found)} assertions do not hold")
+
+
+def open_page(records: list[Record], folder: Path) -> None:
+    """Opens the page of the runs; of more than one page holds says how they are looked at instead."""
+    from weirlab.cli.pages_in_browser import write_page  # noqa: PLC0415 - only --open needs it
+    from weirlab.viewer import MAX_RECORDS  # noqa: PLC0415
+
+    if len(records) > MAX_RECORDS:
+        note(f"--open: {len(records)} records are too many for one page: weir ui {folder}")
+    else:
+        write_page(records, folder / "report.html", show=True)
+
+
+def _as_json(records: list[Record], verdicts: Verdicts, folder: Path) -> dict[str, Any]:
+    shown: dict[str, Any] = {
+        "out": str(folder),
+        "configurations": [one.as_dict() for one in compare(records)],
+    }
+    if any(verdicts.outcomes):
+        shown["assertions"] = {
+            str(record.path): [asdict(one) for one in outcomes]
+            for record, outcomes in zip(records, verdicts.outcomes, strict=True)
+        }
+    if verdicts.compared:
+        shown["baseline"] = [asdict(one) for one in verdicts.compared]
+    return shown | {
+        "methods": {str(one.path): method_results(one) for one in records if one.columns("method").height}
+    }
+
+
+def _tell(records: list[Record], verdicts: Verdicts) -> None:
+    comparisons = compare(records)
+    for text in cautions(records):
+        warn(text)
+    console.print(comparison_table(records, comparisons))
+    console.print(story(comparisons))
+    for text in advice(records):
+        console.print(text)
+    _tell_methods(records)
+    if any(verdicts.outcomes):
+        console.print(assertion_table(verdicts.runs, verdicts.outcomes))
+    for one in verdicts.compared:
+        state = "holds" if one.holds else "broken"
+        console.print(f"{one.of}: {one.rule}: {state} ({one.found})", markup=False)
+
+
+def _tell_methods(records: list[Record]) -> None:
+    for record, name in zip(records, run_names(records), strict=True):
+        if record.columns("method").height and len(records) > 1:
+            section(name)
+        for table in method_tables(record):
+            console.print(table)
+
+
+def _count(things: Sized, name: str) -> str:
+    return f"{len(things)} {name}" if len(things) == 1 else f"{len(things)} {name}s"
