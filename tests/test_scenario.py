@@ -533,3 +533,56 @@ def test_what_a_scenario_names_of_a_test_in_a_file_has_its_line(tmp_path: Path) 
         load_scenario(scenario)
     says = "parameters.streams: test `own` has no parameter `streams` (known: it has none)"
     assert str(refused.value) == f"{scenario}, line 4: {says}"
+
+
+RICH_LINK = {
+    "name": "rich",
+    "title": "Rich",
+    "mtu": 1400,
+    "up": [
+        {
+            "name": "radio",
+            "rate": "12.5mbit",
+            "delay": "1500us",
+            "jitter": "2ms",
+            "queue": "fq_codel limit 100",
+            "framing": {"overhead": 22, "minimum": 64},
+            "loss": {"model": "gilbert_elliott", "good_to_bad": 0.01, "bad_to_good": 1},
+            "reorder": {"probability": 0.1},
+            "duplicate": 0.5,
+            "changes": [{"at": "1s", "down": True}, {"at": "1500ms", "rate": "1kbit"}],
+        }
+    ],
+    "down": [{"name": "radio", "rate": "1gbit", "loss": {"model": "random", "probability": 0.25}}],
+}
+
+RICH_TEST = {
+    "name": "rich",
+    "title": "Rich",
+    "phases": {"idle": "1500ms", "load": "2s"},
+    "parameters": {"streams": {"default": 2, "minimum": 1, "maximum": 9, "meaning": "how many"}},
+    "hosts": [{"name": "server"}, {"name": "far", "delay": "30ms"}],
+    "flows": [
+        {"name": "some", "direction": "up", "count": "streams", "tcp": {"ecn": True, "rto_min": "1s"}},
+        {"name": "file", "direction": "down", "bytes": "1mb", "dscp": "EF", "host": "far", "start": "500ms"},
+        {"name": "call", "direction": "up", "voice": {}},
+    ],
+    "probes": [{"name": "ping", "kind": "icmp", "dscp": "CS1"}],
+}
+
+
+@pytest.mark.parametrize(
+    ("test", "link"),
+    [
+        *((test, "cable-20-8") for test in shipped_tests() if test != "rrul_46"),
+        *(("ping", link) for link in shipped_links()),
+        (RICH_TEST, RICH_LINK),
+    ],
+)
+def test_a_run_has_all_keys_of_test_and_link_as_their_models_write_them(test: Any, link: Any) -> None:
+    one = resolve({"test": test, "link": link})[0]
+    for part in (one.test_part, one.link_part):
+        assert json.dumps(part.words) == json.dumps(part.spec.model_dump(mode="json"))
+    of_model = resolve(scenario(test=test, link=link))[0]
+    assert (one.test, one.link, one.scenario) == (of_model.test, of_model.link, of_model.scenario)
+    assert one.link.model_fields_set == of_model.link.model_fields_set

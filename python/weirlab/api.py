@@ -17,9 +17,7 @@ from weirlab.errors import UsageError, cannot_write
 from weirlab.interrupt import heeding
 from weirlab.loading import uncollected
 from weirlab.record.configurations import slug
-from weirlab.scenario import ResolvedRun, ScenarioSpec, resolve
-from weirlab.scenario.catalogue import check
-from weirlab.scenario.resolving import given_again
+from weirlab.scenario.resolving import given_again, resolve
 from weirlab.shown import Shown
 from weirlab.worlds import world_named, world_names
 
@@ -30,6 +28,7 @@ if TYPE_CHECKING:
 
     from weirlab.interrupt import Stop
     from weirlab.record import Record
+    from weirlab.scenario import ResolvedRun, ScenarioSpec
     from weirlab.worlds import World
 
 
@@ -139,6 +138,9 @@ def run(  # noqa: PLR0913 - each is one word of a scenario
         "note": note,
         "tags": tags,
     }
+    from weirlab.scenario.catalogue import check  # noqa: PLC0415 - loads pydantic
+    from weirlab.scenario.models import ScenarioSpec  # noqa: PLC0415
+
     spec = check(ScenarioSpec, _written(words), "scenario")
     for text in given_again(spec):
         warnings.warn(text, stacklevel=2)
@@ -413,14 +415,14 @@ def kept(run: ResolvedRun, folder: Path) -> Record | None:
 
 def folders_of(runs: Sequence[ResolvedRun], out: Path) -> list[Path]:
     """A folder for each run: by what is compared and, where a configuration is repeated, by seed."""
-    links = [run.link.model_dump_json() for run in runs]
+    links = [json.dumps(run.link_part.words) for run in runs]
     keys = [(link, run.queue, run.cc) for link, run in zip(links, runs, strict=True)]
     numbers = {key: number for number, key in enumerate(dict.fromkeys(keys), 1)}
     repeated = len(runs) > len(numbers)
     several_links, several_ccs = len(set(links)) > 1, len({run.cc for run in runs}) > 1
     folders = []
     for key, one in zip(keys, runs, strict=True):
-        words = [one.link.name] if several_links else []
+        words = [one.link_part.words["name"]] if several_links else []
         words += [one.queue] + ([one.cc] if several_ccs and one.cc is not None else [])
         folder = out / f"{numbers[key]:02d}-{'-'.join(slug(word) for word in words)}"
         folders.append(folder / f"seed-{one.seed}" if repeated else folder)

@@ -155,6 +155,8 @@ pub(crate) fn mean_rate(
 pub(crate) struct ResolvedConfiguration {
     /// The link, in base units.
     link: Py<PyAny>,
+    /// The link with all its keys, as people write them.
+    link_words: Py<PyAny>,
     /// The queue spec as the user wrote it.
     queue: String,
     /// The congestion control that the scenario names to be compared, if it does.
@@ -168,6 +170,8 @@ pub(crate) struct ResolvedConfiguration {
 pub(crate) struct Resolved {
     /// The test, in base units.
     test: Py<PyAny>,
+    /// The test with all its keys, as people write them.
+    test_words: Py<PyAny>,
     /// The configurations that are compared.
     configurations: Vec<Py<ResolvedConfiguration>>,
     /// The seeds of the runs of each configuration.
@@ -198,14 +202,22 @@ pub(crate) fn resolve_scenario<'py>(
             weir_path::check(&one.scenario).map_err(fail)?;
             weir_tcp::check_profiles(&one.scenario).map_err(fail)?;
             let link = to_python(py, &one.link.write(Form::Numbers))?.unbind();
+            let link_words = to_python(py, &one.link.write(Form::AllWords))?.unbind();
             let text = one.scenario.to_json();
             Py::new(
                 py,
-                ResolvedConfiguration { link, queue: one.queue, cc: one.cc, scenario: text },
+                ResolvedConfiguration {
+                    link,
+                    link_words,
+                    queue: one.queue,
+                    cc: one.cc,
+                    scenario: text,
+                },
             )
         };
     Ok(Resolved {
         test: to_python(py, &resolved.test.write(Form::Numbers))?.unbind(),
+        test_words: to_python(py, &resolved.test.write(Form::AllWords))?.unbind(),
         configurations: resolved
             .configurations
             .into_iter()

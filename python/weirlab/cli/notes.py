@@ -6,8 +6,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from weirlab.cli.options import option
-from weirlab.scenario.catalogue import check
-from weirlab.scenario.models import NoteSpec
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,5 +31,10 @@ def noted(run: ResolvedRun, words: dict[str, Any]) -> ResolvedRun:
     Raises:
         UsageError: if the note is too long, or a tag is no word.
     """
+    if not words["note"] and not words["tags"]:
+        return run
+    from weirlab.scenario.catalogue import check  # noqa: PLC0415 - loads pydantic
+    from weirlab.scenario.models import NoteSpec  # noqa: PLC0415
+
     said = check(NoteSpec, {"note": words["note"] or "", "tags": list(words["tags"])}, "command line")
     return replace(run, note=said.note or run.note, tags=(*run.tags, *said.tags))

@@ -14,21 +14,20 @@ from weirlab.cli import completion
 from weirlab.cli.notes import note_options, noted
 from weirlab.cli.options import Whole, option
 from weirlab.cli.repeating import repeats, run_until
-from weirlab.cli.scenario_words import scenario_options, secret_of, spec_of
+from weirlab.cli.scenario_words import scenario_options, secret_of, written
 from weirlab.cli.verdicts import rules_of
 from weirlab.errors import Interrupted, UsageError
-from weirlab.scenario import resolve
-from weirlab.scenario.resolving import given_again
+from weirlab.scenario.resolving import given_again, resolve
 from weirlab.ui import RunProgress
 from weirlab.worlds import datapaths, world_named, world_names
 from weirlab.worlds.net import path_to
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from types import ModuleType
 
     from weirlab.record import Record
-    from weirlab.scenario import ResolvedRun, ScenarioSpec
+    from weirlab.scenario import ResolvedRun
     from weirlab.stats.repetition import Until
     from weirlab.worlds import Datapath, World
 
@@ -125,11 +124,11 @@ def command(  # noqa: PLR0913 - one word each on the command line
     place = world_named(world, datapath, hosts=hosts, secret=secret_of(auth), ip=ip)
     words["repeat"] = repeats(until, max_repeat, words["repeat"])
     wish = None if until is None else _wish(until)
-    spec = _spec(what, words, hosts)
-    rules = rules_of([*spec.assertions, *assertions], assert_file, baseline)
-    runs = [noted(one, words) for one in _runs(spec)]
+    scenario = _scenario(what, words, hosts)
+    rules = rules_of([*scenario.get("assert", ()), *assertions], assert_file, baseline)
+    runs = [noted(one, words) for one in _runs(scenario)]
     rules.check(runs)
-    folder = out or Path(f"weir-{runs[0].test.name}-{time.strftime('%Y%m%d-%H%M%S')}")
+    folder = out or Path(f"weir-{runs[0].test_part.words['name']}-{time.strftime('%Y%m%d-%H%M%S')}")
     records = _carried_out(runs, place, folder, wish, jobs=jobs, quiet=as_json)
     whole = _is_whole(records, len(records) if wish else len(runs))
     verdicts = rules.verdicts(records, whole=whole)
@@ -172,20 +171,20 @@ def _is_whole(records: list[Record], expected: int) -> bool:
     return len(records) == expected and all(record.manifest.complete for record in records)
 
 
-def _spec(what: str, words: dict[str, Any], hosts: Sequence[str]) -> ScenarioSpec:
-    """The scenario; over a real path it has no link of its own."""
+def _scenario(what: str, words: dict[str, Any], hosts: Sequence[str]) -> dict[str, Any]:
+    """The scenario as its keys; over a real path it has no link of its own."""
     if not hosts:
-        return spec_of(what, words)
+        return written(what, words)
     if words["links"]:
         there = ", ".join(hosts)
         raise UsageError(f"link `{words['links'][0]}`: the world net measures the path to `{there}` as it is")
-    return spec_of(what, words, link=path_to(*hosts))
+    return written(what, words, link=path_to(*hosts))
 
 
-def _runs(spec: ScenarioSpec) -> list[ResolvedRun]:
+def _runs(scenario: Mapping[str, Any]) -> list[ResolvedRun]:
     """The runs; says which configurations were given twice."""
-    for text in given_again(spec):
+    for text in given_again(scenario):
         from weirlab.ui import note  # noqa: PLC0415 - loads Rich, which no run waits for
 
         note(text)
-    return resolve(spec)
+    return resolve(scenario)

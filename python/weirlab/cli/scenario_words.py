@@ -11,12 +11,13 @@ from weirlab import _native, reading
 from weirlab.cli import completion
 from weirlab.cli.options import MAX_NUMBER_DIGITS, Whole, option
 from weirlab.errors import UsageError
-from weirlab.scenario import ScenarioSpec
-from weirlab.scenario.catalogue import check, scenario_in
+from weirlab.scenario.files import told
 from weirlab.scenario.resolving import MAX_SEED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from weirlab.scenario import ScenarioSpec
 
     Command = Callable[..., None]
     Option = Callable[[Command], Command]
@@ -111,23 +112,53 @@ def _transport_options() -> list[Option]:
     ]
 
 
-def spec_of(what: str, words: dict[str, Any], *, link: dict[str, Any] | None = None) -> ScenarioSpec:
+def spec_of(what: str, words: dict[str, Any]) -> ScenarioSpec:
     """The scenario in the file `what`, or the test of that name, with what was given on the line.
 
     Args:
         what: file or name.
         words: what was given on the line.
-        link: what takes the place of any link, which the scenario then need not name.
+
+    Raises:
+        UsageError: all that is wrong with it.
     """
+    from weirlab.scenario import ScenarioSpec  # noqa: PLC0415 - loads pydantic
+
+    return ScenarioSpec.known(_read(what, words, None)[1])
+
+
+def written(what: str, words: dict[str, Any], *, link: dict[str, Any] | None = None) -> dict[str, Any]:
+    """The scenario that `spec_of` gives, as the keys of a scenario file; nothing is wrong with it.
+
+    Args:
+        what: file or name.
+        words: what was given on the line.
+        link: what takes the place of any link, which the scenario then need not name.
+
+    Raises:
+        UsageError: all that is wrong with it.
+    """
+    return _read(what, words, link)[0]
+
+
+def _read(
+    what: str, words: dict[str, Any], link: dict[str, Any] | None
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The keys as they are written, and as the compiled part has read them."""
     base: dict[str, Any] = {"test": what, "link": link or DEFAULT_LINK}
-    if what.endswith(".toml") and (scenario := scenario_in(Path(what), link=link)) is not None:
-        base = scenario.written()
+    if what.endswith(".toml"):
+        from weirlab.scenario.catalogue import scenario_in  # noqa: PLC0415 - loads pydantic
+
+        scenario = scenario_in(Path(what), link=link)
+        base = base if scenario is None else scenario.written()
     names = OPTIONS | {
         f"beside.{place}{key}": f"--beside {text}"
         for place, text in enumerate(words["beside"])
         for key in ("", ".test", ".start", ".length")
     }
-    return check(ScenarioSpec, base | _from_line(base, words), "command line", names=names)
+    said = base | _from_line(base, words)
+    read = told(lambda: _native.read_spec("ScenarioSpec", said, "command line", list(names.items())))
+    return said, read
 
 
 def secret_of(file: Path | None) -> str | None:

@@ -205,10 +205,10 @@ def new_manifest(run: ResolvedRun, *, world: str, clock: str, offloads: str) -> 
         "world": world,
         "seed": run.seed,
         "queue": run.queue,
-        "title": run.test.title,
+        "title": run.test_part.words["title"],
         "configuration": run.configuration,
-        "link": run.link.model_dump(mode="json"),
-        "test": run.test.model_dump(mode="json"),
+        "link": run.link_part.words,
+        "test": run.test_part.words,
         "scenario": run.scenario,
         "versions": dict(_versions()),
         "host": {

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from weirlab import _native, forms, reading
 from weirlab.errors import UsageError
 from weirlab.forms import Model
 from weirlab.scenario.base import Spec, read
+from weirlab.scenario.files import Files, FilesBelow, told
 from weirlab.scenario.models import LinkSpec, ScenarioSpec, TestSpec
-from weirlab.scenario.plain import load_trace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
+    from pathlib import Path
 
 ModelT = TypeVar("ModelT", bound=Model)
-ResultT = TypeVar("ResultT")
 
 
 def shipped_tests() -> list[str]:
@@ -142,94 +141,6 @@ def queue_words() -> dict[str, dict[str, Any]]:
 def congestion_controls() -> list[str]:
     """The names of the congestion controls that loads may have."""
     return [one["name"] for one in _native.congestion_controls()]
-
-
-class Files:
-    """The files around, as the compiled part asks for them, with the limits of `weirlab.reading`.
-
-    Attributes:
-        traces: texts of the recordings that were asked for.
-    """
-
-    def __init__(self) -> None:
-        """Has read nothing yet."""
-        self.traces: dict[str, str] = {}
-        self._rates_bps: dict[str, int] = {}
-
-    def is_file(self, name: str) -> bool:
-        """Whether there is a regular file of that name."""
-        try:
-            return Path(name).is_file()
-        except (OSError, ValueError):
-            # The name is too long, or has a zero byte in it.
-            return False
-
-    def read(self, name: str) -> str:
-        """The text of a TOML file.
-
-        Raises:
-            Unreadable: if it cannot be read.
-        """
-        return reading.read_text(Path(name), reading.MAX_TOML_BYTES)
-
-    def trace_rate_bps(self, name: str) -> int:
-        """The mean rate of a recording.
-
-        Raises:
-            UsageError: if it cannot be read.
-            NativeError: if it is none.
-        """
-        if name not in self._rates_bps:
-            self.traces[name] = load_trace(name)
-            packets, period_ms = _native.check_trace(name, self.traces[name])
-            self._rates_bps[name] = round(packets * 1500 * 8e3 / period_ms)
-        return self._rates_bps[name]
-
-
-class FilesBelow(Files):
-    """The files below a folder: for who must not open others."""
-
-    def __init__(self, folder: Path) -> None:
-        """Has read nothing yet."""
-        super().__init__()
-        self._folder = folder.resolve()
-
-    def is_file(self, name: str) -> bool:
-        """Whether there is a regular file of that name below the folder."""
-        return super().is_file(name) and Path(name).resolve().is_relative_to(self._folder)
-
-    def read(self, name: str) -> str:
-        """The text of a TOML file below the folder.
-
-        Raises:
-            Unreadable: if it is not there, or cannot be read.
-        """
-        if not self.is_file(name):
-            raise reading.Unreadable(f"it is no file below {self._folder}")
-        return super().read(name)
-
-    def trace_rate_bps(self, name: str) -> int:
-        """The mean rate of a recording that is shipped or below the folder.
-
-        Raises:
-            UsageError: if it is elsewhere, or cannot be read.
-            NativeError: if it is none.
-        """
-        if super().is_file(name) and not self.is_file(name):
-            raise UsageError(f"trace `{name}`: it is no file below {self._folder}")
-        return super().trace_rate_bps(name)
-
-
-def told(call: Callable[[], ResultT]) -> ResultT:
-    """The result of a call of the compiled part.
-
-    Raises:
-        UsageError: if it refuses what it was given.
-    """
-    try:
-        return call()
-    except _native.NativeError as error:
-        raise UsageError(str(error)) from error
 
 
 def _text(path: Path, where: str) -> str:

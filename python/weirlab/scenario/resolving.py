@@ -7,20 +7,63 @@ is the JSON that worlds take (`crates/scenario/src/scenario.rs`) and that the ma
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from weirlab import _native
-from weirlab.scenario.catalogue import Files, FilesBelow, told
-from weirlab.scenario.models import LinkSpec, TestSpec
+from weirlab.scenario.files import Files, FilesBelow, told
 from weirlab.scenario.plain import DEFAULT_QUEUE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable
     from pathlib import Path
 
-    from weirlab.scenario.models import ScenarioSpec
+    from weirlab.scenario.base import Spec
+    from weirlab.scenario.models import LinkSpec, ScenarioSpec, TestSpec
     from weirlab.scenario.plain import Direction
+
+SpecT = TypeVar("SpecT", bound="Spec")
+
+
+@dataclass(frozen=True)
+class Part(Generic[SpecT]):
+    """A test or a link as it was resolved. Its model is made when it is asked for: who runs it needs none.
+
+    Attributes:
+        words: all its keys, as people write them; the manifest of a record has them.
+        model: makes the model.
+    """
+
+    words: dict[str, Any]
+    model: Callable[[], SpecT]
+
+    @cached_property
+    def spec(self) -> SpecT:
+        """The model."""
+        return self.model()
+
+    @staticmethod
+    def of(spec: SpecT) -> Part[SpecT]:
+        """The part that a model tells."""
+        return Part(spec.model_dump(mode="json"), partial(_same, spec))
+
+
+def _same(spec: SpecT) -> SpecT:
+    return spec
+
+
+def _test(said: dict[str, Any]) -> TestSpec:
+    from weirlab.scenario.models import TestSpec  # noqa: PLC0415 - loads pydantic
+
+    return TestSpec.known(said)
+
+
+def _link(said: dict[str, Any]) -> LinkSpec:
+    from weirlab.scenario.models import LinkSpec  # noqa: PLC0415 - loads pydantic
+
+    return LinkSpec.known(said)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,8 +71,8 @@ class ResolvedRun:
     """One run, ready for a world.
 
     Attributes:
-        test: the test.
-        link: the link.
+        test_part: the test.
+        link_part: the link.
         queue: the queue spec as the user wrote it, `default` for the link's own.
         seed: the run's seed.
         scenario: the resolved scenario, in the form that worlds take.
@@ -38,8 +81,8 @@ class ResolvedRun:
         note, tags: what the user says of the run.
     """
 
-    test: TestSpec
-    link: LinkSpec
+    test_part: Part[TestSpec]
+    link_part: Part[LinkSpec]
     queue: str
     seed: int
     scenario: dict[str, Any]
@@ -49,17 +92,27 @@ class ResolvedRun:
     tags: tuple[str, ...] = ()
 
     @property
+    def test(self) -> TestSpec:
+        """The test."""
+        return self.test_part.spec
+
+    @property
+    def link(self) -> LinkSpec:
+        """The link."""
+        return self.link_part.spec
+
+    @property
     def configuration(self) -> str:
         """Title of the run on a chart, in one line."""
         queue = "the link's own queue" if self.queue == DEFAULT_QUEUE else self.queue
-        return f"{self.link.title}; {queue}"
+        return f"{self.link_part.words['title']}; {queue}"
 
 
-def resolve(spec: ScenarioSpec, *, below: Path | None = None) -> list[ResolvedRun]:
+def resolve(spec: ScenarioSpec | Mapping[str, Any], *, below: Path | None = None) -> list[ResolvedRun]:
     """All runs of a scenario: for each configuration as many as it says, each with the next seed.
 
     Args:
-        spec: the scenario.
+        spec: the scenario, or its keys as a scenario file has them.
         below: the folder below which files that it names must lie; None lets it name any.
 
     Raises:
@@ -67,28 +120,33 @@ def resolve(spec: ScenarioSpec, *, below: Path | None = None) -> list[ResolvedRu
     """
     files = Files() if below is None else FilesBelow(below)
     resolved = told(lambda: _native.resolve_scenario(spec, files))
-    test = TestSpec.known(resolved.test)
+    test = Part(resolved.test_words, partial(_test, resolved.test))
+    if isinstance(spec, Mapping):
+        note, tags = spec.get("note", ""), spec.get("tags", ())
+    else:
+        note, tags = spec.note, spec.tags
     runs = []
     for configuration in resolved.configurations:
-        link, scenario = LinkSpec.known(configuration.link), json.loads(configuration.scenario)
+        link = Part(configuration.link_words, partial(_link, configuration.link))
+        scenario = json.loads(configuration.scenario)
         runs += [
             ResolvedRun(
-                test=test,
-                link=link,
+                test_part=test,
+                link_part=link,
                 queue=configuration.queue,
                 seed=seed,
                 scenario=scenario,
                 traces=files.traces,
                 cc=configuration.cc,
-                note=spec.note,
-                tags=tuple(spec.tags),
+                note=note,
+                tags=tuple(tags),
             )
             for seed in resolved.seeds
         ]
     return runs
 
 
-def given_again(spec: ScenarioSpec) -> list[str]:
+def given_again(spec: ScenarioSpec | Mapping[str, Any]) -> list[str]:
     """Sentences about configurations that are given more than once. Each counts once."""
     return told(lambda: _native.given_again(spec))
 

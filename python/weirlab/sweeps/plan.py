@@ -18,7 +18,8 @@ from weirlab.forms import Model
 from weirlab.forms.faults import Fault, line_of
 from weirlab.forms.faults import faults as faults_of
 from weirlab.forms.tables import without_table
-from weirlab.scenario.catalogue import check, told
+from weirlab.scenario.catalogue import check
+from weirlab.scenario.files import told
 from weirlab.scenario.models import ScenarioSpec
 from weirlab.scenario.units import time_ns
 from weirlab.sweeps.axes import MAX_VALUES, Axis, Span, Unusable
@@ -209,7 +210,7 @@ def _scenario_faults(scenario: dict[str, Any], place: str, text: str | None) -> 
             check(ScenarioSpec, scenario, place)
         else:
             from weirlab import _native  # noqa: PLC0415 - Python's plans need no file
-            from weirlab.scenario.catalogue import Files  # noqa: PLC0415 - Python's plans need no file
+            from weirlab.scenario.files import Files  # noqa: PLC0415 - Python's plans need no file
 
             told(lambda: _native.read_scenario(without_table(text, "sweep"), place, Files()))
     except UsageError as error:

@@ -16,6 +16,7 @@ from weirlab.errors import UsageError
 from weirlab.forms.faults import Fault
 from weirlab.scenario import LinkSpec, ResolvedRun, ScenarioSpec, TestSpec, mean_rate, resolve
 from weirlab.scenario.catalogue import check
+from weirlab.scenario.resolving import Part
 from weirlab.sweeps.design import points
 from weirlab.sweeps.samples import ALL
 from weirlab.sweeps.written import NoPlace, Shipped, opened, placed
@@ -250,8 +251,8 @@ def _unpacked(packed: bytes) -> ResolvedRun:
     """The run that was packed, without seed and recordings: repetitions of a point differ in these alone."""
     said = json.loads(zlib.decompress(packed))
     return ResolvedRun(
-        test=TestSpec.known(said["test"]),
-        link=LinkSpec.known(said["link"]),
+        test_part=Part.of(TestSpec.known(said["test"])),
+        link_part=Part.of(LinkSpec.known(said["link"])),
         queue=said["queue"],
         cc=said["cc"],
         scenario=said["scenario"],

@@ -69,7 +69,7 @@ class RunProgress(_Bar):
         self._lock = threading.Lock()
         self._bar = None if quiet or not _seen() else _bar("runs, left:", share=True)
         if self._bar is not None:
-            self._task = self._bar.add_task(title or runs[0].test.title, total=len(runs))
+            self._task = self._bar.add_task(title or runs[0].test_part.words["title"], total=len(runs))
 
     def advanced(self, number: int, reached_ns: int) -> None:
         """Run `number` has reached that time."""

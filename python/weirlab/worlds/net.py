@@ -136,5 +136,7 @@ def path_to(*hosts: str) -> dict[str, Any]:
 
 def without_path(run: ResolvedRun, host: str) -> ResolvedRun:
     """`run`, which was resolved on some link, on the path to `host`."""
+    from weirlab.scenario.resolving import Part  # noqa: PLC0415 - only for this
+
     link = run.link.model_copy(update={**path_to(host), "up": [], "down": []})
-    return replace(run, link=link, scenario={**run.scenario, "path": {"up": [], "down": []}})
+    return replace(run, link_part=Part.of(link), scenario={**run.scenario, "path": {"up": [], "down": []}})

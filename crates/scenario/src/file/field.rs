@@ -35,6 +35,8 @@ pub enum Form {
     Numbers,
     /// As people write them: `5ms`, `20mbit`.
     Words,
+    /// As people write them, and all keys: those that were not written with their defaults.
+    AllWords,
 }
 
 /// A type with a name.
@@ -378,7 +380,8 @@ macro_rules! spec {
 
             fn write(&self, form: $crate::file::field::Form) -> $crate::file::written::Written {
                 let mut keys = Vec::new();
-                $( if self.keys.has(stringify!($field)) {
+                let all = form == $crate::file::field::Form::AllWords;
+                $( if all || self.keys.has(stringify!($field)) {
                     let value = self.$field.write(form);
                     $crate::file::field::push(&mut keys, stringify!($field), value);
                 } )+

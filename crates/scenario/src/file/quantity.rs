@@ -127,7 +127,7 @@ macro_rules! quantity {
                 let words: fn($of) -> Written = $words;
                 match form {
                     Form::Numbers => amount(self.0),
-                    Form::Words => words(self.0),
+                    Form::Words | Form::AllWords => words(self.0),
                 }
             }
 
