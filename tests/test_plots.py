@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
+from random import Random
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -694,6 +695,19 @@ def test_text_is_broken_where_it_must_be() -> None:
     lines = theme.wrapped("x" * 100, 1.0, 9)
     assert "".join(lines) == "x" * 100
     assert max(theme.width_of(line, 9) for line in lines) <= 1.0
+
+
+@pytest.mark.parametrize("weight", ["normal", "bold"])
+@pytest.mark.parametrize(
+    "letters", ["AVTy. ", "jfi/Wl1 ", "abcdefghijklmnopqrstuvwxyz0123456789,;%     ", "µ±·→é "]
+)
+def test_what_is_not_measured_fits(letters: str, weight: str) -> None:
+    random = Random(letters)  # noqa: S311 - the same texts in each run
+    for length in range(1, 120):
+        text = "".join(random.choices(letters, k=length)).strip() or "x"
+        width = theme.width_of(text, 8.5, weight=weight)
+        for inches in (0.5, 0.98 * width, width * (1 - 1e-9), width, 1.02 * width, 10.0):
+            assert theme.fits(text, inches, 8.5, weight=weight) == (width <= inches)
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 6, 12, 30])
