@@ -21,8 +21,17 @@ from weirlab.loading import uncollected
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-LOADED = ("three_plot", "box", "cdf", "ping")
-"""The modules of the charts that a run has in any case; children load others."""
+LOADED = (
+    *(f"weirlab.plots.{name}" for name in ("scope", "selected", "three_plot", "box", "cdf", "ping")),
+    "weirlab.record.parts",
+    "weirlab.record.reader",
+    "matplotlib.style",
+    *(f"PIL.{name}ImagePlugin" for name in ("Bmp", "Gif", "Jpeg", "Ppm", "Png")),
+)
+"""Modules that the charts which a run has in any case need, some of them only once they are drawn or written.
+
+Children load others, each for itself.
+"""
 
 
 def main() -> None:
@@ -32,9 +41,13 @@ def main() -> None:
     # What a library prints shall not stand among the answers.
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     with uncollected():
-        for module in ("scope", *LOADED):
-            import_module(f"weirlab.plots.{module}")
-        from weirlab.record import open_record  # noqa: PLC0415 - signals first
+        import matplotlib as mpl  # noqa: PLC0415 - signals first
+
+        # Whoever goes through all settings has Matplotlib look for a screen otherwise, with all of pyplot.
+        mpl.use("agg")
+        for module in LOADED:
+            import_module(module)
+        from weirlab.record import open_record  # noqa: PLC0415
     line = sys.stdin.readline()
     if not line:
         return
