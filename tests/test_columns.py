@@ -88,6 +88,19 @@ def test_a_part_of_polars_that_is_packed_as_ours_is_read(tmp_path: Path) -> None
     assert _native.read_table("method", [content], 2) is None
 
 
+def test_nothing_is_said_of_a_damaged_part(rrul: list[Record], capfd: pytest.CaptureFixture[str]) -> None:
+    whole = (rrul[0].path / "latency" / "part-000000.parquet").read_bytes()
+    footer = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
+    refused = 0
+    for place in range(footer, len(whole)):
+        damaged = bytearray(whole)
+        # The library panics of some of them.
+        damaged[place] = 0xFF
+        refused += _native.read_table("latency", [bytes(damaged)], MAX_PART_ROWS) is None
+    assert refused
+    assert capfd.readouterr() == ("", "")
+
+
 def test_what_stands_in_a_column_without_a_value_is_not_its_first_text() -> None:
     columns = Columns.of_frame("method", pl.DataFrame({"result": [None, "a", None, "b"]}))
     assert columns.values("result") == [None, "a", None, "b"]

@@ -1,6 +1,8 @@
 //! Reads the part files of a table back.
 
+use std::cell::Cell;
 use std::panic::{self, AssertUnwindSafe};
+use std::sync::Once;
 
 use bytes::Bytes;
 use parquet::basic::{LogicalType, Type as PhysicalType};
@@ -23,21 +25,41 @@ use crate::rows::Named;
 #[must_use]
 pub fn read_table(table: &str, parts: &[&[u8]], max_rows: usize) -> Option<Vec<Named>> {
     let declared = (TABLES.iter().find(|one| one.name == table)?.columns)();
-    // Of a damaged file the library makes an error, or it panics.
-    let read = panic::catch_unwind(AssertUnwindSafe(|| {
+    let read = unless_it_panics(|| {
         let mut columns: Vec<_> = declared.iter().map(|one| empty(one.kind)).collect();
         for part in parts {
             let declared = declared.iter().map(|one| (one.name.as_str(), one.kind));
             append(&mut columns, declared, part, max_rows)?;
         }
         Some(columns)
-    }));
-    let columns = read.ok()??;
+    });
+    let columns = read??;
     let named = declared.into_iter().zip(columns).map(|(declared, column)| {
         let (content, known) = column.content();
         (declared.name, content, known)
     });
     Some(named.collect())
+}
+
+/// What `work` gives; `None`, and no word on standard error, if it panics: of some damaged files the library makes
+/// no error.
+fn unless_it_panics<T>(work: impl FnOnce() -> T) -> Option<T> {
+    thread_local! {
+        static SILENT: Cell<bool> = const { Cell::new(false) };
+    }
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let tell = panic::take_hook();
+        panic::set_hook(Box::new(move |what| {
+            if !SILENT.get() {
+                tell(what);
+            }
+        }));
+    });
+    let before = SILENT.replace(true);
+    let done = panic::catch_unwind(AssertUnwindSafe(work));
+    SILENT.set(before);
+    done.ok()
 }
 
 /// A column without rows, of which each may have a value or none; numbers of type float have one each.
@@ -60,11 +82,9 @@ fn append<'a>(
     let schema = file.metadata().file_metadata().schema_descr();
     let rows = usize::try_from(file.metadata().file_metadata().num_rows()).ok()?;
     let same = schema.num_columns() == declared.len()
-        && schema
-            .columns()
-            .iter()
-            .zip(declared)
-            .all(|(found, (name, kind))| found.name() == name && kind_of(found) == Some(kind));
+        && schema.columns().iter().zip(declared).all(|(found, (name, kind))| {
+            found.path().parts() == [name] && kind_of(found) == Some(kind)
+        });
     if !same || rows > max_rows {
         return None;
     }
