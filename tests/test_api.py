@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
 import subprocess
 import sys
@@ -128,6 +129,12 @@ def test_what_fails_meanwhile_ends_the_runs(tmp_path: Path) -> None:
 
     with pytest.raises(OSError, match="nothing to load"):
         run_all(ping_run(), world, tmp_path / "out", meanwhile=fail)
+
+
+def test_a_run_keeps_no_garbage_of_who_called_it(tmp_path: Path) -> None:
+    before = gc.get_freeze_count()
+    run_all(ping_run(), SimWorld(), tmp_path / "out")
+    assert gc.get_freeze_count() <= before
 
 
 def test_one_row_a_run(swept: list[Record]) -> None:

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from weirlab.errors import UsageError, cannot_write
 from weirlab.interrupt import heeding
-from weirlab.loading import uncollected
 from weirlab.record.configurations import slug
 from weirlab.scenario.resolving import given_again, resolve
 from weirlab.shown import Shown
@@ -363,8 +362,7 @@ def _in_threads(
     try:
         for thread in threads:
             thread.start()
-        with uncollected():
-            meanwhile()
+        meanwhile()
         for thread in threads:
             while thread.is_alive():
                 thread.join(LISTEN_EVERY_S)

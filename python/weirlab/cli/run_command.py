@@ -17,6 +17,7 @@ from weirlab.cli.repeating import repeats, run_until
 from weirlab.cli.scenario_words import scenario_options, secret_of, written
 from weirlab.cli.verdicts import rules_of
 from weirlab.errors import Interrupted, UsageError
+from weirlab.loading import uncollected
 from weirlab.scenario.resolving import given_again, resolve
 from weirlab.ui import RunProgress
 from weirlab.worlds import datapaths, world_named, world_names
@@ -143,7 +144,8 @@ def command(  # noqa: PLR0913 - one word each on the command line
 
 def _what_shows() -> ModuleType:
     """The module that shows what came of runs; no run waits for what it needs."""
-    return import_module("weirlab.cli.run_shown")
+    with uncollected():
+        return import_module("weirlab.cli.run_shown")
 
 
 def _wish(until: str) -> Until:
