@@ -6,6 +6,7 @@ Each command runs in a process of its own, and may load only the packages that i
 from __future__ import annotations
 
 import gc
+import io
 import json
 import shutil
 import subprocess
@@ -17,8 +18,10 @@ import pytest
 
 from weirlab.loading import asked_for, uncollected
 from weirlab.record.tables import schema
+from weirlab.ui import progress
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from weirlab.record import Record
@@ -134,6 +137,47 @@ def test_a_table_of_an_older_weir_is_read_with_polars(rrul: list[Record], tmp_pa
     packages, _ = loaded(["show", str(older)])
     assert packages <= TABLES | FRAMES
     assert packages >= FRAMES
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("stream", "variables", "shown"),
+    [
+        (_Terminal, {}, True),
+        (_Terminal, {"NO_COLOR": "1"}, True),
+        (_Terminal, {"TTY_COMPATIBLE": "0"}, False),
+        (_Terminal, {"FORCE_COLOR": ""}, False),
+        (io.StringIO, {}, False),
+        (io.StringIO, {"NO_COLOR": "1"}, False),
+        (io.StringIO, {"FORCE_COLOR": "1"}, True),
+        (io.StringIO, {"TTY_COMPATIBLE": "1"}, True),
+        (lambda: None, {}, False),
+    ],
+)
+def test_a_bar_is_there_where_rich_sees_a_terminal(
+    stream: Callable[[], io.StringIO | None],
+    variables: dict[str, str],
+    shown: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(sys, "stderr", stream())
+    assert progress.seen() == shown
+
+
+def test_there_is_no_bar_on_a_stream_that_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    closed = io.StringIO()
+    closed.close()
+    monkeypatch.setattr(sys, "stderr", closed)
+    with progress.waiting("for nothing", quiet=False):
+        assert not progress.seen()
 
 
 def test_names_are_loaded_when_they_are_asked_for_and_then_kept(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from contextlib import contextmanager
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 @contextmanager
 def waiting(what: str, *, quiet: bool) -> Iterator[None]:
     """Shows what is waited for and for how long already; nothing if `quiet`."""
-    if quiet or not _seen():
+    if quiet or not seen():
         yield
         return
     with _waiting_bar() as bar:
@@ -27,9 +28,17 @@ def waiting(what: str, *, quiet: bool) -> Iterator[None]:
         yield
 
 
-def _seen() -> bool:
-    """Whether somebody looks at standard error: otherwise a bar is not worth what it takes to load."""
-    return sys.stderr is not None and sys.stderr.isatty()
+def seen() -> bool:
+    """Whether standard error is a terminal, as Rich sees it. Where it clearly is none, Rich is not loaded."""
+    try:
+        if not sys.stderr.isatty() and not FORCING & os.environ.keys():
+            return False
+    except (AttributeError, ValueError):
+        # It is closed, or there is none.
+        return False
+    from weirlab.ui.terminal import messages  # noqa: PLC0415 - only who may be shown a bar waits for it
+
+    return messages.is_terminal
 
 
 class _Bar:
@@ -67,7 +76,7 @@ class RunProgress(_Bar):
         self._sum = 0
         self._shown = 0
         self._lock = threading.Lock()
-        self._bar = None if quiet or not _seen() else _bar("runs, left:", share=True)
+        self._bar = None if quiet or not seen() else _bar("runs, left:", share=True)
         if self._bar is not None:
             self._task = self._bar.add_task(title or runs[0].test_part.words["title"], total=len(runs))
 
@@ -97,7 +106,7 @@ class CountProgress(_Bar):
     def __init__(self, title: str, *, quiet: bool = False) -> None:
         """A bar with that title; none at all if `quiet`."""
         self._title, self._failed = title, 0
-        self._bar = None if quiet or not _seen() else _bar("left:", share=False)
+        self._bar = None if quiet or not seen() else _bar("left:", share=False)
         if self._bar is not None:
             self._task = self._bar.add_task(title, total=None)
 
@@ -150,6 +159,9 @@ def _waiting_bar() -> Progress:
     )
     return progress.Progress(*columns, console=messages, transient=True)
 
+
+FORCING = {"FORCE_COLOR", "TTY_COMPATIBLE"}
+"""Variables of the environment by which Rich takes for a terminal what is none."""
 
 STEPS = 2000
 """Steps of a whole bar: a study has a million reports of progress."""
