@@ -586,3 +586,10 @@ def test_a_run_has_all_keys_of_test_and_link_as_their_models_write_them(test: An
     of_model = resolve(scenario(test=test, link=link))[0]
     assert (one.test, one.link, one.scenario) == (of_model.test, of_model.link, of_model.scenario)
     assert one.link.model_fields_set == of_model.link.model_fields_set
+
+
+def test_a_run_that_is_resolved_again_is_the_same() -> None:
+    written = {"test": "ping", "link": "cable-20-8"}
+    again, other = resolve(written)[0], resolve(written | {"link": "cable-140-12"})[0]
+    assert resolve(written)[0] == again != other
+    assert "partial" not in repr(again)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -37,7 +37,7 @@ class Part(Generic[SpecT]):
     """
 
     words: dict[str, Any]
-    model: Callable[[], SpecT]
+    model: Callable[[], SpecT] = field(repr=False, compare=False)
 
     @cached_property
     def spec(self) -> SpecT:
