@@ -139,6 +139,32 @@ def test_what_is_no_record_is_refused(manifest: str | None, message: str, tmp_pa
         open_record(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("dscp", 2**63), ("start_ns", -(2**63) - 1), ("stop_ns", 1.5), ("name", 7), ("direction", True)],
+)
+def test_a_flow_that_cannot_be_told_is_refused(
+    rrul: list[Record], tmp_path: Path, key: str, value: object
+) -> None:
+    folder = copied(rrul[0], tmp_path / "odd")
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["scenario"]["flows"][0][key] = value
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(RecordError, match=r"its manifest\.json is damaged"):
+        open_record(folder).check()
+
+
+def test_times_of_flows_may_be_written_as_fractions(rrul: list[Record], tmp_path: Path) -> None:
+    folder = copied(rrul[0], tmp_path / "fractions")
+    manifest = json.loads((folder / "manifest.json").read_text())
+    for flow in manifest["scenario"]["flows"]:
+        flow["start_ns"] = float(flow["start_ns"])
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    record = open_record(folder)
+    record.check()
+    assert record.flow_names.equals(rrul[0].flow_names)
+
+
 def copied(record: Record, to: Path, *, checked: bool = True) -> Path:
     """A copy of the record in the folder `to`; in the format without counts and digests if not `checked`."""
     shutil.copytree(record.path, to)

@@ -14,13 +14,15 @@ from weirlab.record.tables import of_reasons
 
 if TYPE_CHECKING:
     from weirlab.record.held import HeldRecord
-    from weirlab.record.reader import Record, find_records, open_record, pack, record_paths
+    from weirlab.record.places import record_paths
+    from weirlab.record.reader import Record, find_records, open_record, pack
 else:
     __getattr__ = asked_for(
         __name__,
         {
             "weirlab.record.held": ["HeldRecord"],
-            "weirlab.record.reader": ["Record", "find_records", "open_record", "pack", "record_paths"],
+            "weirlab.record.places": ["record_paths"],
+            "weirlab.record.reader": ["Record", "find_records", "open_record", "pack"],
         },
     )
 

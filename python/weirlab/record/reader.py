@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import zipfile
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -20,8 +19,10 @@ import numpy as np
 from weirlab import _native
 from weirlab.errors import RecordError, UsageError
 from weirlab.record.columns import Columns
+from weirlab.record.flows import FLOW, rows_of_flows
 from weirlab.record.manifest import SCHEMA, Manifest
 from weirlab.record.notes import keep_notes, notes_in
+from weirlab.record.places import record_paths
 from weirlab.record.round_trips import COLUMNS as ROUND_TRIPS
 from weirlab.record.round_trips import RoundTrips, round_trips_in, round_trips_of
 from weirlab.record.store import MANIFEST, NOTES, open_store
@@ -265,7 +266,7 @@ class Record(Shown):
         import polars as pl  # noqa: PLC0415 - figures need none
 
         kinds: dict[type, pl.DataType] = {int: pl.Int64(), str: pl.String(), bool: pl.Boolean()}
-        return pl.DataFrame(self.flow_rows, schema={name: kinds[kind] for name, kind in _FLOW.items()})
+        return pl.DataFrame(self.flow_rows, schema={name: kinds[kind] for name, kind in FLOW.items()})
 
     @cached_property
     def flow_rows(self) -> list[dict[str, Any]]:
@@ -273,47 +274,9 @@ class Record(Shown):
         if "flow_names" in self.__dict__:
             # Those of a view are of some flows.
             return self.flow_names.to_dicts()
-        flows = [*self.manifest.scenario["flows"], *self._method_flows()]
-        rows = [
-            {
-                "flow": number,
-                "name": flow["name"],
-                "direction": flow["direction"],
-                "dscp": flow["dscp"],
-                "protocol": (protocol := _protocol(flow)),
-                "congestion_control": None if protocol in _WITHOUT_TCP else flow["tcp"]["congestion_control"],
-                "ecn": None if protocol in _WITHOUT_TCP else _ecn(flow["tcp"]["overrides"]),
-                "start_ns": flow["start_ns"],
-                "stop_ns": flow["stop_ns"],
-            }
-            for number, flow in enumerate(flows)
-        ]
-        for row in rows:
-            for name, kind in _FLOW.items():
-                if row[name] is not None and type(row[name]) is not kind:
-                    raise TypeError(f"`{name}` of a flow is {row[name]!r}")
-        return rows
-
-    def _method_flows(self) -> Iterator[dict[str, Any]]:
-        """Both flows of each speed test, as if the scenario had named them."""
-        scenario = self.manifest.scenario
-        methods = scenario.get("methods", [])
-        rows = self.columns("method") if methods else None
-        ended = dict(zip(rows.values("method"), rows.values("ended_ns"), strict=True)) if rows else {}
-        for number, method in enumerate(methods):
-            stop = ended.get(number) or scenario["duration_ns"]
-            controls = {
-                "down": method["tcp"]["congestion_control"],
-                "up": method["client_congestion_control"],
-            }
-            for direction, control in controls.items():
-                yield {
-                    **method,
-                    "name": f"{method['name']} {direction}",
-                    "direction": direction,
-                    "tcp": {**method["tcp"], "congestion_control": control},
-                    "stop_ns": stop,
-                }
+        methods = self.columns("method") if self.manifest.scenario.get("methods") else None
+        ended = methods and dict(zip(methods.values("method"), methods.values("ended_ns"), strict=True))
+        return rows_of_flows(self.manifest.scenario, ended or {})
 
     @cached_property
     def probe_names(self) -> list[str]:
@@ -567,45 +530,6 @@ def find_records(path: Path) -> list[Record]:
     return [Record(one) for one in record_paths(path)]
 
 
-def record_paths(path: Path) -> list[Path]:
-    """The folders and `.weir` files of all records at or below `path`, sorted by name.
-
-    Raises:
-        RecordError: if there is none.
-    """
-    if path.is_file():
-        return [path]
-    found, stores = _below(path)
-    if not found:
-        there = f", but a store of a sweep: `weir sweep show {stores[0]}`" if stores else ""
-        raise RecordError(f"there is no record in `{path}`{there}")
-    return found
-
-
-def store_paths(path: Path) -> list[Path]:
-    """The folders of all stores of sweeps at or below `path`, sorted by name."""
-    return _below(path)[1]
-
-
-def _below(path: Path) -> tuple[list[Path], list[Path]]:
-    """The folders and `.weir` files of records at or below `path`, and the folders of stores of sweeps."""
-    records, stores = [], []
-    for place, folders, files in os.walk(path):
-        here = Path(place)
-        if _is_store(here, folders):
-            stores.append(here)
-        elif MANIFEST in files:
-            records.append(here)
-        records += [here / name for name in files if name.endswith(".weir")]
-    return sorted(records), sorted(stores)
-
-
-def _is_store(folder: Path, folders: Sequence[str]) -> bool:
-    """Whether a folder with these folders in it is a store of a sweep: a record has no runs or plans."""
-    marks = {"runs": "part-*.parquet", "plans": "*.json"}
-    return any(any((folder / name).glob(files)) for name, files in marks.items() if name in folders)
-
-
 def pack(
     record: Record,
     archive: Path | IO[bytes],
@@ -636,19 +560,6 @@ def pack(
             out.writestr(entry, content)
 
 
-def _protocol(flow: dict[str, Any]) -> str:
-    """Protocol of a flow: `tcp` or `udp`; of an application its key in the test."""
-    application = flow.get("application")
-    if application:
-        return str(next(iter(application)))
-    return "udp" if flow.get("udp") else "tcp"
-
-
-def _ecn(overrides: dict[str, Any] | None) -> bool | None:
-    """Whether a flow asks for ECN; None if the record does not tell its settings."""
-    return None if overrides is None else bool(overrides.get("ecn"))
-
-
 def _order_of(at: NDArray[np.number[Any]], probe: NDArray[np.number[Any]]) -> NDArray[np.intp] | None:
     """The order of rows of `latency` by time, then by probe; None if they are in it."""
     later = at[1:] > at[:-1]
@@ -658,22 +569,6 @@ def _order_of(at: NDArray[np.number[Any]], probe: NDArray[np.number[Any]]) -> ND
     # A stable order by two keys; of a few thousand rows NumPy has it sooner than Polars.
     return np.lexsort((probe, at))
 
-
-_WITHOUT_TCP = {"udp", "dns"}
-"""Protocols of flows that have no congestion control."""
-
-_FLOW: Mapping[str, type] = {
-    "flow": int,
-    "name": str,
-    "direction": str,
-    "dscp": int,
-    "protocol": str,
-    "congestion_control": str,
-    "ecn": bool,
-    "start_ns": int,
-    "stop_ns": int,
-}
-"""What `flow_names` has of each flow, and of which type it is where it is known."""
 
 MAX_HELD_ROWS = 1_000_000
 """Rows of the longest table that is held as soon as a record is used: 72 MB of pings."""

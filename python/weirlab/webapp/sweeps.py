@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from weirlab.errors import UsageError
-from weirlab.record.reader import store_paths
+from weirlab.record.places import store_paths
 from weirlab.sweeps.charts import KINDS, draw
 from weirlab.sweeps.charts.asked import Asked
 from weirlab.sweeps.columns import FIGURES
