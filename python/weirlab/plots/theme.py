@@ -294,7 +294,7 @@ PAPER_MAX_HEIGHT = 9.0
 """Inches: what a column of a page of a paper holds (US letter and A4)."""
 
 PNG_LEVEL = 2
-"""How hard zlib works, 0 to 9: at 2 half as long as at 6, for files of which the largest grows by 5 %."""
+"""How hard zlib works, 0 to 9: at 2 half as long as at 6, for files that are a ninth larger."""
 
 MAX_HEIGHT_INCHES = 200.0
 """Inches; an image three times as high cannot be made any more."""
