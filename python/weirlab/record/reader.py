@@ -166,7 +166,7 @@ class Record(Shown):
         return self._table("queue")
 
     def columns(self, table: str) -> Columns:
-        """A table that is not long (`is_long`) as arrays, with the rows and the order of its data frame.
+        """A whole table as arrays, with rows and order of its data frame; of pings see `round_trip_chunks`.
 
         Tables that a Weir with these columns wrote are read without Polars, which takes longer to load
         than to read all of them; the others are columns of the data frame.
