@@ -44,8 +44,8 @@ fn a_steady_upload_is_held_at_nearly_all_of_the_line() {
     // Beside a download it is not certain whose a queue is.
     line.demand[1] = 2.0 * line.capacity[1];
     line.run(10_000);
-    let (_, used) = line.watch(Egress, 20_000);
-    assert!(used < 0.98, "{used}");
+    let (_, beside) = line.watch(Egress, 20_000);
+    assert!(beside < 0.98, "{beside}");
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn a_line_that_becomes_twenty_times_slower_is_calm_within_two_seconds() {
 fn after_a_queue_came_at_the_held_rate_of_a_download_less_is_held_for_some_seconds() {
     let mut line = loaded(Mode::Bandwidth, Ingress);
     line.run(10_000);
-    let held = |line: &Line| line.rate(Ingress).unwrap() / (line.capacity[1] / 1e6);
+    let held = |of: &Line| of.rate(Ingress).unwrap() / (of.capacity[1] / 1e6);
     assert!((0.985..1.0).contains(&held(&line)), "{}", held(&line));
     line.burst(Ingress, 30.0);
     line.run(1_000);
