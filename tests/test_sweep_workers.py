@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -209,6 +210,27 @@ def test_a_cluster_of_this_machine_whose_worker_dies_while_it_starts_is_started_
     with pytest.raises(WeirError, match=r"a cluster cannot be started here: Nanny failed to start\."):
         carry_out(plan(6), Store.made(tmp_path / "other"), cluster=Cluster(None, 1))
     assert len(tries) == 2 + clusters.MAX_IN_VAIN
+
+
+def test_a_second_ctrl_c_while_workers_begin_stays_what_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits for those that have not begun."""
+    begin, begun = threading.Thread.start, []
+
+    def interrupted(thread: threading.Thread) -> None:
+        if thread.name.startswith("worker"):
+            begun.append(thread)
+            if len(begun) > 1:
+                raise KeyboardInterrupt
+        begin(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", interrupted)
+    sweep = sweep_of(plan(10))
+    orders = local.Orders(runs=sweep.runs, traces={}, told=lambda *_: True, stop=Stop(), run_limit_s=60)
+    with pytest.raises(KeyboardInterrupt):
+        local.run_in_processes(orders, jobs=3)
+    assert orders.stop.told
+    assert len(begun) == 2
+    assert not begun[0].is_alive()
 
 
 def test_rows_that_cannot_be_fetched_keep_nobody_from_those_that_can() -> None:

@@ -139,7 +139,9 @@ def run_in_processes(orders: Orders, *, jobs: int) -> None:
             orders.stop.told = orders.stop.told or any(thread.is_alive() for thread in threads)
             crew.end()
             for thread in threads:
-                thread.join()
+                # A second Ctrl-C may come before all have begun.
+                if thread.is_alive():
+                    thread.join()
     if crew.failure is not None:
         raise crew.failure
 
