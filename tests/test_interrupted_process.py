@@ -76,3 +76,19 @@ def test_ctrl_c_waits_for_an_import_to_end(tmp_path: Path) -> None:
 def test_a_signal_that_comes_while_python_ends_changes_no_exit_code(code: int, tmp_path: Path) -> None:
     ended = run(tmp_path, LEAVES.format(code=code))
     assert (ended.returncode, ended.stdout) == (code, "all told\n")
+
+
+WAITING = """
+import atexit, signal, time
+from weirlab import interrupt
+# What is registered first is done last: after Weir's own.
+atexit.register(time.sleep, 0.5)
+interrupt.take_over()
+signal.setitimer(signal.ITIMER_REAL, 0.3)
+"""
+"""A process that ends while the alarm is set by which a request waits for the end of an import."""
+
+
+def test_a_request_that_waits_for_an_import_changes_no_exit_code() -> None:
+    ended = subprocess.run([sys.executable, "-c", WAITING], timeout=PATIENCE_S, check=False)
+    assert ended.returncode == 0

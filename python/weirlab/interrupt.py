@@ -96,6 +96,9 @@ def _deaf() -> None:
     """The exit code stays what it is, also if a request comes after Python has given up its handlers."""
     for number in REQUESTS:
         signal.signal(number, signal.SIG_IGN)
+    # A request that waited for the end of an import must not kill what has ended by itself.
+    signal.signal(signal.SIGALRM, signal.SIG_IGN)
+    signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def started() -> None:
