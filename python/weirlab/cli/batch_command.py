@@ -10,17 +10,15 @@ import click
 
 from weirlab.batches import carry_out, load_batch
 from weirlab.batches.running import alone, missing
+from weirlab.cli.comparison import tell, tell_differences
 from weirlab.cli.options import Whole, option
 from weirlab.errors import Interrupted
-from weirlab.report import cautions, comparison_table, story
-from weirlab.report.differences import difference_tables, too_few
 from weirlab.stats import compare
-from weirlab.ui import RunProgress, Table, console, note, section, warn
+from weirlab.ui import RunProgress, Table, console, note, section
 from weirlab.worlds import world_named
 
 if TYPE_CHECKING:
     from weirlab.batches import Batch, Outcome
-    from weirlab.record import Record
 
 
 @click.command("batch")
@@ -98,21 +96,11 @@ def _tell(outcome: Outcome, folder: Path) -> None:
     for name, records in outcome.records.items():
         if records:
             section(name)
-            _compare(records)
+            comparisons = compare(records)
+            tell(records, comparisons)
+            tell_differences(comparisons)
     done = f"{_runs(outcome.done)} made, {outcome.there} were there"
     note(f"{done}: records in {folder}")
-
-
-def _compare(records: list[Record]) -> None:
-    comparisons = compare(records)
-    for text in cautions(records):
-        warn(text)
-    console.print(comparison_table(records, comparisons))
-    console.print(story(comparisons))
-    for table in difference_tables(comparisons):
-        console.print(table)
-    for text in too_few(comparisons):
-        warn(text)
 
 
 def _as_json(outcome: Outcome, folder: Path) -> dict[str, Any]:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from weirlab.cli.comparison import tell, tell_differences
 from weirlab.cli.options import option
 from weirlab.cli.records import readable_runs, told
 from weirlab.record.configurations import run_names
-from weirlab.report import advice, cautions, comparison_table, story
-from weirlab.report.differences import difference_tables, too_few
+from weirlab.report import advice
 from weirlab.stats import compare
 from weirlab.ui import console, warn
 
@@ -51,14 +51,8 @@ def _compare(records: Sequence[Record], *, as_json: bool) -> None:
         warn(
             f"these records are not alike: tests {', '.join(sorted(tests))}; links {', '.join(sorted(links))}"
         )
-    for text in cautions(records):
-        warn(text)
-    console.print(comparison_table(records, comparisons))
-    console.print(story(comparisons))
-    for table in difference_tables(comparisons):
-        console.print(table)
-    for text in too_few(comparisons):
-        warn(text)
+    tell(records, comparisons)
+    tell_differences(comparisons)
     for text in advice(records):
         console.print(text)
     for record, name in zip(records, run_names(records), strict=True):

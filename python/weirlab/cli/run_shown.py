@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from weirlab.cli.comparison import tell
 from weirlab.cli.verdicts import write_junit
 from weirlab.errors import AssertionBroken
 from weirlab.record.configurations import run_names
-from weirlab.report import advice, assertion_table, cautions, charts_of, comparison_table, story
+from weirlab.report import advice, assertion_table, charts_of
 from weirlab.report.methods import method_results, method_tables
 from weirlab.stats import compare
-from weirlab.ui import console, note, section, warn
+from weirlab.ui import console, note, section
 
 if TYPE_CHECKING:
     from collections.abc import Sized
@@ -82,11 +83,7 @@ def _as_json(records: list[Record], verdicts: Verdicts, folder: Path) -> dict[st
 
 
 def _tell(records: list[Record], verdicts: Verdicts) -> None:
-    comparisons = compare(records)
-    for text in cautions(records):
-        warn(text)
-    console.print(comparison_table(records, comparisons))
-    console.print(story(comparisons))
+    tell(records, compare(records))
     for text in advice(records):
         console.print(text)
     _tell_methods(records)

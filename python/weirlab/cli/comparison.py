@@ -1,0 +1,33 @@
+"""What commands print of runs beside each other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from weirlab.report import cautions, comparison_table, story
+from weirlab.report.differences import difference_tables, too_few
+from weirlab.ui import console, warn
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from weirlab.record import Record
+    from weirlab.stats import Comparison
+
+__all__ = ["tell", "tell_differences"]
+
+
+def tell(records: Sequence[Record], comparisons: Sequence[Comparison]) -> None:
+    """What to be careful of in `records`, the figures of their configurations, and what these say."""
+    for text in cautions(records):
+        warn(text)
+    console.print(comparison_table(records, comparisons))
+    console.print(story(comparisons))
+
+
+def tell_differences(comparisons: Sequence[Comparison]) -> None:
+    """By how much each configuration differs from the first, and which have too few repetitions to say."""
+    for table in difference_tables(comparisons):
+        console.print(table)
+    for text in too_few(comparisons):
+        warn(text)
