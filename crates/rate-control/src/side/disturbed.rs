@@ -6,7 +6,8 @@
 use weir_core::Duration;
 
 use super::episode::PATH_LASTS;
-use super::{MIN_STEP, STEP_SEEN, SideControl, View};
+use super::probing::{MIN_STEP, STEP_SEEN};
+use super::{SideControl, View};
 use crate::capacity;
 use crate::contract::State;
 use crate::quantities::Seconds;

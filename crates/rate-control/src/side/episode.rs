@@ -4,8 +4,9 @@
 
 use weir_core::{Duration, Time};
 
+use super::probing::MIN_STEP;
 use super::trial::{Trial, is_beyond_doubt};
-use super::{CLEAR_SHARE, MAX_SLACK, MIN_LOAD, MIN_STEP, STEADY_SPREAD, SideControl, View};
+use super::{CLEAR_SHARE, MAX_SLACK, MIN_LOAD, STEADY_SPREAD, SideControl, View};
 use crate::capacity;
 use crate::contract::{MIN_RATE, Reason, Side, State};
 use crate::delays::Overdue;

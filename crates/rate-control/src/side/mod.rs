@@ -17,6 +17,7 @@ mod disturbed;
 mod episode;
 mod line;
 mod mode;
+mod probing;
 mod trial;
 mod view;
 
@@ -29,6 +30,7 @@ use crate::quantities::{BitsPerSecond, Seconds};
 use episode::Episode;
 use line::LineEstimate;
 use mode::ModeParameters;
+use probing::Step;
 pub(crate) use view::{Inputs, View};
 
 /// The control of one side.
@@ -64,15 +66,6 @@ pub(crate) struct SideControl {
     reported: Option<(Option<Rate>, State)>,
 }
 
-/// A step of probing.
-#[derive(Clone, Copy, Debug)]
-struct Step {
-    number: u32,
-    began: Time,
-    /// The rate before it.
-    before: BitsPerSecond,
-}
-
 impl SideControl {
     pub fn new(side: Side, mode: Mode, max: Option<Rate>) -> Self {
         let max = max.map(BitsPerSecond::from);
@@ -89,7 +82,7 @@ impl SideControl {
             rate: max,
             line: LineEstimate::default(),
             tried: Time::ZERO,
-            step: Step { number: 0, began: Time::ZERO, before: BitsPerSecond::ZERO },
+            step: Step::default(),
             episode: Episode::default(),
             rerouted: None,
             last_busy: Time::ZERO,
@@ -369,89 +362,9 @@ impl SideControl {
             && view.now.since(self.tried) >= held
             && (self.is_used(self.load_span()) || self.is_used_at_times())
         {
-            self.enter(State::Probing, view.now);
-            self.step.number = self.first_step();
-            return self.raise(view.now);
+            return self.begin_probing(view.now);
         }
         (Reason::Load, load.as_mbit())
-    }
-
-    /// Raises the rate step by step until a queue shows or the traffic does not use it.
-    fn probing(&mut self, view: &View<'_>) -> (Reason, f64) {
-        if let Some(excess) = self.queue(view) {
-            return self.back_off(excess, view);
-        }
-        self.line.forget(view.elapsed);
-        let length = (view.feedback + STEP_SEEN).max(MIN_STEP).max(self.shows(view)).to_duration();
-        let took = view.now.since(self.step.began);
-        self.prove(view);
-        if self.is_proven_early(took, view) {
-            self.line.confirmed = false;
-            self.step.number += 1;
-            return self.raise(view.now);
-        }
-        if took < length || view.excess.is_none() {
-            return (Reason::Probe, self.step_percent());
-        }
-        let rate = self.rate.expect("only a known rate is raised");
-        let sure = self.carried(took, view);
-        self.line.capacity = self.line.capacity.map(|capacity| capacity.max(sure.min(rate)));
-        // Where a queue may stand unseen, a step counts only if it proved something.
-        let is_blind = self.is_disturbed() && !self.is_proven();
-        self.line.confirmed |= is_blind && self.step.number <= self.mode.first_step_beside_foreign;
-        if is_blind || !self.is_used(took) || self.max.is_some_and(|max| rate >= max) {
-            let share = self.history.load(took) / rate * 100.0;
-            self.tried = view.now;
-            let room = match self.is_disturbed() {
-                true => BitsPerSecond::ZERO,
-                false => self.history.load(took) * ROOM_FACTOR,
-            };
-            self.rate = Some(rate.min(self.held(view.probes).max(room)));
-            self.enter(State::Loaded, view.now);
-            return (Reason::Unused, share);
-        }
-        self.step.number += 1;
-        self.raise(view.now)
-    }
-
-    /// What the line surely carried in a step of probing that made no queue above the threshold.
-    fn carried(&self, took: Duration, view: &View<'_>) -> BitsPerSecond {
-        // Less a packet at each end: of several measurements the luckiest would stay.
-        let error = self.packet_time() * 2.0 + self.line.foreign;
-        let (rate, error) = match self.measure(view, took.max(self.load_span())) {
-            Some(measured) => (measured.rate, error),
-            // Where delays vary, the queue that ends a probing may never be believed: then what crossed without one was
-            // carried, but for what may wait unseen.
-            None if self.is_disturbed() => (self.history.load(took), error + view.threshold),
-            None => return BitsPerSecond::ZERO,
-        };
-        rate * (1.0 - error / Seconds::from(took)).max(0.0)
-    }
-
-    /// The step to begin with: small ones find nothing where the capacity varies or was much higher lately.
-    fn first_step(&self) -> u32 {
-        let base = self.line.base.unwrap_or_default();
-        let far_below = |capacity| capacity < base * FAR_BELOW_SHARE;
-        if !self.line.confirmed && self.line.capacity.is_some_and(far_below) {
-            return MAX_FIRST_STEP;
-        }
-        let least = if self.is_disturbed() { self.mode.first_step_beside_foreign } else { 0 };
-        ((self.line.spread() / STEADY_SPREAD) as u32).clamp(least, MAX_FIRST_STEP)
-    }
-
-    /// Raises the rate by the present step.
-    fn raise(&mut self, now: Time) -> (Reason, f64) {
-        self.step.began = now;
-        let rate = self.rate.expect("only a known rate is raised");
-        self.step.before = rate;
-        self.rate = Some(self.at_most_max(rate * (1.0 + self.step_percent() / 100.0)));
-        (Reason::Probe, self.step_percent())
-    }
-
-    fn step_percent(&self) -> f64 {
-        // Beyond the fifth step only a line that is known to vary is taken at a run.
-        let most = STEPS_PERCENT.len() - if self.line.spread() > STEADY_SPREAD { 1 } else { 2 };
-        STEPS_PERCENT[(self.step.number as usize).min(most)]
     }
 
     /// Holds the rate while nobody answers, and opens the side if that lasts.
@@ -519,27 +432,8 @@ impl SideControl {
     fn at_most_max(&self, rate: BitsPerSecond) -> BitsPerSecond {
         self.max.map_or(rate, |max| rate.min(max))
     }
-
-    /// Time for which a rate is held: longer where the capacity is the same time and again.
-    fn hold_time(&self) -> Duration {
-        if self.is_disturbed() {
-            let times = if self.line.confirmed { self.mode.confirmed_holds } else { 1.0 };
-            return (self.mode.hold * times).to_duration();
-        }
-        let spread = self.line.spread().max(self.line.last_change().unwrap_or(1.0));
-        (self.mode.hold / (1.0 + HOLD_PER_SPREAD * spread)).max(MIN_HOLD).to_duration()
-    }
 }
 
-/// Steps of probing in percent: each about twice the one before, so that the one that overshoots the line
-/// overshoots little on a steady line, and four times the line is reached in nine.
-const STEPS_PERCENT: [f64; 6] = [2.5, 5.0, 10.0, 20.0, 25.0, 50.0];
-/// Part of a step whose delays must be seen before the next: three probes at 20 ms.
-const STEP_SEEN: Seconds = Seconds(0.06);
-/// Time that a step lasts at least: five ticks.
-const MIN_STEP: Seconds = Seconds(0.1);
-/// Number of the step that probing begins with at most, counted from zero: a raise of 20 %.
-const MAX_FIRST_STEP: u32 = 3;
 /// Share of the threshold at which a queue counts as gone, so that the state does not flutter.
 const CLEAR_SHARE: f64 = 0.5;
 /// The same where the path shows as much without a queue.
@@ -554,18 +448,12 @@ const SLACK_PER_SPREAD: Seconds = Seconds(0.2);
 const UNKNOWN_SLACK: Seconds = Seconds(0.01);
 /// Slack at most: no more than a call can bear beside its own delay (ITU-T G.114: 150 ms one way).
 const MAX_SLACK: Seconds = Seconds(0.05);
-/// Divisor of the time for which a rate is held, per spread: 5 % halve it.
-const HOLD_PER_SPREAD: f64 = 20.0;
-/// Time for which a rate is held at least: twice the shortest step.
-const MIN_HOLD: Seconds = Seconds(0.2);
 /// Share of the ticks at which packets wait for a rate that limits them.
 const WAITS_SHARE: f64 = 0.5;
 /// Share of a rate from which on it limits the traffic: TCP's sawtooth with a shallow queue uses more.
 const USED_SHARE: f64 = 0.9;
 /// Share of a rate that limits the traffic if packets wait for it and it is not far above what comes.
 const USED_SHARE_IF_WAITS: f64 = 0.7;
-/// Factor by which the load may still grow where a higher rate was not used: a step of probing.
-const ROOM_FACTOR: f64 = 1.25;
 /// Length of a full packet on Ethernet with header, checksum, preamble and gap.
 pub(crate) const FULL_PACKET_BITS: f64 = 1538.0 * 8.0;
 /// Packets that the load is taken over: one more or less is 6 % of it.
@@ -593,8 +481,6 @@ const ASLEEP_AFTER: Duration = Duration::from_secs(60);
 const AGE_AFTER: Duration = Duration::from_secs(10);
 /// Share of the rate by which an ageing capacity must differ before the rate follows.
 const AGE_STEP_SHARE: f64 = 0.01;
-/// Share of the usual capacity below which the present one may be a passing weakness.
-const FAR_BELOW_SHARE: f64 = 0.6;
 /// Time without any answer that is a stall: longer than the longest time between probes and any queue.
 const STALL_AFTER: Duration = Duration::from_secs(3);
 /// Time of silence after which the shaper opens, rather than strangle a line it knows nothing of

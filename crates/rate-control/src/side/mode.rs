@@ -32,8 +32,10 @@ impl ModeParameters {
 /// Mode "ping".
 ///
 /// The share: 97 %, so that a queue of 10 ms is gone in a third of a second and, with the probing, 95 % of
-/// the line is used; 98.5 % where nothing is left to drain, less the error of a measurement, 1 %. The threshold: goals of 1.6 ms on average need it to show at 2 ms. The hold: 90 % of
-/// a line that became four times as fast within 5 s, of which the nine steps take 1 s and TCP the rest.
+/// the line is used; 98.5 % where nothing is left to drain, less the error of a measurement, 1 %.
+///
+/// The threshold: goals of 1.6 ms on average need it to show at 2 ms. The hold: 90 % of a line that became four
+/// times as fast within 5 s, of which the nine steps take 1 s and TCP the rest.
 static PING: ModeParameters = ModeParameters {
     share: 0.97,
     steady_share: 0.985,
@@ -42,8 +44,9 @@ static PING: ModeParameters = ModeParameters {
     confirmed_holds: 3.0,
     first_step_beside_foreign: 1,
 };
-/// Mode "bandwidth": nearly everything; a queue of one frame of a video call (10 ms in RFC 9330) is let stand. What varies
-/// for other reasons leaves a line idle at times, which probing fills, so that it goes on.
+/// Mode "bandwidth": nearly everything; a queue of one frame of a video call (10 ms in RFC 9330) is let stand.
+///
+/// What varies for other reasons leaves a line idle at times, which probing fills, so that it goes on.
 static BANDWIDTH: ModeParameters = ModeParameters {
     share: 0.995,
     steady_share: 0.995,

@@ -8,7 +8,8 @@
 use weir_core::{Duration, Time};
 
 use super::episode::MIN_DRAIN_SHARE;
-use super::{MIN_LOAD, STEP_SEEN, SideControl, View};
+use super::probing::STEP_SEEN;
+use super::{MIN_LOAD, SideControl, View};
 use crate::capacity::Measured;
 use crate::contract::{Reason, Side, State};
 use crate::delays::Sample;
