@@ -403,11 +403,13 @@ impl SideControl {
         let stands = if self.is_disturbed() { view.clear() } else { Seconds::ZERO };
         let excess = (view.expected - stands).max(Seconds::ZERO);
         let share = (self.mode.share - excess / time).max(MIN_DRAIN_SHARE);
-        // How long the queue is that baselines are made of shows as it drains.
-        let is_blind = self.is_disturbed() || self.sinks(view);
-        let share = match is_blind || self.is_stuck(view) {
-            true => share.min(TRIAL_SHARE * self.sure_share()),
-            false => share,
+        let share = if self.is_stuck(view) {
+            share.min(TRIAL_SHARE * self.sure_share())
+        } else if self.is_disturbed() || self.sinks(view) {
+            // How long the queue is that baselines are made of shows as it drains.
+            share.min(TRIAL_SHARE)
+        } else {
+            share
         };
         self.bounded(capacity * share - view.probes)
     }
