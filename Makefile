@@ -28,14 +28,15 @@ demo: weir ## Sets everything up and runs the main job: RRUL on a cable and an L
 	@tools/demo.sh
 
 .PHONY: test
-test: setup ## Sets everything up and passes the tests: Rust, Python at once, Python in real time
+test: export PYTHONDONTWRITEBYTECODE := # empty: thousands of processes load the same modules
+test: setup ## Sets everything up and passes the tests: Rust, Python, Python in real time
 	@echo "== Rust tests"
 	@# Random inputs are the same each time here; `cargo test` alone draws others.
 	@PROPTEST_RNG_SEED=1 cargo test --workspace --exclude weir-py --locked --quiet
 	@skipped=$$(mktemp); trap 'rm -f $$skipped' EXIT; export WEIR_SKIPPED=$$skipped; failed=; \
 		echo "== Python tests, in several processes"; \
 		$(BIN)/pytest -m 'not realtime' -n auto --maxprocesses 4 --dist loadfile || failed=' in several processes'; \
-		echo "== Python tests in real time, alone"; \
+		echo "== Python tests in real time, in several processes"; \
 		tools/test-realtime.sh $(BIN)/pytest || failed+="$${failed:+ and} in real time"; \
 		[ -z "$$failed" ] || { echo "FAILED: Python tests$$failed; see above"; exit 1; }
 

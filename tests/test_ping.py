@@ -198,7 +198,8 @@ def test_a_closed_port_answers_udp_and_refuses_tcp(tmp_path: Path) -> None:
         tcp.bind(("127.0.0.1", 0))
         port, closed = udp.getsockname()[1], tcp.getsockname()[1]
         udp.close()
-        answered = weir_in(tmp_path, "ping", "127.0.0.1", "--method", "udp", "--port", str(port), *TEN)
+        words = ("--method", "udp", "--port", str(port), "--timeout", "1s")
+        answered = weir_in(tmp_path, "ping", "127.0.0.1", *words, *TEN)
         refused = weir_in(tmp_path, "ping", "127.0.0.1", "--method", "tcp", "--port", str(closed), *TEN)
     said = json.loads(answered.stdout)
     # Linux lets a host send no more than some of these a second.

@@ -8,7 +8,6 @@ import signal
 import socket
 import sys
 import time
-from concurrent.futures import wait
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -132,6 +131,7 @@ def in_labs(folders: pytest.TempPathFactory, scripts: dict[str, str]) -> dict[st
     return together({name: partial(run, script, folders.mktemp("lab")) for name, script in scripts.items()})
 
 
+@pytest.mark.alone
 @pytest.mark.needs_lab
 def test_a_bloated_line_is_tamed_with_nothing_configured_and_proved(weir: Weir, tmp_path: Path) -> None:
     [told, after], warnings = in_lab(
@@ -299,9 +299,8 @@ def unhurried(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Future[Any]
 
 
 @pytest.fixture(scope="module")
-def learned(unhurried: dict[str, Future[Any]], tmp_path_factory: pytest.TempPathFactory) -> Any:
+def learned(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """What a shaper learned of a line, in a lab alone: on a machine that is busy it measures too much."""
-    wait(unhurried.values())
     return in_labs(tmp_path_factory, {"learned": LEARNED})["learned"].result()
 
 
@@ -322,6 +321,7 @@ def test_one_shaper_a_device_and_a_killed_one_is_no_obstacle(unhurried: dict[str
     assert again == 0
 
 
+@pytest.mark.alone
 @pytest.mark.needs_lab
 def test_what_was_learned_is_there_after_a_restart(learned: Any) -> None:
     [kept, said, starts], _ = learned

@@ -1,13 +1,28 @@
 #!/bin/sh
-# The Python tests in real time, one at a time. On a machine that does other things too a moment may fail one of them:
-# up to three that failed are run once more, and both results are told. What fails twice has failed.
+# The Python tests in real time: several at once, since they mostly wait, and then those marked `alone`, one at a time.
+# On a machine that does other things too a moment may fail one of them: up to three that failed are run once more, one
+# at a time, and both results are told. What fails twice has failed.
 # Usage: tools/test-realtime.sh PYTEST
 set -u
 pytest=$1
 cache=.pytest_cache/v/cache/lastfailed
+files=$(grep -l 'mark\.realtime' tests/test_*.py)
 rm -f "$cache"
-"$pytest" -m realtime && exit 0
-[ $? -eq 1 ] || exit 1 # not failed tests, but an interrupt or an error of pytest itself
+
+# A part: words for pytest. Fails only if pytest itself was interrupted or in error.
+failed=
+part() {
+	# shellcheck disable=SC2086 # words
+	"$pytest" "$@" $files
+	code=$?
+	[ "$code" -le 1 ] || exit 1
+	[ "$code" -eq 0 ] || failed=yes
+}
+part -m 'realtime and not alone' -n auto --maxprocesses 4 --dist loadfile
+echo "== Python tests in real time, one at a time"
+part -m 'realtime and alone'
+[ -n "$failed" ] || exit 0
+
 failed=$(python3 -c 'import json, sys; print(*json.load(open(sys.argv[1])), sep="\n")' "$cache") || exit 1
 count=$(printf '%s\n' "$failed" | wc -l)
 [ "$count" -le 3 ] || exit 1
