@@ -1,12 +1,13 @@
 #!/bin/sh
-# The Python tests in real time: several at once, since they mostly wait, and then those marked `alone`, one at a time.
+# The Python tests in real time: four at once on any machine, since they mostly wait, and then those marked `alone`, one at a time.
 # On a machine that does other things too a moment may fail one of them: up to three that failed are run once more, one
 # at a time, and both results are told. What fails twice has failed.
 # Usage: tools/test-realtime.sh PYTEST
 set -u
 pytest=$1
 cache=.pytest_cache/v/cache/lastfailed
-files=$(grep -l 'mark\.realtime' tests/test_*.py)
+# Files whose tests take long have late names: begun last, one would be waited for alone.
+files=$(grep -l 'mark\.realtime' tests/test_*.py | sort -r)
 rm -f "$cache"
 
 # A part: words for pytest. Fails only if pytest itself was interrupted or in error.
@@ -18,7 +19,7 @@ part() {
 	[ "$code" -le 1 ] || exit 1
 	[ "$code" -eq 0 ] || failed=yes
 }
-part -m 'realtime and not alone' -n auto --maxprocesses 4 --dist loadfile
+part -m 'realtime and not alone' -n 4 --dist loadfile --no-loadscope-reorder
 echo "== Python tests in real time, one at a time"
 part -m 'realtime and alone'
 [ -n "$failed" ] || exit 0
