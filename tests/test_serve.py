@@ -204,6 +204,12 @@ def half_request(host: str, port: int) -> socket.socket:
     return connection
 
 
+def again(connection: socket.socket, host: str, port: int) -> socket.socket:
+    """Another in place of one that the server has given up."""
+    connection.close()
+    return half_request(host, port)
+
+
 def is_open(connection: socket.socket) -> bool:
     """Whether the other end has not closed it."""
     try:
@@ -223,7 +229,7 @@ def test_refusals_are_logged_with_their_counts() -> None:
         while status != 503:
             assert time.monotonic() < deadline, "two connections and one more are not refused"
             # One whose first bytes the server has not read yet counts as idle, and is given up for the next.
-            held = [one if is_open(one) else half_request(host, int(port)) for one in held]
+            held = [one if is_open(one) else again(one, host, int(port)) for one in held]
             with suppress(OSError):
                 status = fetch(started.address, "/empty")[0]
         assert started.process.stderr is not None
