@@ -7,6 +7,7 @@ mod access;
 mod addresses;
 mod application;
 mod check;
+mod client_paths;
 pub mod file;
 mod flight;
 mod meter;
@@ -24,6 +25,7 @@ mod udp;
 
 pub use access::{Access, AirtimeParams, GrantParams, Reconfiguration};
 pub use application::{Action, Application, Client, DnsLoad, Outcome, VideoLoad, WebLoad};
+pub use client_paths::{ClientPaths, MAX_CLIENT_PATHS};
 pub use flight::{FlightError, FlightParams, LossError, LossParams, ReorderParams};
 pub use meter::ThroughputMeter;
 pub use notes::RecordSink;
