@@ -27,6 +27,20 @@ pub struct LinkSettings {
     pub address: Option<[u8; 6]>,
 }
 
+/// Packets whose way is looked up in a routing table of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PacketRule<'a> {
+    /// Those from that address.
+    From(IpAddr),
+    /// Those of sockets that are bound to a device (`SO_BINDTODEVICE`).
+    BoundTo {
+        /// Name of the device.
+        device: &'a str,
+        /// An address of the Internet protocol of which the packets are.
+        like: IpAddr,
+    },
+}
+
 /// A connection to the kernel.
 pub struct Netlink {
     socket: Socket,
@@ -129,14 +143,58 @@ impl Netlink {
     /// # Errors
     /// If the kernel refuses.
     pub fn add_route(&self, index: u32, address: IpAddr, prefix: u8) -> Result<(), LinuxError> {
+        self.add_route_in(RT_TABLE_MAIN, index, address, prefix)
+    }
+
+    /// As [`add_route`](Self::add_route), in routing table number `table`: for packets that a [rule](Self::add_rule)
+    /// sends there.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn add_route_in(
+        &self,
+        table: u8,
+        index: u32,
+        address: IpAddr,
+        prefix: u8,
+    ) -> Result<(), LinuxError> {
         let (family, bytes) = family_and_bytes(address);
         // `struct rtmsg`: from anywhere, of any class, and no flags.
-        let kind = [RT_TABLE_MAIN, RTPROT_STATIC, RT_SCOPE_LINK, RTN_UNICAST];
+        let kind = [table, RTPROT_STATIC, RT_SCOPE_LINK, RTN_UNICAST];
         let header = [[family, prefix, 0, 0], kind, [0; 4]].concat();
         let mut message = Message::with_header(RTM_NEWROUTE, CREATE, &header);
         message.put(RTA_DST, &bytes);
         message.put_u32(RTA_OIF, index);
         self.ask(message, &format!("cannot make a route to {address}"))
+    }
+
+    /// Looks the way of packets that `rule` means up in routing table number `table`, before the main table.
+    ///
+    /// # Errors
+    /// If the kernel refuses, as one without policy routing does.
+    pub fn add_rule(&self, rule: PacketRule<'_>, table: u8) -> Result<(), LinuxError> {
+        // `struct fib_rule_hdr`: of packets to anywhere and of any class, and no flags.
+        let header = |family, source_bits| {
+            [[family, 0, source_bits, 0], [table, 0, 0, FR_ACT_TO_TBL], [0; 4]].concat()
+        };
+        let message = match rule {
+            PacketRule::From(address) => {
+                let (family, bytes) = family_and_bytes(address);
+                let header = header(family, 8 * bytes.len() as u8);
+                let mut message = Message::with_header(RTM_NEWRULE, CREATE, &header);
+                message.put(FRA_SRC, &bytes);
+                message.put_u32(FRA_PRIORITY, FROM_PRIORITY);
+                message
+            }
+            PacketRule::BoundTo { device, like } => {
+                let (family, _) = family_and_bytes(like);
+                let mut message = Message::with_header(RTM_NEWRULE, CREATE, &header(family, 0));
+                message.put_text(FRA_OIFNAME, device);
+                message.put_u32(FRA_PRIORITY, BOUND_PRIORITY);
+                message
+            }
+        };
+        self.ask(message, "cannot make a rule for routes (ip-rule(8))")
     }
 
     fn ask(&self, message: Message, what: &str) -> Result<(), LinuxError> {
@@ -249,6 +307,7 @@ pub(crate) const RTM_NEWLINK: u16 = 16;
 const RTM_SETLINK: u16 = 19;
 const RTM_NEWADDR: u16 = 20;
 const RTM_NEWROUTE: u16 = 24;
+const RTM_NEWRULE: u16 = 32;
 const RT_TABLE_MAIN: u8 = 254;
 const RTPROT_STATIC: u8 = 4;
 const RT_SCOPE_UNIVERSE: u8 = 0;
@@ -256,6 +315,15 @@ const RT_SCOPE_LINK: u8 = 253;
 const RTN_UNICAST: u8 = 1;
 const RTA_DST: u16 = 1;
 const RTA_OIF: u16 = 4;
+// include/uapi/linux/fib_rules.h
+const FRA_SRC: u16 = 2;
+const FRA_PRIORITY: u16 = 6;
+const FRA_OIFNAME: u16 = 17;
+const FR_ACT_TO_TBL: u8 = 1;
+/// Place of rules among all: behind that of the table `local`, 0, and in front of that of the table `main`, 32766. An
+/// address that a socket is bound to comes before its device.
+const FROM_PRIORITY: u32 = 100;
+const BOUND_PRIORITY: u32 = 200;
 // include/uapi/linux/if_addr.h
 const IFA_F_NODAD: u8 = 0x02;
 const IFA_ADDRESS: u16 = 1;
