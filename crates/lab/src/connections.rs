@@ -4,12 +4,12 @@
 //! closed between two looks is not, nor is what it carried after the last one.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::mpsc::Sender;
 
 use serde::Serialize;
 use weir_core::{End, Time};
-use weir_scenario::{IpVersion, Scenario, ThroughputMeter};
+use weir_scenario::{ClientPaths, IpVersion, Scenario, ThroughputMeter};
 use weir_sockets::{Clock, TcpInfo};
 
 use weir_linux::{LinuxError, Netlink, TcpEnd, tcp_ends};
@@ -26,6 +26,9 @@ pub struct Connection {
     pub client: SocketAddr,
     /// The server's end.
     pub server: SocketAddr,
+    /// Name of the client's path, where it has several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
     /// Congestion control of the client, such as `cubic`; `None` until its kernel has told.
     pub client_congestion_control: Option<String>,
     /// Congestion control of the server; `None` until its kernel has told.
@@ -51,7 +54,7 @@ impl ConnectionWatch {
         // A socket stays in the namespace in which it was made.
         let client = hosts.client.within(Netlink::of_sockets)?;
         let server = hosts.server.within(Netlink::of_sockets)?;
-        let nothing = Watched::new(scenario.client_address(), scenario.ip_version);
+        let nothing = Watched::new(hosts.paths.clone(), scenario.ip_version);
         let look = move |watched: &mut Watched, now: Time| {
             let tick = Time::from_nanos(now.as_nanos() / period_ns * period_ns);
             for (side, netlink) in [(End::Client, &client), (End::Server, &server)] {
@@ -79,7 +82,7 @@ impl ConnectionWatch {
 
 /// All connections so far, with what their ends had counted when they were last looked at.
 struct Watched {
-    client: IpAddr,
+    paths: ClientPaths,
     ip_header: u32,
     connections: Vec<Connection>,
     places: BTreeMap<(SocketAddr, SocketAddr), usize>,
@@ -90,9 +93,9 @@ struct Watched {
 }
 
 impl Watched {
-    const fn new(client: IpAddr, version: IpVersion) -> Self {
+    const fn new(paths: ClientPaths, version: IpVersion) -> Self {
         Self {
-            client,
+            paths,
             ip_header: version.header_bytes(),
             connections: Vec::new(),
             places: BTreeMap::new(),
@@ -108,10 +111,10 @@ impl Watched {
             End::Server => (end.remote, end.local),
         };
         // Connections within a host do not cross the path.
-        if client.ip() != self.client || server.ip() == self.client {
-            return;
-        }
-        let place = self.place(client, server);
+        let [path, within] =
+            [client, server].map(|address| self.paths.of_client_address(address.ip()));
+        let (Some(path), None) = (path, within) else { return };
+        let place = self.place(client, server, path);
         let known = &mut self.connections[place];
         let (told, arrives, leaves) = match side {
             End::Client => (&mut known.client_congestion_control, 1, 0),
@@ -140,11 +143,12 @@ impl Watched {
         }
     }
 
-    fn place(&mut self, client: SocketAddr, server: SocketAddr) -> usize {
+    fn place(&mut self, client: SocketAddr, server: SocketAddr, path: u32) -> usize {
         *self.places.entry((client, server)).or_insert_with(|| {
             self.connections.push(Connection {
                 client,
                 server,
+                path: self.paths.name(path).map(str::to_owned),
                 client_congestion_control: None,
                 server_congestion_control: None,
             });
@@ -156,6 +160,7 @@ impl Watched {
 #[cfg(test)]
 mod tests {
     use weir_core::Duration;
+    use weir_scenario::{Hop, LineRate};
 
     use super::*;
 
@@ -185,7 +190,7 @@ mod tests {
 
     #[test]
     fn rows_are_of_what_came_since_the_last_look() {
-        let mut watched = Watched::new("10.0.0.1".parse().unwrap(), IpVersion::V4);
+        let mut watched = Watched::new(ClientPaths::default(), IpVersion::V4);
         let mut rows = Vec::new();
         // At last the client closes.
         for (tick, acked, received, heard_all) in [
@@ -221,7 +226,7 @@ mod tests {
 
     #[test]
     fn what_stays_within_a_host_is_left_out() {
-        let mut watched = Watched::new("10.0.0.1".parse().unwrap(), IpVersion::V4);
+        let mut watched = Watched::new(ClientPaths::default(), IpVersion::V4);
         let mut end = end(1, 1, false);
         std::mem::swap(&mut end.local, &mut end.remote);
         end.remote.set_ip(end.local.ip());
@@ -230,8 +235,24 @@ mod tests {
     }
 
     #[test]
+    fn connections_tell_the_clients_paths_apart() {
+        let one = |name: &str| {
+            let hop = || Hop::new("l", "pfifo", LineRate::Unlimited);
+            (name.to_owned(), Scenario::over("t", 1_000_000_000, hop(), hop()))
+        };
+        let scenario = Scenario::with_client_paths(&[one("wifi"), one("lte")]).unwrap();
+        let mut watched = Watched::new(ClientPaths::of(&scenario).unwrap(), IpVersion::V4);
+        for client in ["10.0.0.2:40000", "10.0.0.1:40000", "10.0.0.3:40000"] {
+            let end = TcpEnd { remote: client.parse().unwrap(), ..end(0, 5, false) };
+            watched.look(Time::ZERO, End::Server, &end, &mut drop);
+        }
+        let paths: Vec<_> = watched.connections.iter().map(|seen| seen.path.as_deref()).collect();
+        assert_eq!(paths, [Some("lte"), Some("wifi")]);
+    }
+
+    #[test]
     fn a_new_connection_with_the_ports_of_an_old_one_counts_from_0() {
-        let mut watched = Watched::new("10.0.0.1".parse().unwrap(), IpVersion::V4);
+        let mut watched = Watched::new(ClientPaths::default(), IpVersion::V4);
         let mut bytes = Vec::new();
         for (tick, received) in [(1, 5), (2, 9), (3, 4), (4, 6)] {
             let end = end(0, received, false);

@@ -28,7 +28,7 @@ use weir_linux::{
 
 use crate::buffers::{Buffers, index_of};
 use crate::control::Order;
-use crate::hosts::Hosts;
+use crate::hosts::{Hosts, Interface};
 use crate::lateness::Lateness;
 use crate::pcap::Capture;
 use crate::quality::LATE;
@@ -115,15 +115,17 @@ impl DataPath {
         let devices = hosts.take_devices();
         let finish = devices.iter().any(|device| !device.takes_super_packets());
         let hash_key = seed.derive("flow hash").get();
-        let capture = capture.map(|file| Capture::create(&file)).transpose()?;
+        let paths = &hosts.paths;
+        let capture = capture.map(|file| Capture::create(&file, paths)).transpose()?;
+        let sides = Interface::all(paths).into_iter().zip(devices).map(|(interface, device)| {
+            Side { interface, device, outbox: Vec::new(), empty: Time::ZERO }
+        });
         let stop = Arc::new(AtomicBool::new(false));
         let mut carrier = Carrier {
-            router: Router::new(path, scenario, hash_key, finish),
-            devices,
+            router: Router::new(path, scenario, paths.clone(), hash_key, finish),
+            sides: sides.collect(),
             clock,
-            outbox: [Vec::new(), Vec::new()],
             lateness: Lateness::new(),
-            empty: [Time::ZERO; 2],
             waking: Waking::default(),
             queue_sampler: QueueSampler::default(),
             queue_ticker: Ticker::new(scenario.sampling.queue_ns),
@@ -159,17 +161,32 @@ impl DataPath {
     }
 }
 
+/// An interface, and what the data path knows of it.
+struct Side {
+    interface: Interface,
+    device: Box<dyn PacketDevice>,
+    /// Packets for it that are due, with the time at which they were.
+    outbox: Vec<(Packet, Time)>,
+    /// Until when nothing waited at its device, as far as is known.
+    empty: Time,
+}
+
+/// Puts packets that are due into the outboxes of `sides`, which are [all interfaces](Interface::all).
+fn into_outboxes(sides: &mut [Side]) -> impl FnMut(Packet, Interface, Time) + '_ {
+    let server = sides.len() - 1;
+    move |packet, to, due| {
+        let place = if to.end == End::Server { server } else { to.path as usize };
+        sides[place].outbox.push((packet, due));
+    }
+}
+
 /// State of the data path's thread.
 struct Carrier {
     router: Router,
-    /// The client's and the server's.
-    devices: [Box<dyn PacketDevice>; 2],
+    /// Those of the client's paths, then the server's.
+    sides: Vec<Side>,
     clock: Clock,
-    /// Packets for each end that are due, with the time at which they were.
-    outbox: [Vec<(Packet, Time)>; 2],
     lateness: Lateness,
-    /// Until when nothing waited at the client's device and at the server's, as far as is known.
-    empty: [Time; 2],
     waking: Waking,
     queue_sampler: QueueSampler,
     queue_ticker: Option<Ticker>,
@@ -190,7 +207,7 @@ impl Carrier {
         let emulator = Ticker::new(EMULATOR_EVERY.as_nanos()).expect("not zero");
         self.lateness.start();
         let started = self.clock.now();
-        self.empty = [started; 2];
+        self.sides.iter_mut().for_each(|side| side.empty = started);
         let cpu_started = thread_cpu_ns();
         let mut next_row = emulator.after(started);
         let mut next_queue = self.queue_ticker.map_or(Time::MAX, |ticker| ticker.after(started));
@@ -226,7 +243,7 @@ impl Carrier {
             malformed: self.router.malformed,
             unroutable: self.router.unroutable,
             refused: self.refused,
-            overrun: self.devices.iter_mut().map(|device| device.take_overrun()).sum(),
+            overrun: self.sides.iter_mut().map(|side| side.device.take_overrun()).sum(),
             flows: self.router.path.traffic.flows.clone(),
         })
     }
@@ -234,10 +251,9 @@ impl Carrier {
     /// Carries out everything that is due, and hands what has arrived to the kernels.
     fn advance(&mut self) -> Result<Time, LinuxError> {
         let now = self.clock.now();
-        let outbox = &mut self.outbox;
-        self.router.advance(now, |packet, end, due| outbox[end as usize].push((packet, due)));
-        for end in [End::Client, End::Server] {
-            self.flush(end)?;
+        self.router.advance(now, into_outboxes(&mut self.sides));
+        for side in 0..self.sides.len() {
+            self.flush(side)?;
         }
         Ok(now)
     }
@@ -250,8 +266,7 @@ impl Carrier {
             for HopChange { hop, to } in order.changes {
                 self.router.path.change_line(hop, to, now);
             }
-            let outbox = &mut self.outbox;
-            self.router.hand_over(now, |packet, to, due| outbox[to as usize].push((packet, due)));
+            self.router.hand_over(now, into_outboxes(&mut self.sides));
             // Whoever ordered may be gone.
             let _ = order.done.send(now);
         }
@@ -261,12 +276,12 @@ impl Carrier {
     /// Reads what the kernels have sent, a few packets from each; says whether there was any.
     fn read_all(&mut self) -> Result<bool, LinuxError> {
         let mut busy = false;
-        for end in [End::Client, End::Server] {
+        for side in 0..self.sides.len() {
             let mut looked = self.clock.now();
             for _ in 0..READS {
-                let received = match self.devices[end as usize].receive(&mut self.buffer) {
+                let received = match self.sides[side].device.receive(&mut self.buffer) {
                     Ok(None) => {
-                        self.empty[end as usize] = looked;
+                        self.sides[side].empty = looked;
                         break;
                     }
                     Ok(Some(received)) => received,
@@ -280,22 +295,14 @@ impl Carrier {
                 // What was due before this packet came happens before it.
                 let now = self.advance()?;
                 let (virtio, len) = received;
-                let waited = self.waited(end, now);
-                self.router.take_in(&mut self.buffer[..len], &virtio, end, now, waited);
+                let Side { interface, empty, .. } = self.sides[side];
+                let waited = waited(empty, now);
+                self.router.take_in(&mut self.buffer[..len], &virtio, interface, now, waited);
                 looked = now;
-                let outbox = &mut self.outbox;
-                self.router
-                    .hand_over(now, |packet, to, due| outbox[to as usize].push((packet, due)));
+                self.router.hand_over(now, into_outboxes(&mut self.sides));
             }
         }
         Ok(busy)
-    }
-
-    /// How long a packet has waited that is read at `now`: it came at any time since nothing was there. A turn of work that
-    /// is too short to warn of does not count.
-    fn waited(&self, end: End, now: Time) -> Duration {
-        let away = now.since(self.empty[end as usize]);
-        if away > LATE { away / 2 } else { Duration::ZERO }
     }
 
     /// Sleeps until something may arrive, the next sample, or the next packet.
@@ -303,14 +310,15 @@ impl Carrier {
         let due = self.router.path.look_at().unwrap_or(Time::MAX).min(sample);
         let now = self.clock.now();
         let Some(sleep) = self.waking.sleep(now, due) else { return Ok(()) };
-        let [client, server] = &self.devices;
-        let mut waited = [client.fd(), server.fd()].map(|fd| PollFd::new(fd, PollFlags::POLLIN));
+        let fds = self.sides.iter().map(|side| PollFd::new(side.device.fd(), PollFlags::POLLIN));
+        let mut waited: Vec<PollFd<'_>> = fds.collect();
         let timeout = TimeSpec::from_duration(std::time::Duration::from_nanos(sleep.as_nanos()));
         match ppoll(&mut waited, Some(timeout), None) {
             Ok(packets) => {
                 let woke = self.clock.now();
                 // Who sleeps for longer than it wanted was kept from working, and does not know what came when.
-                self.empty = [woke.min(now + sleep); 2];
+                let empty = woke.min(now + sleep);
+                self.sides.iter_mut().for_each(|side| side.empty = empty);
                 if packets == 0 {
                     self.waking.woken(woke, due);
                 }
@@ -321,32 +329,33 @@ impl Carrier {
         }
     }
 
-    /// Hands what is due to the kernel at `end`: alone, or joined where segments of a flow follow each
+    /// Hands what is due to the kernel at `side`: alone, or joined where segments of a flow follow each
     /// other.
-    fn flush(&mut self, end: End) -> Result<(), LinuxError> {
-        let mut outbox = std::mem::take(&mut self.outbox[end as usize]);
+    fn flush(&mut self, side: usize) -> Result<(), LinuxError> {
+        let mut outbox = std::mem::take(&mut self.sides[side].outbox);
         if let Some(capture) = &mut self.capture {
             for (packet, due) in &outbox {
+                let end = self.sides[side].interface.end;
                 capture.write(&self.router, packet, end, *due)?;
             }
         }
-        if outbox.len() > 1 && self.devices[end as usize].takes_super_packets() {
-            self.send_coalesced(end, &outbox)?;
+        if outbox.len() > 1 && self.sides[side].device.takes_super_packets() {
+            self.send_coalesced(side, &outbox)?;
         } else {
             for (packet, due) in &outbox {
-                self.send(end, packet, *due)?;
+                self.send(side, packet, *due)?;
             }
         }
         outbox.clear();
-        self.outbox[end as usize] = outbox;
+        self.sides[side].outbox = outbox;
         Ok(())
     }
 
-    fn send(&mut self, end: End, packet: &Packet, due: Time) -> Result<(), LinuxError> {
+    fn send(&mut self, side: usize, packet: &Packet, due: Time) -> Result<(), LinuxError> {
         let mut head = [0; Segmenter::MAX_HEADERS];
-        let written = self.router.finish(packet, end, &mut head);
+        let Side { interface, device, .. } = &mut self.sides[side];
+        let written = self.router.finish(packet, interface.end, &mut head);
         let buffer = self.router.path.traffic.get(packet.handle);
-        let device = &mut self.devices[end as usize];
         let result = match buffer.segmenter {
             None => {
                 let virtio = Virtio { checksum: buffer.checksum, gso: None, hdr_len: 0 };
@@ -364,7 +373,8 @@ impl Carrier {
     }
 
     /// Hands over `outbox`. Segments of one flow that continue each other are coalesced, as GRO does.
-    fn send_coalesced(&mut self, end: End, outbox: &[(Packet, Time)]) -> Result<(), LinuxError> {
+    fn send_coalesced(&mut self, side: usize, outbox: &[(Packet, Time)]) -> Result<(), LinuxError> {
+        let end = self.sides[side].interface.end;
         let mut head = [0; Segmenter::MAX_HEADERS];
         let mut open: Vec<GroBatch> = Vec::new();
         for &(packet, due) in outbox {
@@ -372,9 +382,9 @@ impl Carrier {
                 // What the flow has sent before must not be overtaken.
                 if let Some(at) = open.iter().position(|batch| batch.flow == packet.label.hash) {
                     let batch = open.swap_remove(at);
-                    self.send_batch(end, &batch)?;
+                    self.send_batch(side, &batch)?;
                 }
-                self.send(end, &packet, due)?;
+                self.send(side, &packet, due)?;
                 continue;
             }
             let written = self.router.finish(&packet, end, &mut head);
@@ -384,23 +394,23 @@ impl Carrier {
                     continue;
                 }
                 let batch = open.swap_remove(at);
-                self.send_batch(end, &batch)?;
+                self.send_batch(side, &batch)?;
             }
             match Coalescer::start(&head[..written], LIMITS) {
                 Some(coalescer) => {
                     let flow = packet.label.hash;
                     open.push(GroBatch { flow, coalescer, packets: vec![(packet, due)] });
                 }
-                None => self.send(end, &packet, due)?,
+                None => self.send(side, &packet, due)?,
             }
         }
         for batch in &open {
-            self.send_batch(end, batch)?;
+            self.send_batch(side, batch)?;
         }
         Ok(())
     }
 
-    fn send_batch(&mut self, end: End, batch: &GroBatch) -> Result<(), LinuxError> {
+    fn send_batch(&mut self, side: usize, batch: &GroBatch) -> Result<(), LinuxError> {
         let mut head = [0; Coalescer::MAX_HEADERS];
         let (written, virtio) = batch.coalescer.finish(&mut head).expect("the longest headers fit");
         let traffic = &self.router.path.traffic;
@@ -412,7 +422,7 @@ impl Carrier {
             *part = IoSlice::new(&buffer.bytes[segment.payload()]);
         }
         let payload = &payload[..batch.packets.len()];
-        let result = self.devices[end as usize].send(&virtio, &head[..written], payload);
+        let result = self.sides[side].device.send(&virtio, &head[..written], payload);
         self.handed_over(result, &batch.packets)
     }
 
@@ -447,6 +457,13 @@ impl Carrier {
             let _ = self.samples.send(PathSample::Queue(Box::new(row)));
         }
     }
+}
+
+/// How long a packet has waited that is read at `now`: it came at any time since nothing was there, at `empty`. A turn of
+/// work that is too short to warn of does not count.
+fn waited(empty: Time, now: Time) -> Duration {
+    let away = now.since(empty);
+    if away > LATE { away / 2 } else { Duration::ZERO }
 }
 
 /// Segments of one flow that will be handed to the kernel as one GSO packet.

@@ -10,7 +10,7 @@ use std::time::{Duration as WallDuration, Instant};
 use serde_json::json;
 use weir_core::{Duration, Seed, Time};
 use weir_linux::LinuxError;
-use weir_scenario::{RecordSink, Scenario};
+use weir_scenario::{ClientPaths, RecordSink, Scenario};
 use weir_sockets::Clock;
 
 use crate::connections::{Connection, ConnectionWatch};
@@ -55,8 +55,8 @@ pub struct Ended {
     pub zero_ns: u64,
 }
 
-/// Runs a program on the line of `scenario`, whose loads and probes are left out. The process must have
-/// [entered](crate::enter) a lab.
+/// Runs a program on the line of `scenario`, whose loads and probes are left out; where it has routes, they are the
+/// [paths of the client](ClientPaths). The process must have [entered](crate::enter) a lab.
 ///
 /// # Errors
 /// If the lab cannot be made or a program cannot be started.
@@ -69,8 +69,9 @@ pub fn exec(
 ) -> Result<Ended, LabError> {
     weir_path::check(scenario)?;
     let parsed = traces(scenario, texts)?;
-    let mut hosts = Hosts::new(scenario, exec.device, true)?;
-    name_hosts(scenario)?;
+    let paths = ClientPaths::of(scenario)?;
+    name_hosts(scenario, &paths)?;
+    let mut hosts = Hosts::new(scenario, paths, exec.device, true)?;
     let clock = Clock::starting_in(Duration::ZERO);
     let (sender, samples) = mpsc::channel();
     let (order, orders) = mpsc::channel();

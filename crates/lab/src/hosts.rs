@@ -1,5 +1,5 @@
-//! The two ends of a lab: a client and a server, each in a network namespace of its own, each with one
-//! device behind which this process is the network.
+//! The two ends of a lab: a client and a server, each in a network namespace of its own, the server with one
+//! device and the client with one for each of its paths, behind which this process is the network.
 
 use std::fs;
 use std::io;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use weir_core::End;
-use weir_scenario::{IpVersion, Scenario};
+use weir_scenario::{ClientPaths, IpVersion, Scenario};
 
 use weir_linux::{
     LinkSettings, LinuxError, Namespace, Netlink, PacketDevice, TUN_NODE, Tun, Veth, index_of,
@@ -17,6 +17,7 @@ use weir_linux::{
 };
 
 use crate::kernel_path::{KernelHop, KernelPath, check_kernel_queues};
+use crate::multihoming::add_paths;
 
 /// How packets leave and enter the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -28,6 +29,39 @@ pub enum Device {
     Veth,
 }
 
+/// A device of the client or of the server, behind which the data path is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Interface {
+    /// The end that has it.
+    pub end: End,
+    /// The number of the path behind it, of the client's; the server's one device is number 0.
+    pub path: u32,
+}
+
+impl Interface {
+    /// The server's.
+    pub const SERVER: Self = Self { end: End::Server, path: 0 };
+
+    /// The interfaces of the client's `paths` in their order, then the server's.
+    pub fn all(paths: &ClientPaths) -> Vec<Self> {
+        let of_client = (0..paths.count()).map(|path| Self { end: End::Client, path });
+        of_client.chain([Self::SERVER]).collect()
+    }
+
+    /// The name of the device at its end.
+    pub fn device_name(self) -> String {
+        format!("{DEVICES}{}", self.path)
+    }
+
+    /// The name of a veth's other device, which is in this process' own namespace.
+    fn near_name(self) -> String {
+        match self.end {
+            End::Client => format!("client{}", self.path),
+            End::Server => "server".to_owned(),
+        }
+    }
+}
+
 /// The two ends of a lab's path, in namespaces of their own.
 pub struct Hosts {
     /// The client's namespace.
@@ -36,7 +70,9 @@ pub struct Hosts {
     pub server: Arc<Namespace>,
     /// Device between the ends and the data path.
     pub device: Device,
-    devices: Option<[Box<dyn PacketDevice>; 2]>,
+    /// The client's paths.
+    pub(crate) paths: ClientPaths,
+    devices: Option<Vec<Box<dyn PacketDevice>>>,
     /// Where the kernel's own queues and the data path meet, if there are any.
     junction: Option<Arc<Namespace>>,
     routers: Vec<Namespace>,
@@ -68,29 +104,31 @@ impl EndHosts {
         Ok(Self { client, server, device })
     }
 
-    /// A device in `end` behind which the data path is.
+    /// The device of `interface` in `place`, behind which the data path is.
     fn device(
         &self,
         scenario: &Scenario,
-        end: &Namespace,
-        near: &str,
+        place: &Namespace,
+        interface: Interface,
         offloads: bool,
     ) -> Result<Box<dyn PacketDevice>, LinuxError> {
+        let name = interface.device_name();
         match self.device {
-            Device::Tun => end.within(|| tun_device(scenario, offloads)),
-            Device::Veth => veth_device(end, near, scenario.mtu_bytes),
+            Device::Tun => place.within(|| tun_device(scenario, &name, offloads)),
+            Device::Veth => veth_device(place, interface, scenario.mtu_bytes),
         }
     }
 
-    /// Adds the server to the `client` end.
+    /// Adds the server to the client's end, whose `devices` are those of its `paths`.
     fn finish(
         self,
         scenario: &Scenario,
-        client: Box<dyn PacketDevice>,
+        paths: ClientPaths,
+        mut devices: Vec<Box<dyn PacketDevice>>,
         offloads: bool,
         kernel: Option<(KernelPath, Arc<Namespace>)>,
     ) -> Result<Hosts, LinuxError> {
-        let server = self.device(scenario, &self.server, "server", offloads)?;
+        devices.push(self.device(scenario, &self.server, Interface::SERVER, offloads)?);
         self.server.within(|| configure(&scenario.addresses(End::Server)))?;
         let (path, junction) = kernel.unzip();
         let KernelPath { routers, hops } = path.unwrap_or_default();
@@ -98,7 +136,8 @@ impl EndHosts {
             client: self.client,
             server: self.server,
             device: self.device,
-            devices: Some([client, server]),
+            paths,
+            devices: Some(devices),
             junction,
             routers,
             hops,
@@ -107,20 +146,28 @@ impl EndHosts {
 }
 
 impl Hosts {
-    /// The two ends of `scenario`, joined to `device`, or without a wish to what this user may have. With
-    /// `offloads` the kernel hands over GSO packets of many segments where it can.
+    /// The two ends of `scenario` with the client's `paths`, joined to `device`, or without a wish to what this user
+    /// may have. With `offloads` the kernel hands over GSO packets of many segments where it can.
     ///
     /// # Errors
-    /// If the kernel refuses a namespace, a device or an address. Nothing stays behind.
+    /// If the kernel refuses a namespace, a device, an address or a route. Nothing stays behind.
     pub fn new(
         scenario: &Scenario,
+        paths: ClientPaths,
         device: Option<Device>,
         offloads: bool,
     ) -> Result<Self, LinuxError> {
         let ends = EndHosts::new(device)?;
-        let client = ends.device(scenario, &ends.client, "client", offloads)?;
-        ends.client.within(|| configure(&scenario.addresses(End::Client)))?;
-        ends.finish(scenario, client, offloads, None)
+        let devices = (0..paths.count()).map(|path| {
+            let interface = Interface { end: End::Client, path };
+            ends.device(scenario, &ends.client, interface, offloads)
+        });
+        let devices = devices.collect::<Result<_, _>>()?;
+        ends.client.within(|| {
+            configure(&scenario.addresses(End::Client))?;
+            if paths.are_named() { add_paths(scenario, &paths) } else { Ok(()) }
+        })?;
+        ends.finish(scenario, paths, devices, offloads, None)
     }
 
     /// The two ends of `scenario` with one of the kernel's own routers for each hop between the client and
@@ -140,11 +187,13 @@ impl Hosts {
         let ends = EndHosts::new(device)?;
         let junction = Arc::new(Namespace::new()?);
         // A GSO packet that came in here would meet the queues as one.
-        let client = ends.device(scenario, &junction, "client", false)?;
+        let interface = Interface { end: End::Client, path: 0 };
+        let client = ends.device(scenario, &junction, interface, false)?;
         junction.within(|| configure(&[]))?;
         let path = KernelPath::new(scenario, &ends.client, &junction)?;
         ends.client.within(|| configure(&scenario.addresses(End::Client)))?;
-        ends.finish(scenario, client, offloads, Some((path, junction)))
+        let one = ClientPaths::default();
+        ends.finish(scenario, one, vec![client], offloads, Some((path, junction)))
     }
 
     /// Packets that the kernels sent and that were lost because nobody read them in time.
@@ -167,37 +216,45 @@ impl Hosts {
         std::mem::take(&mut self.hops)
     }
 
-    /// The devices of the client and the server, once.
-    pub(crate) fn take_devices(&mut self) -> [Box<dyn PacketDevice>; 2] {
+    /// The devices of [all interfaces](Interface::all), once.
+    pub(crate) fn take_devices(&mut self) -> Vec<Box<dyn PacketDevice>> {
         self.devices.take().expect("a pair of hosts has one data path")
     }
 }
 
-fn tun_device(scenario: &Scenario, offloads: bool) -> Result<Box<dyn PacketDevice>, LinuxError> {
-    let tun = Tun::new(DEVICE, offloads)
+fn tun_device(
+    scenario: &Scenario,
+    name: &str,
+    offloads: bool,
+) -> Result<Box<dyn PacketDevice>, LinuxError> {
+    let tun = Tun::new(name, offloads)
         .map_err(|error| LinuxError::io("cannot make a TUN device", error))?;
     let settings = LinkSettings {
         mtu: Some(scenario.mtu_bytes),
         tx_queue_len: Some(TUN_QUEUE),
         ..LinkSettings::default()
     };
-    Netlink::new()?.set_up(index_of(DEVICE)?, settings)?;
+    Netlink::new()?.set_up(index_of(name)?, settings)?;
     Ok(Box::new(tun))
 }
 
-/// A veth pair: `near` stays in this process' own namespace, its peer goes to `end`.
-fn veth_device(end: &Namespace, near: &str, mtu: u32) -> Result<Box<dyn PacketDevice>, LinuxError> {
+/// A veth pair: one end stays in this process' own namespace, its peer goes to `place` as `interface`.
+fn veth_device(
+    place: &Namespace,
+    interface: Interface,
+    mtu: u32,
+) -> Result<Box<dyn PacketDevice>, LinuxError> {
     let netlink = Netlink::new()?;
-    netlink.add_veth(near, DEVICE, FAR_ADDRESS, end.as_fd().as_raw_fd())?;
+    let (near, far) = (interface.near_name(), interface.device_name());
+    netlink.add_veth(&near, &far, FAR_ADDRESS, place.as_fd().as_raw_fd())?;
     let settings = LinkSettings { mtu: Some(mtu), no_arp: true, ..LinkSettings::default() };
-    end.within(|| {
-        switch_offloads_off(DEVICE)
-            .map_err(|error| LinuxError::io("cannot set a veth up", error))?;
-        Netlink::new()?.set_up(index_of(DEVICE)?, settings)
+    place.within(|| {
+        switch_offloads_off(&far).map_err(|error| LinuxError::io("cannot set a veth up", error))?;
+        Netlink::new()?.set_up(index_of(&far)?, settings)
     })?;
     // The near end is for the packet socket alone: no address, no resolution, no router solicitations.
     let _ = fs::write(format!("/proc/sys/net/ipv6/conf/{near}/disable_ipv6"), "1");
-    let index = index_of(near)?;
+    let index = index_of(&near)?;
     netlink.set_up(index, settings)?;
     let veth = Veth::new(index, FAR_ADDRESS, mtu)
         .map_err(|error| LinuxError::io("cannot open a packet socket", error))?;
@@ -248,7 +305,12 @@ pub(crate) fn network(ip: IpVersion) -> (IpAddr, u8) {
     }
 }
 
-/// The name of the device at both ends.
+/// The length of a prefix that has that address only.
+pub(crate) const fn whole(address: IpAddr) -> u8 {
+    if address.is_ipv4() { 32 } else { 128 }
+}
+
+/// The name of the server's device, and of the client's on its first path.
 pub const DEVICE: &str = "weir0";
 /// How the names of all devices begin.
 const DEVICES: &str = "weir";

@@ -159,8 +159,7 @@ impl KernelPath {
             let netlink = Netlink::new()?;
             add_routes(&netlink, index_of(DEVICE)?, scenario)?;
             for address in scenario.addresses(End::Client) {
-                let whole = if address.is_ipv4() { 32 } else { 128 };
-                netlink.add_route(index_of(OUT)?, address, whole)?;
+                netlink.add_route(index_of(OUT)?, address, hosts::whole(address))?;
             }
             Ok(())
         })?;

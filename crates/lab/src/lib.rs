@@ -13,6 +13,7 @@ mod hosts;
 mod kernel_path;
 mod lateness;
 mod live;
+mod multihoming;
 mod pcap;
 mod program;
 mod quality;

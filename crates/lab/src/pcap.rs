@@ -8,6 +8,7 @@ use weir_core::{Packet, Time};
 use weir_linux::LinuxError;
 use weir_path::End;
 use weir_record::pcapng::Writer;
+use weir_scenario::ClientPaths;
 
 use crate::router::Router;
 
@@ -19,9 +20,14 @@ pub(crate) struct Capture {
 }
 
 impl Capture {
-    pub fn create(file: &Path) -> Result<Self, LinuxError> {
+    /// Creates `file`, with an interface for each of the client's `paths`.
+    pub fn create(file: &Path, paths: &ClientPaths) -> Result<Self, LinuxError> {
+        let mut names: Vec<&str> = paths.names().iter().map(String::as_str).collect();
+        if names.is_empty() {
+            names.push("weir");
+        }
         let writer = File::create_new(file)
-            .and_then(|out| Writer::new(BufWriter::new(out), &["weir"], None))
+            .and_then(|out| Writer::new(BufWriter::new(out), &names, None))
             .map_err(|error| unwritten(file, error))?;
         Ok(Self { writer, file: file.to_owned(), packet: Vec::new() })
     }
@@ -36,7 +42,7 @@ impl Capture {
     ) -> Result<(), LinuxError> {
         router.arrived(packet, end, &mut self.packet);
         self.writer
-            .write(0, at.as_nanos(), &self.packet)
+            .write(router.path_of(packet), at.as_nanos(), &self.packet)
             .map_err(|error| unwritten(&self.file, error))
     }
 

@@ -13,7 +13,7 @@ use std::process::{Child, Command, Stdio};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, setns};
 use nix::sys::signal::{Signal, kill};
-use weir_scenario::Scenario;
+use weir_scenario::{ClientPaths, Scenario};
 
 use weir_linux::{LinuxError, Namespace, go_as_others};
 
@@ -124,17 +124,25 @@ fn is_open(table: &str, line: &str) -> bool {
 }
 
 /// Makes the hosts of `scenario` known by their names to every program in this process' mount namespace,
-/// beside those in /etc/hosts.
+/// beside those in /etc/hosts. A client's address on a path with a name is `client-` and the name; `server` is
+/// the server as the first path reaches it.
 ///
 /// # Errors
 /// If the file cannot be laid over /etc/hosts.
-pub fn name_hosts(scenario: &Scenario) -> Result<(), LinuxError> {
+pub fn name_hosts(scenario: &Scenario, paths: &ClientPaths) -> Result<(), LinuxError> {
     let fail = |error: &dyn std::fmt::Display| LinuxError::io("cannot name the lab's hosts", error);
     let mut text = fs::read_to_string(HOSTS).unwrap_or_default();
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');
     }
     let _ = writeln!(text, "{}\tclient", scenario.client_address());
+    if paths.are_named() {
+        let _ = writeln!(text, "{}\tserver", scenario.server_address(0));
+    }
+    for (path, name) in (0..).zip(paths.names()) {
+        let address = ClientPaths::client_address(scenario.ip_version, path);
+        let _ = writeln!(text, "{address}\tclient-{name}");
+    }
     for (number, host) in scenario.hosts.iter().enumerate() {
         let _ = writeln!(text, "{}\t{}", scenario.server_address(number as u32), host.name);
     }

@@ -8,14 +8,17 @@ use weir_packet::{
     time_exceeded,
 };
 use weir_path::{ArrivalPoint, End, Path};
-use weir_scenario::{Direction, IpVersion, Scenario};
+use weir_scenario::{ClientPaths, Direction, IpVersion, Scenario};
 
 use crate::buffers::{Buffers, PacketRoute, handle, index_of};
+use crate::hosts::Interface;
 
 /// Takes in what the two ends send, and finishes what arrives at them.
 pub(crate) struct Router {
     pub path: Path<Buffers>,
     scenario: Scenario,
+    /// The client's paths. Where it has several, a packet's server is that of its path, whatever address it has.
+    paths: ClientPaths,
     hash_key: u64,
     /// Hops of each direction on the way to each server.
     hops: Vec<[u32; 2]>,
@@ -23,7 +26,7 @@ pub(crate) struct Router {
     finish_checksums: bool,
     /// Packets that are no IP, or damaged.
     pub malformed: u64,
-    /// Packets to or from addresses that no host of the scenario has.
+    /// Packets to or from addresses that no host of the scenario has, or of another path of the client.
     pub unroutable: u64,
 }
 
@@ -31,6 +34,7 @@ impl Router {
     pub fn new(
         path: Path<Buffers>,
         scenario: &Scenario,
+        paths: ClientPaths,
         hash_key: u64,
         finish_checksums: bool,
     ) -> Self {
@@ -40,6 +44,7 @@ impl Router {
         Self {
             path,
             scenario: scenario.clone(),
+            paths,
             hash_key,
             hops,
             finish_checksums,
@@ -53,15 +58,16 @@ impl Router {
         &mut self,
         bytes: &mut [u8],
         virtio: &Virtio,
-        from: End,
+        interface: Interface,
         now: Time,
         waited: Duration,
     ) {
+        let from = interface.end;
         let Ok(headers) = parse(bytes) else {
             self.malformed += 1;
             return;
         };
-        let Some(host) = self.host_of(&headers, from) else {
+        let Some(host) = self.host_of(&headers, interface) else {
             self.unroutable += 1;
             return;
         };
@@ -109,7 +115,7 @@ impl Router {
     /// Carries out everything that is due by `now`, and hands what arrives at a host to `deliver`.
     ///
     /// `deliver` also gets the time at which it was due.
-    pub fn advance(&mut self, now: Time, mut deliver: impl FnMut(Packet, End, Time)) {
+    pub fn advance(&mut self, now: Time, mut deliver: impl FnMut(Packet, Interface, Time)) {
         while let Some((due, source)) = self.path.events.next_by(now) {
             self.path.on_event(source, due);
             self.hand_over(due, &mut deliver);
@@ -117,10 +123,14 @@ impl Router {
     }
 
     /// Hands over what has arrived by `due`, in particular on a path without any delay.
-    pub fn hand_over(&mut self, due: Time, mut deliver: impl FnMut(Packet, End, Time)) {
+    pub fn hand_over(&mut self, due: Time, mut deliver: impl FnMut(Packet, Interface, Time)) {
         while let Some((packet, place)) = self.path.next_arrived() {
             match place {
-                ArrivalPoint::End(end) => deliver(packet, end, due),
+                ArrivalPoint::End(End::Client) => {
+                    let path = self.path_of(&packet);
+                    deliver(packet, Interface { end: End::Client, path }, due);
+                }
+                ArrivalPoint::End(End::Server) => deliver(packet, Interface::SERVER, due),
                 ArrivalPoint::Shaper => unreachable!("the lab refuses shapers"),
                 ArrivalPoint::Router { direction, passed } => {
                     self.answer(packet, direction, passed, due);
@@ -223,12 +233,24 @@ impl Router {
         self.path.send_back(reply, direction, passed, now);
     }
 
-    fn host_of(&self, headers: &Headers, from: End) -> Option<u32> {
-        let (near, far): (IpAddr, IpAddr) = match from {
+    /// The number of the server whose way a packet takes that `interface` has sent; `None` if it has addresses that
+    /// nobody has there.
+    fn host_of(&self, headers: &Headers, interface: Interface) -> Option<u32> {
+        let (near, far): (IpAddr, IpAddr) = match interface.end {
             End::Client => (headers.key.src, headers.key.dst),
             End::Server => (headers.key.dst, headers.key.src),
         };
-        if self.scenario.is_client(near) { self.scenario.server_of(far) } else { None }
+        let path = self.paths.of_client_address(near)?;
+        if interface.end == End::Client && path != interface.path {
+            return None;
+        }
+        let server = self.scenario.server_of(far)?;
+        Some(if self.paths.are_named() { path } else { server })
+    }
+
+    /// The number of the client's path over which the packet goes.
+    pub fn path_of(&self, packet: &Packet) -> u32 {
+        if self.paths.are_named() { self.path.traffic.get(packet.handle).route.host } else { 0 }
     }
 
     /// The flow or probe of the scenario to which the packet belongs, if it does.
@@ -260,14 +282,16 @@ mod tests {
             Scenario { ip_version, ..Scenario::over("t", 1_000_000_000, hop(queue), hop("pfifo")) };
         let traces = |name: &str| unreachable!("no recording {name}");
         let path = Path::new(&scenario, &traces, Seed::new(1), Buffers::new(0), 0);
-        Router::new(path, &scenario, 1, true)
+        Router::new(path, &scenario, ClientPaths::default(), 1, true)
     }
+
+    const CLIENT: Interface = Interface { end: End::Client, path: 0 };
 
     /// The packets that come out at the server, whole, when the client sends `bytes`.
     fn carried(router: &mut Router, mut bytes: Vec<u8>, virtio: &Virtio) -> Vec<Vec<u8>> {
-        router.take_in(&mut bytes, virtio, End::Client, Time::from_millis(1), Duration::ZERO);
+        router.take_in(&mut bytes, virtio, CLIENT, Time::from_millis(1), Duration::ZERO);
         let mut arrived = Vec::new();
-        router.advance(Time::from_millis(1), |packet, end, _| arrived.push((packet, end)));
+        router.advance(Time::from_millis(1), |packet, to, _| arrived.push((packet, to.end)));
         let mut out = Vec::new();
         for (packet, end) in arrived {
             let mut head = [0; Segmenter::MAX_HEADERS];
@@ -324,7 +348,7 @@ mod tests {
         scenario.hosts.push(Host { name: "far".into(), delay_ns: 0, route: Some(0) });
         let traces = |name: &str| unreachable!("no recording {name}");
         let path = Path::new(&scenario, &traces, Seed::new(1), Buffers::new(0), 0);
-        let mut router = Router::new(path, &scenario, 1, true);
+        let mut router = Router::new(path, &scenario, ClientPaths::default(), 1, true);
         let plain = Virtio { checksum: Checksum::Valid, gso: None, hdr_len: 0 };
         let to = |host: u32, ttl: u8, from: &Router| {
             let tcp = tcp(from);
@@ -349,6 +373,39 @@ mod tests {
     }
 
     #[test]
+    fn the_clients_address_says_by_which_of_its_paths_a_packet_goes() {
+        let one = |name: &str| {
+            let hop = || Hop::new("l", "pfifo", LineRate::Unlimited);
+            (name.to_owned(), Scenario::over("t", 1_000_000_000, hop(), hop()))
+        };
+        let scenario = Scenario::with_client_paths(&[one("wifi"), one("lte")]).unwrap();
+        let traces = |name: &str| unreachable!("no recording {name}");
+        let path = Path::new(&scenario, &traces, Seed::new(1), Buffers::new(0), 0);
+        let paths = ClientPaths::of(&scenario).unwrap();
+        let mut router = Router::new(path, &scenario, paths, 1, true);
+        let plain = Virtio { checksum: Checksum::Valid, gso: None, hdr_len: 0 };
+        let lte = Interface { end: End::Client, path: 1 };
+        let mut arrivals = |from: Interface, src: &str, dst: &str| {
+            let mut bytes = craft::Tcp::new(&format!("{src}:1"), &format!("{dst}:2")).packet(&[7]);
+            router.take_in(&mut bytes, &plain, from, Time::ZERO, Duration::ZERO);
+            let mut arrived = Vec::new();
+            router.advance(Time::ZERO, |_, to, _| arrived.push(to));
+            let departed = router.path.hops().iter().map(|hop| hop.port.stats().departed.packets);
+            (arrived, departed.collect::<Vec<_>>(), router.unroutable)
+        };
+        // Up by wifi, up by lte, down by wifi, down by lte.
+        let server = Interface::SERVER;
+        assert_eq!(arrivals(CLIENT, "10.0.0.1", "10.1.0.1"), (vec![server], vec![1, 0, 0, 0], 0));
+        assert_eq!(arrivals(lte, "10.0.0.2", "10.1.0.1"), (vec![server], vec![1, 1, 0, 0], 0));
+        assert_eq!(arrivals(server, "10.1.0.1", "10.0.0.2"), (vec![lte], vec![1, 1, 0, 1], 0));
+        assert_eq!(arrivals(server, "10.1.0.2", "10.0.0.1"), (vec![CLIENT], vec![1, 1, 1, 1], 0));
+        // A network lets nothing in that comes from another's address.
+        assert_eq!(arrivals(lte, "10.0.0.1", "10.1.0.1"), (vec![], vec![1, 1, 1, 1], 1));
+        assert_eq!(arrivals(CLIENT, "10.0.0.3", "10.1.0.1"), (vec![], vec![1, 1, 1, 1], 2));
+        assert_eq!(arrivals(CLIENT, "10.0.0.1", "10.1.0.3"), (vec![], vec![1, 1, 1, 1], 3));
+    }
+
+    #[test]
     fn what_a_line_takes_is_carried_out_when_the_first_of_it_may_arrive() {
         // 1500 bytes take a millisecond, and 10 more to the other end.
         let line =
@@ -356,12 +413,12 @@ mod tests {
         let scenario = Scenario::over("t", 1_000_000_000, line(), line());
         let traces = |name: &str| unreachable!("no recording {name}");
         let path = Path::new(&scenario, &traces, Seed::new(1), Buffers::new(0), 0);
-        let mut router = Router::new(path, &scenario, 1, true);
+        let mut router = Router::new(path, &scenario, ClientPaths::default(), 1, true);
         let plain = Virtio { checksum: Checksum::Valid, gso: None, hdr_len: 0 };
         let packet = tcp(&router).packet(&[7; 1_448]);
         for _ in 0..3 {
             let mut bytes = packet.clone();
-            router.take_in(&mut bytes, &plain, End::Client, Time::ZERO, Duration::ZERO);
+            router.take_in(&mut bytes, &plain, CLIENT, Time::ZERO, Duration::ZERO);
         }
         let ms = Time::from_millis;
         assert_eq!(router.path.events.earliest(), Some(ms(1)));

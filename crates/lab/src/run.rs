@@ -8,7 +8,7 @@ use std::time::Duration as WallDuration;
 
 use serde::Deserialize;
 use weir_core::{Duration, Seed, Time};
-use weir_scenario::{FlowRow, Scenario, Sink};
+use weir_scenario::{ClientPaths, FlowRow, Scenario, Sink};
 use weir_sockets::{Clock, EndNamespace, Sample, ScenarioEnds, Totals};
 
 use crate::datapath::{DataPath, PathSample, Settings};
@@ -211,7 +211,9 @@ fn follow(
 
 fn hosts(scenario: &Scenario, options: &Options, bursts: bool) -> Result<Hosts, LabError> {
     Ok(match options.datapath {
-        Datapath::Userspace => Hosts::new(scenario, options.device, bursts)?,
+        Datapath::Userspace => {
+            Hosts::new(scenario, ClientPaths::default(), options.device, bursts)?
+        }
         Datapath::Kernel => with_kernel_queues(scenario, options.device, bursts)?,
     })
 }

@@ -19,6 +19,12 @@ impl Scenario {
         server_address(self.ip_version, host)
     }
 
+    /// The address of server number `host` in that Internet protocol.
+    #[must_use]
+    pub fn server_address_in(ip: IpVersion, host: u32) -> IpAddr {
+        server_address(ip, host)
+    }
+
     /// All addresses of the client, or of the servers: one in each Internet protocol that the scenario uses.
     #[must_use]
     pub fn addresses(&self, end: End) -> Vec<IpAddr> {

@@ -83,7 +83,7 @@ impl Scenario {
     ///
     /// # Errors
     /// If there are none or more than [`MAX_CLIENT_PATHS`], a name is none or is given twice, or the scenarios have
-    /// anything else than paths in which they differ.
+    /// loads, probes, a shaper, tunnels or other MTUs than the first.
     pub fn with_client_paths(paths: &[(String, Self)]) -> Result<Self, ScenarioError> {
         check_count(paths.len())?;
         let Some((first_name, first)) = paths.first() else {
