@@ -236,10 +236,11 @@ def test_after_a_kill_nothing_remains_and_the_record_is_readable(tmp_path: Path)
     assert kept.latency.height > 0
 
 
-def test_after_a_kill_the_programs_of_a_lab_are_gone_too() -> None:
+@pytest.mark.parametrize("lines", [(), ("--path", "wifi=cable-20-8", "--path", "lte=lte-verizon")])
+def test_after_a_kill_the_programs_of_a_lab_are_gone_too(lines: tuple[str, ...]) -> None:
     tree = "sleep 300 & sleep 300 & echo started; wait"
     server = f"{sys.executable} -m http.server & sleep 300"
-    running = start("lab", "exec", "--server-command", server, "--", "sh", "-c", tree)
+    running = start("lab", "exec", *lines, "--server-command", server, "--", "sh", "-c", tree)
     assert running.stdout is not None
     assert running.stdout.readline() == "started\n"
     assert len(marked()) >= 7

@@ -147,6 +147,19 @@ def test_a_former_name_is_refused_with_the_present_one(words: str, present: str)
     assert str(caught.value) == f"{old} has another name now: write {present}"
 
 
+def test_what_only_another_command_has_is_refused_with_that_command() -> None:
+    for words, says in (
+        (
+            "run rrul --path lte=lte-verizon",
+            "--path: a scenario has one path; a client with several is a lab",
+        ),
+        ("lab exec --datapath kernel -- true", "--datapath: programs run over the userspace data path"),
+    ):
+        with pytest.raises(UsageError) as caught:
+            weir.main(words.split(), standalone_mode=False)
+        assert str(caught.value).startswith(says)
+
+
 @pytest.mark.parametrize("proving", [["--prove"], []])
 @pytest.mark.parametrize("program", ["iperf3", "iperf3 -c 192.0.2.1 -t 60", "./load.sh"])
 def test_a_program_is_no_time(proving: list[str], program: str) -> None:

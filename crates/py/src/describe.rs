@@ -53,6 +53,7 @@ pub(crate) fn bounds(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     entry.set_item("max_pings", weir_sockets::MAX_PINGS)?;
     entry.set_item("max_ping_payload_bytes", weir_sockets::MAX_PAYLOAD_BYTES)?;
     entry.set_item("max_seed", weir_scenario::file::spec::MAX_SEED)?;
+    entry.set_item("max_client_paths", weir_scenario::MAX_CLIENT_PATHS)?;
     entry.set_item("max_faults", weir_scenario::file::MAX_FAULTS)?;
     entry.set_item("max_quoted_chars", weir_scenario::file::MAX_QUOTED_CHARS)?;
     entry.set_item("max_shown_chars", weir_scenario::file::MAX_SHOWN_CHARS)?;

@@ -2,12 +2,12 @@
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyMapping, PyString, PyTuple};
-use weir_scenario::Direction;
 use weir_scenario::file::catalogue::{read, read_file, read_scenario_file};
 use weir_scenario::file::field::{Field, Form};
 use weir_scenario::file::link::LinkSpec;
 use weir_scenario::file::spec::{LinkChoice, ScenarioSpec};
 use weir_scenario::file::{Fault, Files, Telling, Value, Written, parse, quantity};
+use weir_scenario::{Direction, Scenario};
 use weir_speedtest::MethodInfo;
 
 use crate::{fail, wrong};
@@ -225,6 +225,16 @@ pub(crate) fn resolve_scenario<'py>(
             .collect::<PyResult<_>>()?,
         seeds: resolved.seeds,
     })
+}
+
+/// The resolved scenario, as JSON, of a client with several paths: of each its name, and its resolved scenario as JSON.
+#[pyfunction]
+pub(crate) fn join_paths(paths: Vec<(String, String)>) -> PyResult<String> {
+    let read = |(name, text): (String, String)| -> PyResult<_> {
+        Ok((name, Scenario::from_json(&text).map_err(fail)?))
+    };
+    let paths = paths.into_iter().map(read).collect::<PyResult<Vec<_>>>()?;
+    Ok(Scenario::with_client_paths(&paths).map_err(fail)?.to_json())
 }
 
 /// The congestion control that servers of the speed test of that name ask for, if there is one.

@@ -12,54 +12,27 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from weirlab.cli import completion
+from weirlab.cli.lab_lines import line_options, resolved
 from weirlab.cli.notes import note_options, noted
-from weirlab.cli.options import Whole, option, renamed
-from weirlab.cli.scenario_words import DEFAULT_LINK
+from weirlab.cli.options import Whole, elsewhere, option, renamed
 from weirlab.errors import UsageError
 from weirlab.lab.client import ask
 from weirlab.lab.control import change, opened
 from weirlab.record import new_manifest
-from weirlab.scenario import ScenarioSpec, resolve
-from weirlab.scenario.catalogue import check
 from weirlab.ui import note
 from weirlab.worlds.lab import CLOCK, OFFLOADS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from weirlab.lab.client import View
+    from weirlab.lab.client import QueueView, View
+    from weirlab.scenario import ResolvedRun
 
 
 def _line_options(command: Callable[..., None]) -> Callable[..., None]:
     """The options that say on which line a program runs."""
     options: list[Callable[[Callable[..., None]], Callable[..., None]]] = [
-        option(
-            "--link",
-            shell_complete=completion.links,
-            default=DEFAULT_LINK,
-            show_default=True,
-            help="Link, by name or .toml file.",
-        ),
-        option(
-            "--queue",
-            shell_complete=completion.queues,
-            default="default",
-            metavar="TC",
-            help="Queue spec, in tc syntax.",
-        ),
-        option(
-            "--queue-up",
-            shell_complete=completion.queues,
-            metavar="TC",
-            help="Queue for the upload direction only.",
-        ),
-        option(
-            "--queue-down",
-            shell_complete=completion.queues,
-            metavar="TC",
-            help="Queue for the download direction only.",
-        ),
+        *line_options(),
         option("--seed", type=Whole(min=0), default=1, help="Seed of losses and jitter."),
         option("--ip", type=click.Choice(["4", "6"]), default="4", help="Internet protocol."),
         option("--server-command", metavar="SHELL", help="What runs at the server meanwhile."),
@@ -75,6 +48,10 @@ def _line_options(command: Callable[..., None]) -> Callable[..., None]:
             help="What packets leave and enter the kernel through.",
         ),
         renamed("--record", "--out"),
+        elsewhere(
+            "--datapath",
+            "programs run over the userspace data path; `weir run --world lab` has the kernel's, too",
+        ),
         option("--live", is_flag=True, help="Show what the queues do, on standard error."),
         option(
             "--control",
@@ -102,6 +79,7 @@ def exec_(program: tuple[str, ...], **words: Any) -> None:
     \b
     weir lab exec --link lte-verizon --queue fq_codel --server-command 'iperf3 -s' -- iperf3 -c server
     weir lab exec --link vdsl-100-40 -- ping -c 5 server
+    weir lab exec --path wifi=wifi-n --path lte=lte-verizon --queue lte=fq_codel -- PROGRAM
     """  # noqa: D301 - \b keeps click from folding the examples
     sys.exit(_run(list(program), words))
 
@@ -121,7 +99,8 @@ def set_(socket: Path, words: tuple[str, ...]) -> None:
     """Change the lines of the lab that was started with `--control SOCKET`, at once and all together.
 
     HOP is a direction and the name of a hop of the link; what is to change there follows it: `rate`, `delay`
-    (one way), `loss` in percent, or `down` for a line that carries nothing until it is given a rate.
+    (one way), `loss` in percent, or `down` for a line that carries nothing until it is given a rate. Where
+    the client has several paths (`--path`), the path stands before the hop: `down/PATH/cmts`.
 
     \b
     weir lab exec --link cable-20-8 --control line.sock -- PROGRAM &
@@ -174,7 +153,7 @@ def _run(program: list[str], words: dict[str, Any]) -> int:
         raise UsageError(f"`{pcap}` exists: choose another file for the packets")
     if pcap is not None and not pcap.absolute().parent.is_dir():
         raise UsageError(f"`{pcap.parent}` is no folder: choose another file for the packets")
-    run = noted(resolve(_spec(words))[0], words)
+    run = noted(resolved(words), words)
     manifest = new_manifest(
         run,
         world="lab",
@@ -193,49 +172,48 @@ def _run(program: list[str], words: dict[str, Any]) -> int:
         "record": {"folder": str(record.absolute()), "manifest": manifest} if record else None,
     }
     with opened(words["control"]) if words["control"] else nullcontext() as control:
-        answer = ask(request, _live_view() if words["live"] else None, control)
+        answer = ask(request, _live_view(_paths(run)) if words["live"] else None, control)
     for warning in answer["warnings"]:
         note(f"warning: {warning}")
     code: int = answer["exit_code"]
     return code
 
 
-def _spec(words: dict[str, Any]) -> ScenarioSpec:
-    """A scenario without loads and probes, as long as a program may take."""
-    test = {"name": "exec", "title": "A program on the line", "phases": {"load": "86400s"}}
-    said = {
-        "test": test,
-        "link": words["link"],
-        "queue": [words["queue"]],
-        "queue_up": words["queue_up"],
-        "queue_down": words["queue_down"],
-        "seed": words["seed"],
-        "ip": int(words["ip"]),
-    }
-    return check(ScenarioSpec, said, "command line")
+def _paths(run: ResolvedRun) -> list[str]:
+    """The names of the client's paths; none of one path."""
+    return [route["name"] for route in run.scenario.get("routes", [])]
 
 
-def _live_view() -> Callable[[View], bool]:
-    """Shows the busiest queue of each direction in one line of standard error, about twice a second."""
+def _live_view(paths: list[str]) -> Callable[[View], bool]:
+    """Shows the busiest queue of each direction in one line of standard error, about twice a second.
+
+    A client with several `paths` has a direction on each.
+    """
     before = 0
+    lines = [f"{direction}/{path}" for path in paths for direction in ("down", "up")] or ["down", "up"]
 
     def show(view: View) -> bool:
         nonlocal before
         seconds = (view["t_ns"] - before) / 1e9
         before = view["t_ns"]
         parts = []
-        for direction in ("down", "up"):
-            queues = {name: q for name, q in view["queues"].items() if name.startswith(direction + "/")}
+        for line in lines:
+            queues = {name: queue for name, queue in view["queues"].items() if name.startswith(f"{line}/")}
             if queues and seconds > 0:
-                name, queue = max(queues.items(), key=lambda item: item[1]["backlog_bytes"])
-                rate = min(q["wire_bytes"] for q in queues.values()) * 8 / seconds / 1e6
-                lost = sum(q["dropped"] for q in queues.values())
-                marked = sum(q["marked"] for q in queues.values())
-                parts.append(
-                    f"{direction} {rate:.1f} Mbit/s, {queue['backlog_packets']} packets wait in {name}, "
-                    f"{lost} dropped, {marked} marked"
-                )
+                parts.append(f"{line} {_shown(queues, seconds)}")
         click.echo(f"{view['t_ns'] / 1e9:8.1f} s  " + "; ".join(parts), err=True)
         return True
 
     return show
+
+
+def _shown(queues: dict[str, QueueView], seconds: float) -> str:
+    """What the queues of a line have done for that long, in words."""
+    name, busiest = max(queues.items(), key=lambda item: item[1]["backlog_bytes"])
+    rate = min(queue["wire_bytes"] for queue in queues.values()) * 8 / seconds / 1e6
+    lost = sum(queue["dropped"] for queue in queues.values())
+    marked = sum(queue["marked"] for queue in queues.values())
+    return (
+        f"{rate:.1f} Mbit/s, {busiest['backlog_packets']} packets wait in {name}, "
+        f"{lost} dropped, {marked} marked"
+    )

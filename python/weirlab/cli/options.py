@@ -10,7 +10,7 @@ import click
 
 from weirlab.errors import UsageError
 
-__all__ = ["Option", "Share", "Whole", "option", "other_name", "renamed", "sentence"]
+__all__ = ["Option", "Share", "Whole", "elsewhere", "option", "other_name", "renamed", "sentence"]
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -65,14 +65,24 @@ def other_name(old: str, new: str, hint: str = "") -> UsageError:
 
 def renamed(old: str, new: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """An option's former name: who writes it is told the present one."""
+    return _refused(old, other_name(old, new))
+
+
+def elsewhere(name: str, says: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """An option that another command has: who writes it is told which, and why this one has not."""
+    return _refused(name, UsageError(f"{name}: {says}"))
+
+
+def _refused(name: str, error: UsageError) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """An option that no help shows and that raises `error`, with a value or without."""
 
     def refuse(_context: click.Context, _parameter: click.Parameter, value: object) -> None:
         if value is not None:
-            raise other_name(old, new)
+            raise error
 
     return click.option(
-        old,
-        old.strip("-").replace("-", "_") + "_renamed",
+        name,
+        name.strip("-").replace("-", "_") + "_refused",
         cls=Option,
         hidden=True,
         is_flag=False,

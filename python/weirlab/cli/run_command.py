@@ -12,7 +12,7 @@ import click
 from weirlab.api import run_all
 from weirlab.cli import completion
 from weirlab.cli.notes import note_options, noted
-from weirlab.cli.options import Whole, option
+from weirlab.cli.options import Whole, elsewhere, option
 from weirlab.cli.repeating import repeats, run_until
 from weirlab.cli.scenario_words import scenario_options, secret_of, written
 from weirlab.cli.verdicts import rules_of
@@ -56,6 +56,10 @@ if TYPE_CHECKING:
     "--auth",
     type=click.Path(path_type=Path),
     help="File with the secret of the servers that ask for one.",
+)
+@elsewhere(
+    "--path",
+    "a scenario has one path; a client with several is a lab for programs: `weir lab exec --path NAME=LINK`",
 )
 @option("--repeat", type=Whole(min=1), help="Runs of each configuration, each its own seed.")
 @option("--out", type=click.Path(path_type=Path), help="Folder for records and charts.")

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         shipped_links,
         shipped_tests,
     )
+    from weirlab.scenario.client_paths import MAX_CLIENT_PATHS, join_paths
     from weirlab.scenario.models import HopSpec, LinkSpec, ScenarioSpec, TcpSpec, TestSpec
     from weirlab.scenario.quantities import PositiveNanoseconds
     from weirlab.scenario.resolving import ResolvedRun, line_rate, mean_rate, resolve
@@ -43,6 +44,7 @@ else:
                 "shipped_links",
                 "shipped_tests",
             ],
+            "weirlab.scenario.client_paths": ["MAX_CLIENT_PATHS", "join_paths"],
             "weirlab.scenario.models": ["HopSpec", "LinkSpec", "ScenarioSpec", "TcpSpec", "TestSpec"],
             "weirlab.scenario.quantities": ["PositiveNanoseconds"],
             "weirlab.scenario.resolving": ["ResolvedRun", "line_rate", "mean_rate", "resolve"],
@@ -51,6 +53,7 @@ else:
 
 __all__ = [
     "DEFAULT_QUEUE",
+    "MAX_CLIENT_PATHS",
     "Direction",
     "HopSpec",
     "LinkSpec",
@@ -62,6 +65,7 @@ __all__ = [
     "TestSpec",
     "check",
     "congestion_controls",
+    "join_paths",
     "line_rate",
     "load_link",
     "load_scenario",
