@@ -37,6 +37,16 @@ def test_examples_of_lines_that_change_name_hops_of_their_link() -> None:
         assert named <= hops
 
 
+def test_examples_of_paths_name_hops_of_their_links() -> None:
+    links = {"wifi": load_link("wifi-n"), "lte": load_link("lte-verizon")}
+    hops = {f"down/{path}/{hop.name}" for path, link in links.items() for hop in link.down}
+    page = (ROOT / "docs/lab.md").read_text().partition("## A client with")[2].partition("\n## ")[0]
+    assert all(f"--path {path}={link.name}" in page for path, link in links.items())
+    named = set(re.findall(r"\bdown/[a-z]+/[a-z-]+", page))
+    assert named == {"down/wifi/access-point", "down/lte/basestation"}
+    assert named <= hops
+
+
 @pytest.mark.parametrize("discipline", _native.disciplines(), ids=lambda one: one["name"])
 def test_every_disciplines_own_page_has_every_parameter_and_its_default(
     discipline: _native.Discipline,
