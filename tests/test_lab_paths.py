@@ -293,6 +293,14 @@ def test_a_connection_of_multipath_tcp_uses_both_paths(tmp_path: Path) -> None:
         ),
         ((*9 * ("--path", "a=cable-20-8"),), "the client has 9 paths: write up to 8"),
         (("--path", "a=cable-20-8", "--queue", "b=pfifo"), "no path is called `b` (known: a)"),
+        (
+            ("--path", "a=cable-20-8", "--queue", "a="),
+            "--queue `a=`: write the path's queue, such as `a=fq_codel`",
+        ),
+        (
+            ("--path", "a=cable-20-8", "--path", "b=cable-20-8", "--queue", "b=pfif"),
+            "path `b`: path up, hop `router`: unknown queue discipline `pfif`",
+        ),
     ],
 )
 def test_paths_that_cannot_be_are_told_in_a_sentence(

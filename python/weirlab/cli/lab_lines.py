@@ -95,7 +95,11 @@ def _path(written: str) -> tuple[str, str]:
 
 
 def _resolved(words: dict[str, Any], link: str, path: str | None, paths: Collection[str]) -> ResolvedRun:
-    """The run over `link`, with the queues of that path."""
+    """The run over `link`, with the queues of that path.
+
+    Raises:
+        UsageError: if the link or a queue cannot be used; of several paths it says which.
+    """
     said = {
         "test": {"name": "exec", "title": "A program on the line", "phases": {"load": "86400s"}},
         "link": link,
@@ -105,14 +109,19 @@ def _resolved(words: dict[str, Any], link: str, path: str | None, paths: Collect
         "seed": words["seed"],
         "ip": int(words["ip"]),
     }
-    return resolve(check(ScenarioSpec, said, "command line"))[0]
+    try:
+        return resolve(check(ScenarioSpec, said, "command line"))[0]
+    except UsageError as error:
+        if path is None:
+            raise
+        raise UsageError(f"path `{path}`: {error}") from None
 
 
 def queue_of(given: Sequence[str], option: str, path: str | None, paths: Collection[str]) -> str | None:
     """The queue spec of `path` among those `given` to `option`: its own, or that of all; None without one.
 
     Raises:
-        UsageError: if there are several for it, or one is for a path that is none.
+        UsageError: if there are several for it, or one is empty or for a path that is none.
     """
     own, of_all = [], []
     for written in given:
@@ -122,6 +131,8 @@ def queue_of(given: Sequence[str], option: str, path: str | None, paths: Collect
         elif name not in paths:
             known = f"known: {', '.join(paths)}" if paths else f"there are none: write `--path {name}=LINK`"
             raise UsageError(f"{option} `{written}`: no path is called `{name}` ({known})")
+        elif not queue.strip():
+            raise UsageError(f"{option} `{written}`: write the path's queue, such as `{name}=fq_codel`")
         elif name == path:
             own.append(queue)
     for found in (own, of_all):
