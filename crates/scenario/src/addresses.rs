@@ -37,12 +37,6 @@ impl Scenario {
         self.ip_versions().into_iter().flat_map(of).collect()
     }
 
-    /// Whether `address` is the client's, in any Internet protocol.
-    #[must_use]
-    pub fn is_client(&self, address: IpAddr) -> bool {
-        address == client_host_address(IpVersion::of(address), 0)
-    }
-
     /// The number of the server that has `address`, in any Internet protocol, if one of them has.
     #[must_use]
     pub fn server_of(&self, address: IpAddr) -> Option<u32> {
@@ -188,7 +182,7 @@ mod tests {
         let keys: Vec<_> = flows.chain(probes).collect();
         for (number, key) in keys.iter().enumerate() {
             assert_eq!(scenario.flow_id_of(key), Some(number as u32), "{key:?}");
-            assert!(scenario.is_client(key.src));
+            assert!(scenario.addresses(End::Client).contains(&key.src));
             assert_eq!(scenario.server_of(key.dst), Some(0));
         }
         let listening = |protocol: Protocol| {
