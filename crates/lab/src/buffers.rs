@@ -25,7 +25,7 @@ pub(crate) struct Buffer {
 /// How a buffer's packets came, and where they go.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PacketRoute {
-    /// The number of the server to or from which it goes; of a client's several paths that of its own.
+    /// The number of the server to or from which it goes; that of its path where the client has several.
     pub host: u32,
     /// The router at which its time to live ends, by the number of hops in front of it.
     pub ends_at: Option<u32>,

@@ -18,7 +18,7 @@ use weir_core::{Duration, Packet, Seed, Ticker, Time};
 use weir_packet::{Coalescer, Limits, Segmenter, Virtio};
 use weir_path::{End, FlowDrops, Path, QueueSampler, Trace};
 use weir_scenario::file::HopChange;
-use weir_scenario::{EmulatorRow, QueueRow, Scenario, TcpRow, ThroughputRow};
+use weir_scenario::{EmulatorRow, MAX_CLIENT_PATHS, QueueRow, Scenario, TcpRow, ThroughputRow};
 use weir_sockets::Clock;
 
 use weir_linux::{
@@ -80,7 +80,7 @@ pub struct PathReport {
     pub cpu_share: f64,
     /// Packets that were no IP, or damaged.
     pub malformed: u64,
-    /// Packets to or from addresses that no host of the scenario has.
+    /// Packets to or from addresses that no host of the scenario has, or of another path of the client.
     pub unroutable: u64,
     /// Packets that a kernel did not take.
     pub refused: u64,
@@ -310,10 +310,12 @@ impl Carrier {
         let due = self.router.path.look_at().unwrap_or(Time::MAX).min(sample);
         let now = self.clock.now();
         let Some(sleep) = self.waking.sleep(now, due) else { return Ok(()) };
-        let fds = self.sides.iter().map(|side| PollFd::new(side.device.fd(), PollFlags::POLLIN));
-        let mut waited: Vec<PollFd<'_>> = fds.collect();
+        let last = self.sides.len() - 1;
+        let mut fds: [PollFd<'_>; MAX_INTERFACES] = std::array::from_fn(|side| {
+            PollFd::new(self.sides[side.min(last)].device.fd(), PollFlags::POLLIN)
+        });
         let timeout = TimeSpec::from_duration(std::time::Duration::from_nanos(sleep.as_nanos()));
-        match ppoll(&mut waited, Some(timeout), None) {
+        match ppoll(&mut fds[..=last], Some(timeout), None) {
             Ok(packets) => {
                 let woke = self.clock.now();
                 // Who sleeps for longer than it wanted was kept from working, and does not know what came when.
@@ -495,3 +497,5 @@ const READS: usize = 16;
 const LIMITS: Limits =
     Limits { max_len: MAX_PACKET_BYTES, max_segments: MAX_GRO_SEGMENTS, udp: false };
 const EMULATOR_EVERY: Duration = Duration::from_millis(100);
+/// Those of a client with as many paths as it may have, and the server's.
+const MAX_INTERFACES: usize = MAX_CLIENT_PATHS + 1;
