@@ -112,7 +112,7 @@ MAX_SKIPPED = "WEIR_MAX_SKIPPED"
 
 SKIPPED = "WEIR_SKIPPED"
 """Environment variable: file with the reasons of tests that skipped, a line each. `make test` runs the tests
-in two parts, and what skipped in the first counts in the second."""
+in several parts, and what skipped in one counts in the next."""
 
 
 def skip_reasons(reports: Iterable[pytest.TestReport | pytest.CollectReport]) -> Counter[str]:
