@@ -118,6 +118,17 @@ def test_show_compare_and_plot_read_what_run_wrote(weir_here: Weir, tmp_path: Pa
     assert (tmp_path / "c.svg").read_text().startswith("<?xml")
 
 
+def test_plot_says_that_there_is_nothing_to_draw(weir_here: Weir, tmp_path: Path) -> None:
+    # As of `weir lab exec --out`: queues, and no loads or pings of the scenario.
+    test = '{ name = "quiet", title = "quiet", phases = { load = "1s" } }'
+    (tmp_path / "quiet.toml").write_text(f'name = "quiet"\nlink = "cable-20-8"\ntest = {test}\n')
+    weir_here("run", "quiet.toml", "--no-charts", "--out", "quiet")
+    done = weir_here("plot", "quiet", "--out", "charts")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "no loads or answered pings" in done.stderr
+    assert "`--kind queues`" in done.stderr
+
+
 def test_what_speaks_against_a_record_is_said_before_its_figures(weir_here: Weir, tmp_path: Path) -> None:
     weir_here("run", "tcp_download", "--repeat", "2", *SHORT, "--no-charts", "--out", "o")
     [manifest, _other] = sorted(tmp_path.glob("o/*/*/manifest.json"))

@@ -143,6 +143,11 @@ def command(  # noqa: PLR0913 - one for each option
     with readable_runs(paths) as records:
         if kind == "all" or out is None:
             drawn = charts_of(records, out or Path("charts"), title=title)
+            if not drawn:
+                raise UsageError(
+                    "there are no loads or answered pings to draw: `--kind queues` draws what waits in "
+                    "queues, `--kind tcp` what senders of TCP do"
+                )
         else:
             check(kind, len(records))
             drawn = [draw(kind, records, out, title=title, span_s=span_s, look=look)]
