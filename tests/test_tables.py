@@ -327,6 +327,16 @@ def test_no_heading_speaks_of_a_load_where_there_is_none(tmp_path: Path) -> None
     assert "loaded" not in str(records[0]._repr_html_())
 
 
+def test_a_record_without_pings_is_not_said_to_have_any(tmp_path: Path) -> None:
+    # As of `weir lab exec --out`.
+    test = {"name": "quiet", "title": "quiet", "phases": {"load": "1s"}}
+    records = weirlab.run(test, out=tmp_path / "out")
+    assert (
+        story(compare(records)).plain
+        == "Neither loads nor pings of the scenario ran: there are no figures to compare."
+    )
+
+
 @pytest.mark.parametrize(("ms", "said"), [(3.24, "3.2 ms longer"), (0.04, "no longer"), (-0.3, "no longer")])
 def test_one_configuration_is_told_by_what_load_adds(tmp_path: Path, ms: float, said: str) -> None:
     made = weirlab.run("tcp_download", phases={"idle": "1s", "load": "1s"}, out=tmp_path / "run")

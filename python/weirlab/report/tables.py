@@ -77,8 +77,13 @@ def assertion_table(runs: Sequence[str], outcomes: Sequence[Sequence[Outcome]]) 
 def story(comparisons: Sequence[Comparison]) -> Text:
     """Summary of the comparison in a sentence or two."""
     baseline, *others = comparisons
-    if not any(has_load(run) for one in comparisons for run in one.runs):
-        return Text("Nothing but pings ran: these are round trips of the line without load.")
+    runs = [run for one in comparisons for run in one.runs]
+    if not any(has_load(run) for run in runs):
+        return Text(
+            "Nothing but pings ran: these are round trips of the line without load."
+            if any(run.probes for run in runs)
+            else "Neither loads nor pings of the scenario ran: there are no figures to compare."
+        )
     if baseline.increase_ms is None:
         return Text(f"By how much load makes pings slower cannot be told: {_missing(baseline)}.")
     if not others:
