@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,6 +49,40 @@ def test_the_picture_of_the_path_says_which_route_leads_where(record: Record) ->
     assert "route all (end): up a, b, c; down back" in picture
     assert "route b (exit b): up b; down back" in picture
     assert 'viewBox="0 0' in picture
+
+
+APART = """
+name = "apart"
+
+[link]
+name = "apart"
+title = "Two lines"
+up = [{ name = "a", rate = "10mbit" }, { name = "b", rate = "5mbit" }]
+down = [{ name = "a", rate = "10mbit" }, { name = "b", rate = "5mbit" }]
+
+[link.routes]
+first = { up = ["a"], down = ["a"] }
+second = { up = ["b"], down = ["b"] }
+
+[test]
+name = "apart"
+title = "Two servers"
+phases = { load = "1s" }
+hosts = [{ name = "one", route = "first" }, { name = "two", route = "second" }]
+probes = [{ name = "one", kind = "icmp", host = "one" }, { name = "two", kind = "icmp", host = "two" }]
+"""
+
+
+def test_routes_that_share_no_hop_have_rows_of_their_own_in_the_picture(tmp_path: Path) -> None:
+    said = tomllib.loads(APART)
+    (record,) = weirlab.run(said["test"], link=said["link"], out=tmp_path / "out")
+    picture = path_svg(record)
+    rows = re.findall(r'class="quiet">([^<]*: (?:up|down) [^<]*)<', picture)
+    assert rows == ["first: up to one", "first: down from one", "second: up to two", "second: down from two"]
+    # Each hop stands at the same place of its row.
+    places = re.findall(r'x="(\d+)" y="(\d+)" font-weight="600">([ab])<', picture)
+    assert len({x for x, _, _ in places}) == 1
+    assert [name for _, y, name in sorted(places, key=lambda place: int(place[1]))] == ["a", "a", "b", "b"]
 
 
 def test_a_capture_at_a_hop_has_the_packets_of_the_routes_over_it(record: Record, tmp_path: Path) -> None:

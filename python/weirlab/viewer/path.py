@@ -24,44 +24,81 @@ class _Hop:
     lines: list[str]
 
 
+@dataclass(frozen=True)
+class _Row:
+    """Hops one after another, from the left to the right of the picture."""
+
+    title: str
+    hops: list[_Hop]
+    leftwards: bool
+
+
 def path_svg(record: Record) -> str:
-    """The picture: the way up above, the way down below, client at the left and servers at the right."""
+    """The picture: each way up above its way down, client at the left and servers at the right.
+
+    Routes that share no hop have rows of their own; others are named below all hops.
+    """
     scenario = record.manifest.scenario
-    up, down = (_hops(scenario["path"][way]) for way in ("up", "down"))
     servers = [_server(host) for host in scenario.get("hosts", [])][:MAX_HOSTS] or ["server"]
-    count = max(len(up), len(down), 1)
-    lines = max([len(hop.lines) for hop in (*up, *down)], default=1)
-    row = 30 + 16 * lines
-    width, height = 2 * END + count * (HOP + GAP) + GAP, 2 * (row + 44) + 8
-    parts = [
-        *_end(0, height, ["client"]),
-        *_end(width - END, height, servers),
-        *_way(up, (28, row), count, leftwards=False),
-        *_way(down[::-1], (28 + row + 44, row), count, leftwards=True),
-    ]
-    routes = list(_routes(scenario))
+    apart = _are_apart(scenario)
+    rows = list(_rows_of_routes(scenario) if apart else _rows(scenario))
+    count = max(1, *(len(row.hops) for row in rows))
+    lines = max([len(hop.lines) for row in rows for hop in row.hops], default=1)
+    high = 30 + 16 * lines
+    width, height = 2 * END + count * (HOP + GAP) + GAP, len(rows) * (high + 44) + 8
+    parts = [*_end(0, height, ["client"]), *_end(width - END, height, servers)]
+    for number, row in enumerate(rows):
+        parts += _way(row, (28 + number * (high + 44), high), count)
+    routes = [] if apart else list(_routes(scenario))
     for number, line in enumerate(routes):
         parts.append(
             f'<text x="{END + GAP}" y="{height + 12 + 16 * number}" class="quiet">{escape(line)}</text>'
         )
     height += 16 * len(routes) + 4 if routes else 0
-    label = escape(". ".join([_spoken(up, down), *routes]))
+    label = escape(". ".join([*(_spoken(row) for row in rows), *routes]))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
         f'height="{height}" role="img" aria-label="{label}">{"".join(parts)}</svg>'
     )
 
 
+def _are_apart(scenario: dict[str, Any]) -> bool:
+    """Whether all servers are reached over one of several routes, and no hop is part of two."""
+    routes = scenario.get("routes", [])
+    hops = [(way, hop) for route in routes for way in ("up", "down") for hop in route[way]]
+    led_to = all(host.get("route") is not None for host in scenario.get("hosts", []))
+    return len(routes) > 1 and led_to and len(set(hops)) == len(hops)
+
+
+def _rows(scenario: dict[str, Any]) -> Iterator[_Row]:
+    up, down = (_hops(scenario["path"][way]) for way in ("up", "down"))
+    yield _Row("up: client to server", up, leftwards=False)
+    yield _Row("down: server to client", down[::-1], leftwards=True)
+
+
+def _rows_of_routes(scenario: dict[str, Any]) -> Iterator[_Row]:
+    for number, route in enumerate(scenario["routes"]):
+        servers = _servers_by(scenario, number)
+        up, down = (_hops([scenario["path"][way][hop] for hop in route[way]]) for way in ("up", "down"))
+        yield _Row(f"{route['name']}: up to {servers}", up, leftwards=False)
+        yield _Row(f"{route['name']}: down from {servers}", down[::-1], leftwards=True)
+
+
 def _routes(scenario: dict[str, Any]) -> Iterator[str]:
     """A line for each route: its name, the servers that it leads to, and its hops."""
     for number, route in enumerate(scenario.get("routes", [])):
-        hosts = [str(host["name"]) for host in scenario["hosts"] if host.get("route") == number]
         ways = [
             f"{way} "
             + (", ".join(str(scenario["path"][way][hop]["name"]) for hop in route[way]) or "directly")
             for way in ("up", "down")
         ]
-        yield f"route {route['name']} ({', '.join(hosts) or 'no server'}): {'; '.join(ways)}"
+        yield f"route {route['name']} ({_servers_by(scenario, number)}): {'; '.join(ways)}"
+
+
+def _servers_by(scenario: dict[str, Any], route: int) -> str:
+    """The servers to which that route leads."""
+    names = [str(host["name"]) for host in scenario["hosts"] if host.get("route") == route]
+    return ", ".join(names) or "no server"
 
 
 def _hops(hops: Sequence[dict[str, Any]]) -> list[_Hop]:
@@ -116,31 +153,30 @@ def _end(x: int, height: int, names: Sequence[str]) -> Iterator[str]:
         yield f'<text x="{x + END / 2}" y="{y:.0f}" text-anchor="middle">{escape(name)}</text>'
 
 
-def _way(hops: Sequence[_Hop], place: tuple[int, int], count: int, *, leftwards: bool) -> Iterator[str]:
+def _way(row: _Row, place: tuple[int, int], count: int) -> Iterator[str]:
     """The hops of a way in a row; `place` is its top and height, `count` the hops there is room for."""
-    y, row = place
-    title = "down: server to client" if leftwards else "up: client to server"
+    y, high = place
     end = END + count * (HOP + GAP) + GAP
-    middle = y + 14 + row // 2
-    yield f'<text x="{END + GAP}" y="{y + 6}" class="quiet">{title}</text>'
+    middle = y + 14 + high // 2
+    title = row.title[: count * (MAX_LINE_CHARS + 3)]
+    yield f'<text x="{END + GAP}" y="{y + 6}" class="quiet">{escape(title)}</text>'
     yield f'<line x1="{END}" x2="{end}" y1="{middle}" y2="{middle}"/>'
-    tip, back = (END, END + 8) if leftwards else (end, end - 8)
+    tip, back = (END, END + 8) if row.leftwards else (end, end - 8)
     yield f'<polyline points="{back},{middle - 5} {tip},{middle} {back},{middle + 5}"/>'
-    first = END + GAP + (count - len(hops)) * (HOP + GAP) // 2
-    for number, hop in enumerate(hops):
+    first = END + GAP + (count - len(row.hops)) * (HOP + GAP) // 2
+    for number, hop in enumerate(row.hops):
         x = first + number * (HOP + GAP)
-        yield f'<rect x="{x}" y="{y + 14}" width="{HOP}" height="{row}" rx="4"/>'
+        yield f'<rect x="{x}" y="{y + 14}" width="{HOP}" height="{high}" rx="4"/>'
         yield f'<text x="{x + 10}" y="{y + 33}" font-weight="600">{escape(hop.name[:MAX_LINE_CHARS])}</text>'
         for at, line in enumerate(hop.lines):
             yield f'<text x="{x + 10}" y="{y + 50 + 16 * at}" class="quiet">{escape(line)}</text>'
 
 
-def _spoken(up: Sequence[_Hop], down: Sequence[_Hop]) -> str:
-    ways = [
-        f"{word}: " + ("; then ".join(f"{hop.name}: {', '.join(hop.lines)}" for hop in hops) or "as it is")
-        for word, hops in (("Path up", up), ("Path down", down))
-    ]
-    return ". ".join(ways)
+def _spoken(row: _Row) -> str:
+    hops = row.hops[::-1] if row.leftwards else row.hops
+    return f"{row.title}: " + (
+        "; then ".join(f"{hop.name}: {', '.join(hop.lines)}" for hop in hops) or "as it is"
+    )
 
 
 END, HOP, GAP = 96, 208, 26
