@@ -15,7 +15,7 @@ import pytest
 
 import weirlab
 from live import skip_if_disturbed, skip_if_late, weir_in
-from weirlab.cli.lab_lines import queue_of
+from weirlab.cli.lab_lines import queue_of, resolved
 from weirlab.errors import UsageError
 
 if TYPE_CHECKING:
@@ -326,3 +326,9 @@ def test_a_queue_is_for_one_path_or_for_all() -> None:
         with pytest.raises(UsageError) as caught:
             queue_of(words, "--queue", path, (path,) if path else ())
         assert message in str(caught.value)
+
+
+def test_a_path_without_a_queue_of_its_own_has_that_of_its_link_in_words_too() -> None:
+    words = {"paths": ["wifi=cable-20-8", "lte=lte-verizon"], "link": None, "seed": 1, "ip": "4"}
+    run = resolved(words | {"queues": ["lte=fq_codel"], "queues_up": [], "queues_down": []})
+    assert run.queue == "wifi: the link's own queue; lte: fq_codel"

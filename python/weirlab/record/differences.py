@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from weirlab.scenario.plain import DEFAULT_QUEUE
+from weirlab.scenario.plain import queue_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -35,7 +35,7 @@ def differences(records: Sequence[Record]) -> list[str]:
 
 def queue_name(record: Record) -> str:
     """The queue spec, for people."""
-    return "the link's own queue" if record.label == DEFAULT_QUEUE else record.label
+    return queue_words(record.label)
 
 
 def world_name(record: Record) -> str:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from weirlab import _native
 from weirlab.errors import UsageError
 from weirlab.scenario.files import told
+from weirlab.scenario.plain import queue_words
 from weirlab.scenario.resolving import Part
 
 if TYPE_CHECKING:
@@ -95,9 +96,11 @@ def _test_model(words: dict[str, Any]) -> TestSpec:
 
 
 def _queue(paths: Sequence[tuple[str, ResolvedRun]]) -> str:
-    """The queue spec of all paths, or of each."""
+    """The queue spec of all paths, or in words that of each."""
     queues = {run.queue for _, run in paths}
-    return queues.pop() if len(queues) == 1 else "; ".join(f"{name}: {run.queue}" for name, run in paths)
+    if len(queues) == 1:
+        return queues.pop()
+    return "; ".join(f"{name}: {queue_words(run.queue)}" for name, run in paths)
 
 
 def _traces(paths: Sequence[tuple[str, ResolvedRun]]) -> dict[str, str]:

@@ -16,6 +16,11 @@ DEFAULT_QUEUE = "default"
 """The queue spec that stands for the link's own queue."""
 
 
+def queue_words(spec: str) -> str:
+    """A queue spec, for people."""
+    return "the link's own queue" if spec == DEFAULT_QUEUE else spec
+
+
 def load_trace(name: str) -> str:
     """The text of the shipped recording of that name, or of the recording in that file."""
     folder = resources.files("weirlab") / "data" / "traces"

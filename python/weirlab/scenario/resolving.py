@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from weirlab import _native
 from weirlab.scenario.files import Files, FilesBelow, told
-from weirlab.scenario.plain import DEFAULT_QUEUE
+from weirlab.scenario.plain import queue_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -104,8 +104,7 @@ class ResolvedRun:
     @property
     def configuration(self) -> str:
         """Title of the run on a chart, in one line."""
-        queue = "the link's own queue" if self.queue == DEFAULT_QUEUE else self.queue
-        return f"{self.link_part.words['title']}; {queue}"
+        return f"{self.link_part.words['title']}; {queue_words(self.queue)}"
 
 
 def resolve(spec: ScenarioSpec | Mapping[str, Any], *, below: Path | None = None) -> list[ResolvedRun]:
