@@ -9,7 +9,7 @@ use socket2::{SockAddr, Socket, Type};
 
 use super::lanes::Lanes;
 use super::ping_tracker::{Answer, PingTracker};
-use super::sockets::{Pinger, bound};
+use super::sockets::{NoAnswer, Pinger, bound};
 use crate::clock::Clock;
 use crate::sys::epoll::Interest;
 use crate::sys::option;
@@ -46,13 +46,13 @@ impl Pinger for Connect {
         result
     }
 
-    fn receive(&mut self, _: &PingTracker, clock: Clock) -> io::Result<Option<Answer>> {
+    fn receive(&mut self, _: &PingTracker, clock: Clock) -> Result<Option<Answer>, NoAnswer> {
         let Some((seq, began_ns)) = self.attempt else {
             return Err(io::ErrorKind::WouldBlock.into());
         };
         if let Some(error) = self.socket.take_error()? {
             self.attempt = None;
-            return Err(error);
+            return Err(NoAnswer::to(seq, error));
         }
         if self.socket.peer_addr().is_err() {
             return Err(io::ErrorKind::WouldBlock.into());
@@ -114,13 +114,13 @@ impl Pinger for Handshakes {
         }
     }
 
-    fn receive(&mut self, _: &PingTracker, clock: Clock) -> io::Result<Option<Answer>> {
+    fn receive(&mut self, _: &PingTracker, clock: Clock) -> Result<Option<Answer>, NoAnswer> {
         let (lane, socket, seq) = self.lanes.ready()?;
         let rtt = match socket.take_error()? {
             // Nobody answered any of its SYNs.
             Some(error) if error.kind() == io::ErrorKind::TimedOut => Ok(None),
-            Some(error) => Err(error),
-            None => TcpInfo::of(socket).map(|info| info.handshake()),
+            Some(error) => Err(NoAnswer::to(seq, error)),
+            None => Ok(TcpInfo::of(socket)?.handshake()),
         };
         option::abort(socket)?;
         self.lanes.give_back(lane);

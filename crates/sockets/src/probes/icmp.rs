@@ -7,7 +7,9 @@ use std::os::fd::{AsFd, BorrowedFd};
 use socket2::{Protocol, SockAddr, Socket, Type};
 
 use super::ping_tracker::{Answer, PingTracker};
-use super::sockets::{MAX_DATAGRAM_BYTES, Pinger, bound, heed_errors, limit, send_past_errors};
+use super::sockets::{
+    MAX_DATAGRAM_BYTES, NoAnswer, Pinger, bound, heed_errors, limit, send_past_errors,
+};
 use crate::clock::Clock;
 use crate::sys::message;
 use crate::sys::option;
@@ -71,7 +73,11 @@ impl Icmp {
     }
 
     /// The next ICMP error that one of the pings has caused.
-    fn receive_error(&mut self, pings: &PingTracker, clock: Clock) -> io::Result<Option<Answer>> {
+    fn receive_error(
+        &mut self,
+        pings: &PingTracker,
+        clock: Clock,
+    ) -> Result<Option<Answer>, NoAnswer> {
         // Else the wait would tell of the error for ever.
         let _ = self.socket.take_error();
         let received = message::receive_error(&self.socket, &mut self.buffer)?;
@@ -79,11 +85,12 @@ impl Icmp {
         let request = if self.v4 { ECHO_V4 } else { ECHO_V6 };
         let quoted = read_echo(&self.buffer[..received.len], request, identifier);
         let (Some(error), Some(low)) = (received.error, quoted) else { return Ok(None) };
+        let seq = pings.widen(low);
         if !error.icmp.is_time_exceeded(self.v4) {
-            return Err(io::Error::from_raw_os_error(error.errno));
+            return Err(NoAnswer { error: io::Error::from_raw_os_error(error.errno), seq });
         }
         let at = clock.of_stamp(received.real_ns);
-        Ok(pings.widen(low).map(|seq| Answer { seq, at, echo: None, by: Some(error) }))
+        Ok(seq.map(|seq| Answer { seq, at, echo: None, by: Some(error) }))
     }
 
     fn open(kind: Type, client: SocketAddr, server: SocketAddr, dscp: u8) -> io::Result<Socket> {
@@ -110,10 +117,10 @@ impl Pinger for Icmp {
         send_past_errors(&self.socket, &self.packet)
     }
 
-    fn receive(&mut self, pings: &PingTracker, clock: Clock) -> io::Result<Option<Answer>> {
+    fn receive(&mut self, pings: &PingTracker, clock: Clock) -> Result<Option<Answer>, NoAnswer> {
         if self.errors {
             match self.receive_error(pings, clock) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(none) if none.is_yet() => {}
                 other => return other,
             }
         }

@@ -128,6 +128,12 @@ impl PingTracker {
         })
     }
 
+    /// The row of ping number `seq`, which will have no answer: it is lost. `None` if it is not under way.
+    pub fn refused(&mut self, seq: u32) -> Option<LatencyRow> {
+        let sent = self.under_way.remove(&seq)?;
+        Some(self.lost_row(seq, sent))
+    }
+
     /// The oldest ping under way: what an answer without a number is taken to mean.
     pub fn oldest(&self) -> Option<u32> {
         self.under_way.keys().next().copied()
@@ -169,10 +175,12 @@ impl PingTracker {
     /// lost.
     pub fn lost(&mut self) -> impl Iterator<Item = LatencyRow> {
         let lost = std::mem::take(&mut self.under_way);
-        lost.into_iter().map(|(seq, sent)| {
-            let up = sent.arrived.map(|at| at.checked_since(sent.at).unwrap_or(Duration::ZERO));
-            LatencyRow { up, ..self.row(seq, sent) }
-        })
+        lost.into_iter().map(|(seq, sent)| self.lost_row(seq, sent))
+    }
+
+    fn lost_row(&self, seq: u32, sent: Sent) -> LatencyRow {
+        let up = sent.arrived.map(|at| at.checked_since(sent.at).unwrap_or(Duration::ZERO));
+        LatencyRow { up, ..self.row(seq, sent) }
     }
 
     const fn row(&self, seq: u32, sent: Sent) -> LatencyRow {
@@ -281,6 +289,17 @@ mod tests {
         assert!(pings.answered(answer(1, 40)).is_none());
         assert!(pings.answered(answer(2, 40)).is_some());
         assert_eq!(pings.under_way(), 1);
+    }
+
+    #[test]
+    fn a_ping_that_is_refused_is_lost_at_once_and_no_other_is() {
+        let mut pings = pings(2);
+        pings.arrived(1, ms(13));
+        let row = pings.refused(1).unwrap();
+        assert_eq!((row.seq, row.rtt, row.up), (1, None, Some(Duration::from_millis(3))));
+        assert_eq!(pings.under_way(), 1);
+        assert!(pings.refused(1).is_none());
+        assert!(pings.answered(answer(0, 20)).is_some());
     }
 
     #[test]

@@ -12,7 +12,7 @@ use super::icmp::Icmp;
 use super::kind::{self, PingMarks, PingMethod};
 use super::ping_tracker::{PingTracker, Schedule};
 use super::session::Session;
-use super::sockets::Pinger;
+use super::sockets::{NoAnswer, Pinger};
 use super::tcp::Tcp;
 use super::ttl::{Answers, Ttl};
 use super::udp::Udp;
@@ -173,10 +173,8 @@ impl<S: PingSink> Prober<S> {
         let result = train.pinger.send(seq);
         // A packet that the kernel would not take is as lost as one that a queue drops.
         train.pings.sent(planned, at);
-        match result {
-            Err(error) if is_like_loss(&error) => self.sink.refused(&error),
-            Err(error) => self.lose(number, &error),
-            Ok(()) => {}
+        if let Err(error) = result {
+            self.refused(number, &NoAnswer::to(seq, error));
         }
     }
 
@@ -194,11 +192,11 @@ impl<S: PingSink> Prober<S> {
 
     fn receive(&mut self, number: usize) {
         let clock = self.clock;
-        let train = &mut self.trains[number];
-        if train.broken {
-            return;
-        }
         for _ in 0..ANSWERS {
+            let train = &mut self.trains[number];
+            if train.broken {
+                return;
+            }
             match train.pinger.receive(&train.pings, clock) {
                 Ok(Some(answer)) => {
                     if let Some(row) = train.pings.answered(answer) {
@@ -206,10 +204,21 @@ impl<S: PingSink> Prober<S> {
                     }
                 }
                 Ok(None) => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                Err(error) if is_like_loss(&error) => self.sink.refused(&error),
-                Err(error) => return self.lose(number, &error),
+                Err(none) if none.is_yet() => return,
+                Err(none) => self.refused(number, &none),
             }
+        }
+    }
+
+    /// The kernel told why a ping has no answer.
+    fn refused(&mut self, number: usize, none: &NoAnswer) {
+        if !is_like_loss(&none.error) {
+            return self.lose(number, &none.error);
+        }
+        self.sink.refused(&none.error);
+        // Nobody waits for an answer that does not come.
+        if let Some(row) = none.seq.and_then(|seq| self.trains[number].pings.refused(seq)) {
+            self.sink.row(row, None);
         }
     }
 

@@ -129,8 +129,8 @@ impl Reflector {
                     }
                 }
                 Ok(None) => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
-                Err(error) => return Err(error),
+                Err(none) if none.is_yet() => return Ok(None),
+                Err(none) => return Err(none.error),
             }
         }
     }

@@ -9,7 +9,7 @@ use weir_scenario::ServerTurn;
 use weir_speedtest::protocol::weir::{EchoReply, EchoRequest, Token};
 
 use super::ping_tracker::{Answer, PingTracker, Turn};
-use super::sockets::{MAX_DATAGRAM_BYTES, Pinger, bound};
+use super::sockets::{MAX_DATAGRAM_BYTES, NoAnswer, Pinger, bound};
 use crate::clock::Clock;
 use crate::sys::message;
 use crate::sys::time::monotonic_ns;
@@ -51,7 +51,7 @@ impl Pinger for Session {
         self.socket.send(&self.payload).map(|_| ())
     }
 
-    fn receive(&mut self, _book: &PingTracker, clock: Clock) -> io::Result<Option<Answer>> {
+    fn receive(&mut self, _book: &PingTracker, clock: Clock) -> Result<Option<Answer>, NoAnswer> {
         let received = message::receive(&self.socket, &mut self.buffer)?;
         let at = clock.of_stamp(received.real_ns);
         let reply = EchoReply::parse(&self.buffer[..received.len])

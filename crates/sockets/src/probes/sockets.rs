@@ -36,7 +36,39 @@ pub(super) trait Pinger: Send {
 
     /// Takes one answer. `None` if what came in was none; [`io::ErrorKind::WouldBlock`] if there is
     /// nothing.
-    fn receive(&mut self, pings: &PingTracker, clock: Clock) -> io::Result<Option<Answer>>;
+    fn receive(&mut self, pings: &PingTracker, clock: Clock) -> Result<Option<Answer>, NoAnswer>;
+}
+
+/// What the kernel said in place of an answer.
+#[derive(Debug)]
+pub(super) struct NoAnswer {
+    pub error: io::Error,
+    /// The ping that will have none, if it is known.
+    pub seq: Option<u32>,
+}
+
+impl NoAnswer {
+    /// Ping number `seq` will have no answer.
+    pub const fn to(seq: u32, error: io::Error) -> Self {
+        Self { error, seq: Some(seq) }
+    }
+
+    /// Whether nothing came in yet.
+    pub fn is_yet(&self) -> bool {
+        self.error.kind() == io::ErrorKind::WouldBlock
+    }
+}
+
+impl From<io::Error> for NoAnswer {
+    fn from(error: io::Error) -> Self {
+        Self { error, seq: None }
+    }
+}
+
+impl From<io::ErrorKind> for NoAnswer {
+    fn from(kind: io::ErrorKind) -> Self {
+        Self::from(io::Error::from(kind))
+    }
 }
 
 /// A socket bound to `address` that does not block, whose packets carry `dscp` and come with the time at

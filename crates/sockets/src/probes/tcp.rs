@@ -8,7 +8,7 @@ use socket2::{SockAddr, Socket, Type};
 
 use super::message::write_request;
 use super::ping_tracker::{Answer, PingTracker};
-use super::sockets::{MAX_DATAGRAM_BYTES, Pinger, bound};
+use super::sockets::{MAX_DATAGRAM_BYTES, NoAnswer, Pinger, bound};
 use crate::clock::Clock;
 use crate::sys::message;
 use crate::sys::option;
@@ -67,9 +67,9 @@ impl Pinger for Tcp {
         if sent < self.payload.len() { Err(io::ErrorKind::WriteZero.into()) } else { Ok(()) }
     }
 
-    fn receive(&mut self, pings: &PingTracker, clock: Clock) -> io::Result<Option<Answer>> {
+    fn receive(&mut self, pings: &PingTracker, clock: Clock) -> Result<Option<Answer>, NoAnswer> {
         if let Some(error) = self.socket.take_error()? {
-            return Err(error);
+            return Err(error.into());
         }
         let most = self.missing.clamp(1, MAX_DATAGRAM_BYTES);
         let received = message::receive(&self.socket, &mut self.buffer[..most])?;

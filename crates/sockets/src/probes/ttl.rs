@@ -8,7 +8,9 @@ use socket2::{SockAddr, Socket, Type};
 
 use super::lanes::{First, Lanes};
 use super::ping_tracker::{Answer, PingTracker};
-use super::sockets::{MAX_DATAGRAM_BYTES, Pinger, bound, heed_errors, limit, send_past_errors};
+use super::sockets::{
+    MAX_DATAGRAM_BYTES, NoAnswer, Pinger, bound, heed_errors, limit, send_past_errors,
+};
 use crate::clock::Clock;
 use crate::sys::epoll::Interest;
 use crate::sys::message::{self, Received};
@@ -72,7 +74,7 @@ impl Ttl {
         &mut self,
         pings: &PingTracker,
         clock: Clock,
-    ) -> io::Result<Option<Answer>> {
+    ) -> Result<Option<Answer>, NoAnswer> {
         let Some(socket) = &self.numbered else { return Err(io::ErrorKind::WouldBlock.into()) };
         let next = next_answer(socket, &mut self.buffer, (self.v4, self.answers))?;
         let Some(received) = next else { return Ok(None) };
@@ -84,7 +86,7 @@ impl Ttl {
         Ok(seq.map(|seq| answer(seq, &received, clock)))
     }
 
-    fn receive_by_lane(&mut self, clock: Clock) -> io::Result<Option<Answer>> {
+    fn receive_by_lane(&mut self, clock: Clock) -> Result<Option<Answer>, NoAnswer> {
         let (lane, socket, lent) = self.lanes.ready()?;
         match next_answer(socket, &mut self.buffer, (self.v4, self.answers)) {
             Ok(Some(received)) => {
@@ -98,7 +100,7 @@ impl Ttl {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
             Err(error) => {
                 self.lanes.give_back(lane);
-                Err(error)
+                Err(NoAnswer::to(lent, error))
             }
             Ok(None) => Ok(None),
         }
@@ -132,9 +134,9 @@ impl Pinger for Ttl {
         }
     }
 
-    fn receive(&mut self, pings: &PingTracker, clock: Clock) -> io::Result<Option<Answer>> {
+    fn receive(&mut self, pings: &PingTracker, clock: Clock) -> Result<Option<Answer>, NoAnswer> {
         match self.receive_numbered(pings, clock) {
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.receive_by_lane(clock),
+            Err(none) if none.is_yet() => self.receive_by_lane(clock),
             other => other,
         }
     }

@@ -8,7 +8,7 @@ use socket2::{SockAddr, Socket, Type};
 
 use super::message::{read_answer, write_request};
 use super::ping_tracker::{Answer, PingTracker, Turn};
-use super::sockets::{MAX_DATAGRAM_BYTES, Pinger, bound};
+use super::sockets::{MAX_DATAGRAM_BYTES, NoAnswer, Pinger, bound};
 use crate::clock::Clock;
 use crate::sys::message;
 use crate::sys::time::monotonic_ns;
@@ -43,7 +43,7 @@ impl Pinger for Udp {
         self.socket.send(&self.payload).map(|_| ())
     }
 
-    fn receive(&mut self, _book: &PingTracker, clock: Clock) -> io::Result<Option<Answer>> {
+    fn receive(&mut self, _book: &PingTracker, clock: Clock) -> Result<Option<Answer>, NoAnswer> {
         let received = message::receive(&self.socket, &mut self.buffer)?;
         let at = clock.of_stamp(received.real_ns);
         Ok(read_answer(&self.buffer[..received.len]).map(|(seq, arrived, answered)| Answer {
