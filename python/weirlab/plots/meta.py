@@ -14,7 +14,7 @@ import polars as pl
 
 from weirlab.errors import UsageError
 from weirlab.plots import axes as parts
-from weirlab.plots import caption, theme
+from weirlab.plots import caption, measure, theme
 from weirlab.plots.look import current
 from weirlab.record.configurations import distinct
 from weirlab.stats import interval
@@ -53,9 +53,8 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
     _across(drawn, rows[look.against], places)
     if look.group:
         handles, words = drawn[0].get_legend_handles_labels()
-        theme.legend_beside(drawn[0], handles, words, title=_words(look.group), alignment="left")
+        theme.legend_beside(drawn[0], handles, words, title=_words(look.group))
     theme.in_column(chart, 0.6 + 0.1 * len(groups) + max(1.3 * len(figures), 1.8))
-    chart.align_ylabels()
     return chart
 
 
@@ -167,7 +166,7 @@ def _across(drawn: Sequence[Axes], values: pl.Series, places: dict[Any, float]) 
     room = (2.6 if current().paper else 7.0) / len(places)
     below.set_xticks(
         list(places.values()),
-        ["\n".join(theme.wrapped(caption.short(str(value), 60), room, size)) for value in places],
+        ["\n".join(measure.wrapped(caption.short(str(value), 60), room, size)) for value in places],
     )
     for axes in drawn:
         axes.grid(visible=False, axis="x")

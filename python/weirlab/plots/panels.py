@@ -70,7 +70,6 @@ def draw(chart: Figure, longest: Record, scope: Scope, panels: Sequence[Panel]) 
     names = [caption.short(name, 24) for name in legend]
     theme.legend_beside(drawn[0], list(legend.values()), names)
     theme.in_column(chart, 0.5 + PAPER_ROW * len(panels) + 0.07 * len(names))
-    chart.align_ylabels()
     return drawn
 
 

@@ -48,7 +48,6 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
     parts.time_axis([above, below], record.reached_ns, scope)
     _throughput(above, record)
     _pings(below, record, figures)
-    chart.align_ylabels()
     theme.in_column(chart, 3.4)
     return chart
 

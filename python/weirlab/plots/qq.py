@@ -15,7 +15,7 @@ from scipy import stats
 
 from weirlab.errors import UsageError
 from weirlab.plots import axes as parts
-from weirlab.plots import caption, distribution, quantity, table, theme
+from weirlab.plots import caption, distribution, measure, quantity, table, theme
 from weirlab.plots.look import current
 from weirlab.plots.named import configurations
 from weirlab.plots.scope import Scope
@@ -34,10 +34,7 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
     """The chart of the configurations of `records`; the first is the baseline if there are others."""
     groups = configurations(records)
     of = quantity.asked()
-    pings = [
-        of.pooled(one.records) if of else distribution.pings_of(one.records).rtt_ms.to_numpy()
-        for one in groups
-    ]
+    pings = [of.pooled(one.records) if of else distribution.pings_of(one.records).rtt_ms.to_numpy() for one in groups]
     styles = (scope or Scope(records)).of_styles([one.records for one in groups])
     alone = len(groups) == 1
     if alone:
@@ -99,7 +96,7 @@ def _cells(quantiles: Numbers) -> list[str]:
 
 
 def _scale(axes: Axes, across: str, drawn: Sequence[tuple[Numbers, Numbers]], *, alone: bool) -> None:
-    axes.set_xlabel("\n".join(theme.wrapped(across, 2.6 if current().paper else 9.0, 7.5)))
+    axes.set_xlabel("\n".join(measure.wrapped(across, 2.6 if current().paper else 9.0, 7.5)))
     of = quantity.asked()
     axes.set_ylabel(of.label if of else "Ping, ms")
     every = np.concatenate([axis for points in drawn for axis in points])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from weirlab.plots import caption, theme
+from weirlab.plots import caption, measure, theme
 from weirlab.plots.look import current
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class Rows:
         """One row for each of `groups`, of which there is at least one."""
         paper = current().paper
         room, size = (PAPER_NAMES, 7.0) if paper else (NAMES, 9.0)
-        self.names = ["\n".join(theme.wrapped(caption.short(one.name), room, size)) for one in groups]
+        self.names = ["\n".join(measure.wrapped(caption.short(one.name), room, size)) for one in groups]
         least = 0.36 if paper else 0.3 + 1.2 / len(self.names)
         self.heights = [max(least, 0.2 + 0.17 * (name.count("\n") + 1)) for name in self.names]
 

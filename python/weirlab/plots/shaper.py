@@ -56,7 +56,6 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
     _rates(rate, courses, styles)
     _delays(delay, courses, styles)
     _shares(used, courses, styles)
-    chart.align_ylabels()
     theme.in_column(chart, 3.8 + 0.14 * len(records))
     return chart
 

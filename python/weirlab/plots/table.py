@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 
 from weirlab.plots.caption import short
+from weirlab.plots.layout import grid_of, make_room_above
 from weirlab.plots.look import current
-from weirlab.plots.theme import INK, LINE, MARGIN, PAPER_WIDTH, QUIET, WIDTH, width_of, wrapped
+from weirlab.plots.measure import width_of, wrapped
+from weirlab.plots.theme import INK, LINE, MARGIN, PAPER_WIDTH, QUIET, WIDTH
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,12 +59,10 @@ def add(figure: Figure, headings: Sequence[str], rows: Sequence[Row], foot: str 
         _legend(figure, rows)
         return
     wide, high = (float(length) for length in figure.get_size_inches())
-    engine = figure.get_layout_engine()
-    if not isinstance(engine, ConstrainedLayoutEngine):
-        raise TypeError("the figure must be made by theme.blank")
-    x, y, width, whole = engine.get()["rect"]
+    layout = grid_of(figure)
+    y = layout.rect_in(figure)[1]
     listed = height(headings, rows, foot)
-    engine.set(rect=(x, y + listed / high, width, whole - listed / high))
+    layout.less(below=listed)
 
     def write(text: str, left: float, line: float, colour: str, align: str = "left") -> None:
         at = (left / wide, line / high)
@@ -95,7 +94,10 @@ def _legend(figure: Figure, rows: Sequence[Row]) -> None:
     """The names alone, above the axes: a paper has its figures in a table of its own."""
     samples = [Line2D([], [], **row.look) for row in rows]
     names = ["\n".join(wrapped(row.name, PAPER_WIDTH - 0.7, 7)) for row in rows]
-    figure.legend(samples, names, loc="outside upper left", frameon=False, handlelength=2.4, borderpad=0.1)
+    legend = figure.legend(
+        samples, names, loc="upper left", frameon=False, handlelength=2.4, borderpad=0.1, borderaxespad=0.4
+    )
+    make_room_above(figure, legend)
 
 
 def _room(headings: Sequence[str], rows: Sequence[Row]) -> float:

@@ -5,21 +5,21 @@ from __future__ import annotations
 import io
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
-from matplotlib.font_manager import FontProperties
-from matplotlib.layout_engine import ConstrainedLayoutEngine
-from matplotlib.textpath import text_to_path
 from matplotlib.transforms import ScaledTranslation
 
 from weirlab.errors import UsageError
 from weirlab.plots import caption
+from weirlab.plots.canvas import Canvas, canvas_of
+from weirlab.plots.frame import Frame
+from weirlab.plots.key import Key
+from weirlab.plots.layout import Grid
 from weirlab.plots.look import LOOK, current
+from weirlab.plots.measure import FONT, width_of, wrapped
 
 __all__ = ["COLOURS", "INK", "QUIET", "Style", "framed", "styles"]
 
@@ -75,6 +75,11 @@ class Chart(Figure):
 
     note: str = ""
 
+    def add_subplot(self, *places: Any, **more: Any) -> Axes:
+        """Axes at a place of the grid, as `Frame` has them."""
+        made: Axes = super().add_subplot(*places, **{"axes_class": Frame, **more})
+        return made
+
     def _repr_png_(self) -> bytes:
         with applied():
             return render(self, "png")
@@ -86,7 +91,9 @@ def applied(look: Look | None = None) -> Iterator[None]:
     before = LOOK.set(look)
     try:
         with mpl.rc_context():
-            mpl.rcdefaults()
+            # As `mpl.rcdefaults`, which reads all styles that there are.
+            defaults = mpl.rcParamsDefault
+            mpl.rcParams.update({name: defaults[name] for name in defaults if name not in OF_THE_SCREEN})
             mpl.rcParams.update(SETTINGS)
             if current().paper:
                 mpl.rcParams.update(PAPER_SETTINGS)
@@ -139,7 +146,7 @@ def framed(lines: tuple[str, str, str], note: str, version: str, *, height: floa
     if current().paper:
         return _column(lines[0], note)
     figure = Chart(figsize=(WIDTH, height))
-    FigureCanvasAgg(figure)
+    Canvas(figure)
     room = WIDTH - 2 * MARGIN
     text = " ".join(lines[0].split())
     top = height - MARGIN
@@ -159,9 +166,7 @@ def framed(lines: tuple[str, str, str], note: str, version: str, *, height: floa
         bottom += 8 * LINE / 72
     low, high = (bottom + 0.04) / height, (top - 0.06) / height
     side = MARGIN / WIDTH
-    figure.set_layout_engine(
-        ConstrainedLayoutEngine(rect=(side, low, 1 - 2 * side, high - low), w_pad=0.05, h_pad=0.04)
-    )
+    figure.set_layout_engine(Grid((side, low, 1 - 2 * side, high - low), (0.06, 0.05)))
     figure.set_label(text)
     return figure
 
@@ -169,8 +174,8 @@ def framed(lines: tuple[str, str, str], note: str, version: str, *, height: floa
 def _column(title: str, note: str) -> Figure:
     """A chart for a column of a paper: axes and legend; what a caption must say is in the file's data."""
     figure = Chart(figsize=(PAPER_WIDTH, PAPER_HEIGHT))
-    FigureCanvasAgg(figure)
-    figure.set_layout_engine(ConstrainedLayoutEngine(w_pad=0.02, h_pad=0.02))
+    Canvas(figure)
+    figure.set_layout_engine(Grid((0.0, 0.0, 1.0, 1.0), (0.03, 0.03)))
     figure.set_label(" ".join(title.split()))
     figure.note = note
     return figure
@@ -182,13 +187,29 @@ def in_column(figure: Figure, height: float) -> None:
         figure.set_figheight(min(height, PAPER_MAX_HEIGHT))
 
 
-def legend_beside(
-    axes: Axes, handles: Sequence[Artist], names: Sequence[str], *, above: float = 0.0, **more: Any
+def legend_beside(  # noqa: PLR0913 - what it says, and how
+    axes: Axes,
+    handles: Sequence[Artist],
+    names: Sequence[str],
+    *,
+    title: str = "",
+    above: float = 0.0,
+    sample: float = 2.0,
+    pitch: float = 1.54,
 ) -> None:
-    """A legend to the right of the axes; in a column, where there is no room, `above` points above them."""
+    """A legend to the right of the axes; in a column, where there is no room, `above` points above them.
+
+    Args:
+        axes: whose legend it is.
+        handles: what is told apart.
+        names: what each of them is.
+        title: heads the legend; empty for none.
+        above: points between a legend above the axes and them.
+        sample: width of a sample, in sizes of letters.
+        pitch: from line to line, in sizes of letters.
+    """
     if not current().paper:
-        more = {"loc": "upper left", "bbox_to_anchor": (1.005, 1.03), "borderaxespad": 0, **more}
-        axes.legend(handles, names, frameon=False, **more)
+        Key(axes, handles, names, title=title, sample=sample, pitch=pitch)
         return
     if not names:
         return
@@ -218,70 +239,21 @@ def render(figure: Figure, suffix: str) -> bytes:
     metadata: dict[str, Any] = {"Title": figure.get_label(), **dates[suffix]}
     if isinstance(figure, Chart) and figure.note:
         metadata["Subject" if suffix == "pdf" else "Description"] = figure.note
+    if suffix == "png":
+        return canvas_of(figure).png(metadata)
     file = io.BytesIO()
     # Within SVG and PDF only the points are an image, and those formats go to print.
-    dpi = SETTINGS["savefig.dpi"] if suffix == "png" and not current().paper else 300
-    packed: dict[str, Any] = {"pil_kwargs": {"compress_level": PNG_LEVEL}} if suffix == "png" else {}
-    figure.savefig(file, format=suffix, metadata=metadata, dpi=dpi, **packed)
+    figure.savefig(file, format=suffix, metadata=metadata, dpi=300)
     return file.getvalue()
 
 
 def _settle(figure: Figure) -> None:
-    """Lays the axes out once and for all formats.
-
-    The solver behind the layout goes through its variables by their addresses, so that the last digit
-    differs from run to run; rounded it does not.
-    """
+    """Lays the axes out once and for all formats."""
     engine = figure.get_layout_engine()
     if engine is not None:
         engine.execute(figure)
     # Not "none", which leaves an engine that does nothing: for its sake Matplotlib would draw all twice.
     figure.set_layout_engine(None)
-    for axes in figure.axes:
-        left, bottom, width, height = (round(part, 5) for part in axes.get_position().bounds)
-        axes.set_position((left, bottom, width, height))
-
-
-def wrapped(text: str, inches: float, size: float, *, weight: str = "normal") -> list[str]:
-    """`text` in lines of at most `inches`; words longer than that are broken."""
-    lines = [""]
-    for word in text.split():
-        longer = f"{lines[-1]} {word}".strip()
-        if fits(longer, inches, size, weight=weight):
-            lines[-1] = longer
-            continue
-        if lines[-1]:
-            lines.append("")
-        for letter in word:
-            if lines[-1] and not fits(lines[-1] + letter, inches, size, weight=weight):
-                lines.append("")
-            lines[-1] += letter
-    return lines
-
-
-def fits(text: str, inches: float, size: float, *, weight: str = "normal") -> bool:
-    """Whether a line of text is at most so wide.
-
-    A line is measured by setting it, which takes a millisecond. One whose letters have room side by side,
-    with some to spare, is not.
-    """
-    if size / 72 + MAX_KERNING * size * sum(_advance(letter, weight) for letter in text) <= inches:
-        return True
-    return width_of(text, size, weight=weight) <= inches
-
-
-@lru_cache(maxsize=4096)
-def _advance(letter: str, weight: str) -> float:
-    """By how much a letter of size 1 makes a line wider, in inches, without kerning."""
-    return width_of(f"|{letter}|", 1, weight=weight) - width_of("||", 1, weight=weight)
-
-
-@lru_cache(maxsize=4096)
-def width_of(text: str, size: float, *, weight: str = "normal") -> float:
-    """How wide a line of text is, in inches."""
-    font = FontProperties(family="DejaVu Sans", size=size, weight=weight)
-    width, _, _ = text_to_path.get_text_width_height_descent(text, font, ismath=False)
-    return float(width) / 72
 
 
 WIDTH, HEIGHT, MARGIN = 10.0, 7.0, 0.2
@@ -293,14 +265,8 @@ PAPER_WIDTH, PAPER_HEIGHT = 3.5, 2.7
 PAPER_MAX_HEIGHT = 9.0
 """Inches: what a column of a page of a paper holds (US letter and A4)."""
 
-PNG_LEVEL = 2
-"""How hard zlib works, 0 to 9: at 2 half as long as at 6, for files that are a ninth larger."""
-
 MAX_HEIGHT_INCHES = 200.0
 """Inches; an image three times as high cannot be made any more."""
-
-MAX_KERNING = 1.02
-"""A line is at most by this factor wider than its letters by themselves."""
 
 LINE = 1.35
 """Height of a line of text, in its font's size."""
@@ -327,9 +293,12 @@ DASHES: tuple[Any, ...] = (
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
+OF_THE_SCREEN = {"backend", "backend_fallback", "interactive", "toolbar"}
+"""Settings that are no matter of looks."""
+
 SETTINGS: Any = {
-    "font.family": ["DejaVu Sans", "sans-serif"],  # comes with Matplotlib: looks the same everywhere
-    "font.sans-serif": ["DejaVu Sans", "Verdana", "Bitstream Vera Sans"],  # as wide, for readers of an SVG
+    "font.family": [FONT, "sans-serif"],  # comes with Matplotlib: looks the same everywhere
+    "font.sans-serif": [FONT, "Verdana", "Bitstream Vera Sans"],  # as wide, for readers of an SVG
     "font.size": 9,
     "axes.labelsize": 9,
     "xtick.labelsize": 8.5,
@@ -345,7 +314,7 @@ SETTINGS: Any = {
     "grid.color": GRID,
     "grid.linewidth": 0.6,
     "lines.solid_capstyle": "butt",
-    "savefig.dpi": 150,
+    "figure.dpi": 150,
     "svg.fonttype": "none",  # text stays text: it can be searched and edited
     "svg.hashsalt": "weir",  # else the names inside an SVG are drawn by lot
     "pdf.fonttype": 42,  # publishers refuse type 3
@@ -357,6 +326,6 @@ PAPER_SETTINGS: Any = {
     "xtick.labelsize": 7,
     "ytick.labelsize": 7,
     "legend.fontsize": 7,
-    "savefig.dpi": 300,
+    "figure.dpi": 300,
 }
 """In the size in which they are printed: 7 points is the least that journals take."""

@@ -79,7 +79,7 @@ class _Group:
 def figure(records: Sequence[Record], title: str | None, scope: Scope | None = None) -> Figure:
     """The chart of the one record in `records`."""
     (record,) = records
-    if record.flow_names.height == 0:
+    if not record.flow_rows:
         raise UsageError(f"`{record.path}` has no flows to draw: try the chart `ping`")
     summary = summarise(record)
     during = "under load" if record.phase("load") else "in the whole run"
@@ -100,7 +100,6 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
     for axes, panel in zip(drawn, panels, strict=True):
         parts.phases(axes, record, named=axes is drawn[0] and not current().paper)
         _draw(axes, panel)
-    chart.align_ylabels()
     theme.in_column(chart, 0.4 + 1.5 * len(panels))
     return chart
 
@@ -120,8 +119,10 @@ def _throughput(
     if lines is None or summary is None or summary.goodput_mbps is None:
         return None
     count, total, steps = summary.flows, summary.goodput_mbps, _averaged_steps(lines)
-    flows = record.flow_names.filter(direction=direction)
-    if flows.select("start_ns", "stop_ns").n_unique() > 1:
+    spans = {
+        (flow["start_ns"], flow["stop_ns"]) for flow in record.flow_rows if flow["direction"] == direction
+    }
+    if len(spans) > 1:
         average = f"average of those that run; all: {caption.number(total)}"
     else:
         average = f"average  {caption.number(total / count)}"
@@ -238,16 +239,7 @@ def _draw(axes: Axes, panel: _Panel) -> None:
             if words != panel.remark
         ]
     handles, words = zip(*legend, strict=True)
-    theme.legend_beside(
-        axes,
-        handles,
-        words,
-        title=panel.title,
-        title_fontsize=8.5,
-        alignment="left",
-        bbox_to_anchor=(1.005, 1.06),
-        handlelength=1.8,
-    )
+    theme.legend_beside(axes, handles, words, title=panel.title, sample=1.8)
 
 
 def _averaged_steps(lines: Lines) -> int:

@@ -60,7 +60,6 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
         if len(records) > 1:
             short = caption.short(name, 48 if current().paper else 120)
             axes.set_title(short, loc="left", size=parts.small() + 0.5, pad=3)
-    chart.align_ylabels()
     theme.in_column(chart, 0.5 + 0.08 * min(flows, MAX_FLOWS) + 1.25 * len(records))
     return chart
 
@@ -110,7 +109,7 @@ def _draw(axes: Axes, samples: pl.DataFrame, names: dict[int, str], *, legend_to
     handles, words = zip(*legend, strict=True)
     if not legend_too:
         return
-    theme.legend_beside(axes, handles, words, above=ABOVE, handlelength=2.6, labelspacing=0.3)
+    theme.legend_beside(axes, handles, words, above=ABOVE, sample=2.6, pitch=1.34)
 
 
 def _ticks(axes: Axes, samples: pl.DataFrame, height: float, style: Style) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 
 from weirlab.plots import axes as parts
 from weirlab.plots import theme
+from weirlab.plots.layout import constrained
 from weirstudies.speedtest_aqm.calibration import reported_ms, true_ms
 from weirstudies.speedtest_aqm.figures import LOADED, QUANTILES, STEP_S, WAYS
 
@@ -364,9 +365,10 @@ def _frame(title: str, configuration: str, cells: Found, note: str, *, height: f
     runs = f"{min(counts)} to {max(counts)}" if len(counts) > 1 else str(min(counts))
     (world,) = {run.world for runs in cells.values() for run in runs}
     origin = f"world {world} · {runs} {'run' if runs == '1' else 'runs'} a cell · study speedtest-aqm"
-    return theme.framed(
-        (title, configuration, origin), note, f"Weir {metadata.version('weirlab')}", height=height
-    )
+    version = f"Weir {metadata.version('weirlab')}"
+    chart = theme.framed((title, configuration, origin), note, version, height=height)
+    constrained(chart)
+    return chart
 
 
 def _styles(of: Study) -> dict[str, Style]:

@@ -10,6 +10,7 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 
 from weirlab.errors import UsageError
+from weirlab.plots.layout import constrained
 from weirlab.sweeps.charts.data import number, plain, text, words
 from weirlab.sweeps.charts.panels import panelled
 
@@ -49,6 +50,7 @@ def figure(drawn: Drawn, asked: Asked) -> Figure:
         _scale(axes, columns, lines)
         axes.set_title(name, fontsize=9)
     panels.label(words(x), words(y))
+    constrained(panels.figure)
     bar = panels.figure.colorbar(colours, ax=list(panels.axes), shrink=0.8, pad=0.01)
     bar.set_label(words(shown))
     bar.outline.set_visible(False)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import polars as pl
-from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from weirlab.plots import theme
+from weirlab.plots.layout import grid_of, make_room_above
 from weirlab.sweeps.charts.data import plain, text, words
 
 if TYPE_CHECKING:
@@ -31,14 +31,12 @@ class Panels:
         axes: one for each panel.
         parts: heading and rows of each panel.
         columns: how many stand side by side.
-        layout: what places them.
     """
 
     figure: Figure
     axes: Sequence[Axes]
     parts: Sequence[tuple[str, pl.DataFrame]]
     columns: int
-    layout: ConstrainedLayoutEngine
 
     def label(self, x: str, y: str) -> None:
         """Names the scales, at the outer panels only."""
@@ -50,7 +48,7 @@ class Panels:
 
     def name(self, title: str | None) -> None:
         """Puts the names of what the first panel draws above all panels, which make room for them."""
-        left, bottom, width, height = self.layout.get()["rect"]
+        left, bottom, _, height = grid_of(self.figure).rect_in(self.figure)
         handles, labels = self.axes[0].get_legend_handles_labels()
         legend = self.figure.legend(
             handles,
@@ -63,9 +61,7 @@ class Panels:
             alignment="left",
             borderaxespad=0,
         )
-        legend.set_in_layout(False)
-        taken = legend.get_window_extent().height / self.figure.bbox.height
-        self.layout.set(rect=(left, bottom, width, height - taken))
+        make_room_above(self.figure, legend)
 
 
 def panelled(drawn: Drawn, asked: Asked, heading: str, note: str) -> Panels:
@@ -94,14 +90,7 @@ def panelled(drawn: Drawn, asked: Asked, heading: str, note: str) -> Panels:
     for number, axes in enumerate(every[: len(parts)]):
         # The panel below may not be there.
         axes.tick_params(labelbottom=number + columns >= len(parts))
-    return Panels(figure, every[: len(parts)], parts, columns, _layout(figure))
-
-
-def _layout(figure: Figure) -> ConstrainedLayoutEngine:
-    engine = figure.get_layout_engine()
-    if not isinstance(engine, ConstrainedLayoutEngine):
-        raise TypeError("a chart of Weir has the constrained layout")
-    return engine
+    return Panels(figure, every[: len(parts)], parts, columns)
 
 
 def _parts(drawn: Drawn, panels: str | None) -> list[tuple[str, pl.DataFrame]]:
