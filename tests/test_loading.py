@@ -50,6 +50,18 @@ from weirlab.cli import weir
 weir(sys.argv[1:], standalone_mode=False)
 """
 
+DRAWN = """
+import sys
+from pathlib import Path
+from weirlab.plots import draw
+from weirlab.record import open_record
+record = open_record(sys.argv[1])
+for kind in ("three-plot", "box", "cdf", "ping"):
+    draw(kind, [record], Path(sys.argv[2]) / f"{kind}.png", whole=[record])
+apart = ("polars", "pydantic", "matplotlib.pyplot", "matplotlib.style")
+print(*(name for name in apart if name in sys.modules))
+"""
+
 OF_PYTHON = {
     "_distutils_hack",
     "_sysconfigdata__linux_aarch64-linux-gnu",
@@ -205,3 +217,17 @@ def test_nothing_is_collected_while_modules_are_loaded() -> None:
     finally:
         gc.enable()
         gc.unfreeze()
+
+
+def test_the_charts_of_a_run_load_neither_frames_nor_screens_nor_styles(
+    rrul: list[Record], tmp_path: Path
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", DRAWN, str(rrul[0].path), str(tmp_path)],
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.stdout.split() == []
+    assert len(list(tmp_path.iterdir())) == 4

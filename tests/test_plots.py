@@ -49,7 +49,7 @@ from weirlab.plots.layout import grid_of
 from weirlab.record import Record, open_record, reader
 from weirlab.record.configurations import configurations, run_names
 from weirlab.report import charts_of
-from weirlab.stats import Pings, compare, describe, totals_mbps
+from weirlab.stats import compare, describe, totals_mbps
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -478,12 +478,13 @@ def test_running_mean() -> None:
 
 
 def test_the_distribution_is_of_answered_pings_and_tells_how_many_were_lost() -> None:
-    found = distribution.cumulative(Pings(rtt_ms=pl.Series([40.0, 10.0, 30.0, 20.0]), sent=5))
+    parts = [np.array([40_000_000, 10_000_000]), np.array([30_000_000, 20_000_000], np.int32)]
+    found = distribution.cumulative(distribution.Answered(rtt_ns=parts, sent=5, lost=1))
     np.testing.assert_allclose(found.rtt_ms, [10, 10, 20, 30, 40])
     np.testing.assert_allclose(found.percent, [0, 25, 50, 75, 100])
     assert (found.sent, found.lost) == (5, 1)
     assert (found.median_ms, found.p95_ms) == (25.0, 38.5)
-    none = distribution.cumulative(Pings(rtt_ms=pl.Series([], dtype=pl.Float64), sent=2))
+    none = distribution.cumulative(distribution.Answered(rtt_ns=[], sent=2, lost=2))
     assert (none.rtt_ms.size, none.percent.size) == (0, 0)
     assert (none.sent, none.lost, none.median_ms) == (2, 2, None)
 

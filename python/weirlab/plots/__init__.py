@@ -226,9 +226,10 @@ def _figure(
     look: Look,
 ) -> Figure:
     from weirlab.plots.scope import Scope  # noqa: PLC0415 - loads Matplotlib
-    from weirlab.plots.selected import selected  # noqa: PLC0415 - only where it is asked for
 
     if look.selects:
+        from weirlab.plots.selected import selected  # noqa: PLC0415 - loads Polars
+
         views = {
             id(one): selected(one, look.flows, look.probes, look.hosts) for one in [*records, *(whole or ())]
         }

@@ -8,10 +8,10 @@ runs' figures, as in tables.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
+from matplotlib.patches import Rectangle
 
 from weirlab.errors import UsageError
 from weirlab.plots import axes as parts
@@ -20,7 +20,8 @@ from weirlab.plots.look import current
 from weirlab.plots.named import configurations
 from weirlab.plots.rows import Rows
 from weirlab.plots.scope import Scope
-from weirlab.stats import Distribution, answered_count, describe, summarise, totals_mbps
+from weirlab.stats import Distribution, answered_count, describe, summarise
+from weirlab.stats.summary import totals as goodput
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 def figure(records: Sequence[Record], title: str | None, scope: Scope | None = None) -> Figure:
     """The chart of all configurations in `records`."""
     for record in records:
-        if answered_count(record) == 0 and record.throughput.height == 0:
+        if answered_count(record) == 0 and record.columns("throughput").height == 0:
             raise UsageError(f"`{record.path}` has no samples to draw")
     groups = configurations(records)
     of = quantity.asked()
@@ -68,12 +69,12 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
 
 
 def _box(values: Numbers) -> Distribution | None:
-    return describe(pl.Series(values))
+    return describe(values)
 
 
 def totals(records: Sequence[Record], direction: Direction) -> Distribution | None:
     """Goodput of all flows together in Mbit/s, of each interval of the load: the runs' figures together."""
-    return together([describe(totals_mbps(record, direction)["mbps"]) for record in records])
+    return together([describe(goodput(record, direction)[1]) for record in records])
 
 
 def latency(records: Sequence[Record]) -> Distribution | None:
@@ -138,37 +139,29 @@ def _draw(axes: Axes, middle: float, box: Distribution | None, style: theme.Styl
         return
     # The number stands above the box, which therefore lies a little below the row's middle.
     middle += 0.07
-    line = {"color": style.colour, "linewidth": 1.2}
-    axes.bxp(
-        [_figures(box)],
-        positions=[middle],
-        widths=THICK,
-        orientation="horizontal",
-        manage_ticks=False,
-        showmeans=True,
-        showfliers=False,
-        patch_artist=True,
-        boxprops={"facecolor": style.colour + "55", "edgecolor": style.colour, "linewidth": 1.2},
-        medianprops={"color": theme.INK, "linewidth": 2.2},
-        meanprops=MEAN,
-        whiskerprops={**line, "linestyle": (0, (2, 1.5))},
-        capprops=line,
+    low, high, colour = middle - THICK / 2, middle + THICK / 2, style.colour
+    whiskers = [box.min, box.p25, np.nan, box.p75, box.max]
+    axes.plot(whiskers, [middle] * 5, color=colour, linewidth=1.2, linestyle=(0, (2, 1.5)))
+    ends = [box.min, box.min, np.nan, box.max, box.max]
+    cap = [middle - THICK / 4, middle + THICK / 4]
+    axes.plot(ends, [*cap, np.nan, *cap], color=colour, linewidth=1.2)
+    axes.add_patch(
+        Rectangle(
+            (box.p25, low),
+            box.p75 - box.p25,
+            THICK,
+            facecolor=colour + "55",
+            edgecolor=colour,
+            linewidth=1.2,
+            zorder=2,
+        )
     )
+    axes.plot([box.median] * 2, [low, high], color=theme.INK, linewidth=2.2, zorder=5)
+    axes.plot([box.mean], [middle], linestyle="none", zorder=5, **MEAN)
     parts.above(axes, box.median, middle - THICK / 2, caption.number(box.median))
     if box.max > axes.get_xlim()[1]:
         to = f"to {caption.number(box.max)}"
         parts.above(axes, axes.get_xlim()[1], middle, to, colour=theme.QUIET)
-
-
-def _figures(box: Distribution) -> dict[str, float]:
-    return {
-        "whislo": box.min,
-        "q1": box.p25,
-        "med": box.median,
-        "q3": box.p75,
-        "whishi": box.max,
-        "mean": box.mean,
-    }
 
 
 def _note(records: Sequence[Record], groups: Sequence[Configuration], *, cut: bool) -> str:
@@ -198,4 +191,9 @@ THICK = 0.18
 MEANS = ("mean", "std", "p5", "p25", "median", "p75", "p95", "p99")
 """The figures of a distribution of which several runs have a mean."""
 
-MEAN = {"marker": "D", "markersize": 4, "markerfacecolor": "white", "markeredgecolor": theme.INK}
+MEAN: dict[str, Any] = {
+    "marker": "D",
+    "markersize": 4,
+    "markerfacecolor": "white",
+    "markeredgecolor": theme.INK,
+}

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
 
 from weirlab.plots.series import need_pings
 from weirlab.record.configurations import numbered
-from weirlab.stats import Pings as Made
-from weirlab.stats import loaded_pings
+from weirlab.stats import load_window_ns
+from weirlab.stats.distribution import quantile_in
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numpy.typing import NDArray
+
     from weirlab.plots.series import Numbers
     from weirlab.record import Record
-    from weirlab.stats import Pings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,57 +41,125 @@ class Cumulative:
     p99_ms: float | None
 
 
-def pings_of(records: Sequence[Record]) -> Pings:
+@dataclass(frozen=True, kw_only=True)
+class Answered:
+    """Pings during the load, of which those that were answered took so long.
+
+    Attributes:
+        rtt_ns: round trips in nanoseconds, in parts and in any order.
+        sent: how many were sent; where losses are not known how many samples there are.
+        lost: how many of them were lost; None if that is not known.
+    """
+
+    rtt_ns: Sequence[NDArray[np.integer[Any]]]
+    sent: int
+    lost: int | None
+
+    @property
+    def rtt_ms(self) -> Numbers:
+        """Round trips in milliseconds, the least first."""
+        every = np.concatenate([np.zeros(0, np.int32), *self.rtt_ns])
+        every.sort()
+        return np.asarray(every / 1e6)
+
+
+def pings_of(records: Sequence[Record]) -> Answered:
     """The pings of all `records` together during the load.
 
     Raises:
         UsageError: if one of the records has none that was answered.
     """
+    found = []
     for record in records:
-        found = loaded_pings([record])
-        need_pings(record, found.sent, found.lost)
-    return loaded_pings(records)
+        of_probes = _by_number(record)
+        one = _together([of_probes[number] for number in record.ping_probes if number in of_probes])
+        need_pings(record, one.sent, one.lost)
+        found.append(one)
+    return _together(found)
 
 
-def pings_by_probe(record: Record) -> dict[str, Pings]:
+def pings_by_probe(record: Record) -> dict[str, Answered]:
     """The pings of each probe during the load. Routers, and probes without a ping, are left out.
 
     Raises:
         UsageError: if none was answered.
     """
-    probes = {
-        name: loaded_pings([record], probe=number)
-        for number, name in enumerate(numbered(record.probe_names))
-        if number not in record.manifest.routers
+    found = _by_number(record)
+    names = numbered(record.probe_names)
+    probes = {names[number]: found[number] for number in found if number not in record.manifest.routers}
+    if not any(one.sent != one.lost for one in probes.values()):
+        pings = _together([found[number] for number in record.ping_probes if number in found])
+        need_pings(record, pings.sent, pings.lost)
+    return probes
+
+
+def _by_number(record: Record) -> dict[int, Answered]:
+    """The round trips of each probe that has any during the load, by its number, read in chunks."""
+    start, end = load_window_ns(record)
+    parts: dict[int, list[NDArray[np.integer[Any]]]] = {}
+    sent: dict[int, int] = {}
+    for at, probe, rtt_ns, known in record.round_trip_chunks():
+        inside = (at >= start) & (at < end)
+        for number in range(len(record.probe_names)):
+            mine = inside & (probe == number)
+            count = int(mine.sum())
+            if count:
+                sent[number] = sent.get(number, 0) + count
+                parts.setdefault(number, []).append(small(rtt_ns[mine if known is None else mine & known]))
+    imported = record.manifest.imported
+    unknown = () if imported is None else imported.losses_unknown
+    return {
+        number: Answered(
+            rtt_ns=parts[number],
+            sent=sent[number],
+            lost=None if number in unknown else sent[number] - sum(part.size for part in parts[number]),
+        )
+        for number in sorted(sent)
     }
-    if not any(pings.rtt_ms.len() for pings in probes.values()):
-        found = loaded_pings([record])
-        need_pings(record, found.sent, found.lost)
-    return {name: pings for name, pings in probes.items() if pings.sent}
+
+
+def small(values: NDArray[np.number[Any]]) -> NDArray[np.integer[Any]]:
+    """Whole numbers in half the room, where they have room there: round trips of up to two seconds."""
+    fit = values.size == 0 or (values.max() <= INT32.max and values.min() >= INT32.min)
+    return values.astype(np.int32 if fit else np.int64)
+
+
+def _together(found: Sequence[Answered]) -> Answered:
+    known = all(one.lost is not None for one in found)
+    return Answered(
+        rtt_ns=[part for one in found for part in one.rtt_ns],
+        sent=sum(one.sent for one in found),
+        lost=sum(one.lost or 0 for one in found) if known else None,
+    )
 
 
 def cumulative_of(values: Numbers) -> Cumulative:
     """The distribution of values of which none can be lost."""
-    return replace(cumulative(Made(rtt_ms=pl.Series(values), sent=values.size)), lost=None)
+    return _curve(np.sort(values), values.size, None)
 
 
-def cumulative(pings: Pings) -> Cumulative:
+def cumulative(pings: Answered) -> Cumulative:
     """The distribution of the answered pings."""
-    answered = np.sort(pings.rtt_ms.to_numpy())
+    return _curve(pings.rtt_ms, pings.sent, pings.lost)
+
+
+def _curve(ordered: Numbers, sent: int, lost: int | None) -> Cumulative:
     # More points than can be seen only make files large. First and last are always among them.
-    points = min(answered.size, MAX_POINTS)
-    ranks = np.linspace(0, answered.size - 1, points).round().astype(int)
-    figures = pings.distribution
+    points = min(ordered.size, MAX_POINTS)
+    ranks = np.linspace(0, ordered.size - 1, points).round().astype(int)
+    some = ordered.size > 0
     return Cumulative(
-        rtt_ms=np.concatenate([answered[:1], answered[ranks]]),
-        percent=np.concatenate([ranks[:1] * 0.0, (ranks + 1) * 100 / max(answered.size, 1)]),
-        sent=pings.sent,
-        lost=pings.lost,
-        median_ms=figures.median if figures else None,
-        p95_ms=figures.p95 if figures else None,
-        p99_ms=figures.p99 if figures else None,
+        rtt_ms=np.concatenate([ordered[:1], ordered[ranks]]),
+        percent=np.concatenate([ranks[:1] * 0.0, (ranks + 1) * 100 / max(ordered.size, 1)]),
+        sent=sent,
+        lost=lost,
+        median_ms=quantile_in(ordered, 0.5) if some else None,
+        p95_ms=quantile_in(ordered, 0.95) if some else None,
+        p99_ms=quantile_in(ordered, 0.99) if some else None,
     )
 
+
+INT32 = np.iinfo(np.int32)
 
 MAX_POINTS = 2000
 """Of a distribution's curve: finer than a printer's dots."""

@@ -22,11 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 LOADED = (
-    *(f"weirlab.plots.{name}" for name in ("scope", "selected", "three_plot", "box", "cdf", "ping")),
-    "weirlab.record.parts",
+    *(f"weirlab.plots.{name}" for name in ("scope", "three_plot", "box", "cdf", "ping")),
     "weirlab.record.reader",
-    "matplotlib.style",
-    *(f"PIL.{name}ImagePlugin" for name in ("Bmp", "Gif", "Jpeg", "Ppm", "Png")),
 )
 """Modules that the charts which a run has in any case need, some of them only once they are drawn or written.
 

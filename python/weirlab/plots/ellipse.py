@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import polars as pl
 
 from weirlab.errors import UsageError
 from weirlab.plots import axes as parts
@@ -19,8 +18,8 @@ from weirlab.plots import caption, series, table, theme
 from weirlab.plots.look import current
 from weirlab.plots.named import configurations
 from weirlab.plots.scope import Scope
-from weirlab.stats import totals_mbps
 from weirlab.stats.pings import load_window_ns
+from weirlab.stats.summary import totals
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -95,26 +94,32 @@ def _panels(chart: Figure, count: int) -> list[Axes]:
 
 def steps(records: Sequence[Record], direction: Direction) -> Steps:
     """The steps of all runs that have both answered pings and flows of the direction."""
-    every = pl.concat([_of(record, direction) for record in records])
-    return Steps(every["ping_ms"].to_numpy(), every["mbps"].to_numpy())
+    ping_ms, mbps = zip(*(_of(record, direction) for record in records), strict=True)
+    return Steps(np.concatenate(ping_ms), np.concatenate(mbps))
 
 
-def _of(record: Record, direction: Direction) -> pl.DataFrame:
+def _of(record: Record, direction: Direction) -> tuple[Numbers, Numbers]:
     start, end = load_window_ns(record)
     interval = record.manifest.scenario["sampling"]["throughput_ns"]
     length = interval * max(1, -(-STEP_NS // interval))
     # An interval is known by its end; its middle tells in which step it lies.
-    middle = pl.col("t_s") * 1e9 - interval / 2 - start
-    sent = (pl.col("t_ns") >= start) & (pl.col("t_ns") < end)
-    arrived = totals_mbps(record, direction).group_by((middle // length).cast(pl.Int64).alias("step"))
-    pings = record.pings.filter(sent).drop_nulls("rtt_ns")
-    answered = pings.group_by(((pl.col("t_ns") - start) // length).cast(pl.Int64).alias("step"))
-    return (
-        arrived.agg(pl.col("mbps").mean())
-        .join(answered.agg(ping_ms=pl.col("rtt_ns").mean() / 1e6), on="step")
-        .sort("step")
-        .select("ping_ms", "mbps")
-    )
+    t_s, mbps = totals(record, direction)
+    of_interval = ((t_s * 1e9 - interval / 2 - start) // length).astype(int)
+    count = int(of_interval.max(initial=0)) + 1
+    total, number = np.zeros(count), np.zeros(count)
+    for at, probe, rtt_ns, known in record.round_trip_chunks():
+        answered = (
+            np.isin(probe, record.ping_probes) & (at >= start) & (at < min(end, start + count * length))
+        )
+        if known is not None:
+            answered &= known
+        step = (at[answered] - start) // length
+        total += np.bincount(step, rtt_ns[answered] / 1e6, count)
+        number += np.bincount(step, minlength=count)
+    intervals = np.bincount(of_interval, minlength=count)
+    both = (number > 0) & (intervals > 0)
+    goodput = np.bincount(of_interval, mbps, count)
+    return total[both] / number[both], goodput[both] / intervals[both]
 
 
 def _scale(axes: Axes, label: str, found: Sequence[Steps]) -> None:

@@ -34,7 +34,7 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
     """The chart of the configurations of `records`; the first is the baseline if there are others."""
     groups = configurations(records)
     of = quantity.asked()
-    pings = [of.pooled(one.records) if of else distribution.pings_of(one.records).rtt_ms.to_numpy() for one in groups]
+    pings = [of.pooled(one.records) if of else distribution.pings_of(one.records).rtt_ms for one in groups]
     styles = (scope or Scope(records)).of_styles([one.records for one in groups])
     alone = len(groups) == 1
     if alone:

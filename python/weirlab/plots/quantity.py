@@ -11,12 +11,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
 
 from weirlab.errors import UsageError
 from weirlab.plots.look import current
 from weirlab.record.configurations import numbered
-from weirlab.stats import load_window_ns, totals_mbps
+from weirlab.stats import load_window_ns
+from weirlab.stats.summary import totals
 from weirlab.stats.transfers import applications, began_in, durations_ms
 from weirlab.stats.udp import mos_by_second
 
@@ -89,6 +89,8 @@ def asked() -> Quantity | None:
 
 def _of_flows(record: Record, *, table: str, column: str, per: float) -> dict[str, Numbers]:
     """The samples of a column of `tcp` or `udp` during the load, by flow."""
+    import polars as pl  # noqa: PLC0415 - charts of pings need none
+
     start, end = load_window_ns(record)
     rows: pl.DataFrame = getattr(record, table)
     rows = rows.filter((pl.col("t_ns") > start) & (pl.col("t_ns") <= end)).drop_nulls(column)
@@ -103,6 +105,8 @@ def _of_flows(record: Record, *, table: str, column: str, per: float) -> dict[st
 
 def _induced(record: Record) -> dict[str, Numbers]:
     """One-way delays of voice streams in ms above the least of the whole run: what waiting adds."""
+    import polars as pl  # noqa: PLC0415 - charts of pings need none
+
     voice = record.udp.filter(pl.col("late_packets").is_not_null()).drop_nulls("delay_mean_ns")
     least = dict(voice.group_by("flow").agg(pl.col("delay_mean_ns").min() / 1e6).iter_rows())
     numbers = {name: number for number, name in _flows(record)}
@@ -112,6 +116,8 @@ def _induced(record: Record) -> dict[str, Numbers]:
 
 def _losses(record: Record) -> dict[str, Numbers]:
     """Per cent of the packets of voice streams that were lost or came too late, of each interval."""
+    import polars as pl  # noqa: PLC0415 - charts of pings need none
+
     late = pl.col("late_packets")
     sent = pl.col("received_packets") + pl.col("lost_packets")
     start, end = load_window_ns(record)
@@ -125,6 +131,8 @@ def _losses(record: Record) -> dict[str, Numbers]:
 
 def _scores(record: Record) -> dict[str, Numbers]:
     """The mean opinion score of each second of each voice stream."""
+    import polars as pl  # noqa: PLC0415 - charts of pings need none
+
     start, end = (t / 1e9 for t in load_window_ns(record))
     found = {}
     for number, name in _flows(record):
@@ -136,6 +144,8 @@ def _scores(record: Record) -> dict[str, Numbers]:
 
 def _durations(record: Record, *, kind: str, per: float) -> dict[str, Numbers]:
     """How long what applications of a kind asked for during the load took, by flow."""
+    import polars as pl  # noqa: PLC0415 - charts of pings need none
+
     span = load_window_ns(record)
     rows = record.transfers
     return {
@@ -147,9 +157,7 @@ def _durations(record: Record, *, kind: str, per: float) -> dict[str, Numbers]:
 
 def _totals(record: Record, *, direction: Any) -> dict[str, Numbers]:
     """Goodput of all flows of a direction together, in Mbit/s."""
-    return {
-        "download" if direction == "down" else "upload": totals_mbps(record, direction)["mbps"].to_numpy()
-    }
+    return {"download" if direction == "down" else "upload": totals(record, direction)[1]}
 
 
 def _flows(record: Record) -> list[tuple[int, str]]:

@@ -6,14 +6,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
 
 from weirlab.errors import UsageError
 from weirlab.record.configurations import numbered
-from weirlab.stats import load_window_ns, totals_mbps
+from weirlab.record.round_trips import round_trips_in
+from weirlab.stats import load_window_ns
 from weirlab.stats.capacity import capacity_bytes, slowest_hop
+from weirlab.stats.summary import totals
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from numpy.typing import NDArray
 
     from weirlab.record import Record
@@ -68,15 +71,16 @@ class Pings:
 
 def throughput_mbps(record: Record, direction: Direction) -> Lines | None:
     """Goodput of each flow of a direction in Mbit/s; None if there is no such flow or no sample."""
-    flows = record.flow_names.filter(pl.col("direction") == direction)
-    samples = record.throughput.filter(pl.col("flow").is_in(flows["flow"].to_list()))
-    edges = _edges(record)
-    if samples.height == 0 or edges.size < 2:
+    flows = [flow for flow in record.flow_rows if flow["direction"] == direction]
+    samples, edges = record.columns("throughput"), _edges(record)
+    at, flow, got = (samples.numbers(name) for name in ("t_ns", "flow", "bytes"))
+    if not np.isin(flow, [one["flow"] for one in flows]).any() or edges.size < 2:
         return None
     interval = record.manifest.scenario["sampling"]["throughput_ns"]
     lines: dict[str, Numbers] = {}
-    for number, name in zip(flows["flow"], numbered(flows["name"].to_list()), strict=True):
-        arrived = _bytes_until(samples.filter(pl.col("flow") == number), interval, edges)
+    for name, one in zip(numbered([one["name"] for one in flows]), flows, strict=True):
+        mine = flow == one["flow"]
+        arrived = _bytes_until(at[mine], got[mine], interval, edges)
         lines[name] = np.diff(arrived) * 8e3 / np.diff(edges)
     every = np.vstack(list(lines.values()))
     return _lines(edges, lines, _mean_of_running(every, flows, edges), every.min(axis=0), every.max(axis=0))
@@ -88,39 +92,73 @@ def latency_ms(record: Record) -> Lines | None:
     if edges.size < 2:
         return None
     every, count = _in_steps(record, int(edges[1] - edges[0])), edges.size - 1
-    if every.height == 0:
+    if not every:
         return None
     # Average and range are those of pings; what speed tests saw within their own flows is a line beside them,
     # unless there is nothing else.
-    last = every.filter(pl.col("probe").is_in(record.ping_probes))["probe"].max()
-    counted = last if isinstance(last, int) else len(record.probe_names)
-    steps = every.filter(pl.col("step") < count)
+    counted = max((probe for probe in every if probe in record.ping_probes), default=len(record.probe_names))
     lines, means, lows, highs = {}, [], [], []
     for number, name in enumerate(numbered(record.probe_names)):
-        mine = steps.filter(pl.col("probe") == number)
-        if mine.height:
-            lines[name] = _placed(mine, "mean", count)
-            if number > counted:
-                continue
-            means.append(lines[name])
-            lows.append(_placed(mine, "low", count))
-            highs.append(_placed(mine, "high", count))
+        if number not in every:
+            continue
+        mean, low, high = every[number].placed(count)
+        if not np.isfinite(mean).any():
+            continue
+        lines[name] = mean
+        if number > counted:
+            continue
+        means.append(mean)
+        lows.append(low)
+        highs.append(high)
     average = _mean(np.vstack(means))
     return _lines(edges, lines, average, np.fmin.reduce(lows), np.fmax.reduce(highs))
 
 
-def _in_steps(record: Record, step: int) -> pl.DataFrame:
-    """Mean, least and greatest round trip of each probe in each step of that many ns, read in chunks."""
-    rtt = pl.col("rtt_ns") / 1e6
-    chunks = [
-        chunk.drop_nulls("rtt_ns")
-        .group_by("probe", step=pl.col("t_ns") // step)
-        .agg(total=rtt.sum(), number=pl.len(), low=rtt.min(), high=rtt.max())
-        for chunk in record.chunks("latency", PING_COLUMNS)
-    ]
-    mean = pl.col("total").sum() / pl.col("number").sum()
-    ends = {"low": pl.col("low").min(), "high": pl.col("high").max()}
-    return pl.concat(chunks).group_by("probe", "step").agg(mean=mean, **ends).sort("probe", "step")
+class _Steps:
+    """Round trips of a probe in equal steps of time: how many there are in each, their sum, and the ends."""
+
+    def __init__(self) -> None:
+        self._size = 0
+        self._number: Numbers = np.zeros(0)
+        self._total: Numbers = np.zeros(0)
+        self._low: Numbers = np.zeros(0)
+        self._high: Numbers = np.zeros(0)
+
+    def add(self, step: NDArray[np.int64], rtt_ms: Numbers) -> None:
+        """Adds round trips, each with the number of its step."""
+        more = max(int(step.max()) + 1 - self._size, 0)
+        self._size += more
+        self._number, self._total = (np.pad(one, (0, more)) for one in (self._number, self._total))
+        self._low = np.pad(self._low, (0, more), constant_values=np.inf)
+        self._high = np.pad(self._high, (0, more), constant_values=-np.inf)
+        self._number += np.bincount(step, minlength=self._size)
+        self._total += np.bincount(step, rtt_ms, self._size)
+        np.minimum.at(self._low, step, rtt_ms)
+        np.maximum.at(self._high, step, rtt_ms)
+
+    def placed(self, count: int) -> tuple[Numbers, Numbers, Numbers]:
+        """Mean, least and greatest of each of the first steps, so many of them; NaN where there is none."""
+        number = np.where(self._number > 0, self._number, np.nan)
+        there = self._number > 0
+        found = (
+            self._total / number,
+            np.where(there, self._low, np.nan),
+            np.where(there, self._high, np.nan),
+        )
+        missing = max(count - self._size, 0)
+        mean, low, high = (np.pad(one, (0, missing), constant_values=np.nan)[:count] for one in found)
+        return mean, low, high
+
+
+def _in_steps(record: Record, step_ns: int) -> dict[int, _Steps]:
+    """The answered round trips of each probe by steps of that length, read in chunks."""
+    found: dict[int, _Steps] = {}
+    for at, probe, value, known in record.round_trip_chunks():
+        for number in np.unique(probe).tolist():
+            mine = probe == number if known is None else (probe == number) & known
+            if mine.any():
+                found.setdefault(number, _Steps()).add(at[mine] // step_ns, value[mine] / 1e6)
+    return found
 
 
 def pings(record: Record) -> Pings:
@@ -129,14 +167,12 @@ def pings(record: Record) -> Pings:
     Raises:
         UsageError: if none was answered.
     """
-    need_pings(record, record.pings.height, record.pings["rtt_ns"].null_count())
-    lost = record.pings["rtt_ns"].is_null()
-    answered = record.pings.filter(~lost)
-    return Pings(
-        t_s=answered["t_ns"].to_numpy() / 1e9,
-        rtt_ms=answered["rtt_ns"].to_numpy() / 1e6,
-        lost_s=record.pings.filter(lost)["t_ns"].to_numpy() / 1e9,
-    )
+    at, probe, value, known = round_trips_in(record.columns("latency"))
+    mine = np.isin(probe, record.ping_probes)
+    answered = mine if known is None else mine & known
+    lost = mine & ~answered
+    need_pings(record, int(mine.sum()), int(lost.sum()))
+    return Pings(t_s=at[answered] / 1e9, rtt_ms=value[answered] / 1e6, lost_s=at[lost] / 1e9)
 
 
 def need_pings(record: Record, sent: int, lost: int | None) -> None:
@@ -157,7 +193,7 @@ def exceeds_line(record: Record, direction: Direction, lines: Lines | None = Non
     Without `lines` it is the goodput of all flows together, in each sampling interval of the load.
     """
     if lines is None:
-        mbps = totals_mbps(record, direction)["mbps"].to_numpy()
+        mbps: Numbers = totals(record, direction)[1]
         edges = np.linspace(*load_window_ns(record), mbps.size + 1)
     else:
         mbps = lines.high
@@ -196,16 +232,18 @@ def _edges(record: Record) -> NDArray[np.int64]:
     return np.arange(0, reached + 1, step)
 
 
-def _bytes_until(samples: pl.DataFrame, interval: int, edges: NDArray[np.int64]) -> Numbers:
+def _bytes_until(
+    t_ns: NDArray[np.number[Any]], got: NDArray[np.number[Any]], interval: int, edges: NDArray[np.int64]
+) -> Numbers:
     """Bytes that had arrived at each of `edges`.
 
     A sample counts the bytes of the interval that ends at its time; within it they are taken to
     arrive evenly. Intervals without a sample are those in which nothing arrived.
     """
-    if samples.height == 0:
+    if t_ns.size == 0:
         return np.zeros(edges.size)
-    t = samples["t_ns"].to_numpy().astype(float)
-    total = np.cumsum(samples["bytes"].to_numpy()).astype(float)
+    t = t_ns.astype(float)
+    total = np.cumsum(got).astype(float)
     before = np.concatenate([[-np.inf], t[:-1]])
     # The clock of a live system comes a little early or late: up to half an interval is no gap.
     start = np.where(t - before <= 1.5 * interval, before, t - interval)
@@ -214,18 +252,14 @@ def _bytes_until(samples: pl.DataFrame, interval: int, edges: NDArray[np.int64])
     return np.asarray(np.interp(edges, times, totals))
 
 
-def _mean_of_running(lines: Numbers, flows: pl.DataFrame, edges: NDArray[np.int64]) -> Numbers:
+def _mean_of_running(lines: Numbers, flows: Sequence[Mapping[str, Any]], edges: NDArray[np.int64]) -> Numbers:
     """Mean over the flows that run in each step; over all where none does."""
-    starts, stops = (flows[column].to_numpy()[:, np.newaxis] for column in ("start_ns", "stop_ns"))
+    starts, stops = (
+        np.array([flow[column] for flow in flows])[:, np.newaxis] for column in ("start_ns", "stop_ns")
+    )
     runs = (starts < edges[1:]) & (stops > edges[:-1])
     counted = np.where(runs.any(axis=0), runs, True)
     return np.asarray((lines * counted).sum(axis=0) / counted.sum(axis=0))
-
-
-def _placed(rows: pl.DataFrame, column: str, count: int) -> Numbers:
-    values = np.full(count, np.nan)
-    values[rows["step"].to_numpy()] = rows[column].to_numpy()
-    return values
 
 
 def _mean(lines: Numbers) -> Numbers:
@@ -263,9 +297,6 @@ MAX_STEPS = 500
 
 ABOVE = 1.02
 """A goodput beyond the line's rate by more than this is no matter of rounding."""
-
-PING_COLUMNS = ("t_ns", "probe", "rtt_ns")
-"""What charts of pings need of `latency`."""
 
 PEAKS = (
     "Peaks above the line's rate: bytes that waited behind a lost packet and reached the application at once."

@@ -1,7 +1,7 @@
 """Pings of long records as charts draw them: dots that would lie on each other are drawn once.
 
 An hour of pings every millisecond is 14 million dots, of which a chart can show some hundred thousand. They
-are read in chunks, so that memory grows with what is drawn, and by eight bytes a ping while the ends of the
+are read in chunks, so that memory grows with what is drawn, and by four bytes a ping while the ends of the
 axis are found.
 """
 
@@ -10,11 +10,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import polars as pl
 
 from weirlab.plots import axes as parts
+from weirlab.plots.distribution import small
 from weirlab.plots.look import current
-from weirlab.plots.series import PING_COLUMNS, Pings, need_pings, pings
+from weirlab.plots.series import Pings, need_pings, pings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from weirlab.plots.series import Numbers
     from weirlab.record import Record
+
+    Whole = NDArray[np.int64]
 
 
 def drawn_pings(record: Record, span_s: tuple[float, float] | None = None) -> Pings:
@@ -41,10 +43,12 @@ def drawn_pings(record: Record, span_s: tuple[float, float] | None = None) -> Pi
     start_ns, end_ns = (0, record.reached_ns) if span_s is None else (int(t * 1e9) for t in span_s)
     taken = np.zeros((COLUMNS + 1) * (ROWS + 1), dtype=bool)
     t_s, rtt_ms, lost_s = [], [], []
-    for chunk in _chunks(record):
-        lost_s.append(chunk.filter(pl.col("rtt_ns").is_null())["t_ns"].to_numpy() / 1e9)
-        answered = chunk.drop_nulls("rtt_ns").filter(pl.col("t_ns").is_between(start_ns, end_ns))
-        t_ns, took_ms = answered["t_ns"].to_numpy(), answered["rtt_ns"].to_numpy() / 1e6
+    for at, rtt_ns, known in _chunks(record):
+        inside = (at >= start_ns) & (at <= end_ns)
+        if known is not None:
+            lost_s.append(at[~known] / 1e9)
+            inside &= known
+        t_ns, took_ms = at[inside], rtt_ns[inside] / 1e6
         across = _cells((t_ns - start_ns) / max(end_ns - start_ns, 1), COLUMNS)
         cells = across * (ROWS + 1) + _cells(_heights(took_ms, shares_ms), ROWS)
         cells, first = np.unique(cells, return_index=True)
@@ -55,7 +59,7 @@ def drawn_pings(record: Record, span_s: tuple[float, float] | None = None) -> Pi
     return Pings(
         t_s=np.concatenate(t_s),
         rtt_ms=np.concatenate(rtt_ms),
-        lost_s=np.concatenate(lost_s),
+        lost_s=np.concatenate([np.zeros(0), *lost_s]),
         shares_ms=shares_ms,
     )
 
@@ -67,9 +71,9 @@ def _shares_ms(record: Record) -> Numbers:
         UsageError: if none was answered.
     """
     chunks, sent = [], 0
-    for chunk in _chunks(record):
-        chunks.append(chunk["rtt_ns"].drop_nulls().to_numpy())
-        sent += chunk.height
+    for at, rtt_ns, known in _chunks(record):
+        chunks.append(small(rtt_ns if known is None else rtt_ns[known]))
+        sent += at.size
     every = np.concatenate(chunks)
     chunks.clear()
     need_pings(record, sent, sent - every.size)
@@ -93,9 +97,11 @@ def _cells(shares: Numbers, count: int) -> NDArray[np.int64]:
     return np.clip(shares * count, 0, count).astype(np.int64)
 
 
-def _chunks(record: Record) -> Iterator[pl.DataFrame]:
-    of_pings = pl.col("probe").is_in(record.ping_probes)
-    return (chunk.filter(of_pings) for chunk in record.chunks("latency", PING_COLUMNS))
+def _chunks(record: Record) -> Iterator[tuple[Whole, Whole, NDArray[np.bool_] | None]]:
+    """The times, round trips and answers of pings, as `RoundTrips` has them."""
+    for at, probe, rtt_ns, known in record.round_trip_chunks():
+        mine = np.isin(probe, record.ping_probes)
+        yield at[mine], rtt_ns[mine], None if known is None else known[mine]
 
 
 EVERY_PING = "Every ping of all probes is a point"

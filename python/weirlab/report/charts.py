@@ -30,7 +30,7 @@ def charts_of(
     and ping time series of all configurations together; and their overlay, if there are several. Charts for
     which there is no data (no load, no pings) are left out.
     """
-    loaded = [record for record in records if record.flow_names.height]
+    loaded = [record for record in records if record.flow_rows]
     probed = [record for record in records if answered_count(record)]
     firsts = [one.records[0] for one in configurations(probed)]
     jobs: list[tuple[str, list[Record], str]] = [
@@ -40,12 +40,12 @@ def charts_of(
     jobs += [
         ("udp", [one.records[0]], f"udp-{number:02d}-{slug(one.name)}")
         for number, one in enumerate(configurations(loaded), start=1)
-        if one.records[0].udp.height
+        if one.records[0].columns("udp").height
     ]
     jobs += [
         ("applications", [one.records[0]], f"applications-{number:02d}-{slug(one.name)}")
         for number, one in enumerate(configurations(loaded), start=1)
-        if one.records[0].transfers.height
+        if one.records[0].columns("transfers").height
     ]
     if loaded:
         jobs.append(("box", loaded, "box"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -37,8 +37,8 @@ class Distribution:
     max: float
 
 
-def describe(values: pl.Series) -> Distribution | None:
-    """The figures of `values` without its nulls; None if nothing is left."""
+def describe(values: pl.Series | NDArray[np.floating[Any]]) -> Distribution | None:
+    """The figures of `values` without its nulls, which an array has none of; None if nothing is left."""
     numbers = _known(values)
     if numbers.size == 0:
         return None
@@ -49,22 +49,24 @@ def describe(values: pl.Series) -> Distribution | None:
         std=float(numbers.std(ddof=1)) if numbers.size > 1 else 0.0,
         min=float(ordered[0]),
         max=float(ordered[-1]),
-        **{name: _quantile(ordered, q) for q, name in QUANTILES.items()},
+        **{name: quantile_in(ordered, q) for q, name in QUANTILES.items()},
     )
 
 
 def quantile(values: pl.Series, q: float) -> float | None:
     """The quantile `q`, 0 to 1, of `values` without its nulls; None if nothing is left."""
     ordered = np.sort(_known(values))
-    return _quantile(ordered, q) if ordered.size else None
+    return quantile_in(ordered, q) if ordered.size else None
 
 
-def _known(values: pl.Series) -> NDArray[np.float64]:
+def _known(values: pl.Series | NDArray[np.floating[Any]]) -> NDArray[np.float64]:
     """The values that are none of its nulls."""
+    if isinstance(values, np.ndarray):
+        return values.astype(float)
     return (values.drop_nulls() if values.null_count() else values).to_numpy().astype(float)
 
 
-def _quantile(ordered: NDArray[np.float64], q: float) -> float:
+def quantile_in(ordered: NDArray[np.floating[Any]], q: float) -> float:
     """The quantile `q` of numbers in order: what `numpy.quantile` gives, which is slow for few numbers."""
     place = q * (ordered.size - 1)
     below = int(place)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Container, Sequence
 
     import polars as pl
+    from numpy.typing import NDArray
 
     from weirlab.record import Record
     from weirlab.record.manifest import Manifest
@@ -180,21 +181,27 @@ def totals_mbps(record: Record, direction: Direction) -> pl.DataFrame:
     """
     import polars as pl  # noqa: PLC0415 - a summary needs none
 
+    t_s, mbps = totals(record, direction)
+    return pl.DataFrame({"t_s": t_s, "mbps": mbps})
+
+
+def totals(record: Record, direction: Direction) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """What `totals_mbps` has, as arrays: the end of each interval in seconds, and its goodput in Mbit/s."""
     start, end = load_window_ns(record)
     flows = [flow["flow"] for flow in _flows_during(record, direction, (start, end))]
-    samples = record.throughput
+    samples = record.columns("throughput")
     if samples.height == 0 or not flows or end <= start:
-        return pl.DataFrame(schema={"t_s": pl.Float64, "mbps": pl.Float64})
-    at = samples["t_ns"].to_numpy()
-    counted = np.isin(samples["flow"].to_numpy(), flows) & (at > start) & (at <= end)
+        return np.zeros(0), np.zeros(0)
+    at = samples.numbers("t_ns")
+    counted = np.isin(samples.numbers("flow"), flows) & (at > start) & (at <= end)
     interval = record.manifest.scenario["sampling"]["throughput_ns"]
     count = max(1, round((end - start) / interval))
     # A live world samples a little late: a sample belongs to the interval whose end is nearest.
     number = np.clip(np.floor((at[counted] - start) / interval + 0.5).astype(int), 1, count)
-    got = np.bincount(number, samples["bytes"].to_numpy()[counted], count + 1)[1:]
+    got = np.bincount(number, samples.numbers("bytes")[counted], count + 1)[1:]
     length = (end - start) / count
     ends = start + np.arange(1, count + 1) * length
-    return pl.DataFrame({"t_s": ends / 1e9, "mbps": got * 8e3 / length})
+    return ends / 1e9, got * 8e3 / length
 
 
 def goodputs_mbps(
