@@ -37,6 +37,17 @@ def asked_for(package: str, home: Mapping[str, Sequence[str]]) -> Callable[[str]
     return __getattr__
 
 
+def without_documentation() -> None:
+    """Lets Matplotlib load without documentation of its artists, in a process where nobody reads it.
+
+    To write it, it looks through all methods of each kind of artist, a third of its loading.
+    """
+    from matplotlib import artist  # noqa: PLC0415 - loads Matplotlib
+
+    artist.kwdoc = lambda _: ""  # type: ignore[assignment]
+    artist.Artist._update_set_signature_and_docstring = classmethod(lambda _: None)  # type: ignore[attr-defined] # noqa: SLF001
+
+
 @contextmanager
 def uncollected() -> Iterator[None]:
     """Within it nothing is searched for garbage, and what was made in it never is.

@@ -6,6 +6,7 @@ already. It answers each order with a line; `weirlab.drawers` is its other end.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
@@ -16,7 +17,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from weirlab.loading import uncollected
+from weirlab.loading import uncollected, without_documentation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,6 +41,7 @@ def main() -> None:
     with uncollected():
         import matplotlib as mpl  # noqa: PLC0415 - signals first
 
+        without_documentation()
         # Whoever goes through all settings has Matplotlib look for a screen otherwise, with all of pyplot.
         mpl.use("agg")
         for module in LOADED:
@@ -70,6 +72,8 @@ def _draw_and_leave(number: int, order: Mapping[str, Any], records: Mapping[str,
     from weirlab.errors import WeirError  # noqa: PLC0415
     from weirlab.plots import draw  # noqa: PLC0415
 
+    # It draws one chart and ends: what it leaves is not worth looking for.
+    gc.disable()
     # What is half written is removed on the way out.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     try:
