@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
+from matplotlib.patches import Rectangle
 from matplotlib.patheffects import AbstractPathEffect, Normal, Stroke
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
@@ -257,7 +258,11 @@ def phases(axes: Axes, record: Record, *, named: bool) -> None:
         if start >= stop:
             continue
         if name != "load" and record.phase("load"):
-            axes.axvspan(start, stop, color=SHADE, linewidth=0, zorder=0)
+            place = axes.get_xaxis_transform()
+            shade = Rectangle(
+                (start, 0), stop - start, 1, color=SHADE, linewidth=0, zorder=0, transform=place
+            )
+            axes.add_artist(shade)
         # The name of a narrow phase begins or ends where the axes do, not beyond them; where there
         # is no room for it beside the others it is left out.
         wide_as = width_of(name, 8) / (2.4 if current().paper else AXES_WIDTH) * (end - first)
