@@ -20,7 +20,8 @@ from weirlab.plots.look import current
 from weirlab.plots.named import configurations
 from weirlab.plots.rows import Rows
 from weirlab.plots.scope import Scope
-from weirlab.stats import Distribution, answered_count, describe, summarise
+from weirlab.stats import Distribution, answered_count, describe
+from weirlab.stats.summary import latency_summary
 from weirlab.stats.summary import totals as goodput
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def totals(records: Sequence[Record], direction: Direction) -> Distribution | No
 
 def latency(records: Sequence[Record]) -> Distribution | None:
     """Round trips in milliseconds during the load, without the lost ones: the runs' figures together."""
-    return together([summarise(record).latency.loaded for record in records])
+    return together([latency_summary(record).loaded for record in records])
 
 
 def together(runs: Sequence[Distribution | None]) -> Distribution | None:

@@ -105,7 +105,8 @@ def _by_number(record: Record) -> dict[int, Answered]:
             count = int(mine.sum())
             if count:
                 sent[number] = sent.get(number, 0) + count
-                parts.setdefault(number, []).append(small(rtt_ns[mine if known is None else mine & known]))
+                answered = mine if known is None else mine & known
+                parts.setdefault(number, []).append(_small(rtt_ns[answered]))
     imported = record.manifest.imported
     unknown = () if imported is None else imported.losses_unknown
     return {
@@ -118,10 +119,14 @@ def _by_number(record: Record) -> dict[int, Answered]:
     }
 
 
-def small(values: NDArray[np.number[Any]]) -> NDArray[np.integer[Any]]:
+def _small(values: NDArray[np.number[Any]]) -> NDArray[np.integer[Any]]:
     """Whole numbers in half the room, where they have room there: round trips of up to two seconds."""
-    fit = values.size == 0 or (values.max() <= INT32.max and values.min() >= INT32.min)
-    return values.astype(np.int32 if fit else np.int64)
+    return values.astype(np.int32 if fit_in_half(values) else np.int64)
+
+
+def fit_in_half(values: NDArray[np.number[Any]]) -> bool:
+    """Whether whole numbers have room in 32 bits each."""
+    return values.size == 0 or bool(values.max() <= INT32.max and values.min() >= INT32.min)
 
 
 def _together(found: Sequence[Answered]) -> Answered:

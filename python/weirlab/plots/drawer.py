@@ -57,9 +57,11 @@ def main() -> None:
     paths = {path for order in asked["orders"] for path in (*order["records"], *order["whole"])}
     records = {path: open_record(path) for path in paths}
     for record in records.values():
-        # What most charts need is read and summed up once; what is wrong with it each child says itself.
-        with suppress(WeirError):
-            summarise(record)
+        # What most charts need is read and summed up once; what is wrong with it each child says itself. Of a
+        # long record not every chart needs the tables that take most of the memory.
+        if not record.is_long("latency"):
+            with suppress(WeirError):
+                summarise(record)
     waiting, running = deque(enumerate(asked["orders"])), dict[int, int]()
     while waiting or running:
         while waiting and len(running) < asked["at_once"]:

@@ -17,7 +17,8 @@ from weirlab.plots.named import run_names
 from weirlab.plots.scope import Scope
 from weirlab.plots.thinned import EVERY_PING, drawn_pings
 from weirlab.record.configurations import configurations
-from weirlab.stats import load_window_ns, summarise
+from weirlab.stats import load_window_ns
+from weirlab.stats.summary import latency_summary
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -70,7 +71,7 @@ def _one_each(records: Sequence[Record]) -> bool:
 
 def _draw(axes: Axes, record: Record, pings: Pings, high: float, colour: str) -> None:
     parts.points(axes, pings, colour)
-    found = summarise(record).latency
+    found = latency_summary(record)
     start, end = (t / 1e9 for t in load_window_ns(record))
     labels = []
     if found.loaded:

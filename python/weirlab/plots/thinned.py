@@ -7,12 +7,12 @@ axis are found.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from weirlab.plots import axes as parts
-from weirlab.plots.distribution import small
+from weirlab.plots.distribution import fit_in_half
 from weirlab.plots.look import current
 from weirlab.plots.series import Pings, need_pings, pings
 
@@ -70,16 +70,35 @@ def _shares_ms(record: Record) -> Numbers:
     Raises:
         UsageError: if none was answered.
     """
-    chunks, sent = [], 0
+    gathered, sent = _Gathered(), 0
     for at, rtt_ns, known in _chunks(record):
-        chunks.append(small(rtt_ns if known is None else rtt_ns[known]))
+        gathered.add(rtt_ns if known is None else rtt_ns[known])
         sent += at.size
-    every = np.concatenate(chunks)
-    chunks.clear()
+    every = gathered.values
     need_pings(record, sent, sent - every.size)
     every.sort()
     places = np.linspace(0, every.size - 1, SHARES + 1).round().astype(int)
     return np.asarray(every[places] / 1e6)
+
+
+class _Gathered:
+    """Whole numbers that come in parts, in one array of half the usual room where they have room there.
+
+    Round trips of up to two seconds do.
+    """
+
+    def __init__(self) -> None:
+        """None are there yet."""
+        self.values: NDArray[np.integer[Any]] = np.zeros(0, np.int32)
+
+    def add(self, part: NDArray[np.number[Any]]) -> None:
+        """Adds a part."""
+        if not fit_in_half(part):
+            self.values = self.values.astype(np.int64)
+        size = self.values.size
+        # The system moves large arrays without copying them; two of them at once need not be held.
+        self.values.resize(size + part.size, refcheck=False)
+        self.values[size:] = part
 
 
 def _heights(took_ms: Numbers, shares_ms: Numbers) -> Numbers:

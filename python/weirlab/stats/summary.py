@@ -142,11 +142,23 @@ def summarise(record: Record) -> Summary:
         UsageError: if it is no record, such as a path.
     """
     record = record_of(record, "summarise")
-    manifest, summary = _SUMMARIES.get(record, (None, None))
-    if summary is None or manifest is not record.manifest:
+    summary = _made(record)
+    if summary is None:
         summary = _summarised(record)
         _SUMMARIES[record] = (record.manifest, summary)
     return summary
+
+
+def latency_summary(record: Record) -> LatencySummary:
+    """The round trips of `summarise`, without the tables that take most of the memory of a long record."""
+    summary = _made(record)
+    return latency_of(ping_figures(record, of_probes=False)) if summary is None else summary.latency
+
+
+def _made(record: Record) -> Summary | None:
+    """The summary of a record that was made before, if there is one and it holds."""
+    manifest, summary = _SUMMARIES.get(record, (None, None))
+    return summary if manifest is record.manifest else None
 
 
 def _summarised(record: Record) -> Summary:
