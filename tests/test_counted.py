@@ -51,11 +51,18 @@ def same(found: Distribution | None, wanted: Distribution | None) -> None:
         assert getattr(found, name) == pytest.approx(value, rel=0, abs=near), name
 
 
-@pytest.fixture(params=["held", "in buckets", "in buckets from the middle on"])
+@pytest.fixture(params=["held", "in buckets", "in buckets from the middle on", "in buckets and read again"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """How many numbers are held before they are counted in buckets: all, none, or some."""
-    held = {"held": 1 << 20, "in buckets": 0, "in buckets from the middle on": 20}
+    held = {
+        "held": 1 << 20,
+        "in buckets": 0,
+        "in buckets from the middle on": 20,
+        "in buckets and read again": 0,
+    }
     monkeypatch.setattr(counting, "MOST_HELD", held[request.param])
+    if "again" in request.param:
+        monkeypatch.setattr(counting, "MOST_KEPT", 1000)
     return str(request.param)
 
 
@@ -123,7 +130,16 @@ def test_numbers_have_the_same_figures_to_the_bit_by_either_way(
     }
     pools = [{0: 0.0}, {0: 0.1, 1: 14e6 / 3, 2: -1e6}, {4: 0.0}]
     found = []
-    for held in (1 << 20, 5_000, 0):
+    for held, kept in ((1 << 20, 0), (5_000, 1 << 20), (0, 1 << 20), (0, 5_000)):
         monkeypatch.setattr(counting, "MOST_HELD", held)
+        monkeypatch.setattr(counting, "MOST_KEPT", kept)
         found.append(Counted(chunked(groups, 700)).describe(pools, 1e6))
-    assert found[0] == found[1] == found[2]
+    assert found[0] == found[1] == found[2] == found[3]
+
+
+def test_numbers_that_need_more_room_are_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counting, "MOST_HELD", 0)
+    groups: dict[int, list[int | None]] = {0: [*range(1000), 1 << 40]}
+    (found,) = Counted(chunked(groups, 100)).describe([{0: 0.0}], 1.0)
+    assert found is not None
+    assert (found.max, found.median, found.count) == (float(1 << 40), 500.0, 1001)

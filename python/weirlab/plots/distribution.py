@@ -10,6 +10,7 @@ import numpy as np
 from weirlab.plots.series import need_pings
 from weirlab.record.configurations import numbered
 from weirlab.stats import load_window_ns
+from weirlab.stats.counted import fit_in_half
 from weirlab.stats.distribution import quantile_in
 
 if TYPE_CHECKING:
@@ -124,11 +125,6 @@ def _small(values: NDArray[np.number[Any]]) -> NDArray[np.integer[Any]]:
     return values.astype(np.int32 if fit_in_half(values) else np.int64)
 
 
-def fit_in_half(values: NDArray[np.number[Any]]) -> bool:
-    """Whether whole numbers have room in 32 bits each."""
-    return values.size == 0 or bool(values.max() <= INT32.max and values.min() >= INT32.min)
-
-
 def _together(found: Sequence[Answered]) -> Answered:
     known = all(one.lost is not None for one in found)
     return Answered(
@@ -163,8 +159,6 @@ def _curve(ordered: Numbers, sent: int, lost: int | None) -> Cumulative:
         p99_ms=quantile_in(ordered, 0.99) if some else None,
     )
 
-
-INT32 = np.iinfo(np.int32)
 
 MAX_POINTS = 2000
 """Of a distribution's curve: finer than a printer's dots."""

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from weirlab.plots import axes as parts
-from weirlab.plots.distribution import fit_in_half
 from weirlab.plots.look import current
 from weirlab.plots.series import Pings, need_pings, pings
+from weirlab.stats.counted import fit_in_half
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,10 +1,11 @@
 """Exact figures of whole numbers of any count, in memory that does not grow with it.
 
-Up to `MOST_HELD` numbers are held and sorted. More are read twice. First they are counted in buckets of
-`WIDTH`; mean and standard deviation come of the same pass, chunk by chunk (Chan, Golub and LeVeque 1979).
-Where an order statistic lies is then known to a bucket or a few, and only numbers in these are looked at:
-they are counted by value, of which a bucket has `WIDTH` at most. This is a radix selection with two digits;
-nothing is estimated, and both ways come to the same bits.
+Up to `MOST_HELD` numbers are held and sorted. More are looked at twice; up to `MOST_KEPT` of them, if they
+are small, are read once for that. First they are counted in buckets of `WIDTH`; mean and standard deviation
+come of the same pass, chunk by chunk (Chan, Golub and LeVeque 1979). Where an order statistic lies is then
+known to a bucket or a few, and only numbers in these are looked at: they are counted by value, of which a
+bucket has `WIDTH` at most. This is a radix selection with two digits; nothing is estimated, and both ways
+come to the same bits.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -37,6 +38,11 @@ MAX_SPAN = 1 << 20
 
 MOST_HELD = 1 << 20
 """Numbers that are held, which take 8 MB: to sort the few of a usual run costs less than buckets do."""
+
+MOST_KEPT = 1 << 24
+"""Numbers that are kept while their figures are made, in four bytes each: 64 MB."""
+
+INT32 = np.iinfo(np.int32)
 
 MERGED_AT = 64
 """Chunks whose counts are kept apart until they are added up."""
@@ -86,6 +92,8 @@ class Counted:
         self._missing: dict[int, int] = {}
         self._moments: dict[int, _Moments] = {}
         self._held: dict[int, list[Whole]] | None = {}
+        self._kept: list[tuple[int, NDArray[np.int32]]] | None = []
+        self._room = MOST_KEPT
         buckets: dict[int, Tally] = {}
         room = MOST_HELD
         for chunk in read():
@@ -101,8 +109,10 @@ class Counted:
                 for of, parts in (self._held or {}).items():
                     for part in parts:
                         buckets.setdefault(of, Tally()).add(part >> DIGIT)
+                        self._keep(of, part)
                 self._held = None
                 buckets.setdefault(group, Tally()).add(values >> DIGIT)
+                self._keep(group, values)
         self._buckets = {group: tally.counts() for group, tally in buckets.items()}
 
     def groups(self) -> list[int]:
@@ -142,6 +152,20 @@ class Counted:
             else _figures(one.moments, dict(zip(one.places, _ordered(one, values), strict=True)), scale)
             for one in selections
         ]
+
+    def _keep(self, group: int, values: Whole) -> None:
+        """Keeps numbers in half their room until they are looked at again, if there is room for all."""
+        self._room -= values.size
+        if self._room < 0 or not fit_in_half(values):
+            self._kept = None
+        if self._kept is not None:
+            self._kept.append((group, values.astype(np.int32)))
+
+    def _again(self) -> Iterable[tuple[int, NDArray[np.integer[Any]]]]:
+        """All numbers once more, by group: those that were kept, or else they are read again."""
+        if self._kept is not None:
+            return self._kept
+        return (one for chunk in self._read() for one in chunk.numbers)
 
     def _sorted(self, held: Mapping[int, list[Whole]], pool: Pool, scale: float) -> Distribution | None:
         there = self._there(pool)
@@ -188,10 +212,10 @@ class Counted:
         """The numbers in these buckets of groups, and how often each is there."""
         buckets = {group: np.array(sorted(chosen)) for group, chosen in wanted.items()}
         found = {group: Tally() for group in wanted}
-        for chunk in self._read() if wanted else ():
-            for group, values in chunk.numbers:
-                if group in buckets:
-                    found[group].add(values[np.isin(values >> DIGIT, buckets[group])])
+        for group, values in self._again() if wanted else ():
+            if group in buckets:
+                chosen = values[np.isin(values >> DIGIT, buckets[group])]
+                found[group].add(chosen.astype(np.int64, copy=False))
         return {group: tally.counts() for group, tally in found.items()}
 
 
@@ -220,6 +244,11 @@ def _moments(values: Whole) -> _Moments:
     numbers = values.astype(float)
     mean = float(numbers.mean())
     return _Moments(values.size, mean, float(np.square(numbers - mean).sum()))
+
+
+def fit_in_half(values: NDArray[np.number[Any]]) -> bool:
+    """Whether whole numbers have room in 32 bits each: times in nanoseconds of up to two seconds."""
+    return values.size == 0 or bool(values.max() <= INT32.max and values.min() >= INT32.min)
 
 
 class Tally:
