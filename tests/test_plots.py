@@ -199,6 +199,16 @@ def test_a_long_record_is_drawn_without_being_held(
         assert apart <= (1e-3 if after.stem in ("ping", "overlay") else 0), after.stem
 
 
+def test_tables_that_were_let_go_are_read_again(rrul: list[Record]) -> None:
+    record = open_record(rrul[0].path)
+    record.check()
+    before = record.columns("throughput")
+    record.release()
+    after = record.columns("throughput")
+    assert after is not before
+    assert after.rows() == before.rows()
+
+
 def test_of_a_long_record_dots_are_drawn_once_where_several_lie(
     rrul: list[Record], monkeypatch: pytest.MonkeyPatch
 ) -> None:

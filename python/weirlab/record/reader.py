@@ -128,6 +128,10 @@ class Record(Shown):
         except (KeyError, TypeError, AttributeError) as error:
             raise RecordError(f"`{self.path}`: its {MANIFEST} is damaged") from error
 
+    def release(self) -> None:
+        """Lets go of the tables that were read as arrays; who asks for one has it read again."""
+        self._columns.clear()
+
     @property
     def label(self) -> str:
         """The queue spec, which is what tells runs of one comparison apart."""
