@@ -24,6 +24,8 @@ def differences(records: Sequence[Record]) -> list[str]:
     Link, queue spec, test, world, version and whether a run is whole come first, then the rest of the
     scenario: congestion control, ECN, phases, probes, single values of the path.
     """
+    if len(records) == 1:
+        return [""]
     coarse = [name for name, aspect in ASPECTS.items() if len({aspect(record) for record in records}) > 1]
     parts = [[ASPECTS[name](record) for name in coarse] for record in records]
     facts = [_facts(record.manifest.scenario) for record in records]
