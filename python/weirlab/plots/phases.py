@@ -84,8 +84,9 @@ def _pings(axes: Axes, record: Record, figures: Measured) -> None:
     all_pings = pings(record)
     parts.points(axes, all_pings, theme.COLOURS[2])
     steps = (all_pings.t_s * 1e9 // STEP_NS).astype(int)
-    present = np.unique(steps)
-    medians = np.array([np.median(all_pings.rtt_ms[steps == step]) for step in present])
+    present, first = np.unique(steps, return_index=True)
+    # Pings are in the order of their times.
+    medians = np.array([np.median(part) for part in np.split(all_pings.rtt_ms, first[1:])])
     t = (present + 0.5) * STEP_NS / 1e9
     t, medians = np.insert(t, 0, t[0]), np.insert(medians, 0, medians[0])
     axes.plot(t, medians, color=theme.INK, linewidth=1.3, path_effects=parts.halo(1.3))
