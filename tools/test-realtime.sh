@@ -11,18 +11,18 @@ files=$(grep -l 'mark\.realtime' tests/test_*.py | sort -r)
 rm -f "$cache"
 
 # A part: words for pytest. Fails only if pytest itself was interrupted or in error.
-failed=
+any_failed=
 part() {
 	# shellcheck disable=SC2086 # words
 	"$pytest" "$@" $files
 	code=$?
 	[ "$code" -le 1 ] || exit 1
-	[ "$code" -eq 0 ] || failed=yes
+	[ "$code" -eq 0 ] || any_failed=yes
 }
 part -m 'realtime and not alone' -n 4 --dist loadfile --no-loadscope-reorder
 echo "== Python tests in real time, one at a time"
 part -m 'realtime and alone'
-[ -n "$failed" ] || exit 0
+[ -n "$any_failed" ] || exit 0
 
 failed=$(python3 -c 'import json, sys; print(*json.load(open(sys.argv[1])), sep="\n")' "$cache") || exit 1
 count=$(printf '%s\n' "$failed" | wc -l)
