@@ -41,9 +41,8 @@ if TYPE_CHECKING:
 @option(
     "--datapath",
     type=click.Choice(datapaths()),
-    default="userspace",
-    show_default=True,
-    help="Who has the queues and lines of the world lab: Weir or the kernel's own disciplines.",
+    help="Who has the queues and lines of the worlds lab and kernel: Weir or the kernel's own disciplines.  "
+    "[default: userspace, in the world kernel kernel]",
 )
 @option(
     "--host",
@@ -105,7 +104,7 @@ def command(  # noqa: PLR0913 - one word each on the command line
     show: bool,
     as_json: bool,
     world: str,
-    datapath: Datapath,
+    datapath: Datapath | None,
     assertions: tuple[str, ...],
     assert_file: Path | None,
     baseline: Path | None,

@@ -9,14 +9,16 @@ import socket
 import subprocess
 import sys
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from weirlab.errors import LabError
 
-__all__ = ["View", "ask"]
+__all__ = ["OwnKernel", "View", "ask"]
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
 
 class QueueView(TypedDict):
@@ -36,16 +38,31 @@ class View(TypedDict):
     queues: dict[str, QueueView]
 
 
+@dataclass(frozen=True, kw_only=True)
+class OwnKernel:
+    """A kernel of its own for a lab, in virtual time.
+
+    Attributes:
+        image: the kernel, a program.
+        seed: what its random numbers come from.
+    """
+
+    image: Path
+    seed: int
+
+
 def ask(
     request: dict[str, Any],
     on_view: Callable[[View], bool] | None = None,
     control: socket.socket | None = None,
+    kernel: OwnKernel | None = None,
 ) -> dict[str, Any]:
     """Has a lab's process do what `request` says, and returns its answer.
 
     `on_view` is called with views of the run, about two a second, and ends it by returning False. `control`
     is a socket that listens for orders to change the lines; it is closed here, so that none is taken without
-    the lab. A lab dies with the thread that called this, and leaves nothing behind, whatever ends it.
+    the lab. A lab dies with the thread that called this, and leaves nothing behind, whatever ends it. With
+    `kernel` it is not under this machine's kernel, but under that one.
 
     Raises:
         LabError: what the lab could not do, in one sentence.
@@ -53,7 +70,11 @@ def ask(
     ours, theirs = socket.socketpair()
     with ours:
         with theirs:
-            command = [sys.executable, "-P", "-m", "weirlab.lab.process", str(theirs.fileno())]
+            module, words = "weirlab.lab.process", [str(theirs.fileno())]
+            if kernel is not None:
+                module = "weirlab.lab.guest_machine"
+                words += [str(kernel.image), str(kernel.seed)]
+            command = [sys.executable, "-P", "-m", module, *words]
             handed_on = [theirs] if control is None else [theirs, control]
             process = subprocess.Popen(command, pass_fds=[one.fileno() for one in handed_on])
         if control is not None:

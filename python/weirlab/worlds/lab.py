@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from weirlab import _native
 from weirlab.errors import LabError, UsageError
 from weirlab.lab.client import ask
 from weirlab.record import new_manifest
 
-__all__ = ["CLOCK", "OFFLOADS", "LabWorld"]
+__all__ = ["CLOCK", "OFFLOADS", "LabWorld", "manifest_of", "run_in_lab"]
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from weirlab.lab.client import View
+    from weirlab.lab.client import OwnKernel, View
     from weirlab.scenario import ResolvedRun
     from weirlab.worlds.base import Datapath, Progress
 
@@ -56,19 +56,37 @@ class LabWorld:
 
     def run(self, run: ResolvedRun, folder: Path, progress: Progress | None) -> bool:
         """Runs a scenario and writes its record into `folder`; says whether it came to its end."""
-        offloads = KERNEL_OFFLOADS if self.datapath == "kernel" else OFFLOADS
-        manifest = new_manifest(run, world=self.name, clock=CLOCK, offloads=offloads)
-        manifest["datapath"] = self.datapath
+        return run_in_lab(run, manifest_of(run, self.name, CLOCK, self.datapath), folder, progress)
 
-        def on_view(view: View) -> bool:
-            return progress is None or progress(view["t_ns"])
 
-        request = {
-            "do": "run",
-            "traces": dict(run.traces),
-            "datapath": self.datapath,
-            "device": None,
-            "capture": None,
-            "record": {"folder": str(folder.absolute()), "manifest": manifest},
-        }
-        return bool(ask(request, on_view)["complete"])
+def manifest_of(run: ResolvedRun, world: str, clock: str, datapath: Datapath) -> dict[str, Any]:
+    """The manifest of a run that starts in a lab."""
+    offloads = KERNEL_OFFLOADS if datapath == "kernel" else OFFLOADS
+    return new_manifest(run, world=world, clock=clock, offloads=offloads) | {"datapath": datapath}
+
+
+def run_in_lab(
+    run: ResolvedRun,
+    manifest: dict[str, Any],
+    folder: Path,
+    progress: Progress | None,
+    kernel: OwnKernel | None = None,
+) -> bool:
+    """Runs a scenario in a lab, under `kernel` or else this machine's; says whether it came to its end.
+
+    Raises:
+        LabError: what the lab could not do, in one sentence.
+    """
+
+    def on_view(view: View) -> bool:
+        return progress is None or progress(view["t_ns"])
+
+    request = {
+        "do": "run",
+        "traces": dict(run.traces),
+        "datapath": manifest["datapath"],
+        "device": None,
+        "capture": None,
+        "record": {"folder": str(folder.absolute()), "manifest": manifest},
+    }
+    return bool(ask(request, on_view, kernel=kernel)["complete"])

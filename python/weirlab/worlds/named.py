@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def world_names() -> list[str]:
     """The names of the worlds."""
-    return ["sim", "lab", "net"]
+    return ["sim", "lab", "net", "kernel"]
 
 
 def datapaths() -> list[str]:
@@ -25,7 +25,7 @@ def datapaths() -> list[str]:
 
 def world_named(
     name: str,
-    datapath: Datapath = "userspace",
+    datapath: Datapath | None = None,
     *,
     hosts: Sequence[str] = (),
     secret: str | None = None,
@@ -35,12 +35,12 @@ def world_named(
 
     Args:
         name: one of `world_names`.
-        datapath: who has the queues and lines, of which only the lab has two.
+        datapath: who has the queues and lines, which lab and kernel can be told; the lab's own are Weir's.
         hosts: the servers, which only the world net has.
         secret: what those servers ask for.
         ip: Internet protocol that the world net is to use, where a load or probe does not say its own.
     """
-    if datapath != "userspace" and name != "lab":
+    if datapath == "kernel" and name not in {"lab", "kernel"}:
         raise UsageError(f"datapath `{datapath}` is the world lab's: world `{name}` has no kernel in it")
     if hosts and name != "net":
         raise UsageError(f"host `{hosts[0]}`: only the world net has one, not world `{name}`")
@@ -53,7 +53,11 @@ def world_named(
     if name == "lab":
         from weirlab.worlds.lab import LabWorld  # noqa: PLC0415
 
-        return LabWorld(datapath)
+        return LabWorld(datapath or "userspace")
+    if name == "kernel":
+        from weirlab.worlds.kernel import KernelWorld  # noqa: PLC0415
+
+        return KernelWorld(datapath or "kernel")
     if name == "net":
         from weirlab.worlds.net import NetWorld  # noqa: PLC0415
 

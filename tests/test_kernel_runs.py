@@ -1,0 +1,171 @@
+"""Runs in the world kernel: their ends, their numbers, and what is left of them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import weirlab
+from weirlab import open_record
+from weirlab.errors import UsageError
+from weirlab.scenario import ScenarioSpec, resolve
+from weirlab.stats import summary
+from weirlab.worlds import world_named
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from weirlab.record import Record
+
+if not os.environ.get("WEIR_KERNEL"):
+    pytest.skip("the world kernel is run by these tests alone: make test-kernel", allow_module_level=True)
+
+SHORT = {"idle": "500ms", "load": "2s", "cooldown": "500ms"}
+
+
+def run(
+    folder: Path, *, world: str = "kernel", seed: int = 1, queue: str = "htb rate 95% fq_codel"
+) -> Record:
+    (record,) = weirlab.run(
+        "tcp_download", link="cable-20-8", queue=queue, phases=SHORT, seed=seed, world=world, out=folder
+    )
+    return record
+
+
+def rows(folder: Path) -> str:
+    """What tells the rows of a record from those of another, to the byte."""
+    found = hashlib.sha256()
+    for part in sorted(folder.rglob("*.parquet")):
+        found.update(part.relative_to(folder).as_posix().encode() + part.read_bytes())
+    return found.hexdigest()
+
+
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: pytest.TempPathFactory) -> Record:
+    return run(tmp_path_factory.mktemp("kernel") / "first")
+
+
+def kernels() -> set[int]:
+    """The processes that are kernels of these tests, and what they run."""
+    found = set()
+    for process in Path("/proc").iterdir():
+        if process.name.isdigit():
+            try:
+                program = (process / "exe").readlink()
+            except OSError:
+                continue
+            if program == Path(os.environ["WEIR_KERNEL"]).resolve():
+                found.add(int(process.name))
+    return found
+
+
+def folders() -> set[Path]:
+    return set(Path(tempfile.gettempdir()).glob("weir-kernel-*"))
+
+
+@pytest.fixture(autouse=True)
+def nothing_stays() -> Iterator[None]:
+    """Each test leaves neither a process nor a folder."""
+    before = kernels(), folders()
+    yield
+    until = time.monotonic() + 20
+    while (kernels() - before[0] or folders() - before[1]) and time.monotonic() < until:
+        time.sleep(0.1)
+    assert kernels() <= before[0]
+    assert folders() <= before[1]
+
+
+def test_a_run_comes_to_its_end_and_says_which_kernel_it_was(first: Record) -> None:
+    assert first.manifest.complete
+    assert first.manifest.world == "kernel"
+    assert first.manifest.datapath == "kernel"
+    assert first.manifest.clock.startswith("virtual")
+    assert first.manifest.warnings == []
+    told = first.manifest.extra["kernel"]
+    assert told["release"].startswith("6.")
+    assert told["sha256"] == hashlib.sha256(Path(os.environ["WEIR_KERNEL"]).read_bytes()).hexdigest()
+
+
+def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(first: Record, tmp_path: Path) -> None:
+    again, other = run(tmp_path / "elsewhere, again"), run(tmp_path / "other", seed=2)
+    assert rows(again.path) == rows(first.path)
+    assert rows(other.path) != rows(first.path)
+
+
+def test_goodput_is_that_of_the_simulator(first: Record, tmp_path: Path) -> None:
+    ours, real = summary(run(tmp_path / "sim", world="sim")), summary(first)
+    assert real.down_mbps == pytest.approx(ours.down_mbps, rel=0.02)
+    assert real.up_mbps == pytest.approx(ours.up_mbps, rel=0.02)
+
+
+def test_what_the_kernel_lacks_is_refused() -> None:
+    for words, said in (
+        ({"cc": ["nonsense"]}, "congestion control `nonsense`: this kernel has reno"),
+        ({"link": "lte-verizon"}, "cannot follow the recording"),
+    ):
+        spec = {"test": "tcp_download", "link": "cable-20-8"} | words
+        [one] = resolve(ScenarioSpec.model_validate(spec))
+        with pytest.raises(UsageError, match=said):
+            world_named("kernel").check(one)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
+def test_a_run_that_is_ended_early_keeps_an_incomplete_record(number: int, tmp_path: Path) -> None:
+    weir = started(tmp_path)
+    weir.send_signal(number)
+    assert weir.wait(60) == 130
+    (record,) = (open_record(one.parent) for one in tmp_path.rglob("manifest.json"))
+    assert not record.manifest.complete
+    assert record.manifest.reached_ns
+    assert record.table("latency").height > 0
+
+
+def test_of_a_killed_run_nothing_is_left_running(tmp_path: Path) -> None:
+    weir = started(tmp_path)
+    weir.kill()
+    weir.wait(60)
+
+
+def test_the_kernel_dies_with_the_process_that_started_it(tmp_path: Path) -> None:
+    weir = started(tmp_path)
+    children = Path(f"/proc/{weir.pid}/task").glob("*/children")
+    (machine,) = {int(one) for file in children for one in file.read_text().split()}
+    left = folders()
+    os.kill(machine, signal.SIGKILL)
+    assert weir.wait(60) != 0
+    for folder in left:
+        # Nobody was left to do it.
+        subprocess.run(["rm", "-r", folder], check=True)
+
+
+def started(folder: Path) -> subprocess.Popen[bytes]:
+    """`weir` in the midst of a long run."""
+    words = [
+        "run",
+        "tcp_download",
+        "--world",
+        "kernel",
+        "--link",
+        "cable-20-8",
+        "--no-charts",
+        "--load",
+        "300s",
+    ]
+    weir = subprocess.Popen(
+        [sys.executable, "-m", "weirlab", *words, "--out", str(folder / "out")],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    until = time.monotonic() + 60
+    while not list(folder.rglob("*.parquet")) and time.monotonic() < until:
+        time.sleep(0.1)
+    return weir
