@@ -164,6 +164,14 @@ site: rustdoc setup playground $(SITE_LOCKED) ## The documentation as a site wit
 test-site: site ## Looks at the playground and the site in Chromium, and holds every row of the playground against native runs
 	@WEIR_PLAYGROUND=out/playground WEIR_SITE=out/site $(BIN)/pytest tests/test_playground.py tests/test_site_pages.py
 
+.PHONY: kernel
+kernel: ## A Linux that runs as a process, for `weir run --world kernel`, into target/kernel: 5 to 9 minutes
+	@tools/kernel.sh
+
+.PHONY: test-kernel
+test-kernel: setup ## Runs in the world kernel, with the kernel of `make kernel` or WEIR_KERNEL=PATH
+	@WEIR_KERNEL=$${WEIR_KERNEL:-$(CURDIR)/target/kernel/linux} $(BIN)/pytest tests/test_kernel_runs.py
+
 .PHONY: browser
 browser: ## Installs Chromium and axe, by which the tests look at the pages of reports
 	@tools/browser.sh

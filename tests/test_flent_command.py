@@ -124,16 +124,16 @@ def test_all_tests_of_flent_are_listed_with_worlds_and_reasons() -> None:
     assert [one["name"] for one in found] == list(flent_tests())
     assert len(found) == 82
     by_name = {one["name"]: one for one in found}
-    assert by_name["rrul"]["worlds"] == {"sim": True, "lab": True, "net": True}
-    assert by_name["rtt_fair"]["worlds"] == {"sim": True, "lab": True, "net": True}
+    assert by_name["rrul"]["worlds"] == {"sim": True, "lab": True, "net": True, "kernel": True}
+    assert by_name["rtt_fair"]["worlds"] == {"sim": True, "lab": True, "net": True, "kernel": True}
     assert len(by_name["rtt_fair"]["hosts"]) == 4
-    assert by_name["udp_flood"]["worlds"] == {"sim": True, "lab": True, "net": True}
-    assert by_name["voip-1up"]["worlds"] == {"sim": True, "lab": True, "net": True}
-    assert by_name["http"]["worlds"] == {"sim": True, "lab": True, "net": True}
+    assert by_name["udp_flood"]["worlds"] == {"sim": True, "lab": True, "net": True, "kernel": True}
+    assert by_name["voip-1up"]["worlds"] == {"sim": True, "lab": True, "net": True, "kernel": True}
+    assert by_name["http"]["worlds"] == {"sim": True, "lab": True, "net": True, "kernel": True}
     assert by_name["http"]["reason"] == ""
     assert by_name["http"]["kernel"] == []
     assert by_name["reno_cubic_westwood_lp"]["kernel"] == ["lp", "westwood"]
-    assert by_name["power_usage"]["worlds"] == {"sim": False, "lab": False, "net": False}
+    assert by_name["power_usage"]["worlds"] == {"sim": False, "lab": False, "net": False, "kernel": False}
     assert all(one["reason"] for one in found if not all(one["worlds"].values()))
     shown = CliRunner().invoke(group, ["list", "tests"]).output
     assert all(name in shown for name in by_name)

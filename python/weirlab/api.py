@@ -86,7 +86,7 @@ def run(  # noqa: PLR0913 - each is one word of a scenario
         queue_down: the same for the download only.
         shaper: one shaper, such as `auto`, `auto up 95%` or `fixed up 95% down 95%`, or several to compare.
         cc: congestion control of all loads, such as `bbr`, or several to compare; cubic if None.
-        world: where it runs: `sim`, `lab` or `net`.
+        world: where it runs: `sim`, `lab`, `net` or `kernel`.
         seed: seed of the first repetition, 0 to 2^63 - 1; each next one takes the next.
         repeat: repetitions of each configuration, 1 to 100000.
         phases: lengths of phases in place of the test's: `{"idle": "5s", "load": "60s", "cooldown": "5s"}`.

@@ -16,6 +16,7 @@ from rich.text import Text
 
 from weirlab.api import run_all
 from weirlab.cli.options import option
+from weirlab.errors import UsageError
 from weirlab.lab.check import try_lab
 from weirlab.scenario import ScenarioSpec, resolve
 from weirlab.ui import console
@@ -42,7 +43,7 @@ class Finding:
 @option("--json", "as_json", is_flag=True, help="Print JSON, nothing else.")
 def command(*, as_json: bool) -> None:
     """Say what this machine can do, by trying it; exit code 1 if something is not as it should be."""
-    findings = [_machine(), _memory(), _disk(), _simulator(), _lab()]
+    findings = [_machine(), _memory(), _disk(), _simulator(), _lab(), _kernel()]
     if as_json:
         click.echo(json.dumps([asdict(finding) for finding in findings], indent=2))
     else:
@@ -113,6 +114,18 @@ def _lab() -> Finding:
     if trial.refusal is not None:
         return Finding(what="lab", good=False, found=f"{trial.refusal}; the simulator works without")
     return Finding(what="lab", good=True, found=f"runs, on {trial.device}: {trial.why}")
+
+
+def _kernel() -> Finding:
+    """Looks for the kernel of the world kernel. Without one all else works: most machines have none."""
+    from weirlab.worlds.kernel import found_kernel, release_of  # noqa: PLC0415 - only this needs it
+
+    try:
+        image = found_kernel()
+    except UsageError as error:
+        named = "WEIR_KERNEL" in os.environ
+        return Finding(what="world kernel", good=not named, found=str(error) if named else f"none: {error}")
+    return Finding(what="world kernel", good=True, found=f"Linux {release_of(image)}, `{image}`")
 
 
 NEEDED_MEMORY_GIB = 2

@@ -2,9 +2,9 @@
 
 The kernel is user-mode Linux: a process. Its root is this machine's file system, which it may only read, so
 that this very Python runs in it (`weirlab.lab.guest`). This process starts it, and hands on between it and
-the socket of that number, over which it is asked and answers as `weirlab.lab.process` does. When the other end of
-the socket is gone, however it went, the kernel is ended and its folder removed; should this process itself be
-killed, the kernel dies with it.
+the socket of that number, over which it is asked and answers as `weirlab.lab.process` does. When the other
+end of the socket is gone, however it went, the kernel is ended and its folder removed; should this process
+itself be killed, the kernel dies with it.
 """
 
 from __future__ import annotations

@@ -41,10 +41,12 @@ def queue_name(record: Record) -> str:
 
 
 def world_name(record: Record) -> str:
-    """The world, and in it who has the queues where that is not Weir."""
+    """The world, and in it who has the queues where that is not the usual one."""
     datapath = record.manifest.datapath
     name = f"world {record.manifest.world}"
-    return name if datapath in (None, "userspace") else f"{name}, {datapath}'s queues"
+    usual = "kernel" if record.manifest.world == "kernel" else "userspace"
+    whose = "Weir" if datapath == "userspace" else datapath
+    return name if datapath in (None, usual) else f"{name}, {whose}'s queues"
 
 
 def version(record: Record) -> str:

@@ -98,7 +98,7 @@ class Manifest:
         warnings: why the run should not be trusted, if anything.
         reached_ns: time of the run that was reached; None while it runs.
         events, packets: what it took.
-        datapath: who had the queues and lines, `userspace` or `kernel`; the lab only.
+        datapath: who had the queues and lines, `userspace` or `kernel`; of the worlds lab and kernel.
         device: how packets left and entered the kernel; live worlds only.
         emulator: how well a live data path did its work, over the whole run.
         tables: what was written of each table that has a row; None of a run that was killed, and in format 1.

@@ -78,7 +78,8 @@ def commands(words: Mapping[str, Any], out: str | None = None) -> str:
             line += [f"--{key}", str(words[key])]
     if words.get("world") not in (None, "sim"):
         line += ["--world", str(words["world"])]
-    if words.get("datapath") not in (None, "userspace"):
+    usual = "kernel" if words.get("world") == "kernel" else "userspace"
+    if words.get("datapath") not in (None, usual):
         line += ["--datapath", str(words["datapath"])]
     if out is not None:
         line += ["--out", out]
