@@ -108,6 +108,13 @@ def test_the_data_path_is_the_kernels_unless_another_is_asked_for() -> None:
         world_named("sim", "kernel")
 
 
+def test_a_shaper_is_refused() -> None:
+    spec = {"test": "tcp_download", "link": "cable-20-8", "shaper": ["auto"]}
+    [run] = resolve(ScenarioSpec.model_validate(spec))
+    with pytest.raises(UsageError, match="shaper: the world kernel has no NFQUEUE"):
+        world_named("kernel").check(run)
+
+
 def test_a_run_is_refused_before_anything_is_written_if_the_kernel_cannot_be_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -39,6 +39,11 @@ class KernelWorld:
 
     def check(self, run: ResolvedRun) -> None:
         """Refuses what that kernel says it does not have, and everything where there is no such kernel."""
+        if run.scenario.get("shaper") is not None:
+            raise UsageError(
+                "shaper: the world kernel has no NFQUEUE, over which a shaper gets its packets: "
+                "run it in the world sim or lab"
+            )
         kernel = OwnKernel(image=found_kernel(), seed=run.seed)
         try:
             ask({"do": "check", "datapath": self.datapath, "scenario": run.scenario}, kernel=kernel)
