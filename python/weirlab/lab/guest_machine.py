@@ -89,8 +89,8 @@ def _share(folder: Path, request: dict[str, Any]) -> None:
     (folder / REQUEST).write_text(json.dumps(request), encoding="utf-8")
     python = f"{shlex.quote(sys.executable)} -P -m weirlab.lab.guest"
     shown = {"PATH": os.environ.get("PATH", os.defpath), "HOME": "/", "PYTHONDONTWRITEBYTECODE": "1"}
-    if "PYTHONPATH" in os.environ:
-        shown["PYTHONPATH"] = os.environ["PYTHONPATH"]
+    if path := os.environ.get("PYTHONPATH"):
+        shown["PYTHONPATH"] = os.pathsep.join(str(Path(one).absolute()) for one in path.split(os.pathsep))
     init = folder / "init"
     exports = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in shown.items())
     init.write_text(f"#!/bin/sh\n{exports}cd /proc/self/cwd\n{python}\nexec {python} off\n", encoding="utf-8")
@@ -161,7 +161,7 @@ def _talk(process: subprocess.Popen[bytes], parent: socket.socket, ending: _Endi
             parent.sendall(view.encode() + b"\n")
     if last is not None:
         return last
-    if ending.asked:
+    if ending.asked and process.poll() is None:
         return {"error": f"the kernel did not end within {PATIENCE_S:.0f} s of being asked to"}
     tail = " / ".join(others) or "it said nothing"
     return {"error": f"the kernel ended without an answer, with code {_code(process)}: {tail}"}
