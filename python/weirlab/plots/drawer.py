@@ -13,7 +13,6 @@ import signal
 import sys
 import traceback
 from collections import deque
-from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -47,21 +46,14 @@ def main() -> None:
         mpl.use("agg")
         for module in LOADED:
             import_module(module)
-        from weirlab.errors import WeirError  # noqa: PLC0415
         from weirlab.record import open_record  # noqa: PLC0415
-        from weirlab.stats import summarise  # noqa: PLC0415
     line = sys.stdin.readline()
     if not line:
         return
     asked = json.loads(line)
     paths = {path for order in asked["orders"] for path in (*order["records"], *order["whole"])}
     records = {path: open_record(path) for path in paths}
-    for record in records.values():
-        # What most charts need is read and summed up once; what is wrong with it each child says itself. Of a
-        # long record not every chart needs the tables that take most of the memory.
-        if not record.is_long("latency"):
-            with suppress(WeirError):
-                summarise(record)
+    # None is read here: what reads tables may start threads, which a child does not have and waits for.
     waiting, running = deque(enumerate(asked["orders"])), dict[int, int]()
     while waiting or running:
         while waiting and len(running) < asked["at_once"]:
