@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import subprocess
+import sys
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -71,6 +75,25 @@ def test_a_process_that_is_ended_by_others_is_an_error(
         os.kill(process.pid, number)
         with pytest.raises(WeirError, match=f"the process that draws charts ended with signal {number.name}"):
             list(process.draw([order("cdf", rrul, tmp_path / "a.png")], at_once=1))
+
+
+def test_a_process_whose_answers_nobody_reads_ends_without_a_word(rrul: list[Record], tmp_path: Path) -> None:
+    orders = [asdict(order("cdf", rrul, tmp_path / f"{number}.png")) for number in range(9)]
+    command = [sys.executable, "-m", "weirlab.plots.drawer"]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdin.write(json.dumps({"at_once": 2, "orders": orders}).encode() + b"\n")
+        process.stdin.flush()
+        process.stdout.readline()
+        process.stdout.close()
+        # Its children have ended, too, once nobody can write to it any more.
+        assert process.stderr.read() == b""
+    assert process.returncode == 0
+    assert len(list(tmp_path.iterdir())) < len(orders)
 
 
 def test_who_ends_early_leaves_no_process_and_no_half_chart(rrul: list[Record], tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import signal
 import sys
 import traceback
 from collections import deque
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -52,8 +53,15 @@ def main() -> None:
         return
     asked = json.loads(line)
     paths = {path for order in asked["orders"] for path in (*order["records"], *order["whole"])}
+    # No table is read here: what reads them may start threads, which a child does not have and waits for.
     records = {path: open_record(path) for path in paths}
-    # None is read here: what reads tables may start threads, which a child does not have and waits for.
+    # Who asked may be gone: nothing more is drawn then.
+    with suppress(BrokenPipeError):
+        _draw_all(asked, records, answers)
+
+
+def _draw_all(asked: Mapping[str, Any], records: Mapping[str, Any], answers: int) -> None:
+    """Draws each chart in a child, so many at once as are asked for."""
     waiting, running = deque(enumerate(asked["orders"])), dict[int, int]()
     while waiting or running:
         while waiting and len(running) < asked["at_once"]:
@@ -78,17 +86,20 @@ def _draw_and_leave(number: int, order: Mapping[str, Any], records: Mapping[str,
     # What is half written is removed on the way out.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     try:
-        draw(
-            order["kind"],
-            [records[path] for path in order["records"]],
-            Path(order["target"]),
-            title=order["title"],
-            whole=[records[path] for path in order["whole"]],
-        )
-        _answer(answers, number, None, "")
-    except WeirError as error:
-        _answer(answers, number, type(error).__name__, str(error))
-    except SystemExit:
+        try:
+            draw(
+                order["kind"],
+                [records[path] for path in order["records"]],
+                Path(order["target"]),
+                title=order["title"],
+                whole=[records[path] for path in order["whole"]],
+            )
+        except WeirError as error:
+            _answer(answers, number, type(error).__name__, str(error))
+        else:
+            _answer(answers, number, None, "")
+    except (SystemExit, BrokenPipeError):
+        # Told to end, or nobody is there any more to be answered.
         os._exit(1)
     except BaseException:  # noqa: BLE001 - the parent says that it failed
         traceback.print_exc()
