@@ -10,6 +10,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from weirlab.record.manifest import usual_datapath
 from weirlab.scenario.plain import queue_words
 
 if TYPE_CHECKING:
@@ -44,9 +45,8 @@ def world_name(record: Record) -> str:
     """The world, and in it who has the queues where that is not the usual one."""
     datapath = record.manifest.datapath
     name = f"world {record.manifest.world}"
-    usual = "kernel" if record.manifest.world == "kernel" else "userspace"
     whose = "Weir" if datapath == "userspace" else datapath
-    return name if datapath in (None, usual) else f"{name}, {whose}'s queues"
+    return name if datapath in (None, usual_datapath(record.manifest.world)) else f"{name}, {whose}'s queues"
 
 
 def version(record: Record) -> str:

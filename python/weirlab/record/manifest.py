@@ -7,7 +7,7 @@ import time
 from dataclasses import MISSING, dataclass, field, fields
 from functools import cache
 from types import UnionType
-from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from weirlab import _native
 from weirlab.record.tables import NEWEST
@@ -194,6 +194,11 @@ def _value(kind: Any, value: Any, where: str) -> Any:
     if type(value) is origin or (origin is float and type(value) is int):
         return value
     raise ValueError(f"`{where}` should be {kind}, not {type(value).__name__}")
+
+
+def usual_datapath(world: object) -> Literal["userspace", "kernel"]:
+    """Who has the queues and lines of a world unless it is said: Weir's own process, or the kernel."""
+    return "kernel" if world == "kernel" else "userspace"
 
 
 def new_manifest(run: ResolvedRun, *, world: str, clock: str, offloads: str) -> dict[str, Any]:

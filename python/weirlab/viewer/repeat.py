@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from weirlab.errors import WeirError
+from weirlab.record.manifest import usual_datapath
 from weirlab.scenario import ScenarioSpec, check, load_test, resolve
 
 __all__ = ["Repeat", "commands", "repeat_of"]
@@ -78,8 +79,7 @@ def commands(words: Mapping[str, Any], out: str | None = None) -> str:
             line += [f"--{key}", str(words[key])]
     if words.get("world") not in (None, "sim"):
         line += ["--world", str(words["world"])]
-    usual = "kernel" if words.get("world") == "kernel" else "userspace"
-    if words.get("datapath") not in (None, usual):
+    if words.get("datapath") not in (None, usual_datapath(words.get("world"))):
         line += ["--datapath", str(words["datapath"])]
     if out is not None:
         line += ["--out", out]

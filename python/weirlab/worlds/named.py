@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, get_args
 
 from weirlab.errors import UsageError
+from weirlab.record.manifest import usual_datapath
 from weirlab.worlds.base import Datapath
 
 if TYPE_CHECKING:
@@ -53,11 +54,11 @@ def world_named(
     if name == "lab":
         from weirlab.worlds.lab import LabWorld  # noqa: PLC0415
 
-        return LabWorld(datapath or "userspace")
+        return LabWorld(datapath or usual_datapath(name))
     if name == "kernel":
         from weirlab.worlds.kernel import KernelWorld  # noqa: PLC0415
 
-        return KernelWorld(datapath or "kernel")
+        return KernelWorld(datapath or usual_datapath(name))
     if name == "net":
         from weirlab.worlds.net import NetWorld  # noqa: PLC0415
 
