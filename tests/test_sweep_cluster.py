@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-pytest.importorskip("distributed")
+Client = pytest.importorskip("distributed").Client
 pytestmark = pytest.mark.realtime
 
 REPEAT = 8
@@ -164,6 +164,28 @@ def test_a_scheduler_that_is_killed_and_started_again_changes_nothing(
     store = carried_out(tmp_path, processes, {3: restart})
     assert_frame_equal(figures(store), alone, check_exact=True)
     assert len(store.samples()) == 2 * REPEAT
+
+
+@pytest.mark.usefixtures("small_batches")
+def test_a_batch_of_which_a_scheduler_was_never_told_is_sent_again(
+    tmp_path: Path, processes: Processes, alone: pl.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is sent while a scheduler is started again may reach neither: nobody answers for it then."""
+    processes.add_worker()
+    monkeypatch.setattr(clusters, "ASK_EVERY_S", 0.5)
+    sends, lost = Client._send_to_scheduler_safe, [2, 5]
+
+    def loses(self: Any, message: dict[str, Any]) -> None:
+        if message["op"] == "update-graph":
+            lost[:] = [left - 1 for left in lost]
+            if 0 in lost:
+                return
+        sends(self, message)
+
+    monkeypatch.setattr(Client, "_send_to_scheduler_safe", loses)
+    store = carried_out(tmp_path, processes, {})
+    assert max(lost) < 0
+    assert_frame_equal(figures(store), alone, check_exact=True)
 
 
 @pytest.mark.usefixtures("small_batches")

@@ -176,6 +176,7 @@ class _Batches:
         self._texts = {digest: zlib.compress(text.encode(), 1) for digest, text in orders.traces.items()}
         self._under_way: dict[Future[tuple[list[Row], float]], list[Run]] = {}
         self.done, self._spent_s, self._enough = 0, 0.0, False
+        self._asked_s, self._unknown = time.monotonic(), frozenset[str]()
 
     def are_done(self) -> bool:
         """Whether nothing is left to do."""
@@ -196,6 +197,8 @@ class _Batches:
                 for future in self._ended():
                     if self._taken(future, self._under_way[future]):
                         del self._under_way[future]
+                for future in self._forgotten(client):
+                    self._send_again(self._under_way.pop(future))
         finally:
             # A scheduler that is gone has forgotten them.
             with suppress(OSError, TimeoutError, RuntimeError):
@@ -249,6 +252,26 @@ class _Batches:
                 raise
         return [one for one in self._under_way if one.status != "pending"]
 
+    def _forgotten(self, client: Client) -> list[Future[tuple[list[Row], float]]]:
+        """The batches that the scheduler says it has never heard of, twice in a row.
+
+        What is sent while a scheduler is started again may reach neither the old one nor the new one; who
+        asked for it is told nothing. Twice, because a question may overtake what was sent before it.
+        """
+        if time.monotonic() - self._asked_s < ASK_EVERY_S:
+            return []
+        self._asked_s = time.monotonic()
+        try:
+            states = client.sync(
+                client.scheduler.get_task_status,
+                keys=[one.key for one in self._under_way],
+                callback_timeout=CONNECT_S,
+            )
+        except (OSError, TimeoutError, RuntimeError):
+            return []
+        before, self._unknown = self._unknown, frozenset(key for key in states if states[key] is None)
+        return [one for one in self._under_way if one.key in before & self._unknown]
+
     def _taken(self, future: Future[tuple[list[Row], float]], batch: list[Run]) -> bool:
         """Takes the rows of a batch, or what became of it; says whether it is no longer under way.
 
@@ -277,8 +300,7 @@ class _Batches:
     def _give_back(self, future: Future[tuple[list[Row], float]], batch: list[Run]) -> None:
         """A batch of which no rows come: it is sent again, taken apart, or kept as failed."""
         if future.status in {"cancelled", "lost"}:
-            if not self._enough:
-                self._left.extendleft(reversed(batch))
+            self._send_again(batch)
             return
         error = future.exception()
         if isinstance(error, OtherVersion):
@@ -292,6 +314,10 @@ class _Batches:
         else:
             reason = f"the cluster gave it up: {type(error).__name__}: {error}"
             self._tell(batch[0], failed(batch[0].key, batch[0].seed, reason, self._orders.work))
+
+    def _send_again(self, batch: list[Run]) -> None:
+        if not self._enough:
+            self._left.extendleft(reversed(batch))
 
     def _keep(self, run: Run, samples: bytes | None) -> None:
         """Keeps the raw samples of a run, if it has some."""
@@ -458,6 +484,9 @@ FETCH_S = 1.0
 
 LISTEN_EVERY_S = 0.5
 """How long is waited for a batch at a time."""
+
+ASK_EVERY_S = 5.0
+"""How often a scheduler is asked whether it knows what was sent to it."""
 
 CONNECT_S = 10
 """How long is waited for a scheduler."""
