@@ -9,7 +9,7 @@ import click
 import pytest
 
 from weirlab.cli import COMMANDS, weir
-from weirlab.cli.options import Option, Share, Whole, sentence
+from weirlab.cli.options import Argument, Option, Share, Whole, sentence
 from weirlab.errors import UsageError
 
 if TYPE_CHECKING:
@@ -40,10 +40,16 @@ OPTIONS = {
 }
 VALUED = [name for name, (_, one) in OPTIONS.items() if not one.is_flag and not one.hidden]
 SWITCHES = [name for name, (_, one) in OPTIONS.items() if one.secondary_opts]
+ARGUMENTS = {
+    f"{' '.join(path)} {one.human_readable_name}": (command, one)
+    for path, command in ALL.items()
+    for one in command.params
+    if isinstance(one, click.Argument)
+}
 WHOLE = [name for name in VALUED if isinstance(OPTIONS[name][1].type, click.IntRange)]
 
 
-def written(one: click.Option) -> list[str]:
+def written(one: click.Parameter) -> list[str]:
     """Two values that differ and can be read."""
     if isinstance(one.type, click.Choice):
         return [str(choice) for choice in one.type.choices][:2]
@@ -92,6 +98,18 @@ def test_no_option_keeps_the_last_of_two_values(which: str) -> None:
 def test_no_option_takes_an_empty_value(which: str) -> None:
     command, one = OPTIONS[which]
     assert refused(command, [one.opts[-1], ""]).startswith(f"{one.opts[-1]}: its value is empty")
+
+
+@pytest.mark.parametrize("which", ARGUMENTS)
+def test_no_argument_is_empty_but_the_words_of_a_program(which: str) -> None:
+    command, one = ARGUMENTS[which]
+    assert isinstance(one, Argument), "declare it with weirlab.cli.options.argument"
+    arguments = [each for each in command.params if isinstance(each, click.Argument)]
+    words = [*(written(each)[0] for each in arguments[: arguments.index(one)]), ""]
+    if one.type is not click.UNPROCESSED:
+        assert re.fullmatch(r".+ is empty: write what is meant", refused(command, words))
+    else:
+        assert command.make_context("weir", words, resilient_parsing=True).params[one.name or ""] == ("",)
 
 
 @pytest.mark.parametrize("which", SWITCHES)

@@ -11,7 +11,9 @@ import tracemalloc
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from click.testing import CliRunner
 
+from weirlab.cli import weir
 from weirlab.errors import RecordError, UsageError
 from weirlab.sweeps import bundle
 from weirlab.sweeps.bundle import write_bundle
@@ -226,6 +228,26 @@ def test_the_command_writes_and_checks(store: Store, whole: Path, tmp_path: Path
     assert "differs in events" in refused.stdout
     assert "4 of 4 runs came to something else here" in refused.stderr
     assert weir_here("bundle", "--check", str(store.path / "manifest.json")).returncode == 3
+
+
+def test_a_folder_that_is_named_by_where_it_is_has_its_bundle_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store.made(tmp_path / "mine.sweep")
+    carry_out(sweep_of(plan_of({**SCENARIO, "sweep": {"axes": {"queue": ["pfifo"]}}})), store, jobs=1)
+    (tmp_path / "mine.sweep" / "in").mkdir()
+    for inside, words in (("mine.sweep", "."), ("mine.sweep/in", "..")):
+        monkeypatch.chdir(tmp_path / inside)
+        said = CliRunner().invoke(weir, ["bundle", words])
+        assert said.exit_code == 0, said.output
+        (tmp_path / "mine.bundle").unlink()
+
+
+def test_what_is_no_store_is_refused_before_a_bundle_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir("/")
+    for words in (".", "/", ".."):
+        said = CliRunner().invoke(weir, ["bundle", words])
+        assert "is no store of a sweep" in str(said.exception)
 
 
 def test_a_line_that_no_reader_takes_is_not_written(store: Store, tmp_path: Path, monkeypatch: Any) -> None:

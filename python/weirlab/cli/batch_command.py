@@ -11,7 +11,7 @@ import click
 from weirlab.batches import carry_out, load_batch
 from weirlab.batches.running import alone, missing
 from weirlab.cli.comparison import tell, tell_differences
-from weirlab.cli.options import Whole, option
+from weirlab.cli.options import Whole, argument, option
 from weirlab.errors import Interrupted
 from weirlab.stats import compare
 from weirlab.ui import RunProgress, Table, console, note, section
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @click.command("batch")
-@click.argument("file", type=click.Path(path_type=Path), metavar="FILE")
+@argument("file", type=click.Path(path_type=Path), metavar="FILE")
 @option("--out", type=click.Path(path_type=Path), help="Folder.  [default: FILE with .batch for .toml]")
 @option("--dry-run", is_flag=True, help="Say what is run in which order, and do nothing.")
 @option("--jobs", type=Whole(min=1), help="Runs of the simulator at once.  [default: all processors]")

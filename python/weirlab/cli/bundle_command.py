@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from weirlab.cli.options import Whole, option
+from weirlab.cli.options import Whole, argument, option
 from weirlab.errors import AssertionBroken, Interrupted, UsageError
 from weirlab.sweeps.bundle import write_bundle
 from weirlab.sweeps.bundle_check import MAX_SAMPLE, check_bundle
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @click.command("bundle")
-@click.argument("place", metavar="STORE|FILE")
+@argument("place", metavar="STORE|FILE")
 @option("--check", is_flag=True, help="Run a random sample of the bundle FILE again, and compare to the bit.")
 @option("--sample", type=Whole(min=1, max=MAX_SAMPLE), help="Runs of the sample.  [default: 20]")
 @option("--jobs", type=Whole(min=1), help="Runs at once.  [default: all processors]")
@@ -51,17 +51,24 @@ def command(  # noqa: PLR0913 - one word each on the command line
             as_json=as_json,
         )
     else:
-        _write(place, out or _usual_name(place), as_json=as_json)
+        _write(place, out, as_json=as_json)
 
 
 def _usual_name(place: str) -> Path:
     """Beside a folder; of a store elsewhere in the folder in which one is."""
-    named = Path(place.rstrip("/").rpartition("/")[2]) if "://" in place else Path(place)
+    named = Path(place.rstrip("/").rpartition("/")[2]) if "://" in place else _with_a_name(Path(place))
     return named.with_suffix(".bundle")
 
 
-def _write(place: str, out: Path, *, as_json: bool) -> None:
-    said = write_bundle(Store.opened(place), out)
+def _with_a_name(folder: Path) -> Path:
+    """`.` and what ends with `..` say where a folder is, and not what it is called."""
+    return folder.resolve() if folder.name in ("", "..") else folder
+
+
+def _write(place: str, out: Path | None, *, as_json: bool) -> None:
+    store = Store.opened(place)
+    out = out or _usual_name(place)
+    said = write_bundle(store, out)
     size, digest = out.stat().st_size, _digest(out)
     if as_json:
         click.echo(json.dumps({"bundle": str(out), "bytes": size, "sha256": digest, **said}, indent=2))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from weirlab.cli.comparison import tell, tell_differences
-from weirlab.cli.options import option
+from weirlab.cli.options import argument, option
 from weirlab.cli.records import readable_runs, told
 from weirlab.record.configurations import run_names
 from weirlab.report import advice
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @click.command("compare")
-@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="A B...")
+@argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="A B...")
 @option("--json", "as_json", is_flag=True, help="Print the figures as JSON, nothing else.")
 def command(paths: tuple[Path, ...], *, as_json: bool) -> None:
     """Set records beside each other; the first is the baseline of the factor.

@@ -13,7 +13,7 @@ from rich.progress import track
 from rich.text import Text
 
 from weirlab import _native, reading
-from weirlab.cli.options import option
+from weirlab.cli.options import argument, option
 from weirlab.errors import UsageError
 from weirlab.report.tables import LOOK
 from weirlab.ui import console
@@ -34,7 +34,7 @@ class Line:
 
 
 @click.command("conformance")
-@click.argument("folder", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@argument("folder", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @option("--json", "as_json", is_flag=True, help="Print JSON, nothing else.")
 def command(folder: Path, *, as_json: bool) -> None:
     """Replay recordings of real Linux queue disciplines through ours, a row of a table each.

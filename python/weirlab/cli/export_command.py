@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from weirlab.capture import Packets
-from weirlab.cli.options import Whole, option
+from weirlab.cli.options import Whole, argument, option
 from weirlab.cli.records import readable
 from weirlab.errors import UsageError
 from weirlab.export import FORMATS, NAMES, export, planned
@@ -15,7 +15,7 @@ from weirlab.ui import console
 
 
 @click.command("export")
-@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RECORD...")
+@argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RECORD...")
 @option(
     "--out",
     required=True,

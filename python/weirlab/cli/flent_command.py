@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from weirlab.cli import completion, weir
-from weirlab.cli.options import option
+from weirlab.cli.options import argument, option
 from weirlab.errors import UsageError
 from weirlab.flent.exporting import flent_name
 from weirlab.flent.tests import computed_series, flent_test
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @click.command("flent")
-@click.argument("test", shell_complete=completion.flent_tests)
+@argument("test", shell_complete=completion.flent_tests)
 @option(
     "-H",
     "--host",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from weirlab.cli.options import option
+from weirlab.cli.options import argument, option
 from weirlab.errors import RecordError, UsageError, WeirError
 from weirlab.flent import import_flent
 from weirlab.record import Record, pack
@@ -16,7 +16,7 @@ from weirlab.ui import console, warn
 
 
 @click.command("import")
-@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE...")
+@argument("files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE...")
 @option(
     "--out",
     type=click.Path(path_type=Path),

@@ -14,7 +14,7 @@ import click
 
 from weirlab.cli.lab_lines import line_options, resolved
 from weirlab.cli.notes import note_options, noted
-from weirlab.cli.options import Whole, elsewhere, option, renamed
+from weirlab.cli.options import Whole, argument, elsewhere, option, renamed
 from weirlab.errors import UsageError
 from weirlab.lab.client import ask
 from weirlab.lab.control import change, opened
@@ -72,7 +72,7 @@ def command() -> None:
 
 @command.command("exec", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 @_line_options
-@click.argument("program", nargs=-1, required=True, type=click.UNPROCESSED)
+@argument("program", nargs=-1, required=True, type=click.UNPROCESSED)
 def exec_(program: tuple[str, ...], **words: Any) -> None:
     """Run PROGRAM on the line; its streams and exit code are passed through.
 
@@ -93,8 +93,8 @@ def shell(**words: Any) -> None:
 
 
 @command.command("set", short_help="Change the lines of a lab while its program runs.")
-@click.argument("socket", type=click.Path(path_type=Path))
-@click.argument("words", metavar="HOP CHANGE...", nargs=-1, required=True)
+@argument("socket", type=click.Path(path_type=Path))
+@argument("words", metavar="HOP CHANGE...", nargs=-1, required=True)
 def set_(socket: Path, words: tuple[str, ...]) -> None:
     """Change the lines of the lab that was started with `--control SOCKET`, at once and all together.
 

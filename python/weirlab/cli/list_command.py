@@ -13,7 +13,7 @@ from rich.text import Text
 
 from weirlab import _native
 from weirlab.cli import completion
-from weirlab.cli.options import option
+from weirlab.cli.options import argument, option
 from weirlab.cli.schemas import described_schemas
 from weirlab.errors import UsageError
 from weirlab.flent.plots import flent_plots
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 @click.command("list")
-@click.argument(
+@argument(
     "what",
     type=click.Choice(
         [
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
         ]
     ),
 )
-@click.argument("name", required=False, shell_complete=completion.listed)
+@argument("name", required=False, shell_complete=completion.listed)
 @option("--json", "as_json", is_flag=True, help="Print JSON, nothing else.")
 def command(what: str, name: str | None, *, as_json: bool) -> None:
     """List what there is, by name; with a NAME, everything about one of them.

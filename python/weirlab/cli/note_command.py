@@ -6,14 +6,14 @@ from pathlib import Path
 
 import click
 
-from weirlab.cli.options import option
+from weirlab.cli.options import argument, option
 from weirlab.cli.records import readable, told
 from weirlab.errors import UsageError
 from weirlab.ui import console
 
 
 @click.command("note")
-@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RECORD...")
+@argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RECORD...")
 @option("--note", "text", metavar="TEXT", help="What to remember, in place of the note that is there.")
 @option("--no-note", "without", is_flag=True, help="Take the note away.")
 @option("--tag", "tags", multiple=True, metavar="NAME", help="A word to add; may be repeated.")

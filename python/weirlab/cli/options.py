@@ -10,7 +10,18 @@ import click
 
 from weirlab.errors import UsageError
 
-__all__ = ["Option", "Share", "Whole", "elsewhere", "option", "other_name", "renamed", "sentence"]
+__all__ = [
+    "Argument",
+    "Option",
+    "Share",
+    "Whole",
+    "argument",
+    "elsewhere",
+    "option",
+    "other_name",
+    "renamed",
+    "sentence",
+]
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -53,6 +64,23 @@ class Option(click.Option):
         if len(set(given)) > 1:
             raise UsageError(f"{name} and {self.secondary_opts[-1]} exclude each other: write one of them")
 
+
+class Argument(click.Argument):
+    """An argument that refuses to be empty; the words of a program that is run may be."""
+
+    def process_value(self, ctx: click.Context, value: Any) -> Any:
+        """The value that was given.
+
+        Raises:
+            UsageError: if it is empty, or one of several is.
+        """
+        if self.type is not click.UNPROCESSED and "" in (value if self.nargs != 1 else (value,)):
+            raise UsageError(f"{self.make_metavar(ctx)} is empty: write what is meant")
+        return super().process_value(ctx, value)
+
+
+argument = partial(click.argument, cls=Argument)
+"""Declares an argument; every argument of every command is declared with it."""
 
 option = partial(click.option, cls=Option)
 """Declares an option; every option of every command is declared with it."""

@@ -12,7 +12,7 @@ from rich.live import Live
 from rich.text import Text
 
 from weirlab import interrupt
-from weirlab.cli.options import Whole, option
+from weirlab.cli.options import Whole, argument, option
 from weirlab.cli.scenario_words import secret_of
 from weirlab.errors import NetError
 from weirlab.net.ping import (
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 @click.command("ping")
-@click.argument("host")
+@argument("host")
 @option(
     "--method",
     type=click.Choice(METHODS),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from weirlab.cli.options import option
+from weirlab.cli.options import argument, option
 from weirlab.cli.records import readable_runs
 from weirlab.errors import UsageError
 from weirlab.plots import FORMATS, KINDS, Look, check, draw, format_of
@@ -30,7 +30,7 @@ def _help() -> str:
 
 
 @click.command("plot", help=_help())
-@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RECORD...")
+@argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RECORD...")
 @option(
     "--kind",
     type=click.Choice([*KINDS, "all"]),

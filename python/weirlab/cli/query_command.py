@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from weirlab.cli.options import option
+from weirlab.cli.options import argument, option
 from weirlab.errors import UsageError
 from weirlab.sweeps.query import answer
 from weirlab.sweeps.store import Store
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 
 @click.command("query")
-@click.argument("place", metavar="STORE")
-@click.argument("sql", metavar="SQL")
+@argument("place", metavar="STORE")
+@argument("sql", metavar="SQL")
 @option("--out", type=click.Path(path_type=Path), help="File for the answer: .csv, .jsonl or .parquet.")
 @option("--format", "form", type=click.Choice(["csv", "jsonl"]), help="Print the answer so, nothing else.")
 def command(place: str, sql: str, *, out: Path | None, form: str | None) -> None:

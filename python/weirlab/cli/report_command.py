@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from weirlab.cli.options import option
+from weirlab.cli.options import argument, option
 from weirlab.cli.pages_in_browser import write_page
 from weirlab.cli.plot_command import span_in
 from weirlab.cli.records import readable_runs
@@ -14,7 +14,7 @@ from weirlab.errors import UsageError
 
 
 @click.command("report")
-@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RECORD...")
+@argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RECORD...")
 @option(
     "-o",
     "--out",

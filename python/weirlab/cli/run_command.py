@@ -12,7 +12,7 @@ import click
 from weirlab.api import run_all
 from weirlab.cli import completion
 from weirlab.cli.notes import note_options, noted
-from weirlab.cli.options import Whole, elsewhere, option
+from weirlab.cli.options import Whole, argument, elsewhere, option
 from weirlab.cli.repeating import repeats, run_until
 from weirlab.cli.scenario_words import scenario_options, secret_of, written
 from weirlab.cli.verdicts import rules_of
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 @click.command("run")
-@click.argument("what", metavar="SCENARIO|TEST", shell_complete=completion.tests)
+@argument("what", metavar="SCENARIO|TEST", shell_complete=completion.tests)
 @scenario_options
 @note_options
 @option("--world", type=click.Choice(world_names()), default="sim", show_default=True)

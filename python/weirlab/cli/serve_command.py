@@ -9,6 +9,7 @@ from contextlib import suppress
 import click
 
 from weirlab import _native
+from weirlab.cli.options import argument
 from weirlab.errors import UsageError
 
 
@@ -17,7 +18,7 @@ from weirlab.errors import UsageError
     add_help_option=False,
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )
-@click.argument("words", nargs=-1, type=click.UNPROCESSED)
+@argument("words", nargs=-1, type=click.UNPROCESSED)
 def command(words: tuple[str, ...]) -> None:
     """Answer measurements: Weir's own, and those of other speed tests."""
     for word in words:

@@ -14,7 +14,7 @@ import click
 
 from weirlab import _native, reading
 from weirlab.cli import completion
-from weirlab.cli.options import option
+from weirlab.cli.options import argument, option
 from weirlab.cli.shape_display import Display, show_dry_run
 from weirlab.cli.shape_settings import StartOptions, read_settings, start_options
 from weirlab.errors import UsageError
@@ -55,7 +55,7 @@ def command() -> None:
 
 
 @command.command("start")
-@click.argument("device", metavar="IFACE", shell_complete=completion.devices)
+@argument("device", metavar="IFACE", shell_complete=completion.devices)
 @start_options
 def start(device: str, **given: Any) -> None:
     """Shape IFACE until Ctrl-C, `weir shape stop IFACE`, or the time is over."""
@@ -93,7 +93,7 @@ def _shape(settings: dict[str, Any], options: StartOptions) -> None:
 
 
 @command.command("status")
-@click.argument("device", metavar="IFACE", shell_complete=completion.devices)
+@argument("device", metavar="IFACE", shell_complete=completion.devices)
 @option("--json", "as_json", is_flag=True, help="Print JSON, nothing else.")
 @option("--prometheus", is_flag=True, help="Print metrics as Prometheus reads them, nothing else.")
 def status(device: str, *, as_json: bool, prometheus: bool) -> None:
@@ -110,14 +110,14 @@ def status(device: str, *, as_json: bool, prometheus: bool) -> None:
 
 
 @command.command("stop")
-@click.argument("device", metavar="IFACE", shell_complete=completion.devices)
+@argument("device", metavar="IFACE", shell_complete=completion.devices)
 def stop(device: str) -> None:
     """End the shaper of IFACE, which restores what was there."""
     running.stop(device)
 
 
 @command.command("replay")
-@click.argument("log", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@argument("log", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @option("--mode", type=click.Choice(["ping", "bandwidth"]), help="What `auto` would have done so instead.")
 @option("--json", "as_json", is_flag=True, help="Print the decisions as lines of JSON.")
 def replay(log: Path, *, mode: str | None, as_json: bool) -> None:
@@ -135,7 +135,7 @@ def replay(log: Path, *, mode: str | None, as_json: bool) -> None:
 
 
 @command.command("rules")
-@click.argument("name", metavar="[LIST]", default="usual", shell_complete=completion.rules)
+@argument("name", metavar="[LIST]", default="usual", shell_complete=completion.rules)
 def rules(name: str) -> None:
     """Print a list of priority rules, `usual` by default: save it, change it, and give it to --rules."""
     read_rules(name)

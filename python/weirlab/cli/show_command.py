@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from weirlab.cli.options import option
+from weirlab.cli.options import argument, option
 from weirlab.cli.records import readable, told
 from weirlab.report import cautions, cut_short, flow_table, increase_line, latency_table, quality_table
 from weirlab.report.applications import application_tables, rrul_table
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @click.command("show")
-@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RECORD...")
+@argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RECORD...")
 @option("--json", "as_json", is_flag=True, help="Print the figures as JSON, nothing else.")
 def command(paths: tuple[Path, ...], *, as_json: bool) -> None:
     """Show what stands in records: the configuration, the flows, the round trips.

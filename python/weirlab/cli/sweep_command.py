@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from weirlab.cli.options import Whole, option
+from weirlab.cli.options import Whole, argument, option
 from weirlab.errors import Interrupted, WeirError
 from weirlab.sweeps.charts import KINDS, draw
 from weirlab.sweeps.charts.asked import Asked
@@ -61,7 +61,7 @@ def command() -> None:
 
 
 @command.command("run")
-@click.argument("plan", type=click.Path(path_type=Path), metavar="PLAN")
+@argument("plan", type=click.Path(path_type=Path), metavar="PLAN")
 @option("--out", metavar="PATH", help="Store: a folder or a URL.  [default: PLAN with .sweep for .toml]")
 @option("--dry-run", is_flag=True, help="Say what it will take and do nothing.")
 @option("--jobs", type=Whole(min=1), help="Runs at once.  [default: all processors]")
@@ -109,7 +109,7 @@ def run(  # noqa: PLR0913 - one word each on the command line
 
 
 @command.command("show")
-@click.argument("place", metavar="STORE")
+@argument("place", metavar="STORE")
 @option("--by", multiple=True, metavar="COLUMN", help="Axis by which runs are joined; repeat for several.")
 @option(
     "--figure", "figures", multiple=True, metavar="COLUMN", help="Column that is shown; repeat for several."
@@ -144,7 +144,7 @@ def show(place: str, *, by: tuple[str, ...], figures: tuple[str, ...], as_json: 
 
 
 @command.command("plot")
-@click.argument("place", metavar="STORE")
+@argument("place", metavar="STORE")
 @option("--kind", type=click.Choice([*KINDS]), default="heat", show_default=True, help="Which chart.")
 @option("--figure", default=Asked.figure, show_default=True, metavar="COLUMN", help="Figure that is shown.")
 @option(
@@ -174,7 +174,7 @@ def plot(place: str, *, kind: str, out: Path | None, **asked: Any) -> None:
 
 
 @command.command("compact")
-@click.argument("place", metavar="STORE")
+@argument("place", metavar="STORE")
 def compact(place: str) -> None:
     """Join the part files of a store into one, and write its manifest anew."""
     parts, rows = Store.opened(place).compact()

@@ -13,7 +13,7 @@ from click.core import ParameterSource
 
 from weirlab.api import make_empty
 from weirlab.cli.notes import note_options, noted
-from weirlab.cli.options import Whole, option, renamed
+from weirlab.cli.options import Whole, argument, option, renamed
 from weirlab.cli.scenario_words import secret_of
 from weirlab.cli.speed_test import SpeedTest, measure_speed
 from weirlab.errors import Interrupted, NetError, RecordError, UsageError
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 @click.command("test")
-@click.argument("host")
+@argument("host")
 @option("--idle", metavar="TIME", default="4s", show_default=True, help="Length of the phase without load.")
 @option("--load", metavar="TIME", default="8s", show_default=True, help="Length of each phase with load.")
 @option("--ping", metavar="TIME", default="10ms", show_default=True, help="Time between two pings.")

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import click
 
-from weirlab.cli.options import Whole, option
+from weirlab.cli.options import Whole, argument, option
 from weirlab.errors import UsageError
 from weirlab.ui import console, note
 
 
 @click.command("ui")
-@click.argument(
+@argument(
     "folder", default=".", type=click.Path(path_type=Path, exists=True, file_okay=False), metavar="[DIR]"
 )
 @option("--port", type=Whole(0, 65535), default=0, help="Port of 127.0.0.1.  [default: a free one]")

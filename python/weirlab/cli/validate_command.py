@@ -11,7 +11,7 @@ import click
 
 from weirlab.api import run_all
 from weirlab.cli import completion
-from weirlab.cli.options import Whole, option
+from weirlab.cli.options import Whole, argument, option
 from weirlab.cli.scenario_words import scenario_options, spec_of
 from weirlab.errors import Interrupted
 from weirlab.record.configurations import configurations, slug
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 @click.command("validate")
-@click.argument("what", metavar="SCENARIO|TEST", shell_complete=completion.tests)
+@argument("what", metavar="SCENARIO|TEST", shell_complete=completion.tests)
 @scenario_options
 @option(
     "--worlds",
