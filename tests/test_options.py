@@ -112,6 +112,11 @@ def test_no_argument_is_empty_but_the_words_of_a_program(which: str) -> None:
         assert command.make_context("weir", words, resilient_parsing=True).params[one.name or ""] == ("",)
 
 
+def test_arguments_that_are_not_there_are_asked_for() -> None:
+    """Of `weir import --out --`, whose option has taken the word that ends options."""
+    assert refused(ALL["import",], ["--out", "--"]) == "Missing argument 'FILE...'"
+
+
 @pytest.mark.parametrize("which", SWITCHES)
 def test_switches_do_not_contradict_each_other(which: str) -> None:
     command, one = OPTIONS[which]

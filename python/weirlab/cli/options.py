@@ -74,7 +74,8 @@ class Argument(click.Argument):
         Raises:
             UsageError: if it is empty, or one of several is.
         """
-        if self.type is not click.UNPROCESSED and "" in (value if self.nargs != 1 else (value,)):
+        given = value if isinstance(value, (list, tuple)) else (value,)
+        if self.type is not click.UNPROCESSED and "" in given:
             raise UsageError(f"{self.make_metavar(ctx)} is empty: write what is meant")
         return super().process_value(ctx, value)
 
