@@ -96,6 +96,7 @@ def test_what_a_guest_says_is_told_apart_from_what_its_kernel_says(tmp_path: Pat
     assert answer["complete"] is True
     assert answer["record"] == str(folder)
     assert answer["request"]["record"]["folder"] == "/dev/weir-record"
+    assert answer["request"]["virtual_time"] is True
     assert answer["seed"] == 7
     assert not Path(answer["folder"]).exists()
 

@@ -118,7 +118,7 @@ impl DataPath {
         let paths = &hosts.paths;
         let capture = capture.map(|file| Capture::create(&file, paths)).transpose()?;
         let sides = Interface::all(paths).into_iter().zip(devices).map(|(interface, device)| {
-            Side { interface, device, outbox: Vec::new(), empty: Time::ZERO }
+            Side { interface, device, outbox: Vec::new(), empty: Time::ZERO, ready: true }
         });
         let stop = Arc::new(AtomicBool::new(false));
         let mut carrier = Carrier {
@@ -126,7 +126,8 @@ impl DataPath {
             sides: sides.collect(),
             clock,
             lateness: Lateness::new(),
-            waking: Waking::default(),
+            waking: if clock.is_virtual() { Waking::in_virtual_time() } else { Waking::default() },
+            stands: clock.is_virtual().then(|| clock.now()),
             queue_sampler: QueueSampler::default(),
             queue_ticker: Ticker::new(scenario.sampling.queue_ns),
             samples,
@@ -169,6 +170,8 @@ struct Side {
     outbox: Vec<(Packet, Time)>,
     /// Until when nothing waited at its device, as far as is known.
     empty: Time,
+    /// Whether something may wait there.
+    ready: bool,
 }
 
 /// Puts packets that are due into the outboxes of `sides`, which are [all interfaces](Interface::all).
@@ -188,6 +191,8 @@ struct Carrier {
     clock: Clock,
     lateness: Lateness,
     waking: Waking,
+    /// Where the clock has stood since the last wait, if time is virtual.
+    stands: Option<Time>,
     queue_sampler: QueueSampler,
     queue_ticker: Option<Ticker>,
     samples: Sender<PathSample>,
@@ -206,7 +211,7 @@ impl Carrier {
         go_first();
         let emulator = Ticker::new(EMULATOR_EVERY.as_nanos()).expect("not zero");
         self.lateness.start();
-        let started = self.clock.now();
+        let started = self.now();
         self.sides.iter_mut().for_each(|side| side.empty = started);
         let cpu_started = thread_cpu_ns();
         let mut next_row = emulator.after(started);
@@ -214,7 +219,7 @@ impl Carrier {
         while !self.stop.load(Ordering::Relaxed) {
             let now = self.advance()?;
             self.obey()?;
-            let busy = self.read_all()?;
+            self.read_all()?;
             if now >= next_queue {
                 self.sample_queues(now);
                 next_queue = self.queue_ticker.map_or(Time::MAX, |ticker| ticker.after(now));
@@ -225,11 +230,11 @@ impl Carrier {
                 let _ = self.samples.send(PathSample::Emulator(row));
                 next_row = emulator.after(now);
             }
-            if !busy {
+            if !self.sides.iter().any(|side| side.ready) {
                 self.wait(next_queue.min(next_row))?;
             }
         }
-        let ended = self.clock.now();
+        let ended = self.now();
         let _ = self.samples.send(PathSample::Emulator(self.lateness.row(ended)));
         if let Some(capture) = self.capture.take() {
             capture.finish()?;
@@ -248,9 +253,13 @@ impl Carrier {
         })
     }
 
+    fn now(&self) -> Time {
+        self.stands.unwrap_or_else(|| self.clock.now())
+    }
+
     /// Carries out everything that is due, and hands what has arrived to the kernels.
     fn advance(&mut self) -> Result<Time, LinuxError> {
-        let now = self.clock.now();
+        let now = self.now();
         self.router.advance(now, into_outboxes(&mut self.sides));
         for side in 0..self.sides.len() {
             self.flush(side)?;
@@ -273,15 +282,18 @@ impl Carrier {
         Ok(())
     }
 
-    /// Reads what the kernels have sent, a few packets from each; says whether there was any.
-    fn read_all(&mut self) -> Result<bool, LinuxError> {
-        let mut busy = false;
+    /// Reads what the kernels have sent, a few packets from each that may have some.
+    fn read_all(&mut self) -> Result<(), LinuxError> {
         for side in 0..self.sides.len() {
-            let mut looked = self.clock.now();
+            if !self.sides[side].ready {
+                continue;
+            }
+            let mut looked = self.now();
             for _ in 0..READS {
                 let received = match self.sides[side].device.receive(&mut self.buffer) {
                     Ok(None) => {
                         self.sides[side].empty = looked;
+                        self.sides[side].ready = false;
                         break;
                     }
                     Ok(Some(received)) => received,
@@ -291,7 +303,6 @@ impl Carrier {
                     }
                     Err(error) => return Err(LinuxError::io("cannot read from a device", error)),
                 };
-                busy = true;
                 // What was due before this packet came happens before it.
                 let now = self.advance()?;
                 let (virtio, len) = received;
@@ -302,14 +313,19 @@ impl Carrier {
                 self.router.hand_over(now, into_outboxes(&mut self.sides));
             }
         }
-        Ok(busy)
+        Ok(())
     }
 
     /// Sleeps until something may arrive, the next sample, or the next packet.
     fn wait(&mut self, sample: Time) -> Result<(), LinuxError> {
         let due = self.router.path.look_at().unwrap_or(Time::MAX).min(sample);
-        let now = self.clock.now();
-        let Some(sleep) = self.waking.sleep(now, due) else { return Ok(()) };
+        let now = self.now();
+        let Some(sleep) = self.waking.sleep(now, due) else {
+            // In virtual time nothing has come meanwhile.
+            let passes = !self.clock.is_virtual();
+            self.sides.iter_mut().for_each(|side| side.ready |= passes);
+            return Ok(());
+        };
         let last = self.sides.len() - 1;
         let mut fds: [PollFd<'_>; MAX_INTERFACES] = std::array::from_fn(|side| {
             PollFd::new(self.sides[side.min(last)].device.fd(), PollFlags::POLLIN)
@@ -318,9 +334,13 @@ impl Carrier {
         match ppoll(&mut fds[..=last], Some(timeout), None) {
             Ok(packets) => {
                 let woke = self.clock.now();
+                self.stands = self.stands.map(|_| woke);
                 // Who sleeps for longer than it wanted was kept from working, and does not know what came when.
                 let empty = woke.min(now + sleep);
-                self.sides.iter_mut().for_each(|side| side.empty = empty);
+                let ready = fds.map(|fd| fd.any().unwrap_or(true));
+                for (side, is_ready) in self.sides.iter_mut().zip(ready) {
+                    (side.empty, side.ready) = (empty, is_ready);
+                }
                 if packets == 0 {
                     self.waking.woken(woke, due);
                 }
@@ -434,7 +454,7 @@ impl Carrier {
         result: io::Result<()>,
         packets: &[(Packet, Time)],
     ) -> Result<(), LinuxError> {
-        let now = self.clock.now();
+        let now = self.now();
         for (packet, due) in packets {
             let waited = self.router.path.traffic.get(packet.handle).route.waited;
             self.router.path.traffic.release(packet.handle);

@@ -58,6 +58,8 @@ struct Run {
     datapath: Datapath,
     device: Option<Device>,
     capture: Option<PathBuf>,
+    #[serde(default)]
+    virtual_time: bool,
     record: Keep,
 }
 
@@ -147,8 +149,8 @@ fn warnings_of(ended: &Ended) -> Vec<String> {
 }
 
 fn do_run(wanted: Run, show: &mut dyn FnMut(&View) -> ControlFlow<()>) -> Result<Value, LabError> {
-    let Run { traces, datapath, device, capture, record } = wanted;
-    let options = Options { datapath, device, capture };
+    let Run { traces, datapath, device, capture, virtual_time, record } = wanted;
+    let options = Options { datapath, device, capture, virtual_time };
     let inputs: ManifestInputs = serde_json::from_value(Value::Object(record.manifest.clone()))
         .map_err(LabError::Request)?;
     let (scenario, seed) = (Arc::new(inputs.scenario), Seed::new(inputs.seed));

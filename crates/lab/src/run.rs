@@ -54,6 +54,8 @@ pub struct Options {
     pub device: Option<Device>,
     /// Where to keep the packets that arrive at both ends, as pcapng.
     pub capture: Option<PathBuf>,
+    /// Whether time is [virtual](Clock::is_virtual), as in the world kernel.
+    pub virtual_time: bool,
 }
 
 /// Checks that the lab can do what `scenario` asks for.
@@ -111,6 +113,7 @@ pub fn run(
     let bursts = scenario.flows.iter().all(|flow| flow.tcp.overrides.bursts != Some(false));
     let mut hosts = hosts(scenario, options, bursts)?;
     let clock = Clock::starting_in(HEAD_START);
+    let clock = if options.virtual_time { clock.in_virtual_time() } else { clock };
     let (path_sender, path_samples) = mpsc::channel();
     let settings = Settings { clock, seed, capture: options.capture.clone(), orders: None };
     let trace = |name: &str| parsed[name].clone();

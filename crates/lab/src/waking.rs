@@ -3,18 +3,31 @@
 use weir_core::{Duration, Time};
 
 /// Learns how late timers usually are.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Waking {
     /// By how much earlier it asks.
     early: Duration,
+    max_early: Duration,
+    min_sleep: Duration,
+}
+
+impl Default for Waking {
+    fn default() -> Self {
+        Self { early: Duration::ZERO, max_early: MAX_EARLY, min_sleep: MIN_SLEEP }
+    }
 }
 
 impl Waking {
+    /// Where timers are never late, and time passes in sleep alone.
+    pub const fn in_virtual_time() -> Self {
+        Self { early: Duration::ZERO, max_early: Duration::ZERO, min_sleep: Duration::ZERO }
+    }
+
     /// How long to sleep at `now` for something that is due at `due`; `None` if that is not worth it.
     pub fn sleep(&self, now: Time, due: Time) -> Option<Duration> {
         let left = due.checked_since(now)?.as_nanos();
         let sleep = left.min(MAX_SLEEP.as_nanos()).saturating_sub(self.early.as_nanos());
-        (sleep > MIN_SLEEP.as_nanos()).then_some(Duration::from_nanos(sleep))
+        (sleep > self.min_sleep.as_nanos()).then_some(Duration::from_nanos(sleep))
     }
 
     /// The timer has woken it at `woke` for something that is due at `due`. One of four times is to be in time: what
@@ -22,7 +35,7 @@ impl Waking {
     pub fn woken(&mut self, woke: Time, due: Time) {
         let early = self.early.as_nanos();
         let early = if woke > due {
-            (early + STEP.as_nanos()).min(MAX_EARLY.as_nanos())
+            (early + STEP.as_nanos()).min(self.max_early.as_nanos())
         } else {
             early.saturating_sub(3 * STEP.as_nanos())
         };
@@ -58,6 +71,16 @@ mod tests {
         }
         let sleep = waking.sleep(us(0), us(1_000)).unwrap().as_nanos();
         assert!((990_000..=994_000).contains(&sleep), "{sleep}");
+    }
+
+    #[test]
+    fn in_virtual_time_it_sleeps_until_what_is_due() {
+        let mut waking = Waking::in_virtual_time();
+        for _ in 0..100 {
+            waking.woken(us(2), us(1));
+        }
+        assert_eq!(waking.sleep(us(0), us(1)), Some(Duration::from_micros(1)));
+        assert_eq!(waking.sleep(us(1), us(1)), None);
     }
 
     #[test]

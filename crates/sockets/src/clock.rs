@@ -10,13 +10,28 @@ use crate::sys::time::{monotonic_ns, realtime_ahead_ns};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clock {
     start_ns: u64,
+    /// How far `CLOCK_REALTIME` is ahead of `CLOCK_MONOTONIC`, where time is virtual.
+    virtual_ahead_ns: Option<i64>,
 }
 
 impl Clock {
     /// The clock of a run that starts when `CLOCK_MONOTONIC` shows `monotonic_ns` nanoseconds.
     #[must_use]
     pub const fn starting_at(monotonic_ns: u64) -> Self {
-        Self { start_ns: monotonic_ns }
+        Self { start_ns: monotonic_ns, virtual_ahead_ns: None }
+    }
+
+    /// The same where time is virtual: it stands still while anything is computed, timers are never late, and
+    /// nobody sets the clock.
+    #[must_use]
+    pub fn in_virtual_time(self) -> Self {
+        Self { virtual_ahead_ns: Some(realtime_ahead_ns()), ..self }
+    }
+
+    /// Whether time is virtual. Then who waits awake waits for long: it passes in sleep alone.
+    #[must_use]
+    pub const fn is_virtual(self) -> bool {
+        self.virtual_ahead_ns.is_some()
     }
 
     /// The clock of a run that starts `lead` from now.
@@ -56,6 +71,9 @@ impl Clock {
     #[must_use]
     pub fn of_stamp(self, real_ns: Option<u64>) -> Time {
         let Some(real_ns) = real_ns else { return self.now() };
+        if let Some(ahead_ns) = self.virtual_ahead_ns {
+            return self.of_monotonic_ns(real_ns.saturating_add_signed(-ahead_ns));
+        }
         let monotonic = real_ns.saturating_add_signed(-realtime_ahead_ns());
         self.of_monotonic_ns(monotonic).min(self.now())
     }
@@ -72,6 +90,15 @@ mod tests {
         assert_eq!(clock.of_monotonic_ns(1_500), Time::from_nanos(500));
         assert_eq!(clock.monotonic_ns_of(Time::from_nanos(500)), 1_500);
         assert!(Clock::starting_at(u64::MAX).now() == Time::ZERO);
+    }
+
+    #[test]
+    fn in_virtual_time_a_stamp_is_what_it_was_on_a_clock_that_nobody_sets() {
+        let clock = Clock::starting_at(1_000).in_virtual_time();
+        let ahead_ns = clock.virtual_ahead_ns.unwrap();
+        let stamp = 5_000_u64.saturating_add_signed(ahead_ns);
+        assert_eq!(clock.of_stamp(Some(stamp)), Time::from_nanos(4_000));
+        assert!(clock.is_virtual() && !Clock::starting_at(1_000).is_virtual());
     }
 
     #[test]

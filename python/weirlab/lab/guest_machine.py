@@ -85,7 +85,7 @@ def _share(folder: Path, request: dict[str, Any]) -> None:
     if record is not None:
         Path(record["folder"]).mkdir(parents=True, exist_ok=True)
         (folder / "record").symlink_to(record["folder"])
-        request = {**request, "record": {**record, "folder": RECORD}}
+        request = {**request, "virtual_time": True, "record": {**record, "folder": RECORD}}
     (folder / REQUEST).write_text(json.dumps(request), encoding="utf-8")
     python = f"{shlex.quote(sys.executable)} -P -m weirlab.lab.guest"
     shown = {"PATH": os.environ.get("PATH", os.defpath), "HOME": "/", "PYTHONDONTWRITEBYTECODE": "1"}

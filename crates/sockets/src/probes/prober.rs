@@ -105,6 +105,7 @@ impl<S: PingSink> Prober<S> {
     pub fn run(mut self) -> Result<(), NetError> {
         wake_exactly();
         let (clock, end) = (self.clock, self.end);
+        let lead = if clock.is_virtual() { Duration::ZERO } else { LEAD };
         let give_up = end.saturating_add(self.patience.after_the_end());
         let mut events = Events::new(EVENTS);
         let mut polled = Time::ZERO;
@@ -118,7 +119,7 @@ impl<S: PingSink> Prober<S> {
             }
             let wait = next.map_or(MAX_WAIT, |(at, _)| clock.until(at));
             match next {
-                Some((at, train)) if wait <= LEAD => {
+                Some((at, train)) if wait <= lead => {
                     while !clock.until(at).is_zero() {
                         std::hint::spin_loop();
                     }
@@ -129,7 +130,7 @@ impl<S: PingSink> Prober<S> {
                     }
                 }
                 _ => {
-                    self.poll(&mut events, wait.saturating_sub(LEAD).min(MAX_WAIT))?;
+                    self.poll(&mut events, wait.saturating_sub(lead).min(MAX_WAIT))?;
                     polled = now;
                     self.lose_patience();
                 }
