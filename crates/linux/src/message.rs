@@ -133,6 +133,8 @@ pub(crate) const NLM_F_APPEND: u16 = 0x800;
 pub(crate) const CREATE: u16 = NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL;
 /// Length of `struct tcmsg`.
 const TCMSG: usize = 20;
+/// Flag of the type of an attribute that holds others (`NLA_F_NESTED`); what reads strictly wants it.
+pub(crate) const NESTED: u16 = 0x8000;
 /// Two bits of a type say other things (include/uapi/linux/netlink.h).
 const NLA_TYPE_MASK: u16 = 0x3fff;
 

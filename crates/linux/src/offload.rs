@@ -94,16 +94,16 @@ const NFT_FLOWTABLE_HW: u8 = 1;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::Message;
+    use crate::message::{Message, NESTED};
 
     fn answer(family: u8, devices: &[(u16, &str)], flags: u32) -> Vec<u8> {
         let mut message = Message::with_header(0, 0, &[family, 0, 0, 0]);
         message.put(NFTA_FLOWTABLE_TABLE, b"fw\0");
         message.put(NFTA_FLOWTABLE_NAME, b"fast\0");
-        message.nest(NFTA_FLOWTABLE_HOOK | 0x8000, |hook| {
+        message.nest(NFTA_FLOWTABLE_HOOK | NESTED, |hook| {
             hook.put(1, &0_u32.to_be_bytes());
             hook.put(2, &0_u32.to_be_bytes());
-            hook.nest(NFTA_FLOWTABLE_HOOK_DEVS | 0x8000, |list| {
+            hook.nest(NFTA_FLOWTABLE_HOOK_DEVS | NESTED, |list| {
                 devices.iter().for_each(|(kind, name)| list.put(*kind, name.as_bytes()));
             });
         });

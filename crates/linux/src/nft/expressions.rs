@@ -1,7 +1,7 @@
 //! Expressions, of which a rule of nf_tables is made. Values pass from one to the next by registers.
 
-use super::{NESTED, NFTA_DATA_VALUE, NFTA_LIST_ELEM, number, text};
-use crate::message::Message;
+use super::{NFTA_DATA_VALUE, NFTA_LIST_ELEM, number, text};
+use crate::message::{Message, NESTED};
 
 /// The expressions of a rule.
 pub(crate) struct Expressions<'a> {

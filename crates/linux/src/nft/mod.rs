@@ -13,7 +13,9 @@ pub(crate) use self::expressions::{
     NFT_META_OIFNAME, NFT_META_PRIORITY, Of, RuleVerdict, Test,
 };
 use crate::LinuxError;
-use crate::message::{Message, NLM_F_ACK, NLM_F_APPEND, NLM_F_CREATE, NLM_F_DUMP, attributes};
+use crate::message::{
+    Message, NESTED, NLM_F_ACK, NLM_F_APPEND, NLM_F_CREATE, NLM_F_DUMP, attributes,
+};
 
 /// A connection to nf_tables. Tables that were made by it with an owner go with it.
 pub(crate) struct Nft {
@@ -249,8 +251,7 @@ pub(crate) const NFGENMSG: usize = 4;
 /// Bytes of an answer that are looked at, and of the header at its front (`struct nlmsghdr`).
 const MAX_ANSWER_BYTES: usize = 256;
 const ANSWER_HEADER: usize = 16;
-// include/uapi/linux/netlink.h, netfilter/nfnetlink.h
-const NESTED: u16 = 0x8000;
+// include/uapi/linux/netfilter/nfnetlink.h
 const NFNETLINK_V0: u8 = 0;
 const NFNL_MSG_BATCH_BEGIN: u16 = 16;
 const NFNL_MSG_BATCH_END: u16 = 17;

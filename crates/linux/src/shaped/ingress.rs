@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use crate::message::{About, Message};
+use crate::message::{About, Message, NESTED};
 use crate::tc::options::TCA_OPTIONS;
 use crate::tc::{RTM_NEWQDISC, put_kind};
 
@@ -100,9 +100,8 @@ const REDIRECTED: (u16, u16) = (0x7767, libc::ETH_P_ALL as u16);
 const INGRESS_HANDLE: u32 = 0xffff_0000;
 /// The way in of both kinds of hooks, `ingress` and `clsact`.
 const TC_H_CLSACT_INGRESS: u32 = 0xffff_fff2;
-// include/uapi/linux/rtnetlink.h, pkt_cls.h, tc_act/tc_mirred.h, netlink.h
+// include/uapi/linux/rtnetlink.h, pkt_cls.h, tc_act/tc_mirred.h
 const RTM_DELTFILTER: u16 = 45;
-const NESTED: u16 = 0x8000;
 const TCA_U32_ACT: u16 = 7;
 const TCA_MATCHALL_ACT: u16 = 2;
 const TCA_ACT_KIND: u16 = 1;
