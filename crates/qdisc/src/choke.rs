@@ -12,8 +12,8 @@ use crate::Device;
 use crate::accounting::Accounting;
 use crate::contract::{Backlog, DropReason, DropSink, Qdisc, Stats};
 use crate::red::{
-    BANDWIDTH, BURST, ECN, PROBABILITY, Policy, RedParams, RedSettings, RedState, RedVerdict,
-    burst, size, thresholds,
+    BANDWIDTH, BURST, ECN, PROBABILITY, Policy, RedParams, RedSettings, RedState, RedTold,
+    RedVerdict, burst, size, thresholds,
 };
 use crate::registry::Discipline;
 use crate::tc::{QueueSpec, Record, SpecError, Unless0, number, params};
@@ -120,6 +120,14 @@ fn same_flow(one: &Packet, other: &Packet) -> bool {
 }
 
 impl ChokeOptions {
+    /// What a kernel is told of these words.
+    ///
+    /// # Errors
+    /// If the thresholds are out of order, or no weight fits them.
+    pub fn told(&self) -> Result<RedTold, SpecError> {
+        self.settings()?.told("choke", Policy { ecn: self.ecn, ..Policy::default() })
+    }
+
     /// The settings of `choke`, whose thresholds count packets, with what `tc` computes where nothing is
     /// written.
     fn settings(&self) -> Result<RedSettings, SpecError> {
@@ -175,9 +183,9 @@ impl Qdisc for Choke {
 
 params! {
     /// Parameters of `choke`.
-    struct ChokeOptions {
+    pub struct ChokeOptions {
         /// most packets that may wait
-        limit: u32 = number("packets", 1, MAX_PACKETS),
+        pub limit: u32 = number("packets", 1, MAX_PACKETS),
         /// average queue up to which nothing is dropped
         min: Unless0<u32> = number("packets", 0, MAX_PACKETS).absent_or_0("max / 3"),
         /// average queue above which everything is dropped or marked

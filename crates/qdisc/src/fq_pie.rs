@@ -147,20 +147,20 @@ impl TakesNext for FqPie {
 
 params! {
     /// Parameters of `fq_pie`.
-    struct FqPieOptions {
+    pub struct FqPieOptions {
         /// most packets that may wait in all flows together
-        limit: u32 = number("packets", 1, u32::MAX as u64).default("10240"),
+        pub limit: u32 = number("packets", 1, u32::MAX as u64).default("10240"),
         /// number of queues over which flows are hashed
-        flows: usize = number("queues", 1, 65_536).default("1024"),
-        steering: Steering,
+        pub flows: usize = number("queues", 1, 65_536).default("1024"),
+        pub steering: Steering,
         /// bytes that a flow may send in one turn (256 at least)
-        quantum: u32 = number("bytes", 1, 1 << 20)
+        pub quantum: u32 = number("bytes", 1, 1 << 20)
             .default_of("one full packet", |device| { device.full_packet().to_string() }),
         /// without effect, as in Linux, which counts what exceeds it and drops nothing
-        _memory_limit as "memory_limit": u64 = size().default("32Mb"),
+        pub memory_limit: u64 = size().default("32Mb"),
         /// probability above which packets are dropped even if they could be marked
-        ecn_prob: u8 = number("percent", 0, 100).default("10"),
-        signals: Signals,
+        pub ecn_prob: u8 = number("percent", 0, 100).default("10"),
+        pub signals: Signals,
     }
 }
 

@@ -63,20 +63,29 @@ mod skbprio;
 mod tbf;
 
 pub use cake::{
-    CakeAckFilter, CakeDiffserv, CakeFlowMode, CakeOptions, diffserv4_shares, diffserv4_tin,
+    CakeAckFilter, CakeCells, CakeDiffserv, CakeFlowMode, CakeOptions, CakeOverhead,
+    diffserv4_shares, diffserv4_tin,
 };
+pub use choke::ChokeOptions;
 pub use codel::CodelOptions;
 pub use colour::Colour;
 pub use contract::{Backlog, ClassView, Count, DropReason, DropSink, MarkReason, Qdisc, Stats};
 pub use fifo::{BfifoOptions, PfifoOptions};
+pub use fq::FqOptions;
 pub use fq_codel::FqCodelOptions;
+pub use fq_pie::FqPieOptions;
 pub use htb::{HtbClassParams, HtbOptions};
 pub use linux::{Device, JIFFY, RateTable, truesize};
 pub use marker::{About, MARKERS, Marker, MarkerKind, MarkerSpec};
+pub use pie::{PieOptions, Signals, Steering};
 pub use port::{Ignore, Port, ShapedTraffic, Sojourn};
 pub use presets::Preset;
+pub use red::{RedOptions, RedTold};
 pub use registry::{Build, DISCIPLINES, Discipline, find};
 pub use replay::{Outcome, replay, replay_tcp};
+pub use sfb::SfbOptions;
+pub use sfq::SfqOptions;
+pub use skbprio::SkbPrioOptions;
 pub use tbf::{Lengths, TbfParams};
 pub use tc::{
     ClassSpec, Classifier, DefaultValue, Edit, Every, Filter, GsoPackets, Handle, Match, Param,

@@ -92,9 +92,9 @@ impl TakesNext for SkbPrio {
 
 params! {
     /// Parameters of `skbprio`.
-    struct SkbPrioOptions {
+    pub struct SkbPrioOptions {
         /// most packets that may wait
-        limit: u32 = number("packets", 1, u32::MAX as u64).default("64"),
+        pub limit: u32 = number("packets", 1, u32::MAX as u64).default("64"),
     }
 }
 

@@ -28,6 +28,7 @@ use self::flows::{FLOWS, Hashes};
 use self::longest::Longest;
 pub use self::options::{CakeDiffserv, CakeFlowMode, CakeOptions};
 use self::shaper::{ByteTime, Shaper};
+pub use self::shaper::{Cells as CakeCells, Overhead as CakeOverhead};
 use self::tin::{Common, Rates, Tin};
 use crate::Device;
 use crate::contract::{Backlog, ClassView, DropSink, Qdisc, Stats};

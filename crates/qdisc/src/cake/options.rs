@@ -62,7 +62,8 @@ params! {
 
 impl CakeOptions {
     /// The rate to shape to; `None` for no limit.
-    pub(super) fn rate(&self) -> Option<Rate> {
+    #[must_use]
+    pub fn rate(&self) -> Option<Rate> {
         let limited = self.bandwidth.place > self.unlimited.place;
         self.bandwidth.value.filter(|_| limited)
     }
@@ -105,7 +106,8 @@ impl CakeOptions {
     }
 
     /// The bytes that a packet occupies, by the words in the order in which they stand.
-    pub(super) fn overhead(&self) -> Overhead {
+    #[must_use]
+    pub fn overhead(&self) -> Overhead {
         let links = self.raw.0.iter().map(|(place, link)| (*place, Step::Link(*link)));
         let others = [
             step(self.overhead.place, self.overhead.value.map(Step::Bytes)),

@@ -24,7 +24,7 @@ pub(super) struct Shaper {
 
 /// Bytes that a packet occupies on the wire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Overhead {
+pub struct Overhead {
     /// Whether lengths are those of IP packets, or those that Linux reports, Ethernet header
     /// included (`raw`).
     pub beyond_ip: bool,
@@ -32,12 +32,14 @@ pub(super) struct Overhead {
     pub bytes: i32,
     /// The least that a packet counts as.
     pub least: i32,
+    /// How it is cut up.
     pub cells: Cells,
 }
 
 /// How packets are cut up on the wire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Cells {
+pub enum Cells {
+    /// It is not.
     #[default]
     None,
     /// ATM: cells of 53 bytes with 48 of payload.

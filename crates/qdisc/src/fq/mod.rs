@@ -347,37 +347,37 @@ fn read_weights(text: &Text<'_>) -> Result<Weights, SpecError> {
 
 params! {
     /// Parameters of `fq`.
-    struct FqOptions {
+    pub struct FqOptions {
         /// most packets that may wait in a band
-        limit: u32 = number("packets", 1, u32::MAX as u64).default("10000"),
+        pub limit: u32 = number("packets", 1, u32::MAX as u64).default("10000"),
         /// most packets of one flow that may wait
-        flow_limit: u32 = number("packets", 1, u32::MAX as u64).default("100"),
+        pub flow_limit: u32 = number("packets", 1, u32::MAX as u64).default("100"),
         /// bytes that a flow may send in its turn; the kernel keeps it within 256 and 1048576
-        quantum: u64 = number("bytes", 1, u32::MAX as u64)
+        pub quantum: u64 = number("bytes", 1, u32::MAX as u64)
             .default_of("2 full packets", |device| (2 * device.full_packet()).to_string()),
         /// bytes that a flow may send in its first turn
-        initial_quantum: u32 = number("bytes", 0, QUANTUM_MAX)
+        pub initial_quantum: u32 = number("bytes", 0, QUANTUM_MAX)
             .default_of("10 full packets", |device| (10 * device.full_packet()).to_string()),
         /// greatest rate of each flow
-        maxrate: Option<Rate> = rate().absent("unlimited"),
+        pub maxrate: Option<Rate> = rate().absent("unlimited"),
         /// up to this `maxrate` a flow waits after each packet, above it after each quantum
-        low_rate_threshold: Rate = rate().default("550kbit"),
+        pub low_rate_threshold: Rate = rate().default("550kbit"),
         /// whether flows are held to `maxrate`
-        pacing: bool = switch().off_by("nopacing").default("on"),
+        pub pacing: bool = switch().off_by("nopacing").default("on"),
         /// a flow that was empty for longer starts with a whole quantum
-        refill_delay: Duration = time().default("40ms"),
+        pub refill_delay: Duration = time().default("40ms"),
         /// packets that leave so much later than they might have are marked
-        ce_threshold: Option<Duration> = time().absent("off"),
+        pub ce_threshold: Option<Duration> = time().absent("off"),
         /// by how much a flow that waits for its rate may be served late
-        timer_slack: Duration = time().default("10us"),
+        pub timer_slack: Duration = time().default("10us"),
         /// how far ahead a packet's departure time may lie; no packet here has one
-        _horizon as "horizon": Duration = time().default("10s"),
+        pub horizon: Duration = time().default("10s"),
         /// whether a packet beyond the horizon is dropped; no packet here is
-        _horizon_drop as "horizon_drop": bool = switch().off_by("horizon_cap").default("on"),
+        pub horizon_drop: bool = switch().off_by("horizon_cap").default("on"),
         /// lists in which flows are looked up, rounded up to a power of two
-        buckets: usize = number("buckets", 1, 1 << 18).default("1024"),
+        pub buckets: usize = number("buckets", 1, 1 << 18).default("1024"),
         /// bits of a packet's hash that tell flows apart
-        orphan_mask: u32 = number("mask", 0, u32::MAX as u64).default("1023"),
+        pub orphan_mask: u32 = number("mask", 0, u32::MAX as u64).default("1023"),
         /// bands of flows
         _bands as "bands": u32 = number("bands", BANDS as u64, BANDS as u64).default("3"),
         priomap: Vec<String> = PRIOMAP,

@@ -100,11 +100,11 @@ impl TakesNext for Pie {
 
 params! {
     /// Parameters of `pie`.
-    struct PieOptions {
+    pub struct PieOptions {
         /// most packets that may wait
-        limit: u32 = number("packets", 1, u32::MAX as u64).default("1000"),
-        steering: Steering,
-        signals: Signals,
+        pub limit: u32 = number("packets", 1, u32::MAX as u64).default("1000"),
+        pub steering: Steering,
+        pub signals: Signals,
     }
 }
 
@@ -145,28 +145,28 @@ impl PieParams {
 
 params! {
     /// Parameters of PIE's controller. The defaults are those of RFC 8033, section 5.2.
-    pub(crate) struct Steering {
+    pub struct Steering {
         /// delay that the controller steers for
-        target: Duration = time().default("15ms"),
+        pub target: Duration = time().default("15ms"),
         /// time between updates of the probability; the kernel's timer makes 20 ms of 15 ms
         pub tupdate: Duration = time().default("15ms"),
         /// how strongly the distance from the target counts
-        alpha: u64 = number("1/16 per s", 0, 32).default("2"),
+        pub alpha: u64 = number("1/16 per s", 0, 32).default("2"),
         /// how strongly the change of the delay counts
-        beta: u64 = number("1/16 per s", 0, 32).default("20"),
+        pub beta: u64 = number("1/16 per s", 0, 32).default("20"),
     }
 }
 
 params! {
     /// Parameters of what PIE measures and does to packets.
-    pub(crate) struct Signals {
+    pub struct Signals {
         /// mark packets whose sender speaks ECN while the probability is low, instead of dropping
         /// them
-        ecn: bool = switch().off_by("noecn"),
+        pub ecn: bool = switch().off_by("noecn"),
         /// drop short packets with a lower probability, by their length
-        bytemode: bool = switch().off_by("nobytemode"),
+        pub bytemode: bool = switch().off_by("nobytemode"),
         /// take the delay from the backlog and a measured drain rate instead of sojourn times
-        dq_rate_estimator: bool = switch().off_by("no_dq_rate_estimator"),
+        pub dq_rate_estimator: bool = switch().off_by("no_dq_rate_estimator"),
     }
 }
 

@@ -11,6 +11,7 @@ mod settings;
 use weir_core::{Packet, Rate, Rng, Time};
 
 pub(crate) use self::algorithm::{ADAPT_EVERY, Average, RedParams, RedState, RedVerdict};
+pub use self::settings::RedTold;
 pub(crate) use self::settings::{
     BANDWIDTH, BURST, ECN, HARDDROP, PROBABILITY, RedSettings, burst, size, size_or_0, thresholds,
 };
@@ -45,6 +46,11 @@ pub(crate) struct Policy {
 }
 
 impl Policy {
+    /// The bits by which a kernel knows it (include/uapi/linux/pkt_sched.h).
+    const fn flags(self) -> u8 {
+        self.ecn as u8 | (self.harddrop as u8) << 1 | (self.nodrop as u8) << 3
+    }
+
     /// Carries out `verdict` on `packet`, and says whether and why it is to be dropped.
     pub fn carry_out(
         self,
@@ -68,11 +74,8 @@ impl Policy {
 impl Red {
     fn new(spec: &QueueSpec, device: &Device) -> Result<Self, SpecError> {
         let options: RedOptions = spec.read(device)?;
-        let RedOptions { limit, ecn, harddrop, nodrop, .. } = options;
-        let policy = Policy { ecn, harddrop, nodrop };
-        if policy.nodrop && !policy.ecn {
-            return Err(SpecError::new("red: `nodrop` has a meaning only beside `ecn`"));
-        }
+        let RedOptions { limit, .. } = options;
+        let policy = options.policy()?;
         let child = match &spec.child {
             Some(child) => child.build(device)?,
             None => Box::new(Fifo::new(Limit::Bytes(u64::from(limit)))),
@@ -100,6 +103,27 @@ impl Red {
 }
 
 impl RedOptions {
+    /// What a kernel is told of these words.
+    ///
+    /// # Errors
+    /// If they are out of order, or say what no Linux has.
+    pub fn told(&self) -> Result<RedTold, SpecError> {
+        for (word, written) in [("adaptive", self.adaptive), ("gentle", self.gentle)] {
+            if written {
+                return Err(SpecError::new(format!("red: no Linux has `{word}`: leave it out")));
+            }
+        }
+        self.settings().told("red", self.policy()?)
+    }
+
+    fn policy(&self) -> Result<Policy, SpecError> {
+        let Self { ecn, harddrop, nodrop, .. } = *self;
+        if nodrop && !ecn {
+            return Err(SpecError::new("red: `nodrop` has a meaning only beside `ecn`"));
+        }
+        Ok(Policy { ecn, harddrop, nodrop })
+    }
+
     /// The settings of `red`, with thresholds that are not written as `tc` computes them (Floyd,
     /// "RED: discussions of setting parameters", 1997).
     fn settings(&self) -> RedSettings {
@@ -164,9 +188,9 @@ impl Qdisc for Red {
 
 params! {
     /// Parameters of `red`.
-    struct RedOptions {
+    pub struct RedOptions {
         /// most bytes that may wait
-        limit: u32 = size(),
+        pub limit: u32 = size(),
         /// average queue below which nothing is dropped
         min: Unless0<u32> = size_or_0().absent_or_0("max / 3"),
         /// average queue from which everything is dropped or marked

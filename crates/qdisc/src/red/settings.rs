@@ -5,6 +5,7 @@
 
 use weir_core::Rate;
 
+use super::Policy;
 use super::algorithm::{Average, CELLS, IdleDamping, RedParams};
 use crate::linux::burst_time;
 use crate::tc::{
@@ -32,7 +33,48 @@ pub(crate) struct RedSettings {
     pub gentle: bool,
 }
 
+/// RED as a kernel is told of it: `struct tc_red_qopt` (include/uapi/linux/pkt_sched.h), and what stands beside it.
+#[derive(Clone, Copy, Debug)]
+pub struct RedTold {
+    /// Lower threshold of the average, in bytes or packets.
+    pub min: u32,
+    /// Upper threshold, in the same unit.
+    pub max: u32,
+    /// An arrival weighs 2^-this in the average (`Wlog`).
+    pub weight_log: u8,
+    /// The greatest probability as a power of two (`Plog`), for one that `max_p` cannot hold.
+    pub probability_log: u8,
+    /// Cells of the idle table are of 2^this microseconds (`Scell_log`).
+    pub cell_log: u8,
+    /// ECN, hard drop and no drop (`TC_RED_ECN`, `TC_RED_HARDDROP`, `TC_RED_NODROP`).
+    pub flags: u8,
+    /// The greatest probability as a fraction of 2^32; 0 if it is 1 (`TCA_RED_MAX_P`).
+    pub max_p: u32,
+    /// By how many bits the average falls in so many idle cells (`TCA_RED_STAB`).
+    pub shifts: [u8; CELLS],
+}
+
 impl RedSettings {
+    /// What a kernel is told of these settings of the discipline called `owner`, and of its `policy`.
+    ///
+    /// # Errors
+    /// As [`for_kernel`](Self::for_kernel).
+    pub fn told(&self, owner: &str, policy: Policy) -> Result<RedTold, SpecError> {
+        let params = self.for_kernel(owner)?;
+        let (cell_log, shifts) =
+            params.damping.map_or((0, [0; CELLS]), |idle| (idle.cell_log, idle.shifts));
+        Ok(RedTold {
+            min: self.min,
+            max: self.max,
+            weight_log: params.weight_log as u8,
+            probability_log: self.probability_log().unwrap_or(0) as u8,
+            cell_log: cell_log as u8,
+            flags: policy.flags(),
+            max_p: self.fraction(),
+            shifts,
+        })
+    }
+
     /// The kernel's parameters, of the discipline called `owner`.
     ///
     /// # Errors
@@ -109,16 +151,28 @@ impl RedSettings {
     /// (`tc_red_eval_P`). Probability 1 does not fit the fraction: `tc` then sends 0, and the kernel
     /// falls back on the power of two that it got beside it (`red_maxp`), which may be far below 1.
     fn max_p(&self) -> Option<u32> {
-        let bytes = f64::from(self.max - self.min) * f64::from(self.unit);
-        let per_byte = self.probability / bytes.max(1.0);
-        let log =
-            if bytes == 0.0 { 0 } else { (0..32).find(|&log| per_byte * 2f64.powi(log) > 1.0)? };
-        let fraction = (self.probability * 2f64.powi(32)) as u64 as u32;
+        let log = self.probability_log()?;
+        let fraction = self.fraction();
         Some(if fraction > 0 {
             fraction
         } else {
             (u32::MAX >> log).wrapping_mul((self.max - self.min).max(1))
         })
+    }
+
+    /// The probability of a byte between the thresholds is just above 2^-this (`tc_red_eval_P`).
+    fn probability_log(&self) -> Option<u32> {
+        let bytes = f64::from(self.max - self.min) * f64::from(self.unit);
+        let per_byte = self.probability / bytes.max(1.0);
+        if bytes == 0.0 {
+            return Some(0);
+        }
+        (0..32).find(|&log| per_byte * 2f64.powi(log as i32) > 1.0)
+    }
+
+    /// The probability as a fraction of 2^32, in which 1 is 0.
+    fn fraction(&self) -> u32 {
+        (self.probability * 2f64.powi(32)) as u64 as u32
     }
 
     /// The idle table: in cell t stand the bits by which t cells of nothing but average packets would

@@ -92,15 +92,11 @@ impl Sfb {
         let options: SfbOptions = spec.read(device)?;
         let (max, target) = options.bin_sizes();
         let jiffies = |ms: u64| (ms > 0).then(|| (ms * 1_000_000).div_ceil(JIFFY.as_nanos()));
-        let fraction = |probability: f64| (probability * f64::from(CERTAIN) + 0.5) as u16;
+        let (increment, decrement) = options.steps();
         let mut rng = device.seed.stream("sfb");
         Ok(Self {
             limit: options.limit.0.unwrap_or(device.tx_queue_len),
-            blue: Blue {
-                target,
-                increment: fraction(options.increment),
-                decrement: fraction(options.decrement),
-            },
+            blue: Blue { target, increment, decrement },
             max,
             schedule: Schedule {
                 rehash: jiffies(options.rehash),
@@ -260,8 +256,16 @@ impl PenaltyBox {
 }
 
 impl SfbOptions {
+    /// By how much an arrival raises or lowers the probability of a bin, as fractions of 65535.
+    #[must_use]
+    pub fn steps(&self) -> (u16, u16) {
+        let fraction = |probability: f64| (probability * f64::from(CERTAIN) + 0.5) as u16;
+        (fraction(self.increment), fraction(self.decrement))
+    }
+
     /// `max` and `target`, each computed from the other where it is not written, as `tc` does.
-    fn bin_sizes(&self) -> (u32, u32) {
+    #[must_use]
+    pub fn bin_sizes(&self) -> (u32, u32) {
         let (Unless0(max), Unless0(target)) = (self.max, self.target);
         let max = max.unwrap_or_else(|| target.map_or(25, |target| (target * 5 + 1) / 4));
         (max, target.unwrap_or_else(|| (max * 4).div_ceil(5)))
@@ -319,13 +323,13 @@ impl Qdisc for Sfb {
 
 params! {
     /// Parameters of `sfb`.
-    struct SfbOptions {
+    pub struct SfbOptions {
         /// how long a filter serves; 0: for ever
-        rehash: u64 = number("ms", 0, i32::MAX as u64).default("600000"),
+        pub rehash: u64 = number("ms", 0, i32::MAX as u64).default("600000"),
         /// how long before it serves a filter warms up (double buffering); 0: not at all
-        db: u64 = number("ms", 0, i32::MAX as u64).default("60000"),
+        pub db: u64 = number("ms", 0, i32::MAX as u64).default("60000"),
         /// most packets that may wait in all flows together
-        limit: Unless0<u32> = number("packets", 0, u32::MAX as u64).absent_or_0("txqueuelen"),
+        pub limit: Unless0<u32> = number("packets", 0, u32::MAX as u64).absent_or_0("txqueuelen"),
         /// most packets of one flow
         max: Unless0<u32> = number("packets", 0, 65_535).absent_or_0("5/4 target, else 25"),
         /// packets from which a bin raises its probability
@@ -335,9 +339,9 @@ params! {
         /// by how much an arrival lowers the probability of an empty bin
         decrement: f64 = probability().default("0.00005"),
         /// what flows that do not respond may send together; 0: nothing
-        penalty_rate: u64 = number("packets/s", 0, u32::MAX as u64).default("10"),
+        pub penalty_rate: u64 = number("packets/s", 0, u32::MAX as u64).default("10"),
         /// what they may send at once; 0: nothing
-        penalty_burst: u64 = number("packets", 0, u32::MAX as u64).default("20"),
+        pub penalty_burst: u64 = number("packets", 0, u32::MAX as u64).default("20"),
     }
 }
 

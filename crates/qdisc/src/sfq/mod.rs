@@ -15,8 +15,8 @@ use crate::accounting::Accounting;
 use crate::contract::{Backlog, DropReason, DropSink, Stats};
 use crate::peeked::{Peeked, TakesNext};
 use crate::red::{
-    BURST, ECN, HARDDROP, PROBABILITY, Policy, RedParams, RedSettings, RedState, burst, size,
-    size_or_0, thresholds,
+    BURST, ECN, HARDDROP, PROBABILITY, Policy, RedParams, RedSettings, RedState, RedTold, burst,
+    size, size_or_0, thresholds,
 };
 use crate::registry::Discipline;
 use crate::tc::{Classifier, QueueSpec, Record, SpecError, Unless0, number, params, switch};
@@ -299,6 +299,21 @@ impl Sizes {
 impl SfqOptions {
     /// RED on each flow, if it is asked for, with the thresholds that `tc` computes.
     fn red(&self, spec: &QueueSpec) -> Result<Option<(RedParams, Policy)>, SpecError> {
+        let found = self.settings(spec)?;
+        found.map(|(settings, policy)| Ok((settings.for_kernel("sfq")?, policy))).transpose()
+    }
+
+    /// What a kernel is told of RED on each flow, and the limit of a flow's bytes.
+    ///
+    /// # Errors
+    /// If words about RED stand without `redflowlimit`, or the thresholds are out of order.
+    pub fn red_told(&self, spec: &QueueSpec) -> Result<Option<(u32, RedTold)>, SpecError> {
+        let found = self.settings(spec)?;
+        let limit = self.redflowlimit.0.unwrap_or(0);
+        found.map(|(settings, policy)| Ok((limit, settings.told("sfq", policy)?))).transpose()
+    }
+
+    fn settings(&self, spec: &QueueSpec) -> Result<Option<(RedSettings, Policy)>, SpecError> {
         let Unless0(Some(limit)) = self.redflowlimit else {
             return match spec.words.iter().find(|word| RED_WORDS.contains(&word.as_str())) {
                 None => Ok(None),
@@ -319,7 +334,7 @@ impl SfqOptions {
             gentle: false,
         };
         let policy = Policy { ecn: self.ecn, harddrop: self.harddrop, ..Policy::default() };
-        Ok(Some((settings.for_kernel("sfq")?, policy)))
+        Ok(Some((settings, policy)))
     }
 }
 
@@ -390,21 +405,21 @@ impl TakesNext for Sfq {
 
 params! {
     /// Parameters of `sfq`.
-    struct SfqOptions {
+    pub struct SfqOptions {
         /// most packets that may wait in all flows together (depth x flows at most)
-        limit: Option<u64> = number("packets", 2, u32::MAX as u64).absent("127"),
+        pub limit: Option<u64> = number("packets", 2, u32::MAX as u64).absent("127"),
         /// how often the hash gets a new key; 0: never
-        perturb: u64 = number("s", 0, i32::MAX as u64 / 250).default("0"),
+        pub perturb: u64 = number("s", 0, i32::MAX as u64 / 250).default("0"),
         /// bytes that a flow may send in one turn (256 at least)
-        quantum: u32 = size().default_of("one full packet", |device| device.full_packet().to_string()),
+        pub quantum: u32 = size().default_of("one full packet", |device| device.full_packet().to_string()),
         /// how many values the hash has, a power of two
-        divisor: u64 = number("values", 1, 65_536).default("1024"),
+        pub divisor: u64 = number("values", 1, 65_536).default("1024"),
         /// most flows that may have packets waiting (65408, divisor, limit at most)
-        flows: u64 = number("queues", 1, u32::MAX as u64).default("128"),
+        pub flows: u64 = number("queues", 1, u32::MAX as u64).default("128"),
         /// most packets of one flow (127 at most)
-        depth: u64 = number("packets", 1, u32::MAX as u64).default("127"),
+        pub depth: u64 = number("packets", 1, u32::MAX as u64).default("127"),
         /// drop a flow's first packet instead of its last, and mark that first
-        headdrop: bool = switch(),
+        pub headdrop: bool = switch(),
         /// switches RED on each flow on; sets its thresholds where they are not written
         redflowlimit: Unless0<u32> = size_or_0().absent_or_0("no RED"),
         /// RED: a flow's average backlog below which nothing is dropped
