@@ -3,7 +3,7 @@
 use std::sync::mpsc::Sender;
 
 use weir_core::{ETHERNET_HEADER, Time};
-use weir_linux::{CodelCounts, Counts, LinuxError, wire_bytes};
+use weir_linux::{Counts, LinuxError, Reasons, wire_bytes};
 use weir_qdisc::{DropReason, MarkReason};
 use weir_scenario::{Drops, Marks, QueueRow};
 use weir_sockets::Clock;
@@ -86,22 +86,16 @@ impl Watched {
 
 /// Row of the record for the time between two looks.
 fn row(t: Time, before: &Counts, after: &Counts) -> QueueRow<'static> {
-    let mut dropped = [0; DropReason::ALL.len()];
-    let mut marked = [0; MarkReason::ALL.len()];
-    let since =
-        |of: fn(&CodelCounts) -> u32| u64::from(of(&after.codel).wrapping_sub(of(&before.codel)));
-    let drops = u64::from(after.drops.wrapping_sub(before.drops));
-    if after.codel.drops_itself {
-        let over_limit = since(|codel| codel.over_limit).min(drops);
-        let over_memory = since(|codel| codel.over_memory).min(over_limit);
-        dropped[DropReason::Overlimit as usize] = over_limit - over_memory;
-        dropped[DropReason::Overmemory as usize] = over_memory;
-        dropped[DropReason::TargetExceeded as usize] = drops - over_limit;
-    } else {
-        dropped[DropReason::Overlimit as usize] = drops;
-    }
-    marked[MarkReason::TargetExceeded as usize] = since(|codel| codel.marks);
-    marked[MarkReason::CeThreshold as usize] = since(|codel| codel.threshold_marks);
+    let (was, is) = (&before.reasons, &after.reasons);
+    let since = |now: u32, then: u32| u64::from(now.wrapping_sub(then));
+    let mut left = since(after.drops, before.drops);
+    let mut dropped: [u64; DropReason::ALL.len()] = std::array::from_fn(|reason| {
+        let count = since(is.dropped[reason], was.dropped[reason]).min(left);
+        left -= count;
+        count
+    });
+    dropped[is.rest.unwrap_or(DropReason::Overlimit) as usize] += left;
+    let marked = std::array::from_fn(|reason| since(is.marked[reason], was.marked[reason]));
     QueueRow {
         t,
         queue: "",
@@ -125,12 +119,10 @@ const NOTHING: Counts = Counts {
     waiting_packets: 0,
     waiting_bytes: 0,
     drops: 0,
-    codel: CodelCounts {
-        drops_itself: false,
-        over_limit: 0,
-        over_memory: 0,
-        marks: 0,
-        threshold_marks: 0,
+    reasons: Reasons {
+        dropped: [0; DropReason::ALL.len()],
+        marked: [0; MarkReason::ALL.len()],
+        rest: None,
     },
 };
 
@@ -142,14 +134,10 @@ mod tests {
     fn drops_go_to_their_reasons_and_counters_wrap() {
         let [before, wrapped] = [u32::MAX, 4].map(|drops| Counts { drops, ..NOTHING });
         assert_eq!(row(Time::ZERO, &before, &wrapped).dropped.0[..3], [5, 0, 0]);
-        let codel = CodelCounts {
-            drops_itself: true,
-            over_limit: 4,
-            over_memory: 1,
-            marks: 7,
-            threshold_marks: 2,
-        };
-        let after = Counts { drops: 9, codel, ..NOTHING };
+        let mut reasons = Reasons { rest: Some(DropReason::TargetExceeded), ..NOTHING.reasons };
+        reasons.dropped[..2].copy_from_slice(&[3, 1]);
+        reasons.marked[..2].copy_from_slice(&[7, 2]);
+        let after = Counts { drops: 9, reasons, ..NOTHING };
         let row = row(Time::ZERO, &NOTHING, &after);
         assert_eq!(row.dropped.0[..3], [3, 1, 5]);
         assert_eq!(row.dropped.0.iter().sum::<u64>(), 9, "nothing for any other reason");

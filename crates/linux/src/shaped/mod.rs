@@ -242,7 +242,7 @@ impl KernelShaper {
                         side.count(counts, framing);
                         *is_there = true;
                     } else if of.parent >> 16 == OURS >> 16 {
-                        side.count_beneath(counts.codel);
+                        side.count_beneath(counts.reasons);
                     }
                 }
             })

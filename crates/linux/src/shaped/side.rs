@@ -3,7 +3,7 @@
 use weir_core::Framing;
 
 use super::KernelQueue;
-use crate::tc::{CodelCounts, Counts, wire_bytes};
+use crate::tc::{Counts, Reasons, wire_bytes};
 
 /// Counters of one way of the shaper.
 #[derive(Debug)]
@@ -79,14 +79,14 @@ impl SideCounters {
         self.came_wire += more(came, &mut self.came);
     }
 
-    /// Takes in what is counted beneath its root, of which the kernel tells afterwards: CoDel is there.
-    pub fn count_beneath(&mut self, codel: CodelCounts) {
-        self.counts.codel = self.counts.codel.and(codel);
+    /// Takes in what is counted beneath its root, of which the kernel tells afterwards: what marks is there.
+    pub fn count_beneath(&mut self, reasons: Reasons) {
+        self.counts.reasons = self.counts.reasons.and(reasons);
     }
 
     /// Counts so far, and the backlog.
     pub fn told(&self, framing: Framing) -> KernelCounts {
-        let Counts { packets, waiting_packets, waiting_bytes, drops, codel, .. } = self.counts;
+        let Counts { packets, waiting_packets, waiting_bytes, drops, reasons, .. } = self.counts;
         let (waiting, bytes) = (u64::from(waiting_packets), u64::from(waiting_bytes));
         KernelCounts {
             departed_bytes: self.left_wire,
@@ -96,7 +96,7 @@ impl SideCounters {
             backlog_bytes: wire_bytes(framing, self.header, waiting, bytes),
             backlog_packets: waiting,
             dropped: drops.into(),
-            marked: codel.marks.into(),
+            marked: reasons.marks().into(),
         }
     }
 }

@@ -1,13 +1,40 @@
 //! Options of `cake` as the kernel takes them: include/uapi/linux/pkt_sched.h, in the words that `tc` uses.
 
 use weir_core::{Cells, Duration, Framing, Rate};
-use weir_qdisc::{CakeDiffserv, CakeOptions};
+use weir_qdisc::{CakeCells, CakeDiffserv, CakeOptions};
 
 use super::options::{TCA_OPTIONS, microseconds, short};
 use crate::LinuxError;
 use crate::message::Message;
 
-/// Adds the options of such a `cake` to the message that makes it, in `tc`'s order. Rate and
+/// Adds the options of such a `cake` to the message that makes it, as they are written. Its shaper counts `added`
+/// more bytes a packet.
+pub(super) fn put_as_written(message: &mut Message, options: &CakeOptions, added: u32) {
+    let overhead = options.overhead();
+    let cells = match overhead.cells {
+        CakeCells::None => 0,
+        CakeCells::Atm => 1,
+        CakeCells::Ptm => 2,
+    };
+    let mut values = vec![
+        (TCA_CAKE_ATM, cells),
+        (TCA_CAKE_OVERHEAD, (overhead.bytes + added as i32) as u32),
+        (TCA_CAKE_AUTORATE, options.autorate_ingress.value.into()),
+    ];
+    if overhead.least > 0 {
+        values.push((TCA_CAKE_MPU, overhead.least as u32));
+    }
+    if !overhead.beyond_ip {
+        values.push((TCA_CAKE_RAW, 0));
+    }
+    if options.nat.is_written() {
+        values.push((TCA_CAKE_NAT, options.nat.value.into()));
+    }
+    put_apart_from_the_link(&mut values, options);
+    put_values(message, options.rate(), values);
+}
+
+/// Adds the options of such a `cake` to the message that makes it. Rate and
 /// framing are whose shaper it is to say; addresses are those before their translation if the words or,
 /// where they do not say it, `nat` does.
 ///
@@ -25,21 +52,33 @@ pub(crate) fn put(
              bytes `framing` counts: leave it out"
         )));
     }
-    let mut values: Vec<(u16, u32)> = Vec::new();
-    if options.diffserv.is_written() {
-        values.push((TCA_CAKE_DIFFSERV_MODE, options.diffserv.value as u32));
-    }
+    let mut values = vec![(TCA_CAKE_OVERHEAD, framing.overhead_bytes), (TCA_CAKE_AUTORATE, 0)];
     match framing.cells {
         Cells::None => {}
         Cells::Atm => values.push((TCA_CAKE_ATM, 1)),
         Cells::Ptm => values.push((TCA_CAKE_ATM, 2)),
     }
-    if options.flow_mode.is_written() {
-        values.push((TCA_CAKE_FLOW_MODE, options.flow_mode.value as u32));
-    }
-    values.push((TCA_CAKE_OVERHEAD, framing.overhead_bytes));
     if framing.minimum_bytes > 0 {
         values.push((TCA_CAKE_MPU, framing.minimum_bytes));
+    }
+    // A kernel without tables of connections refuses the attribute, whatever it says.
+    if options.nat.is_written() {
+        values.push((TCA_CAKE_NAT, options.nat.value.into()));
+    } else if nat {
+        values.push((TCA_CAKE_NAT, 1));
+    }
+    put_apart_from_the_link(&mut values, options);
+    put_values(message, None, values);
+    Ok(())
+}
+
+/// The options that are neither about rate and bytes of the link nor about addresses, as they are written.
+fn put_apart_from_the_link(values: &mut Vec<(u16, u32)>, options: &CakeOptions) {
+    if options.diffserv.is_written() {
+        values.push((TCA_CAKE_DIFFSERV_MODE, options.diffserv.value as u32));
+    }
+    if options.flow_mode.is_written() {
+        values.push((TCA_CAKE_FLOW_MODE, options.flow_mode.value as u32));
     }
     if options.has_interval() {
         let interval = options.interval();
@@ -47,18 +86,11 @@ pub(crate) fn put(
         values.push((TCA_CAKE_RTT, microseconds(interval)));
         values.push((TCA_CAKE_TARGET, microseconds(target).max(1)));
     }
-    values.push((TCA_CAKE_AUTORATE, 0));
     if let Some(bytes) = options.memlimit {
         values.push((TCA_CAKE_MEMORY, short(bytes)));
     }
     if let Some(mask) = options.fwmark {
         values.push((TCA_CAKE_FWMARK, mask));
-    }
-    // A kernel without tables of connections refuses the attribute, whatever it says.
-    if options.nat.is_written() {
-        values.push((TCA_CAKE_NAT, options.nat.value.into()));
-    } else if nat {
-        values.push((TCA_CAKE_NAT, 1));
     }
     for (switch, attribute) in [
         (options.wash, TCA_CAKE_WASH),
@@ -72,13 +104,17 @@ pub(crate) fn put(
     if options.ack_filter.is_written() {
         values.push((TCA_CAKE_ACK_FILTER, options.ack_filter.value as u32));
     }
+}
+
+/// Adds them in the order in which `tc` does.
+fn put_values(message: &mut Message, rate: Option<Rate>, mut values: Vec<(u16, u32)>) {
+    values.sort_by_key(|(attribute, _)| ORDER.iter().position(|other| other == attribute));
     message.nest(TCA_OPTIONS, |attributes| {
-        attributes.put_u64(TCA_CAKE_BASE_RATE64, bytes_per_second(None));
+        attributes.put_u64(TCA_CAKE_BASE_RATE64, bytes_per_second(rate));
         for (attribute, value) in values {
             attributes.put_u32(attribute, value);
         }
     });
-    Ok(())
 }
 
 /// Adds the options that change nothing but the rate.
@@ -117,12 +153,32 @@ const TCA_CAKE_TARGET: u16 = 8;
 const TCA_CAKE_AUTORATE: u16 = 9;
 const TCA_CAKE_MEMORY: u16 = 10;
 pub(crate) const TCA_CAKE_NAT: u16 = 11;
+const TCA_CAKE_RAW: u16 = 12;
 const TCA_CAKE_WASH: u16 = 13;
 const TCA_CAKE_MPU: u16 = 14;
 const TCA_CAKE_INGRESS: u16 = 15;
 const TCA_CAKE_ACK_FILTER: u16 = 16;
 const TCA_CAKE_SPLIT_GSO: u16 = 17;
 const TCA_CAKE_FWMARK: u16 = 18;
+
+const ORDER: [u16; 16] = [
+    TCA_CAKE_DIFFSERV_MODE,
+    TCA_CAKE_ATM,
+    TCA_CAKE_FLOW_MODE,
+    TCA_CAKE_OVERHEAD,
+    TCA_CAKE_RAW,
+    TCA_CAKE_MPU,
+    TCA_CAKE_RTT,
+    TCA_CAKE_TARGET,
+    TCA_CAKE_AUTORATE,
+    TCA_CAKE_MEMORY,
+    TCA_CAKE_FWMARK,
+    TCA_CAKE_NAT,
+    TCA_CAKE_WASH,
+    TCA_CAKE_SPLIT_GSO,
+    TCA_CAKE_INGRESS,
+    TCA_CAKE_ACK_FILTER,
+];
 
 #[cfg(test)]
 mod tests {
@@ -189,6 +245,42 @@ mod tests {
             adsl,
             "cake unlimited besteffort nonat wash ack-filter rtt 50ms memlimit 4mb atm overhead 32 fwmark 0xff \
              ingress"
+        );
+    }
+
+    #[test]
+    fn what_tc_tells_of_a_cake_with_its_own_rate() {
+        let say = |text: &str, added| {
+            let mut message = Message::new(0, 0, About { index: 0, handle: 0, parent: 0 });
+            put_as_written(&mut message, &options(text), added);
+            options_of(message)
+        };
+        let expected = |rate: [u8; 4], values: &[(u8, u32)]| {
+            let head = [0x0c, 0, 2, 0, rate[0], rate[1], rate[2], rate[3], 0, 0, 0, 0];
+            let numbers = values.iter().flat_map(|&(kind, value)| number(kind, value));
+            head.into_iter().chain(numbers).collect::<Vec<u8>>()
+        };
+        let (ten, twenty) = ([0xd0, 0x12, 0x13, 0], [0xa0, 0x25, 0x26, 0]);
+        assert_eq!(
+            say("cake bandwidth 20mbit diffserv4 docsis nat", 0),
+            expected(twenty, &[(3, 1), (4, 0), (6, 18), (14, 64), (9, 0), (11, 1)])
+        );
+        assert_eq!(
+            say("cake bandwidth 10mbit besteffort flows raw mpu 64", 0),
+            expected(ten, &[(3, 3), (4, 0), (5, 4), (6, 0), (12, 0), (14, 64), (9, 0)])
+        );
+        assert_eq!(
+            say("cake bandwidth 10mbit ptm overhead 30 autorate-ingress", 0),
+            expected(ten, &[(4, 2), (6, 30), (9, 1)])
+        );
+        // Beneath a line that counts a packet 14 bytes shorter, in either meaning of a length.
+        assert_eq!(
+            say("cake bandwidth 10mbit", 14),
+            expected(ten, &[(4, 0), (6, 14), (12, 0), (9, 0)])
+        );
+        assert_eq!(
+            say("cake bandwidth 10mbit overhead -4", 14),
+            expected(ten, &[(4, 0), (6, 10), (9, 0)])
         );
     }
 

@@ -3,6 +3,8 @@
 //! The line is a `tbf` at the root with the queue beneath it; without a line the queue is at the root. What `tc` would be told is told to the kernel directly: no program is needed.
 
 pub(crate) mod cake;
+mod early;
+mod flows;
 pub(crate) mod options;
 mod stats;
 
@@ -15,7 +17,7 @@ use weir_qdisc::{
 };
 
 pub(crate) use self::stats::counts_of;
-pub use self::stats::{CodelCounts, Counts, wire_bytes};
+pub use self::stats::{Counts, Reasons, wire_bytes};
 use crate::LinuxError;
 use crate::isolate::Namespace;
 use crate::message::{About, CREATE, Message, NLM_F_DUMP};
@@ -29,6 +31,9 @@ pub fn check_spec(spec: &QueueSpec) -> Result<(), String> {
     let name = spec.discipline.name;
     if !options::knows(name) {
         return Err(format!("no kernel is told yet how to make a `{name}`"));
+    }
+    if let Some(word) = options::untold(spec) {
+        return Err(format!("no kernel is told yet of the word `{word}` of `{name}`"));
     }
     if !spec.filters.is_empty() || !spec.egress.is_empty() {
         return Err(format!("no kernel is told yet of filters, which `{name}` has here"));
@@ -167,7 +172,7 @@ impl Queue {
     pub fn counts(&self, netlink: &Netlink) -> Result<QueueCounts, LinuxError> {
         let fail = |error| LinuxError::io("cannot read what the kernel's queues count", error);
         let mut counted = QueueCounts::default();
-        let mut codel = CodelCounts::default();
+        let mut reasons: BTreeMap<u32, Reasons> = BTreeMap::new();
         let all = About { index: self.index, handle: 0, parent: 0 };
         netlink
             .list(&Message::new(RTM_GETQDISC, NLM_F_DUMP, all).finish(), &mut |body| {
@@ -175,13 +180,14 @@ impl Queue {
                 if about.index != self.index {
                     return;
                 }
-                codel = codel.and(counts.codel);
+                reasons.insert(about.parent, counts.reasons);
                 if about.parent == TC_H_ROOT {
                     counted.whole = self.whole(counts);
                 }
             })
             .map_err(fail)?;
-        counted.whole.codel = codel;
+        counted.whole.reasons =
+            reasons.values().fold(Reasons::default(), |sum, more| sum.and(*more));
         if self.classes.is_empty() {
             return Ok(counted);
         }
@@ -189,6 +195,9 @@ impl Queue {
             .list(&Message::new(RTM_GETTCLASS, NLM_F_DUMP, all).finish(), &mut |body| {
                 let Some((about, counts)) = counts_of(body) else { return };
                 if let Some(name) = self.classes.get(&about.handle) {
+                    // Why, its leaf knows.
+                    let of_leaf = reasons.get(&about.handle).copied().unwrap_or_default();
+                    let counts = Counts { reasons: of_leaf, ..counts };
                     counted.classes.push((name.clone(), self.whole(counts)));
                 }
             })

@@ -3,11 +3,12 @@
 
 use weir_core::{Duration, Rate};
 use weir_qdisc::{
-    BfifoOptions, ClassSpec, CodelOptions, Device, FqCodelOptions, HtbClassParams, HtbOptions,
-    Lengths, PfifoOptions, QueueSpec, SizeTable, SpecError, TbfParams,
+    BfifoOptions, ChokeOptions, ClassSpec, CodelOptions, Device, FqCodelOptions, HtbClassParams,
+    HtbOptions, Lengths, PfifoOptions, QueueSpec, RedOptions, SfqOptions, SizeTable,
+    SkbPrioOptions, SpecError, TbfParams,
 };
 
-use super::TCA_STAB;
+use super::{TCA_STAB, cake, early, flows};
 use crate::message::Message;
 
 /// Adds the options of `spec` to the message that makes it. Shapers count `added` more bytes a packet.
@@ -31,6 +32,27 @@ pub(crate) fn put(
         "htb" => put_htb(message, spec, device)?,
         "codel" => put_codel(message, &spec.read(device)?),
         "fq_codel" => put_fq_codel(message, &spec.read(device)?),
+        "pie" => flows::put_pie(message, &spec.read(device)?),
+        "fq_pie" => flows::put_fq_pie(message, &spec.read(device)?),
+        "fq" => flows::put_fq(message, &spec.read(device)?),
+        "cake" => cake::put_as_written(message, &spec.read(device)?, added),
+        "red" => {
+            let options: RedOptions = spec.read(device)?;
+            early::put_red(message, options.limit, &options.told()?);
+        }
+        "choke" => {
+            let options: ChokeOptions = spec.read(device)?;
+            early::put_choke(message, options.limit, &options.told()?);
+        }
+        "sfq" => {
+            let options: SfqOptions = spec.read(device)?;
+            early::put_sfq(message, &options, options.red_told(spec)?);
+        }
+        "sfb" => early::put_sfb(message, &spec.read(device)?),
+        "skbprio" => {
+            let SkbPrioOptions { limit } = spec.read(device)?;
+            message.put_u32(TCA_OPTIONS, limit);
+        }
         name => unreachable!("{name} was refused"),
     }
     Ok(())
@@ -55,6 +77,12 @@ pub(super) fn put_size_table(message: &mut Message, table: &SizeTable) {
 /// Whether [`put`] knows a discipline.
 pub(crate) fn knows(name: &str) -> bool {
     KNOWN.contains(&name)
+}
+
+/// The first word of `spec` that [`put`] does not tell, if there is one.
+pub(super) fn untold(spec: &QueueSpec) -> Option<&str> {
+    let untold = UNTOLD.iter().find(|(name, _)| *name == spec.discipline.name)?.1;
+    spec.words.iter().map(String::as_str).find(|word| untold.contains(word))
 }
 
 /// Adds the options of a `tbf` to the message that makes it.
@@ -187,8 +215,28 @@ pub(super) fn microseconds(time: Duration) -> u32 {
     short(time.as_nanos() / 1_000)
 }
 
-const KNOWN: &[&str] =
-    &["pfifo", "bfifo", "pfifo_head_drop", "pfifo_fast", "tbf", "htb", "codel", "fq_codel"];
+const KNOWN: &[&str] = &[
+    "pfifo",
+    "bfifo",
+    "pfifo_head_drop",
+    "pfifo_fast",
+    "tbf",
+    "htb",
+    "codel",
+    "fq_codel",
+    "red",
+    "choke",
+    "sfb",
+    "sfq",
+    "fq",
+    "pie",
+    "fq_pie",
+    "skbprio",
+    "cake",
+];
+/// Words that no Linux has, or that a kernel before 6.8 would ignore.
+const UNTOLD: &[(&str, &[&str])] =
+    &[("red", &["adaptive", "adaptative", "gentle"]), ("fq", &["bands", "priomap", "weights"])];
 /// A tick of the kernel's traffic control, of which `tc` counts 15.625 a microsecond.
 const TICK_NS: i64 = 64;
 /// Length of `struct tc_ratespec`.
@@ -227,35 +275,45 @@ const TCA_FQ_CODEL_CE_THRESHOLD: u16 = 7;
 const TCA_FQ_CODEL_DROP_BATCH_SIZE: u16 = 8;
 const TCA_FQ_CODEL_MEMORY_LIMIT: u16 = 9;
 
+/// The attributes within the options that the kernel is told of a spec, in order; `u16::MAX` for options that are
+/// one structure.
+#[cfg(test)]
+pub(super) fn told(text: &str) -> Vec<(u16, Vec<u8>)> {
+    use crate::message::{About, attributes, read};
+
+    let mut message = Message::new(0, 0, About { index: 0, handle: 0, parent: 0 });
+    put(&mut message, &QueueSpec::parse(text).unwrap(), &Device::default(), 0).unwrap();
+    let bytes = message.finish();
+    let (_, rest) = read(&bytes[16..]).unwrap();
+    let (_, inner) = attributes(rest).next().unwrap();
+    if text.starts_with("sfq") {
+        return vec![(u16::MAX, inner.to_vec())];
+    }
+    let mut told: Vec<_> = attributes(inner).map(|(kind, value)| (kind, value.to_vec())).collect();
+    told.sort();
+    told
+}
+
+/// Those that are numbers.
+#[cfg(test)]
+pub(super) fn told_numbers(text: &str) -> Vec<(u16, u32)> {
+    let number = |value: Vec<u8>| match value[..] {
+        [byte] => u32::from(byte),
+        _ => u32::from_ne_bytes(value.try_into().unwrap()),
+    };
+    told(text).into_iter().map(|(kind, value)| (kind, number(value))).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::message::{About, attributes, read};
 
-    /// The attributes within the options that the kernel is told of a spec.
-    fn told(text: &str) -> Vec<(u16, Vec<u8>)> {
-        let about = About { index: 0, handle: 0, parent: 0 };
-        let mut message = Message::new(0, 0, about);
-        put(&mut message, &QueueSpec::parse(text).unwrap(), &Device::default(), 0).unwrap();
-        let bytes = message.finish();
-        let (_, rest) = read(&bytes[16..]).unwrap();
-        let (_, inner) = attributes(rest).next().unwrap();
-        let mut told: Vec<_> =
-            attributes(inner).map(|(kind, value)| (kind, value.to_vec())).collect();
-        told.sort();
-        told
-    }
-
-    fn numbers(text: &str) -> Vec<(u16, u32)> {
-        let number = |value: Vec<u8>| u32::from_ne_bytes(value.try_into().unwrap());
-        told(text).into_iter().map(|(kind, value)| (kind, number(value))).collect()
-    }
-
     // What iproute2 6.1 sends, as strace shows it.
     #[test]
     fn what_tc_tells_of_codel_and_fq_codel() {
         assert_eq!(
-            numbers(
+            told_numbers(
                 "fq_codel limit 40 flows 4 quantum 300 target 1ms interval 10ms noecn \
                  memory_limit 64Kb drop_batch 8 ce_threshold 2ms"
             ),
@@ -272,7 +330,7 @@ mod tests {
             ]
         );
         assert_eq!(
-            numbers("codel limit 50 target 2ms interval 20ms ecn ce_threshold 1ms"),
+            told_numbers("codel limit 50 target 2ms interval 20ms ecn ce_threshold 1ms"),
             [(1, 2_000), (2, 50), (3, 20_000), (4, 1), (5, 1_000)]
         );
     }

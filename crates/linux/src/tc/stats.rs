@@ -1,7 +1,9 @@
 //! The kernel's counters of a discipline: include/uapi/linux/gen_stats.h and the `xstats` of each.
 
 use weir_core::Framing;
+use weir_qdisc::{DropReason, MarkReason};
 
+use super::options::TCA_OPTIONS;
 use crate::message::{About, attributes, read};
 
 /// Counts of a discipline or class so far. The kernel's counts are of 32 bits in part, and wrap.
@@ -17,23 +19,19 @@ pub struct Counts {
     pub waiting_bytes: u32,
     /// Packets dropped, whatever for.
     pub drops: u32,
-    /// Counts of CoDel, where there is one.
-    pub codel: CodelCounts,
+    /// Drops and marks by reason, as far as the discipline tells them apart.
+    pub reasons: Reasons,
 }
 
-/// Counts that only CoDel has.
+/// Drops and marks by reason so far, in counts of 32 bits, which wrap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CodelCounts {
-    /// Whether there is one: then drops for other reasons are its own.
-    pub drops_itself: bool,
-    /// Dropped because a limit in packets was reached.
-    pub over_limit: u32,
-    /// Packets dropped because of the limit of memory, which [`over_limit`](Self::over_limit) includes.
-    pub over_memory: u32,
-    /// Packets marked.
-    pub marks: u32,
-    /// Packets marked because of `ce_threshold`.
-    pub threshold_marks: u32,
+pub struct Reasons {
+    /// Packets dropped, by [`DropReason`] in its order.
+    pub dropped: [u32; DropReason::ALL.len()],
+    /// Packets marked, by [`MarkReason`] in its order.
+    pub marked: [u32; MarkReason::ALL.len()],
+    /// Why all other packets were dropped: a limit was reached, unless this says otherwise.
+    pub rest: Option<DropReason>,
 }
 
 /// Subject and counts of an answer to `RTM_GETQDISC` or `RTM_GETTCLASS`.
@@ -44,6 +42,8 @@ pub(crate) fn counts_of(body: &[u8]) -> Option<(About, Counts)> {
     for (attribute, value) in attributes(rest) {
         match attribute {
             TCA_KIND => kind = value.strip_suffix(b"\0").unwrap_or(value),
+            // Options stand in front of statistics.
+            TCA_OPTIONS => counts.reasons = Reasons::read_options(kind, value),
             TCA_STATS2 => counts.read(kind, value),
             _ => {}
         }
@@ -65,54 +65,118 @@ impl Counts {
                     self.waiting_bytes = u32_at(value, 4);
                     self.drops = u32_at(value, 8);
                 }
-                TCA_STATS_APP => self.codel = CodelCounts::read(kind, value),
+                TCA_STATS_APP => self.reasons = self.reasons.and(Reasons::read(kind, value)),
                 _ => {}
             }
         }
     }
 }
 
-impl CodelCounts {
+impl Reasons {
     /// Sum of these counts and of `other`.
-    pub const fn and(self, other: Self) -> Self {
-        Self {
-            drops_itself: self.drops_itself || other.drops_itself,
-            over_limit: self.over_limit.wrapping_add(other.over_limit),
-            over_memory: self.over_memory.wrapping_add(other.over_memory),
-            marks: self.marks.wrapping_add(other.marks),
-            threshold_marks: self.threshold_marks.wrapping_add(other.threshold_marks),
+    #[must_use]
+    pub fn and(mut self, other: Self) -> Self {
+        for (count, more) in self.dropped.iter_mut().zip(other.dropped) {
+            *count = count.wrapping_add(more);
         }
+        for (count, more) in self.marked.iter_mut().zip(other.marked) {
+            *count = count.wrapping_add(more);
+        }
+        self.rest = self.rest.or(other.rest);
+        self
     }
 
+    /// Packets marked, whatever for.
+    #[must_use]
+    pub fn marks(&self) -> u32 {
+        self.marked.iter().fold(0, |sum, count| sum.wrapping_add(*count))
+    }
+
+    /// What these drops and marks were for; all other drops were for `rest`.
+    fn of(
+        dropped: &[(DropReason, u32)],
+        marked: &[(MarkReason, u32)],
+        rest: Option<DropReason>,
+    ) -> Self {
+        let mut counts = Self { rest, ..Self::default() };
+        for &(reason, count) in dropped {
+            let of = &mut counts.dropped[reason as usize];
+            *of = of.wrapping_add(count);
+        }
+        for &(reason, count) in marked {
+            let of = &mut counts.marked[reason as usize];
+            *of = of.wrapping_add(count);
+        }
+        counts
+    }
+
+    /// What the statistics of a discipline of that kind say (include/uapi/linux/pkt_sched.h).
     fn read(kind: &[u8], xstats: &[u8]) -> Self {
+        let at = |byte| u32_at(xstats, byte);
+        let (early, over) = (DropReason::Early, DropReason::Overlimit);
+        let (target, threshold) = (MarkReason::TargetExceeded, MarkReason::CeThreshold);
+        let codel = Some(DropReason::TargetExceeded);
         match kind {
             // struct tc_codel_xstats
-            b"codel" => Self {
-                drops_itself: true,
-                over_limit: u32_at(xstats, 20),
-                over_memory: 0,
-                marks: u32_at(xstats, 24),
-                threshold_marks: u32_at(xstats, 32),
-            },
+            b"codel" => {
+                Self::of(&[(over, at(20))], &[(target, at(24)), (threshold, at(32))], codel)
+            }
             // struct tc_fq_codel_xstats, of which the first number says that it is of the discipline
-            b"fq_codel" if u32_at(xstats, 0) == 0 => Self {
-                drops_itself: true,
-                over_limit: u32_at(xstats, 8),
-                over_memory: u32_at(xstats, 36),
-                marks: u32_at(xstats, 12),
-                threshold_marks: u32_at(xstats, 28),
-            },
+            b"fq_codel" if at(0) == 0 => {
+                let memory = (DropReason::Overmemory, at(36));
+                let over_limit = at(8).wrapping_sub(memory.1);
+                let marks = [(target, at(12)), (threshold, at(28))];
+                Self::of(&[(over, over_limit), memory], &marks, codel)
+            }
+            // struct tc_pie_xstats and tc_fq_pie_xstats, whose drops for a limit are among all
+            b"pie" => Self::of(&[(over, at(28))], &[(MarkReason::Early, at(36))], Some(early)),
+            b"fq_pie" => Self::of(&[(over, at(8))], &[(MarkReason::Early, at(16))], Some(early)),
+            // struct tc_red_xstats; drops and marks between the thresholds and above them are one
+            b"red" => Self::of(&[(early, at(0))], &[(MarkReason::Early, at(12))], None),
+            // struct tc_choke_xstats; with each packet drawn its match is dropped
+            b"choke" => {
+                let matched = (DropReason::SameFlow, at(16).wrapping_mul(2));
+                Self::of(&[(early, at(0)), matched], &[(MarkReason::Early, at(12))], None)
+            }
+            // struct tc_sfb_xstats
+            b"sfb" => {
+                let penalty = (DropReason::Penalty, at(4));
+                Self::of(&[(early, at(0)), penalty], &[(MarkReason::Early, at(20))], None)
+            }
+            // struct tc_fq_qd_stats
+            b"fq" => Self::of(&[], &[(threshold, at(80))], None),
             b"cake" => {
-                let tins = attributes(xstats).filter(|(what, _)| *what == TCA_CAKE_STATS_TIN_STATS);
-                let tins = tins.flat_map(|(_, tins)| attributes(tins));
-                let counts = tins.flat_map(|(_, tin)| attributes(tin));
-                let marks =
-                    counts.filter(|(what, _)| *what == TCA_CAKE_TIN_STATS_ECN_MARKED_PACKETS);
-                Self { marks: marks.map(|(_, count)| u32_at(count, 0)).sum(), ..Self::default() }
+                let acks = sum_of_tins(xstats, TCA_CAKE_TIN_STATS_ACKS_DROPPED_PACKETS);
+                let marks = sum_of_tins(xstats, TCA_CAKE_TIN_STATS_ECN_MARKED_PACKETS);
+                // It does not tell what COBALT dropped from what it had no memory for.
+                Self::of(&[(DropReason::AckFiltered, acks)], &[(target, marks)], codel)
             }
             _ => Self::default(),
         }
     }
+
+    /// What the options of a discipline say of its drops: `sfq` counts there (struct tc_sfq_qopt_v1).
+    fn read_options(kind: &[u8], options: &[u8]) -> Self {
+        let at = |number: usize| u32_at(options, SFQ_RED_STATS + 4 * number);
+        if kind != b"sfq" {
+            return Self::default();
+        }
+        let marked = [
+            (MarkReason::Early, at(2)),
+            (MarkReason::Forced, at(3)),
+            (MarkReason::Early, at(4)),
+            (MarkReason::Forced, at(5)),
+        ];
+        Self::of(&[(DropReason::Early, at(0)), (DropReason::Forced, at(1))], &marked, None)
+    }
+}
+
+/// A count of all tins of a `cake`.
+fn sum_of_tins(xstats: &[u8], count: u16) -> u32 {
+    let tins = attributes(xstats).filter(|(what, _)| *what == TCA_CAKE_STATS_TIN_STATS);
+    let counts = tins.flat_map(|(_, tins)| attributes(tins)).flat_map(|(_, tin)| attributes(tin));
+    let wanted = counts.filter(|(what, _)| *what == count);
+    wanted.fold(0, |sum: u32, (_, value)| sum.wrapping_add(u32_at(value, 0)))
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> u32 {
@@ -145,11 +209,32 @@ const TCA_STATS_QUEUE: u16 = 3;
 const TCA_STATS_APP: u16 = 4;
 const TCA_STATS_PKT64: u16 = 8;
 const TCA_CAKE_STATS_TIN_STATS: u16 = 10;
+const TCA_CAKE_TIN_STATS_ACKS_DROPPED_PACKETS: u16 = 6;
 const TCA_CAKE_TIN_STATS_ECN_MARKED_PACKETS: u16 = 8;
+/// Where `struct tc_sfqred_stats` begins in an `sfq`'s options.
+const SFQ_RED_STATS: usize = 48;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn statistics_say_why() {
+        let numbers = |count: u32| (1..=count).flat_map(u32::to_ne_bytes).collect::<Vec<u8>>();
+        let of = |kind: &[u8]| Reasons::read(kind, &numbers(30));
+        let dropped = |counts: &Reasons, reason: DropReason| counts.dropped[reason as usize];
+        let pie = of(b"pie");
+        assert_eq!((dropped(&pie, DropReason::Overlimit), pie.marks()), (8, 10));
+        assert_eq!(pie.rest, Some(DropReason::Early));
+        let choke = of(b"choke");
+        assert_eq!((dropped(&choke, DropReason::Early), choke.marks()), (1, 4));
+        assert_eq!((dropped(&choke, DropReason::SameFlow), choke.rest), (10, None));
+        assert_eq!(of(b"fq").marked[MarkReason::CeThreshold as usize], 21);
+        let sfq = Reasons::read_options(b"sfq", &numbers(18));
+        assert_eq!((dropped(&sfq, DropReason::Early), dropped(&sfq, DropReason::Forced)), (13, 14));
+        assert_eq!(sfq.marks(), 15 + 16 + 17 + 18);
+        assert_eq!(Reasons::read(b"pfifo", &numbers(30)), Reasons::default());
+    }
 
     #[test]
     fn bytes_of_the_line() {
