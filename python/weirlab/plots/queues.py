@@ -6,9 +6,10 @@ nothing ever waited and which dropped nothing are left out.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import polars as pl
+import numpy as np
 
 from weirlab.errors import UsageError
 from weirlab.plots import panels, theme
@@ -19,31 +20,32 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from matplotlib.figure import Figure
+    from numpy.typing import NDArray
 
+    from weirlab.plots.series import Numbers
     from weirlab.plots.theme import Style
     from weirlab.record import Record
+    from weirlab.record.columns import Columns
 
 
 def figure(records: Sequence[Record], title: str | None, scope: Scope | None = None) -> Figure:
     """The chart of the only one of `records`."""
     (record,) = records
     scope = scope or Scope(records)
-    whole = _counted(record).filter(pl.col("class") == "").sort("t_ns")
-    if whole.height == 0:
+    queues = _queues(record)
+    if not queues:
         raise UsageError(f"`{record.path}` has no samples of queues to draw")
-    names = whole["queue"].unique(maintain_order=True).to_list()
-    queues = {name: whole.filter(pl.col("queue") == name) for name in names}
-    busy = {name: rows for name, rows in queues.items() if _has_work(rows)}
-    idle = [name for name in names if name not in busy]
+    busy = {name: one for name, one in queues.items() if one.has_work}
+    idle = [name for name in queues if name not in busy]
     if not busy:
-        raise UsageError(f"`{record.path}`: nothing waited in any of its queues ({', '.join(names)})")
+        raise UsageError(f"`{record.path}`: nothing waited in any of its queues ({', '.join(queues)})")
     styles = dict(zip(busy, theme.styles(len(busy)), strict=True))
     shown = [
-        Panel(label="Backlog, kB", lines=_lines(busy, styles, "backlog_bytes", 1e3)),
-        Panel(label="Sojourn, ms", lines=_lines(busy, styles, "sojourn_mean_ns", 1e6)),
+        Panel(label="Backlog, kB", lines=_lines(busy, styles, "backlog_kb")),
+        Panel(label="Sojourn, ms", lines=_lines(busy, styles, "sojourn_ms")),
         Panel(label="Dropped,\npackets/s", lines=_lines(busy, styles, "dropped"), least=1.0),
     ]
-    if any(rows["marked"].sum() for rows in busy.values()):
+    if any(one.marked.any() for one in busy.values()):
         shown.append(Panel(label="Marked,\npackets/s", lines=_lines(busy, styles, "marked"), least=1.0))
     note = (
         "Each queue of the path: what waits in it, how long what left had waited on average, and what it "
@@ -57,35 +59,69 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
     return chart
 
 
-def _counted(record: Record) -> pl.DataFrame:
-    """The table of queues with packets dropped and marked a second, for whatever reason."""
+@dataclass(frozen=True, kw_only=True)
+class _Queue:
+    """Samples of a queue, in the order of their times; NaN where a sample does not tell something.
+
+    Attributes:
+        t_s: their times in seconds.
+        backlog_kb: what waited.
+        sojourn_ms: how long what left had waited on average.
+        dropped, marked: packets a second, for whatever reason.
+    """
+
+    t_s: Numbers
+    backlog_kb: Numbers
+    sojourn_ms: Numbers
+    dropped: Numbers
+    marked: Numbers
+
+    @property
+    def has_work(self) -> bool:
+        return any(np.nansum(one) > 0 for one in (self.backlog_kb, self.dropped, self.marked))
+
+
+def _queues(record: Record) -> dict[str, _Queue]:
+    """Each queue of the path, all its classes together, in the order of their first samples."""
+    rows = record.columns("queue")
+    whole = np.flatnonzero(rows.is_text("class", ""))
+    whole = whole[np.argsort(rows.numbers("t_ns")[whole], kind="stable")]
+    of = rows.numbers("queue")[whole]
+    texts = rows.texts("queue")
     interval_s = record.manifest.scenario["sampling"]["queue_ns"] / 1e9
-    columns = record.queue.columns
-
-    def together(kind: str) -> pl.Expr:
-        named = [name for name in columns if name.startswith(f"{kind}_") and not name.endswith("_bytes")]
-        rate: pl.Expr = pl.sum_horizontal(named) / interval_s
-        return rate.alias(kind)
-
-    return record.queue.with_columns(together("dropped"), together("marked"))
+    return {
+        texts[place]: _queue(rows, whole[of == place], interval_s) for place in dict.fromkeys(of.tolist())
+    }
 
 
-def _has_work(rows: pl.DataFrame) -> bool:
-    return any(rows[column].sum() > 0 for column in ("backlog_bytes", "dropped", "marked"))
+def _queue(rows: Columns, places: NDArray[np.intp], interval_s: float) -> _Queue:
+    """The queue of the samples at these places of the table."""
+
+    def told(column: str) -> Numbers:
+        values, known = rows.numbers(column)[places].astype(float), rows.known(column)
+        return values if known is None else np.where(known[places], values, np.nan)
+
+    def together(kind: str) -> Numbers:
+        named = [name for name in rows.names if name.startswith(f"{kind}_") and not name.endswith("_bytes")]
+        packets = np.zeros(places.size)
+        for name in named:
+            packets += np.nan_to_num(told(name))
+        return packets / interval_s
+
+    return _Queue(
+        t_s=told("t_ns") / 1e9,
+        backlog_kb=told("backlog_bytes") / 1e3,
+        sojourn_ms=told("sojourn_mean_ns") / 1e6,
+        dropped=together("dropped"),
+        marked=together("marked"),
+    )
 
 
-def _lines(
-    queues: dict[str, pl.DataFrame], styles: dict[str, Style], column: str, unit: float = 1.0
-) -> list[Line]:
-    """A line of each queue's column, in units of `unit`."""
+def _lines(queues: dict[str, _Queue], styles: dict[str, Style], quantity: str) -> list[Line]:
+    """A line of each queue's quantity."""
     return [
-        Line(
-            name=name,
-            style=styles[name],
-            t_s=rows["t_ns"].to_numpy() / 1e9,
-            values=rows[column].cast(pl.Float64).fill_null(float("nan")).to_numpy() / unit,
-        )
-        for name, rows in queues.items()
+        Line(name=name, style=styles[name], t_s=one.t_s, values=getattr(one, quantity))
+        for name, one in queues.items()
     ]
 
 

@@ -75,6 +75,11 @@ class Columns:
         """Number of rows."""
         return next((int(one.values.size) for one in self._columns.values()), 0)
 
+    @property
+    def names(self) -> Sequence[str]:
+        """The names of its columns."""
+        return tuple(self._columns)
+
     def __contains__(self, name: str) -> bool:
         """Whether there is a column of that name."""
         return name in self._columns
