@@ -8,6 +8,7 @@ import json
 import re
 import shutil
 import zipfile
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from browsing import WAIT_MS, Opened, opened
 from local_ui import Served, begun, ended
 from weirlab.errors import RecordError
 from weirlab.record import open_record
-from weirlab.stats import describe, load_window_ns, summarise
+from weirlab.stats import counted, describe, load_window_ns, loaded_pings, pings, summarise
 from weirlab.viewer import is_large, overview_of, report_page
 from weirlab.webapp import pages
 
@@ -125,6 +126,31 @@ def test_its_means_and_curves_are_those_of_all_pings(large: Record) -> None:
         after = np.searchsorted(values, np.array(ms) + 0.0125, side="right") / values.size * 100
         assert (np.array(percent) >= at - 1e-5).all()
         assert (np.array(percent) <= after + 1e-5).all()
+
+
+def test_pings_of_a_span_are_those_of_the_table_by_the_time_of_sending(
+    large: Record, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window = load_window_ns(large)
+    inside = large.pings.filter(pl.col("t_ns").is_between(*window, closed="left"))
+    read = open_record(large.path)
+    for probe in (0, 1):
+        rows = inside.filter(pl.col("probe") == probe)
+        found = loaded_pings([read], probe=probe)
+        assert (found.sent, found.lost) == (rows.height, rows["rtt_ns"].null_count())
+        took_ms = rows["rtt_ns"].drop_nulls().to_numpy() / 1e6
+        assert found.rtt_ms.tolist() == took_ms.tolist()
+        assert found.distribution == describe(took_ms)
+    monkeypatch.setattr(counted, "MOST_HELD", 1000)
+    monkeypatch.setattr(pings, "MOST_HELD", 1000)
+    every = loaded_pings([read])
+    assert every.lost == inside["rtt_ns"].null_count()
+    few, many = describe(inside["rtt_ns"].drop_nulls().to_numpy() / 1e6), every.distribution
+    assert few is not None
+    assert many is not None
+    assert replace(many, mean=few.mean, std=few.std) == few
+    assert (many.mean, many.std) == pytest.approx((few.mean, few.std), rel=1e-12)
+    assert "latency" not in vars(read)
 
 
 def test_parts_say_when_their_pings_were_sent(large: Record) -> None:

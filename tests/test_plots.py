@@ -35,6 +35,7 @@ from weirlab.plots import (
     ellipse,
     measure,
     overlay,
+    phases,
     plot,
     qq,
     queues,
@@ -45,11 +46,12 @@ from weirlab.plots import (
     three_plot,
     totals,
 )
+from weirlab.plots.distribution import Ordered
 from weirlab.plots.layout import grid_of
 from weirlab.record import Record, open_record, reader
 from weirlab.record.configurations import configurations, run_names
 from weirlab.report import charts_of
-from weirlab.stats import compare, describe, totals_mbps
+from weirlab.stats import Pings, compare, describe, totals_mbps
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -197,6 +199,34 @@ def test_a_long_record_is_drawn_without_being_held(
         apart = np.abs(imread(before) - imread(after)).mean()
         # Dots that lie on each other are drawn once, which their edges show.
         assert apart <= (1e-3 if after.stem in ("ping", "overlay") else 0), after.stem
+
+
+@pytest.mark.parametrize("kind", ["phases", "qq", "ellipse", "queues"])
+def test_other_charts_of_a_long_record_do_not_hold_it_either(
+    kind: str, rrul: list[Record], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = draw(kind, some(kind, rrul), tmp_path / "held.png")
+    monkeypatch.setattr(reader, "MAX_HELD_ROWS", 100)
+    records = [open_record(record.path) for record in some(kind, rrul)]
+    drawn = draw(kind, records, tmp_path / "long.png")
+    assert not any(table in vars(record) for record in records for table in ("latency", "pings", "queue"))
+    apart = np.abs(imread(held) - imread(drawn)).mean()
+    # Dots that lie on each other are drawn once, which their edges show.
+    assert apart <= (1e-3 if kind == "phases" else 0)
+
+
+def test_medians_of_pings_are_those_of_each_step_in_whatever_order_they_come(
+    rrul: list[Record], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = rrul[0].pings.drop_nulls("rtt_ns")
+    of_steps = rows.group_by(pl.col("t_ns") // phases.STEP_NS).agg(pl.col("rtt_ns")).sort("t_ns")
+    shuffled = np.random.default_rng(7).permutation(rows.height)
+    parts = [np.sort(part) for part in np.array_split(shuffled, 3)]
+    given = [(rows["t_ns"].to_numpy()[one], rows["rtt_ns"].to_numpy()[one], None) for one in parts]
+    monkeypatch.setattr(phases, "ping_chunks", lambda _: given)
+    t_s, medians = phases.medians(rrul[0])
+    assert t_s.tolist() == ((of_steps["t_ns"].to_numpy() + 0.5) * phases.STEP_NS / 1e9).tolist()
+    assert medians.tolist() == [float(np.median(one.to_numpy() / 1e6)) for one in of_steps["rtt_ns"]]
 
 
 def test_tables_that_were_let_go_are_read_again(rrul: list[Record]) -> None:
@@ -489,12 +519,12 @@ def test_running_mean() -> None:
 
 def test_the_distribution_is_of_answered_pings_and_tells_how_many_were_lost() -> None:
     parts = [np.array([40_000_000, 10_000_000]), np.array([30_000_000, 20_000_000], np.int32)]
-    found = distribution.cumulative(distribution.Answered(rtt_ns=parts, sent=5, lost=1))
+    found = distribution.cumulative(Pings(rtt_ns=parts, sent=5, lost=1))
     np.testing.assert_allclose(found.rtt_ms, [10, 10, 20, 30, 40])
     np.testing.assert_allclose(found.percent, [0, 25, 50, 75, 100])
     assert (found.sent, found.lost) == (5, 1)
     assert (found.median_ms, found.p95_ms) == (25.0, 38.5)
-    none = distribution.cumulative(distribution.Answered(rtt_ns=[], sent=2, lost=2))
+    none = distribution.cumulative(Pings(rtt_ns=[], sent=2, lost=2))
     assert (none.rtt_ms.size, none.percent.size) == (0, 0)
     assert (none.sent, none.lost, none.median_ms) == (2, 2, None)
 
@@ -584,13 +614,24 @@ def test_bars_are_the_means_of_tables_and_only_of_what_there_is(repeated: list[R
     assert chart.axes[2].get_xlim() == (0, bar.ROOM)
 
 
+@pytest.mark.parametrize("count", [1, 2, 3, 1000, 4321])
+def test_quantiles_of_numbers_in_order_are_those_of_numpy(count: int) -> None:
+    every = np.sort(np.random.default_rng(count).integers(1, 2**31, count))
+    shares = np.linspace(0, 1, 777)
+    found = Ordered(every.astype(np.int32), 1e6)
+    assert found.quantiles(shares).tolist() == np.quantile(every / 1e6, shares).tolist()
+    mean, deviation = found.mean_and_deviation()
+    assert mean == pytest.approx((every / 1e6).mean(), rel=1e-12)
+    assert deviation == pytest.approx((every / 1e6).std(), rel=1e-9)
+
+
 def test_quantiles_are_paired_and_those_of_the_same_distribution_lie_on_the_diagonal() -> None:
-    values = np.random.default_rng(7).gamma(2, 10, 5000)
-    x, y = qq.pairs(values, values)
+    values = np.sort(np.random.default_rng(7).gamma(2, 10, 5000))
+    x, y = qq.pairs(Ordered(values), Ordered(values))
     assert x.size == distribution.MAX_POINTS
     assert x == pytest.approx(y)
     # Place and spread move the line, and nothing else.
-    _, moved = qq.pairs(values, 3 * values[:1000] + 5)
+    _, moved = qq.pairs(Ordered(values), Ordered(3 * values[::5] + 5))
     assert moved.size == 1000
     assert np.corrcoef(np.quantile(values, (np.arange(1000) + 0.5) / 1000), moved)[0, 1] > 0.99
 
@@ -598,9 +639,9 @@ def test_quantiles_are_paired_and_those_of_the_same_distribution_lie_on_the_diag
 def test_a_normal_distribution_is_straight_and_a_long_tail_bends_up() -> None:
     shares = (np.arange(1999) + 0.5) / 1999
     normal = stats.norm.ppf(shares, 50, 5)
-    x, y = qq.against_normal(normal)
+    x, y = qq.against_normal(Ordered(normal))
     assert x[20:-20] == pytest.approx(y[20:-20], rel=0.01)
-    x, y = qq.against_normal(stats.expon.ppf(shares))
+    x, y = qq.against_normal(Ordered(stats.expon.ppf(shares)))
     assert y[-1] > 1.5 * x[-1]
     assert y[0] > x[0]
 

@@ -6,13 +6,15 @@ import json
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import polars as pl
 import pytest
 
 from weirlab.net.quality import of_second_bottlenecks, of_the_interface, warnings_of_method
+from weirlab.record.columns import Columns
+from weirlab.record.round_trips import round_trips_of
 from weirlab.report.location import location_table
 from weirlab.scores import (
     Loaded,
@@ -28,8 +30,11 @@ from weirlab.scores import (
 )
 from weirlab.scores.bufferbloat import MEANING
 from weirlab.scores.locate import Hop, Location, another, begin
-from weirlab.stats import Distribution, describe
+from weirlab.stats import Distribution, Pings, describe
 from weirlab.worlds.machine import signal_dbm
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 def distribution(values: list[float]) -> Distribution:
@@ -39,20 +44,23 @@ def distribution(values: list[float]) -> Distribution:
     return figures
 
 
+def pings_of(rtt_ms: NDArray[np.float64], lost: int) -> Pings:
+    """Pings of which some were answered after that long, and others were lost."""
+    return Pings(rtt_ns=[np.rint(rtt_ms * 1e6).astype(np.int64)], sent=rtt_ms.size + lost, lost=lost)
+
+
 def loaded(phase: str, rtt: float, *, lost: int = 0, in_flow: float | None = None) -> Loaded:
     """A phase in which every ping took `rtt` ms, and 20 ms before it."""
-    pings = np.full(100, rtt)
+    took = np.full(100, rtt)
     return Loaded(
         phase=phase,
         start_ns=0,
         end_ns=1,
-        latency=distribution(pings.tolist()),
-        rtt_ms=pings,
+        latency=distribution(took.tolist()),
+        pings=pings_of(took, lost),
         in_flow_ms=np.full(10, rtt if in_flow is None else in_flow),
         down_mbps=60.0,
         up_mbps=12.0,
-        sent=100 + lost,
-        lost=lost,
         increase_ms=rtt - 20,
     )
 
@@ -62,10 +70,8 @@ def test_of(*phases: Loaded) -> Measured:
     idle = [20.0, 22.0] * 50
     return Measured(
         idle=distribution(idle),
-        idle_rtts=np.array(idle),
+        before=pings_of(np.array(idle), 0),
         loaded={one.phase: one for one in phases},
-        idle_sent=100,
-        idle_lost=0,
     )
 
 
@@ -98,14 +104,15 @@ VECTOR = Path(__file__).parent.parent / "vectors" / "test-figures.json"
 def record_of(vector: dict[str, Any]) -> Any:
     """As much of a record as figures are taken from, with the rows of the vector."""
     spans = {phase["name"]: (phase["start_ns"], phase["end_ns"]) for phase in vector["phases"]}
-    latency = pl.DataFrame(vector["latency"])
+    senders = pl.DataFrame(schema={"t_ns": pl.Int64, "srtt_ns": pl.Int64})
     return SimpleNamespace(
         phase=spans.get,
-        pings=latency.filter(pl.col("probe") == 0),
-        tcp=pl.DataFrame(schema={"t_ns": pl.Int64, "srtt_ns": pl.Int64}),
+        ping_probes=[0],
+        round_trip_chunks=lambda: iter([round_trips_of(pl.DataFrame(vector["latency"]))]),
+        columns=lambda table: Columns.of_frame(table, senders),
         flow_names=pl.DataFrame([{"flow": number, **flow} for number, flow in enumerate(vector["flows"])]),
         throughput=pl.DataFrame(vector["throughput"]),
-        manifest=SimpleNamespace(extra={"ramps": vector["ramps"]}),
+        manifest=SimpleNamespace(extra={"ramps": vector["ramps"]}, imported=None),
     )
 
 
@@ -116,8 +123,8 @@ def test_figures_of_a_test_are_those_of_the_vector() -> None:
     loaded = {
         name: {
             "pings": {
-                "sent": one.sent,
-                "lost": one.lost,
+                "sent": one.pings.sent,
+                "lost": one.pings.lost,
                 "mean_ms": one.latency.mean,
                 "median_ms": one.latency.median,
             },
@@ -128,8 +135,8 @@ def test_figures_of_a_test_are_those_of_the_vector() -> None:
         for name, one in figures.loaded.items()
     }
     idle = {
-        "sent": figures.idle_sent,
-        "lost": figures.idle_lost,
+        "sent": figures.before.sent,
+        "lost": figures.before.lost,
         "mean_ms": figures.idle.mean,
         "median_ms": figures.idle.median,
     }

@@ -135,7 +135,7 @@ def _of_the_server(figures: Measured) -> Iterator[str]:
 
 
 def _of_the_samples(record: Record, figures: Measured) -> Iterator[str]:
-    few = [name for name, one in figures.loaded.items() if one.rtt_ms.size < MIN_PINGS]
+    few = [name for name, one in figures.loaded.items() if one.pings.answered < MIN_PINGS]
     if figures.idle.count < MIN_PINGS:
         few.insert(0, "idle")
     if few:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -9,9 +10,10 @@ import numpy as np
 
 from weirlab.plots.series import need_pings
 from weirlab.record.configurations import numbered
-from weirlab.stats import load_window_ns
-from weirlab.stats.counted import fit_in_half
-from weirlab.stats.distribution import quantile_in
+from weirlab.stats import load_window_ns, loaded_pings
+from weirlab.stats.counted import Moments, moments_of
+from weirlab.stats.distribution import HALF
+from weirlab.stats.pings import NS_PER_MS, pings_within, pooled
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
     from weirlab.plots.series import Numbers
     from weirlab.record import Record
+    from weirlab.stats import Pings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,29 +45,51 @@ class Cumulative:
     p99_ms: float | None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Answered:
-    """Pings during the load, of which those that were answered took so long.
+@dataclass(frozen=True)
+class Ordered:
+    """Numbers in order, the least first, which may be many: none but those that are asked for are divided.
 
     Attributes:
-        rtt_ns: round trips in nanoseconds, in parts and in any order.
-        sent: how many were sent; where losses are not known how many samples there are.
-        lost: how many of them were lost; None if that is not known.
+        numbers: the numbers.
+        unit: what each is divided by: of round trips in nanoseconds, which are given in milliseconds, 1e6.
     """
 
-    rtt_ns: Sequence[NDArray[np.integer[Any]]]
-    sent: int
-    lost: int | None
+    numbers: NDArray[np.number[Any]]
+    unit: float = 1.0
 
     @property
-    def rtt_ms(self) -> Numbers:
-        """Round trips in milliseconds, the least first."""
-        every = np.concatenate([np.zeros(0, np.int32), *self.rtt_ns])
-        every.sort()
-        return np.asarray(every / 1e6)
+    def size(self) -> int:
+        """How many there are."""
+        return int(self.numbers.size)
+
+    def at(self, places: NDArray[np.integer[Any]]) -> Numbers:
+        """The numbers at these places in the order, from 0."""
+        return np.asarray(self.numbers[places] / self.unit)
+
+    def quantiles(self, shares: Numbers) -> Numbers:
+        """The quantiles of these shares, 0 to 1: those that `numpy.quantile` gives."""
+        wanted = shares * (self.size - 1)
+        below = wanted.astype(int)
+        low, high = self.at(below), self.at(np.minimum(below + 1, self.size - 1))
+        step, part = high - low, wanted - below
+        return np.asarray(np.where(part < HALF, low + step * part, high - step * (1 - part)))
+
+    def mean_and_deviation(self) -> tuple[float, float]:
+        """Their mean and standard deviation (n), summed up part by part."""
+        every = Moments()
+        for start in range(0, self.size, PART):
+            every = every.with_those_of(moments_of(self.numbers[start : start + PART]))
+        return every.mean / self.unit, math.sqrt(every.squares / every.count) / self.unit
 
 
-def pings_of(records: Sequence[Record]) -> Answered:
+def ordered_pings(pings: Pings) -> Ordered:
+    """The round trips of the answered pings in milliseconds."""
+    every = pings.all_ns
+    every.sort()
+    return Ordered(every, NS_PER_MS)
+
+
+def pings_of(records: Sequence[Record]) -> Pings:
     """The pings of all `records` together during the load.
 
     Raises:
@@ -72,93 +97,60 @@ def pings_of(records: Sequence[Record]) -> Answered:
     """
     found = []
     for record in records:
-        of_probes = _by_number(record)
-        one = _together([of_probes[number] for number in record.ping_probes if number in of_probes])
+        one = loaded_pings([record])
         need_pings(record, one.sent, one.lost)
         found.append(one)
-    return _together(found)
+    return pooled(found)
 
 
-def pings_by_probe(record: Record) -> dict[str, Answered]:
+def pings_by_probe(record: Record) -> dict[str, Pings]:
     """The pings of each probe during the load. Routers, and probes without a ping, are left out.
 
     Raises:
         UsageError: if none was answered.
     """
-    found = _by_number(record)
     names = numbered(record.probe_names)
-    probes = {names[number]: found[number] for number in found if number not in record.manifest.routers}
+    window = load_window_ns(record)
+    found = dict(enumerate(pings_within(record, window, *([number] for number in range(len(names))))))
+    probes = {
+        names[number]: one
+        for number, one in found.items()
+        if one.sent and number not in record.manifest.routers
+    }
     if not any(one.sent != one.lost for one in probes.values()):
-        pings = _together([found[number] for number in record.ping_probes if number in found])
+        pings = pooled([found[number] for number in record.ping_probes])
         need_pings(record, pings.sent, pings.lost)
     return probes
 
 
-def _by_number(record: Record) -> dict[int, Answered]:
-    """The round trips of each probe that has any during the load, by its number, read in chunks."""
-    start, end = load_window_ns(record)
-    parts: dict[int, list[NDArray[np.integer[Any]]]] = {}
-    sent: dict[int, int] = {}
-    for at, probe, rtt_ns, known in record.round_trip_chunks():
-        inside = (at >= start) & (at < end)
-        for number in range(len(record.probe_names)):
-            mine = inside & (probe == number)
-            count = int(mine.sum())
-            if count:
-                sent[number] = sent.get(number, 0) + count
-                answered = mine if known is None else mine & known
-                parts.setdefault(number, []).append(_small(rtt_ns[answered]))
-    imported = record.manifest.imported
-    unknown = () if imported is None else imported.losses_unknown
-    return {
-        number: Answered(
-            rtt_ns=parts[number],
-            sent=sent[number],
-            lost=None if number in unknown else sent[number] - sum(part.size for part in parts[number]),
-        )
-        for number in sorted(sent)
-    }
-
-
-def _small(values: NDArray[np.number[Any]]) -> NDArray[np.integer[Any]]:
-    """Whole numbers in half the room, where they have room there: round trips of up to two seconds."""
-    return values.astype(np.int32 if fit_in_half(values) else np.int64)
-
-
-def _together(found: Sequence[Answered]) -> Answered:
-    known = all(one.lost is not None for one in found)
-    return Answered(
-        rtt_ns=[part for one in found for part in one.rtt_ns],
-        sent=sum(one.sent for one in found),
-        lost=sum(one.lost or 0 for one in found) if known else None,
-    )
-
-
 def cumulative_of(values: Numbers) -> Cumulative:
     """The distribution of values of which none can be lost."""
-    return _curve(np.sort(values), values.size, None)
+    return _curve(Ordered(np.sort(values)), values.size, None)
 
 
-def cumulative(pings: Answered) -> Cumulative:
+def cumulative(pings: Pings) -> Cumulative:
     """The distribution of the answered pings."""
-    return _curve(pings.rtt_ms, pings.sent, pings.lost)
+    return _curve(ordered_pings(pings), pings.sent, pings.lost)
 
 
-def _curve(ordered: Numbers, sent: int, lost: int | None) -> Cumulative:
+def _curve(ordered: Ordered, sent: int, lost: int | None) -> Cumulative:
     # More points than can be seen only make files large. First and last are always among them.
     points = min(ordered.size, MAX_POINTS)
     ranks = np.linspace(0, ordered.size - 1, points).round().astype(int)
-    some = ordered.size > 0
+    median, p95, p99 = ordered.quantiles(np.array([0.5, 0.95, 0.99])).tolist() if points else [None] * 3
     return Cumulative(
-        rtt_ms=np.concatenate([ordered[:1], ordered[ranks]]),
+        rtt_ms=ordered.at(np.concatenate([ranks[:1], ranks])),
         percent=np.concatenate([ranks[:1] * 0.0, (ranks + 1) * 100 / max(ordered.size, 1)]),
         sent=sent,
         lost=lost,
-        median_ms=quantile_in(ordered, 0.5) if some else None,
-        p95_ms=quantile_in(ordered, 0.95) if some else None,
-        p99_ms=quantile_in(ordered, 0.99) if some else None,
+        median_ms=median,
+        p95_ms=p95,
+        p99_ms=p99,
     )
 
 
 MAX_POINTS = 2000
 """Of a distribution's curve: finer than a printer's dots."""
+
+PART = 1 << 20
+"""Numbers that are summed up at once, as floats of 8 MB."""

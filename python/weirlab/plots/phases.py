@@ -7,7 +7,7 @@ is written above it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -17,17 +17,19 @@ from weirlab.plots import axes as parts
 from weirlab.plots import caption, theme
 from weirlab.plots.look import current
 from weirlab.plots.scope import Scope
-from weirlab.plots.series import pings
+from weirlab.plots.thinned import drawn_pings, ping_chunks
 from weirlab.scores import measured
 from weirlab.scores.bufferbloat import grade
 from weirlab.scores.measured import PHASES
-from weirlab.stats import summarise
+from weirlab.stats.counted import in_little_room
+from weirlab.stats.summary import latency_summary
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from numpy.typing import NDArray
 
     from weirlab.plots.series import Numbers
     from weirlab.record import Record
@@ -41,13 +43,17 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
     figures = measured(record)
     if figures is None:
         raise UsageError(f"`{record.path}` has no idle phase and phases with load: try `three-plot`")
+    note, increases = _note(record, figures), {name: one.increase_ms for name, one in figures.loaded.items()}
+    # They hold every ping, and the record what the senders had: nothing more is drawn of either.
+    del figures
+    if record.is_long("latency"):
+        record.release()
     scope = scope or Scope(records)
-    runs = [scope.runs(record)]
-    chart = theme.blank(records, title, _note(record, figures), runs=runs)
+    chart = theme.blank(records, title, note, runs=[scope.runs(record)])
     above, below = chart.subplots(2, sharex=True, height_ratios=[2, 3])
     parts.time_axis([above, below], record.reached_ns, scope)
     _throughput(above, record)
-    _pings(below, record, figures)
+    _pings(below, record, increases, scope.span_s)
     theme.in_column(chart, 3.4)
     return chart
 
@@ -80,24 +86,22 @@ def _total(record: Record, direction: Direction) -> tuple[Numbers, Numbers]:
     return (t, np.where(runs, mbps, np.nan)) if runs.any() else (t[:0], mbps[:0])
 
 
-def _pings(axes: Axes, record: Record, figures: Measured) -> None:
-    all_pings = pings(record)
-    parts.points(axes, all_pings, theme.COLOURS[2])
-    steps = (all_pings.t_s * 1e9 // STEP_NS).astype(int)
-    present, first = np.unique(steps, return_index=True)
-    # Pings are in the order of their times.
-    medians = np.array([np.median(part) for part in np.split(all_pings.rtt_ms, first[1:])])
-    t = (present + 0.5) * STEP_NS / 1e9
-    t, medians = np.insert(t, 0, t[0]), np.insert(medians, 0, medians[0])
-    axes.plot(t, medians, color=theme.INK, linewidth=1.3, path_effects=parts.halo(1.3))
-    parts.pings(axes, all_pings.rtt_ms, room=1.5)
+def _pings(
+    axes: Axes, record: Record, increases: Mapping[str, float], span_s: tuple[float, float] | None
+) -> None:
+    drawn = drawn_pings(record, span_s)
+    parts.points(axes, drawn, theme.COLOURS[2])
+    t, middle = medians(record)
+    t, middle = np.insert(t, 0, t[0]), np.insert(middle, 0, middle[0])
+    axes.plot(t, middle, color=theme.INK, linewidth=1.3, path_effects=parts.halo(1.3))
+    parts.pings(axes, drawn.of_all_ms, room=1.5)
     _shade(axes, record)
     top = axes.get_ylim()[1]
-    for name, one in figures.loaded.items():
+    for name, increase_ms in increases.items():
         span = record.phase(name)
         if span is None:
             continue
-        words = f"+{max(one.increase_ms, 0):.0f} ms: {grade(one.increase_ms)}"
+        words = f"+{max(increase_ms, 0):.0f} ms: {grade(increase_ms)}"
         axes.text(
             (span[0] + span[1]) / 2e9,
             top,
@@ -108,6 +112,22 @@ def _pings(axes: Axes, record: Record, figures: Measured) -> None:
             weight="bold",
             color=theme.INK,
         )
+
+
+def medians(record: Record) -> tuple[Numbers, Numbers]:
+    """Middle of each step in which a ping was answered, and the median of its round trips in milliseconds."""
+    found: dict[int, list[NDArray[np.integer[Any]]]] = {}
+    for at, rtt_ns, known in ping_chunks(record):
+        answered = slice(None) if known is None else known
+        steps = at[answered] // STEP_NS
+        order = np.argsort(steps, kind="stable")
+        present, first = np.unique(steps[order], return_index=True)
+        took = in_little_room(rtt_ns[answered][order])
+        for step, part in zip(present.tolist(), np.split(took, first[1:]), strict=True):
+            found.setdefault(step, []).append(part)
+    times = sorted(found)
+    middle = [np.median(np.concatenate(found[step]) / 1e6) for step in times]
+    return (np.array(times) + 0.5) * STEP_NS / 1e9, np.array(middle)
 
 
 def _shade(axes: Axes, record: Record) -> None:
@@ -144,7 +164,7 @@ def _name(record: Record, phase: str) -> str:
 def _note(record: Record, figures: Measured) -> str:
     """Sentence on what was done; where tables take another part of the load, their figure too."""
     note = NOTE
-    whole = summarise(record).latency.increase_mean_ms
+    whole = latency_summary(record).increase_mean_ms
     one = figures.loaded.get("load")
     if whole is not None and one is not None:
         from_s = caption.number(one.start_ns / 1e9)

@@ -8,14 +8,15 @@ line beside it means that they differ in place and spread only, and an end that 
 
 from __future__ import annotations
 
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from scipy import stats
 
 from weirlab.errors import UsageError
 from weirlab.plots import axes as parts
 from weirlab.plots import caption, distribution, measure, quantity, table, theme
+from weirlab.plots.distribution import Ordered
 from weirlab.plots.look import current
 from weirlab.plots.named import configurations
 from weirlab.plots.scope import Scope
@@ -34,16 +35,16 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
     """The chart of the configurations of `records`; the first is the baseline if there are others."""
     groups = configurations(records)
     of = quantity.asked()
-    pings = [of.pooled(one.records) if of else distribution.pings_of(one.records).rtt_ms for one in groups]
+    found = [_ordered(one.records) for one in groups]
     styles = (scope or Scope(records)).of_styles([one.records for one in groups])
     alone = len(groups) == 1
     if alone:
         baseline = "the normal distribution of its mean and deviation"
-        drawn = [(groups[0].name, styles[0], against_normal(pings[0]))]
+        drawn = [(groups[0].name, styles[0], against_normal(found[0]))]
     else:
         baseline = caption.short(groups[0].name, 60)
-        others = zip(groups[1:], styles[1:], pings[1:], strict=True)
-        drawn = [(one.name, style, pairs(pings[0], answered)) for one, style, answered in others]
+        others = zip(groups[1:], styles[1:], found[1:], strict=True)
+        drawn = [(one.name, style, pairs(found[0], values)) for one, style, values in others]
     # The baseline is the diagonal, and its figures are those of the first column of points.
     rows = [table.Row({**DIAGONAL}, baseline, _cells(drawn[0][2][0]))]
     rows += [
@@ -72,16 +73,27 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
     return chart
 
 
-def pairs(baseline: Numbers, other: Numbers) -> tuple[Numbers, Numbers]:
+def _ordered(records: Sequence[Record]) -> Ordered:
+    """What is drawn of runs: their answered pings, or their values of another quantity."""
+    of = quantity.asked()
+    if of:
+        return Ordered(np.sort(of.pooled(records)))
+    return distribution.ordered_pings(distribution.pings_of(records))
+
+
+def pairs(baseline: Ordered, other: Ordered) -> tuple[Numbers, Numbers]:
     """The same quantiles of both, as many as the smaller of them has values."""
     shares = _shares(min(baseline.size, other.size))
-    return np.quantile(baseline, shares), np.quantile(other, shares)
+    return baseline.quantiles(shares), other.quantiles(shares)
 
 
-def against_normal(values: Numbers) -> tuple[Numbers, Numbers]:
+def against_normal(values: Ordered) -> tuple[Numbers, Numbers]:
     """Quantiles of the normal distribution with the mean and deviation of `values`, and theirs."""
     shares = _shares(values.size)
-    return stats.norm.ppf(shares, values.mean(), values.std()), np.quantile(values, shares)
+    mean, deviation = values.mean_and_deviation()
+    normal = NormalDist()
+    expected = np.array([normal.inv_cdf(share) for share in shares.tolist()])
+    return mean + deviation * expected, values.quantiles(shares)
 
 
 def _shares(count: int) -> Numbers:

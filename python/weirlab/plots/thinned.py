@@ -43,7 +43,7 @@ def drawn_pings(record: Record, span_s: tuple[float, float] | None = None) -> Pi
     start_ns, end_ns = (0, record.reached_ns) if span_s is None else (int(t * 1e9) for t in span_s)
     taken = np.zeros((COLUMNS + 1) * (ROWS + 1), dtype=bool)
     t_s, rtt_ms, lost_s = [], [], []
-    for at, rtt_ns, known in _chunks(record):
+    for at, rtt_ns, known in ping_chunks(record):
         inside = (at >= start_ns) & (at <= end_ns)
         if known is not None:
             lost_s.append(at[~known] / 1e9)
@@ -71,7 +71,7 @@ def _shares_ms(record: Record) -> Numbers:
         UsageError: if none was answered.
     """
     gathered, sent = _Gathered(), 0
-    for at, rtt_ns, known in _chunks(record):
+    for at, rtt_ns, known in ping_chunks(record):
         gathered.add(rtt_ns if known is None else rtt_ns[known])
         sent += at.size
     every = gathered.values
@@ -116,7 +116,7 @@ def _cells(shares: Numbers, count: int) -> NDArray[np.int64]:
     return np.clip(shares * count, 0, count).astype(np.int64)
 
 
-def _chunks(record: Record) -> Iterator[tuple[Whole, Whole, NDArray[np.bool_] | None]]:
+def ping_chunks(record: Record) -> Iterator[tuple[Whole, Whole, NDArray[np.bool_] | None]]:
     """The times, round trips and answers of pings, as `RoundTrips` has them."""
     for at, probe, rtt_ns, known in record.round_trip_chunks():
         mine = np.isin(probe, record.ping_probes)

@@ -30,12 +30,13 @@ def score_table(record: Record, figures: Measured, scores: Scores) -> Table:
             table.add_row(name, f"{mbps:.2f} Mbit/s", "once the line was full")
     table.add_row("ping, idle", f"{_ms(figures.idle.median)} ms", f"median of {figures.idle.count}")
     for name, one in figures.loaded.items():
-        lost = f", {one.lost} of {one.sent} lost" if one.lost else ""
+        lost = one.pings.unanswered
+        of = f", {lost} of {one.pings.sent} lost" if lost else ""
         latency = one.latency
         table.add_row(
             f"ping, {PHASES[name]}",
             f"{_ms(latency.median)} ms",
-            f"p95 {_ms(latency.p95)}, max {_ms(latency.max)} ms{lost}",
+            f"p95 {_ms(latency.p95)}, max {_ms(latency.max)} ms{of}",
         )
     for name, up, down in _waits(record, figures):
         table.add_row(f"wait, {PHASES[name]}", f"{_ms(up + down)} ms", f"up {_ms(up)}, down {_ms(down)} ms")

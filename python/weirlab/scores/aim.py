@@ -30,7 +30,8 @@ EXPERIENCES: tuple[tuple[str, tuple[str, ...], tuple[int, ...]], ...] = (
 def points(figures: Measured) -> list[dict[str, Any]]:
     """The three scores; latency, jitter and loss are those of our own probes."""
     medians = [one.latency.median for one in figures.loaded.values()]
-    jitter = float(np.abs(np.diff(figures.idle_rtts)).mean()) if figures.idle_rtts.size > 1 else 0.0
+    idle_ms = figures.before.rtt_ms
+    jitter = float(np.abs(np.diff(idle_ms)).mean()) if idle_ms.size > 1 else 0.0
     parts: dict[str, float] = {
         "latency": _points(LATENCY, figures.idle.median),
         "jitter": _points(JITTER, jitter),

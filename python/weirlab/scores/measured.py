@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
 import polars as pl
 
-from weirlab.stats import Distribution, describe
+from weirlab.stats.pings import pings_within
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from weirlab.record import Record
+    from weirlab.stats import Distribution, Pings
 
 Way = Literal["down", "up"]
 
@@ -25,24 +26,21 @@ class Loaded:
     Attributes:
         phase: its name: `download`, `upload`, or `load` for both at once.
         start_ns, end_ns: what was taken.
-        latency: figures of `rtt_ms`.
-        rtt_ms: round trips of all UDP and ICMP probes: packets in a flow of their own.
+        latency: figures of the answered ones of `pings`.
+        pings: those of all UDP and ICMP probes: packets in a flow of their own.
         in_flow_ms: smoothed round trips of the loads' own senders (TCP_INFO): packets within the load.
         down_mbps, up_mbps: goodput; None without loads that way.
-        sent, lost: probes.
-        increase_ms: mean of `rtt_ms` less that of the idle phase.
+        increase_ms: mean of `latency` less that of the idle phase.
     """
 
     phase: str
     start_ns: int
     end_ns: int
     latency: Distribution
-    rtt_ms: NDArray[np.float64]
+    pings: Pings
     in_flow_ms: NDArray[np.float64]
     down_mbps: float | None
     up_mbps: float | None
-    sent: int
-    lost: int
     increase_ms: float
 
 
@@ -52,16 +50,13 @@ class Measured:
 
     Attributes:
         idle: round trips without load, in milliseconds.
-        idle_rtts: the same, ping by ping, in order.
+        before: the pings without load, of which these are.
         loaded: the phases with load, by name; there is one at least.
-        idle_sent, idle_lost: probes without load.
     """
 
     idle: Distribution
-    idle_rtts: NDArray[np.float64]
+    before: Pings
     loaded: dict[str, Loaded]
-    idle_sent: int
-    idle_lost: int
 
     @property
     def down_mbps(self) -> float | None:
@@ -87,9 +82,9 @@ class Measured:
     @property
     def loss_rate(self) -> float | None:
         """Share of probes that were lost, over idle and loaded phases."""
-        sent = self.idle_sent + sum(one.sent for one in self.loaded.values())
-        lost = self.idle_lost + sum(one.lost for one in self.loaded.values())
-        return lost / sent if sent else None
+        every = [self.before, *(one.pings for one in self.loaded.values())]
+        sent = sum(one.sent for one in every)
+        return sum(one.unanswered for one in every) / sent if sent else None
 
 
 def measured(record: Record) -> Measured | None:
@@ -97,8 +92,8 @@ def measured(record: Record) -> Measured | None:
     phase = record.phase("idle")
     if phase is None:
         return None
-    before = _pings(record, *phase)
-    idle = describe(before["rtt_ms"])
+    (before,) = pings_within(record, phase, record.ping_probes)
+    idle = before.distribution
     if idle is None:
         return None
     loaded = {}
@@ -109,46 +104,41 @@ def measured(record: Record) -> Measured | None:
             loaded[name] = one
     if not loaded:
         return None
-    return Measured(
-        idle=idle,
-        idle_rtts=before["rtt_ms"].drop_nulls().to_numpy(),
-        loaded=loaded,
-        idle_sent=before.height,
-        idle_lost=before["rtt_ms"].null_count(),
-    )
+    return Measured(idle=idle, before=before, loaded=loaded)
 
 
 def _loaded(record: Record, name: str, span: tuple[int, int], idle_mean: float) -> Loaded | None:
     start, end = max(span[0] + SETTLING_NS, _full(record, name)), span[1]
-    pings = _pings(record, start, end)
-    latency = describe(pings["rtt_ms"])
+    (pings,) = pings_within(record, (start, end), record.ping_probes)
+    latency = pings.distribution
     if latency is None:
         return None
-    senders = record.tcp.filter((pl.col("t_ns") >= start) & (pl.col("t_ns") < end))["srtt_ns"].drop_nulls()
     return Loaded(
         phase=name,
         start_ns=start,
         end_ns=end,
         latency=latency,
-        rtt_ms=pings["rtt_ms"].drop_nulls().to_numpy(),
-        in_flow_ms=senders.to_numpy() / 1e6,
+        pings=pings,
+        in_flow_ms=_smoothed_ms(record, start, end),
         down_mbps=_goodput(record, "down", start, end),
         up_mbps=_goodput(record, "up", start, end),
-        sent=pings.height,
-        lost=pings["rtt_ms"].null_count(),
         increase_ms=latency.mean - idle_mean,
     )
+
+
+def _smoothed_ms(record: Record, start: int, end: int) -> NDArray[np.float64]:
+    """What the senders of TCP took for their round trips within a span."""
+    rows = record.columns("tcp")
+    at, known = rows.numbers("t_ns"), rows.known("srtt_ns")
+    inside = (at >= start) & (at < end)
+    told = rows.numbers("srtt_ns")[inside if known is None else inside & known]
+    return np.asarray(told / 1e6)
 
 
 def _full(record: Record, name: str) -> int:
     """When the line was full in that phase, in nanoseconds; 0 if the test does not say."""
     ramps = record.manifest.extra.get("ramps", [])
     return max((ramp["full_ns"] or 0 for ramp in ramps if ramp["phase"] == name), default=0)
-
-
-def _pings(record: Record, start: int, end: int) -> pl.DataFrame:
-    inside = (pl.col("t_ns") >= start) & (pl.col("t_ns") < end)
-    return record.pings.filter(inside).with_columns(rtt_ms=pl.col("rtt_ns") / 1e6)
 
 
 def _goodput(record: Record, way: Way, start: int, end: int) -> float | None:

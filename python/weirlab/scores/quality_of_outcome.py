@@ -88,8 +88,8 @@ def _parts(needs: Needs, one: Loaded, figures: Measured) -> dict[str, float]:
     # What a line can carry, not what is left of it: an application in use has its share.
     rates = {"download": (needs.down_mbps, figures.down_mbps), "upload": (needs.up_mbps, figures.up_mbps)}
     parts = {
-        "latency": place(float(np.percentile(one.rtt_ms, needs.percentile)), needs.rtt_ms),
-        "loss": place(one.lost / one.sent, needs.loss),
+        "latency": place(float(np.percentile(one.pings.rtt_ms, needs.percentile)), needs.rtt_ms),
+        "loss": place(one.pings.unanswered / one.pings.sent, needs.loss),
     }
     for way, (wanted, got) in rates.items():
         if wanted is not None and got is not None:

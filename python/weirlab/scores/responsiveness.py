@@ -68,7 +68,7 @@ def rpm(figures: Measured) -> list[dict[str, Any]]:
 
 
 def _of(one: Loaded) -> dict[str, float]:
-    foreign, within = trimmed_mean(one.rtt_ms), trimmed_mean(one.in_flow_ms)
+    foreign, within = trimmed_mean(one.pings.rtt_ms), trimmed_mean(one.in_flow_ms)
     return {
         "draft": round(draft(foreign, within), 1),
         "goresponsiveness": round(goresponsiveness(foreign, within), 1),

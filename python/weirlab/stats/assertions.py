@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from weirlab.errors import UsageError
 from weirlab.scenario.units import rate_bps, time_ns
-from weirlab.stats.pings import pings_in
+from weirlab.stats.pings import pings_within
 from weirlab.stats.summary import busy_share
 from weirlab.stats.transfers import APPLICATIONS, TransferSummary, completion_ms, transfer_summaries
 from weirlab.stats.udp import udp_summaries
@@ -393,8 +393,9 @@ def _loss(record: Record, selection: _Selection) -> float:
 def _pings(record: Record, selection: _Selection) -> Pings:
     wanted = [n for n, name in enumerate(record.probe_names) if fnmatchcase(name, selection.pattern)]
     # What a speed test saw within its own flow counts only where it is named.
-    rows = record.pings if selection.pattern == "*" else record.latency
-    return pings_in(record, rows.filter(rows["probe"].is_in(wanted)), selection.window(record))
+    probes = record.ping_probes if selection.pattern == "*" else wanted
+    (found,) = pings_within(record, selection.window(record), probes)
+    return found
 
 
 def _goodput(direction: str) -> Callable[[Record, _Selection], float]:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     Pool = Mapping[int, float]
     Whole = NDArray[np.int64]
+    Integers = NDArray[np.integer[Any]]
 
 DIGIT = 14
 """Binary digits of a number within its bucket."""
@@ -59,7 +60,7 @@ class Chunk:
     """
 
     group: Whole
-    value: Whole
+    value: Integers
     known: NDArray[np.bool_] | None
 
     def missing(self) -> Iterator[tuple[int, int]]:
@@ -69,7 +70,7 @@ class Chunk:
                 yield int(group), int(count)
 
     @cached_property
-    def numbers(self) -> list[tuple[int, Whole]]:
+    def numbers(self) -> list[tuple[int, Integers]]:
         """The numbers of each group."""
         group, values = self.group, self.value
         if self.known is not None:
@@ -90,8 +91,8 @@ class Counted:
         """
         self._read = read
         self._missing: dict[int, int] = {}
-        self._moments: dict[int, _Moments] = {}
-        self._held: dict[int, list[Whole]] | None = {}
+        self._moments: dict[int, Moments] = {}
+        self._held: dict[int, list[Integers]] | None = {}
         self._kept: list[tuple[int, NDArray[np.int32]]] | None = []
         self._room = MOST_KEPT
         buckets: dict[int, Tally] = {}
@@ -100,8 +101,8 @@ class Counted:
             for group, count in chunk.missing():
                 self._missing[group] = self._missing.get(group, 0) + count
             for group, values in chunk.numbers:
-                moments = _moments(values)
-                self._moments[group] = self._moments.get(group, _Moments()).with_those_of(moments)
+                moments = moments_of(values)
+                self._moments[group] = self._moments.get(group, Moments()).with_those_of(moments)
                 room -= values.size
                 if self._held is not None and room >= 0:
                     self._held.setdefault(group, []).append(values)
@@ -121,7 +122,7 @@ class Counted:
 
     def count(self, group: int) -> int:
         """How many numbers a group has."""
-        return self._moments.get(group, _Moments()).count
+        return self._moments.get(group, Moments()).count
 
     def missing(self, group: int) -> int:
         """How many rows of a group have no number."""
@@ -153,21 +154,21 @@ class Counted:
             for one in selections
         ]
 
-    def _keep(self, group: int, values: Whole) -> None:
+    def _keep(self, group: int, values: Integers) -> None:
         """Keeps numbers in half their room until they are looked at again, if there is room for all."""
         self._room -= values.size
         if self._room < 0 or not fit_in_half(values):
             self._kept = None
         if self._kept is not None:
-            self._kept.append((group, values.astype(np.int32)))
+            self._kept.append((group, values.astype(np.int32, copy=False)))
 
-    def _again(self) -> Iterable[tuple[int, NDArray[np.integer[Any]]]]:
+    def _again(self) -> Iterable[tuple[int, Integers]]:
         """All numbers once more, by group: those that were kept, or else they are read again."""
         if self._kept is not None:
             return self._kept
         return (one for chunk in self._read() for one in chunk.numbers)
 
-    def _sorted(self, held: Mapping[int, list[Whole]], pool: Pool, scale: float) -> Distribution | None:
+    def _sorted(self, held: Mapping[int, list[Integers]], pool: Pool, scale: float) -> Distribution | None:
         there = self._there(pool)
         if not there:
             return None
@@ -181,11 +182,11 @@ class Counted:
         """The groups of a pool that have a number."""
         return {group: offset for group, offset in pool.items() if group in self._moments}
 
-    def _moments_of(self, there: Pool) -> _Moments:
-        moments = _Moments()
+    def _moments_of(self, there: Pool) -> Moments:
+        moments = Moments()
         for group, offset in there.items():
             of = self._moments[group]
-            moments = moments.with_those_of(_Moments(of.count, of.mean - offset, of.squares))
+            moments = moments.with_those_of(Moments(of.count, of.mean - offset, of.squares))
         return moments
 
     def _selection(self, pool: Pool) -> _Selection | None:
@@ -220,35 +221,41 @@ class Counted:
 
 
 @dataclass(frozen=True)
-class _Moments:
+class Moments:
     """Count, mean, and sum of the squares of what numbers differ from it."""
 
     count: int = 0
     mean: float = 0.0
     squares: float = 0.0
 
-    def with_those_of(self, other: _Moments) -> _Moments:
+    def with_those_of(self, other: Moments) -> Moments:
         """The moments of the numbers of both."""
         count = self.count + other.count
         if not self.count or not other.count:
             return self if self.count else other
         apart = other.mean - self.mean
-        return _Moments(
+        return Moments(
             count,
             self.mean + apart * other.count / count,
             self.squares + other.squares + apart * apart * self.count * other.count / count,
         )
 
 
-def _moments(values: Whole) -> _Moments:
+def moments_of(values: NDArray[np.number[Any]]) -> Moments:
+    """The moments of numbers, of which there is one at least."""
     numbers = values.astype(float)
     mean = float(numbers.mean())
-    return _Moments(values.size, mean, float(np.square(numbers - mean).sum()))
+    return Moments(values.size, mean, float(np.square(numbers - mean).sum()))
 
 
 def fit_in_half(values: NDArray[np.number[Any]]) -> bool:
     """Whether whole numbers have room in 32 bits each: times in nanoseconds of up to two seconds."""
     return values.size == 0 or bool(values.max() <= INT32.max and values.min() >= INT32.min)
+
+
+def in_little_room(values: NDArray[np.number[Any]]) -> Integers:
+    """Whole numbers in half the usual room, where they have room there; a copy in any case."""
+    return values.astype(np.int32 if fit_in_half(values) else np.int64)
 
 
 class Tally:
@@ -299,7 +306,7 @@ class _Selection:
     """
 
     pool: Pool
-    moments: _Moments
+    moments: Moments
     low: NDArray[np.float64]
     until: Whole
     wanted: list[tuple[int, int]]
@@ -307,7 +314,7 @@ class _Selection:
     bounds: list[float]
 
 
-def _figures(moments: _Moments, at: Mapping[int, float], scale: float) -> Distribution:
+def _figures(moments: Moments, at: Mapping[int, float], scale: float) -> Distribution:
     """The figures of numbers with these moments, and these numbers at the places of `_all_places`."""
     count = moments.count
     quantiles = {

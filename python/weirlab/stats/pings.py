@@ -7,17 +7,16 @@ and every curve is of the answered pings, and the lost ones are told beside it a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weirlab.stats.counted import Chunk, Counted
+from weirlab.stats.counted import MOST_HELD, Chunk, Counted, in_little_room
 from weirlab.stats.distribution import Distribution, describe
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
-    import polars as pl
     from numpy.typing import NDArray
 
     from weirlab.record import Record
@@ -30,19 +29,35 @@ class Pings:
     """Pings that were sent in a span of time.
 
     Attributes:
-        rtt_ms: round trips in milliseconds of those that were answered, by the time of sending.
+        rtt_ns: round trips in nanoseconds of those that were answered, of each record by the time of
+            sending, but of more than `counted.MOST_HELD` as they stand there, which is nearly so.
         sent: how many were sent; where losses are not known how many samples there are.
-        losses_known: whether the record tells what was lost (`Imported.losses_unknown`).
+        lost: how many of them were lost, on either way; None if that is not known.
     """
 
-    rtt_ms: pl.Series
+    rtt_ns: Sequence[NDArray[np.integer[Any]]]
     sent: int
-    losses_known: bool = True
+    lost: int | None
 
     @property
-    def lost(self) -> int | None:
-        """Number of pings that were lost, on either way; None if that is not known."""
-        return self.sent - self.rtt_ms.len() if self.losses_known else None
+    def answered(self) -> int:
+        """How many were answered."""
+        return sum(part.size for part in self.rtt_ns)
+
+    @property
+    def unanswered(self) -> int:
+        """How many rows have no round trip: where losses are known, those that were lost."""
+        return self.sent - self.answered
+
+    @property
+    def all_ns(self) -> NDArray[np.integer[Any]]:
+        """The round trips in one array of its own."""
+        return np.concatenate([np.zeros(0, np.int32), *self.rtt_ns])
+
+    @property
+    def rtt_ms(self) -> NDArray[np.float64]:
+        """The round trips in milliseconds."""
+        return np.asarray(self.all_ns / NS_PER_MS)
 
     @property
     def loss_rate(self) -> float | None:
@@ -52,7 +67,14 @@ class Pings:
     @property
     def distribution(self) -> Distribution | None:
         """The figures of the answered pings, in milliseconds; None if none was answered."""
-        return describe(self.rtt_ms)
+        if self.answered <= MOST_HELD:
+            return describe(self.rtt_ms)
+        return Counted(self._chunks).describe([{0: 0.0}], NS_PER_MS)[0]
+
+    def _chunks(self) -> Iterator[Chunk]:
+        for every in self.rtt_ns:
+            for part in np.split(every, range(CHUNK, every.size, CHUNK)):
+                yield Chunk(group=np.broadcast_to(0, part.size), value=part, known=None)
 
 
 def loaded_pings(records: Sequence[Record], *, probe: int | None = None) -> Pings:
@@ -63,13 +85,72 @@ def loaded_pings(records: Sequence[Record], *, probe: int | None = None) -> Ping
         probe: number of the one probe to take, which may also be that of a speed test's own flow; None takes
             all pings over the whole path.
     """
-    return _pooled([_of(record, load_window_ns(record), probe) for record in records])
+    return pooled([_of(record, load_window_ns(record), probe) for record in records])
 
 
 def idle_pings(records: Sequence[Record], *, probe: int | None = None) -> Pings:
     """The pings of all `records` in the phase `idle`; none of a test without that phase beside its load."""
     windows = [(record, _idle_window_ns(record)) for record in records]
-    return _pooled([_of(record, window, probe) for record, window in windows if window])
+    return pooled([_of(record, window, probe) for record, window in windows if window])
+
+
+def pings_within(record: Record, window: tuple[int, int], *pools: Collection[int]) -> list[Pings]:
+    """The pings that were sent from start to end of a window in ns, read in chunks.
+
+    Args:
+        record: the record.
+        window: when they were sent.
+        pools: for each of the `Pings` that are wanted the numbers of its probes.
+    """
+    imported = record.manifest.imported
+    unknown = () if imported is None else imported.losses_unknown
+    found = [_Gathered(pool, [one for one in unknown if one in pool]) for pool in pools]
+    for at, probe, rtt_ns, known in record.round_trip_chunks():
+        rows = _rows_in(at, probe, window)
+        for one in found:
+            one.add(at[rows], probe[rows], rtt_ns[rows], None if known is None else known[rows])
+    return [one.pings() for one in found]
+
+
+class _Gathered:
+    """The pings of some probes, as they are read."""
+
+    def __init__(self, probes: Collection[int], unknown: Collection[int]) -> None:
+        """Gathers the pings of `probes`; of the `unknown` ones of them it is not known what was lost."""
+        self._probes, self._unknown = list(probes), list(unknown)
+        self._parts: list[NDArray[np.integer[Any]]] = []
+        self._keys: list[tuple[Whole, Whole]] | None = []
+        self._sent, self._knows = 0, True
+
+    def add(self, at: Whole, probe: Whole, rtt_ns: Whole, known: NDArray[np.bool_] | None) -> None:
+        """Adds rows, of which those of other probes are left out."""
+        mine = np.isin(probe, self._probes)
+        self._sent += int(mine.sum())
+        self._knows = self._knows and not np.isin(probe, self._unknown).any()
+        answered = mine if known is None else mine & known
+        self._parts.append(in_little_room(rtt_ns[answered]))
+        if self._sent > MOST_HELD:
+            self._keys = None
+        if self._keys is not None:
+            self._keys.append((probe[answered], at[answered]))
+
+    def pings(self) -> Pings:
+        """What was gathered, in order if all times are known."""
+        # Large arrays are given back to the system when they are let go, small ones seldom.
+        every = np.concatenate(self._parts) if self._parts else np.zeros(0, np.int32)
+        if self._keys:
+            every = every[np.lexsort([np.concatenate(key) for key in zip(*self._keys, strict=True)])]
+        return Pings(rtt_ns=[every], sent=self._sent, lost=self._sent - every.size if self._knows else None)
+
+
+def pooled(found: Sequence[Pings]) -> Pings:
+    """All of them together; what was lost is known if it is of each."""
+    known = all(one.lost is not None for one in found)
+    return Pings(
+        rtt_ns=[part for one in found for part in one.rtt_ns],
+        sent=sum(one.sent for one in found),
+        lost=sum(one.lost or 0 for one in found) if known else None,
+    )
 
 
 def load_window_ns(record: Record) -> tuple[int, int]:
@@ -188,46 +269,11 @@ def _idle_window_ns(record: Record) -> tuple[int, int] | None:
 
 
 def _of(record: Record, window: tuple[int, int], probe: int | None) -> Pings:
-    if record.is_long("latency"):
-        return pings_in(record, _chosen_rows(record, window, probe), window)
-    rows = record.pings if probe is None else record.round_trips(probe)
-    return pings_in(record, rows, window)
-
-
-def _chosen_rows(record: Record, window: tuple[int, int], probe: int | None) -> pl.DataFrame:
-    """Rows of a long record that were sent within `window`, with the columns that `pings_in` needs."""
-    import polars as pl  # noqa: PLC0415 - figures of all pings need none
-
-    start, end = window
-    of = pl.col("probe").is_in(record.ping_probes if probe is None else [probe])
-    inside = of & (pl.col("t_ns") >= start) & (pl.col("t_ns") < end)
-    chunks = record.chunks("latency", ["t_ns", "probe", "rtt_ns"])
-    return pl.concat([chunk.filter(inside) for chunk in chunks]).sort("t_ns", "probe", maintain_order=True)
-
-
-def pings_in(record: Record, rows: pl.DataFrame, window: tuple[int, int]) -> Pings:
-    """The pings of rows of `record.latency`, in their order, sent from start to end of a window in ns."""
-    inside = _inside(rows, window)
-    imported = record.manifest.imported
-    known = imported is None or not inside["probe"].is_in(imported.losses_unknown).any()
-    round_trips = inside["rtt_ns"]
-    answered = round_trips.drop_nulls() if round_trips.null_count() else round_trips
-    return Pings(rtt_ms=answered / 1e6, sent=inside.height, losses_known=known)
-
-
-def _inside(rows: pl.DataFrame, window: tuple[int, int]) -> pl.DataFrame:
-    first, last = np.searchsorted(rows["t_ns"].to_numpy(), window)
-    return rows.slice(int(first), int(last - first))
-
-
-def _pooled(found: Sequence[Pings]) -> Pings:
-    if len(found) == 1:
-        return found[0]
-    import polars as pl  # noqa: PLC0415 - figures of all pings need none
-
-    round_trips = [one.rtt_ms for one in found] or [pl.Series(dtype=pl.Float64)]
-    known = all(one.losses_known for one in found)
-    return Pings(rtt_ms=pl.concat(round_trips), sent=sum(one.sent for one in found), losses_known=known)
+    (found,) = pings_within(record, window, record.ping_probes if probe is None else [probe])
+    return found
 
 
 NS_PER_MS = 1e6
+
+CHUNK = 1 << 17
+"""Pings of which figures are made at once: about as many as a part file has."""
