@@ -37,12 +37,9 @@ def readable(paths: Sequence[Path], done: str = "shown") -> Iterator[list[Record
             continue
         for place in places:
             try:
-                record = Record(place)
-                record.check()
+                records.append(_checked(place, records))
             except RecordError as error:
                 errors.append(error)
-            else:
-                records.append(record)
     if len(errors) == 1 and not records:
         raise errors[0]
     for one in errors:
@@ -50,9 +47,30 @@ def readable(paths: Sequence[Path], done: str = "shown") -> Iterator[list[Record
     every = len(errors) + len(records)
     if not records:
         raise RecordError(f"none of {every} records can be read")
+    if every > 1:
+        _let_go(records[-1:])
     yield records
     if errors:
         raise RecordError(f"{len(errors)} of {every} records cannot be read; the others are {done}")
+
+
+def _checked(place: Path, others: Sequence[Record]) -> Record:
+    """The record there, which is whole. The tables of `others` are not held beside its own if they are long.
+
+    Raises:
+        RecordError: if it cannot be read.
+    """
+    record = Record(place)
+    _let_go(others)
+    record.check()
+    return record
+
+
+def _let_go(records: Sequence[Record]) -> None:
+    """Lets go of the tables of long records, which were read to see whether they are whole."""
+    for record in records:
+        if record.is_long("latency"):
+            record.release()
 
 
 @contextmanager
