@@ -12,7 +12,7 @@ from weirlab.errors import UsageError
 from weirlab.record import open_record
 from weirlab.report.agreement import agreement_markdown, agreement_verdict
 from weirlab.stats import Goal, agreement, finding
-from weirlab.stats.agreement import AGREEMENT, FIGURES
+from weirlab.stats.agreeing import AGREEMENT, FIGURES
 from weirlab.worlds.sides import sides_named
 
 if TYPE_CHECKING:

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from weirlab import drawers
-from weirlab.cli import draws
-from weirlab.drawers import Order, begin, begun_or_new, end_begun
+from weirlab.drawers import Order, begin, begun_or_new, draws, end_begun
 from weirlab.errors import UsageError, WeirError
 from weirlab.plots import draw
 from weirlab.report import charts_of
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from subprocess import CompletedProcess
 
-    from weirlab.drawers import Drawers
     from weirlab.record import Record
 
 
@@ -109,6 +107,15 @@ def test_who_ends_early_leaves_no_process_and_no_half_chart(rrul: list[Record], 
     )
 
 
+BEGUN = """
+import sys
+from weirlab import drawers
+drawers.begin = lambda: print("click is loaded:", "click" in sys.modules)
+from weirlab.__main__ import main
+main()
+"""
+
+
 def test_a_process_that_is_begun_is_taken_once_and_else_ended() -> None:
     begin()
     begin()
@@ -124,18 +131,22 @@ def test_a_process_that_is_begun_is_taken_once_and_else_ended() -> None:
 
 
 def test_a_run_that_is_refused_leaves_no_process(
-    monkeypatch: pytest.MonkeyPatch, weir_here: Callable[..., CompletedProcess[str]]
+    weir_here: Callable[..., CompletedProcess[str]],
 ) -> None:
-    begun: list[Drawers] = []
-
-    class Noted(drawers.Drawers):
-        def __init__(self) -> None:
-            super().__init__()
-            begun.append(self)
-
-    monkeypatch.setattr(drawers, "Drawers", Noted)
+    begin()
+    (one,) = drawers._begun
     assert weir_here("run", "no-such-test").returncode == 2
-    assert [running_in(one.pid) for one in begun] == [[]]
+    assert drawers._begun == []
+    assert running_in(one.pid) == []
+
+
+@pytest.mark.parametrize(("words", "begun"), [(["run", "no-such-test"], True), (["--version"], False)])
+def test_what_draws_is_begun_before_the_line_is_understood(words: list[str], begun: bool) -> None:
+    told = subprocess.run(
+        [sys.executable, "-c", BEGUN, *words], check=False, capture_output=True, text=True, timeout=60
+    )
+    loaded = [line for line in told.stdout.splitlines() if line.startswith("click")]
+    assert loaded == ["click is loaded: False"] * begun
 
 
 def test_a_machine_without_room_for_a_process_refuses_no_run_for_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,15 +8,18 @@ from __future__ import annotations
 import gc
 import io
 import json
+import os
 import shutil
 import subprocess
 import sys
+from importlib import metadata
 from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
 
-from weirlab.loading import asked_for, uncollected
+from weirlab import _native
+from weirlab.loading import BLAS_THREADS, asked_for, in_one_thread, uncollected
 from weirlab.record.tables import schema
 from weirlab.ui import progress
 
@@ -104,6 +107,28 @@ def loaded(words: list[str]) -> tuple[set[str], set[str]]:
     packages, _, inner = done.stderr.splitlines()[-1].partition("/")
     of_polars = {name for name in packages.split() if name.startswith("_polars_runtime")}
     return set(packages.split()) - {"weirlab"} - OF_PYTHON - of_polars, set(inner.split())
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    assert _native.version() == metadata.version("weirlab")
+
+
+@pytest.mark.parametrize("words", [["show", "RECORD"], ["run", "ping", "--no-charts", "--out", "OUT"]])
+def test_what_only_other_commands_need_is_not_loaded(
+    words: list[str], rrul: list[Record], tmp_path: Path
+) -> None:
+    places = {"RECORD": str(rrul[0].path), "OUT": str(tmp_path / "out")}
+    apart = ("concurrent.futures", "email", "importlib.metadata", "rich.progress", "subprocess", "tomllib")
+    code = RUN + f"print(*[one for one in {apart} if one in sys.modules], file=sys.stderr)"
+    done = subprocess.run(
+        [sys.executable, "-c", code, *(places.get(word, word) for word in words)],
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.stderr.splitlines()[-1] == ""
+    assert not {"weirlab.stats.agreeing", "weirlab.worlds.net"} & set(done.stderr.split())
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -200,6 +225,32 @@ def test_names_are_loaded_when_they_are_asked_for_and_then_kept(monkeypatch: pyt
         get("loads")
     assert get("dumps")([1]) == "[1]"  # type: ignore[operator]
     assert package.dumps([2]) == "[2]"
+
+
+def test_numpy_of_a_command_has_one_thread_and_what_is_begun_later_as_many_as_it_will(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv(BLAS_THREADS, raising=False)
+    with in_one_thread():
+        assert os.environ[BLAS_THREADS] == "1"
+    assert BLAS_THREADS not in os.environ
+    monkeypatch.setenv(BLAS_THREADS, "3")
+    with in_one_thread():
+        assert os.environ[BLAS_THREADS] == "3"
+    assert os.environ[BLAS_THREADS] == "3", "the user said so"
+
+
+def test_a_command_that_reads_records_is_one_thread(rrul: list[Record]) -> None:
+    code = RUN + "print(len(list(__import__('pathlib').Path('/proc/self/task').iterdir())), file=sys.stderr)"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "show", str(rrul[0].path)],
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={name: value for name, value in os.environ.items() if name != BLAS_THREADS},
+    )
+    assert done.stderr.splitlines()[-1] == "1"
 
 
 def test_nothing_is_collected_while_modules_are_loaded() -> None:

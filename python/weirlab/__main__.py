@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from weirlab.ending import INTERRUPTED, end_at_once
 
 
@@ -11,6 +13,7 @@ def main() -> None:
         from weirlab import interrupt  # noqa: PLC0415 - takes long enough to be interrupted
 
         requests = interrupt.take_over()
+        _begin_drawing(sys.argv[1:])
     except KeyboardInterrupt:
         # Of Python's own handler: nothing has begun.
         end_at_once()
@@ -32,6 +35,14 @@ def main() -> None:
         raise
     finally:
         requests.ended()
+
+
+def _begin_drawing(args: list[str]) -> None:
+    """Begins what draws the charts of a line, if it will draw some, before the line itself is understood."""
+    from weirlab import drawers  # noqa: PLC0415 - as above
+
+    if drawers.draws(args):
+        drawers.begin()
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
@@ -47,6 +46,8 @@ class Drawers:
 
     def __init__(self) -> None:
         """Begins the process, which loads what charts need."""
+        import subprocess  # noqa: PLC0415 - most lines draw nothing
+
         self._process = subprocess.Popen(
             [sys.executable, "-m", "weirlab.plots.drawer"],
             stdin=subprocess.PIPE,
@@ -97,10 +98,12 @@ class Drawers:
 
     def end(self) -> None:
         """Ends the process and its children, if they have not ended: no chart is left half written."""
+        from subprocess import TimeoutExpired  # noqa: PLC0415 - most lines draw nothing
+
         self._signal(signal.SIGTERM)
         try:
             self._process.communicate(timeout=GRACE_S)
-        except subprocess.TimeoutExpired:
+        except TimeoutExpired:
             self._signal(signal.SIGKILL)
             self._process.communicate()
 
@@ -109,6 +112,16 @@ class Drawers:
         if self._process.returncode is None:
             with suppress(ProcessLookupError):
                 os.killpg(self._process.pid, number)
+
+
+def draws(args: Sequence[str]) -> bool:
+    """Whether a line of `weir` is of a run that will probably draw charts soon.
+
+    A line that turns out to be wrong has begun a process for nothing, which ends with it. A live world is not
+    disturbed: what draws begins there when all is measured.
+    """
+    others = ("--no-charts", "--help", "-h", "--world")
+    return args[:1] == ["run"] and not any(word.startswith(others) for word in args)
 
 
 def begin() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import importlib
+import os
 import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -49,6 +50,24 @@ def without_documentation() -> None:
 
 
 @contextmanager
+def in_one_thread() -> Iterator[None]:
+    """Within it NumPy is loaded without a thread for every processor, unless the user says how many.
+
+    To begin them takes as much time of another processor as all of NumPy takes of this one, and there a
+    simulation goes on. Weir computes nothing that would gain by them. Whatever is begun afterwards does not
+    inherit it. As it sets a variable of the environment, no other thread may be there yet.
+    """
+    if BLAS_THREADS in os.environ:
+        yield
+        return
+    os.environ[BLAS_THREADS] = "1"
+    try:
+        yield
+    finally:
+        del os.environ[BLAS_THREADS]
+
+
+@contextmanager
 def uncollected() -> Iterator[None]:
     """Within it nothing is searched for garbage, and what was made in it never is.
 
@@ -63,3 +82,7 @@ def uncollected() -> Iterator[None]:
     finally:
         gc.freeze()
         gc.enable()
+
+
+BLAS_THREADS = "OPENBLAS_NUM_THREADS"
+"""Variable of the environment: how many threads the linear algebra of NumPy has."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import stat
-import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -69,6 +68,8 @@ def parse_toml(text: str) -> dict[str, Any]:
     Raises:
         Unreadable: if it is no TOML, or nested so deeply that reading it takes all memory.
     """
+    import tomllib  # noqa: PLC0415 - most commands read no TOML here
+
     deep = _LONG_KEY.search(text)
     if deep:
         line = text.count("\n", 0, deep.start()) + 1

@@ -233,6 +233,12 @@ pub(crate) fn check_trace(py: Python<'_>, name: &str, text: &str) -> PyResult<(u
     Ok((trace.opportunities(), trace.period().as_nanos() / 1_000_000))
 }
 
+/// The version of Weir, which is that of the package.
+#[pyfunction]
+pub(crate) const fn version() -> &'static str {
+    env!("CARGO_PKG_VERSION")
+}
+
 /// The name of the random number generator.
 #[pyfunction]
 pub(crate) const fn rng_name() -> &'static str {

@@ -36,7 +36,7 @@ mod _native {
     #[pymodule_export]
     use super::describe::{
         bounds, check_queue, check_trace, congestion_controls, disciplines, expand_queue, markers,
-        methods, parse_dscp, rng_name, services, tables, tcp_profiles,
+        methods, parse_dscp, rng_name, services, tables, tcp_profiles, version,
     };
     #[pymodule_export]
     use super::lab::{check_lab, lab};

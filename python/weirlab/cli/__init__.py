@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from weirlab import drawers, interrupt
+from weirlab import _native, drawers, interrupt
 from weirlab.cli.options import sentence as sentence_of
 from weirlab.ending import INTERRUPTED
-from weirlab.loading import uncollected
+from weirlab.loading import in_one_thread, uncollected
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
 COMMANDS = {
     "run": "Run a test or scenario and show what came of it.",
@@ -76,14 +76,6 @@ class LazyGroup(click.Group):
         """Runs the command."""
         return super().invoke(ctx)
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command of the line; what draws its charts begins before the command is imported."""
-        if draws(args):
-            drawers.begin()
-        return super().resolve_command(ctx, args)
-
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names of the commands, in the order of the help."""
         del ctx
@@ -94,7 +86,7 @@ class LazyGroup(click.Group):
         del ctx
         if cmd_name not in COMMANDS:
             return None
-        with uncollected():
+        with in_one_thread(), uncollected():
             module = importlib.import_module(f"weirlab.cli.{cmd_name}_command")
         command: click.Command = module.command
         interrupt.started()
@@ -107,21 +99,11 @@ class LazyGroup(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
 
-def draws(args: Sequence[str]) -> bool:
-    """Whether a line is of a run that will probably draw charts soon.
-
-    A line that turns out to be wrong has begun a process for nothing, which ends with it. A live world is not
-    disturbed: what draws begins there when all is measured.
-    """
-    others = ("--no-charts", "--help", "-h", "--world")
-    return args[:1] == ["run"] and not any(word.startswith(others) for word in args)
-
-
 @click.group(
     cls=LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-@click.version_option(package_name="weirlab", prog_name="weir")
+@click.version_option(_native.version(), prog_name="weir")
 def weir() -> None:
     """Measure, emulate, simulate and cure latency under load.
 

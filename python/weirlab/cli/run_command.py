@@ -17,11 +17,10 @@ from weirlab.cli.repeating import repeats, run_until
 from weirlab.cli.scenario_words import scenario_options, secret_of, written
 from weirlab.cli.verdicts import rules_of
 from weirlab.errors import Interrupted, UsageError
-from weirlab.loading import uncollected
+from weirlab.loading import in_one_thread, uncollected
 from weirlab.scenario.resolving import given_again, resolve
 from weirlab.ui import RunProgress
 from weirlab.worlds import datapaths, world_named, world_names
-from weirlab.worlds.net import path_to
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -166,7 +165,8 @@ def _carried_out(  # noqa: PLR0913 - what is run, where, and how often
         # What is measured on a real clock is not disturbed.
         if place.name != "sim":
             return run_all(runs, place, folder, jobs=jobs, watcher=progress)
-        return run_all(runs, place, folder, jobs=jobs, watcher=progress, meanwhile=_what_shows)
+        with in_one_thread():
+            return run_all(runs, place, folder, jobs=jobs, watcher=progress, meanwhile=_what_shows)
 
 
 def _is_whole(records: list[Record], expected: int) -> bool:
@@ -183,6 +183,8 @@ def _scenario(what: str, words: dict[str, Any], hosts: Sequence[str]) -> dict[st
     if words["links"]:
         there = ", ".join(hosts)
         raise UsageError(f"link `{words['links'][0]}`: the world net measures the path to `{there}` as it is")
+    from weirlab.worlds.net import path_to  # noqa: PLC0415 - only over a real path
+
     return written(what, words, link=path_to(*hosts))
 
 

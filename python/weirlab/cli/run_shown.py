@@ -15,7 +15,7 @@ from weirlab.cli.comparison import tell
 from weirlab.cli.verdicts import write_junit
 from weirlab.errors import AssertionBroken
 from weirlab.record.configurations import run_names
-from weirlab.report import advice, assertion_table, charts_of
+from weirlab.report import advice, assertion_table
 from weirlab.report.methods import method_results, method_tables
 from weirlab.stats import compare
 from weirlab.ui import console, note, section
@@ -38,6 +38,8 @@ def show(records: list[Record], verdicts: Verdicts, folder: Path, *, charts: boo
         _tell(records, verdicts)
     there = f"{_count(records, 'record')} in {folder}"
     if charts:
+        from weirlab.report import charts_of  # noqa: PLC0415 - only where they are drawn
+
         drawn = charts_of(records, folder / "charts", quiet=as_json)
         there += f", {_count(drawn, 'chart')} in {folder / 'charts'}"
     if not as_json:

@@ -12,9 +12,9 @@ import platform
 import shutil
 import uuid
 from datetime import UTC, datetime
-from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
+from weirlab import _native
 from weirlab.errors import RecordError, UsageError, cannot_write
 from weirlab.flent import samples
 from weirlab.flent.document import read_document
@@ -98,7 +98,7 @@ def _manifest(
         "link": {"name": "path", "title": link, "up": [], "down": []},
         "test": {"name": document.name, "title": title_of(document.name)},
         "scenario": scenario,
-        "versions": {"weir": metadata.version("weirlab"), "python": platform.python_version()},
+        "versions": {"weir": _native.version(), "python": platform.python_version()},
         "host": _host(told),
         "clock": "wall clock of Flent's host, nanoseconds since the first sample",
         "started_at": datetime.fromtimestamp(zero, UTC)

@@ -7,11 +7,11 @@ many pings took how long, on the same scale.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from weirlab import _native
 from weirlab.plots import axes as parts
 from weirlab.plots import caption, theme
 from weirlab.plots.series import Pings
@@ -58,7 +58,7 @@ def figure(drawn: Drawn) -> Figure:
         f"{', '.join(found)} ms · {drawn.t_s.size} sent, {lost_s.size} lost",
     )
     note = "Every answered ping is a point. Dashed: mean, dotted: median. Ticks at the top: lost pings."
-    chart = theme.framed(lines, note, f"Weir {metadata.version('weirlab')}", height=theme.HEIGHT * 0.8)
+    chart = theme.framed(lines, note, f"Weir {_native.version()}", height=theme.HEIGHT * 0.8)
     over_time, spread = chart.subplots(1, 2, sharey=True, width_ratios=(5, 1))
     colour = theme.styles(1)[0].colour
     parts.pings(over_time, pings.rtt_ms, room=1.1 if lost_s.size else 1.0)

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from weirlab.loading import asked_for
 from weirlab.record.configurations import Configuration, configurations
 from weirlab.record.manifest import Manifest, new_manifest
-from weirlab.record.results import MethodResult
 from weirlab.record.tables import of_reasons
 
 if TYPE_CHECKING:
     from weirlab.record.held import HeldRecord
     from weirlab.record.places import record_paths
     from weirlab.record.reader import Record, find_records, open_record, pack
+    from weirlab.record.results import MethodResult
 else:
     __getattr__ = asked_for(
         __name__,
@@ -23,6 +23,7 @@ else:
             "weirlab.record.held": ["HeldRecord"],
             "weirlab.record.places": ["record_paths"],
             "weirlab.record.reader": ["Record", "find_records", "open_record", "pack"],
+            "weirlab.record.results": ["MethodResult"],
         },
     )
 

@@ -234,11 +234,10 @@ def new_manifest(run: ResolvedRun, *, world: str, clock: str, offloads: str) -> 
 @cache
 def _versions() -> dict[str, str]:
     """Versions, which are the same for all runs of this process: to look them up takes long."""
-    import platform  # noqa: PLC0415 - who reads records needs neither
-    from importlib import metadata  # noqa: PLC0415
+    import platform  # noqa: PLC0415 - who reads records needs none
 
     return {
-        "weir": metadata.version("weirlab"),
+        "weir": _native.version(),
         "python": platform.python_version(),
         "rng": _native.rng_name(),
     }

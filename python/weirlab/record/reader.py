@@ -6,7 +6,6 @@ import hashlib
 import json
 import zipfile
 from collections import deque
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
@@ -33,6 +32,7 @@ from weirlab.shown import Shown
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from concurrent.futures import Future
 
     import polars as pl
     from numpy.typing import NDArray
@@ -455,6 +455,8 @@ class Record(Shown):
 
     def _frames_at_once(self, name: str, columns: list[str]) -> list[pl.DataFrame]:
         """As `_frames`, all at once: one thread reads and compares part files, others decode them."""
+        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - most figures need none
+
         parts = self._parts[name]
         pending: list[Future[pl.DataFrame]] = []
         with ThreadPoolExecutor(DECODERS) as pool:

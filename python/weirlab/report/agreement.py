@@ -8,7 +8,7 @@ from rich import box
 from rich.text import Text
 
 from weirlab.report.findings import Column, difference, line, mark, style, verdict_word
-from weirlab.stats.agreement import AGREEMENT
+from weirlab.stats.agreeing import AGREEMENT
 from weirlab.ui.table import Table
 
 __all__ = ["COLUMNS", "agreement_markdown", "agreement_table", "agreement_verdict"]

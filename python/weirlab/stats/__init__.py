@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING
 
 from weirlab.loading import asked_for
 from weirlab.scenario.plain import Direction
-from weirlab.stats.agreement import AGREEMENT, Agreement, Finding, Goal, agreement, finding
 from weirlab.stats.comparison import Comparison, Factor, Interval, compare, factor, factor_text, interval
 from weirlab.stats.difference import Difference
 from weirlab.stats.distribution import Distribution, describe, quantile
@@ -30,12 +29,14 @@ from weirlab.stats.summary import (
 from weirlab.stats.waiting import Bypassed, bypassed_queues
 
 if TYPE_CHECKING:
+    from weirlab.stats.agreeing import AGREEMENT, Agreement, Finding, Goal, agreement, finding
     from weirlab.stats.assertions import Assertion, Outcome
     from weirlab.stats.shaping import calm_after_s, noticed_after_s, used_after_s
 else:
     __getattr__ = asked_for(
         __name__,
         {
+            "weirlab.stats.agreeing": ["AGREEMENT", "Agreement", "Finding", "Goal", "agreement", "finding"],
             "weirlab.stats.assertions": ["Assertion", "Outcome"],
             "weirlab.stats.shaping": ["calm_after_s", "noticed_after_s", "used_after_s"],
         },

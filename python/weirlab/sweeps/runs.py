@@ -7,7 +7,6 @@ import json
 import zlib
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -223,7 +222,7 @@ def identity(
 @cache
 def version() -> str:
     """The version of Weir."""
-    return metadata.version("weirlab")
+    return _native.version()
 
 
 @cache

@@ -9,9 +9,10 @@ import json
 from dataclasses import dataclass
 from functools import cache
 from html import escape
-from importlib import metadata, resources
+from importlib import resources
 from typing import TYPE_CHECKING, Any
 
+from weirlab import _native
 from weirlab.errors import RecordError, UsageError
 from weirlab.record import pack
 from weirlab.record.configurations import run_names
@@ -243,7 +244,7 @@ def _main(records: Sequence[Record], names: Sequence[str], title: str | None) ->
     yield "</ul>\n"
     terms = "".join(f"<dt>{escape(term)}</dt><dd>{escape(meaning)}</dd>\n" for term, meaning in TERMS)
     yield f"<details><summary>What the words mean</summary><dl>\n{terms}</dl></details>\n"
-    yield f'<p class="quiet">Page made by Weir {escape(metadata.version("weirlab"))}.</p>\n'
+    yield f'<p class="quiet">Page made by Weir {escape(_native.version())}.</p>\n'
 
 
 def _warnings(records: Sequence[Record], names: Sequence[str]) -> Iterator[str]:

@@ -1,8 +1,15 @@
 """Worlds: where a scenario runs."""
 
+from typing import TYPE_CHECKING
+
+from weirlab.loading import asked_for
 from weirlab.worlds.base import Datapath, Progress, World
 from weirlab.worlds.named import datapaths, world_named, world_names
-from weirlab.worlds.sides import SIDES, Side
+
+if TYPE_CHECKING:
+    from weirlab.worlds.sides import SIDES, Side
+else:
+    __getattr__ = asked_for(__name__, {"weirlab.worlds.sides": ["SIDES", "Side"]})
 
 __all__ = [
     "SIDES",

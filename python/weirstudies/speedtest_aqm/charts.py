@@ -6,11 +6,11 @@ Boxes reach from the 25th to the 75th percentile of runs, whiskers over all of t
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from weirlab import _native
 from weirlab.plots import axes as parts
 from weirlab.plots import theme
 from weirlab.plots.layout import constrained
@@ -365,7 +365,7 @@ def _frame(title: str, configuration: str, cells: Found, note: str, *, height: f
     runs = f"{min(counts)} to {max(counts)}" if len(counts) > 1 else str(min(counts))
     (world,) = {run.world for runs in cells.values() for run in runs}
     origin = f"world {world} · {runs} {'run' if runs == '1' else 'runs'} a cell · study speedtest-aqm"
-    version = f"Weir {metadata.version('weirlab')}"
+    version = f"Weir {_native.version()}"
     chart = theme.framed((title, configuration, origin), note, version, height=height)
     constrained(chart)
     return chart

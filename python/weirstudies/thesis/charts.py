@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
+from weirlab import _native
 from weirlab.plots import axes as parts
 from weirlab.plots import theme
 from weirstudies.thesis.findings import DIGITS
@@ -27,7 +27,7 @@ def figure(rows: Sequence[Row], number: int) -> Figure:
         ),
         "Coloured: means of our runs from t = 0, with their 95 % intervals. Outlined, with the number in "
         "grey: the thesis.",
-        f"Weir {metadata.version('weirlab')}",
+        f"Weir {_native.version()}",
         height=8.4,
     )
     panels = chart.subplots(2, 2).flatten()
