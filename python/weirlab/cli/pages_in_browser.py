@@ -8,7 +8,7 @@ import webbrowser
 from typing import TYPE_CHECKING
 
 from weirlab.ui import note, warn
-from weirlab.viewer import report_page
+from weirlab.viewer import report_parts
 from weirlab.writing import replaced
 
 if TYPE_CHECKING:
@@ -32,9 +32,14 @@ def write_page(
         UsageError: if there are more records than a page holds, or none of them reaches into the span.
         WriteError: if the page cannot be written.
     """
-    content = report_page(records, title=title, span_s=span_s)
-    replaced(out, lambda part: part.write_text(content, encoding="utf-8"))
-    note(f"{len(records)} record{'s' * (len(records) > 1)} in {out}, {len(content) / 1e6:.1f} MB")
+    content = report_parts(records, title=title, span_s=span_s)
+
+    def write(part: Path) -> None:
+        with part.open("w", encoding="utf-8", newline="\n") as file:
+            file.writelines(content)
+
+    replaced(out, write)
+    note(f"{len(records)} record{'s' * (len(records) > 1)} in {out}, {out.stat().st_size / 1e6:.1f} MB")
     if show:
         _show(out)
 

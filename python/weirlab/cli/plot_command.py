@@ -141,10 +141,6 @@ def command(  # noqa: PLR0913 - one for each option
         format_of(out)
         check(kind, KINDS[kind].least, title=title, look=replace(look, span_s=span_s))
     with readable_runs(paths) as records:
-        for record in records:
-            # All tables were read, to see whether they are whole; a chart needs some of them.
-            if record.is_long("latency"):
-                record.release()
         if kind == "all" or out is None:
             drawn = charts_of(records, out or Path("charts"), title=title)
             if not drawn:

@@ -48,7 +48,7 @@ def readable(paths: Sequence[Path], done: str = "shown") -> Iterator[list[Record
     if not records:
         raise RecordError(f"none of {every} records can be read")
     if every > 1:
-        _let_go(records[-1:])
+        _let_go(records)
     yield records
     if errors:
         raise RecordError(f"{len(errors)} of {every} records cannot be read; the others are {done}")
@@ -87,6 +87,7 @@ def readable_runs(paths: Sequence[Path]) -> Iterator[list[Record]]:
             else:
                 warn(f"`{record.path}` and `{counts.path}` are one run: `{counts.path}` counts")
         runs = distinct(records)
+        _let_go(runs)
         for record in runs:
             cut = cut_short(record)
             if cut is not None:

@@ -8,7 +8,7 @@ so that a page needs no Node. It reads the record's own files in the browser. Al
 from weirlab.viewer.data import record_data
 from weirlab.viewer.notebook import View, view
 from weirlab.viewer.overview import Overview, is_large, overview_of
-from weirlab.viewer.page import MAX_RECORDS, Source, asset, page_data, report_page
+from weirlab.viewer.page import MAX_RECORDS, Source, asset, page_data, report_page, report_parts
 from weirlab.viewer.repeat import commands
 from weirlab.viewer.shell import prose, shell
 from weirlab.viewer.words import grade_of
@@ -27,6 +27,7 @@ __all__ = [
     "prose",
     "record_data",
     "report_page",
+    "report_parts",
     "shell",
     "view",
 ]

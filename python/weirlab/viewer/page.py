@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from html import escape
 from importlib import resources
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from weirlab import _native
@@ -32,10 +33,10 @@ from weirlab.viewer.data import record_data
 from weirlab.viewer.overview import is_large, overview_of
 from weirlab.viewer.path import path_svg
 from weirlab.viewer.repeat import repeat_of
-from weirlab.viewer.shell import prose, shell
+from weirlab.viewer.shell import parts, prose
 from weirlab.viewer.words import TERMS, comparison_says, grade_of, summary_of
 
-__all__ = ["MAX_RECORDS", "Source", "asset", "page_data", "report_page"]
+__all__ = ["MAX_RECORDS", "Source", "asset", "page_data", "report_page", "report_parts"]
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -71,7 +72,18 @@ def report_page(
     source: Source | None = None,
     span_s: tuple[float, float] | None = None,
 ) -> str:
-    """The page of `records`.
+    """The page of `records`, as `report_parts` has it in parts."""
+    return "".join(report_parts(records, title=title, source=source, span_s=span_s))
+
+
+def report_parts(
+    records: Sequence[Record],
+    *,
+    title: str | None = None,
+    source: Source | None = None,
+    span_s: tuple[float, float] | None = None,
+) -> Iterator[str]:
+    """The page of `records`, part by part: one with records in it takes much of the memory as a whole.
 
     Args:
         records: what it shows; several are also set beside each other.
@@ -101,14 +113,15 @@ def report_page(
             else source.overviews
         )
         data = page_data(records, names, urls, overviews) | ({} if span_s is None else {"marked": span_s})
-        head, tail = _around(records, overviews, data, source)
+        head, end = _around(data, source)
         main = "".join(_main(records, names, title))
     except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
         places = ", ".join(f"`{one.path}`" for one in records[:3])
         raise RecordError(f"{places}: its manifest.json is damaged") from error
     heading = title or _title_of(records)
     home = source.home if source else ""
-    return shell(heading, f"{home}<main>\n{main}</main>\n{tail}", head=head)
+    within = _raw(records, overviews) if source is None else ()
+    return parts(heading, chain([f"{home}<main>\n{main}</main>\n"], within, [end]), head=head)
 
 
 def page_data(
@@ -137,13 +150,8 @@ def asset(name: str) -> str:
     return (resources.files("weirlab.viewer") / "dist" / name).read_text(encoding="utf-8")
 
 
-def _around(
-    records: Sequence[Record],
-    overviews: Sequence[Overview | None],
-    data: dict[str, Any],
-    source: Source | None,
-) -> tuple[str, str]:
-    """The head of a page, and its end behind the content: styles, scripts and data."""
+def _around(data: dict[str, Any], source: Source | None) -> tuple[str, str]:
+    """The head of a page, and its end behind the content and the raw data: styles, scripts and data."""
     shown = f'<script type="application/json" id="weir-data">{_json(data)}</script>\n'
     if source is not None:
         return f'<link rel="stylesheet" href="{escape(source.style)}">\n', (
@@ -155,21 +163,28 @@ def _around(
         "img-src data: blob:; base-uri 'none'; form-action 'none'"
     )
     head = f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n<style>{style}</style>\n'
-    raw = "".join(
-        f'<script type="text/plain" id="weir-record-{number}">{content}</script>\n'
-        for number, content in enumerate(_archives(records))
-    )
+    return head, f"{shown}<script>{script}</script>\n"
+
+
+def _raw(records: Sequence[Record], overviews: Sequence[Overview | None]) -> Iterator[str]:
+    """The records themselves, and the overviews of large ones, as files in base64."""
+    for number, content in enumerate(_archives(records)):
+        yield f'<script type="text/plain" id="weir-record-{number}">'
+        yield from _base64_parts(content)
+        yield "</script>\n"
     for number, (record, one) in enumerate(zip(records, overviews, strict=True)):
         if one is not None:
             first = _base64(one.archive(record, compressed=True))
-            raw += f'<script type="text/plain" id="weir-overview-{number}">{first}</script>\n'
-    return head, f"{raw}{shown}<script>{script}</script>\n"
+            yield f'<script type="text/plain" id="weir-overview-{number}">{first}</script>\n'
 
 
-def _archives(records: Sequence[Record]) -> Iterator[str]:
-    """Each record as a `.weir` file in base64."""
+def _archives(records: Sequence[Record]) -> Iterator[memoryview]:
+    """Each record as a `.weir` file."""
     whole = 0
     for record in records:
+        if is_large(record):
+            # The figures of all are made, and its file takes as much memory.
+            record.release()
         content = io.BytesIO()
         # To make a large one smaller would take many times as long as to compute its figures.
         pack(record, content, compressed=not is_large(record))
@@ -179,10 +194,16 @@ def _archives(records: Sequence[Record]) -> Iterator[str]:
                 f"`{record.path}`: with it the page has more than {MAX_EMBEDDED_BYTES >> 20} MiB of records: "
                 "give fewer records"
             )
-        yield _base64(content.getvalue())
+        yield content.getbuffer()
 
 
-def _base64(content: bytes) -> str:
+def _base64_parts(content: memoryview) -> Iterator[str]:
+    """The content in base64, in parts of which each is whole by itself."""
+    for start in range(0, len(content), BASE64_BYTES):
+        yield _base64(content[start : start + BASE64_BYTES])
+
+
+def _base64(content: bytes | memoryview) -> str:
     return base64.b64encode(content).decode("ascii")
 
 
@@ -356,3 +377,6 @@ MAX_RECORDS = 48
 
 MAX_EMBEDDED_BYTES = 128 * 2**20
 """A browser holds a page of this size; a 70 s RRUL has about 1 MiB."""
+
+BASE64_BYTES = 3 << 20
+"""Bytes that are turned into letters at once: three of them are four letters."""

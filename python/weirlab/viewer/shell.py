@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import re
 from html import escape
+from typing import TYPE_CHECKING
 
-__all__ = ["prose", "shell"]
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+__all__ = ["parts", "prose", "shell"]
 
 
 def prose(text: str) -> str:
@@ -21,15 +25,25 @@ def shell(title: str, body: str, *, head: str = "") -> str:
         body: what stands in its body, as HTML.
         head: what stands in its head beside the title, as HTML; a policy there holds for all that follows it.
     """
-    page = (
+    return "".join(parts(title, [body], head=head))
+
+
+def parts(title: str, body: Iterable[str], *, head: str = "") -> Iterator[str]:
+    """A whole page as `shell` makes it, part by part: its body may be large."""
+    yield _sayable(
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f"{head}"
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="referrer" content="no-referrer">\n<link rel="icon" href="data:,">\n'
-        f"<title>{escape(title)}</title>\n</head>\n<body>\n{body}</body>\n</html>\n"
+        f"<title>{escape(title)}</title>\n</head>\n<body>\n"
     )
-    # What a manifest says may hold lone surrogates, which UTF-8 cannot.
-    return page.encode("utf-8", "replace").decode("utf-8")
+    yield from map(_sayable, body)
+    yield "</body>\n</html>\n"
+
+
+def _sayable(text: str) -> str:
+    """The text without lone surrogates, which UTF-8 cannot say, and which a manifest may hold."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 CODE = re.compile(r"`([^`]+)`")
