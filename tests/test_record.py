@@ -22,6 +22,7 @@ import pytest
 
 import weirlab
 from live import PATIENCE_S
+from weirlab.cli.records import readable
 from weirlab.errors import RecordError
 from weirlab.record import find_records, open_record, pack, reader
 from weirlab.record.tables import TABLES
@@ -489,6 +490,16 @@ def test_a_long_table_is_never_held_as_a_whole(
         assert quality_table(record) is None
         assert "latency" not in vars(record)
     assert open_record(rrul[0].path).latency.equals(rrul[0].latency), "who asks for it has it"
+
+
+def test_of_several_long_records_none_has_its_tables_in_memory(
+    rrul: list[Record], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reader, "MAX_HELD_ROWS", 100)
+    with readable([rrul[0].path, rrul[1].path]) as several:
+        assert [record._columns for record in several] == [{}, {}]
+    with readable([rrul[0].path]) as one:
+        assert one[0]._columns, "who shows it needs them"
 
 
 def test_a_damaged_long_table_is_noticed(
