@@ -97,7 +97,7 @@ def test_figures_that_a_run_does_not_have_are_left_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("sim,moon", "unknown world `moon` \\(known: sim, kernel-path, lab\\)"),
+        ("sim,moon", "unknown world `moon` \\(known: sim, kernel-userspace, kernel, kernel-path, lab\\)"),
         ("sim", "--worlds sim: write two or more different ones"),
         ("sim,sim", "--worlds sim,sim: write two or more different ones"),
     ],

@@ -215,6 +215,8 @@ def test_notebooks_show_tables(swept: list[Record]) -> None:
         (lambda: untyped.run("rrul", out=5), "out: 5: give the path of a folder, not `int`"),
         (lambda: untyped.run("rrul", world=5), "world: 5: write one of sim"),
         (lambda: untyped.run("rrul", world="moon"), "moon"),
+        (lambda: untyped.run("rrul", world="lab", datapath="moon"), "unknown datapath `moon`"),
+        (lambda: untyped.run("rrul", datapath="kernel"), "world `sim` has no kernel in it"),
         (lambda: untyped.run(5), "scenario: test: "),
         (lambda: untyped.run("rrul", link=5), "scenario: link: "),
         (lambda: untyped.run("rrul", cc=5), "scenario: cc: 5: "),

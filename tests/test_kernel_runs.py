@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import signal
 import subprocess
@@ -14,8 +15,10 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
+from click.testing import CliRunner
 
 import weirlab
+from weirlab.cli import weir
 from weirlab.errors import UsageError
 from weirlab.scenario import ScenarioSpec, resolve
 from weirlab.worlds import world_named
@@ -98,7 +101,7 @@ def test_a_run_comes_to_its_end_and_says_which_kernel_it_was(first: Record) -> N
     assert first.manifest.world == "kernel"
     assert first.manifest.datapath == "kernel"
     assert first.manifest.clock.startswith("virtual")
-    assert first.manifest.warnings == []
+    assert first.manifest.warnings == []  # x
     told = first.manifest.extra["kernel"]
     assert told["release"].startswith("6.")
     assert told["sha256"] == hashlib.sha256(Path(os.environ["WEIR_KERNEL"]).read_bytes()).hexdigest()
@@ -128,6 +131,18 @@ def test_its_own_disciplines_do_what_ours_do(queue: str, tmp_path: Path) -> None
     assert ours is not None
     assert theirs is not None
     assert theirs.goodput_mbps == pytest.approx(ours.goodput_mbps, rel=0.05)
+
+
+def test_it_is_a_world_that_others_are_held_against(tmp_path: Path) -> None:
+    words = ["tcp_download", "--worlds", "sim,kernel-userspace,kernel", "--queue", "cake bandwidth 95%"]
+    short = ["--idle", "1s", "--load", "4s", "--cooldown", "500ms", "--no-charts", "--json"]
+    done = CliRunner().invoke(weir, ["validate", *words, *short, "--out", str(tmp_path / "out")])
+    said = json.loads(done.output)["configurations"]
+    assert [(one["side"], one["reference"]) for one in said] == [
+        ("sim", "kernel"),
+        ("kernel-userspace", "kernel"),
+    ]
+    assert done.exit_code == (0 if all(one["agrees"] for one in said) else 1)
 
 
 def test_drops_and_marks_are_told_by_their_reasons(tmp_path: Path) -> None:

@@ -59,6 +59,7 @@ def run(  # noqa: PLR0913 - each is one word of a scenario
     shaper: str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]] = "none",
     cc: str | Sequence[str] | None = None,
     world: str = "sim",
+    datapath: Literal["userspace", "kernel"] | None = None,
     seed: int = 1,
     repeat: int = 1,
     phases: Mapping[str, str] | None = None,
@@ -87,6 +88,8 @@ def run(  # noqa: PLR0913 - each is one word of a scenario
         shaper: one shaper, such as `auto`, `auto up 95%` or `fixed up 95% down 95%`, or several to compare.
         cc: congestion control of all loads, such as `bbr`, or several to compare; cubic if None.
         world: where it runs: `sim`, `lab`, `net` or `kernel`.
+        datapath: who has the queues and lines in the worlds lab and kernel: `userspace` is Weir, `kernel` is
+            their kernel. If None, Weir has them in the lab, and the kernel in the world kernel.
         seed: seed of the first repetition, 0 to 2^63 - 1; each next one takes the next.
         repeat: repetitions of each configuration, 1 to 100000.
         phases: lengths of phases in place of the test's: `{"idle": "5s", "load": "60s", "cooldown": "5s"}`.
@@ -143,7 +146,7 @@ def run(  # noqa: PLR0913 - each is one word of a scenario
     spec = check(ScenarioSpec, _written(words), "scenario")
     for text in given_again(spec):
         warnings.warn(text, stacklevel=2)
-    place, runs = world_named(world), resolve(spec)
+    place, runs = world_named(world, datapath), resolve(spec)
     _check_assertions(spec, runs)
     return Records(_run_kept(runs, place) if out is None else run_all(runs, place, Path(out)))
 

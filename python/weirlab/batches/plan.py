@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from weirlab.scenario import ResolvedRun
 
-WorldName = Literal["sim", "lab"]
+WorldName = Literal["sim", "lab", "kernel"]
 Order = Literal["shuffled", "alternating", "listed"]
 
 
@@ -36,7 +36,7 @@ class BatchSpec(Model):
             `alternating`: in rounds, every other one backwards; `listed`: each configuration to its end.
         order_seed: seed of the order that is drawn.
         world: where they run.
-        datapath: who has the queues and lines of the lab.
+        datapath: who has the queues and lines of lab and kernel; if None Weir in the lab, else the kernel.
         before: commands that the shell runs on this machine before each run of the lab.
         after: the same after each run, whatever became of it.
         command_limit: time after which such a command is ended, and has failed.
@@ -47,7 +47,7 @@ class BatchSpec(Model):
     order: Order = "shuffled"
     order_seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
     world: WorldName = "sim"
-    datapath: Literal["userspace", "kernel"] = "userspace"
+    datapath: Literal["userspace", "kernel"] | None = None
     before: list[str] = Field(default_factory=list, max_length=100)
     after: list[str] = Field(default_factory=list, max_length=100)
     command_limit: str = "60s"
@@ -102,12 +102,12 @@ def load_batch(path: Path) -> Batch:
     """
     data, text = read_toml(path, f"`{path}`")
     spec = check(BatchSpec, data, f"`{path}`", text=text)
-    if (spec.before or spec.after) and spec.world == "sim":
+    if (spec.before or spec.after) and spec.world != "lab":
         raise UsageError(
             f"`{path}`: before and after are commands around runs of the lab: "
             'write `world = "lab"`, or leave them out'
         )
-    if spec.datapath != "userspace" and spec.world != "lab":
+    if spec.datapath == "kernel" and spec.world == "sim":
         raise UsageError(f'`{path}`: datapath `{spec.datapath}` is the lab\'s: write `world = "lab"`')
     try:
         limit_s = time_ns(spec.command_limit) / 1e9

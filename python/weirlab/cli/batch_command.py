@@ -86,10 +86,7 @@ def _tell_plan(batch: Batch, folder: Path, *, as_json: bool) -> None:
     console.print(table)
     if len(rows) > MAX_SHOWN:
         console.print(f"... and {len(rows) - MAX_SHOWN} more (--json has all)")
-    of_what = (
-        "by the clock, and what starting and commands take" if batch.spec.world == "lab" else "simulated"
-    )
-    console.print(f"{batch.duration_s:.0f} s {of_what}")
+    console.print(f"{batch.duration_s:.0f} s {TIME_OF[batch.spec.world]}")
 
 
 def _tell(outcome: Outcome, folder: Path) -> None:
@@ -124,3 +121,9 @@ def _runs(count: int) -> str:
 
 MAX_SHOWN = 200
 """Rows of the table of a plan."""
+TIME_OF = {
+    "sim": "simulated",
+    "lab": "by the clock, and what starting and commands take",
+    "kernel": "of virtual time, of which each takes about as long by the clock",
+}
+"""What the length of the runs of a world means."""

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     "--worlds",
     metavar="A,B",
     help=f"Worlds to compare, of {', '.join(SIDES)}; the last one is what the others are held against.  "
-    "[default: all that can run it]",
+    "[default: sim, lab, and kernel-path if it can run it]",
 )
 @option("--repeat", type=Whole(min=1), help="Runs of each configuration in a live world.  [default: 1]")
 @option("--out", type=click.Path(path_type=Path), help="Folder for records and charts.")
@@ -60,6 +60,7 @@ def command(  # noqa: PLR0913 - one word each on the command line
     \b
     weir validate tcp_download --link vdsl-100-40 --load 10s
     weir validate rrul_be --queue pfifo --queue 'htb rate 95% fq_codel' --load 10s --repeat 3
+    weir validate rrul_be --worlds sim,kernel --queue 'cake bandwidth 95%' --load 10s --repeat 3
 
     The simulator runs with at least five seeds. Exit code 1 if a goal is missed by more than seeds scatter.
     """  # noqa: D301 - \b keeps click from folding the examples

@@ -41,6 +41,8 @@ def world_named(
         secret: what those servers ask for.
         ip: Internet protocol that the world net is to use, where a load or probe does not say its own.
     """
+    if datapath is not None and datapath not in datapaths():
+        raise UsageError(f"unknown datapath `{datapath}` (known: {', '.join(datapaths())})")
     if datapath == "kernel" and name not in {"lab", "kernel"}:
         raise UsageError(f"datapath `{datapath}` is the world lab's: world `{name}` has no kernel in it")
     if hosts and name != "net":

@@ -23,6 +23,7 @@ class Side:
         name: its name.
         summary: what it is, in a line.
         world: makes the world that it runs in.
+        usual: whether it is among those that are compared where none is named.
         seeds: how many runs tell what it does; None for as many as are asked for: each takes its time.
     """
 
@@ -30,6 +31,7 @@ class Side:
     summary: str
     world: Callable[[], World]
     seeds: int | None
+    usual: bool = True
 
     def runs(self, repeat: int) -> int:
         """How many runs it makes where `repeat` are asked for."""
@@ -52,7 +54,7 @@ def sides_named(names: str) -> list[Side]:
 
 
 def usual_sides(runs: Sequence[ResolvedRun]) -> tuple[list[Side], str | None]:
-    """The sides that can run all of `runs`, the lab last, and why the kernel's path is not among them.
+    """The usual sides that can run all of `runs`, the lab last, and why the kernel's path is not among them.
 
     The kernel's path is left out where the kernel lacks a queue; that simulator or lab cannot run them is
     found when they are asked to.
@@ -63,7 +65,7 @@ def usual_sides(runs: Sequence[ResolvedRun]) -> tuple[list[Side], str | None]:
             world.check(run)
     except UsageError as error:
         return [SIDES["sim"], SIDES["lab"]], str(error)
-    return list(SIDES.values()), None
+    return [side for side in SIDES.values() if side.usual], None
 
 
 def _sides(*sides: Side) -> dict[str, Side]:
@@ -77,6 +79,20 @@ def names_of(sides: Sequence[Side]) -> str:
 
 SIDES = _sides(
     Side(name="sim", summary="the simulator", world=lambda: world_named("sim"), seeds=5),
+    Side(
+        name="kernel-userspace",
+        summary="a Linux in virtual time, Weir's queues",
+        world=lambda: world_named("kernel", "userspace"),
+        seeds=None,
+        usual=False,
+    ),
+    Side(
+        name="kernel",
+        summary="a Linux in virtual time and its own queues",
+        world=lambda: world_named("kernel", "kernel"),
+        seeds=None,
+        usual=False,
+    ),
     Side(
         name="kernel-path",
         summary="this machine's TCP and its own queues",
