@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import polars as pl
 import pytest
@@ -158,6 +158,23 @@ def test_drops_and_marks_are_told_by_their_reasons(tmp_path: Path) -> None:
         rows = run(tmp_path / queue.split()[0], queue=words).queue
         sums = rows.select(pl.col("^dropped_.*$").exclude("dropped_bytes").sum()).to_dicts()[0]
         assert {name.removeprefix("dropped_") for name, count in sums.items() if count} == reasons, queue
+
+
+@pytest.mark.parametrize("ip", [4, 6])
+def test_filters_put_packets_into_the_classes_that_ours_do(ip: Literal[4, 6], tmp_path: Path) -> None:
+    """Of a preset with three tiers by DSCP, of which each has a download and an upload."""
+    shares = []
+    for world in ("sim", "kernel"):
+        (record,) = weirlab.run(
+            "rrul", queue="nfq_codel rate 95%", phases=SHORT, ip=ip, world=world, out=tmp_path / world
+        )
+        rows = record.queue.filter(
+            (pl.col("queue") == "up/router") & pl.col("class").str.contains("^1:1[123]$")
+        )
+        sums = rows.group_by("class").agg(pl.col("departed_bytes").sum()).sort("class")
+        assert sums["class"].to_list() == ["1:11", "1:12", "1:13"]
+        shares.append((sums["departed_bytes"] / sums["departed_bytes"].sum()).to_list())
+    assert shares[1] == pytest.approx(shares[0], abs=0.05)
 
 
 def test_what_the_kernel_lacks_is_refused() -> None:

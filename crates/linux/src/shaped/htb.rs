@@ -13,11 +13,11 @@ use weir_core::Cells;
 use weir_core::{Dscp, Framing, Rate};
 use weir_qdisc::{Device, HtbClassParams, Lengths, QueueSpec, diffserv4_shares, diffserv4_tin};
 
-use super::filter::{Key, classify};
 use super::queue::new_qdisc;
 use super::{CREATE, OURS};
 use crate::LinuxError;
 use crate::message::{About, Message};
+use crate::tc::filter::{Key, classify};
 use crate::tc::{RTM_NEWQDISC, RTM_NEWTCLASS, options, put_kind, put_size_table};
 
 /// The `htb` at the root of a device: where it stands, and how it counts.

@@ -3,10 +3,10 @@
 use std::net::IpAddr;
 
 use crate::message::{About, Message, NESTED};
+use crate::tc::filter::{Key, TCA_U32_SEL, classify, filter, new_filter, selector};
 use crate::tc::options::TCA_OPTIONS;
 use crate::tc::{RTM_NEWQDISC, put_kind};
 
-use super::filter::{Key, TCA_U32_SEL, classify, filter, new_filter, selector};
 use super::{CREATE, NLM_F_ACK, RTM_DELQDISC, TC_H_INGRESS};
 
 /// The hook for filters of packets that come to the device of that index.

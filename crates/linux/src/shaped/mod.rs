@@ -12,7 +12,6 @@
 
 mod before;
 mod classes;
-mod filter;
 mod guard;
 mod htb;
 mod ingress;

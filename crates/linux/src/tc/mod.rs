@@ -4,6 +4,7 @@
 
 pub(crate) mod cake;
 mod early;
+pub(crate) mod filter;
 mod flows;
 pub(crate) mod options;
 mod stats;
@@ -13,7 +14,7 @@ use std::collections::BTreeMap;
 use weir_core::{Cells, Framing};
 use weir_core::{ETHERNET_HEADER, Rate};
 use weir_qdisc::{
-    ClassSpec, Device, HtbOptions, Lengths, QueueSpec, SizeTable, SpecError, TbfParams,
+    ClassSpec, Device, Filter, HtbOptions, Lengths, QueueSpec, SizeTable, SpecError, TbfParams,
 };
 
 pub(crate) use self::stats::counts_of;
@@ -35,8 +36,19 @@ pub fn check_spec(spec: &QueueSpec) -> Result<(), String> {
     if let Some(word) = options::untold(spec) {
         return Err(format!("no kernel is told yet of the word `{word}` of `{name}`"));
     }
-    if !spec.filters.is_empty() || !spec.egress.is_empty() {
-        return Err(format!("no kernel is told yet of filters, which `{name}` has here"));
+    if !spec.egress.is_empty() {
+        return Err(format!(
+            "no kernel is told yet of filters of `clsact`, which stand before `{name}`"
+        ));
+    }
+    for filter in &spec.filters {
+        filter::keys(filter).map_err(|what| format!("no kernel is told yet of {what}"))?;
+        if filter.flow.major != spec.major() {
+            return Err(format!(
+                "a filter of `{name}` names class {}, which is not its own",
+                filter.flow
+            ));
+        }
     }
     let leaves = spec.classes.iter().filter_map(|class| class.leaf.as_deref());
     leaves.chain(spec.child.as_deref()).try_for_each(check_spec)
@@ -149,6 +161,35 @@ impl Queue {
             self.classes.insert(number, class.id.to_string());
             if let Some(leaf) = &class.leaf {
                 self.add(netlink, leaf, number, device, used)?;
+            }
+        }
+        self.add_filters(netlink, spec, major)
+    }
+
+    /// Makes the filters of `spec`, which has that major number in the kernel, in the order in which they are asked.
+    fn add_filters(
+        &self,
+        netlink: &Netlink,
+        spec: &QueueSpec,
+        major: u32,
+    ) -> Result<(), LinuxError> {
+        let mut filters: Vec<&Filter> = spec.filters.iter().collect();
+        filters.sort_by_key(|filter| filter.priority);
+        let about = About { index: self.index, handle: 0, parent: major << 16 };
+        let mut preference = 0;
+        for one in filters {
+            let of_each = filter::keys(one).map_err(LinuxError::new)?;
+            let class = major << 16 | u32::from(one.flow.minor);
+            for (protocol, keys) in filter::PROTOCOLS.into_iter().zip(of_each) {
+                preference += 1;
+                let Some(keys) = keys else { continue };
+                let request = filter::classify(about, (preference, protocol), &keys, class);
+                netlink.transact(&request).map_err(|error| {
+                    LinuxError::io(
+                        &format!("this kernel refuses a filter of `{}`", spec.discipline.name),
+                        error,
+                    )
+                })?;
             }
         }
         Ok(())

@@ -30,14 +30,22 @@ pub struct Match {
     test: Test,
 }
 
+/// A field of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Field {
+pub enum Field {
+    /// Source address, IPv4.
     Src,
+    /// Destination address, IPv4.
     Dst,
+    /// Source port.
     SourcePort,
+    /// Destination port.
     DestinationPort,
+    /// TOS byte, or traffic class.
     Tos,
+    /// Protocol over IP.
     Protocol,
+    /// Mark within the machine.
     Mark,
 }
 
@@ -218,6 +226,15 @@ impl Match {
         let bits: u32 = bits.parse().ok().filter(|&bits| bits <= 32)?;
         let mask = u32::MAX.checked_shl(32 - bits).unwrap_or(0);
         Some(Self::masked(field, u32::from(address), mask))
+    }
+
+    /// The field, and what it must be under which mask; `None` for a range.
+    #[must_use]
+    pub const fn masked_field(&self) -> Option<(Field, u32, u32)> {
+        match self.test {
+            Test::Masked { value, mask } => Some((self.field, value, mask)),
+            Test::Range { .. } => None,
+        }
     }
 
     fn holds(&self, packet: &Packet) -> bool {
