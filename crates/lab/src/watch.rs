@@ -94,7 +94,7 @@ fn row(t: Time, before: &Counts, after: &Counts) -> QueueRow<'static> {
         left -= count;
         count
     });
-    dropped[is.rest.unwrap_or(DropReason::Overlimit) as usize] += left;
+    dropped[DropReason::Overlimit as usize] += left;
     let marked = std::array::from_fn(|reason| since(is.marked[reason], was.marked[reason]));
     QueueRow {
         t,
@@ -119,11 +119,7 @@ const NOTHING: Counts = Counts {
     waiting_packets: 0,
     waiting_bytes: 0,
     drops: 0,
-    reasons: Reasons {
-        dropped: [0; DropReason::ALL.len()],
-        marked: [0; MarkReason::ALL.len()],
-        rest: None,
-    },
+    reasons: Reasons { dropped: [0; DropReason::ALL.len()], marked: [0; MarkReason::ALL.len()] },
 };
 
 #[cfg(test)]
@@ -134,8 +130,8 @@ mod tests {
     fn drops_go_to_their_reasons_and_counters_wrap() {
         let [before, wrapped] = [u32::MAX, 4].map(|drops| Counts { drops, ..NOTHING });
         assert_eq!(row(Time::ZERO, &before, &wrapped).dropped.0[..3], [5, 0, 0]);
-        let mut reasons = Reasons { rest: Some(DropReason::TargetExceeded), ..NOTHING.reasons };
-        reasons.dropped[..2].copy_from_slice(&[3, 1]);
+        let mut reasons = NOTHING.reasons;
+        reasons.dropped[..3].copy_from_slice(&[2, 1, 5]);
         reasons.marked[..2].copy_from_slice(&[7, 2]);
         let after = Counts { drops: 9, reasons, ..NOTHING };
         let row = row(Time::ZERO, &NOTHING, &after);

@@ -30,8 +30,6 @@ pub struct Reasons {
     pub dropped: [u32; DropReason::ALL.len()],
     /// Packets marked, by [`MarkReason`] in its order.
     pub marked: [u32; MarkReason::ALL.len()],
-    /// Why all other packets were dropped: a limit was reached, unless this says otherwise.
-    pub rest: Option<DropReason>,
 }
 
 /// Subject and counts of an answer to `RTM_GETQDISC` or `RTM_GETTCLASS`.
@@ -47,6 +45,11 @@ pub(crate) fn counts_of(body: &[u8]) -> Option<(About, Counts)> {
             TCA_STATS2 => counts.read(kind, value),
             _ => {}
         }
+    }
+    if let Some(reason) = reason_of_the_rest(kind) {
+        let more = counts.drops_without_reason();
+        let of_reason = &mut counts.reasons.dropped[reason as usize];
+        *of_reason = of_reason.wrapping_add(more);
     }
     Some((about, counts))
 }
@@ -70,6 +73,12 @@ impl Counts {
             }
         }
     }
+
+    /// Drops of which no reason is told: none if the reasons were counted before the drops themselves.
+    fn drops_without_reason(&self) -> u32 {
+        let told = self.reasons.dropped.iter().fold(0, |sum: u32, count| sum.wrapping_add(*count));
+        self.drops.wrapping_sub(told).cast_signed().max(0).cast_unsigned()
+    }
 }
 
 impl Reasons {
@@ -82,7 +91,6 @@ impl Reasons {
         for (count, more) in self.marked.iter_mut().zip(other.marked) {
             *count = count.wrapping_add(more);
         }
-        self.rest = self.rest.or(other.rest);
         self
     }
 
@@ -92,13 +100,9 @@ impl Reasons {
         self.marked.iter().fold(0, |sum, count| sum.wrapping_add(*count))
     }
 
-    /// What these drops and marks were for; all other drops were for `rest`.
-    fn of(
-        dropped: &[(DropReason, u32)],
-        marked: &[(MarkReason, u32)],
-        rest: Option<DropReason>,
-    ) -> Self {
-        let mut counts = Self { rest, ..Self::default() };
+    /// What these drops and marks were for.
+    fn of(dropped: &[(DropReason, u32)], marked: &[(MarkReason, u32)]) -> Self {
+        let mut counts = Self::default();
         for &(reason, count) in dropped {
             let of = &mut counts.dropped[reason as usize];
             *of = of.wrapping_add(count);
@@ -115,41 +119,37 @@ impl Reasons {
         let at = |byte| u32_at(xstats, byte);
         let (early, over) = (DropReason::Early, DropReason::Overlimit);
         let (target, threshold) = (MarkReason::TargetExceeded, MarkReason::CeThreshold);
-        let codel = Some(DropReason::TargetExceeded);
         match kind {
             // struct tc_codel_xstats
-            b"codel" => {
-                Self::of(&[(over, at(20))], &[(target, at(24)), (threshold, at(32))], codel)
-            }
+            b"codel" => Self::of(&[(over, at(20))], &[(target, at(24)), (threshold, at(32))]),
             // struct tc_fq_codel_xstats, of which the first number says that it is of the discipline
             b"fq_codel" if at(0) == 0 => {
                 let memory = (DropReason::Overmemory, at(36));
                 let over_limit = at(8).wrapping_sub(memory.1);
                 let marks = [(target, at(12)), (threshold, at(28))];
-                Self::of(&[(over, over_limit), memory], &marks, codel)
+                Self::of(&[(over, over_limit), memory], &marks)
             }
             // struct tc_pie_xstats and tc_fq_pie_xstats, whose drops for a limit are among all
-            b"pie" => Self::of(&[(over, at(28))], &[(MarkReason::Early, at(36))], Some(early)),
-            b"fq_pie" => Self::of(&[(over, at(8))], &[(MarkReason::Early, at(16))], Some(early)),
+            b"pie" => Self::of(&[(over, at(28))], &[(MarkReason::Early, at(36))]),
+            b"fq_pie" => Self::of(&[(over, at(8))], &[(MarkReason::Early, at(16))]),
             // struct tc_red_xstats; drops and marks between the thresholds and above them are one
-            b"red" => Self::of(&[(early, at(0))], &[(MarkReason::Early, at(12))], None),
+            b"red" => Self::of(&[(early, at(0))], &[(MarkReason::Early, at(12))]),
             // struct tc_choke_xstats; with each packet drawn its match is dropped
             b"choke" => {
                 let matched = (DropReason::SameFlow, at(16).wrapping_mul(2));
-                Self::of(&[(early, at(0)), matched], &[(MarkReason::Early, at(12))], None)
+                Self::of(&[(early, at(0)), matched], &[(MarkReason::Early, at(12))])
             }
             // struct tc_sfb_xstats
             b"sfb" => {
                 let penalty = (DropReason::Penalty, at(4));
-                Self::of(&[(early, at(0)), penalty], &[(MarkReason::Early, at(20))], None)
+                Self::of(&[(early, at(0)), penalty], &[(MarkReason::Early, at(20))])
             }
             // struct tc_fq_qd_stats
-            b"fq" => Self::of(&[], &[(threshold, at(80))], None),
+            b"fq" => Self::of(&[], &[(threshold, at(80))]),
             b"cake" => {
                 let acks = sum_of_tins(xstats, TCA_CAKE_TIN_STATS_ACKS_DROPPED_PACKETS);
                 let marks = sum_of_tins(xstats, TCA_CAKE_TIN_STATS_ECN_MARKED_PACKETS);
-                // It does not tell what COBALT dropped from what it had no memory for.
-                Self::of(&[(DropReason::AckFiltered, acks)], &[(target, marks)], codel)
+                Self::of(&[(DropReason::AckFiltered, acks)], &[(target, marks)])
             }
             _ => Self::default(),
         }
@@ -167,7 +167,17 @@ impl Reasons {
             (MarkReason::Early, at(4)),
             (MarkReason::Forced, at(5)),
         ];
-        Self::of(&[(DropReason::Early, at(0)), (DropReason::Forced, at(1))], &marked, None)
+        Self::of(&[(DropReason::Early, at(0)), (DropReason::Forced, at(1))], &marked)
+    }
+}
+
+/// Why a discipline of that kind drops the packets of which its statistics do not say it; `None` if a limit was
+/// reached. `cake` does not tell what COBALT dropped from what it had no memory for.
+fn reason_of_the_rest(kind: &[u8]) -> Option<DropReason> {
+    match kind {
+        b"codel" | b"fq_codel" | b"cake" => Some(DropReason::TargetExceeded),
+        b"pie" | b"fq_pie" => Some(DropReason::Early),
+        _ => None,
     }
 }
 
@@ -217,6 +227,7 @@ const SFQ_RED_STATS: usize = 48;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message::Message;
 
     #[test]
     fn statistics_say_why() {
@@ -225,15 +236,37 @@ mod tests {
         let dropped = |counts: &Reasons, reason: DropReason| counts.dropped[reason as usize];
         let pie = of(b"pie");
         assert_eq!((dropped(&pie, DropReason::Overlimit), pie.marks()), (8, 10));
-        assert_eq!(pie.rest, Some(DropReason::Early));
         let choke = of(b"choke");
         assert_eq!((dropped(&choke, DropReason::Early), choke.marks()), (1, 4));
-        assert_eq!((dropped(&choke, DropReason::SameFlow), choke.rest), (10, None));
+        assert_eq!(dropped(&choke, DropReason::SameFlow), 10);
         assert_eq!(of(b"fq").marked[MarkReason::CeThreshold as usize], 21);
         let sfq = Reasons::read_options(b"sfq", &numbers(18));
         assert_eq!((dropped(&sfq, DropReason::Early), dropped(&sfq, DropReason::Forced)), (13, 14));
         assert_eq!(sfq.marks(), 15 + 16 + 17 + 18);
         assert_eq!(Reasons::read(b"pfifo", &numbers(30)), Reasons::default());
+    }
+
+    /// So that the drops of a `pfifo` beside an `fq_codel` are not taken for those of CoDel.
+    #[test]
+    fn drops_without_a_reason_are_those_of_their_own_discipline() {
+        let drops_of = |kind: &str, drops: u32, xstats: &[u32]| {
+            let mut message = Message::new(0, 0, About { index: 1, handle: 0, parent: 0 });
+            message.put(TCA_KIND, format!("{kind}\0").as_bytes());
+            message.nest(TCA_STATS2, |stats| {
+                let bytes: Vec<u8> = xstats.iter().copied().flat_map(u32::to_ne_bytes).collect();
+                stats.put(TCA_STATS_APP, &bytes);
+                stats.put(TCA_STATS_QUEUE, &[0, 0, drops, 0, 0].map(u32::to_ne_bytes).concat());
+            });
+            let (_, counts) = counts_of(&message.finish()[16..]).unwrap();
+            let Reasons { dropped, .. } = counts.reasons;
+            [DropReason::Overlimit, DropReason::TargetExceeded, DropReason::Early]
+                .map(|reason| dropped[reason as usize])
+        };
+        let fq_codel = [0, 1514, 3, 0, 0, 0, 0, 0, 0, 0];
+        assert_eq!(drops_of("pfifo", 9, &[]), [0, 0, 0], "its limit is the reason of all");
+        assert_eq!(drops_of("fq_codel", 9, &fq_codel), [3, 6, 0]);
+        assert_eq!(drops_of("fq_codel", 2, &fq_codel), [3, 0, 0], "counted too early");
+        assert_eq!(drops_of("pie", 9, &[0, 0, 0, 0, 0, 0, 0, 4]), [4, 0, 5]);
     }
 
     #[test]
