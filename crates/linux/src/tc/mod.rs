@@ -332,3 +332,25 @@ pub(crate) const RTM_GETTCLASS: u16 = 42;
 pub(crate) const TC_H_ROOT: u32 = u32::MAX;
 pub(crate) const TCA_KIND: u16 = 1;
 pub(crate) const TCA_STAB: u16 = 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_that_no_kernel_is_told_is_refused_wherever_it_stands() {
+        let check = |text: &str| check_spec(&QueueSpec::parse(text).unwrap());
+        assert!(check("fq quantum 3000").is_ok());
+        for text in [
+            "fq bands 3",
+            "htb rate 95% fq bands 3",
+            "qdisc add dev a root handle 1: fq\nqdisc change dev a handle 1: fq bands 3",
+        ] {
+            assert_eq!(
+                check(text),
+                Err("no kernel is told yet of the word `bands` of `fq`".to_owned()),
+                "{text}"
+            );
+        }
+    }
+}

@@ -82,7 +82,7 @@ pub(crate) fn knows(name: &str) -> bool {
 /// The first word of `spec` that [`put`] does not tell, if there is one.
 pub(super) fn untold(spec: &QueueSpec) -> Option<&str> {
     let untold = UNTOLD.iter().find(|(name, _)| *name == spec.discipline.name)?.1;
-    spec.words.iter().map(String::as_str).find(|word| untold.contains(word))
+    spec.all_words().map(String::as_str).find(|word| untold.contains(word))
 }
 
 /// Adds the options of a `tbf` to the message that makes it.

@@ -315,7 +315,7 @@ impl SfqOptions {
 
     fn settings(&self, spec: &QueueSpec) -> Result<Option<(RedSettings, Policy)>, SpecError> {
         let Unless0(Some(limit)) = self.redflowlimit else {
-            return match spec.words.iter().find(|word| RED_WORDS.contains(&word.as_str())) {
+            return match spec.all_words().find(|word| RED_WORDS.contains(&word.as_str())) {
                 None => Ok(None),
                 Some(word) => Err(SpecError::new(format!(
                     "sfq: `{word}` is about RED on each flow, which needs `redflowlimit`"

@@ -158,9 +158,13 @@ impl QueueSpec {
     /// If a word is no parameter, a value is missing or a required parameter is not there, or a value is not
     /// of its parameter's kind or out of range.
     pub fn read<R: Record>(&self, device: &Device) -> Result<R, SpecError> {
-        let words: Vec<_> =
-            self.words.iter().chain(self.changes.iter().flatten()).cloned().collect();
+        let words: Vec<_> = self.all_words().cloned().collect();
         read(self.discipline.name, &words, device)
+    }
+
+    /// The words of its parameters, those of each later `qdisc change` behind the others.
+    pub fn all_words(&self) -> impl Iterator<Item = &String> {
+        self.words.iter().chain(self.changes.iter().flatten())
     }
 
     /// The major number under which the classes stand; 1 where no handle was written.
