@@ -6,9 +6,15 @@ use super::options::{TCA_OPTIONS, short};
 use crate::message::Message;
 
 /// Adds the options of a `red` to the message that makes it, its flags beside the others, as Linux has it since 5.7.
+///
+/// But not those of an adaptive one: the kernel looks for that flag among the others alone, where `tc` no longer
+/// writes it, and refuses flags in both places.
 pub(super) fn put_red(message: &mut Message, limit: u32, told: &RedTold) {
     let flags = [u32::from(told.flags), ALL_FLAGS].map(u32::to_ne_bytes).concat();
     message.nest(TCA_OPTIONS, |options| {
+        if told.flags & ADAPTIVE != 0 {
+            return put_thresholds(options, limit, told);
+        }
         put_thresholds(options, limit, &RedTold { flags: 0, ..*told });
         options.put(TCA_RED_FLAGS, &flags);
     });
@@ -77,6 +83,8 @@ pub(super) fn put_sfb(message: &mut Message, options: &SfbOptions) {
 // include/uapi/linux/pkt_sched.h
 /// `TC_RED_ECN`, `TC_RED_HARDDROP`, `TC_RED_ADAPTATIVE` and `TC_RED_NODROP`.
 const ALL_FLAGS: u32 = 0xf;
+/// `TC_RED_ADAPTATIVE`
+const ADAPTIVE: u8 = 4;
 const TCA_RED_PARMS: u16 = 1;
 const TCA_RED_STAB: u16 = 2;
 const TCA_RED_MAX_P: u16 = 3;
@@ -116,6 +124,13 @@ mod tests {
         let choke = told("choke limit 40 bandwidth 1mbit min 2 max 8 burst 4 probability 0.2 ecn");
         assert_eq!(choke[0], (1, bytes("280000000200000008000000030f1001")));
         assert_eq!(choke[2..], [(3, bytes("33333333"))]);
+    }
+
+    #[test]
+    fn adaptive_stands_where_the_kernel_looks_for_it() {
+        let adaptive = told("red limit 30000 avpkt 500 ecn harddrop adaptive");
+        assert_eq!(adaptive.iter().map(|(kind, _)| *kind).collect::<Vec<_>>(), [1, 2, 3]);
+        assert_eq!(adaptive[0].1[15], 0b111);
     }
 
     #[test]

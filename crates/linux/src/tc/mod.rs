@@ -352,5 +352,7 @@ mod tests {
                 "{text}"
             );
         }
+        assert!(check("red limit 30000 avpkt 500 gentle").is_err());
+        assert!(check("red limit 30000 avpkt 500 adaptative").is_ok());
     }
 }

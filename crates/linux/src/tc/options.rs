@@ -236,7 +236,7 @@ const KNOWN: &[&str] = &[
 ];
 /// Words that no Linux has, or that a kernel before 6.8 would ignore.
 const UNTOLD: &[(&str, &[&str])] =
-    &[("red", &["adaptive", "adaptative", "gentle"]), ("fq", &["bands", "priomap", "weights"])];
+    &[("red", &["gentle"]), ("fq", &["bands", "priomap", "weights"])];
 /// A tick of the kernel's traffic control, of which `tc` counts 15.625 a microsecond.
 const TICK_NS: i64 = 64;
 /// Length of `struct tc_ratespec`.

@@ -106,14 +106,15 @@ impl RedOptions {
     /// What a kernel is told of these words.
     ///
     /// # Errors
-    /// If they are out of order, or say what no Linux has.
+    /// If they are out of order, or say together what no Linux has together.
     pub fn told(&self) -> Result<RedTold, SpecError> {
-        for (word, written) in [("adaptive", self.adaptive), ("gentle", self.gentle)] {
-            if written {
-                return Err(SpecError::new(format!("red: no Linux has `{word}`: leave it out")));
-            }
+        if self.adaptive && self.nodrop {
+            return Err(SpecError::new(
+                "red: no Linux has `adaptive` beside `nodrop`: leave one of them out",
+            ));
         }
-        self.settings().told("red", self.policy()?)
+        let told = self.settings().told("red", self.policy()?)?;
+        Ok(RedTold { flags: told.flags | (self.adaptive as u8) << 2, ..told })
     }
 
     fn policy(&self) -> Result<Policy, SpecError> {

@@ -46,7 +46,7 @@ pub struct RedTold {
     pub probability_log: u8,
     /// Cells of the idle table are of 2^this microseconds (`Scell_log`).
     pub cell_log: u8,
-    /// ECN, hard drop and no drop (`TC_RED_ECN`, `TC_RED_HARDDROP`, `TC_RED_NODROP`).
+    /// ECN, hard drop, adaptive and no drop (`TC_RED_ECN`, `TC_RED_HARDDROP`, `TC_RED_ADAPTATIVE`, `TC_RED_NODROP`).
     pub flags: u8,
     /// The greatest probability as a fraction of 2^32; 0 if it is 1 (`TCA_RED_MAX_P`).
     pub max_p: u32,
