@@ -185,6 +185,22 @@ def test_the_record_of_another_scenario_is_not_taken_away(tmp_path: Path) -> Non
         command(str(file))
 
 
+def test_records_of_another_world_are_not_taken_for_those_of_the_batch(tmp_path: Path) -> None:
+    command(str(written(tmp_path, TWO)), "--json")
+    for words, here in (
+        ('world = "lab"', "world lab"),
+        ('world = "lab"\ndatapath = "userspace"', "world lab"),
+        ('world = "lab"\ndatapath = "kernel"', "world lab, kernel's queues"),
+        ('world = "kernel"', "world kernel"),
+        ('world = "kernel"\ndatapath = "userspace"', "world kernel, Weir's queues"),
+    ):
+        batch = load_batch(written(tmp_path, f"{words}\n{TWO}"))
+        with pytest.raises(UsageError, match=f"of world sim, and the batch is of {here}: choose"):
+            missing(batch, tmp_path / "b.batch")
+    file = written(tmp_path, f'datapath = "userspace"\n{TWO}')
+    assert missing(load_batch(file), tmp_path / "b.batch") == []
+
+
 def test_one_process_works_on_a_batch(tmp_path: Path) -> None:
     refused = pytest.raises(UsageError, match="another process works on this batch")
     with alone(tmp_path / "out"), refused, alone(tmp_path / "out"):

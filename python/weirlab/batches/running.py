@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from weirlab.api import kept, run_into
 from weirlab.errors import LabError, UsageError, cannot_write
 from weirlab.record import open_record
+from weirlab.record.differences import place_name, world_name
 from weirlab.worlds import world_named
 
 if TYPE_CHECKING:
@@ -50,9 +51,22 @@ def missing(batch: Batch, out: Path) -> list[Step]:
     What is there of runs that were cut short is taken away.
 
     Raises:
-        UsageError: if the record of another run stands where one of them belongs.
+        UsageError: if the record of another run, or of one elsewhere, stands where one of them belongs.
     """
-    return [step for step in batch.steps if kept(step.run, out / step.folder) is None]
+    place = world_named(batch.spec.world, batch.spec.datapath)
+    # The same run has the same scenario in every world.
+    here = place_name(place.name, batch.spec.datapath)
+    steps = []
+    for step in batch.steps:
+        record = kept(step.run, out / step.folder)
+        if record is None:
+            steps.append(step)
+        elif world_name(record) != here:
+            raise UsageError(
+                f"`{record.path}` holds a record of {world_name(record)}, and the batch is of {here}: "
+                "choose another folder"
+            )
+    return steps
 
 
 def carry_out(

@@ -43,10 +43,14 @@ def queue_name(record: Record) -> str:
 
 def world_name(record: Record) -> str:
     """The world, and in it who has the queues where that is not the usual one."""
-    datapath = record.manifest.datapath
-    name = f"world {record.manifest.world}"
+    return place_name(record.manifest.world, record.manifest.datapath)
+
+
+def place_name(world: str, datapath: str | None) -> str:
+    """The same of a world with that datapath; None is the usual one, and that of a world without any."""
     whose = "Weir" if datapath == "userspace" else datapath
-    return name if datapath in (None, usual_datapath(record.manifest.world)) else f"{name}, {whose}'s queues"
+    name = f"world {world}"
+    return name if datapath in (None, usual_datapath(world)) else f"{name}, {whose}'s queues"
 
 
 def version(record: Record) -> str:
