@@ -295,7 +295,10 @@ def test_scenarios_may_stand_in_files_beside(tmp_path: Path) -> None:
         (TWO.replace("tcp_upload", "tcp_uplaod"), "tcp_uplaod"),
         ("rounds = 3\n" + TWO, "rounds"),
         ('before = ["true"]\n' + TWO, "before and after are commands around runs of the lab"),
-        ('datapath = "kernel"\n' + TWO, "datapath `kernel` is the lab's"),
+        (
+            'datapath = "kernel"\n' + TWO,
+            'datapath `kernel`: the world sim has no kernel in it: write `world = "lab"` or',
+        ),
         ('world = "lab"\ncommand_limit = "0s"\n' + TWO, "command_limit `0s`"),
         ('world = "lab"\ncommand_limit = "5"\n' + TWO, "command_limit"),
         ('world = "net"\n' + TWO, "world"),

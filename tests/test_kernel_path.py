@@ -124,5 +124,5 @@ def test_an_absent_discipline_is_named(weir: Weir) -> None:
 
 def test_the_simulator_has_no_kernel(weir_here: Weir) -> None:
     done = weir_here("run", "tcp_download", "--datapath", "kernel", "--out", "o")
-    sentence = "datapath `kernel` is the world lab's: world `sim` has no kernel in it"
+    sentence = "datapath `kernel`: world `sim` has no kernel in it: write lab or kernel"
     assert (done.returncode, done.stderr.strip()) == (2, f"weir: {sentence}")

@@ -108,7 +108,10 @@ def load_batch(path: Path) -> Batch:
             'write `world = "lab"`, or leave them out'
         )
     if spec.datapath == "kernel" and spec.world == "sim":
-        raise UsageError(f'`{path}`: datapath `{spec.datapath}` is the lab\'s: write `world = "lab"`')
+        raise UsageError(
+            f"`{path}`: datapath `kernel`: the world sim has no kernel in it: "
+            'write `world = "lab"` or `world = "kernel"`'
+        )
     try:
         limit_s = time_ns(spec.command_limit) / 1e9
     except ValueError as error:

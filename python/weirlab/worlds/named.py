@@ -44,7 +44,7 @@ def world_named(
     if datapath is not None and datapath not in datapaths():
         raise UsageError(f"unknown datapath `{datapath}` (known: {', '.join(datapaths())})")
     if datapath == "kernel" and name not in {"lab", "kernel"}:
-        raise UsageError(f"datapath `{datapath}` is the world lab's: world `{name}` has no kernel in it")
+        raise UsageError(f"datapath `kernel`: world `{name}` has no kernel in it: write lab or kernel")
     if hosts and name != "net":
         raise UsageError(f"host `{hosts[0]}`: only the world net has one, not world `{name}`")
     if secret is not None and name != "net":
