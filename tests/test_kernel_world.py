@@ -37,6 +37,17 @@ def test_without_a_kernel_the_refusal_says_how_to_get_one(
     assert not (tmp_path / "out").exists()
 
 
+def test_no_world_is_run_for_nothing_where_another_one_has_no_kernel(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    weir_here: Callable[..., subprocess.CompletedProcess[str]],
+) -> None:
+    monkeypatch.setenv("WEIR_KERNEL", str(tmp_path / "gone"))
+    done = weir_here("validate", "tcp_download", "--worlds", "sim,kernel", "--load", "200ms", "--out", "out")
+    assert (done.returncode, "there is no file" in done.stderr) == (2, True)
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_kernel_that_is_named_must_be_there_and_be_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

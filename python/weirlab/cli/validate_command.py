@@ -69,6 +69,7 @@ def command(  # noqa: PLR0913 - one word each on the command line
         note(text)
     quiet = as_json or as_markdown
     sides = _sides(worlds, spec, quiet=quiet)
+    _check(sides, spec)
     folder = out or Path(f"weir-validate-{time.strftime('%Y%m%d-%H%M%S')}")
     records = {side.name: _run(side, spec, folder / side.name, jobs, quiet=quiet) for side in sides}
     found = _agreements(sides, records)
@@ -96,6 +97,19 @@ def _sides(worlds: str | None, spec: ScenarioSpec, *, quiet: bool) -> list[Side]
     if without_kernel and not quiet:
         note(f"without the kernel's own queues: {without_kernel}")
     return sides
+
+
+def _check(sides: Sequence[Side], spec: ScenarioSpec) -> None:
+    """Refuses what one of the sides cannot run, before another one has run it for long.
+
+    Raises:
+        UsageError: one sentence about the first thing that cannot be run.
+    """
+    runs = resolve(spec.model_copy(update={"repeat": 1}))
+    for side in sides:
+        world = side.world()
+        for run in runs:
+            world.check(run)
 
 
 def _run(side: Side, spec: ScenarioSpec, folder: Path, jobs: int | None, *, quiet: bool) -> list[Record]:
