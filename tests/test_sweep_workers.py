@@ -320,3 +320,37 @@ def test_without_dask_and_without_a_scheduler_it_says_so(
     with pytest.raises(UsageError, match="no scheduler answers there"):
         carry_out(plan(1), store, cluster=Cluster("tcp://127.0.0.1:1"))
     assert store.collected().height == 0
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "x",
+        "tcp://",
+        "tcp://:1",
+        "tcp://h:x",
+        "tcp://h:0",
+        "tcp://h:65536",
+        "http://h:1",
+        "\udcff",
+        "é:1",
+        "h" * 300 + ":1",
+    ],
+)
+def test_what_can_be_no_address_of_a_scheduler_reaches_no_dask(address: str) -> None:
+    with pytest.raises(UsageError, match="write the address as in tcp://HOST:8786 or HOST:8786"):
+        clusters.cluster_of(address, None, None)
+
+
+@pytest.mark.parametrize(
+    "address", ["h:8786", "tcp://h.example:8786", "tls://[2001:db8::1]:8786", "ws://10.0.0.1:1"]
+)
+def test_addresses_of_schedulers_are_taken(address: str) -> None:
+    assert clusters.cluster_of(address, None, None) == Cluster(address)
+
+
+def test_a_scheduler_over_tls_wants_certificates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("distributed")
+    monkeypatch.setattr(clusters, "CONNECT_S", 1)
+    with pytest.raises(UsageError, match="no scheduler answers there: TLS expects"):
+        carry_out(plan(1), Store.made(tmp_path / "store"), cluster=Cluster("tls://127.0.0.1:1"))

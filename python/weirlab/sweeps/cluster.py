@@ -7,6 +7,7 @@ repeats what a worker did that died; a worker of another version or build of Wei
 from __future__ import annotations
 
 import math
+import re
 import time
 import uuid
 import zlib
@@ -52,7 +53,7 @@ def cluster_of(scheduler: str | None, workers: int | None, jobs: int | None) -> 
     """The cluster that is asked for; None for this machine without one.
 
     Raises:
-        UsageError: if several are asked for.
+        UsageError: if several are asked for, or the address can be no scheduler's.
     """
     asked = {"--scheduler": scheduler, "--cluster": workers, "--jobs": jobs}
     several = [name for name, value in asked.items() if value is not None]
@@ -60,6 +61,12 @@ def cluster_of(scheduler: str | None, workers: int | None, jobs: int | None) -> 
         raise UsageError(f"{' and '.join(several)} exclude each other: write one of them")
     if scheduler is None and workers is None:
         return None
+    if scheduler is not None:
+        address = _ADDRESS.fullmatch(scheduler)
+        if address is None or not 0 < int(address["port"]) < 2**16:
+            raise UsageError(
+                f"--scheduler `{scheduler}`: write the address as in tcp://HOST:8786 or HOST:8786"
+            )
     return Cluster(scheduler, workers or 1)
 
 
@@ -387,7 +394,8 @@ def _reached(scheduler: str, stop: Stop, *, away: bool) -> Client:
     while True:
         try:
             return Client(scheduler, timeout=CONNECT_S)
-        except (OSError, TimeoutError, ValueError) as error:
+        except (OSError, TimeoutError, ValueError, TypeError) as error:
+            # A TypeError is how Dask says that TLS has no certificates in its settings.
             said = f"no scheduler answers there: {' '.join(str(error).split())}"
             if not away:
                 raise UsageError(f"--scheduler `{scheduler}`: {said}") from error
@@ -499,3 +507,8 @@ PATIENCE_S = 10.0
 
 MAX_IN_VAIN = 3
 """How often such a cluster is started without a single run that ends."""
+
+_ADDRESS = re.compile(
+    r"((tcp|tls|ws|wss)://)?([A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]+(%[A-Za-z0-9._-]+)?\]):(?P<port>[0-9]{1,5})"
+)
+"""Address of a scheduler as Dask reads it."""
