@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import gc
 import inspect
+import re
 import subprocess
 import sys
 import threading
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -16,7 +18,7 @@ from matplotlib.figure import Figure
 
 import weirlab
 from weirlab.api import run_all
-from weirlab.errors import UsageError
+from weirlab.errors import UsageError, WeirError
 from weirlab.record import open_record
 from weirlab.scenario import ScenarioSpec, resolve
 from weirlab.stats import summarise
@@ -24,7 +26,6 @@ from weirlab.worlds.sim import SimWorld
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from weirlab.record import Record
     from weirlab.scenario import ResolvedRun
@@ -210,9 +211,18 @@ def test_notebooks_show_tables(swept: list[Record]) -> None:
         (lambda: untyped.draw("box", "path", "x.png"), "draw('path'): give records"),
         (lambda: untyped.view("path"), "view('path'): give records"),
         (lambda: untyped.view([]), "view([]): give at least one record"),
-        (lambda: untyped.open_record(5), "open_record(5): give a path, not `int`"),
+        (lambda: untyped.sweep({"sweep": 5}, store="s"), "plan: `sweep` is a table, not `int`"),
+        (
+            lambda: untyped.sweep({}, axes=["x"], store="s"),
+            "axes: give a dict with a list of values",
+        ),
+        (lambda: untyped.sweep({}, store=5), "store: 5: give the path of a store or its URL, not `int`"),
+        (lambda: untyped.sweep({}, store="s", jobs=0), "jobs: 0: give how many worker processes there are"),
+        (lambda: untyped.sweep({}, store="s", cluster="x"), "cluster: 'x': give how many worker processes"),
+        (lambda: untyped.sweep({}, store="s", scheduler=["x"]), "scheduler: ['x']: give the address of a"),
+        (lambda: untyped.open_record(5), "open_record: 5: give the path of a record, not `int`"),
         (lambda: untyped.run(queue=5, test="rrul"), "scenario: queue: 5: "),
-        (lambda: untyped.run("rrul", out=5), "out: 5: give the path of a folder, not `int`"),
+        (lambda: untyped.run("rrul", out=5), "out: 5: give the path of a folder for records, not `int`"),
         (lambda: untyped.run("rrul", world=5), "world: 5: write one of sim"),
         (lambda: untyped.run("rrul", world="moon"), "moon"),
         (lambda: untyped.run("rrul", world="lab", datapath="moon"), "unknown datapath `moon`"),
@@ -235,6 +245,81 @@ def test_wrong_types_are_one_sentence(wrong: Callable[[], object], said: str) ->
     text = str(caught.value)
     assert said in text
     assert "\n" not in text
+
+
+PING: dict[str, Any] = {"test": "ping", "phases": {"idle": "200ms", "load": "300ms", "cooldown": "0s"}}
+SWEEP: dict[str, Any] = {**PING, "link": "cable-20-8"}
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "",
+        "9" * 5000,
+        "new/" + "x" * 300,
+        "new/" * 2000,
+        "new/a\0b",
+        "new/a\0b.svg",
+        "/dev/null/x",
+        "/dev/null/x.svg",
+    ],
+)
+@pytest.mark.parametrize(
+    "asked",
+    [
+        lambda place, _: weirlab.run(**PING, out=place),
+        lambda place, _: weirlab.run(**PING, out=Path(place or "/dev/null") / "deeper"),
+        lambda place, _: weirlab.open_record(place),
+        lambda place, records: weirlab.draw("cdf", records[0], place),
+        lambda place, _: weirlab.sweep(SWEEP, axes={"link": ["cable-20-8", "wifi-n"]}, store=place, jobs=1),
+        lambda place, _: weirlab.sweep(place, store="store"),
+    ],
+)
+def test_a_place_that_cannot_be_is_one_sentence_and_nothing_is_left(
+    asked: Callable[[str, list[Record]], object],
+    place: str,
+    swept: list[Record],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(WeirError) as caught:
+        asked(place, swept)
+    assert "\n" not in str(caught.value)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ({"kind": ["cdf"]}, "there is no chart `['cdf']`"),
+        ({"title": ["a"]}, "title: ['a']: give the heading of a chart, not `list`"),
+        ({"title": True}, "title: True: give the heading of a chart, not `bool`"),
+        ({"look": "5 ms"}, "look: give a `Look` of weirlab.plots, not `str`"),
+        (
+            {"span_s": ("a", "b")},
+            "span_s: ('a', 'b'): give its first and last second, such as (35, 55), not `tuple`",
+        ),
+        ({"span_s": 5}, "span_s: 5: give its first and last second"),
+        ({"span_s": (0, float("nan"))}, "span_s: (0, nan): give its first and last second"),
+        ({"whole": "path"}, "draw(whole=...)('path'): give records"),
+    ],
+)
+def test_wrong_types_of_a_chart_are_one_sentence(
+    words: dict[str, object], said: str, swept: list[Record], tmp_path: Path
+) -> None:
+    words = {"kind": "three-plot", "records": swept[0], **words}
+    with pytest.raises(UsageError, match=re.escape(said)):
+        untyped.draw(**words, target=tmp_path / "x.svg")
+    if "whole" not in words:
+        with pytest.raises(UsageError, match=re.escape(said)):
+            untyped.plot(**words)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_heading_of_a_page_is_a_text(swept: list[Record]) -> None:
+    with pytest.raises(UsageError, match=re.escape("title: ['a']: give the heading of a page, not `list`")):
+        untyped.view(swept, title=["a"])
 
 
 def test_one_record_is_as_good_as_a_list_of_one(swept: list[Record]) -> None:

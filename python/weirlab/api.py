@@ -13,12 +13,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from weirlab.arguments import path_of
 from weirlab.errors import UsageError, cannot_write
 from weirlab.interrupt import heeding
 from weirlab.record.configurations import slug
 from weirlab.scenario.resolving import given_again, resolve
 from weirlab.shown import Shown
 from weirlab.worlds import world_named, world_names
+from weirlab.writing import folders_made, remove_empty
 
 __all__ = ["Records", "Watcher", "kept", "make_empty", "run", "run_all", "run_into"]
 
@@ -116,7 +118,9 @@ def run(  # noqa: PLR0913 - each is one word of a scenario
         UsageError: if a name is unknown, a value cannot be used or an assertion is none; nothing has
             happened then.
     """
-    _check_place(out, world)
+    folder = None if out is None else path_of(out, "out", "a folder for records")
+    if not isinstance(world, str):
+        raise UsageError(f"world: {world!r}: write one of {', '.join(world_names())}")
     words = {
         "test": test,
         "link": link,
@@ -148,15 +152,7 @@ def run(  # noqa: PLR0913 - each is one word of a scenario
         warnings.warn(text, stacklevel=2)
     place, runs = world_named(world, datapath), resolve(spec)
     _check_assertions(spec, runs)
-    return Records(_run_kept(runs, place) if out is None else run_all(runs, place, Path(out)))
-
-
-def _check_place(out: object, world: object) -> None:
-    """Refuses what is no folder for records, and what is no name of a world."""
-    if out is not None and not isinstance(out, str | Path):
-        raise UsageError(f"out: {out!r}: give the path of a folder, not `{type(out).__name__}`")
-    if not isinstance(world, str):
-        raise UsageError(f"world: {world!r}: write one of {', '.join(world_names())}")
+    return Records(_run_kept(runs, place) if folder is None else run_all(runs, place, folder))
 
 
 def _written(words: Mapping[str, object]) -> dict[str, object]:
@@ -244,16 +240,14 @@ def run_all(  # noqa: PLR0913 - what is run, where, and what goes on beside it
         The records, in the order of `runs`; after Ctrl-C those that there are.
     """
     _check(runs, world)
-    is_new = not out.exists()
-    make_empty(out)
+    new = make_empty(out)
     seeds = sorted({one.seed for one in runs})
     order = in_turn([seeds.index(one.seed) for one in runs])
     try:
         folders = folders_of(runs, out)
         return _carry_out(runs, world, folders, order, jobs=jobs, watcher=watcher, meanwhile=meanwhile)
     finally:
-        if is_new and not any(out.iterdir()):
-            out.rmdir()
+        remove_empty(new)
 
 
 def run_into(
@@ -376,20 +370,21 @@ def _in_threads(
         raise failures[0]
 
 
-def make_empty(out: Path) -> None:
-    """Makes the folder for records.
+def make_empty(out: Path) -> list[Path]:
+    """Makes the folder for records, and returns which folders were made for it, the innermost first.
 
     Raises:
         UsageError: if something stands in it, or it cannot be made there.
         WriteError: if the disk is full or read-only.
     """
     try:
-        out.mkdir(parents=True, exist_ok=True)
+        new = folders_made(out)
         occupied = any(out.iterdir())
     except OSError as error:
         raise cannot_write(f"`{out}` cannot take records", error) from error
     if occupied:
         raise UsageError(f"`{out}` is not empty: choose another folder for the records")
+    return new
 
 
 def kept(run: ResolvedRun, folder: Path) -> Record | None:

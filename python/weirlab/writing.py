@@ -5,12 +5,13 @@ from __future__ import annotations
 import errno
 import os
 import uuid
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from weirlab.errors import cannot_write
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
 
@@ -54,10 +55,30 @@ def make_folder(folder: Path) -> None:
         raise cannot_write(f"the folder `{folder}` cannot be made", error) from error
 
 
-def _make_folder(folder: Path) -> None:
+def folders_made(folder: Path) -> list[Path]:
+    """Makes a folder, and those above it that are missing; returns what was made, the innermost first.
+
+    Raises:
+        OSError: if one of them cannot be made; none stays then.
+    """
     missing = [one for one in (folder, *folder.parents) if not one.exists()]
-    folder.mkdir(parents=True, exist_ok=True)
-    for one in reversed(missing):
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        remove_empty(missing)
+        raise
+    return missing
+
+
+def remove_empty(folders: Sequence[Path]) -> None:
+    """Removes those of the folders, the innermost first, that are there and empty."""
+    for one in folders:
+        with suppress(OSError):
+            one.rmdir()
+
+
+def _make_folder(folder: Path) -> None:
+    for one in reversed(folders_made(folder)):
         _sync_folder(one.parent)
 
 

@@ -174,12 +174,14 @@ def _rules(chance: Random, command: Command) -> Call:
 
 
 def _python(chance: Random, command: Command) -> Call:
-    """A value of some kind where `weirlab.run` takes another."""
+    """A value of some kind where `weirlab.run`, or another function of the package, takes another."""
     del command
     value = chance.choice(VALUES)
     number = chance.choice(("None", "5", "-1", "0.5", "True", "[]", "{}", "object()", "float('nan')", "b'x'"))
     written = chance.choice((repr(value), repr([value]), repr({value: value}), number, f"[{number}]"))
-    return Call(words=(chance.choice(PARAMETERS), written), program=RUN)
+    if chance.random() < 0.5:
+        return Call(words=(chance.choice(PARAMETERS), written), program=RUN)
+    return Call(words=(written,), program=ASK.format(call=chance.choice(ASKED)))
 
 
 def _damaged(chance: Random, command: Command) -> Call:
@@ -274,6 +276,41 @@ PARAMETERS = (
     *("tcp", "sampling", "methods", "start_jitter", "ip", "assertions", "name", "out"),
 )
 """Of `weirlab.run`."""
+
+ASK = (
+    "import sys, weirlab\nshort = {{'idle': '200ms', 'load': '300ms', 'cooldown': '0s'}}\n"
+    "plan = {{'test': 'ping', 'link': 'cable-20-8', 'phases': short}}\nvalue = eval(sys.argv[1])\n"
+    "record = weirlab.open_record('rec')\n"
+    "try:\n    {call}" + REFUSED
+)
+
+ASKED = (
+    "weirlab.open_record(value)",
+    "weirlab.summarise(value)",
+    "weirlab.compare(value)",
+    "weirlab.frame(value)",
+    "weirlab.frame(record, by=value)",
+    "weirlab.view(value)",
+    "weirlab.view(record, title=value)",
+    "weirlab.plot(value, 'cdf')",
+    "weirlab.plot(record, value)",
+    "weirlab.draw(value, record, 'chart.svg')",
+    "weirlab.draw('cdf', value, 'chart.svg')",
+    "weirlab.draw('cdf', record, value)",
+    "weirlab.draw('cdf', record, 'chart.svg', title=value)",
+    "weirlab.draw('cdf', record, 'chart.svg', whole=value)",
+    "weirlab.draw('three-plot', record, 'chart.svg', span_s=value)",
+    "weirlab.draw('cdf', record, 'chart.svg', look=value)",
+    "weirlab.sweep(value, store='store', jobs=1)",
+    "weirlab.sweep(plan, axes={{'link': ['cable-20-8']}}, store=value, jobs=1)",
+    "weirlab.sweep(plan, axes=value, store='store', jobs=1)",
+    "weirlab.sweep(plan, axes={{'link': value}}, store='store', jobs=1)",
+    "weirlab.sweep(plan, axes={{'link': ['cable-20-8']}}, store='store', jobs=value)",
+    "weirlab.sweep(plan, axes={{'link': ['cable-20-8']}}, store='store', jobs=1, repeat=value)",
+    "weirlab.sweep(plan, axes={{'link': ['cable-20-8']}}, store='store', jobs=1, where=value)",
+    "weirlab.sweep(plan, axes={{'link': ['cable-20-8']}}, store='store', scheduler=value)",
+)
+"""What `value` is passed to; each is to end or to be refused in one sentence."""
 
 FILES = {
     "scenario": """

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import importlib
 from dataclasses import dataclass, replace
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from weirlab.arguments import records_of
+from weirlab.arguments import path_of, records_of, span_of, text_of
 from weirlab.errors import UsageError
 from weirlab.plots.look import Look
 from weirlab.writing import replaced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
     from matplotlib.figure import Figure
 
@@ -174,8 +174,7 @@ def plot(
     Raises:
         UsageError: if kind or number of records do not fit, or if a record lacks what the chart shows.
     """
-    chosen = records_of(records, "plot")
-    look = replace(look or Look(), span_s=span_s)
+    chosen, look = records_of(records, "plot"), _look_of(look, span_s)
     check(kind, len(chosen), title=title, look=look)
     from weirlab.plots import theme  # noqa: PLC0415 - loads Matplotlib
 
@@ -212,10 +211,18 @@ def draw(  # noqa: PLR0913 - what is drawn, where to, and how
         UsageError: if kind, suffix or number of records do not fit, if a record lacks what the
             chart shows, or if the file cannot be written. Nothing is left behind then.
     """
-    chosen = records_of(records, "draw")
-    look = replace(look or Look(), span_s=span_s)
+    chosen, file = records_of(records, "draw"), path_of(target, "target", "a chart")
+    among = None if whole is None else records_of(whole, "draw(whole=...)")
+    look = _look_of(look, span_s)
     check(kind, len(chosen), title=title, look=look)
-    return save(lambda: _figure(kind, chosen, title, whole, look), Path(target), look)
+    return save(lambda: _figure(kind, chosen, title, among, look), file, look)
+
+
+def _look_of(look: object, span_s: object) -> Look:
+    """The look that was given, with the span that is drawn."""
+    if look is not None and not isinstance(look, Look):
+        raise UsageError(f"look: give a `Look` of weirlab.plots, not `{type(look).__name__}`")
+    return replace(look or Look(), span_s=span_of(span_s, "span_s"))
 
 
 def _figure(
@@ -280,9 +287,11 @@ def check(
         UsageError: if there is no such chart, if it takes another number of records, or if title or look
             do not fit it.
     """
-    known = KINDS.get(kind)
+    # Whoever calls from Python may pass what is no name, and what no mapping can be asked for.
+    known = KINDS.get(kind) if kind in tuple(KINDS) else None
     if known is None:
         raise UsageError(f"there is no chart `{kind}` (known: {', '.join(KINDS)})")
+    title = text_of(title, "title", "the heading of a chart")
     if title is not None and len(title) > MAX_TITLE_CHARS:
         raise UsageError(f"a title of {len(title)} characters: write {MAX_TITLE_CHARS} or fewer")
     _check_look(known, look or Look())

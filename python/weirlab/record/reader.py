@@ -10,13 +10,13 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain
-from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
 from weirlab import _native
-from weirlab.errors import RecordError, UsageError
+from weirlab.arguments import path_of
+from weirlab.errors import RecordError
 from weirlab.record.columns import Columns
 from weirlab.record.flows import FLOW, rows_of_flows
 from weirlab.record.manifest import SCHEMA, Manifest
@@ -33,6 +33,7 @@ from weirlab.shown import Shown
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from concurrent.futures import Future
+    from pathlib import Path
 
     import polars as pl
     from numpy.typing import NDArray
@@ -522,9 +523,7 @@ def open_record(path: str | Path) -> Record:
         RecordError: if it is none.
         UsageError: if `path` is no path.
     """
-    if not isinstance(path, str | Path):
-        raise UsageError(f"open_record({path!r}): give a path, not `{type(path).__name__}`")
-    return Record(Path(path))
+    return Record(path_of(path, "open_record", "a record"))
 
 
 def find_records(path: Path) -> list[Record]:

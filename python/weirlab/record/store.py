@@ -66,7 +66,11 @@ def open_store(path: Path) -> Store:
     Raises:
         RecordError: if it is none, or holds no record.
     """
-    return Folder(path) if path.is_dir() else Archive(path)
+    try:
+        is_folder = path.is_dir()
+    except OSError as error:
+        raise RecordError(f"`{path}` cannot be read: {error.strerror or error}") from error
+    return Folder(path) if is_folder else Archive(path)
 
 
 class Folder:
@@ -184,8 +188,11 @@ class Archive:
             raise RecordError(f"`{self.path}` is no record: neither a folder nor a .weir file") from error
 
     def _begins_as_zip(self) -> bool:
-        with self.path.open("rb") as file:
-            return file.read(2) == b"PK"
+        try:
+            with self.path.open("rb") as file:
+                return file.read(2) == b"PK"
+        except OSError:
+            return False
 
 
 def _content(record: Path, file: Path, name: str) -> bytes | None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from weirlab.arguments import count_of, path_of, text_of
 from weirlab.errors import Interrupted, UsageError
 from weirlab.sweeps.cluster import cluster_of
 from weirlab.sweeps.plan import Plan, load_plan, plan_of
@@ -14,6 +14,8 @@ from weirlab.sweeps.store import Store
 from weirlab.sweeps.sweeping import carry_out, rows_of
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import polars as pl
 
 
@@ -54,6 +56,10 @@ def sweep(  # noqa: PLR0913 - each is one word of the command line
         UsageError: all that is wrong with the plan; nothing has run then.
         Interrupted: if it was told to stop; what was done is in the store.
     """
+    path_of(store, "store", "a store or its URL")
+    jobs = count_of(jobs, "jobs", "how many worker processes there are")
+    scheduler = text_of(scheduler, "scheduler", "the address of a scheduler, such as tcp://HOST:8786")
+    cluster = count_of(cluster, "cluster", "how many worker processes a cluster has")
     asked = sweep_of(_plan(plan, axes, more))
     kept = Store.made(store)
     outcome = carry_out(asked, kept, jobs=jobs, cluster=cluster_of(scheduler, cluster, jobs), retry=retry)
@@ -66,17 +72,19 @@ def _plan(
     plan: str | Path | Mapping[str, Any], axes: Mapping[str, Any] | None, more: Mapping[str, Any]
 ) -> Plan:
     if isinstance(plan, Mapping):
-        said = dict(plan.get("sweep", {}))
+        said = plan.get("sweep", {})
+        if not isinstance(said, Mapping):
+            raise UsageError(f"plan: `sweep` is a table, not `{type(said).__name__}`")
+        if axes is not None and not isinstance(axes, Mapping):
+            raise UsageError(f"axes: give a dict with a list of values for each, not `{type(axes).__name__}`")
+        said = dict(said)
         if axes is not None:
             said["axes"] = {name: _plain(one) for name, one in axes.items()}
         return plan_of({**plan, "sweep": {**said, **more}})
-    if not isinstance(plan, str | Path):
-        raise UsageError(
-            f"plan: {plan!r}: give the path of a plan or a scenario, not `{type(plan).__name__}`"
-        )
+    file = path_of(plan, "plan", "a plan or a scenario")
     if axes is not None or more:
         raise UsageError(f"`{plan}` says its axes itself: give a scenario as a dict to say them in Python")
-    return load_plan(Path(plan))
+    return load_plan(file)
 
 
 def _plain(axis: Any) -> Any:

@@ -125,9 +125,12 @@ class Folder:
         Raises:
             UsageError: if something else than a folder is.
         """
-        if self.path.exists() and not self.path.is_dir():
-            raise UsageError(f"`{self.path}` is no folder: a store is a folder")
-        return self.path.is_dir() and any(self.path.iterdir())
+        try:
+            if self.path.exists() and not self.path.is_dir():
+                raise UsageError(f"`{self.path}` is no folder: a store is a folder")
+            return self.path.is_dir() and any(self.path.iterdir())
+        except OSError as error:
+            raise UsageError(f"`{self.path}` cannot be read: {error.strerror or error}") from error
 
     def names(self, folder: str) -> list[str]:
         """Names of the files in a folder, without those that are being written."""

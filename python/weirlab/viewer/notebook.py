@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
 
-from weirlab.arguments import records_of
+from weirlab.arguments import records_of, text_of
 from weirlab.errors import UsageError
 from weirlab.viewer.page import report_page
 
@@ -76,4 +76,5 @@ def view(
             f"height_px: {height_px!r}: write a whole number from {MIN_HEIGHT_PX} to {MAX_HEIGHT_PX}"
         )
     name = f"{len(chosen)} record{'s' * (len(chosen) > 1)} of Weir"
-    return View(report_page(chosen, title=title), name, height_px)
+    heading = text_of(title, "title", "the heading of a page")
+    return View(report_page(chosen, title=heading), name, height_px)
