@@ -302,13 +302,13 @@ ASKED = (
     "weirlab.draw('three-plot', record, 'chart.svg', span_s=value)",
     "weirlab.draw('cdf', record, 'chart.svg', look=value)",
     "weirlab.sweep(value, store='store', jobs=1)",
-    "weirlab.sweep(plan, axes={{'link': ['cable-20-8']}}, store=value, jobs=1)",
+    "weirlab.sweep(plan, axes={'link': ['cable-20-8']}, store=value, jobs=1)",
     "weirlab.sweep(plan, axes=value, store='store', jobs=1)",
-    "weirlab.sweep(plan, axes={{'link': value}}, store='store', jobs=1)",
-    "weirlab.sweep(plan, axes={{'link': ['cable-20-8']}}, store='store', jobs=value)",
-    "weirlab.sweep(plan, axes={{'link': ['cable-20-8']}}, store='store', jobs=1, repeat=value)",
-    "weirlab.sweep(plan, axes={{'link': ['cable-20-8']}}, store='store', jobs=1, where=value)",
-    "weirlab.sweep(plan, axes={{'link': ['cable-20-8']}}, store='store', scheduler=value)",
+    "weirlab.sweep(plan, axes={'link': value}, store='store', jobs=1)",
+    "weirlab.sweep(plan, axes={'link': ['cable-20-8']}, store='store', jobs=value)",
+    "weirlab.sweep(plan, axes={'link': ['cable-20-8']}, store='store', jobs=1, repeat=value)",
+    "weirlab.sweep(plan, axes={'link': ['cable-20-8']}, store='store', jobs=1, where=value)",
+    "weirlab.sweep(plan, axes={'link': ['cable-20-8']}, store='store', scheduler=value)",
 )
 """What `value` is passed to; each is to end or to be refused in one sentence."""
 
