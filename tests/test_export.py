@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -14,7 +15,7 @@ import weirlab
 from weirlab.cli import weir as group
 from weirlab.errors import RecordError, UsageError, WeirError
 from weirlab.export import NAMES, export
-from weirlab.record import open_record, pack
+from weirlab.record import open_record, pack, reader
 from weirlab.stats import compare
 
 if TYPE_CHECKING:
@@ -181,6 +182,45 @@ def test_a_full_disk_is_one_sentence_and_leaves_nothing(
         export(records[:1], tmp_path / name)
     assert caught.value.exit_code == 1
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
+def test_a_disk_that_fills_up_is_told_in_the_words_of_the_system(
+    form: str, records: list[Record], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("weirlab.writing.uuid.uuid4", lambda: SimpleNamespace(hex="part"))
+    (tmp_path / ".part.part").symlink_to("/dev/full")
+    with pytest.raises(WeirError) as caught:
+        export(records[:1], tmp_path / f"x.{form}", table="latency")
+    assert str(caught.value) == f"`{tmp_path / 'x'}.{form}` cannot be written: No space left on device"
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
+def test_a_long_table_is_written_part_by_part_and_is_the_same(
+    form: str, records: list[Record], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    export(records, tmp_path / f"held.{form}", table="latency")
+    monkeypatch.setattr(reader, "MAX_HELD_ROWS", 10)
+    long = [open_record(one.path) for one in records]
+    export(long, tmp_path / f"long.{form}", table="latency")
+    assert (tmp_path / f"long.{form}").read_bytes() == (tmp_path / f"held.{form}").read_bytes()
+    assert not any("latency" in vars(one) for one in long)
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
+def test_a_long_table_that_is_damaged_is_told_and_nothing_is_left(
+    form: str, records: list[Record], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reader, "MAX_HELD_ROWS", 10)
+    folder = tmp_path / "damaged"
+    shutil.copytree(records[0].path, folder)
+    record = open_record(folder)
+    part = folder / "latency/part-000000.parquet"
+    part.write_bytes(part.read_bytes()[:-1] + b"X")
+    with pytest.raises(RecordError, match="`latency` is damaged"):
+        export([record], tmp_path / f"x.{form}", table="latency")
+    assert [path.name for path in tmp_path.iterdir()] == ["damaged"]
 
 
 def test_every_table_can_be_exported(records: list[Record], tmp_path: Path) -> None:

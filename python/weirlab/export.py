@@ -8,7 +8,11 @@ from __future__ import annotations
 import io
 import re
 from functools import partial
-from typing import TYPE_CHECKING
+from itertools import chain
+from typing import IO, TYPE_CHECKING, Any, cast
+
+import polars as pl
+from polars.io.plugins import register_io_source
 
 from weirlab.capture import Packets, check_packets, write_packets
 from weirlab.errors import UsageError
@@ -19,12 +23,11 @@ from weirlab.tidy import TABLES, frame, samples
 from weirlab.writing import replaced
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
-    import polars as pl
-
     from weirlab.record import Record
+    from weirlab.tidy import Rows
 
 FORMATS = ("weir", "flent", "pcapng", "csv", "jsonl", "parquet")
 
@@ -159,31 +162,80 @@ def _distinct(names: Sequence[str]) -> list[str]:
 
 
 def _any_rows(records: Sequence[Record], name: str) -> bool:
-    if name in TABLES:
-        return any(getattr(record, TABLES[name]).height for record in records)
-    return _content(records, name).height > 0
+    return any(rows.height > 0 for rows in _content(records, name))
 
 
-def _content(records: Sequence[Record], name: str) -> pl.DataFrame:
-    if name == "runs":
-        return frame(records, by="run")
-    if name == "probes":
-        return frame(records, by="probe")
-    return frame(records, by="flow") if name == "flows" else samples(records, name)
+def _content(records: Sequence[Record], name: str) -> Iterator[pl.DataFrame]:
+    """A table in frames of the same columns, the first of which tells them."""
+    by: dict[str, Rows] = {"runs": "run", "probes": "probe", "flows": "flow"}
+    return iter([frame(records, by=by[name])]) if name in by else samples(records, name)
 
 
 def _table(records: Sequence[Record], name: str, form: str) -> Callable[[Path], object]:
     def write(part: Path) -> None:
-        content, table = io.BytesIO(), _content(records, name)
-        if form == "csv":
-            table.write_csv(content)
-        elif form == "jsonl":
-            table.write_ndjson(content)
-        else:
-            table.write_parquet(content, compression="zstd")
-        part.write_bytes(content.getvalue())
+        with part.open("wb") as opened:
+            file = _Watched(opened)
+            try:
+                WRITERS[form](_content(records, name), cast("IO[bytes]", file))
+            except (OSError, pl.exceptions.PolarsError):
+                if file.failed is not None:
+                    raise file.failed from None
+                raise
 
     return write
+
+
+def _write_csv(frames: Iterator[pl.DataFrame], file: IO[bytes]) -> None:
+    for number, rows in enumerate(frames):
+        rows.write_csv(file, include_header=number == 0)
+
+
+def _write_jsonl(frames: Iterator[pl.DataFrame], file: IO[bytes]) -> None:
+    for rows in frames:
+        rows.write_ndjson(file)
+
+
+def _write_parquet(frames: Iterator[pl.DataFrame], file: IO[bytes]) -> None:
+    first = next(frames)
+    failed: list[Exception] = []
+
+    def source(
+        _columns: list[str] | None, _predicate: object, _rows: int | None, _size: int | None
+    ) -> Iterator[pl.DataFrame]:
+        try:
+            yield from chain([first], frames)
+        except Exception as error:
+            failed.append(error)
+            raise
+
+    try:
+        register_io_source(source, schema=first.schema).sink_parquet(
+            file, compression="zstd", row_group_size=ROW_GROUP_ROWS, engine="streaming"
+        )
+    except pl.exceptions.PolarsError:
+        # Polars tells what went wrong while it was asked for rows as an error of its own.
+        if failed:
+            raise failed[0] from None
+        raise
+
+
+class _Watched(io.RawIOBase):
+    """A file that keeps the error that writing ended in: Polars tells it as one of its own."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        super().__init__()
+        self._file = file
+        self.failed: OSError | None = None
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, content: Any) -> int:
+        try:
+            return self._file.write(content)
+        except OSError as error:
+            self.failed = error
+            raise
 
 
 def _names(records: Sequence[Record], folder: Path, suffix: str) -> list[Path]:
@@ -204,6 +256,12 @@ def _write(files: dict[Path, Callable[[Path], object]]) -> list[Path]:
         replaced(target, write)
     return list(files)
 
+
+WRITERS = {"csv": _write_csv, "jsonl": _write_jsonl, "parquet": _write_parquet}
+"""What writes frames of one table into a file, by format; none holds more than a few of them."""
+
+ROW_GROUP_ROWS = 2**18
+"""Rows of a group of a Parquet file, which is what readers read at a time."""
 
 OF_ONE_RECORD = ("weir", "flent", "pcapng")
 """Formats of which a file holds one record, and not tables of several."""

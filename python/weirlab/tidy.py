@@ -13,6 +13,7 @@ import polars as pl
 from weirlab.arguments import records_of
 from weirlab.errors import UsageError
 from weirlab.record.configurations import configurations, distinct, numbered
+from weirlab.record.tables import schema
 from weirlab.stats import idle_pings, loaded_pings, summarise
 
 if TYPE_CHECKING:
@@ -49,23 +50,37 @@ def frame(records: Record | Sequence[Record], by: Rows = "run") -> pl.DataFrame:
     return pl.DataFrame(found, infer_schema_length=None)
 
 
-def samples(records: Sequence[Record], name: str) -> pl.DataFrame:
+def samples(records: Sequence[Record], name: str) -> Iterator[pl.DataFrame]:
     """The raw samples of one of `TABLES` of all `records`, with the names of probes and flows.
 
     The column `queue` of a record's tables, direction and hop such as `up/modem`, is called `hop`.
+
+    Yields:
+        Frames of the same columns and types, one after the other; no more than a part of a long table is in
+        memory. The first has no rows.
     """
-    parts = []
-    for record, which in _which(records):
-        table: pl.DataFrame = getattr(record, TABLES[name])
-        # `queue` is the queue spec here, as in all tidy tables.
-        table = table.rename({"queue": "hop"}, strict=False)
-        for column, names in (("probe", record.probe_names), ("flow", record.flow_names["name"].to_list())):
-            if column in table.columns and name != "flows":
-                known = dict(enumerate(numbered(names)))
-                named = pl.col(column).replace_strict(known, default=None, return_dtype=pl.String)
-                table = table.with_columns(named)
-        parts.append(table.select(*(pl.lit(value).alias(key) for key, value in which.items()), pl.all()))
-    return pl.concat(parts, how="diagonal_relaxed")
+    runs = list(_which(records))
+    none = pl.concat(
+        [_tidy(record, which, pl.DataFrame(schema=schema(name))) for record, which in runs],
+        how="diagonal_relaxed",
+    )
+    yield none
+    for record, which in runs:
+        for rows in record.ordered_chunks(name):
+            yield pl.concat([none, _tidy(record, which, rows)], how="diagonal_relaxed")
+
+
+def _tidy(record: Record, which: Mapping[str, Any], rows: pl.DataFrame) -> pl.DataFrame:
+    """Rows of a table with the columns that say which run it is, and names in place of numbers."""
+    # `queue` is the queue spec here, as in all tidy tables.
+    rows = rows.rename({"queue": "hop"}, strict=False)
+    for column, names in (("probe", record.probe_names), ("flow", record.flow_names["name"].to_list())):
+        if column in rows.columns:
+            known = dict(enumerate(numbered(names)))
+            rows = rows.with_columns(
+                pl.col(column).replace_strict(known, default=None, return_dtype=pl.String)
+            )
+    return rows.select(*(pl.lit(value).alias(key) for key, value in which.items()), pl.all())
 
 
 def _which(records: Sequence[Record]) -> Iterator[tuple[Record, dict[str, Any]]]:
@@ -230,13 +245,5 @@ FLOW_TOTALS = (
 )
 """Totals of a flow over the whole run."""
 
-TABLES: Mapping[str, str] = {
-    "latency": "latency",
-    "throughput": "throughput",
-    "tcp": "tcp",
-    "queue": "queue",
-    "shaper": "shaper",
-    "emulator": "emulator",
-    "method": "methods",
-}
-"""The tables of samples, and the attributes of a record that hold them."""
+TABLES = ("latency", "throughput", "tcp", "queue", "shaper", "emulator", "method")
+"""The tables of samples."""

@@ -19,6 +19,7 @@ from weirlab.arguments import path_of
 from weirlab.errors import RecordError
 from weirlab.record.columns import Columns
 from weirlab.record.flows import FLOW, rows_of_flows
+from weirlab.record.in_order import in_order, order_of
 from weirlab.record.manifest import SCHEMA, Manifest
 from weirlab.record.notes import keep_notes, notes_in
 from weirlab.record.places import record_paths
@@ -142,7 +143,7 @@ class Record(Shown):
     def latency(self) -> pl.DataFrame:
         """One row a ping: `t_ns`, `probe`, `seq`, `rtt_ns` (null: lost), `up_ns`, `down_ns`."""
         rows = self._table("latency")
-        order = _order_of(rows["t_ns"].to_numpy(), rows["probe"].to_numpy())
+        order = order_of(rows["t_ns"].to_numpy(), rows["probe"].to_numpy())
         return rows if order is None else rows[order]
 
     @cached_property
@@ -204,7 +205,7 @@ class Record(Shown):
             return None
         self._compare_rows(table, columns.height)
         if table == "latency":
-            order = _order_of(columns.numbers("t_ns"), columns.numbers("probe"))
+            order = order_of(columns.numbers("t_ns"), columns.numbers("probe"))
             return columns if order is None else columns.in_order(order)
         if table == "method":
             return columns.in_order(np.argsort(columns.numbers("method"), kind="stable"))
@@ -381,6 +382,24 @@ class Record(Shown):
                 yield pl.DataFrame(each)
         else:
             yield from self._frames(table, list(columns))
+
+    def ordered_chunks(self, table: str) -> Iterator[pl.DataFrame]:
+        """The rows of a table of any length in the order of its data frame, as one or several frames.
+
+        Args:
+            table: name of the table, such as `latency`.
+
+        Raises:
+            RecordError: if a part file is damaged.
+        """
+        name = "methods" if table == "method" else table
+        if not self.is_long(table) or name in self.__dict__:
+            yield getattr(self, name)
+        elif table == "latency":
+            times = (chunk["t_ns"] for chunk in self.chunks(table, ["t_ns"]))
+            yield from in_order(times, self.chunks(table, list(schema(table))), ("t_ns", "probe"))
+        else:
+            yield from self.chunks(table, list(schema(table)))
 
     def round_trip_chunks(self) -> Iterator[RoundTrips]:
         """The rows of `latency` as arrays, as `chunks` gives them."""
@@ -563,16 +582,6 @@ def pack(
             entry.compress_type = zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED
             entry.external_attr = READABLE
             out.writestr(entry, content)
-
-
-def _order_of(at: NDArray[np.number[Any]], probe: NDArray[np.number[Any]]) -> NDArray[np.intp] | None:
-    """The order of rows of `latency` by time, then by probe; None if they are in it."""
-    later = at[1:] > at[:-1]
-    # The simulator writes them in order: to sort ten million again takes longer than to read them.
-    if np.all(later | ((at[1:] == at[:-1]) & (probe[1:] >= probe[:-1]))):
-        return None
-    # A stable order by two keys; of a few thousand rows NumPy has it sooner than Polars.
-    return np.lexsort((probe, at))
 
 
 MAX_HELD_ROWS = 1_000_000
