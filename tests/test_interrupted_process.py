@@ -34,6 +34,26 @@ try:
 except KeyboardInterrupt:
     print("interrupted")
 """
+SWALLOWS = """
+import os, signal, time
+from weirlab import interrupt
+interrupt.take_over()
+interrupt.started()
+
+class Late:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.1)
+
+try:
+    late = Late()
+    del late
+    for _ in range(5000):
+        time.sleep(0.001)
+    print("never interrupted")
+except KeyboardInterrupt:
+    print("interrupted")
+"""
 LEAVES = """
 import os, signal, sys
 import weirlab.__main__ as entry
@@ -70,6 +90,11 @@ def test_ctrl_c_waits_for_an_import_to_end(tmp_path: Path) -> None:
     (tmp_path / "slow.py").write_text(SLOW)
     ended = run(tmp_path, IMPORTS)
     assert (ended.stdout, ended.stderr) == ("imported\ninterrupted\n", "")
+
+
+def test_ctrl_c_where_python_lets_no_error_out_is_heard_right_after(tmp_path: Path) -> None:
+    done = run(tmp_path, SWALLOWS)
+    assert (done.stdout, done.stderr, done.returncode) == ("interrupted\n", "", 0)
 
 
 @pytest.mark.parametrize("code", [0, 3, INTERRUPTED])

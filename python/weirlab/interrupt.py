@@ -71,11 +71,23 @@ def _interrupt(frame: FrameType | None) -> None:
     inner = frame
     while inner is not None:
         if inner.f_code.co_filename == IMPORTING:
-            signal.signal(signal.SIGALRM, lambda _, later: _interrupt(later))
-            signal.setitimer(signal.ITIMER_REAL, LOOK_AGAIN_S)
+            _interrupt_soon()
             return
         inner = inner.f_back
     raise KeyboardInterrupt
+
+
+def _interrupt_soon() -> None:
+    signal.signal(signal.SIGALRM, lambda _, later: _interrupt(later))
+    signal.setitimer(signal.ITIMER_REAL, LOOK_AGAIN_S)
+
+
+def _lost(what: sys.UnraisableHookArgs) -> None:
+    """Raises a request again that came where Python lets no error out, as in `__del__`."""
+    if what.exc_type is KeyboardInterrupt:
+        _interrupt_soon()
+    else:
+        sys.__unraisablehook__(what)
 
 
 def take_over() -> Requests:
@@ -88,6 +100,7 @@ def take_over() -> Requests:
     for number in REQUESTS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _process.hear)
+    sys.unraisablehook = _lost
     atexit.register(_deaf)
     return _process
 
