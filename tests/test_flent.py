@@ -26,9 +26,10 @@ from weirlab.errors import RecordError, UsageError
 from weirlab.export import export
 from weirlab.flent import import_flent, read_document
 from weirlab.flent.exporting import flent_document
+from weirlab.flent.points import aligned
 from weirlab.flent.tests import flent_tests
 from weirlab.plots import draw
-from weirlab.record import open_record, pack
+from weirlab.record import open_record, pack, reader
 from weirlab.scenario import shipped_tests
 from weirlab.stats import summarise
 
@@ -326,6 +327,39 @@ def test_the_same_record_gives_the_same_bytes(rrul: list[Record], tmp_path: Path
     for name in ("a.flent.gz", "b.flent.gz"):
         export(rrul[:1], tmp_path / name)
     assert (tmp_path / "a.flent.gz").read_bytes() == (tmp_path / "b.flent.gz").read_bytes()
+
+
+def test_a_long_record_is_written_part_by_part_and_is_the_same(
+    rrul: list[Record], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    export(rrul[:1], tmp_path / "held.flent.gz")
+    monkeypatch.setattr(reader, "MAX_HELD_ROWS", 100)
+    long = open_record(rrul[0].path)
+    export([long], tmp_path / "long.flent.gz")
+    assert (tmp_path / "long.flent.gz").read_bytes() == (tmp_path / "held.flent.gz").read_bytes()
+    assert "latency" not in vars(long)
+
+
+def test_what_is_written_part_by_part_is_the_json_of_the_document(rrul: list[Record], tmp_path: Path) -> None:
+    export(rrul[:1], tmp_path / "x.flent.gz")
+    whole = json.dumps(flent_document(rrul[0]), indent=2, sort_keys=True, allow_nan=False)
+    assert gzip.decompress((tmp_path / "x.flent.gz").read_bytes()).decode() == whole
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_values_at_steps_do_not_hang_on_how_they_were_cut(seed: int) -> None:
+    chance = np.random.default_rng(seed)
+    times = np.sort(chance.uniform(0, 20, chance.integers(0, 60)))
+    values = chance.uniform(0, 100, times.size)
+    at_s = np.arange(101) * 0.2
+    cuts = np.sort(chance.integers(0, times.size + 1, chance.integers(0, 6)))
+    blocks = list(zip(np.split(times, cuts), np.split(values, cuts), strict=True))
+    whole = aligned(at_s, [(times, values)], 0.2)
+    assert aligned(at_s, blocks, 0.2) == whole
+    assert len(whole) == at_s.size
+    for x, value in zip(at_s, whole, strict=True):
+        if value is not None and times[0] <= x:
+            assert value == pytest.approx(np.interp(x, times, values))
 
 
 def test_computed_series_are_of_measured_ones_only(rrul: list[Record]) -> None:

@@ -11,7 +11,7 @@ from weirlab.cli.options import Whole, argument, option
 from weirlab.cli.records import readable
 from weirlab.errors import UsageError
 from weirlab.export import FORMATS, NAMES, export, planned
-from weirlab.ui import console
+from weirlab.ui import console, waiting
 
 
 @click.command("export")
@@ -78,5 +78,7 @@ def command(  # noqa: PLR0913 - one word each on the command line
     packets = None if wanted == Packets() else wanted
     planned(out, form, table, packets)
     with readable(paths, "exported") as records:
-        for path in export(records, out, form, table, packets):
+        with waiting(f"writing {out}", quiet=False):
+            written = export(records, out, form, table, packets)
+        for path in written:
             console.print(str(path), soft_wrap=True)

@@ -8,10 +8,9 @@ ignores.
 from __future__ import annotations
 
 import gzip
-import io
 import json
 import re
-from datetime import UTC, datetime, timedelta
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,19 +18,16 @@ import polars as pl
 
 from weirlab.errors import UsageError
 from weirlab.flent.document import VERSION
+from weirlab.flent.points import aligned, epoch_of, ping_series, start_of, step_s, t0_ns
 from weirlab.flent.tests import computed_series
-from weirlab.stats import load_window_ns, loaded_pings, summarise
+from weirlab.stats import load_window_ns, summarise
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
     from pathlib import Path
 
-    from numpy.typing import NDArray
-
+    from weirlab.flent.points import Numbers, Point, Points
     from weirlab.record import Record
-
-    Numbers = NDArray[np.floating[Any]]
-    Points = list[dict[str, Any]]
 
 
 def export_flent(record: Record, file: Path) -> None:
@@ -44,19 +40,18 @@ def export_flent(record: Record, file: Path) -> None:
     Raises:
         UsageError: if Flent has no test of that name with these flows and probes.
     """
-    text = json.dumps(flent_document(record), indent=2, sort_keys=True, allow_nan=False)
-    packed = io.BytesIO()
+    document, raw = _document(record)
     # No time and no name in the gzip header: the same record gives the same bytes.
-    with gzip.GzipFile(filename="", mode="wb", fileobj=packed, mtime=0) as out:
-        out.write(text.encode())
-    file.write_bytes(packed.getvalue())
+    with file.open("wb") as out, gzip.GzipFile(filename="", mode="wb", fileobj=out, mtime=0) as packed:
+        for text in _texts(document, raw):
+            packed.write(text.encode())
 
 
 def flent_name(record: Record) -> str:
     """The file name by Flent's rule: test, time and title."""
     manifest = record.manifest
     title = re.sub(r"[^A-Za-z0-9-]", "_", _title(record))
-    when = _start(record).strftime("%Y-%m-%dT%H%M%S.%f")
+    when = start_of(record).strftime("%Y-%m-%dT%H%M%S.%f")
     named = ".".join(filter(None, [f"{manifest.scenario['name']}-{when}", title]))
     return f"{named[:MAX_FILE_NAME_CHARS]}.flent.gz"
 
@@ -67,15 +62,40 @@ def flent_document(record: Record) -> dict[str, Any]:
     Raises:
         UsageError: as `export_flent`.
     """
+    document, raw = _document(record)
+    return document | {"raw_values": {name: list(points) for name, points in raw.items()}}
+
+
+def _texts(document: Mapping[str, Any], raw: Mapping[str, Points]) -> Iterator[str]:
+    """The JSON of `document` with `raw_values`, part by part: a long record has millions of points."""
+    whole = json.dumps({**document, "raw_values": {}}, indent=2, sort_keys=True, allow_nan=False)
+    before, after = whole.split(NO_RAW_VALUES)
+    yield f"{before}{NO_RAW_VALUES[:-1]}"
+    for number, name in enumerate(sorted(raw)):
+        yield f"{',' if number else ''}\n    {json.dumps(name)}: ["
+        points, written = iter(raw[name]), 0
+        while texts := [_text_of(point) for point in islice(points, POINTS_AT_ONCE)]:
+            yield f"{',' if written else ''}{','.join(texts)}"
+            written += len(texts)
+        yield "\n    ]" if written else "]"
+    yield f"\n  }}{after}" if raw else f"}}{after}"
+
+
+def _text_of(point: Point) -> str:
+    return f"\n      {{\n        {POINT.encode(point)[1:-1]}\n      }}"
+
+
+def _document(record: Record) -> tuple[dict[str, Any], dict[str, Points]]:
+    """The document without its `raw_values`, and these."""
     computed = check_exportable(record)
-    offset_s = _t0_ns(record) / 1e9
+    offset_s = t0_ns(record) / 1e9
     x_values = _steps(record)
     at_s = x_values + offset_s
     results: dict[str, list[float | None]] = {}
     raw: dict[str, Points] = {}
     meta: dict[str, dict[str, Any]] = {}
     for number, name in enumerate(record.probe_names[: len(record.manifest.scenario["probes"])]):
-        raw[name], results[name], meta[name] = _ping(record, number, at_s)
+        raw[name], results[name], meta[name] = ping_series(record, number, at_s)
     for flow in record.flows.iter_rows(named=True):
         name = flow["name"]
         if _is_web(flow):
@@ -84,7 +104,7 @@ def flent_document(record: Record) -> dict[str, Any]:
         raw[name], results[name], meta[name] = _stream(record, flow, at_s)
         if flow["direction"] == "up":
             raw[name] = sorted(
-                raw[name] + _sockets(record, flow["flow"]), key=lambda point: float(point["t"])
+                [*raw[name], *_sockets(record, flow["flow"])], key=lambda point: float(point["t"])
             )
     measured = dict(results)
     for name, of, how in computed:
@@ -93,14 +113,14 @@ def flent_document(record: Record) -> dict[str, Any]:
         raw[name] = []
     for place, name in enumerate(meta):
         meta[name]["IDX"] = place
-    return {
+    document = {
         "version": VERSION,
         "x_values": [round(float(x), 6) for x in x_values],
         "results": results,
-        "raw_values": raw,
         "metadata": {**_metadata(record), "SERIES_META": meta},
         "weir": _own(record),
     }
+    return document, raw
 
 
 def check_exportable(record: Record) -> list[tuple[str, str, str]]:
@@ -129,85 +149,9 @@ def check_exportable(record: Record) -> list[tuple[str, str, str]]:
     ]
 
 
-def _start(record: Record) -> datetime:
-    """Time 0 of Flent: that of the record, or of the file it was made of."""
-    try:
-        started = datetime.fromisoformat(record.manifest.started_at)
-    except ValueError as error:
-        raise UsageError(f"`{record.path}`: its time `{record.manifest.started_at}` is none") from error
-    began = started if started.tzinfo else started.replace(tzinfo=UTC)
-    return began.astimezone(UTC) + timedelta(microseconds=_t0_ns(record) / 1e3)
-
-
-def _t0_ns(record: Record) -> int:
-    """Flent's time 0 in times of the record."""
-    of = record.manifest.imported
-    return of.t0_ns if of else 0
-
-
-def _epoch(record: Record) -> Callable[[float], float]:
-    """Makes of a time of the record, in ns, seconds since 1970."""
-    start_s, t0_ns = _start(record).timestamp(), _t0_ns(record)
-    return lambda t_ns: round(start_s + (t_ns - t0_ns) / 1e9, 7)
-
-
 def _steps(record: Record) -> Numbers:
-    count = min(round((record.reached_ns - _t0_ns(record)) / 1e9 / _step_s(record)), MAX_STEPS)
-    return np.arange(count + 1) * _step_s(record)
-
-
-def _step_s(record: Record) -> float:
-    if record.manifest.imported is not None:
-        return float(record.manifest.scenario["sampling"]["throughput_ns"]) / 1e9
-    return STEP_S
-
-
-def _ping(record: Record, probe: int, at_s: Numbers) -> tuple[Points, list[float | None], dict[str, Any]]:
-    rows = record.latency.filter(pl.col("probe") == probe)
-    kind = record.manifest.scenario["probes"][probe]["kind"]
-    of = record.manifest.imported
-    own_time = of is not None and probe in of.losses_unknown
-    udp = kind != "icmp" and not own_time
-    knows_way = _knows_way(record)
-    epoch_s = _epoch(record)
-    points: Points = []
-    for row in rows.iter_rows(named=True):
-        rtt = row["rtt_ns"]
-        point: dict[str, Any] = {} if row["seq"] is None else {"seq": row["seq"]}
-        if rtt is not None:
-            # Flent has the time of the answer, a record that of sending.
-            point |= {"t": epoch_s(row["t_ns"] + (0 if own_time else rtt)), "val": rtt / 1e6}
-            for key, way in (("owd_up", "up_ns"), ("owd_down", "down_ns")) if udp else ():
-                if row[way] is not None:
-                    point[key] = row[way] / 1e6
-        elif udp:
-            lost = {"lost": True, "lost_dir": "up" if row["up_ns"] is None else "down"}
-            point |= {"t": epoch_s(row["t_ns"]), **(lost if knows_way else {"lost": "true"})}
-        else:
-            continue
-        points.append(point)
-    points.sort(key=lambda point: float(point["t"]))
-    answered = rows.drop_nulls("rtt_ns")
-    arrived = (answered["t_ns"] + (0 if own_time else answered["rtt_ns"])).to_numpy() / 1e9
-    ms = answered["rtt_ns"].to_numpy() / 1e6
-    found = loaded_pings([record], probe=probe).distribution
-    meta: dict[str, Any] = {"UNITS": "ms", "RUNNER": "IrttRunner" if udp else "PingRunner"}
-    if found is not None:
-        meta |= {"MEAN_VALUE": found.mean, "MIN_VALUE": found.min, "MAX_VALUE": found.max}
-    if udp and rows.height:
-        lost_count = rows["rtt_ns"].null_count()
-        meta |= {
-            "PACKETS_SENT": rows.height,
-            "PACKETS_RECEIVED": rows.height - lost_count,
-            "PACKET_LOSS_RATE": lost_count / rows.height,
-        }
-    order = np.argsort(arrived, kind="stable")
-    return points, _aligned(at_s, arrived[order], ms[order], _step_s(record)), meta
-
-
-def _knows_way(record: Record) -> bool:
-    """Whether both ways have one clock, so that a lost ping tells on which of them it was lost."""
-    return record.latency["up_ns"].null_count() < record.latency.height
+    count = min(round((record.reached_ns - t0_ns(record)) / 1e9 / step_s(record)), MAX_STEPS)
+    return np.arange(count + 1) * step_s(record)
 
 
 def _stream(
@@ -220,7 +164,7 @@ def _stream(
     before = np.concatenate([[-np.inf], ends[:-1]])
     lengths = np.where(ends - before <= 1.5 * interval, ends - before, interval)
     mbps = rows["bytes"].to_numpy() * 8e3 / np.maximum(lengths, 1)
-    epoch_s = _epoch(record)
+    epoch_s = epoch_of(record)
     points = [
         {"t": epoch_s(end), "dur": length / 1e9, "val": float(rate)}
         for end, length, rate in zip(ends, lengths, mbps, strict=True)
@@ -242,7 +186,7 @@ def _stream(
         "BYTES_RECVD": flow.get("delivered_bytes"),
     }
     known = {key: value for key, value in meta.items() if value is not None}
-    return points, _aligned(at_s, ends / 1e9, mbps, _step_s(record)), known
+    return points, aligned(at_s, [(ends / 1e9, mbps)], step_s(record)), known
 
 
 def _is_web(flow: Mapping[str, Any]) -> bool:
@@ -257,17 +201,17 @@ def _pages(
     rows = record.transfers.filter((pl.col("flow") == flow["flow"]) & (pl.col("outcome") == "done"))
     whole = rows.with_columns(end_ns=pl.col("t_ns") + pl.col("took_ns")).sort("end_ns")
     ends, ms = whole["end_ns"].to_numpy().astype(float), whole["took_ns"].to_numpy() / 1e6
-    epoch_s = _epoch(record)
+    epoch_s = epoch_of(record)
     points = [{"t": epoch_s(end), "val": float(value)} for end, value in zip(ends, ms, strict=True)]
     meta: dict[str, Any] = {"UNITS": "ms", "RUNNER": "HttpGetterRunner"}
     if ms.size:
         meta |= {"MEAN_VALUE": float(ms.mean()), "MIN_VALUE": float(ms.min()), "MAX_VALUE": float(ms.max())}
-    return points, _aligned(at_s, ends / 1e9, ms, _step_s(record)), meta
+    return points, aligned(at_s, [(ends / 1e9, ms)], step_s(record)), meta
 
 
 def _sockets(record: Record, flow: int) -> Points:
     """State of the sending sockets, which Flent's `--socket-stats` adds to uploads."""
-    epoch_s = _epoch(record)
+    epoch_s = epoch_of(record)
     points = []
     for row in record.tcp.filter(pl.col("flow") == flow).iter_rows(named=True):
         point = {
@@ -284,23 +228,6 @@ def _sockets(record: Record, flow: int) -> Points:
 
 def _divided(value: int | None, by: float) -> float | None:
     return None if value is None else value / by
-
-
-def _aligned(at_s: Numbers, times: Numbers, values: Numbers, step: float) -> list[float | None]:
-    """Values on Flent's steps, by its rule: linear between neighbours, nothing in gaps of over five steps."""
-    if times.size == 0:
-        return [None] * at_s.size
-    right = np.searchsorted(times, at_s)
-    found: list[float | None] = []
-    for x, place in zip(at_s, right, strict=True):
-        if place == 0:
-            found.append(float(values[0]) if times[0] - x <= step / 2 else None)
-        elif place == times.size or times[place] - times[place - 1] > MAX_GAP_STEPS * step:
-            found.append(float(values[place - 1]) if x == times[place - 1] else None)
-        else:
-            share = (x - times[place - 1]) / (times[place] - times[place - 1])
-            found.append(float(values[place - 1] + share * (values[place] - values[place - 1])))
-    return found
 
 
 def _computed(
@@ -347,7 +274,7 @@ def _metadata(record: Record) -> dict[str, Any]:
     has_flows = record.flow_names.height > 0
     total = manifest.scenario["duration_ns"] / 1e9
     hosts = _hosts(record)
-    began = _start(record).isoformat(timespec="microseconds").replace("+00:00", "Z")
+    began = start_of(record).isoformat(timespec="microseconds").replace("+00:00", "Z")
     version = manifest.scenario.get("ip_version")
     name = manifest.scenario["name"]
     uploads = (record.flow_names["direction"] == "up").sum()
@@ -363,7 +290,7 @@ def _metadata(record: Record) -> dict[str, Any]:
         "T0": began,
         "LENGTH": (end - start) / 1e9 if has_flows else total,
         "TOTAL_LENGTH": total,
-        "STEP_SIZE": _step_s(record),
+        "STEP_SIZE": step_s(record),
         "HOST": hosts[0],
         "HOSTS": hosts,
         "LOCAL_HOST": manifest.host.get("name", "unknown"),
@@ -414,6 +341,15 @@ def _jain(values: list[float]) -> float | None:
     return sum(values) ** 2 / (len(values) * squares) if squares else None
 
 
+NO_RAW_VALUES = '\n  "raw_values": {}'
+"""As it stands in the JSON: in no text of it, where an end of line is written as two signs."""
+
+POINT = json.JSONEncoder(sort_keys=True, allow_nan=False, separators=(",\n        ", ": "))
+"""Writes a point of `raw_values` as it stands in the JSON, but for its braces."""
+
+POINTS_AT_ONCE = 1000
+"""Points that are packed in one go."""
+
 HOW: Mapping[str, Callable[[list[float]], float | None]] = {
     "average": lambda values: sum(values) / len(values),
     "sum": sum,
@@ -424,13 +360,7 @@ HOW: Mapping[str, Callable[[list[float]], float | None]] = {
 RUNNERS = {"average": "AverageRunner", "sum": "SumRunner", "fairness": "FairnessRunner"}
 """Flent's names of the ways to compute a series of others."""
 
-STEP_S = 0.2
-"""Flent's own time between two values of a series, in seconds."""
-
 MAX_STEPS = 1_000_000
-
-MAX_GAP_STEPS = 5
-"""Flent interpolates over no longer gap."""
 
 MAX_FILE_NAME_CHARS = 240
 """Flent's own limit is 250 with the suffix."""

@@ -1,0 +1,181 @@
+"""Samples of a record as points and steps of Flent's format, read part by part."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from weirlab.errors import UsageError
+from weirlab.record.in_order import in_order
+from weirlab.stats import loaded_pings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from numpy.typing import NDArray
+
+    from weirlab.record import Record
+
+    Numbers = NDArray[np.floating[Any]]
+    Point = dict[str, Any]
+    Points = Iterable[Point]
+    """Points, which are read anew each time that they are asked for."""
+    Results = list[float | None]
+
+__all__ = ["aligned", "epoch_of", "ping_series", "start_of", "step_s", "t0_ns"]
+
+
+def start_of(record: Record) -> datetime:
+    """Time 0 of Flent: that of the record, or of the file it was made of.
+
+    Raises:
+        UsageError: if it is no time.
+    """
+    try:
+        started = datetime.fromisoformat(record.manifest.started_at)
+    except ValueError as error:
+        raise UsageError(f"`{record.path}`: its time `{record.manifest.started_at}` is none") from error
+    began = started if started.tzinfo else started.replace(tzinfo=UTC)
+    return began.astimezone(UTC) + timedelta(microseconds=t0_ns(record) / 1e3)
+
+
+def t0_ns(record: Record) -> int:
+    """Flent's time 0 in times of the record."""
+    of = record.manifest.imported
+    return of.t0_ns if of else 0
+
+
+def epoch_of(record: Record) -> Callable[[float], float]:
+    """Makes of a time of the record, in ns, seconds since 1970."""
+    start_s, zero_ns = start_of(record).timestamp(), t0_ns(record)
+    return lambda t_ns: round(start_s + (t_ns - zero_ns) / 1e9, 7)
+
+
+def step_s(record: Record) -> float:
+    """Time between two values of a series in seconds."""
+    if record.manifest.imported is not None:
+        return float(record.manifest.scenario["sampling"]["throughput_ns"]) / 1e9
+    return STEP_S
+
+
+def ping_series(record: Record, number: int, at_s: Numbers) -> tuple[Points, Results, dict[str, Any]]:
+    """The points of a probe, its values at the times `at_s`, and its metadata."""
+    probe = _Probe(record, number)
+    sent = lost = 0
+
+    def answered() -> Iterator[tuple[Numbers, Numbers]]:
+        nonlocal sent, lost
+        for rows in probe.rows():
+            there = rows.drop_nulls("rtt_ns")
+            sent, lost = sent + rows.height, lost + rows.height - there.height
+            yield there["at_ns"].to_numpy() / 1e9, there["rtt_ns"].to_numpy() / 1e6
+
+    results = aligned(at_s, answered(), step_s(record))
+    meta: dict[str, Any] = {"UNITS": "ms", "RUNNER": "IrttRunner" if probe.udp else "PingRunner"}
+    found = loaded_pings([record], probe=number).distribution
+    if found is not None:
+        meta |= {"MEAN_VALUE": found.mean, "MIN_VALUE": found.min, "MAX_VALUE": found.max}
+    if probe.udp and sent:
+        meta |= {
+            "PACKETS_SENT": sent,
+            "PACKETS_RECEIVED": sent - lost,
+            "PACKET_LOSS_RATE": lost / sent,
+        }
+    return probe, results, meta
+
+
+class _Probe:
+    """The points of a probe, in the order of their times.
+
+    Attributes:
+        udp: whether it is one of which lost pings are told.
+    """
+
+    def __init__(self, record: Record, number: int) -> None:
+        self._record, self._number = record, number
+        of = record.manifest.imported
+        # Flent has the time of the answer, a record that of sending; some files had neither.
+        self._own_time = of is not None and number in of.losses_unknown
+        self.udp = record.manifest.scenario["probes"][number]["kind"] != "icmp" and not self._own_time
+        self._least = [chunk["at_ns"].sort().head(1) for chunk in self._chunks([])]
+
+    def __iter__(self) -> Iterator[Point]:
+        epoch_s, told = epoch_of(self._record), self._told()
+        for rows in self.rows():
+            for row in rows.iter_rows(named=True):
+                point: Point = {} if row["seq"] is None else {"seq": row["seq"]}
+                if row["rtt_ns"] is None:
+                    if told is None:
+                        continue
+                    point |= told(row["up_ns"] is None)
+                else:
+                    point["val"] = row["rtt_ns"] / 1e6
+                    for key, way in (("owd_up", "up_ns"), ("owd_down", "down_ns")) if self.udp else ():
+                        if row[way] is not None:
+                            point[key] = row[way] / 1e6
+                point["t"] = epoch_s(row["at_ns"])
+                yield point
+
+    def rows(self) -> Iterator[pl.DataFrame]:
+        """The rows of the probe by `at_ns`, the time of their points."""
+        return in_order(self._least, self._chunks(["seq", "up_ns", "down_ns"]), ("at_ns", "t_ns"))
+
+    def _chunks(self, more: list[str]) -> Iterator[pl.DataFrame]:
+        took = pl.lit(0) if self._own_time else pl.col("rtt_ns").fill_null(0)
+        for chunk in self._record.chunks("latency", ["t_ns", "probe", "rtt_ns", *more]):
+            rows = chunk.filter(pl.col("probe") == self._number)
+            yield rows.with_columns(at_ns=pl.col("t_ns") + took)
+
+    def _told(self) -> Callable[[bool], Point] | None:
+        """How a lost ping is told, by whether it was lost on its way up; None if it is not."""
+        if not self.udp:
+            return None
+        # Where both ways have one clock, a lost ping tells on which of them it was lost.
+        ways = (
+            chunk["up_ns"].null_count() < chunk.height for chunk in self._record.chunks("latency", ["up_ns"])
+        )
+        if any(ways):
+            return lambda up: {"lost": True, "lost_dir": "up" if up else "down"}
+        return lambda _: {"lost": "true"}
+
+
+def aligned(at_s: Numbers, blocks: Iterable[tuple[Numbers, Numbers]], step: float) -> Results:
+    """Values at times, by Flent's rule: linear between neighbours, nothing in gaps of over five steps.
+
+    Args:
+        at_s: the times, in order.
+        blocks: times, in order, and values there, one block after the other.
+        step: time between two of `at_s` in seconds.
+    """
+    found: Results = []
+    before: tuple[Numbers, Numbers] | None = None
+    for block in blocks:
+        if not block[0].size:
+            continue
+        times, values = block if before is None else map(np.concatenate, zip(before, block, strict=True))
+        until = int(np.searchsorted(at_s, times[-1], side="right"))
+        for x in at_s[len(found) : until]:
+            found.append(_at(x, times, values, step))
+        before = times[-1:], values[-1:]
+    return found + [None] * (at_s.size - len(found))
+
+
+def _at(x: float, times: Numbers, values: Numbers, step: float) -> float | None:
+    """The value at a time that is no later than the last of `times`."""
+    place = int(np.searchsorted(times, x))
+    if place == 0:
+        return float(values[0]) if times[0] - x <= step / 2 else None
+    if times[place] - times[place - 1] > MAX_GAP_STEPS * step:
+        return None
+    share = (x - times[place - 1]) / (times[place] - times[place - 1])
+    return float(values[place - 1] + share * (values[place] - values[place - 1]))
+
+
+STEP_S = 0.2
+"""Flent's own time between two values of a series, in seconds."""
+
+MAX_GAP_STEPS = 5
+"""Flent interpolates over no longer gap."""
