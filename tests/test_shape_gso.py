@@ -80,6 +80,7 @@ def download(address, size):
 
 LINE = """
 import os, pathlib, signal, subprocess, sys, threading
+from weirlab.shape.running import status, view_in
 WEIR = [sys.executable, "-m", "weirlab", "shape"]
 def sh(line):
     subprocess.run(line, shell=True, check=True)
@@ -136,15 +137,31 @@ def stop(shaper):
     subprocess.run([*WEIR, "stop", "line"], check=True, capture_output=True)
     assert shaper.wait(60) == 0
 
+def crossed():
+    "Bytes that crossed the line so far, of each way, as a view says that was made from now on."
+    seen = set()
+    while len(seen) < 3:
+        time.sleep(0.02)
+        view = view_in(status("line"))
+        seen.add(view["t_ns"])
+    return [side["counts"]["bytes"] for side in view["sides"]]
+
 def transfers(address, size):
-    "Whether data came intact up and down, bytes a packet of each queue's bulk, and Mbit/s, of each way."
+    "Whether data came intact up and down, packets of each queue, bytes on the line, and Mbit/s, of each way."
     found = []
     for way, transfer in enumerate([upload, download]):
-        before, began = came(), time.monotonic()
+        line, before, began = crossed()[way], came(), time.monotonic()
         intact = transfer(address, size)
         seconds = time.monotonic() - began
         packets = [now - then for now, then in zip(came(), before)][way * 2:way * 2 + 2]
-        found.append([intact, packets, size * 8 / seconds / 1e6])
+        found.append([intact, packets, crossed()[way] - line, size * 8 / seconds / 1e6])
+    return found
+
+def both(rate, queue, size):
+    "Transfers by IPv4 and IPv6 through a shaper of that rate and queue."
+    shaper = start("--up", rate, "--down", rate, "--queue-up", queue, "--queue-down", queue)
+    found = [transfers(address, size) for address in ["10.9.1.2", "fd09:1::2"]]
+    stop(shaper)
     return found
 """
 """A script that shapes `line` between this namespace and the server's, and forwards for a third one."""
@@ -168,14 +185,32 @@ def on_line(script: str, folder: Path) -> Any:
 
 
 def at(rates: str, queue: str, size_mb: int) -> str:
-    """A script: transfers of so many MB by IPv4 and IPv6 at rates of both ways, with a queue."""
+    """A script: transfers of so many MB by IPv4 and IPv6 at rates of both ways, with a queue.
+
+    Where one is slow, it is judged by what the machine carries at a rate that it does not reach, in the
+    dearest way. Something else may have ended in between: both are measured again then.
+    """
     return f"""
-shaper = start("--up", "{rates}", "--down", "{rates}", "--queue-up", "{queue}", "--queue-down", "{queue}")
-found = [transfers(address, {size_mb} << 20) for address in ["10.9.1.2", "fd09:1::2"]]
-stop(shaper)
-print(json.dumps(found))
+def slowest(found):
+    return min(mbps for ways in found for *_, mbps in ways)
+rate, tries = {float(rates.removesuffix("mbit"))}, []
+while len(tries) < {TRIES}:
+    found = both("{rates}", "{queue}", {size_mb} << 20)
+    tries.append([slowest(found), rate])
+    if slowest(found) > {REACHED} * rate:
+        break
+    tries[-1][1] = min(rate, slowest(both("100gbit", "cake wash", {size_mb} << 20)))
+    if slowest(found) > {REACHED} * tries[-1][1]:
+        break
+print(json.dumps([found, tries]))
 """
 
+
+TRIES = 5
+"""How often a line is measured that does not carry its part."""
+
+REACHED = 0.3
+"""Part of its rate, or of what the machine carries, that a line carries: the first round trips cost some."""
 
 HOME = """
 print(json.dumps([[upload(it, 64 << 20), download(it, 64 << 20)] for it in ["10.9.1.2", "fd09:1::2"]]))
@@ -296,14 +331,16 @@ CUT_MB = {"cake 100": 12, "pfifo 100": 12, "wash 600": 64}
 @pytest.mark.parametrize("name", WHOLE_MB)
 def test_where_a_packet_is_short_it_stays_whole(lines: dict[str, Future[Any]], name: str) -> None:
     rate = float(name.split()[1])
-    for ways in lines[name].result():
-        for intact, [copied, heads], mbps in ways:
+    found, tries = lines[name].result()
+    assert tries[-1][0] > REACHED * tries[-1][1], tries
+    for ways in found:
+        for intact, [copied, heads], crossed, mbps in ways:
             assert intact
             # A connection without ECN: nothing is written into it, and nothing of it is copied.
             assert copied == 0
             assert (WHOLE_MB[name] << 20) / heads > 6000
-            # With 38 bytes of framing a segment of 1448 bytes takes 1538; the first round trips cost some.
-            assert 0.3 * rate < mbps < rate * 1448 / 1538 * 1.03
+            assert_counted(WHOLE_MB[name] << 20, crossed)
+            assert mbps < rate * 1448 / 1538 * 1.03
 
 
 @pytest.mark.parametrize("name", CUT_MB)
@@ -311,12 +348,23 @@ def test_where_it_is_long_or_written_into_the_kernel_cuts_it(
     lines: dict[str, Future[Any]], name: str
 ) -> None:
     rate = float(name.split()[1])
-    for ways in lines[name].result():
-        for intact, [copied, heads], mbps in ways:
+    found, tries = lines[name].result()
+    assert tries[-1][0] > REACHED * tries[-1][1], tries
+    for ways in found:
+        for intact, [copied, heads], crossed, mbps in ways:
             assert intact
             assert (copied == 0) == (not name.startswith("wash"))
             assert (CUT_MB[name] << 20) / (copied + heads) < 1500
-            assert 0.3 * rate < mbps < rate * 1448 / 1538 * 1.03
+            assert_counted(CUT_MB[name] << 20, crossed)
+            assert mbps < rate * 1448 / 1538 * 1.03
+
+
+def assert_counted(size: int, crossed: int) -> None:
+    """So much data is so many bytes on the line: with 38 bytes of framing a segment takes 1538.
+
+    It holds 1448 bytes, over IPv6 1428; few are sent twice.
+    """
+    assert size * 1538 / 1448 <= crossed < size * 1538 / 1428 * 1.05
 
 
 def test_what_is_forwarded_stays_whole_and_intact(lines: dict[str, Future[Any]]) -> None:
@@ -329,10 +377,10 @@ def test_what_is_forwarded_stays_whole_and_intact(lines: dict[str, Future[Any]])
 def test_packets_that_allow_marks_come_cut_and_are_marked(lines: dict[str, Future[Any]]) -> None:
     found, marks, wrong = lines["marked"].result()
     for ways in found:
-        for intact, [copied, _], mbps in ways:
+        for intact, [copied, _], crossed, _ in ways:
             assert intact
             assert (32 << 20) / copied < 1500
-            assert mbps > 30
+            assert_counted(32 << 20, crossed)
     assert marks > 100
     assert wrong == 0
 
@@ -366,7 +414,7 @@ def test_a_connection_goes_on_after_the_shaper_was_killed(lines: dict[str, Futur
 def test_a_connection_goes_on_after_the_shaper_stood_still(lines: dict[str, Future[Any]]) -> None:
     done, again = lines["stopped"].result()
     assert done == [True]
-    for intact, [copied, heads], _ in again:
+    for intact, [copied, heads], *_ in again:
         assert intact
         assert copied == 0
         assert (32 << 20) / heads > 6000
