@@ -22,7 +22,7 @@ from matplotlib.textpath import text_to_path
 from scipy import stats
 
 import weirlab
-from weirlab.errors import UsageError, WriteError
+from weirlab.errors import RecordError, UsageError, WriteError
 from weirlab.plots import (
     KINDS,
     axes,
@@ -318,6 +318,16 @@ def test_totals_are_sums_of_flows_and_of_several_runs_their_mean(
     every = [totals.figure([record], None) for record in repeated[:2]]
     alone = [next(iter(drawn_lines(chart, 0).values())) for chart in every]
     assert mean == pytest.approx([sum(pair) / 2 for pair in zip(*alone, strict=True)])
+
+
+def test_a_chart_of_queues_says_what_its_record_does_not_tell(rrul: list[Record]) -> None:
+    record = Record(rrul[1].path)
+    scenario = record.manifest.scenario
+    record.manifest = replace(record.manifest, scenario=scenario | {"sampling": {"throughput_ns": 10**8}})
+    with pytest.raises(
+        RecordError, match=r"`: its manifest\.json is damaged: `scenario\.sampling\.queue_ns` is"
+    ):
+        queues.figure([record], None)
 
 
 def test_a_chart_of_queues_counts_drops_for_every_reason_by_second(rrul: list[Record]) -> None:

@@ -7,6 +7,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -14,7 +15,7 @@ import sys
 import time
 import zipfile
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import duckdb
 import polars as pl
@@ -127,8 +128,8 @@ def test_a_folder_with_something_in_it_is_not_touched(tmp_path: Path) -> None:
     [
         (None, "is no record: there is no manifest.json in it"),
         ("{", "its manifest.json is damaged"),
-        ("[]", "its manifest.json is damaged"),
-        ('{"schema_version": 1}', "its manifest.json is damaged"),
+        ("[]", "its manifest.json is damaged: it is no object"),
+        ('{"schema_version": 1}', "its manifest.json is damaged: `complete` is missing"),
         (json.dumps({"schema_version": 99}), "has format 99; this Weir reads up to 3"),
         ("[" * 100_000, "its manifest.json is damaged"),
     ],
@@ -153,6 +154,87 @@ def test_a_flow_that_cannot_be_told_is_refused(
     (folder / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(RecordError, match=r"its manifest\.json is damaged"):
         open_record(folder).check()
+
+
+TAKEN_AWAY = [
+    "scenario",
+    "scenario.name",
+    "scenario.duration_ns",
+    "scenario.sampling",
+    "scenario.sampling.throughput_ns",
+    "scenario.phases",
+    "scenario.phases.0.end_ns",
+    "scenario.path",
+    "scenario.path.down",
+    "scenario.path.up.0.rate",
+    "scenario.flows",
+    "scenario.flows.0.direction",
+    "scenario.probes",
+    "scenario.probes.0.name",
+    "link.title",
+]
+"""Keys that figures and charts need."""
+
+
+@pytest.mark.parametrize("place", TAKEN_AWAY)
+def test_a_manifest_without_what_charts_need_says_what_is_missing(
+    rrul: list[Record], tmp_path: Path, place: str
+) -> None:
+    folder, table, last = placed(rrul[0], tmp_path, place)
+    del table[last]
+    refused_for(folder, f"`{named(place)}` is missing")
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "said"),
+    [
+        ("scenario.sampling", None, "should be an object, not null"),
+        ("scenario.sampling.queue_ns", "often", "should be a whole number, not text"),
+        ("scenario.sampling.throughput_ns", float("inf"), "should be a whole number, not a number"),
+        ("scenario.duration_ns", 2**70, f"is {2**70}, which has more than 64 bits"),
+        ("scenario.phases", {}, "should be a list, not an object"),
+        ("scenario.flows.0", 3, "should be an object, not a whole number"),
+        ("scenario.flows.0.direction", "sideways", "should be `up` or `down`, not `sideways`"),
+        ("scenario.path.up.0.rate", 7, "should be text or an object, not a whole number"),
+        ("link.title", True, "should be text, not a truth value"),
+    ],
+)
+def test_a_manifest_with_a_value_of_another_type_says_which(
+    rrul: list[Record], tmp_path: Path, place: str, value: object, said: str
+) -> None:
+    folder, table, last = placed(rrul[0], tmp_path, place)
+    table[int(last) if last.isdigit() else last] = value
+    refused_for(folder, f"`{named(place)}` {said}")
+
+
+def placed(record: Record, folder: Path, place: str) -> tuple[Altered, Any, str]:
+    """A copy of a record whose manifest is to be altered, what is to be altered in it, and the last key."""
+    copy = copied(record, folder / "odd")
+    manifest = json.loads((copy / "manifest.json").read_text())
+    *above, last = place.split(".")
+    table = manifest
+    for word in above:
+        table = table[int(word) if word.isdigit() else word]
+    return Altered(copy, manifest), table, last
+
+
+class Altered(NamedTuple):
+    """A record's folder, and its manifest as it is to be."""
+
+    folder: Path
+    manifest: Any
+
+
+def named(place: str) -> str:
+    """A place as it is told: `a[0].b`, and not `a.0.b`."""
+    return re.sub(r"\.(\d+)", r"[\1]", place)
+
+
+def refused_for(altered: Altered, said: str) -> None:
+    (altered.folder / "manifest.json").write_text(json.dumps(altered.manifest))
+    with pytest.raises(RecordError) as caught:
+        open_record(altered.folder)
+    assert str(caught.value) == f"`{altered.folder}`: its manifest.json is damaged: {said}"
 
 
 def test_times_of_flows_may_be_written_as_fractions(rrul: list[Record], tmp_path: Path) -> None:

@@ -41,10 +41,14 @@ def scripts(page: str) -> dict[str, str]:
 
 def altered(record: Record, folder: Path, **changes: Any) -> Record:
     """A copy of `record` whose manifest says something else."""
+    write_altered(record, folder, **changes)
+    return open_record(folder)
+
+
+def write_altered(record: Record, folder: Path, **changes: Any) -> None:
     shutil.copytree(record.path, folder)
     manifest = json.loads((folder / "manifest.json").read_text())
     (folder / "manifest.json").write_text(json.dumps(manifest | changes))
-    return open_record(folder)
 
 
 def same_samples(one: Record, other: Record) -> None:
@@ -175,7 +179,7 @@ def test_what_a_record_says_is_never_markup(rrul: list[Record], tmp_path: Path) 
 def test_a_damaged_manifest_is_an_error_in_a_sentence(
     weir_here: Weir, rrul: list[Record], tmp_path: Path, scenario: dict[str, Any]
 ) -> None:
-    altered(rrul[0], tmp_path / "damaged", scenario=rrul[0].manifest.scenario | scenario)
+    write_altered(rrul[0], tmp_path / "damaged", scenario=rrul[0].manifest.scenario | scenario)
     done = weir_here("report", "damaged")
     assert done.returncode == 3
     assert done.stderr.startswith("weir: `damaged`")

@@ -263,7 +263,6 @@ def test_connections_of_the_lab_are_told_apart() -> None:
     tick = 100_000_000
     line = SimpleNamespace(
         manifest=SimpleNamespace(
-            scenario={"sampling": {"throughput_ns": tick}},
             extra={
                 "connections": [
                     {"server": "10.1.0.1:8081"},
@@ -273,6 +272,7 @@ def test_connections_of_the_lab_are_told_apart() -> None:
                 "monotonic_zero_ns": 1_000,
             },
         ),
+        interval_ns=lambda _table: tick,
         # Cross traffic down (1); the test's load down (3), its pings on another connection (5), and what it
         # asks for (2).
         throughput=pl.DataFrame(

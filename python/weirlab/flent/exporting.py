@@ -158,7 +158,7 @@ def _stream(
     record: Record, flow: Mapping[str, Any], at_s: Numbers
 ) -> tuple[Points, list[float | None], dict[str, Any]]:
     rows = record.throughput.filter(pl.col("flow") == flow["flow"]).sort("t_ns")
-    interval = int(record.manifest.scenario["sampling"]["throughput_ns"])
+    interval = record.interval_ns("throughput")
     ends = rows["t_ns"].to_numpy().astype(float)
     # The clock of a live world samples a little early or late.
     before = np.concatenate([[-np.inf], ends[:-1]])

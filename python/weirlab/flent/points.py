@@ -57,7 +57,7 @@ def epoch_of(record: Record) -> Callable[[float], float]:
 def step_s(record: Record) -> float:
     """Time between two values of a series in seconds."""
     if record.manifest.imported is not None:
-        return float(record.manifest.scenario["sampling"]["throughput_ns"]) / 1e9
+        return record.interval_ns("throughput") / 1e9
     return STEP_S
 
 

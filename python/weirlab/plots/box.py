@@ -166,7 +166,7 @@ def _draw(axes: Axes, middle: float, box: Distribution | None, style: theme.Styl
 
 
 def _note(records: Sequence[Record], groups: Sequence[Configuration], *, cut: bool) -> str:
-    intervals = {one.manifest.scenario["sampling"]["throughput_ns"] / 1e9 for one in records}
+    intervals = {one.interval_ns("throughput") / 1e9 for one in records}
     lengths = " or ".join(caption.length(seconds) for seconds in sorted(intervals))
     of = quantity.asked()
     what = f"of {of.plural}" if of else f"of goodput in each {lengths} and of answered pings"

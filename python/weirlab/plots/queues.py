@@ -85,10 +85,12 @@ def _queues(record: Record) -> dict[str, _Queue]:
     """Each queue of the path, all its classes together, in the order of their first samples."""
     rows = record.columns("queue")
     whole = np.flatnonzero(rows.is_text("class", ""))
+    if not whole.size:
+        return {}
     whole = whole[np.argsort(rows.numbers("t_ns")[whole], kind="stable")]
     of = rows.numbers("queue")[whole]
     texts = rows.texts("queue")
-    interval_s = record.manifest.scenario["sampling"]["queue_ns"] / 1e9
+    interval_s = record.interval_ns("queue") / 1e9
     return {
         texts[place]: _queue(rows, whole[of == place], interval_s) for place in dict.fromkeys(of.tolist())
     }

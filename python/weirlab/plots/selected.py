@@ -55,8 +55,8 @@ def _hosts(record: Record, patterns: Sequence[str]) -> tuple[list[bool], list[bo
     tests = scenario.get("methods", [])
     of_flows = [*scenario["flows"], *(one for one in tests for _ in ("down", "up"))]
     of_probes = [*scenario["probes"], *tests]
-    fits = chosen(names, patterns)
-    return [fits[one["host"]] for one in of_flows], [fits[one["host"]] for one in of_probes]
+    fits = {place for place, one in enumerate(chosen(names, patterns)) if one}
+    return [one.get("host") in fits for one in of_flows], [one.get("host") in fits for one in of_probes]
 
 
 def _wanted(record: Record, kind: str, names: Sequence[str], patterns: Sequence[str]) -> list[int]:

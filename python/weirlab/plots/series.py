@@ -76,7 +76,7 @@ def throughput_mbps(record: Record, direction: Direction) -> Lines | None:
     at, flow, got = (samples.numbers(name) for name in ("t_ns", "flow", "bytes"))
     if not np.isin(flow, [one["flow"] for one in flows]).any() or edges.size < 2:
         return None
-    interval = record.manifest.scenario["sampling"]["throughput_ns"]
+    interval = record.interval_ns("throughput")
     lines: dict[str, Numbers] = {}
     for name, one in zip(numbered([one["name"] for one in flows]), flows, strict=True):
         mine = flow == one["flow"]

@@ -6,8 +6,19 @@ import os
 import time
 from dataclasses import MISSING, dataclass, field, fields
 from functools import cache
-from types import UnionType
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from types import NoneType, UnionType
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    NotRequired,
+    TypedDict,
+    TypeVar,
+    get_args,
+    get_origin,
+    get_type_hints,
+    is_typeddict,
+)
 
 from weirlab import _native
 from weirlab.record.tables import NEWEST
@@ -145,9 +156,85 @@ class Manifest:
         """The manifest of which `written` are the keys and values, as JSON has them.
 
         Raises:
-            ValueError: if a key is missing, or a value is none that it can have.
+            ValueError: if a key is missing, here or where figures and charts look within it, or a value is of
+                another type.
         """
-        return _read(Manifest, written)
+        manifest = _read(Manifest, written, "")
+        _value(_Scenario, manifest.scenario, "scenario")
+        _value(_Named, manifest.link, "link")
+        return manifest
+
+
+# What whoever reads a record takes for granted: keys that every format has. They may stand beside others.
+
+
+class _Named(TypedDict):
+    name: str
+    title: str
+
+
+class _Sampling(TypedDict):
+    throughput_ns: int
+    # Of what files of other tools do not tell, `Record.interval_ns` says that it is missing.
+    tcp_ns: NotRequired[int]
+    queue_ns: NotRequired[int]
+
+
+class _Phase(TypedDict):
+    name: str
+    start_ns: int
+    end_ns: int
+
+
+class _Change(TypedDict):
+    at_ns: int
+    to: str | dict[str, Any]
+
+
+class _Hop(TypedDict):
+    name: str
+    queue: str
+    rate: str | dict[str, Any]
+    changes: NotRequired[list[_Change]]
+
+
+class _Path(TypedDict):
+    up: list[_Hop]
+    down: list[_Hop]
+
+
+class _Host(TypedDict):
+    name: str
+
+
+class _Flow(TypedDict):
+    name: str
+    direction: Literal["up", "down"]
+    host: NotRequired[int]
+
+
+class _Probe(TypedDict):
+    name: str
+    kind: str
+    host: NotRequired[int]
+    dscp: int | None
+
+
+class _Method(TypedDict):
+    name: str
+    host: NotRequired[int]
+
+
+class _Scenario(TypedDict):
+    name: str
+    duration_ns: int
+    sampling: _Sampling
+    phases: list[_Phase]
+    path: _Path
+    hosts: list[_Host]
+    flows: list[_Flow]
+    probes: list[_Probe]
+    methods: NotRequired[list[_Method]]
 
 
 _KINDS: dict[type[Any], dict[str, Any]] = {
@@ -157,15 +244,17 @@ _KINDS: dict[type[Any], dict[str, Any]] = {
 """The types of the keys of each class."""
 
 
-def _read(kind: type[_KindT], written: object) -> _KindT:
+def _read(kind: type[_KindT], written: object, where: str) -> _KindT:
     """An object of a class of this module."""
     if not isinstance(written, dict):
-        raise ValueError(f"{kind.__name__}: should be an object")  # noqa: TRY004 - a value in a file
+        raise _unlike(kind, where, written)
     kinds = _KINDS[kind]
-    said = {key: _value(kinds[key], value, key) for key, value in written.items() if key in kinds}
+    said = {
+        key: _value(kinds[key], value, _within(where, key)) for key, value in written.items() if key in kinds
+    }
     missing = [one.name for one in fields(kind) if _is_needed(one) and one.name not in said]
     if missing:
-        raise ValueError(f"`{missing[0]}` is missing")
+        raise _missing(_within(where, missing[0]))
     return kind(**said, extra={key: value for key, value in written.items() if key not in kinds})
 
 
@@ -179,21 +268,97 @@ def _value(kind: Any, value: Any, where: str) -> Any:
     Raises:
         ValueError: if it is not.
     """
-    inner = get_args(kind)
     if isinstance(kind, UnionType):
-        return None if value is None else _value(inner[0], value, where)
+        return _either(kind, value, where)
     if kind in (Written, Imported):
-        return _read(kind, value)
-    origin = get_origin(kind) or kind
-    if origin is Any:
-        return value
+        return _read(kind, value, where)
+    if is_typeddict(kind):
+        return _with_keys(kind, value, where)
+    inner, origin = get_args(kind), get_origin(kind) or kind
     if origin is list and isinstance(value, list):
-        return [_value(inner[0], one, where) for one in value]
+        return [_value(inner[0], one, f"{where}[{number}]") for number, one in enumerate(value)]
     if origin is dict and isinstance(value, dict):
-        return value if inner[1] is Any else {key: _value(inner[1], one, where) for key, one in value.items()}
-    if type(value) is origin or (origin is float and type(value) is int):
+        is_any = inner[1] is Any
+        return (
+            value if is_any else {key: _value(inner[1], one, f"{where}.{key}") for key, one in value.items()}
+        )
+    return _plain(kind, value, where)
+
+
+def _plain(kind: Any, value: Any, where: str) -> Any:
+    """`value`, if it is of a type that has none within."""
+    if type(value) is int and not -(2**63) <= value < 2**63:
+        raise ValueError(f"`{where}` is {value}, which has more than 64 bits")
+    fits = value in get_args(kind) if get_origin(kind) is Literal else type(value) is kind
+    if fits or kind is Any or (kind is float and type(value) is int):
         return value
-    raise ValueError(f"`{where}` should be {kind}, not {type(value).__name__}")
+    raise _unlike(kind, where, value)
+
+
+def _either(kind: UnionType, value: Any, where: str) -> Any:
+    """`value`, if it is of one of several types."""
+    if value is None and NoneType in get_args(kind):
+        return None
+    kinds = [one for one in get_args(kind) if one is not NoneType]
+    fits = [one for one in kinds if type(value) is (get_origin(one) or one)] or kinds
+    if len(fits) > 1:
+        raise _unlike(kind, where, value)
+    return _value(fits[0], value, where)
+
+
+def _with_keys(kind: Any, value: Any, where: str) -> Any:
+    """An object with the keys that `kind` declares, among others."""
+    if not isinstance(value, dict):
+        raise _unlike(kind, where, value)
+    for key, (of, is_needed) in _keys(kind).items():
+        if key in value:
+            _value(of, value[key], _within(where, key))
+        elif is_needed:
+            raise _missing(_within(where, key))
+    return value
+
+
+@cache
+def _keys(kind: Any) -> dict[str, tuple[Any, bool]]:
+    """The keys that an object has, with their types and whether it has each."""
+    told = get_type_hints(kind, include_extras=True)
+    apart = {key for key, of in told.items() if get_origin(of) is NotRequired}
+    return {key: (get_args(of)[0] if key in apart else of, key not in apart) for key, of in told.items()}
+
+
+def _within(where: str, key: object) -> str:
+    return f"{where}.{key}" if where else str(key)
+
+
+def _missing(where: str) -> ValueError:
+    return ValueError(f"`{where}` is missing")
+
+
+def _unlike(kind: Any, where: str, value: object) -> ValueError:
+    if not where:
+        return ValueError("it is no object")
+    if get_origin(kind) is Literal:
+        said = " or ".join(f"`{one}`" for one in get_args(kind))
+        return ValueError(f"`{where}` should be {said}, not {_told(value)}")
+    kinds = get_args(kind) if isinstance(kind, UnionType) else [kind]
+    said = " or ".join(dict.fromkeys(_JSON.get(get_origin(one) or one, "an object") for one in kinds))
+    return ValueError(f"`{where}` should be {said}, not {_JSON[type(value)]}")
+
+
+def _told(value: object) -> str:
+    return f"`{value}`" if isinstance(value, str) else _JSON[type(value)]
+
+
+_JSON: dict[type, str] = {
+    str: "text",
+    int: "a whole number",
+    float: "a number",
+    bool: "a truth value",
+    list: "a list",
+    dict: "an object",
+    NoneType: "null",
+}
+"""What JSON calls types; all others are objects."""
 
 
 def usual_datapath(world: object) -> Literal["userspace", "kernel"]:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -67,14 +67,17 @@ class Record(Shown):
         text = self._store.read(MANIFEST)
         try:
             raw = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise self._damaged("it is no JSON") from error
+        try:
             version = raw.get("schema_version") if isinstance(raw, dict) else None
             if isinstance(version, int) and version > SCHEMA:
                 raise RecordError(
                     f"`{path}` has format {version}; this Weir reads up to {SCHEMA}: use a newer Weir"
                 )
             self.manifest = Manifest.read(upgraded(raw) if isinstance(raw, dict) else raw)
-        except (ValueError, RecursionError) as error:
-            raise RecordError(f"`{path}`: its {MANIFEST} is damaged") from error
+        except ValueError as error:
+            raise self._damaged(str(error)) from error
         self._take_notes()
         self._parts = self._listed()
         self._compared: set[str] = set()
@@ -117,18 +120,15 @@ class Record(Shown):
         Raises:
             RecordError: if one is damaged, or is not what was written.
         """
-        try:
-            for name in TABLES:
-                if self.is_long(name):
-                    deque(self.chunks(name, [one for one in TABLES[name] if one in OF_WHAT]), maxlen=0)
-                else:
-                    self.columns(name)
-            self.flow_rows  # noqa: B018 - whether they can be told
-            for phase in self.manifest.scenario["phases"]:
-                self.phase(phase["name"])
-            self.probe_names  # noqa: B018 - whether it can be told
-        except (KeyError, TypeError, AttributeError) as error:
-            raise RecordError(f"`{self.path}`: its {MANIFEST} is damaged") from error
+        for name in TABLES:
+            if self.is_long(name):
+                deque(self.chunks(name, [one for one in TABLES[name] if one in OF_WHAT]), maxlen=0)
+            else:
+                self.columns(name)
+        self.flow_rows  # noqa: B018 - whether they can be told
+
+    def _damaged(self, why: str) -> RecordError:
+        return RecordError(f"`{self.path}`: its {MANIFEST} is damaged: {why}")
 
     def release(self) -> None:
         """Lets go of the tables that were read as arrays; who asks for one has it read again."""
@@ -211,6 +211,18 @@ class Record(Shown):
             return columns.in_order(np.argsort(columns.numbers("method"), kind="stable"))
         return columns
 
+    def interval_ns(self, table: Literal["throughput", "tcp", "queue"]) -> int:
+        """How long after each other the samples of a table were taken.
+
+        Raises:
+            RecordError: if the record does not tell.
+        """
+        key = f"{table}_ns"
+        try:
+            return int(self.manifest.scenario["sampling"][key])
+        except KeyError:
+            raise self._damaged(f"`scenario.sampling.{key}` is missing") from None
+
     def recording(self, name: str) -> str:
         """The text of a recorded line that the scenario names: one that is shipped, or the file of that path.
 
@@ -282,7 +294,12 @@ class Record(Shown):
             return self.flow_names.to_dicts()
         methods = self.columns("method") if self.manifest.scenario.get("methods") else None
         ended = methods and dict(zip(methods.values("method"), methods.values("ended_ns"), strict=True))
-        return rows_of_flows(self.manifest.scenario, ended or {})
+        try:
+            return rows_of_flows(self.manifest.scenario, ended or {})
+        except KeyError as error:
+            raise self._damaged(f"`{error.args[0]}` of a flow is missing") from error
+        except (TypeError, AttributeError) as error:
+            raise self._damaged(str(error)) from error
 
     @cached_property
     def probe_names(self) -> list[str]:

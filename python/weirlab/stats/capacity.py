@@ -47,7 +47,7 @@ def capacity_bytes(
 def carried_bytes(record: Record, direction: Direction, hop: dict[str, Any]) -> tuple[Numbers, Numbers]:
     """Bytes of the line that were occupied: the middle of each interval in ns, and the bytes in it."""
     # A live world samples a little late: an interval belongs to the time in which its middle lies.
-    half = record.manifest.scenario["sampling"]["queue_ns"] // 2
+    half = record.interval_ns("queue") // 2
     ends_ns, carried = record.line(f"{direction}/{hop['name']}")
     return ends_ns - half, carried
 

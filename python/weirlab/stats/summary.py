@@ -206,14 +206,14 @@ def totals(record: Record, direction: Direction) -> tuple[NDArray[np.float64], N
         return np.zeros(0), np.zeros(0)
     at = samples.numbers("t_ns")
     counted = np.isin(samples.numbers("flow"), flows) & (at > start) & (at <= end)
-    interval = record.manifest.scenario["sampling"]["throughput_ns"]
+    interval = record.interval_ns("throughput")
     count = max(1, round((end - start) / interval))
     # A live world samples a little late: a sample belongs to the interval whose end is nearest.
     number = np.clip(np.floor((at[counted] - start) / interval + 0.5).astype(int), 1, count)
     got = np.bincount(number, samples.numbers("bytes")[counted], count + 1)[1:]
     length = (end - start) / count
     ends = start + np.arange(1, count + 1) * length
-    return ends / 1e9, got * 8e3 / length
+    return np.asarray(ends / 1e9, np.float64), np.asarray(got * 8e3 / length, np.float64)
 
 
 def goodputs_mbps(

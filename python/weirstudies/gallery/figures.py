@@ -215,7 +215,7 @@ def window_correlation(record: Record, direction: Direction, flows: str) -> floa
     srtt_ns = samples["srtt_ns"].drop_nulls().to_numpy()
     if windows.shape[0] < MIN_SAMPLES or not srtt_ns.size:
         return None
-    lag = max(1, round(srtt_ns.mean() / record.manifest.scenario["sampling"]["tcp_ns"]))
+    lag = max(1, round(srtt_ns.mean() / record.interval_ns("tcp")))
     changes = windows[lag:] - windows[:-lag]
     moving = changes[:, changes.std(axis=0) > 0]
     if moving.shape[1] < 2:
@@ -310,7 +310,7 @@ def _rate(
     record: Record, direction: Direction, flows: str
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The flows' goodput together, a mean over the second that ends at each sample, in Mbit/s."""
-    interval = record.manifest.scenario["sampling"]["throughput_ns"]
+    interval = record.interval_ns("throughput")
     steps = record.reached_ns // interval
     samples = record.throughput.filter(pl.col("flow").is_in(_chosen(record, direction, flows)))
     arrived = np.zeros(steps + 1)

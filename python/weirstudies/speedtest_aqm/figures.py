@@ -214,7 +214,7 @@ class Seen:
 def figures(record: Record, run: ResolvedRun, cell: Cell) -> Run:
     """The figures of a simulated run."""
     start = record.manifest.scenario["phases"][0]["end_ns"]
-    sampling = record.manifest.scenario["sampling"]["throughput_ns"]
+    sampling = record.interval_ns("throughput")
     flows = {way: _flows(record, f"{cell.method} {way}") for way in WAYS}
     own = _probe(record, f"{cell.method} in flow")
     pings = record.latency.filter(pl.col("probe") == _probe(record, design.PING))

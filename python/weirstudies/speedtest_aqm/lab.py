@@ -242,7 +242,7 @@ def _error(folder: Path) -> str:
 
 def seen_of(cell: Cell, line: Record, pings: Record) -> Seen:
     """Both records on the line's clock. Connections are told apart by the server's port."""
-    step = line.manifest.scenario["sampling"]["throughput_ns"]
+    step = line.interval_ns("throughput")
     flows = _flows(line, SERVER_PORT)
     # A request for next to nothing is a sample of the other flows' time, on whatever connection it goes.
     least = LOADING * cell.rate_mbps * 1e6 / 8 * step / 1e9
