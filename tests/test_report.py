@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import base64
+import errno
 import hashlib
 import html
 import json
 import re
 import shlex
 import shutil
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import weirlab
+from weirlab.cli.pages_in_browser import write_page
+from weirlab.errors import RecordError
 from weirlab.record import open_record
 from weirlab.report import flow_table
 from weirlab.stats import summarise
@@ -25,7 +29,6 @@ from weirlab.viewer.repeat import repeat_of
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import Callable
-    from pathlib import Path
 
     from weirlab.record import Record
 
@@ -185,6 +188,36 @@ def test_a_damaged_manifest_is_an_error_in_a_sentence(
     assert done.stderr.startswith("weir: `damaged`")
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "weir-report.html").exists()
+
+
+@pytest.mark.parametrize("ask", ["is_symlink", "is_dir", "iterdir", "read_bytes"])
+def test_a_record_that_cannot_be_read_meanwhile_is_not_told_as_a_page_that_cannot_be_written(
+    rrul: list[Record], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ask: str
+) -> None:
+    record = open_record(shutil.copytree(rrul[0].path, tmp_path / "far"))
+    record.check()
+    usual = getattr(Path, ask)
+
+    def broken(path: Path) -> object:
+        if "latency" in path.parts:
+            raise OSError(errno.EIO, "Input/output error", str(path))
+        return usual(path)
+
+    monkeypatch.setattr(Path, ask, broken)
+    with pytest.raises(RecordError, match=r"`.*latency.*` cannot be read: Input/output error"):
+        write_page([record], tmp_path / "page.html")
+    assert not (tmp_path / "page.html").exists()
+
+
+def test_what_fails_while_a_page_is_made_does_not_blame_the_page(
+    rrul: list[Record], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise OSError(errno.ESTALE, "Stale file handle")
+
+    monkeypatch.setattr("weirlab.viewer.page.pack", broken)
+    with pytest.raises(RecordError, match=r"a record cannot be read: Stale file handle"):
+        write_page([rrul[0]], tmp_path / "page.html")
 
 
 def test_the_command_writes_one_page(weir_here: Weir, rrul: list[Record], tmp_path: Path) -> None:

@@ -7,12 +7,13 @@ import sys
 import webbrowser
 from typing import TYPE_CHECKING
 
+from weirlab.errors import RecordError
 from weirlab.ui import note, warn
 from weirlab.viewer import report_parts
 from weirlab.writing import replaced
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from weirlab.record import Record
@@ -31,8 +32,9 @@ def write_page(
     Raises:
         UsageError: if there are more records than a page holds, or none of them reaches into the span.
         WriteError: if the page cannot be written.
+        RecordError: if a record cannot be read meanwhile.
     """
-    content = report_parts(records, title=title, span_s=span_s)
+    content = _read(report_parts(records, title=title, span_s=span_s))
 
     def write(part: Path) -> None:
         with part.open("w", encoding="utf-8", newline="\n") as file:
@@ -42,6 +44,15 @@ def write_page(
     note(f"{len(records)} record{'s' * (len(records) > 1)} in {out}, {out.stat().st_size / 1e6:.1f} MB")
     if show:
         _show(out)
+
+
+def _read(content: Iterator[str]) -> Iterator[str]:
+    """The content; what fails while it is made is not told as what fails while it is written."""
+    try:
+        yield from content
+    except OSError as error:
+        where = "a record" if error.filename is None else f"`{error.filename}`"
+        raise RecordError(f"{where} cannot be read: {error.strerror or error}") from error
 
 
 def _show(page: Path) -> None:

@@ -105,14 +105,13 @@ class Folder:
         found = []
         for table in TABLES:
             folder = self.path / table
-            if folder.is_symlink():
-                raise _link(self.path, table)
-            if folder.is_dir():
-                try:
-                    names = sorted(file.name for file in folder.iterdir())
-                except OSError as error:
-                    raise RecordError(f"`{folder}` cannot be read: {error.strerror}") from error
-                found += [f"{table}/{name}" for name in names]
+            try:
+                if folder.is_symlink():
+                    raise _link(self.path, table)
+                names = sorted(file.name for file in folder.iterdir()) if folder.is_dir() else []
+            except OSError as error:
+                raise RecordError(f"`{folder}` cannot be read: {error.strerror or error}") from error
+            found += [f"{table}/{name}" for name in names]
         return _part_files(sorted(found))
 
 
