@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
+from click.testing import CliRunner
 from matplotlib.figure import Figure
 
 import weirlab
 from weirlab.api import run_all
+from weirlab.cli import weir as group
 from weirlab.errors import UsageError, WeirError
 from weirlab.record import open_record
 from weirlab.scenario import ScenarioSpec, resolve
@@ -113,6 +115,64 @@ class _Waiting(SimWorld):
 
 def ping_run() -> list[ResolvedRun]:
     return resolve(ScenarioSpec(test="ping", link="cable-20-8", phases={"load": "1s"}))
+
+
+class _Asked(SimWorld):
+    """Remembers what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, int]] = []
+
+    def check(self, run: ResolvedRun) -> None:
+        self.asked.append((run.queue, run.seed))
+        super().check(run)
+
+
+def test_a_world_is_asked_once_about_what_differs_in_its_seed_alone(tmp_path: Path) -> None:
+    spec = ScenarioSpec(
+        test="ping", link="cable-20-8", phases={"load": "100ms"}, queue=["pfifo", "fq"], repeat=3
+    )
+    world = _Asked()
+    run_all(resolve(spec), world, tmp_path / "out")
+    assert world.asked == [("pfifo", 1), ("fq", 1)]
+    run_all(resolve(spec.model_copy(update={"queue": ["fq", "cake"]})), world, tmp_path / "more")
+    assert world.asked[2:] == [("cake", 1)]
+
+
+def test_a_world_is_asked_again_about_what_it_refused(tmp_path: Path) -> None:
+    spec = ScenarioSpec(test="tcp_upload", link="cable-20-8", cc=["nothing_such"], phases={"load": "100ms"})
+    world = _Asked()
+    for _ in range(2):
+        with pytest.raises(UsageError, match="nothing_such"):
+            run_all(resolve(spec), world, tmp_path / "out")
+    assert len(world.asked) == 2
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["validate", "--worlds", "sim,lab"],
+        ["run", "--until", "latency.mean +-60%", "--max-repeat", "4"],
+    ],
+)
+def test_a_command_asks_a_world_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    made: list[_Asked] = []
+
+    def asked(*_: object, **__: object) -> _Asked:
+        made.append(_Asked())
+        return made[-1]
+
+    for name in ("sides", "named"):
+        monkeypatch.setattr(f"weirlab.worlds.{name}.world_named", asked)
+    monkeypatch.setattr("weirlab.cli.run_command.world_named", asked)
+    monkeypatch.chdir(tmp_path)
+    line = [words[0], "tcp_upload", *words[1:], "--load", "200ms", "--queue", "pfifo", "--queue", "fq"]
+    CliRunner().invoke(group, [*line, "--out", "out", "--no-charts"], catch_exceptions=False)
+    assert made
+    for world in made:
+        assert sorted(queue for queue, _ in world.asked) == ["fq", "pfifo"]
 
 
 def test_what_is_done_meanwhile_is_done_beside_the_runs(tmp_path: Path) -> None:

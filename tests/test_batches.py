@@ -22,6 +22,7 @@ from weirlab.worlds.sim import SimWorld
 
 if TYPE_CHECKING:
     from weirlab.batches import Batch
+    from weirlab.scenario import ResolvedRun
 
 PHASES = 'phases = { idle = "0s", load = "200ms", cooldown = "0s" }'
 
@@ -312,6 +313,19 @@ def test_what_cannot_be_run_is_refused_before_anything_is_written(
     with pytest.raises(UsageError, match=says):
         command(str(file))
     assert list(tmp_path.iterdir()) == [file]
+
+
+def test_the_world_of_a_batch_is_asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    check = SimWorld.check
+
+    def counted(world: SimWorld, run: ResolvedRun) -> None:
+        asked.append(run.queue)
+        check(world, run)
+
+    monkeypatch.setattr(SimWorld, "check", counted)
+    command(str(written(tmp_path, TWO)), "--json")
+    assert sorted(asked) == ["default", "htb rate 95% fq_codel", "pfifo_fast"]
 
 
 def test_a_plan_is_told_without_doing_anything(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from weirlab.interrupt import heeding
 from weirlab.record.configurations import slug
 from weirlab.scenario.resolving import given_again, resolve
 from weirlab.shown import Shown
-from weirlab.worlds import world_named, world_names
+from weirlab.worlds import check_all, world_named, world_names
 from weirlab.writing import folders_made, remove_empty
 
 __all__ = ["Records", "Watcher", "kept", "make_empty", "run", "run_all", "run_into"]
@@ -239,7 +239,7 @@ def run_all(  # noqa: PLR0913 - what is run, where, and what goes on beside it
     Returns:
         The records, in the order of `runs`; after Ctrl-C those that there are.
     """
-    _check(runs, world)
+    check_all(world, runs)
     new = make_empty(out)
     seeds = sorted({one.seed for one in runs})
     order = in_turn([seeds.index(one.seed) for one in runs])
@@ -266,7 +266,7 @@ def run_into(
     Returns:
         The records, in the order of `runs`; after Ctrl-C those that there are.
     """
-    _check(runs, world)
+    check_all(world, runs)
     return _carry_out(runs, world, folders, range(len(runs)), jobs=jobs, watcher=watcher)
 
 
@@ -278,12 +278,6 @@ def in_turn(ranks: Sequence[int]) -> list[int]:
     """
     rounds = [[number for number, one in enumerate(ranks) if one == rank] for rank in sorted(set(ranks))]
     return [number for turn, one in enumerate(rounds) for number in (one[::-1] if turn % 2 else one)]
-
-
-def _check(runs: Sequence[ResolvedRun], world: World) -> None:
-    """Refuses what the world cannot do, before anything is written."""
-    for one in runs:
-        world.check(one)
 
 
 def _carry_out(  # noqa: PLR0913 - what is run, where, and in which order

@@ -14,7 +14,7 @@ from weirlab.api import kept, run_into
 from weirlab.errors import LabError, UsageError, cannot_write
 from weirlab.record import open_record
 from weirlab.record.differences import place_name, world_name
-from weirlab.worlds import world_named
+from weirlab.worlds import check_all, world_named
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -69,20 +69,34 @@ def missing(batch: Batch, out: Path) -> list[Step]:
     return steps
 
 
-def carry_out(
-    batch: Batch, out: Path, steps: Sequence[Step], *, jobs: int | None, watcher: Watcher | None
+def carry_out(  # noqa: PLR0913 - what is run, where, and who hears of it
+    batch: Batch,
+    out: Path,
+    steps: Sequence[Step],
+    *,
+    jobs: int | None,
+    watcher: Watcher | None,
+    world: World | None = None,
 ) -> Outcome:
     """Makes the runs `steps` of `batch` with their records below `out`.
 
     Ctrl-C ends the batch early: what was measured stays, and the same call goes on with what is left.
 
+    Args:
+        batch: what they are of.
+        out: its folder.
+        steps: the runs.
+        jobs: how many run at once; None for as many as the world allows.
+        watcher: hears of their progress.
+        world: the world that the batch names, of whoever has asked it already; None to have one made.
+
     Raises:
         UsageError: if the world cannot do what a run asks for; nothing has happened then.
         LabError: if a command before or after a run fails; the runs that have ended are kept.
     """
-    world = _Surrounded(batch, out)
+    place = _Surrounded(batch, out, world or world_named(batch.spec.world, batch.spec.datapath))
     runs, folders = [step.run for step in steps], [out / step.folder for step in steps]
-    done = run_into(runs, world, folders, jobs=jobs, watcher=watcher)
+    done = run_into(runs, place, folders, jobs=jobs, watcher=watcher)
     whole = sum(record.manifest.complete for record in done)
     records: dict[str, list[Record]] = {name: [] for name in batch.scenarios()}
     for step in sorted(batch.steps, key=lambda one: one.folder):
@@ -119,9 +133,8 @@ def alone(out: Path) -> Iterator[None]:
 class _Surrounded:
     """A world with commands before and after each run."""
 
-    def __init__(self, batch: Batch, out: Path) -> None:
-        spec = batch.spec
-        self._inner: World = world_named(spec.world, spec.datapath)
+    def __init__(self, batch: Batch, out: Path, inner: World) -> None:
+        self._inner = inner
         self._batch, self._out = batch, out
         self.name = self._inner.name
 
@@ -130,7 +143,7 @@ class _Surrounded:
         return self._inner.at_once
 
     def check(self, run: ResolvedRun) -> None:
-        self._inner.check(run)
+        check_all(self._inner, [run])
 
     def run(self, run: ResolvedRun, folder: Path, progress: Progress | None) -> bool:
         spec = self._batch.spec

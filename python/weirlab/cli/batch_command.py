@@ -15,7 +15,7 @@ from weirlab.cli.options import Whole, argument, option
 from weirlab.errors import Interrupted
 from weirlab.stats import compare
 from weirlab.ui import RunProgress, Table, console, note, section
-from weirlab.worlds import world_named
+from weirlab.worlds import check_all, world_named
 
 if TYPE_CHECKING:
     from weirlab.batches import Batch, Outcome
@@ -41,8 +41,7 @@ def command(file: Path, *, out: Path | None, dry_run: bool, jobs: int | None, as
     batch = load_batch(file)
     folder = out or file.with_suffix(".batch")
     world = world_named(batch.spec.world, batch.spec.datapath)
-    for step in batch.steps:
-        world.check(step.run)
+    check_all(world, [step.run for step in batch.steps])
     if dry_run:
         _tell_plan(batch, folder, as_json=as_json)
         return
@@ -53,9 +52,9 @@ def command(file: Path, *, out: Path | None, dry_run: bool, jobs: int | None, as
         if steps:
             runs = [step.run for step in steps]
             with RunProgress(runs, title=batch.name, quiet=as_json) as progress:
-                outcome = carry_out(batch, folder, steps, jobs=jobs, watcher=progress)
+                outcome = carry_out(batch, folder, steps, jobs=jobs, watcher=progress, world=world)
         else:
-            outcome = carry_out(batch, folder, steps, jobs=jobs, watcher=None)
+            outcome = carry_out(batch, folder, steps, jobs=jobs, watcher=None, world=world)
     if as_json:
         click.echo(json.dumps(_as_json(outcome, folder), indent=2))
     else:

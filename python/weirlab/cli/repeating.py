@@ -8,6 +8,7 @@ from weirlab.api import folders_of, make_empty, run_into
 from weirlab.errors import UsageError
 from weirlab.record.configurations import configurations
 from weirlab.ui import RunProgress
+from weirlab.worlds import check_all
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,7 +37,7 @@ def run_until(  # noqa: PLR0913 - what is run, where, and how often
     """
     for one in runs:
         until.check(one.scenario)
-        world.check(one)
+    check_all(world, runs)
     make_empty(out)
     folders = folders_of(runs, out)
     seeds = list(dict.fromkeys(one.seed for one in runs))

@@ -20,13 +20,15 @@ from weirlab.scenario import resolve
 from weirlab.scenario.resolving import given_again
 from weirlab.stats import Agreement, agreement
 from weirlab.ui import RunProgress, console, note, warn
+from weirlab.worlds import check_all
 from weirlab.worlds.sides import SIDES, Side, names_of, sides_named, usual_sides
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from weirlab.record import Record
     from weirlab.scenario import ScenarioSpec
+    from weirlab.worlds import World
 
 
 @click.command("validate")
@@ -68,10 +70,13 @@ def command(  # noqa: PLR0913 - one word each on the command line
     for text in given_again(spec):
         note(text)
     quiet = as_json or as_markdown
-    sides = _sides(worlds, spec, quiet=quiet)
-    _check(sides, spec)
+    world_of = _worlds()
+    sides = _sides(worlds, spec, world_of, quiet=quiet)
+    _check(sides, spec, world_of)
     folder = out or Path(f"weir-validate-{time.strftime('%Y%m%d-%H%M%S')}")
-    records = {side.name: _run(side, spec, folder / side.name, jobs, quiet=quiet) for side in sides}
+    records = {
+        side.name: _run(side, spec, world_of(side), folder / side.name, jobs, quiet=quiet) for side in sides
+    }
     found = _agreements(sides, records)
     drawn = _charts(records, folder / "charts") if charts else []
     if as_json:
@@ -90,16 +95,30 @@ def command(  # noqa: PLR0913 - one word each on the command line
         raise SystemExit(1)
 
 
-def _sides(worlds: str | None, spec: ScenarioSpec, *, quiet: bool) -> list[Side]:
+def _worlds() -> Callable[[Side], World]:
+    """The world of each side, made once: what it was asked it is not asked again."""
+    made: dict[str, World] = {}
+
+    def world_of(side: Side) -> World:
+        if side.name not in made:
+            made[side.name] = side.world()
+        return made[side.name]
+
+    return world_of
+
+
+def _sides(
+    worlds: str | None, spec: ScenarioSpec, world_of: Callable[[Side], World], *, quiet: bool
+) -> list[Side]:
     if worlds is not None:
         return sides_named(worlds)
-    sides, without_kernel = usual_sides(resolve(spec))
+    sides, without_kernel = usual_sides(resolve(spec), world_of)
     if without_kernel and not quiet:
         note(f"without the kernel's own queues: {without_kernel}")
     return sides
 
 
-def _check(sides: Sequence[Side], spec: ScenarioSpec) -> None:
+def _check(sides: Sequence[Side], spec: ScenarioSpec, world_of: Callable[[Side], World]) -> None:
     """Refuses what one of the sides cannot run, before another one has run it for long.
 
     Raises:
@@ -107,15 +126,15 @@ def _check(sides: Sequence[Side], spec: ScenarioSpec) -> None:
     """
     runs = resolve(spec.model_copy(update={"repeat": 1}))
     for side in sides:
-        world = side.world()
-        for run in runs:
-            world.check(run)
+        check_all(world_of(side), runs)
 
 
-def _run(side: Side, spec: ScenarioSpec, folder: Path, jobs: int | None, *, quiet: bool) -> list[Record]:
+def _run(  # noqa: PLR0913 - what is run, where, and what is said of it
+    side: Side, spec: ScenarioSpec, world: World, folder: Path, jobs: int | None, *, quiet: bool
+) -> list[Record]:
     runs = resolve(spec.model_copy(update={"repeat": side.runs(spec.repeat)}))
     with RunProgress(runs, title=f"{runs[0].test.title} ({side.name})", quiet=quiet) as progress:
-        records = run_all(runs, side.world(), folder, jobs=jobs, watcher=progress)
+        records = run_all(runs, world, folder, jobs=jobs, watcher=progress)
     if len(records) < len(runs) or not all(record.manifest.complete for record in records):
         raise Interrupted("interrupted: worlds can only be compared over whole runs")
     return records

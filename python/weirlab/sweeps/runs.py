@@ -19,7 +19,7 @@ from weirlab.scenario.resolving import Part
 from weirlab.sweeps.design import points
 from weirlab.sweeps.samples import ALL
 from weirlab.sweeps.written import NoPlace, Shipped, opened, placed
-from weirlab.worlds import world_named
+from weirlab.worlds import check_all, world_named
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -169,8 +169,8 @@ def sweep_of_runs(runs: Sequence[ResolvedRun], work: Work) -> Sweep:
     world = world_named(work.world)
     traces: dict[str, str] = {}
     found: dict[str, Run] = {}
+    check_all(world, runs)
     for one in runs:
-        world.check(one)
         key = study_key(one, work)
         found.setdefault(key, Run(key, _configuration(one, {}, traces), one.seed))
     return Sweep(None, tuple(found.values()), len({(one.queue, one.cc) for one in runs}), traces, work)

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from weirlab.loading import asked_for
-from weirlab.worlds.base import Datapath, Progress, World
+from weirlab.worlds.base import Datapath, Progress, World, check_all
 from weirlab.worlds.named import datapaths, world_named, world_names
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ __all__ = [
     "Progress",
     "Side",
     "World",
+    "check_all",
     "datapaths",
     "world_named",
     "world_names",

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal, Protocol
+from weakref import WeakKeyDictionary
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from weirlab.scenario import ResolvedRun
@@ -38,3 +42,30 @@ class World(Protocol):
     def run(self, run: ResolvedRun, folder: Path, progress: Progress | None) -> bool:
         """Runs a scenario and writes its record into `folder`; says whether it came to its end."""
         ...
+
+
+def check_all(world: World, runs: Iterable[ResolvedRun]) -> None:
+    """Refuses what `world` cannot do of `runs`, before anything starts.
+
+    It is asked once about what differs in nothing but the seed: to be asked costs some worlds the start of a
+    kernel.
+
+    Raises:
+        UsageError: one sentence about the first thing that it cannot do.
+    """
+    done = _DONE.setdefault(world, set())
+    for run in runs:
+        asked = _digest(run)
+        if asked not in done:
+            world.check(run)
+            done.add(asked)
+
+
+def _digest(run: ResolvedRun) -> bytes:
+    """What a world may look at, in short."""
+    names = [run.queue, run.link_part.words["name"], run.test_part.words["name"]]
+    return hashlib.blake2b(json.dumps([names, run.scenario], sort_keys=True).encode()).digest()
+
+
+_DONE: WeakKeyDictionary[World, set[bytes]] = WeakKeyDictionary()
+"""What each world has said that it can do."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from weirlab.errors import UsageError
+from weirlab.worlds.base import check_all
 from weirlab.worlds.named import world_named
 
 if TYPE_CHECKING:
@@ -53,16 +54,20 @@ def sides_named(names: str) -> list[Side]:
     return [SIDES[word] for word in words]
 
 
-def usual_sides(runs: Sequence[ResolvedRun]) -> tuple[list[Side], str | None]:
+def usual_sides(
+    runs: Sequence[ResolvedRun], world_of: Callable[[Side], World]
+) -> tuple[list[Side], str | None]:
     """The usual sides that can run all of `runs`, the lab last, and why the kernel's path is not among them.
 
     The kernel's path is left out where the kernel lacks a queue; that simulator or lab cannot run them is
     found when they are asked to.
+
+    Args:
+        runs: what is to be run.
+        world_of: the world of a side.
     """
     try:
-        world = SIDES["kernel-path"].world()
-        for run in runs:
-            world.check(run)
+        check_all(world_of(SIDES["kernel-path"]), runs)
     except UsageError as error:
         return [SIDES["sim"], SIDES["lab"]], str(error)
     return [side for side in SIDES.values() if side.usual], None

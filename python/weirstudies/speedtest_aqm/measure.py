@@ -17,6 +17,7 @@ from weirlab.api import run_into
 from weirlab.errors import Interrupted, UsageError
 from weirlab.sweeps.columns import REDUCED
 from weirlab.sweeps.runs import version
+from weirlab.worlds import check_all
 from weirstudies.running import reduced
 from weirstudies.speedtest_aqm import design
 from weirstudies.speedtest_aqm.figures import Run, figures, key_of
@@ -59,7 +60,7 @@ class Keeping:
 
     def check(self, run: ResolvedRun) -> None:
         """Refuses what the world cannot do."""
-        self._world.check(run)
+        check_all(self._world, [run])
 
     def run(self, run: ResolvedRun, folder: Path, progress: Progress | None) -> bool:
         """Runs it and writes its figures to `folder` with `.json` behind; says whether it came to its end."""
