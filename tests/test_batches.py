@@ -315,6 +315,15 @@ def test_what_cannot_be_run_is_refused_before_anything_is_written(
     assert list(tmp_path.iterdir()) == [file]
 
 
+def test_a_plan_is_told_where_its_world_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WEIR_KERNEL", str(tmp_path / "gone"))
+    file = written(tmp_path, 'world = "kernel"\n' + TWO)
+    assert "7 runs" in command(str(file), "--dry-run")
+    with pytest.raises(UsageError, match="there is no file"):
+        command(str(file))
+    assert list(tmp_path.iterdir()) == [file]
+
+
 def test_the_world_of_a_batch_is_asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
     check = SimWorld.check

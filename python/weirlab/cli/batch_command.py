@@ -40,11 +40,11 @@ def command(file: Path, *, out: Path | None, dry_run: bool, jobs: int | None, as
     """  # noqa: D301 - \b keeps click from folding the examples
     batch = load_batch(file)
     folder = out or file.with_suffix(".batch")
-    world = world_named(batch.spec.world, batch.spec.datapath)
-    check_all(world, [step.run for step in batch.steps])
     if dry_run:
         _tell_plan(batch, folder, as_json=as_json)
         return
+    world = world_named(batch.spec.world, batch.spec.datapath)
+    check_all(world, [step.run for step in batch.steps])
     with alone(folder):
         steps = missing(batch, folder)
         if not as_json and len(steps) < len(batch.steps):
