@@ -332,3 +332,33 @@ def test_a_path_without_a_queue_of_its_own_has_that_of_its_link_in_words_too() -
     words = {"paths": ["wifi=cable-20-8", "lte=lte-verizon"], "link": None, "seed": 1, "ip": "4"}
     run = resolved(words | {"queues": ["lte=fq_codel"], "queues_up": [], "queues_down": []})
     assert run.queue == "wifi: the link's own queue; lte: fq_codel"
+
+
+WITH_ROUTES = """
+name = "two"
+title = "Two ways"
+up = [{ name = "a", rate = "10mbit" }, { name = "b", rate = "10mbit" }]
+down = [{ name = "c", rate = "10mbit" }]
+
+[routes]
+near = { up = ["a"] }
+far = { up = ["b"] }
+"""
+
+
+@pytest.mark.parametrize(
+    ("option", "instead"),
+    [
+        ("--link=two.toml", "or give a link for each as `--path NAME=LINK`"),
+        ("--path=x=two.toml", "or give a link of one of its routes"),
+    ],
+)
+def test_a_link_with_routes_is_refused_with_what_can_be_done(
+    tmp_path: Path, option: str, instead: str
+) -> None:
+    (tmp_path / "two.toml").write_text(WITH_ROUTES)
+    done = weir_in(tmp_path, "lab", "exec", option, "--", "true")
+    assert done.returncode == 2
+    said = " ".join(done.stderr.split())
+    assert "link `two.toml` has routes (near, far), by which the servers of a test are reached" in said
+    assert said.endswith(f"leave `routes` out, {instead}")

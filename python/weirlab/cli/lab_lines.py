@@ -9,7 +9,7 @@ from weirlab.cli import completion
 from weirlab.cli.options import option
 from weirlab.cli.scenario_words import DEFAULT_LINK
 from weirlab.errors import UsageError
-from weirlab.scenario import DEFAULT_QUEUE, MAX_CLIENT_PATHS, ScenarioSpec, join_paths, resolve
+from weirlab.scenario import DEFAULT_QUEUE, MAX_CLIENT_PATHS, ScenarioSpec, join_paths, load_link, resolve
 from weirlab.scenario.catalogue import check
 
 if TYPE_CHECKING:
@@ -112,9 +112,23 @@ def _resolved(words: dict[str, Any], link: str, path: str | None, paths: Collect
     try:
         return resolve(check(ScenarioSpec, said, "command line"))[0]
     except UsageError as error:
-        if path is None:
-            raise
-        raise UsageError(f"path `{path}`: {error}") from None
+        why = _about_routes(link, path) or str(error)
+        raise UsageError(why if path is None else f"path `{path}`: {why}") from None
+
+
+def _about_routes(link: str, path: str | None) -> str | None:
+    """What a user can do about a link that has routes, if it has: a program has no test to choose one by."""
+    try:
+        routes = list(load_link(link).routes)
+    except UsageError:
+        return None
+    if not routes:
+        return None
+    instead = "give a link of one of its routes" if path else "give a link for each as `--path NAME=LINK`"
+    return (
+        f"link `{link}` has routes ({', '.join(routes)}), by which the servers of a test are reached, and "
+        f"here is none: leave `routes` out, or {instead}"
+    )
 
 
 def queue_of(given: Sequence[str], option: str, path: str | None, paths: Collection[str]) -> str | None:
