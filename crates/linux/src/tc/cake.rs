@@ -27,10 +27,7 @@ pub(super) fn put_as_written(message: &mut Message, options: &CakeOptions, added
     if !overhead.beyond_ip {
         values.push((TCA_CAKE_RAW, 0));
     }
-    if options.nat.is_written() {
-        values.push((TCA_CAKE_NAT, options.nat.value.into()));
-    }
-    put_apart_from_the_link(&mut values, options);
+    put_apart_from_the_link(&mut values, options, false);
     put_values(message, options.rate(), values);
 }
 
@@ -61,19 +58,19 @@ pub(crate) fn put(
     if framing.minimum_bytes > 0 {
         values.push((TCA_CAKE_MPU, framing.minimum_bytes));
     }
-    // A kernel without tables of connections refuses the attribute, whatever it says.
-    if options.nat.is_written() {
-        values.push((TCA_CAKE_NAT, options.nat.value.into()));
-    } else if nat {
-        values.push((TCA_CAKE_NAT, 1));
-    }
-    put_apart_from_the_link(&mut values, options);
+    put_apart_from_the_link(&mut values, options, nat);
     put_values(message, None, values);
     Ok(())
 }
 
-/// The options that are neither about rate and bytes of the link nor about addresses, as they are written.
-fn put_apart_from_the_link(values: &mut Vec<(u16, u32)>, options: &CakeOptions) {
+/// The options that are not about rate and bytes of the link, as they are written; `nat` is whether addresses are
+/// those before their translation where the words do not say it.
+fn put_apart_from_the_link(values: &mut Vec<(u16, u32)>, options: &CakeOptions, nat: bool) {
+    // A kernel without tables of connections refuses the attribute, whatever it says.
+    if options.nat.is_written() || nat {
+        let before = if options.nat.is_written() { options.nat.value } else { nat };
+        values.push((TCA_CAKE_NAT, before.into()));
+    }
     if options.diffserv.is_written() {
         values.push((TCA_CAKE_DIFFSERV_MODE, options.diffserv.value as u32));
     }
