@@ -230,9 +230,7 @@ impl Carrier {
                 let _ = self.samples.send(PathSample::Emulator(row));
                 next_row = emulator.after(now);
             }
-            if !self.sides.iter().any(|side| side.ready) {
-                self.wait(next_queue.min(next_row))?;
-            }
+            self.wait(next_queue.min(next_row))?;
         }
         let ended = self.now();
         let _ = self.samples.send(PathSample::Emulator(self.lateness.row(ended)));
@@ -284,10 +282,6 @@ impl Carrier {
 
     /// Reads what the kernels have sent, a few packets from each that may have some.
     fn read_all(&mut self) -> Result<(), LinuxError> {
-        // Where time passes, one that never runs empty would otherwise keep the others from being read.
-        if !self.clock.is_virtual() && self.sides.iter().any(|side| side.ready) {
-            self.sides.iter_mut().for_each(|side| side.ready = true);
-        }
         for side in 0..self.sides.len() {
             if !self.sides[side].ready {
                 continue;
@@ -320,12 +314,14 @@ impl Carrier {
         Ok(())
     }
 
-    /// Sleeps until something may arrive, the next sample, or the next packet.
+    /// Sleeps until something may arrive, the next sample, or the next packet; not while a side may have more.
     fn wait(&mut self, sample: Time) -> Result<(), LinuxError> {
         let due = self.router.path.look_at().unwrap_or(Time::MAX).min(sample);
         let now = self.now();
-        let Some(sleep) = self.waking.sleep(now, due) else {
-            // In virtual time nothing has come meanwhile.
+        let all_empty = !self.sides.iter().any(|side| side.ready);
+        let Some(sleep) = all_empty.then(|| self.waking.sleep(now, due)).flatten() else {
+            // In virtual time nothing has come meanwhile. Where time passes, one that never runs empty would
+            // otherwise keep the others from being read.
             let passes = !self.clock.is_virtual();
             self.sides.iter_mut().for_each(|side| side.ready |= passes);
             return Ok(());
