@@ -70,12 +70,15 @@ impl TbfParams {
         let limit = options.byte_limit()?;
         let peak = match (peakrate, mtu) {
             (None, _) => None,
-            (Some(peak), Some(mtu)) if peak > rate => Some((peak, mtu)),
+            // Linux counts rates in whole bytes per second.
+            (Some(peak), Some(mtu)) if peak.as_bytes_per_sec() > rate.as_bytes_per_sec() => {
+                Some((peak, mtu))
+            }
             (Some(_), None) => {
                 return Err(SpecError::new("tbf: `peakrate` needs `mtu` (also called `minburst`)"));
             }
             (Some(peak), Some(_)) => {
-                let allowed = format!("it must be above the rate {rate}");
+                let allowed = format!("it must be above the rate {rate}, by 8bit at least");
                 return Err(SpecError::bad("tbf", "peakrate", &peak.to_string(), &allowed));
             }
         };

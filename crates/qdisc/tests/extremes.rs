@@ -18,6 +18,11 @@ fn disciplines_stand_extreme_values_or_refuse_them() {
 }
 
 #[test]
+fn a_cake_of_a_fast_line_and_a_long_round_trip_has_a_limit_of_memory() {
+    exercise::spec(b"cake bandwidth 100gbit rtt 4294s");
+}
+
+#[test]
 fn markers_stand_extreme_values_or_refuse_them() {
     for marker in MARKERS {
         for param in marker.params {

@@ -164,8 +164,16 @@ fn errors_are_one_sentence_with_what_is_allowed() {
         ),
         (
             "tbf rate 5mbit burst 2000 limit 3000 peakrate 4mbit mtu 1600",
-            "tbf: `peakrate 4Mbit`: it must be above the rate 5Mbit",
+            "tbf: `peakrate 4Mbit`: it must be above the rate 5Mbit, by 8bit at least",
         ),
+        (
+            // In bytes the same, by which Linux counts.
+            "tbf rate 1mbit burst 2000 limit 3000 peakrate 1000007bit mtu 1600",
+            "tbf: `peakrate 1000007bit`: it must be above the rate 1Mbit, by 8bit at least",
+        ),
+        ("fq buckets 1", "fq: `buckets 1`: write a number from 2 to 262144"),
+        ("fq buckets 262145", "fq: `buckets 262145`: write a number from 2 to 262144"),
+        ("sfq perturb 2147484", "sfq: `perturb 2147484`: write a number from 0 to 2147483"),
         (
             "netem reorder 25%",
             "netem: `reorder` sends packets without the delay: write `delay TIME` too",

@@ -63,7 +63,8 @@ pub(super) fn put_fq(message: &mut Message, options: &FqOptions) {
         of.put_u32(TCA_FQ_BUCKETS_LOG, options.buckets.next_power_of_two().ilog2());
         of.put_u32(TCA_FQ_PLIMIT, options.limit);
         of.put_u32(TCA_FQ_FLOW_PLIMIT, options.flow_limit);
-        of.put_u32(TCA_FQ_QUANTUM, short(options.quantum));
+        // What newer kernels make of more; older ones refuse it.
+        of.put_u32(TCA_FQ_QUANTUM, short(options.quantum.min(FQ_QUANTUM_MAX)));
         of.put_u32(TCA_FQ_INITIAL_QUANTUM, options.initial_quantum);
         of.put_u32(TCA_FQ_RATE_ENABLE, options.pacing.into());
         if let Some(rate) = options.maxrate {
@@ -82,6 +83,8 @@ pub(super) fn put_fq(message: &mut Message, options: &FqOptions) {
     });
 }
 
+/// `fq_change`.
+const FQ_QUANTUM_MAX: u64 = 1 << 20;
 // include/uapi/linux/pkt_sched.h, the first seven of `pie`'s without its prefix
 const TARGET: u16 = 1;
 const TCA_PIE_LIMIT: u16 = 2;
@@ -144,6 +147,11 @@ mod tests {
         assert_eq!(told_numbers(&fq_pie)[..2], [(1, 40), (2, 4)]);
         assert_eq!(told_numbers(&fq_pie)[2..6], controller);
         assert_eq!(told_numbers(&fq_pie)[6..], rest);
+    }
+
+    #[test]
+    fn a_quantum_is_told_as_newer_kernels_keep_it() {
+        assert!(told_numbers("fq quantum 4294967295").contains(&(3, 1 << 20)));
     }
 
     #[test]

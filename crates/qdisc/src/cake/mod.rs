@@ -228,7 +228,7 @@ impl Scale {
         let by_rate = match (self.memory_limit, rate) {
             (Some(limit), _) => limit,
             (None, 0) => u64::MAX,
-            (None, rate) => (rate * self.interval.as_micros() / 250_000).max(4 << 20),
+            (None, rate) => (rate.saturating_mul(self.interval.as_micros()) / 250_000).max(4 << 20),
         };
         let most = u64::from(LIMIT) * u64::from(self.full_packet);
         by_rate.min(most.max(self.memory_limit.unwrap_or(0)))

@@ -375,7 +375,7 @@ params! {
         /// whether a packet beyond the horizon is dropped; no packet here is
         pub horizon_drop: bool = switch().off_by("horizon_cap").default("on"),
         /// lists in which flows are looked up, rounded up to a power of two
-        pub buckets: usize = number("buckets", 1, 1 << 18).default("1024"),
+        pub buckets: usize = number("buckets", 2, 1 << 18).default("1024"),
         /// bits of a packet's hash that tell flows apart
         pub orphan_mask: u32 = number("mask", 0, u32::MAX as u64).default("1023"),
         /// bands of flows
@@ -397,7 +397,7 @@ pub(crate) static FQ: Discipline = Discipline {
     examples: &[
         "fq limit 40 flow_limit 12",
         "fq maxrate 1mbit flow_limit 15 ce_threshold 2ms",
-        "fq maxrate 300kbit quantum 300 initial_quantum 1514 buckets 1 limit 30",
+        "fq maxrate 300kbit quantum 300 initial_quantum 1514 buckets 2 limit 30",
     ],
     build: |spec, device| Ok(Box::new(Peeked::new(Fq::new(spec, device)?))),
 };

@@ -409,7 +409,7 @@ params! {
         /// most packets that may wait in all flows together (depth x flows at most)
         pub limit: Option<u64> = number("packets", 2, u32::MAX as u64).absent("127"),
         /// how often the hash gets a new key; 0: never
-        pub perturb: u64 = number("s", 0, i32::MAX as u64 / 250).default("0"),
+        pub perturb: u64 = number("s", 0, MAX_PERTURB_S).default("0"),
         /// bytes that a flow may send in one turn (256 at least)
         pub quantum: u32 = size().default_of("one full packet", |device| device.full_packet().to_string()),
         /// how many values the hash has, a power of two
@@ -461,6 +461,9 @@ const DEFAULT_LIMIT: u64 = MAX_DEPTH_PACKETS;
 
 /// `SFQ_MAX_FLOWS`.
 const MAX_FLOWS: u64 = 65_536 - MAX_DEPTH_PACKETS - 1;
+
+/// What a kernel of any length of tick takes: `INT_MAX / HZ`, with 1000 ticks a second (`sfq_change`).
+const MAX_PERTURB_S: u64 = i32::MAX as u64 / 1_000;
 
 /// 1 MiB (`sfq_change`).
 const MAX_QUANTUM_BYTES: u32 = 1 << 20;
