@@ -109,6 +109,10 @@ def test_what_the_kernel_lacks_is_refused_before_the_run(weir: Weir, tmp_path: P
         done = weir("run", "tcp_download", "--link", name, *KERNEL, "--out", "o")
         assert (done.returncode, done.stderr.strip()) == (2, f"weir: {sentence}")
         assert not (tmp_path / "o").exists()
+    words = ("--link", "cable-20-8", "--queue", "red limit 40000 avpkt 1000 ecn nodrop adaptive")
+    done = weir("run", "tcp_download", *words, *KERNEL, "--out", "o")
+    sentence = "hop `router`: red: no Linux has `adaptive` beside `nodrop`: leave one of them out"
+    assert (done.returncode, done.stderr.strip()) == (2, f"weir: {sentence}")
 
 
 @pytest.mark.needs_lab
@@ -118,7 +122,7 @@ def test_an_absent_discipline_is_named(weir: Weir) -> None:
     done = weir("run", "tcp_download", *words, *KERNEL, "--out", "o")
     if done.returncode == 0:
         pytest.skip("this kernel has fq_codel")
-    sentence = "this kernel has no queue discipline `fq_codel`: use the userspace data path"
+    sentence = "hop `router`: this kernel has no queue discipline `fq_codel`: use the userspace data path"
     assert (done.returncode, done.stderr.strip()) == (2, f"weir: {sentence}")
 
 

@@ -15,7 +15,7 @@ use std::os::fd::{AsFd, AsRawFd};
 
 use weir_core::{Cells, End, Framing, Rate, Seed};
 use weir_linux::{
-    Line, LinkSettings, LinuxError, Namespace, Netlink, Queue, check_spec, index_of,
+    Line, LinkSettings, LinuxError, Namespace, Netlink, Queue, check_spec, check_values, index_of,
     switch_offloads_off,
 };
 use weir_qdisc::{QueueSpec, SpecError};
@@ -90,11 +90,12 @@ fn check_hops(scenario: &Scenario) -> Result<(), LinuxError> {
         if hop.framing.cells == Cells::Ptm && matches!(hop.rate, LineRate::Bps(_)) {
             return refuse("the kernel does not know the framing PTM".to_owned());
         }
-        let (spec, _) = queue_spec(hop, scenario.mtu_bytes)
-            .map_err(|error| LinuxError::io(&hop.name, error))?;
+        let of_hop = |error: SpecError| of_hop(hop, error);
+        let (spec, device) = queue_spec(hop, scenario.mtu_bytes).map_err(of_hop)?;
         if let Err(why) = check_spec(&spec) {
             return refuse(why);
         }
+        check_values(&spec, &device).map_err(of_hop)?;
         if spec.size_table.is_some() && matches!(hop.rate, LineRate::Bps(_)) {
             return refuse(
                 "`stab` beneath the line, which the kernel would then count by it, too".to_owned(),
@@ -204,14 +205,19 @@ fn set_router_up(scenario: &Scenario, hop: &Hop) -> Result<(Queue, Netlink), Lin
     let netlink = Netlink::new()?;
     let out = index_of(OUT)?;
     add_routes(&netlink, out, scenario)?;
-    let (spec, device) = queue_spec(hop, scenario.mtu_bytes)
-        .map_err(|error| LinuxError::io(&format!("hop `{}`", hop.name), error))?;
+    let (spec, device) = queue_spec(hop, scenario.mtu_bytes).map_err(|error| of_hop(hop, error))?;
     let line = match hop.rate {
         LineRate::Bps(bps) => Some(Line { rate: Rate::from_bps(bps), framing: hop.framing }),
         _ => None,
     };
-    let queue = Queue::install(&netlink, out, line, &spec, &device)?;
+    let queue =
+        Queue::install(&netlink, out, line, &spec, &device).map_err(|error| of_hop(hop, error))?;
     Ok((queue, netlink))
+}
+
+/// What is wrong with a hop, with its name.
+fn of_hop(hop: &Hop, error: impl std::fmt::Display) -> LinuxError {
+    LinuxError::io(&format!("hop `{}`", hop.name), error)
 }
 
 /// Sends packets to all addresses of the scenario out of the device number `index`.

@@ -36,7 +36,9 @@ pub use shaped::{
 };
 pub use signals::{END_REQUESTS, is_ignored};
 pub use sock_diag::{TcpEnd, tcp_ends};
-pub use tc::{Counts, Line, Queue, QueueCounts, Reasons, check_spec, kernel_lacks, wire_bytes};
+pub use tc::{
+    Counts, Line, Queue, QueueCounts, Reasons, check_spec, check_values, kernel_lacks, wire_bytes,
+};
 pub use tun::{TUN_NODE, Tun};
 pub use veth::Veth;
 

@@ -54,6 +54,22 @@ pub fn check_spec(spec: &QueueSpec) -> Result<(), String> {
     leaves.chain(spec.child.as_deref()).try_for_each(check_spec)
 }
 
+/// Checks the values of a spec that [`check_spec`] allows, for that device: those that a kernel would refuse without
+/// saying which.
+///
+/// # Errors
+/// The first that no kernel takes, or not all do, with what they take.
+pub fn check_values(spec: &QueueSpec, device: &Device) -> Result<(), SpecError> {
+    let about = About { index: 0, handle: 0, parent: 0 };
+    options::put(&mut Message::new(0, 0, about), spec, device, 0)?;
+    for class in &spec.classes {
+        let HtbOptions { r2q, .. } = spec.read(device)?;
+        options::put_class(&mut Message::new(0, 0, about), class, r2q, device, 0)?;
+    }
+    let leaves = spec.classes.iter().filter_map(|class| class.leaf.as_deref());
+    leaves.chain(spec.child.as_deref()).try_for_each(|inner| check_values(inner, device))
+}
+
 /// A line that holds packets back: its rate, and what a packet occupies on it.
 #[derive(Clone, Copy, Debug)]
 pub struct Line {
@@ -137,7 +153,7 @@ impl Queue {
         used: &mut Vec<u32>,
     ) -> Result<(), LinuxError> {
         let name = spec.discipline.name;
-        let wrong = |error: SpecError| LinuxError::io("a spec cannot be told to the kernel", error);
+        let wrong = |error: SpecError| LinuxError::plain(error);
         let major = free_major(spec, used);
         used.push(major);
         let about = About { index: self.index, handle: major << 16, parent };
@@ -354,5 +370,24 @@ mod tests {
         }
         assert!(check("red limit 30000 avpkt 500 gentle").is_err());
         assert!(check("red limit 30000 avpkt 500 adaptative").is_ok());
+    }
+
+    #[test]
+    fn values_that_no_linux_has_together_are_refused_wherever_they_stand() {
+        let device = Device { line_rate: Some(Rate::from_mbit(10)), ..Device::default() };
+        let check = |text: &str| {
+            let spec = QueueSpec::parse(text).unwrap().expanded(&device).unwrap();
+            check_values(&spec, &device).map_err(|error| error.to_string())
+        };
+        let words = "red limit 40000 avpkt 1000 ecn nodrop adaptive";
+        for text in [words.to_owned(), format!("htb rate 95% {words}")] {
+            assert_eq!(
+                check(&text),
+                Err("red: no Linux has `adaptive` beside `nodrop`: leave one of them out"
+                    .to_owned()),
+                "{text}"
+            );
+        }
+        assert_eq!(check("htb rate 95% fq quantum 3000"), Ok(()));
     }
 }
