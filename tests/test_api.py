@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import polars as pl
 import pytest
 from click.testing import CliRunner
@@ -361,6 +362,8 @@ def test_a_place_that_cannot_be_is_one_sentence_and_nothing_is_left(
             "span_s: ('a', 'b'): give its first and last second, such as (35, 55), not `tuple`",
         ),
         ({"span_s": 5}, "span_s: 5: give its first and last second"),
+        ({"span_s": (0, 10**400)}, "span_s: (0, 1000"),
+        ({"span_s": np.array(5)}, "span_s: array(5): give its first and last second"),
         ({"span_s": (0, float("nan"))}, "span_s: (0, nan): give its first and last second"),
         ({"whole": "path"}, "draw(whole=...)('path'): give records"),
     ],
@@ -375,6 +378,13 @@ def test_wrong_types_of_a_chart_are_one_sentence(
         with pytest.raises(UsageError, match=re.escape(said)):
             untyped.plot(**words)
     assert not list(tmp_path.iterdir())
+
+
+def test_numbers_of_numpy_are_numbers(swept: list[Record], tmp_path: Path) -> None:
+    for number, span in enumerate((np.array([0.1, 0.4]), (np.float32(0.5), np.int64(1)))):
+        assert untyped.draw("three-plot", swept[0], tmp_path / f"{number}.svg", span_s=span).exists()
+    rows = untyped.sweep(SWEEP, axes={"link": ["cable-20-8"]}, store=tmp_path / "s", jobs=np.int64(1))
+    assert rows.collect().height == 1
 
 
 def test_the_heading_of_a_page_is_a_text(swept: list[Record]) -> None:

@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from weirlab.arguments import path_of
 from weirlab.errors import UsageError, cannot_write
+from weirlab.given import path_of
 from weirlab.interrupt import heeding
 from weirlab.record.configurations import slug
 from weirlab.scenario.resolving import given_again, resolve

@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from weirlab.arguments import path_of, records_of, span_of, text_of
+from weirlab.arguments import records_of
 from weirlab.errors import UsageError
+from weirlab.given import path_of, span_of, text_of
 from weirlab.plots.look import Look
 from weirlab.writing import replaced
 

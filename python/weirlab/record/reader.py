@@ -15,8 +15,8 @@ from typing import IO, TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from weirlab import _native
-from weirlab.arguments import path_of
 from weirlab.errors import RecordError
+from weirlab.given import path_of
 from weirlab.record.columns import Columns
 from weirlab.record.flows import FLOW, rows_of_flows
 from weirlab.record.in_order import in_order, order_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from weirlab.arguments import count_of, path_of, text_of
 from weirlab.errors import Interrupted, UsageError
+from weirlab.given import count_of, path_of, text_of
 from weirlab.sweeps.cluster import cluster_of
 from weirlab.sweeps.plan import Plan, load_plan, plan_of
 from weirlab.sweeps.runs import sweep_of

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
 
-from weirlab.arguments import records_of, text_of
+from weirlab.arguments import records_of
 from weirlab.errors import UsageError
+from weirlab.given import text_of
 from weirlab.viewer.page import report_page
 
 __all__ = ["View", "view"]

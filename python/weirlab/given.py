@@ -1,0 +1,91 @@
+"""What callers of Python give for paths, texts, counts and spans: told apart, and refused in one sentence."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Collection
+from contextlib import suppress
+from pathlib import Path
+
+from weirlab.errors import UsageError
+
+__all__ = ["count_of", "path_of", "shown_value", "span_of", "text_of"]
+
+
+def path_of(given: object, name: str, what: str) -> Path:
+    """The path that was given for the argument `name`, which may be no path at all.
+
+    Whether something stands there, or can, is not looked at.
+
+    Args:
+        given: what was given.
+        name: the argument's name, for the message.
+        what: what the path leads to, for the message: "a folder for records".
+
+    Raises:
+        UsageError: if it is no path, an empty one, or one with a zero byte, which no file system takes.
+    """
+    if not isinstance(given, str | Path):
+        raise _wrong(given, name, f"the path of {what}")
+    if given == "":
+        raise UsageError(f"{name} is empty: give the path of {what}, `.` for the folder where you are")
+    if "\0" in str(given):
+        raise UsageError(f"{name}: `{given}` has a zero byte in it: give the path of {what}")
+    return Path(given)
+
+
+def text_of(given: object, name: str, what: str) -> str | None:
+    """The text that was given for the argument `name`; None if there is none.
+
+    Raises:
+        UsageError: if it is anything else.
+    """
+    if given is not None and not isinstance(given, str):
+        raise _wrong(given, name, what)
+    return given
+
+
+def count_of(given: object, name: str, what: str) -> int | None:
+    """The number, 1 or more, that was given for the argument `name`; None if there is none.
+
+    Raises:
+        UsageError: if it is anything else.
+    """
+    if given is None:
+        return None
+    if isinstance(given, bool) or not isinstance(given, numbers.Integral) or given < 1:
+        raise UsageError(f"{name}: {shown_value(given)}: give {what}, a whole number of 1 or more")
+    return int(given)
+
+
+def span_of(given: object, name: str) -> tuple[float, float] | None:
+    """The two seconds that were given for the argument `name`; None if there are none.
+
+    Raises:
+        UsageError: if it is anything else.
+    """
+    if given is None:
+        return None
+    ends: list[float] = []
+    # An array of no dimension has no values, and a number of 400 digits is no float.
+    with suppress(TypeError, OverflowError):
+        if isinstance(given, Collection) and not isinstance(given, str | bytes):
+            ends = [float(one) if isinstance(one, numbers.Real) else math.nan for one in given]
+    if len(ends) != 2 or math.isnan(ends[0]) or math.isnan(ends[1]):
+        raise _wrong(given, name, "its first and last second, such as (35, 55)")
+    return ends[0], ends[1]
+
+
+def shown_value(given: object) -> str:
+    """A wrong value as a message has it."""
+    text = repr(given)
+    return text if len(text) <= MAX_SHOWN_CHARS else f"{text[:MAX_SHOWN_CHARS]}..."
+
+
+def _wrong(given: object, name: str, what: str) -> UsageError:
+    return UsageError(f"{name}: {shown_value(given)}: give {what}, not `{type(given).__name__}`")
+
+
+MAX_SHOWN_CHARS = 60
+"""Characters of a wrong value in a message."""
