@@ -84,7 +84,7 @@ def test_what_is_given_twice_counts_once_and_is_said(tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match="link `line-50` is given 2 times"):
         assert len(weirlab.run("ping", link=["line-50"] * 2, out=tmp_path / "b", **BRIEFLY)) == 1
     with pytest.warns(UserWarning, match="cc `bbr` is given 3 times"):
-        assert len(weirlab.run("ping", cc=["bbr"] * 3, out=tmp_path / "c", **BRIEFLY)) == 1
+        assert len(weirlab.run("tcp_upload", cc=["bbr"] * 3, out=tmp_path / "c", **BRIEFLY)) == 1
 
 
 def test_folders_tell_configurations_apart(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.realtime
 LINE = """
 name = "{name}"
 title = "{name}"
-up = [{{ name = "air", rate = "5mbit", delay = "{delay}" }}]
+up = [{{ name = "air", rate = "5mbit", delay = "{delay}", place = "queue" }}]
 down = [{{ name = "air", rate = "{rate}", delay = "{delay}", place = "queue", queue = "pfifo limit 50" }}]
 """
 

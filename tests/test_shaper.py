@@ -163,7 +163,8 @@ def test_a_shaper_stands_at_the_clients_end_of_the_line() -> None:
         "reflector 2",
         "reflector 3",
     ]
-    assert [one.queue for one in (plain, shaped)] == ["pfifo limit 50", "shaper auto, pfifo limit 50"]
+    # The link has no place for the queue: without the shaper it is the link's own.
+    assert [one.queue for one in (plain, shaped)] == ["default", "shaper auto, pfifo limit 50"]
 
 
 def test_words_say_what_a_table_says() -> None:

@@ -308,7 +308,7 @@ fn all_files_of_the_folders_are_shipped() {
 
 #[test]
 fn what_is_given_twice_counts_once_where_it_stood_first() {
-    let text = "test = 'ping'\nlink = ['line-50', ' line-50']\nqueue = ['pfifo', 'codel', 'pfifo']\ncc = 'bbr'";
+    let text = "test = 'rrul'\nlink = ['line-50', ' line-50']\nqueue = ['pfifo', 'codel', 'pfifo']\ncc = 'bbr'";
     let spec: ScenarioSpec = read_file(text, "s").unwrap();
     assert_eq!(
         given_again(&spec),

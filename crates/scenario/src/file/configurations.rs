@@ -1,11 +1,16 @@
 //! The configurations that a scenario compares: every link with every shaper, queue and congestion control.
 
+use std::collections::BTreeSet;
+
+use weir_core::Direction;
+
 use crate::file::catalogue::{Files, chosen_link};
 use crate::file::link::LinkSpec;
 use crate::file::plain::OneOrMore;
 use crate::file::plain::Word;
 use crate::file::shaper::ShaperChoice;
 use crate::file::spec::{DEFAULT_QUEUE, LinkChoice, ScenarioSpec};
+use crate::file::without_effect::{Queues, Shaped};
 
 /// A configuration, of which a scenario compares several.
 pub(crate) struct Configuration<'s> {
@@ -31,8 +36,8 @@ pub(crate) fn configurations<'s>(
     spec: &'s ScenarioSpec,
     links: &'s [LinkSpec],
 ) -> Result<Vec<Configuration<'s>>, String> {
-    let [ups, downs] = [&spec.queue_up, &spec.queue_down].map(|queues| {
-        let all = queues.as_ref().map_or(&[][..], OneOrMore::all);
+    let [ups, downs] = Direction::ALL.map(|direction| {
+        let all = spec.queue_of(direction).map_or(&[][..], OneOrMore::all);
         or_none(once(all).into_iter().map(String::as_str).collect())
     });
     let ccs = spec.cc.as_ref().map_or(&[][..], OneOrMore::all);
@@ -52,28 +57,41 @@ pub(crate) fn configurations<'s>(
             "the scenario compares {count} configurations: write {MAX_CONFIGURATIONS} or fewer"
         ));
     }
+    let takers = Shaped::all(shapers.iter().map(|(shaper, _)| *shaper))?;
     let mut found = Vec::with_capacity(count);
     for link in links {
-        for (shaper, name) in &shapers {
-            for &queue in &queues {
-                for &up in &ups {
-                    for &down in &downs {
-                        let label = label(name.as_deref(), queue, up, down);
-                        let both = [up.unwrap_or(queue), down.unwrap_or(queue)];
-                        let with = |&cc| Configuration {
-                            link,
-                            shaper,
-                            queues: both,
-                            label: label.clone(),
-                            cc,
-                        };
-                        found.extend(ccs.iter().map(with));
-                    }
+        for ((shaper, name), taker) in shapers.iter().zip(&takers) {
+            // Queues that go nowhere here, but into another shaper, are the link's own here, which counts once.
+            let mut labels = BTreeSet::new();
+            for written in product(&queues, &ups, &downs) {
+                let taken = taker.taken(link, written)?;
+                let label = label(name.as_deref(), taken);
+                if taken != written && labels.contains(&label) {
+                    continue;
                 }
+                let with = |&cc| Configuration {
+                    link,
+                    shaper,
+                    queues: taken.of_directions(),
+                    label: label.clone(),
+                    cc,
+                };
+                found.extend(ccs.iter().map(with));
+                labels.insert(label);
             }
         }
     }
     Ok(found)
+}
+
+/// Each queue with each of both directions, in the order of the product.
+fn product<'q>(
+    both: &[&'q str],
+    ups: &[Option<&'q str>],
+    downs: &[Option<&'q str>],
+) -> Vec<Queues<'q>> {
+    let with = |queue, up| downs.iter().map(move |&down| Queues { both: queue, own: [up, down] });
+    both.iter().flat_map(|&queue| ups.iter().flat_map(move |&up| with(queue, up))).collect()
 }
 
 /// Sentences about configurations that are given more than once. Each counts once.
@@ -194,10 +212,11 @@ fn or_none(all: Vec<&str>) -> Vec<Option<&str>> {
     if all.is_empty() { vec![None] } else { all.into_iter().map(Some).collect() }
 }
 
-fn label(shaper: Option<&str>, queue: &str, up: Option<&str>, down: Option<&str>) -> String {
-    let own = match (up, down) {
-        (None, None) => queue.to_owned(),
-        _ => format!("up {}, down {}", up.unwrap_or(queue), down.unwrap_or(queue)),
+fn label(shaper: Option<&str>, queues: Queues<'_>) -> String {
+    let [up, down] = queues.of_directions();
+    let own = match queues.own {
+        [None, None] => queues.both.to_owned(),
+        _ => format!("up {up}, down {down}"),
     };
     match shaper {
         None => own,

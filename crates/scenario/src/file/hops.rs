@@ -25,6 +25,12 @@ impl LinkSpec {
         }
     }
 
+    /// Whether a hop of a direction says that the user's queue goes there.
+    #[must_use]
+    pub fn has_place(&self, direction: Direction) -> bool {
+        self.hops(direction).iter().any(|hop| hop.place == PlaceWord::Queue)
+    }
+
     /// The link's rate in one direction, in bit/s: that of its slowest hop; `None` if a recording sets it.
     #[must_use]
     pub fn line_rate_bps(&self, direction: Direction) -> Option<u64> {

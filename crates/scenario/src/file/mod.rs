@@ -24,6 +24,7 @@ pub mod shaper;
 mod shaping;
 pub mod spec;
 pub mod test;
+mod without_effect;
 mod written;
 
 pub use catalogue::{Files, NoFiles, load_link, load_test, shipped_links, shipped_tests};

@@ -25,6 +25,7 @@ use crate::file::test::{
     CLIENT, FlowSpec, HostSpec, HttpWord, MethodSpec, OpenerWord, PhasesSpec, ProbeSpec, ProbeWord,
     SERVER, TcpSpec, TestSpec, TunnelSpec, TunnelWord, UdpSpec,
 };
+use crate::file::without_effect::refuse_untaken_cc;
 
 /// All runs of a scenario.
 #[derive(Clone, Debug, PartialEq)]
@@ -69,6 +70,7 @@ pub fn resolve(
     set_phases(&mut test.phases, spec)?;
     beside::join(&mut test, &spec.beside.0, files)?;
     let seeds = seeds(spec)?;
+    refuse_untaken_cc(spec, &test)?;
     let configurations = configurations(spec, &links)?;
     let mut found = Vec::new();
     for configuration in configurations {

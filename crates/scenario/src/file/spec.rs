@@ -12,6 +12,7 @@ use crate::file::shaper::ShaperChoice;
 use crate::file::test::{MethodSpec, TcpSpec, TestSpec};
 use crate::file::written::{Value, Written, table};
 use crate::scenario::IpVersion;
+use weir_core::Direction;
 
 spec! {
     /// A scenario: a test on a link, with one or several queue specs to compare.
@@ -129,6 +130,17 @@ pub enum IpNumber {
     V4,
     /// IPv6.
     V6,
+}
+
+impl ScenarioSpec {
+    /// The queue specs of one direction alone, in place of those of both; `None` without any.
+    #[must_use]
+    pub fn queue_of(&self, direction: Direction) -> Option<&OneOrMore<String>> {
+        match direction {
+            Direction::Up => self.queue_up.as_ref(),
+            Direction::Down => self.queue_down.as_ref(),
+        }
+    }
 }
 
 impl IpNumber {

@@ -217,7 +217,7 @@ spec! {
 impl FlowSpec {
     /// Checks that it is a load of one kind.
     fn check_kind(&self) -> Result<(), String> {
-        let uses_udp = ["udp", "voice", "dns"].into_iter().any(|key| self.keys.has(key));
+        let uses_udp = !self.uses_tcp();
         let kinds = ["tcp", "udp", "voice", "web", "video", "dns"].into_iter();
         let kinds: Vec<_> =
             kinds.filter(|&key| self.keys.has(key) && (uses_udp || key != "tcp")).collect();
@@ -237,6 +237,16 @@ impl FlowSpec {
             ));
         }
         Ok(())
+    }
+
+    /// Whether its data goes over TCP.
+    pub(crate) fn uses_tcp(&self) -> bool {
+        !["udp", "voice", "dns"].into_iter().any(|key| self.keys.has(key))
+    }
+
+    /// Whether its congestion control is the scenario's.
+    pub(crate) fn takes_cc(&self) -> bool {
+        self.uses_tcp() && self.tcp.congestion_control.is_none()
     }
 
     /// Whether it runs during the whole test, and not its phase `load` only, if nothing is said.
@@ -453,6 +463,13 @@ spec! {
             method.name.0
         )),
     };
+}
+
+impl MethodSpec {
+    /// Whether the congestion control of an end is the scenario's.
+    pub(crate) const fn takes_cc(&self) -> bool {
+        self.cc.is_none() || self.client_cc.is_none()
+    }
 }
 
 /// The machine of the client's network that the probes are of.

@@ -1,0 +1,110 @@
+//! What takes the queue and the congestion control that a scenario compares; where nothing does they are refused.
+
+use weir_scenario::file::catalogue::read_file;
+use weir_scenario::file::{NoFiles, resolve};
+use weir_scenario::{Direction, Scenario};
+
+const TEST: &str = "[test]\nname = 't'\ntitle = 't'\nphases = { load = '1s' }\n";
+const PLACE: &str = "place = 'queue'\n";
+
+/// A scenario that says `words`, on a link of a hop up and one down, of which these have a place.
+fn run(words: &str, up: &str, down: &str) -> Result<Scenario, String> {
+    let up = format!("[[link.up]]\nname = 'a'\n{up}");
+    let down = format!("[[link.down]]\nname = 'b'\n{down}");
+    let text = format!("{words}\n{TEST}[link]\nname = 'l'\ntitle = 'l'\n{up}{down}");
+    let resolved = resolve(&read_file(&text, "s.toml")?, &NoFiles, |_| None)?;
+    Ok(resolved.configurations.into_iter().next().unwrap().scenario)
+}
+
+fn queues(scenario: &Scenario) -> [&str; 2] {
+    Direction::ALL.map(|direction| scenario.hops(direction)[0].queue.as_str())
+}
+
+fn refused(key: &str, hops: &str) -> String {
+    format!(
+        "{key} `codel`: no hop {hops} of link `l` has a place for it: write `place = \"queue\"` at the hop whose queue it replaces"
+    )
+}
+
+#[test]
+fn a_queue_goes_where_there_is_a_place_for_it() {
+    let both = run("queue = 'codel'", PLACE, PLACE).unwrap();
+    assert_eq!(queues(&both), ["codel", "codel"]);
+    let up = run("queue = 'codel'", PLACE, "").unwrap();
+    assert_eq!(queues(&up), ["codel", "pfifo"]);
+    let own = run("queue_down = 'codel'", "", PLACE).unwrap();
+    assert_eq!(queues(&own), ["pfifo", "codel"]);
+}
+
+#[test]
+fn a_queue_that_would_go_nowhere_is_refused() {
+    assert_eq!(run("queue = 'codel'", "", "").unwrap_err(), refused("queue", "up or down"));
+    assert_eq!(run("queue_up = 'codel'", "", PLACE).unwrap_err(), refused("queue_up", "up"));
+    assert_eq!(run("queue_down = 'codel'", PLACE, "").unwrap_err(), refused("queue_down", "down"));
+    // That of both directions is left for one of them, where there is none.
+    let rest = "queue_up = 'sfq'\nqueue = 'codel'";
+    assert_eq!(run(rest, PLACE, "").unwrap_err(), refused("queue", "down"));
+    assert_eq!(queues(&run("queue_up = 'sfq'", PLACE, "").unwrap()), ["sfq", "pfifo"]);
+    assert_eq!(queues(&run("queue = 'default'", "", "").unwrap()), ["pfifo", "pfifo"]);
+}
+
+#[test]
+fn the_queue_of_a_shaper_needs_no_place_in_the_link() {
+    let shaped = "shaper = [{ control = 'fixed', directions = 'up', up = { rate = '5mbit' } }]\n";
+    let scenario = run(&format!("{shaped}queue = 'codel'"), "rate = '9mbit'\n", "").unwrap();
+    assert_eq!(scenario.path.up[0].queue, "codel");
+    let down = run(&format!("{shaped}queue_down = 'codel'"), "rate = '9mbit'\n", "");
+    assert_eq!(down.unwrap_err(), refused("queue_down", "down"));
+}
+
+#[test]
+fn a_queue_that_only_a_shaper_takes_is_the_links_own_without_it_and_counts_once() {
+    let text = format!(
+        "shaper = ['none', 'auto']\nqueue = ['codel', 'sfq']\nqueue_up = ['default', 'fq']\n{TEST}\
+         [link]\nname = 'l'\ntitle = 'l'\n[[link.up]]\nname = 'a'\nrate = '9mbit'\n{PLACE}\
+         [[link.down]]\nname = 'b'\nrate = '9mbit'\n"
+    );
+    let resolved = resolve(&read_file(&text, "s.toml").unwrap(), &NoFiles, |_| None).unwrap();
+    let labels: Vec<_> = resolved.configurations.iter().map(|one| one.queue.as_str()).collect();
+    assert_eq!(
+        labels,
+        [
+            "up default, down default",
+            "up fq, down default",
+            "shaper auto, up default, down codel",
+            "shaper auto, up fq, down codel",
+            "shaper auto, up default, down sfq",
+            "shaper auto, up fq, down sfq",
+        ]
+    );
+    assert_eq!(queues(&resolved.configurations[1].scenario), ["fq", "pfifo"]);
+}
+
+fn with_loads(loads: &str) -> Result<Scenario, String> {
+    let text = format!(
+        "cc = ['bbr', 'reno']\nlink = 'line-50'\n{TEST}{loads}[[test.probes]]\nname = 'p'\nkind = 'icmp'\n"
+    );
+    let resolved = resolve(&read_file(&text, "s.toml")?, &NoFiles, |_| None)?;
+    Ok(resolved.configurations.into_iter().next().unwrap().scenario)
+}
+
+#[test]
+fn a_congestion_control_that_no_load_takes_is_refused() {
+    let flow = |more: &str| format!("[[test.flows]]\nname = 'f'\ndirection = 'down'\n{more}\n");
+    let own = flow("tcp = { congestion_control = 'cubic' }");
+    let refused = |loads: &str, why: &str| {
+        let says = format!("cc `bbr`: {why}: leave it out");
+        assert_eq!(with_loads(loads).unwrap_err(), says, "{loads}");
+    };
+    refused("", "no load of test `t` is over TCP");
+    refused(&flow("udp = { rate = '1mbit' }"), "no load of test `t` is over TCP");
+    refused(&flow("dns = {}"), "no load of test `t` is over TCP");
+    refused(&own, "each load of test `t` says its own");
+    let method = |more: &str| format!("[[test.methods]]\nname = 'm'\nkind = 'rpm'\n{more}\n");
+    refused(&method("cc = 'reno'\nclient_cc = 'reno'"), "each load of test `t` says its own");
+    let taken = with_loads(&format!("{own}{}", flow("").replace("'f'", "'g'"))).unwrap();
+    let of = |number: usize| taken.flows[number].tcp.congestion_control.as_str();
+    assert_eq!([of(0), of(1)], ["cubic", "bbr"]);
+    with_loads(&flow("web = {}")).unwrap();
+    with_loads(&method("cc = 'reno'")).unwrap();
+}
