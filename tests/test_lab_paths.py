@@ -362,3 +362,13 @@ def test_a_link_with_routes_is_refused_with_what_can_be_done(
     said = " ".join(done.stderr.split())
     assert "link `two.toml` has routes (near, far), by which the servers of a test are reached" in said
     assert said.endswith(f"leave `routes` out, {instead}")
+
+
+@pytest.mark.parametrize("option", ["--link=two.toml", "--path=x=two.toml"])
+def test_another_fault_of_a_line_without_routes_is_told_as_it_is(tmp_path: Path, option: str) -> None:
+    (tmp_path / "two.toml").write_text(WITH_ROUTES.split("[routes]", maxsplit=1)[0])
+    done = weir_in(tmp_path, "lab", "exec", option, "--queue=cable-20-8", "--", "true")
+    assert done.returncode == 2
+    said = " ".join(done.stderr.split())
+    assert "routes" not in said
+    assert "cable-20-8" in said

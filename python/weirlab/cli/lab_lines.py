@@ -110,22 +110,23 @@ def _resolved(words: dict[str, Any], link: str, path: str | None, paths: Collect
         "ip": int(words["ip"]),
     }
     try:
+        _refuse_routes(link, path)
         return resolve(check(ScenarioSpec, said, "command line"))[0]
     except UsageError as error:
-        why = _about_routes(link, path) or str(error)
-        raise UsageError(why if path is None else f"path `{path}`: {why}") from None
+        raise error if path is None else UsageError(f"path `{path}`: {error}") from None
 
 
-def _about_routes(link: str, path: str | None) -> str | None:
-    """What a user can do about a link that has routes, if it has: a program has no test to choose one by."""
-    try:
-        routes = list(load_link(link).routes)
-    except UsageError:
-        return None
+def _refuse_routes(link: str, path: str | None) -> None:
+    """Refuses a link that has routes: a program has no test to choose one by.
+
+    Raises:
+        UsageError: what can be done instead; also if there is no such link.
+    """
+    routes = list(load_link(link).routes)
     if not routes:
-        return None
+        return
     instead = "give a link of one of its routes" if path else "give a link for each as `--path NAME=LINK`"
-    return (
+    raise UsageError(
         f"link `{link}` has routes ({', '.join(routes)}), by which the servers of a test are reached, and "
         f"here is none: leave `routes` out, or {instead}"
     )
