@@ -353,7 +353,9 @@ def test_a_place_that_cannot_be_is_one_sentence_and_nothing_is_left(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ({"kind": ["cdf"]}, "there is no chart `['cdf']`"),
+        ({"kind": ["cdf"]}, "kind: ['cdf']: give the name of a chart, not `list`"),
+        ({"kind": "pie"}, "there is no chart `pie` (known: three-plot"),
+        ({"kind": None}, "there is no chart `None`"),
         ({"title": ["a"]}, "title: ['a']: give the heading of a chart, not `list`"),
         ({"title": True}, "title: True: give the heading of a chart, not `bool`"),
         ({"look": "5 ms"}, "look: give a `Look` of weirlab.plots, not `str`"),

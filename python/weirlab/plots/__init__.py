@@ -288,8 +288,7 @@ def check(
         UsageError: if there is no such chart, if it takes another number of records, or if title or look
             do not fit it.
     """
-    # Whoever calls from Python may pass what is no name, and what no mapping can be asked for.
-    known = KINDS.get(kind) if kind in tuple(KINDS) else None
+    known = KINDS.get(text_of(kind, "kind", "the name of a chart") or "")
     if known is None:
         raise UsageError(f"there is no chart `{kind}` (known: {', '.join(KINDS)})")
     title = text_of(title, "title", "the heading of a chart")
