@@ -350,6 +350,25 @@ def test_a_place_that_cannot_be_is_one_sentence_and_nothing_is_left(
     assert not list(tmp_path.iterdir())
 
 
+class Elsewhere:
+    """A path of another library."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __fspath__(self) -> str:
+        return str(self.path)
+
+
+def test_whatever_names_a_path_to_the_system_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (record,) = untyped.run(**PING, out=Elsewhere(tmp_path / "out"))
+    assert untyped.open_record(Elsewhere(record.path)).manifest == record.manifest
+    untyped.draw("cdf", record, Elsewhere(tmp_path / "cdf.svg"))
+    untyped.sweep(SWEEP, axes={"link": ["wifi-n"]}, store=Elsewhere(tmp_path / "store"), jobs=1)
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["cdf.svg", "out", "store"]
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

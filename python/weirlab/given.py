@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import os
 from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
@@ -26,11 +27,13 @@ def path_of(given: object, name: str, what: str) -> Path:
     Raises:
         UsageError: if it is no path, an empty one, or one with a zero byte, which no file system takes.
     """
-    if not isinstance(given, str | Path):
+    if isinstance(given, os.PathLike):
+        given = os.fspath(given)
+    if not isinstance(given, str):
         raise _wrong(given, name, f"the path of {what}")
     if given == "":
         raise UsageError(f"{name} is empty: give the path of {what}, `.` for the folder where you are")
-    if "\0" in str(given):
+    if "\0" in given:
         raise UsageError(f"{name}: `{given}` has a zero byte in it: give the path of {what}")
     return Path(given)
 

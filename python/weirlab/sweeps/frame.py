@@ -56,12 +56,12 @@ def sweep(  # noqa: PLR0913 - each is one word of the command line
         UsageError: all that is wrong with the plan; nothing has run then.
         Interrupted: if it was told to stop; what was done is in the store.
     """
-    path_of(store, "store", "a store or its URL")
+    place = path_of(store, "store", "a store or its URL")
     jobs = count_of(jobs, "jobs", "how many worker processes there are")
     scheduler = text_of(scheduler, "scheduler", "the address of a scheduler, such as tcp://HOST:8786")
     cluster = count_of(cluster, "cluster", "how many worker processes a cluster has")
     asked = sweep_of(_plan(plan, axes, more))
-    kept = Store.made(store)
+    kept = Store.made(store if isinstance(store, str) else place)
     outcome = carry_out(asked, kept, jobs=jobs, cluster=cluster_of(scheduler, cluster, jobs), retry=retry)
     if outcome.interrupted:
         raise Interrupted(f"interrupted: {outcome.left} of {outcome.runs} runs are left to do in `{store}`")
