@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain
-from typing import IO, TYPE_CHECKING, Any, Literal
+from typing import IO, TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
@@ -184,10 +184,17 @@ class Record(Shown):
             RecordError: if a part file is damaged.
         """
         if table not in self._columns:
-            name = "methods" if table == "method" else table
-            read = None if name in self.__dict__ else self._read(table)
-            self._columns[table] = Columns.of_frame(table, getattr(self, name)) if read is None else read
+            read = None if self._has_frame(table) else self._read(table)
+            self._columns[table] = Columns.of_frame(table, self._frame(table)) if read is None else read
         return self._columns[table]
+
+    def _frame(self, table: str) -> pl.DataFrame:
+        """The data frame of a table, by the table's name."""
+        return cast("pl.DataFrame", getattr(self, FRAMES.get(table, table)))
+
+    def _has_frame(self, table: str) -> bool:
+        """Whether the data frame of a table is in memory."""
+        return FRAMES.get(table, table) in self.__dict__
 
     def _read(self, table: str) -> Columns | None:
         """The columns of a table; None if its part files are not such as this Weir writes."""
@@ -409,9 +416,8 @@ class Record(Shown):
         Raises:
             RecordError: if a part file is damaged.
         """
-        name = "methods" if table == "method" else table
-        if not self.is_long(table) or name in self.__dict__:
-            yield getattr(self, name)
+        if not self.is_long(table) or self._has_frame(table):
+            yield self._frame(table)
         elif table == "latency":
             times = (chunk["t_ns"] for chunk in self.chunks(table, ["t_ns"]))
             yield from in_order(times, self.chunks(table, list(schema(table))), ("t_ns", "probe"))
@@ -600,6 +606,9 @@ def pack(
             entry.external_attr = READABLE
             out.writestr(entry, content)
 
+
+FRAMES = {"method": "methods"}
+"""Tables whose data frame has another name than they have."""
 
 MAX_HELD_ROWS = 1_000_000
 """Rows of the longest table that is held as soon as a record is used: 72 MB of pings."""
