@@ -41,6 +41,12 @@ fn a_queue_that_would_go_nowhere_is_refused() {
     assert_eq!(run("queue = 'codel'", "", "").unwrap_err(), refused("queue", "up or down"));
     assert_eq!(run("queue_up = 'codel'", "", PLACE).unwrap_err(), refused("queue_up", "up"));
     assert_eq!(run("queue_down = 'codel'", PLACE, "").unwrap_err(), refused("queue_down", "down"));
+    let nowhere = format!(
+        "queue_down = 'codel'\n{TEST}[link]\nname = 'l'\ntitle = 'l'\nup = []\ndown = []\n"
+    );
+    let said = resolve(&read_file(&nowhere, "s.toml").unwrap(), &NoFiles, |_| None).unwrap_err();
+    let why = "has no hop down, so that its queues are those that are there: leave it out";
+    assert_eq!(said, format!("queue_down `codel`: link `l` {why}"));
     // That of both directions is left for one of them, where there is none.
     let rest = "queue_up = 'sfq'\nqueue = 'codel'";
     assert_eq!(run(rest, PLACE, "").unwrap_err(), refused("queue", "down"));

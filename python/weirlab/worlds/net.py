@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from weirlab import _native
 from weirlab.errors import NetError, UsageError
 from weirlab.record import new_manifest
-from weirlab.scenario.plain import DEFAULT_QUEUE
 from weirlab.worlds.machine import interfaces
 
 __all__ = ["CLOCK", "OFFLOADS", "NetWorld", "check_hosts", "path_to", "without_path"]
@@ -54,7 +53,7 @@ class NetWorld:
         self.ip = ip
 
     def check(self, run: ResolvedRun) -> None:
-        """Refuses links and queues: the path is as it is. The servers refuse the rest when they are asked."""
+        """Refuses links: the path is as it is. The servers refuse the rest when they are asked."""
         names = [host["name"] for host in run.scenario["hosts"]]
         check_hosts(run.test.name, names, self.hosts, option="--host")
         for method in run.scenario["methods"][:1]:
@@ -67,10 +66,6 @@ class NetWorld:
             raise UsageError(
                 f"link `{run.link.name}`: the world net measures the path to `{there}` as it is: "
                 "leave the link out"
-            )
-        if run.queue != DEFAULT_QUEUE:
-            raise UsageError(
-                f"queue `{run.queue}`: the world net measures the queues that are there: leave it out"
             )
 
     def run(self, run: ResolvedRun, folder: Path, progress: Progress | None) -> bool:
