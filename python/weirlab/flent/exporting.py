@@ -10,7 +10,10 @@ from __future__ import annotations
 import gzip
 import json
 import re
+from functools import partial
+from heapq import merge
 from itertools import islice
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +21,7 @@ import polars as pl
 
 from weirlab.errors import UsageError
 from weirlab.flent.document import VERSION
-from weirlab.flent.points import aligned, epoch_of, ping_series, start_of, step_s, t0_ns
+from weirlab.flent.points import ReadAnew, aligned, epoch_of, ping_series, start_of, step_s, t0_ns
 from weirlab.flent.tests import computed_series
 from weirlab.stats import load_window_ns, summarise
 
@@ -42,7 +45,7 @@ def export_flent(record: Record, file: Path) -> None:
     """
     document, raw = _document(record)
     # No time and no name in the gzip header: the same record gives the same bytes.
-    with file.open("wb") as out, gzip.GzipFile(filename="", mode="wb", fileobj=out, mtime=0) as packed:
+    with file.open("wb") as out, gzip.GzipFile("", "wb", COMPRESSION, out, mtime=0) as packed:
         for text in _texts(document, raw):
             packed.write(text.encode())
 
@@ -74,15 +77,18 @@ def _texts(document: Mapping[str, Any], raw: Mapping[str, Points]) -> Iterator[s
     for number, name in enumerate(sorted(raw)):
         yield f"{',' if number else ''}\n    {json.dumps(name)}: ["
         points, written = iter(raw[name]), 0
-        while texts := [_text_of(point) for point in islice(points, POINTS_AT_ONCE)]:
-            yield f"{',' if written else ''}{','.join(texts)}"
-            written += len(texts)
+        while some := list(islice(points, POINTS_AT_ONCE)):
+            yield f"{',' if written else ''}{_text_of(some)}"
+            written += len(some)
         yield "\n    ]" if written else "]"
     yield f"\n  }}{after}" if raw else f"}}{after}"
 
 
-def _text_of(point: Point) -> str:
-    return f"\n      {{\n        {POINT.encode(point)[1:-1]}\n      }}"
+def _text_of(points: list[Point]) -> str:
+    """Points as they stand in the JSON."""
+    # All in one call, which takes a quarter of the time of one call each. No value has a brace in it.
+    text = POINTS.encode(points)[2:-2].replace(BETWEEN, "\n      },\n      {\n        ")
+    return f"\n      {{\n        {text}\n      }}"
 
 
 def _document(record: Record) -> tuple[dict[str, Any], dict[str, Points]]:
@@ -103,9 +109,8 @@ def _document(record: Record) -> tuple[dict[str, Any], dict[str, Points]]:
             continue
         raw[name], results[name], meta[name] = _stream(record, flow, at_s)
         if flow["direction"] == "up":
-            raw[name] = sorted(
-                [*raw[name], *_sockets(record, flow["flow"])], key=lambda point: float(point["t"])
-            )
+            of_sockets = ReadAnew(partial(_sockets, record, flow["flow"]))
+            raw[name] = ReadAnew(partial(merge, raw[name], of_sockets, key=itemgetter("t")))
     measured = dict(results)
     for name, of, how in computed:
         parts = {one: values for one, values in measured.items() if re.fullmatch(of, one)}
@@ -165,10 +170,11 @@ def _stream(
     lengths = np.where(ends - before <= 1.5 * interval, ends - before, interval)
     mbps = rows["bytes"].to_numpy() * 8e3 / np.maximum(lengths, 1)
     epoch_s = epoch_of(record)
-    points = [
-        {"t": epoch_s(end), "dur": length / 1e9, "val": float(rate)}
-        for end, length, rate in zip(ends, lengths, mbps, strict=True)
-    ]
+
+    def points() -> Iterator[Point]:
+        for end, length, rate in zip(ends, lengths, mbps, strict=True):
+            yield {"t": epoch_s(end), "dur": length / 1e9, "val": float(rate)}
+
     summary = summarise(record)
     of_way = summary.up if flow["direction"] == "up" else summary.down
     mean = None if of_way is None else of_way.per_flow_mbps.get(flow["name"])
@@ -186,7 +192,7 @@ def _stream(
         "BYTES_RECVD": flow.get("delivered_bytes"),
     }
     known = {key: value for key, value in meta.items() if value is not None}
-    return points, aligned(at_s, [(ends / 1e9, mbps)], step_s(record)), known
+    return ReadAnew(points), aligned(at_s, [(ends / 1e9, mbps)], step_s(record)), known
 
 
 def _is_web(flow: Mapping[str, Any]) -> bool:
@@ -209,11 +215,10 @@ def _pages(
     return points, aligned(at_s, [(ends / 1e9, ms)], step_s(record)), meta
 
 
-def _sockets(record: Record, flow: int) -> Points:
+def _sockets(record: Record, flow: int) -> Iterator[Point]:
     """State of the sending sockets, which Flent's `--socket-stats` adds to uploads."""
     epoch_s = epoch_of(record)
-    points = []
-    for row in record.tcp.filter(pl.col("flow") == flow).iter_rows(named=True):
+    for row in record.tcp.filter(pl.col("flow") == flow).sort("t_ns").iter_rows(named=True):
         point = {
             "tcp_cwnd": row["cwnd_segments"],
             "tcp_rtt": _divided(row["srtt_ns"], 1e6),
@@ -222,8 +227,7 @@ def _sockets(record: Record, flow: int) -> Points:
             "tcp_delivery_rate": _divided(row["delivery_rate_bps"], 1e6),
         }
         known = {key: value for key, value in point.items() if value is not None}
-        points.append({"t": epoch_s(row["t_ns"]), **known})
-    return points
+        yield {"t": epoch_s(row["t_ns"]), **known}
 
 
 def _divided(value: int | None, by: float) -> float | None:
@@ -344,8 +348,14 @@ def _jain(values: list[float]) -> float | None:
 NO_RAW_VALUES = '\n  "raw_values": {}'
 """As it stands in the JSON: in no text of it, where an end of line is written as two signs."""
 
-POINT = json.JSONEncoder(sort_keys=True, allow_nan=False, separators=(",\n        ", ": "))
-"""Writes a point of `raw_values` as it stands in the JSON, but for its braces."""
+POINTS = json.JSONEncoder(sort_keys=True, allow_nan=False, separators=(",\n        ", ": "))
+"""Writes points of `raw_values` as they stand in the JSON, but for the ends of lines at their braces."""
+
+BETWEEN = "},\n        {"
+"""What stands between two points that it wrote."""
+
+COMPRESSION = 6
+"""As `gzip` has it if nothing is said. 9 takes five times as long, and files are 8 % shorter."""
 
 POINTS_AT_ONCE = 1000
 """Points that are packed in one go."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from weirlab.errors import UsageError
-from weirlab.record.in_order import in_order
+from weirlab.record.in_order import in_order, least_of
 from weirlab.stats import loaded_pings
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     """Points, which are read anew each time that they are asked for."""
     Results = list[float | None]
 
-__all__ = ["aligned", "epoch_of", "ping_series", "start_of", "step_s", "t0_ns"]
+__all__ = ["ReadAnew", "aligned", "epoch_of", "ping_series", "start_of", "step_s", "t0_ns"]
 
 
 def start_of(record: Record) -> datetime:
@@ -87,6 +88,21 @@ def ping_series(record: Record, number: int, at_s: Numbers) -> tuple[Points, Res
     return probe, results, meta
 
 
+@dataclass(frozen=True)
+class ReadAnew:
+    """Points that are made each time that they are asked for, and not held.
+
+    Attributes:
+        made: makes them.
+    """
+
+    made: Callable[[], Iterable[Point]]
+
+    def __iter__(self) -> Iterator[Point]:
+        """The points, from the first one."""
+        return iter(self.made())
+
+
 class _Probe:
     """The points of a probe, in the order of their times.
 
@@ -100,7 +116,7 @@ class _Probe:
         # Flent has the time of the answer, a record that of sending; some files had neither.
         self._own_time = of is not None and number in of.losses_unknown
         self.udp = record.manifest.scenario["probes"][number]["kind"] != "icmp" and not self._own_time
-        self._least = [chunk["at_ns"].sort().head(1) for chunk in self._chunks([])]
+        self._leasts = [least_of(chunk["at_ns"]) for chunk in self._chunks([])]
 
     def __iter__(self) -> Iterator[Point]:
         epoch_s, told = epoch_of(self._record), self._told()
@@ -121,7 +137,7 @@ class _Probe:
 
     def rows(self) -> Iterator[pl.DataFrame]:
         """The rows of the probe by `at_ns`, the time of their points."""
-        return in_order(self._least, self._chunks(["seq", "up_ns", "down_ns"]), ("at_ns", "t_ns"))
+        return in_order(self._leasts, self._chunks(["seq", "up_ns", "down_ns"]), ("at_ns", "t_ns"))
 
     def _chunks(self, more: list[str]) -> Iterator[pl.DataFrame]:
         took = pl.lit(0) if self._own_time else pl.col("rtt_ns").fill_null(0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     import polars as pl
     from numpy.typing import NDArray
 
-__all__ = ["in_order", "order_of"]
+__all__ = ["in_order", "least_of", "order_of"]
 
 
 def in_order(
-    firsts: Iterable[pl.Series], chunks: Iterable[pl.DataFrame], by: tuple[str, str]
+    leasts: Iterable[int | None], chunks: Iterable[pl.DataFrame], by: tuple[str, str]
 ) -> Iterator[pl.DataFrame]:
     """The rows of `chunks` by two columns; those that are equal in both stay as they came.
 
@@ -24,14 +24,14 @@ def in_order(
     than a chunk and what is out of it.
 
     Args:
-        firsts: the column `by[0]` of each chunk, which is read to its end before the first of `chunks`.
+        leasts: of each chunk the `least_of` its column `by[0]`; all are read before the first of `chunks`.
         chunks: the rows.
         by: names of two columns of whole numbers of which none is null.
 
     Yields:
         Frames with the columns of `chunks`; none without rows.
     """
-    least = _least_after(firsts)
+    least = _least_after(leasts)
     held: list[pl.DataFrame] = []
     for later, chunk in zip(least, chunks, strict=True):
         rows = _together([*held, chunk])
@@ -42,6 +42,11 @@ def in_order(
         held = [rows[ready:]] if ready < rows.height else []
         if ready:
             yield rows[:ready]
+
+
+def least_of(values: pl.Series) -> int | None:
+    """The least of a column of whole numbers; None without any."""
+    return cast("int | None", values.min())
 
 
 def order_of(first: NDArray[np.number[Any]], second: NDArray[np.number[Any]]) -> NDArray[np.intp] | None:
@@ -60,12 +65,11 @@ def _together(frames: list[pl.DataFrame]) -> pl.DataFrame:
     return pl.concat(frames)
 
 
-def _least_after(firsts: Iterable[pl.Series]) -> list[int | None]:
+def _least_after(leasts: Iterable[int | None]) -> list[int | None]:
     """The least value of all chunks behind each chunk; None where there is none."""
-    leasts = [None if values.is_empty() else int(values.to_numpy().min()) for values in firsts]
     found: list[int | None] = []
     least: int | None = None
-    for value in reversed(leasts):
+    for value in reversed(list(leasts)):
         found.append(least)
         least = min((one for one in (least, value) if one is not None), default=None)
     return found[::-1]

@@ -19,7 +19,7 @@ from weirlab.errors import RecordError
 from weirlab.given import path_of
 from weirlab.record.columns import Columns
 from weirlab.record.flows import FLOW, rows_of_flows
-from weirlab.record.in_order import in_order, order_of
+from weirlab.record.in_order import in_order, least_of, order_of
 from weirlab.record.manifest import SCHEMA, Manifest
 from weirlab.record.notes import keep_notes, notes_in
 from weirlab.record.places import record_paths
@@ -419,8 +419,8 @@ class Record(Shown):
         if not self.is_long(table) or self._has_frame(table):
             yield self._frame(table)
         elif table == "latency":
-            times = (chunk["t_ns"] for chunk in self.chunks(table, ["t_ns"]))
-            yield from in_order(times, self.chunks(table, list(schema(table))), ("t_ns", "probe"))
+            leasts = (least_of(chunk["t_ns"]) for chunk in self.chunks(table, ["t_ns"]))
+            yield from in_order(leasts, self.chunks(table, list(schema(table))), ("t_ns", "probe"))
         else:
             yield from self.chunks(table, list(schema(table)))
 
