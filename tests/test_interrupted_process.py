@@ -103,6 +103,30 @@ def test_a_signal_that_comes_while_python_ends_changes_no_exit_code(code: int, t
     assert (ended.returncode, ended.stdout) == (code, "all told\n")
 
 
+IGNORES = """
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+from weirlab import interrupt
+{ignores}
+import polars as pl
+
+def interrupted(rows):
+    os.kill(os.getpid(), signal.SIGINT)
+    return rows
+
+rows = pl.DataFrame({{"a": [1, 2]}}).lazy().map_batches(interrupted)
+for _ in range(20):
+    rows.sink_csv("rows.csv")
+print("went on")
+"""
+
+
+@pytest.mark.parametrize("ignores", ["interrupt.take_over()", "interrupt.ignore_ctrl_c()"])
+def test_ctrl_c_that_is_ignored_stays_so_where_polars_works(ignores: str, tmp_path: Path) -> None:
+    done = run(tmp_path, IGNORES.format(ignores=ignores))
+    assert (done.stdout, done.stderr, done.returncode) == ("went on\n", "", 0)
+
+
 WAITING = """
 import atexit, signal, time
 from weirlab import interrupt

@@ -54,6 +54,32 @@ def test_content_is_on_the_disk_before_the_rename_and_the_rename_before_the_retu
     assert list(target.parent.iterdir()) == [target]
 
 
+@pytest.mark.parametrize("ended", [KeyboardInterrupt(), OSError(errno.ENOSPC, "full"), ValueError("a fault")])
+@pytest.mark.parametrize("times", [0, 1])
+def test_what_ends_early_leaves_nothing_also_if_it_is_told_to_end_meanwhile(
+    ended: BaseException, times: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of an error in the midst of Polars Python tells once more, at the next function that is called."""
+    left, really_unlink = times, Path.unlink
+
+    def unlink(self: Path, *, missing_ok: bool = False) -> None:
+        nonlocal left
+        if left:
+            left -= 1
+            raise KeyboardInterrupt
+        really_unlink(self, missing_ok=missing_ok)
+
+    def write(part: Path) -> None:
+        part.write_text("half of it")
+        raise ended
+
+    monkeypatch.setattr(Path, "unlink", unlink)
+    told = WriteError if isinstance(ended, OSError) else type(ended)
+    with pytest.raises(KeyboardInterrupt if times else told):
+        replaced(tmp_path / "new" / "folder" / "file.txt", write)
+    assert not list(tmp_path.iterdir())
+
+
 def test_parts_are_unlinked_only_when_the_joined_one_is_on_the_disk(
     tmp_path: Path, steps: list[tuple[str, str]]
 ) -> None:

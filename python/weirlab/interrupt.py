@@ -96,6 +96,8 @@ def take_over() -> Requests:
     Signals that are ignored stay so: those of `nohup`, and of a script's job in the background.
     """
     global _process  # noqa: PLW0603 - a process has one
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        ignore_ctrl_c()
     _process = Requests(of_process=True)
     for number in REQUESTS:
         if signal.getsignal(number) is not signal.SIG_IGN:
@@ -103,6 +105,15 @@ def take_over() -> Requests:
     sys.unraisablehook = _lost
     atexit.register(_deaf)
     return _process
+
+
+def ignore_ctrl_c() -> None:
+    """Ignores SIGINT from here on, in Polars too, which listens for it from when it is loaded."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    import polars as pl  # noqa: PLC0415 - see above
+
+    del pl
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _deaf() -> None:

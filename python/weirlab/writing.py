@@ -29,17 +29,33 @@ def replaced(target: Path, write: Callable[[Path], object]) -> None:
         WriteError: if the disk is full or broken.
     """
     part = target.with_name(f".{uuid.uuid4().hex}.part")
+    made: list[Path] = []
     try:
         try:
-            _make_folder(target.parent)
+            made = _make_folder(target.parent)
             write(part)
             _sync(part)
             part.replace(target)
             _sync_folder(target.parent)
-        finally:
-            part.unlink(missing_ok=True)
+        except BaseException:
+            _clear_away(part, made)
+            raise
     except OSError as error:
         raise cannot_write(f"`{target}` cannot be written", error) from error
+
+
+def _clear_away(part: Path, made: Sequence[Path]) -> None:
+    """Removes a file and the folders that were made for it, also if a request to end comes meanwhile.
+
+    Polars tells of a request itself, of which Python then tells once more as soon as it calls something.
+    """
+    try:
+        part.unlink(missing_ok=True)
+        remove_empty(made)
+    except KeyboardInterrupt:
+        part.unlink(missing_ok=True)
+        remove_empty(made)
+        raise
 
 
 def make_folder(folder: Path) -> None:
@@ -77,9 +93,11 @@ def remove_empty(folders: Sequence[Path]) -> None:
             one.rmdir()
 
 
-def _make_folder(folder: Path) -> None:
-    for one in reversed(folders_made(folder)):
+def _make_folder(folder: Path) -> list[Path]:
+    made = folders_made(folder)
+    for one in reversed(made):
         _sync_folder(one.parent)
+    return made
 
 
 def _sync(path: Path) -> None:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import base64
 import json
 import os
-import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
+
+from weirlab.interrupt import ignore_ctrl_c
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 def main() -> None:
     """Answers until the input ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    ignore_ctrl_c()
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
     # What a library prints shall not stand among the answers.
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
