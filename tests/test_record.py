@@ -167,6 +167,7 @@ TAKEN_AWAY = [
     "scenario.path",
     "scenario.path.down",
     "scenario.path.up.0.rate",
+    "scenario.path.up.0.delay_ns",
     "scenario.flows",
     "scenario.flows.0.direction",
     "scenario.probes",
@@ -190,12 +191,19 @@ def test_a_manifest_without_what_charts_need_says_what_is_missing(
     [
         ("scenario.sampling", None, "should be an object, not null"),
         ("scenario.sampling.queue_ns", "often", "should be a whole number, not text"),
+        ("scenario.sampling.throughput_ns", -5, "is -5: it should be 0 or more"),
         ("scenario.sampling.throughput_ns", float("inf"), "should be a whole number, not a number"),
         ("scenario.duration_ns", 2**70, f"is {2**70}, which has more than 64 bits"),
         ("scenario.phases", {}, "should be a list, not an object"),
         ("scenario.flows.0", 3, "should be an object, not a whole number"),
         ("scenario.flows.0.direction", "sideways", "should be `up` or `down`, not `sideways`"),
         ("scenario.path.up.0.rate", 7, "should be text or an object, not a whole number"),
+        ("scenario.path.up.0.rate", {}, "should have one of bps, trace, packets_per_second"),
+        ("scenario.path.up.0.rate", "", "should be `unlimited`, not ``"),
+        ("scenario.path.down.0.rate.bps", None, "should be a whole number, not null"),
+        ("scenario.path.down.0.rate.bps", "fast", "should be a whole number, not text"),
+        ("scenario.path.down.0.delay_ns", [5], "should be a whole number, not a list"),
+        ("scenario.ip_version", {"a": 1}, "should be text, not an object"),
         ("link.title", True, "should be text, not a truth value"),
     ],
 )
@@ -205,6 +213,15 @@ def test_a_manifest_with_a_value_of_another_type_says_which(
     folder, table, last = placed(rrul[0], tmp_path, place)
     table[int(last) if last.isdigit() else last] = value
     refused_for(folder, f"`{named(place)}` {said}")
+
+
+def test_samples_that_were_never_taken_and_are_there_are_told(rrul: list[Record], tmp_path: Path) -> None:
+    altered, table, last = placed(rrul[0], tmp_path, "scenario.sampling.throughput_ns")
+    table[last] = 0
+    (altered.folder / "manifest.json").write_text(json.dumps(altered.manifest))
+    record = open_record(altered.folder)
+    with pytest.raises(RecordError, match="`scenario.sampling.throughput_ns` is 0, and the table has rows"):
+        weirlab.draw("three-plot", record, tmp_path / "x.svg")
 
 
 def placed(record: Record, folder: Path, place: str) -> tuple[Altered, Any, str]:

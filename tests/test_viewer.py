@@ -401,7 +401,8 @@ def hostile(record: Record, folder: Path) -> Record:
     for way in ("up", "down"):
         for hop in scenario["path"][way]:
             hop["queue"] = f"{hop['queue']} {MARKUP}"
-            hop["delay_ns"] = 10**30
+            # The largest that a manifest may say of it; of what no figure needs it may say more.
+            hop["delay_ns"], hop["jitter_ns"] = 2**63 - 1, 10**30
     scenario["phases"].append({"name": "x" * 10_000, "start_ns": 10**17, "end_ns": 10**18})
     manifest |= {
         "title": MARKUP,

@@ -14,6 +14,7 @@ from typing import (
     NotRequired,
     TypedDict,
     TypeVar,
+    Union,
     get_args,
     get_origin,
     get_type_hints,
@@ -191,10 +192,19 @@ class _Change(TypedDict):
     to: str | dict[str, Any]
 
 
+class _Rate(TypedDict):
+    """Has one of these."""
+
+    bps: NotRequired[int]
+    trace: NotRequired[str]
+    packets_per_second: NotRequired[int]
+
+
 class _Hop(TypedDict):
     name: str
     queue: str
-    rate: str | dict[str, Any]
+    rate: Literal["unlimited"] | _Rate
+    delay_ns: int
     changes: NotRequired[list[_Change]]
 
 
@@ -235,6 +245,7 @@ class _Scenario(TypedDict):
     flows: list[_Flow]
     probes: list[_Probe]
     methods: NotRequired[list[_Method]]
+    ip_version: NotRequired[str]
 
 
 _KINDS: dict[type[Any], dict[str, Any]] = {
@@ -268,7 +279,7 @@ def _value(kind: Any, value: Any, where: str) -> Any:
     Raises:
         ValueError: if it is not.
     """
-    if isinstance(kind, UnionType):
+    if get_origin(kind) in (UnionType, Union):
         return _either(kind, value, where)
     if kind in (Written, Imported):
         return _read(kind, value, where)
@@ -295,12 +306,12 @@ def _plain(kind: Any, value: Any, where: str) -> Any:
     raise _unlike(kind, where, value)
 
 
-def _either(kind: UnionType, value: Any, where: str) -> Any:
+def _either(kind: Any, value: Any, where: str) -> Any:
     """`value`, if it is of one of several types."""
     if value is None and NoneType in get_args(kind):
         return None
     kinds = [one for one in get_args(kind) if one is not NoneType]
-    fits = [one for one in kinds if type(value) is (get_origin(one) or one)] or kinds
+    fits = [one for one in kinds if type(value) is _type_of(one)] or kinds
     if len(fits) > 1:
         raise _unlike(kind, where, value)
     return _value(fits[0], value, where)
@@ -315,7 +326,20 @@ def _with_keys(kind: Any, value: Any, where: str) -> Any:
             _value(of, value[key], _within(where, key))
         elif is_needed:
             raise _missing(_within(where, key))
+    if kind is _Sampling:
+        for key in _keys(kind).keys() & value.keys():
+            if value[key] < 0:
+                raise ValueError(f"`{_within(where, key)}` is {value[key]}: it should be 0 or more")
+    if kind is _Rate and not _keys(kind).keys() & value.keys():
+        raise ValueError(f"`{where}` should have one of {', '.join(_keys(kind))}")
     return value
+
+
+def _type_of(kind: Any) -> type:
+    """The type that a value of a kind has as JSON is read."""
+    if get_origin(kind) is Literal:
+        return type(get_args(kind)[0])
+    return dict if is_typeddict(kind) else get_origin(kind) or kind
 
 
 @cache
@@ -340,8 +364,8 @@ def _unlike(kind: Any, where: str, value: object) -> ValueError:
     if get_origin(kind) is Literal:
         said = " or ".join(f"`{one}`" for one in get_args(kind))
         return ValueError(f"`{where}` should be {said}, not {_told(value)}")
-    kinds = get_args(kind) if isinstance(kind, UnionType) else [kind]
-    said = " or ".join(dict.fromkeys(_JSON.get(get_origin(one) or one, "an object") for one in kinds))
+    kinds = get_args(kind) if get_origin(kind) in (UnionType, Union) else [kind]
+    said = " or ".join(dict.fromkeys(_JSON.get(_type_of(one), "an object") for one in kinds))
     return ValueError(f"`{where}` should be {said}, not {_JSON[type(value)]}")
 
 

@@ -225,10 +225,12 @@ class Record(Shown):
             RecordError: if the record does not tell.
         """
         key = f"{table}_ns"
-        try:
-            return int(self.manifest.scenario["sampling"][key])
-        except KeyError:
-            raise self._damaged(f"`scenario.sampling.{key}` is missing") from None
+        said = self.manifest.scenario["sampling"].get(key)
+        if said is None:
+            raise self._damaged(f"`scenario.sampling.{key}` is missing")
+        if said == 0 and self._parts[table]:
+            raise self._damaged(f"`scenario.sampling.{key}` is {said}, and the table has rows")
+        return int(said)
 
     def recording(self, name: str) -> str:
         """The text of a recorded line that the scenario names: one that is shipped, or the file of that path.
