@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import shutil
 from types import SimpleNamespace
@@ -12,14 +13,18 @@ import pytest
 from click.testing import CliRunner
 
 import weirlab
+from weirlab import export as exporting
 from weirlab.cli import weir as group
-from weirlab.errors import RecordError, UsageError, WeirError
+from weirlab.errors import RecordError, UsageError, WeirError, WriteError
 from weirlab.export import NAMES, export
+from weirlab.flent import import_flent
 from weirlab.record import open_record, pack, reader
 from weirlab.stats import compare
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
+    from typing import IO
 
     from weirlab.record import Record
 
@@ -93,6 +98,63 @@ def test_a_folder_gets_all_tables_that_have_rows(records: list[Record], tmp_path
         f"{name}.csv" for name in ("runs", "probes", "flows", "latency", "throughput", "tcp", "queue")
     }
     assert made == {path.name for path in (tmp_path / "o").iterdir()}
+
+
+def test_calls_and_pages_are_among_the_tables(tmp_path: Path) -> None:
+    brief = {"idle": "0s", "load": "3s", "cooldown": "0s"}
+    made = [weirlab.run(test, phases=brief, out=tmp_path / test)[0] for test in ("voip", "http")]
+    names = {path.name for path in export(made, tmp_path / "o", "parquet")}
+    assert {"udp.parquet", "transfers.parquet"} <= names
+    calls = pl.read_parquet(tmp_path / "o" / "udp.parquet")
+    assert calls.height == made[0].udp.height > 0
+    assert set(calls["test"]) == {"voip"}
+    pages = pl.read_parquet(tmp_path / "o" / "transfers.parquet")
+    assert pages.height == made[1].transfers.height > 0
+    assert set(pages["flow"]) <= set(made[1].flow_names["name"])
+
+
+def test_columns_have_their_types_whatever_the_records_tell(records: list[Record], tmp_path: Path) -> None:
+    """A file of Flent's has no seed, and nothing of what was sent: files are read together all the same."""
+    export(records[:1], tmp_path / "a.flent.gz")
+    imported = import_flent(tmp_path / "a.flent.gz", tmp_path / "imported")
+    assert imported.manifest.seed is None
+    for table in ("runs", "probes", "flows", "latency"):
+        for name, record in (("here", records[0]), ("imported", imported)):
+            export([record], tmp_path / f"{table}-{name}.parquet", table=table)
+        both = pl.scan_parquet(tmp_path / f"{table}-*.parquet").collect()
+        assert both["seed"].to_list()[0] == 1
+        assert both["seed"].to_list()[-1] is None
+
+
+def test_a_folder_has_all_files_or_none(
+    records: list[Record], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_frames: object, _file: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    csv = exporting.WRITERS["csv"]
+    calls = iter([csv, csv, full])
+
+    def third_is_full(frames: Iterator[pl.DataFrame], file: IO[bytes]) -> None:
+        next(calls)(frames, file)
+
+    monkeypatch.setitem(exporting.WRITERS, "csv", third_is_full)
+    with pytest.raises(WriteError, match=r"flows\.csv` cannot be written: No space left"):
+        export(records, tmp_path / "new" / "folder", "csv")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_name_that_leads_nowhere_is_taken_too(records: list[Record], tmp_path: Path) -> None:
+    (tmp_path / "x.csv").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(UsageError, match="exists: choose another name"):
+        export(records, tmp_path / "x.csv")
+
+
+@pytest.mark.parametrize("where", ["", "new/deep"])
+def test_a_name_that_is_too_long_is_wrong_input(records: list[Record], where: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cannot be written: File name too long"):
+        export(records, tmp_path / where / f"{'x' * 300}.csv")
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("suffix", ["weir", "csv", "parquet"])

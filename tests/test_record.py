@@ -220,7 +220,9 @@ def test_samples_that_were_never_taken_and_are_there_are_told(rrul: list[Record]
     table[last] = 0
     (altered.folder / "manifest.json").write_text(json.dumps(altered.manifest))
     record = open_record(altered.folder)
-    with pytest.raises(RecordError, match="`scenario.sampling.throughput_ns` is 0, and the table has rows"):
+    with pytest.raises(
+        RecordError, match=r"`scenario\.sampling\.throughput_ns` is 0, and the table has rows"
+    ):
         weirlab.draw("three-plot", record, tmp_path / "x.svg")
 
 

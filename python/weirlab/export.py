@@ -6,6 +6,7 @@ The same records give the same bytes.
 from __future__ import annotations
 
 import io
+import os
 import re
 from functools import partial
 from itertools import chain
@@ -20,7 +21,7 @@ from weirlab.flent.exporting import check_exportable, export_flent, flent_name
 from weirlab.record import pack
 from weirlab.record.configurations import distinct, shared_parts
 from weirlab.tidy import TABLES, frame, samples
-from weirlab.writing import replaced
+from weirlab.writing import all_replaced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -66,7 +67,7 @@ def export(
 
     Raises:
         UsageError: if something is there already, or words do not fit together; nothing is written then.
-        WriteError: if a file cannot be written; nothing half written stays.
+        WriteError: if a file cannot be written; none of them stays.
     """
     wanted, alone = planned(out, form, table, packets)
     chosen = distinct(records)
@@ -113,7 +114,7 @@ def planned(
         raise UsageError(f"table `{table}`: a {suffix} file always holds the whole record; leave it out")
     if packets is not None and wanted != "pcapng":
         raise UsageError(f"`{out}`: only a .pcapng file has packets: leave the words about packets out")
-    if alone and out.exists():
+    if alone and os.path.lexists(out):
         raise UsageError(f"`{out}` exists: choose another name, or take it away first")
     if not alone and out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UsageError(f"`{out}` exists and is not an empty folder: choose another one")
@@ -252,8 +253,7 @@ def _names(records: Sequence[Record], folder: Path, suffix: str) -> list[Path]:
 
 
 def _write(files: dict[Path, Callable[[Path], object]]) -> list[Path]:
-    for target, write in files.items():
-        replaced(target, write)
+    all_replaced(files)
     return list(files)
 
 

@@ -13,6 +13,7 @@ import polars as pl
 from weirlab.arguments import records_of
 from weirlab.errors import UsageError
 from weirlab.record.configurations import configurations, distinct, numbered
+from weirlab.record.tables import TABLES as OF_RECORD
 from weirlab.record.tables import schema
 from weirlab.stats import idle_pings, loaded_pings, summarise
 
@@ -47,7 +48,9 @@ def frame(records: Record | Sequence[Record], by: Rows = "run") -> pl.DataFrame:
         raise UsageError(f"frame(..., by={by!r}): write one of {', '.join(map(repr, get_args(Rows)))}")
     rows = {"run": _runs, "probe": _probes, "flow": _flows}[by]
     found = [which | one for record, which in _which(chosen) for one in rows(record)]
-    return pl.DataFrame(found, infer_schema_length=None)
+    # A column has its type also where no record of these tells it.
+    kinds = {name: _kind_of(name) for row in found[:1] for name in row}
+    return pl.DataFrame(found, schema_overrides=kinds, infer_schema_length=None)
 
 
 def samples(records: Sequence[Record], name: str) -> Iterator[pl.DataFrame]:
@@ -80,7 +83,17 @@ def _tidy(record: Record, which: Mapping[str, Any], rows: pl.DataFrame) -> pl.Da
             rows = rows.with_columns(
                 pl.col(column).replace_strict(known, default=None, return_dtype=pl.String)
             )
-    return rows.select(*(pl.lit(value).alias(key) for key, value in which.items()), pl.all())
+    told = (pl.lit(value, dtype=_kind_of(key)).alias(key) for key, value in which.items())
+    return rows.select(*told, pl.all())
+
+
+def _kind_of(column: str) -> type[pl.DataType]:
+    """The type of a column of figures, or of one that says which run it is."""
+    if column in TEXTS:
+        return pl.String
+    if column in TRUTHS:
+        return pl.Boolean
+    return pl.Float64 if column.endswith(FRACTIONS) else pl.Int64
 
 
 def _which(records: Sequence[Record]) -> Iterator[tuple[Record, dict[str, Any]]]:
@@ -245,5 +258,17 @@ FLOW_TOTALS = (
 )
 """Totals of a flow over the whole run."""
 
-TABLES = ("latency", "throughput", "tcp", "queue", "shaper", "emulator", "method")
-"""The tables of samples."""
+TEXTS = {
+    *("configuration", "test", "link", "queue", "world", "datapath", "congestion_control"),
+    *("probe", "flow", "direction", "flow_congestion_control"),
+}
+"""Columns of text."""
+
+TRUTHS = {"complete", "ecn"}
+"""Columns that are true or false."""
+
+FRACTIONS = ("_ms", "_mbps", "_s", "utilisation", "jain_index", "loss_rate", "mark_rate")
+"""How names of columns end whose numbers are fractions; all others are whole."""
+
+TABLES = tuple(name for name in OF_RECORD if name != "flows")
+"""The tables of samples. What `flows` has are figures."""

@@ -8,10 +8,10 @@ import uuid
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from weirlab.errors import cannot_write
+from weirlab.errors import WriteError, cannot_write
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
 
@@ -38,24 +38,51 @@ def replaced(target: Path, write: Callable[[Path], object]) -> None:
             part.replace(target)
             _sync_folder(target.parent)
         except BaseException:
-            _clear_away(part, made)
+            _clear_away([part], made)
             raise
     except OSError as error:
         raise cannot_write(f"`{target}` cannot be written", error) from error
+    except WriteError as error:
+        raise WriteError(str(error).replace(str(part), str(target))) from error
 
 
-def _clear_away(part: Path, made: Sequence[Path]) -> None:
-    """Removes a file and the folders that were made for it, also if a request to end comes meanwhile.
+def all_replaced(files: Mapping[Path, Callable[[Path], object]]) -> None:
+    """Writes new files as `replaced` does, all of them or none.
+
+    Args:
+        files: files that are not there, and what writes the content of each.
+
+    Raises:
+        UsageError: if a name cannot be written.
+        WriteError: if the disk is full or broken.
+    """
+    written: list[Path] = []
+    missing = [one for target in files for one in target.parents if not os.path.lexists(one)]
+    try:
+        for target, write in files.items():
+            replaced(target, write)
+            written.append(target)
+    except BaseException:
+        _clear_away(written, list(dict.fromkeys(missing)))
+        raise
+
+
+def _clear_away(files: Sequence[Path], made: Sequence[Path]) -> None:
+    """Removes files and the folders that were made for them, also if a request to end comes meanwhile.
 
     Polars tells of a request itself, of which Python then tells once more as soon as it calls something.
     """
     try:
-        part.unlink(missing_ok=True)
-        remove_empty(made)
+        _remove(files, made)
     except KeyboardInterrupt:
-        part.unlink(missing_ok=True)
-        remove_empty(made)
+        _remove(files, made)
         raise
+
+
+def _remove(files: Sequence[Path], made: Sequence[Path]) -> None:
+    for file in files:
+        file.unlink(missing_ok=True)
+    remove_empty(made)
 
 
 def make_folder(folder: Path) -> None:
