@@ -321,6 +321,8 @@ SWEEP: dict[str, Any] = {**PING, "link": "cable-20-8"}
         "new/" * 2000,
         "new/a\0b",
         "new/a\0b.svg",
+        "new/\ud800",
+        "new/\ud800.svg",
         "/dev/null/x",
         "/dev/null/x.svg",
     ],
@@ -350,6 +352,15 @@ def test_a_place_that_cannot_be_is_one_sentence_and_nothing_is_left(
     assert not list(tmp_path.iterdir())
 
 
+def test_a_url_that_was_made_a_path_is_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(
+        UsageError, match="`s3:/bucket/x`: give a URL as a text: as a path it has lost a slash"
+    ):
+        weirlab.sweep(SWEEP, axes={"link": ["wifi-n"]}, store=Path("s3://bucket/x"), jobs=1)
+    assert not list(tmp_path.iterdir())
+
+
 class Elsewhere:
     """A path of another library."""
 
@@ -376,6 +387,12 @@ def test_whatever_names_a_path_to_the_system_is_one(tmp_path: Path, monkeypatch:
         ({"kind": "pie"}, "there is no chart `pie` (known: three-plot"),
         ({"kind": None}, "there is no chart `None`"),
         ({"title": ["a"]}, "title: ['a']: give the heading of a chart, not `list`"),
+        ({"title": "x\ud800"}, r"title: 'x\ud800' is no text in UTF-8: give the heading of a chart"),
+        ({"span_s": {1: "a", 3: "b"}}, "span_s: {1: 'a', 3: 'b'}: give its first and last second"),
+        ({"span_s": {5, 1}}, "give its first and last second, such as (35, 55), not `set`"),
+        ({"span_s": (False, True)}, "span_s: (False, True): give its first and last second"),
+        ({"span_s": np.zeros((3, 3))}, "span_s: array([[0., 0., 0.], [0., 0., 0.], [0., 0., 0.]]): give"),
+        ({"span_s": 10**5000}, "span_s: a number of thousands of digits: give"),
         ({"title": True}, "title: True: give the heading of a chart, not `bool`"),
         ({"look": "5 ms"}, "look: give a `Look` of weirlab.plots, not `str`"),
         (

@@ -5,11 +5,16 @@ from __future__ import annotations
 import math
 import numbers
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from weirlab.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = ["count_of", "path_of", "shown_value", "span_of", "text_of"]
 
@@ -35,6 +40,8 @@ def path_of(given: object, name: str, what: str) -> Path:
         raise UsageError(f"{name} is empty: give the path of {what}, `.` for the folder where you are")
     if "\0" in given:
         raise UsageError(f"{name}: `{given}` has a zero byte in it: give the path of {what}")
+    if _is_no_text(given, os.fsencode):
+        raise UsageError(f"{name}: {shown_value(given)} is no text in UTF-8: give the path of {what}")
     return Path(given)
 
 
@@ -46,6 +53,8 @@ def text_of(given: object, name: str, what: str) -> str | None:
     """
     if given is not None and not isinstance(given, str):
         raise _wrong(given, name, what)
+    if given is not None and _is_no_text(given, str.encode):
+        raise UsageError(f"{name}: {shown_value(given)} is no text in UTF-8: give {what}")
     return given
 
 
@@ -73,17 +82,35 @@ def span_of(given: object, name: str) -> tuple[float, float] | None:
     ends: list[float] = []
     # An array of no dimension has no values, and a number of 400 digits is no float.
     with suppress(TypeError, OverflowError):
-        if isinstance(given, Collection) and not isinstance(given, str | bytes):
-            ends = [float(one) if isinstance(one, numbers.Real) else math.nan for one in given]
+        # Of a set or a mapping none is the first.
+        if isinstance(given, Collection) and not isinstance(given, str | bytes | AbstractSet | Mapping):
+            ends = [float(one) if _is_number(one) else math.nan for one in given]
     if len(ends) != 2 or math.isnan(ends[0]) or math.isnan(ends[1]):
         raise _wrong(given, name, "its first and last second, such as (35, 55)")
     return ends[0], ends[1]
 
 
 def shown_value(given: object) -> str:
-    """A wrong value as a message has it."""
-    text = repr(given)
+    """A wrong value as a message has it, in one line."""
+    try:
+        text = " ".join(repr(given).split())
+    except ValueError:
+        # Python writes no number of more than 4300 digits.
+        text = "a number of thousands of digits"
     return text if len(text) <= MAX_SHOWN_CHARS else f"{text[:MAX_SHOWN_CHARS]}..."
+
+
+def _is_number(given: object) -> bool:
+    return isinstance(given, numbers.Real) and not isinstance(given, bool)
+
+
+def _is_no_text(given: str, encoded: Callable[[str], bytes]) -> bool:
+    """Whether there is half of a pair of UTF-16 in it, which stands for no sign."""
+    try:
+        encoded(given)
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 def _wrong(given: object, name: str, what: str) -> UsageError:

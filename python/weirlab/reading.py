@@ -47,6 +47,8 @@ def read_bytes(file: Traversable, most: int) -> bytes:
             os.close(descriptor)
     except OSError as error:
         raise Unreadable(error.strerror or str(error)) from error
+    except UnicodeEncodeError as error:
+        raise Unreadable("its name is no text in UTF-8") from error
     except ValueError as error:
         raise Unreadable("its name has a zero byte in it") from error
     if len(found) > most:

@@ -88,11 +88,13 @@ def place_of(said: str | Path) -> Place:
     """The place that a path or a URL means: `s3://BUCKET/NAME`, `gs://BUCKET/NAME`, `file:///PATH`.
 
     Raises:
-        UsageError: if the URL is none of these, a folder's name is not UTF-8, or there is no package for
-            object stores.
+        UsageError: if the URL is none of these or was made a path, a folder's name is not UTF-8, or there is
+            no package for object stores.
     """
     text = str(said)
     scheme, mark, _ = text.partition("://")
+    if isinstance(said, Path) and said.parts and said.parts[0] in {f"{one}:" for one in SCHEMES}:
+        raise UsageError(f"`{said}`: give a URL as a text: as a path it has lost a slash")
     if isinstance(said, Path) or not mark:
         return Folder(Path(said))
     if scheme == "file":
