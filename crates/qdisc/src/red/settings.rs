@@ -209,9 +209,8 @@ pub(crate) const fn size_or_0() -> Declared<u32> {
 }
 
 fn read_size(text: &Text<'_>) -> Result<u32, SpecError> {
-    let bytes = tc::read_size(text)?;
-    let bad = |_| text.bad_value(&bytes.to_string(), "write a size below 4gb");
-    u32::try_from(bytes).map_err(bad)
+    // It is below 4 GiB.
+    tc::read_size(text).map(|bytes| bytes as u32)
 }
 
 /// The lower and the upper threshold of a queue called `owner`, as written or as `tc` computes them from `limit`, a

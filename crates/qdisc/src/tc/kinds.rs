@@ -101,9 +101,11 @@ pub(crate) const fn nonzero_size() -> Declared<u64> {
     })
 }
 
+/// An amount of bytes, which `tc` and the kernel keep in 32 bits.
 pub(crate) fn read_size(text: &Text<'_>) -> Result<u64, SpecError> {
     let size = units::parse_size(text.text).map_err(|error| text.wrap(&error))?;
-    Ok(size.get())
+    let bytes = u32::try_from(size.get());
+    bytes.map(u64::from).map_err(|_| text.bad("write a size below 4gb"))
 }
 
 /// A rate of at least 8 bit/s, or a share of the line's rate such as `95%`.
