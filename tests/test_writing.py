@@ -5,12 +5,17 @@ from __future__ import annotations
 import errno
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
+from weirlab import writing
 from weirlab.errors import WriteError
 from weirlab.sweeps.store import Store
-from weirlab.writing import replaced
+from weirlab.writing import all_replaced, replaced
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 @pytest.fixture
@@ -60,23 +65,29 @@ def test_what_ends_early_leaves_nothing_also_if_it_is_told_to_end_meanwhile(
     ended: BaseException, times: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of an error in the midst of Polars Python tells once more, at the next function that is called."""
-    left, really_unlink = times, Path.unlink
+    left, really_remove = times, writing._remove
 
-    def unlink(self: Path, *, missing_ok: bool = False) -> None:
+    def remove(files: Sequence[Path], folders: Sequence[Path]) -> None:
         nonlocal left
         if left:
             left -= 1
             raise KeyboardInterrupt
-        really_unlink(self, missing_ok=missing_ok)
+        really_remove(files, folders)
 
     def write(part: Path) -> None:
         part.write_text("half of it")
         raise ended
 
-    monkeypatch.setattr(Path, "unlink", unlink)
+    monkeypatch.setattr(writing, "_remove", remove)
     told = WriteError if isinstance(ended, OSError) else type(ended)
+    target = tmp_path / "new" / "folder" / "file.txt"
     with pytest.raises(KeyboardInterrupt if times else told):
-        replaced(tmp_path / "new" / "folder" / "file.txt", write)
+        replaced(target, write)
+    assert not list(tmp_path.iterdir())
+    left = times
+    first = target.with_name("first.txt")
+    with pytest.raises(KeyboardInterrupt if times else told):
+        all_replaced({first: lambda part: part.write_text("all of it"), target: write})
     assert not list(tmp_path.iterdir())
 
 

@@ -11,13 +11,15 @@ import signal
 import sys
 import time
 from contextlib import contextmanager, suppress
+from functools import partial
 
 from weirlab.ending import INTERRUPTED, end_at_once
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from types import FrameType
+    from collections.abc import Callable, Iterator, Sequence
+    from types import FrameType, ModuleType
+    from typing import Any
 
 
 class Stop:
@@ -97,7 +99,7 @@ def take_over() -> Requests:
     """
     global _process  # noqa: PLW0603 - a process has one
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        ignore_ctrl_c()
+        sys.meta_path.insert(0, _PolarsIgnoresToo)
     _process = Requests(of_process=True)
     for number in REQUESTS:
         if signal.getsignal(number) is not signal.SIG_IGN:
@@ -114,6 +116,30 @@ def ignore_ctrl_c() -> None:
 
     del pl
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+class _PolarsIgnoresToo:
+    """Finds Polars for who imports it, so that SIGINT is ignored again once it is loaded: few need it."""
+
+    @classmethod
+    def find_spec(cls, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> Any:
+        """The module as other finders have it, but for what follows its being loaded."""
+        if name != "polars":
+            return None
+        sys.meta_path.remove(cls)
+        found = (finder.find_spec(name, path, target) for finder in sys.meta_path)
+        spec = next((one for one in found if one is not None), None)
+        if spec is not None and spec.loader is not None:
+            load = partial(_loaded_deaf, spec.loader.exec_module)
+            spec.loader.exec_module = load  # type: ignore[method-assign]
+        return spec
+
+
+def _loaded_deaf(load: Callable[[ModuleType], None], module: ModuleType) -> None:
+    load(module)
+    # Handlers are the main thread's to set.
+    with suppress(ValueError):
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _deaf() -> None:

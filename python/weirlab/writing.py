@@ -32,13 +32,19 @@ def replaced(target: Path, write: Callable[[Path], object]) -> None:
     made: list[Path] = []
     try:
         try:
-            made = _make_folder(target.parent)
+            made += folders_made(target.parent)
+            _sync_names(made)
             write(part)
             _sync(part)
             part.replace(target)
             _sync_folder(target.parent)
         except BaseException:
-            _clear_away([part], made)
+            # Polars tells of a request to end itself, and Python once more at the next call: at this one.
+            try:
+                _remove([part], made)
+            except KeyboardInterrupt:
+                _remove([part], made)
+                raise
             raise
     except OSError as error:
         raise cannot_write(f"`{target}` cannot be written", error) from error
@@ -56,33 +62,29 @@ def all_replaced(files: Mapping[Path, Callable[[Path], object]]) -> None:
         UsageError: if a name cannot be written.
         WriteError: if the disk is full or broken.
     """
-    written: list[Path] = []
+    begun: list[Path] = []
     missing = [one for target in files for one in target.parents if not os.path.lexists(one)]
+    made = list(dict.fromkeys(missing))
     try:
         for target, write in files.items():
+            begun.append(target)
             replaced(target, write)
-            written.append(target)
     except BaseException:
-        _clear_away(written, list(dict.fromkeys(missing)))
+        # As above.
+        try:
+            _remove(begun, made)
+        except KeyboardInterrupt:
+            _remove(begun, made)
+            raise
         raise
 
 
-def _clear_away(files: Sequence[Path], made: Sequence[Path]) -> None:
-    """Removes files and the folders that were made for them, also if a request to end comes meanwhile.
-
-    Polars tells of a request itself, of which Python then tells once more as soon as it calls something.
-    """
-    try:
-        _remove(files, made)
-    except KeyboardInterrupt:
-        _remove(files, made)
-        raise
-
-
-def _remove(files: Sequence[Path], made: Sequence[Path]) -> None:
+def _remove(files: Sequence[Path], folders: Sequence[Path]) -> None:
+    """Removes files, if they are there, and the folders that are empty then, the innermost first."""
     for file in files:
-        file.unlink(missing_ok=True)
-    remove_empty(made)
+        with suppress(OSError):
+            file.unlink()
+    remove_empty(folders)
 
 
 def make_folder(folder: Path) -> None:
@@ -93,7 +95,7 @@ def make_folder(folder: Path) -> None:
         WriteError: if the disk is full or broken.
     """
     try:
-        _make_folder(folder)
+        _sync_names(folders_made(folder))
     except OSError as error:
         raise cannot_write(f"the folder `{folder}` cannot be made", error) from error
 
@@ -120,11 +122,10 @@ def remove_empty(folders: Sequence[Path]) -> None:
             one.rmdir()
 
 
-def _make_folder(folder: Path) -> list[Path]:
-    made = folders_made(folder)
+def _sync_names(made: Sequence[Path]) -> None:
+    """Puts the names of folders that were made, the innermost first, on the disk."""
     for one in reversed(made):
         _sync_folder(one.parent)
-    return made
 
 
 def _sync(path: Path) -> None:
