@@ -86,31 +86,47 @@ fn a_queue_that_only_a_shaper_takes_is_the_links_own_without_it_and_counts_once(
     assert_eq!(queues(&resolved.configurations[1].scenario), ["fq", "pfifo"]);
 }
 
-fn with_loads(loads: &str) -> Result<Scenario, String> {
+#[test]
+fn the_links_own_queue_counts_once_whether_it_is_written_before_or_behind() {
+    for written in ["['codel', 'default']", "['default', 'codel']"] {
+        let text = format!(
+            "shaper = ['none', 'auto']\nqueue = {written}\n{TEST}[link]\nname = 'l'\ntitle = 'l'\n\
+             [[link.up]]\nname = 'a'\nrate = '9mbit'\n[[link.down]]\nname = 'b'\nrate = '9mbit'\n"
+        );
+        let resolved = resolve(&read_file(&text, "s.toml").unwrap(), &NoFiles, |_| None).unwrap();
+        let mut labels: Vec<_> =
+            resolved.configurations.iter().map(|one| one.queue.as_str()).collect();
+        labels.sort_unstable();
+        assert_eq!(labels, ["default", "shaper auto", "shaper auto, codel"], "{written}");
+    }
+}
+
+/// The congestion controls that are compared by a test with these loads.
+fn compared(loads: &str) -> Vec<Option<String>> {
     let text = format!(
         "cc = ['bbr', 'reno']\nlink = 'line-50'\n{TEST}{loads}[[test.probes]]\nname = 'p'\nkind = 'icmp'\n"
     );
-    let resolved = resolve(&read_file(&text, "s.toml")?, &NoFiles, |_| None)?;
-    Ok(resolved.configurations.into_iter().next().unwrap().scenario)
+    let resolved = resolve(&read_file(&text, "s.toml").unwrap(), &NoFiles, |_| None).unwrap();
+    resolved.configurations.into_iter().map(|one| one.cc).collect()
 }
 
 #[test]
-fn a_congestion_control_that_no_load_takes_is_refused() {
+fn a_congestion_control_that_no_load_takes_is_not_compared() {
     let flow = |more: &str| format!("[[test.flows]]\nname = 'f'\ndirection = 'down'\n{more}\n");
     let own = flow("tcp = { congestion_control = 'cubic' }");
-    let refused = |loads: &str, why: &str| {
-        let says = format!("cc `bbr`: {why}: leave it out");
-        assert_eq!(with_loads(loads).unwrap_err(), says, "{loads}");
-    };
-    refused("", "no load of test `t` is over TCP");
-    refused(&flow("udp = { rate = '1mbit' }"), "no load of test `t` is over TCP");
-    refused(&flow("dns = {}"), "no load of test `t` is over TCP");
-    refused(&own, "each load of test `t` says its own");
     let method = |more: &str| format!("[[test.methods]]\nname = 'm'\nkind = 'rpm'\n{more}\n");
-    refused(&method("cc = 'reno'\nclient_cc = 'reno'"), "each load of test `t` says its own");
-    let taken = with_loads(&format!("{own}{}", flow("").replace("'f'", "'g'"))).unwrap();
-    let of = |number: usize| taken.flows[number].tcp.congestion_control.as_str();
-    assert_eq!([of(0), of(1)], ["cubic", "bbr"]);
-    with_loads(&flow("web = {}")).unwrap();
-    with_loads(&method("cc = 'reno'")).unwrap();
+    let untaken = [
+        String::new(),
+        flow("udp = { rate = '1mbit' }"),
+        flow("dns = {}"),
+        own.clone(),
+        method("cc = 'reno'\nclient_cc = 'reno'"),
+    ];
+    for loads in untaken {
+        assert_eq!(compared(&loads), [None], "{loads}");
+    }
+    let mixed = format!("{own}{}", flow("").replace("'f'", "'g'"));
+    for loads in [flow(""), mixed, flow("web = {}"), method("cc = 'reno'")] {
+        assert_eq!(compared(&loads), [Some("bbr".to_owned()), Some("reno".to_owned())], "{loads}");
+    }
 }

@@ -10,7 +10,8 @@ use crate::file::plain::OneOrMore;
 use crate::file::plain::Word;
 use crate::file::shaper::ShaperChoice;
 use crate::file::spec::{DEFAULT_QUEUE, LinkChoice, ScenarioSpec};
-use crate::file::without_effect::{Queues, Shaped};
+use crate::file::test::TestSpec;
+use crate::file::without_effect::{Queues, Shaped, takes_cc};
 
 /// A configuration, of which a scenario compares several.
 pub(crate) struct Configuration<'s> {
@@ -34,13 +35,14 @@ pub(crate) fn links(spec: &ScenarioSpec, files: &impl Files) -> Result<Vec<LinkS
 /// All configurations over these links, in the order of the product: what is named last changes first.
 pub(crate) fn configurations<'s>(
     spec: &'s ScenarioSpec,
+    test: &TestSpec,
     links: &'s [LinkSpec],
 ) -> Result<Vec<Configuration<'s>>, String> {
     let [ups, downs] = Direction::ALL.map(|direction| {
         let all = spec.queue_of(direction).map_or(&[][..], OneOrMore::all);
         or_none(once(all).into_iter().map(String::as_str).collect())
     });
-    let ccs = spec.cc.as_ref().map_or(&[][..], OneOrMore::all);
+    let ccs = spec.cc.as_ref().filter(|_| takes_cc(spec, test)).map_or(&[][..], OneOrMore::all);
     let ccs = or_none(once(ccs).into_iter().map(|Word(cc)| cc.as_str()).collect());
     let own = ups[0].is_some() && downs[0].is_some();
     // Where both directions have their own there is no direction left for the others.
@@ -66,7 +68,7 @@ pub(crate) fn configurations<'s>(
             for written in product(&queues, &ups, &downs) {
                 let taken = taker.taken(link, written)?;
                 let label = label(name.as_deref(), taken);
-                if taken != written && labels.contains(&label) {
+                if !labels.insert(label.clone()) {
                     continue;
                 }
                 let with = |&cc| Configuration {
@@ -77,7 +79,6 @@ pub(crate) fn configurations<'s>(
                     cc,
                 };
                 found.extend(ccs.iter().map(with));
-                labels.insert(label);
             }
         }
     }

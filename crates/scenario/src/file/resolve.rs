@@ -25,7 +25,6 @@ use crate::file::test::{
     CLIENT, FlowSpec, HostSpec, HttpWord, MethodSpec, OpenerWord, PhasesSpec, ProbeSpec, ProbeWord,
     SERVER, TcpSpec, TestSpec, TunnelSpec, TunnelWord, UdpSpec,
 };
-use crate::file::without_effect::refuse_untaken_cc;
 
 /// All runs of a scenario.
 #[derive(Clone, Debug, PartialEq)]
@@ -70,8 +69,7 @@ pub fn resolve(
     set_phases(&mut test.phases, spec)?;
     beside::join(&mut test, &spec.beside.0, files)?;
     let seeds = seeds(spec)?;
-    refuse_untaken_cc(spec, &test)?;
-    let configurations = configurations(spec, &links)?;
+    let configurations = configurations(spec, &test, &links)?;
     let mut found = Vec::new();
     for configuration in configurations {
         if let Some((_, says)) = unused_route(configuration.link, &test.hosts) {

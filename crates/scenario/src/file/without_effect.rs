@@ -3,7 +3,6 @@
 use weir_core::Direction;
 
 use crate::file::link::LinkSpec;
-use crate::file::plain::{OneOrMore, Word};
 use crate::file::shaper::ShaperChoice;
 use crate::file::spec::{DEFAULT_QUEUE, ScenarioSpec};
 use crate::file::test::{FlowSpec, MethodSpec, TestSpec};
@@ -98,19 +97,8 @@ impl Shaped {
     }
 }
 
-/// Refuses a congestion control that no load takes.
-pub(crate) fn refuse_untaken_cc(spec: &ScenarioSpec, test: &TestSpec) -> Result<(), String> {
-    let Some(Word(cc)) = spec.cc.iter().flat_map(OneOrMore::all).next() else { return Ok(()) };
-    let has_methods = !(test.methods.is_empty() && spec.methods.is_empty());
-    let is_taken = test.flows.iter().any(FlowSpec::takes_cc)
-        || test.methods.iter().chain(&spec.methods).any(MethodSpec::takes_cc);
-    if is_taken {
-        return Ok(());
-    }
-    let (loads, why) = if has_methods || test.flows.iter().any(FlowSpec::uses_tcp) {
-        ("each load", "says its own")
-    } else {
-        ("no load", "is over TCP")
-    };
-    Err(format!("cc `{cc}`: {loads} of test `{}` {why}: leave it out", test.name.0))
+/// Whether an end of any load has the scenario's congestion control.
+pub(crate) fn takes_cc(spec: &ScenarioSpec, test: &TestSpec) -> bool {
+    test.flows.iter().any(FlowSpec::takes_cc)
+        || test.methods.iter().chain(&spec.methods).any(MethodSpec::takes_cc)
 }
