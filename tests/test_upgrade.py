@@ -13,6 +13,7 @@ import pytest
 import weirlab
 from weirlab.errors import RecordError, UsageError
 from weirlab.record import open_record
+from weirlab.viewer.repeat import repeat_of
 
 FORMAT_2 = Path(__file__).parent / "records" / "format-2"
 """Two uploads on a line of 2 Mbit/s, the second from another machine, on which a tunnel ends."""
@@ -53,6 +54,7 @@ def test_a_record_of_format_2_is_run_again_and_is_the_same_run(tmp_path: Path) -
     assert new.manifest.schema_version == 3
     assert new.manifest.scenario == written.scenario
     assert weirlab.summarise(new).up == weirlab.summarise(old).up
+    assert "queue" not in repeat_of(old).text
 
 
 @pytest.mark.parametrize("flows", [None, "none", [None], [["station"]], {"station": 1}])

@@ -52,7 +52,9 @@ def repeat_of(record: Record) -> Repeat:
     )
     if words is not None:
         return Repeat(commands(words), f"It gives {same}.")
-    words_of_run = f"queue={manifest.queue!r}, seed={manifest.seed}, world={manifest.world!r}"
+    # Earlier versions took a queue for which the link has no place, and did without it.
+    queue = f"queue={manifest.queue!r}, " if _has_place(manifest.link) else ""
+    words_of_run = f"{queue}seed={manifest.seed}, world={manifest.world!r}"
     lines = [
         "import weirlab",
         "",
@@ -64,6 +66,12 @@ def repeat_of(record: Record) -> Repeat:
         "No command names this configuration, since test, link or TCP are not those that are shipped: "
         "Python takes test and link from the record.",
     )
+
+
+def _has_place(link: Mapping[str, Any]) -> bool:
+    """Whether a hop of a link, as a manifest has it, takes the user's queue."""
+    hops = [hop for way in ("up", "down") for hop in link.get(way) or ()]
+    return any(isinstance(hop, dict) and hop.get("place") == "queue" for hop in hops)
 
 
 def commands(words: Mapping[str, Any], out: str | None = None) -> str:
