@@ -32,14 +32,21 @@ def order(kind: str, records: list[Record], target: Path) -> Order:
     return Order(kind, paths, str(target), None, paths)
 
 
+EXITING = 0x4
+"""A process of Linux that is on its way out: PF_EXITING of include/linux/sched.h."""
+
+
 def running_in(group: int) -> list[str]:
-    """The numbers of the processes of a group; not of those that ended and were not waited for."""
+    """The numbers of the processes of a group; not of those that have ended or are on their way out.
+
+    What ends closes its pipes, so that who waits for them goes on, before it has ended.
+    """
     found = []
     for place in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            # Behind the name in brackets: state, parent, group.
-            state, _, its_group = (place / "stat").read_text().rpartition(")")[2].split()[:3]
-            if int(its_group) == group and state != "Z":
+            # Behind the name in brackets: state, parent, group, session, terminal, its group, flags.
+            state, _, its_group, *_, flags = (place / "stat").read_text().rpartition(")")[2].split()[:7]
+            if int(its_group) == group and state != "Z" and not int(flags) & EXITING:
                 found.append(place.name)
     return found
 
