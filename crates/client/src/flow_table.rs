@@ -32,8 +32,7 @@ pub(crate) struct FlowTable {
 struct FlowState {
     /// When it is opened.
     start: Time,
-    /// Whether the server was asked for it.
-    asked: bool,
+    server: ServerEnd,
     /// The last that the server told.
     last: Option<FlowSample>,
     /// Data that arrived at the server.
@@ -46,6 +45,16 @@ struct FlowState {
     udp: UdpState,
     /// Of an application: when data first arrived here, and how much did.
     application: (Option<Time>, u64),
+}
+
+/// How far the server's end of a load is.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+enum ServerEnd {
+    #[default]
+    NotAskedFor,
+    AskedFor,
+    /// Nothing more is to be heard of it.
+    Over,
 }
 
 /// Rows that a sample of the server's end of a load adds to the record.
@@ -78,14 +87,15 @@ impl FlowTable {
 
     /// The loads that start by `until`, and that the server was not asked for yet.
     pub fn to_ask_for(&self, until: Time) -> Vec<u32> {
-        let due = |state: &FlowState| !state.asked && state.start <= until;
+        let due =
+            |state: &FlowState| state.server == ServerEnd::NotAskedFor && state.start <= until;
         (0..).zip(&self.flows).filter(|(_, state)| due(state)).map(|(number, _)| number).collect()
     }
 
     /// Request to the server for the flow `number`, whose samples come at least `min_sample_ns` apart.
     pub fn request(&mut self, number: u32, min_sample_ns: u64) -> FlowRequest {
         let state = &mut self.flows[number as usize];
-        state.asked = true;
+        state.server = ServerEnd::AskedFor;
         let flow = &self.scenario.flows[number as usize];
         // Connections are opened a little later than told, and last as long; packets are due to the stop.
         let begins = if flow.is_tcp() { flow.start() } else { state.start };
@@ -171,14 +181,10 @@ impl FlowTable {
         Ok(())
     }
 
-    /// UDP loads that the server was asked for and has not ended.
-    pub fn udp_under_way(&self) -> Vec<u32> {
-        let flows = self.flows.iter().zip(&self.scenario.flows);
-        (0..)
-            .zip(flows)
-            .filter(|(_, (state, flow))| flow.udp.is_some() && state.asked && state.ended.is_none())
-            .map(|(number, _)| number)
-            .collect()
+    /// The loads that the server was asked for, and has not said its last word of.
+    pub fn under_way(&self) -> Vec<u32> {
+        let runs = |state: &FlowState| state.server == ServerEnd::AskedFor;
+        (0..).zip(&self.flows).filter(|(_, state)| runs(state)).map(|(number, _)| number).collect()
     }
 
     /// Takes what the sender of a UDP load did.
@@ -270,7 +276,15 @@ impl FlowTable {
 
     /// Notes that the server's end of a load ended at `t`.
     pub fn ended(&mut self, number: u32, t: Time) -> Result<(), ClientError> {
-        self.state(number)?.ended = Some(t);
+        let state = self.state(number)?;
+        state.server = ServerEnd::Over;
+        state.ended = Some(t);
+        Ok(())
+    }
+
+    /// Notes that the server gave a load up, and tells no more of it.
+    pub fn given_up(&mut self, number: u32) -> Result<(), ClientError> {
+        self.state(number)?.server = ServerEnd::Over;
         Ok(())
     }
 
@@ -362,7 +376,9 @@ impl FlowState {
         }
         let totals = self.totals;
         let info = totals.and_then(|totals| totals.info);
-        let theirs = self.last.as_ref().and_then(|last| last.tcp.as_ref());
+        // Before its last word, what the server had sent is less than what has arrived since.
+        let last = self.last.as_ref().filter(|_| self.ended.is_some());
+        let theirs = last.and_then(|last| last.tcp.as_ref());
         let (sent, delivered, ended) = match spec.direction {
             Direction::Down => (
                 theirs.map(Sent::of_server),
@@ -487,7 +503,7 @@ mod tests {
         }]);
         let request = table.request(0, 0);
         assert_eq!(request.udp.map(|udp| (udp.payload_bytes, udp.seed)), Some((172, 1)));
-        assert_eq!((request.congestion, table.udp_under_way()), (None, vec![0]));
+        assert_eq!((request.congestion, table.under_way()), (None, vec![0]));
         table
     }
 

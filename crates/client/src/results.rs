@@ -68,8 +68,9 @@ impl Results<'_> {
         self.flows.ended(number, t)
     }
 
-    /// Message about a load that the server gave up.
-    pub fn failure_at_server(&self, number: u32, reason: &str) -> Result<String, ClientError> {
+    /// Takes that the server gave a load up, and returns a message about it.
+    pub fn failure_at_server(&mut self, number: u32, reason: &str) -> Result<String, ClientError> {
+        self.flows.given_up(number)?;
         Ok(format!("flow `{}`: the server says: {reason}", self.flows.name(number)?))
     }
 

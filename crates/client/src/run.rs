@@ -7,7 +7,7 @@ use std::time::{Duration as WallDuration, Instant};
 
 use serde_json::{Value, json};
 use weir_core::{Duration, Seed, Time};
-use weir_scenario::{Direction, IpVersion, RecordSink, Scenario};
+use weir_scenario::{Direction, Flow, IpVersion, RecordSink, Scenario};
 use weir_sockets::sys::epoll::{Epoll, Events, Interest};
 use weir_sockets::{Addresses, Clock, Pings, Sample};
 use weir_speedtest::protocol::weir::{ClientMessage, Secret, ServerMessage, Token};
@@ -87,7 +87,8 @@ struct Run<'r> {
     events: Events,
     clock: Clock,
     results: Results<'r>,
-    loads: Worker<Order, LoadEvent>,
+    /// If there are TCP loads.
+    loads: Option<Worker<Order, LoadEvent>>,
     /// If there are UDP loads.
     udp: Option<Worker<UdpOrder, UdpEvent>>,
     /// If there are applications.
@@ -110,7 +111,9 @@ impl<'r> Run<'r> {
         let (shared, seed) = (Arc::new(scenario.clone()), Seed::new(request.seed));
         let pings = Pings::start(addresses, (&shared, seed, clock), sender)?;
         let (throughput_ns, tcp_ns) = (scenario.sampling.throughput_ns, scenario.sampling.tcp_ns);
-        let loads = loads::start(LoadConfig { clock, throughput_ns, tcp_ns })?;
+        let load_config = LoadConfig { clock, throughput_ns, tcp_ns };
+        let has_tcp = request.ramp.is_some() || scenario.flows.iter().any(Flow::is_tcp);
+        let loads = has_tcp.then(|| loads::start(load_config)).transpose()?;
         let udp_config = UdpConfig { clock, sample_ns: throughput_ns };
         let has_udp = scenario.flows.iter().any(|flow| flow.udp.is_some());
         let udp = has_udp.then(|| udp_loads::start(udp_config)).transpose()?;
@@ -236,8 +239,8 @@ impl<'r> Run<'r> {
             (flows.application_order(flow, ticket, &way), &self.applications)
         {
             applications.order(order);
-        } else {
-            self.loads.order(flows.order(flow, ticket, way)?);
+        } else if let Some(loads) = &self.loads {
+            loads.order(flows.order(flow, ticket, way)?);
         }
         Ok(())
     }
@@ -253,20 +256,22 @@ impl<'r> Run<'r> {
                 .events()
                 .try_for_each(|event| self.results.on_application(event, record))?;
         }
-        self.loads.events().try_for_each(|event| self.results.on_load(event, record))
+        if let Some(loads) = &self.loads {
+            loads.events().try_for_each(|event| self.results.on_load(event, record))?;
+        }
+        Ok(())
     }
 
     /// Ends all threads and writes what is known at the end.
     fn finish(mut self, record: &mut dyn RecordSink) -> Result<(), ClientError> {
         let (udp_events, udp_ended) = finish(self.udp.take());
         let (application_events, applications_ended) = finish(self.applications.take());
-        let counted = self.stop_udp(&udp_events).and_then(|()| self.count_echoes(record));
+        let (load_events, loads_ended) = finish(self.loads.take());
+        let counted = self.stop_loads(&udp_events).and_then(|()| self.hear_last(record));
         self.compare_clocks();
         self.note_servers(record);
-        let Self { peers, clock, mut results, loads, pings, samples, cpu_ns: cpu_before, .. } =
-            self;
+        let Self { peers, clock, mut results, pings, samples, cpu_ns: cpu_before, .. } = self;
         pings.stop();
-        let (load_events, loads_ended) = loads.finish();
         results.ramps.settle();
         pass_on_pings(&samples, record);
         let passed_on =
@@ -303,28 +308,32 @@ impl<'r> Run<'r> {
         counted.map(drop)
     }
 
-    /// Ends UDP loads that are under way, once it is known what their senders here did: so the server's last rows are of all.
-    fn stop_udp(&mut self, events: &[UdpEvent]) -> Result<(), ClientError> {
+    /// Ends what the server still has under way, once it is known what the senders of UDP loads here did: so its last
+    /// rows are of all.
+    fn stop_loads(&mut self, events: &[UdpEvent]) -> Result<(), ClientError> {
         for event in events {
             if let UdpEvent::Sent { flow, counts } = event {
                 self.results.flows.udp_sent(*flow, *counts)?;
             }
         }
-        let under_way = self.results.flows.udp_under_way();
+        let under_way = self.results.flows.under_way();
         under_way.into_iter().try_for_each(|number| self.peer_of(number).stop(number))
     }
 
-    /// Asks how many datagrams arrived there.
-    fn count_echoes(&mut self, record: &mut dyn RecordSink) -> Result<Echoes, ClientError> {
+    /// Asks how many datagrams arrived at the servers, and waits for their last words of all loads.
+    fn hear_last(&mut self, record: &mut dyn RecordSink) -> Result<Echoes, ClientError> {
         let ask = |peer: &mut Peer| peer.say(&ClientMessage::CountEchoes);
         self.peers.iter_mut().try_for_each(ask)?;
         let deadline = Instant::now() + PATIENCE;
         let mut echoes = Echoes::default();
         let mut counted = vec![false; self.peers.len()];
-        while Instant::now() < deadline && counted.contains(&false) {
+        while Instant::now() < deadline
+            && (counted.contains(&false) || !self.results.flows.under_way().is_empty())
+        {
             self.wait()?;
             for (number, done) in counted.iter_mut().enumerate() {
-                while !*done && let Some(message) = self.peers[number].hear()? {
+                for _ in 0..MESSAGES {
+                    let Some(message) = self.peers[number].hear()? else { break };
                     match message {
                         ServerMessage::Echoes { trains, limited } => {
                             echoes.trains.extend(trains);

@@ -89,3 +89,28 @@ fn loads_of_the_scenario_and_of_a_ramp_are_measured_and_rows_add_up() {
     assert!(upload.completed.is_some());
     assert!(rows.tcp.iter().any(|row| row.flow == 1), "the server tells of what it sends");
 }
+
+#[test]
+fn of_loads_that_run_to_the_very_end_both_ends_have_their_last_word() {
+    let server = serve(&[]);
+    let span = (Time::from_millis(100), Time::from_millis(2_000));
+    let flows = Direction::ALL.map(|way| Flow::new(way.word(), way, "reno", span));
+    // The server's samples are so far apart that none could stand in for its last word.
+    let sampling = Sampling { throughput_ns: 700_000_000, tcp_ns: 700_000_000, queue_ns: 0 };
+    let request = MeasureRequest {
+        hosts: vec![server.addresses()[0].to_string()],
+        ip: None,
+        secret: None,
+        scenario: Scenario { sampling, ..scenario(flows.to_vec()) },
+        seed: 1,
+        ramp: None,
+    };
+    let mut rows = Rows { ends: Some(Time::from_millis(1_200)), ..Rows::default() };
+    assert!(!measure(&request, &mut rows).unwrap().complete);
+    for row in &rows.flows {
+        let sent = row.sent_bytes.expect("both ends have said their last");
+        assert!(sent >= row.delivered_bytes, "{row:?}");
+        // What had not arrived was in the buffers of this machine.
+        assert!(sent - row.delivered_bytes < sent / 4, "{row:?}");
+    }
+}
