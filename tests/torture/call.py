@@ -112,8 +112,9 @@ def _judged(process: subprocess.Popen[bytes], call: Call) -> str | None:
 
 def _wrong(code: int, told: str, length: int, *, heard: bool) -> str | None:
     """What is wrong with an exit code and what was told, if it was `heard` in full."""
-    if "Traceback (most recent call last)" in told or "Exception ignored" in told:
-        return "a traceback: " + told.splitlines()[-1][:200]
+    traces = [told.index(mark) for mark in TRACES if mark in told]
+    if traces:
+        return "a traceback: " + told[min(traces) :][:MAX_TRACE]
     if "panicked at" in told:
         return "a panic: " + told[told.index("panicked at") :][:200]
     if code not in CODES:
@@ -121,6 +122,11 @@ def _wrong(code: int, told: str, length: int, *, heard: bool) -> str | None:
     if code in {1, 2, 3} and heard and not told:
         return f"exit code {code} without a word"
     return f"{length} bytes of errors" if length > MAX_STDERR_BYTES else None
+
+
+TRACES = ("Traceback (most recent call last)", "Exception ignored")
+MAX_TRACE = 4_000
+"""Of a traceback this much is told: enough to find the place."""
 
 
 def _before_ours(code: int, told: str) -> bool:
