@@ -123,6 +123,30 @@ main()
 """
 
 
+ENDED_WHILE_IT_DRAWS = """
+import signal
+import weirlab.plots
+from weirlab.plots import drawer
+
+def draw(*_, **__):
+    try:
+        signal.raise_signal(signal.SIGTERM)
+    except SystemExit:
+        # As Matplotlib's compiled parts do.
+        raise ValueError("Invalid bounding box")
+
+weirlab.plots.draw = draw
+drawer._draw_and_leave(0, {"kind": "cdf", "records": [], "target": "x.png", "title": "", "whole": []}, {}, 1)
+"""
+
+
+def test_a_child_that_is_told_to_end_while_it_draws_says_nothing() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", ENDED_WHILE_IT_DRAWS], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", "")
+
+
 def test_a_process_that_is_begun_is_taken_once_and_else_ended() -> None:
     begin()
     begin()

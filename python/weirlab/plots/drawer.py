@@ -16,7 +16,7 @@ from collections import deque
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from weirlab.loading import uncollected, without_documentation
 
@@ -83,8 +83,15 @@ def _draw_and_leave(number: int, order: Mapping[str, Any], records: Mapping[str,
 
     # It draws one chart and ends: what it leaves is not worth looking for.
     gc.disable()
-    # What is half written is removed on the way out.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    ends = False
+
+    def end(*_: object) -> NoReturn:
+        nonlocal ends
+        ends = True
+        # What is half written is removed on the way out.
+        sys.exit(1)
+
+    signal.signal(signal.SIGTERM, end)
     try:
         try:
             draw(
@@ -102,7 +109,9 @@ def _draw_and_leave(number: int, order: Mapping[str, Any], records: Mapping[str,
         # Told to end, or nobody is there any more to be answered.
         os._exit(1)
     except BaseException:  # noqa: BLE001 - the parent says that it failed
-        traceback.print_exc()
+        # Matplotlib makes an error of its own of a request to end that comes while it draws.
+        if not ends:
+            traceback.print_exc()
         os._exit(1)
     os._exit(0)
 
