@@ -74,6 +74,38 @@ def test_several_records_become_a_folder_of_weir_files(records: list[Record], tm
     assert [open_record(path).manifest.seed for path in made] == [1, 2, 1, 2]
 
 
+@pytest.mark.parametrize("form", ["weir", "flent"])
+def test_no_file_takes_the_name_of_another(form: str, records: list[Record], tmp_path: Path) -> None:
+    folders = [tmp_path / name for name in ("x y", "x+y", "x-y-2", "x-y_2")]
+    for record, folder in zip(records, folders, strict=True):
+        shutil.copytree(record.path, folder)
+    several = [open_record(folder) for folder in folders]
+    made = export(several, tmp_path / "out", form)
+    assert len(set(made)) == len(several) == len(list((tmp_path / "out").iterdir()))
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_tables_without_a_row_have_all_columns(form: str, records: list[Record], tmp_path: Path) -> None:
+    phases = {"idle": "0s", "load": "1s", "cooldown": "0s"}
+    pings = weirlab.run("ping", phases=phases, out=tmp_path / "pings")
+    read = pl.read_csv if form == "csv" else pl.read_parquet
+    [full] = export(records[:1], tmp_path / f"full.{form}", form, table="flows")
+    [empty] = export(pings, tmp_path / f"empty.{form}", form, table="flows")
+    assert read(empty).height == 0
+    assert read(empty).columns == read(full).columns
+    if form == "parquet":
+        assert read(empty).schema == read(full).schema
+    assert "probe" in weirlab.tidy.frame([_without_pings(pings[0], tmp_path / "none")], by="probe").columns
+
+
+def _without_pings(record: Record, folder: Path) -> Record:
+    shutil.copytree(record.path, folder)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["scenario"]["probes"] = []
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    return open_record(folder)
+
+
 def test_csv_and_parquet_have_names_in_place_of_numbers(records: list[Record], tmp_path: Path) -> None:
     export(records, tmp_path / "pings.csv", table="latency")
     export(records, tmp_path / "pings.parquet", table="latency")

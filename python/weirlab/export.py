@@ -19,7 +19,7 @@ from weirlab.capture import Packets, check_packets, write_packets
 from weirlab.errors import UsageError
 from weirlab.flent.exporting import check_exportable, export_flent, flent_name
 from weirlab.record import pack
-from weirlab.record.configurations import distinct, shared_parts
+from weirlab.record.configurations import distinct, numbered, shared_parts
 from weirlab.tidy import TABLES, frame, samples
 from weirlab.writing import all_replaced
 
@@ -134,7 +134,8 @@ def _for_flent(records: Sequence[Record], out: Path, *, alone: bool) -> dict[Pat
     """
     for record in records:
         check_exportable(record)
-    names = [out] if alone else [out / name for name in _distinct([flent_name(one) for one in records])]
+    stems = numbered([flent_name(one).removesuffix(FLENT_SUFFIX) for one in records], "{}_{}")
+    names = [out] if alone else [out / f"{stem}{FLENT_SUFFIX}" for stem in stems]
     return {path: partial(export_flent, one) for path, one in zip(names, records, strict=True)}
 
 
@@ -150,16 +151,6 @@ def _captures(
         check_packets(record)
     pairs = zip(targets, records, strict=True)
     return {path: partial(write_packets, one, packets=packets) for path, one in pairs}
-
-
-def _distinct(names: Sequence[str]) -> list[str]:
-    """`names`, of which those that occur several times are numbered in front of the suffix."""
-    return [
-        name
-        if names.count(name) == 1
-        else name.replace(".flent.gz", f"_{names[:place].count(name) + 1}.flent.gz")
-        for place, name in enumerate(names)
-    ]
 
 
 def _any_rows(records: Sequence[Record], name: str) -> bool:
@@ -246,10 +237,7 @@ def _names(records: Sequence[Record], folder: Path, suffix: str) -> list[Path]:
     # Whatever they share, a file has the last part of its record's path in its name.
     shared = min(shared_parts(parts), min(map(len, parts)) - 1)
     names = [re.sub(r"[^\w.-]+", "-", "-".join(one[shared:])) for one in parts]
-    return [
-        folder / f"{name}{'' if names.count(name) == 1 else f'-{place + 1}'}.{suffix}"
-        for place, name in enumerate(names)
-    ]
+    return [folder / f"{name}.{suffix}" for name in numbered(names, "{}-{}")]
 
 
 def _write(files: dict[Path, Callable[[Path], object]]) -> list[Path]:
@@ -262,6 +250,8 @@ WRITERS = {"csv": _write_csv, "jsonl": _write_jsonl, "parquet": _write_parquet}
 
 ROW_GROUP_ROWS = 2**18
 """Rows of a group of a Parquet file, which is what readers read at a time."""
+
+FLENT_SUFFIX = ".flent.gz"
 
 OF_ONE_RECORD = ("weir", "flent", "pcapng")
 """Formats of which a file holds one record, and not tables of several."""

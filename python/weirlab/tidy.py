@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from weirlab.record import Record
     from weirlab.stats import DirectionSummary, Distribution, LatencySummary
+    from weirlab.stats.pings import Pings
 
 Rows = Literal["run", "probe", "flow"]
 
@@ -47,10 +48,12 @@ def frame(records: Record | Sequence[Record], by: Rows = "run") -> pl.DataFrame:
     if by not in get_args(Rows):
         raise UsageError(f"frame(..., by={by!r}): write one of {', '.join(map(repr, get_args(Rows)))}")
     rows = {"run": _runs, "probe": _probes, "flow": _flows}[by]
-    found = [which | one for record, which in _which(chosen) for one in rows(record)]
-    # A column has its type also where no record of these tells it.
-    kinds = {name: _kind_of(name) for row in found[:1] for name in row}
-    return pl.DataFrame(found, schema_overrides=kinds, infer_schema_length=None)
+    runs = list(_which(chosen))
+    found = [which | one for record, which in runs for one in rows(record)]
+    # A column is there, and has its type, also where no record of these has a row or tells it.
+    none = {"run": {}, "probe": _probe(), "flow": _flow()}[by]
+    kinds = {name: _kind_of(name) for name in (found or [runs[0][1] | none])[0]}
+    return pl.DataFrame(found, schema=kinds, infer_schema_length=None)
 
 
 def samples(records: Sequence[Record], name: str) -> Iterator[pl.DataFrame]:
@@ -152,15 +155,22 @@ def _runs(record: Record) -> Iterator[dict[str, Any]]:
 def _probes(record: Record) -> Iterator[dict[str, Any]]:
     for number, name in enumerate(numbered(record.probe_names)):
         loaded, idle = loaded_pings([record], probe=number), idle_pings([record], probe=number).distribution
-        of_load = loaded.distribution
-        yield {
-            "probe": name,
-            "idle_mean_ms": idle.mean if idle else None,
-            **_distribution("loaded", of_load),
-            "increase_mean_ms": of_load.mean - idle.mean if idle and of_load else None,
-            "pings_sent": loaded.sent,
-            "pings_lost": loaded.lost,
-        }
+        yield _probe(name, idle, loaded)
+
+
+def _probe(
+    name: str | None = None, idle: Distribution | None = None, loaded: Pings | None = None
+) -> dict[str, Any]:
+    """The row of a probe."""
+    of_load = loaded.distribution if loaded else None
+    return {
+        "probe": name,
+        "idle_mean_ms": idle.mean if idle else None,
+        **_distribution("loaded", of_load),
+        "increase_mean_ms": of_load.mean - idle.mean if idle and of_load else None,
+        "pings_sent": loaded.sent if loaded else None,
+        "pings_lost": loaded.lost if loaded else None,
+    }
 
 
 def _flows(record: Record) -> Iterator[dict[str, Any]]:
@@ -171,14 +181,22 @@ def _flows(record: Record) -> Iterator[dict[str, Any]]:
     for row, name in zip(
         record.flows.iter_rows(named=True), numbered(record.flows["name"].to_list()), strict=True
     ):
-        yield {
-            "flow": name,
-            "direction": row["direction"],
-            "dscp": row["dscp"],
-            "flow_congestion_control": row["congestion_control"],
-            "goodput_mbps": goodputs.get(row["direction"], {}).get(row["name"]),
-            **{column: row.get(column) for column in FLOW_TOTALS},
-        }
+        yield _flow(name, row, goodputs.get(row["direction"], {}).get(row["name"]))
+
+
+def _flow(
+    name: str | None = None, row: Mapping[str, Any] | None = None, goodput_mbps: float | None = None
+) -> dict[str, Any]:
+    """The row of a flow, of its row in the table `flows`."""
+    told = row or {}
+    return {
+        "flow": name,
+        "direction": told.get("direction"),
+        "dscp": told.get("dscp"),
+        "flow_congestion_control": told.get("congestion_control"),
+        "goodput_mbps": goodput_mbps,
+        **{column: told.get(column) for column in FLOW_TOTALS},
+    }
 
 
 def _distribution(of: str, found: Distribution | None) -> dict[str, float | None]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from dataclasses import dataclass
+from itertools import count
 from typing import TYPE_CHECKING
 
 from weirlab.record.differences import ASPECTS, differences, queue_name, wholeness
@@ -85,12 +87,24 @@ def run_names(records: Sequence[Record]) -> list[str]:
     return numbered(names)
 
 
-def numbered(names: Sequence[str]) -> list[str]:
-    """`names`, of which those that occur several times are numbered."""
-    return [
-        f"{name} ({names[:place].count(name) + 1})" if names.count(name) > 1 else name
-        for place, name in enumerate(names)
-    ]
+def numbered(names: Sequence[str], form: str = "{} ({})") -> list[str]:
+    """`names`, of which those that occur several times are numbered: no two are the same.
+
+    Args:
+        names: the names.
+        form: how a name and its number are written.
+    """
+    several = {name for name, times in Counter(names).items() if times > 1}
+    taken = set(names)
+    numbers = {name: count(1) for name in several}
+    found = []
+    for name in names:
+        given = name
+        if name in several:
+            given = next(given for number in numbers[name] if (given := form.format(name, number)) not in taken)
+            taken.add(given)
+        found.append(given)
+    return found
 
 
 def joined(names: Iterable[str], kind: str) -> str:
