@@ -170,6 +170,7 @@ TAKEN_AWAY = [
     "scenario.path.up.0.delay_ns",
     "scenario.flows",
     "scenario.flows.0.direction",
+    "scenario.flows.0.stop_ns",
     "scenario.probes",
     "scenario.probes.0.name",
     "link.title",

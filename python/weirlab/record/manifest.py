@@ -220,6 +220,9 @@ class _Host(TypedDict):
 class _Flow(TypedDict):
     name: str
     direction: Literal["up", "down"]
+    # Importers may write fractions.
+    start_ns: float
+    stop_ns: float
     host: NotRequired[int]
 
 
