@@ -119,6 +119,7 @@ def test_the_grade_is_that_of_the_increase(rrul: list[Record]) -> None:
 
 def test_the_command_gives_the_very_same_samples(weir_here: Weir, rrul: list[Record], tmp_path: Path) -> None:
     text = repeat_of(rrul[1]).text
+    assert text is not None
     assert html.escape(text) in report_page([rrul[1]])
     done = weir_here(*shlex.split(text)[1:], "--out", "again", "--no-charts")
     assert done.returncode == 0, done.stderr
@@ -126,18 +127,68 @@ def test_the_command_gives_the_very_same_samples(weir_here: Weir, rrul: list[Rec
     same_samples(open_record(again), rrul[1])
 
 
-def test_a_configuration_without_names_is_repeated_by_python(tmp_path: Path) -> None:
-    link = weirlab.run("rrul", phases={"idle": "1s", "load": "1s", "cooldown": "0s"}, out=tmp_path / "a")
-    own = link[0].manifest.link | {"name": "cable-20-8", "mtu": 1400}
-    phases = {"idle": "1s", "load": "1s", "cooldown": "0s"}
-    (record,) = weirlab.run("rrul", link=own, queue="fq_codel", phases=phases, out=tmp_path / "b")
+SHORT: dict[str, Any] = {"phases": {"idle": "500ms", "load": "500ms", "cooldown": "0s"}}
+PLACE = weirlab.scenario.load_link("cable-20-8").model_dump(mode="json") | {"mtu": 1400}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        {"queue_up": "codel"},
+        {"queue": "fq_codel", "queue_down": "pfifo limit 77"},
+        {"shaper": "auto"},
+        {"shaper": "fixed up 95% down 95%", "queue": "fq_codel"},
+        {"tcp": {"ecn": True, "sack": False}, "queue": "codel", "cc": "reno"},
+        {"test": "tcp_nup", "parameters": {"streams": 3}, "sampling": {"ping": "20ms"}, "ip": 6},
+    ],
+    ids=str,
+)
+def test_words_of_a_command_are_told_and_give_the_same_samples(
+    words: dict[str, Any], weir_here: Weir, tmp_path: Path
+) -> None:
+    (record,) = weirlab.run(**({"test": "rrul"} | SHORT | words), out=tmp_path / "first")
     text = repeat_of(record).text
+    assert text is not None
+    assert text.startswith("weir run ")
+    done = weir_here(*shlex.split(text)[1:], "--out", "again", "--no-charts")
+    assert done.returncode == 0, done.stderr
+    (again,) = (tmp_path / "again").iterdir()
+    same_samples(open_record(again), record)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        {"link": PLACE, "queue": "fq_codel"},
+        {"link": PLACE, "shaper": "auto", "queue": "fq_codel"},
+        {"link": PLACE, "queue_up": "codel", "tcp": {"ecn": True}},
+        {"shaper": {"control": "fixed", "up": {"rate": "5mbit"}, "down": {"rate": "15mbit"}}},
+        {"tcp": {"ecn": True, "delayed_ack": False}, "start_jitter": "0s"},
+        {"sampling": {"throughput": "50ms"}},
+        {"beside": [{"test": "tcp_upload", "start": "100ms"}]},
+        {"methods": [{"name": "ndt", "kind": "ndt7"}]},
+    ],
+    ids=lambda words: "-".join(words),
+)
+def test_a_configuration_without_names_is_repeated_by_python(words: dict[str, Any], tmp_path: Path) -> None:
+    (record,) = weirlab.run(**({"test": "rrul"} | SHORT | words), out=tmp_path / "first")
+    text = repeat_of(record).text
+    assert text is not None
     assert "weir run" not in text
     program = text.replace(repr(record.path.name), repr(str(record.path)))
     assert program.splitlines()[-1].startswith("weirlab.run(")
     known: dict[str, Any] = {}
     exec(program.replace("weirlab.run(", "again = weirlab.run("), known)  # noqa: S102 - the page says so
     same_samples(known["again"][0], record)
+
+
+def test_a_record_that_does_not_say_enough_is_not_said_to_be_repeated(tmp_path: Path) -> None:
+    (record,) = weirlab.run("rrul", **SHORT, shaper="auto", queue="fq_codel", out=tmp_path / "first")
+    assert record.manifest.words == {**SHORT, "shaper": "auto", "queue": "fq_codel"}
+    # As earlier versions wrote it.
+    old = altered(record, tmp_path / "old", words=None)
+    assert repeat_of(old).text is None
+    assert "cannot be repeated" in report_page([old])
 
 
 def test_what_a_record_says_is_never_markup(rrul: list[Record], tmp_path: Path) -> None:

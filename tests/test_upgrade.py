@@ -54,7 +54,9 @@ def test_a_record_of_format_2_is_run_again_and_is_the_same_run(tmp_path: Path) -
     assert new.manifest.schema_version == 3
     assert new.manifest.scenario == written.scenario
     assert weirlab.summarise(new).up == weirlab.summarise(old).up
-    assert "queue" not in repeat_of(old).text
+    text = repeat_of(old).text
+    assert text is not None
+    assert "queue" not in text
 
 
 @pytest.mark.parametrize("flows", [None, "none", [None], [["station"]], {"station": 1}])

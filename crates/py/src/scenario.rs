@@ -161,6 +161,8 @@ pub(crate) struct ResolvedConfiguration {
     queue: String,
     /// The congestion control that the scenario names to be compared, if it does.
     cc: Option<String>,
+    /// The words of a scenario file that make this configuration of test and link.
+    words: Py<PyAny>,
     /// The resolved scenario, as JSON.
     scenario: String,
 }
@@ -203,6 +205,7 @@ pub(crate) fn resolve_scenario<'py>(
             weir_tcp::check_profiles(&one.scenario).map_err(fail)?;
             let link = to_python(py, &one.link.write(Form::Numbers))?.unbind();
             let link_words = to_python(py, &one.link.write(Form::AllWords))?.unbind();
+            let words = to_python(py, &one.words.write(Form::Words))?.unbind();
             let text = one.scenario.to_json();
             Py::new(
                 py,
@@ -211,6 +214,7 @@ pub(crate) fn resolve_scenario<'py>(
                     link_words,
                     queue: one.queue,
                     cc: one.cc,
+                    words,
                     scenario: text,
                 },
             )

@@ -119,6 +119,8 @@ class Manifest:
         routers: numbers of the probes that routers on the way answer, and not the other end (`--locate`).
         probes_apart: numbers of the probes that are no pings, such as fetches of web pages beside pings.
         imported: which file of another tool it was made of; None of a run of Weir's own.
+        words: the words of a scenario file that made this run of `test` and `link`, without its seed; None of
+            an imported one, of a client's with several paths, and of records of earlier versions.
         extra: what else stands in the manifest: what only some worlds tell, or later versions of Weir.
     """
 
@@ -150,6 +152,7 @@ class Manifest:
     routers: list[int] = field(default_factory=list)
     probes_apart: list[int] = field(default_factory=list)
     imported: Imported | None = None
+    words: dict[str, Any] | None = None
     extra: dict[str, Any] = field(default_factory=dict)
 
     @staticmethod
@@ -407,6 +410,7 @@ def new_manifest(run: ResolvedRun, *, world: str, clock: str, offloads: str) -> 
         "link": run.link_part.words,
         "test": run.test_part.words,
         "scenario": run.scenario,
+        "words": run.words,
         "versions": dict(_versions()),
         "host": {
             "name": platform.node(),

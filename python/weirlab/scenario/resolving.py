@@ -78,6 +78,8 @@ class ResolvedRun:
         scenario: the resolved scenario, in the form that worlds take.
         traces: texts of the recordings that it and its alternatives name.
         cc: the congestion control that the scenario names to be compared, if it does.
+        words: the words of a scenario file that make this run of its test and link, but for the seed; None if
+            it was not made of one.
         note, tags: what the user says of the run.
     """
 
@@ -88,6 +90,7 @@ class ResolvedRun:
     scenario: dict[str, Any]
     traces: Mapping[str, str]
     cc: str | None = None
+    words: dict[str, Any] | None = None
     note: str = ""
     tags: tuple[str, ...] = ()
 
@@ -137,6 +140,7 @@ def resolve(spec: ScenarioSpec | Mapping[str, Any], *, below: Path | None = None
                 scenario=scenario,
                 traces=files.traces,
                 cc=configuration.cc,
+                words=configuration.words,
                 note=note,
                 tags=tuple(tags),
             )

@@ -323,7 +323,9 @@ def _figures(record: Record) -> Iterator[str]:
 def _repeat(record: Record) -> Iterator[str]:
     manifest = record.manifest
     how = repeat_of(record)
-    yield f"<pre>{escape(how.text)}</pre>\n<p>{escape(how.says)}</p>\n"
+    if how.text is not None:
+        yield f"<pre>{escape(how.text)}</pre>\n"
+    yield f"<p>{escape(how.says)}</p>\n"
     versions = ", ".join(f"{name} {version}" for name, version in manifest.versions.items())
     host = f"{manifest.host.get('kernel', '')} {manifest.host.get('machine', '')}".strip()
     yield (

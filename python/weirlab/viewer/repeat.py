@@ -13,9 +13,9 @@ from weirlab.scenario import ScenarioSpec, check, load_test, resolve
 __all__ = ["Repeat", "commands", "repeat_of"]
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
-    from weirlab.record import Record
+    from weirlab.record import Manifest, Record
 
 
 @dataclass(frozen=True)
@@ -23,11 +23,11 @@ class Repeat:
     """How to repeat a run.
 
     Attributes:
-        text: a command line, or a few lines of Python.
+        text: a command line, or a few lines of Python; None if the record does not say enough.
         says: what it does and does not repeat, in a sentence.
     """
 
-    text: str
+    text: str | None
     says: str
 
 
@@ -44,28 +44,53 @@ def repeat_of(record: Record) -> Repeat:
             "weir test HOST" if "ramps" in manifest.extra else "weir run TEST --world net --host HOST",
             "It measured a real path, whose server the record does not name: HOST stands for it.",
         )
-    words = _words(record)
     same = (
         "the same samples"
         if manifest.world == "sim"
         else "the same configuration; a live world has other samples"
     )
-    if words is not None:
+    asked = _asked(manifest)
+    named = {"test": manifest.test.get("name"), "link": manifest.link.get("name"), **asked}
+    if _can_be_said(named) and _leads_to(manifest, named):
+        words = named | {"seed": manifest.seed, "world": manifest.world, "datapath": manifest.datapath}
         return Repeat(commands(words), f"It gives {same}.")
-    # Earlier versions took a queue for which the link has no place, and did without it.
-    queue = f"queue={manifest.queue!r}, " if _has_place(manifest.link) else ""
-    words_of_run = f"{queue}seed={manifest.seed}, world={manifest.world!r}"
+    if not _leads_to(manifest, {"test": manifest.test, "link": manifest.link, **asked}):
+        return Repeat(
+            None,
+            "It cannot be repeated from its record alone, since an earlier version wrote it, or a client has several "
+            "paths, or a recording that its link names is not here: take the scenario of which it was made.",
+        )
     lines = [
         "import weirlab",
         "",
         f"manifest = weirlab.open_record({(record.path.name or 'record')!r}).manifest",
-        f"weirlab.run(manifest.test, link=manifest.link, {words_of_run})",
+        f"weirlab.run({', '.join(_arguments(manifest))})",
     ]
     return Repeat(
         "\n".join(lines),
         "No command names this configuration, since test, link or TCP are not those that are shipped: "
-        "Python takes test and link from the record.",
+        f"Python takes them from the record. It gives {same}.",
     )
+
+
+def _asked(manifest: Manifest) -> dict[str, Any]:
+    """The words that made this run of its test and link, as far as the record has them."""
+    if manifest.words is not None:
+        return manifest.words
+    # Earlier versions kept the queue alone, also one for which the link has no place, and did without it.
+    has_queue = manifest.queue != "default" and _has_place(manifest.link)
+    return {"queue": manifest.queue} if has_queue else {}
+
+
+def _arguments(manifest: Manifest) -> Iterator[str]:
+    yield from ("manifest.test", "link=manifest.link")
+    if manifest.words is None:
+        yield from (f"{key}={value!r}" for key, value in _asked(manifest).items())
+    yield from (f"seed={manifest.seed}", f"world={manifest.world!r}")
+    if manifest.datapath not in {None, usual_datapath(manifest.world)}:
+        yield f"datapath={manifest.datapath!r}"
+    if manifest.words:
+        yield "**manifest.words"
 
 
 def _has_place(link: Mapping[str, Any]) -> bool:
@@ -74,13 +99,45 @@ def _has_place(link: Mapping[str, Any]) -> bool:
     return any(isinstance(hop, dict) and hop.get("place") == "queue" for hop in hops)
 
 
+def _leads_to(manifest: Manifest, words: Mapping[str, Any]) -> bool:
+    """Whether a scenario of these words is the very run of the manifest."""
+    try:
+        runs = resolve(check(ScenarioSpec, {**words, "seed": manifest.seed}, "the record's words"))
+    except WeirError:
+        # Names that are unknown here, or a manifest of another version.
+        return False
+    return len(runs) == 1 and runs[0].scenario == manifest.scenario
+
+
+def _can_be_said(words: Mapping[str, Any]) -> bool:
+    """Whether `commands` says all of these words."""
+    return (
+        all(isinstance(words[key], str) for key in ("test", "link"))
+        and all(isinstance(value, str) for value in _each(words.get("shaper")))
+        and words.keys() <= {"test", "link", "phases", "parameters", "ip", "tcp", "sampling", *dict(_OPTIONS)}
+        and words.get("tcp", {}).keys() <= {"ecn", "sack"}
+        and words.get("sampling", {}).keys() <= {"ping"}
+    )
+
+
+def _each(value: object) -> list[object]:
+    """The values of a key that may have one or several, or none."""
+    return value if isinstance(value, list) else [] if value is None else [value]
+
+
 def commands(words: Mapping[str, Any], out: str | None = None) -> str:
     """The command line that runs a scenario of these words (keys of a scenario file), quoted for a shell."""
     line = ["weir", "run", str(words["test"])]
-    for key, option in (("link", "--link"), ("queue", "--queue"), ("shaper", "--shaper"), ("cc", "--cc")):
-        for value in words.get(key, []):
+    for key, option in _OPTIONS:
+        for value in _each(words.get(key)):
             line += [option, str(value)]
     for name, value in words.get("phases", {}).items():
+        line += [f"--{name}", str(value)]
+    for name, value in words.get("parameters", {}).items():
+        line += ["--set", f"{name}={value}"]
+    for name, value in words.get("tcp", {}).items():
+        line.append(f"--{name}" if value else f"--no-{name}")
+    for name, value in words.get("sampling", {}).items():
         line += [f"--{name}", str(value)]
     for key in ("seed", "repeat", "ip"):
         if words.get(key) is not None:
@@ -94,31 +151,12 @@ def commands(words: Mapping[str, Any], out: str | None = None) -> str:
     return shlex.join(line)
 
 
-def _words(record: Record) -> dict[str, Any] | None:
-    """Keys of a scenario that resolves to the very run of the record; None if none is found."""
-    manifest = record.manifest
-    try:
-        shipped = load_test(str(manifest.test["name"])).model_dump(mode="json")
-        words: dict[str, Any] = {
-            "test": manifest.test["name"],
-            "link": [manifest.link["name"]],
-            "queue": [manifest.queue],
-            "seed": manifest.seed,
-        }
-        phases = {
-            name: value
-            for name, value in manifest.test["phases"].items()
-            if value is not None and value != shipped["phases"].get(name)
-        }
-        if phases:
-            words["phases"] = phases
-        controls = {flow["tcp"]["congestion_control"] for flow in manifest.scenario["flows"]}
-        for cc in (None, *sorted(controls)):
-            tried = words if cc is None else words | {"cc": [cc]}
-            runs = resolve(check(ScenarioSpec, tried, "the record's names"))
-            if len(runs) == 1 and runs[0].scenario == manifest.scenario:
-                return tried | {"world": manifest.world, "datapath": manifest.datapath}
-    except (WeirError, KeyError, TypeError, AttributeError):
-        # Names that are unknown here, or a manifest of another version: Python takes what the record has.
-        return None
-    return None
+_OPTIONS = (
+    ("link", "--link"),
+    ("queue", "--queue"),
+    ("queue_up", "--queue-up"),
+    ("queue_down", "--queue-down"),
+    ("shaper", "--shaper"),
+    ("cc", "--cc"),
+)
+"""Keys of a scenario file with one or several values, with the options that say the same."""

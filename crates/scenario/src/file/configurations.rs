@@ -19,12 +19,34 @@ pub(crate) struct Configuration<'s> {
     pub link: &'s LinkSpec,
     /// The shaper as written.
     pub shaper: &'s ShaperChoice,
-    /// The queue specs, upwards and downwards.
-    pub queues: [&'s str; 2],
+    /// The queue specs.
+    pub queues: Queues<'s>,
     /// The user's words for the shaper, if there is one, and for the queues of both directions.
     pub label: String,
     /// Congestion control of all loads, if one was named to be compared.
     pub cc: Option<&'s str>,
+}
+
+impl Configuration<'_> {
+    /// The scenario of which this is the only configuration, without what a record has of its own: test, link and the
+    /// user's words about it.
+    pub(crate) fn alone(&self, spec: &ScenarioSpec) -> ScenarioSpec {
+        let Queues { both, own: [up, down] } = self.queues;
+        let one = |queue: &str| OneOrMore::One(queue.to_owned());
+        let mut alone = ScenarioSpec {
+            shaper: OneOrMore::One(self.shaper.clone()),
+            queue: one(both),
+            queue_up: up.map(one),
+            queue_down: down.map(one),
+            cc: self.cc.map(|cc| OneOrMore::One(Word(cc.to_owned()))),
+            ..spec.clone()
+        };
+        for key in ["name", "test", "link", "beside", "seed", "repeat", "assert", "note", "tags"] {
+            alone.keys.remove(key);
+        }
+        alone.drop_defaults();
+        alone
+    }
 }
 
 /// The links of a scenario, each once.
@@ -71,13 +93,8 @@ pub(crate) fn configurations<'s>(
                 if !labels.insert(label.clone()) {
                     continue;
                 }
-                let with = |&cc| Configuration {
-                    link,
-                    shaper,
-                    queues: taken.of_directions(),
-                    label: label.clone(),
-                    cc,
-                };
+                let with =
+                    |&cc| Configuration { link, shaper, queues: taken, label: label.clone(), cc };
                 found.extend(ccs.iter().map(with));
             }
         }

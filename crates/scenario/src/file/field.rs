@@ -257,6 +257,11 @@ impl Keys {
         self.0.extend(keys.iter().filter(|key| !self.has(key)).copied().collect::<Vec<_>>());
     }
 
+    /// Takes that key as not written.
+    pub(crate) fn remove(&mut self, key: &str) {
+        self.0.retain(|one| *one != key);
+    }
+
     /// Whether that key was written.
     #[must_use]
     pub fn has(&self, key: &str) -> bool {
@@ -353,6 +358,13 @@ macro_rules! spec {
             $( fn $field() -> Option<$kind> {
                 $crate::file::field::spec!(@default $kind $(, $default)?)
             } )+
+
+            /// Takes keys that were written, but say what holds without them, as not written.
+            pub fn drop_defaults(&mut self) {
+                $( if Self::$field().is_some_and(|usual| usual == self.$field) {
+                    self.keys.remove(stringify!($field));
+                } )+
+            }
         }
 
         impl $crate::file::field::Field for $name {

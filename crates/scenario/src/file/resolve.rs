@@ -46,6 +46,8 @@ pub struct ResolvedConfiguration {
     pub queue: String,
     /// The congestion control that the scenario names to be compared, if it does.
     pub cc: Option<String>,
+    /// The words of a scenario file that make this configuration of test and link; seed, note and tags are the run's.
+    pub words: ScenarioSpec,
     /// The resolved scenario, which a world runs.
     pub scenario: Scenario,
 }
@@ -79,6 +81,7 @@ pub fn resolve(
         scenario.check().map_err(|error| error.to_string())?;
         found.push(ResolvedConfiguration {
             link: configuration.link.clone(),
+            words: configuration.alone(spec),
             queue: configuration.label,
             cc: configuration.cc.map(str::to_owned),
             scenario,
@@ -166,7 +169,7 @@ impl<'s> Resolver<'s> {
                 configuration.link,
                 direction,
                 shaped.as_ref(),
-                configuration.queues[direction as usize],
+                configuration.queues.of_directions()[direction as usize],
             )
         });
         let path = Path { up, down };
