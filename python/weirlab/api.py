@@ -17,7 +17,7 @@ from weirlab.errors import UsageError, cannot_write
 from weirlab.given import path_of
 from weirlab.interrupt import heeding
 from weirlab.record.configurations import slug
-from weirlab.scenario.resolving import given_again, resolve
+from weirlab.scenario.resolving import remarks, resolve
 from weirlab.shown import Shown
 from weirlab.worlds import check_all, world_named, world_names
 from weirlab.writing import folders_made, remove_empty
@@ -148,7 +148,7 @@ def run(  # noqa: PLR0913 - each is one word of a scenario
     from weirlab.scenario.models import ScenarioSpec  # noqa: PLC0415
 
     spec = check(ScenarioSpec, _written(words), "scenario")
-    for text in given_again(spec):
+    for text in remarks(spec):
         warnings.warn(text, stacklevel=2)
     place, runs = world_named(world, datapath), resolve(spec)
     _check_assertions(spec, runs)

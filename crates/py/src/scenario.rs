@@ -126,10 +126,14 @@ pub(crate) fn load_link<'py>(
     to_python(py, &spec.write(Form::Numbers))
 }
 
-/// Sentences about configurations of a scenario that are given more than once.
+/// Sentences about what a scenario compares in vain; `files` reads the files that it names.
 #[pyfunction]
-pub(crate) fn given_again(scenario: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
-    Ok(weir_scenario::file::given_again(&read_as(scenario, "scenario")?))
+pub(crate) fn remarks(
+    scenario: &Bound<'_, PyAny>,
+    files: Bound<'_, PyAny>,
+) -> PyResult<Vec<String>> {
+    let spec = read_as(scenario, "scenario")?;
+    weir_scenario::file::remarks(&spec, &PythonFiles(files)).map_err(fail)
 }
 
 /// The rate of a link in one direction, in bit/s, if it has one: of its slowest hop.

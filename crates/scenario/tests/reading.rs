@@ -8,8 +8,8 @@ use weir_scenario::file::plain::Named;
 use weir_scenario::file::spec::ScenarioSpec;
 use weir_scenario::file::test::TestSpec;
 use weir_scenario::file::{
-    Files, NoFiles, Value, Written, faults_of_files, given_again, load_link, load_test, parse,
-    resolve, schema, shipped_links, shipped_tests,
+    Files, NoFiles, Value, Written, faults_of_files, load_link, load_test, parse, remarks, resolve,
+    schema, shipped_links, shipped_tests,
 };
 
 const LINK: &str = r#"name = "l"
@@ -311,7 +311,7 @@ fn what_is_given_twice_counts_once_where_it_stood_first() {
     let text = "test = 'rrul'\nlink = ['line-50', ' line-50']\nqueue = ['pfifo', 'codel', 'pfifo']\ncc = 'bbr'";
     let spec: ScenarioSpec = read_file(text, "s").unwrap();
     assert_eq!(
-        given_again(&spec),
+        remarks(&spec, &NoFiles).unwrap(),
         [
             "link `line-50` is given 2 times: it counts once",
             "queue `pfifo` is given 2 times: it counts once"
@@ -330,7 +330,10 @@ fn shapers_that_differ_in_anything_have_other_labels() {
                 control = 'auto', reflectors = [{ delay = '1ms' }] }, { control = 'auto', reflectors = [{ delay = \
                 '2ms' }] }, 'auto', { control = 'auto', directions = ['up'] }]";
     let spec: ScenarioSpec = read_file(text, "s").unwrap();
-    assert_eq!(given_again(&spec), ["shaper `auto passive` is given 2 times: it counts once"]);
+    assert_eq!(
+        remarks(&spec, &NoFiles).unwrap(),
+        ["shaper `auto passive` is given 2 times: it counts once"]
+    );
     let resolved = resolve(&spec, &NoFiles, |_| None).unwrap();
     let labels: Vec<&str> = resolved.configurations.iter().map(|one| one.queue.as_str()).collect();
     assert_eq!(

@@ -1,7 +1,7 @@
 //! What takes the queue and the congestion control that a scenario compares; where nothing does they are refused.
 
 use weir_scenario::file::catalogue::read_file;
-use weir_scenario::file::{NoFiles, resolve};
+use weir_scenario::file::{NoFiles, remarks, resolve};
 use weir_scenario::{Direction, Scenario};
 
 const TEST: &str = "[test]\nname = 't'\ntitle = 't'\nphases = { load = '1s' }\n";
@@ -45,8 +45,8 @@ fn a_queue_that_would_go_nowhere_is_refused() {
         "queue_down = 'codel'\n{TEST}[link]\nname = 'l'\ntitle = 'l'\nup = []\ndown = []\n"
     );
     let said = resolve(&read_file(&nowhere, "s.toml").unwrap(), &NoFiles, |_| None).unwrap_err();
-    let why = "has no hop down, so that its queues are those that are there: leave it out";
-    assert_eq!(said, format!("queue_down `codel`: link `l` {why}"));
+    let why = "there is no hop down to put it into, as the queues are those of what is measured";
+    assert_eq!(said, format!("queue_down `codel`: {why}: leave it out"));
     // That of both directions is left for one of them, where there is none.
     let rest = "queue_up = 'sfq'\nqueue = 'codel'";
     assert_eq!(run(rest, PLACE, "").unwrap_err(), refused("queue", "down"));
@@ -129,4 +129,25 @@ fn a_congestion_control_that_no_load_takes_is_not_compared() {
     for loads in [flow(""), mixed, flow("web = {}"), method("cc = 'reno'")] {
         assert_eq!(compared(&loads), [Some("bbr".to_owned()), Some("reno".to_owned())], "{loads}");
     }
+}
+
+#[test]
+fn what_nothing_takes_is_told() {
+    let says = |text: &str| remarks(&read_file(text, "s.toml").unwrap(), &NoFiles).unwrap();
+    let ping = "test = 'ping'\nlink = 'line-50'\n";
+    assert_eq!(
+        says(&format!("{ping}cc = ['bbr', 'nonsense', 'bbr']")),
+        [
+            "cc `bbr` is given 2 times: it counts once",
+            "cc `bbr`: no load of test `ping` takes it",
+            "cc `nonsense`: no load of test `ping` takes it"
+        ]
+    );
+    assert_eq!(says(&format!("{ping}cc = 'bbr'\n[[beside]]\ntest = 'rrul'")), [""; 0]);
+    let both = "queue_up = 'codel'\nqueue_down = 'pie'";
+    assert_eq!(
+        says(&format!("{ping}{both}\nqueue = ['default', 'red']")),
+        ["queue `red`: both directions have their own, in `queue_up` and `queue_down`"]
+    );
+    assert_eq!(says(&format!("{ping}{both}")), [""; 0]);
 }

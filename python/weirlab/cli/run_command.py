@@ -18,7 +18,7 @@ from weirlab.cli.scenario_words import scenario_options, secret_of, written
 from weirlab.cli.verdicts import rules_of
 from weirlab.errors import Interrupted, UsageError
 from weirlab.loading import in_one_thread, uncollected
-from weirlab.scenario.resolving import given_again, resolve
+from weirlab.scenario.resolving import remarks, resolve
 from weirlab.ui import RunProgress
 from weirlab.worlds import datapaths, world_named, world_names
 
@@ -189,8 +189,8 @@ def _scenario(what: str, words: dict[str, Any], hosts: Sequence[str]) -> dict[st
 
 
 def _runs(scenario: Mapping[str, Any]) -> list[ResolvedRun]:
-    """The runs; says which configurations were given twice."""
-    for text in given_again(scenario):
+    """The runs; says what is compared in vain."""
+    for text in remarks(scenario):
         from weirlab.ui import note  # noqa: PLC0415 - loads Rich, which no run waits for
 
         note(text)

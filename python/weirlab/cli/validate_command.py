@@ -17,7 +17,7 @@ from weirlab.errors import Interrupted
 from weirlab.record.configurations import configurations, slug
 from weirlab.report.agreement import agreement_markdown, agreement_table, agreement_verdict
 from weirlab.scenario import resolve
-from weirlab.scenario.resolving import given_again
+from weirlab.scenario.resolving import remarks
 from weirlab.stats import Agreement, agreement
 from weirlab.ui import RunProgress, console, note, warn
 from weirlab.worlds import check_all
@@ -67,7 +67,7 @@ def command(  # noqa: PLR0913 - one word each on the command line
     The simulator runs with at least five seeds. Exit code 1 if a goal is missed by more than seeds scatter.
     """  # noqa: D301 - \b keeps click from folding the examples
     spec = spec_of(what, words)
-    for text in given_again(spec):
+    for text in remarks(spec):
         note(text)
     quiet = as_json or as_markdown
     world_of = _worlds()

@@ -149,9 +149,9 @@ def resolve(spec: ScenarioSpec | Mapping[str, Any], *, below: Path | None = None
     return runs
 
 
-def given_again(spec: ScenarioSpec | Mapping[str, Any]) -> list[str]:
-    """Sentences about configurations that are given more than once. Each counts once."""
-    return told(lambda: _native.given_again(spec))
+def remarks(spec: ScenarioSpec | Mapping[str, Any]) -> list[str]:
+    """Sentences about what a scenario compares in vain: given more than once, or taken by nothing."""
+    return told(lambda: _native.remarks(spec, Files()))
 
 
 def line_rate(link: LinkSpec, direction: Direction) -> int | None:

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use weir_core::Direction;
 
-use crate::file::catalogue::{Files, chosen_link};
+use crate::file::beside;
+use crate::file::catalogue::{Files, chosen_link, chosen_test};
 use crate::file::link::LinkSpec;
 use crate::file::plain::OneOrMore;
 use crate::file::plain::Word;
@@ -112,9 +113,39 @@ fn product<'q>(
     both.iter().flat_map(|&queue| ups.iter().flat_map(move |&up| with(queue, up))).collect()
 }
 
-/// Sentences about configurations that are given more than once. Each counts once.
-#[must_use]
-pub fn given_again(spec: &ScenarioSpec) -> Vec<String> {
+/// Sentences about what a scenario compares in vain: what is given more than once, which counts once, and what nothing
+/// takes.
+///
+/// # Errors
+/// If its tests cannot be had.
+pub fn remarks(spec: &ScenarioSpec, files: &impl Files) -> Result<Vec<String>, String> {
+    let mut test = chosen_test(&spec.test, files)?;
+    beside::join(&mut test, &spec.beside.0, files)?;
+    Ok([given_again(spec), untaken(spec, &test)].concat())
+}
+
+/// Sentences about what nothing takes, whatever it says.
+fn untaken(spec: &ScenarioSpec, test: &TestSpec) -> Vec<String> {
+    let mut found = Vec::new();
+    if let Some(ccs) = spec.cc.as_ref().filter(|_| !takes_cc(spec, test)) {
+        let name = &test.name.0;
+        let says = |Word(cc): &Word| format!("cc `{cc}`: no load of test `{name}` takes it");
+        found.extend(once(ccs.all()).into_iter().map(says));
+    }
+    if spec.queue_up.is_some() && spec.queue_down.is_some() {
+        let written = once(spec.queue.all()).into_iter().filter(|queue| *queue != DEFAULT_QUEUE);
+        let says = |queue| {
+            format!(
+                "queue `{queue}`: both directions have their own, in `queue_up` and `queue_down`"
+            )
+        };
+        found.extend(written.map(says));
+    }
+    found
+}
+
+/// A sentence for each configuration that is given more than once.
+fn given_again(spec: &ScenarioSpec) -> Vec<String> {
     let several = |written: &Option<OneOrMore<String>>| {
         written.as_ref().map_or(Vec::new(), |all| all.all().to_vec())
     };

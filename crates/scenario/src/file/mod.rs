@@ -28,7 +28,7 @@ mod without_effect;
 mod written;
 
 pub use catalogue::{Files, NoFiles, load_link, load_test, shipped_links, shipped_tests};
-pub use configurations::given_again;
+pub use configurations::remarks;
 pub use document::parse;
 pub use fault::{Fault, MAX_FAULTS, MAX_QUOTED_CHARS, Telling};
 pub use ordered::{HopChange, read_ordered};

@@ -78,16 +78,16 @@ impl Shaped {
             }
             if !directions.iter().any(|way| self.anywhere.contains(way)) {
                 let of = directions.iter().map(|way| way.word()).collect::<Vec<_>>().join(" or ");
-                let name = &link.name.0;
                 return Err(if directions.iter().all(|way| link.hops(*way).is_empty()) {
                     format!(
-                        "{key} `{queue}`: link `{name}` has no hop {of}, so that its queues are those that are there: leave \
-                         it out"
+                        "{key} `{queue}`: there is no hop {of} to put it into, as the queues are those of what is \
+                         measured: leave it out"
                     )
                 } else {
                     format!(
-                        "{key} `{queue}`: no hop {of} of link `{name}` has a place for it: write `place = \"queue\"` at the \
-                         hop whose queue it replaces"
+                        "{key} `{queue}`: no hop {of} of link `{}` has a place for it: write `place = \"queue\"` at the \
+                         hop whose queue it replaces",
+                        link.name.0
                     )
                 });
             }

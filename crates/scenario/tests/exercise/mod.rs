@@ -7,7 +7,7 @@ use weir_scenario::file::field::{Field, Form};
 use weir_scenario::file::link::LinkSpec;
 use weir_scenario::file::spec::ScenarioSpec;
 use weir_scenario::file::test::TestSpec;
-use weir_scenario::file::{NoFiles, given_again, resolve};
+use weir_scenario::file::{NoFiles, remarks, resolve};
 
 /// Takes `data` as a scenario file.
 ///
@@ -15,7 +15,7 @@ use weir_scenario::file::{NoFiles, given_again, resolve};
 /// If something that must hold does not.
 pub fn scenario(data: &[u8]) {
     let Some(spec) = file::<ScenarioSpec>(data) else { return };
-    let _ = given_again(&spec);
+    let _ = remarks(&spec, &NoFiles);
     match resolve(&spec, &NoFiles, |_| None) {
         Ok(resolved) => {
             for configuration in &resolved.configurations {
