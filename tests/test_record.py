@@ -26,6 +26,7 @@ from live import PATIENCE_S
 from weirlab.cli.records import readable
 from weirlab.errors import RecordError
 from weirlab.record import find_records, open_record, pack, reader
+from weirlab.record.configurations import numbered
 from weirlab.record.tables import TABLES
 from weirlab.report import quality_table
 from weirlab.stats import summarise
@@ -626,3 +627,8 @@ def test_other_programs_read_what_is_written_as_differences(rrul: list[Record]) 
             f"select encodings from parquet_metadata({parts}) where path_in_schema = 't_ns'"  # noqa: S608
         )
         assert all("DELTA_BINARY_PACKED" in one for (one,) in encodings.fetchall()), table
+
+
+def test_names_that_occur_several_times_are_numbered_apart() -> None:
+    assert numbered(["a", "b", "a", "b", "c"]) == ["a (1)", "b (1)", "a (2)", "b (2)", "c"]
+    assert numbered(["a", "a", "a-1"], "{}-{}") == ["a-2", "a-3", "a-1"]

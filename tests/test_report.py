@@ -168,7 +168,7 @@ def test_words_of_a_command_are_told_and_give_the_same_samples(
         {"beside": [{"test": "tcp_upload", "start": "100ms"}]},
         {"methods": [{"name": "ndt", "kind": "ndt7"}]},
     ],
-    ids=lambda words: "-".join(words),
+    ids="-".join,
 )
 def test_a_configuration_without_names_is_repeated_by_python(words: dict[str, Any], tmp_path: Path) -> None:
     (record,) = weirlab.run(**({"test": "rrul"} | SHORT | words), out=tmp_path / "first")

@@ -6,6 +6,7 @@ import json
 import re
 from collections import Counter
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -94,15 +95,12 @@ def numbered(names: Sequence[str], form: str = "{} ({})") -> list[str]:
         names: the names.
         form: how a name and its number are written.
     """
-    several = {name for name, times in Counter(names).items() if times > 1}
-    taken = set(names)
-    numbers = {name: count(1) for name in several}
+    times, taken = Counter(names), set(names)
+    free = {name: map(partial(form.format, name), count(1)) for name in times}
     found = []
     for name in names:
-        given = name
-        if name in several:
-            given = next(given for number in numbers[name] if (given := form.format(name, number)) not in taken)
-            taken.add(given)
+        given = name if times[name] == 1 else next(one for one in free[name] if one not in taken)
+        taken.add(given)
         found.append(given)
     return found
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from weirlab.errors import WeirError
 from weirlab.record.manifest import usual_datapath
-from weirlab.scenario import ScenarioSpec, check, load_test, resolve
+from weirlab.scenario import ScenarioSpec, check, resolve
 
 __all__ = ["Repeat", "commands", "repeat_of"]
 
@@ -57,8 +57,8 @@ def repeat_of(record: Record) -> Repeat:
     if not _leads_to(manifest, {"test": manifest.test, "link": manifest.link, **asked}):
         return Repeat(
             None,
-            "It cannot be repeated from its record alone, since an earlier version wrote it, or a client has several "
-            "paths, or a recording that its link names is not here: take the scenario of which it was made.",
+            "It cannot be repeated from its record alone: an earlier version wrote it, its client has several"
+            " paths, or a recording that its link names is not here. Take the scenario of which it was made.",
         )
     lines = [
         "import weirlab",
@@ -114,7 +114,7 @@ def _can_be_said(words: Mapping[str, Any]) -> bool:
     return (
         all(isinstance(words[key], str) for key in ("test", "link"))
         and all(isinstance(value, str) for value in _each(words.get("shaper")))
-        and words.keys() <= {"test", "link", "phases", "parameters", "ip", "tcp", "sampling", *dict(_OPTIONS)}
+        and words.keys() <= {"test", "phases", "parameters", "tcp", "sampling", *_COMPARED, *_NUMBERS}
         and words.get("tcp", {}).keys() <= {"ecn", "sack"}
         and words.get("sampling", {}).keys() <= {"ping"}
     )
@@ -127,36 +127,29 @@ def _each(value: object) -> list[object]:
 
 def commands(words: Mapping[str, Any], out: str | None = None) -> str:
     """The command line that runs a scenario of these words (keys of a scenario file), quoted for a shell."""
-    line = ["weir", "run", str(words["test"])]
-    for key, option in _OPTIONS:
+    return shlex.join(["weir", "run", str(words["test"]), *_options(words), *(["--out", out] if out else [])])
+
+
+def _options(words: Mapping[str, Any]) -> Iterator[str]:
+    for key in _COMPARED:
         for value in _each(words.get(key)):
-            line += [option, str(value)]
-    for name, value in words.get("phases", {}).items():
-        line += [f"--{name}", str(value)]
+            yield from (f"--{key.replace('_', '-')}", str(value))
+    numbers = {key: words[key] for key in _NUMBERS if words.get(key) is not None}
+    for name, value in (words.get("phases", {}) | words.get("sampling", {}) | numbers).items():
+        yield from (f"--{name}", str(value))
     for name, value in words.get("parameters", {}).items():
-        line += ["--set", f"{name}={value}"]
+        yield from ("--set", f"{name}={value}")
     for name, value in words.get("tcp", {}).items():
-        line.append(f"--{name}" if value else f"--no-{name}")
-    for name, value in words.get("sampling", {}).items():
-        line += [f"--{name}", str(value)]
-    for key in ("seed", "repeat", "ip"):
-        if words.get(key) is not None:
-            line += [f"--{key}", str(words[key])]
-    if words.get("world") not in (None, "sim"):
-        line += ["--world", str(words["world"])]
-    if words.get("datapath") not in (None, usual_datapath(words.get("world"))):
-        line += ["--datapath", str(words["datapath"])]
-    if out is not None:
-        line += ["--out", out]
-    return shlex.join(line)
+        yield f"--{name}" if value else f"--no-{name}"
+    world = words.get("world") or "sim"
+    if world != "sim":
+        yield from ("--world", str(world))
+    if words.get("datapath") not in (None, usual_datapath(world)):
+        yield from ("--datapath", str(words["datapath"]))
 
 
-_OPTIONS = (
-    ("link", "--link"),
-    ("queue", "--queue"),
-    ("queue_up", "--queue-up"),
-    ("queue_down", "--queue-down"),
-    ("shaper", "--shaper"),
-    ("cc", "--cc"),
-)
-"""Keys of a scenario file with one or several values, with the options that say the same."""
+_COMPARED = ("link", "queue", "queue_up", "queue_down", "shaper", "cc")
+"""Keys of a scenario file with one value or several, which options of the same name say."""
+
+_NUMBERS = ("seed", "repeat", "ip")
+"""Keys with a number, which options of the same name say."""
