@@ -97,7 +97,7 @@ bench-qdiscs: ## Nanoseconds a packet in every queue discipline
 	cargo run --release --locked --quiet -p weir-benches --bin qdiscs
 
 .PHONY: bench-lab
-bench-lab: ## Exactness and ceilings of the lab, beside the kernel, and 50 at once: nine minutes on a quiet machine
+bench-lab: ## Exactness and ceilings of the lab, beside the kernel, and 50 at once: ten minutes on a quiet machine
 	cargo run --release --locked --quiet -p weir-benches --bin lab
 
 .PHONY: bench-peers

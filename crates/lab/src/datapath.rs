@@ -213,6 +213,7 @@ impl Carrier {
         self.lateness.start();
         let started = self.now();
         self.sides.iter_mut().for_each(|side| side.empty = started);
+        self.waking.slept(started);
         let cpu_started = thread_cpu_ns();
         let mut next_row = emulator.after(started);
         let mut next_queue = self.queue_ticker.map_or(Time::MAX, |ticker| ticker.after(started));
@@ -255,14 +256,23 @@ impl Carrier {
         self.stands.unwrap_or_else(|| self.clock.now())
     }
 
-    /// Carries out everything that is due, and hands what has arrived to the kernels.
+    /// Carries out everything that is due, and hands what has arrived to the kernels, unless that is better done with more.
     fn advance(&mut self) -> Result<Time, LinuxError> {
         let now = self.now();
         self.router.advance(now, into_outboxes(&mut self.sides));
+        let hold = self.waking.hold(now);
         for side in 0..self.sides.len() {
-            self.flush(side)?;
+            let oldest = self.sides[side].outbox.first().map(|&(_, due)| due);
+            if oldest.is_some_and(|due| now.since(due) >= hold) {
+                self.flush(side)?;
+            }
         }
         Ok(now)
+    }
+
+    /// Hands over everything that has arrived.
+    fn flush_all(&mut self) -> Result<(), LinuxError> {
+        (0..self.sides.len()).try_for_each(|side| self.flush(side))
     }
 
     /// Changes the lines as somebody has ordered since this was called before.
@@ -326,6 +336,7 @@ impl Carrier {
             self.sides.iter_mut().for_each(|side| side.ready |= passes);
             return Ok(());
         };
+        self.flush_all()?;
         let last = self.sides.len() - 1;
         let mut fds: [PollFd<'_>; MAX_INTERFACES] = std::array::from_fn(|side| {
             PollFd::new(self.sides[side.min(last)].device.fd(), PollFlags::POLLIN)
@@ -334,6 +345,7 @@ impl Carrier {
         match ppoll(&mut fds[..=last], Some(timeout), None) {
             Ok(packets) => {
                 let woke = self.clock.now();
+                self.waking.slept(woke);
                 self.stands = self.stands.map(|_| woke);
                 // Who sleeps for longer than it wanted was kept from working, and does not know what came when.
                 let empty = woke.min(now + sleep);

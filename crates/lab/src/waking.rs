@@ -1,26 +1,38 @@
-//! When the data path asks to be woken: before something is due, by what the kernel's timers are usually late.
+//! When the data path asks to be woken: before something is due, by what the kernel's timers are usually late; and what
+//! it does otherwise while it does not get to sleep.
 
 use weir_core::{Duration, Time};
 
-/// Learns how late timers usually are.
+/// Learns how late timers usually are, and knows when the data path last slept.
 #[derive(Debug)]
 pub(crate) struct Waking {
     /// By how much earlier it asks.
     early: Duration,
     max_early: Duration,
     min_sleep: Duration,
+    slept: Time,
 }
 
 impl Default for Waking {
     fn default() -> Self {
-        Self { early: Duration::ZERO, max_early: MAX_EARLY, min_sleep: MIN_SLEEP }
+        Self {
+            early: Duration::ZERO,
+            max_early: MAX_EARLY,
+            min_sleep: MIN_SLEEP,
+            slept: Time::ZERO,
+        }
     }
 }
 
 impl Waking {
     /// Where timers are never late, and time passes in sleep alone.
     pub const fn in_virtual_time() -> Self {
-        Self { early: Duration::ZERO, max_early: Duration::ZERO, min_sleep: Duration::ZERO }
+        Self {
+            early: Duration::ZERO,
+            max_early: Duration::ZERO,
+            min_sleep: Duration::ZERO,
+            slept: Time::ZERO,
+        }
     }
 
     /// How long to sleep at `now` for something that is due at `due`; `None` if that is not worth it.
@@ -28,6 +40,17 @@ impl Waking {
         let left = due.checked_since(now)?.as_nanos();
         let sleep = left.min(MAX_SLEEP.as_nanos()).saturating_sub(self.early.as_nanos());
         (sleep > self.min_sleep.as_nanos()).then_some(Duration::from_nanos(sleep))
+    }
+
+    /// It has slept until `woke`.
+    pub const fn slept(&mut self, woke: Time) {
+        self.slept = woke;
+    }
+
+    /// How long what has arrived is kept at `now`, to be handed over together with more: not at all by who sleeps. Who
+    /// never does is late in any case, and the less so the less work it has: one call a packet costs more than the packet.
+    pub fn hold(&self, now: Time) -> Duration {
+        if now.since(self.slept) > BUSY { HOLD } else { Duration::ZERO }
     }
 
     /// The timer has woken it at `woke` for something that is due at `due`. One of four times is to be in time: what
@@ -51,6 +74,10 @@ const MAX_SLEEP: Duration = Duration::from_millis(20);
 const STEP: Duration = Duration::from_nanos(500);
 /// On a machine whose timers are later than this the processor has other work, which waiting would keep from it.
 const MAX_EARLY: Duration = Duration::from_micros(12);
+/// Who has not slept for so long has more to do than it gets done.
+const BUSY: Duration = Duration::from_millis(1);
+/// Of 100, 200 and 500 us the one that is best at both 1 and 5 Gbit/s (docs/performance.md).
+const HOLD: Duration = Duration::from_micros(200);
 
 #[cfg(test)]
 mod tests {
@@ -71,6 +98,17 @@ mod tests {
         }
         let sleep = waking.sleep(us(0), us(1_000)).unwrap().as_nanos();
         assert!((990_000..=994_000).contains(&sleep), "{sleep}");
+    }
+
+    #[test]
+    fn who_gets_to_sleep_hands_over_at_once() {
+        let mut waking = Waking::default();
+        waking.slept(us(10_000));
+        assert_eq!(waking.hold(us(10_000)), Duration::ZERO);
+        assert_eq!(waking.hold(us(11_000)), Duration::ZERO);
+        assert_eq!(waking.hold(us(11_001)), Duration::from_micros(200));
+        waking.slept(us(12_000));
+        assert_eq!(waking.hold(us(12_000)), Duration::ZERO);
     }
 
     #[test]

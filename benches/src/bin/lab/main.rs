@@ -3,6 +3,7 @@
 //! * `idle`: what a ping measures on an idle path of 20 ms, with pings every millisecond;
 //! * `rate`: goodput of one download beside what the line should carry;
 //! * `ceiling`: four downloads and four uploads at growing rates, with how late packets were;
+//! * `one-way`: four downloads alone, up to 5 Gbit/s;
 //! * `beside`: the same load through Weir's queues, the kernel's, and a bare forwarder, in turn, as ratios;
 //! * `many`: 50 labs at once beside one alone, as ratios.
 //!
@@ -30,23 +31,28 @@ fn main() -> ExitCode {
             idle();
             rate();
             ceiling();
+            one_way();
             beside::run();
             many::run();
         }
         ["idle"] => idle(),
         ["rate"] => rate(),
         ["ceiling"] => ceiling(),
+        ["one-way"] => one_way(),
         ["beside"] => beside::run(),
         ["many"] => many::run(),
         ["--once", "idle"] => print_pings(&measured(&IDLE)),
         ["--once", "rate", mbit] => print_goodput(&rate_case(number(mbit))),
         ["--once", "ceiling", mbit] => print_ceiling(&ceiling_case(number(mbit))),
+        ["--once", "one-way", mbit] => print_ceiling(&one_way_case(number(mbit))),
         ["--once", "beside", way, mbit] if Way::named(way).is_some() => {
             beside::print_once(Way::named(way).expect("it was found"), number(mbit));
         }
         ["--once", "many"] => many::print_once(),
         _ => {
-            eprintln!("lab: name one of idle, rate, ceiling, beside, many, or nothing for all");
+            eprintln!(
+                "lab: name one of idle, rate, ceiling, one-way, beside, many, or nothing for all"
+            );
             return ExitCode::from(2);
         }
     }
@@ -97,6 +103,10 @@ fn ceiling_case(mbit: u64) -> Case<'static> {
     }
 }
 
+fn one_way_case(mbit: u64) -> Case<'static> {
+    Case { title: "downloads", down_flows: 8, up_flows: 0, ..ceiling_case(mbit) }
+}
+
 fn idle() {
     println!("idle path of 20 ms, UDP pings every 1 ms for {} s", IDLE.seconds);
     println!("{:>22} {:>8} {:>8} {:>8}", "us", "p50", "p99", "p99.9");
@@ -113,12 +123,21 @@ fn rate() {
 
 fn ceiling() {
     println!("four downloads and four uploads, fq_codel, in Mbit/s");
+    at_rates("ceiling", &["100", "200", "300", "500", "700", "1000", "2000"]);
+}
+
+fn one_way() {
+    println!("eight downloads, fq_codel, in Mbit/s");
+    at_rates("one-way", &["1000", "2000", "3000", "4000", "5000"]);
+}
+
+fn at_rates(what: &str, rates: &[&str]) {
     println!(
         "{:>8} {:>8} {:>8} {:>9} {:>9} {:>9} {:>6} {:>6}",
         "line", "down", "up", "late p50", "p99 us", "p99.9 us", "cpu %", "lost"
     );
-    for mbit in ["100", "200", "300", "500", "700", "1000", "2000"] {
-        print!("{}", run_once(&["ceiling", mbit]));
+    for mbit in rates {
+        print!("{}", run_once(&[what, mbit]));
     }
 }
 
