@@ -99,7 +99,7 @@ def take_over() -> Requests:
     """
     global _process  # noqa: PLW0603 - a process has one
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        sys.meta_path.insert(0, _PolarsIgnoresToo)
+        ignore_ctrl_c()
     _process = Requests(of_process=True)
     for number in REQUESTS:
         if signal.getsignal(number) is not signal.SIG_IGN:
@@ -112,10 +112,8 @@ def take_over() -> Requests:
 def ignore_ctrl_c() -> None:
     """Ignores SIGINT from here on, in Polars too, which listens for it from when it is loaded."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    import polars as pl  # noqa: PLC0415 - see above
-
-    del pl
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if "polars" not in sys.modules:
+        sys.meta_path.insert(0, _PolarsIgnoresToo)
 
 
 class _PolarsIgnoresToo:
