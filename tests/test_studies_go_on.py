@@ -147,4 +147,4 @@ def test_a_command_goes_on_with_its_folder(tmp_path: Path, monkeypatch: pytest.M
     both = [*words, "--cluster", "1"]
     refusal = CliRunner().invoke(command, both, standalone_mode=False).exception
     assert isinstance(refusal, UsageError)
-    assert "--cluster and --jobs exclude each other" in str(refusal)
+    assert "cluster and jobs exclude each other" in str(refusal)

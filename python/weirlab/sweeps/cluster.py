@@ -55,7 +55,7 @@ def cluster_of(scheduler: str | None, workers: int | None, jobs: int | None) -> 
     Raises:
         UsageError: if several are asked for, or the address can be no scheduler's.
     """
-    asked = {"--scheduler": scheduler, "--cluster": workers, "--jobs": jobs}
+    asked = {"scheduler": scheduler, "cluster": workers, "jobs": jobs}
     several = [name for name, value in asked.items() if value is not None]
     if len(several) > 1:
         raise UsageError(f"{' and '.join(several)} exclude each other: write one of them")
@@ -64,9 +64,7 @@ def cluster_of(scheduler: str | None, workers: int | None, jobs: int | None) -> 
     if scheduler is not None:
         address = _ADDRESS.fullmatch(scheduler)
         if address is None or not 0 < int(address["port"]) < 2**16:
-            raise UsageError(
-                f"--scheduler `{scheduler}`: write the address as in tcp://HOST:8786 or HOST:8786"
-            )
+            raise UsageError(f"scheduler `{scheduler}`: write the address as in tcp://HOST:8786 or HOST:8786")
     return Cluster(scheduler, workers or 1)
 
 
@@ -83,7 +81,7 @@ def run_on_cluster(orders: Orders, cluster: Cluster) -> None:
         WeirError: if the scheduler goes away for good, or workers of this machine end again and again.
     """
     if orders.work.world == LAB and cluster.scheduler is None:
-        raise UsageError("--cluster: the lab runs once a machine; leave it out, or write --scheduler")
+        raise UsageError("cluster: the lab runs once a machine; leave it out, or name a scheduler")
     batches = _Batches(orders, patience_s=PATIENCE_S if cluster.scheduler is None else math.inf)
     in_vain, away = 0, False
     while not batches.are_done():
@@ -398,7 +396,7 @@ def _reached(scheduler: str, stop: Stop, *, away: bool) -> Client:
             # A TypeError is how Dask says that TLS has no certificates in its settings.
             said = f"no scheduler answers there: {' '.join(str(error).split())}"
             if not away:
-                raise UsageError(f"--scheduler `{scheduler}`: {said}") from error
+                raise UsageError(f"scheduler `{scheduler}`: {said}") from error
             if stop.told or time.monotonic() > ends_s:
                 raise _Gone(f"`{scheduler}`: {said}") from error
 
