@@ -60,9 +60,7 @@ impl Choice {
 /// # Errors
 /// If none is possible, or the one that was asked for is not: why.
 pub fn choose(settings: &Settings) -> Result<Choice, ShapeError> {
-    if control_socket::ask(&settings.device).is_ok() {
-        return Err(control_socket::taken(&settings.device));
-    }
+    control_socket::check_free(&settings.device)?;
     let device = settings.device.as_str();
     if find_device(device)?.is_none() {
         return Err(control_socket::no_device(device));

@@ -1,0 +1,166 @@
+//! The other end of a shaper's control socket: what it does is asked there, and it is told to end.
+
+use std::fs;
+use std::io::{self, ErrorKind, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
+use std::thread::sleep;
+use std::time::Duration;
+
+use nix::sys::socket::{
+    AddressFamily, SockFlag, SockType, UnixAddr, connect, setsockopt, socket, sockopt,
+};
+use nix::sys::time::{TimeVal, TimeValLike};
+use weir_linux::{find_device, line_from};
+
+use super::{PATIENCE, Peer, name};
+use crate::ShapeError;
+
+/// The last view of the shaper of `device`, as JSON.
+///
+/// # Errors
+/// If there is no shaper there.
+pub fn ask(device: &str) -> Result<String, ShapeError> {
+    Ok(say(device, "status")?.0)
+}
+
+/// Ends the shaper of `device`, and returns when it has restored what was there.
+///
+/// # Errors
+/// If there is no shaper there, or it may not be ended, or it does not end.
+pub fn end(device: &str) -> Result<(), ShapeError> {
+    #[derive(serde::Deserialize)]
+    struct Answer {
+        error: Option<String>,
+    }
+    let (answer, _) = say(device, "stop")?;
+    if let Ok(Answer { error: Some(error) }) = serde_json::from_str(&answer) {
+        return Err(ShapeError::new(error));
+    }
+    for _ in 0..END_LOOKS {
+        if ask(device).is_err() {
+            return Ok(());
+        }
+        sleep(END_PAUSE);
+    }
+    let waited = END_PAUSE * END_LOOKS;
+    Err(ShapeError::new(format!(
+        "the shaper of {device} was asked to end and has not after {} s",
+        waited.as_secs()
+    )))
+}
+
+/// Refuses a device whose control socket another process has.
+pub(crate) fn check_free(device: &str) -> Result<(), ShapeError> {
+    match connected(&name(device)) {
+        Ok(stream) => Err(taken_by(device, Peer::of(&stream).ok())),
+        // Somebody listens there and takes nobody in.
+        Err(error) if error.kind() == ErrorKind::WouldBlock => Err(taken_by(device, None)),
+        Err(_) => Ok(()),
+    }
+}
+
+/// The error that another process has the name of the control socket of `device`.
+pub(super) fn taken(device: &str) -> ShapeError {
+    check_free(device).err().unwrap_or_else(|| {
+        ShapeError::new(format!(
+            "`{device}` cannot be shaped: another process has the name `@{}` of its control socket, and does not \
+             listen there; end that one first (`ss -xap` names it)",
+            name(device)
+        ))
+    })
+}
+
+fn taken_by(device: &str, peer: Option<Peer>) -> ShapeError {
+    ShapeError::new(match peer {
+        Some(peer) if !peer.is_trusted() => format!(
+            "`{device}` cannot be shaped: {peer} has the name `@{}` of its control socket; end that one first",
+            name(device)
+        ),
+        _ => format!(
+            "`{device}` is being shaped already: see `weir shape status {device}`, or end it with `weir shape stop \
+             {device}`"
+        ),
+    })
+}
+
+/// Error: there is no device of that name.
+pub(crate) fn no_device(device: &str) -> ShapeError {
+    ShapeError::input(format!("there is no device `{device}`"))
+}
+
+/// Says a word to the shaper of `device`: its answer, and who it is.
+fn say(device: &str, what: &str) -> Result<(String, Peer), ShapeError> {
+    let unanswered = |error, peer| unanswered(device, &error, peer);
+    let mut stream = connected(&name(device)).map_err(|error| unanswered(error, None))?;
+    let peer = Peer::of(&stream).map_err(|error| unanswered(error, None))?;
+    // In one piece: whoever answers a word before its line end may be gone by then.
+    let answer = stream
+        .write_all(format!("{what}\n").as_bytes())
+        .and_then(|()| line_from(&stream, MAX_ANSWER_BYTES, PATIENCE))
+        .map_err(|error| unanswered(error, Some(peer)))?;
+    Ok((answer.trim().to_owned(), peer))
+}
+
+fn unanswered(device: &str, error: &io::Error, peer: Option<Peer>) -> ShapeError {
+    match error.kind() {
+        _ if matches!(find_device(device), Ok(None)) => no_device(device),
+        ErrorKind::ConnectionRefused => ShapeError::new(format!(
+            "`{device}` is not being shaped, as far as this network namespace goes"
+        )),
+        ErrorKind::WouldBlock => ShapeError::new(format!(
+            "the shaper of `{device}` has not answered for {} s: {}",
+            PATIENCE.as_secs(),
+            why_silent(peer)
+        )),
+        _ => ShapeError::io(&format!("the shaper of `{device}` does not answer"), error),
+    }
+}
+
+/// A connection to the abstract socket of that name, waited for no longer than [`PATIENCE`]: whoever listens
+/// there and takes nobody in lets everybody wait once its line is full.
+pub(super) fn connected(name: &str) -> io::Result<UnixStream> {
+    let near = socket(AddressFamily::Unix, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?;
+    setsockopt(&near, sockopt::SendTimeout, &TimeVal::milliseconds(PATIENCE.as_millis() as i64))?;
+    connect(near.as_raw_fd(), &UnixAddr::new_abstract(name.as_bytes())?)?;
+    Ok(UnixStream::from(near))
+}
+
+/// Why a process that listens does not answer.
+fn why_silent(peer: Option<Peer>) -> String {
+    let stat = peer.and_then(|peer| fs::read_to_string(format!("/proc/{}/stat", peer.pid)).ok());
+    // The name before it may have anything in it.
+    let state = stat.as_deref().and_then(|text| text.rsplit_once(") ")?.1.chars().next());
+    match (peer, state) {
+        (Some(Peer { pid, .. }), Some('T' | 't')) => {
+            format!("its process {pid} is stopped, and `kill -CONT {pid}` lets it go on")
+        }
+        _ => "this machine is busy, or it stands still".to_owned(),
+    }
+}
+
+/// Bytes of an answer: a view has some thousands, and more with many delays in it.
+const MAX_ANSWER_BYTES: usize = 1 << 20;
+/// How often it is looked whether a shaper has ended, and the time between two looks.
+const END_LOOKS: u32 = 50;
+const END_PAUSE: Duration = Duration::from_millis(100);
+
+#[cfg(test)]
+mod tests {
+    use nix::sys::socket::{Backlog, bind, listen};
+
+    use super::*;
+
+    #[test]
+    fn whoever_takes_nobody_in_is_not_waited_for_without_end() {
+        let name = format!("weir-shape-test-full-{}", std::process::id());
+        let deaf =
+            socket(AddressFamily::Unix, SockType::Stream, SockFlag::SOCK_CLOEXEC, None).unwrap();
+        bind(deaf.as_raw_fd(), &UnixAddr::new_abstract(name.as_bytes()).unwrap()).unwrap();
+        listen(&deaf, Backlog::new(0).unwrap()).unwrap();
+        let _in_line = connected(&name).unwrap();
+        assert_eq!(connected(&name).unwrap_err().kind(), ErrorKind::WouldBlock);
+        drop(deaf);
+        assert_eq!(connected(&name).unwrap_err().kind(), ErrorKind::ConnectionRefused);
+    }
+}
