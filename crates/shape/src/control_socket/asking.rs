@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::sys::socket::{
     AddressFamily, SockFlag, SockType, UnixAddr, connect, setsockopt, socket, sockopt,
@@ -33,21 +33,22 @@ pub fn end(device: &str) -> Result<(), ShapeError> {
     struct Answer {
         error: Option<String>,
     }
-    let (answer, _) = say(device, "stop")?;
+    let (answer, shaper) = say(device, "stop")?;
     if let Ok(Answer { error: Some(error) }) = serde_json::from_str(&answer) {
         return Err(ShapeError::new(error));
     }
-    for _ in 0..END_LOOKS {
-        if ask(device).is_err() {
-            return Ok(());
+    let until = Instant::now() + END_PATIENCE;
+    while listens(device, shaper) {
+        if Instant::now() >= until {
+            return Err(ShapeError::new(format!(
+                "the shaper of `{device}` was asked to end and has not after {} s: {}",
+                END_PATIENCE.as_secs(),
+                why_silent(Some(shaper))
+            )));
         }
         sleep(END_PAUSE);
     }
-    let waited = END_PAUSE * END_LOOKS;
-    Err(ShapeError::new(format!(
-        "the shaper of {device} was asked to end and has not after {} s",
-        waited.as_secs()
-    )))
+    Ok(())
 }
 
 /// Refuses a device whose control socket another process has.
@@ -117,6 +118,15 @@ fn unanswered(device: &str, error: &io::Error, peer: Option<Peer>) -> ShapeError
     }
 }
 
+/// Whether that shaper still has its socket: it goes when what was there is restored. Whatever else hinders a look is no
+/// sign of its end.
+fn listens(device: &str, shaper: Peer) -> bool {
+    match connected(&name(device)) {
+        Ok(stream) => Peer::of(&stream).map_or(true, |peer| peer == shaper),
+        Err(error) => !matches!(error.kind(), ErrorKind::ConnectionRefused | ErrorKind::NotFound),
+    }
+}
+
 /// A connection to the abstract socket of that name, waited for no longer than [`PATIENCE`]: whoever listens
 /// there and takes nobody in lets everybody wait once its line is full.
 pub(super) fn connected(name: &str) -> io::Result<UnixStream> {
@@ -141,12 +151,17 @@ fn why_silent(peer: Option<Peer>) -> String {
 
 /// Bytes of an answer: a view has some thousands, and more with many delays in it.
 const MAX_ANSWER_BYTES: usize = 1 << 20;
-/// How often it is looked whether a shaper has ended, and the time between two looks.
-const END_LOOKS: u32 = 50;
+/// How long a shaper that was told to end is waited for, and the time between two looks.
+const END_PATIENCE: Duration = Duration::from_secs(10);
 const END_PAUSE: Duration = Duration::from_millis(100);
 
 #[cfg(test)]
 mod tests {
+    use std::os::linux::net::SocketAddrExt;
+    use std::os::unix::net::{SocketAddr, UnixListener};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use nix::sys::socket::{Backlog, bind, listen};
 
     use super::*;
@@ -162,5 +177,31 @@ mod tests {
         assert_eq!(connected(&name).unwrap_err().kind(), ErrorKind::WouldBlock);
         drop(deaf);
         assert_eq!(connected(&name).unwrap_err().kind(), ErrorKind::ConnectionRefused);
+    }
+
+    /// One that is told to end has ended when its socket is gone, and not when it fails to answer.
+    #[test]
+    fn a_shaper_that_answers_nothing_any_more_has_not_ended() {
+        let device = format!("ending-{}", std::process::id());
+        let address = SocketAddr::from_abstract_name(name(&device)).unwrap();
+        let listener = UnixListener::bind_addr(&address).unwrap();
+        let gone = Arc::new(AtomicBool::new(false));
+        let going = Arc::clone(&gone);
+        let shaper = std::thread::spawn(move || {
+            let (mut client, _) = listener.accept().unwrap();
+            assert_eq!(line_from(&client, 64, PATIENCE).unwrap(), "stop");
+            client.write_all(b"{}\n").unwrap();
+            // Whoever asks again meanwhile is reset, as what was said is never read.
+            let until = Instant::now() + 4 * END_PAUSE;
+            listener.set_nonblocking(true).unwrap();
+            while Instant::now() < until {
+                drop(listener.accept());
+                sleep(END_PAUSE / 10);
+            }
+            going.store(true, Ordering::Relaxed);
+        });
+        end(&device).unwrap();
+        assert!(gone.load(Ordering::Relaxed));
+        shaper.join().unwrap();
     }
 }
