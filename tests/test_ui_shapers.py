@@ -270,7 +270,7 @@ def test_one_that_stands_still_is_told_and_watched_on(browser: Browser, served: 
 def test_a_hostile_shaper_harms_nothing_and_nothing_keeps_anybody_out(
     browser: Browser, served: Served, viewport: dict[str, int], scheme: str
 ) -> None:
-    fake = Fake(device=MARKUP, reflectors=[MARKUP], trouble=MARKUP, warnings=[MARKUP, "long" * 500])
+    fake = Fake(reflectors=[MARKUP], trouble=MARKUP, warnings=[MARKUP, "long" * 500])
     fake.view["sides"][0] |= {"state": MARKUP, "reason": MARKUP, "rate_bps": 2**64 - 1, "load_bps": 2**64 - 1}
     fake.view["delays"] = [[0, 2**64 - 1, 0]]
     with opened(browser, served.link, viewport=viewport, color_scheme=scheme) as shown:

@@ -215,10 +215,11 @@ impl Prover {
     }
 }
 
-/// The last view of the shaper of a device: JSON text, as its control socket gives it.
+/// The last view of the shaper of a device, as JSON text; empty if it has shown none yet.
 #[pyfunction]
 pub(crate) fn shaper_status(py: Python<'_>, device: &str) -> PyResult<String> {
-    py.detach(|| weir_shape::ask(device)).map_err(refused)
+    let view = py.detach(|| weir_shape::ask(device)).map_err(refused)?;
+    view.map_or_else(|| Ok(String::new()), |view| serde_json::to_string(&view).map_err(fail))
 }
 
 /// Ends the shaper of a device, and returns when it has restored what was there.

@@ -10,13 +10,30 @@ use crate::view::{SideView, View};
 use crate::{Choice, ShapeError};
 
 impl View<String> {
-    /// The view in a text of the control socket.
+    /// The view in a text of the control socket. Its words steer no terminal.
     ///
     /// # Errors
     /// If it is none.
     pub fn parse(text: &str) -> Result<Self, ShapeError> {
-        serde_json::from_str(text)
-            .map_err(|error| ShapeError::new(format!("this is no view of a shaper: {error}")))
+        let view: Self = serde_json::from_str(text)
+            .map_err(|error| ShapeError::new(format!("this is no view of a shaper: {error}")))?;
+        let all = |texts: &[String]| texts.iter().map(|one| printable(one)).collect();
+        let sides = view.sides.map(|side| {
+            side.map(|side| SideView {
+                state: printable(&side.state),
+                reason: printable(&side.reason),
+                unit: printable(&side.unit),
+                ..side
+            })
+        });
+        Ok(Self {
+            sides,
+            device: printable(&view.device),
+            reflectors: all(&view.reflectors),
+            trouble: view.trouble.as_deref().map(printable),
+            warnings: all(&view.warnings),
+            ..view
+        })
     }
 }
 
@@ -303,6 +320,15 @@ impl Target {
     }
 }
 
+/// A text of somebody else, on one line and without what steers a terminal or turns the order of its characters.
+pub(crate) fn printable(text: &str) -> String {
+    let steers = |sign: char| {
+        sign.is_control()
+            || matches!(sign, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    text.replace(steers, "?")
+}
+
 pub(crate) fn mbps(bps: u64) -> String {
     format!("{:.2}", bps as f64 / 1e6)
 }
@@ -388,6 +414,25 @@ mod tests {
         assert_eq!(six_digits(8.0), "8");
         assert_eq!(six_digits(2_500_000.0), "2500000");
         assert_eq!(six_digits(0.123_456_7), "0.123457");
+    }
+
+    #[test]
+    fn a_view_of_somebody_else_steers_no_terminal() {
+        let hostile = "\u{1b}[31mred\u{9b}2J\r\u{202e}";
+        let said_of_side =
+            serde_json::json!({ "state": hostile, "reason": hostile, "unit": hostile });
+        let view = serde_json::json!({
+            "device": hostile, "reflectors": [hostile], "trouble": hostile, "warnings": [hostile],
+            "sides": [said_of_side, null],
+        });
+        let read = View::parse(&view.to_string()).unwrap();
+        let said = "?[31mred?2J??";
+        let side = read.sides[0].as_ref().unwrap();
+        let words = [&read.device, &read.reflectors[0], &read.warnings[0], &side.state];
+        assert_eq!(words.map(String::as_str), [said; 4]);
+        assert_eq!((read.trouble.as_deref(), side.unit.as_str()), (Some(said), said));
+        let shown = read.line() + &read.metrics().replace('\n', "") + &format!("{read:?}");
+        assert!(!shown.contains(char::is_control), "{shown:?}");
     }
 
     #[test]

@@ -58,6 +58,8 @@ def shape(settings: dict[str, Any], show: Callable[[ShaperView], Wanted]) -> int
 def status(device: str) -> str:
     """The last view of the shaper of a device, as JSON (`view_in`); empty if it has shown none yet.
 
+    Its words steer no terminal. It has some seconds to answer.
+
     Raises:
         ShapeError: if none shapes it.
     """

@@ -6,7 +6,6 @@ import socket
 from pathlib import Path
 from typing import TypedDict
 
-from weirlab.errors import ShapeError
 from weirlab.shape.running import status, view_in
 from weirlab.shape.view import COLUMNS, SIDES, probed_in, rows_of, title_of, words_of
 
@@ -57,30 +56,27 @@ def seen(device: str) -> Seen | None:
     text = status(device)
     if not text:
         return None
-    try:
-        view = view_in(text)
-        words = words_of(view)
-        return {
-            "pid": view["pid"],
-            "t_s": view["t_ns"] / 1e9,
-            "title": title_of(view),
-            "headings": [one.heading.replace("\n", " ") for one in COLUMNS],
-            "rows": rows_of(view),
-            "sides": [
-                {
-                    "name": name,
-                    "rate_mbps": None if side["rate_bps"] is None else side["rate_bps"] / 1e6,
-                    "load_mbps": side["load_bps"] / 1e6,
-                }
-                for name, side in zip(SIDES, view["sides"], strict=True)
-                if side is not None
-            ],
-            "delay_ms": None if words.delay_ns is None else words.delay_ns / 1e6,
-            "remarks": words.remarks,
-            "probed": probed_in(view),
-        }
-    except (ShapeError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        raise ShapeError(f"what listens as the shaper of `{device}` answers with no view of one") from error
+    view = view_in(text)
+    words = words_of(view)
+    return {
+        "pid": view["pid"],
+        "t_s": view["t_ns"] / 1e9,
+        "title": title_of(view),
+        "headings": [one.heading.replace("\n", " ") for one in COLUMNS],
+        "rows": rows_of(view),
+        "sides": [
+            {
+                "name": name,
+                "rate_mbps": None if side["rate_bps"] is None else side["rate_bps"] / 1e6,
+                "load_mbps": side["load_bps"] / 1e6,
+            }
+            for name, side in zip(SIDES, view["sides"], strict=True)
+            if side is not None
+        ],
+        "delay_ms": None if words.delay_ns is None else words.delay_ns / 1e6,
+        "remarks": words.remarks,
+        "probed": probed_in(view),
+    }
 
 
 SOCKETS = Path("/proc/net/unix")

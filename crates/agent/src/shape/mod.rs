@@ -97,14 +97,12 @@ fn status(words: Vec<OsString>) -> Result<(), Failure> {
             other => return Err(other.unexpected().into()),
         }
     }
-    let text = weir_shape::ask(&named(device, "status")?)?;
+    let view = weir_shape::ask(&named(device, "status")?)?;
     if json {
-        return print(&format!("{}\n", if text.is_empty() { "{}" } else { &text }));
+        let said = view.as_ref().map_or_else(|| Ok("{}".to_owned()), serde_json::to_string);
+        return print(&(said.map_err(|error| Failure::other(error.to_string()))? + "\n"));
     }
-    if text.is_empty() {
-        return Ok(());
-    }
-    let view = View::parse(&text)?;
+    let Some(view) = view else { return Ok(()) };
     if prometheus {
         return print(&view.metrics());
     }

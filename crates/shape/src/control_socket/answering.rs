@@ -247,7 +247,7 @@ mod tests {
         let silent: Vec<_> =
             (0..2 * MAX_CLIENTS).map(|_| connected(&name(&device)).unwrap()).collect();
         let began = Instant::now();
-        assert_eq!(View::parse(&ask(&device).unwrap()).unwrap().t_ns, 7);
+        assert_eq!(ask(&device).unwrap().map(|view| view.t_ns), Some(7));
         assert!(began.elapsed() < PATIENCE / 4, "{:?}", began.elapsed());
         drop(silent);
     }
@@ -261,7 +261,7 @@ mod tests {
         let mut deaf = connected(&name(&device)).unwrap();
         writeln!(deaf, "status").unwrap();
         let began = Instant::now();
-        let seen = View::parse(&ask(&device).unwrap()).unwrap();
+        let seen = ask(&device).unwrap().unwrap();
         assert_eq!(seen.warnings[0].len(), 400_000);
         assert!(began.elapsed() < PATIENCE / 4, "{:?}", began.elapsed());
     }

@@ -14,14 +14,25 @@ use nix::sys::time::{TimeVal, TimeValLike};
 use weir_linux::{find_device, line_from};
 
 use super::{PATIENCE, Peer, name};
-use crate::ShapeError;
+use crate::text::printable;
+use crate::{ShapeError, View};
 
-/// The last view of the shaper of `device`, as JSON.
+/// The last view of the shaper of `device`; `None` if it has shown none yet.
 ///
 /// # Errors
-/// If there is no shaper there.
-pub fn ask(device: &str) -> Result<String, ShapeError> {
-    Ok(say(device, "status")?.0)
+/// If there is no shaper there, if it does not answer, or if somebody else does: root's process or one's own alone
+/// is believed, and a view of `device` alone is one.
+pub fn ask(device: &str) -> Result<Option<View<String>>, ShapeError> {
+    let (answer, peer) = say(device, "status")?;
+    if answer.is_empty() {
+        return Ok(None);
+    }
+    match View::parse(&answer) {
+        Ok(view) if view.device == device => Ok(Some(view)),
+        _ => Err(ShapeError::new(format!(
+            "{peer} listens as the shaper of `{device}`, and what it answers is no view of one"
+        ))),
+    }
 }
 
 /// Ends the shaper of `device`, and returns when it has restored what was there.
@@ -35,7 +46,7 @@ pub fn end(device: &str) -> Result<(), ShapeError> {
     }
     let (answer, shaper) = say(device, "stop")?;
     if let Ok(Answer { error: Some(error) }) = serde_json::from_str(&answer) {
-        return Err(ShapeError::new(error));
+        return Err(ShapeError::new(printable(&error)));
     }
     let until = Instant::now() + END_PATIENCE;
     while listens(device, shaper) {
@@ -95,6 +106,11 @@ fn say(device: &str, what: &str) -> Result<(String, Peer), ShapeError> {
     let unanswered = |error, peer| unanswered(device, &error, peer);
     let mut stream = connected(&name(device)).map_err(|error| unanswered(error, None))?;
     let peer = Peer::of(&stream).map_err(|error| unanswered(error, None))?;
+    if !peer.is_trusted() {
+        return Err(ShapeError::new(format!(
+            "{peer} listens as the shaper of `{device}`: only one of root's or your own is asked"
+        )));
+    }
     // In one piece: whoever answers a word before its line end may be gone by then.
     let answer = stream
         .write_all(format!("{what}\n").as_bytes())
@@ -105,7 +121,7 @@ fn say(device: &str, what: &str) -> Result<(String, Peer), ShapeError> {
 
 fn unanswered(device: &str, error: &io::Error, peer: Option<Peer>) -> ShapeError {
     match error.kind() {
-        _ if matches!(find_device(device), Ok(None)) => no_device(device),
+        _ if peer.is_none() && matches!(find_device(device), Ok(None)) => no_device(device),
         ErrorKind::ConnectionRefused => ShapeError::new(format!(
             "`{device}` is not being shaped, as far as this network namespace goes"
         )),
