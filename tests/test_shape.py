@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import signal
 import socket
 import sys
@@ -17,6 +18,7 @@ from rich.console import Console
 
 from live import PATIENCE_S, skip_if_late, together, weir_in
 from weirlab import _native
+from weirlab.cli.shape_display import Display
 from weirlab.errors import UsageError
 from weirlab.shape import load, metrics_of, settings_of
 from weirlab.shape.load import LineLoad
@@ -518,6 +520,23 @@ def test_metrics_are_what_prometheus_reads() -> None:
     ]
     silent = metrics_of(view | {"sides": [None, None], "delays": [], "reflectors": []})
     assert [line for line in silent.splitlines() if not line.startswith("#")] == values[-3:]
+
+
+def test_a_reader_that_is_gone_ends_no_shaper(monkeypatch: pytest.MonkeyPatch) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w") as gone:
+        monkeypatch.setattr(sys, "stderr", gone)
+        display = Display(quiet=False)
+        view: Any = {"t_ns": 0, "device": "eth0", "sides": [None, None], "delays": [], "warnings": []}
+        for second in range(3):
+            display.show(view | {"t_ns": second * 10**9})
+        display.close()
+        monkeypatch.undo()
+        # What was not written goes nowhere else.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, writing)
+        os.close(nowhere)
 
 
 def test_a_service_manager_is_told_that_it_shapes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

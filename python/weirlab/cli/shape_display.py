@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,7 +19,10 @@ if TYPE_CHECKING:
 
 
 class Display:
-    """Shows views as they come: a table that changes on a terminal, a line a second elsewhere."""
+    """Shows views as they come: a table that changes on a terminal, a line a second elsewhere.
+
+    A terminal that is gone, or whoever read these lines, does not end a shaper.
+    """
 
     def __init__(self, *, quiet: bool) -> None:
         """Has shown nothing yet; with `quiet` it never does."""
@@ -29,6 +33,10 @@ class Display:
 
     def show(self, view: ShaperView) -> None:
         """Shows a view."""
+        with suppress(OSError):
+            self._show(view)
+
+    def _show(self, view: ShaperView) -> None:
         if self._live is not None:
             self._live.start()
             self._live.update(table_of(view))
@@ -41,8 +49,9 @@ class Display:
 
     def close(self) -> None:
         """Takes the table away."""
-        if self._live is not None:
-            self._live.stop()
+        with suppress(OSError):
+            if self._live is not None:
+                self._live.stop()
 
 
 def show_dry_run(settings: dict[str, Any], choice: ShaperChoice, *, as_json: bool) -> None:

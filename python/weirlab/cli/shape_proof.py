@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
 from weirlab import _native
@@ -86,7 +86,9 @@ class _Proving:
             return wanted
         self.result = failure or proof_of(self._prover)
         self._display.close()
-        show_proof(self.result, as_json=self._as_json)
+        # Who read it may be gone: that ends no shaper that helps.
+        with suppress(BrokenPipeError):
+            show_proof(self.result, as_json=self._as_json)
         if isinstance(self.result, str) or self.result["verdict"] is not None:
             return "stop"
         note(f"{view['device']} is shaped from now on; end it with Ctrl-C")
