@@ -23,6 +23,7 @@ use weir_rate_control::{
 
 use crate::ShapeError;
 use crate::settings::Settings;
+use crate::text::SIDES;
 
 /// A log that is being written.
 pub(crate) struct Log {
@@ -195,6 +196,7 @@ pub fn replay(
         controller: control.build(),
         open: head.settings.open,
         reached: Time::ZERO,
+        shaped: None,
         counted: [None; 2],
         decided: Vec::new(),
     };
@@ -221,6 +223,8 @@ struct Replay {
     open: bool,
     /// The time of the last line.
     reached: Time,
+    /// The sides that have counters at every tick.
+    shaped: Option<[bool; 2]>,
     /// The counters of the last tick, since the controller began.
     counted: [Option<(u64, u64, u64)>; 2],
     /// As they are read again; `None` if one cannot be, which then is in no log.
@@ -228,7 +232,8 @@ struct Replay {
 }
 
 impl Replay {
-    /// Refuses what no shaper writes: times and counters that go back, and what lies ahead of its own line.
+    /// Refuses what no shaper writes: times and counters that go back, what lies ahead of its own line, and sides that
+    /// come and go.
     fn check(&mut self, now: Time, what: &What) -> Result<(), String> {
         let (t, reached) = (now.as_nanos(), self.reached.as_nanos());
         if t < reached {
@@ -265,6 +270,16 @@ impl Replay {
     }
 
     fn count(&mut self, counters: [Option<(u64, u64, u64)>; 2]) -> Result<(), String> {
+        let shaped = counters.map(|side| side.is_some());
+        let always = *self.shaped.get_or_insert(shaped);
+        if let Some(side) = (0..2).find(|&side| shaped[side] != always[side]) {
+            let [here, before] =
+                if shaped[side] { ["has", "had none"] } else { ["has no", "had some"] };
+            return Err(format!(
+                "`{}` {here} counters at this tick and {before} before: a side is shaped from start to end, or never",
+                SIDES[side]
+            ));
+        }
         for (before, now) in self.counted.iter_mut().zip(counters) {
             if let (Some(before), Some(now)) = (*before, now)
                 && (now.0 < before.0 || now.1 < before.1)
@@ -406,10 +421,23 @@ mod tests {
         let (head, rest) = text.split_once('\n').unwrap();
         let backwards: Vec<_> = std::iter::once(head).chain(rest.lines().rev()).collect();
         let highest = text.replace("\"tick\":[[30000,", "\"tick\":[[18446744073709551615,");
+        // One side is left alone for a moment, or shaped for one.
+        let pause = |from: &str, to: &str| {
+            let whole = rest.lines().map(|line| match line.contains("\"tick\"") {
+                true => line.replacen(from, to, 1),
+                false => line.to_owned(),
+            });
+            let lines: Vec<_> = std::iter::once(head.to_owned()).chain(whole).collect();
+            lines.join("\n")
+        };
+        let goes = pause("[[30000,20,0],", "[null,");
+        let comes = pause("[[0,0,0],", "[null,");
         let slow = text.replace("\"egress_bps\":7000000", "\"egress_bps\":7");
         for (refused, words) in [
             (backwards.join("\n"), "is before that of the line before it"),
             (highest, "its counters 60000 bytes"),
+            (goes, "`up` has no counters at this tick and had some before"),
+            (comes, "`up` has counters at this tick and had none before"),
             (slow, "line 1 is not of a shaper's log: up rate 7 bit/s"),
             ("{}".to_owned(), "line 1 is not of a shaper's log: "),
         ] {

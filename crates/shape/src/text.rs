@@ -363,7 +363,7 @@ fn digits(value: f64, count: i32) -> String {
 }
 
 /// The sides by the names of their options.
-const SIDES: [&str; 2] = ["up", "down"];
+pub(crate) const SIDES: [&str; 2] = ["up", "down"];
 
 /// The sides as labels of metrics, which stay what dashboards ask for (docs/shape.md).
 const METRIC_SIDES: [&str; 2] = ["egress", "ingress"];
