@@ -448,7 +448,7 @@ impl Engine {
             sides,
             delays: std::mem::take(&mut self.delays),
             decisions: std::mem::take(&mut self.undisclosed),
-            trouble: self.observer.reflectors.trouble().map(str::to_owned),
+            trouble: self.observer.reflectors.trouble(now),
             late_ns: std::mem::take(&mut self.late).as_nanos(),
             reflectors: self.observer.reflectors.heard(now).map(|it| it.to_string()).collect(),
             missed: self.shaper.missed(),

@@ -42,6 +42,8 @@ pub(crate) struct Reflectors {
 
 struct Source {
     reflector: Reflector,
+    /// As it is named to people.
+    name: String,
     /// Priority of the reflector's socket (SO_PRIORITY), as far as it was set here.
     priority: i32,
     number: u32,
@@ -212,9 +214,18 @@ impl Reflectors {
         None
     }
 
-    /// Why a server that was named does not answer, if one does not.
-    pub fn trouble(&self) -> Option<&str> {
-        self.trouble.as_deref()
+    /// Which of those that were named do not answer, and why if that is known.
+    pub fn trouble(&self, now: Time) -> Option<String> {
+        if self.learn {
+            return None;
+        }
+        let silent = self.all.iter().filter(|it| it.is_silent(now)).map(|it| it.name.clone());
+        let missing = self.missing.iter().flatten().map(Target::name);
+        let names: Vec<String> = silent.chain(missing).collect();
+        let unanswered =
+            (!names.is_empty()).then(|| format!("no answer to probes from {}", names.join(", ")));
+        let all: Vec<String> = self.trouble.iter().cloned().chain(unanswered).collect();
+        (!all.is_empty()).then(|| all.join("; "))
     }
 
     /// Once a second: peers that answer nothing are left out, and others are tried.
@@ -287,14 +298,15 @@ impl Reflectors {
                 return self.sessions.iter().any(|(open, ..)| *open == server);
             }
         };
-        reflector.map(|it| self.add(it, least, learned)).is_ok()
+        reflector.map(|it| self.add(it, target.name(), least, learned)).is_ok()
     }
 
-    fn add(&mut self, reflector: Reflector, least: Duration, learned: bool) -> u32 {
+    fn add(&mut self, reflector: Reflector, name: String, least: Duration, learned: bool) -> u32 {
         let number = self.next_source;
         self.next_source += 1;
         let source = Source {
             reflector,
+            name,
             priority: 0,
             number,
             least,
@@ -324,7 +336,8 @@ impl Reflectors {
                         let reflector = Reflector::weir(server.ip(), port, grant.session);
                         let pause = 1_000_000_000 / u64::from(grant.rate_pps.max(1));
                         let least = Duration::from_nanos(pause);
-                        *source = reflector.ok().map(|it| self.add(it, least, false));
+                        let name = Target::Udp(*server).name();
+                        *source = reflector.ok().map(|it| self.add(it, name, least, false));
                     }
                     EchoNews::Closed(why) => self.trouble = Some(why),
                 }
@@ -472,6 +485,31 @@ mod tests {
         assert_eq!(reflectors.heard(ms(3_900)).count(), 2);
         // The other one, which was not asked since, is still taken to answer.
         assert_eq!(reflectors.heard(ms(60_000)).count(), 1);
+    }
+
+    #[test]
+    fn those_that_were_named_and_do_not_answer_are_told_of_until_they_do() {
+        let mut reflectors = one_of_two_waits(3);
+        assert_eq!(reflectors.trouble(ms(5_900)), None);
+        let silent = "no answer to probes from tcp:127.0.0.1:9";
+        assert_eq!(reflectors.trouble(ms(6_000)).as_deref(), Some(silent));
+        reflectors.trouble = Some("no session".to_owned());
+        let both = format!("no session; {silent}");
+        assert_eq!(reflectors.trouble(ms(6_000)), Some(both));
+        reflectors.trouble = None;
+        // An answer.
+        let first = &mut reflectors.all[0];
+        (first.waiting, first.unanswered) = (None, 0);
+        assert_eq!(reflectors.trouble(ms(60_000)), None);
+        // One that cannot even be asked, as there is no route to it.
+        reflectors.missing = vec![vec![Target::Icmp([192, 0, 2, 1].into())]];
+        assert_eq!(
+            reflectors.trouble(ms(60_000)).as_deref(),
+            Some("no answer to probes from 192.0.2.1")
+        );
+        // Those that nobody named are not missed.
+        reflectors.learn = true;
+        assert_eq!(reflectors.trouble(ms(60_000)), None);
     }
 
     /// A pause that was asked for while the line slept does not hold once it is awake.

@@ -311,6 +311,15 @@ fn rates_in_words(control: &Control) -> String {
 }
 
 impl Target {
+    /// As `--reflector` takes it.
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Self::Icmp(host) => host.to_string(),
+            Self::Udp(place) => format!("udp:{place}"),
+            Self::Tcp(place) => format!("tcp:{place}"),
+        }
+    }
+
     /// Its address, with the port if there is one.
     fn place(&self) -> String {
         match self {
