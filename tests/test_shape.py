@@ -407,7 +407,7 @@ def led(rates_mbps: tuple[float, float], *, own_traffic: bool = False) -> _nativ
     while not prover.has_ended:
         idle = prover.is_past_load
         rtt_ms, rate = (10, 0.01) if idle else (15, rates_mbps[1]) if shaped else (60, rates_mbps[0])
-        side = {"load_bps": int(rate * 1e6)}
+        side = {"load_bps": int(rate * 1e6), "rate_bps": 9_000_000 if shaped else None}
         view: Any = {
             "t_ns": now,
             "delays": [(now, rtt_ms * 10**6, 0)],

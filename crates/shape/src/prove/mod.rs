@@ -76,6 +76,8 @@ pub struct Prover {
     first_ns: Option<u64>,
     loaded: bool,
     late_ns: u64,
+    /// Whether a rate was ever set in the stages with the shaper.
+    acted: bool,
     seen: [Seen; 3],
 }
 
@@ -113,6 +115,7 @@ impl Prover {
             first_ns: None,
             loaded: settings.own_traffic,
             late_ns: 0,
+            acted: false,
             seen: Default::default(),
         }
     }
@@ -175,6 +178,8 @@ impl Prover {
         let now = view.t_ns;
         let load_bps: u64 = view.sides.iter().flatten().map(|side| side.load_bps).sum();
         let load_mbps = load_bps as f64 / 1e6;
+        self.acted |= self.present() == Some(Stage::After)
+            && view.sides.iter().flatten().any(|side| side.rate_bps.is_some());
         if self.stage == Some(0) && !self.loaded {
             self.await_load(load_mbps, now);
         }
@@ -304,15 +309,31 @@ impl Prover {
         seconds.values().filter_map(|values| mean(values)).collect()
     }
 
+    /// Why the shaper is undone; `None` if it helps.
     fn verdict(
         &self,
         [before_ms, after_ms]: [f64; 2],
         factor: Factor,
         cost: f64,
     ) -> Option<String> {
-        if after_ms >= before_ms || factor.low.is_some_and(|low| low <= 1.0) {
+        if !self.acted {
+            return Some(
+                "it held nothing back: no rate was set while it shaped, since nothing showed a queue of the line's"
+                    .to_owned(),
+            );
+        }
+        let increase =
+            format!("the increase was {before_ms:.1} ms without it, {after_ms:.1} ms with it");
+        if after_ms >= before_ms {
+            return Some(format!("latency did not improve: {increase}"));
+        }
+        // A few values have no interval, and where nothing is left of the increase there is no factor.
+        let is_sure = factor.low.or(factor.factor).is_none_or(|low| low >= MIN_FACTOR);
+        if before_ms - after_ms < MIN_GAIN_MS || !is_sure {
             return Some(format!(
-                "latency did not improve: the increase was {before_ms:.1} ms without it, {after_ms:.1} ms with it"
+                "latency hardly improved: {increase}, factor {}; {MIN_GAIN_MS} ms less and a factor that is surely \
+                 {MIN_FACTOR} are asked for",
+                factor.in_words()
             ));
         }
         let most = self.settings.max_cost;
@@ -360,6 +381,9 @@ const MAX_START_NS: u64 = 20_000_000_000;
 const MIN_MBPS: f64 = 0.1;
 /// Traffic that may fill a line: a call alone, or a page now and then, is less.
 const MIN_OWN_MBPS: f64 = 1.0;
+/// What a shaper that helps takes off the increase at least, and by what factor: less is not felt, and may be chance.
+const MIN_GAIN_MS: f64 = 1.0;
+const MIN_FACTOR: f64 = 1.1;
 /// A loaded line carries so much more than an idle one.
 const MIN_LOAD_RATIO: f64 = 2.0;
 

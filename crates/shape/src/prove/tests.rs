@@ -22,6 +22,17 @@ fn led(
     after: (f64, f64),
     own_traffic: bool,
 ) -> Result<Proof, String> {
+    led_at(Some(9_000_000), idle_ms, before, after, own_traffic)
+}
+
+/// The same of a shaper that sets this rate.
+fn led_at(
+    rate_bps: Option<u64>,
+    idle_ms: f64,
+    before: (f64, f64),
+    after: (f64, f64),
+    own_traffic: bool,
+) -> Result<Proof, String> {
     let mut prover = Prover::new(settings(own_traffic));
     let (mut now, mut commands) = (0, Vec::new());
     while !prover.has_ended() {
@@ -37,7 +48,9 @@ fn led(
             // It pauses now and then.
             delays.push((now, (idle_ms * 1e6) as u64, 0));
         }
-        let side = SideView { load_bps: (mbps * 1e6) as u64, ..SideView::default() };
+        let is_shaped = prover.present() == Some(Stage::After) && rate_bps.is_some();
+        let rate_bps = rate_bps.filter(|_| is_shaped);
+        let side = SideView { load_bps: (mbps * 1e6) as u64, rate_bps, ..SideView::default() };
         let view = View {
             t_ns: now,
             delays,
@@ -86,6 +99,34 @@ fn what_does_not_help_or_costs_too_much_is_refused() {
         verdict((60.0, 10.0), (15.0, 8.0)),
         "throughput fell by 20.0%, and 10.0% is allowed"
     );
+}
+
+#[test]
+fn what_helps_so_little_that_it_may_be_chance_is_refused() {
+    let verdict = |before, after| led(10.0, (before, 10.0), (after, 10.0), false).unwrap().verdict;
+    assert_eq!(
+        verdict(165.9, 165.6).unwrap(),
+        "latency hardly improved: the increase was 155.9 ms without it, 155.6 ms with it, factor 1.0 (95 % interval \
+         1.0 to 1.0); 1 ms less and a factor that is surely 1.1 are asked for"
+    );
+    assert!(
+        verdict(165.9, 156.0).unwrap().starts_with("latency hardly improved: "),
+        "a factor of 1.07"
+    );
+    assert!(verdict(10.9, 10.2).unwrap().starts_with("latency hardly improved: "), "0.7 ms");
+    assert_eq!(verdict(165.9, 145.0), None);
+    assert_eq!(
+        verdict(12.0, 10.2),
+        None,
+        "the increase was small already, and is nine times smaller"
+    );
+}
+
+#[test]
+fn a_shaper_that_never_set_a_rate_has_proved_nothing() {
+    let proof = led_at(None, 10.0, (60.0, 10.0), (15.0, 9.5), false).unwrap();
+    let verdict = proof.verdict.unwrap();
+    assert!(verdict.starts_with("it held nothing back: no rate was set"), "{verdict}");
 }
 
 #[test]
