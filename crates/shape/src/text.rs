@@ -99,8 +99,8 @@ impl<S: AsRef<str>> View<S> {
         text.each(self, "rate_bps", "gauge", "Rate; absent while everything passes.", &|side| {
             side.rate_bps
         });
-        text.each(self, "load_bps", "gauge", "What crosses the line.", &|side| Some(side.load_bps));
-        text.each(self, "bytes_total", "counter", "Bytes that crossed it.", &|side| {
+        text.each(self, "load_bps", "gauge", SENT, &|side| Some(side.load_bps));
+        text.each(self, "bytes_total", "counter", "Bytes of that traffic.", &|side| {
             Some(side.counts.bytes)
         });
         text.each(self, "backlog_bytes", "gauge", "What waits.", &|side| {
@@ -376,6 +376,10 @@ pub(crate) const SIDES: [&str; 2] = ["up", "down"];
 
 /// The sides as labels of metrics, which stay what dashboards ask for (docs/shape.md).
 const METRIC_SIDES: [&str; 2] = ["egress", "ingress"];
+
+/// What the load is: a line drops what is sent into it above its rate, which nobody here sees.
+const SENT: &str =
+    "Traffic: what is sent into the line on the way out, what comes out of it on the way in.";
 
 /// As much as the increase that a shaper is to keep delays below.
 pub const LATE_NS: u64 = 5_000_000;

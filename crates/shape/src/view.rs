@@ -41,7 +41,8 @@ pub struct View<S = &'static str> {
 pub struct SideView<S = &'static str> {
     /// The rate, bit/s; `None` lets everything through.
     pub rate_bps: Option<u64>,
-    /// Rate on the line since the last view, bit/s.
+    /// Traffic since the last view, bit/s: what was sent into the line on the way out, of which the line may have
+    /// dropped some, and what came out of it on the way in.
     pub load_bps: u64,
     /// Name of the side's state.
     pub state: S,
@@ -59,7 +60,7 @@ pub struct SideView<S = &'static str> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SideCounts {
-    /// Bytes that crossed the line, as the framing counts them.
+    /// Bytes that were sent into the line, or came out of it, as the framing counts them.
     pub bytes: u64,
     /// Bytes that left the queue, as the framing counts them.
     pub departed_bytes: u64,

@@ -53,7 +53,7 @@ pub struct Proof {
     pub after_ms: f64,
     /// What the shaper made of the increase.
     pub factor: Factor,
-    /// Traffic on the line under load, both directions together, without the shaper.
+    /// Traffic under load, both directions together, without the shaper: on the way up what is sent into the line.
     pub before_mbps: f64,
     /// The same with the shaper.
     pub after_mbps: f64,
@@ -86,7 +86,9 @@ pub struct Prover {
 struct Seen {
     /// When a probe left, in ns; its round trip, in ms; its source.
     delays: Vec<(u64, f64, u32)>,
+    /// Traffic of both ways together, and of the way out.
     loads_mbps: Vec<f64>,
+    up_mbps: Vec<f64>,
 }
 
 impl Stage {
@@ -218,6 +220,8 @@ impl Prover {
         let delays = view.delays.iter().filter(counts);
         seen.delays.extend(delays.map(|&(sent, rtt, source)| (sent, rtt as f64 / 1e6, source)));
         seen.loads_mbps.push(load_mbps);
+        let up_bps = view.sides[0].as_ref().map_or(0, |side| side.load_bps);
+        seen.up_mbps.push(up_bps as f64 / 1e6);
         if stage == Stage::After {
             self.late_ns = self.late_ns.max(view.late_ns);
         }
@@ -337,8 +341,15 @@ impl Prover {
             ));
         }
         let most = self.settings.max_cost;
+        let [before_up, after_up] = [Stage::Before, Stage::After]
+            .map(|stage| mean(&self.seen[stage as usize].up_mbps).unwrap_or(0.0));
+        let sent = if after_up < before_up { SENT } else { "" };
         (cost > most).then(|| {
-            format!("throughput fell by {:.1}%, and {:.1}% is allowed", cost * 100.0, most * 100.0)
+            format!(
+                "throughput fell by {:.1}%, and {:.1}% is allowed{sent}",
+                cost * 100.0,
+                most * 100.0
+            )
         })
     }
 }
@@ -384,6 +395,9 @@ const MIN_OWN_MBPS: f64 = 1.0;
 /// What a shaper that helps takes off the increase at least, and by what factor: less is not felt, and may be chance.
 const MIN_GAIN_MS: f64 = 1.0;
 const MIN_FACTOR: f64 = 1.1;
+/// Said where less left on the way up: of a load that heeds no drops the line itself may have dropped as much.
+const SENT: &str =
+    "; on the way up that is what was sent, of which the line may have dropped a part";
 /// A loaded line carries so much more than an idle one.
 const MIN_LOAD_RATIO: f64 = 2.0;
 
