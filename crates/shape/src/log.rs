@@ -15,6 +15,8 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
+use nix::errno::Errno;
+use nix::unistd::{AccessFlags, access};
 use serde::{Deserialize, Serialize};
 use weir_core::{Duration, Time};
 use weir_rate_control::{
@@ -67,6 +69,23 @@ enum LoggedSide {
     Up,
     #[serde(alias = "ingress")]
     Down,
+}
+
+/// Refuses a place where no log can begin: one with a file already, or without a folder to write into. Nothing is changed.
+pub(crate) fn check_place(file: &Path) -> Result<(), ShapeError> {
+    let folder = match file.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    };
+    let found = match (file.symlink_metadata(), folder.metadata()) {
+        (Ok(_), _) => Err(io::Error::from(Errno::EEXIST)),
+        (_, Err(error)) => Err(error),
+        (_, Ok(place)) if !place.is_dir() => Err(io::Error::from(Errno::ENOTDIR)),
+        _ => access(folder, AccessFlags::W_OK | AccessFlags::X_OK).map_err(io::Error::from),
+    };
+    found.map_err(|error| {
+        ShapeError::input(format!("cannot write the log `{}`: {error}", file.display()))
+    })
 }
 
 impl Log {
@@ -348,6 +367,27 @@ mod tests {
         let said = "the log `eth0.jsonl` ends before this, since it cannot be written any more (No space left on \
                     device (os error 28)); it shapes on";
         assert_eq!(log.trouble().unwrap(), said);
+    }
+
+    #[test]
+    fn a_log_that_cannot_begin_is_refused_beforehand_as_it_would_be_then() {
+        let folder =
+            std::env::temp_dir().join(format!("weir-shape-log-place-{}", std::process::id()));
+        std::fs::create_dir(&folder).unwrap();
+        let file = folder.join("is-there");
+        std::fs::write(&file, "").unwrap();
+        let free = check_place(&folder.join("free"));
+        let all = [file.clone(), folder.clone(), folder.join("no/log"), file.join("log")];
+        let said = all.each_ref().map(|place| {
+            let before = check_place(place).unwrap_err().to_string();
+            (before, File::create_new(place).unwrap_err())
+        });
+        let is_empty = std::fs::read_dir(&folder).unwrap().count() == 1;
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert!(free.is_ok() && is_empty);
+        for (place, (before, then)) in all.iter().zip(said) {
+            assert_eq!(before, format!("cannot write the log `{}`: {then}", place.display()));
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@ use weir_qdisc::{Device, Port, QueueSpec};
 use weir_rate_control::{Control, Side};
 
 use crate::ShapeError;
+use crate::log::check_place;
 use crate::rules::Rules;
 
 /// Settings of a shaper.
@@ -74,6 +75,7 @@ impl Settings {
     /// The first thing that is wrong.
     pub fn check(&self) -> Result<(), ShapeError> {
         self.control.check().map_err(ShapeError::input)?;
+        self.log.as_deref().map_or(Ok(()), check_place)?;
         if self.queues.iter().all(Option::is_none) {
             return Err(ShapeError::input("neither up nor down is to be shaped: leave one"));
         }
