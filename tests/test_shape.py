@@ -88,8 +88,8 @@ def queues():
     text = pathlib.Path(f"/proc/{os.getpid()}/net/netfilter/nfnetlink_queue").read_text()
     return len(text.splitlines())
 
-def start(*words):
-    shaper = subprocess.Popen([*WEIR, device, "--quiet", *words])
+def start(*words, **how):
+    shaper = subprocess.Popen([*WEIR, device, "--quiet", *words], **how)
     while shaper.poll() is None:
         done = subprocess.run([*WEIR, "status", device, "--json"], capture_output=True, text=True)
         if done.returncode == 0 and "sides" in done.stdout:
@@ -242,13 +242,17 @@ ENDS = ("KILL", "TERM", "INT", "stop")
 
 
 def ended_by(end: str) -> str:
-    """A script: the state before a shaper, its view, the state with it, its exit code, the state after it."""
+    """A script: the state before a shaper, its view, the state with it, its exit code, the state after it.
+
+    And what it printed.
+    """
     how = f'os.kill(view["pid"], signal.SIG{end})'
     if end == "stop":
         how = 'subprocess.run([*WEIR, "stop", device], check=True)'
     return f"""
 before = state()
-shaper, view = start()
+with (pathlib.Path(__file__).parent / "told").open("w+") as told:
+    shaper, view = start("--json", stdout=told)
 during = state()
 {how}
 code = shaper.wait(60)
@@ -256,7 +260,7 @@ code = shaper.wait(60)
 until = time.monotonic() + 2
 while tables() and time.monotonic() < until:
     time.sleep(0.01)
-print(json.dumps([before, view, during, code, state()]))
+print(json.dumps([before, view, during, code, state(), pathlib.Path(told.name).read_text()]))
 """
 
 
@@ -309,10 +313,11 @@ def learned(tmp_path_factory: pytest.TempPathFactory) -> Any:
 @pytest.mark.needs_lab
 @pytest.mark.parametrize("end", ENDS)
 def test_whatever_ends_it_the_old_state_is_back(unhurried: dict[str, Future[Any]], end: str) -> None:
-    [before, view, during, code, after], _ = unhurried[end].result()
+    [before, view, during, code, after, told], _ = unhurried[end].result()
     assert before == after == {"tables": 0, "queues": 0, "answers": 100}
     assert during == {"tables": 1, "queues": 4, "answers": 100}
     assert code == (-9 if end == "KILL" else 0)
+    assert end == "KILL" or json.loads(told)["decisions"] >= 2
     assert [side["state"] for side in view["sides"]] == ["idle", "idle"]
 
 

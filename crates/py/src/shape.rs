@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use weir_rate_control::Mode;
@@ -118,7 +119,8 @@ pub(crate) fn shaper_decision_line(line: &str) -> PyResult<String> {
 ///
 /// `settings` is JSON text, since the head of every log and `weir shape --dry-run --json` have it as it is. `show` is given
 /// a view a few times a second, JSON text as the control socket gives it to whoever asks, and returns one of `continue`,
-/// `open`, `shape` and `stop`. If it raises, the shaper ends, and so does this function with what it raised.
+/// `open`, `shape` and `stop`. If it raises, the shaper ends, and so does this function with what it raised; but
+/// `KeyboardInterrupt` is `stop`.
 #[pyfunction]
 pub(crate) fn shape(py: Python<'_>, settings: &str, seed: u64, show: Py<PyAny>) -> PyResult<u64> {
     let settings = read(settings)?;
@@ -130,8 +132,10 @@ pub(crate) fn shape(py: Python<'_>, settings: &str, seed: u64, show: Py<PyAny>) 
             Ok("open") => Command::Open,
             Ok("shape") => Command::Shape,
             Ok(_) => Command::Stop,
-            Err(_) => {
-                raised = wanted.err();
+            Err(error) => {
+                let is_request =
+                    Python::attach(|held| error.is_instance_of::<PyKeyboardInterrupt>(held));
+                raised = wanted.err().filter(|_| !is_request);
                 Command::Stop
             }
         }

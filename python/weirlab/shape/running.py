@@ -33,7 +33,8 @@ def shape(settings: dict[str, Any], show: Callable[[ShaperView], Wanted]) -> int
     """Shapes until `show`, which is given a view a few times a second, says `stop`, or the time is over.
 
     Returns:
-        How many decisions were made; None if somebody interrupted it, which is the usual end.
+        How many decisions were made, also where somebody interrupts it, which is the usual end; None if that
+        came before it began.
 
     Raises:
         UsageError: if the settings cannot be.
@@ -61,7 +62,8 @@ def status(device: str) -> str:
     Its words steer no terminal. It has some seconds to answer.
 
     Raises:
-        ShapeError: if none shapes it.
+        ShapeError: if none shapes it, if it does not answer, or with something that is no view; or if the
+            process that listens there is neither root's nor this user's.
     """
     return asked(lambda: _native.shaper_status(device))
 
