@@ -103,7 +103,7 @@ MAX_TRACE_BYTES = 64 << 20
 """Bytes of a recorded line: 9 million packets, an hour and a half at 20 Mbit/s."""
 
 MAX_RECORDING_BYTES = 256 << 20
-"""Bytes of a recording of queues or of a shaper's log: a day and a half of it."""
+"""Bytes of a recording of queues or of a shaper's log: 8 to 10 hours of it under load."""
 
 MAX_KEY_PARTS = 32
 """A dotted key of n parts takes memory in proportion to the square of n: 100 kB of it take 4 GB."""

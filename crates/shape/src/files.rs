@@ -45,5 +45,5 @@ pub(crate) fn words(error: &std::io::Error) -> String {
 /// Bytes of a list of rules or of settings: the longest that are shipped have 20 kB.
 pub const MAX_TOML_BYTES: usize = 1 << 20;
 
-/// Bytes of a shaper's log: a day and a half of it.
+/// Bytes of a shaper's log: 8 to 10 hours of it under load.
 pub const MAX_LOG_BYTES: usize = 256 << 20;
