@@ -109,6 +109,34 @@ up_max = "2mbit"
             '[[rule]]\nname = "a"\nclass = "bulk"\ndscp = [64]',
             "rule.0.dscp.0: `64` is no DSCP: write",
         ),
+        (
+            '[[rule]]\nname = "a"\nclass = "bulk"\nprotocol = ["icmp"]\nport = [53]',
+            "line 1: rule.0: it holds for no packet, since only those of tcp and udp have ports",
+        ),
+        (
+            '[[rule]]\nname = "a"\nclass = "bulk"\nprotocol = ["icmp", 47]\ncgroup = ["user.slice"]',
+            "by which `cgroup` goes: add one of these to `protocol`, or leave out `cgroup`",
+        ),
+        (
+            '[[rule]]\nname = "a"\nclass = "bulk"\nprotocol = ["udp"]\nacks = true',
+            "line 1: rule.0: it holds for no packet, since only tcp has",
+        ),
+        (
+            '[[rule]]\nname = "a"\nclass = "bulk"\nprogram = ["curl", "/usr/bin/rsync"]',
+            "line 1: rule.0: program `/usr/bin/rsync`: names are compared, and no paths: write `rsync`",
+        ),
+        (
+            '[[rule]]\nname = "a"\nclass = "bulk"\nprogram = ["/"]',
+            "program `/`: write the name of a program",
+        ),
+        (
+            '[[rule]]\nname = "a"\nclass = "bulk"\nprogram = [""]',
+            "program ``: write the name of a program",
+        ),
+        (
+            '[[rule]]\nname = "a"\nclass = "bulk"\ncgroup = ["/sys/fs/cgroup/system.slice/"]',
+            "cgroup `/sys/fs/cgroup/system.slice/`: write the group within the hierarchy, `system.slice`",
+        ),
         ('[class.bulk]\nup_max = "1kbit"', "line 2: class.bulk.up_max: `1kbit`: write 100kbit or more"),
         ("[[rule]", "line 1: "),
     ],

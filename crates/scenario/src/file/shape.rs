@@ -83,19 +83,7 @@ spec! {
         /// Where the numbers are from.
         source: String = String::new(),
     }
-    check |rule| {
-        let said = [
-            rule.program.is_empty(), rule.cgroup.is_empty(), rule.protocol.is_empty(), rule.port.is_empty(),
-            rule.host.is_empty(), rule.dscp.is_empty(), !rule.acks,
-        ];
-        if said.iter().all(|nothing| *nothing) {
-            return Err(
-                "it holds for every packet: write at least one of program, cgroup, protocol, port, host, dscp, acks"
-                    .to_owned(),
-            );
-        }
-        Ok(())
-    };
+    check |rule| rule.check();
 }
 
 spec! {
@@ -131,6 +119,68 @@ choice! {
         Video = "video",
         /// Traffic that must not wait.
         Voice = "voice",
+    }
+}
+
+impl RuleSpec {
+    /// Refuses a rule that holds for every packet, or for none.
+    fn check(&self) -> Result<(), String> {
+        let said = [
+            self.program.is_empty(),
+            self.cgroup.is_empty(),
+            self.protocol.is_empty(),
+            self.port.is_empty(),
+            self.host.is_empty(),
+            self.dscp.is_empty(),
+            !self.acks,
+        ];
+        if said.iter().all(|nothing| *nothing) {
+            return Err(
+                "it holds for every packet: write at least one of program, cgroup, protocol, port, host, dscp, acks"
+                    .to_owned(),
+            );
+        }
+        if let Some(program) = self.program.iter().find(|program| program.contains('/')) {
+            return Err(match program.rsplit('/').find(|name| !name.is_empty()) {
+                Some(name) => {
+                    format!("program `{program}`: names are compared, and no paths: write `{name}`")
+                }
+                None => format!("program `{program}`: write the name of a program"),
+            });
+        }
+        if self.program.iter().any(String::is_empty) {
+            return Err("program ``: write the name of a program".to_owned());
+        }
+        let hierarchy =
+            self.cgroup.iter().find_map(|group| Some((group, group.strip_prefix(CGROUPS)?)));
+        if let Some((group, name)) = hierarchy {
+            return Err(format!(
+                "cgroup `{group}`: write the group within the hierarchy, `{}`",
+                name.trim_matches('/')
+            ));
+        }
+        self.check_protocol()
+    }
+
+    /// Refuses conditions that no packet of the protocols meets.
+    fn check_protocol(&self) -> Result<(), String> {
+        let has = |numbers: &[u8]| {
+            self.protocol.is_empty() || self.protocol.iter().any(|one| numbers.contains(&one.0))
+        };
+        let owner = [(&self.program, "program"), (&self.cgroup, "cgroup")];
+        let asked = owner.into_iter().find(|(list, _)| !list.is_empty()).map(|(_, name)| name);
+        match if self.port.is_empty() { asked } else { Some("port") } {
+            Some(by) if !has(&[TCP, UDP]) => Err(format!(
+                "it holds for no packet, since only those of tcp and udp have ports, by which `{by}` goes: add one of \
+                 these to `protocol`, or leave out `{by}`"
+            )),
+            _ if self.acks && !has(&[TCP]) => Err(
+                "it holds for no packet, since only tcp has the acknowledgements of `acks`: add it to `protocol`, or \
+                 leave out `acks`"
+                    .to_owned(),
+            ),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -531,8 +581,15 @@ impl Field for Caps {
 /// Queues of both ways where nothing else is asked for, out of the device first.
 pub const USUAL_QUEUES: [&str; 2] = ["cake diffserv4 dual-srchost", "cake diffserv4 dual-dsthost"];
 
+/// Numbers of the protocols whose packets have ports for rules (IANA).
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+
+/// Where the hierarchy of control groups is mounted, version 2 (cgroups(7)).
+const CGROUPS: &str = "/sys/fs/cgroup/";
+
 /// Names of protocols that rules are about, with their numbers (IANA).
-const PROTOCOLS: [(&str, u8); 4] = [("tcp", 6), ("udp", 17), ("icmp", 1), ("icmpv6", 58)];
+const PROTOCOLS: [(&str, u8); 4] = [("tcp", TCP), ("udp", UDP), ("icmp", 1), ("icmpv6", 58)];
 
 /// Port on which `weir serve` listens if nothing else is said.
 pub const SERVE_PORT: u16 = 8080;
