@@ -13,9 +13,9 @@ export const HOW = {
   srtt: "each line is the round trip that one sender sees within its own flow, queue and retransmissions included; lower is better.",
   shaper: "each line is the rate that the shaper set for one direction; it should stay a little below what the line carries.",
   shaping:
-    "the stepped line is the rate that the shaper sets, with a gap while everything passes; the other is what crosses the line, which should not be above it for long.",
+    "the stepped line is the rate that the shaper sets, with a gap while everything passes; the other is the traffic, which should not be above it for long.",
   delay:
-    "each point is the median round trip since the shaper's view before; lower is better, and a rise while much crosses the line is time spent in a queue.",
+    "each point is the median round trip since the shaper's view before; lower is better, and a rise while there is much traffic is time spent in a queue.",
   cdf: "for each time on the x axis a curve shows which share of the pings took no longer; the further left and the steeper, the better.",
   boxes:
     "a box holds the middle half of all values, the thick line is the median, the circle the mean, and the thin line reaches from 5 % to 95 %.",
