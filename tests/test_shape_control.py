@@ -7,12 +7,13 @@ import os
 import subprocess
 import sys
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     Weir = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -27,8 +28,11 @@ HOSTILE = "[/x] \x1b[31mred\x9b2J"
 
 # Says the same to everybody, once it has told that it listens.
 LISTENER = """
-import contextlib, os, socket, sys
+import contextlib, ctypes, os, socket, sys
 os.setuid(int(sys.argv[3]))
+if sys.argv[4:]:
+    CLONE_NEWUSER = 0x10000000
+    assert ctypes.CDLL(None).unshare(CLONE_NEWUSER) == 0
 near = socket.socket(socket.AF_UNIX)
 near.bind("\\0weir-shape-" + sys.argv[1])
 near.listen()
@@ -41,10 +45,17 @@ while True:
 
 
 @contextmanager
-def listening(device: str, says: bytes, user: int | None = None) -> Iterator[int]:
+def listening(
+    device: str,
+    says: bytes,
+    user: int | None = None,
+    *,
+    within: Sequence[str] = (),
+    own_namespace: bool = False,
+) -> Iterator[int]:
     """A process that answers as the shaper of a device, by its id; of this user unless another is named."""
-    owner = os.getuid() if user is None else user
-    command = [sys.executable, "-S", "-c", LISTENER, device, says.hex(), str(owner)]
+    words = [device, says.hex(), str(os.getuid() if user is None else user)]
+    command = [*within, sys.executable, "-S", "-c", LISTENER, *words, *(["own"] if own_namespace else [])]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"\n"
@@ -95,7 +106,7 @@ def test_a_strangers_process_is_neither_believed_nor_asked_to_end(weir: Weir, de
             assert done.returncode == 1
             assert done.stderr == (
                 f"weir: process {pid} of user {NOBODY} listens as the shaper of `{device}`: "
-                "only one of root's or your own is asked\n"
+                "only one of root's or your own is asked, and by root one with CAP_NET_ADMIN\n"
             )
         begun = weir("shape", device, "--dry-run")
         assert (begun.returncode, begun.stdout) == (1, "")
@@ -103,3 +114,36 @@ def test_a_strangers_process_is_neither_believed_nor_asked_to_end(weir: Weir, de
             f"weir: `{device}` cannot be shaped: process {pid} of user {NOBODY} has the name "
             f"`@weir-shape-{device}` of its control socket; end that one first\n"
         )
+
+
+@IS_ROOT
+def test_root_asks_who_may_shape_here_whatever_its_user(weir: Weir, device: str) -> None:
+    right = "+net_admin"
+    within = [
+        "setpriv",
+        "--reuid",
+        str(NOBODY),
+        "--clear-groups",
+        "--inh-caps",
+        right,
+        "--ambient-caps",
+        right,
+    ]
+    # The process sets the user that it has already, which leaves its capabilities.
+    with listening(device, view(device), NOBODY, within=within):
+        done = weir("shape", "status", device)
+    assert done.returncode == 0, done.stderr
+
+
+@IS_ROOT
+def test_a_right_in_a_namespace_of_its_own_is_none(weir: Weir, device: str) -> None:
+    with listening(device, view(device), NOBODY, own_namespace=True) as pid:
+        assert int(_status(pid)["CapEff"], 16) & 1 << 12
+        done = weir("shape", "status", device)
+    assert done.returncode == 1
+    assert f"process {pid} of user {NOBODY} listens" in done.stderr
+
+
+def _status(pid: int) -> dict[str, str]:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return {key: value.strip() for key, _, value in (line.partition(":") for line in lines)}

@@ -20,8 +20,8 @@ use crate::{ShapeError, View};
 /// The last view of the shaper of `device`; `None` if it has shown none yet.
 ///
 /// # Errors
-/// If there is no shaper there, if it does not answer, or if somebody else does: root's process or one's own alone
-/// is believed, and a view of `device` alone is one.
+/// If there is no shaper there, if it does not answer, or if somebody else does: root's process, one's own or, by root,
+/// one with CAP_NET_ADMIN is believed, and a view of `device` alone is one.
 pub fn ask(device: &str) -> Result<Option<View<String>>, ShapeError> {
     let (answer, peer) = say(device, "status")?;
     if answer.is_empty() {
@@ -85,7 +85,7 @@ pub(super) fn taken(device: &str) -> ShapeError {
 
 fn taken_by(device: &str, peer: Option<Peer>) -> ShapeError {
     ShapeError::new(match peer {
-        Some(peer) if !peer.is_trusted() => format!(
+        Some(peer) if !peer.may_shape() => format!(
             "`{device}` cannot be shaped: {peer} has the name `@{}` of its control socket; end that one first",
             name(device)
         ),
@@ -106,9 +106,10 @@ fn say(device: &str, what: &str) -> Result<(String, Peer), ShapeError> {
     let unanswered = |error, peer| unanswered(device, &error, peer);
     let mut stream = connected(&name(device)).map_err(|error| unanswered(error, None))?;
     let peer = Peer::of(&stream).map_err(|error| unanswered(error, None))?;
-    if !peer.is_trusted() {
+    if !peer.may_shape() {
         return Err(ShapeError::new(format!(
-            "{peer} listens as the shaper of `{device}`: only one of root's or your own is asked"
+            "{peer} listens as the shaper of `{device}`: only one of root's or your own is asked, and by root one with \
+             CAP_NET_ADMIN"
         )));
     }
     // In one piece: whoever answers a word before its line end may be gone by then.

@@ -8,6 +8,7 @@ mod answering;
 mod asking;
 
 use std::fmt;
+use std::fs;
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
@@ -32,9 +33,26 @@ impl Peer {
         Ok(Self { pid: who.pid(), uid: who.uid() })
     }
 
-    /// Whether it is root's or this user's own: nobody else is believed or obeyed.
+    /// Whether it is root's or this user's own: nobody else is obeyed.
     fn is_trusted(self) -> bool {
         self.uid == 0 || self.uid == geteuid().as_raw()
+    }
+
+    /// Whether what it says of a shaper is believed: it may be one, as far as this user can see.
+    fn may_shape(self) -> bool {
+        self.is_trusted() || self.has_net_admin()
+    }
+
+    /// Whether the process has CAP_NET_ADMIN (capabilities(7)), and not only in a user namespace of its own. Another
+    /// user than root may not look at that.
+    fn has_net_admin(self) -> bool {
+        let namespace = |pid: &str| fs::read_link(format!("/proc/{pid}/ns/user")).ok();
+        let pid = self.pid.to_string();
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let has = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+        let has = has.and_then(|has| u64::from_str_radix(has.trim(), 16).ok()).unwrap_or(0);
+        has & CAP_NET_ADMIN != 0
+            && namespace("self").is_some_and(|own| namespace(&pid).is_some_and(|its| its == own))
     }
 }
 
@@ -49,5 +67,7 @@ fn name(device: &str) -> String {
     format!("weir-shape-{device}")
 }
 
+/// include/uapi/linux/capability.h
+const CAP_NET_ADMIN: u64 = 1 << 12;
 /// Nobody is waited for longer than this.
 const PATIENCE: Duration = Duration::from_secs(2);
