@@ -137,6 +137,17 @@ up_max = "2mbit"
             '[[rule]]\nname = "a"\nclass = "bulk"\ncgroup = ["/sys/fs/cgroup/system.slice/"]',
             "cgroup `/sys/fs/cgroup/system.slice/`: write the group within the hierarchy, `system.slice`",
         ),
+        *(
+            (
+                f'[[rule]]\nname = "a"\nclass = "bulk"\ncgroup = ["{group}"]',
+                f"cgroup `{group}`: all processes are within it: leave it out",
+            )
+            for group in ("", "/", "/sys/fs/cgroup", "/sys/fs/cgroup/unified/")
+        ),
+        (
+            '[[rule]]\nname = "a"\nclass = "bulk"\ncgroup = ["/sys/fs/cgroup/unified/a/b"]',
+            "cgroup `/sys/fs/cgroup/unified/a/b`: write the group within the hierarchy, `a/b`",
+        ),
         ('[class.bulk]\nup_max = "1kbit"', "line 2: class.bulk.up_max: `1kbit`: write 100kbit or more"),
         ("[[rule]", "line 1: "),
     ],

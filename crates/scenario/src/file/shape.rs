@@ -151,14 +151,7 @@ impl RuleSpec {
         if self.program.iter().any(String::is_empty) {
             return Err("program ``: write the name of a program".to_owned());
         }
-        let hierarchy =
-            self.cgroup.iter().find_map(|group| Some((group, group.strip_prefix(CGROUPS)?)));
-        if let Some((group, name)) = hierarchy {
-            return Err(format!(
-                "cgroup `{group}`: write the group within the hierarchy, `{}`",
-                name.trim_matches('/')
-            ));
-        }
+        self.cgroup.iter().try_for_each(|group| check_cgroup(group))?;
         self.check_protocol()
     }
 
@@ -581,12 +574,28 @@ impl Field for Caps {
 /// Queues of both ways where nothing else is asked for, out of the device first.
 pub const USUAL_QUEUES: [&str; 2] = ["cake diffserv4 dual-srchost", "cake diffserv4 dual-dsthost"];
 
+/// Refuses a group that is named by its folder, or that all processes are in.
+fn check_cgroup(group: &str) -> Result<(), String> {
+    let below = |hierarchy: &str| {
+        group.strip_prefix(hierarchy).filter(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    let within = CGROUPS.iter().find_map(|hierarchy| below(hierarchy));
+    let name = within.unwrap_or(group).trim_matches('/');
+    if name.is_empty() {
+        return Err(format!("cgroup `{group}`: all processes are within it: leave it out"));
+    }
+    match within {
+        Some(_) => Err(format!("cgroup `{group}`: write the group within the hierarchy, `{name}`")),
+        None => Ok(()),
+    }
+}
+
 /// Numbers of the protocols whose packets have ports for rules (IANA).
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 
-/// Where the hierarchy of control groups is mounted, version 2 (cgroups(7)).
-const CGROUPS: &str = "/sys/fs/cgroup/";
+/// Where the hierarchy of control groups is mounted, version 2 (cgroups(7)): below the second beside version 1.
+const CGROUPS: [&str; 2] = ["/sys/fs/cgroup/unified", "/sys/fs/cgroup"];
 
 /// Names of protocols that rules are about, with their numbers (IANA).
 const PROTOCOLS: [(&str, u8); 4] = [("tcp", TCP), ("udp", UDP), ("icmp", 1), ("icmpv6", 58)];
