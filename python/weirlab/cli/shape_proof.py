@@ -86,8 +86,8 @@ class _Proving:
             return wanted
         self.result = failure or proof_of(self._prover)
         self._display.close()
-        # Who read it may be gone: that ends no shaper that helps.
-        with suppress(BrokenPipeError):
+        # Who read it, or the terminal, may be gone: that ends no shaper that helps.
+        with suppress(OSError):
             show_proof(self.result, as_json=self._as_json)
         if isinstance(self.result, str) or self.result["verdict"] is not None:
             return "stop"
