@@ -15,6 +15,7 @@ from weirlab.sweeps.estimate import estimate
 from weirlab.sweeps.plan import plan_of
 from weirlab.sweeps.runs import sweep_of
 from weirlab.sweeps.store import Store
+from weirlab.viewer.repeat import repeat_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -119,6 +120,8 @@ def test_raw_samples_are_kept_of_all_of_some_phases_or_of_none(tmp_path: Path) -
     assert part.pings["t_ns"].is_between(500_000_000, 1_500_000_000, closed="left").all()
     assert carry_out(plan(["sfq"], samples="all"), store).done == 1
     whole = store.record(key)
+    assert repeat_of(whole).text == repeat_of(part).text
+    assert "--queue sfq" in str(repeat_of(whole).text)
     [told] = weirlab.run("rrul", queue="sfq", phases=SCENARIO["phases"])  # type: ignore[arg-type]
     for table in ("latency", "throughput", "queue", "tcp", "flows"):
         assert_frame_equal(getattr(whole, table), getattr(told, table), check_exact=True)

@@ -178,7 +178,7 @@ def _recordings(file: BinaryIO, name: str, wanted: set[int]) -> set[str]:
 
 def _run(line: Line, row: Row, name: str) -> Run:
     """A run of a configuration, if its identity is that of its row."""
-    said: Line = {key: line.get(key) for key in ("test", "link", "queue", "cc", "scenario")}
+    said: Line = {key: line.get(key) for key in ("test", "link", "queue", "cc", "words", "scenario")}
     traces: dict[str, str] = line.get("traces") or {}
     try:
         packed = zlib.compress(json.dumps(said).encode(), 1)

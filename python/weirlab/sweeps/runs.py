@@ -254,6 +254,7 @@ def _unpacked(packed: bytes) -> ResolvedRun:
         link_part=Part.of(LinkSpec.known(said["link"])),
         queue=said["queue"],
         cc=said["cc"],
+        words=said["words"],
         scenario=said["scenario"],
         seed=0,
         traces={},
@@ -266,6 +267,7 @@ def _packed(run: ResolvedRun) -> bytes:
         "link": run.link.model_dump(by_alias=True),
         "queue": run.queue,
         "cc": run.cc,
+        "words": run.words,
         "scenario": run.scenario,
     }
     return zlib.compress(json.dumps(said).encode(), 1)
