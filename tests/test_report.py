@@ -182,6 +182,17 @@ def test_a_configuration_without_names_is_repeated_by_python(words: dict[str, An
     same_samples(known["again"][0], record)
 
 
+def test_a_recording_of_ones_own_is_said_to_decide(tmp_path: Path) -> None:
+    (tmp_path / "t.up").write_text("".join(f"{ms}\n" for ms in range(1, 1_000)))
+    hop = {"name": "line", "trace": str(tmp_path / "t.up"), "queue": "pfifo limit 100"}
+    link = {"name": "own", "title": "Own", "up": [hop], "down": [hop]}
+    (record,) = weirlab.run("ping", link=link, **SHORT, out=tmp_path / "first")
+    says = repeat_of(record).says
+    assert says.endswith(
+        f"the same samples, if what is in `{tmp_path / 't.up'}` here is what was there then."
+    )
+
+
 def test_a_record_that_does_not_say_enough_is_not_said_to_be_repeated(tmp_path: Path) -> None:
     (record,) = weirlab.run("rrul", **SHORT, shaper="auto", queue="fq_codel", out=tmp_path / "first")
     assert record.manifest.words == {**SHORT, "shaper": "auto", "queue": "fq_codel"}

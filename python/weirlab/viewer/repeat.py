@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from weirlab.record import Manifest, Record
+    from weirlab.scenario import ResolvedRun
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,8 @@ def repeat_of(record: Record) -> Repeat:
     if _can_be_said(named) and _leads_to(manifest, named):
         words = named | {"seed": manifest.seed, "world": manifest.world, "datapath": manifest.datapath}
         return Repeat(commands(words), f"It gives {same}.")
-    if not _leads_to(manifest, {"test": manifest.test, "link": manifest.link, **asked}):
+    run = _leads_to(manifest, {"test": manifest.test, "link": manifest.link, **asked})
+    if run is None:
         return Repeat(
             None,
             "It cannot be repeated from its record alone: an earlier version wrote it, its client has several"
@@ -66,10 +68,11 @@ def repeat_of(record: Record) -> Repeat:
         f"manifest = weirlab.open_record({(record.path.name or 'record')!r}).manifest",
         f"weirlab.run({', '.join(_arguments(manifest))})",
     ]
+    recordings = ", ".join(f"`{name}`" for name in run.traces)
     return Repeat(
         "\n".join(lines),
-        "No command names this configuration, since test, link or TCP are not those that are shipped: "
-        f"Python takes them from the record. It gives {same}.",
+        "No single command names this configuration: Python takes test and link from the record. It gives "
+        + (f"{same}, if what is in {recordings} here is what was there then." if recordings else f"{same}."),
     )
 
 
@@ -99,14 +102,14 @@ def _has_place(link: Mapping[str, Any]) -> bool:
     return any(isinstance(hop, dict) and hop.get("place") == "queue" for hop in hops)
 
 
-def _leads_to(manifest: Manifest, words: Mapping[str, Any]) -> bool:
-    """Whether a scenario of these words is the very run of the manifest."""
+def _leads_to(manifest: Manifest, words: Mapping[str, Any]) -> ResolvedRun | None:
+    """The run of a scenario of these words, if it is the very one of the manifest."""
     try:
         runs = resolve(check(ScenarioSpec, {**words, "seed": manifest.seed}, "the record's words"))
     except WeirError:
         # Names that are unknown here, or a manifest of another version.
-        return False
-    return len(runs) == 1 and runs[0].scenario == manifest.scenario
+        return None
+    return runs[0] if len(runs) == 1 and runs[0].scenario == manifest.scenario else None
 
 
 def _can_be_said(words: Mapping[str, Any]) -> bool:
