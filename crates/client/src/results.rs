@@ -150,6 +150,18 @@ impl Results<'_> {
         }
     }
 
+    /// Warns of loads of which the server has not said its last word: what it sent is not known, and of what arrived
+    /// there its last sample is.
+    pub fn warn_of_unheard(&mut self) -> Result<(), ClientError> {
+        for number in self.flows.under_way() {
+            let name = self.flows.name(number)?;
+            self.warnings.push(format!(
+                "the server did not say how `{name}` ended: its totals are not known, or those of a sample before"
+            ));
+        }
+        Ok(())
+    }
+
     /// Warns of packets that were left out.
     pub fn warn_of_skipped(&mut self) {
         for (flow, packets) in self.flows.udp_skipped() {

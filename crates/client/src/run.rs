@@ -350,6 +350,7 @@ impl<'r> Run<'r> {
                 }
             }
         }
+        self.results.warn_of_unheard()?;
         match counted.iter().position(|&counted| !counted) {
             Some(number) => Err(self.peers[number].silent()),
             None => Ok(echoes),
