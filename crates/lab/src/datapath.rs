@@ -213,7 +213,7 @@ impl Carrier {
         self.lateness.start();
         let started = self.now();
         self.sides.iter_mut().for_each(|side| side.empty = started);
-        self.waking.slept(started);
+        self.waking.at_rest(started);
         let cpu_started = thread_cpu_ns();
         let mut next_row = emulator.after(started);
         let mut next_queue = self.queue_ticker.map_or(Time::MAX, |ticker| ticker.after(started));
@@ -329,6 +329,9 @@ impl Carrier {
         let due = self.router.path.look_at().unwrap_or(Time::MAX).min(sample);
         let now = self.now();
         let all_empty = !self.sides.iter().any(|side| side.ready);
+        if all_empty && due > now {
+            self.waking.at_rest(now);
+        }
         let Some(sleep) = all_empty.then(|| self.waking.sleep(now, due)).flatten() else {
             // In virtual time nothing has come meanwhile. Where time passes, one that never runs empty would
             // otherwise keep the others from being read.
@@ -345,7 +348,7 @@ impl Carrier {
         match ppoll(&mut fds[..=last], Some(timeout), None) {
             Ok(packets) => {
                 let woke = self.clock.now();
-                self.waking.slept(woke);
+                self.waking.at_rest(woke);
                 self.stands = self.stands.map(|_| woke);
                 // Who sleeps for longer than it wanted was kept from working, and does not know what came when.
                 let empty = woke.min(now + sleep);

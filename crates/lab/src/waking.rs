@@ -1,16 +1,16 @@
 //! When the data path asks to be woken: before something is due, by what the kernel's timers are usually late; and what
-//! it does otherwise while it does not get to sleep.
+//! it does otherwise while it never comes to rest.
 
 use weir_core::{Duration, Time};
 
-/// Learns how late timers usually are, and knows when the data path last slept.
+/// Learns how late timers usually are, and knows when the data path last had nothing to do.
 #[derive(Debug)]
 pub(crate) struct Waking {
     /// By how much earlier it asks.
     early: Duration,
     max_early: Duration,
     min_sleep: Duration,
-    slept: Time,
+    at_rest: Time,
 }
 
 impl Default for Waking {
@@ -19,7 +19,7 @@ impl Default for Waking {
             early: Duration::ZERO,
             max_early: MAX_EARLY,
             min_sleep: MIN_SLEEP,
-            slept: Time::ZERO,
+            at_rest: Time::ZERO,
         }
     }
 }
@@ -31,7 +31,7 @@ impl Waking {
             early: Duration::ZERO,
             max_early: Duration::ZERO,
             min_sleep: Duration::ZERO,
-            slept: Time::ZERO,
+            at_rest: Time::ZERO,
         }
     }
 
@@ -42,15 +42,15 @@ impl Waking {
         (sleep > self.min_sleep.as_nanos()).then_some(Duration::from_nanos(sleep))
     }
 
-    /// It has slept until `woke`.
-    pub const fn slept(&mut self, woke: Time) {
-        self.slept = woke;
+    /// At `now` nothing was to be read and nothing was due, be it for less time than a sleep takes.
+    pub const fn at_rest(&mut self, now: Time) {
+        self.at_rest = now;
     }
 
-    /// How long what has arrived is kept at `now`, to be handed over together with more: not at all by who sleeps. Who
-    /// never does is late in any case, and the less so the less work it has: one call a packet costs more than the packet.
+    /// How long what has arrived is kept at `now`, to be handed over together with more: not at all by who comes to rest.
+    /// Who never does is late in any case, and the less so the less work it has: a call costs more than the packet.
     pub fn hold(&self, now: Time) -> Duration {
-        if now.since(self.slept) > BUSY { HOLD } else { Duration::ZERO }
+        if now.since(self.at_rest) > BUSY { HOLD } else { Duration::ZERO }
     }
 
     /// The timer has woken it at `woke` for something that is due at `due`. One of four times is to be in time: what
@@ -74,7 +74,7 @@ const MAX_SLEEP: Duration = Duration::from_millis(20);
 const STEP: Duration = Duration::from_nanos(500);
 /// On a machine whose timers are later than this the processor has other work, which waiting would keep from it.
 const MAX_EARLY: Duration = Duration::from_micros(12);
-/// Who has not slept for so long has more to do than it gets done.
+/// Who has had something to do for so long without a pause has more than it gets done.
 const BUSY: Duration = Duration::from_millis(1);
 /// Of 100, 200 and 500 us the one that is best at both 1 and 5 Gbit/s (docs/performance.md).
 const HOLD: Duration = Duration::from_micros(200);
@@ -101,13 +101,13 @@ mod tests {
     }
 
     #[test]
-    fn who_gets_to_sleep_hands_over_at_once() {
+    fn who_comes_to_rest_hands_over_at_once() {
         let mut waking = Waking::default();
-        waking.slept(us(10_000));
+        waking.at_rest(us(10_000));
         assert_eq!(waking.hold(us(10_000)), Duration::ZERO);
         assert_eq!(waking.hold(us(11_000)), Duration::ZERO);
         assert_eq!(waking.hold(us(11_001)), Duration::from_micros(200));
-        waking.slept(us(12_000));
+        waking.at_rest(us(12_000));
         assert_eq!(waking.hold(us(12_000)), Duration::ZERO);
     }
 
