@@ -18,12 +18,10 @@ pub(crate) struct Reflectors {
     all: Vec<Source>,
     /// Targets that could not be opened, each with those that will do in its place; they are tried again.
     missing: Vec<Vec<Target>>,
-    /// Sessions with servers of Weir's own protocol, each with the number of its source while it is open.
-    sessions: Vec<(SocketAddr, EchoKeeper, Option<u32>)>,
+    /// Sessions with servers of Weir's own protocol.
+    sessions: Vec<Session>,
     /// Secret for servers that ask for one.
     secret: Option<Secret>,
-    /// Why the last session is not open.
-    trouble: Option<String>,
     learn: bool,
     /// Bytes of the user's traffic by address on the other side, since the last look.
     peers: BTreeMap<IpAddr, u64>,
@@ -38,6 +36,16 @@ pub(crate) struct Reflectors {
     next_source: u32,
     /// The source that was asked last and whose probe has not left this host yet, as far as is known.
     asked: Option<u32>,
+}
+
+/// A session with a server of Weir's own protocol.
+struct Session {
+    server: SocketAddr,
+    keeper: EchoKeeper,
+    /// The number of its source while it is open.
+    source: Option<u32>,
+    /// Why it is not open.
+    trouble: Option<String>,
 }
 
 struct Source {
@@ -75,7 +83,6 @@ impl Reflectors {
             },
             sessions: Vec::new(),
             secret,
-            trouble: None,
             learn,
             peers: BTreeMap::new(),
             mute: Vec::new(),
@@ -224,7 +231,8 @@ impl Reflectors {
         let names: Vec<String> = silent.chain(missing).collect();
         let unanswered =
             (!names.is_empty()).then(|| format!("no answer to probes from {}", names.join(", ")));
-        let all: Vec<String> = self.trouble.iter().cloned().chain(unanswered).collect();
+        let closed = self.sessions.iter().filter_map(|session| session.trouble.clone());
+        let all: Vec<String> = closed.chain(unanswered).collect();
         (!all.is_empty()).then(|| all.join("; "))
     }
 
@@ -292,10 +300,10 @@ impl Reflectors {
             Target::Icmp(address) => (Reflector::icmp(address, port), Duration::ZERO),
             Target::Tcp(address) => (Reflector::tcp(address, port), MIN_CONNECT_INTERVAL),
             Target::Udp(server) => {
-                let keeper =
-                    EchoKeeper::start(server, self.secret.clone()).map(|it| (server, it, None));
-                self.sessions.extend(keeper);
-                return self.sessions.iter().any(|(open, ..)| *open == server);
+                let keeper = EchoKeeper::start(server, self.secret.clone());
+                let opened = keeper.map(|keeper| Session::new(server, keeper));
+                self.sessions.extend(opened);
+                return self.sessions.iter().any(|session| session.server == server);
             }
         };
         reflector.map(|it| self.add(it, target.name(), least, learned)).is_ok()
@@ -324,23 +332,28 @@ impl Reflectors {
     /// clock.
     fn attend_sessions(&mut self) {
         let mut sessions = std::mem::take(&mut self.sessions);
-        for (server, keeper, source) in &mut sessions {
-            while let Some(news) = keeper.news() {
-                if let Some(number) = source.take() {
+        for session in &mut sessions {
+            while let Some(news) = session.keeper.news() {
+                if let Some(number) = session.source.take() {
                     self.all.retain(|it| it.number != number);
                 }
-                match news {
+                session.trouble = match news {
                     EchoNews::Open(grant) => {
-                        self.trouble = None;
                         let port = self.next_port();
-                        let reflector = Reflector::weir(server.ip(), port, grant.session);
+                        let reflector = Reflector::weir(session.server.ip(), port, grant.session);
                         let pause = 1_000_000_000 / u64::from(grant.rate_pps.max(1));
                         let least = Duration::from_nanos(pause);
-                        let name = Target::Udp(*server).name();
-                        *source = reflector.ok().map(|it| self.add(it, name, least, false));
+                        let name = Target::Udp(session.server).name();
+                        match reflector {
+                            Ok(it) => {
+                                session.source = Some(self.add(it, name, least, false));
+                                None
+                            }
+                            Err(error) => Some(format!("no probes to {name}: {error}")),
+                        }
                     }
-                    EchoNews::Closed(why) => self.trouble = Some(why),
-                }
+                    EchoNews::Closed(why) => Some(why),
+                };
             }
         }
         self.sessions = sessions;
@@ -350,6 +363,12 @@ impl Reflectors {
         let port = self.next_port;
         self.next_port = FIRST_PORT + (port + 1 - FIRST_PORT) % PORTS as u16;
         port
+    }
+}
+
+impl Session {
+    const fn new(server: SocketAddr, keeper: EchoKeeper) -> Self {
+        Self { server, keeper, source: None, trouble: None }
     }
 }
 
@@ -493,10 +512,16 @@ mod tests {
         assert_eq!(reflectors.trouble(ms(5_900)), None);
         let silent = "no answer to probes from tcp:127.0.0.1:9";
         assert_eq!(reflectors.trouble(ms(6_000)).as_deref(), Some(silent));
-        reflectors.trouble = Some("no session".to_owned());
-        let both = format!("no session; {silent}");
-        assert_eq!(reflectors.trouble(ms(6_000)), Some(both));
-        reflectors.trouble = None;
+        // Of servers each has its own reason.
+        for (port, why) in [(7, "refused"), (9, "no session")] {
+            let server = SocketAddr::from(([127, 0, 0, 1], port));
+            let keeper = EchoKeeper::start(server, None).unwrap();
+            let session = Session::new(server, keeper);
+            reflectors.sessions.push(Session { trouble: Some(why.to_owned()), ..session });
+        }
+        let all = format!("refused; no session; {silent}");
+        assert_eq!(reflectors.trouble(ms(6_000)), Some(all));
+        reflectors.sessions.clear();
         // An answer.
         let first = &mut reflectors.all[0];
         (first.waiting, first.unanswered) = (None, 0);
