@@ -131,7 +131,11 @@ up_max = "2mbit"
         ),
         (
             '[[rule]]\nname = "a"\nclass = "bulk"\nprogram = [""]',
-            "program ``: write the name of a program",
+            "program ``: write the name of a program, without blanks around",
+        ),
+        (
+            '[[rule]]\nname = "a"\nclass = "bulk"\nprogram = ["curl "]',
+            "program `curl `: write the name of a program, without blanks around",
         ),
         (
             '[[rule]]\nname = "a"\nclass = "bulk"\ncgroup = ["/sys/fs/cgroup/system.slice/"]',

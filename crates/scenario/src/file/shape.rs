@@ -148,8 +148,12 @@ impl RuleSpec {
                 None => format!("program `{program}`: write the name of a program"),
             });
         }
-        if self.program.iter().any(String::is_empty) {
-            return Err("program ``: write the name of a program".to_owned());
+        if let Some(program) =
+            self.program.iter().find(|name| name.is_empty() || name.trim() != *name)
+        {
+            return Err(format!(
+                "program `{program}`: write the name of a program, without blanks around"
+            ));
         }
         self.cgroup.iter().try_for_each(|group| check_cgroup(group))?;
         self.check_protocol()
