@@ -492,6 +492,16 @@ rate = { key = "link.up.modem.rate", from = "4mbit", to = "16mbit", steps = 3, s
 """
 
 
+def test_points_of_one_scenario_are_told_to_run_once(
+    weir_here: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
+    axis = '[sweep.axes]\ncc = ["bbr", "cubic", "reno"]\n'
+    (tmp_path / "plan.toml").write_text(f'test = "ping"\nlink = "cable-20-8"\n[sweep]\nrepeat = 2\n{axis}')
+    dry = weir_here("sweep", "plan.toml", "--dry-run")
+    assert dry.stdout.startswith("3 points, 2 runs, ")
+    assert dry.stderr == "2 points of 3 come to the same scenario as another: it runs once\n"
+
+
 def test_the_command_runs_shows_and_joins(
     weir_here: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
 ) -> None:

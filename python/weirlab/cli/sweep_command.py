@@ -89,6 +89,10 @@ def run(  # noqa: PLR0913 - one word each on the command line
     said = load_plan(plan)
     place = out or str(plan.with_suffix(".sweep"))
     sweep = sweep_of(said)
+    if len(sweep.runs) < sweep.points * said.most_repeats:
+        # Such as those of an axis `cc` of a test without loads.
+        same = sweep.points - len(sweep.runs) // said.most_repeats
+        note(f"{_count(same, 'point')} of {sweep.points} come to the same scenario as another: it runs once")
     if dry_run:
         found = estimate(sweep, Store.found(place))
         _tell_estimate(found, as_json=as_json)
