@@ -193,6 +193,20 @@ def test_a_recording_of_ones_own_is_said_to_decide(tmp_path: Path) -> None:
     )
 
 
+def test_a_record_of_an_earlier_version_is_repeated_as_far_as_it_says(
+    weir_here: Weir, tmp_path: Path
+) -> None:
+    (record,) = weirlab.run("rrul", **SHORT, queue="fq_codel", cc="reno", out=tmp_path / "first")
+    old = altered(record, tmp_path / "old", words=None)
+    text = repeat_of(old).text
+    assert text is not None
+    assert "--cc reno" in text
+    done = weir_here(*shlex.split(text)[1:], "--out", "again", "--no-charts")
+    assert done.returncode == 0, done.stderr
+    (again,) = (tmp_path / "again").iterdir()
+    same_samples(open_record(again), record)
+
+
 def test_a_record_that_does_not_say_enough_is_not_said_to_be_repeated(tmp_path: Path) -> None:
     (record,) = weirlab.run("rrul", **SHORT, shaper="auto", queue="fq_codel", out=tmp_path / "first")
     assert record.manifest.words == {**SHORT, "shaper": "auto", "queue": "fq_codel"}

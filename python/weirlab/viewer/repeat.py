@@ -50,23 +50,22 @@ def repeat_of(record: Record) -> Repeat:
         if manifest.world == "sim"
         else "the same configuration; a live world has other samples"
     )
-    asked = _asked(manifest)
-    named = {"test": manifest.test.get("name"), "link": manifest.link.get("name"), **asked}
-    if _can_be_said(named) and _leads_to(manifest, named):
-        words = named | {"seed": manifest.seed, "world": manifest.world, "datapath": manifest.datapath}
-        return Repeat(commands(words), f"It gives {same}.")
-    run = _leads_to(manifest, {"test": manifest.test, "link": manifest.link, **asked})
-    if run is None:
+    asked, run = _found(manifest)
+    if asked is None or run is None:
         return Repeat(
             None,
             "It cannot be repeated from its record alone: an earlier version wrote it, its client has several"
             " paths, or a recording that its link names is not here. Take the scenario of which it was made.",
         )
+    named = {"test": manifest.test.get("name"), "link": manifest.link.get("name"), **asked}
+    if _can_be_said(named) and _leads_to(manifest, named):
+        words = named | {"seed": manifest.seed, "world": manifest.world, "datapath": manifest.datapath}
+        return Repeat(commands(words), f"It gives {same}.")
     lines = [
         "import weirlab",
         "",
         f"manifest = weirlab.open_record({(record.path.name or 'record')!r}).manifest",
-        f"weirlab.run({', '.join(_arguments(manifest))})",
+        f"weirlab.run({', '.join(_arguments(manifest, asked))})",
     ]
     recordings = ", ".join(f"`{name}`" for name in run.traces)
     return Repeat(
@@ -76,30 +75,39 @@ def repeat_of(record: Record) -> Repeat:
     )
 
 
-def _asked(manifest: Manifest) -> dict[str, Any]:
-    """The words that made this run of its test and link, as far as the record has them."""
+def _found(manifest: Manifest) -> tuple[Mapping[str, Any] | None, ResolvedRun | None]:
+    """The words that make this run of its test and link, and the run; None if they are not known."""
+    for asked in _candidates(manifest):
+        run = _leads_to(manifest, {"test": manifest.test, "link": manifest.link, **asked})
+        if run is not None:
+            return asked, run
+    return None, None
+
+
+def _candidates(manifest: Manifest) -> Iterator[dict[str, Any]]:
+    """Words that may have made this run of its test and link: those of the record, if it has them."""
     if manifest.words is not None:
-        return manifest.words
-    # Earlier versions kept the queue alone, also one for which the link has no place, and did without it.
-    has_queue = manifest.queue != "default" and _has_place(manifest.link)
-    return {"queue": manifest.queue} if has_queue else {}
+        yield manifest.words
+        return
+    # Earlier versions kept the queue, also one for which the link has no place, and did without it.
+    # Lengths of phases and congestion control stand where they are used.
+    phases = {key: value for key, value in manifest.test.get("phases", {}).items() if value is not None}
+    flows = manifest.scenario["flows"]
+    controls = sorted({flow["tcp"]["congestion_control"] for flow in flows if "tcp" in flow})
+    for queue in ({"queue": manifest.queue}, {}):
+        for cc in ({}, *({"cc": one} for one in controls)):
+            yield {"phases": phases} | queue | cc
 
 
-def _arguments(manifest: Manifest) -> Iterator[str]:
+def _arguments(manifest: Manifest, asked: Mapping[str, Any]) -> Iterator[str]:
     yield from ("manifest.test", "link=manifest.link")
     if manifest.words is None:
-        yield from (f"{key}={value!r}" for key, value in _asked(manifest).items())
+        yield from (f"{key}={value!r}" for key, value in asked.items())
     yield from (f"seed={manifest.seed}", f"world={manifest.world!r}")
     if manifest.datapath not in {None, usual_datapath(manifest.world)}:
         yield f"datapath={manifest.datapath!r}"
     if manifest.words:
         yield "**manifest.words"
-
-
-def _has_place(link: Mapping[str, Any]) -> bool:
-    """Whether a hop of a link, as a manifest has it, takes the user's queue."""
-    hops = [hop for way in ("up", "down") for hop in link.get(way) or ()]
-    return any(isinstance(hop, dict) and hop.get("place") == "queue" for hop in hops)
 
 
 def _leads_to(manifest: Manifest, words: Mapping[str, Any]) -> ResolvedRun | None:
