@@ -17,7 +17,7 @@ from polars.io.plugins import register_io_source
 
 from weirlab.capture import Packets, check_packets, write_packets
 from weirlab.errors import UsageError
-from weirlab.flent.exporting import check_exportable, export_flent, flent_name
+from weirlab.flent.exporting import FLENT_SUFFIX, check_exportable, export_flent, flent_name
 from weirlab.record import pack
 from weirlab.record.configurations import distinct, numbered, shared_parts
 from weirlab.tidy import TABLES, frame, samples
@@ -34,7 +34,7 @@ FORMATS = ("weir", "flent", "pcapng", "csv", "jsonl", "parquet")
 
 SUFFIXES = {
     ".weir": "weir",
-    ".flent.gz": "flent",
+    FLENT_SUFFIX: "flent",
     ".pcapng": "pcapng",
     ".csv": "csv",
     ".jsonl": "jsonl",
@@ -134,8 +134,8 @@ def _for_flent(records: Sequence[Record], out: Path, *, alone: bool) -> dict[Pat
     """
     for record in records:
         check_exportable(record)
-    stems = numbered([flent_name(one).removesuffix(FLENT_SUFFIX) for one in records], "{}_{}")
-    names = [out] if alone else [out / f"{stem}{FLENT_SUFFIX}" for stem in stems]
+    named = numbered([flent_name(one).removesuffix(FLENT_SUFFIX) for one in records], "{}_{}")
+    names = [out] if alone else [out / f"{name}{FLENT_SUFFIX}" for name in named]
     return {path: partial(export_flent, one) for path, one in zip(names, records, strict=True)}
 
 
@@ -250,8 +250,6 @@ WRITERS = {"csv": _write_csv, "jsonl": _write_jsonl, "parquet": _write_parquet}
 
 ROW_GROUP_ROWS = 2**18
 """Rows of a group of a Parquet file, which is what readers read at a time."""
-
-FLENT_SUFFIX = ".flent.gz"
 
 OF_ONE_RECORD = ("weir", "flent", "pcapng")
 """Formats of which a file holds one record, and not tables of several."""

@@ -56,7 +56,7 @@ def flent_name(record: Record) -> str:
     title = re.sub(r"[^A-Za-z0-9-]", "_", _title(record))
     when = start_of(record).strftime("%Y-%m-%dT%H%M%S.%f")
     named = ".".join(filter(None, [f"{manifest.scenario['name']}-{when}", title]))
-    return f"{named[:MAX_FILE_NAME_CHARS]}.flent.gz"
+    return f"{named[:MAX_FILE_NAME_CHARS]}{FLENT_SUFFIX}"
 
 
 def flent_document(record: Record) -> dict[str, Any]:
@@ -371,6 +371,9 @@ RUNNERS = {"average": "AverageRunner", "sum": "SumRunner", "fairness": "Fairness
 """Flent's names of the ways to compute a series of others."""
 
 MAX_STEPS = 1_000_000
+
+FLENT_SUFFIX = ".flent.gz"
+"""How names of Flent's files end."""
 
 MAX_FILE_NAME_CHARS = 240
 """Flent's own limit is 250 with the suffix."""
