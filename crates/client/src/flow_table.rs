@@ -39,8 +39,6 @@ struct FlowState {
     meter: ThroughputMeter,
     /// Segments with data that arrived at the server.
     segments: u32,
-    /// When the server's end ended.
-    ended: Option<Time>,
     totals: Option<Totals>,
     udp: UdpState,
     /// Of an application: when data first arrived here, and how much did.
@@ -53,8 +51,10 @@ enum ServerEnd {
     #[default]
     NotAskedFor,
     AskedFor,
-    /// Nothing more is to be heard of it.
-    Over,
+    /// It has ended, and the server has said its last word of it.
+    Ended(Time),
+    /// The server gave it up, and says no more of it.
+    GivenUp,
 }
 
 /// Rows that a sample of the server's end of a load adds to the record.
@@ -87,9 +87,7 @@ impl FlowTable {
 
     /// The loads that start by `until`, and that the server was not asked for yet.
     pub fn to_ask_for(&self, until: Time) -> Vec<u32> {
-        let due =
-            |state: &FlowState| state.server == ServerEnd::NotAskedFor && state.start <= until;
-        (0..).zip(&self.flows).filter(|(_, state)| due(state)).map(|(number, _)| number).collect()
+        self.those(|state| state.server == ServerEnd::NotAskedFor && state.start <= until)
     }
 
     /// Request to the server for the flow `number`, whose samples come at least `min_sample_ns` apart.
@@ -183,8 +181,7 @@ impl FlowTable {
 
     /// The loads that the server was asked for, and has not said its last word of.
     pub fn under_way(&self) -> Vec<u32> {
-        let runs = |state: &FlowState| state.server == ServerEnd::AskedFor;
-        (0..).zip(&self.flows).filter(|(_, state)| runs(state)).map(|(number, _)| number).collect()
+        self.those(|state| state.server == ServerEnd::AskedFor)
     }
 
     /// Takes what the sender of a UDP load did.
@@ -266,7 +263,7 @@ impl FlowTable {
                 Ok(Some(state.arrived(t, sample, header)))
             }
             Direction::Down => {
-                let tcp = sample.tcp.as_ref().filter(|_| state.ended.is_none());
+                let tcp = sample.tcp.as_ref().filter(|_| state.ended().is_none());
                 let row = tcp.map(|tcp| ServerRow::Tcp(tcp_row(t, number, tcp)));
                 state.last = Some(sample);
                 Ok(row)
@@ -276,15 +273,13 @@ impl FlowTable {
 
     /// Notes that the server's end of a load ended at `t`.
     pub fn ended(&mut self, number: u32, t: Time) -> Result<(), ClientError> {
-        let state = self.state(number)?;
-        state.server = ServerEnd::Over;
-        state.ended = Some(t);
+        self.state(number)?.server = ServerEnd::Ended(t);
         Ok(())
     }
 
     /// Notes that the server gave a load up, and tells no more of it.
     pub fn given_up(&mut self, number: u32) -> Result<(), ClientError> {
-        self.state(number)?.server = ServerEnd::Over;
+        self.state(number)?.server = ServerEnd::GivenUp;
         Ok(())
     }
 
@@ -300,12 +295,29 @@ impl FlowTable {
         (0..).zip(flows).map(|(number, (state, flow))| state.row(number, flow))
     }
 
+    /// Numbers of the loads whose state is `wanted`.
+    fn those(&self, wanted: impl Fn(&FlowState) -> bool) -> Vec<u32> {
+        (0..)
+            .zip(&self.flows)
+            .filter(|(_, state)| wanted(state))
+            .map(|(number, _)| number)
+            .collect()
+    }
+
     fn state(&mut self, number: u32) -> Result<&mut FlowState, ClientError> {
         self.flows.get_mut(number as usize).ok_or_else(|| unknown(number))
     }
 }
 
 impl FlowState {
+    /// When the server's end ended.
+    const fn ended(&self) -> Option<Time> {
+        match self.server {
+            ServerEnd::Ended(t) => Some(t),
+            _ => None,
+        }
+    }
+
     /// The server received up to `sample`, in packets whose IP and TCP headers are `header` bytes.
     fn arrived(&mut self, t: Time, sample: FlowSample, header: u32) -> ServerRow {
         let wire = sample
@@ -377,7 +389,7 @@ impl FlowState {
         let totals = self.totals;
         let info = totals.and_then(|totals| totals.info);
         // Before its last word, what the server had sent is less than what has arrived since.
-        let last = self.last.as_ref().filter(|_| self.ended.is_some());
+        let last = self.last.as_ref().filter(|_| self.ended().is_some());
         let theirs = last.and_then(|last| last.tcp.as_ref());
         let (sent, delivered, ended) = match spec.direction {
             Direction::Down => (
@@ -385,7 +397,7 @@ impl FlowState {
                 totals.map_or(0, |totals| totals.delivered),
                 totals.and_then(|totals| totals.ended),
             ),
-            Direction::Up => (info.as_ref().map(Sent::of_kernel), self.meter.bytes(), self.ended),
+            Direction::Up => (info.as_ref().map(Sent::of_kernel), self.meter.bytes(), self.ended()),
         };
         let first_data = totals.and_then(|totals| totals.first_data);
         FlowRow {
