@@ -260,19 +260,19 @@ impl Carrier {
     fn advance(&mut self) -> Result<Time, LinuxError> {
         let now = self.now();
         self.router.advance(now, into_outboxes(&mut self.sides));
-        let hold = self.waking.hold(now);
+        self.flush_late(now, self.waking.hold(now))?;
+        Ok(now)
+    }
+
+    /// Hands to the kernels what has arrived, where the first of it did at least `hold` before `now`.
+    fn flush_late(&mut self, now: Time, hold: Duration) -> Result<(), LinuxError> {
         for side in 0..self.sides.len() {
             let oldest = self.sides[side].outbox.first().map(|&(_, due)| due);
             if oldest.is_some_and(|due| now.since(due) >= hold) {
                 self.flush(side)?;
             }
         }
-        Ok(now)
-    }
-
-    /// Hands over everything that has arrived.
-    fn flush_all(&mut self) -> Result<(), LinuxError> {
-        (0..self.sides.len()).try_for_each(|side| self.flush(side))
+        Ok(())
     }
 
     /// Changes the lines as somebody has ordered since this was called before.
@@ -339,7 +339,7 @@ impl Carrier {
             self.sides.iter_mut().for_each(|side| side.ready |= passes);
             return Ok(());
         };
-        self.flush_all()?;
+        self.flush_late(now, Duration::ZERO)?;
         let last = self.sides.len() - 1;
         let mut fds: [PollFd<'_>; MAX_INTERFACES] = std::array::from_fn(|side| {
             PollFd::new(self.sides[side.min(last)].device.fd(), PollFlags::POLLIN)
