@@ -3,7 +3,7 @@
 //! * `idle`: what a ping measures on an idle path of 20 ms, with pings every millisecond;
 //! * `rate`: goodput of one download beside what the line should carry;
 //! * `ceiling`: four downloads and four uploads at growing rates, with how late packets were;
-//! * `one-way`: four downloads alone, up to 5 Gbit/s;
+//! * `one-way`: eight downloads alone, up to 5 Gbit/s;
 //! * `beside`: the same load through Weir's queues, the kernel's, and a bare forwarder, in turn, as ratios;
 //! * `many`: 50 labs at once beside one alone, as ratios.
 //!
