@@ -117,31 +117,34 @@ fn product<'q>(
 /// takes.
 ///
 /// # Errors
-/// If its tests cannot be had.
+/// If it compares congestion controls, and its tests cannot be had.
 pub fn remarks(spec: &ScenarioSpec, files: &impl Files) -> Result<Vec<String>, String> {
-    let mut test = chosen_test(&spec.test, files)?;
-    beside::join(&mut test, &spec.beside.0, files)?;
-    Ok([given_again(spec), untaken(spec, &test)].concat())
+    Ok([given_again(spec), untaken_ccs(spec, files)?, untaken_queues(spec)].concat())
 }
 
-/// Sentences about what nothing takes, whatever it says.
-fn untaken(spec: &ScenarioSpec, test: &TestSpec) -> Vec<String> {
-    let mut found = Vec::new();
-    if let Some(ccs) = spec.cc.as_ref().filter(|_| !takes_cc(spec, test)) {
-        let name = &test.name.0;
-        let says = |Word(cc): &Word| format!("cc `{cc}`: no load of test `{name}` takes it");
-        found.extend(once(ccs.all()).into_iter().map(says));
+/// A sentence for each congestion control, if no load takes any.
+fn untaken_ccs(spec: &ScenarioSpec, files: &impl Files) -> Result<Vec<String>, String> {
+    let Some(ccs) = &spec.cc else { return Ok(Vec::new()) };
+    let mut test = chosen_test(&spec.test, files)?;
+    beside::join(&mut test, &spec.beside.0, files)?;
+    if takes_cc(spec, &test) {
+        return Ok(Vec::new());
     }
-    if spec.queue_up.is_some() && spec.queue_down.is_some() {
-        let written = once(spec.queue.all()).into_iter().filter(|queue| *queue != DEFAULT_QUEUE);
-        let says = |queue| {
-            format!(
-                "queue `{queue}`: both directions have their own, in `queue_up` and `queue_down`"
-            )
-        };
-        found.extend(written.map(says));
+    let name = &test.name.0;
+    let says = |Word(cc): &Word| format!("cc `{cc}`: no load of test `{name}` takes it");
+    Ok(once(ccs.all()).into_iter().map(says).collect())
+}
+
+/// A sentence for each queue of both directions, if each of these has its own.
+fn untaken_queues(spec: &ScenarioSpec) -> Vec<String> {
+    if spec.queue_up.is_none() || spec.queue_down.is_none() {
+        return Vec::new();
     }
-    found
+    let written = once(spec.queue.all()).into_iter().filter(|queue| *queue != DEFAULT_QUEUE);
+    let says = |queue| {
+        format!("queue `{queue}`: both directions have their own, in `queue_up` and `queue_down`")
+    };
+    written.map(says).collect()
 }
 
 /// A sentence for each configuration that is given more than once.
