@@ -140,21 +140,7 @@ impl RuleSpec {
                     .to_owned(),
             );
         }
-        if let Some(program) = self.program.iter().find(|program| program.contains('/')) {
-            return Err(match program.rsplit('/').find(|name| !name.is_empty()) {
-                Some(name) => {
-                    format!("program `{program}`: names are compared, and no paths: write `{name}`")
-                }
-                None => format!("program `{program}`: write the name of a program"),
-            });
-        }
-        if let Some(program) =
-            self.program.iter().find(|name| name.is_empty() || name.trim() != *name)
-        {
-            return Err(format!(
-                "program `{program}`: write the name of a program, without blanks around"
-            ));
-        }
+        self.program.iter().try_for_each(|program| check_program(program))?;
         self.cgroup.iter().try_for_each(|group| check_cgroup(group))?;
         self.check_protocol()
     }
@@ -577,6 +563,19 @@ impl Field for Caps {
 
 /// Queues of both ways where nothing else is asked for, out of the device first.
 pub const USUAL_QUEUES: [&str; 2] = ["cake diffserv4 dual-srchost", "cake diffserv4 dual-dsthost"];
+
+/// Refuses what no process is called.
+fn check_program(program: &str) -> Result<(), String> {
+    match program.rsplit('/').find(|name| !name.is_empty()) {
+        Some(name) if program.contains('/') => {
+            Err(format!("program `{program}`: names are compared, and no paths: write `{name}`"))
+        }
+        Some(name) if name.trim() == name => Ok(()),
+        _ => {
+            Err(format!("program `{program}`: write the name of a program, without blanks around"))
+        }
+    }
+}
 
 /// Refuses a group that is named by its folder, or that all processes are in.
 fn check_cgroup(group: &str) -> Result<(), String> {
