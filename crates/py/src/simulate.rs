@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict};
@@ -79,7 +80,7 @@ pub(crate) fn simulate_rows<'py>(
     let (outcome, tables) = py.detach(|| {
         let mut rows = Rows::new(|now| report.on_progress(now));
         let outcome = simulation.run(&mut rows);
-        (outcome, rows.tables())
+        (outcome, rows.into_tables())
     });
     if let Some(error) = report.raised {
         return Err(error);
@@ -94,16 +95,19 @@ pub(crate) fn simulate_rows<'py>(
 }
 
 /// The rows of part files of the table `table`, given as their bytes, in the form of the tables of
-/// [`simulate_rows`]; `None` if one is not as this version writes them, or has more than `max_rows` rows.
+/// [`simulate_rows`]: the columns that are `wanted`, or all. `None` if a file is not as this version writes them, or has
+/// more than `max_rows` rows.
 #[pyfunction]
+#[pyo3(signature = (table, parts, max_rows, wanted=None))]
 pub(crate) fn read_table<'py>(
     py: Python<'py>,
     table: &str,
     parts: Vec<PyBackedBytes>,
     max_rows: usize,
+    wanted: Option<Vec<String>>,
 ) -> PyResult<Option<Bound<'py, PyDict>>> {
-    let parts: Vec<&[u8]> = parts.iter().map(|one| &**one).collect();
-    let columns = py.detach(|| weir_record::read_table(table, &parts, max_rows));
+    let parts: Vec<Bytes> = parts.into_iter().map(Bytes::from_owner).collect();
+    let columns = py.detach(|| weir_record::read_table(table, &parts, max_rows, wanted.as_deref()));
     columns.map(|columns| of_columns(py, columns)).transpose()
 }
 
@@ -124,22 +128,33 @@ fn of_columns(py: Python<'_>, columns: Vec<Named>) -> PyResult<Bound<'_, PyDict>
             PyBytes::new(py, &bytes)
         });
         match content {
-            Content::Integer(values) => result.set_item(name, (integers(py, &values), known))?,
+            Content::Integer(values) => {
+                result.set_item(name, (of_eight(py, &values, |one| one.to_ne_bytes())?, known))?;
+            }
             Content::Float(values) => {
-                let bytes: Vec<u8> = values.iter().flat_map(|one| one.to_ne_bytes()).collect();
-                result.set_item(name, (PyBytes::new(py, &bytes), known))?;
+                result.set_item(name, (of_eight(py, &values, |one| one.to_ne_bytes())?, known))?;
             }
             Content::Text { codes, texts } => {
-                result.set_item(name, ((integers(py, &codes), texts), known))?;
+                let codes = of_eight(py, &codes, |one| one.to_ne_bytes())?;
+                result.set_item(name, ((codes, texts), known))?;
             }
         }
     }
     Ok(result)
 }
 
-fn integers<'py>(py: Python<'py>, values: &[i64]) -> Bound<'py, PyBytes> {
-    let bytes: Vec<u8> = values.iter().flat_map(|one| one.to_ne_bytes()).collect();
-    PyBytes::new(py, &bytes)
+/// The bytes of numbers of 64 bits, written into Python's memory at once.
+fn of_eight<'py, T: Copy>(
+    py: Python<'py>,
+    values: &[T],
+    bytes_of: impl Fn(T) -> [u8; 8],
+) -> PyResult<Bound<'py, PyBytes>> {
+    PyBytes::new_with(py, values.len() * 8, |bytes| {
+        for (place, value) in bytes.as_chunks_mut().0.iter_mut().zip(values) {
+            *place = bytes_of(*value);
+        }
+        Ok(())
+    })
 }
 
 /// Keys that a manifest must have before the run.

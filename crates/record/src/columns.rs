@@ -71,6 +71,11 @@ impl Columns {
         &self.columns
     }
 
+    /// The columns in their order, which are then whose this was.
+    pub fn into_each(self) -> Vec<Column> {
+        self.columns
+    }
+
     /// Forgets all rows.
     pub fn clear(&mut self) {
         self.rows = 0;
@@ -113,20 +118,22 @@ impl Column {
     }
 
     /// One value a row, and of each row whether it has one; `None` if all have.
-    pub fn content(&self) -> (Content, Option<Vec<bool>>) {
+    pub fn into_content(self) -> (Content, Option<Vec<bool>>) {
         match self {
-            Self::Integer(values) => (Content::Integer(values.clone()), None),
-            Self::Float(values) => (Content::Float(values.clone()), None),
+            Self::Integer(values) => (Content::Integer(values), None),
+            Self::Float(values) => (Content::Float(values), None),
             Self::Text(values) => {
-                let (codes, texts) = coded(values);
+                let (codes, texts) = coded(&values);
                 (Content::Text { codes, texts }, None)
             }
             Self::Nullable { present, values } => {
-                (Content::Integer(spread(present, values)), known(present))
+                let (values, known) = spread(&present, values);
+                (Content::Integer(values), known)
             }
             Self::NullableText { present, values } => {
-                let (codes, texts) = coded(values);
-                (Content::Text { codes: spread(present, &codes), texts }, known(present))
+                let (codes, texts) = coded(&values);
+                let (codes, known) = spread(&present, codes);
+                (Content::Text { codes, texts }, known)
             }
         }
     }
@@ -147,15 +154,15 @@ fn coded(values: &[ByteArray]) -> (Vec<i64>, Vec<String>) {
     (codes, texts)
 }
 
-/// One value a row of values that only the rows marked in `present` have; 0 for the others.
-fn spread(present: &[i16], values: &[i64]) -> Vec<i64> {
-    let mut values = values.iter();
-    let next = |there: &i16| if *there == 0 { 0 } else { *values.next().expect("one a mark") };
-    present.iter().map(next).collect()
-}
-
-fn known(present: &[i16]) -> Option<Vec<bool>> {
-    present.contains(&0).then(|| present.iter().map(|there| *there != 0).collect())
+/// One value a row of values that only the rows marked in `present` have, 0 for the others; and which have one,
+/// unless all do.
+fn spread(present: &[i16], values: Vec<i64>) -> (Vec<i64>, Option<Vec<bool>>) {
+    if !present.contains(&0) {
+        return (values, None);
+    }
+    let mut values = values.into_iter();
+    let next = |there: &i16| if *there == 0 { 0 } else { values.next().expect("one a mark") };
+    (present.iter().map(next).collect(), Some(present.iter().map(|there| *there != 0).collect()))
 }
 
 impl Values for Appending<'_> {

@@ -17,26 +17,33 @@ use crate::columns::Column;
 use crate::rows::Named;
 
 /// The rows of all `parts`, the bytes of part files of the table `table`, column by column in the order of
-/// its declaration.
+/// its declaration: those columns that are `wanted`, or all.
 ///
 /// `None` if one of them is no whole Parquet file with precisely the columns that this version declares, has
 /// more than `max_rows` rows, or is packed otherwise than this version packs. What is wrong with it, and
 /// whether another reader can make something of it, is then for that reader to say.
 #[must_use]
-pub fn read_table(table: &str, parts: &[&[u8]], max_rows: usize) -> Option<Vec<Named>> {
+pub fn read_table(
+    table: &str,
+    parts: &[Bytes],
+    max_rows: usize,
+    wanted: Option<&[String]>,
+) -> Option<Vec<Named>> {
     let declared = (TABLES.iter().find(|one| one.name == table)?.columns)();
+    let is_wanted = |name: &String| wanted.is_none_or(|wanted| wanted.contains(name));
     let read = unless_it_panics(|| {
-        let mut columns: Vec<_> = declared.iter().map(|one| empty(one.kind)).collect();
+        let chosen = declared.iter().map(|one| is_wanted(&one.name).then(|| empty(one.kind)));
+        let mut columns: Vec<_> = chosen.collect();
         for part in parts {
             let declared = declared.iter().map(|one| (one.name.as_str(), one.kind));
-            append(&mut columns, declared, part, max_rows)?;
+            append(&mut columns, declared, part.clone(), max_rows)?;
         }
         Some(columns)
     });
     let columns = read??;
-    let named = declared.into_iter().zip(columns).map(|(declared, column)| {
-        let (content, known) = column.content();
-        (declared.name, content, known)
+    let named = declared.into_iter().zip(columns).filter_map(|(declared, column)| {
+        let (content, known) = column?.into_content();
+        Some((declared.name, content, known))
     });
     Some(named.collect())
 }
@@ -71,14 +78,14 @@ const fn empty(kind: ColumnType) -> Column {
     }
 }
 
-/// Appends the rows of a part file to the columns of its table.
+/// Appends the rows of a part file to those columns of its table that there are.
 fn append<'a>(
-    columns: &mut [Column],
+    columns: &mut [Option<Column>],
     declared: impl ExactSizeIterator<Item = (&'a str, ColumnType)>,
-    part: &[u8],
+    part: Bytes,
     max_rows: usize,
 ) -> Option<()> {
-    let file = SerializedFileReader::new(Bytes::copy_from_slice(part)).ok()?;
+    let file = SerializedFileReader::new(part).ok()?;
     let schema = file.metadata().file_metadata().schema_descr();
     let rows = usize::try_from(file.metadata().file_metadata().num_rows()).ok()?;
     let same = schema.num_columns() == declared.len()
@@ -94,7 +101,9 @@ fn append<'a>(
         let of_group = usize::try_from(group.metadata().num_rows()).ok()?;
         left = left.checked_sub(of_group)?;
         for (number, column) in columns.iter_mut().enumerate() {
-            fill(column, group.get_column_reader(number).ok()?, of_group)?;
+            if let Some(column) = column {
+                fill(column, group.get_column_reader(number).ok()?, of_group)?;
+            }
         }
     }
     (left == 0).then_some(())
@@ -165,8 +174,9 @@ fn read<T: DataType>(
 mod tests {
     use std::ops::ControlFlow;
     use std::path::{Path, PathBuf};
-    use std::{env, fs, process};
+    use std::{env, fs, process, slice};
 
+    use bytes::Bytes;
     use serde_json::Map;
     use weir_core::{Duration, Time};
     use weir_scenario::{LatencyRow, MethodRow, Sink, ThroughputRow};
@@ -219,8 +229,8 @@ mod tests {
         folder
     }
 
-    fn part(folder: &Path, table: &str) -> Vec<u8> {
-        fs::read(folder.join(table).join("part-000000.parquet")).expect("a part")
+    fn part(folder: &Path, table: &str) -> Bytes {
+        fs::read(folder.join(table).join("part-000000.parquet")).expect("a part").into()
     }
 
     #[test]
@@ -228,9 +238,9 @@ mod tests {
         let folder = recorded("back");
         let mut rows = Rows::new(|_| ControlFlow::Continue(()));
         fill(&mut rows);
-        let tables = rows.tables();
+        let tables = rows.into_tables();
         for table in ["latency", "method", "throughput"] {
-            let found = read_table(table, &[&part(&folder, table)], 1000).expect("a table");
+            let found = read_table(table, &[part(&folder, table)], 1000, None).expect("a table");
             let (_, wanted) = tables.iter().find(|(name, _)| *name == table).expect("a table");
             assert_eq!(&found, wanted, "{table}");
         }
@@ -241,13 +251,27 @@ mod tests {
     fn parts_follow_each_other() {
         let folder = recorded("parts");
         let one = part(&folder, "method");
-        let found = read_table("method", &[&one, &one], 1000).expect("a table");
+        let found = read_table("method", &[one.clone(), one], 1000, None).expect("a table");
         let of = |name: &str| found.iter().find(|column| column.0 == name).expect("a column");
         assert_eq!(of("method").1, Content::Integer(vec![0, 1, 2, 0, 1, 2]));
         let texts = vec!["one".to_owned(), "other".to_owned()];
         assert_eq!(of("name").1, Content::Text { codes: vec![0, 1, 0, 0, 1, 0], texts });
         assert_eq!(of("result").2, Some(vec![true, false, true, true, false, true]));
-        assert_eq!(read_table("method", &[], 1000).expect("no row")[0].1, Content::Integer(vec![]));
+        assert_eq!(
+            read_table("method", &[], 1000, None).expect("no row")[0].1,
+            Content::Integer(vec![])
+        );
+        fs::remove_dir_all(folder).expect("the folder just made");
+    }
+
+    #[test]
+    fn columns_that_are_not_wanted_are_left_out() {
+        let folder = recorded("some");
+        let one = part(&folder, "method");
+        let all = read_table("method", slice::from_ref(&one), 1000, None).expect("a table");
+        let wanted = ["result".to_owned(), "method".to_owned(), "weather".to_owned()];
+        let found = read_table("method", &[one], 1000, Some(&wanted)).expect("a table");
+        assert_eq!(found, [all[0].clone(), all[5].clone()]);
         fs::remove_dir_all(folder).expect("the folder just made");
     }
 
@@ -255,10 +279,13 @@ mod tests {
     fn other_files_are_refused() {
         let folder = recorded("others");
         let latency = part(&folder, "latency");
-        assert_eq!(read_table("throughput", &[&latency], 1000), None, "another table");
-        assert_eq!(read_table("latency", &[&latency], 999), None, "too many rows");
-        assert_eq!(read_table("latency", &[b"PAR1"], 1000), None, "no file");
-        assert_eq!(read_table("weather", &[&latency], 1000), None, "no table");
+        let read = |table, part: &Bytes, max_rows| {
+            read_table(table, slice::from_ref(part), max_rows, None)
+        };
+        assert_eq!(read("throughput", &latency, 1000), None, "another table");
+        assert_eq!(read("latency", &latency, 999), None, "too many rows");
+        assert_eq!(read("latency", &Bytes::from_static(b"PAR1"), 1000), None, "no file");
+        assert_eq!(read("weather", &latency, 1000), None, "no table");
         fs::remove_dir_all(folder).expect("the folder just made");
     }
 
@@ -267,12 +294,16 @@ mod tests {
         let folder = recorded("damaged");
         let whole = part(&folder, "latency");
         for length in 0..whole.len().min(400) {
-            assert_eq!(read_table("latency", &[&whole[..length]], 1000), None, "{length} bytes");
+            assert_eq!(
+                read_table("latency", &[whole.slice(..length)], 1000, None),
+                None,
+                "{length} bytes"
+            );
         }
         for place in (0..whole.len()).step_by(7) {
-            let mut damaged = whole.clone();
+            let mut damaged = whole.to_vec();
             damaged[place] ^= 0x55;
-            if let Some(found) = read_table("latency", &[&damaged], 1000) {
+            if let Some(found) = read_table("latency", &[damaged.into()], 1000, None) {
                 assert!(found.iter().all(|(_, content, _)| match content {
                     Content::Integer(values) => values.len() == 1000,
                     Content::Float(_) | Content::Text { .. } => false,

@@ -39,21 +39,21 @@ impl<'a> Rows<'a> {
 
     /// The columns of each table in their order, by the table's name.
     #[must_use]
-    pub fn tables(&self) -> [(&'static str, Vec<Named>); 5] {
+    pub fn into_tables(self) -> [(&'static str, Vec<Named>); 5] {
         [
-            named::<FlowRow>(&self.flows),
-            named::<ThroughputRow>(&self.throughput),
-            named::<LatencyRow>(&self.latency),
-            named::<QueueRow<'_>>(&self.queue),
-            named::<MethodRow<'_>>(&self.method),
+            named::<FlowRow>(self.flows),
+            named::<ThroughputRow>(self.throughput),
+            named::<LatencyRow>(self.latency),
+            named::<QueueRow<'_>>(self.queue),
+            named::<MethodRow<'_>>(self.method),
         ]
     }
 }
 
-fn named<R: Row>(columns: &Columns) -> (&'static str, Vec<Named>) {
+fn named<R: Row>(columns: Columns) -> (&'static str, Vec<Named>) {
     let declared = (R::TABLE.columns)();
-    let both = declared.into_iter().zip(columns.each()).map(|(declared, column)| {
-        let (content, known) = column.content();
+    let both = declared.into_iter().zip(columns.into_each()).map(|(declared, column)| {
+        let (content, known) = column.into_content();
         (declared.name, content, known)
     });
     (R::TABLE.name, both.collect())
@@ -108,7 +108,7 @@ mod tests {
         rows.latency(&ping(1, None));
         rows.latency(&ping(2, Some(Duration::from_nanos(9))));
 
-        let tables = rows.tables();
+        let tables = rows.into_tables();
         let (_, latency) = &tables[2];
         let of = |name: &str| latency.iter().find(|one| one.0 == name).expect("a column");
         assert_eq!(of("seq").1, Content::Integer(vec![0, 1, 2]));
