@@ -592,7 +592,56 @@ def test_a_long_table_is_never_held_as_a_whole(
         assert replace(summarise(record), path="") == replace(held, path="")
         assert quality_table(record) is None
         assert "latency" not in vars(record)
+        assert record._columns.keys().isdisjoint({"latency", "throughput", "tcp", "queue"})
     assert open_record(rrul[0].path).latency.equals(rrul[0].latency), "who asks for it has it"
+
+
+def test_figures_of_a_long_record_that_was_cut_short_are_those_of_one_that_is_held(
+    rrul: list[Record], tmp_path: Path
+) -> None:
+    folder = copied(rrul[0], tmp_path / "cut", checked=False)
+    shutil.rmtree(folder / "flows")
+    manifest = json.loads((folder / "manifest.json").read_text())
+    (folder / "manifest.json").write_text(json.dumps(manifest | {"reached_ns": None, "complete": False}))
+    held = open_record(folder)
+    assert held.is_long("tcp"), "how many rows there are is not told"
+    held.tcp  # noqa: B018 - which is then what figures are made of
+    found = summarise(open_record(folder))
+    assert found == summarise(held)
+    assert found.down is not None
+    assert found.down.retransmitted_segments is not None
+    assert found.down.loss_rate is None
+
+
+def test_the_pieces_of_a_long_table_are_its_rows(
+    rrul: list[Record], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "parts"
+    shutil.copytree(rrul[0].path, folder)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["tables"] = None
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    frame = rrul[0].queue
+    first = folder / "queue" / "part-000000.parquet"
+    (first.parent / "part-000001.parquet").write_bytes(first.read_bytes())
+    frame.write_parquet(first.parent / "part-000002.parquet", compression="zstd")
+    monkeypatch.setattr(reader, "PIECE_BYTES", 1)
+    names = ["t_ns", "queue", "wire_bytes"]
+    pieces = list(open_record(folder).pieces("queue", names))
+    assert len(pieces) == 3
+    for piece in pieces:
+        assert piece.frame(names).equals(frame.select(names))
+    assert open_record(folder).line("down/modem")[0].size == 3 * rrul[0].line("down/modem")[0].size
+
+
+def test_figures_of_a_long_record_need_no_data_frames(rrul: list[Record]) -> None:
+    program = (
+        "import sys, weirlab.record.reader as reader; reader.MAX_HELD_ROWS = 100\n"
+        "from weirlab.record import open_record; from weirlab.stats import summarise\n"
+        f"record = open_record({str(rrul[0].path)!r}); record.check(); summarise(record)\n"
+        "sys.exit('polars' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
 def test_of_several_long_records_none_has_its_tables_in_memory(

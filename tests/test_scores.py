@@ -14,7 +14,8 @@ import pytest
 
 from weirlab.net.quality import of_second_bottlenecks, of_the_interface, warnings_of_method
 from weirlab.record.columns import Columns
-from weirlab.record.round_trips import round_trips_of
+from weirlab.record.columns import Columns
+from weirlab.record.round_trips import round_trips_in
 from weirlab.report.location import location_table
 from weirlab.scores import (
     Loaded,
@@ -108,7 +109,7 @@ def record_of(vector: dict[str, Any]) -> Any:
     return SimpleNamespace(
         phase=spans.get,
         ping_probes=[0],
-        round_trip_chunks=lambda: iter([round_trips_of(pl.DataFrame(vector["latency"]))]),
+        round_trip_chunks=lambda: iter([round_trips_in(Columns.of_frame("latency", pl.DataFrame(vector["latency"])))]),
         columns=lambda table: Columns.of_frame(table, senders),
         flow_names=pl.DataFrame([{"flow": number, **flow} for number, flow in enumerate(vector["flows"])]),
         throughput=pl.DataFrame(vector["throughput"]),

@@ -24,7 +24,7 @@ from weirlab.record.manifest import SCHEMA, Manifest
 from weirlab.record.notes import keep_notes, notes_in
 from weirlab.record.places import record_paths
 from weirlab.record.round_trips import COLUMNS as ROUND_TRIPS
-from weirlab.record.round_trips import RoundTrips, round_trips_in, round_trips_of
+from weirlab.record.round_trips import round_trips_in
 from weirlab.record.store import MANIFEST, NOTES, open_store
 from weirlab.record.tables import MAX_PART_ROWS, OF_WHAT, TABLES, schema
 from weirlab.record.upgrade import upgraded
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
     import polars as pl
     from numpy.typing import NDArray
+
+    from weirlab.record.round_trips import RoundTrips
 
 EPOCH, READABLE = (1980, 1, 1, 0, 0, 0), 0o644 << 16
 """Time and rights of the files in an archive: the same in all, whatever the disk says."""
@@ -122,7 +124,7 @@ class Record(Shown):
         """
         for name in TABLES:
             if self.is_long(name):
-                deque(self.chunks(name, [one for one in TABLES[name] if one in OF_WHAT]), maxlen=0)
+                deque(self.pieces(name, [one for one in TABLES[name] if one in OF_WHAT]), maxlen=0)
             else:
                 self.columns(name)
         self.flow_rows  # noqa: B018 - whether they can be told
@@ -196,19 +198,66 @@ class Record(Shown):
         """Whether the data frame of a table is in memory."""
         return FRAMES.get(table, table) in self.__dict__
 
+    def pieces(self, table: str, names: Sequence[str]) -> Iterator[Columns]:
+        """Columns of a table of any length as arrays: all its rows at once, or some after the others.
+
+        They are in the order in which they were written, which need not be that of time. A piece may have
+        more columns than were asked for.
+
+        Args:
+            table: name of the table, such as `queue`.
+            names: names of the columns.
+
+        Raises:
+            RecordError: if a part file is damaged.
+        """
+        if not self.is_long(table) or table in self._columns:
+            yield self.columns(table)
+        elif self._has_frame(table) or table in self._kept:
+            for frame in self.chunks(table, names):
+                yield Columns.of_frame(table, frame)
+        else:
+            yield from self._pieces(table, list(names))
+
+    def has_rows(self, table: str) -> bool:
+        """Whether a table has any rows.
+
+        Args:
+            table: name of the table, such as `throughput`.
+
+        Raises:
+            RecordError: if a part file is damaged.
+        """
+        return any(rows.height for rows in self.pieces(table, ["t_ns"]))
+
+    def _pieces(self, table: str, names: list[str]) -> Iterator[Columns]:
+        """As `pieces`, of a table that is read anew: no more than a few part files are in memory."""
+        parts, rows = self._parts[table], 0
+        if table not in self._compared:
+            self._compare(table, self._store.contents(parts))
+        for some, contents in _several(parts, self._store.contents(parts)):
+            read = _read_columns(table, contents, names)
+            pieces = (
+                [read]
+                if read is not None
+                else (
+                    Columns.of_frame(table, self._decoded(part, content, names))
+                    for part, content in zip(some, contents, strict=True)
+                )
+            )
+            for piece in pieces:
+                rows += piece.height
+                yield piece
+        self._compare_rows(table, rows)
+
     def _read(self, table: str) -> Columns | None:
         """The columns of a table; None if its part files are not such as this Weir writes."""
         parts = self._parts[table]
         contents = list(self._store.contents(parts))
         if parts:
             self._compare(table, contents)
-        values = _native.read_table(table, contents, MAX_PART_ROWS)
-        if values is None:
-            return None
-        columns = Columns.of_values(table, values)
-        if columns.height > MAX_PART_ROWS or any(
-            columns.known(name) is not None for name in OF_WHAT if name in columns
-        ):
+        columns = _read_columns(table, contents, None)
+        if columns is None:
             return None
         self._compare_rows(table, columns.height)
         if table == "latency":
@@ -242,9 +291,12 @@ class Record(Shown):
 
     def line(self, queue: str) -> tuple[NDArray[np.number[Any]], NDArray[np.number[Any]]]:
         """Of a queue such as `up/modem` the ends of intervals in ns, and bytes of the line it occupied."""
-        rows = self.columns("queue")
-        whole = rows.is_text("queue", queue) & rows.is_text("class", "")
-        return rows.numbers("t_ns")[whole], rows.with_nan("wire_bytes")[whole]
+        at, carried = [], []
+        for rows in self.pieces("queue", ("t_ns", "queue", "class", "wire_bytes")):
+            whole = rows.is_text("queue", queue) & rows.is_text("class", "")
+            at.append(rows.numbers("t_ns")[whole])
+            carried.append(rows.with_nan("wire_bytes")[whole])
+        return np.concatenate(at), np.concatenate(carried)
 
     @cached_property
     def emulator(self) -> pl.DataFrame:
@@ -364,9 +416,7 @@ class Record(Shown):
 
     def _last_ns(self, table: str) -> int:
         """The time of the last sample in a table; 0 if there is none."""
-        if not self.is_long(table):
-            return int(self.columns(table).numbers("t_ns").max(initial=0))
-        return max(int(chunk["t_ns"].to_numpy().max(initial=0)) for chunk in self.chunks(table, ["t_ns"]))
+        return max(int(rows.numbers("t_ns").max(initial=0)) for rows in self.pieces(table, ["t_ns"]))
 
     def _listed(self) -> dict[str, list[str]]:
         """The part files of each table, which are those that the manifest counts."""
@@ -427,10 +477,8 @@ class Record(Shown):
             yield from self.chunks(table, list(schema(table)))
 
     def round_trip_chunks(self) -> Iterator[RoundTrips]:
-        """The rows of `latency` as arrays, as `chunks` gives them."""
-        if not self.is_long("latency"):
-            return iter([round_trips_in(self.columns("latency"))])
-        return map(round_trips_of, self.chunks("latency", ROUND_TRIPS))
+        """The rows of `latency` as arrays, as `pieces` gives them."""
+        return map(round_trips_in, self.pieces("latency", ROUND_TRIPS))
 
     @contextmanager
     def keeping(self, table: str, columns: Sequence[str]) -> Iterator[None]:
@@ -460,7 +508,9 @@ class Record(Shown):
     def is_long(self, table: str) -> bool:
         """Whether a table is, or may be, too long to be held just because the record is used."""
         written = (self.manifest.tables or {}).get(table)
-        return bool(self._parts[table]) and (written is None or written.rows > MAX_HELD_ROWS)
+        # Of others a record has several, which have up to three times as many columns.
+        most = MAX_HELD_ROWS if table == "latency" else MAX_HELD_ROWS // 10
+        return bool(self._parts[table]) and (written is None or written.rows > most)
 
     def holds(self, table: str) -> bool:
         """Whether a table is in memory once it was read, if need be by `keeping`."""
@@ -560,6 +610,31 @@ class Record(Shown):
         self._compared.add(name)
 
 
+def _several(names: Sequence[str], contents: Iterable[bytes]) -> Iterator[tuple[list[str], list[bytes]]]:
+    """Part files that are read together, as one by one takes longer where they are small: names and bytes."""
+    some: tuple[list[str], list[bytes]] = ([], [])
+    size = 0
+    for name, content in zip(names, contents, strict=True):
+        if some[0] and size + len(content) > PIECE_BYTES:
+            yield some
+            some, size = ([], []), 0
+        some[0].append(name)
+        some[1].append(content)
+        size += len(content)
+    if some[0]:
+        yield some
+
+
+def _read_columns(table: str, contents: Sequence[bytes], names: Sequence[str] | None) -> Columns | None:
+    """Columns of part files, or all; None if they are not such as this Weir writes."""
+    values = _native.read_table(table, contents, MAX_PART_ROWS, names)
+    if values is None:
+        return None
+    columns = Columns.of_values(table, values)
+    told = all(columns.known(name) is None for name in OF_WHAT if name in columns)
+    return columns if told and columns.height <= MAX_PART_ROWS else None
+
+
 def open_record(path: str | Path) -> Record:
     """Opens the record at `path`: a folder, or a `.weir` file.
 
@@ -613,7 +688,10 @@ FRAMES = {"method": "methods"}
 """Tables whose data frame has another name than they have."""
 
 MAX_HELD_ROWS = 1_000_000
-"""Rows of the longest table that is held as soon as a record is used: 72 MB of pings."""
+"""Pings that are held as soon as a record is used: 72 MB. Of other tables a tenth as many rows are."""
+
+PIECE_BYTES = 1 << 19
+"""Part files that are read together have no more bytes, if there are several."""
 
 DECODERS = 2
 """Threads that decode part files while a third reads them: more wait for the disk and for each other."""

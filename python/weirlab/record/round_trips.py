@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     import numpy as np
-    import polars as pl
     from numpy.typing import NDArray
 
     from weirlab.record.columns import Columns
@@ -37,11 +36,3 @@ def round_trips_in(rows: Columns) -> RoundTrips:
     """The round trips of rows of `latency`; of one that was not answered `rtt_ns` is anything."""
     at, probe, value = (rows.numbers(name).astype("int64", copy=False) for name in COLUMNS)
     return RoundTrips(at, probe, value, rows.known("rtt_ns"))
-
-
-def round_trips_of(chunk: pl.DataFrame) -> RoundTrips:
-    """The round trips of rows with these columns."""
-    at, probe, value = (chunk[name] for name in COLUMNS)
-    known = value.is_not_null().to_numpy() if value.null_count() else None
-    numbers = value if known is None else value.fill_null(0)
-    return RoundTrips(at.to_numpy(), probe.to_numpy(), numbers.to_numpy(), known)

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from weirlab.record import Record
+    from weirlab.record.columns import Columns
 
     Flow = dict[str, Any]
     Whole = NDArray[np.int64]
@@ -22,8 +23,9 @@ class Arrivals:
 
     def __init__(self, record: Record) -> None:
         """What arrived of the flows of `record`."""
-        self._samples = record.columns("throughput")
-        self._found: dict[tuple[tuple[int, ...], ...], tuple[Whole, Whole]] = {}
+        self._record = record
+        self._sampled = record.has_rows("throughput")
+        self._sums: dict[tuple[tuple[int, ...], ...], dict[str, NDArray[np.float64]]] = {}
 
     def goodputs_mbps(
         self, flows: Sequence[Flow], span_ns: tuple[int, int], *, together: bool = False
@@ -36,7 +38,7 @@ class Arrivals:
             together: only in the part of the span in which all of these flows run; there is no goodput at all
                 if there is no such part.
         """
-        if self._samples.height == 0 or not flows:
+        if not self._sampled or not flows:
             return {}
         start, end = span_ns
         starts = [max(flow["start_ns"], start) for flow in flows]
@@ -59,7 +61,7 @@ class Arrivals:
             span_ns: start and end of the span in ns since the run began.
             column: the column of `throughput` that counts their bytes.
         """
-        if self._samples.height == 0:
+        if not self._sampled:
             return None
         start, end = span_ns
         arrived = self._bytes(column, flows, [start] * len(flows), [end] * len(flows)).sum()
@@ -74,21 +76,38 @@ class Arrivals:
         """
         numbers = tuple(flow["flow"] for flow in flows)
         asked = numbers, tuple(starts), tuple(ends)
-        if asked not in self._found:
-            self._found[asked] = self._rows(*asked)
-        rows, of = self._found[asked]
-        sums = np.bincount(of, self._samples.with_nan(column)[rows], max(numbers) + 1)
-        return np.asarray(sums[list(numbers)])
+        if asked not in self._sums:
+            self._sums[asked] = self._added_up(*asked)
+        return self._sums[asked][column]
 
-    def _rows(self, flows: Sequence[int], starts: Sequence[int], ends: Sequence[int]) -> tuple[Whole, Whole]:
-        """The rows of `throughput` that count, and the flow of each."""
-        number, at = self._samples.numbers("flow"), self._samples.numbers("t_ns")
+    def _added_up(
+        self, flows: Sequence[int], starts: Sequence[int], ends: Sequence[int]
+    ) -> dict[str, NDArray[np.float64]]:
+        """The bytes of each flow in its span, by column: whole numbers, whose sums are exact."""
         size = max(flows) + 1
-        # Only rows of these flows count: a record of a stranger may give its rows any number. No time lies
-        # within the span of a flow that is none of these, which begins and ends at 0.
-        after, until = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
-        after[list(flows)], until[list(flows)] = starts, ends
-        known = np.flatnonzero((number >= 0) & (number < size))
-        which, when = number[known], at[known]
-        counted = (when > after[which]) & (when <= until[which])
-        return known[counted], which[counted]
+        sums = {column: np.zeros(size) for column in COUNTS}
+        for samples in self._record.pieces("throughput", ("t_ns", "flow", *COUNTS)):
+            rows, of = _counted(samples, flows, starts, ends)
+            for column in COUNTS:
+                sums[column] += np.bincount(of, samples.with_nan(column)[rows], size)
+        return {column: found[list(flows)] for column, found in sums.items()}
+
+
+def _counted(
+    samples: Columns, flows: Sequence[int], starts: Sequence[int], ends: Sequence[int]
+) -> tuple[Whole, Whole]:
+    """The rows of `throughput` that count, and the flow of each."""
+    number, at = samples.numbers("flow"), samples.numbers("t_ns")
+    size = max(flows) + 1
+    # Only rows of these flows count: a record of a stranger may give its rows any number. No time lies
+    # within the span of a flow that is none of these, which begins and ends at 0.
+    after, until = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
+    after[list(flows)], until[list(flows)] = starts, ends
+    known = np.flatnonzero((number >= 0) & (number < size))
+    which, when = number[known], at[known]
+    counted = (when > after[which]) & (when <= until[which])
+    return known[counted], which[counted]
+
+
+COUNTS = ("bytes", "wire_bytes")
+"""The columns of `throughput` that count what arrived."""

@@ -201,16 +201,17 @@ def totals(record: Record, direction: Direction) -> tuple[NDArray[np.float64], N
     """What `totals_mbps` has, as arrays: the end of each interval in seconds, and its goodput in Mbit/s."""
     start, end = load_window_ns(record)
     flows = [flow["flow"] for flow in _flows_during(record, direction, (start, end))]
-    samples = record.columns("throughput")
-    if samples.height == 0 or not flows or end <= start:
+    if not record.has_rows("throughput") or not flows or end <= start:
         return np.zeros(0), np.zeros(0)
-    at = samples.numbers("t_ns")
-    counted = np.isin(samples.numbers("flow"), flows) & (at > start) & (at <= end)
     interval = record.interval_ns("throughput")
     count = max(1, round((end - start) / interval))
-    # A live world samples a little late: a sample belongs to the interval whose end is nearest.
-    number = np.clip(np.floor((at[counted] - start) / interval + 0.5).astype(int), 1, count)
-    got = np.bincount(number, samples.numbers("bytes")[counted], count + 1)[1:]
+    got = np.zeros(count)
+    for samples in record.pieces("throughput", ("t_ns", "flow", "bytes")):
+        at = samples.numbers("t_ns")
+        counted = np.isin(samples.numbers("flow"), flows) & (at > start) & (at <= end)
+        # A live world samples a little late: a sample belongs to the interval whose end is nearest.
+        number = np.clip(np.floor((at[counted] - start) / interval + 0.5).astype(int), 1, count)
+        got += np.bincount(number, samples.numbers("bytes")[counted], count + 1)[1:]
     length = (end - start) / count
     ends = start + np.arange(1, count + 1) * length
     return np.asarray(ends / 1e9, np.float64), np.asarray(got * 8e3 / length, np.float64)
@@ -317,13 +318,15 @@ def _total(record: Record, flows: Sequence[int], column: str) -> int | None:
     # Of a speed test `tcp` follows one of its connections at a time, which are not all.
     numbers = [record.flow_rows[row]["flow"] for row in flows]
     followed = all(number < len(record.manifest.scenario["flows"]) for number in numbers)
-    rows = record.columns("tcp")
-    if so_far is None or so_far not in rows or not followed:
+    if so_far is None or not followed:
         return None
     last: dict[int, int] = {}
-    for number, value in zip(rows.values("flow"), rows.values(so_far), strict=True):
-        if value is not None:
-            last[number] = max(value, last.get(number, value))
+    for rows in record.pieces("tcp", ("flow", so_far)):
+        if so_far not in rows:
+            return None
+        for number, value in zip(rows.values("flow"), rows.values(so_far), strict=True):
+            if value is not None:
+                last[number] = max(value, last.get(number, value))
     return sum(last[number] for number in numbers) if last.keys() >= set(numbers) else None
 
 
@@ -333,12 +336,13 @@ def _packets(record: Record, direction: Direction, flows: Sequence[int], what: s
     values = record.totals(column)
     if values is None or any(values[row] is not None for row in flows):
         return _total(record, flows, column)
-    queue = record.columns("queue")
-    ways = [text.startswith(f"{direction}/") for text in queue.texts("queue")]
-    whole = np.array([*ways, False])[queue.numbers("queue")] & queue.is_text("class", "")
-    if not whole.any():
-        return None
-    return sum(sum(filter(None, queue.values_in(name, whole))) for name in of_reasons(what))
+    found, reasons = None, of_reasons(what)
+    for queue in record.pieces("queue", ("queue", "class", *reasons)):
+        ways = [text.startswith(f"{direction}/") for text in queue.texts("queue")]
+        whole = np.array([*ways, False])[queue.numbers("queue")] & queue.is_text("class", "")
+        if whole.any():
+            found = (found or 0) + sum(sum(filter(None, queue.values_in(name, whole))) for name in reasons)
+    return found
 
 
 def _share(part: int | None, whole: int | None) -> float | None:

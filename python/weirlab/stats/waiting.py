@@ -66,18 +66,23 @@ def bypassed_queues(record: Record) -> list[Bypassed]:
 def _mean_waits_ms(record: Record) -> dict[str, float]:
     """Mean wait of the packets of each queue during the load; queues without packets are absent."""
     start, end = load_window_ns(record)
-    rows = record.columns("queue")
-    at, left, sojourn = (rows.numbers(name) for name in ("t_ns", "departed_packets", "sojourn_mean_ns"))
-    counts = rows.is_text("class", "") & (at > start) & (at <= end) & (left > 0)
-    for known in (rows.known("departed_packets"), rows.known("sojourn_mean_ns")):
-        counts &= True if known is None else known
-    found = {}
-    for place, name in enumerate(rows.texts("queue")):
-        one = np.flatnonzero(counts & (rows.numbers("queue") == place))
-        if one.size:
-            found[name] = float((sojourn[one] * left[one]).sum() / left[one].sum() / 1e6)
-    return found
+    waited: dict[str, int] = {}
+    left: dict[str, int] = {}
+    for rows in record.pieces("queue", WAITS):
+        at, packets, mean = (rows.numbers(name) for name in ("t_ns", "departed_packets", "sojourn_mean_ns"))
+        counts = rows.is_text("class", "") & (at > start) & (at <= end) & (packets > 0)
+        for known in (rows.known("departed_packets"), rows.known("sojourn_mean_ns")):
+            counts &= True if known is None else known
+        for place, name in enumerate(rows.texts("queue")):
+            one = np.flatnonzero(counts & (rows.numbers("queue") == place))
+            if one.size:
+                waited[name] = waited.get(name, 0) + int((mean[one] * packets[one]).sum())
+                left[name] = left.get(name, 0) + int(packets[one].sum())
+    return {name: waited[name] / count / 1e6 for name, count in left.items()}
 
+
+WAITS = ("t_ns", "queue", "class", "departed_packets", "sojourn_mean_ns")
+"""The columns of `queue` that waits are made of."""
 
 MAX_EMPTY_MS = 0.5
 """A queue whose packets wait less than this on average has nothing to manage."""
