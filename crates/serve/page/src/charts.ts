@@ -6,7 +6,8 @@ import { el } from "../../../../viewer/src/dom";
 import { cumulative, type Line } from "../../../../viewer/src/lines";
 import { fillBar, keepUp } from "../../../../viewer/src/toolbar";
 import { View } from "../../../../viewer/src/view";
-import { type Figures, LENGTH, PHASES, type Phase, type Ping, STEP } from "./measure.js";
+import { LENGTH, PHASES } from "./measure.js";
+import { type Figures, type Phase, type Ping, STEP } from "./samples.js";
 import type { Direction } from "./session.js";
 import { shown } from "./statistics.js";
 
@@ -98,7 +99,10 @@ function spreadSays({ pings }: Figures): string {
   const [first, ...more] = pings;
   if (first === undefined) return "No ping was answered.";
   const longest = more.reduce((one, other) => (other.ms > one.ms ? other : one), first);
-  return `The longest of ${pings.length} pings took ${shown(longest.ms)} ms, ${WHEN[longest.phase]}.`;
+  const open = pings.filter((ping) => ping.open).length;
+  const took = longest.open ? "had no answer for" : "took";
+  const never = open > 0 ? ` ${open} of them had no answer at the end, and count as long as they had waited.` : "";
+  return `The longest of ${pings.length} pings ${took} ${shown(longest.ms)} ms, ${WHEN[longest.phase]}.${never}`;
 }
 
 const WAYS = ["down", "up"] as const;

@@ -3,8 +3,9 @@
 import { keep as keepFile } from "../../../../viewer/src/save";
 import { Charts } from "./charts.js";
 import { forget, keep, kept } from "./history.js";
-import { type Figures, LENGTH, type Loaded, measure } from "./measure.js";
+import { LENGTH, measure, Stopped } from "./measure.js";
 import { asCsv, asJson, decoded, encoded, type Result } from "./result.js";
+import type { Figures, Loaded } from "./samples.js";
 import { SecretNeeded } from "./session.js";
 import { grade, shown } from "./statistics.js";
 import { uses, words } from "./words.js";
@@ -19,13 +20,17 @@ const secret = element("secret", HTMLInputElement);
 const progress = element("progress", HTMLProgressElement);
 const status = element("status", HTMLElement);
 
-element("start", HTMLFormElement).addEventListener("submit", (event) => {
-  event.preventDefault();
-  void run();
-});
-
+/** Ends the test that runs. */
+let running: AbortController | null = null;
 /** The result that the page shows. */
 let present: Result | null = null;
+
+element("start", HTMLFormElement).addEventListener("submit", (event) => {
+  event.preventDefault();
+  if (running) running.abort(new Stopped());
+  else void run();
+});
+
 const charts = new Charts(element("charts", HTMLElement));
 
 element("link", HTMLButtonElement).addEventListener("click", () => void link());
@@ -42,7 +47,7 @@ void fromLink();
 /** Shows the result that the address carries, if it does. */
 async function fromLink(): Promise<void> {
   const [, text] = /^#r=(.+)$/.exec(location.hash) ?? [];
-  if (text === undefined || button.disabled) return;
+  if (text === undefined || running) return;
   const result = await decoded(text);
   if (result === null) status.textContent = "The link carries no result that can be read.";
   else reveal(result, `A result of ${dateOf(result)}, from a link.`);
@@ -52,9 +57,9 @@ async function fromLink(): Promise<void> {
 function reveal(result: Result, says: string): void {
   present = result;
   tell(result.figures);
-  judge(result.figures);
+  const unknown = judge(result.figures);
   progress.hidden = true;
-  status.textContent = says;
+  status.textContent = unknown === null ? says : `${says} ${unknown}`;
 }
 
 /** Puts the result into the address of the page, and copies that where a browser lets it. */
@@ -80,11 +85,11 @@ async function list(): Promise<void> {
     const open = document.createElement("button");
     open.type = "button";
     open.textContent = dateOf(result);
-    open.addEventListener("click", () => !button.disabled && reveal(result, `A result of ${dateOf(result)}, which this browser has kept.`));
+    open.addEventListener("click", () => !running && reveal(result, `A result of ${dateOf(result)}, which this browser has kept.`));
     const item = document.createElement("li");
-    const increase = Math.max(increases.down, increases.up, increases.both, 0);
-    const letter = Number.isFinite(increase) ? `grade ${grade(increase)}, ` : "";
-    item.append(open, ` ${letter}${shown(down)} Mbit/s down, ${shown(up)} up, round trips ${shown(increase)} ms longer`);
+    const increase = worst(Object.values(increases));
+    const said = increase === null ? ["no latency under load", ""] : [`grade ${grade(increase)}`, `, round trips ${shown(increase)} ms longer`];
+    item.append(open, ` ${said[0]}, ${shown(down)} Mbit/s down, ${shown(up)} up${said[1]}`);
     return item;
   });
   element("results", HTMLUListElement).replaceChildren(...items);
@@ -94,33 +99,40 @@ async function list(): Promise<void> {
 const dateOf = ({ at }: Result) => new Date(at).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
 
 async function run(): Promise<void> {
-  button.disabled = true;
+  const test = new AbortController();
+  running = test;
+  present = null;
+  let known: Figures | null = null;
+  button.textContent = "Stop";
   element("result", HTMLElement).hidden = true;
   element("told", HTMLElement).textContent = "";
   // What the address carries is no longer what the page shows.
   if (location.hash) history.replaceState(null, "", location.pathname);
   status.textContent = "Connecting …";
   try {
-    const figures = await measure(secret.value, show);
+    const figures = await measure(secret.value, (so_far) => show((known = so_far)), test.signal);
     tell(figures);
-    judge(figures);
+    status.textContent = judge(figures) ?? "Done.";
     present = { at: Date.now(), figures };
-    status.textContent = "Done.";
     await keep(present);
     await list();
   } catch (error) {
-    if (error instanceof SecretNeeded) {
-      element("secret-row", HTMLElement).hidden = false;
-      secret.focus();
-      status.textContent = "This server asks for its secret.";
-    } else {
-      status.textContent = error instanceof Error ? error.message : String(error);
-    }
+    status.textContent = whyEnded(error);
+    // What was measured until then stays, without a grade.
+    if (known) charts.open(known);
   } finally {
+    running = null;
     progress.hidden = true;
-    button.disabled = false;
     button.textContent = "Start again";
   }
+}
+
+function whyEnded(error: unknown): string {
+  if (error instanceof Stopped) return "Stopped: what was measured until then has no grade.";
+  if (!(error instanceof SecretNeeded)) return error instanceof Error ? error.message : String(error);
+  element("secret-row", HTMLElement).hidden = false;
+  secret.focus();
+  return "This server asks for its secret.";
 }
 
 /** What is known while the test runs. */
@@ -147,15 +159,13 @@ function tell(figures: Figures): void {
   }
 }
 
-function judge(figures: Figures): void {
+/** Says what figures mean; returns why not where they tell nothing. */
+function judge(figures: Figures): string | null {
   const { increases } = figures;
-  // Less than nothing is noise.
-  const increase = Math.max(increases.down, increases.up, increases.both, 0);
+  const increase = worst(Object.values(increases));
   charts.open(figures);
-  if (!Number.isFinite(increase)) {
-    status.textContent = "No latency could be measured under load: the line may have been cut off.";
-    return;
-  }
+  element("result", HTMLElement).hidden = increase === null;
+  if (increase === null) return "No latency could be measured under load: the line may have been cut off.";
   const letter = grade(increase);
   const said = words(letter);
   const mark = element("grade", HTMLElement);
@@ -164,8 +174,8 @@ function judge(figures: Figures): void {
   element("verdict", HTMLElement).textContent = said.verdict;
   element("meaning", HTMLElement).textContent =
     `A round trip takes ${longer(increases)}. ${said.meaning}`;
-  const worst = Math.max(figures.loadedDown, figures.loadedUp, figures.loadedBoth);
-  const items = uses(worst).map((text) => {
+  const longest = worst([figures.loadedDown, figures.loadedUp, figures.loadedBoth]) ?? 0;
+  const items = uses(longest).map((text) => {
     const item = document.createElement("li");
     item.textContent = text;
     return item;
@@ -173,16 +183,19 @@ function judge(figures: Figures): void {
   element("uses", HTMLUListElement).replaceChildren(...items);
   element("advice", HTMLElement).textContent = said.advice;
   element("caveat", HTMLElement).textContent = FAST_MBIT <= Math.max(figures.down, figures.up) ? BUSY_DEVICE : "";
-  element("result", HTMLElement).hidden = false;
+  return null;
+}
+
+/** The greatest of those numbers that are known, or 0, as less than nothing is noise; null of none. */
+function worst(all: readonly number[]): number | null {
+  const known = all.filter(Number.isFinite);
+  return known.length > 0 ? Math.max(...known, 0) : null;
 }
 
 /** By how much round trips are longer in each phase. */
 function longer(increases: Record<Loaded, number>): string {
-  const ms = (value: number) => `${shown(Math.max(value, 0))} ms`;
-  return (
-    `${ms(increases.down)} longer while downloading, ${ms(increases.up)} while uploading and ` +
-    `${ms(increases.both)} with both at once`
-  );
+  const ms = (value: number) => (Number.isFinite(value) ? `${shown(Math.max(value, 0))} ms longer` : "an unknown time");
+  return `${ms(increases.down)} while downloading, ${ms(increases.up)} while uploading and ${ms(increases.both)} with both at once`;
 }
 
 const DOING = {

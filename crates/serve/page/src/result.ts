@@ -1,7 +1,8 @@
 // A result that is kept, passed on as a link, or saved as a file. A link may come from a stranger: what does not fit is
 // no result.
 
-import { type Figures, LENGTH, type Phase, STEP } from "./measure.js";
+import { LENGTH } from "./measure.js";
+import { type Figures, type Phase, STEP } from "./samples.js";
 
 /** What was measured, and when (ms since 1970). */
 export interface Result {
@@ -12,11 +13,11 @@ export interface Result {
 /** A result in letters that an address may have: numbers in a fixed order, packed. */
 export async function encoded({ at, figures }: Result): Promise<string> {
   let before = 0;
-  const pings = figures.pings.flatMap(({ t, ms, phase }) => {
+  const pings = figures.pings.flatMap(({ t, ms, phase, open }) => {
     const now = Math.round(t * 1e3);
     const since = now - before;
     before = now;
-    return [since, Math.round(ms * 100), ALL_PHASES.indexOf(phase)];
+    return [since, Math.round(ms * 100), ALL_PHASES.indexOf(phase) + (open ? ALL_PHASES.length : 0)];
   });
   const rates = (["down", "up"] as const).map((way) => figures.rates[way].map((rate) => Math.round(rate * 1e3)));
   const content = JSON.stringify([VERSION, at, valuesOf(figures), pings, ...rates]);
@@ -47,9 +48,12 @@ function resultOf(content: unknown): Result | null {
   let elapsed = 0;
   const found = Array.from({ length: p.length / 3 }, (_, row) => {
     elapsed += p[3 * row] as number;
-    return { t: elapsed / 1e3, ms: (p[3 * row + 1] as number) / 100, phase: ALL_PHASES[p[3 * row + 2] as number] };
+    const code = p[3 * row + 2] as number;
+    const open = code >= ALL_PHASES.length;
+    const phase = ALL_PHASES[open ? code - ALL_PHASES.length : code];
+    return { t: elapsed / 1e3, ms: (p[3 * row + 1] as number) / 100, phase, open };
   });
-  if (found.some((one) => one.phase === undefined || one.t > 2 * LENGTH)) return null;
+  if (found.some((one) => one.phase === undefined || one.t > LONGEST)) return null;
   // JSON has no NaN: what was not measured is null.
   const [downRate, upRate, idle, loadedDown, loadedUp, loadedBoth, byDown, byUp, byBoth] = v.map((one) => one ?? Number.NaN) as [
     number, number, number, number, number, number, number, number, number,
@@ -75,14 +79,16 @@ export function asJson({ at, figures }: Result): string {
     idle_ms: figures.idle, download_latency_ms: figures.loadedDown, upload_latency_ms: figures.loadedUp, both_latency_ms: figures.loadedBoth,
     increase_ms: increases,
     step_s: STEP, download_over_time_mbps: rates.down, upload_over_time_mbps: rates.up,
-    pings: pings.map(({ t, ms, phase }) => ({ t_s: t, rtt_ms: ms, phase })),
+    pings: pings.map(({ t, ms, phase, open }) => ({ t_s: t, rtt_ms: ms, phase, answered: !open })),
   };
   return `${JSON.stringify(named, null, 1)}\n`;
 }
 
 /** A result as CSV: a row a sample, in the order of time within each quantity. */
 export function asCsv({ figures }: Result): string {
-  const rows = figures.pings.map(({ t, ms, phase }) => `ping,${phase},${t.toFixed(3)},${ms.toFixed(2)},ms`);
+  const rows = figures.pings.map(
+    ({ t, ms, phase, open }) => `${open ? "ping without an answer" : "ping"},${phase},${t.toFixed(3)},${ms.toFixed(2)},ms`,
+  );
   for (const way of ["down", "up"] as const) {
     rows.push(...figures.rates[way].map((rate, at) => `throughput,${way},${((at + 0.5) * STEP).toFixed(3)},${rate.toFixed(3)},Mbit/s`));
   }
@@ -114,7 +120,9 @@ const VERSION = 1;
 const MAX_LETTERS = 30_000;
 const MAX_BYTES = 200_000;
 const MAX_PINGS = 2000;
-const MAX_STEPS = 200;
+/** Seconds: a server may take ten to let each of three loads begin (`measure.ts`). */
+const LONGEST = LENGTH + 40;
+const MAX_STEPS = LONGEST / STEP;
 /** More ms or kbit/s than anything here has, and later than any result. */
 const MAX_VALUE = 8.64e15;
 const MAX_TIME = 8.64e15;

@@ -7,7 +7,7 @@ export interface FlowSample {
 
 type ServerMessage =
   | { type: "welcome"; version: number; server: string; challenge: string | null }
-  | { type: "ready"; token: string; client: string; limits: { duration_ns: number } }
+  | { type: "ready"; token: string; client: string; congestion: string[]; limits: { duration_ns: number } }
   | { type: "opened"; flow: number; ticket: string }
   | { type: "started"; flow: number; t_ns: number }
   | { type: "samples"; t_ns: number; flows: FlowSample[] }
@@ -37,6 +37,8 @@ export class Session {
   #flows = 0;
   #uploads = new Set<number>();
   #opening = new Map<number, (ticket: string) => void>();
+  #congestion: string | undefined;
+  #heard = performance.now();
   #fail: (error: Error) => void = () => undefined;
   /** Rejects when the session breaks. */
   readonly broken: Promise<never>;
@@ -51,12 +53,18 @@ export class Session {
     this.broken.catch(() => undefined);
   }
 
-  /** Opens a session with the server that the page came from. */
-  static async open(listener: Listener, secret: string): Promise<Session> {
+  /** Opens a session with the server that the page came from; `stop` ends it at any time. */
+  static async open(listener: Listener, secret: string, stop: AbortSignal): Promise<Session> {
     const address = new URL("weir/v1", location.href);
     address.protocol = address.protocol === "https:" ? "wss:" : "ws:";
     const session = new Session(new WebSocket(address, "weir.v1"), listener);
-    await Promise.race([session.#shakeHands(secret), session.broken]);
+    stop.addEventListener("abort", () => session.end(stop.reason as Error));
+    const late = setTimeout(() => session.end(new Error("The server does not answer.")), OPENING_MS);
+    try {
+      await Promise.race([session.#shakeHands(secret), session.broken]);
+    } finally {
+      clearTimeout(late);
+    }
     return session;
   }
 
@@ -71,6 +79,7 @@ export class Session {
       };
       this.#socket.onmessage = (event: MessageEvent<string>) => {
         const message = JSON.parse(event.data) as ServerMessage;
+        this.#heard = performance.now();
         switch (message.type) {
           case "welcome":
             if (message.challenge === null) break;
@@ -84,6 +93,7 @@ export class Session {
             }, reject);
             break;
           case "ready":
+            this.#congestion = message.congestion.includes(CONGESTION) ? CONGESTION : undefined;
             resolve();
             break;
           case "opened":
@@ -120,9 +130,14 @@ export class Session {
     this.#say({ type: "ping", id: this.#pings });
   }
 
-  /** Whether a ping has no answer yet. */
-  get waits(): boolean {
-    return this.#sent.size > 0;
+  /** When the pings were sent that have no answer yet (ms, the page's clock). */
+  get unanswered(): readonly number[] {
+    return [...this.#sent.values()];
+  }
+
+  /** When the server was last heard (ms, the page's clock). */
+  get heard(): number {
+    return this.#heard;
   }
 
   /** Asks for a flow, and returns the address of its data. */
@@ -132,8 +147,15 @@ export class Session {
     if (direction === "up") this.#uploads.add(flow);
     const ticket = new Promise<string>((resolve) => this.#opening.set(flow, resolve));
     const sample_ns = SAMPLE_MS * 1e6;
-    this.#say({ type: "open", flow, direction, duration_ns: seconds * 1e9, sample_ns });
+    const congestion = this.#congestion;
+    this.#say({ type: "open", flow, direction, duration_ns: seconds * 1e9, sample_ns, congestion });
     return `weir/v1/flow?ticket=${await Promise.race([ticket, this.broken])}`;
+  }
+
+  /** Breaks the session off: `broken` rejects with `why`. */
+  end(why: Error): void {
+    this.#fail(why);
+    this.close();
   }
 
   close(): void {
@@ -172,3 +194,7 @@ function bytes(digits: string): Uint8Array {
 
 /** How often the server tells how many bytes there are. */
 const SAMPLE_MS = 100;
+/** How long a session may take to open. */
+const OPENING_MS = 20_000;
+/** What the server's end of a flow is to use where it can: what `weir test` asks for, whose figures these are like. */
+const CONGESTION = "cubic";

@@ -9,7 +9,7 @@ const { asCsv, asJson, decoded, encoded } = await import(
 );
 
 const phases = ["idle", "down", "rest", "up", "both"];
-const pings = Array.from({ length: 300 }, (_, at) => ({ t: at / 10, ms: 10 + (at % 7) * 1.25, phase: phases[Math.floor(at / 60)] }));
+const pings = Array.from({ length: 300 }, (_, at) => ({ t: at / 10, ms: 10 + (at % 7) * 1.25, phase: phases[Math.floor(at / 60)], open: at > 297 }));
 const rates = { down: Array.from({ length: 64 }, (_, at) => at * 1.5), up: Array.from({ length: 64 }, () => 8) };
 const figures = {
   phase: "both", t: 32, down: 93.123456, up: 8, idle: 10, loadedDown: 20, loadedUp: 300.5, loadedBoth: Number.NaN,
@@ -43,7 +43,7 @@ test("what is no result is refused", async () => {
   const changed = (at, value) => good.map((one, place) => (place === at ? value : one));
   for (const bad of [
     {}, [], "x", [2, ...good.slice(1)], changed(1, "now"), changed(1, 1e17), changed(2, [1, 2]), changed(2, "123456789"),
-    changed(3, [0, 100]), changed(3, [0, 100, 9]), changed(3, [0, 100, -1]), changed(3, [0, 100, "0"]), changed(3, [0, null, 0]),
+    changed(3, [0, 100]), changed(3, [0, 100, 10]), changed(3, [0, 100, -1]), changed(3, [0, 100, "0"]), changed(3, [0, null, 0]),
     changed(3, [1e9, 100, 0]), changed(3, Array(6003).fill(0)), changed(4, Array(201).fill(1)), changed(5, [-1]), changed(5, [[1]]),
   ]) {
     assert.equal(await decoded(await packed(bad)), null, JSON.stringify(bad).slice(0, 80));

@@ -1,0 +1,174 @@
+// What comes in while the test runs, and the figures that follow from it.
+
+import type { Direction, FlowSample } from "./session.js";
+import { type Count, mean, quantile, rate } from "./statistics.js";
+
+export type Loaded = Direction | "both";
+/** `rest`: between two loads, while a full buffer runs empty. */
+export type Phase = "idle" | Loaded | "rest";
+
+/** One round trip: seconds since the start, milliseconds. */
+export interface Ping {
+  t: number;
+  ms: number;
+  /** The phase in which it was sent. */
+  phase: Phase;
+  /** Whether no answer came: it would have taken longer than `ms`. */
+  open: boolean;
+}
+
+/** What is known so far. Rates in Mbit/s, latencies in ms; NaN is not known yet. */
+export interface Figures {
+  phase: Phase;
+  /** Seconds since the start. */
+  t: number;
+  down: number;
+  up: number;
+  idle: number;
+  loadedDown: number;
+  loadedUp: number;
+  loadedBoth: number;
+  /** By how much the mean ping is longer than the idle one, by phase with load. */
+  increases: Record<Loaded, number>;
+  pings: readonly Ping[];
+  /** Rates of both directions over time in Mbit/s, each the mean of `STEP` seconds. */
+  rates: Record<Direction, readonly number[]>;
+}
+
+/** Seconds of a rate over time. */
+export const STEP = 0.5;
+
+/** What a flow takes to find its rate does not count. */
+const RAMP = 2;
+
+/** What came in. `clock` gives the time in ms. */
+export class Samples {
+  #start = 0;
+  #phases: { phase: Phase; from: number }[] = [{ phase: "idle", from: 0 }];
+  #pings: Ping[] = [];
+  #open: readonly number[] = [];
+  #downBytes = 0;
+  #upBytes = new Map<number, number>();
+  #counts: Record<Direction, Count[]> = { down: [], up: [] };
+  /** Bytes of each step, in every phase. */
+  #steps: Record<Direction, number[]> = { down: [], up: [] };
+  #known = new Map<number, number>();
+  /** When each direction began, on the clock of its counts. */
+  #from: Record<Direction, number> = { down: Number.NaN, up: Number.NaN };
+
+  constructor(private readonly clock: () => number) {}
+
+  begin(): void {
+    this.#start = this.clock();
+  }
+
+  enter(phase: Phase): void {
+    this.#phases.push({ phase, from: this.#now() });
+  }
+
+  /** A ping that left at `sent` was answered at `now`: it counts where it was sent. */
+  pong(sent: number, now: number): void {
+    const t = this.#since(sent);
+    if (t >= 0) this.#pings.push({ t, ms: now - sent, phase: this.#at(t), open: false });
+  }
+
+  /** The pings that left at these times have no answer yet: they count as they are if they are late. */
+  waiting(sent: readonly number[]): void {
+    this.#open = sent;
+  }
+
+  /** Downloads are counted where they arrive: here. */
+  downloaded(bytes: number): void {
+    this.#downBytes += bytes;
+    this.#step("down", bytes);
+    if (this.#phase !== "down") return;
+    this.#count("down", { t: this.#now(), bytes: this.#downBytes });
+  }
+
+  /** Uploads are counted where they arrive: at the server. */
+  arrived(t: number, flows: FlowSample[]): void {
+    for (const one of flows) {
+      this.#step("up", one.bytes - (this.#known.get(one.flow) ?? 0));
+      this.#known.set(one.flow, one.bytes);
+    }
+    if (flows.length === 0) return;
+    if (this.#phase !== "up") return;
+    // One that has ended is told no more, and still counts.
+    for (const one of flows) this.#upBytes.set(one.flow, one.bytes);
+    this.#count("up", { t, bytes: [...this.#upBytes.values()].reduce((sum, bytes) => sum + bytes, 0) });
+  }
+
+  figures(): Figures {
+    const every = [...this.#pings, ...this.#late()].sort((one, other) => one.t - other.t);
+    const pings = (phase: Phase) => {
+      const begin = every.find((ping) => ping.phase === phase)?.t ?? 0;
+      const ramp = phase === "idle" ? 0 : RAMP;
+      return every.filter((ping) => ping.phase === phase && ping.t >= begin + ramp).map((ping) => ping.ms);
+    };
+    const median = (phase: Phase) => quantile(pings(phase), 0.5);
+    const increase = (phase: Loaded) => mean(pings(phase)) - mean(pings("idle"));
+    const goodput = (direction: Direction) => {
+      const counts = this.#counts[direction];
+      const settled = rate(counts, this.#from[direction] + RAMP);
+      return Number.isNaN(settled) ? rate(counts, this.#from[direction]) : settled;
+    };
+    return {
+      phase: this.#phase,
+      t: this.#now(),
+      down: goodput("down"),
+      up: goodput("up"),
+      idle: median("idle"),
+      loadedDown: median("down"),
+      loadedUp: median("up"),
+      loadedBoth: median("both"),
+      increases: { down: increase("down"), up: increase("up"), both: increase("both") },
+      pings: every,
+      rates: { down: this.#rates("down"), up: this.#rates("up") },
+    };
+  }
+
+  #step(direction: Direction, bytes: number): void {
+    const at = Math.floor(this.#now() / STEP);
+    this.#steps[direction][at] = (this.#steps[direction][at] ?? 0) + bytes;
+  }
+
+  /** The rates of the steps that are over. */
+  #rates(direction: Direction): number[] {
+    const steps = Math.max(Math.floor(this.#now() / STEP), 0);
+    return Array.from({ length: steps }, (_, at) => ((this.#steps[direction][at] ?? 0) * 8) / STEP / 1e6);
+  }
+
+  #count(direction: Direction, count: Count): void {
+    if (Number.isNaN(this.#from[direction])) this.#from[direction] = count.t;
+    this.#counts[direction].push(count);
+  }
+
+  /** Pings that have waited for long, as long as they have waited. */
+  #late(): Ping[] {
+    const now = this.clock();
+    return this.#open.flatMap((sent) => {
+      const t = this.#since(sent);
+      return t < 0 || now - sent < LATE_MS ? [] : [{ t, ms: now - sent, phase: this.#at(t), open: true }];
+    });
+  }
+
+  get #phase(): Phase {
+    return this.#phases.at(-1)?.phase ?? "idle";
+  }
+
+  /** The phase at a time. */
+  #at(t: number): Phase {
+    return this.#phases.filter((one) => one.from <= t).at(-1)?.phase ?? "idle";
+  }
+
+  #since(time: number): number {
+    return (time - this.#start) / 1000;
+  }
+
+  #now(): number {
+    return this.#since(this.clock());
+  }
+}
+
+/** What has no answer after so long is shown as it is. */
+const LATE_MS = 1000;
