@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 import pytest
 
+from torture.call import Call, prepare
 from torture.hostile import BrokenError, assault
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 pytestmark = pytest.mark.realtime
 
@@ -29,6 +34,12 @@ server.handle_error = lambda *_: None
 print(json.dumps({"address": "127.0.0.1:%d" % server.server_port, "irtt": "127.0.0.1:9"}), file=sys.stderr)
 server.serve_forever()
 """
+
+
+def test_a_setting_writes_files_of_any_length(tmp_path: Path) -> None:
+    lines = "\n".join(["x" * 99] * 3000)
+    prepare(Call(words=(), setting=("mkdir deep", f"cat >deep/file <<'END'\n{lines}\nEND")), tmp_path)
+    assert (tmp_path / "deep" / "file").read_text() == f"{lines}\n"
 
 
 def test_a_server_withstands_hostile_bytes() -> None:

@@ -17,7 +17,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from torture.call import LIMIT_S, Call, failure
+from torture.call import LIMIT_S, Call, failure, prepare
 from torture.plans import Command, commands, draw
 
 PROGRAM = [sys.executable, "-m", "weirlab"]
@@ -68,9 +68,7 @@ class Torture:
 
     def _make(self, number: int, call: Call) -> None:
         folder = self._folder(number)
-        if call.setting:
-            script = ["bash", "-c", "\n".join(call.setting)]
-            subprocess.run(script, cwd=folder, check=False, timeout=LIMIT_S, capture_output=True)
+        prepare(call, folder)
         why = failure(PROGRAM, call, folder)
         subprocess.run(["rm", "-rf", str(folder)], check=False, timeout=LIMIT_S)
         with self._taking:

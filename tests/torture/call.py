@@ -59,6 +59,16 @@ class Call:
         return "\n".join([*self.setting, line])
 
 
+def prepare(call: Call, folder: Path) -> None:
+    """Does to a folder what the call's setting says."""
+    if call.setting:
+        # One word of a command has 128 KB at most, and a file that is written here may have more.
+        script = "\n".join(call.setting).encode()
+        subprocess.run(
+            ["bash", "-s"], input=script, cwd=folder, check=False, timeout=LIMIT_S, capture_output=True
+        )
+
+
 def failure(program: list[str], call: Call, folder: Path) -> str | None:
     """Makes the call in `folder`; what is wrong with how it ended, None if nothing."""
     with ExitStack() as closing:
