@@ -14,7 +14,6 @@ import pytest
 
 from weirlab.net.quality import of_second_bottlenecks, of_the_interface, warnings_of_method
 from weirlab.record.columns import Columns
-from weirlab.record.columns import Columns
 from weirlab.record.round_trips import round_trips_in
 from weirlab.report.location import location_table
 from weirlab.scores import (
@@ -106,10 +105,11 @@ def record_of(vector: dict[str, Any]) -> Any:
     """As much of a record as figures are taken from, with the rows of the vector."""
     spans = {phase["name"]: (phase["start_ns"], phase["end_ns"]) for phase in vector["phases"]}
     senders = pl.DataFrame(schema={"t_ns": pl.Int64, "srtt_ns": pl.Int64})
+    pings = Columns.of_frame("latency", pl.DataFrame(vector["latency"]))
     return SimpleNamespace(
         phase=spans.get,
         ping_probes=[0],
-        round_trip_chunks=lambda: iter([round_trips_in(Columns.of_frame("latency", pl.DataFrame(vector["latency"])))]),
+        round_trip_chunks=lambda: iter([round_trips_in(pings)]),
         columns=lambda table: Columns.of_frame(table, senders),
         flow_names=pl.DataFrame([{"flow": number, **flow} for number, flow in enumerate(vector["flows"])]),
         throughput=pl.DataFrame(vector["throughput"]),
