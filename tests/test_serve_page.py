@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import json
+import signal
 import zlib
 from typing import TYPE_CHECKING, Any
 
@@ -121,6 +122,52 @@ def test_while_it_measures_it_draws_what_it_knows(browser: Browser, address: str
         shown.chart("Ping").locator("summary").click()
         rows = shown.chart("Ping").locator("table").first.locator("tbody tr")
         expect(rows.filter(has_text="idle")).to_have_count(1)
+
+
+def test_an_outage_is_in_the_figures(browser: Browser) -> None:
+    with serving("--max-rate", "20mbit") as server, opened(browser, f"http://{server.address}/") as shown:
+        shown.page.get_by_role("button", name="Start").click()
+        shown.page.get_by_text("Downloading").wait_for()
+        shown.page.wait_for_timeout(3500)
+        server.process.send_signal(signal.SIGSTOP)
+        # To behind the end of the download.
+        shown.page.wait_for_timeout(5500)
+        server.process.send_signal(signal.SIGCONT)
+        shown.page.get_by_text("Done.").wait_for(timeout=60_000)
+        with shown.page.expect_download() as file:
+            shown.page.get_by_role("button", name="Save as JSON", exact=True).click()
+        found = json.loads(file.value.path().read_text())
+        sent, took = (np.array([ping[name] for ping in found["pings"]]) for name in ("t_s", "rtt_ms"))
+        assert np.diff(sent).max() < 2, "those that left meanwhile are there"
+        assert took.max() > 5000
+        # Every ping of the outage counts: 4.5 s of the 6 s that are measured of a download.
+        assert found["increase_ms"]["down"] > 1000
+        assert found["pings"][int(took.argmax())]["phase"] == "down"
+        expect(shown.page.locator("#grade")).to_have_text("F")
+
+
+def test_a_server_that_falls_silent_ends_the_test(browser: Browser) -> None:
+    with serving("--max-rate", "20mbit") as server, opened(browser, f"http://{server.address}/") as shown:
+        shown.page.get_by_role("button", name="Start").click()
+        shown.page.get_by_text("Downloading").wait_for()
+        server.process.send_signal(signal.SIGSTOP)
+        try:
+            shown.page.get_by_text("has not answered for 10 s").wait_for(timeout=30_000)
+        finally:
+            server.process.send_signal(signal.SIGCONT)
+        shown.page.get_by_role("button", name="Start again").wait_for()
+        expect(shown.page.locator("#result")).to_be_hidden()
+        assert shown.lines("Ping")["idle"][0].size >= 30, "what was measured stays"
+
+
+def test_the_reader_may_stop_it(browser: Browser, address: str) -> None:
+    with opened(browser, address, within=address) as shown:
+        shown.page.get_by_role("button", name="Start").click()
+        shown.page.get_by_text("Measuring the idle line").wait_for()
+        shown.page.get_by_role("button", name="Stop").click()
+        expect(shown.page.locator("#status")).to_contain_text("Stopped")
+        shown.page.get_by_role("button", name="Start again").click()
+        shown.page.get_by_text("Measuring the idle line").wait_for()
 
 
 @pytest.mark.parametrize("text", ["AAAA", "%3Cimg%20src=x%3E", link()[3:-9], "A" * 40_000])
