@@ -244,6 +244,22 @@ fn what_a_scenario_names_of_its_test_is_told_with_its_line() {
 }
 
 #[test]
+fn a_load_without_a_length_is_refused_where_a_test_has_loads() {
+    let read = |test: &str| {
+        let text =
+            format!("test = '{test}'\nlink = 'line-50'\nphases = {{ idle = '5s', load = '0s' }}");
+        resolve(&read_file(&text, "s").unwrap(), &NoFiles, |_| None).map(|_| ())
+    };
+    assert!(
+        read("rrul")
+            .unwrap_err()
+            .starts_with("phases.load: 0 leaves the loads of the test no time")
+    );
+    // A voice stream on an idle line is no load.
+    assert_eq!([read("ping"), read("voip")], [Ok(()), Ok(())]);
+}
+
+#[test]
 fn every_shipped_test_runs_on_every_shipped_link() {
     for test in shipped_tests() {
         assert_eq!(load_test(test, &NoFiles).unwrap().name.0, test);

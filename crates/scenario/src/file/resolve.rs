@@ -68,7 +68,7 @@ pub fn resolve(
 ) -> Result<Resolved, String> {
     let mut test = chosen_test(&spec.test, files)?;
     let links = links(spec, files)?;
-    set_phases(&mut test.phases, spec)?;
+    set_phases(&mut test, spec)?;
     beside::join(&mut test, &spec.beside.0, files)?;
     let seeds = seeds(spec)?;
     let configurations = configurations(spec, &test, &links)?;
@@ -90,7 +90,16 @@ pub fn resolve(
     Ok(Resolved { test, configurations: found, seeds })
 }
 
-fn set_phases(phases: &mut PhasesSpec, spec: &ScenarioSpec) -> Result<(), String> {
+fn set_phases(test: &mut TestSpec, spec: &ScenarioSpec) -> Result<(), String> {
+    let has_loads = !(test.flows.is_empty() && test.methods.is_empty());
+    let phases = &mut test.phases;
+    if phases.load.0 > 0 && has_loads && spec.phases.load.is_some_and(|load| load.0 == 0) {
+        return Err(
+            "phases.load: 0 leaves the loads of the test no time, and they would run while the line is to be idle: \
+             write a length above 0"
+                .to_owned(),
+        );
+    }
     phases.idle = spec.phases.idle.unwrap_or(phases.idle);
     phases.load = spec.phases.load.unwrap_or(phases.load);
     phases.cooldown = spec.phases.cooldown.unwrap_or(phases.cooldown);
