@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -11,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner
 
+from live import PATIENCE_S
 from weirlab.api import in_turn, run_all
 from weirlab.batches import carry_out, load_batch, running
 from weirlab.batches.running import LOG, alone, missing
@@ -268,10 +271,34 @@ def test_a_command_that_does_not_end_is_ended_with_all_that_it_started(tmp_path:
     with pytest.raises(LabError, match=r"was ended after 0\.5 s \(command_limit\)"):
         carry_out(batch, out, batch.steps, jobs=1, watcher=None)
     process = int((out / LOG).read_text().splitlines()[-1])
-    until = time.monotonic() + 30
+    assert _ends(process)
+
+
+def _ends(process: int) -> bool:
+    """Whether a process ends soon."""
+    until = time.monotonic() + PATIENCE_S
     while _runs(process) and time.monotonic() < until:
         time.sleep(0.02)
-    assert not _runs(process)
+    return not _runs(process)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_command_ends_with_the_batch_whatever_ends_that(tmp_path: Path, number: signal.Signals) -> None:
+    file, told = tmp_path / "batch.toml", tmp_path / "told"
+    child = f"sleep 300 & echo $! >{told}.new; mv {told}.new {told}; wait"
+    words = f'world = "lab"\nbefore = [{json.dumps(child)}]\nafter = ["touch {tmp_path}/tidy"]\n'
+    file.write_text(words + TWO)
+    called = subprocess.Popen(
+        [sys.executable, "-m", "weirlab", "batch", str(file)], stderr=subprocess.PIPE, text=True
+    )
+    while not told.exists() and called.poll() is None:
+        time.sleep(0.02)
+    called.send_signal(number)
+    _, said = called.communicate(timeout=PATIENCE_S)
+    assert called.returncode == (130 if number == signal.SIGTERM else -number), said
+    assert "Traceback" not in said
+    assert _ends(int(told.read_text()))
+    assert (tmp_path / "tidy").exists() == (number == signal.SIGTERM), "what follows a run tidies up"
 
 
 def test_scenarios_may_stand_in_files_beside(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import socket
+import subprocess
 import sys
 import time
 from functools import partial
@@ -27,7 +28,6 @@ from weirlab.shape.running import tell_service_manager
 from weirlab.shape.view import line_of, table_of
 
 if TYPE_CHECKING:
-    import subprocess
     from collections.abc import Callable
     from concurrent.futures import Future
 
@@ -456,14 +456,14 @@ def test_a_load_that_fails_is_told_and_what_it_left_behind_is_ended(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     failed = LineLoad(["/bin/sh", "-c", "exit 3"])
-    failed._process.wait(timeout=PATIENCE_S)
+    failed._group.process.wait(timeout=PATIENCE_S)
     assert failed.failure() == "the load `exit 3` ended by itself, with code 3"
     failed.end()
     assert failed.failure() is None
     monkeypatch.setattr(load, "LOAD_PATIENCE_S", 0.2)
     left = tmp_path / "left"
     behind = LineLoad(["/bin/sh", "-c", f"sleep 60 & echo $! > {left}"])
-    behind._process.wait(timeout=PATIENCE_S)
+    behind._group.process.wait(timeout=PATIENCE_S)
     assert behind.failure() is None
     behind.end()
     deaf = tmp_path / "deaf"
@@ -471,10 +471,29 @@ def test_a_load_that_fails_is_told_and_what_it_left_behind_is_ended(
     while not deaf.exists():
         time.sleep(0.01)
     stubborn.end()
-    assert stubborn._process.returncode == -signal.SIGKILL
+    assert stubborn._group.process.returncode == -signal.SIGKILL
     # Nobody may have collected it yet, but it runs no more.
     state = Path(f"/proc/{left.read_text().strip()}/stat")
     assert not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z"
+
+
+def test_a_load_ends_with_who_began_it_whatever_ends_that(tmp_path: Path) -> None:
+    left = tmp_path / "left"
+    program = (
+        "import time; from weirlab.shape.load import LineLoad\n"
+        f"load = LineLoad(['/bin/sh', '-c', 'sleep 300 & echo $! >{left}.new; mv {left}.new {left}; wait'])\n"
+        "time.sleep(300)"
+    )
+    process = subprocess.Popen([sys.executable, "-c", program])
+    while not left.exists() and process.poll() is None:
+        time.sleep(0.02)
+    process.kill()
+    process.wait(timeout=PATIENCE_S)
+    state = Path(f"/proc/{left.read_text().strip()}/stat")
+    until_s = time.monotonic() + PATIENCE_S
+    while state.exists() and state.read_text().rpartition(")")[2].split()[0] != "Z":
+        assert time.monotonic() < until_s, "it runs for ever"
+        time.sleep(0.05)
 
 
 def test_the_view_fits_a_terminal_of_80_columns() -> None:

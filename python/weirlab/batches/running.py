@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import fcntl
 import os
-import signal
 import subprocess
-from contextlib import contextmanager
+import time
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from weirlab.api import kept, run_into
 from weirlab.errors import LabError, UsageError, cannot_write
+from weirlab.groups import Group
 from weirlab.record import open_record
 from weirlab.record.differences import place_name, world_name
 from weirlab.worlds import check_all, world_named
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from weirlab.api import Watcher
@@ -147,14 +148,26 @@ class _Surrounded:
 
     def run(self, run: ResolvedRun, folder: Path, progress: Progress | None) -> bool:
         spec = self._batch.spec
+        wanted = (lambda: True) if progress is None else (lambda: progress(0))
         try:
-            self._commands("before", spec.before, run, folder)
+            if not self._commands("before", spec.before, run, folder, wanted):
+                return False
             return self._inner.run(run, folder, progress)
         finally:
-            self._commands("after", spec.after, run, folder)
+            # They tidy up behind a run that was ended, too.
+            self._commands("after", spec.after, run, folder, lambda: True)
 
-    def _commands(self, when: str, commands: Sequence[str], run: ResolvedRun, folder: Path) -> None:
-        """Runs commands one after another; their output goes to a file of the batch's folder."""
+    def _commands(
+        self, when: str, commands: Sequence[str], run: ResolvedRun, folder: Path, wanted: Callable[[], bool]
+    ) -> bool:
+        """Runs commands one after another; their output goes to a file of the batch's folder.
+
+        Returns:
+            Whether all are done: one that is no longer `wanted` is ended.
+
+        Raises:
+            LabError: if one fails, or takes too long and is ended.
+        """
         about = {
             "WEIR_RECORD": str(folder),
             "WEIR_TEST": run.test.name,
@@ -168,26 +181,34 @@ class _Surrounded:
             with (self._out / LOG).open("ab") as log:
                 log.write(f"== {when} {folder.relative_to(self._out)}: {command}\n".encode())
                 log.flush()
-                process = subprocess.Popen(  # noqa: S602 - the shell is what a batch asks for
-                    command,
-                    shell=True,
+                group = Group(
+                    ["/bin/sh", "-c", command],
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
                     env=os.environ | about,
-                    start_new_session=True,
                 )
-                try:
-                    code = process.wait(self._batch.command_limit_s)
-                except subprocess.TimeoutExpired:
-                    os.killpg(process.pid, signal.SIGKILL)
-                    process.wait()
-                    raise LabError(
-                        f"{when} `{folder.name}`: `{command}` was ended after "
-                        f"{self._batch.command_limit_s:g} s (command_limit){said}"
-                    ) from None
+            limit_s = self._batch.command_limit_s
+            until_s = time.monotonic() + limit_s
+            while (code := _code(group.process, until_s)) is None:
+                if not wanted():
+                    group.end(COMMAND_PATIENCE_S)
+                    return False
+                if time.monotonic() >= until_s:
+                    group.end(0)
+                    late = f"was ended after {limit_s:g} s (command_limit){said}"
+                    raise LabError(f"{when} `{folder.name}`: `{command}` {late}")
+            group.let_go()
             if code != 0:
                 raise LabError(f"{when} `{folder.name}`: `{command}` ended with {code}{said}")
+        return True
+
+
+def _code(process: subprocess.Popen[bytes], until_s: float) -> int | None:
+    """The exit code of a process; None if it has not ended soon, or by that time."""
+    with suppress(subprocess.TimeoutExpired):
+        return process.wait(max(0.0, min(LOOK_EVERY_S, until_s - time.monotonic())))
+    return None
 
 
 LOCK = ".lock"
@@ -195,3 +216,9 @@ LOCK = ".lock"
 
 LOG = "commands.log"
 """Output of the commands around runs."""
+
+LOOK_EVERY_S = 0.1
+"""How often it is looked whether a command is still wanted."""
+
+COMMAND_PATIENCE_S = 2.0
+"""Between asking a command to end and killing it."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import shlex
-import signal
 import subprocess
 import sys
 import tempfile
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+
+from weirlab.groups import Group
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,24 +20,20 @@ class LineLoad:
 
     def __init__(self, command: list[str], **how: Any) -> None:
         """Starts the command; `how` goes to `subprocess.Popen`."""
-        self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True, **how)
+        self._group = Group(command, stdout=subprocess.DEVNULL, **how)
         self._command = command[-1]
         self._wanted = True
 
     def failure(self) -> str | None:
         """Why it does not load the line, if it ended by itself and says that it failed."""
-        code = self._process.poll() if self._wanted else None
+        code = self._group.process.poll() if self._wanted else None
         return f"the load `{self._command}` ended by itself, with code {code}" if code else None
 
     def end(self) -> None:
         """Ends it, with what it left in the background; what does not heed that is killed."""
-        self._wanted = False
-        for one in (signal.SIGTERM, signal.SIGKILL):
-            with suppress(ProcessLookupError):
-                os.killpg(self._process.pid, one)
-            with suppress(subprocess.TimeoutExpired):
-                self._process.wait(LOAD_PATIENCE_S)
-                return
+        if self._wanted:
+            self._wanted = False
+            self._group.end(LOAD_PATIENCE_S)
 
 
 @contextmanager
