@@ -9,11 +9,9 @@ out=${1:-$here/../target/kernel}
     echo "weir: the world kernel runs on x86_64, and this machine is $(uname -m)" >&2
     exit 1
 }
+missing=()
 need() { # tool, package
-    command -v "$1" >/dev/null 2>&1 || {
-        echo "weir: \`$1\` is missing: apt-get install $2" >&2
-        exit 1
-    }
+    command -v "$1" >/dev/null 2>&1 || missing+=("$2")
 }
 need apt-get apt
 need dpkg-deb dpkg
@@ -25,8 +23,9 @@ need make make
 need flex flex
 need bison bison
 need bc bc
-echo '#include <sys/ptrace.h>' | gcc -E - >/dev/null 2>&1 || {
-    echo "weir: the headers of the C library are missing: apt-get install libc6-dev" >&2
+! command -v gcc >/dev/null 2>&1 || echo '#include <sys/ptrace.h>' | gcc -E - >/dev/null 2>&1 || missing+=(libc6-dev)
+[ ${#missing[@]} = 0 ] || {
+    echo "weir: what compiles a kernel is missing: apt-get install ${missing[*]}" >&2
     exit 1
 }
 
