@@ -122,6 +122,14 @@ up_max = "2mbit"
             "line 1: rule.0: it holds for no packet, since only tcp has",
         ),
         (
+            '[[rule]]\nname = "a"\nclass = "bulk"\nprotocol = ["icmp"]\nhost = ["2001:db8::1"]',
+            "line 1: rule.0: it holds for no packet, since `icmp` goes between addresses of IPv4",
+        ),
+        (
+            '[[rule]]\nname = "a"\nclass = "bulk"\nprotocol = ["icmpv6"]\nhost = ["192.0.2.0/24"]',
+            "`host` has only others: write the protocol of the hosts",
+        ),
+        (
             '[[rule]]\nname = "a"\nclass = "bulk"\nprogram = ["curl", "/usr/bin/rsync"]',
             "line 1: rule.0: program `/usr/bin/rsync`: names are compared, and no paths: write `rsync`",
         ),

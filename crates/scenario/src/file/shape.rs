@@ -142,7 +142,24 @@ impl RuleSpec {
         }
         self.program.iter().try_for_each(|program| check_program(program))?;
         self.cgroup.iter().try_for_each(|group| check_cgroup(group))?;
+        self.check_hosts()?;
         self.check_protocol()
+    }
+
+    /// Refuses hosts between which none of the protocols goes.
+    fn check_hosts(&self) -> Result<(), String> {
+        let goes = |protocol: &ProtocolNumber, host: &Network| match protocol.0 {
+            ICMP => host.0.is_ipv4(),
+            ICMPV6 => host.0.is_ipv6(),
+            _ => true,
+        };
+        let fits = self.protocol.iter().any(|one| self.host.iter().any(|host| goes(one, host)));
+        if self.protocol.is_empty() || self.host.is_empty() || fits {
+            return Ok(());
+        }
+        Err("it holds for no packet, since `icmp` goes between addresses of IPv4, `icmpv6` between those of IPv6, and `host` \
+             has only others: write the protocol of the hosts"
+            .to_owned())
     }
 
     /// Refuses conditions that no packet of the protocols meets.
@@ -596,12 +613,14 @@ fn check_cgroup(group: &str) -> Result<(), String> {
 /// Numbers of the protocols whose packets have ports for rules (IANA).
 const TCP: u8 = 6;
 const UDP: u8 = 17;
+const ICMP: u8 = 1;
+const ICMPV6: u8 = 58;
 
 /// Where the hierarchy of control groups is mounted, version 2 (cgroups(7)): below the second beside version 1.
 const CGROUPS: [&str; 2] = ["/sys/fs/cgroup/unified", "/sys/fs/cgroup"];
 
 /// Names of protocols that rules are about, with their numbers (IANA).
-const PROTOCOLS: [(&str, u8); 4] = [("tcp", TCP), ("udp", UDP), ("icmp", 1), ("icmpv6", 58)];
+const PROTOCOLS: [(&str, u8); 4] = [("tcp", TCP), ("udp", UDP), ("icmp", ICMP), ("icmpv6", ICMPV6)];
 
 /// Port on which `weir serve` listens if nothing else is said.
 pub const SERVE_PORT: u16 = 8080;
