@@ -6,8 +6,9 @@ use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use weir_rate_control::Mode;
+use weir_scenario::file::rules::RulesSpec;
 use weir_scenario::file::schema_of_file;
-use weir_scenario::file::shape::{RulesSpec, ShapeSpec};
+use weir_scenario::file::shape::ShapeSpec;
 use weir_shape::{Backend, Command, ProverSettings, Settings, ShapeError, View};
 
 use crate::scenario::{from_python, to_python};

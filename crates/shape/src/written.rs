@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use weir_core::Framing;
 use weir_rate_control::{AutoSettings, Control, Mode};
 use weir_scenario::file::catalogue::{read, read_file};
+use weir_scenario::file::rules::{RuleSpec, RulesSpec};
 use weir_scenario::file::shape::{
-    BackendWord, ReflectorKind, ReflectorWords, RuleSpec, RulesSpec, ShapeSpec, SideRate,
-    StatePlace,
+    BackendWord, ReflectorKind, ReflectorWords, ShapeSpec, SideRate, StatePlace,
 };
 use weir_scenario::file::shaper::ModeWord;
 use weir_scenario::file::{Value, Written};
@@ -230,7 +230,8 @@ const SHIPPED_RULES: &[(&str, &str)] = &[("usual", include_str!("../data/rules/u
 #[cfg(test)]
 mod tests {
     use weir_linux::CLASSES;
-    use weir_scenario::file::shape::{ClassWord, USUAL_QUEUES};
+    use weir_scenario::file::rules::ClassWord;
+    use weir_scenario::file::shape::USUAL_QUEUES;
 
     use super::*;
 

@@ -518,3 +518,32 @@ const FORMER_KEYS: &[(&str, &str)] = &[
     ("egress_queue", "queue_up"),
     ("ingress_queue", "queue_down"),
 ];
+
+/// A text or a number that a word stands for, with what JSON Schema says of it.
+macro_rules! word_field {
+    ($name:ty, $kinds:expr, $read:expr, $words:expr) => {
+        impl Field for $name {
+            fn read(written: &Written, reader: &mut Reader) -> Option<Self> {
+                let read: fn(&Written) -> Result<Self, String> = $read;
+                read(written).map_err(|says| reader.fault(says)).ok()
+            }
+
+            fn write(&self, _: Form) -> Written {
+                let words: fn(&Self) -> Written = $words;
+                words(self)
+            }
+
+            fn schema(_: &mut Definitions) -> Written {
+                let kinds: &[&str] = $kinds;
+                let kind = if let [one] = kinds {
+                    (*one).into()
+                } else {
+                    $crate::file::written::texts(kinds.iter().copied())
+                };
+                $crate::file::written::table([("type", kind)])
+            }
+        }
+    };
+}
+
+pub(crate) use word_field;

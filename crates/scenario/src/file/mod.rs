@@ -18,6 +18,7 @@ pub mod plain;
 pub mod quantity;
 mod references;
 mod resolve;
+pub mod rules;
 mod schema;
 pub mod shape;
 pub mod shaper;
