@@ -165,13 +165,13 @@ def test_parts_say_when_their_pings_were_sent(large: Record) -> None:
 
 def test_columns_that_are_kept_are_read_once(large: Record, monkeypatch: pytest.MonkeyPatch) -> None:
     record, parsed = open_record(large.path), []
-    whole = record._decoded
+    whole = record._files._decoded
 
     def counted(part: str, *more: Any) -> pl.DataFrame:
         parsed.append(part)
         return whole(part, *more)
 
-    monkeypatch.setattr(record, "_decoded", counted)
+    monkeypatch.setattr(record._files, "_decoded", counted)
     with record.keeping("latency", ["t_ns", "probe", "rtt_ns"]):
         record.check()
         held = summarise(record)

@@ -25,7 +25,7 @@ import weirlab
 from live import PATIENCE_S
 from weirlab.cli.records import readable
 from weirlab.errors import RecordError
-from weirlab.record import find_records, open_record, pack, reader
+from weirlab.record import find_records, open_record, pack, part_files, reader
 from weirlab.record.configurations import numbered
 from weirlab.record.tables import TABLES
 from weirlab.report import quality_table
@@ -625,7 +625,7 @@ def test_the_pieces_of_a_long_table_are_its_rows(
     first = folder / "queue" / "part-000000.parquet"
     (first.parent / "part-000001.parquet").write_bytes(first.read_bytes())
     frame.write_parquet(first.parent / "part-000002.parquet", compression="zstd")
-    monkeypatch.setattr(reader, "PIECE_BYTES", 1)
+    monkeypatch.setattr(part_files, "PIECE_BYTES", 1)
     names = ["t_ns", "queue", "wire_bytes"]
     pieces = list(open_record(folder).pieces("queue", names))
     assert len(pieces) == 3

@@ -385,7 +385,7 @@ def test_a_queue_at_the_bottleneck_needs_no_advice(tmp_path: Path) -> None:
 def test_a_record_without_queues_gives_no_advice(rrul: list[Record]) -> None:
     assert advice([with_tables(rrul[0], queue=rrul[0].queue.clear())]) == []
     absent = open_record(rrul[0].path)
-    absent._parts = absent._parts | {"queue": []}
+    absent._files._names |= {"queue": []}
     assert absent.queue.height == 0
     assert advice([absent]) == []
 

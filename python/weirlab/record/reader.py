@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import zipfile
 from collections import deque
@@ -14,7 +13,6 @@ from typing import IO, TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
-from weirlab import _native
 from weirlab.errors import RecordError
 from weirlab.given import path_of
 from weirlab.record.columns import Columns
@@ -22,18 +20,18 @@ from weirlab.record.flows import FLOW, rows_of_flows
 from weirlab.record.in_order import in_order, least_of, order_of
 from weirlab.record.manifest import SCHEMA, Manifest
 from weirlab.record.notes import keep_notes, notes_in
+from weirlab.record.part_files import PartFiles
 from weirlab.record.places import record_paths
 from weirlab.record.round_trips import COLUMNS as ROUND_TRIPS
 from weirlab.record.round_trips import round_trips_in
 from weirlab.record.store import MANIFEST, NOTES, open_store
-from weirlab.record.tables import MAX_PART_ROWS, OF_WHAT, TABLES, schema
+from weirlab.record.tables import OF_WHAT, TABLES, schema
 from weirlab.record.upgrade import upgraded
 from weirlab.scenario.plain import load_trace
 from weirlab.shown import Shown
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-    from concurrent.futures import Future
     from pathlib import Path
 
     import polars as pl
@@ -81,8 +79,7 @@ class Record(Shown):
         except ValueError as error:
             raise self._damaged(str(error)) from error
         self._take_notes()
-        self._parts = self._listed()
-        self._compared: set[str] = set()
+        self._files = PartFiles(self._store, path, self.manifest)
         self._kept: dict[str, dict[str, list[pl.Series]]] = {}
         self._columns: dict[str, Columns] = {}
 
@@ -217,7 +214,7 @@ class Record(Shown):
             for frame in self.chunks(table, names):
                 yield Columns.of_frame(table, frame)
         else:
-            yield from self._pieces(table, list(names))
+            yield from self._files.pieces(table, list(names))
 
     def has_rows(self, table: str) -> bool:
         """Whether a table has any rows.
@@ -230,36 +227,11 @@ class Record(Shown):
         """
         return any(rows.height for rows in self.pieces(table, ["t_ns"]))
 
-    def _pieces(self, table: str, names: list[str]) -> Iterator[Columns]:
-        """As `pieces`, of a table that is read anew: no more than a few part files are in memory."""
-        parts, rows = self._parts[table], 0
-        if table not in self._compared:
-            self._compare(table, self._store.contents(parts))
-        for some, contents in _several(parts, self._store.contents(parts)):
-            read = _read_columns(table, contents, names)
-            pieces = (
-                [read]
-                if read is not None
-                else (
-                    Columns.of_frame(table, self._decoded(part, content, names))
-                    for part, content in zip(some, contents, strict=True)
-                )
-            )
-            for piece in pieces:
-                rows += piece.height
-                yield piece
-        self._compare_rows(table, rows)
-
     def _read(self, table: str) -> Columns | None:
         """The columns of a table; None if its part files are not such as this Weir writes."""
-        parts = self._parts[table]
-        contents = list(self._store.contents(parts))
-        if parts:
-            self._compare(table, contents)
-        columns = _read_columns(table, contents, None)
+        columns = self._files.columns(table)
         if columns is None:
             return None
-        self._compare_rows(table, columns.height)
         if table == "latency":
             order = order_of(columns.numbers("t_ns"), columns.numbers("probe"))
             return columns if order is None else columns.in_order(order)
@@ -277,7 +249,7 @@ class Record(Shown):
         said = self.manifest.scenario["sampling"].get(key)
         if said is None:
             raise self._damaged(f"`scenario.sampling.{key}` is missing")
-        if said == 0 and self._parts[table]:
+        if said == 0 and self._files.names(table):
             raise self._damaged(f"`scenario.sampling.{key}` is {said}, and the table has rows")
         return int(said)
 
@@ -418,25 +390,6 @@ class Record(Shown):
         """The time of the last sample in a table; 0 if there is none."""
         return max(int(rows.numbers("t_ns").max(initial=0)) for rows in self.pieces(table, ["t_ns"]))
 
-    def _listed(self) -> dict[str, list[str]]:
-        """The part files of each table, which are those that the manifest counts."""
-        there = self._store.parts()
-        parts = {table: [part for part in there if part.startswith(f"{table}/")] for table in TABLES}
-        counted = self.manifest.tables
-        if counted is None:
-            return parts
-        for table, found in parts.items():
-            count = counted[table].parts if table in counted else 0
-            wanted = [f"{table}/part-{number:06d}.parquet" for number in range(count)]
-            files = f"the run wrote {count} part files of `{table}`"
-            for part in wanted:
-                if part not in found:
-                    raise RecordError(f"`{self.path}`: `{part}` is missing: {files}")
-            for part in found:
-                if part not in wanted:
-                    raise RecordError(f"`{self.path}`: `{part}` does not belong to it: {files}")
-        return parts
-
     def chunks(self, table: str, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
         """Columns of a table of any length, as one data frame or as several one after the other.
 
@@ -457,7 +410,7 @@ class Record(Shown):
             for each in zip(*(kept[name] for name in columns), strict=True):
                 yield pl.DataFrame(each)
         else:
-            yield from self._frames(table, list(columns))
+            yield from self._files.frames(table, list(columns))
 
     def ordered_chunks(self, table: str) -> Iterator[pl.DataFrame]:
         """The rows of a table of any length in the order of its data frame, as one or several frames.
@@ -492,7 +445,7 @@ class Record(Shown):
             yield
             return
         kept: dict[str, list[pl.Series]] = {name: [] for name in columns}
-        for frame in self._frames_at_once(table, list(columns)):
+        for frame in self._files.frames_at_once(table, list(columns)):
             for name in columns:
                 kept[name].append(frame[name])
         self._kept[table] = kept
@@ -503,136 +456,28 @@ class Record(Shown):
 
     def parts(self, table: str) -> list[str]:
         """The names of a table's part files, in their order."""
-        return self._parts[table]
+        return self._files.names(table)
 
     def is_long(self, table: str) -> bool:
         """Whether a table is, or may be, too long to be held just because the record is used."""
         written = (self.manifest.tables or {}).get(table)
         # Of others a record has several, which have up to three times as many columns.
         most = MAX_HELD_ROWS if table == "latency" else MAX_HELD_ROWS // 10
-        return bool(self._parts[table]) and (written is None or written.rows > most)
+        return bool(self._files.names(table)) and (written is None or written.rows > most)
 
     def holds(self, table: str) -> bool:
         """Whether a table is in memory once it was read, if need be by `keeping`."""
         return not self.is_long(table) or table in self._kept
 
     def _table(self, name: str) -> pl.DataFrame:
-        if not self._parts[name]:
+        if not self._files.names(name):
             import polars as pl  # noqa: PLC0415 - figures need none
 
             return pl.DataFrame(schema=schema(name))
         if name in self._columns:
             # In the order of the table's data frame, which it then has already.
             return self._columns[name].frame()
-        from weirlab.record.parts import decoded_as_one  # noqa: PLC0415 - loads Polars
-
-        contents = list(self._store.contents(self._parts[name]))
-        self._compare(name, contents)
-        with self._told():
-            whole = decoded_as_one(self._parts[name], contents, self.manifest.schema_version)
-        self._compare_rows(name, whole.height)
-        return whole
-
-    def _frames(self, name: str, columns: list[str]) -> Iterator[pl.DataFrame]:
-        """The rows of a table, of some columns, part by part: no more than one part is in memory.
-
-        Raises:
-            RecordError: if it is not what was written.
-        """
-        parts, rows = self._parts[name], 0
-        if name not in self._compared:
-            self._compare(name, self._store.contents(parts))
-        for part, content in zip(parts, self._store.contents(parts), strict=True):
-            frame = self._decoded(part, content, columns)
-            rows += frame.height
-            yield frame
-        self._compare_rows(name, rows)
-
-    def _frames_at_once(self, name: str, columns: list[str]) -> list[pl.DataFrame]:
-        """As `_frames`, all at once: one thread reads and compares part files, others decode them."""
-        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - most figures need none
-
-        parts = self._parts[name]
-        pending: list[Future[pl.DataFrame]] = []
-        with ThreadPoolExecutor(DECODERS) as pool:
-
-            def handed_over() -> Iterator[bytes]:
-                for part, content in zip(parts, self._store.contents(parts), strict=True):
-                    pending.append(pool.submit(self._decoded, part, content, columns))
-                    yield content
-
-            try:
-                self._compare(name, handed_over())
-                frames = [one.result() for one in pending]
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
-        self._compare_rows(name, sum(frame.height for frame in frames))
-        return frames
-
-    def _decoded(self, part: str, content: bytes, columns: list[str]) -> pl.DataFrame:
-        from weirlab.record.parts import decoded  # noqa: PLC0415 - loads Polars
-
-        with self._told():
-            return decoded(part, content, columns, self.manifest.schema_version)
-
-    @contextmanager
-    def _told(self) -> Iterator[None]:
-        """What is wrong with a part file is told with the record's name."""
-        from weirlab.record.parts import PartError  # noqa: PLC0415 - loads Polars
-
-        try:
-            yield
-        except PartError as error:
-            raise RecordError(f"`{self.path}`: {error}") from error
-
-    def _compare_rows(self, name: str, rows: int) -> None:
-        """Refuses a table that has more or fewer rows than were written, if that is known."""
-        written = (self.manifest.tables or {}).get(name)
-        if written is not None and rows != written.rows:
-            raise RecordError(f"`{self.path}`: `{name}` has {rows} rows of {written.rows}")
-
-    def _compare(self, name: str, contents: Iterable[bytes]) -> None:
-        """Compares the bytes of a table's part files with the digest of what was written, if there is one.
-
-        Raises:
-            RecordError: if they are others.
-        """
-        written = (self.manifest.tables or {}).get(name)
-        if written is not None:
-            digest = hashlib.sha256()
-            for content in contents:
-                digest.update(content)
-            if digest.hexdigest() != written.sha256:
-                raise RecordError(
-                    f"`{self.path}`: `{name}` is damaged: its bytes are not those that were written"
-                )
-        self._compared.add(name)
-
-
-def _several(names: Sequence[str], contents: Iterable[bytes]) -> Iterator[tuple[list[str], list[bytes]]]:
-    """Part files that are read together, as one by one takes longer where they are small: names and bytes."""
-    some: tuple[list[str], list[bytes]] = ([], [])
-    size = 0
-    for name, content in zip(names, contents, strict=True):
-        if some[0] and size + len(content) > PIECE_BYTES:
-            yield some
-            some, size = ([], []), 0
-        some[0].append(name)
-        some[1].append(content)
-        size += len(content)
-    if some[0]:
-        yield some
-
-
-def _read_columns(table: str, contents: Sequence[bytes], names: Sequence[str] | None) -> Columns | None:
-    """Columns of part files, or all; None if they are not such as this Weir writes."""
-    values = _native.read_table(table, contents, MAX_PART_ROWS, names)
-    if values is None:
-        return None
-    columns = Columns.of_values(table, values)
-    told = all(columns.known(name) is None for name in OF_WHAT if name in columns)
-    return columns if told and columns.height <= MAX_PART_ROWS else None
+        return self._files.frame(name)
 
 
 def open_record(path: str | Path) -> Record:
@@ -689,12 +534,6 @@ FRAMES = {"method": "methods"}
 
 MAX_HELD_ROWS = 1_000_000
 """Pings that are held as soon as a record is used: 72 MB. Of other tables a tenth as many rows are."""
-
-PIECE_BYTES = 1 << 19
-"""Part files that are read together have no more bytes, if there are several."""
-
-DECODERS = 2
-"""Threads that decode part files while a third reads them: more wait for the disk and for each other."""
 
 MAX_KEPT_ROWS = 16_000_000
 """Rows of the longest table that is kept while it is read several times: three columns of it have 384 MB."""
