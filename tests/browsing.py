@@ -119,6 +119,12 @@ class Opened:
         return {name: tuple(np.array(pairs).T) for name, pairs in found.items()}
 
 
+def written(file: Path, text: str) -> Path:
+    """The file of a page, with this text in it."""
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
 @contextmanager
 def served(folder: Path) -> Iterator[str]:
     """The address at which the files of a folder are, on a server on this machine."""

@@ -19,7 +19,7 @@ import pytest
 from playwright.sync_api import Error, expect
 
 import weirlab
-from browsing import PHONE, SCREENS, WAIT_MS, Opened, opened
+from browsing import PHONE, SCREENS, WAIT_MS, Opened, opened, written
 from live import weir_in
 from weirlab.api import run_all
 from weirlab.errors import UsageError
@@ -46,11 +46,6 @@ def one_page(rrul: list[Record], tmp_path_factory: pytest.TempPathFactory) -> Pa
 @pytest.fixture(scope="module")
 def two_page(rrul: list[Record], tmp_path_factory: pytest.TempPathFactory) -> Path:
     return written(tmp_path_factory.mktemp("page") / "two.html", report_page(rrul))
-
-
-def written(file: Path, text: str) -> Path:
-    file.write_text(text, encoding="utf-8")
-    return file
 
 
 def first_row(chart: Any) -> list[str]:

@@ -19,7 +19,7 @@ export interface Line {
   steps?: boolean;
   /** From when to when its flow runs, in seconds. */
   runs?: [number, number];
-  /** When pings were sent that were lost, in seconds. */
+  /** When pings were sent that were lost, in seconds: those of its own that have no value, or of which it has means. */
   lost?: Float64Array;
   /** Whether it is the mean of the others, which is drawn over them. */
   average?: boolean;
@@ -41,9 +41,9 @@ export interface Curve {
   y: Float64Array;
 }
 
-/** The curve of `values`: in steps fine enough for any screen, the tail in full. */
+/** The curve of `values`, NaN left out: in steps fine enough for any screen, the tail in full. */
 export function cumulative(values: Float64Array): Curve {
-  const sorted = values.slice().sort();
+  const sorted = values.filter((value) => !Number.isNaN(value)).sort();
   const shares: number[] = [];
   const count = Math.min(sorted.length, MAX_CDF_POINTS);
   for (let at = 0; at < count; at++) shares.push(count === sorted.length ? at : Math.floor((at * sorted.length) / count));

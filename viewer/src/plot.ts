@@ -42,6 +42,43 @@ export const colourOf = (line: Line) => (line.average ? colour("ink") : paletteC
 /** The dashes of a line: those that share a colour differ by them. */
 export const dashOf = (line: Line) => DASHES[Math.floor(line.colour / COLOURS) % DASHES.length] as number[];
 
+/** What draws a line: a path on the screen, or in a file. */
+export interface Pen {
+  moveTo(x: number, y: number): void;
+  lineTo(x: number, y: number): void;
+}
+
+/** Where values lie in a picture. */
+export interface Placing {
+  x(value: number): number;
+  y(value: number): number;
+}
+
+/** Draws the values of a line: joined, with a gap at null; undefined is a time at which only other lines have a value. */
+export function trace(pen: Pen, line: Line, times: ArrayLike<number>, values: ArrayLike<number | null | undefined>, place: Placing): void {
+  let [x, y, joined] = [NaN, NaN, 0];
+  const lift = (until: number) => {
+    // A value holds until the gap, and one alone between two gaps is seen as a dot.
+    if (joined > 0 && line.steps) pen.lineTo(until, y);
+    else if (joined === 1) pen.lineTo(x + DOT, y);
+    joined = 0;
+  };
+  for (let at = 0; at < times.length; at++) {
+    const value = values[at];
+    if (value === undefined) continue;
+    const next = place.x(times[at] as number);
+    if (value === null) {
+      lift(next);
+      continue;
+    }
+    if (joined > 0 && line.steps) pen.lineTo(next, y);
+    [x, y] = [next, place.y(value)];
+    if (joined++ === 0) pen.moveTo(x, y);
+    else pen.lineTo(x, y);
+  }
+  lift(x);
+}
+
 export class Plot {
   private made: uPlot | null = null;
   private shown: Shown | null = null;
@@ -113,9 +150,14 @@ export class Plot {
       stroke: () => colourOf(line),
       width: line.average ? 2 : 1.2,
       dash: dashOf(line),
-      spanGaps: true,
       points: { show: false },
-      ...(line.steps && uPlot.paths.stepped ? { paths: uPlot.paths.stepped({ align: 1 }) } : {}),
+      paths: (plot, number) => {
+        const stroke = new Path2D();
+        const pixel = (value: number, scale: "x" | "y") => Math.round(plot.valToPos(value, scale, true));
+        const place = { x: (value: number) => pixel(value, "x"), y: (value: number) => pixel(value, "y") };
+        trace(stroke, line, plot.data[0], plot.data[number] ?? [], place);
+        return { stroke };
+      },
     };
   }
 
@@ -248,9 +290,12 @@ function cutAt(every: Float64Array[], greatest: number, { share, far, room }: { 
   let usual = 0;
   for (const values of every) {
     // Many lines have millions of samples: they are sorted only if few enough lie so far up.
-    let above = 0;
-    for (const value of values) if (value * far > greatest) above++;
-    if (above > (1 - share) * values.length + 1) return 0;
+    let [above, there] = [0, 0];
+    for (const value of values) {
+      if (value * far > greatest) above++;
+      if (value === value) there++;
+    }
+    if (above > (1 - share) * there + 1) return 0;
     usual = Math.max(usual, quantile(values.filter((value) => !Number.isNaN(value)).sort(), share) || 0);
   }
   return greatest > far * usual ? room * usual : 0;
@@ -292,13 +337,18 @@ function squeezed(lines: Line[], ranges: [number, number][], x: Span, width: num
     let at = first;
     for (let bin = 0; bin < bins && at < end; bin++) {
       const until = x.from + (bin + 1) * step;
+      const before = at;
       let [least, greatest, leastAt, greatestAt] = [Infinity, -Infinity, -1, -1];
       for (; at < end && (line.t[at] as number) < until; at++) {
         const value = line.y[at] as number;
         if (value < least) [least, leastAt] = [value, at];
         if (value > greatest) [greatest, greatestAt] = [value, at];
       }
-      if (leastAt < 0) continue;
+      if (leastAt < 0) {
+        // A sample without a value is a gap; no sample is none.
+        if (at > before) found[2 * bin] = null;
+        continue;
+      }
       const pair = leastAt < greatestAt ? [least, greatest] : [greatest, least];
       [found[2 * bin], found[2 * bin + 1]] = [drawable(pair[0] as number, log), drawable(pair[1] as number, log)];
     }
@@ -334,6 +384,9 @@ const LOG: Partial<uPlot.Axis> = {
   },
   filter: (_plot, splits) => splits,
 };
+
+/** How wide a value is drawn that has none beside it, in pixels. */
+const DOT = 2;
 
 /** A finger that moved less far meant a place, not a span. */
 const MIN_DRAG_PX = 12;

@@ -1,6 +1,6 @@
 // Charts as files: PNG, SVG and CSV, made in the page and given to the browser to keep.
 import { colour } from "./dom";
-import { colourOf, dashOf, type Picture } from "./plot";
+import { colourOf, dashOf, type Picture, type Placing, trace } from "./plot";
 import type { Line } from "./lines";
 import { tick } from "./statistics";
 
@@ -55,7 +55,6 @@ export function csvOf(lines: Line[], x: string, unit: string): string[] {
       }
       pieces.push(piece);
     }
-    for (const time of line.lost ?? []) pieces.push(`${name},${time},\n`);
   }
   return pieces;
 }
@@ -96,11 +95,6 @@ export function ticks([low, high]: [number, number], log: boolean): number[] {
   return found;
 }
 
-interface Placing {
-  x(value: number): number;
-  y(value: number): number;
-}
-
 function placing({ shown, y }: Picture): Placing {
   return {
     x: (value) => LEFT + WIDTH * share(value, [shown.x.from, shown.x.to], shown.xLog),
@@ -116,19 +110,8 @@ export function share(value: number, [low, high]: [number, number], log: boolean
 
 function path(line: Line, times: number[], values: (number | null | undefined)[], place: Placing): string {
   let steps = "";
-  let [pen, before] = ["M", NaN];
-  times.forEach((time, at) => {
-    const value = values[at];
-    if (value === undefined) return;
-    if (value === null) {
-      pen = "M";
-      return;
-    }
-    const [x, y] = [place.x(time), place.y(value)];
-    if (line.steps && pen === "L" && !Number.isNaN(before)) steps += `L${x.toFixed(1)} ${before.toFixed(1)}`;
-    steps += `${pen}${x.toFixed(1)} ${y.toFixed(1)}`;
-    [pen, before] = ["L", y];
-  });
+  const to = (letter: string) => (x: number, y: number) => (steps += `${letter}${x.toFixed(1)} ${y.toFixed(1)}`);
+  trace({ moveTo: to("M"), lineTo: to("L") }, line, times, values, place);
   const dash = dashOf(line).join(" ");
   return `<path d="${steps}" fill="none" stroke="${colourOf(line)}" stroke-width="${line.average ? 2 : 1.2}"${dash ? ` stroke-dasharray="${dash}"` : ""}/>`;
 }

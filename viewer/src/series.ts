@@ -1,6 +1,7 @@
 // What the charts draw, from the tables of a record: numbers over time, nothing of how they look.
 import type { Direction, Overview, RecordData } from "./data";
 import type { Curve, Line } from "./lines";
+import { indexOf } from "./statistics";
 import type { TableReader } from "./tables";
 
 /** What is drawn of a run, apart from its tables. */
@@ -27,38 +28,31 @@ export async function goodput(tables: TableReader, record: RunShape, run: number
   return lines;
 }
 
-/** The round trip of every ping in ms, a line a probe. */
+/** The round trip of every ping in ms, a line a probe; a lost one has none. */
 export async function pings(tables: TableReader, record: RunShape, run: number): Promise<Line[]> {
   const table = await tables.read("latency", ["t_ns", "probe", "rtt_ns"]);
   const [t, probe, rtt] = [table.numbers("t_ns"), table.numbers("probe"), table.numbers("rtt_ns")];
   const count = record.probes.length;
-  // Two counts a probe, of pings that were answered and of those that were lost; rows of no probe go to the last.
-  const counts = new Uint32Array(2 * count + 1);
-  const kinds = new Uint32Array(t.length);
-  for (let row = 0; row < t.length; row++) {
-    const number = probe[row] as number;
-    const value = rtt[row] as number;
-    const kind = number >= 0 && number < count ? 2 * number + (value === value ? 0 : 1) : 2 * count;
-    kinds[row] = kind;
-    counts[kind] = (counts[kind] as number) + 1;
-  }
+  // Rows of no probe are left out.
+  const counts = new Uint32Array(count);
+  for (const number of probe) if (number >= 0 && number < count) counts[number] = (counts[number] as number) + 1;
   const times = Array.from(counts, (size) => new Float64Array(size));
   const values = Array.from(counts, (size) => new Float64Array(size));
-  const ends = new Uint32Array(counts.length);
+  const ends = new Uint32Array(count);
   for (let row = 0; row < t.length; row++) {
-    const kind = kinds[row] as number;
-    const at = ends[kind] as number;
-    (times[kind] as Float64Array)[at] = (t[row] as number) / 1e9;
-    (values[kind] as Float64Array)[at] = (rtt[row] as number) / 1e6;
-    ends[kind] = at + 1;
+    const number = probe[row] as number;
+    if (!(number >= 0 && number < count)) continue;
+    const at = ends[number] as number;
+    (times[number] as Float64Array)[at] = (t[row] as number) / 1e9;
+    (values[number] as Float64Array)[at] = (rtt[row] as number) / 1e6;
+    ends[number] = at + 1;
   }
   const lines: Line[] = [];
   record.probes.forEach((one, number) => {
-    const lost = times[2 * number + 1] as Float64Array;
-    const answered = times[2 * number] as Float64Array;
-    if (answered.length + lost.length === 0) return;
-    const sorted = inOrder(answered, values[2 * number] as Float64Array);
-    lines.push({ ...line(one.name, one.label, run, lines.length), service: one.service, ...sorted, lost: isSorted(lost) ? lost : lost.sort() });
+    if (counts[number] === 0) return;
+    const sorted = inOrder(times[number] as Float64Array, values[number] as Float64Array);
+    const lost = sorted.t.filter((_, at) => Number.isNaN(sorted.y[at]));
+    lines.push({ ...line(one.name, one.label, run, lines.length), service: one.service, ...sorted, lost });
   });
   return lines;
 }
@@ -99,22 +93,34 @@ function merged(lines: Line[]): Float64Array {
 
 /** Means of `one` in each step of the record, as a line of an overlay. */
 export function means(one: Line, record: RunShape): Line {
-  const edges = edgesOf(record);
-  const t = edges.slice(0, -1).map((edge) => edge + record.step_s / 2);
-  const [sums, counts] = [new Float64Array(t.length), new Float64Array(t.length)];
+  const steps = edgesOf(record).length - 1;
+  const [sums, counts] = [new Float64Array(steps), new Float64Array(steps)];
   for (let at = 0; at < one.t.length; at++) {
     const step = Math.floor((one.t[at] as number) / record.step_s);
-    if (step >= t.length || Number.isNaN(one.y[at])) continue;
+    if (step >= steps || Number.isNaN(one.y[at])) continue;
     sums[step] = (sums[step] as number) + (one.y[at] as number);
     counts[step] = (counts[step] as number) + 1;
   }
-  return { ...one, t, y: sums.map((sum, at) => (counts[at] ? sum / (counts[at] as number) : NaN)) };
+  return inSteps(one, sums.map((sum, at) => (counts[at] ? sum / (counts[at] as number) : NaN)), record);
 }
 
 /** The means of the pings of a large record in each of its steps, as a line of an overlay; `all` are those of its overview. */
 export function meansOf(overview: Overview, all: Line, record: RunShape): Line {
-  const t = edgesOf(record).slice(0, -1).map((edge) => edge + record.step_s / 2);
-  return { ...all, t, y: t.map((_, at) => overview.means_ms[at] ?? NaN) };
+  return inSteps(all, Float64Array.from(edgesOf(record).slice(1), (_, at) => overview.means_ms[at] ?? NaN), record);
+}
+
+/**
+ * Means of pings in the steps of a record as a line. A step without an answer is a gap if a ping was lost in it or in
+ * the step before, which a probe may still have waited for; else none was sent, and the line goes on.
+ */
+function inSteps(pings: Line, values: Float64Array, record: RunShape): Line {
+  const edges = edgesOf(record);
+  const lost = pings.lost ?? new Float64Array();
+  const isKept = (at: number) =>
+    !Number.isNaN(values[at]) || indexOf(lost, edges[Math.max(at - 1, 0)] as number) < indexOf(lost, edges[at + 1] as number);
+  const kept = Array.from(values.keys()).filter(isKept);
+  const t = Float64Array.from(kept, (at) => (edges[at] as number) + record.step_s / 2);
+  return { ...pings, t, y: Float64Array.from(kept, (at) => values[at] as number) };
 }
 
 /** The sum of lines with the same times, as one line. */

@@ -1,0 +1,144 @@
+"""The charts of the viewer: what was not measured is not drawn, and their files show what the screen does."""
+
+from __future__ import annotations
+
+import base64
+import io
+import re
+import zipfile
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+
+from browsing import opened, written
+from weirlab.api import run_all
+from weirlab.scenario import ScenarioSpec, resolve
+from weirlab.viewer import report_page
+from weirlab.worlds import world_named
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from playwright.sync_api import Browser
+
+    from browsing import Opened
+    from weirlab.record import Record
+
+DOWN_S = (3.0, 5.0)
+"""When the line of `cut` carries nothing."""
+
+
+@pytest.fixture(scope="module")
+def cut(tmp_path_factory: pytest.TempPathFactory) -> list[Record]:
+    """Two runs over a line that is down for a while, behind which a short queue drops all pings."""
+    hop = {"name": "modem", "queue": "pfifo limit 1", "rate": "20mbit", "framing": "ethernet"}
+    changes = [{"at": f"{DOWN_S[0]}s", "down": True}, {"at": f"{DOWN_S[1]}s", "rate": "20mbit"}]
+    test = {
+        "name": "pings",
+        "title": "Pings alone",
+        "phases": {"idle": "1s", "load": "6s"},
+        "hosts": [{"name": "server", "delay": "10ms"}],
+        "probes": [{"name": f"ping {kind}", "kind": kind, "host": "server"} for kind in ("icmp", "udp")],
+    }
+    link = {
+        "name": "cut",
+        "title": "Cut",
+        "up": [hop | {"changes": changes}],
+        "down": [hop | {"name": "cmts"}],
+    }
+    spec = ScenarioSpec.model_validate({"test": test, "link": link, "repeat": 2})
+    return run_all(resolve(spec), world_named("sim"), tmp_path_factory.mktemp("cut"), jobs=1)
+
+
+def painted(shown: Opened, title: str, span: tuple[float, float]) -> int:
+    """How many pixels of a chart between two times have a colour of a line; axes and phases are grey."""
+    place = shown.plot(title).bounding_box()
+    canvas = shown.chart(title).locator("canvas").bounding_box()
+    top = place["y"] - canvas["y"]
+    first, last = shown.shown()
+    left, right = (
+        place["x"] - canvas["x"] + place["width"] * (time - first) / (last - first) for time in span
+    )
+    found: int = shown.chart(title).evaluate(
+        """(chart, [left, right, top, bottom]) => {
+            const canvas = chart.querySelector("canvas");
+            const scale = canvas.width / canvas.clientWidth;
+            const sides = [left, top, right - left, bottom - top].map((value) => Math.round(value * scale));
+            const pixels = canvas.getContext("2d").getImageData(...sides).data;
+            const parts = (at) => [...pixels.slice(at, at + 3)];
+            let count = 0;
+            for (let at = 0; at < pixels.length; at += 4)
+                if (Math.max(...parts(at)) - Math.min(...parts(at)) > 40) count++;
+            return count;
+        }""",
+        # The ticks of lost pings at the top are no lines.
+        [left, right, top + 20, top + place["height"] + 1],
+    )
+    return found
+
+
+@pytest.mark.parametrize("title", ["Ping", "Ping, all runs"])
+def test_no_line_is_drawn_where_no_ping_was_answered(
+    browser: Browser, cut: list[Record], tmp_path: Path, title: str
+) -> None:
+    records = cut if "all" in title else cut[:1]
+    with opened(browser, written(tmp_path / "page.html", report_page(records))) as shown:
+        gap = (DOWN_S[0] + 0.3, DOWN_S[1] - 0.1)
+        assert painted(shown, title, (1.0, 2.0)) > 100
+        assert painted(shown, title, gap) == 0
+        # Zoomed in so far that every ping has room, and so far out that none has.
+        shown.chart(title).locator(".plot").focus()
+        shown.page.keyboard.press("+")
+        shown.page.wait_for_timeout(300)
+        assert painted(shown, title, gap) == 0
+        picture = shown.saved(title, "Save as SVG").decode()
+        first = re.findall(r'<path d="([^"]*)"', picture)[0]
+        assert first.count("M") == 2
+        # What is pointed at in the gap has no value.
+        place = shown.plot(title).bounding_box()
+        shown.page.mouse.move(place["x"] + place["width"] / 2, place["y"] + 50)
+        assert shown.chart(title).locator(".value").first.inner_text() == ""
+
+
+def test_a_line_goes_on_where_only_others_have_samples(
+    browser: Browser, cut: list[Record], tmp_path: Path
+) -> None:
+    """Pings of two probes are never sent at the same time: each line is one piece."""
+    with opened(browser, written(tmp_path / "page.html", report_page(cut))) as shown:
+        pieces = [
+            one.count("M")
+            for one in re.findall(r'<path d="([^"]*)"', shown.saved("Ping, all runs", "Save as SVG").decode())
+        ]
+        assert pieces == [2, 2]
+
+
+def test_a_shapers_rate_has_a_gap_where_everything_passes(
+    browser: Browser, cut: list[Record], tmp_path: Path
+) -> None:
+    rates = pl.DataFrame(
+        {
+            "t_ns": [0, 10**9, 2 * 10**9, 4 * 10**9],
+            "queue": ["up/shaper"] * 4,
+            "rate_bps": [9_000_000, 5_000_000, None, 3_000_000],
+        },
+        schema={"t_ns": pl.Int64, "queue": pl.String, "rate_bps": pl.Int64},
+    )
+    content = io.BytesIO()
+    rates.write_parquet(content, compression="uncompressed")
+    page = with_table(report_page(cut[:1]), "shaper", content.getvalue())
+    with opened(browser, written(tmp_path / "page.html", page)) as shown:
+        title = "Shaper's rate"
+        # The rate holds until everything passes, and not beyond.
+        assert painted(shown, title, (1.1, 1.9)) > 30
+        assert painted(shown, title, (2.1, 3.9)) == 0
+        assert painted(shown, title, (4.1, 6.0)) > 30
+
+
+def with_table(page: str, table: str, part: bytes) -> str:
+    """The page with one more table in its record."""
+    (kept,) = re.findall(r'id="weir-record-0">([^<]*)', page)
+    content = io.BytesIO(base64.b64decode(kept))
+    with zipfile.ZipFile(content, "a") as archive:
+        archive.writestr(f"{table}/part-000000.parquet", part)
+    return page.replace(kept, base64.b64encode(content.getvalue()).decode())
