@@ -8,8 +8,10 @@ import re
 import zipfile
 from typing import TYPE_CHECKING
 
+import numpy as np
 import polars as pl
 import pytest
+from playwright.sync_api import expect
 
 from browsing import opened, written
 from weirlab.api import run_all
@@ -142,3 +144,40 @@ def with_table(page: str, table: str, part: bytes) -> str:
     with zipfile.ZipFile(content, "a") as archive:
         archive.writestr(f"{table}/part-000000.parquet", part)
     return page.replace(kept, base64.b64encode(content.getvalue()).decode())
+
+
+def test_a_saved_picture_has_what_the_screen_has(browser: Browser, cut: list[Record], tmp_path: Path) -> None:
+    """Peaks end at the frame, and lost pings, phases, the marked span and remarks are there."""
+    with opened(browser, written(tmp_path / "page.html", report_page(cut[:1], span_s=(1.5, 2.0)))) as shown:
+        remark = shown.chart("Ping").locator(".remark")
+        shown.plot("Ping")
+        expect(remark).to_contain_text("are cut off")
+        picture = shown.saved("Ping", "Save as SVG").decode()
+        assert f">{remark.inner_text()}</text>" in picture
+        colours = {
+            name: shown.page.evaluate(
+                f"getComputedStyle(document.documentElement).getPropertyValue('--{name}')"
+            )
+            for name in ("marked", "phase", "lost")
+        }
+        bars = re.findall(r'<rect x="([\d.]+)" y="34" width="([\d.]+)" height="\d+" fill="([^"]+)"', picture)
+        of = {
+            name: [(float(x), float(width)) for x, width, tint in bars if tint == colours[name]]
+            for name in colours
+        }
+        ((marked, length),) = of["marked"]
+        assert [marked, length] == pytest.approx([64 + 820 * 1.5 / 7, 820 * 0.5 / 7], abs=0.1)
+        ((start, _),) = of["phase"]
+        assert start == pytest.approx(64 + 820 / 7, abs=0.1)
+        down = [64 + 820 * time / 7 for time in DOWN_S]
+        assert len(of["lost"]) > 200
+        assert all(down[0] - 2 <= x <= down[1] + 2 for x, _ in of["lost"])
+        assert re.findall(r">(idle|load)</text>", picture) == ["idle", "load"]
+        # The longest ping is drawn where it belongs, far above the frame, which cuts it off.
+        lines = re.findall(r'<path d="([^"]*)" clip-path="url\(#frame\)"', picture)
+        assert len(lines) == 2
+        highest = min(float(y) for line in lines for y in re.findall(r"[ML][-\d.]+ ([-\d.]+)", line))
+        longest = max(np.nanmax(values) for _, values in shown.lines("Ping").values())
+        zero, mark = (float(y) for y in re.findall(r'y1="([\d.]+)"', picture)[:2])
+        values = [float(one) for one in re.findall(r'text-anchor="end"[^>]*>([\d.]+)<', picture)[:2]]
+        assert zero - highest == pytest.approx((zero - mark) / values[1] * longest, rel=0.01)

@@ -52,6 +52,8 @@ export class Chart {
   private close: { span: Span; lines: Map<string, Line> } | null = null;
   private coming: Span | null = null;
   private fault = "";
+  /** What the chart leaves out, in sentences. */
+  private remarks: string[] = [];
   private log = false;
   private xLog = false;
   private pointed: number | null = null;
@@ -107,7 +109,8 @@ export class Chart {
     const { phases, xLabel, yLabel, peaks = null, yMax = null } = this.spec;
     const marked = this.isOverTime ? this.view.marked : null;
     this.plot.draw({ lines, x, marked, phases, log: this.log, xLog: this.xLog, xLabel, yLabel, yMax, peaks }, width, HEIGHT);
-    this.remark.textContent = [this.cutOff(x), this.overview(width)].filter(Boolean).join(" ");
+    this.remarks = [this.cutOff(x), this.overview(width)].filter(Boolean);
+    this.remark.textContent = this.remarks.join(" ");
     for (const [line, swatch] of this.swatches) {
       swatch.style.borderTopColor = colourOf(line);
       swatch.style.borderTopStyle = dashOf(line).length ? "dashed" : "solid";
@@ -205,7 +208,7 @@ export class Chart {
   private svg(): string {
     if (this.isDue) this.draw(true);
     const picture = this.plot.picture(820);
-    return picture ? svgOf(picture, this.name) : "";
+    return picture ? svgOf(picture, this.name, this.remarks) : "";
   }
 
   private png(): Promise<Blob> {

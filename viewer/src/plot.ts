@@ -3,7 +3,7 @@ import uPlot from "uplot";
 import type { Phase } from "./data";
 import { COLOURS, colour, paletteColour } from "./dom";
 import type { Line } from "./lines";
-import { indexOf, quantile, tick } from "./statistics";
+import { indexOf, quantile, tick, timesIn } from "./statistics";
 import type { Span } from "./view";
 
 /** What a plot shows. */
@@ -41,6 +41,12 @@ export const colourOf = (line: Line) => (line.average ? colour("ink") : paletteC
 
 /** The dashes of a line: those that share a colour differ by them. */
 export const dashOf = (line: Line) => DASHES[Math.floor(line.colour / COLOURS) % DASHES.length] as number[];
+
+/** The name of a phase as charts write it. */
+export const phaseName = (phase: Phase) => phase.name.slice(0, 40);
+
+/** How long the tick of a lost ping is, in pixels. */
+export const LOST_TICK = 9;
 
 /** What draws a line: a path on the screen, or in a file. */
 export interface Pen {
@@ -192,7 +198,7 @@ export class Plot {
         ctx.fillRect(left, bbox.top, devicePixelRatio, bbox.height);
       }
       ctx.fillStyle = colour("quiet");
-      const name = phase.name.slice(0, 40);
+      const name = phaseName(phase);
       if (ctx.measureText(name).width + 8 * devicePixelRatio < Math.min(right, bbox.left + bbox.width) - start) {
         ctx.fillText(name, start + 4 * devicePixelRatio, bbox.top + 2 * devicePixelRatio);
       }
@@ -209,13 +215,11 @@ export class Plot {
     for (const line of this.shown.lines) {
       if (line.lost === undefined) continue;
       let before = -Infinity;
-      for (let at = indexOf(line.lost, this.shown.x.from); at < line.lost.length; at++) {
-        const time = line.lost[at] as number;
-        if (time > this.shown.x.to) break;
+      for (const time of timesIn(line.lost, this.shown.x)) {
         const x = Math.round(plot.valToPos(time, "x", true));
         if (x === before) continue;
         before = x;
-        ctx.fillRect(x, bbox.top, devicePixelRatio, 9 * devicePixelRatio);
+        ctx.fillRect(x, bbox.top, devicePixelRatio, LOST_TICK * devicePixelRatio);
       }
     }
     ctx.restore();

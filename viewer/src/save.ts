@@ -1,25 +1,32 @@
 // Charts as files: PNG, SVG and CSV, made in the page and given to the browser to keep.
+import type { Phase } from "./data";
 import { colour } from "./dom";
-import { colourOf, dashOf, type Picture, type Placing, trace } from "./plot";
+import { colourOf, dashOf, LOST_TICK, phaseName, type Picture, type Placing, type Shown, trace } from "./plot";
 import type { Line } from "./lines";
-import { tick } from "./statistics";
+import { tick, timesIn } from "./statistics";
+import type { Span } from "./view";
 
-/** The chart as an SVG picture with title, axes and legend. */
-export function svgOf(picture: Picture, title: string): string {
+/** The chart as an SVG picture: what the screen has, with title, axes, legend, and `remarks` below it. */
+export function svgOf(picture: Picture, title: string, remarks: string[]): string {
   const { shown, y, data } = picture;
   const rows = Math.ceil(shown.lines.length / COLUMNS);
-  const height = TOP + PLOT + BOTTOM + rows * 18;
+  const foot = TOP + PLOT + BOTTOM + rows * 18;
   const place = placing(picture);
   const parts = [
+    `<clipPath id="frame"><rect x="${LEFT}" y="${TOP}" width="${WIDTH}" height="${PLOT}"/></clipPath>`,
     `<text x="${LEFT}" y="20" font-size="15" font-weight="600" fill="${colour("ink")}">${escaped(title)}</text>`,
+    ...markedSpan(shown, place),
+    ...shown.phases.flatMap((phase) => phaseStart(phase, shown.x, place)),
     ...ticks(y, shown.log).map((value) => gridLine(place.y(value), value)),
     ...ticks([shown.x.from, shown.x.to], shown.xLog).map((value) => tickText(place.x(value), value)),
     ...shown.lines.map((line, number) => path(line, data[0] as number[], data[number + 1] as number[], place)),
+    ...lostTicks(shown, place),
     centred(LEFT + WIDTH / 2, TOP + PLOT + 34, shown.xLabel),
     `<text transform="translate(14 ${TOP + PLOT / 2}) rotate(-90)" text-anchor="middle" fill="${colour("quiet")}">${escaped(shown.yLabel)}</text>`,
     ...shown.lines.map((line, number) => legendEntry(line, number)),
+    ...remarks.map((text, number) => `<text x="${LEFT}" y="${foot + number * 18}" fill="${colour("quiet")}">${escaped(text)}</text>`),
   ];
-  return svg(LEFT + WIDTH + 16, height, parts);
+  return svg(LEFT + WIDTH + 16, foot + remarks.length * 18, parts);
 }
 
 /** A whole SVG file of `parts`, on the page's background. */
@@ -102,10 +109,10 @@ function placing({ shown, y }: Picture): Placing {
   };
 }
 
-/** Where a value lies in a range: 0 at its low end, 1 at its high end. */
+/** Where a value lies in a range: 0 at its low end, 1 at its high end; what is far outside is brought nearer, for any program. */
 export function share(value: number, [low, high]: [number, number], log: boolean): number {
   const found = log ? Math.log(value / low) / Math.log(high / low) : (value - low) / (high - low);
-  return Math.min(Math.max(found, -0.05), 1.05);
+  return Math.min(Math.max(found, -MAX_SHARE), MAX_SHARE);
 }
 
 function path(line: Line, times: number[], values: (number | null | undefined)[], place: Placing): string {
@@ -113,7 +120,32 @@ function path(line: Line, times: number[], values: (number | null | undefined)[]
   const to = (letter: string) => (x: number, y: number) => (steps += `${letter}${x.toFixed(1)} ${y.toFixed(1)}`);
   trace({ moveTo: to("M"), lineTo: to("L") }, line, times, values, place);
   const dash = dashOf(line).join(" ");
-  return `<path d="${steps}" fill="none" stroke="${colourOf(line)}" stroke-width="${line.average ? 2 : 1.2}"${dash ? ` stroke-dasharray="${dash}"` : ""}/>`;
+  return `<path d="${steps}" clip-path="url(#frame)" fill="none" stroke="${colourOf(line)}" stroke-width="${line.average ? 2 : 1.2}"${dash ? ` stroke-dasharray="${dash}"` : ""}/>`;
+}
+
+function markedSpan({ marked, x }: Shown, place: Placing): string[] {
+  if (marked === null) return [];
+  const [left, right] = [place.x(Math.max(marked.from, x.from)), place.x(Math.min(marked.to, x.to))];
+  return right > left ? [bar(left, right - left, PLOT, "marked")] : [];
+}
+
+/** Where a phase begins, and its name if that has room. */
+function phaseStart(phase: Phase, x: Span, place: Placing): string[] {
+  if (phase.end_s < x.from || phase.start_s > x.to) return [];
+  const [left, right] = [place.x(Math.max(phase.start_s, x.from)), place.x(Math.min(phase.end_s, x.to))];
+  const name = phaseName(phase);
+  const text = `<text x="${left + 4}" y="${TOP + 12}" font-size="11" fill="${colour("quiet")}">${escaped(name)}</text>`;
+  return [...(phase.start_s > x.from ? [bar(left, 1, PLOT, "phase")] : []), ...(name.length * LETTER + 8 < right - left ? [text] : [])];
+}
+
+/** A tick at the top edge for each lost ping. */
+function lostTicks({ lines, x }: Shown, place: Placing): string[] {
+  const seen = lines.flatMap(({ lost = new Float64Array() }) => Array.from(timesIn(lost, x), (time) => Math.round(place.x(time))));
+  return [...new Set(seen)].map((left) => bar(left, 1, LOST_TICK, "lost"));
+}
+
+function bar(left: number, width: number, height: number, tint: string): string {
+  return `<rect x="${left.toFixed(1)}" y="${TOP}" width="${width.toFixed(1)}" height="${height}" fill="${colour(tint)}"/>`;
 }
 
 function gridLine(y: number, value: number): string {
@@ -142,4 +174,8 @@ function cell(text: string): string {
 }
 
 const [LEFT, TOP, WIDTH, PLOT, BOTTOM, COLUMNS] = [64, 34, 820, 300, 56, 3];
+/** The usual width of a letter in the name of a phase. */
+const LETTER = 6.5;
+/** Numbers beyond this many frames are too large for some programs. */
+const MAX_SHARE = 10_000;
 const PIECE_ROWS = 50_000;

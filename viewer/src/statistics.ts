@@ -48,6 +48,12 @@ export function indexOf(times: Float64Array, time: number): number {
   return low;
 }
 
+/** Those of the sorted `times` that lie in a span, both ends included. */
+export function timesIn(times: Float64Array, { from, to }: { from: number; to: number }): Float64Array {
+  const end = indexOf(times, to);
+  return times.subarray(indexOf(times, from), times[end] === to ? end + 1 : end);
+}
+
 /** A number with three digits, or all that stand before the point; as weirlab.plots writes them. */
 export function short(value: number): string {
   if (!Number.isFinite(value)) return "-";
