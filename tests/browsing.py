@@ -8,6 +8,7 @@ import io
 import re
 import shutil
 import threading
+import xml.etree.ElementTree as ET
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -117,6 +118,12 @@ class Opened:
         for name, time, value in rows:
             found.setdefault(name, []).append((float(time), float(value or "nan")))
         return {name: tuple(np.array(pairs).T) for name, pairs in found.items()}
+
+
+def across(picture: bytes) -> list[str]:
+    """The words in the middle of a saved picture: the numbers below its axis and what they are."""
+    words = ET.fromstring(picture).findall("{http://www.w3.org/2000/svg}text")  # noqa: S314 - our own page made it
+    return ["".join(one.itertext()) for one in words if one.get("text-anchor") == "middle"]
 
 
 def written(file: Path, text: str) -> Path:

@@ -19,7 +19,7 @@ import pytest
 from playwright.sync_api import Error, expect
 
 import weirlab
-from browsing import PHONE, SCREENS, WAIT_MS, Opened, opened, written
+from browsing import PHONE, SCREENS, WAIT_MS, Opened, across, opened, written
 from live import weir_in
 from weirlab.api import run_all
 from weirlab.errors import UsageError
@@ -243,12 +243,6 @@ def test_axes_are_linear_until_a_logarithmic_one_is_asked_for(browser: Browser, 
         assert "0" in across(shown.saved(title, "Save as SVG"))
         log.click()
         assert "0" not in across(shown.saved(title, "Save as SVG"))
-
-
-def across(picture: bytes) -> list[str]:
-    """The words in the middle of a saved picture: the numbers below its axis and what they are."""
-    words = ET.fromstring(picture).findall("{http://www.w3.org/2000/svg}text")  # noqa: S314 - our own page made it
-    return ["".join(one.itertext()) for one in words if one.get("text-anchor") == "middle"]
 
 
 def test_two_runs_stand_beside_each_other(browser: Browser, two_page: Path, rrul: list[Record]) -> None:

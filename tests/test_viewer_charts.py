@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 from playwright.sync_api import expect
 
-from browsing import opened, written
+from browsing import across, opened, written
 from weirlab.api import run_all
 from weirlab.scenario import ScenarioSpec, resolve
 from weirlab.viewer import report_page
@@ -181,3 +181,63 @@ def test_a_saved_picture_has_what_the_screen_has(browser: Browser, cut: list[Rec
         zero, mark = (float(y) for y in re.findall(r'y1="([\d.]+)"', picture)[:2])
         values = [float(one) for one in re.findall(r'text-anchor="end"[^>]*>([\d.]+)<', picture)[:2]]
         assert zero - highest == pytest.approx((zero - mark) / values[1] * longest, rel=0.01)
+
+
+@pytest.fixture(scope="module")
+def long_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A page of a run of 200 s, with pings alone."""
+    folder = tmp_path_factory.mktemp("long")
+    test = {
+        "name": "long",
+        "title": "Pings for long",
+        "phases": {"idle": "1s", "load": "199s"},
+        "hosts": [{"name": "server", "delay": "10ms"}],
+        "probes": [{"name": "ping", "kind": "icmp", "host": "server", "period": "100ms"}],
+    }
+    spec = ScenarioSpec.model_validate({"test": test, "link": "cable-20-8"})
+    records = run_all(resolve(spec), world_named("sim"), folder, jobs=1)
+    return written(folder / "page.html", report_page(records))
+
+
+def test_times_late_in_a_run_are_told_apart(browser: Browser, long_page: Path) -> None:
+    """On the axis, in a file, in the table and by a screen reader, in a span of a tenth of a second."""
+    with opened(browser, long_page) as shown:
+        page = shown.page
+        shown.plot("Ping")
+        chart = shown.chart("Ping")
+        chart.get_by_text("Table of what is shown").click()
+        chart.locator(".plot").focus()
+        for _ in range(11):
+            page.keyboard.press("+")
+            page.wait_for_timeout(50)
+        page.evaluate(
+            """() => {
+                window.texts = [];
+                const draw = CanvasRenderingContext2D.prototype.fillText;
+                CanvasRenderingContext2D.prototype.fillText = function (text, ...rest) {
+                    window.texts.push(text);
+                    draw.call(this, text, ...rest);
+                };
+            }"""
+        )
+        before = page.locator(".bar .shown").inner_text()
+        page.keyboard.press("Shift+ArrowRight")
+        expect(page.locator(".bar .shown")).not_to_have_text(before)
+        first, last = shown.shown()
+        assert first > 99
+        assert last - first == pytest.approx(200 / 2**11, abs=0.002)
+        ticks = [text for text in page.evaluate("window.texts") if text.startswith("100.")]
+        assert len(ticks) >= 3
+        assert len({*ticks}) == len(ticks)
+        saved = [text for text in across(shown.saved("Ping", "Save as SVG")) if text.startswith("100.")]
+        assert len({*saved}) == len(saved) >= 3
+        rows = chart.locator("table").nth(1).locator("tbody th").all_inner_texts()
+        assert len({*rows}) == 20
+        said = []
+        chart.locator(".plot").focus()
+        for _ in range(3):
+            page.keyboard.press("ArrowRight")
+            said.append(chart.locator("[aria-live]").inner_text().partition(" seconds")[0])
+        assert len({*said}) == 3
+        page.keyboard.press("m")
+        expect(chart.locator("[aria-live]")).to_contain_text(f"begins at {said[-1]} seconds")

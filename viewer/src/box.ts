@@ -2,8 +2,8 @@
 import { named } from "./chart";
 import type { Distribution, RecordData } from "./data";
 import { button, colour, el, paletteColour, tableOf } from "./dom";
-import { escaped, keep, pngOf, share, svg, ticks } from "./save";
-import { short, tick } from "./statistics";
+import { escaped, keep, labelled, pngOf, share, svg } from "./save";
+import { short, ticks } from "./statistics";
 
 interface Panel {
   title: string;
@@ -62,11 +62,12 @@ function drawn(panels: Panel[], records: RecordData[], width: number): string {
     top += 24;
     const range: [number, number] = [0, Math.max(...panel.boxes.map((box) => (box ? box.p95 * 1.15 : 0)), 1e-9)];
     const bottom = top + records.length * ROW;
-    for (const value of ticks(range, false)) {
+    const scale = labelled(ticks(range, false), (value, label) => {
       const x = place(value, range, width);
-      parts.push(`<line x1="${x}" x2="${x}" y1="${top}" y2="${bottom}" stroke="${colour("grid")}"/>`);
-      parts.push(text(x, bottom + 14, tick(value), "quiet", 'text-anchor="middle"'));
-    }
+      const line = `<line x1="${x}" x2="${x}" y1="${top}" y2="${bottom}" stroke="${colour("grid")}"/>`;
+      return line + text(x, bottom + 14, label, "quiet", 'text-anchor="middle"');
+    });
+    parts.push(...scale);
     panel.boxes.forEach((box, at) => {
       const name = records[at]?.name ?? "";
       parts.push(text(8, top + at * ROW + 14, name.length > 90 ? `${name.slice(0, 90)}\u2026` : name, "quiet", ""));

@@ -4,7 +4,7 @@ import { button, el, isPrinting, said, tableOf, toggle } from "./dom";
 import { colourOf, dashOf, type Peaks, Plot } from "./plot";
 import { csvOf, keep, pngOf, slug, svgOf } from "./save";
 import { type Closer, type Line, within } from "./lines";
-import { figures, indexOf, short } from "./statistics";
+import { atStep, figures, indexOf, short } from "./statistics";
 import type { Span, View } from "./view";
 
 /** What a chart shows, and how it is read. */
@@ -307,8 +307,8 @@ export class Chart {
       "-": () => this.view.zoom(2, this.pointed ?? undefined),
       "0": () => this.view.reset(),
       Home: () => this.view.reset(),
-      ArrowLeft: () => (event.shiftKey ? this.view.pan(-0.25) : move(-0.02)),
-      ArrowRight: () => (event.shiftKey ? this.view.pan(0.25) : move(0.02)),
+      ArrowLeft: () => (event.shiftKey ? this.view.pan(-0.25) : move(-ARROW)),
+      ArrowRight: () => (event.shiftKey ? this.view.pan(0.25) : move(ARROW)),
       m: () => this.markAtPointer(),
       Escape: () => this.view.mark(null),
     };
@@ -325,16 +325,21 @@ export class Chart {
     const x = this.pointed ?? this.view.shown.from;
     if (this.start === null) {
       this.start = x;
-      this.live.textContent = `The span begins at ${short(x)} seconds; press m again where it ends.`;
+      this.live.textContent = `The span begins at ${this.time(x)} seconds; press m again where it ends.`;
       return;
     }
     this.view.mark({ from: Math.min(this.start, x), to: Math.max(this.start, x) });
     this.start = null;
   }
 
+  /** A time with the digits that tell it from one an arrow key further. */
+  private time(x: number): string {
+    return atStep(x, ((this.view.shown.to - this.view.shown.from) * ARROW) / 10);
+  }
+
   private tell(x: number): void {
     const values = this.visible().map((line) => `${line.label} ${short(this.valueAt(line, x))}`);
-    this.live.textContent = `${short(x)} seconds: ${values.join(", ")}`;
+    this.live.textContent = `${this.time(x)} seconds: ${values.join(", ")}`;
   }
 
   private fillMarked(): void {
@@ -393,17 +398,20 @@ function figuresOf(lines: Line[], span: Span, word: string, unit: string): HTMLE
 
 /** Means of each line in equal steps over a span. */
 function stepsOf(lines: Line[], { from, to }: Span, unit: string): HTMLElement {
+  const step = (to - from) / TABLE_STEPS;
   const rows = Array.from({ length: TABLE_STEPS }, (_, at) => {
-    const [start, end] = [from + ((to - from) * at) / TABLE_STEPS, from + ((to - from) * (at + 1)) / TABLE_STEPS];
-    return [`${start.toFixed(2)} s`, ...lines.map((line) => short(figures(within(line, start, end))?.mean ?? NaN))];
+    const [start, end] = [from + step * at, from + step * (at + 1)];
+    return [`${atStep(start, step / 10)} s`, ...lines.map((line) => short(figures(within(line, start, end))?.mean ?? NaN))];
   });
-  return tableOf(`Means of ${short((to - from) / TABLE_STEPS)} s, ${unit}`, ["from", ...lines.map((line) => line.label)], rows);
+  return tableOf(`Means of ${short(step)} s, ${unit}`, ["from", ...lines.map((line) => line.label)], rows);
 }
 
 /** The width in pixels of what a sheet of A4 or letter has room for. */
 const PAPER = 680;
 const HEIGHT = 240;
 const TABLE_STEPS = 20;
+/** How far an arrow key moves the pointer, as a share of what is shown. */
+const ARROW = 0.02;
 /** A span that stays that long is one whose samples are read for a table. */
 const SETTLED_MS = 150;
 const KEYS = "Arrow keys read values, plus and minus zoom, shift with arrows moves, 0 shows the whole run, m marks a span.";

@@ -3,7 +3,7 @@ import uPlot from "uplot";
 import type { Phase } from "./data";
 import { COLOURS, colour, paletteColour } from "./dom";
 import type { Line } from "./lines";
-import { indexOf, quantile, tick, timesIn } from "./statistics";
+import { atStep, indexOf, labels, quantile, ticks, timesIn } from "./statistics";
 import type { Span } from "./view";
 
 /** What a plot shows. */
@@ -120,7 +120,9 @@ export class Plot {
   private options(shown: Shown, width: number, height: number): uPlot.Options {
     const axis = { stroke: () => colour("quiet"), grid: { stroke: () => colour("grid"), width: 1 }, ticks: { show: false } };
     const font = "12px system-ui, sans-serif";
-    const values: uPlot.Axis.Values = (_, ticks) => ticks.map((value) => (value === null ? "" : tick(value)));
+    const values: uPlot.Axis.Values = (_, splits) => labels(splits);
+    // Ticks of a short span late in a run have many digits.
+    const space: uPlot.Axis.Space = (_, _axis, low, high) => Math.max(TICK_PX, DIGIT_PX * (atStep(high, (high - low) / 10).length + 2));
     const [low, high] = this.range(shown);
     return {
       width,
@@ -137,7 +139,7 @@ export class Plot {
         y: { distr: shown.log ? 3 : 1, range: () => [low, high] },
       },
       axes: [
-        { ...axis, ...(shown.xLog ? LOG : {}), font, size: 26, label: shown.xLabel, labelFont: font, labelSize: 18, values },
+        { ...axis, ...(shown.xLog ? LOG : {}), font, space, size: 26, label: shown.xLabel, labelFont: font, labelSize: 18, values },
         { ...axis, ...(shown.log ? LOG : {}), font, size: 50, label: shown.yLabel, labelFont: font, labelSize: 18, values },
       ],
       series: [{}, ...shown.lines.map((line) => this.series(line))],
@@ -373,21 +375,14 @@ function drawable(value: number, log: boolean): number | null {
 const PEAKS = { goodput: { share: 0.98, far: 2.5, room: 1.5 }, pings: { share: 0.995, far: 4, room: 1.25 } };
 export type Peaks = keyof typeof PEAKS | null;
 
-/** Ticks of a logarithmic axis: powers of ten, and 2 and 5 between them where there is room. */
+/** Ticks of a logarithmic axis. */
 const LOG: Partial<uPlot.Axis> = {
-  splits: (_plot, _axis, low, high) => {
-    const between = high / low < 1000 ? [1, 2, 5] : [1];
-    const found: number[] = [];
-    for (let power = 10 ** Math.floor(Math.log10(low)); power <= high; power *= 10) {
-      for (const factor of between) {
-        const value = power * factor;
-        if (value >= low * 0.999 && value <= high * 1.001) found.push(value);
-      }
-    }
-    return found;
-  },
+  splits: (_plot, _axis, low, high) => ticks([low, high], true),
   filter: (_plot, splits) => splits,
 };
+
+/** The least room for a tick beside the time axis, and what each of its digits takes, in pixels. */
+const [TICK_PX, DIGIT_PX] = [50, 7];
 
 /** How wide a value is drawn that has none beside it, in pixels. */
 const DOT = 2;

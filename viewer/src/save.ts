@@ -3,7 +3,7 @@ import type { Phase } from "./data";
 import { colour } from "./dom";
 import { colourOf, dashOf, LOST_TICK, phaseName, type Picture, type Placing, type Shown, trace } from "./plot";
 import type { Line } from "./lines";
-import { tick, timesIn } from "./statistics";
+import { labels, ticks, timesIn } from "./statistics";
 import type { Span } from "./view";
 
 /** The chart as an SVG picture: what the screen has, with title, axes, legend, and `remarks` below it. */
@@ -17,8 +17,8 @@ export function svgOf(picture: Picture, title: string, remarks: string[]): strin
     `<text x="${LEFT}" y="20" font-size="15" font-weight="600" fill="${colour("ink")}">${escaped(title)}</text>`,
     ...markedSpan(shown, place),
     ...shown.phases.flatMap((phase) => phaseStart(phase, shown.x, place)),
-    ...ticks(y, shown.log).map((value) => gridLine(place.y(value), value)),
-    ...ticks([shown.x.from, shown.x.to], shown.xLog).map((value) => tickText(place.x(value), value)),
+    ...labelled(ticks(y, shown.log), (value, label) => gridLine(place.y(value), label)),
+    ...labelled(ticks([shown.x.from, shown.x.to], shown.xLog), (value, label) => centred(place.x(value), TOP + PLOT + 16, label)),
     ...shown.lines.map((line, number) => path(line, data[0] as number[], data[number + 1] as number[], place)),
     ...lostTicks(shown, place),
     centred(LEFT + WIDTH / 2, TOP + PLOT + 34, shown.xLabel),
@@ -87,21 +87,6 @@ export function escaped(text: string): string {
   return text.replaceAll(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/g, "\ufffd").replaceAll(/[&<>"']/g, (sign) => signs[sign] as string);
 }
 
-/** Round numbers for the axis `range`. */
-export function ticks([low, high]: [number, number], log: boolean): number[] {
-  const found: number[] = [];
-  if (log) {
-    for (let power = Math.ceil(Math.log10(low) - 1e-9); 10 ** power <= high * 1.0001; power++) found.push(10 ** power);
-    return found;
-  }
-  const rough = (high - low) / 6;
-  const power = 10 ** Math.floor(Math.log10(rough));
-  const step = power * ([1, 2, 5, 10].find((one) => one * power >= rough) ?? 10);
-  if (!(step > 0) || !Number.isFinite(step)) return [];
-  for (let value = Math.ceil(low / step - 1e-9) * step; value <= high + step * 1e-9; value += step) found.push(value);
-  return found;
-}
-
 function placing({ shown, y }: Picture): Placing {
   return {
     x: (value) => LEFT + WIDTH * share(value, [shown.x.from, shown.x.to], shown.xLog),
@@ -148,12 +133,16 @@ function bar(left: number, width: number, height: number, tint: string): string 
   return `<rect x="${left.toFixed(1)}" y="${TOP}" width="${width.toFixed(1)}" height="${height}" fill="${colour(tint)}"/>`;
 }
 
-function gridLine(y: number, value: number): string {
-  const line = `<line x1="${LEFT}" x2="${LEFT + WIDTH}" y1="${y}" y2="${y}" stroke="${colour("grid")}"/>`;
-  return `${line}<text x="${LEFT - 6}" y="${y + 4}" text-anchor="end" fill="${colour("quiet")}">${tick(value)}</text>`;
+/** What `make` makes of each value of an axis and its label. */
+export function labelled(values: number[], make: (value: number, label: string) => string): string[] {
+  const texts = labels(values);
+  return values.map((value, at) => make(value, texts[at] as string));
 }
 
-const tickText = (x: number, value: number) => centred(x, TOP + PLOT + 16, tick(value));
+function gridLine(y: number, label: string): string {
+  const line = `<line x1="${LEFT}" x2="${LEFT + WIDTH}" y1="${y}" y2="${y}" stroke="${colour("grid")}"/>`;
+  return `${line}<text x="${LEFT - 6}" y="${y + 4}" text-anchor="end" fill="${colour("quiet")}">${label}</text>`;
+}
 
 function centred(x: number, y: number, text: string): string {
   return `<text x="${x}" y="${y}" text-anchor="middle" fill="${colour("quiet")}">${escaped(text)}</text>`;

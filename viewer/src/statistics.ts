@@ -64,8 +64,51 @@ export function short(value: number): string {
   return size < 1e-3 ? value.toExponential(2) : value.toPrecision(3);
 }
 
-/** A number beside an axis: a whole one as it is, any other without noughts at its end. */
-export function tick(value: number): string {
-  if (Number.isInteger(value) && Math.abs(value) < 1e6) return String(value);
-  return short(value).replace(/(\.\d*?)0+$/, "$1").replace(/\.$/, "");
+/** The numbers beside an axis, each with the digits that tell it from the others and no noughts at its end. */
+export function labels(values: number[]): string[] {
+  const steps = values.slice(1).map((value, at) => value - (values[at] as number));
+  const step = Math.min(...steps, ...values.filter((value) => value > 0));
+  if (!Number.isFinite(step)) return values.map(short);
+  let digits = 0;
+  // Differences of numbers in binary are not quite whole tenths.
+  while (digits < MAX_DIGITS && Math.abs(step * 10 ** digits - Math.max(Math.round(step * 10 ** digits), 1)) > 1e-4) digits++;
+  return values.map((value) => {
+    if (Math.abs(value) >= 1e6 && step >= 1e4) return short(value);
+    return digits ? value.toFixed(digits).replace(/\.?0+$/, "") : value.toFixed(0);
+  });
 }
+
+/** A time with the digits that tell it from one that is `step` later. */
+export function atStep(value: number, step: number): string {
+  return value.toFixed(Math.min(Math.max(Math.ceil(-Math.log10(step) - 1e-9), 0), MAX_DIGITS));
+}
+
+/** Round numbers for the axis `range`. */
+export function ticks([low, high]: [number, number], log: boolean): number[] {
+  if (log && high / low >= NARROW) return powers(low, high);
+  const rough = (high - low) / 6;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = power * ([1, 2, 5, 10].find((one) => one * power >= rough) ?? 10);
+  if (!(step > 0) || !Number.isFinite(step)) return [];
+  const found: number[] = [];
+  for (let at = Math.ceil(low / step - 1e-9); at * step <= high + step * 1e-9; at++) found.push(at * step);
+  return found;
+}
+
+/** Powers of ten, and 2 and 5 between them where there is room. */
+function powers(low: number, high: number): number[] {
+  const between = high / low < 1000 ? [1, 2, 5] : [1];
+  const found: number[] = [];
+  for (let power = 10 ** Math.floor(Math.log10(low)); power <= high; power *= 10) {
+    for (const factor of between) {
+      const value = power * factor;
+      if (value >= low * 0.999 && value <= high * 1.001) found.push(value);
+    }
+  }
+  return found;
+}
+
+/** Of a time in seconds: nanoseconds. */
+const MAX_DIGITS = 9;
+/** A logarithmic axis that ends at so many times its begin has too few powers of ten. */
+const NARROW = 5;

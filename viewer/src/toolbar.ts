@@ -1,5 +1,6 @@
 // What all charts of a page have in common: the bar above them, and when they are drawn anew.
 import { button, el, toggle } from "./dom";
+import { atStep } from "./statistics";
 import { kindsOf, type View } from "./view";
 
 /** Time and filters of all charts. */
@@ -10,7 +11,9 @@ export function fillBar(bar: HTMLElement, view: View, lines: { service: string; 
   );
   const clear = button("Clear the mark", () => view.mark(null));
   const tell = () => {
-    shown.textContent = `${view.shown.from.toFixed(2)} s to ${view.shown.to.toFixed(2)} s`;
+    const { from, to } = view.shown;
+    const step = Math.min((to - from) / 10, 0.01);
+    shown.textContent = `${atStep(from, step)} s to ${atStep(to, step)} s`;
     for (const one of modes) one.setAttribute("aria-pressed", String(one.dataset["mode"] === view.dragging));
     clear.disabled = view.marked === null;
   };
