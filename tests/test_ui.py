@@ -487,3 +487,39 @@ def test_nothing_keeps_anybody_out_and_all_is_shown(
         assert shown.page.evaluate("document.documentElement.scrollWidth") <= viewport["width"]
         assert shown.page.locator("img[src=x], main b").count() == 0
         assert shown.barriers() == []
+
+
+def test_names_that_are_no_text_are_told_and_the_others_are_listed(
+    rrul: list[Record], tmp_path: Path
+) -> None:
+    shutil.copytree(rrul[0].path, tmp_path / "good")
+    shutil.copytree(rrul[0].path, tmp_path / os.fsdecode(b"bad\xff"))
+    (tmp_path / "plain.toml").write_text("")
+    (tmp_path / os.fsdecode(b"caf\xe9.toml")).write_text("")
+    lone = tmp_path / "lone"
+    shutil.copytree(rrul[0].path, lone)
+    manifest = json.loads((lone / "manifest.json").read_text())
+    (lone / "manifest.json").write_text(json.dumps(manifest | {"title": "half \ud83d", "note": "\udcff"}))
+    store = tmp_path / os.fsdecode(b"sweep\xff") / "plans"
+    store.mkdir(parents=True)
+    (store / "one.json").write_text("{}")
+    one = begun(tmp_path)
+    try:
+        for page, listed, told in (
+            ("/", "<a>good</a>", "bad\ufffd: its name is not UTF-8, so that no page can ask for it"),
+            ("/scenarios", ">plain.toml</a>", "caf\ufffd.toml: its name is not UTF-8"),
+            ("/sweeps", "A sweep runs one scenario", "sweep\ufffd: its name is not UTF-8"),
+        ):
+            status, content, _ = one.ask(page)
+            assert status == 200
+            assert listed in content
+            assert told in content
+        assert "half ?" in one.ask("/")[1]
+        assert one.ask("/view?record=lone")[0] == 200
+        assert one.ask("/live?record=lone")[0] == 200
+        assert "no such record" in one.ask("/view?record=bad%FF")[1]
+        assert one.ask("/view?record=good")[0] == 200
+        for place, form in (("/scenario/check", {"text": "\ud83d"}), ("/start", {"test": "\udcff"})):
+            assert "half of a character" in json.loads(one.ask(place, "POST", form)[1])["error"]
+    finally:
+        ended(one)

@@ -116,12 +116,12 @@ class _Served:
     def failed(self, request: Request, error: Exception) -> Response:
         """An error that a person can mend."""
         if request.method == "POST" or request.url.path.endswith(("/state", "/live")):
-            return JSONResponse({"error": str(error)}, status_code=400)
-        return HTMLResponse(pages.error_page(self.prefix, str(error)), status_code=400)
+            return _Json({"error": str(error)}, status_code=400)
+        return _Page(pages.error_page(self.prefix, str(error)), status_code=400)
 
     def records(self, request: Request) -> Response:
         del request
-        return HTMLResponse(pages.records_page(self.prefix, self.folder, self.library.entries()))
+        return _Page(pages.records_page(self.prefix, self.folder, self.library.entries()))
 
     def view(self, request: Request) -> Response:
         places = [*dict.fromkeys(request.query_params.getlist("record"))]
@@ -133,14 +133,14 @@ class _Served:
         rows = sum(map(_pings, chosen))
         if "whole" not in request.query_params and rows > SOON_ROWS and not self.made.has(paths):
             whole = f"{self.prefix}/view?{request.url.query}&whole"
-            return HTMLResponse(pages.waiting_page(self.prefix, rows, whole))
+            return _Page(pages.waiting_page(self.prefix, rows, whole))
 
         def made() -> str:
             overviews = [self.overviews.read(one) for one in chosen]
             source = Source(urls, f"{self.prefix}/viewer.js", f"{self.prefix}/viewer.css", overviews, home)
             return report_page(chosen, source=source)
 
-        return HTMLResponse(self.made.page(paths, made))
+        return _Page(self.made.page(paths, made))
 
     def record(self, request: Request) -> Response:
         """A record as a `.weir` file: all of it, or what a page draws of a large one.
@@ -162,7 +162,7 @@ class _Served:
         chosen = self.library.records(places)
         urls = [f"{self.prefix}/record?record={quote(place)}" for place in places]
         try:
-            return JSONResponse(page_data(chosen, places, urls, [None] * len(chosen)))
+            return _Json(page_data(chosen, places, urls, [None] * len(chosen)))
         except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
             raise RecordError(f"`{places[0]}`: its manifest.json is damaged") from error
 
@@ -171,59 +171,59 @@ class _Served:
         places = request.query_params.getlist("record")[:1]
         (found,) = self.library.opened(places)
         command = shlex.join(["weir", "show", str(found.path)])
-        return HTMLResponse(pages.watch_page(self.prefix, places[0], command))
+        return _Page(pages.watch_page(self.prefix, places[0], command))
 
     async def note_check(self, request: Request) -> Response:
         wanted = await run_in_threadpool(noting, await _body(request), self.library)
-        return JSONResponse({"command": wanted.command})
+        return _Json({"command": wanted.command})
 
     async def note(self, request: Request) -> Response:
         wanted = await run_in_threadpool(noting, await _body(request), self.library)
         await run_in_threadpool(wanted.keep)
         kept = [{"note": one.manifest.note, "tags": one.manifest.tags} for one in wanted.records]
-        return JSONResponse({"kept": kept})
+        return _Json({"kept": kept})
 
     def form(self, request: Request) -> Response:
         del request
-        return HTMLResponse(pages.form_page(self.prefix))
+        return _Page(pages.form_page(self.prefix))
 
     async def check(self, request: Request) -> Response:
         try:
             command, total = await run_in_threadpool(command_of, await _body(request), None)
         except WeirError as error:
             # What is wrong with a form that is being filled in is an answer, no failure.
-            return JSONResponse({"error": str(error)})
-        return JSONResponse({"command": command, "total": total})
+            return _Json({"error": str(error)})
+        return _Json({"command": command, "total": total})
 
     async def start(self, request: Request) -> Response:
         form = await _body(request)
         run = await run_in_threadpool(
             self.runs.start, str(form.get("test", "")), lambda out: command_of(form, out)
         )
-        return JSONResponse({"number": run.number})
+        return _Json({"number": run.number})
 
     def scenario_files(self, request: Request) -> Response:
         del request
-        return HTMLResponse(pages.scenarios_page(self.prefix, self.folder, self.scenarios.files()))
+        return _Page(pages.scenarios_page(self.prefix, self.folder, self.scenarios.files()))
 
     def scenario(self, request: Request) -> Response:
         """The editor of a scenario file, or of a new one."""
         place = request.query_params.get("file")
         if place is None:
-            return HTMLResponse(pages.scenario_page(self.prefix, "", FIRST, ""))
+            return _Page(pages.scenario_page(self.prefix, "", FIRST, ""))
         text = self.scenarios.text(place)
-        return HTMLResponse(pages.scenario_page(self.prefix, place, text, mark_of(text)))
+        return _Page(pages.scenario_page(self.prefix, place, text, mark_of(text)))
 
     async def scenario_check(self, request: Request) -> Response:
         try:
             command, total = await run_in_threadpool(self.scenarios.command, await _body(request), None)
         except WeirError as error:
             # What is wrong with a file that is being edited is an answer, no failure.
-            return JSONResponse({"error": str(error)})
-        return JSONResponse({"command": command, "total": total})
+            return _Json({"error": str(error)})
+        return _Json({"command": command, "total": total})
 
     async def scenario_keep(self, request: Request) -> Response:
-        return JSONResponse({"mark": await run_in_threadpool(self.scenarios.keep, await _body(request))})
+        return _Json({"mark": await run_in_threadpool(self.scenarios.keep, await _body(request))})
 
     async def scenario_start(self, request: Request) -> Response:
         """Keeps what is written, and runs it."""
@@ -235,14 +235,14 @@ class _Served:
             name = PurePosixPath(str(form["file"])).stem
             return self.runs.start(name, lambda out: self.scenarios.command(form, out)).number
 
-        return JSONResponse({"number": await run_in_threadpool(started)})
+        return _Json({"number": await run_in_threadpool(started)})
 
     def all_runs(self, request: Request) -> Response:
         del request
-        return HTMLResponse(pages.runs_page(self.prefix, self.runs.all()))
+        return _Page(pages.runs_page(self.prefix, self.runs.all()))
 
     def run(self, request: Request) -> Response:
-        return HTMLResponse(pages.run_page(self.prefix, self.runs.numbered(request.path_params["number"])))
+        return _Page(pages.run_page(self.prefix, self.runs.numbered(request.path_params["number"])))
 
     def state(self, request: Request) -> Response:
         run = self.runs.numbered(request.path_params["number"])
@@ -250,7 +250,7 @@ class _Served:
         made = [
             {"place": one.place, "complete": one.complete} for one in run.library.entries() if not one.error
         ]
-        return JSONResponse(
+        return _Json(
             {
                 "code": code,
                 "lines": list(run.lines),
@@ -260,11 +260,11 @@ class _Served:
 
     async def stop(self, request: Request) -> Response:
         self.runs.stop(request.path_params["number"])
-        return JSONResponse({})
+        return _Json({})
 
     def stores(self, request: Request) -> Response:
         del request
-        return HTMLResponse(pages.sweeps_page(self.prefix, self.folder, self.sweeps.places()))
+        return _Page(pages.sweeps_page(self.prefix, self.folder, self.sweeps.places()))
 
     def sweep(self, request: Request) -> Response:
         seen = self.sweeps.seen(request.query_params)
@@ -274,7 +274,7 @@ class _Served:
             refusal = None
         except UsageError as error:
             refusal = str(error)
-        return HTMLResponse(pages.sweep_page(self.prefix, seen, request.url.query, refusal))
+        return _Page(pages.sweep_page(self.prefix, seen, request.url.query, refusal))
 
     def chart(self, request: Request) -> Response:
         """The chart of a store, as a picture."""
@@ -282,25 +282,39 @@ class _Served:
 
     def shapers(self, request: Request) -> Response:
         del request
-        return HTMLResponse(pages.shapers_page(self.prefix))
+        return _Page(pages.shapers_page(self.prefix))
 
     def shaped(self, request: Request) -> Response:
         del request
-        return JSONResponse({"devices": watching.shaped()})
+        return _Json({"devices": watching.shaped()})
 
     def shaper(self, request: Request) -> Response:
         """What a shaper says, and the commands that tell it and end it."""
         device = request.query_params.get("device", "")
         commands = [shlex.join(["weir", "shape", word, device]) for word in ("status", "stop")]
         try:
-            return JSONResponse({"commands": commands, "seen": watching.seen(device)})
+            return _Json({"commands": commands, "seen": watching.seen(device)})
         except WeirError as error:
             # That a shaper has ended, or does not answer, is what a page that watches it is to tell.
-            return JSONResponse({"commands": commands, "error": str(error)})
+            return _Json({"commands": commands, "error": str(error)})
 
     def file(self, request: Request) -> Response:
         name = request.url.path.rpartition("/")[2]
         return Response(asset(name), media_type=FILES[name])
+
+
+class _Page(HTMLResponse):
+    """A page; half of a character, which a manifest may have, is a question mark."""
+
+    def render(self, content: str) -> bytes:
+        return content.encode("utf-8", "replace")
+
+
+class _Json(JSONResponse):
+    """Values as JSON in ASCII, which has half of a character too."""
+
+    def render(self, content: object) -> bytes:
+        return json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
 
 
 def _pings(record: Record) -> int:
@@ -339,6 +353,10 @@ async def _body(request: Request) -> dict[str, Any]:
             raise UsageError(f"the form has more than {MAX_BODY_BYTES} bytes")
     try:
         found = json.loads(content)
+        # Half of a character, which JSON may have and no file or command.
+        json.dumps(found, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise UsageError("the form has half of a character, which is no text") from error
     except (ValueError, RecursionError) as error:
         raise UsageError("the form is no JSON") from error
     if not isinstance(found, dict):

@@ -9,7 +9,7 @@ from weirlab.errors import RecordError, UsageError
 from weirlab.record import Record, record_paths
 from weirlab.record.store import MANIFEST, NOTES
 
-__all__ = ["Entry", "Library", "state_of"]
+__all__ = ["NO_TEXT", "Entry", "Library", "as_text", "is_text", "state_of"]
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -105,6 +105,8 @@ class Library:
 
     def _said(self, path: Path) -> Entry:
         place = self._place(path)
+        if not is_text(place):
+            return Entry(place=as_text(place), error=NO_TEXT)
         try:
             manifest = Record(path).manifest
             return Entry(
@@ -121,6 +123,16 @@ class Library:
             )
         except RecordError as error:
             return Entry(place=place, error=str(error))
+
+
+def is_text(place: str) -> bool:
+    """Whether the name of a file is UTF-8, as addresses and pages are; of Linux it may be any bytes."""
+    return as_text(place) == place
+
+
+def as_text(name: str) -> str:
+    """The name of a file with a sign in place of each byte that is no UTF-8."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def state_of(path: Path) -> tuple[tuple[str, int, int], ...]:
@@ -153,6 +165,9 @@ def _file_written_ns(path: Path) -> int:
     except OSError:
         return 0
 
+
+NO_TEXT = "its name is not UTF-8, so that no page can ask for it: give it another name"
+"""Why a file or folder cannot be opened from a page."""
 
 MAX_ENTRIES = 5000
 """Rows of a table that a browser still searches while one types."""

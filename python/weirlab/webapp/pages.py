@@ -21,7 +21,7 @@ from weirlab.sweeps.charts import KINDS
 from weirlab.sweeps.charts.data import plain, words
 from weirlab.viewer import prose, shell
 from weirlab.webapp.keys import scenario_keys
-from weirlab.webapp.library import MAX_SHOWN
+from weirlab.webapp.library import MAX_SHOWN, NO_TEXT, as_text, is_text
 from weirlab.webapp.runs import PHASES, WORLDS
 
 __all__ = [
@@ -291,7 +291,12 @@ def sweep_page(prefix: str, seen: Seen, query: str, refusal: str | None) -> str:
 
 def _links(address: str, places: Sequence[str]) -> str:
     """A list of what lies below the folder; a place at the end of `address` leads to its page."""
-    items = "".join(f'<li><a href="{address}{escape(quote(one))}">{escape(one)}</a></li>\n' for one in places)
+    items = "".join(
+        f'<li><a href="{address}{escape(quote(one))}">{escape(one)}</a></li>\n'
+        if is_text(one)
+        else f"<li>{escape(as_text(one))}: {NO_TEXT}</li>\n"
+        for one in places
+    )
     return f"<ul>{items}</ul>\n" if places else "<p>There is none yet.</p>\n"
 
 
