@@ -260,7 +260,7 @@ def test_one_that_stands_still_is_told_and_watched_on(browser: Browser, served: 
         with Fake().running():
             expect(page.get_by_text("It shapes, as process 4321")).to_be_visible(timeout=WAIT_MS)
             page.route("**/state*", lambda route: route.abort())
-            expect(page.locator("#count")).to_contain_text("No answer from", timeout=WAIT_MS)
+            expect(page.locator("#count")).to_contain_text("no answer from", timeout=WAIT_MS)
             page.unroute("**/state*")
             expect(page.locator("#count")).to_have_text("One interface is shaped.", timeout=WAIT_MS)
             shown.errors.clear()

@@ -34,8 +34,8 @@ export function editor(send: Send, prefix: string, mark: string): void {
     const mine = ++asked;
     const answer = await send("scenario/check", content());
     if (mine !== asked) return;
-    wrong(answer["error"]);
-    start.disabled = answer["error"] !== undefined;
+    wrong(answer.error);
+    start.disabled = answer.error !== undefined && !answer.silent;
     if (answer["command"] !== undefined) found("command").textContent = String(answer["command"]);
   };
   let timer = 0;
@@ -55,8 +55,8 @@ export function editor(send: Send, prefix: string, mark: string): void {
   for (const event of ["keyup", "click", "focus"]) text.addEventListener(event, explain);
   const keepIt = async () => {
     const answer = await send("scenario/keep", content());
-    wrong(answer["error"]);
-    if (answer["error"] !== undefined) return;
+    wrong(answer.error);
+    if (answer.error !== undefined) return;
     [mark, written] = [String(answer["mark"]), text.value];
     file.readOnly = true;
     kept.textContent = "Kept.";
@@ -67,8 +67,8 @@ export function editor(send: Send, prefix: string, mark: string): void {
     start.disabled = true;
     void send("scenario/start", content()).then((answer) => {
       written = text.value;
-      if (answer["error"] === undefined) location.assign(`${prefix}/runs/${String(answer["number"])}`);
-      else wrong(answer["error"]);
+      if (answer.error === undefined) location.assign(`${prefix}/runs/${String(answer["number"])}`);
+      else wrong(answer.error);
     });
   });
   addEventListener("beforeunload", (event) => {

@@ -1,6 +1,7 @@
 // The shapers of this machine, watched: what each says of itself, as numbers and over the last minutes.
+import { ask } from "./asking";
 import { Chart } from "./chart";
-import { el, tableOf } from "./dom";
+import { el, prose, said, tableOf } from "./dom";
 import type { Line } from "./lines";
 import type { Section } from "./sections";
 import { keepUp } from "./toolbar";
@@ -32,26 +33,28 @@ export function shapers(prefix: string): void {
   const watched = new Map<string, Watched>();
   const sections: Section[] = [];
   keepUp(sections);
-  const ask = async <Kind>(what: string) => (await (await fetch(`${prefix}/${what}`)).json()) as Kind;
   const look = async () => {
-    const { devices } = await ask<{ devices: string[] }>("shapers/state");
+    const { devices } = await ask<{ devices: string[] }>(`${prefix}/shapers/state`);
     say(devices.length === 0 ? "No interface is shaped." : devices.length === 1 ? "One interface is shaped." : `${devices.length} interfaces are shaped.`);
     for (const device of devices) {
       if (watched.has(device)) continue;
-      const one = new Watched(device, () => ask<Answer>(`shaper/state?device=${encodeURIComponent(device)}`));
+      const one = new Watched(device, () => ask<Answer>(`${prefix}/shaper/state?device=${encodeURIComponent(device)}`));
       watched.set(device, one);
       sections.push(one);
       place?.append(one.element);
     }
     for (const [device, one] of watched) one.isThere(devices.includes(device));
   };
+  let last = "";
   const say = (text: string) => {
-    if (count !== null && count.textContent !== text) count.textContent = text;
+    // What is said again is not read aloud again.
+    if (count !== null && text !== last) count.replaceChildren(...prose(text));
+    last = text;
   };
   // One answer that does not come, as while a laptop sleeps, ends nothing.
   const again = () =>
     void look()
-      .catch((error: unknown) => say(`No answer from \`weir ui\`: ${String(error)}; asking again.`))
+      .catch((error: unknown) => say(`${said(error)}.`))
       .then(() => setTimeout(again, LIST_MS));
   again();
 }
@@ -68,6 +71,7 @@ class Watched implements Section {
   private readonly place = el("div", { class: "charts" });
   private charts: Chart[] = [];
   private lines: Kept[] = [];
+  private failure: string | undefined = undefined;
   private pid = 0;
   private reached = -1;
   private asking = false;
@@ -113,7 +117,7 @@ class Watched implements Section {
         const answer = await this.ask();
         if (this.there) this.take(answer);
       } catch (error) {
-        this.fail(`No answer from \`weir ui\`: ${String(error)}; asking again.`);
+        this.fail(`${said(error)}.`);
       }
       await new Promise((resolve) => setTimeout(resolve, ASK_MS));
     }
@@ -183,7 +187,8 @@ class Watched implements Section {
 
   private fail(text: string | undefined): void {
     this.wrong.hidden = text === undefined;
-    if (this.wrong.textContent !== (text ?? "")) this.wrong.textContent = text ?? "";
+    if (this.failure !== text) this.wrong.replaceChildren(...prose(text ?? ""));
+    this.failure = text;
   }
 }
 

@@ -1,8 +1,9 @@
 // The pages of `weir ui`: the list of records, the form of a new run, runs and records that are watched, sweeps, and the shapers.
+import { ask } from "./asking";
 import { draw } from "./charts";
 import { completions, type QueueWords } from "./completion";
 import type { PageData } from "./data";
-import { el, prose } from "./dom";
+import { el, prose, said } from "./dom";
 import { editor } from "./editor";
 import type { Section } from "./sections";
 import { shapers } from "./shapers";
@@ -32,16 +33,23 @@ function byId<Kind extends HTMLElement>(id: string): Kind {
 
 const viewOf = (places: string[]) => `${told.prefix}/view?${places.map((place) => `record=${encodeURIComponent(place)}`).join("&")}`;
 
-/** Sends a form; the answer, or the sentence that says what is wrong. */
+/** What comes of a form: what was asked for, or the sentence that says what is wrong. */
+export interface Answer extends Record<string, unknown> {
+  error?: string;
+  /** Whether there was no answer, which says nothing of the form. */
+  silent?: boolean;
+}
+
+/** Sends a form. */
 export type Send = typeof send;
 
-async function send(place: string, content: unknown): Promise<Record<string, unknown>> {
-  const answer = await fetch(`${told.prefix}/${place}`, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify(content),
-  });
-  return (await answer.json()) as Record<string, unknown>;
+async function send(place: string, content: unknown): Promise<Answer> {
+  const request = { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(content) };
+  try {
+    return await ask<Answer>(`${told.prefix}/${place}`, request);
+  } catch (error) {
+    return { error: said(error), silent: true };
+  }
 }
 
 /** The list of records: which are shown and chosen, and what is noted of them. */
@@ -121,7 +129,7 @@ function noting(chosen: () => HTMLTableRowElement[], changed: () => void, otherw
     if (!place.open || chosen().length === 0) return otherwise();
     const answer = await send("note/check", content());
     if (mine !== asked) return;
-    wrong(answer["error"]);
+    wrong(answer.error);
     if (answer["command"] !== undefined) byId("command").textContent = String(answer["command"]);
   };
   const choose = () => {
@@ -147,8 +155,8 @@ function noting(chosen: () => HTMLTableRowElement[], changed: () => void, otherw
     byId("note-kept").textContent = "";
     const rows = chosen();
     void send("note", content()).then((answer) => {
-      wrong(answer["error"]);
-      if (answer["error"] !== undefined) return;
+      wrong(answer.error);
+      if (answer.error !== undefined) return;
       (answer["kept"] as { note: string; tags: string[] }[]).forEach((one, at) => {
         const row = rows[at] as HTMLTableRowElement;
         cellOf(row, "Note")?.replaceChildren(one.note);
@@ -175,15 +183,15 @@ function form(): void {
   const wrong = (text: unknown) => {
     error.hidden = text === undefined;
     error.replaceChildren(...prose(text === undefined ? "" : String(text)));
-    start.disabled = text !== undefined;
   };
   let asked = 0;
   const check = async () => {
     const mine = ++asked;
     const answer = await send("check", content());
     if (mine !== asked) return;
-    wrong(answer["error"]);
-    byId("command").textContent = String(answer["command"] ?? "");
+    wrong(answer.error);
+    start.disabled = answer.error !== undefined && !answer.silent;
+    if (!answer.silent) byId("command").textContent = String(answer["command"] ?? "");
   };
   let timer = 0;
   const offered = byId("queues");
@@ -201,9 +209,13 @@ function form(): void {
   place.addEventListener("submit", (event) => {
     event.preventDefault();
     start.disabled = true;
+    // What a check says that is still under way is of no interest any more.
+    asked++;
     void send("start", content()).then((answer) => {
-      if (answer["error"] === undefined) location.assign(`${told.prefix}/runs/${String(answer["number"])}`);
-      else wrong(answer["error"]);
+      // It may be tried again: what keeps it from running now, such as other runs, may end.
+      start.disabled = false;
+      if (answer.error === undefined) location.assign(`${told.prefix}/runs/${String(answer["number"])}`);
+      else wrong(answer.error);
     });
   });
   void check();
@@ -217,11 +229,12 @@ interface State {
 
 function run(): void {
   const stop = byId<HTMLButtonElement>("stop");
-  stop.addEventListener("click", () => void send(`runs/${told.number}/stop`, {}));
+  stop.addEventListener("click", () => {
+    void send(`runs/${told.number}/stop`, {}).then(({ error }) => error !== undefined && byId("state").replaceChildren(...prose(error)));
+  });
   const live = drawing();
   const look = async () => {
-    const answer = await fetch(`${told.prefix}/runs/${told.number}/state`);
-    const state = (await answer.json()) as State;
+    const state = await ask<State>(`${told.prefix}/runs/${told.number}/state`);
     byId("output").textContent = state.lines.join("\n");
     const complete = state.records.filter((one) => one.complete).length;
     byId<HTMLProgressElement>("progress").value = complete;
@@ -253,10 +266,9 @@ function drawing(): (place: string, ended: boolean) => Promise<PageData | null> 
   return async (place, ended) => {
     if (!ended && (performance.now() < next || charts.matches(":hover, :focus-within"))) return null;
     const began = performance.now();
-    const answer = await fetch(`${told.prefix}/live?record=${encodeURIComponent(place)}`);
-    const found = (await answer.json()) as PageData & { error?: string };
+    const found = await ask<PageData & { error?: string }>(`${told.prefix}/live?record=${encodeURIComponent(place)}`);
     if (found.error !== undefined) {
-      says.textContent = `Nothing can be drawn yet: ${found.error}`;
+      says.replaceChildren(...prose(`Nothing can be drawn yet: ${found.error}`));
     } else {
       sections.splice(0, sections.length, ...(await draw(charts, found)));
       const reached = (found.records[0]?.reached_s ?? 0).toFixed(1);
@@ -292,7 +304,7 @@ function watch(): void {
 function again(look: () => Promise<boolean>, state: HTMLElement): void {
   void look()
     .catch((error: unknown) => {
-      state.textContent = `no answer from \`weir ui\`: ${String(error)}; asking again`;
+      state.replaceChildren(...prose(said(error)));
       return true;
     })
     .then((more) => more && setTimeout(() => again(look, state), 700));

@@ -1,0 +1,92 @@
+"""The forms of `weir ui`: what was written is not lost, what is shown is so, and what goes wrong is said."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+from playwright.sync_api import expect
+
+from browsing import WAIT_MS, opened
+from local_ui import PATIENCE_S, Served, begun, ended
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from playwright.sync_api import Browser
+
+    from weirlab.record import Record
+
+pytestmark = pytest.mark.realtime
+
+LONG = {"test": "rrul", "link": "cable-20-8", "queue": ["fq_codel"], "load": "100000s"}
+"""A form of a run that does not end by itself."""
+
+SILENT = "no answer from weir ui: if it has ended, start it again and open the link that it prints"
+
+
+@pytest.fixture
+def served(rrul: list[Record], tmp_path: Path) -> Iterator[Served]:
+    for name in ("one", "two"):
+        shutil.copytree(rrul[0].path, tmp_path / name)
+    yield (one := begun(tmp_path))
+    ended(one)
+
+
+def test_a_button_that_gets_no_answer_says_so(browser: Browser, served: Served) -> None:
+    with opened(browser, served.link) as shown:
+        shown.provoked = "Failed to load resource"
+        pages = {name: shown.page.context.new_page() for name in ("new", "runs/1", "scenario", "shapers")}
+        served.ask("/start", "POST", LONG)
+        for name, page in pages.items():
+            page.goto(served.link + name)
+        notes = shown.page
+        notes.get_by_text("Note and tags of the chosen records").click()
+        notes.get_by_label("Choose one", exact=True).check()
+        notes.get_by_label("Note", exact=True).fill("half")
+        pages["scenario"].get_by_label("File").fill("mine.toml")
+        expect(pages["scenario"].get_by_role("alert")).to_be_hidden()
+        expect(pages["new"].locator("#command")).to_contain_text("weir run")
+        ended(served)
+        notes.get_by_role("button", name="Keep").click()
+        expect(notes.locator("#note-error")).to_have_text(SILENT, timeout=WAIT_MS)
+        pages["new"].locator("#start").click()
+        expect(pages["new"].locator("#error")).to_have_text(SILENT, timeout=WAIT_MS)
+        # The form is not to blame, and may be sent again.
+        expect(pages["new"].locator("#start")).to_be_enabled()
+        pages["scenario"].get_by_role("button", name="Keep", exact=True).click()
+        expect(pages["scenario"].get_by_role("alert")).to_have_text(SILENT, timeout=WAIT_MS)
+        expect(pages["runs/1"].locator("#state")).to_have_text(SILENT, timeout=WAIT_MS)
+        expect(pages["shapers"].locator("#count")).to_have_text(f"{SILENT}.", timeout=WAIT_MS)
+
+
+def test_links_of_an_application_that_was_started_anew_are_no_answer(
+    browser: Browser, served: Served
+) -> None:
+    """It has another token, and refuses the pages of the one before in words that are no JSON."""
+    with opened(browser, f"{served.link}new", within=served.link) as shown:
+        shown.provoked = "Failed to load resource"
+        page = shown.page
+        expect(page.locator("#command")).to_contain_text("weir run")
+        page.route(
+            "**/start", lambda route: route.fulfill(status=403, body="Forbidden", content_type="text/plain")
+        )
+        page.locator("#start").click()
+        expect(page.locator("#error")).to_have_text(SILENT, timeout=WAIT_MS)
+
+
+def test_a_run_that_must_wait_can_be_started_later(browser: Browser, served: Served) -> None:
+    with opened(browser, f"{served.link}new", within=served.link) as shown:
+        shown.provoked = "Failed to load resource"
+        page = shown.page
+        for _ in range(2):
+            served.ask("/start", "POST", LONG)
+        page.locator("#start").click()
+        expect(page.locator("#error")).to_contain_text("2 runs are under way", timeout=WAIT_MS)
+        expect(page.locator("#start")).to_be_enabled()
+        served.ask("/runs/1/stop", "POST", {})
+        served.state_when(1, "end")
+        page.locator("#start").click()
+        page.wait_for_url("**/runs/3", timeout=PATIENCE_S * 1000)

@@ -1,0 +1,13 @@
+// What `weir ui` answers.
+
+/** The JSON at an address, also that which says what is wrong; an error says in a sentence that there is no answer. */
+export async function ask<Answer>(address: string, request: RequestInit = {}): Promise<Answer> {
+  try {
+    const answer = await fetch(address, request);
+    // One that was started anew refuses the links of the one before, and not in JSON.
+    if (answer.headers.get("content-type")?.startsWith("application/json")) return (await answer.json()) as Answer;
+  } catch {
+    // Whatever a browser calls it: there is no answer.
+  }
+  throw new Error("no answer from `weir ui`: if it has ended, start it again and open the link that it prints");
+}
