@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, Route
 
     from weirlab.record import Record
 
@@ -90,3 +90,57 @@ def test_a_run_that_must_wait_can_be_started_later(browser: Browser, served: Ser
         served.state_when(1, "end")
         page.locator("#start").click()
         page.wait_for_url("**/runs/3", timeout=PATIENCE_S * 1000)
+
+
+def test_what_is_kept_but_cannot_be_run_is_told_and_can_be_kept_again(
+    browser: Browser, served: Served
+) -> None:
+    with opened(browser, f"{served.link}scenario", within=served.link) as shown:
+        shown.provoked = "Failed to load resource"
+        page = shown.page
+        for _ in range(2):
+            served.ask("/start", "POST", LONG)
+        text = page.get_by_role("textbox", name="Scenario, in TOML")
+        page.get_by_label("File").fill("mine.toml")
+        expect(page.get_by_role("alert")).to_be_hidden()
+        page.get_by_role("button", name="Keep and run").click()
+        expect(page.get_by_role("alert")).to_contain_text(
+            "It is kept, but not run: 2 runs are under way", timeout=WAIT_MS
+        )
+        expect(page.locator("#kept")).to_have_text("Kept.")
+        expect(page.get_by_role("button", name="Keep and run")).to_be_enabled()
+        text.fill(text.input_value() + "# more\n")
+        page.get_by_role("button", name="Keep", exact=True).click()
+        expect(page.locator("#kept")).to_have_text("Kept.", timeout=WAIT_MS)
+        expect(page.get_by_role("alert")).to_be_hidden()
+        assert (served.folder / "mine.toml").read_text().endswith("# more\n")
+
+
+def test_what_is_written_while_it_is_being_kept_is_not_kept(browser: Browser, served: Served) -> None:
+    with opened(browser, f"{served.link}scenario", within=served.link) as shown:
+        page = shown.page
+        page.get_by_label("File").fill("mine.toml")
+        text = page.get_by_role("textbox", name="Scenario, in TOML")
+
+        def late(route: Route) -> None:
+            text.press_sequentially("# late\n")
+            route.continue_()
+
+        page.route("**/keep", late)
+        page.get_by_role("button", name="Keep", exact=True).click()
+        expect(page.locator("#kept")).to_have_text("Not kept yet.", timeout=WAIT_MS)
+        # Who leaves is asked, and stays.
+        page.get_by_role("link", name="Records").click()
+        assert shown.errors == [""]
+        shown.errors.clear()
+        page.unroute("**/keep")
+        page.get_by_role("button", name="Keep", exact=True).click()
+        expect(page.locator("#kept")).to_have_text("Kept.", timeout=WAIT_MS)
+        page.get_by_role("link", name="Records").click()
+        page.wait_for_url(served.link)
+        # Back leads to the file that was kept.
+        page.go_back()
+        expect(page.get_by_label("File")).to_have_value("mine.toml")
+        assert page.get_by_label("File").get_attribute("readonly") is not None
+        page.get_by_role("button", name="Keep", exact=True).click()
+        expect(page.locator("#kept")).to_have_text("Kept.", timeout=WAIT_MS)

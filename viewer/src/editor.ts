@@ -1,6 +1,6 @@
 // The editor of a scenario file: what is wrong with it is told while it is written, and what the key of a line means.
 import { prose } from "./dom";
-import type { Send } from "./ui";
+import type { Answer, Send } from "./ui";
 
 /** Where a line of TOML stands: the name of its key, with the tables that it is in; empty if it has none. */
 export function keyAt(text: string, caret: number): string {
@@ -40,7 +40,7 @@ export function editor(send: Send, prefix: string, mark: string): void {
   };
   let timer = 0;
   form.addEventListener("input", () => {
-    kept.textContent = text.value === written ? "" : "Not kept yet.";
+    kept.textContent = text.value === written ? "" : UNKEPT;
     clearTimeout(timer);
     timer = setTimeout(() => void check(), 250);
   });
@@ -53,22 +53,31 @@ export function editor(send: Send, prefix: string, mark: string): void {
     if (key.textContent !== says) key.textContent = says;
   };
   for (const event of ["keyup", "click", "focus"]) text.addEventListener(event, explain);
-  const keepIt = async () => {
-    const answer = await send("scenario/keep", content());
+  /** Takes note of what was kept, which may be other than what stands there meanwhile. */
+  const note = (answer: Answer, sent: { file: string; text: string }) => {
     wrong(answer.error);
-    if (answer.error !== undefined) return;
-    [mark, written] = [String(answer["mark"]), text.value];
+    if (answer["mark"] === undefined) return;
+    [mark, written] = [String(answer["mark"]), sent.text];
     file.readOnly = true;
-    kept.textContent = "Kept.";
+    // Who comes back to this page is to find the file.
+    history.replaceState(null, "", `${prefix}/scenario?file=${encodeURIComponent(sent.file)}`);
+    kept.textContent = text.value === written ? "Kept." : UNKEPT;
   };
-  keep.addEventListener("click", () => void (file.reportValidity() && keepIt()));
+  keep.addEventListener("click", () => {
+    if (!file.reportValidity()) return;
+    const sent = content();
+    void send("scenario/keep", sent).then((answer) => note(answer, sent));
+  });
   form.addEventListener("submit", (event) => {
     event.preventDefault();
+    const sent = content();
     start.disabled = true;
-    void send("scenario/start", content()).then((answer) => {
-      written = text.value;
+    // What a check says that is still under way is of no interest any more.
+    asked++;
+    void send("scenario/start", sent).then((answer) => {
+      start.disabled = false;
+      note(answer, sent);
       if (answer.error === undefined) location.assign(`${prefix}/runs/${String(answer["number"])}`);
-      else wrong(answer.error);
     });
   });
   addEventListener("beforeunload", (event) => {
@@ -90,6 +99,7 @@ function found<Kind extends HTMLElement>(id: string): Kind {
 }
 
 const named = <Kind extends HTMLElement>(form: HTMLFormElement, name: string) => form.elements.namedItem(name) as unknown as Kind;
+const UNKEPT = "Not kept yet.";
 const bare = (name: string) => name.replaceAll(/["'\s]/g, "");
 const HEADER = /^\s*\[\[?([^\]]+)\]\]?/;
 const KEY = /^\s*([\w."'-]+)\s*=/;

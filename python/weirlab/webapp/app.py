@@ -226,16 +226,20 @@ class _Served:
         return _Json({"mark": await run_in_threadpool(self.scenarios.keep, await _body(request))})
 
     async def scenario_start(self, request: Request) -> Response:
-        """Keeps what is written, and runs it."""
+        """Keeps what is written, and runs it; of what is kept and cannot be run both are told."""
         form = await _body(request)
 
-        def started() -> int:
+        def started() -> Response:
             self.scenarios.command(form, None)
-            self.scenarios.keep(form)
+            mark = self.scenarios.keep(form)
             name = PurePosixPath(str(form["file"])).stem
-            return self.runs.start(name, lambda out: self.scenarios.command(form, out)).number
+            try:
+                run = self.runs.start(name, lambda out: self.scenarios.command(form, out))
+            except UsageError as error:
+                return _Json({"mark": mark, "error": f"It is kept, but not run: {error}"}, status_code=400)
+            return _Json({"mark": mark, "number": run.number})
 
-        return _Json({"number": await run_in_threadpool(started)})
+        return await run_in_threadpool(started)
 
     def all_runs(self, request: Request) -> Response:
         del request

@@ -345,8 +345,8 @@ def scenario_page(prefix: str, place: str, text: str, mark: str) -> str:
         "scenario",
         place or "New scenario",
         f"""<h1>{escape(place or "New scenario")}</h1>
-<form id="form" class="form">
-<label>File <input name="file" size="40" autocomplete="off" value="{escape(place)}"{fixed}></label>
+<form id="form" class="form" autocomplete="off">
+<label>File <input name="file" size="40" value="{escape(place)}"{fixed}></label>
 <label>Scenario, in TOML
 <textarea name="text" rows="18" cols="80" spellcheck="false" autocapitalize="off" aria-describedby="key"
 >\n{escape(text)}</textarea></label>
