@@ -144,3 +144,55 @@ def test_what_is_written_while_it_is_being_kept_is_not_kept(browser: Browser, se
         assert page.get_by_label("File").get_attribute("readonly") is not None
         page.get_by_role("button", name="Keep", exact=True).click()
         expect(page.locator("#kept")).to_have_text("Kept.", timeout=WAIT_MS)
+
+
+def test_who_comes_back_finds_what_he_chose_and_the_command_for_it(browser: Browser, served: Served) -> None:
+    with opened(browser, served.link) as shown:
+        page = shown.page
+        page.get_by_label("Choose one", exact=True).check()
+        page.get_by_role("button", name="Open").click()
+        page.wait_for_selector("html[data-ready]", state="attached")
+        page.go_back()
+        expect(page.get_by_label("Choose one", exact=True)).to_be_checked()
+        expect(page.get_by_role("button", name="Open")).to_be_enabled()
+        expect(page.locator("#command")).to_have_text(f"weir report {served.folder / 'one'}")
+        page.get_by_role("link", name="New run").click()
+        page.get_by_label("Queue 1").fill("fq_codel")
+        page.locator("[name=load]").fill("7s")
+        expect(page.locator("#command")).to_contain_text("--queue fq_codel --load 7s")
+        page.get_by_role("link", name="Runs", exact=True).click()
+        page.go_back()
+        expect(page.get_by_label("Queue 1")).to_have_value("fq_codel")
+        expect(page.locator("#command")).to_contain_text("--queue fq_codel --load 7s")
+        # A scenario that was not kept is written anew: who left its page was asked.
+        page.goto(f"{served.link}scenario")
+        page.get_by_label("File").fill("mine.toml")
+        expect(page.get_by_role("alert")).to_be_hidden()
+        page.get_by_role("link", name="Runs", exact=True).click()
+        page.go_back()
+        expect(page.get_by_role("alert")).to_contain_text("give the file a name")
+
+
+def test_a_note_that_is_half_written_is_not_lost(browser: Browser, served: Served) -> None:
+    with opened(browser, served.link) as shown:
+        page = shown.page
+        page.get_by_text("Note and tags of the chosen records").click()
+        page.get_by_label("Choose one", exact=True).check()
+        note = page.get_by_label("Note", exact=True)
+        note.fill("half")
+        page.get_by_label("Choose two", exact=True).check()
+        expect(note).to_have_value("half")
+        expect(page.locator("#note-kept")).to_have_text("Not kept yet.")
+        places = " ".join(str(served.folder / name) for name in ("one", "two"))
+        expect(page.locator("#command")).to_have_text(f"weir note {places} --note half", timeout=WAIT_MS)
+        page.get_by_role("link", name="Runs", exact=True).click()
+        assert shown.errors == [""], "who leaves is asked"
+        shown.errors.clear()
+        page.get_by_role("button", name="Keep").click()
+        expect(page.locator("#note-kept")).to_have_text("Kept.", timeout=WAIT_MS)
+        page.get_by_label("Choose two", exact=True).uncheck()
+        expect(note).to_have_value("half")
+        page.get_by_label("Choose one", exact=True).uncheck()
+        expect(note).to_have_value("")
+        page.get_by_role("link", name="Runs", exact=True).click()
+        page.wait_for_url("**/runs")

@@ -170,3 +170,7 @@ def test_a_chart_is_chosen_and_drawn_and_nothing_keeps_anybody_out(
         assert page.evaluate("document.documentElement.scrollWidth") <= viewport["width"]
         assert page.locator("main b").count() == 0
         assert shown.barriers() == []
+        # Who comes back finds the form as it stood when that chart was drawn.
+        page.go_back()
+        expect(page.locator("pre")).to_contain_text("--kind lines", timeout=WAIT_MS)
+        expect(page.locator("[name=kind]")).to_have_value("lines")

@@ -94,8 +94,16 @@ function records(): void {
     row.querySelector("a")?.setAttribute("href", viewOf([placeOf(row)]));
   }
   open.addEventListener("click", () => location.assign(viewOf(chosen().map(placeOf))));
-  filter();
-  choose();
+  whenRestored(() => {
+    filter();
+    choose();
+  });
+}
+
+/** Does `look` now, and when the browser has put what a reader chose before back into a page that he returns to. */
+function whenRestored(look: () => void): void {
+  look();
+  addEventListener("pageshow", look);
 }
 
 const placeOf = (row: HTMLTableRowElement) => row.dataset["place"] ?? "";
@@ -112,6 +120,7 @@ function noting(chosen: () => HTMLTableRowElement[], changed: () => void, otherw
   if (note === null || tags === null || keep === null) return otherwise;
   // What it showed at first: only what differs from it is to change.
   let old = { note: "", tags: "" };
+  const isWritten = () => note.value !== old.note || tags.value !== old.tags;
   const content = () => ({
     records: chosen().map(placeOf),
     note: note.value,
@@ -136,16 +145,27 @@ function noting(chosen: () => HTMLTableRowElement[], changed: () => void, otherw
     const found = chosen();
     const [first] = found;
     const alone = found.length === 1 && first !== undefined;
-    note.value = alone ? (cellOf(first, "Note")?.textContent ?? "") : "";
-    tags.value = alone ? (cellOf(first, "Tags")?.textContent ?? "") : "";
-    old = { note: note.value, tags: tags.value };
+    const present = {
+      note: alone ? (cellOf(first, "Note")?.textContent ?? "") : "",
+      tags: alone ? (cellOf(first, "Tags")?.textContent ?? "") : "",
+    };
+    for (const [field, name] of [[note, "note"], [tags, "tags"]] as const) {
+      // What a reader has begun to write stays, for whichever records are chosen then.
+      if (field.value !== old[name]) continue;
+      field.value = present[name];
+      present[name] = field.value;
+    }
+    old = present;
     const many = `To all ${found.length} chosen records: what is left empty here stays as it is, and tags are added.`;
     byId("note-of").textContent = alone ? `Of ${placeOf(first)}` : found.length ? many : "Choose records below.";
-    byId("note-kept").textContent = "";
+    byId("note-kept").textContent = isWritten() ? "Not kept yet." : "";
     keep.disabled = found.length === 0;
     void tell();
   };
   place.addEventListener("toggle", () => void tell());
+  addEventListener("beforeunload", (event) => {
+    if (isWritten()) event.preventDefault();
+  });
   form.addEventListener("input", () => {
     byId("note-kept").textContent = "";
     void tell();
@@ -154,6 +174,7 @@ function noting(chosen: () => HTMLTableRowElement[], changed: () => void, otherw
     event.preventDefault();
     byId("note-kept").textContent = "";
     const rows = chosen();
+    const sent = { note: note.value, tags: tags.value };
     void send("note", content()).then((answer) => {
       wrong(answer.error);
       if (answer.error !== undefined) return;
@@ -163,8 +184,10 @@ function noting(chosen: () => HTMLTableRowElement[], changed: () => void, otherw
         cellOf(row, "Tags")?.replaceChildren(one.tags.join(" "));
       });
       changed();
+      // What was written meanwhile is not kept.
+      old = sent;
       choose();
-      byId("note-kept").textContent = "Kept.";
+      if (!isWritten()) byId("note-kept").textContent = "Kept.";
     });
   });
   return choose;
@@ -218,7 +241,7 @@ function form(): void {
       else wrong(answer.error);
     });
   });
-  void check();
+  whenRestored(() => void check());
 }
 
 interface State {

@@ -107,10 +107,10 @@ def records_page(prefix: str, folder: Path, entries: Sequence[Entry]) -> str:
 <p>The same on the command line:</p>
 <pre id="command" role="region" tabindex="0" aria-label="The command that does it">{command}</pre>
 <details id="noting"><summary>Note and tags of the chosen records</summary>
-<form id="note-form" class="form">
+<form id="note-form" class="form" autocomplete="off">
 <p class="quiet" id="note-of"></p>
 <label>Note <textarea name="note" rows="2" cols="60" maxlength="10000"></textarea></label>
-<label>Tags, with spaces between them <input name="tags" size="40" autocomplete="off"></label>
+<label>Tags, with spaces between them <input name="tags" size="40"></label>
 <p id="note-error" class="error" role="alert" hidden></p>
 <button type="submit" disabled>Keep</button> <span id="note-kept" class="quiet" role="status"></span>
 </form></details>
@@ -123,7 +123,7 @@ def records_page(prefix: str, folder: Path, entries: Sequence[Entry]) -> str:
 def form_page(prefix: str) -> str:
     """The form that starts a run."""
     queues = "".join(
-        f'<label>Queue {number} <input name="queue" list="queues" size="40" autocomplete="off" '
+        f'<label>Queue {number} <input name="queue" list="queues" size="40" '
         f'placeholder="{escape(text)}"></label>\n'
         for number, text in enumerate(QUEUES, start=1)
     )
@@ -278,7 +278,7 @@ def sweep_page(prefix: str, seen: Seen, query: str, refusal: str | None) -> str:
         seen.place,
         f"""<h1>{place}</h1>
 <p class="quiet">{seen.runs} runs{failed}, over {escape(", ".join(map(plain, seen.axes)) or "no axis")}</p>
-<form id="form" class="choices"><input type="hidden" name="store" value="{place}">
+<form id="form" class="choices" autocomplete="off"><input type="hidden" name="store" value="{place}">
 <label>Chart <select name="kind">{_titled(dict(KINDS), seen.kind)}</select></label>
 {selects}<button type="submit">Draw</button></form>
 {chart}<p>The same on the command line:</p>
