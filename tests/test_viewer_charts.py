@@ -6,6 +6,7 @@ import base64
 import io
 import re
 import zipfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,12 +17,11 @@ from playwright.sync_api import expect
 from browsing import across, opened, written
 from weirlab.api import run_all
 from weirlab.scenario import ScenarioSpec, resolve
+from weirlab.stats import summarise
 from weirlab.viewer import report_page
 from weirlab.worlds import world_named
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from playwright.sync_api import Browser
 
     from browsing import Opened
@@ -33,8 +33,8 @@ DOWN_S = (3.0, 5.0)
 
 @pytest.fixture(scope="module")
 def cut(tmp_path_factory: pytest.TempPathFactory) -> list[Record]:
-    """Two runs over a line that is down for a while, behind which a short queue drops all pings."""
-    hop = {"name": "modem", "queue": "pfifo limit 1", "rate": "20mbit", "framing": "ethernet"}
+    """Two runs over a line that is down for a while: its short queue keeps a few pings and drops the others."""
+    hop = {"name": "modem", "queue": "pfifo limit 4", "rate": "20mbit", "framing": "ethernet"}
     changes = [{"at": f"{DOWN_S[0]}s", "down": True}, {"at": f"{DOWN_S[1]}s", "rate": "20mbit"}]
     test = {
         "name": "pings",
@@ -241,3 +241,35 @@ def test_times_late_in_a_run_are_told_apart(browser: Browser, long_page: Path) -
         assert len({*said}) == 3
         page.keyboard.press("m")
         expect(chart.locator("[aria-live]")).to_contain_text(f"begins at {said[-1]} seconds")
+
+
+def test_the_most_drops_are_told_as_the_rate_that_is_drawn(
+    browser: Browser, rrul: list[Record], tmp_path: Path
+) -> None:
+    """Of an interval of a tenth of a second, and not packets in a whole second, which are fewer."""
+    with opened(browser, written(tmp_path / "page.html", report_page(rrul[:1]))) as shown:
+        rates = shown.lines("Dropped packets")
+        says = shown.chart("Dropped packets").locator(".shows").inner_text()
+    told = re.fullmatch(
+        r"The highest rate of drops between two samples was ([\d.]+) packets/s, at “(.*)”\.", says
+    )
+    assert told is not None
+    greatest = {name: np.nanmax(values) for name, (_, values) in rates.items()}
+    assert float(told[1]) == pytest.approx(max(greatest.values()), rel=5e-3)
+    assert greatest[told[2]] == max(greatest.values())
+
+
+def test_the_mean_lies_within_the_picture_of_the_spread(
+    browser: Browser, cut: list[Record], tmp_path: Path
+) -> None:
+    """Here few pings that waited for the line take it far beyond what 95 % took."""
+    loaded = summarise(cut[0]).latency.loaded
+    assert loaded is not None
+    assert loaded.mean > loaded.p95 * 1.15
+    with opened(browser, written(tmp_path / "page.html", report_page(cut[:1]))) as shown:
+        with shown.page.expect_download() as found:
+            shown.page.get_by_role("button", name="Save boxes as SVG").click()
+        picture = Path(found.value.path()).read_text(encoding="utf-8")
+    (width,) = re.findall(r'viewBox="0 0 ([\d.]+) ', picture)
+    means = [float(x) for x in re.findall(r'<circle cx="([\d.]+)"', picture)]
+    assert means == [pytest.approx(12 + (float(width) - 28) / 1.15, abs=1)]

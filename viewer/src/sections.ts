@@ -48,7 +48,7 @@ export async function chartsOf(opened: Opened, view: View, add: (section: Sectio
   await painted();
   const { backlog, drops } = await queues(tables, run);
   await over("Queue backlog", "kB", "backlog", words.greatestShows(backlog, "The longest queue held", "kB", "No queue held anything."), backlog);
-  await over("Dropped packets", "packets/s", "drops", words.greatestShows(drops, "The most drops in a second were", "packets", "No queue dropped a packet."), drops);
+  await over("Dropped packets", "packets/s", "drops", words.greatestShows(drops, "The highest rate of drops between two samples was", "packets/s", "No queue dropped a packet."), drops);
   const { cwnd, srtt } = await senders(tables, record, run);
   await over("Congestion window", "segments", "cwnd", words.greatestShows(cwnd, "The largest window was", "segments", "No window is known."), cwnd);
   await over("Round trip that TCP sees", "ms", "srtt", words.greatestShows(srtt, "The longest smoothed round trip was", "ms", "No round trip is known."), srtt, "goodput");

@@ -8,7 +8,7 @@ export const HOW = {
     "each line is one flow and the thick line the mean of those that run; higher is faster, and flows that share fairly lie upon each other. A peak far above the rest is data that arrived earlier, and waited for a lost packet to be sent again.",
   ping: "each line is one train of pings; lower is better, a rise when the load begins is time spent in a queue, and a red tick at the top is a lost ping.",
   backlog: "each line is what waits in one queue; a queue that is never empty under load adds its length to every ping.",
-  drops: "each line counts the packets that one queue drops in a second; some drops keep a queue short, and TCP repairs them.",
+  drops: "each line is the rate at which one queue drops packets between two samples; some drops keep a queue short, and TCP repairs them.",
   cwnd: "each line is how much one sender has under way at most; saw teeth are a sender that backs off after each loss.",
   srtt: "each line is the round trip that one sender sees within its own flow, queue and retransmissions included; lower is better.",
   shaper: "each line is the rate that the shaper set for one direction; it should stay a little below what the line carries.",
