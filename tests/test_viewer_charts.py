@@ -17,7 +17,7 @@ from playwright.sync_api import expect
 from browsing import across, opened, written
 from weirlab.api import run_all
 from weirlab.scenario import ScenarioSpec, resolve
-from weirlab.stats import summarise
+from weirlab.stats import describe, summarise
 from weirlab.viewer import report_page
 from weirlab.worlds import world_named
 
@@ -33,7 +33,7 @@ DOWN_S = (3.0, 5.0)
 
 @pytest.fixture(scope="module")
 def cut(tmp_path_factory: pytest.TempPathFactory) -> list[Record]:
-    """Two runs over a line that is down for a while: its short queue keeps a few pings and drops the others."""
+    """Two runs over a line that is down for a while: its short queue keeps few pings and drops the rest."""
     hop = {"name": "modem", "queue": "pfifo limit 4", "rate": "20mbit", "framing": "ethernet"}
     changes = [{"at": f"{DOWN_S[0]}s", "down": True}, {"at": f"{DOWN_S[1]}s", "rate": "20mbit"}]
     test = {
@@ -273,3 +273,24 @@ def test_the_mean_lies_within_the_picture_of_the_spread(
     (width,) = re.findall(r'viewBox="0 0 ([\d.]+) ', picture)
     means = [float(x) for x in re.findall(r'<circle cx="([\d.]+)"', picture)]
     assert means == [pytest.approx(12 + (float(width) - 28) / 1.15, abs=1)]
+
+
+def test_figures_of_all_runs_are_of_their_pings(browser: Browser, rrul: list[Record], tmp_path: Path) -> None:
+    """The lines are means of steps; figures are of the pings that these are made of, as what is lost is."""
+    with opened(browser, written(tmp_path / "page.html", report_page(rrul))) as shown:
+        for title in ("Ping, all runs", "Download, all runs"):
+            shown.plot(title)
+            shown.chart(title).get_by_text("Table of what is shown").click()
+        table = shown.chart("Ping, all runs").locator("table").first
+        rows = [one.locator("th, td").all_inner_texts() for one in table.locator("tbody tr").all()]
+        assert len(rows) == 2
+        for cells, record in zip(rows, rrul, strict=True):
+            pings = record.latency.filter(pl.col("probe").is_in([*record.ping_probes]))
+            ours = describe(pings["rtt_ns"].drop_nulls() / 1e6)
+            assert ours is not None
+            assert (int(cells[1]), int(cells[8])) == (ours.count, pings["rtt_ns"].null_count())
+            figures = [ours.mean, ours.min, ours.median, ours.p95, ours.p99, ours.max]
+            assert [float(one) for one in cells[2:8]] == pytest.approx(figures, rel=5e-3)
+        assert table.locator("caption").inner_text().endswith(", ms")
+        caption = shown.chart("Download, all runs").locator("caption").first
+        assert caption.inner_text().endswith(", Mbit/s, means of 0.200 s")

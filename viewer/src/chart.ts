@@ -385,14 +385,14 @@ export class Chart {
 
 /** Figures of each line in a span. */
 function figuresOf(lines: Line[], span: Span, word: string, unit: string): HTMLElement {
+  const told = meansTold(lines);
   const rows = lines.map((line) => {
-    const found = figures(within(line, span.from, span.to));
-    const lost = line.lost ? indexOf(line.lost, span.to) - indexOf(line.lost, span.from) : null;
-    if (found === null) return [line.name, "0", "-", "-", "-", "-", "-", "-", lost === null ? "" : String(lost)];
-    const values = [found.mean, found.min, found.median, found.p95, found.p99, found.max].map(short);
-    return [line.name, String(found.count), ...values, lost === null ? "" : String(lost)];
+    const found = figures(within(samplesOf(line), span.from, span.to));
+    const lost = line.lost ? String(indexOf(line.lost, span.to) - indexOf(line.lost, span.from)) : "";
+    const values = found ? [found.mean, found.min, found.median, found.p95, found.p99, found.max].map(short) : new Array<string>(6).fill("-");
+    return [line.name + told.row(line), String(found?.count ?? 0), ...values, lost];
   });
-  const caption = `${word}: ${span.from.toFixed(3)} s to ${span.to.toFixed(3)} s, ${unit}`;
+  const caption = `${word}: ${span.from.toFixed(3)} s to ${span.to.toFixed(3)} s, ${unit}${told.all}`;
   return tableOf(caption, ["line", "count", "mean", "min", "median", "p95", "p99", "max", "lost"], rows);
 }
 
@@ -401,9 +401,21 @@ function stepsOf(lines: Line[], { from, to }: Span, unit: string): HTMLElement {
   const step = (to - from) / TABLE_STEPS;
   const rows = Array.from({ length: TABLE_STEPS }, (_, at) => {
     const [start, end] = [from + step * at, from + step * (at + 1)];
-    return [`${atStep(start, step / 10)} s`, ...lines.map((line) => short(figures(within(line, start, end))?.mean ?? NaN))];
+    const means = lines.map((line) => figures(within(samplesOf(line), start, end))?.mean ?? NaN);
+    return [`${atStep(start, step / 10)} s`, ...means.map(short)];
   });
   return tableOf(`Means of ${short(step)} s, ${unit}`, ["from", ...lines.map((line) => line.label)], rows);
+}
+
+/** What figures of a line are made of. */
+const samplesOf = (line: Line) => line.samples ?? line;
+
+/** That figures are those of means: of all lines, or of some, beside whose names it then stands. */
+function meansTold(lines: Line[]): { all: string; row(line: Line): string } {
+  const told = ({ step_s }: Line) => (step_s === undefined ? "" : `, means of ${short(step_s)} s`);
+  const every = new Set(lines.map((line) => told(samplesOf(line))));
+  const [first = ""] = every;
+  return every.size === 1 ? { all: first, row: () => "" } : { all: "", row: (line) => told(samplesOf(line)) };
 }
 
 /** The width in pixels of what a sheet of A4 or letter has room for. */

@@ -21,6 +21,10 @@ export interface Line {
   runs?: [number, number];
   /** When pings were sent that were lost, in seconds: those of its own that have no value, or of which it has means. */
   lost?: Float64Array;
+  /** Of means of steps: how long a step is, in seconds. */
+  step_s?: number;
+  /** What they are means of, if it is there. */
+  samples?: Line;
   /** Whether it is the mean of the others, which is drawn over them. */
   average?: boolean;
 }

@@ -23,7 +23,7 @@ export async function goodput(tables: TableReader, record: RunShape, run: number
       (_, at) => (((arrived[at + 1] as number) - (arrived[at] as number)) * 8e-6) / record.step_s,
     );
     const runs: [number, number] = [one.start_s, one.stop_s];
-    lines.push({ ...line(one.name, one.label, run, lines.length), direction, service: one.service, t: middles, y, runs });
+    lines.push({ ...line(one.name, one.label, run, lines.length), direction, service: one.service, t: middles, y, runs, step_s: record.step_s });
   });
   return lines;
 }
@@ -101,7 +101,8 @@ export function means(one: Line, record: RunShape): Line {
     sums[step] = (sums[step] as number) + (one.y[at] as number);
     counts[step] = (counts[step] as number) + 1;
   }
-  return inSteps(one, sums.map((sum, at) => (counts[at] ? sum / (counts[at] as number) : NaN)), record);
+  const y = sums.map((sum, at) => (counts[at] ? sum / (counts[at] as number) : NaN));
+  return { ...inSteps(one, y, record), samples: one };
 }
 
 /** The means of the pings of a large record in each of its steps, as a line of an overlay; `all` are those of its overview. */
@@ -120,7 +121,7 @@ function inSteps(pings: Line, values: Float64Array, record: RunShape): Line {
     !Number.isNaN(values[at]) || indexOf(lost, edges[Math.max(at - 1, 0)] as number) < indexOf(lost, edges[at + 1] as number);
   const kept = Array.from(values.keys()).filter(isKept);
   const t = Float64Array.from(kept, (at) => (edges[at] as number) + record.step_s / 2);
-  return { ...pings, t, y: Float64Array.from(kept, (at) => values[at] as number) };
+  return { ...pings, t, y: Float64Array.from(kept, (at) => values[at] as number), step_s: record.step_s };
 }
 
 /** The sum of lines with the same times, as one line. */
