@@ -10,6 +10,7 @@ from playwright.sync_api import expect
 
 from browsing import WAIT_MS, opened
 from local_ui import PATIENCE_S, Served, begun, ended
+from weirlab.webapp import library, pages
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -196,3 +197,53 @@ def test_a_note_that_is_half_written_is_not_lost(browser: Browser, served: Serve
         expect(note).to_have_value("")
         page.get_by_role("link", name="Runs", exact=True).click()
         page.wait_for_url("**/runs")
+
+
+def test_of_more_records_than_are_shown_it_is_said(
+    browser: Browser, rrul: list[Record], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(library.MAX_SHOWN + 1):
+        shutil.copytree(rrul[0].path, tmp_path / f"{number:02}")
+    monkeypatch.setattr(library, "MAX_ENTRIES", 20)
+    entries = library.Library(tmp_path).entries()
+    listed = pages.records_page("/x", tmp_path, entries, library.Library(tmp_path).count())
+    assert "The latest 20 of 25 records below" in listed
+    one = begun(tmp_path)
+    try:
+        with opened(browser, one.link) as shown:
+            for box in shown.page.locator("#rows input").all():
+                box.check()
+            button = shown.page.locator("#open")
+            expect(button).to_have_text("Choose 24 at most")
+            expect(button).to_be_disabled()
+            shown.page.locator("#rows input").first.uncheck()
+            expect(button).to_have_text("Compare 24")
+            expect(button).to_be_enabled()
+    finally:
+        ended(one)
+
+
+def test_a_run_that_its_reader_stopped_is_told_as_stopped(browser: Browser, served: Served) -> None:
+    served.ask("/start", "POST", LONG)
+    served.state_when(1, "record")
+    with opened(browser, f"{served.link}runs/1", within=served.link) as shown:
+        expect(shown.page.locator("#state")).to_have_text(
+            "under way: 0 records are complete", timeout=WAIT_MS
+        )
+        shown.page.locator("#stop").click()
+        stopped = "stopped; what was measured is kept"
+        expect(shown.page.locator("#state")).to_have_text(stopped, timeout=PATIENCE_S * 1000)
+        assert stopped in served.ask("/runs")[1]
+
+
+@pytest.mark.parametrize("page", ["", "new"])
+def test_a_long_name_and_a_long_field_have_room_on_a_narrow_screen(
+    browser: Browser, rrul: list[Record], served: Served, page: str
+) -> None:
+    shutil.copytree(rrul[0].path, served.folder / ("long" * 50))
+    with opened(
+        browser, served.link + page, within=served.link, viewport={"width": 360, "height": 800}
+    ) as shown:
+        assert shown.page.evaluate("document.documentElement.scrollWidth") <= 360
+        if page == "":
+            assert shown.page.locator("#rows td:nth-child(2)").first.bounding_box()["width"] < 330  # type: ignore[index]

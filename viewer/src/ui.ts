@@ -84,8 +84,9 @@ function records(): void {
   const noted = noting(chosen, filter, tell);
   const choose = () => {
     const found = chosen();
-    open.disabled = found.length === 0;
-    open.textContent = found.length > 1 ? `Compare ${found.length}` : "Open";
+    const most = told.most ?? Infinity;
+    open.disabled = found.length === 0 || found.length > most;
+    open.textContent = found.length > most ? `Choose ${most} at most` : found.length > 1 ? `Compare ${found.length}` : "Open";
     noted();
   };
   for (const one of [search, since, ...selects]) one.addEventListener("input", filter);
@@ -246,6 +247,8 @@ function form(): void {
 
 interface State {
   code: number | null;
+  /** How it ended; null while it is under way. */
+  ended: string | null;
   lines: string[];
   records: { place: string; complete: boolean }[];
 }
@@ -261,11 +264,11 @@ function run(): void {
     byId("output").textContent = state.lines.join("\n");
     const complete = state.records.filter((one) => one.complete).length;
     byId<HTMLProgressElement>("progress").value = complete;
-    byId("state").textContent =
-      state.code === null ? `under way: ${complete} records are complete` : state.code === 0 ? "done" : `ended with exit code ${state.code}`;
+    byId("state").textContent = state.ended ?? `under way: ${complete === 1 ? "1 record is" : `${complete} records are`} complete`;
     const places = state.records.map((one) => one.place).sort();
     if (places.length) {
-      const text = state.code === null ? "Look at what there is so far" : "Open the records";
+      const few = places.length > (told.most ?? Infinity) ? `the first ${told.most} of ${places.length} records` : "";
+      const text = state.code === null ? `Look at ${few || "what there is"} so far` : `Open ${few || "the records"}`;
       byId("made").replaceChildren(el("a", { href: viewOf(places.slice(0, told.most)) }, text));
     }
     // The record that is being made; of a run that has ended the latest.

@@ -23,7 +23,7 @@ from weirlab.shape import watching
 from weirlab.viewer import Source, asset, page_data, report_page
 from weirlab.webapp import pages
 from weirlab.webapp.guard import Guard
-from weirlab.webapp.library import Library
+from weirlab.webapp.library import MAX_ENTRIES, Library
 from weirlab.webapp.made import Made
 from weirlab.webapp.noting import noting
 from weirlab.webapp.overviews import Overviews
@@ -121,7 +121,9 @@ class _Served:
 
     def records(self, request: Request) -> Response:
         del request
-        return _Page(pages.records_page(self.prefix, self.folder, self.library.entries()))
+        entries = self.library.entries()
+        total = self.library.count() if len(entries) >= MAX_ENTRIES else len(entries)
+        return _Page(pages.records_page(self.prefix, self.folder, entries, total))
 
     def view(self, request: Request) -> Response:
         places = [*dict.fromkeys(request.query_params.getlist("record"))]
@@ -257,6 +259,7 @@ class _Served:
         return _Json(
             {
                 "code": code,
+                "ended": None if code is None else pages.run_state(run),
                 "lines": list(run.lines),
                 "records": [{**one, "place": f"{run.out}/{one['place']}"} for one in made],
             }

@@ -56,6 +56,10 @@ class Library:
         found = [self._entry(path) for path in paths]
         return sorted(found, key=lambda one: (one.started_at, one.place), reverse=True)
 
+    def count(self) -> int:
+        """How many records there are, also those that `entries` leaves out."""
+        return len(self._paths())
+
     def records(self, places: Sequence[str]) -> list[Record]:
         """The records at `places`, read in full.
 

@@ -30,6 +30,7 @@ __all__ = [
     "header",
     "records_page",
     "run_page",
+    "run_state",
     "runs_page",
     "scenario_page",
     "scenarios_page",
@@ -79,8 +80,8 @@ def header(prefix: str, command: str) -> str:
     return f"<header>{navigation(prefix)}{told}</header>\n"
 
 
-def records_page(prefix: str, folder: Path, entries: Sequence[Entry]) -> str:
-    """The list of records, with its filters."""
+def records_page(prefix: str, folder: Path, entries: Sequence[Entry], total: int) -> str:
+    """The list of records, with its filters; of `total` records below the folder it may have the latest."""
     rows = "".join(_row(one, folder, prefix) for one in entries)
     command = escape(shlex.join(["weir", "show", str(folder)]))
     worlds = _options(sorted({one.world for one in entries if one.world}), "any")
@@ -93,7 +94,7 @@ def records_page(prefix: str, folder: Path, entries: Sequence[Entry]) -> str:
         "records",
         "Records",
         f"""<h1>Records</h1>
-<p class="quiet">{_counted(len(entries))} below <code>{escape(str(folder))}</code></p>
+<p class="quiet">{_counted(len(entries), total)} below <code>{escape(str(folder))}</code></p>
 {"" if entries else _none_yet(prefix)}<div class="bar" role="search">
 <label>Search <input id="search" type="search" autocomplete="off"></label>
 <label>Test <select id="test">{tests}</select></label>
@@ -117,6 +118,7 @@ def records_page(prefix: str, folder: Path, entries: Sequence[Entry]) -> str:
 <div class="scroll" tabindex="0" role="group" aria-label="Records"><table class="list">
 <thead><tr><td></td>{head}</tr></thead><tbody id="rows">{rows}</tbody></table></div>
 """,
+        {"most": MAX_SHOWN},
     )
 
 
@@ -163,7 +165,7 @@ def runs_page(prefix: str, runs: Sequence[Run]) -> str:
     """The runs that were started here."""
     items = "".join(
         f'<li><a href="{prefix}/runs/{one.number}"><code>{escape(one.command)}</code></a> '
-        f"{_state(one)}</li>\n"
+        f"{run_state(one)}</li>\n"
         for one in runs
     )
     return _page(
@@ -183,7 +185,7 @@ def run_page(prefix: str, run: Run) -> str:
         f"Run {run.number}",
         f"""<h1>Run {run.number}</h1>
 <pre role="region" tabindex="0" aria-label="The command">{escape(run.command)}</pre>
-<p id="state" role="status">{_state(run)}</p>
+<p id="state" role="status">{run_state(run)}</p>
 <p><progress id="progress" max="{run.total}" value="0" aria-label="Records that are complete"></progress></p>
 <p><button type="button" id="stop">Stop</button> <span id="made"></span></p>
 <h2>Charts</h2>
@@ -265,7 +267,7 @@ def sweep_page(prefix: str, seen: Seen, query: str, refusal: str | None) -> str:
         f'<label data-for="{kinds}">{what} <select name="{name}">{among}</select></label>\n'
         for name, what, among, kinds in choices
     )
-    says = f"Chart: {escape(told)}; the table has its figures"
+    says = f"Chart: {escape(told)}; the table below has means over the runs of each row"
     chart = (
         f'<img class="sweep" src="{prefix}/sweep/chart?{escape(query)}" alt="{says}">\n'
         if refusal is None
@@ -391,7 +393,9 @@ def error_page(prefix: str, message: str) -> str:
 def _page(prefix: str, kind: str, title: str, content: str, data: dict[str, Any] | None = None) -> str:
     told = json.dumps({"page": kind, "prefix": prefix} | (data or {})).replace("<", "\\u003c")
     body = (
-        f"{navigation(prefix, PLACES.get(kind))}<main>\n{content}</main>\n"
+        f"{navigation(prefix, PLACES.get(kind))}<main>\n"
+        '<noscript><p class="warning">This page needs JavaScript.</p></noscript>\n'
+        f"{content}</main>\n"
         f'<script type="application/json" id="weir-page">{told}</script>\n'
         f'<script src="{prefix}/ui.js"></script>\n'
     )
@@ -453,8 +457,9 @@ def _entitled(titles: dict[str, str], chosen: str) -> str:
     )
 
 
-def _counted(count: int) -> str:
-    return "1 record" if count == 1 else f"{count} records"
+def _counted(count: int, total: int) -> str:
+    latest = f"The latest {count} of " if count < total else ""
+    return latest + ("1 record" if total == 1 else f"{total} records")
 
 
 def _none_yet(prefix: str) -> str:
@@ -469,10 +474,13 @@ def _worlds() -> str:
     return "".join(f'<option value="{name}">{name}: {WORDS_OF[name]}</option>' for name in WORLDS)
 
 
-def _state(run: Run) -> str:
+def run_state(run: Run) -> str:
+    """Whether a run is under way, or how it ended."""
     if run.code is None:
         return "under way"
-    return "done" if run.code == 0 else f"ended with exit code {run.code}"
+    if run.code == 0:
+        return "done"
+    return "stopped; what was measured is kept" if run.is_stopped else f"ended with exit code {run.code}"
 
 
 LIVE = """<p id="live-says">Nothing has been measured yet.</p>
@@ -501,7 +509,7 @@ COLUMNS = (
     "Queue",
     "World",
     "Seed",
-    "Started",
+    "Started (UTC)",
     "Tags",
     "Note",
 )

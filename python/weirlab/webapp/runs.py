@@ -37,6 +37,7 @@ class Run:
         total: how many records it makes.
         code: its exit code; None while it runs.
         lines: what it wrote, the last lines.
+        is_stopped: whether a reader has stopped it.
     """
 
     number: int
@@ -47,6 +48,7 @@ class Run:
     process: subprocess.Popen[str]
     code: int | None = None
     lines: deque[str] = field(default_factory=lambda: deque[str](maxlen=MAX_LINES))
+    is_stopped: bool = False
 
 
 class Runs:
@@ -108,6 +110,7 @@ class Runs:
         """Ends a run as Ctrl-C does: what was measured is kept."""
         run = self.numbered(number)
         if run.code is None:
+            run.is_stopped = True
             run.process.send_signal(signal.SIGINT)
 
     def end(self) -> None:
@@ -168,7 +171,7 @@ def command_of(form: Mapping[str, Any], out: str | None) -> tuple[str, int]:
 def _whole(key: str, text: str) -> int:
     found = reading.whole(text, MAX_DIGITS)
     if found is None:
-        raise UsageError(f"{key} `{text}`: write a whole number")
+        raise UsageError(f"{key} `{text}`: write a whole number of up to {MAX_DIGITS} digits")
     return found
 
 
