@@ -344,3 +344,16 @@ def test_one_configuration_is_told_by_what_load_adds(tmp_path: Path, ms: float, 
     assert one.increase_ms is not None
     told = replace(one, increase_ms=replace(one.increase_ms, mean=ms))
     assert story([told]).plain == f"Under load a ping takes {said} than before it."
+
+
+@pytest.mark.parametrize(
+    ("ms", "said"), [(19.5, "noticeably."), (174.0, "noticeably: with `fq_codel` it is 8.7 times as long.")]
+)
+def test_a_queue_that_makes_it_worse_is_told(rrul: list[Record], ms: float, said: str) -> None:
+    baseline, other = compare(rrul)
+    assert baseline.increase_ms is not None
+    assert other.increase_ms is not None
+    baseline = replace(baseline, increase_ms=replace(baseline.increase_ms, mean=20.0))
+    increase, factor = replace(other.increase_ms, mean=ms), replace(other.factor, factor=20.0 / ms)
+    told = replace(other, name="fq_codel", increase_ms=increase, factor=factor)
+    assert story([baseline, told]).plain == f"None of them shortens the wait of `{baseline.name}` {said}"

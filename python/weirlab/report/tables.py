@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -95,7 +96,10 @@ def story(comparisons: Sequence[Comparison]) -> Text:
     best = max(better, key=lambda one: one.factor.factor or 0.0)
     factor = best.factor.factor or 0.0
     if factor < NOTICEABLE or best.increase_ms is None:
-        return Text(f"None of them shortens the wait of `{baseline.name}` noticeably.")
+        worst = min(better, key=lambda one: one.factor.factor or math.inf)
+        times = 1 / worst.factor.factor if worst.factor.factor else 0.0
+        longer = f": with `{worst.name}` it is {times:.1f} times as long" if times >= NOTICEABLE else ""
+        return Text(f"None of them shortens the wait of `{baseline.name}` noticeably{longer}.")
     text = (
         f"With `{best.name}` the load makes pings {best.increase_ms.mean:.1f} ms slower instead of "
         f"{baseline.increase_ms.mean:.1f} ms: {factor:.1f} times less"
