@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import ast
 import io
+import json
 import re
+import shutil
+import subprocess
+import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -357,3 +361,22 @@ def test_a_queue_that_makes_it_worse_is_told(rrul: list[Record], ms: float, said
     increase, factor = replace(other.increase_ms, mean=ms), replace(other.factor, factor=20.0 / ms)
     told = replace(other, name="fq_codel", increase_ms=increase, factor=factor)
     assert story([baseline, told]).plain == f"None of them shortens the wait of `{baseline.name}` {said}"
+
+
+def test_no_text_of_a_record_steers_the_terminal(rrul: list[Record], tmp_path: Path) -> None:
+    folder = tmp_path / "esc"
+    shutil.copytree(rrul[0].path, folder)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    hostile = "\x1b[31mred\x1b]0;own\x07 \x9b2J"
+    manifest |= {"note": hostile, "warnings": [hostile]}
+    manifest["test"] |= {"title": hostile}
+    manifest["link"] |= {"title": hostile}
+    manifest["scenario"]["probes"][0]["name"] = hostile
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    place, other = str(folder), str(rrul[1].path)
+    for words in (["show", place], ["compare", place, other], ["note", place]):
+        done = subprocess.run(
+            [sys.executable, "-m", "weirlab", *words], capture_output=True, text=True, check=True
+        )
+        assert "\\x1b[31mred" in done.stdout, words
+        assert not set("\x1b\x07\x9b") & set(done.stdout + done.stderr), words

@@ -85,9 +85,16 @@ def sentence(message: str) -> str:
     message = _LONG_VALUE.sub(lambda quoted: f"{quoted[1]}{_cut(quoted[2])}{quoted[1]}", message)
     if len(message) > MAX_SENTENCE_CHARS:
         message = _cut(message, MAX_SENTENCE_CHARS)
+    return written_out(message)
+
+
+def written_out(text: str) -> str:
+    """`text` for a terminal, which it then cannot steer: what has no sign of its own is written out."""
+    if text.isprintable():
+        return text
     return "".join(
         sign if sign.isprintable() or sign == "\n" else sign.encode("unicode_escape").decode("ascii")
-        for sign in message
+        for sign in text
     )
 
 

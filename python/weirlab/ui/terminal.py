@@ -5,13 +5,26 @@ from __future__ import annotations
 import errno
 import os
 from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len
 from rich.console import Console
 
+from weirlab.errors import written_out
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
 
 class _Stream(Console):
-    """A stream that fails as others do: Rich would end the process."""
+    """A stream that fails as others do, where Rich would end the process; and no text steers the terminal.
+
+    Texts come from records and files of strangers.
+    """
+
+    def render_str(self, text: str, **how: Any) -> Text:
+        """A text as it is printed, in tables and headings too."""
+        return super().render_str(written_out(text), **how)
 
     def on_broken_pipe(self) -> None:
         """Whoever read has gone: told to who writes."""
