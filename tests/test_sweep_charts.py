@@ -189,6 +189,13 @@ def test_runs_that_are_left_out_are_counted(tmp_path: Path) -> None:
         ("lines", {"x": "queue"}, "--x queue: the column has no numbers"),
         ("lines", {"panels": "run"}, "--panels run: 24 values; a chart has room for 1 to 16"),
         ("pareto", {"x": "queue"}, "--x queue: a Pareto front has figures on both scales"),
+        (
+            "pareto",
+            {"figure": "down_goodput_mbps"},
+            "--figure and --against are both down_goodput_mbps: a Pareto front is of two",
+        ),
+        ("heat", {"x": "queue", "by": "queue"}, "--x queue and --by queue: name two axes"),
+        ("lines", {"x": "rate_mbps", "panels": "rate_mbps"}, "--x rate_mbps and --panels rate_mbps: name"),
         ("sensitivity", {"by": "queue"}, "--by queue: sensitivity shows all axes"),
         ("donut", {}, "there is no chart `donut` of a sweep"),
     ],

@@ -27,8 +27,8 @@ def shown_columns(store: Store, by: Sequence[str], figures: Sequence[str]) -> tu
     for name in figures:
         if not schema[name].is_numeric():
             raise UsageError(f"column `{name}` has no numbers: no mean can be shown")
-    axes = list(by) or store.axes() or ["test", "link", "queue"]
-    return axes, [name for name in figures if name not in axes]
+    axes = list(dict.fromkeys(by)) or store.axes() or ["test", "link", "queue"]
+    return axes, [name for name in dict.fromkeys(figures) if name not in axes]
 
 
 def of_newest(rows: pl.LazyFrame) -> tuple[pl.LazyFrame, str, int]:

@@ -49,6 +49,7 @@ def draw(store: Store, kind: str, asked: Asked, target: Path) -> Path:
         raise UsageError(f"there is no chart `{kind}` of a sweep (known: {', '.join(KINDS)})")
     if asked.title is not None and len(asked.title) > MAX_TITLE_CHARS:
         raise UsageError(f"a title of {len(asked.title)} characters: write {MAX_TITLE_CHARS} or fewer")
+    asked.check()
     format_of(target)
     from weirlab.sweeps.charts.data import drawn  # noqa: PLC0415 - loads Polars
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from weirlab.errors import UsageError
+
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
@@ -24,3 +26,14 @@ class Asked:
     by: str | None = None
     panels: str | None = None
     title: str | None = None
+
+    def check(self) -> None:
+        """Refuses a column that would stand for two things.
+
+        Raises:
+            UsageError: if one does.
+        """
+        of_columns: dict[str, str] = {}
+        for option, column in (("--x", self.x), ("--by", self.by), ("--panels", self.panels)):
+            if column is not None and (first := of_columns.setdefault(column, option)) != option:
+                raise UsageError(f"{first} {column} and {option} {column}: name two axes, or leave one out")

@@ -25,6 +25,8 @@ def figure(drawn: Drawn, asked: Asked) -> Figure:
     """The chart."""
     if asked.x is not None:
         raise UsageError(f"--x {asked.x}: a Pareto front has figures on both scales: --figure and --against")
+    if asked.figure == asked.against:
+        raise UsageError(f"--figure and --against are both {asked.figure}: a Pareto front is of two figures")
     costs = drawn.figure(asked.figure, "--figure")
     gains = drawn.figure(asked.against, "--against")
     by = asked.by or next((name for name in drawn.axes if name != asked.panels), None)
