@@ -8,6 +8,7 @@ import gzip
 import io
 import json
 import os
+import resource
 import subprocess
 import sys
 from itertools import groupby
@@ -22,7 +23,7 @@ from click.testing import CliRunner
 
 import weirlab
 from weirlab.cli import weir as group
-from weirlab.errors import RecordError, UsageError
+from weirlab.errors import RecordError, UsageError, WriteError
 from weirlab.export import export
 from weirlab.flent import import_flent, read_document
 from weirlab.flent.exporting import flent_document
@@ -272,6 +273,24 @@ def test_the_command_imports_many_and_tells_the_bad_one(tmp_path: Path) -> None:
     assert one.exception is None
     shown = CliRunner().invoke(group, ["show", str(tmp_path / "x.weir")])
     assert "imported from Flent 2.3.0, test tcp_upload, format 4" in " ".join(shown.output.split())
+
+
+def test_an_archive_that_has_no_room_is_not_left_in_part(tmp_path: Path) -> None:
+    written(tmp_path, document(), "a.flent.gz")
+    words = ["import", str(tmp_path / "a.flent.gz"), "--out", str(tmp_path / "x.weir")]
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    # There is room for each file of the record, and not for all in one.
+    largest = max(one.stat().st_size for one in imported(tmp_path, document()).path.rglob("*.*"))
+    there = sorted(one.name for one in tmp_path.iterdir())
+    resource.setrlimit(resource.RLIMIT_FSIZE, (largest + 200, limits[1]))
+    try:
+        done = CliRunner().invoke(group, words)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert isinstance(done.exception, WriteError)
+    assert "x.weir` cannot be written" in str(done.exception)
+    assert sorted(one.name for one in tmp_path.iterdir()) == there
+    assert CliRunner().invoke(group, words).exception is None
 
 
 def test_an_imported_record_is_compared_plotted_packed_and_exported(tmp_path: Path) -> None:

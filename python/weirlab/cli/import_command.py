@@ -13,6 +13,7 @@ from weirlab.errors import RecordError, UsageError, WeirError
 from weirlab.flent import import_flent
 from weirlab.record import Record, pack
 from weirlab.ui import console, warn
+from weirlab.writing import replaced
 
 
 @click.command("import")
@@ -74,8 +75,7 @@ def _import(file: Path, target: Path) -> None:
     if target.suffix == ".weir":
         with tempfile.TemporaryDirectory() as place:
             record = import_flent(file, Path(place) / "record")
-            target.parent.mkdir(parents=True, exist_ok=True)
-            pack(record, target)
+            replaced(target, lambda part: pack(record, part))
             _tell(record, target)
     else:
         _tell(import_flent(file, target), target)
