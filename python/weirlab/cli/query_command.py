@@ -10,6 +10,7 @@ import click
 
 from weirlab.cli.options import argument, option
 from weirlab.errors import UsageError
+from weirlab.record.parts import packed
 from weirlab.sweeps.query import answer
 from weirlab.sweeps.store import Store
 from weirlab.ui import Table, console, note
@@ -67,7 +68,7 @@ def _content(found: pl.DataFrame, suffix: str) -> bytes:
     elif suffix == ".jsonl":
         found.write_ndjson(content)
     else:
-        found.write_parquet(content, compression="zstd")
+        content.write(packed(found))
     return content.getvalue()
 
 

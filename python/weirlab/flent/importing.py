@@ -6,7 +6,6 @@ What the file does not tell is null. The record says that it is imported, from w
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import platform
 import shutil
@@ -21,6 +20,7 @@ from weirlab.flent.document import read_document
 from weirlab.flent.series import sort_series
 from weirlab.flent.tests import title_of
 from weirlab.record.manifest import SCHEMA
+from weirlab.record.parts import packed
 from weirlab.record.reader import Record
 from weirlab.record.store import MAX_MANIFEST_BYTES
 from weirlab.scenario.plain import DEFAULT_QUEUE
@@ -220,12 +220,11 @@ def _write(manifest: dict[str, Any], tables: Mapping[str, pl.DataFrame], folder:
     try:
         try:
             for name, table in tables.items():
-                content = io.BytesIO()
-                table.write_parquet(content, compression="zstd")
+                content = packed(table)
                 target = part / name / "part-000000.parquet"
                 target.parent.mkdir(parents=True)
-                target.write_bytes(content.getvalue())
-                digest = hashlib.sha256(content.getvalue()).hexdigest()
+                target.write_bytes(content)
+                digest = hashlib.sha256(content).hexdigest()
                 manifest["tables"][name] = {"parts": 1, "rows": table.height, "sha256": digest}
             text = json.dumps(manifest, indent=1, sort_keys=True)
             if len(text) > MAX_MANIFEST_BYTES:

@@ -17,6 +17,7 @@ import polars as pl
 
 from weirlab import _native
 from weirlab.errors import NetError, UsageError, WriteError, cannot_write
+from weirlab.record.parts import packed
 from weirlab.scenario.units import time_ns, time_text
 from weirlab.stats import Distribution, describe, quantile
 
@@ -370,7 +371,7 @@ class _Parquet:
         try:
             # A file and not its name, which need not be UTF-8.
             with self._path.open("wb") as file:
-                pl.concat(self._frames).write_parquet(file)
+                file.write(packed(pl.concat(self._frames)))
         except OSError as error:
             raise _cannot_write(self._path, error) from error
 

@@ -236,8 +236,8 @@ class Objects:
 
         with tempfile.TemporaryDirectory(prefix="weir-store-") as folder:
             content = Path(folder) / "content"
-            write(content)
             try:
+                write(content)
                 obstore.put(self._objects, name, content)
             except (FileNotFoundError, obstore.exceptions.BaseError, OSError) as error:
                 raise self._cannot_write(name, error) from error

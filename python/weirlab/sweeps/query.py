@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from weirlab.errors import UsageError, WeirError
+from weirlab.errors import UsageError, WeirError, cannot_write
+from weirlab.record.parts import packed
 
 if TYPE_CHECKING:
     from weirlab.sweeps.store import Store
@@ -58,7 +59,10 @@ def _load(base: Any, store: Store) -> None:
     """Copies the rows of a store into the table `runs`, then shuts the doors for good."""
     with tempfile.TemporaryDirectory(prefix="weir-query-") as folder:
         rows = Path(folder) / "runs.parquet"
-        store.collected().write_parquet(rows)
+        try:
+            rows.write_bytes(packed(store.collected()))
+        except OSError as error:
+            raise cannot_write(f"`{rows}` cannot be written", error) from error
         base.read_parquet(str(rows)).create("runs")
     base.execute("SET enable_external_access = false")
     base.execute("SET lock_configuration = true")

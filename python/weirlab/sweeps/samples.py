@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from weirlab.errors import UsageError
+from weirlab.record.parts import packed
 from weirlab.record.tables import TABLES
 
 if TYPE_CHECKING:
@@ -55,8 +56,9 @@ def _thin(folder: Path, counted: dict[str, Any], within: pl.Expr) -> None:
         part.unlink()
         if left.height:
             target = folder / f"part-{parts:06d}.parquet"
-            left.write_parquet(target, compression="zstd", statistics=False)
-            digest.update(target.read_bytes())
+            content = packed(left, statistics=False)
+            target.write_bytes(content)
+            digest.update(content)
             rows, parts = rows + left.height, parts + 1
     if parts:
         counted[folder.name] = {"parts": parts, "rows": rows, "sha256": digest.hexdigest()}

@@ -25,6 +25,7 @@ import polars as pl
 
 from weirlab.errors import RecordError, UsageError
 from weirlab.record import open_record
+from weirlab.record.parts import packed
 from weirlab.sweeps.columns import OWN, VARIABLE, table
 from weirlab.sweeps.places import Folder, place_of, wait_for
 from weirlab.sweeps.samples import ALL
@@ -332,7 +333,8 @@ class Store:
 
     def _write(self, rows: pl.DataFrame, time_ns: int) -> None:
         name = f"runs/part-{time_ns:020d}-{uuid.uuid4().hex[:12]}.parquet"
-        self.place.put(name, lambda path: rows.write_parquet(path, compression="zstd"))
+        content = packed(rows)
+        self.place.put(name, lambda path: path.write_bytes(content))
 
     def _put_json(self, name: str, said: Mapping[str, Any]) -> None:
         text = json.dumps(said, indent=2) + "\n"

@@ -18,6 +18,7 @@ import polars as pl
 
 from weirlab.plots.series import step_ns
 from weirlab.record import pack
+from weirlab.record.parts import packed
 from weirlab.stats import load_window_ns
 from weirlab.stats.counted import Tally
 
@@ -245,10 +246,8 @@ def _written(kept: Sequence[Sequence[Whole]]) -> bytes:
     )
     table = pl.DataFrame(dict(zip(COLUMNS, columns, strict=True)))
     table = table.with_columns(rtt_ns=pl.when(pl.col("rtt_ns") != LOST).then(pl.col("rtt_ns")))
-    content = io.BytesIO()
     # Packed as the viewer itself unpacks it, without a library.
-    table.write_parquet(content, compression="snappy", statistics=False)
-    return content.getvalue()
+    return packed(table, "snappy", statistics=False)
 
 
 COLUMNS = ["t_ns", "probe", "rtt_ns"]
