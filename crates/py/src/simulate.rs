@@ -129,13 +129,13 @@ fn of_columns(py: Python<'_>, columns: Vec<Named>) -> PyResult<Bound<'_, PyDict>
         });
         match content {
             Content::Integer(values) => {
-                result.set_item(name, (of_eight(py, &values, |one| one.to_ne_bytes())?, known))?;
+                result.set_item(name, (of_eight(py, &values, i64::to_ne_bytes)?, known))?;
             }
             Content::Float(values) => {
-                result.set_item(name, (of_eight(py, &values, |one| one.to_ne_bytes())?, known))?;
+                result.set_item(name, (of_eight(py, &values, f64::to_ne_bytes)?, known))?;
             }
             Content::Text { codes, texts } => {
-                let codes = of_eight(py, &codes, |one| one.to_ne_bytes())?;
+                let codes = of_eight(py, &codes, i64::to_ne_bytes)?;
                 result.set_item(name, ((codes, texts), known))?;
             }
         }
