@@ -139,6 +139,16 @@ def test_what_cannot_be_done_is_one_sentence(words: tuple[str, ...], message: st
     assert done.stderr.count("\n") == 1
 
 
+def test_a_record_never_goes_where_something_is(tmp_path: Path) -> None:
+    (tmp_path / "there").touch()
+    for place in (tmp_path, tmp_path / "there"):
+        done = weir("lab", "exec", "--out", str(place), "--", "true")
+        assert (done.returncode, done.stderr) == (
+            2,
+            f"weir: `{place}` is not empty: choose another folder for the record\n",
+        )
+
+
 def test_a_congestion_control_that_the_kernel_lacks_is_refused_before_the_start(tmp_path: Path) -> None:
     out = tmp_path / "out"
     done = weir("run", "tcp_download", "--world", "lab", "--cc", "nothing", "--out", str(out))

@@ -149,6 +149,8 @@ def _run(program: list[str], words: dict[str, Any]) -> int:
     if shutil.which(program[0]) is None:
         raise UsageError(f"`{program[0]}` is no program that can be found")
     record, pcap = words["out"], words["pcap"]
+    if record is not None and record.exists() and (not record.is_dir() or any(record.iterdir())):
+        raise UsageError(f"`{record}` is not empty: choose another folder for the record")
     if pcap is not None and pcap.exists():
         raise UsageError(f"`{pcap}` exists: choose another file for the packets")
     if pcap is not None and not pcap.absolute().parent.is_dir():
