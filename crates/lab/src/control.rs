@@ -112,7 +112,8 @@ impl Desk {
             Ok(at) => json!({ "t_ns": at.as_nanos() }),
             Err(why) => json!({ "error": why }),
         };
-        writeln!(client, "{answer}")
+        // In one piece: many a client reads once.
+        client.write_all(format!("{answer}\n").as_bytes())
     }
 
     /// Does what `client` orders, and returns from when on it holds; or why nothing was changed.

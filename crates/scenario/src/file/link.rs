@@ -247,7 +247,8 @@ pub enum LossSpec {
 impl Field for LossSpec {
     fn read(written: &Written, reader: &mut Reader) -> Option<Self> {
         let Value::Table(_) = &written.value else {
-            return reader.wanted(written, "a table such as { model = 'random', probability = 0.01 }");
+            return reader
+                .wanted(written, "a table such as { model = 'random', probability = 0.01 }");
         };
         let models = [RandomWord::WORDS, GilbertElliottWord::WORDS].concat();
         match written.get("model").map(|model| &model.value) {
