@@ -342,6 +342,61 @@ def test_what_is_written_is_read_again(rrul: list[Record], tmp_path: Path) -> No
             assert mbps == pytest.approx(getattr(ours, way).per_flow_mbps, rel=0.02)
 
 
+@pytest.fixture
+def uneven(tmp_path: Path) -> Record:
+    """A run that idles longer before its load than behind it, which Flent's own tests never do."""
+    phases = {"idle": "3s", "load": "4s", "cooldown": "1s"}
+    return weirlab.run("rrul_be", link="cable-20-8", phases=phases, out=tmp_path / "out")[0]
+
+
+def test_an_export_says_where_its_phases_are(uneven: Record, tmp_path: Path) -> None:
+    (file,) = export([uneven], tmp_path / "a.flent.gz")
+    again = import_flent(file, tmp_path / "again")
+    (second,) = export([again], tmp_path / "b.flent.gz")
+    for one in (again, import_flent(second, tmp_path / "twice")):
+        assert one.manifest.complete
+        assert one.reached_ns == uneven.reached_ns
+        for name in ("idle", "load", "cooldown"):
+            assert one.phase(name) == uneven.phase(name)
+        assert summarise(one).latency == summarise(uneven).latency
+    told = read_document(file)
+    assert (told.length_s, told.total_s) == (4, 8)
+
+
+def test_an_export_says_how_far_a_run_got(uneven: Record, tmp_path: Path) -> None:
+    manifest = uneven.path / "manifest.json"
+    content = json.loads(manifest.read_text("utf-8"))
+    manifest.write_text(json.dumps(content | {"complete": False, "reached_ns": 5_000_000_000}), "utf-8")
+    (file,) = export([open_record(uneven.path)], tmp_path / "a.flent.gz")
+    told = read_document(file)
+    assert (told.length_s, told.total_s) == (2, 5)
+    again = import_flent(file, tmp_path / "again")
+    assert not again.manifest.complete
+    assert again.manifest.scenario["phases"] == uneven.manifest.scenario["phases"]
+    assert summarise(again).latency.idle == summarise(uneven).latency.idle
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"phases": []}, "the `phases` of its block `weir` are none, or two have one name"),
+        ({"phases": [{"name": "load", "start_s": 2, "end_s": 1}]}, "ends before it begins"),
+        (
+            {"phases": [{"name": "load", "start_s": 0, "end_s": 1e9}]},
+            "`end_s` of its block `weir` is no time",
+        ),
+        ({"phases": [{"name": "load", "start_s": 0, "end_s": 1}] * 2}, "two have one name"),
+        ({"phases": [{"name": "\ud800", "start_s": 0, "end_s": 1}]}, "a name that is no text"),
+        ({"flows": "TCP upload"}, "the `flows` of its block `weir` are no list"),
+        ({"reached_s": None}, "`reached_s` of its block `weir` is no time"),
+    ],
+)
+def test_phases_of_a_stranger_are_checked(change: dict[str, Any], says: str, tmp_path: Path) -> None:
+    sound = {"phases": [{"name": "load", "start_s": 0, "end_s": 4}], "flows": [], "reached_s": 4}
+    with pytest.raises(RecordError, match=says):
+        imported(tmp_path, document(weir=sound | change))
+
+
 def test_the_same_record_gives_the_same_bytes(rrul: list[Record], tmp_path: Path) -> None:
     for name in ("a.flent.gz", "b.flent.gz"):
         export(rrul[:1], tmp_path / name)

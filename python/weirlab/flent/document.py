@@ -40,6 +40,7 @@ class Document:
         raw_values: single samples of series, each with `t` in seconds since 1970; sorted by it.
         series_meta: what the file says of each series.
         metadata: all other metadata, as it stands in the file.
+        own: Weir's own block, if the file is from here; unchecked.
         fake_raw: whether `raw_values` are the interpolated `results`: files of version 1 without samples.
     """
 
@@ -54,6 +55,7 @@ class Document:
     raw_values: dict[str, list[Point]]
     series_meta: dict[str, dict[str, Any]]
     metadata: dict[str, Any]
+    own: object = None
     fake_raw: bool = False
 
 
@@ -78,6 +80,11 @@ def number(value: object) -> float | None:
     except OverflowError:
         return None
     return found if math.isfinite(found) else None
+
+
+def is_text(text: str) -> bool:
+    """Whether `text` can be written: JSON may escape halves of pairs of UTF-16, which are no characters."""
+    return not any("\ud800" <= sign <= "\udfff" for sign in text)
 
 
 def _unpacked(data: bytes) -> bytes:
@@ -147,7 +154,7 @@ def _document(raw: dict[str, Any]) -> Document:
     version = _version(raw.get("version", 1))
     metadata = _object(raw, "metadata")
     name = metadata.get("NAME")
-    if not isinstance(name, str) or not 0 < len(name) <= MAX_NAME_CHARS or not _is_text(name):
+    if not isinstance(name, str) or not 0 < len(name) <= MAX_NAME_CHARS or not is_text(name):
         raise Unreadable("its metadata has no NAME, which is the test")
     x_values = _x_values(raw.get("x_values"))
     results = _results(_object(raw, "results"), len(x_values))
@@ -183,6 +190,7 @@ def _document(raw: dict[str, Any]) -> Document:
         raw_values=raw_values,
         series_meta=series_meta,
         metadata=others,
+        own=raw.get("weir"),
         fake_raw=fake,
     )
 
@@ -284,13 +292,8 @@ def _points(series: str, points: object) -> list[Point]:
 def _check_name(series: str) -> None:
     if len(series) > MAX_NAME_CHARS:
         raise Unreadable(f"a series has a name of {len(series)} characters; the most are {MAX_NAME_CHARS}")
-    if not _is_text(series):
+    if not is_text(series):
         raise Unreadable("a series has a name that is no text: it has half of a pair of UTF-16")
-
-
-def _is_text(text: str) -> bool:
-    """Whether `text` can be written: JSON may escape halves of pairs of UTF-16, which are no characters."""
-    return not any("\ud800" <= sign <= "\udfff" for sign in text)
 
 
 def _upgraded(raw: dict[str, list[Point]], series_meta: dict[str, dict[str, Any]], *, fake: bool) -> None:

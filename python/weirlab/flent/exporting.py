@@ -21,6 +21,7 @@ import polars as pl
 
 from weirlab.errors import UsageError
 from weirlab.flent.document import VERSION
+from weirlab.flent.own import own_block
 from weirlab.flent.points import ReadAnew, aligned, epoch_of, ping_series, start_of, step_s, t0_ns
 from weirlab.flent.tests import computed_series
 from weirlab.stats import load_window_ns, summarise
@@ -123,7 +124,7 @@ def _document(record: Record) -> tuple[dict[str, Any], dict[str, Points]]:
         "x_values": [round(float(x), 6) for x in x_values],
         "results": results,
         "metadata": {**_metadata(record), "SERIES_META": meta},
-        "weir": _own(record),
+        "weir": own_block(record, t0_ns(record)),
     }
     return document, raw
 
@@ -276,7 +277,8 @@ def _metadata(record: Record) -> dict[str, Any]:
     manifest = record.manifest
     start, end = load_window_ns(record)
     has_flows = record.flow_names.height > 0
-    total = manifest.scenario["duration_ns"] / 1e9
+    # Of a run that was cut short what was reached: Flent draws its axis as long as that.
+    total = min(manifest.scenario["duration_ns"], record.reached_ns) / 1e9
     hosts = _hosts(record)
     began = start_of(record).isoformat(timespec="microseconds").replace("+00:00", "Z")
     version = manifest.scenario.get("ip_version")
@@ -323,21 +325,6 @@ def _title(record: Record) -> str:
     """Title of a run: link and queue, or the title of the file that it was made of."""
     of = record.manifest.imported
     return str(of.metadata.get("TITLE") or "") if of else record.manifest.configuration
-
-
-def _own(record: Record) -> dict[str, Any]:
-    """Weir's block: what Flent has no word for."""
-    manifest = record.manifest
-    return {
-        "versions": manifest.versions,
-        "world": manifest.world,
-        "seed": manifest.seed,
-        "queue": manifest.queue,
-        "link": manifest.link.get("title"),
-        "complete": manifest.complete,
-        "warnings": manifest.warnings,
-        "mean_value": "of the phase `load`",
-    }
 
 
 def _jain(values: list[float]) -> float | None:

@@ -10,6 +10,7 @@ import json
 import platform
 import shutil
 import uuid
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from weirlab import _native
 from weirlab.errors import RecordError, UsageError, cannot_write
 from weirlab.flent import samples
 from weirlab.flent.document import read_document
+from weirlab.flent.own import read_own
 from weirlab.flent.series import sort_series
 from weirlab.flent.tests import title_of
 from weirlab.record.manifest import SCHEMA
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from weirlab.flent.document import Document
+    from weirlab.flent.own import Own
     from weirlab.flent.series import Ping, Series, Stream
 
 
@@ -54,9 +57,11 @@ def import_flent(file: Path, folder: Path) -> Record:
     if not series.pings and not series.streams:
         raise RecordError(f"`{file}`: test `{document.name}` has neither pings nor streams: {_why(series)}")
     try:
+        own = read_own(document.own)
         zero = samples.zero_s(document, series)
         tables = _tables(document, series, zero)
-        manifest = _manifest(document, series, tables, zero, file)
+        plan = _planned(document, series) if own is None else _told(own, document.t0_s - zero)
+        manifest = _manifest(document, series, tables, plan, zero, file)
     except RecordError as error:
         raise RecordError(f"`{file}`: {error}") from error
     _write(manifest, tables, folder)
@@ -78,18 +83,72 @@ def _tables(document: Document, series: Series, zero: float) -> dict[str, pl.Dat
     return {name: table for name, table in tables.items() if table.height}
 
 
-def _manifest(
-    document: Document, series: Series, tables: Mapping[str, pl.DataFrame], zero: float, file: Path
+@dataclass(frozen=True, kw_only=True)
+class _Plan:
+    """When what was to happen, in nanoseconds of the record.
+
+    Attributes:
+        phases: name, start and end of each.
+        flows: start and end of the flows that have their own, by their names.
+        load: start and end of all others.
+        end: that of the last phase.
+        reached: how far the run got at least.
+        cut: whether the file says that it was cut short.
+    """
+
+    phases: list[tuple[str, int, int]]
+    flows: Mapping[str, tuple[int, int]]
+    load: tuple[int, int]
+    end: int
+    reached: int
+    cut: bool
+
+
+def _told(own: Own, ahead_s: float) -> _Plan:
+    """What the file of a record says itself; its times begin `ahead_s` after those of the new record."""
+
+    def at(time_s: float) -> int:
+        return max(round((time_s + ahead_s) * 1e9), 0)
+
+    phases = [(one.name, at(one.start_s), at(one.end_s)) for one in own.phases]
+    end = max(end for _, _, end in phases)
+    return _Plan(
+        phases=phases,
+        flows={name: (at(one.start_s), at(one.end_s)) for name, one in own.flows.items()},
+        load=next(((start, stop) for name, start, stop in phases if name == "load"), (0, end)),
+        end=end,
+        reached=at(own.reached_s),
+        cut=not own.complete,
+    )
+
+
+def _planned(document: Document, series: Series) -> _Plan:
+    """What follows from the lengths of Flent, which waits as long before a load as behind it."""
+    total, length = round(document.total_s * 1e9), round(document.length_s * 1e9)
+    idle = (total - length) // 2
+    spans = [("idle", 0, idle), ("load", idle, total - idle), ("cooldown", total - idle, total)]
+    phases = [span for span in spans if span[1] < span[2]] if series.streams else [("idle", 0, total)]
+    return _Plan(phases=phases, flows={}, load=(idle, total - idle), end=total, reached=0, cut=False)
+
+
+def _manifest(  # noqa: PLR0913, PLR0917 - what was read of a file
+    document: Document,
+    series: Series,
+    tables: Mapping[str, pl.DataFrame],
+    plan: _Plan,
+    zero: float,
+    file: Path,
 ) -> dict[str, Any]:
     told = document.metadata
     link = _link_title(told)
-    scenario = _scenario(document, series)
+    scenario = _scenario(document, series, plan)
     last = max(_last(table) for table in tables.values())
-    reached = max(last, round((document.t0_s - zero + (document.x_values or [0.0])[-1]) * 1e9))
-    loaded = scenario["phases"][-2 if len(scenario["phases"]) > 2 else -1]["end_ns"]
+    steps_end = round((document.t0_s - zero + (document.x_values or [0.0])[-1]) * 1e9)
+    reached = max(last, plan.reached or steps_end)
+    loaded = plan.phases[-2 if len(plan.phases) > 2 else -1][2]
     return {
         "schema_version": SCHEMA,
-        "complete": reached >= loaded - 2e9 * document.step_s,
+        "complete": not plan.cut and reached >= loaded - 2e9 * document.step_s,
         "world": WORLD,
         "seed": None,
         "queue": DEFAULT_QUEUE,
@@ -163,22 +222,16 @@ def _warnings(series: Series) -> list[str]:
     return [f"of {which} the file tells means over intervals: neither single pings nor losses are known"]
 
 
-def _scenario(document: Document, series: Series) -> dict[str, Any]:
+def _scenario(document: Document, series: Series, plan: _Plan) -> dict[str, Any]:
     """The settings of the test as a resolved scenario; of a path of which nothing is known."""
-    total, length = round(document.total_s * 1e9), round(document.length_s * 1e9)
-    idle = (total - length) // 2 if series.streams else 0
-    spans = (("idle", 0, idle), ("load", idle, total - idle), ("cooldown", total - idle, total))
-    phases = [{"name": name, "start_ns": start, "end_ns": end} for name, start, end in spans if start < end]
-    if not series.streams:
-        phases = [{"name": "idle", "start_ns": 0, "end_ns": total}]
     version = str(document.metadata.get("IP_VERSION") or "")
     return {
         "name": document.name,
-        "duration_ns": total,
-        "phases": phases,
-        "flows": [_flow(stream, idle, total - idle) for stream in series.streams],
+        "duration_ns": plan.end,
+        "phases": [{"name": name, "start_ns": start, "end_ns": end} for name, start, end in plan.phases],
+        "flows": [_flow(stream, *plan.flows.get(stream.name, plan.load)) for stream in series.streams],
         "probes": [
-            {"name": ping.name, "kind": ping.kind, "dscp": None, "start_ns": 0, "stop_ns": total}
+            {"name": ping.name, "kind": ping.kind, "dscp": None, "start_ns": 0, "stop_ns": plan.end}
             for ping in series.pings
         ],
         "methods": [],
