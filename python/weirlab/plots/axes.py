@@ -351,6 +351,14 @@ def markers(axes: Axes, t: Numbers, values: Numbers, style: Style, place: tuple[
     )
 
 
+def lone_points(axes: Axes, t: Numbers, values: Numbers, colour: str) -> None:
+    """A dot for each value without a neighbour, of which a line shows nothing."""
+    there = np.concatenate([[False], np.isfinite(values), [False]])
+    alone = there[1:-1] & ~there[:-2] & ~there[2:]
+    if alone.any():
+        axes.plot(t[alone], values[alone], linestyle="none", marker="o", markersize=3, color=colour)
+
+
 def without_peaks(values: Sequence[Numbers], always: Numbers) -> tuple[float, float]:
     """Up to where a linear axis should go, and the greatest of `values`.
 

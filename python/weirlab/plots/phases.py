@@ -1,8 +1,8 @@
 """Phases: what came through in each direction, and every ping, over the phases of one test.
 
 Throughput is the goodput of all flows of a direction together, as means of 200 ms. Pings are drawn one by
-one, by phase; the line is the median of each 200 ms. For each phase the mean increase over the idle phase
-is written above it.
+one, by phase; the line is the median of each 200 ms, with a gap where all were lost. For each phase the mean
+increase over the idle phase is written above it, and the share of its pings that was lost.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import polars as pl
 
 from weirlab.errors import UsageError
 from weirlab.plots import axes as parts
-from weirlab.plots import caption, theme
+from weirlab.plots import caption, series, theme
 from weirlab.plots.look import current
 from weirlab.plots.scope import Scope
 from weirlab.plots.thinned import drawn_pings, ping_chunks
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from weirlab.plots.series import Numbers
     from weirlab.record import Record
     from weirlab.scores import Measured
+    from weirlab.scores.measured import Loaded
     from weirlab.stats import Direction
 
 
@@ -43,7 +44,7 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
     figures = measured(record)
     if figures is None:
         raise UsageError(f"`{record.path}` has no idle phase and phases with load: try `three-plot`")
-    note, increases = _note(record, figures), {name: one.increase_ms for name, one in figures.loaded.items()}
+    note, words = _note(record, figures), {name: _words(one) for name, one in figures.loaded.items()}
     # They hold every ping, and the record what the senders had: nothing more is drawn of either.
     del figures
     if record.is_long("latency"):
@@ -53,7 +54,7 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
     above, below = chart.subplots(2, sharex=True, height_ratios=[2, 3])
     parts.time_axis([above, below], record.reached_ns, scope)
     _throughput(above, record)
-    _pings(below, record, increases, scope.span_s)
+    _pings(below, record, words, scope.span_s)
     theme.in_column(chart, 3.4)
     return chart
 
@@ -86,26 +87,33 @@ def _total(record: Record, direction: Direction) -> tuple[Numbers, Numbers]:
     return (t, np.where(runs, mbps, np.nan)) if runs.any() else (t[:0], mbps[:0])
 
 
-def _pings(
-    axes: Axes, record: Record, increases: Mapping[str, float], span_s: tuple[float, float] | None
-) -> None:
+def _words(one: Loaded) -> str:
+    """The increase of a phase, its grade, and which share of its pings was lost."""
+    words, lost = f"+{max(one.increase_ms, 0):.0f} ms: {grade(one.increase_ms)}", one.pings.loss_rate
+    return f"{words}, {caption.per_cent(lost)} lost" if lost else words
+
+
+def _pings(axes: Axes, record: Record, words: Mapping[str, str], span_s: tuple[float, float] | None) -> None:
     drawn = drawn_pings(record, span_s)
     parts.points(axes, drawn, theme.COLOURS[2])
     t, middle = medians(record)
     t, middle = np.insert(t, 0, t[0]), np.insert(middle, 0, middle[0])
     axes.plot(t, middle, color=theme.INK, linewidth=1.3, path_effects=parts.halo(1.3))
+    parts.lone_points(axes, t, middle, theme.INK)
     parts.pings(axes, drawn.of_all_ms, room=1.5)
     _shade(axes, record)
-    top = axes.get_ylim()[1]
-    for name, increase_ms in increases.items():
+    if drawn.lost_s.size:
+        parts.rug(axes, drawn.lost_s)
+    for name, says in words.items():
         span = record.phase(name)
         if span is None:
             continue
-        words = f"+{max(increase_ms, 0):.0f} ms: {grade(increase_ms)}"
-        axes.text(
-            (span[0] + span[1]) / 2e9,
-            top,
-            words,
+        axes.annotate(
+            says,
+            ((span[0] + span[1]) / 2e9, 1),
+            (0, -9 if drawn.lost_s.size else 0),
+            xycoords=("data", "axes fraction"),
+            textcoords="offset points",
             ha="center",
             va="top",
             size=7 if current().paper else 10,
@@ -115,9 +123,14 @@ def _pings(
 
 
 def medians(record: Record) -> tuple[Numbers, Numbers]:
-    """Middle of each step in which a ping was answered, and the median of its round trips in milliseconds."""
+    """Middle of each step in which a ping was sent, and the median of the round trips in milliseconds.
+
+    It is NaN where all were lost.
+    """
     found: dict[int, list[NDArray[np.integer[Any]]]] = {}
     for at, rtt_ns, known in ping_chunks(record):
+        for step in [] if known is None else np.unique(at[~known] // STEP_NS).tolist():
+            found.setdefault(step, [])
         answered = slice(None) if known is None else known
         steps = at[answered] // STEP_NS
         order = np.argsort(steps, kind="stable")
@@ -126,7 +139,7 @@ def medians(record: Record) -> tuple[Numbers, Numbers]:
         for step, part in zip(present.tolist(), np.split(took, first[1:]), strict=True):
             found.setdefault(step, []).append(part)
     times = sorted(found)
-    middle = [np.median(np.concatenate(found[step]) / 1e6) for step in times]
+    middle = [np.median(np.concatenate(found[step]) / 1e6) if found[step] else np.nan for step in times]
     return (np.array(times) + 0.5) * STEP_NS / 1e9, np.array(middle)
 
 
@@ -170,7 +183,19 @@ def _note(record: Record, figures: Measured) -> str:
         from_s = caption.number(one.start_ns / 1e9)
         note += f" Of `load` that is from {from_s} s on; over the whole of it, as in tables, the mean is "
         note += f"+{caption.number(max(whole, 0))} ms."
+    if figures.loss_rate or latency_summary(record).loss_rate:
+        note += " Ticks at the top: lost pings."
+    if any(_exceeds_line(record, way) for way, _ in DIRECTIONS):
+        note += f" {series.PEAKS}"
     return note
+
+
+def _exceeds_line(record: Record, direction: Direction) -> bool:
+    """Whether a step of the throughput that is drawn is above what the line carries."""
+    t, mbps = _total(record, direction)
+    drawn = np.nan_to_num(mbps)
+    lines = series.Lines(step_s=STEP_NS / 1e9, t_s=t, lines={}, average=drawn, low=drawn, high=drawn)
+    return series.exceeds_line(record, direction, lines)
 
 
 DIRECTIONS: tuple[tuple[Direction, str], ...] = (("down", "download"), ("up", "upload"))
