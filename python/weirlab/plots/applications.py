@@ -12,7 +12,7 @@ import polars as pl
 
 from weirlab.errors import UsageError
 from weirlab.plots import caption, panels, theme
-from weirlab.plots.panels import Line, Panel
+from weirlab.plots.panels import Line, Panel, Things
 from weirlab.plots.scope import Scope
 from weirlab.stats.transfers import applications
 
@@ -42,10 +42,8 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
             lines[label].append(Line(name=name, style=style, t_s=t_ns.to_numpy() / 1e9, values=values))
     shown = [Panel(label=label, lines=of) for label, of in lines.items() if of]
     note = "Pages and names at the time at which they were wanted, segments of videos when they came."
-    height = 1.8 + panels.ROW * len(shown)
-    chart = theme.blank(records, title, note, height=height, runs=[scope.runs(record)])
-    panels.draw(chart, record, scope, shown)
-    return chart
+    things, runs = Things(name="applications"), [scope.runs(record)]
+    return panels.draw(records, title, note, shown, things=things, scope=scope, runs=runs)
 
 
 LABELS = ("Page load time, s", "DNS lookup, ms", "Bitrate, Mbit/s", "Buffer, s")

@@ -39,6 +39,7 @@ class Key(Artist):
         size: float = 8.5,
         sample: float = 1.8,
         pitch: float = 1.54,
+        of_all: bool = False,
     ) -> None:
         """The key of `axes`, which is that of their `get_legend`.
 
@@ -50,10 +51,12 @@ class Key(Artist):
             size: of its letters, in points.
             sample: width of a sample, in sizes of letters.
             pitch: from line to line, in sizes of letters.
+            of_all: whether it is that of the axes below too, beside which it may reach.
         """
         super().__init__()
         self.set_zorder(5)
         self._size, self._sample, self._pitch = size, sample, pitch
+        self._of_all = of_all
         self._title = Text(text=title, size=size)
         self._texts = [Text(text=name, size=size) for name in names]
         self._samples = [_sample_of(handle) for handle in handles]
@@ -119,8 +122,11 @@ class Key(Artist):
         return Bbox.from_extents(left, top - (rows * self._pitch + more) * letter, left + widest, top)
 
     def get_tightbbox(self, renderer: Any = None) -> Bbox:
-        """The box around it, in pixels."""
-        return self.get_window_extent(renderer)
+        """The box for which a layout makes room, in pixels."""
+        box = self.get_window_extent(renderer)
+        if self._of_all:
+            box.y0 = max(box.y0, self.axes.bbox.y0)  # type: ignore[union-attr]
+        return box
 
     def _dpi(self) -> float:
         return float(self.axes.get_figure(root=True).dpi)  # type: ignore[union-attr]

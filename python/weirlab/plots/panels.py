@@ -53,24 +53,97 @@ class Panel:
     axis: str = ""
 
 
-def draw(chart: Figure, longest: Record, scope: Scope, panels: Sequence[Panel]) -> list[Axes]:
-    """Draws the panels, the first above, with one legend for all: which panels share a style share a name."""
+@dataclass(frozen=True, kw_only=True)
+class Things:
+    """What the lines are of.
+
+    Attributes:
+        name: in the plural, such as `flows`.
+        averaged: whether their average says something where they are too many to be told apart.
+    """
+
+    name: str
+    averaged: bool = False
+
+
+def draw(  # noqa: PLR0913 - what is drawn, and what stands around it
+    records: Sequence[Record],
+    title: str | None,
+    note: str,
+    panels: Sequence[Panel],
+    *,
+    things: Things,
+    scope: Scope,
+    runs: Sequence[int] = (),
+) -> Figure:
+    """Draws the panels, the first above, with one legend for all: which panels share a style share a name.
+
+    More things than can be told apart are thin grey lines.
+
+    Args:
+        records: what is drawn; the time axis is that of the longest.
+        title: heading in place of the test's title.
+        note: what was done to the samples, in small print.
+        panels: the panels, from above.
+        things: what the lines are of.
+        scope: among which records these are.
+        runs: how many runs there are of the configuration of each record, if one of them is drawn.
+    """
+    names = list(dict.fromkeys(line.name for panel in panels for line in panel.lines))
+    many = len(names) > MAX_NAMED
+    named = 0 if many else len(names)
+    height = 1.8 + max(ROW * len(panels), LEGEND_ROW * named)
+    chart = theme.blank(records, title, note, height=height, runs=runs)
     drawn = list(chart.subplots(len(panels), sharex=True, squeeze=False)[:, 0])
+    longest = max(records, key=lambda record: record.reached_ns)
     parts.time_axis(drawn, longest.reached_ns, scope)
     legend: dict[str, Line2D] = {}
     for axes, panel in zip(drawn, panels, strict=True):
         parts.phases(axes, longest, named=axes is drawn[0] and not current().paper)
         axes.set_ylabel(panel.label)
-        for line in panel.lines:
-            (made,) = axes.plot(
-                line.t_s, line.values, color=line.style.colour, linestyle=line.style.dash, linewidth=1.0
-            )
-            legend.setdefault(line.name, made)
+        legend = (_many(axes, panel, things, len(names)) if many else _each(axes, panel)) | legend
         _scale(axes, panel)
-    names = [caption.short(name, 24) for name in legend]
-    theme.legend_beside(drawn[0], list(legend.values()), names)
-    theme.in_column(chart, 0.5 + PAPER_ROW * len(panels) + 0.07 * len(names))
-    return drawn
+    order = {name: place for place, name in enumerate(names)}
+    words = sorted(legend, key=lambda name: order.get(name, 0))
+    theme.legend_beside(
+        drawn[0], [legend[name] for name in words], [caption.short(name, 24) for name in words], of_all=True
+    )
+    theme.in_column(chart, 0.5 + PAPER_ROW * len(panels) + 0.07 * len(words))
+    return chart
+
+
+def _each(axes: Axes, panel: Panel) -> dict[str, Line2D]:
+    """Draws each line in its own style; what the legend says of them."""
+    legend: dict[str, Line2D] = {}
+    for line in panel.lines:
+        (made,) = axes.plot(
+            line.t_s, line.values, color=line.style.colour, linestyle=line.style.dash, linewidth=1.0
+        )
+        legend.setdefault(line.name, made)
+    return legend
+
+
+def _many(axes: Axes, panel: Panel, things: Things, count: int) -> dict[str, Line2D]:
+    """Draws lines that are too many to be told apart; what the legend says of them."""
+    legend: dict[str, Line2D] = {}
+    for line in panel.lines:
+        (legend[f"each of {count} {things.name}"],) = axes.plot(
+            line.t_s, line.values, color=theme.QUIET, linewidth=0.4
+        )
+    if things.averaged:
+        times, average = _average(panel.lines)
+        (legend["average"],) = axes.plot(
+            times, average, color=theme.INK, linewidth=1.5, path_effects=parts.halo(1.5)
+        )
+    return legend
+
+
+def _average(lines: Sequence[Line]) -> tuple[Numbers, Numbers]:
+    """The times at which lines have points, and the mean of those that have one there."""
+    t_s, values = (np.concatenate([getattr(line, one) for line in lines]) for one in ("t_s", "values"))
+    there = np.isfinite(values)
+    times, place = np.unique(t_s[there], return_inverse=True)
+    return times, np.bincount(place, values[there]) / np.bincount(place)
 
 
 def _scale(axes: Axes, panel: Panel) -> None:
@@ -90,6 +163,12 @@ def _scale(axes: Axes, panel: Panel) -> None:
 
 ROW, PAPER_ROW = 1.7, 1.05
 """Height of a panel, in inches; and in a column of a paper."""
+
+LEGEND_ROW = 0.19
+"""Height of a line of the legend, in inches."""
+
+MAX_NAMED = 24
+"""More lines than this cannot be told apart: all are grey then."""
 
 ROOM = 1.08
 """What an axis holds, as a multiple of the greatest value that is drawn."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from weirlab.errors import UsageError
 from weirlab.plots import panels, theme
-from weirlab.plots.panels import Line, Panel
+from weirlab.plots.panels import Line, Panel, Things
 from weirlab.plots.scope import Scope
 
 if TYPE_CHECKING:
@@ -53,10 +53,8 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
     )
     if idle:
         note += f" Nothing waited in {', '.join(idle[:MAX_NAMED])}{' and others' * (len(idle) > MAX_NAMED)}."
-    height = 1.8 + panels.ROW * len(shown)
-    chart = theme.blank(records, title, note, height=height, runs=[scope.runs(record)])
-    panels.draw(chart, record, scope, shown)
-    return chart
+    things, runs = Things(name="queues"), [scope.runs(record)]
+    return panels.draw(records, title, note, shown, things=things, scope=scope, runs=runs)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ import polars as pl
 
 from weirlab.errors import UsageError
 from weirlab.plots import caption, panels, theme
-from weirlab.plots.panels import Line, Panel
+from weirlab.plots.panels import Line, Panel, Things
 from weirlab.plots.scope import Scope
 from weirlab.record.configurations import numbered
 
@@ -40,10 +40,8 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
         delivered = _lines(record, "delivery_rate_bps", 1e6)
         shown.append(Panel(label="Delivery, Mbit/s", lines=delivered, axis="throughput"))
         note += " Delivery: the kernel's own estimate of what arrives."
-    height = 1.8 + panels.ROW * len(shown)
-    chart = theme.blank(records, title, note, height=height, runs=[scope.runs(record)])
-    panels.draw(chart, record, scope, shown)
-    return chart
+    things, runs = Things(name="flows", averaged=True), [scope.runs(record)]
+    return panels.draw(records, title, note, shown, things=things, scope=scope, runs=runs)
 
 
 def _lines(record: Record, column: str, unit: float) -> list[Line]:

@@ -196,6 +196,7 @@ def legend_beside(  # noqa: PLR0913 - what it says, and how
     above: float = 0.0,
     sample: float = 2.0,
     pitch: float = 1.54,
+    of_all: bool = False,
 ) -> None:
     """A legend to the right of the axes; in a column, where there is no room, `above` points above them.
 
@@ -207,9 +208,10 @@ def legend_beside(  # noqa: PLR0913 - what it says, and how
         above: points between a legend above the axes and them.
         sample: width of a sample, in sizes of letters.
         pitch: from line to line, in sizes of letters.
+        of_all: whether it is that of the axes below too, beside which it may reach.
     """
     if not current().paper:
-        Key(axes, handles, names, title=title, sample=sample, pitch=pitch)
+        Key(axes, handles, names, title=title, sample=sample, pitch=pitch, of_all=of_all)
         return
     if not names:
         return

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from weirlab.errors import UsageError
-from weirlab.plots import caption, panels, series, theme
+from weirlab.plots import caption, panels, series
 from weirlab.plots.named import configurations
-from weirlab.plots.panels import Line, Panel
+from weirlab.plots.panels import Line, Panel, Things
 from weirlab.plots.scope import Scope
 
 if TYPE_CHECKING:
@@ -48,9 +48,7 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
         note += " Of several runs: their mean."
     if any(series.exceeds_line(one, way) for one in records for way in ("down", "up")):
         note += f" {series.PEAKS}"
-    chart = theme.blank(records, title, note, height=1.8 + panels.ROW * len(shown))
-    panels.draw(chart, longest, scope, shown)
-    return chart
+    return panels.draw(records, title, note, shown, things=Things(name="configurations"), scope=scope)
 
 
 def _mean(

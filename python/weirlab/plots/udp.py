@@ -14,7 +14,7 @@ import polars as pl
 
 from weirlab.errors import UsageError
 from weirlab.plots import caption, panels, theme
-from weirlab.plots.panels import Line, Panel
+from weirlab.plots.panels import Line, Panel, Things
 from weirlab.plots.scope import Scope
 from weirlab.stats.udp import mos_by_second
 
@@ -62,7 +62,5 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
         note += (
             " MOS: the mean opinion score of each second by the E-model (ITU-T G.107); 4.4 is the best call."
         )
-    height = 1.8 + panels.ROW * len(shown)
-    chart = theme.blank(records, title, note, height=height, runs=[scope.runs(record)])
-    panels.draw(chart, record, scope, shown)
-    return chart
+    things, runs = Things(name="flows", averaged=True), [scope.runs(record)]
+    return panels.draw(records, title, note, shown, things=things, scope=scope, runs=runs)
