@@ -5,15 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+import polars as pl
 import pytest
 
-from weirlab.plots import Look, panels, theme
+import weirlab
+from weirlab.plots import Look, applications, panels, theme
 from weirlab.plots.canvas import canvas_of, measuring
 from weirlab.plots.panels import Line, Panel, Things
 from weirlab.plots.scope import Scope
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from matplotlib.figure import Figure
 
@@ -69,3 +72,30 @@ def test_more_lines_than_can_be_told_apart_are_grey_around_their_average(rrul: l
     legend = alone.get_legend()
     assert legend is not None
     assert [text.get_text() for text in legend.get_texts()] == ["each of 30 flows"]
+
+
+@pytest.mark.parametrize("count", [1, 30])
+def test_a_point_without_a_neighbour_is_seen(count: int, rrul: list[Record]) -> None:
+    nothing = float("nan")
+    values = np.array([1.0, nothing, 2.0, 3.0, nothing, 4.0])
+    some = [
+        Line(name=f"{number}", style=theme.styles(count)[number], t_s=np.arange(6.0), values=values)
+        for number in range(count)
+    ]
+    (axes,) = drawn(rrul[0], [Panel(label="One", lines=some)], averaged=False).axes
+    (dots, *_) = [line for line in axes.lines if line.get_marker() == "o"]
+    assert list(dots.get_xdata()) == [0, 5]  # type: ignore[arg-type]
+
+
+def test_bitrates_are_steps_and_pages_that_did_not_come_are_told(tmp_path: Path) -> None:
+    (record,) = weirlab.run(
+        "household", link="cable-20-8", phases={"idle": "0s", "load": "9s"}, out=tmp_path / "out"
+    )
+    (web,) = record.flow_names.filter(pl.col("protocol") == "web")["flow"]
+    assert record.transfers.filter((pl.col("outcome") == "done") & (pl.col("flow") == web)).height == 1
+    chart = applications.figure([record], None)
+    of = {axes.get_ylabel(): axes for axes in chart.axes}
+    assert of["Bitrate, Mbit/s"].lines[0].get_drawstyle() == "steps-post"
+    assert of["Buffer, s"].lines[0].get_drawstyle() == "default"
+    assert any(line.get_marker() == "o" for line in of["Page load time, s"].lines)
+    assert any("Not drawn: " in text.get_text() for text in chart.texts)

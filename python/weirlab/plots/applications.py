@@ -39,12 +39,27 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
         for label, column, per in PANELS[kind]:
             t_ns = rows["t_ns"] if kind != "video" else rows["t_ns"] + rows["took_ns"]
             values = rows[column].cast(pl.Float64).to_numpy() / per
-            lines[label].append(Line(name=name, style=style, t_s=t_ns.to_numpy() / 1e9, values=values))
+            # A segment is played with the bitrate that it came with until the next one is.
+            steps = column == "bitrate_bps"
+            one = Line(name=name, style=style, t_s=t_ns.to_numpy() / 1e9, values=values, steps=steps)
+            lines[label].append(one)
     shown = [Panel(label=label, lines=of) for label, of in lines.items() if of]
     note = "Pages and names at the time at which they were wanted, segments of videos when they came."
+    note += _not_drawn(record)
     things, runs = Things(name="applications"), [scope.runs(record)]
     return panels.draw(records, title, note, shown, things=things, scope=scope, runs=runs)
 
+
+def _not_drawn(record: Record) -> str:
+    """A sentence on what did not come whole; empty if all did."""
+    outcomes = record.transfers["outcome"]
+    counts = {words: int((outcomes == word).sum()) for word, words in NOT_WHOLE.items()}
+    told = [f"{count} {words}" for words, count in counts.items() if count]
+    return f" Not drawn: {', '.join(told)}." if told else ""
+
+
+NOT_WHOLE = {"given_up": "that were given up", "cut": "that the end of their flow cut off"}
+"""What a transfer came to that is not drawn, and what is said of it."""
 
 LABELS = ("Page load time, s", "DNS lookup, ms", "Bitrate, Mbit/s", "Buffer, s")
 """The panels, from above."""

@@ -26,12 +26,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """A line: its name in the legend, its look, and its points; NaN where there is none."""
+    """A line.
+
+    Attributes:
+        name: in the legend.
+        style: how it looks.
+        t_s: times of its points.
+        values: its points; NaN where there is none.
+        steps: whether a value holds until the next one.
+    """
 
     name: str
     style: Style
     t_s: Numbers
     values: Numbers
+    steps: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,8 +126,14 @@ def _each(axes: Axes, panel: Panel) -> dict[str, Line2D]:
     legend: dict[str, Line2D] = {}
     for line in panel.lines:
         (made,) = axes.plot(
-            line.t_s, line.values, color=line.style.colour, linestyle=line.style.dash, linewidth=1.0
+            line.t_s,
+            line.values,
+            color=line.style.colour,
+            linestyle=line.style.dash,
+            linewidth=1.0,
+            drawstyle="steps-post" if line.steps else "default",
         )
+        parts.lone_points(axes, line.t_s, line.values, line.style.colour)
         legend.setdefault(line.name, made)
     return legend
 
@@ -130,6 +145,7 @@ def _many(axes: Axes, panel: Panel, things: Things, count: int) -> dict[str, Lin
         (legend[f"each of {count} {things.name}"],) = axes.plot(
             line.t_s, line.values, color=theme.QUIET, linewidth=0.4
         )
+        parts.lone_points(axes, line.t_s, line.values, theme.QUIET)
     if things.averaged:
         times, average = _average(panel.lines)
         (legend["average"],) = axes.plot(

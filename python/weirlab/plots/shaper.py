@@ -94,6 +94,7 @@ def _delays(axes: Axes, courses: Sequence[Course], styles: Sequence[Style]) -> N
     parts.pings(axes, delays[np.isfinite(delays)], most=6)
     for one, style in zip(courses, styles, strict=True):
         axes.plot(one.middles_s, one.delay_ms, color=style.colour, linewidth=1.1)
+        parts.lone_points(axes, one.middles_s, one.delay_ms, style.colour)
 
 
 def _shares(axes: Axes, courses: Sequence[Course], styles: Sequence[Style]) -> None:
@@ -104,6 +105,7 @@ def _shares(axes: Axes, courses: Sequence[Course], styles: Sequence[Style]) -> N
         )
         share = np.where(could > 0, used / np.maximum(could, 1e-9), np.nan) * 100
         axes.plot(one.edges_s[steps:], share, color=style.colour, linewidth=1.1)
+        parts.lone_points(axes, one.edges_s[steps:], share, style.colour)
     axes.set_ylim(0, 105)
     axes.set_ylabel("Line used, %,\nlast second")
 

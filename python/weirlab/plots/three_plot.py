@@ -200,6 +200,7 @@ def _draw(axes: Axes, panel: _Panel) -> None:
         zorder=5,
         path_effects=parts.halo(1.5),
     )
+    parts.lone_points(axes, lines.t_s, panel.black, theme.INK)
     legend: list[tuple[Artist, str]] = [(average, panel.average)]
     seen = [panel.black]
     # A line that its average would cover is left out: a single probe, or flow in a short run.
