@@ -150,6 +150,29 @@ def test_means_of_netperf_are_no_pings_whose_losses_are_known(tmp_path: Path) ->
     assert weirlab.compare(record)[0].lost_share is None
 
 
+@pytest.mark.parametrize("runner", ["NetperfDemoRunner", None])
+def test_means_stay_means_when_they_are_written_and_read_again(runner: str | None, tmp_path: Path) -> None:
+    content = document()
+    content["metadata"]["NAME"] = "rrul"
+    of = content["raw_values"]
+    of["TCP upload BE"] = of.pop("TCP upload")
+    content["results"]["TCP upload BE"] = content["results"].pop("TCP upload")
+    if runner:
+        of["Ping (ms) UDP BE"] = [{"t": T0 + 0.2 * n, "val": 30.0, "dur": 0.2} for n in range(20)]
+        content["metadata"]["SERIES_META"]["Ping (ms) UDP BE"] = {"UNITS": "ms", "RUNNER": runner}
+    content["results"]["Ping (ms) UDP BE"] = [30.0] * 21
+    first = imported(tmp_path, content)
+    (file,) = export([first], tmp_path / "again.flent.gz")
+    second = import_flent(file, tmp_path / "second")
+    for record in (first, second):
+        of_file = record.manifest.imported
+        assert of_file is not None
+        assert [record.probe_names[one] for one in of_file.losses_unknown] == ["Ping (ms) UDP BE"]
+        assert summarise(record).latency.lost is None
+    assert second.manifest.warnings == first.manifest.warnings
+    assert read_document(file).series_meta["Ping (ms) UDP BE"]["RUNNER"] == "NetperfDemoRunner"
+
+
 def test_irtt_tells_losses_and_the_servers_clock(tmp_path: Path) -> None:
     content = document()
     content["raw_values"]["Ping (ms) UDP BE"] = [
@@ -388,6 +411,7 @@ def test_an_export_says_how_far_a_run_got(uneven: Record, tmp_path: Path) -> Non
         ({"phases": [{"name": "load", "start_s": 0, "end_s": 1}] * 2}, "two have one name"),
         ({"phases": [{"name": "\ud800", "start_s": 0, "end_s": 1}]}, "a name that is no text"),
         ({"flows": "TCP upload"}, "the `flows` of its block `weir` are no list"),
+        ({"means": [1]}, "the `means` of its block `weir` are no list of names"),
         ({"reached_s": None}, "`reached_s` of its block `weir` is no time"),
     ],
 )

@@ -53,11 +53,9 @@ def import_flent(file: Path, folder: Path) -> Record:
         UsageError: if something is at `folder` already, or it cannot be written.
     """
     document = read_document(file)
-    series = sort_series(document)
-    if not series.pings and not series.streams:
-        raise RecordError(f"`{file}`: test `{document.name}` has neither pings nor streams: {_why(series)}")
     try:
         own = read_own(document.own)
+        series = _series(document, own)
         zero = samples.zero_s(document, series)
         tables = _tables(document, series, zero)
         plan = _planned(document, series) if own is None else _told(own, document.t0_s - zero)
@@ -66,6 +64,13 @@ def import_flent(file: Path, folder: Path) -> Record:
         raise RecordError(f"`{file}`: {error}") from error
     _write(manifest, tables, folder)
     return Record(folder)
+
+
+def _series(document: Document, own: Own | None) -> Series:
+    series = sort_series(document, own.means if own else ())
+    if not series.pings and not series.streams:
+        raise RecordError(f"test `{document.name}` has neither pings nor streams: {_why(series)}")
+    return series
 
 
 def _why(series: Series) -> str:

@@ -33,12 +33,14 @@ class Own:
     Attributes:
         phases: of the test, as they were planned.
         flows: when each flow was to run, by its name.
+        means: names of the series of pings of which each value is a mean over an interval.
         reached_s: how far the run got, in seconds since `T0`.
         complete: whether it came to its end.
     """
 
     phases: list[Span]
     flows: dict[str, Span]
+    means: frozenset[str]
     reached_s: float
     complete: bool
 
@@ -50,6 +52,9 @@ def own_block(record: Record, t0_ns: int) -> dict[str, Any]:
     def told(name: str, start_ns: int, end_ns: int) -> dict[str, Any]:
         return {"name": name, "start_s": (start_ns - t0_ns) / 1e9, "end_s": (end_ns - t0_ns) / 1e9}
 
+    imported = manifest.imported
+    means = imported.losses_unknown if imported else []
+    probes = manifest.scenario["probes"]
     return {
         "versions": manifest.versions,
         "world": manifest.world,
@@ -65,6 +70,7 @@ def own_block(record: Record, t0_ns: int) -> dict[str, Any]:
             told(one["name"], one["start_ns"], one["stop_ns"])
             for one in record.flow_names.iter_rows(named=True)
         ],
+        "means": [record.probe_names[one] for one in means if probes[one]["kind"] != "http"],
     }
 
 
@@ -82,6 +88,7 @@ def read_own(block: object) -> Own | None:
     return Own(
         phases=phases,
         flows={one.name: one for one in _spans(block, "flows", MAX_SERIES)},
+        means=_names(block, "means"),
         reached_s=_time(block, "reached_s"),
         complete=block.get("complete") is True,
     )
@@ -104,6 +111,13 @@ def _span(one: object, key: str) -> Span:
     if start_s > end_s:
         raise RecordError(f"`{name}` of its block `weir` ends before it begins")
     return Span(name=name, start_s=start_s, end_s=end_s)
+
+
+def _names(block: Mapping[str, Any], key: str) -> frozenset[str]:
+    found = block.get(key, [])
+    if not isinstance(found, list) or not all(isinstance(name, str) for name in found):
+        raise RecordError(f"the `{key}` of its block `weir` are no list of names")
+    return frozenset(found)
 
 
 def _time(block: Mapping[str, Any], key: str) -> float:

@@ -75,7 +75,7 @@ def ping_series(record: Record, number: int, at_s: Numbers) -> tuple[Points, Res
             yield there["at_ns"].to_numpy() / 1e9, there["rtt_ns"].to_numpy() / 1e6
 
     results = aligned(at_s, answered(), step_s(record))
-    meta: dict[str, Any] = {"UNITS": "ms", "RUNNER": "IrttRunner" if probe.udp else "PingRunner"}
+    meta: dict[str, Any] = {"UNITS": "ms", "RUNNER": probe.runner}
     found = loaded_pings([record], probe=number).distribution
     if found is not None:
         meta |= {"MEAN_VALUE": found.mean, "MIN_VALUE": found.min, "MAX_VALUE": found.max}
@@ -117,6 +117,15 @@ class _Probe:
         self._own_time = of is not None and number in of.losses_unknown
         self.udp = record.manifest.scenario["probes"][number]["kind"] != "icmp" and not self._own_time
         self._leasts = [least_of(chunk["at_ns"]) for chunk in self._chunks([])]
+
+    @property
+    def runner(self) -> str:
+        """Flent's name of what measured it: that of an imported file, or what measures the same."""
+        if not self._own_time:
+            return "IrttRunner" if self.udp else "PingRunner"
+        of, name = self._record.manifest.imported, self._record.probe_names[self._number]
+        told = of.series.get(name, {}).get("RUNNER") if of else None
+        return told if isinstance(told, str) else "NetperfDemoRunner"
 
     def __iter__(self) -> Iterator[Point]:
         epoch_s, told = epoch_of(self._record), self._told()

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from weirlab.flent.document import number
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from weirlab.flent.document import Document, Point
     from weirlab.scenario import Direction
 
@@ -75,8 +77,8 @@ class Series:
     left_out: dict[str, str]
 
 
-def sort_series(document: Document) -> Series:
-    """Says what the series of `document` are."""
+def sort_series(document: Document, known_means: Collection[str] = ()) -> Series:
+    """Says what the series of `document` are, of whose pings `known_means` are means over intervals."""
     found = Series(pings=[], streams=[], left_out={})
     for name in sorted({*document.results, *document.raw_values}, key=lambda one: _place(document, one)):
         meta = document.series_meta.get(name, {})
@@ -87,7 +89,8 @@ def sort_series(document: Document) -> Series:
         if not points:
             found.left_out[name] = "it has no samples"
         elif units == "ms" and name.startswith("Ping"):
-            means = interpolated or document.fake_raw or any("dur" in point for point in points)
+            means = name in known_means or interpolated or document.fake_raw
+            means = means or any("dur" in point for point in points)
             kind: Kind = "icmp" if "ICMP" in name else "udp"
             points = _steady(points)
             found.pings.append(Ping(name=name, kind=kind, means=means, points=points, meta=meta))
