@@ -9,6 +9,9 @@ import pytest
 
 import weirlab
 from weirlab.plots import phases
+from weirlab.report import increase_line, latency_table
+from weirlab.report.tables import story
+from weirlab.stats import summarise
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -67,3 +70,36 @@ def test_phases_without_losses_say_nothing_of_them(rrul: list[Record]) -> None:
     t_s, middle = phases.medians(lossless)
     assert np.isfinite(middle).all()
     assert t_s.size == middle.size
+
+
+@pytest.fixture(scope="module")
+def silent(tmp_path_factory: pytest.TempPathFactory) -> Record:
+    """A line that is down from the beginning to the end."""
+    return weirlab.run(
+        "rrul_be",
+        link=outage("0s", "60s"),
+        phases={"idle": "1s", "load": "2s", "cooldown": "0s"},
+        out=tmp_path_factory.mktemp("silent") / "out",
+    )[0]
+
+
+def test_a_sentence_tells_that_many_pings_were_lost(
+    broken: Record, silent: Record, rrul: list[Record]
+) -> None:
+    share = summarise(broken).latency.loss_rate
+    assert share is not None
+    assert story(weirlab.compare(broken)).plain.endswith(f" Of the pings under load {share:.1%} were lost.")
+    assert story(weirlab.compare(silent)).plain.endswith(
+        "no ping was answered during the load. Of the pings under load 100.0% were lost."
+    )
+    assert "lost" not in story(weirlab.compare(rrul[1])).plain
+
+
+def test_probes_of_which_all_pings_were_lost_are_in_the_table(silent: Record) -> None:
+    summary = summarise(silent)
+    table = latency_table(summary)
+    cells = [list(column.cells) for column in table.columns]
+    assert cells[0] == [*summary.probes, "all"]
+    assert cells[-1] == ["0"] * len(cells[0])
+    sent = summary.latency.sent
+    assert increase_line(summary.latency) == f"{sent} of {sent} pings lost."

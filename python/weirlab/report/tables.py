@@ -77,34 +77,57 @@ def assertion_table(runs: Sequence[str], outcomes: Sequence[Sequence[Outcome]]) 
 
 def story(comparisons: Sequence[Comparison]) -> Text:
     """Summary of the comparison in a sentence or two."""
+    return Text(" ".join(filter(None, (_told(comparisons), _losses(comparisons)))))
+
+
+def _losses(comparisons: Sequence[Comparison]) -> str:
+    """A sentence on pings that were lost under load, where they are many; empty where they are not.
+
+    Round trips are those of answered pings: where many were lost they say little.
+    """
+    many = [
+        (one.name, one.lost_share)
+        for one in comparisons
+        if any(has_load(run) for run in one.runs) and (one.lost_share or 0.0) >= MANY_LOST
+    ]
+    if not many:
+        return ""
+    if len(comparisons) == 1:
+        return f"Of the pings under load {many[0][1]:.1%} were lost."
+    each = ", ".join(f"{share:.1%} with `{name}`" for name, share in many)
+    return f"Of the pings under load were lost: {each}."
+
+
+def _told(comparisons: Sequence[Comparison]) -> str:
+    """What a queue did to pings under load."""
     baseline, *others = comparisons
     runs = [run for one in comparisons for run in one.runs]
     if not any(has_load(run) for run in runs):
-        return Text(
+        return (
             "Nothing but pings ran: these are round trips of the line without load."
             if any(run.probes for run in runs)
             else "Neither loads nor pings of the scenario ran: there are no figures to compare."
         )
     if baseline.increase_ms is None:
-        return Text(f"By how much load makes pings slower cannot be told: {_missing(baseline)}.")
+        return f"By how much load makes pings slower cannot be told: {_missing(baseline)}."
     if not others:
         longer = f"{baseline.increase_ms.mean:.1f} ms" if baseline.increase_ms.mean >= 0.05 else "no"
-        return Text(f"Under load a ping takes {longer} longer than before it.")
+        return f"Under load a ping takes {longer} longer than before it."
     better = [one for one in others if one.factor.factor is not None and one.increase_ms]
     if not better:
-        return Text("")
+        return ""
     best = max(better, key=lambda one: one.factor.factor or 0.0)
     factor = best.factor.factor or 0.0
     if factor < NOTICEABLE or best.increase_ms is None:
         worst = min(better, key=lambda one: one.factor.factor or math.inf)
         times = 1 / worst.factor.factor if worst.factor.factor else 0.0
         longer = f": with `{worst.name}` it is {times:.1f} times as long" if times >= NOTICEABLE else ""
-        return Text(f"None of them shortens the wait of `{baseline.name}` noticeably{longer}.")
+        return f"None of them shortens the wait of `{baseline.name}` noticeably{longer}."
     text = (
         f"With `{best.name}` the load makes pings {best.increase_ms.mean:.1f} ms slower instead of "
         f"{baseline.increase_ms.mean:.1f} ms: {factor:.1f} times less"
     )
-    return Text(text + _cost(baseline, best) + ".")
+    return text + _cost(baseline, best) + "."
 
 
 def advice(records: Sequence[Record]) -> list[str]:
@@ -181,6 +204,9 @@ def latency_table(summary: Summary) -> Table:
         if figures_of is not None:
             values = [getattr(figures_of, figure) for figure in figures]
             table.add_row(name, *(f"{value:.2f}" for value in values[:-1]), str(values[-1]))
+        elif name != "idle, all":
+            # It was sent during the load, and never answered.
+            table.add_row(name, *["-"] * (len(figures) - 1), "0")
     return table
 
 
@@ -233,9 +259,9 @@ def udp_table(summary: Summary) -> Table | None:
 
 
 def increase_line(latency: LatencySummary) -> str | None:
-    """By how much pings took longer under load, and how many were lost; None if that is not known."""
+    """By how much pings took longer under load, and how many were lost; None if neither is known."""
     if latency.increase_mean_ms is None:
-        return None
+        return f"{latency.lost} of {latency.sent} pings lost." if latency.lost else None
     lost = "" if latency.lost is None else f"; {latency.lost} of {latency.sent} pings lost"
     return (
         f"Increase under load: mean {latency.increase_mean_ms:.1f} ms, median "
@@ -328,6 +354,9 @@ PLAIN_QUEUES = {"pfifo", "bfifo", "pfifo_fast", "pfifo_head_drop", "noqueue"}
 
 MAX_CAUTIONS = 5
 """More lines than this nobody reads before the numbers."""
+
+MANY_LOST = 0.01
+"""A smaller share of lost pings is not worth a word: full queues drop some."""
 
 NOTICEABLE = 1.1
 """A factor below this is not worth a word."""
