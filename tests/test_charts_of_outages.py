@@ -8,12 +8,15 @@ import numpy as np
 import pytest
 
 import weirlab
-from weirlab.plots import phases
+from weirlab.errors import UsageError
+from weirlab.plots import phases, plot
 from weirlab.report import increase_line, latency_table
 from weirlab.report.tables import story
 from weirlab.stats import summarise
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from matplotlib.figure import Figure
 
     from weirlab.record import Record
@@ -44,6 +47,11 @@ def broken(tmp_path_factory: pytest.TempPathFactory) -> Record:
         phases={"idle": "1s", "load": "4s", "cooldown": "0s"},
         out=tmp_path_factory.mktemp("broken") / "out",
     )[0]
+
+
+def note(chart: Figure) -> str:
+    """What stands below a chart, whose lines are written from the last one on."""
+    return " ".join(text.get_text() for text in reversed(chart.texts))
 
 
 def texts(chart: Figure) -> str:
@@ -103,3 +111,25 @@ def test_probes_of_which_all_pings_were_lost_are_in_the_table(silent: Record) ->
     assert cells[-1] == ["0"] * len(cells[0])
     sent = summary.latency.sent
     assert increase_line(summary.latency) == f"{sent} of {sent} pings lost."
+
+
+@pytest.mark.parametrize("kind", ["three-plot", "totals", "box", "bar"])
+def test_charts_without_an_answered_ping_say_so(kind: str, silent: Record, broken: Record) -> None:
+    sent = summarise(silent).latency.sent
+    assert f"all {sent} were lost." in note(plot(silent, kind))
+    assert "was answered" not in note(plot(broken, kind))
+    if kind != "three-plot":
+        assert "In 1 of 2 runs no ping under load was answered." in note(plot([broken, silent], kind))
+
+
+def test_phases_say_where_no_ping_was_answered(silent: Record, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="has no answered ping in its idle phase"):
+        plot(silent, "phases")
+    (late,) = weirlab.run(
+        "rrul_be",
+        link=outage("1s", "60s"),
+        phases={"idle": "1s", "load": "2s", "cooldown": "0s"},
+        out=tmp_path / "out",
+    )
+    with pytest.raises(UsageError, match="has no answered ping in its phases with load"):
+        plot(late, "phases")

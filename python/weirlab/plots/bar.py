@@ -13,7 +13,7 @@ import numpy as np
 
 from weirlab.errors import UsageError
 from weirlab.plots import axes as parts
-from weirlab.plots import caption, quantity, theme
+from weirlab.plots import caption, quantity, series, theme
 from weirlab.plots.named import configurations
 from weirlab.plots.rows import Rows
 from weirlab.plots.scope import Scope
@@ -106,7 +106,7 @@ def _note(records: Sequence[Record], *, repeated: bool) -> str:
     )
     if repeated:
         note += " Of several runs: the mean of their figures; line: its 95 % confidence interval."
-    return note
+    return note if of else note + series.none_answered(records)
 
 
 PING = "Mean ping, ms"

@@ -181,7 +181,7 @@ def _note(records: Sequence[Record], groups: Sequence[Configuration], *, cut: bo
     rates = of is None or of.axis == "throughput"
     if rates and any(series.exceeds_line(one, "down") or series.exceeds_line(one, "up") for one in records):
         note += f" {series.PEAKS}"
-    return note
+    return note if of else note + series.none_answered(records)
 
 
 PING = "Ping, ms"

@@ -22,6 +22,7 @@ from weirlab.scores import measured
 from weirlab.scores.bufferbloat import grade
 from weirlab.scores.measured import PHASES
 from weirlab.stats.counted import in_little_room
+from weirlab.stats.pings import pings_within
 from weirlab.stats.summary import latency_summary
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
     (record,) = records
     figures = measured(record)
     if figures is None:
-        raise UsageError(f"`{record.path}` has no idle phase and phases with load: try `three-plot`")
+        raise UsageError(f"`{record.path}` {_lacks(record)}: try `three-plot`")
     note, words = _note(record, figures), {name: _words(one) for name, one in figures.loaded.items()}
     # They hold every ping, and the record what the senders had: nothing more is drawn of either.
     del figures
@@ -57,6 +58,16 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
     _pings(below, record, words, scope.span_s)
     theme.in_column(chart, 3.4)
     return chart
+
+
+def _lacks(record: Record) -> str:
+    """What a record has not of which this chart is made."""
+    loads = [phase for phase in PHASES if record.phase(phase)]
+    idle = record.phase("idle")
+    if not loads or idle is None:
+        return "has no idle phase and phases with load"
+    (before,) = pings_within(record, idle, record.ping_probes)
+    return f"has no answered ping {'in its phases with load' if before.answered else 'in its idle phase'}"
 
 
 def _throughput(axes: Axes, record: Record) -> None:

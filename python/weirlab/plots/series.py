@@ -12,7 +12,7 @@ from weirlab.record.configurations import numbered
 from weirlab.record.round_trips import round_trips_in
 from weirlab.stats import load_window_ns
 from weirlab.stats.capacity import capacity_bytes, slowest_hop
-from weirlab.stats.summary import totals
+from weirlab.stats.summary import latency_summary, totals
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -185,6 +185,28 @@ def need_pings(record: Record, sent: int, lost: int | None) -> None:
         raise UsageError(f"`{record.path}` has no pings to draw")
     if sent == lost:
         raise UsageError(f"`{record.path}` has no pings to draw: all were lost")
+
+
+def none_answered(records: Sequence[Record]) -> str:
+    """A sentence for charts that have nothing to draw of pings which were all lost; empty if none were.
+
+    It is about those of the load, or the whole run where a test has none.
+    """
+    silent = [
+        found
+        for found in map(latency_summary, records)
+        if found.sent and found.lost == found.sent and found.loaded is None
+    ]
+    if not silent:
+        return ""
+    if len(silent) < len(records):
+        return f" In {len(silent)} of {len(records)} runs no ping {_when(records)} was answered."
+    sent = sum(found.sent for found in silent)
+    return f" No ping {_when(records)} was answered: all {sent} were lost."
+
+
+def _when(records: Sequence[Record]) -> str:
+    return "under load" if any(record.phase("load") for record in records) else "of the run"
 
 
 def exceeds_line(record: Record, direction: Direction, lines: Lines | None = None) -> bool:

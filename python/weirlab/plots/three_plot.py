@@ -94,7 +94,10 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
     scope = scope or Scope(records)
     runs = [scope.runs(record)]
     peaks = any(one.direction and series.exceeds_line(record, one.direction, one.lines) for one in panels)
-    chart = theme.blank(records, title, _note(panels[0].lines, peaks=peaks), runs=runs)
+    note = _note(panels[0].lines, peaks=peaks)
+    if panels[-1].direction:
+        note += series.none_answered(records)
+    chart = theme.blank(records, title, note, runs=runs)
     drawn = chart.subplots(len(panels), sharex=True, squeeze=False)[:, 0]
     parts.time_axis(list(drawn), record.reached_ns, scope)
     for axes, panel in zip(drawn, panels, strict=True):

@@ -48,6 +48,7 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
         note += " Of several runs: their mean."
     if any(series.exceeds_line(one, way) for one in records for way in ("down", "up")):
         note += f" {series.PEAKS}"
+    note += series.none_answered(records)
     return panels.draw(records, title, note, shown, things=Things(name="configurations"), scope=scope)
 
 
