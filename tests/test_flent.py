@@ -509,6 +509,41 @@ def test_a_test_that_flent_has_not_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "x.flent.gz").exists()
 
 
+def of_hosts(*hosts: str) -> dict[str, Any]:
+    """A file of `rtt_fair_up`, in whose series stand the names of its servers."""
+    content = document()
+    content["metadata"] |= {"NAME": "rtt_fair_up", "HOST": hosts[0], "HOSTS": list(hosts)}
+    renamed = {"TCP upload": f"TCP upload BE1 {hosts[0]}", "Ping (ms) ICMP": f"Ping (ms) ICMP2 {hosts[-1]}"}
+    for part in (content["results"], content["raw_values"], content["metadata"]["SERIES_META"]):
+        for old, new in renamed.items():
+            part[new] = part.pop(old)
+    return content
+
+
+def test_a_file_with_the_names_of_its_servers_is_written_again(tmp_path: Path) -> None:
+    record = imported(tmp_path, of_hosts("a.example", "b"))
+    again = flent_document(record)
+    assert set(again["raw_values"]) >= {"TCP upload BE1 a.example", "Ping (ms) ICMP2 b"}
+    assert again["metadata"]["HOSTS"] == ["a.example", "b"]
+
+
+def test_of_several_records_those_that_flent_has_a_test_for_are_written(tmp_path: Path) -> None:
+    good = imported(tmp_path, document())
+    (tmp_path / "bad").mkdir()
+    content = document()
+    content["metadata"]["NAME"] = "voip"
+    bad = imported(tmp_path / "bad", content)
+    out = tmp_path / "out"
+    words = ["export", str(good.path), str(bad.path), "--flent", "--out", str(out)]
+    done = CliRunner().invoke(group, words)
+    assert isinstance(done.exception, RecordError)
+    assert "1 of 2 records cannot be written for Flent; the others are" in str(done.exception)
+    assert "Flent has no test `voip`" in done.stderr
+    assert len(list(out.iterdir())) == 1
+    done = CliRunner().invoke(group, ["export", str(bad.path), "--flent", "--out", str(tmp_path / "none")])
+    assert isinstance(done.exception, UsageError)
+
+
 def test_all_82_tests_are_named_and_lead_somewhere() -> None:
     tests = flent_tests()
     assert len(tests) == 82

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from weirlab.capture import Packets
 from weirlab.cli.options import Whole, argument, option
 from weirlab.cli.records import readable
-from weirlab.errors import UsageError
+from weirlab.errors import RecordError, UsageError
 from weirlab.export import FORMATS, NAMES, export, planned
+from weirlab.flent.exporting import check_exportable
 from weirlab.ui import console, waiting
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from weirlab.record import Record
 
 
 @click.command("export")
@@ -76,9 +83,34 @@ def command(  # noqa: PLR0913 - one word each on the command line
     form = "flent" if flent else form
     wanted = Packets(hops=hops, arrivals=arrivals, snap_len=snaplen)
     packets = None if wanted == Packets() else wanted
-    planned(out, form, table, packets)
+    kind, alone = planned(out, form, table, packets)
     with readable(paths, "exported") as records:
+        chosen = _for_flent(records) if kind == "flent" and not alone else records
         with waiting(f"writing {out}", quiet=False):
-            written = export(records, out, form, table, packets)
+            written = export(chosen, out, form, table, packets)
         for path in written:
             console.print(str(path), soft_wrap=True)
+        if len(chosen) < len(records):
+            count = f"{len(records) - len(chosen)} of {len(records)}"
+            raise RecordError(f"{count} records cannot be written for Flent; the others are")
+
+
+def _for_flent(records: Sequence[Record]) -> list[Record]:
+    """Those that Flent has a test for; what is wrong with the others is told.
+
+    Raises:
+        UsageError: if it has none for any of them.
+    """
+    kept: list[Record] = []
+    errors: list[UsageError] = []
+    for record in records:
+        try:
+            check_exportable(record)
+            kept.append(record)
+        except UsageError as error:
+            errors.append(error)
+    if not kept and errors:
+        raise errors[0]
+    for one in errors:
+        click.echo(f"weir: {one}", err=True)
+    return kept

@@ -145,14 +145,23 @@ def check_exportable(record: Record) -> list[tuple[str, str, str]]:
     streams = record.flow_names["name"].to_list()
     pings = record.probe_names[: len(record.manifest.scenario["probes"])]
     test = known[name]
+    patterns = [_with_hosts(pattern, record) for pattern in test.series]
     for series in [*streams, *pings]:
-        if not any(re.fullmatch(pattern, series) for pattern in test.series):
+        if not any(re.fullmatch(pattern, series) for pattern in patterns):
             raise UsageError(f"`{record.path}`: Flent's test `{name}` has no series `{series}`")
     if len({*streams, *pings}) < len(streams) + len(pings):
         raise UsageError(f"`{record.path}`: two of its series have one name, which Flent cannot hold")
     return [
         one for one in test.computed if any(re.fullmatch(one[1], series) for series in [*streams, *pings])
     ]
+
+
+def _with_hosts(pattern: str, record: Record) -> str:
+    """The pattern of a series with the servers' names: those of an imported file are in its own series."""
+    if not record.manifest.imported:
+        return pattern
+    names = "|".join(re.escape(name) for name in _hosts(record))
+    return re.sub(r"\bhost\d+", lambda host: f"(?:{host[0]}|{names})", pattern)
 
 
 def _steps(record: Record) -> Numbers:
