@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from weirlab.cli import completion, weir
-from weirlab.cli.options import argument, option
+from weirlab.cli.options import argument, elsewhere, option
 from weirlab.errors import UsageError
 from weirlab.flent.exporting import flent_name
 from weirlab.flent.tests import computed_series, flent_test
@@ -20,10 +20,44 @@ from weirlab.ui import note
 from weirlab.worlds.net import check_hosts
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+
+
+def _of_flent(command: Callable[..., None]) -> Callable[..., None]:
+    """Options of Flent's that have no counterpart here: who writes one is told what to write instead."""
+    for names, says in INSTEAD.items():
+        for name in names:
+            command = elsewhere(name, says)(command)
+    return command
+
+
+INSTEAD = {
+    (
+        "-p",
+        "--plot",
+    ): "write `weir plot RECORD --kind CHART`; `weir list flent-plots` has the chart of each plot",
+    (
+        "-o",
+        "--output",
+    ): "write `weir plot RECORD --kind CHART --out FILE` once it has run; -D sets the folder",
+    ("-i", "--input"): "write `weir import FILE`, and `weir show`, `compare` or `plot` of the record",
+    ("-f", "--format"): "write `weir export RECORD --out FILE`, or `weir show RECORD` for figures",
+    ("-B", "--batch-file"): "write `weir batch`, which runs many tests from a file",
+    ("--list-tests",): "write `weir list flent-tests`",
+    ("--list-plots",): "write `weir list flent-plots`",
+    (
+        "--socket-stats",
+    ): "leave it out: a record always has the state of TCP senders (`weir plot --kind tcp`)",
+    (
+        "--swap-up-down",
+    ): "Weir does not swap directions: choose a test of the other one, such as `tcp_download`",
+    ("--local-bind",): "Weir chooses no address of its own host: set the route to the server instead",
+}
+"""What Flent's users write, and what to write here; it stands above the command, which is made with it."""
 
 
 @click.command("flent")
+@_of_flent
 @argument("test", shell_complete=completion.flent_tests)
 @option(
     "-H",
@@ -110,7 +144,9 @@ def _run_words(test: str, hosts: Sequence[str], link: str | None, length: str, d
     found = flent_test(test)
     if found.reason:
         raise UsageError(f"Flent's test `{test}` cannot run here: {found.reason}")
-    if bool(hosts) == (link is not None):
+    if hosts and link is not None:
+        raise UsageError("-H and --link exclude each other: a test runs to a server or over a simulated link")
+    if not hosts and link is None:
         raise UsageError(
             "say where it runs: -H HOST with `weir serve` on it, or --link LINK for the simulator"
         )
