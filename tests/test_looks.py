@@ -101,6 +101,21 @@ def test_names_and_colours(rrul: list[Record]) -> None:
     assert "#123456" in lines
 
 
+def test_names_that_nothing_would_have_are_refused(rrul: list[Record]) -> None:
+    with pytest.raises(UsageError, match="of one record chart `cdf` has a curve for each of its parts"):
+        plot(rrul[0], "cdf", look=Look(names=["a", "b", "c"]))
+    with pytest.raises(UsageError, match="1 name for 2 configurations: name each"):
+        plot(rrul, "cdf", look=Look(names=["a"]))
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg"])
+@pytest.mark.filterwarnings("error")
+def test_a_sign_that_no_font_has_is_drawn_without_a_warning(
+    suffix: str, rrul: list[Record], tmp_path: Path
+) -> None:
+    draw("box", rrul, tmp_path / f"one.{suffix}", title="fast \N{ROCKET}")
+
+
 def test_only_some_flows_and_probes(rrul: list[Record]) -> None:
     record = rrul[0]
     figure = plot(record, "three-plot", look=Look(flows=["TCP download *"], probes=["*ICMP"]))
@@ -136,7 +151,7 @@ def test_only_the_flows_and_probes_of_one_host(tmp_path: Path) -> None:
     ("kind", "look", "said"),
     [
         ("cdf", {"flows": ["x"]}, "--flow x: `.*` has no such flow .there are: `TCP upload BE`, "),
-        ("cdf", {"names": ["x"]}, "1 names for 2 configurations"),
+        ("cdf", {"names": ["x"]}, "1 name for 2 configurations"),
         ("three-plot", {"names": ["x"]}, "chart `three-plot` is of one run"),
         (
             "cdf",

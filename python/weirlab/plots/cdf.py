@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from weirlab.errors import UsageError
 from weirlab.plots import axes as parts
 from weirlab.plots import caption, distribution, quantity, table, theme
 from weirlab.plots.look import current
@@ -37,6 +38,8 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
     The table below has the figures of `compare`: of repetitions the means over the runs.
     """
     of = quantity.asked()
+    if len(records) == 1 and current().names:
+        raise UsageError("names: of one record chart `cdf` has a curve for each of its parts; use a title")
     if of and len(records) == 1:
         curves, what = _of_parts(of, records[0]), "flow" if of.axis != "throughput" else "direction"
         figures = [_quantiles(of, [values]) for values in of.by_part(records[0]).values()]

@@ -27,9 +27,8 @@ def configurations(records: Sequence[Record]) -> list[Configuration]:
     if not names:
         return groups
     if len(names) != len(groups):
-        raise UsageError(
-            f"{len(names)} names for {len(groups)} configurations: name each, in the order of their records"
-        )
+        given, there = _counted(len(names), "name"), _counted(len(groups), "configuration")
+        raise UsageError(f"{given} for {there}: name each, in the order of their records")
     return [Configuration(name, one.records) for name, one in zip(names, groups, strict=True)]
 
 
@@ -46,3 +45,7 @@ def run_names(records: Sequence[Record]) -> list[str]:
     groups = configurations(records)
     of_run = {id(record): one.name for one in groups for record in one.records}
     return numbered([of_run[id(record)] for record in records])
+
+
+def _counted(count: int, thing: str) -> str:
+    return f"{count} {thing}{'s' * (count != 1)}"

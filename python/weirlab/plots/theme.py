@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -90,7 +91,9 @@ def applied(look: Look | None = None) -> Iterator[None]:
     """Within it Matplotlib's settings are ours alone, and the look is in force; then as before."""
     before = LOOK.set(look)
     try:
-        with mpl.rc_context():
+        with mpl.rc_context(), warnings.catch_warnings():
+            # A sign that no font has is drawn as a box, which is seen.
+            warnings.filterwarnings("ignore", "Glyph .* missing from font")
             # As `mpl.rcdefaults`, which reads all styles that there are.
             defaults = mpl.rcParamsDefault
             mpl.rcParams.update({name: defaults[name] for name in defaults if name not in OF_THE_SCREEN})
