@@ -95,8 +95,8 @@ pub(crate) fn simulate_rows<'py>(
 }
 
 /// The rows of part files of the table `table`, given as their bytes, in the form of the tables of
-/// [`simulate_rows`]: the columns that are `wanted`, or all. `None` if a file is not as this version writes them, or has
-/// more than `max_rows` rows.
+/// [`simulate_rows`]: the columns that are `wanted`, or all. `None` if a file is not as this version writes them, or they have
+/// more than `max_rows` rows together.
 #[pyfunction]
 #[pyo3(signature = (table, parts, max_rows, wanted=None))]
 pub(crate) fn read_table<'py>(

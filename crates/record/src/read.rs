@@ -19,9 +19,9 @@ use crate::rows::Named;
 /// The rows of all `parts`, the bytes of part files of the table `table`, column by column in the order of
 /// its declaration: those columns that are `wanted`, or all.
 ///
-/// `None` if one of them is no whole Parquet file with precisely the columns that this version declares, has
-/// more than `max_rows` rows, or is packed otherwise than this version packs. What is wrong with it, and
-/// whether another reader can make something of it, is then for that reader to say.
+/// `None` if one of them is no whole Parquet file with precisely the columns that this version declares, or is packed
+/// otherwise than this version packs, or if they have more than `max_rows` rows together. What is wrong with them, and
+/// whether another reader can make something of them, is then for that reader to say.
 #[must_use]
 pub fn read_table(
     table: &str,
@@ -34,9 +34,10 @@ pub fn read_table(
     let read = unless_it_panics(|| {
         let chosen = declared.iter().map(|one| is_wanted(&one.name).then(|| empty(one.kind)));
         let mut columns: Vec<_> = chosen.collect();
+        let mut room = max_rows;
         for part in parts {
             let declared = declared.iter().map(|one| (one.name.as_str(), one.kind));
-            append(&mut columns, declared, part.clone(), max_rows)?;
+            room -= append(&mut columns, declared, part.clone(), room)?;
         }
         Some(columns)
     });
@@ -78,13 +79,14 @@ const fn empty(kind: ColumnType) -> Column {
     }
 }
 
-/// Appends the rows of a part file to those columns of its table that there are.
+/// Appends the rows of a part file to those columns of its table that there are, and returns how many these are: no
+/// more than `max_rows`.
 fn append<'a>(
     columns: &mut [Option<Column>],
     declared: impl ExactSizeIterator<Item = (&'a str, ColumnType)>,
     part: Bytes,
     max_rows: usize,
-) -> Option<()> {
+) -> Option<usize> {
     let file = SerializedFileReader::new(part).ok()?;
     let schema = file.metadata().file_metadata().schema_descr();
     let rows = usize::try_from(file.metadata().file_metadata().num_rows()).ok()?;
@@ -106,7 +108,7 @@ fn append<'a>(
             }
         }
     }
-    (left == 0).then_some(())
+    (left == 0).then_some(rows)
 }
 
 /// The type of a column of a file; `None` of one that no table of a record has.
@@ -284,6 +286,9 @@ mod tests {
         };
         assert_eq!(read("throughput", &latency, 1000), None, "another table");
         assert_eq!(read("latency", &latency, 999), None, "too many rows");
+        let twice = |most| read_table("latency", &[latency.clone(), latency.clone()], most, None);
+        assert!(twice(2000).is_some());
+        assert_eq!(twice(1999), None, "too many rows together");
         assert_eq!(read("latency", &Bytes::from_static(b"PAR1"), 1000), None, "no file");
         assert_eq!(read("weather", &latency, 1000), None, "no table");
         fs::remove_dir_all(folder).expect("the folder just made");

@@ -197,7 +197,7 @@ def _read(table: str, contents: Sequence[bytes], names: Sequence[str] | None) ->
         return None
     columns = Columns.of_values(table, values)
     told = all(columns.known(name) is None for name in OF_WHAT if name in columns)
-    return columns if told and columns.height <= MAX_PART_ROWS else None
+    return columns if told else None
 
 
 DECODERS = 2
