@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
 from polars.testing import assert_frame_equal
 
-from weirlab.record import Record, open_record
+from weirlab.record import open_record
 from weirlab.record.held import COLUMNS, HeldRecord, _order
 from weirlab.scenario import ScenarioSpec, resolve
 from weirlab.stats import counted
@@ -102,15 +101,3 @@ def test_rows_are_ordered_by_time_and_where_it_is_equal_by_number(latest: int, l
     time[::3] = time[0]
     number = rng.integers(least, 4, time.size)
     assert _order(time, number).tolist() == np.lexsort((number, time)).tolist()
-
-
-def test_round_trips_as_arrays_are_those_of_the_table() -> None:
-    spec = {"link": "cable-20-8", "test": "rrul", "phases": PHASES, "queue": "htb rate 50% pfifo limit 10"}
-    run = resolve(ScenarioSpec.model_validate(spec))[0]
-    held = SimWorld().held(run, SimWorld().rows(run, None))
-    (ours,), (theirs,) = list(held.round_trip_chunks()), list(Record.round_trip_chunks(held))
-    assert ours.known is not None
-    assert theirs.known is not None
-    assert 0 < ours.known.sum() < ours.known.size, "some pings were lost"
-    for one, other in zip(ours, theirs, strict=True):
-        assert_array_equal(one, other)

@@ -9,7 +9,7 @@ import re
 import shutil
 import zipfile
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -25,7 +25,7 @@ from weirlab.viewer import is_large, overview_of, report_page
 from weirlab.webapp import pages
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from playwright.sync_api import Browser
@@ -164,21 +164,21 @@ def test_parts_say_when_their_pings_were_sent(large: Record) -> None:
 
 
 def test_columns_that_are_kept_are_read_once(large: Record, monkeypatch: pytest.MonkeyPatch) -> None:
-    record, parsed = open_record(large.path), []
-    whole = record._files._decoded
+    record, read = open_record(large.path), []
+    whole = record._store.contents
 
-    def counted(part: str, *more: Any) -> pl.DataFrame:
-        parsed.append(part)
-        return whole(part, *more)
+    def counted(names: Sequence[str]) -> Iterator[bytes]:
+        for name, content in zip(names, whole(names), strict=True):
+            read.append(name)
+            yield content
 
-    monkeypatch.setattr(record._files, "_decoded", counted)
+    monkeypatch.setattr(record._store, "contents", counted)
     with record.keeping("latency", ["t_ns", "probe", "rtt_ns"]):
         record.check()
         held = summarise(record)
         assert is_large(record)
         overview_of(record)
-    # Several threads decode them.
-    assert sorted(part for part in parsed if part.startswith("latency/")) == record.parts("latency")
+    assert [part for part in read if part.startswith("latency/")] == record.parts("latency")
     assert held == summarise(open_record(large.path))
     assert sum(chunk.height for chunk in record.chunks("latency", ["t_ns"])) == PARTS * ROWS
 

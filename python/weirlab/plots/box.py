@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 def figure(records: Sequence[Record], title: str | None, scope: Scope | None = None) -> Figure:
     """The chart of all configurations in `records`."""
     for record in records:
-        if answered_count(record) == 0 and record.columns("throughput").height == 0:
+        if answered_count(record) == 0 and not record.has_rows("throughput"):
             raise UsageError(f"`{record.path}` has no samples to draw")
     groups = configurations(records)
     of = quantity.asked()

@@ -9,17 +9,15 @@ import numpy as np
 
 from weirlab.record.columns import Columns
 from weirlab.record.reader import Record
-from weirlab.record.round_trips import round_trips_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     import polars as pl
     from numpy.typing import NDArray
 
     from weirlab.record.columns import Values
     from weirlab.record.manifest import Manifest
-    from weirlab.record.round_trips import RoundTrips
 
 
 class HeldRecord(Record):
@@ -45,10 +43,6 @@ class HeldRecord(Record):
         self.path = Path("in memory")
         self.manifest = manifest
         self._held, self._recordings, self._kept, self._columns = tables, recordings, {}, {}
-
-    def round_trip_chunks(self) -> Iterator[RoundTrips]:
-        """The rows of `latency` as arrays."""
-        yield round_trips_in(self.columns("latency"))
 
     def recording(self, name: str) -> str:
         """The text of a recorded line that the scenario names, as the run had it: no file is read."""

@@ -225,7 +225,7 @@ class Record(Shown):
         Raises:
             RecordError: if a part file is damaged.
         """
-        return any(rows.height for rows in self.pieces(table, ["t_ns"]))
+        return any(rows.height for rows in self.pieces(table, [next(iter(TABLES[table]))]))
 
     def _read(self, table: str) -> Columns | None:
         """The columns of a table; None if its part files are not such as this Weir writes."""
@@ -402,8 +402,8 @@ class Record(Shown):
         Raises:
             RecordError: if a part file is damaged.
         """
-        if not self.is_long(table) or table in self.__dict__:
-            yield getattr(self, table).select(columns)
+        if not self.is_long(table) or self._has_frame(table):
+            yield self._frame(table).select(columns)
         elif (kept := self._kept.get(table)) is not None and set(columns) <= kept.keys():
             import polars as pl  # noqa: PLC0415 - figures of a table that is held need none
 

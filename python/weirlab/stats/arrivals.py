@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Arrivals:
-    """What arrived of the flows of a record; the rows of a span are looked for once."""
+    """What arrived of the flows of a record; what a span has is added up once."""
 
     def __init__(self, record: Record) -> None:
         """What arrived of the flows of `record`."""
