@@ -452,18 +452,35 @@ def test_why_there_is_no_proof_names_what_can_load_the_line() -> None:
     assert own.endswith("or a command that loads the line with `--run`")
 
 
+def refused(*_: object) -> None:
+    raise PermissionError
+
+
+def assert_ends(one: LineLoad) -> None:
+    until_s = time.monotonic() + PATIENCE_S
+    while one._group.code() is None:
+        assert time.monotonic() < until_s
+        time.sleep(0.01)
+
+
 def test_a_load_that_fails_is_told_and_what_it_left_behind_is_ended(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     failed = LineLoad(["/bin/sh", "-c", "exit 3"])
-    failed._group.process.wait(timeout=PATIENCE_S)
+    assert_ends(failed)
     assert failed.failure() == "the load `exit 3` ended by itself, with code 3"
-    failed.end()
+    number = failed._group._process.pid
+    assert Path(f"/proc/{number}").exists(), "its number is taken, so that no other is ended by it"
+    with monkeypatch.context() as patched:
+        # As of a load that runs as root by `sudo`.
+        patched.setattr(os, "killpg", refused)
+        failed.end()
+    assert not Path(f"/proc/{number}").exists()
     assert failed.failure() is None
     monkeypatch.setattr(load, "LOAD_PATIENCE_S", 0.2)
     left = tmp_path / "left"
     behind = LineLoad(["/bin/sh", "-c", f"sleep 60 & echo $! > {left}"])
-    behind._group.process.wait(timeout=PATIENCE_S)
+    assert_ends(behind)
     assert behind.failure() is None
     behind.end()
     deaf = tmp_path / "deaf"
@@ -471,7 +488,7 @@ def test_a_load_that_fails_is_told_and_what_it_left_behind_is_ended(
     while not deaf.exists():
         time.sleep(0.01)
     stubborn.end()
-    assert stubborn._group.process.returncode == -signal.SIGKILL
+    assert stubborn._group._process.returncode == -signal.SIGKILL
     # Nobody may have collected it yet, but it runs no more.
     state = Path(f"/proc/{left.read_text().strip()}/stat")
     assert not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z"

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import fcntl
 import os
-import subprocess
 import time
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -183,14 +182,14 @@ class _Surrounded:
                 log.flush()
                 group = Group(
                     ["/bin/sh", "-c", command],
-                    stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
                     env=os.environ | about,
                 )
             limit_s = self._batch.command_limit_s
             until_s = time.monotonic() + limit_s
-            while (code := _code(group.process, until_s)) is None:
+            while (code := group.code()) is None:
+                time.sleep(LOOK_EVERY_S)
                 if not wanted():
                     group.end(COMMAND_PATIENCE_S)
                     return False
@@ -204,20 +203,13 @@ class _Surrounded:
         return True
 
 
-def _code(process: subprocess.Popen[bytes], until_s: float) -> int | None:
-    """The exit code of a process; None if it has not ended soon, or by that time."""
-    with suppress(subprocess.TimeoutExpired):
-        return process.wait(max(0.0, min(LOOK_EVERY_S, until_s - time.monotonic())))
-    return None
-
-
 LOCK = ".lock"
 """The file by which processes know of each other."""
 
 LOG = "commands.log"
 """Output of the commands around runs."""
 
-LOOK_EVERY_S = 0.1
+LOOK_EVERY_S = 0.02
 """How often it is looked whether a command is still wanted."""
 
 COMMAND_PATIENCE_S = 2.0

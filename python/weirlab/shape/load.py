@@ -26,7 +26,7 @@ class LineLoad:
 
     def failure(self) -> str | None:
         """Why it does not load the line, if it ended by itself and says that it failed."""
-        code = self._group.process.poll() if self._wanted else None
+        code = self._group.code() if self._wanted else None
         return f"the load `{self._command}` ended by itself, with code {code}" if code else None
 
     def end(self) -> None:
