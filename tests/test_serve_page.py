@@ -167,7 +167,16 @@ def test_the_reader_may_stop_it(browser: Browser, address: str) -> None:
         shown.page.get_by_role("button", name="Stop").click()
         expect(shown.page.locator("#status")).to_contain_text("Stopped")
         shown.page.get_by_role("button", name="Start again").click()
+        shown.page.get_by_text("Uploading").wait_for(timeout=30_000)
+        shown.page.wait_for_timeout(1000)
+        shown.page.get_by_role("button", name="Stop").click()
+        expect(shown.page.locator("#status")).to_contain_text("Stopped")
+        later: list[str] = []
+        shown.page.on("request", lambda request: later.append(request.method))
+        shown.page.get_by_role("button", name="Start again").click()
         shown.page.get_by_text("Measuring the idle line").wait_for()
+        shown.page.wait_for_timeout(2000)
+        assert "POST" not in later, "the next test is not measured under the load of this one"
 
 
 @pytest.mark.parametrize("text", ["AAAA", "%3Cimg%20src=x%3E", link()[3:-9], "A" * 40_000])

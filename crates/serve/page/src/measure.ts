@@ -47,6 +47,7 @@ export async function measure(secret: string, show: (figures: Figures) => void, 
     samples.waiting(session.unanswered);
     return samples.figures();
   };
+  const over = new AbortController();
   let told = clock();
   let called = clock();
   let soon = 0;
@@ -68,7 +69,7 @@ export async function measure(secret: string, show: (figures: Figures) => void, 
     samples.begin();
     for (const [phase, seconds] of PHASES) {
       samples.enter(phase);
-      await Promise.race([work(session, samples, phase, seconds), session.broken]);
+      await Promise.race([work({ session, samples, over: over.signal }, phase, seconds), session.broken]);
     }
     clearInterval(timer);
     const ends = clock() + LAST_MS;
@@ -77,41 +78,46 @@ export async function measure(secret: string, show: (figures: Figures) => void, 
   } finally {
     clearInterval(timer);
     clearTimeout(soon);
+    // Flows that are still under way would load the next test.
+    over.abort();
     session.close();
   }
 }
 
+/** A test that is under way; `over` is aborted when it ends, however that is. */
+interface Test {
+  session: Session;
+  samples: Samples;
+  over: AbortSignal;
+}
+
 /** What a phase does. */
-async function work(session: Session, samples: Samples, phase: Phase, seconds: number): Promise<void> {
+async function work(test: Test, phase: Phase, seconds: number): Promise<void> {
   switch (phase) {
     case "idle":
     case "rest":
       return wait(seconds);
     case "both":
       await Promise.all(
-        (["down", "up"] as const).map((one) => load(session, samples, one, seconds, FLOWS_OF_BOTH)),
+        (["down", "up"] as const).map((one) => load(test, one, seconds, FLOWS_OF_BOTH)),
       );
       return;
     default:
-      return load(session, samples, phase, seconds, FLOWS);
+      return load(test, phase, seconds, FLOWS);
   }
 }
 
-async function load(
-  session: Session,
-  samples: Samples,
-  direction: Direction,
-  seconds: number,
-  flows: number,
-): Promise<void> {
+async function load(test: Test, direction: Direction, seconds: number, flows: number): Promise<void> {
   const addresses = await Promise.all(
-    Array.from({ length: flows }, () => session.openFlow(direction, seconds + GRACE)),
+    Array.from({ length: flows }, () => test.session.openFlow(direction, seconds + GRACE)),
   );
   const end = new AbortController();
-  const over = wait(seconds).then(() => end.abort());
+  const stop = () => end.abort();
+  const ended = wait(seconds).then(stop);
+  test.over.addEventListener("abort", stop);
   const flow = (address: string) =>
-    direction === "down" ? download(address, samples, end.signal) : upload(address, end.signal);
-  await Promise.all([over, ...addresses.map((address) => flow(address).catch(ignoreAbort))]);
+    direction === "down" ? download(address, test.samples, end.signal) : upload(address, end.signal);
+  await Promise.all([ended, ...addresses.map((address) => flow(address).catch(ignoreAbort))]);
 }
 
 async function download(address: string, samples: Samples, signal: AbortSignal): Promise<void> {
@@ -128,7 +134,8 @@ async function upload(address: string, signal: AbortSignal): Promise<void> {
   for (let size = FIRST_POST; !signal.aborted; ) {
     const began = performance.now();
     const body = new Blob(Array<BlobPart>(size / NOISE.length).fill(NOISE));
-    checked(await fetch(address, { method: "POST", body, signal, cache: "no-store" }));
+    // Behind its end the server takes no more of it.
+    if (!checked(await fetch(address, { method: "POST", body, signal, cache: "no-store" })).ok) return;
     if (performance.now() - began < POST_MS && size < LARGEST_POST) size *= 2;
   }
 }

@@ -62,6 +62,9 @@ export class Session {
     const late = setTimeout(() => session.end(new Error("The server does not answer.")), OPENING_MS);
     try {
       await Promise.race([session.#shakeHands(secret), session.broken]);
+    } catch (error) {
+      session.close();
+      throw error;
     } finally {
       clearTimeout(late);
     }
