@@ -23,6 +23,7 @@ import weirlab
 from weirlab.ascii import ascii_of
 from weirlab.cli import weir as group
 from weirlab.cli.conformance_command import Line, verdict_table
+from weirlab.errors import written_out
 from weirlab.record import open_record
 from weirlab.record.configurations import run_names
 from weirlab.report import (
@@ -351,16 +352,27 @@ def test_one_configuration_is_told_by_what_load_adds(tmp_path: Path, ms: float, 
 
 
 @pytest.mark.parametrize(
-    ("ms", "said"), [(19.5, "noticeably."), (174.0, "noticeably: with `fq_codel` it is 8.7 times as long.")]
+    ("usual", "ms", "said"),
+    [
+        (20.0, 19.5, "noticeably."),
+        (0.01, 2.0, "noticeably."),
+        (20.0, 174.0, "noticeably: with `fq_codel` it is 174.0 ms instead of 20.0 ms."),
+        (-0.2, 174.0, "noticeably: with `fq_codel` it is 174.0 ms instead of 0.0 ms."),
+    ],
 )
-def test_a_queue_that_makes_it_worse_is_told(rrul: list[Record], ms: float, said: str) -> None:
+def test_a_queue_that_makes_it_worse_is_told(rrul: list[Record], usual: float, ms: float, said: str) -> None:
     baseline, other = compare(rrul)
     assert baseline.increase_ms is not None
     assert other.increase_ms is not None
-    baseline = replace(baseline, increase_ms=replace(baseline.increase_ms, mean=20.0))
-    increase, factor = replace(other.increase_ms, mean=ms), replace(other.factor, factor=20.0 / ms)
+    baseline = replace(baseline, increase_ms=replace(baseline.increase_ms, mean=usual))
+    increase, factor = replace(other.increase_ms, mean=ms), replace(other.factor, factor=usual / ms)
     told = replace(other, name="fq_codel", increase_ms=increase, factor=factor)
     assert story([baseline, told]).plain == f"None of them shortens the wait of `{baseline.name}` {said}"
+
+
+def test_signs_that_steer_nothing_are_shown_as_they_are() -> None:
+    said = "D\xe9bit\xa0: \u5149\u56de\u7dda\u3000\U0001f469\u200d\U0001f4bb\n\u202eabc\x85"
+    assert written_out(said) == said[:-5] + "\\u202eabc\\x85"
 
 
 def test_no_text_of_a_record_steers_the_terminal(rrul: list[Record], tmp_path: Path) -> None:
@@ -372,6 +384,7 @@ def test_no_text_of_a_record_steers_the_terminal(rrul: list[Record], tmp_path: P
     manifest["test"] |= {"title": hostile}
     manifest["link"] |= {"title": hostile}
     manifest["scenario"]["probes"][0]["name"] = hostile
+    manifest["queue"] = manifest["configuration"] = hostile
     (folder / "manifest.json").write_text(json.dumps(manifest))
     place, other = str(folder), str(rrul[1].path)
     for words in (["show", place], ["compare", place, other], ["note", place]):

@@ -89,13 +89,8 @@ def sentence(message: str) -> str:
 
 
 def written_out(text: str) -> str:
-    """`text` for a terminal, which it then cannot steer: what has no sign of its own is written out."""
-    if text.isprintable():
-        return text
-    return "".join(
-        sign if sign.isprintable() or sign == "\n" else sign.encode("unicode_escape").decode("ascii")
-        for sign in text
-    )
+    """`text` for a terminal, which it then cannot steer: signs that could are written out, others stay."""
+    return _STEERING.sub(lambda one: one[0].encode("unicode_escape").decode("ascii"), text)
 
 
 def _cut(value: str, most: int = 0) -> str:
@@ -110,6 +105,9 @@ MAX_SENTENCE_CHARS = 6000
 """Signs of a whole sentence: one with the faults of a file, a line each, has 4000."""
 
 _LONG_VALUE = re.compile(rf"""([`'"])((?:(?!\1)[\s\S]){{{MAX_VALUE_CHARS + 1},}}+)\1""")
+
+_STEERING = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Control characters but for the end of a line, halves of signs, and what turns the direction of writing."""
 
 _WRONG_NAME = {
     errno.EACCES,

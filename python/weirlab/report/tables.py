@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from rich import box
@@ -95,7 +95,7 @@ def _losses(comparisons: Sequence[Comparison]) -> str:
     if len(comparisons) == 1:
         return f"Of the pings under load {many[0][1]:.1%} were lost."
     each = ", ".join(f"{share:.1%} with `{name}`" for name, share in many)
-    return f"Of the pings under load were lost: {each}."
+    return f"Pings lost under load: {each}."
 
 
 def _told(comparisons: Sequence[Comparison]) -> str:
@@ -119,10 +119,12 @@ def _told(comparisons: Sequence[Comparison]) -> str:
     best = max(better, key=lambda one: one.factor.factor or 0.0)
     factor = best.factor.factor or 0.0
     if factor < NOTICEABLE or best.increase_ms is None:
-        worst = min(better, key=lambda one: one.factor.factor or math.inf)
-        times = 1 / worst.factor.factor if worst.factor.factor else 0.0
-        longer = f": with `{worst.name}` it is {times:.1f} times as long" if times >= NOTICEABLE else ""
-        return f"None of them shortens the wait of `{baseline.name}` noticeably{longer}."
+        waits = [(one.name, one.increase_ms.mean) for one in others if one.increase_ms]
+        worst, ms = max(waits, key=itemgetter(1))
+        usual = max(0.0, baseline.increase_ms.mean)
+        is_felt = ms - usual >= FELT_MS
+        how = f": with `{worst}` it is {ms:.1f} ms instead of {usual:.1f} ms" if is_felt else ""
+        return f"None of them shortens the wait of `{baseline.name}` noticeably{how}."
     text = (
         f"With `{best.name}` the load makes pings {best.increase_ms.mean:.1f} ms slower instead of "
         f"{baseline.increase_ms.mean:.1f} ms: {factor:.1f} times less"
@@ -357,6 +359,9 @@ MAX_CAUTIONS = 5
 
 MANY_LOST = 0.01
 """A smaller share of lost pings is not worth a word: full queues drop some."""
+
+FELT_MS = 5.0
+"""By how much longer a wait is told of: less is no difference to a call."""
 
 NOTICEABLE = 1.1
 """A factor below this is not worth a word."""

@@ -18,6 +18,7 @@ from rich.text import Text
 
 from weirlab.ascii import ascii_of
 from weirlab.errors import written_out
+from weirlab.ui.terminal import harmless
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -200,7 +201,7 @@ def _grow(widths: dict[int, int], natural: dict[int, int], left: int) -> int:
 
 
 def _text(cell: object, *, ascii_only: bool = False) -> Text:
-    text = cell.copy() if isinstance(cell, Text) else Text(written_out(str(cell)))
+    text = harmless(cell).copy() if isinstance(cell, Text) else Text(written_out(str(cell)))
     return Text(ascii_of(text.plain), style=text.style) if ascii_only else text
 
 

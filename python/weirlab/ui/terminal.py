@@ -5,15 +5,19 @@ from __future__ import annotations
 import errno
 import os
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.cells import cell_len
 from rich.console import Console
+from rich.text import Text
 
 from weirlab.errors import written_out
 
-if TYPE_CHECKING:
-    from rich.text import Text
+
+def harmless(text: Text) -> Text:
+    """A text that steers no terminal; one that would have loses the styles of its parts."""
+    plain = written_out(text.plain)
+    return text if plain == text.plain else Text(plain, style=text.style)
 
 
 class _Stream(Console):
@@ -25,6 +29,10 @@ class _Stream(Console):
     def render_str(self, text: str, **how: Any) -> Text:
         """A text as it is printed, in tables and headings too."""
         return super().render_str(written_out(text), **how)
+
+    def print(self, *objects: Any, **how: Any) -> None:
+        """Prints, texts with styles of their own too."""
+        super().print(*(harmless(one) if isinstance(one, Text) else one for one in objects), **how)
 
     def on_broken_pipe(self) -> None:
         """Whoever read has gone: told to who writes."""
