@@ -14,7 +14,7 @@ from rich.text import Text
 from weirlab import interrupt
 from weirlab.cli.options import Whole, argument, option
 from weirlab.cli.scenario_words import secret_of
-from weirlab.errors import NetError
+from weirlab.errors import NetError, WriteError
 from weirlab.net.ping import (
     MAX_COUNT,
     MAX_PAYLOAD_BYTES,
@@ -85,26 +85,36 @@ def command(host: str, *, out: Path | None, chart: Path | None, as_json: bool, *
     target = PingTarget.find(host, plan.ip)
     file = None if out is None else SampleFile(out)
     samples = Samples()
-    ended: NetError | None = None
+    ended: NetError | WriteError | None = None
     if not as_json:
         note(f"{target}: {plan.words}")
     try:
         _send(target, plan, samples, file, secret, quiet=as_json)
-    except NetError as error:
+    except (NetError, WriteError) as error:
         # What came until then is told first.
         ended = error
     finally:
-        if file is not None:
-            file.close()
+        closed = None if file is None else _closed(file)
+    ended = ended or closed
     if chart is not None and samples.answered:
         _draw(chart, target, plan, samples)
     _tell(target, plan, samples, as_json=as_json)
-    _say_where(out, chart if samples.answered else None, quiet=as_json)
+    written = out if closed is None else None
+    _say_where(written, chart if samples.answered else None, quiet=as_json)
     if ended is not None:
         raise ended
     if samples.sent and not samples.answered:
         none = "the ping" if samples.sent == 1 else f"none of {samples.sent} pings"
         raise NetError(f"{none} was {'not ' if samples.sent == 1 else ''}answered by `{host}`")
+
+
+def _closed(file: SampleFile) -> WriteError | None:
+    """Ends the file; why its last part could not be written, if so."""
+    try:
+        file.close()
+    except WriteError as error:
+        return error
+    return None
 
 
 def _send(  # noqa: PLR0913 - what is sent, and where it goes

@@ -20,6 +20,7 @@ from weirlab.errors import NetError, UsageError, WriteError, cannot_write
 from weirlab.record.parts import packed
 from weirlab.scenario.units import time_ns, time_text
 from weirlab.stats import Distribution, describe, quantile
+from weirlab.writing import replaced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -368,12 +369,12 @@ class _Parquet:
 
     def close(self) -> None:
         self._pack()
+        content = packed(pl.concat(self._frames))
         try:
-            # A file and not its name, which need not be UTF-8.
-            with self._path.open("wb") as file:
-                file.write(packed(pl.concat(self._frames)))
-        except OSError as error:
-            raise _cannot_write(self._path, error) from error
+            replaced(self._path, lambda part: part.write_bytes(content))
+        except BaseException:
+            self._path.unlink(missing_ok=True)
+            raise
 
     def _pack(self) -> None:
         self._frames.append(pl.DataFrame(self._rows, schema=COLUMNS))
