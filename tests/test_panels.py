@@ -74,6 +74,21 @@ def test_more_lines_than_can_be_told_apart_are_grey_around_their_average(rrul: l
     assert [text.get_text() for text in legend.get_texts()] == ["each of 30 flows"]
 
 
+def test_the_average_is_of_all_lines_though_each_has_times_of_its_own(rrul: list[Record]) -> None:
+    styles = theme.styles(30)
+    scattered = [
+        Line(
+            name=f"{number}",
+            style=styles[number],
+            t_s=np.arange(1.0, 4.0) + 1e-4 * number,
+            values=np.full(3, float(number)),
+        )
+        for number in range(30)
+    ]
+    (axes,) = drawn(rrul[0], [Panel(label="One", lines=scattered)]).axes
+    assert [float(value) for value in axes.lines[-1].get_ydata()] == [14.5] * 3  # type: ignore[union-attr, arg-type]
+
+
 @pytest.mark.parametrize("count", [1, 30])
 def test_a_point_without_a_neighbour_is_seen(count: int, rrul: list[Record]) -> None:
     nothing = float("nan")

@@ -155,11 +155,17 @@ def _many(axes: Axes, panel: Panel, things: Things, count: int) -> dict[str, Lin
 
 
 def _average(lines: Sequence[Line]) -> tuple[Numbers, Numbers]:
-    """The times at which lines have points, and the mean of those that have one there."""
+    """The times at which lines have points, and the mean of those that have one there.
+
+    Ends of a live path sample at times of their own: points of one step are of one time.
+    """
     t_s, values = (np.concatenate([getattr(line, one) for line in lines]) for one in ("t_s", "values"))
     there = np.isfinite(values)
-    times, place = np.unique(t_s[there], return_inverse=True)
-    return times, np.bincount(place, values[there]) / np.bincount(place)
+    steps = [float(np.median(np.diff(line.t_s))) for line in lines if line.t_s.size > 1]
+    number = np.round(t_s[there] / (max(steps, default=0.0) or 1.0))
+    _, place = np.unique(number, return_inverse=True)
+    count = np.bincount(place)
+    return np.bincount(place, t_s[there]) / count, np.bincount(place, values[there]) / count
 
 
 def _scale(axes: Axes, panel: Panel) -> None:
