@@ -141,12 +141,12 @@ def test_what_cannot_be_done_is_one_sentence(words: tuple[str, ...], message: st
 
 def test_a_record_never_goes_where_something_is(tmp_path: Path) -> None:
     (tmp_path / "there").touch()
-    for place in (tmp_path, tmp_path / "there"):
+    for place, said in (
+        (tmp_path, "is not empty: choose another folder for the record"),
+        (tmp_path / "there", "is no folder: choose another one for the record"),
+    ):
         done = weir("lab", "exec", "--out", str(place), "--", "true")
-        assert (done.returncode, done.stderr) == (
-            2,
-            f"weir: `{place}` is not empty: choose another folder for the record\n",
-        )
+        assert (done.returncode, done.stderr) == (2, f"weir: `{place}` {said}\n")
 
 
 def test_a_congestion_control_that_the_kernel_lacks_is_refused_before_the_start(tmp_path: Path) -> None:

@@ -149,7 +149,9 @@ def _run(program: list[str], words: dict[str, Any]) -> int:
     if shutil.which(program[0]) is None:
         raise UsageError(f"`{program[0]}` is no program that can be found")
     record, pcap = words["out"], words["pcap"]
-    if record is not None and record.exists() and (not record.is_dir() or any(record.iterdir())):
+    if record is not None and record.exists() and not record.is_dir():
+        raise UsageError(f"`{record}` is no folder: choose another one for the record")
+    if record is not None and record.is_dir() and any(record.iterdir()):
         raise UsageError(f"`{record}` is not empty: choose another folder for the record")
     if pcap is not None and pcap.exists():
         raise UsageError(f"`{pcap}` exists: choose another file for the packets")
