@@ -101,9 +101,8 @@ function records(): void {
   });
 }
 
-/** Does `look` now, and when the browser has put what a reader chose before back into a page that he returns to. */
+/** Does `look` once a browser has put what a reader chose before back into a page that he returns to, or shows it first. */
 function whenRestored(look: () => void): void {
-  look();
   addEventListener("pageshow", look);
 }
 
