@@ -93,18 +93,20 @@ pub fn resolve(
 fn set_phases(test: &mut TestSpec, spec: &ScenarioSpec) -> Result<(), String> {
     let has_loads = !(test.flows.is_empty() && test.methods.is_empty());
     let phases = &mut test.phases;
-    if phases.load.0 > 0 && has_loads && spec.phases.load.is_some_and(|load| load.0 == 0) {
+    let had_time = phases.load.0 > 0;
+    phases.idle = spec.phases.idle.unwrap_or(phases.idle);
+    phases.load = spec.phases.load.unwrap_or(phases.load);
+    phases.cooldown = spec.phases.cooldown.unwrap_or(phases.cooldown);
+    phases.keys.add(&["idle", "load", "cooldown"]);
+    phases.duration_ns()?;
+    if has_loads && had_time && phases.load.0 == 0 {
         return Err(
             "phases.load: 0 leaves the loads of the test no time, and they would run while the line is to be idle: \
              write a length above 0"
                 .to_owned(),
         );
     }
-    phases.idle = spec.phases.idle.unwrap_or(phases.idle);
-    phases.load = spec.phases.load.unwrap_or(phases.load);
-    phases.cooldown = spec.phases.cooldown.unwrap_or(phases.cooldown);
-    phases.keys.add(&["idle", "load", "cooldown"]);
-    phases.duration_ns().map(|_| ())
+    Ok(())
 }
 
 fn seeds(spec: &ScenarioSpec) -> Result<Vec<u64>, String> {
