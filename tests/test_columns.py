@@ -78,7 +78,7 @@ def test_a_part_of_polars_that_is_packed_as_ours_is_read(tmp_path: Path) -> None
     )
     frame.write_parquet(tmp_path / "part", compression="snappy")
     content = (tmp_path / "part").read_bytes()
-    values = _native.read_table("method", [content, content], 3)
+    values = _native.read_table("method", [content, content], 6)
     assert values is not None
     columns = Columns.of_values("method", values)
     assert columns.frame().equals(pl.concat([frame, frame]))
@@ -86,6 +86,7 @@ def test_a_part_of_polars_that_is_packed_as_ours_is_read(tmp_path: Path) -> None
     assert columns.with_nan("ended_ns")[1] == 7.0
     assert np.isnan(columns.with_nan("ended_ns")[0])
     assert _native.read_table("method", [content], 2) is None
+    assert _native.read_table("method", [content, content], 5) is None
 
 
 def test_nothing_is_said_of_a_damaged_part(rrul: list[Record], capfd: pytest.CaptureFixture[str]) -> None:
