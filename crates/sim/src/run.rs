@@ -211,7 +211,7 @@ impl Simulation {
     /// Gives the bytes of all packets at `point` of `hops` to `tap`, from now on: numbers of hops, up before down.
     ///
     /// # Panics
-    /// If there is no such hop.
+    /// If there is no such hop, or the run has begun.
     pub fn capture(
         &mut self,
         scenario: &Scenario,
@@ -238,6 +238,9 @@ impl Simulation {
     /// browser, looks between two steps whether the run is still wanted.
     pub fn advance(&mut self, until: Time, sink: &mut dyn Sink) -> ControlFlow<()> {
         let until = until.min(self.end);
+        if self.outcome.events == 0 {
+            self.network.foresee();
+        }
         while let Some((now, number)) = self.network.events.next() {
             if now > until {
                 // Belongs to the time behind this step.
@@ -263,10 +266,12 @@ impl Simulation {
         if let Some(tests) = &mut self.speed_tests {
             tests.end(&mut self.network, sink);
         }
-        if !stopped {
-            self.wait_for_answers(sink);
-        }
         let reached = self.outcome.reached;
+        let mut last = reached;
+        if !stopped {
+            last = self.wait_for_answers(sink);
+        }
+        self.network.settle(last);
         for load in self.loads.iter_mut().filter(|load| matches!(load, Load::Application(_))) {
             load.stop(&mut self.network, reached);
         }
@@ -296,14 +301,17 @@ impl Simulation {
         sink.progress(now)
     }
 
-    /// Pings that are under way at the end are waited for, so that slow ones do not go missing.
-    fn wait_for_answers(&mut self, sink: &mut dyn Sink) {
+    /// Pings that are under way at the end are waited for, so that slow ones do not go missing. Returns when the last event
+    /// was.
+    fn wait_for_answers(&mut self, sink: &mut dyn Sink) -> Time {
         let give_up = self.end.saturating_add(LAST_ANSWER);
+        let mut last = self.end;
         while self.network.traffic.pings_under_way() > 0 {
             let Some((now, number)) = self.network.events.next() else { break };
             if now > give_up {
                 break;
             }
+            last = now;
             match self.sources.source(number) {
                 EventSource::Path(_)
                 | EventSource::Timer { .. }
@@ -322,6 +330,7 @@ impl Simulation {
                 break;
             }
         }
+        last
     }
 
     fn handle(&mut self, number: Source, now: Time, sink: &mut dyn Sink) -> ControlFlow<()> {
@@ -531,7 +540,10 @@ impl Simulation {
                     tests.tcp(now, sink);
                 }
             }
-            Tick::Queue => self.queue_sampler.sample(self.network.hops_mut(), now, sink),
+            Tick::Queue => {
+                self.network.settle(now);
+                self.queue_sampler.sample(self.network.hops_mut(), now, sink);
+            }
             Tick::Progress => return sink.progress(now),
         }
         ControlFlow::Continue(())
