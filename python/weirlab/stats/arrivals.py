@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from weirlab.stats.intervals import whole_intervals
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -25,12 +27,15 @@ class Arrivals:
         """What arrived of the flows of `record`."""
         self._record = record
         self._sampled = record.has_rows("throughput")
+        self._interval_ns = record.interval_ns("throughput") if self._sampled else 0
         self._sums: dict[tuple[tuple[int, ...], ...], dict[str, NDArray[np.float64]]] = {}
 
     def goodputs_mbps(
         self, flows: Sequence[Flow], span_ns: tuple[int, int], *, together: bool = False
     ) -> dict[str, float]:
         """Goodput in Mbit/s of each flow while it runs, by name; nothing if the run did not sample any.
+
+        It is over the whole intervals of samples within the span in which the flow runs, if there are any.
 
         Args:
             flows: rows of `Record.flow_rows`, of flows that run within the span.
@@ -40,21 +45,19 @@ class Arrivals:
         """
         if not self._sampled or not flows:
             return {}
-        start, end = span_ns
-        starts = [max(flow["start_ns"], start) for flow in flows]
-        ends = [min(flow["stop_ns"], end) for flow in flows]
-        if together:
-            starts, ends = [max(starts)] * len(flows), [min(ends)] * len(flows)
-            if starts[0] >= ends[0]:
-                return {}
-        arrived = self._bytes("bytes", flows, starts, ends)
+        groups = [flows] * len(flows) if together else [[flow] for flow in flows]
+        spans = [self._running(group, span_ns) for group in groups]
+        arrived = self._bytes("bytes", flows, *zip(*spans, strict=True))
         return {
-            flow["name"]: float(bytes_) * 8e3 / (last - first)
-            for flow, bytes_, first, last in zip(flows, arrived, starts, ends, strict=True)
+            flow["name"]: float(bytes_) * 8e3 / (end - start)
+            for flow, bytes_, (start, end) in zip(flows, arrived, spans, strict=True)
+            if end > start
         }
 
     def rate_mbps(self, flows: Sequence[Flow], span_ns: tuple[int, int], column: str) -> float | None:
-        """Rate of all these flows together over a span, in Mbit/s; None if the run did not sample it.
+        """Rate of all these flows together over the whole intervals of a span, in Mbit/s.
+
+        None if the run did not sample it, or no whole interval lies within the span.
 
         Args:
             flows: rows of `Record.flow_rows`, at least one.
@@ -63,9 +66,24 @@ class Arrivals:
         """
         if not self._sampled:
             return None
-        start, end = span_ns
+        start, end = self._span(flows, span_ns)
+        if end <= start:
+            return None
         arrived = self._bytes(column, flows, [start] * len(flows), [end] * len(flows)).sum()
         return None if np.isnan(arrived) else float(arrived) * 8e3 / (end - start)
+
+    def _span(self, flows: Sequence[Flow], span_ns: tuple[int, int]) -> tuple[int, int]:
+        """The whole intervals of a span, and its part before them where `flows` begin within the span."""
+        start, end = whole_intervals(span_ns, self._interval_ns)
+        # Of flows that begin within an interval nothing arrived in its part before that.
+        begin_within = all(flow["start_ns"] >= span_ns[0] for flow in flows)
+        return span_ns[0] if begin_within else start, end
+
+    def _running(self, flows: Sequence[Flow], span_ns: tuple[int, int]) -> tuple[int, int]:
+        """The part of a span in which all of `flows` run, in whole intervals."""
+        start = max(span_ns[0], *(flow["start_ns"] for flow in flows))
+        end = min(span_ns[1], *(flow["stop_ns"] for flow in flows))
+        return self._span(flows, (start, end))
 
     def _bytes(
         self, column: str, flows: Sequence[Flow], starts: Sequence[int], ends: Sequence[int]

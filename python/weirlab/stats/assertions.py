@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from weirlab.errors import UsageError
 from weirlab.scenario.units import rate_bps, time_ns
+from weirlab.stats.arrivals import Arrivals
 from weirlab.stats.pings import pings_within
 from weirlab.stats.summary import busy_share
 from weirlab.stats.transfers import APPLICATIONS, TransferSummary, completion_ms, transfer_summaries
@@ -400,17 +401,15 @@ def _pings(record: Record, selection: _Selection) -> Pings:
 
 def _goodput(direction: str) -> Callable[[Record, _Selection], float]:
     def of(record: Record, selection: _Selection) -> float:
-        start, end = selection.window(record)
         wanted = [
-            flow["flow"]
+            flow
             for flow in record.flow_rows
             if flow["direction"] == direction and fnmatchcase(flow["name"], selection.pattern)
         ]
-        rows = record.throughput
-        at = rows["t_ns"]
-        arrived = rows.filter((at > start) & (at <= end) & rows["flow"].is_in(wanted))
-        known = wanted and rows.height
-        return float(arrived["bytes"].sum()) * 8e3 / (end - start) if known else math.nan
+        if not wanted:
+            return math.nan
+        rate = Arrivals(record).rate_mbps(wanted, selection.window(record), "bytes")
+        return math.nan if rate is None else rate
 
     return of
 

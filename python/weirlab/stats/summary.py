@@ -13,6 +13,7 @@ from weirlab.record.tables import of_reasons
 from weirlab.stats.arrivals import Arrivals
 from weirlab.stats.capacity import capacity_bytes, carried_bytes, slowest_hop
 from weirlab.stats.fairness import coefficient_of_variation, jain_index
+from weirlab.stats.intervals import whole_intervals
 from weirlab.stats.pings import PingFigures, load_window_ns, ping_figures
 from weirlab.stats.transfers import TransferSummary, completion_ms, transfer_summaries
 from weirlab.stats.udp import UdpSummary, udp_summaries
@@ -204,7 +205,8 @@ def totals(record: Record, direction: Direction) -> tuple[NDArray[np.float64], N
     if not record.has_rows("throughput") or not flows or end <= start:
         return np.zeros(0), np.zeros(0)
     interval = record.interval_ns("throughput")
-    count = max(1, round((end - start) / interval))
+    start, end = whole_intervals((start, end), interval)
+    count = max(0, end - start) // interval
     got = np.zeros(count)
     for samples in record.pieces("throughput", ("t_ns", "flow", "bytes")):
         at = samples.numbers("t_ns")
@@ -212,9 +214,8 @@ def totals(record: Record, direction: Direction) -> tuple[NDArray[np.float64], N
         # A live world samples a little late: a sample belongs to the interval whose end is nearest.
         number = np.clip(np.floor((at[counted] - start) / interval + 0.5).astype(int), 1, count)
         got += np.bincount(number, samples.numbers("bytes")[counted], count + 1)[1:]
-    length = (end - start) / count
-    ends = start + np.arange(1, count + 1) * length
-    return np.asarray(ends / 1e9, np.float64), np.asarray(got * 8e3 / length, np.float64)
+    ends = start + np.arange(1, count + 1) * interval
+    return np.asarray(ends / 1e9, np.float64), np.asarray(got * 8e3 / interval, np.float64)
 
 
 def goodputs_mbps(
@@ -350,9 +351,15 @@ def _share(part: int | None, whole: int | None) -> float | None:
 
 
 def busy_share(record: Record, direction: Direction, start: int, end: int) -> float | None:
-    """Bytes that the slowest hop's line carried, of those that it could have."""
+    """Bytes that the slowest hop's line carried, of those that it could have.
+
+    Those of the whole intervals of samples within the span. None if there are none, or no line is limited.
+    """
     hop = slowest_hop(record, direction, start, end)
-    if hop is None:
+    if hop is None or not record.has_rows("queue"):
+        return None
+    start, end = whole_intervals((start, end), record.interval_ns("queue"))
+    if end <= start:
         return None
     capacity = capacity_bytes(record, hop, [start, end])
     middle, carried = carried_bytes(record, direction, hop)

@@ -1,0 +1,86 @@
+"""Rates are of whole intervals of samples, however long these are and wherever phases begin and end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+import weirlab
+from conftest import SHORT
+from weirlab.stats import summarise, totals_mbps
+from weirlab.stats.assertions import Assertion
+from weirlab.stats.intervals import whole_intervals
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from weirlab.record import Record
+
+
+def run(test: str, sampling: str = "100ms", **phases: str) -> Record:
+    return weirlab.run(test, phases=phases, sampling={"throughput": sampling, "queue": sampling})[0]
+
+
+def test_the_whole_intervals_of_a_span() -> None:
+    assert whole_intervals((5, 11), 1) == (5, 11)
+    assert whole_intervals((5, 11), 4) == (8, 8)
+    assert whole_intervals((0, 13), 4) == (0, 12)
+    start, end = whole_intervals((5, 6), 4)
+    assert end < start
+
+
+@pytest.mark.parametrize("every", ["1s", "2s", "3s", "4s"])
+def test_figures_are_of_whole_intervals_within_the_load(every: str) -> None:
+    phases = {"idle": "5s", "load": "16s", "cooldown": "3s"}
+    fine, coarse = (summarise(run("rrul", one, **phases)) for one in ("100ms", every))
+    for exact, found in ((fine.up, coarse.up), (fine.down, coarse.down)):
+        assert exact is not None
+        assert found is not None
+        # Up to three seconds at each end, slow start among them, are in no whole interval.
+        assert found.goodput_mbps == pytest.approx(exact.goodput_mbps, rel=0.1)
+        assert found.throughput_mbps == pytest.approx(exact.throughput_mbps, rel=0.1)
+        assert exact.utilisation is not None
+        assert found.utilisation is not None
+        assert exact.utilisation - 0.05 < found.utilisation <= 1.0
+
+
+def test_a_load_without_a_whole_interval_has_no_rates() -> None:
+    record = run("tcp_upload", "5s", idle="1s", load="3s", cooldown="3s")
+    found = summarise(record).up
+    assert found is not None
+    assert (found.goodput_mbps, found.throughput_mbps, found.utilisation) == (None, None, None)
+    assert found.per_flow_mbps == {}
+    assert totals_mbps(record, "up").height == 0
+    assert not Assertion("up.goodput < 1mbit").of(record).holds
+
+
+def test_the_edges_of_a_phase_need_not_be_those_of_intervals() -> None:
+    phases = {"idle": "1070ms", "load": "6050ms", "cooldown": "2s"}
+    fine, usual = (summarise(run("rrul", every, **phases)) for every in ("10ms", "100ms"))
+    for exact, found in ((fine.up, usual.up), (fine.down, usual.down)):
+        assert exact is not None
+        assert found is not None
+        assert found.utilisation == pytest.approx(exact.utilisation, rel=0.01)
+        assert found.goodput_mbps == pytest.approx(exact.goodput_mbps, rel=0.005)
+        assert found.per_flow_mbps == pytest.approx(exact.per_flow_mbps, rel=0.02)
+
+
+@pytest.fixture(scope="module")
+def short(tmp_path_factory: pytest.TempPathFactory) -> Record:
+    out: Path = tmp_path_factory.mktemp("short") / "out"
+    return weirlab.run("rrul", phases=SHORT, out=out)[0]
+
+
+@pytest.mark.parametrize("span", ["3.01s..3.05s", "2.95s..3.08s"])
+def test_a_span_of_no_whole_interval_has_no_rate(short: Record, span: str) -> None:
+    for rate in ("up.goodput", "down.goodput"):
+        assert not Assertion(f"{rate}[{span}] < 1gbit").of(short).holds
+    assert not Assertion(f"up.utilisation[{span}] < 9").of(short).holds
+
+
+def test_a_span_has_the_rate_of_the_whole_intervals_in_it(short: Record) -> None:
+    for figure in ("up.goodput", "up.utilisation"):
+        inside = Assertion(f"{figure}[3s..3.2s] >= {'0mbit' if 'good' in figure else '0'}").of(short)
+        around = Assertion(f"{figure}[2.95s..3.25s] >= {'0mbit' if 'good' in figure else '0'}").of(short)
+        assert around.left == inside.left > 0
