@@ -156,6 +156,9 @@ fn direction_summary(
     if flows == 0 {
         return None;
     }
+    let taking_part = || scenario.flows.iter().zip(&running).filter(|(_, runs)| **runs);
+    let begin_within = taking_part().all(|(flow, _)| flow.start_ns >= start);
+    let (start, end) = whole_intervals((start, end), scenario.sampling.throughput_ns, begin_within);
     let samples = table(columns, "throughput");
     let [ends, owners, sizes] = ["t_ns", "flow", "bytes"].map(|name| samples.numbers(name));
     let arrived = ends.iter().zip(owners).zip(sizes).filter(|((t, flow), _)| {
@@ -177,6 +180,13 @@ fn direction_summary(
         loss_rate: share("dropped_packets"),
         mark_rate: share("marked_packets"),
     })
+}
+
+/// The whole intervals of samples in a window, and its part before them if what is counted begins within it: the end is
+/// not after the start if there are none.
+fn whole_intervals((start, end): Window, interval_ns: u64, begin_within: bool) -> Window {
+    let every = interval_ns.max(1);
+    (if begin_within { start } else { start.next_multiple_of(every) }, end / every * every)
 }
 
 fn runs(flow: &Flow, direction: Direction, (start, end): Window) -> bool {
@@ -227,6 +237,14 @@ fn quantile(ordered: &[f64], q: f64) -> f64 {
 mod tests {
     use super::*;
     use crate::prepare::{Prepared, Recordings};
+
+    #[test]
+    fn rates_are_of_whole_intervals() {
+        assert_eq!(whole_intervals((50, 610), 100, false), (100, 600));
+        assert_eq!(whole_intervals((50, 610), 100, true), (50, 600));
+        let (start, end) = whole_intervals((10, 60), 100, false);
+        assert!(end < start);
+    }
 
     #[test]
     fn figures_follow_the_definitions() {
