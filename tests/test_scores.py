@@ -113,7 +113,8 @@ def record_of(vector: dict[str, Any]) -> Any:
         columns=lambda table: Columns.of_frame(table, senders),
         flow_names=pl.DataFrame([{"flow": number, **flow} for number, flow in enumerate(vector["flows"])]),
         throughput=pl.DataFrame(vector["throughput"]),
-        manifest=SimpleNamespace(extra={"ramps": vector["ramps"]}, imported=None),
+        interval_ns=lambda _table: vector["interval_ns"],
+        manifest=SimpleNamespace(world="net", extra={"ramps": vector["ramps"]}, imported=None),
     )
 
 

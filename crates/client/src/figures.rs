@@ -18,7 +18,7 @@ use crate::plan::{IDLE, LOADED};
 pub struct Figures<P> {
     progress: P,
     pings: Vec<(Time, Option<f64>)>,
-    arrived: Vec<(Time, u32, u64)>,
+    arrived: Vec<ThroughputRow>,
     notes: Map<String, Value>,
 }
 
@@ -53,9 +53,9 @@ pub struct Loaded {
     pub pings: Pinged,
     /// Mean round trip less that of the phase without load, in milliseconds.
     pub increase_ms: f64,
-    /// Goodput of downloads, in Mbit/s; `None` without any.
+    /// Goodput of downloads, in Mbit/s; `None` without any, or without a whole interval of samples.
     pub down_mbps: Option<f64>,
-    /// Goodput of uploads, in Mbit/s; `None` without any.
+    /// Goodput of uploads, in Mbit/s; `None` without any, or without a whole interval of samples.
     pub up_mbps: Option<f64>,
 }
 
@@ -102,9 +102,10 @@ impl<P: FnMut(Time) -> ControlFlow<()>> Figures<P> {
         let span = |name: &str| scenario.phases.iter().find(|phase| phase.name == name);
         let before = span(IDLE)?;
         let idle = self.pinged(before.start_ns, before.end_ns)?;
+        let sampled = (&scenario.flows[..], scenario.sampling.throughput_ns);
         let loaded: Vec<Loaded> = LOADED
             .into_iter()
-            .filter_map(|(name, ..)| self.loaded(name, span(name)?, &scenario.flows, idle.mean_ms))
+            .filter_map(|(name, ..)| self.loaded(name, span(name)?, sampled, idle.mean_ms))
             .collect();
         (!loaded.is_empty()).then_some(TestFigures { idle, loaded })
     }
@@ -113,12 +114,13 @@ impl<P: FnMut(Time) -> ControlFlow<()>> Figures<P> {
         &self,
         name: &'static str,
         span: &Phase,
-        flows: &[Flow],
+        (flows, interval_ns): (&[Flow], u64),
         idle_ms: f64,
     ) -> Option<Loaded> {
         let start_ns = (span.start_ns + SETTLING_NS).max(self.full_ns(name));
         let pings = self.pinged(start_ns, span.end_ns)?;
-        let goodput = |way| self.goodput_mbps(flows, way, start_ns, span.end_ns);
+        let window = (start_ns, span.end_ns);
+        let goodput = |way| self.goodput_mbps(flows, way, window, interval_ns);
         Some(Loaded {
             phase: name,
             pings,
@@ -151,27 +153,39 @@ impl<P: FnMut(Time) -> ControlFlow<()>> Figures<P> {
         &self,
         flows: &[Flow],
         way: Direction,
-        start_ns: u64,
-        end_ns: u64,
+        window: (u64, u64),
+        interval_ns: u64,
     ) -> Option<f64> {
         let takes_part = |flow: &Flow| {
-            flow.direction == way && flow.start_ns < end_ns && flow.stop_ns > start_ns
+            flow.direction == way && flow.start_ns < window.1 && flow.stop_ns > window.0
         };
         let counted: Vec<bool> = flows.iter().map(takes_part).collect();
-        if !counted.contains(&true) {
+        // A sample that straddles an edge has counted what lies outside too.
+        let every = interval_ns.max(1);
+        let (start_ns, end_ns) = (window.0.next_multiple_of(every), window.1 / every * every);
+        if !counted.contains(&true) || end_ns <= start_ns {
             return None;
         }
-        let inside = |t: Time| t.as_nanos() > start_ns && t.as_nanos() <= end_ns;
-        let bytes: u64 = self
-            .arrived
-            .iter()
-            .filter(|(t, flow, _)| {
-                inside(*t) && counted.get(*flow as usize).copied().unwrap_or(false)
-            })
-            .map(|(_, _, bytes)| bytes)
-            .sum();
-        Some(bytes as f64 * 8e3 / (end_ns - start_ns) as f64)
+        let counts = |row: &&ThroughputRow| counted.get(row.flow as usize) == Some(&true);
+        let rows: Vec<_> = self.arrived.iter().filter(counts).collect();
+        Some(arrived(&rows, (start_ns, end_ns)) * 8e3 / (end_ns - start_ns) as f64)
     }
+}
+
+/// Bytes of some flows, all of whose rows are `rows`, that arrived within a span.
+///
+/// What a receiver has in order leaps when a gap is filled, by what had arrived long before; its headers are counted as
+/// they arrive. So it is the share of all bytes which the headers of the span are of all headers.
+fn arrived(rows: &[&ThroughputRow], (start_ns, end_ns): (u64, u64)) -> f64 {
+    let sums = |rows: &mut dyn Iterator<Item = &&ThroughputRow>| {
+        rows.fold((0_u64, 0_i64), |(bytes, headers), row| {
+            (bytes + row.bytes, headers + row.wire_bytes as i64 - row.bytes as i64)
+        })
+    };
+    let inside = |row: &&&ThroughputRow| row.t.as_nanos() > start_ns && row.t.as_nanos() <= end_ns;
+    let (bytes, headers) = sums(&mut rows.iter());
+    let (in_order, of_span) = sums(&mut rows.iter().filter(inside));
+    if headers > 0 { of_span as f64 * bytes as f64 / headers as f64 } else { in_order as f64 }
 }
 
 impl<P: FnMut(Time) -> ControlFlow<()>> Sink for Figures<P> {
@@ -182,7 +196,7 @@ impl<P: FnMut(Time) -> ControlFlow<()>> Sink for Figures<P> {
     }
 
     fn throughput(&mut self, row: &ThroughputRow) {
-        self.arrived.push((row.t, row.flow, row.bytes));
+        self.arrived.push(*row);
     }
 
     fn progress(&mut self, now: Time) -> ControlFlow<()> {
@@ -217,6 +231,7 @@ mod tests {
         let mut sink = Figures::new((|_| ControlFlow::Continue(())) as fn(Time) -> _);
         let mut scenario = TestWords::default().plan().unwrap().scenario;
         scenario.phases = serde_json::from_value(vector["phases"].clone()).unwrap();
+        scenario.sampling.throughput_ns = vector["interval_ns"].as_u64().unwrap();
         for flow in vector["flows"].as_array().unwrap() {
             let way = if flow["direction"] == "down" { Direction::Down } else { Direction::Up };
             let at = |key: &str| Time::from_nanos(flow[key].as_u64().unwrap());
@@ -239,7 +254,7 @@ mod tests {
                 t: Time::from_nanos(row["t_ns"].as_u64().unwrap()),
                 flow: row["flow"].as_u64().unwrap() as u32,
                 bytes: row["bytes"].as_u64().unwrap(),
-                wire_bytes: 0,
+                wire_bytes: row["wire_bytes"].as_u64().unwrap(),
             });
         }
         sink.note("scenario", serde_json::to_value(&scenario).unwrap());

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import polars as pl
 
+from weirlab.stats.intervals import whole_intervals
 from weirlab.stats.pings import pings_within
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ class Loaded:
         latency: figures of the answered ones of `pings`.
         pings: those of all UDP and ICMP probes: packets in a flow of their own.
         in_flow_ms: smoothed round trips of the loads' own senders (TCP_INFO): packets within the load.
-        down_mbps, up_mbps: goodput; None without loads that way.
+        down_mbps, up_mbps: goodput; None without loads that way, or a whole interval of samples.
         increase_ms: mean of `latency` less that of the idle phase.
     """
 
@@ -146,10 +147,25 @@ def _goodput(record: Record, way: Way, start: int, end: int) -> float | None:
     flows = flows.filter(pl.col("stop_ns") > start)
     if flows.height == 0:
         return None
-    rows = record.throughput.filter(
-        pl.col("flow").is_in(flows["flow"].to_list()) & (pl.col("t_ns") > start) & (pl.col("t_ns") <= end)
-    )
-    return int(rows["bytes"].sum()) * 8e3 / (end - start)
+    start, end = whole_intervals((start, end), record.interval_ns("throughput"))
+    if end <= start:
+        return None
+    rows = record.throughput.filter(pl.col("flow").is_in(flows["flow"].to_list()))
+    return _arrived(record, rows, start, end) * 8e3 / (end - start)
+
+
+def _arrived(record: Record, rows: pl.DataFrame, start: int, end: int) -> float:
+    """Bytes of some flows that arrived within a span.
+
+    What a receiver has in order leaps when a gap is filled, by what had arrived long before; its headers are
+    counted as they arrive. So it is the share of all bytes which the headers of the span are of all headers.
+    """
+    within = rows.filter((pl.col("t_ns") > start) & (pl.col("t_ns") <= end))
+    in_order = int(within["bytes"].sum())
+    if record.manifest.world == "sim" or rows["wire_bytes"].null_count():
+        return in_order
+    headers, of_span = (int(one["wire_bytes"].sum()) - int(one["bytes"].sum()) for one in (rows, within))
+    return of_span * int(rows["bytes"].sum()) / headers if headers > 0 else in_order
 
 
 WHEN = {"download": "during the download", "upload": "during the upload", "load": "with both at once"}
