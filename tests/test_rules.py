@@ -80,6 +80,46 @@ def test_of_rates_less_is_worse_and_a_margin_may_be_a_share(
 
 
 @pytest.mark.parametrize(
+    ("text", "higher"),
+    [
+        ("latency.p95", False),
+        ("up.goodput", True),
+        ("up.rate.mean", True),
+        ("up.utilisation", True),
+        ("latency.loss[probe=up.mos]", False),
+        ("up.goodput / 8mbit", True),
+        ("8mbit / up.goodput", False),
+        ("10mbit - up.goodput", False),
+        ("10mbit - (5mbit - up.goodput)", True),
+        ("2 * up.goodput + down.goodput", True),
+        ("up.goodput * 1s / 1mbit", True),
+        ("up.goodput / latency.p95", True),
+        ("latency.p95 / up.goodput", False),
+        ("latency.p95 - latency.median[idle]", False),
+        ("latency.p95 / latency.median[idle]", False),
+    ],
+)
+def test_which_is_better_follows_from_how_figures_are_joined(text: str, higher: bool) -> None:
+    assert Figure(text).higher_is_better() is higher
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["up.goodput / down.goodput", "up.goodput - down.goodput", "latency.p95 * up.goodput", "2ms + 3ms"],
+)
+def test_a_rule_that_does_not_say_which_is_better_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="more or less of it is better"):
+        NotWorse(f"{text} not worse than baseline by 5%")
+
+
+def test_a_quotient_of_rates_that_falls_is_worse(bloated: list[Record], cured: list[Record]) -> None:
+    share = NotWorse("up.goodput / 8mbit not worse than baseline by 5%").of(cured, bloated)
+    plain = NotWorse("up.goodput not worse than baseline by 5%").of(cured, bloated)
+    assert share.holds == plain.holds
+    assert share.worse_by == pytest.approx(plain.worse_by / 8)
+
+
+@pytest.mark.parametrize(
     ("text", "said"),
     [
         ("latency.p95 not worse than baseline", "write a rule such as"),

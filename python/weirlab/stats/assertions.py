@@ -138,7 +138,7 @@ class _Reader:
             raise self._error(f"`{word}`: `{digits}` is not a number")
         factor, dimension = _UNITS[unit]
         number = float(digits) * factor
-        return _Part(text=word, dimension=dimension, value=lambda _: number)
+        return _Part(text=word, dimension=dimension, value=lambda _: number, is_constant=True)
 
     def _figure(self, word: str) -> _Part:
         name, _, rest = word.partition("[")
@@ -151,7 +151,7 @@ class _Reader:
             start, end = selection.window(record)
             return figure(record, selection) if start < end else math.nan
 
-        return _Part(text=word, dimension=_dimension(name), value=value)
+        return _Part(text=word, dimension=_dimension(name), value=value, better=_better(name))
 
     def _selection(self, figure: str, text: str) -> _Selection:
         phase, span, pattern = "load", None, "*"
@@ -231,11 +231,20 @@ class Figure(_Reader):
         self._part = self._sum()
         self._end()
 
-    @property
     def higher_is_better(self) -> bool:
-        """Whether more of it is better: of rates, shares of the line, and scores of voice streams."""
-        return self._part.dimension == _RATE or any(
-            word in self.text for word in ("utilisation", ".mos", ".response")
+        """Whether more of it is better.
+
+        Of rates, shares of the line, scores of voice streams and quick answers it is, and of what is in
+        proportion to them; of times, losses and failures less is, and of what a rate leaves of something.
+
+        Raises:
+            UsageError: if neither is better, as of the quotient of two rates.
+        """
+        if self._part.better in (_MORE, _LESS):
+            return self._part.better == _MORE
+        raise self._error(
+            "nothing says whether more or less of it is better: write a figure, or what follows one, such as "
+            "latency.p95 - latency.median[idle]"
         )
 
     def quantity(self, text: str) -> float:
@@ -268,11 +277,15 @@ class _Part:
         text: how it is written.
         dimension: its exponents of time and of rate, (0, 0) of a number.
         value: its value for a record, in ms and Mbit/s.
+        better: whether more of it is better, or less; None if that is not known, or it never changes.
+        is_constant: whether it is the same for every record.
     """
 
     text: str
     dimension: _Dimension
     value: _Value
+    better: int | None = None
+    is_constant: bool = False
 
     @property
     def kind(self) -> str:
@@ -287,7 +300,23 @@ class _Part:
             text=f"{self.text} {sign} {other.text}",
             dimension=dimension,
             value=lambda record: operation(left(record), right(record)),
+            better=self._better_with(sign, other),
+            is_constant=self.is_constant and other.is_constant,
         )
+
+    def _better_with(self, sign: str, other: _Part) -> int | None:
+        """Which is better of the sum, difference, product or quotient of both: more or less."""
+        if self.better is None or other.better is None:
+            turned = -1 if sign in "-/" else 1
+            if self.is_constant and other.better is not None:
+                return turned * other.better
+            return self.better if other.is_constant else None
+        if sign in "+*":
+            return self.better if self.better == other.better else None
+        if self.better != other.better:
+            return self.better
+        # What a time or a loss exceeds another by, or how many times it is that one.
+        return _LESS if self.better == _LESS else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -360,6 +389,12 @@ def _dimension(figure: str) -> _Dimension:
     if figure.startswith("latency.") or (_family(figure) and figure != "video.bitrate"):
         return _TIME
     return _RATE
+
+
+def _better(figure: str) -> int:
+    """Whether more of a figure is better, or less."""
+    rises = figure.endswith((".utilisation", ".mos", ".response"))
+    return _MORE if rises or _dimension(figure) == _RATE else _LESS
 
 
 def _quotient(left: float, right: float) -> float:
@@ -526,6 +561,9 @@ _SUMS: Mapping[str, _Operation] = {"+": operator.add, "-": operator.sub}
 _PRODUCTS: Mapping[str, _Operation] = {"*": operator.mul, "/": _quotient}
 
 _OPERATIONS: Mapping[str, _Operation] = {**_SUMS, **_PRODUCTS}
+
+_MORE, _LESS = 1, -1
+"""Which is better."""
 
 _NONE: _Dimension = (0, 0)
 _TIME: _Dimension = (1, 0)

@@ -51,13 +51,14 @@ class NotWorse:
         """Reads `text`.
 
         Raises:
-            UsageError: if it is no such rule.
+            UsageError: if it is no such rule, or does not say which is worse.
         """
         self.text = text
         found = _NOT_WORSE.fullmatch(text.strip())
         if found is None:
             raise UsageError(f"`{text}`: write a rule such as `latency.p95 not worse than baseline by 2ms`")
         self._figure = Figure(found["figure"])
+        self._sign = -1.0 if self._figure.higher_is_better() else 1.0
         self._share, self._margin = _tolerance(self._figure, found["margin"])
 
     def check(self, scenario: Mapping[str, Any]) -> None:
@@ -81,7 +82,7 @@ class NotWorse:
                 )
         baseline, runs, paired = matched(baseline, runs, lambda one: one.manifest.seed)
         ours, theirs = (np.array([self._figure.of(one) for one in side]) for side in (runs, baseline))
-        sign = -1.0 if self._figure.higher_is_better else 1.0
+        sign = self._sign
         worse_by = float(sign * (ours.mean() - theirs.mean()))
         margin = self._margin if self._share is None else self._share * abs(float(theirs.mean()))
         bound = worse_by + _half_width(sign * ours, sign * theirs, paired=paired)
