@@ -226,6 +226,15 @@ def test_an_assertion_about_a_phase_that_an_interrupted_run_did_not_reach_does_n
     assert not Assertion("up.goodput < 1gbit").of(record).holds
 
 
+def test_a_run_cut_short_before_its_load_has_no_figures_of_it(rrul: list[Record]) -> None:
+    record = open_record(rrul[0].path)
+    record.manifest = replace(record.manifest, complete=False, reached_ns=500_000_000)
+    found = summarise(record)
+    assert found.latency.idle is not None
+    assert (found.latency.loaded, found.latency.sent, found.latency.increase_mean_ms) == (None, 0, None)
+    assert (found.up, found.down) == (None, None)
+
+
 def test_a_span_that_is_cut_short_counts_as_far_as_it_was_measured(rrul: list[Record]) -> None:
     seconds = rrul[0].reached_ns / 1e9
     whole = Assertion(f"up.goodput[{seconds - 2}s..{seconds}s] >= 0mbit").of(rrul[0])

@@ -10,7 +10,6 @@ import numpy as np
 from weirlab.errors import UsageError
 from weirlab.record.configurations import numbered
 from weirlab.record.round_trips import round_trips_in
-from weirlab.stats import load_window_ns
 from weirlab.stats.capacity import capacity_bytes, slowest_hop
 from weirlab.stats.summary import latency_summary, totals
 
@@ -215,8 +214,9 @@ def exceeds_line(record: Record, direction: Direction, lines: Lines | None = Non
     Without `lines` it is the goodput of all flows together, in each sampling interval of the load.
     """
     if lines is None:
-        mbps: Numbers = totals(record, direction)[1]
-        edges = np.linspace(*load_window_ns(record), mbps.size + 1)
+        ends_s, of_all = totals(record, direction)
+        mbps: Numbers = of_all
+        edges = np.append(ends_s[:1] * 1e9 - record.interval_ns("throughput"), ends_s * 1e9)
     else:
         mbps = lines.high
         edges = np.append(lines.t_s - lines.step_s / 2, lines.t_s[-1:] + lines.step_s / 2) * 1e9

@@ -162,8 +162,13 @@ def pooled(found: Sequence[Pings]) -> Pings:
 
 
 def load_window_ns(record: Record) -> tuple[int, int]:
-    """Start and end of the phase `load`, or of the whole run if it has none, in nanoseconds."""
-    return record.phase("load") or (0, record.reached_ns)
+    """Start and end of the phase `load` in nanoseconds, or of the whole run if its test has none.
+
+    Of a run that was cut short before its load the end is the start.
+    """
+    reached = record.reached_ns
+    has_load = any(phase["name"] == "load" for phase in record.manifest.scenario["phases"])
+    return record.phase("load") or (reached if has_load else 0, reached)
 
 
 def answered_count(record: Record) -> int:

@@ -57,11 +57,11 @@ def summary_of(record: Record) -> list[str]:
         _throughput("Upload", summary.up),
     ]
     latency = summary.latency
-    if latency.loaded is not None and _is_before_load(record):
-        said.append(f"{BEFORE_LOAD} A ping took {latency.loaded.mean:.1f} ms (mean).")
+    if latency.idle is not None and _is_before_load(record):
+        said.append(f"{BEFORE_LOAD} A ping took {latency.idle.mean:.1f} ms (mean).")
     elif latency.loaded is not None:
         said.append(f"{_took(latency)} (mean).")
-    if latency.loaded is not None and latency.lost is not None and not _is_before_load(record):
+    if latency.loaded is not None and latency.lost is not None:
         said.append(f"{latency.lost} of {latency.sent} pings under load were lost.")
     return [one for one in said if one]
 
@@ -70,7 +70,7 @@ def record_says(record: Record) -> dict[str, str]:
     """A sentence on each chart of one record, by the name of the chart."""
     summary = summarise(record)
     if _is_before_load(record):
-        return _before_load_says(summary.latency.loaded)
+        return _before_load_says(summary.latency.idle)
     return {
         "down": _goodput("download", summary.down),
         "up": _goodput("upload", summary.up),
@@ -87,7 +87,7 @@ def _is_before_load(record: Record) -> bool:
 
 
 def _before_load_says(found: Distribution | None) -> dict[str, str]:
-    """The sentences of `record_says` of a run that has no load, with the figures of all its pings."""
+    """The sentences of `record_says` of a run that has no load, with the figures of its idle pings."""
     if found is None:
         return dict.fromkeys(("down", "up", "ping", "cdf", "boxes"), BEFORE_LOAD)
     half = f"half of the pings took at most {number(found.median)} ms"
