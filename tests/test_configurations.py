@@ -188,6 +188,32 @@ def test_live_runs_with_one_seed_are_runs_of_their_own(short: Record) -> None:
     assert same_runs(live) == []
 
 
+def test_tests_of_a_line_are_told_apart_by_folder_or_note(short: Record, tmp_path: Path) -> None:
+    def tested(folder: str, minute: int, flows: int, note: str = "") -> Record:
+        place = tmp_path / folder
+        if not place.exists():
+            shutil.copytree(short.path, place)
+        record = open_record(place)
+        given, extra = (
+            record.manifest.scenario,
+            {"ramps": [{"phase": "load", "direction": "up", "flows": flows}]},
+        )
+        record.manifest = replace(
+            record.manifest,
+            world="net",
+            started_at=f"2026-01-01T00:{minute:02}:00Z",
+            note=note,
+            extra=extra,
+            scenario=given | {"flows": given["flows"][:flows]},
+        )
+        return record
+
+    alone = [tested("before", 1, 2), tested("after", 2, 1)]
+    assert [(one.name, len(one.records)) for one in configurations(alone)] == [("before", 1), ("after", 1)]
+    noted = [tested(f"n{at}", at, 1 + at % 2, "with" if at < 3 else "without") for at in range(5)]
+    assert [(one.name, len(one.records)) for one in configurations(noted)] == [("with", 3), ("without", 2)]
+
+
 def test_a_run_cut_short_is_not_pooled_with_whole_ones(short: Record) -> None:
     def cut(seed: int, reached_ns: int) -> Record:
         record = as_if(short, seed=seed)

@@ -10,7 +10,14 @@ from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING
 
-from weirlab.record.differences import ASPECTS, differences, queue_name, wholeness
+from weirlab.record.differences import (
+    ASPECTS,
+    as_asked,
+    differences,
+    finds_its_loads,
+    queue_name,
+    wholeness,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -36,7 +43,8 @@ def configurations(records: Sequence[Record]) -> list[Configuration]:
     """The configurations of `records`, in order; records that differ in nothing but the seed are one.
 
     A run that is given several times counts once (`distinct`). A run that was cut short is no repetition of
-    whole ones: it is a configuration of its own, which says so in its name.
+    whole ones: it is a configuration of its own, which says so in its name. So is each test of a line
+    (`weir test`), unless it has the note of another.
     """
     groups: dict[str, list[Record]] = {}
     for record in distinct(records):
@@ -77,15 +85,17 @@ def run_names(records: Sequence[Record]) -> list[str]:
     Where that does not tell them apart they also have their seeds, the part of their paths in which they
     differ, or a number.
     """
-    names = [words or queue_name(record) for words, record in zip(differences(records), records, strict=True)]
+    # A test of a line has no queue of its own to be called by.
+    whole = [queue_name(record) if not finds_its_loads(record) else "" for record in records]
+    names = [words or other for words, other in zip(differences(records), whole, strict=True)]
     places = _places([record.path for record in records])
     seeds = [record.manifest.seed for record in records]
     for more in ([f"seed {seed}" for seed in seeds if seed is not None], places):
         if len(set(names)) == len(names):
             break
         if len(set(more)) > 1 and len(more) == len(names):
-            names = [f"{name} · {word}" for name, word in zip(names, more, strict=True)]
-    return numbered(names)
+            names = [" · ".join(filter(None, both)) for both in zip(names, more, strict=True)]
+    return numbered([name or queue_name(record) for name, record in zip(names, records, strict=True)])
 
 
 def numbered(names: Sequence[str], form: str = "{} ({})") -> list[str]:
@@ -138,7 +148,9 @@ def _identity(record: Record) -> str:
 
 def _configuration_key(record: Record) -> str:
     aspects = [aspect(record) for aspect in ASPECTS.values() if aspect is not wholeness]
-    return json.dumps([record.label, aspects, record.manifest.scenario], sort_keys=True)
+    # What was changed between two tests of a line nobody told: only the same note makes them repetitions.
+    alone = str(record.path.resolve()) if finds_its_loads(record) and not record.manifest.note else ""
+    return json.dumps([record.label, aspects, as_asked(record), alone], sort_keys=True)
 
 
 def _run_key(record: Record) -> str:

@@ -29,11 +29,27 @@ def differences(records: Sequence[Record]) -> list[str]:
         return [""]
     coarse = [name for name, aspect in ASPECTS.items() if len({aspect(record) for record in records}) > 1]
     parts = [[ASPECTS[name](record) for name in coarse] for record in records]
-    facts = [_facts(record.manifest.scenario) for record in records]
+    facts = [_facts(as_asked(record)) for record in records]
     _add(parts, facts, coarse, by_name=False)
     if len({tuple(words) for words in parts}) < len({json.dumps(_values(one)) for one in facts}):
         _add(parts, facts, coarse, by_name=True)
     return [" · ".join(filter(None, words)) for words in parts]
+
+
+def finds_its_loads(record: Record) -> bool:
+    """Whether its test began as many loads as filled the line, as `weir test` does."""
+    return bool(record.manifest.extra.get("ramps"))
+
+
+def as_asked(record: Record) -> Mapping[str, Any]:
+    """The scenario as it was asked for: without loads that its test began by itself."""
+    scenario = record.manifest.scenario
+    return scenario | {"flows": []} if finds_its_loads(record) else scenario
+
+
+def remark(record: Record) -> str:
+    """The note of a test of a line, of which a record tells nothing else; of others nothing."""
+    return record.manifest.note if finds_its_loads(record) else ""
 
 
 def queue_name(record: Record) -> str:
@@ -254,6 +270,7 @@ def _without_unit(name: str) -> str:
 
 
 ASPECTS: Mapping[str, Callable[[Record], str]] = {
+    "note": remark,
     "queue": queue_name,
     "link": lambda record: str(record.manifest.link["title"]),
     "test": lambda record: record.manifest.title,
