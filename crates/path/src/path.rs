@@ -630,7 +630,7 @@ impl<T: Traffic> Path<T> {
     }
 
     /// The line of `hop`, which is ready, starts with `packet`.
-    #[inline]
+    #[inline(always)]
     fn carry(&mut self, hop: usize, packet: &Packet, now: Time) {
         let Self { hops, media, events, traffic, .. } = self;
         let it = &mut hops[hop];
