@@ -66,7 +66,7 @@ class Chunk:
     def missing(self) -> Iterator[tuple[int, int]]:
         """How many rows without a number a group has, of each that has any."""
         if self.known is not None:
-            for group, count in zip(*_counts(self.group[~self.known], None), strict=True):
+            for group, count in zip(*counts_of(self.group[~self.known], None), strict=True):
                 yield int(group), int(count)
 
     @cached_property
@@ -77,7 +77,7 @@ class Chunk:
             group, values = group[self.known], values[self.known]
         if group.size and group[0] == group[-1] and (group == group[0]).all():
             return [(int(group[0]), values)]
-        return [(int(one), values[group == one]) for one in _counts(group, None)[0]]
+        return [(int(one), values[group == one]) for one in counts_of(group, None)[0]]
 
 
 class Counted:
@@ -267,17 +267,17 @@ class Tally:
 
     def add(self, values: Whole, counts: Whole | None = None) -> None:
         """Counts values, each once or so often."""
-        self._parts.append(_counts(values, counts))
+        self._parts.append(counts_of(values, counts))
         if len(self._parts) > MERGED_AT:
             self._parts = [self.counts()]
 
     def counts(self) -> tuple[Whole, Whole]:
         """The different values in order, and how often each is there."""
         values, counts = (np.concatenate(both) for both in zip(*self._parts, strict=True))
-        return _counts(values, counts)
+        return counts_of(values, counts)
 
 
-def _counts(values: Whole, weights: Whole | None) -> tuple[Whole, Whole]:
+def counts_of(values: Whole, weights: Whole | None) -> tuple[Whole, Whole]:
     """The different ones of `values` in order, and how often each is there, or the sum of its weights."""
     if values.size == 0:
         return values, values
@@ -287,6 +287,8 @@ def _counts(values: Whole, weights: Whole | None) -> tuple[Whole, Whole]:
         table = np.bincount(values - least, weights)
         there = np.flatnonzero(table)
         return there + least, table[there].astype(np.int64)
+    if weights is None:
+        return np.unique(values, return_counts=True)
     different, place = np.unique(values, return_inverse=True)
     return different, np.bincount(place, weights).astype(np.int64)
 
