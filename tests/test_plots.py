@@ -51,7 +51,7 @@ from weirlab.plots.layout import grid_of
 from weirlab.record import Record, open_record, reader
 from weirlab.record.configurations import configurations, run_names
 from weirlab.report import charts_of
-from weirlab.stats import Pings, compare, describe, totals_mbps
+from weirlab.stats import compare, describe, load_window_ns, totals_mbps
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -527,23 +527,26 @@ def test_running_mean() -> None:
     np.testing.assert_allclose(series.running_mean(np.array([1.0, 3.0]), 5), [2, 2])
 
 
-def test_the_distribution_is_of_answered_pings_and_tells_how_many_were_lost() -> None:
-    parts = [np.array([40_000_000, 10_000_000]), np.array([30_000_000, 20_000_000], np.int32)]
-    found = distribution.cumulative(Pings(rtt_ns=parts, sent=5, lost=1))
+def test_the_distribution_is_of_answered_pings_and_tells_how_many_were_lost(rrul: list[Record]) -> None:
+    both = [changed(rrul[0], latency=pings(*some)) for some in ((40.0, None, 10.0), (30.0, 20.0))]
+    found = distribution.pooled_pings(both)
     np.testing.assert_allclose(found.rtt_ms, [10, 10, 20, 30, 40])
     np.testing.assert_allclose(found.percent, [0, 25, 50, 75, 100])
     assert (found.sent, found.lost) == (5, 1)
     assert (found.median_ms, found.p95_ms) == (25.0, 38.5)
-    none = distribution.cumulative(Pings(rtt_ns=[], sent=2, lost=2))
+    silent = changed(rrul[0], latency=pl.concat([pings(None, None), pings(10.0, probe=1)]))
+    none = distribution.pings_by_probe(silent)[silent.probe_names[0]]
     assert (none.rtt_ms.size, none.percent.size) == (0, 0)
     assert (none.sent, none.lost, none.median_ms) == (2, 2, None)
+    with pytest.raises(UsageError, match="all were lost"):
+        distribution.pooled_pings([both[0], changed(rrul[0], latency=pings(None, None))])
 
 
 def test_cdf_box_and_table_tell_the_same_of_a_run_with_lost_pings(rrul: list[Record]) -> None:
     """A median of which a chart counts lost pings and a table does not is two medians of one run."""
     some_lost = [10.0, None, 20.0, 30.0, None, None, 40.0]
     record = changed(rrul[0], latency=pings(*some_lost))
-    curve = distribution.cumulative(distribution.pings_of([record]))
+    curve = distribution.pooled_pings([record])
     table = weirlab.summarise(record).latency
     boxed = box.latency([record])
     assert table.loaded is not None
@@ -561,7 +564,7 @@ def test_cdf_box_and_table_tell_the_same_of_a_run_with_lost_pings(rrul: list[Rec
 def test_probes_are_told_apart(rrul: list[Record]) -> None:
     apart = distribution.pings_by_probe(rrul[0])
     assert list(apart) == rrul[0].probe_names
-    assert sum(one.sent for one in apart.values()) == distribution.pings_of(rrul[:1]).sent
+    assert sum(one.sent for one in apart.values()) == distribution.pooled_pings(rrul[:1]).sent
 
 
 def test_a_probe_without_an_answer_has_a_row_but_no_curve(rrul: list[Record], tmp_path: Path) -> None:
@@ -626,22 +629,44 @@ def test_bars_are_the_means_of_tables_and_only_of_what_there_is(repeated: list[R
 
 @pytest.mark.parametrize("count", [1, 2, 3, 1000, 4321])
 def test_quantiles_of_numbers_in_order_are_those_of_numpy(count: int) -> None:
-    every = np.sort(np.random.default_rng(count).integers(1, 2**31, count))
+    every = np.sort(np.random.default_rng(count).integers(1, 2**31, count)) / 1e6
     shares = np.linspace(0, 1, 777)
-    found = Ordered(every.astype(np.int32), 1e6)
-    assert found.quantiles(shares).tolist() == np.quantile(every / 1e6, shares).tolist()
-    mean, deviation = found.mean_and_deviation()
-    assert mean == pytest.approx((every / 1e6).mean(), rel=1e-12)
-    assert deviation == pytest.approx((every / 1e6).std(), rel=1e-9)
+    found = Ordered.of(every)
+    assert found.quantiles(shares).tolist() == np.quantile(every, shares).tolist()
+    assert found.mean == pytest.approx(every.mean(), rel=1e-12)
+    assert found.deviation == pytest.approx(every.std(), rel=1e-9)
+
+
+def test_quantiles_of_pings_that_are_not_held_are_those_of_numpy(rrul: list[Record]) -> None:
+    ms = [
+        record.pings.filter(pl.col("t_ns").is_between(*load_window_ns(record), closed="left"))["rtt_ns"]
+        .drop_nulls()
+        .to_numpy()
+        / 1e6
+        for record in rrul
+    ]
+    every, shares = np.concatenate(ms), np.linspace(0, 1, 777)
+    found = distribution.ordered_pings(rrul)
+    assert found.size == every.size
+    assert found.quantiles(shares).tolist() == np.quantile(every, shares).tolist()
+    assert (found.mean, found.deviation) == pytest.approx((every.mean(), every.std()), rel=1e-9)
+    curve = distribution.pooled_pings(rrul)
+    assert [curve.median_ms, curve.p95_ms, curve.p99_ms] == np.quantile(every, [0.5, 0.95, 0.99]).tolist()
+    assert (
+        curve.rtt_ms[1:].tolist()
+        == np.sort(every)[
+            np.linspace(0, every.size - 1, distribution.MAX_POINTS).round().astype(int)
+        ].tolist()
+    )
 
 
 def test_quantiles_are_paired_and_those_of_the_same_distribution_lie_on_the_diagonal() -> None:
     values = np.sort(np.random.default_rng(7).gamma(2, 10, 5000))
-    x, y = qq.pairs(Ordered(values), Ordered(values))
+    x, y = qq.pairs(Ordered.of(values), Ordered.of(values))
     assert x.size == distribution.MAX_POINTS
     assert x == pytest.approx(y)
     # Place and spread move the line, and nothing else.
-    _, moved = qq.pairs(Ordered(values), Ordered(3 * values[::5] + 5))
+    _, moved = qq.pairs(Ordered.of(values), Ordered.of(3 * values[::5] + 5))
     assert moved.size == 1000
     assert np.corrcoef(np.quantile(values, (np.arange(1000) + 0.5) / 1000), moved)[0, 1] > 0.99
 
@@ -649,9 +674,9 @@ def test_quantiles_are_paired_and_those_of_the_same_distribution_lie_on_the_diag
 def test_a_normal_distribution_is_straight_and_a_long_tail_bends_up() -> None:
     shares = (np.arange(1999) + 0.5) / 1999
     normal = stats.norm.ppf(shares, 50, 5)
-    x, y = qq.against_normal(Ordered(normal))
+    x, y = qq.against_normal(Ordered.of(normal))
     assert x[20:-20] == pytest.approx(y[20:-20], rel=0.01)
-    x, y = qq.against_normal(Ordered(stats.expon.ppf(shares)))
+    x, y = qq.against_normal(Ordered.of(stats.expon.ppf(shares)))
     assert y[-1] > 1.5 * x[-1]
     assert y[0] > x[0]
 

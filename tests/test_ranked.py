@@ -40,16 +40,22 @@ def in_order(values: list[int | None]) -> NDArray[np.int64]:
     return np.sort(np.array([value for value in values if value is not None], np.int64))
 
 
-@pytest.fixture(params=["at once", "in finer and finer buckets"])
+@pytest.fixture(params=["at once", "read again", "in finer and finer buckets"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """How many different numbers are counted at once, and how many wait for that."""
     if request.param != "at once":
+        monkeypatch.setattr(ranked, "MOST_KEPT", 0)
+    if request.param == "in finer and finer buckets":
         monkeypatch.setattr(ranked, "MOST_DIFFERENT", 3)
         monkeypatch.setattr(ranked, "MOST_WAITING", 7)
     return str(request.param)
 
 
-def test_places_of_many_numbers_are_found_in_two_readings() -> None:
+@pytest.mark.parametrize(("kept", "readings"), [(1000, 2), (1 << 20, 1)])
+def test_places_of_many_numbers_are_found_in_two_readings(
+    kept: int, readings: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ranked, "MOST_KEPT", kept)
     rng = np.random.default_rng(3)
     groups: dict[int, list[int | None]] = {
         0: (rng.gamma(2.0, 40e6, 20_000) + 14e6).astype(int).tolist(),
@@ -58,14 +64,12 @@ def test_places_of_many_numbers_are_found_in_two_readings() -> None:
         3: [None],
     }
     numbers = Numbers(groups, 777)
-    found = Ranked(numbers)
-    assert found.groups() == [0, 1, 2, 3]
+    found = Ranked(numbers, 4)
     assert [found.count(group) for group in groups] == [20_000, 20_000, 5_000, 0]
     assert [found.missing(group) for group in groups] == [0, 0, 2, 1]
-    assert found.moments(1).mean == pytest.approx(in_order(groups[1]).mean(), rel=1e-14)
     places = {group: np.linspace(0, found.count(group) - 1, 400).astype(int) for group in range(3)}
     at = found.at({**places, 3: np.zeros(0, np.int64)})
-    assert numbers.readings == 2
+    assert numbers.readings == readings
     assert at[3].size == 0
     for group, wanted in places.items():
         assert at[group].tolist() == in_order(groups[group])[wanted].tolist()
@@ -78,16 +82,17 @@ def test_where_many_numbers_lie_close_together_finer_buckets_are_counted_first(
     places = np.arange(0, values.size, 500)
     most: list[int] = []
 
-    class Counting(ranked._Tallies):
-        def counts(self) -> dict[int, tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    class Counting(ranked._Tally):
+        def counts(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
             found = super().counts()
-            most.append(max(keys.size for keys, _ in found.values()))
+            most.append(found[0].size)
             return found
 
-    monkeypatch.setattr(ranked, "_Tallies", Counting)
+    monkeypatch.setattr(ranked, "_Tally", Counting)
+    monkeypatch.setattr(ranked, "MOST_KEPT", 1000)
     monkeypatch.setattr(ranked, "MOST_DIFFERENT", 1000)
     numbers = Numbers({0: values.tolist()}, 500)
-    assert Ranked(numbers).at({0: places})[0].tolist() == np.sort(values)[places].tolist()
+    assert Ranked(numbers, 1).at({0: places})[0].tolist() == np.sort(values)[places].tolist()
     assert numbers.readings == 3
     # Of all numbers there are few buckets, each of which has many finer ones, and these have few numbers.
     first, finer, last = most
@@ -109,7 +114,7 @@ def test_where_many_numbers_lie_close_together_finer_buckets_are_counted_first(
 def test_any_place_has_the_number_that_it_has_in_memory(
     groups: dict[int, list[int | None]], size: int
 ) -> None:
-    found = Ranked(Numbers(groups, size))
+    found = Ranked(Numbers(groups, size), 4)
     wanted = {group: in_order(values) for group, values in groups.items()}
     at = found.at({group: np.arange(values.size)[::-1] for group, values in wanted.items()})
     for group, values in wanted.items():

@@ -84,10 +84,7 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
 
 def _of_probes(record: Record) -> dict[str, Cumulative]:
     probes = distribution.pings_by_probe(record)
-    names = caption.short_names(list(probes))
-    return {
-        name: distribution.cumulative(values) for name, values in zip(names, probes.values(), strict=True)
-    }
+    return dict(zip(caption.short_names(list(probes)), probes.values(), strict=True))
 
 
 def _of_parts(of: Quantity, record: Record) -> dict[str, Cumulative]:
@@ -103,10 +100,7 @@ def _quantiles(of: Quantity, runs: Sequence[Numbers]) -> list[float | None]:
 
 
 def _of_configurations(records: Sequence[Record]) -> dict[str, Cumulative]:
-    return {
-        one.name: distribution.cumulative(distribution.pings_of(one.records))
-        for one in configurations(records)
-    }
+    return {one.name: distribution.pooled_pings(one.records) for one in configurations(records)}
 
 
 def _means(one: Comparison) -> list[float | None]:

@@ -77,8 +77,8 @@ def _ordered(records: Sequence[Record]) -> Ordered:
     """What is drawn of runs: their answered pings, or their values of another quantity."""
     of = quantity.asked()
     if of:
-        return Ordered(np.sort(of.pooled(records)))
-    return distribution.ordered_pings(distribution.pings_of(records))
+        return Ordered.of(np.sort(of.pooled(records)))
+    return distribution.ordered_pings(records)
 
 
 def pairs(baseline: Ordered, other: Ordered) -> tuple[Numbers, Numbers]:
@@ -90,10 +90,9 @@ def pairs(baseline: Ordered, other: Ordered) -> tuple[Numbers, Numbers]:
 def against_normal(values: Ordered) -> tuple[Numbers, Numbers]:
     """Quantiles of the normal distribution with the mean and deviation of `values`, and theirs."""
     shares = _shares(values.size)
-    mean, deviation = values.mean_and_deviation()
     normal = NormalDist()
     expected = np.array([normal.inv_cdf(share) for share in shares.tolist()])
-    return mean + deviation * expected, values.quantiles(shares)
+    return values.mean + values.deviation * expected, values.quantiles(shares)
 
 
 def _shares(count: int) -> Numbers:

@@ -74,10 +74,10 @@ class Chunk:
         """The numbers of each group."""
         group, values = self.group, self.value
         if self.known is not None:
-            group, values = group[self.known], values[self.known]
+            group, values = group.compress(self.known), values.compress(self.known)
         if group.size and group[0] == group[-1] and (group == group[0]).all():
             return [(int(group[0]), values)]
-        return [(int(one), values[group == one]) for one in counts_of(group, None)[0]]
+        return [(int(one), values.compress(group == one)) for one in counts_of(group, None)[0]]
 
 
 class Counted:
@@ -242,7 +242,9 @@ class Moments:
 
 
 def moments_of(values: NDArray[np.number[Any]]) -> Moments:
-    """The moments of numbers, of which there is one at least."""
+    """The moments of numbers."""
+    if not values.size:
+        return Moments()
     numbers = values.astype(float)
     mean = float(numbers.mean())
     return Moments(values.size, mean, float(np.square(numbers - mean).sum()))

@@ -106,7 +106,7 @@ def pings_within(record: Record, window: tuple[int, int], *pools: Collection[int
     unknown = () if imported is None else imported.losses_unknown
     found = [_Gathered(pool, [one for one in unknown if one in pool]) for pool in pools]
     for at, probe, rtt_ns, known in record.round_trip_chunks():
-        rows = _rows_in(at, probe, window)
+        rows = rows_in(at, probe, window)
         for one in found:
             one.add(at[rows], probe[rows], rtt_ns[rows], None if known is None else known[rows])
     return [one.pings() for one in found]
@@ -124,9 +124,9 @@ class _Gathered:
 
     def add(self, at: Whole, probe: Whole, rtt_ns: Whole, known: NDArray[np.bool_] | None) -> None:
         """Adds rows, of which those of other probes are left out."""
-        mine = _is_any_of(probe, self._probes)
+        mine = is_any_of(probe, self._probes)
         self._sent += int(mine.sum())
-        self._knows = self._knows and not _is_any_of(probe, self._unknown).any()
+        self._knows = self._knows and not is_any_of(probe, self._unknown).any()
         answered = mine if known is None else mine & known
         self._parts.append(in_little_room(rtt_ns[answered]))
         if self._sent > MOST_HELD:
@@ -143,7 +143,7 @@ class _Gathered:
         return Pings(rtt_ns=[every], sent=self._sent, lost=self._sent - every.size if self._knows else None)
 
 
-def _is_any_of(probe: Whole, numbers: Sequence[int]) -> NDArray[np.bool_]:
+def is_any_of(probe: Whole, numbers: Sequence[int]) -> NDArray[np.bool_]:
     """Which rows are of one of these probes: of a few, `numpy.isin` takes several times as long."""
     mine = np.zeros(probe.size, np.bool_)
     for number in numbers:
@@ -169,6 +169,16 @@ def load_window_ns(record: Record) -> tuple[int, int]:
     reached = record.reached_ns
     has_load = any(phase["name"] == "load" for phase in record.manifest.scenario["phases"])
     return record.phase("load") or (reached if has_load else 0, reached)
+
+
+def any_answered(record: Record, window: tuple[int, int]) -> bool:
+    """Whether a ping over the whole path was answered of those that were sent in a window in ns."""
+    for at, probe, _, known in record.round_trip_chunks():
+        rows = rows_in(at, probe, window)
+        mine = is_any_of(probe[rows], record.ping_probes)
+        if (mine if known is None else mine & known[rows]).any():
+            return True
+    return False
 
 
 def answered_count(record: Record) -> int:
@@ -259,14 +269,14 @@ def _by_window_and_probe(record: Record) -> Iterator[Chunk]:
         windows.append((idle, True))
     for at, probe, value, known in record.round_trip_chunks():
         for window, inverse in windows:
-            rows = _rows_in(at, probe, window)
+            rows = rows_in(at, probe, window)
             group = probe[rows]
             if group.size:
                 missing = None if known is None else known[rows]
                 yield Chunk(group=~group if inverse else group, value=value[rows], known=missing)
 
 
-def _rows_in(at: Whole, probe: Whole, window: tuple[int, int]) -> slice | NDArray[np.bool_]:
+def rows_in(at: Whole, probe: Whole, window: tuple[int, int]) -> slice | NDArray[np.bool_]:
     """Which rows were sent within a window: a slice if all were, or if all are in order."""
     start, end = window
     # A record of a stranger may give its rows any number.

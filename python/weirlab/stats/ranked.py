@@ -1,10 +1,11 @@
 """Numbers at any places of the order of whole numbers of any count, in memory that does not grow with it.
 
 `Counted` knows the usual quantiles; the curve of a distribution takes some thousand places. Numbers are
-read two times. First they are counted in buckets that are narrow beside what they hold: all of a bucket
-have the same leading `FIRST_BITS` binary digits. Then it is known in which bucket each place lies, and the
-different numbers of these buckets are counted. Where they would be too many for that, those are looked at
-in finer buckets first, which takes another reading. This is a radix selection; nothing is estimated.
+looked at twice; up to `MOST_KEPT` of them, if they are small, are read once for that. First they are counted
+in buckets that are narrow beside what they hold: all of a bucket have the same leading `FIRST_BITS` binary
+digits. Then it is known in which bucket each place lies, and the different numbers of these buckets are
+counted. Where they would be too many for that, those are looked at in finer buckets first, which takes
+another reading. This is a radix selection; nothing is estimated.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weirlab.stats.counted import Chunk, Moments, counts_of, moments_of
+from weirlab.stats.counted import MOST_KEPT, Chunk, counts_of, fit_in_half
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -27,39 +28,37 @@ if TYPE_CHECKING:
 class Ranked:
     """Whole numbers in groups, each of which is looked at in order, the least first."""
 
-    def __init__(self, read: Callable[[], Iterable[Chunk]]) -> None:
+    def __init__(self, read: Callable[[], Iterable[Chunk]], groups: int) -> None:
         """Counts numbers.
 
         Args:
             read: gives the numbers each time that it is called, in chunks that fit into memory.
+            groups: how many groups there may be; they have the numbers from 0.
         """
-        self._read = read
-        self._missing: dict[int, int] = {}
-        self._moments: dict[int, Moments] = {}
-        buckets = _Tallies()
+        self._read, self._groups = read, groups
+        self._missing = np.zeros(groups, np.int64)
+        self._kept: list[tuple[Integers, Integers]] | None = []
+        tally, count = _Tally(), 0
         for chunk in read():
-            for group, count in chunk.missing():
-                self._missing[group] = self._missing.get(group, 0) + count
-            for group, values in chunk.numbers:
-                self._moments[group] = self._moments_of(group).with_those_of(moments_of(values))
-                buckets.add(group, buckets_of(values, FIRST_BITS))
-        self._buckets = buckets.counts()
-
-    def groups(self) -> list[int]:
-        """The groups that have a row, be it without a number, in order."""
-        return sorted({*self._missing, *self._moments})
+            if chunk.known is not None:
+                self._missing += np.bincount(chunk.group.compress(~chunk.known), minlength=groups)
+            group, values = answered(chunk)
+            count += values.size
+            self._keep(group, values, count)
+            buckets = buckets_of(values, FIRST_BITS)
+            # Of all groups at once: to take them apart costs as much as to count them.
+            buckets *= groups
+            buckets += group
+            tally.add(buckets)
+        self._buckets = tally.counts()
 
     def count(self, group: int) -> int:
         """How many numbers a group has."""
-        return self._moments_of(group).count
+        return int(self._of(group)[1].sum())
 
     def missing(self, group: int) -> int:
         """How many rows of a group have no number."""
-        return self._missing.get(group, 0)
-
-    def moments(self, group: int) -> Moments:
-        """The moments of the numbers of a group."""
-        return self._moments_of(group)
+        return int(self._missing[group])
 
     def at(self, places: Mapping[int, Whole]) -> dict[int, Whole]:
         """The numbers at places of the order of each group, from 0, which are below its `count`.
@@ -67,7 +66,7 @@ class Ranked:
         Args:
             places: the places by group; groups without any number have none.
         """
-        sought = {group: _Sought(of, *self._buckets[group]) for group, of in places.items() if of.size}
+        sought = {group: _Sought(of, *self._of(group)) for group, of in places.items() if of.size}
         bits = FIRST_BITS
         while sum(one.different(bits) for one in sought.values()) > MOST_DIFFERENT and bits < ALL_BITS:
             self._look(sought, bits, bits + MORE_BITS)
@@ -75,21 +74,57 @@ class Ranked:
         self._look(sought, bits, None)
         return {group: sought[group].keys if group in sought else np.zeros(0, np.int64) for group in places}
 
+    def _of(self, group: int) -> tuple[Whole, Whole]:
+        """The buckets of a group in order, and how many numbers are in each."""
+        keys, counts = self._buckets
+        mine = keys % self._groups == group
+        return keys[mine] // self._groups, counts[mine]
+
+    def _keep(self, group: Whole, values: Integers, count: int) -> None:
+        """Keeps numbers in half their room until they are looked at again, if there is room for all."""
+        if count > MOST_KEPT or not fit_in_half(values):
+            self._kept = None
+        if self._kept is not None:
+            few = np.uint8 if self._groups <= np.iinfo(np.uint8).max else np.int32
+            self._kept.append((group.astype(few), values.astype(np.int32)))
+
+    def _again(self) -> Iterable[tuple[Integers, Integers]]:
+        """All numbers once more, and their groups."""
+        return map(answered, self._read()) if self._kept is None else self._kept
+
     def _look(self, sought: Mapping[int, _Sought], bits: int, finer: int | None) -> None:
-        """Reads numbers in the buckets that are sought: seeks finer ones, or the numbers themselves."""
-        tallies = _Tallies()
-        wanted = {group: _Buckets(one.keys, bits) for group, one in sought.items()}
-        for chunk in self._read() if sought else ():
-            for group, every in chunk.numbers:
-                if group in wanted:
-                    values = wanted[group].of(every)
-                    tallies.add(group, values if finer is None else buckets_of(values, finer))
-        for group, (keys, counts) in tallies.counts().items():
+        """Looks at numbers in the buckets that are sought, for finer buckets or the numbers themselves."""
+        tallies = {group: _Tally() for group in sought}
+        for group, values in self._near(sought, bits) if sought else ():
+            tallies[group].add(values if finer is None else buckets_of(values, finer))
+        for group, tally in tallies.items():
+            keys, counts = tally.counts()
             coarse = buckets_of(keys, bits) if finer is None else wider(keys, MORE_BITS)
             sought[group].look(coarse, keys, counts)
 
-    def _moments_of(self, group: int) -> Moments:
-        return self._moments.get(group, Moments())
+    def _near(self, sought: Mapping[int, _Sought], bits: int) -> Iterator[tuple[int, Integers]]:
+        """The numbers in the buckets of so many bits that are sought, by group."""
+        wanted = {group: np.unique(one.keys) for group, one in sought.items()}
+        coarse = {group: wider(keys, bits - FIRST_BITS) for group, keys in wanted.items()}
+        first = min(int(keys[0]) for keys in coarse.values()) - 1
+        size = max(int(keys[-1]) for keys in coarse.values()) - first + 2
+        there = np.zeros((size, self._groups), np.bool_)
+        for group, keys in coarse.items():
+            there[keys - first, group] = True
+        for groups, every in self._again():
+            places = buckets_of(every, FIRST_BITS)
+            np.clip(places, first, first + size - 1, out=places)
+            places -= first
+            places *= self._groups
+            places += groups
+            # A look into a table takes a tenth of a search, and leaves few to be searched for.
+            chosen = there.ravel().take(places)
+            near, of = every.compress(chosen), groups.compress(chosen)
+            for group, keys in wanted.items():
+                values = near.compress(of == group)
+                if bits > FIRST_BITS:
+                    values = values.compress(np.isin(buckets_of(values, bits), keys))
+                yield group, values
 
 
 class _Sought:
@@ -118,52 +153,37 @@ class _Sought:
         self.keys, self._number, self._rank = keys[found], counts[found], rank - until[found]
 
 
-class _Tallies:
-    """How often values are there in each group, counted some at a time."""
+class _Tally:
+    """How often values are there, counted some at a time."""
 
     def __init__(self) -> None:
         """Nothing is counted yet."""
-        self._counts: dict[int, tuple[Whole, Whole]] = {}
-        self._waiting: dict[int, list[Integers]] = {}
+        self._counts = np.zeros(0, np.int64), np.zeros(0, np.int64)
+        self._waiting: list[Integers] = []
         self._room = MOST_WAITING
 
-    def add(self, group: int, values: Integers) -> None:
-        """Counts values of a group."""
-        self._waiting.setdefault(group, []).append(values)
+    def add(self, values: Integers) -> None:
+        """Counts values."""
+        self._waiting.append(values)
         self._room -= values.size
         if self._room < 0:
             self.counts()
 
-    def counts(self) -> dict[int, tuple[Whole, Whole]]:
-        """The different values of each group in order, and how often each is there."""
-        for group, parts in self._waiting.items():
-            found = counts_of(np.concatenate(parts), None)
-            if before := self._counts.get(group):
-                found = counts_of(*(np.concatenate(both) for both in zip(before, found, strict=True)))
-            self._counts[group] = found
-        self._waiting, self._room = {}, MOST_WAITING
+    def counts(self) -> tuple[Whole, Whole]:
+        """The different values in order, and how often each is there."""
+        if self._waiting:
+            found = counts_of(np.concatenate(self._waiting), None)
+            both = zip(self._counts, found, strict=True)
+            self._counts = counts_of(*(np.concatenate(each) for each in both))
+            self._waiting, self._room = [], MOST_WAITING
         return self._counts
 
 
-class _Buckets:
-    """Some buckets, out of which numbers are picked."""
-
-    def __init__(self, buckets: Whole, bits: int) -> None:
-        """These buckets of so many `bits`, of which there is one at least."""
-        self._buckets, self._bits = np.unique(buckets), bits
-        coarse = wider(self._buckets, bits - FIRST_BITS)
-        self._first = int(coarse[0]) - 1
-        self._there = np.zeros(int(coarse[-1]) - self._first + 2, np.bool_)
-        self._there[coarse - self._first] = True
-
-    def of(self, values: Integers) -> Integers:
-        """The numbers in these buckets."""
-        # A look into a table takes a tenth of a search, and leaves few to be searched for.
-        places = np.clip(buckets_of(values, FIRST_BITS) - self._first, 0, self._there.size - 1)
-        near = values[self._there[places]]
-        if self._bits == FIRST_BITS:
-            return near
-        return np.asarray(near[np.isin(buckets_of(near, self._bits), self._buckets)])
+def answered(chunk: Chunk) -> tuple[Whole, Integers]:
+    """The numbers of a chunk, and their groups."""
+    if chunk.known is None:
+        return chunk.group, chunk.value
+    return chunk.group.compress(chunk.known), chunk.value.compress(chunk.known)
 
 
 def buckets_of(values: Integers, bits: int) -> Whole:
@@ -172,8 +192,10 @@ def buckets_of(values: Integers, bits: int) -> Whole:
     They have the order of the numbers. 0 and all that is less is bucket 0.
     """
     # A float begins with its exponent, behind which the digits follow: in order, floats are whole numbers.
-    digits = values.astype(np.float64).view(np.int64) >> (np.finfo(np.float64).nmant - bits)
-    return np.asarray(np.maximum(digits - ((EXPONENT_OF_1 << bits) - 1), 0))
+    digits = values.astype(np.float64).view(np.int64)
+    digits >>= np.finfo(np.float64).nmant - bits
+    digits -= (EXPONENT_OF_1 << bits) - 1
+    return np.maximum(digits, 0, out=digits)
 
 
 def wider(buckets: Whole, bits: int) -> Whole:
@@ -195,8 +217,8 @@ MORE_BITS, ALL_BITS = 8, 48
 MOST_DIFFERENT = 1 << 21
 """Different numbers that are counted at once, which take 32 MB."""
 
-MOST_WAITING = 1 << 20
-"""Numbers that are kept until they are counted, which take 8 MB."""
+MOST_WAITING = 1 << 21
+"""Numbers that are kept until they are counted, which take 16 MB."""
 
 EXPONENT_OF_1 = 1023
 """How the exponent of 1.0 is written (IEEE 754, binary64)."""
