@@ -1,20 +1,19 @@
 """Pings of long records as charts draw them: dots that would lie on each other are drawn once.
 
 An hour of pings every millisecond is 14 million dots, of which a chart can show some hundred thousand. They
-are read in chunks, so that memory grows with what is drawn, and by four bytes a ping while the ends of the
-axis are found.
+are read in chunks, so that memory grows with what is drawn.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from weirlab.plots import axes as parts
 from weirlab.plots.look import current
 from weirlab.plots.series import Pings, need_pings, pings
-from weirlab.stats.counted import fit_in_half
+from weirlab.stats.ranked_pings import POOLED, RankedPings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -70,35 +69,11 @@ def _shares_ms(record: Record) -> Numbers:
     Raises:
         UsageError: if none was answered.
     """
-    gathered, sent = _Gathered(), 0
-    for at, rtt_ns, known in ping_chunks(record):
-        gathered.add(rtt_ns if known is None else rtt_ns[known])
-        sent += at.size
-    every = gathered.values
-    need_pings(record, sent, sent - every.size)
-    every.sort()
-    places = np.linspace(0, every.size - 1, SHARES + 1).round().astype(int)
-    return np.asarray(every[places] / 1e6)
-
-
-class _Gathered:
-    """Whole numbers that come in parts, in one array of half the usual room where they have room there.
-
-    Round trips of up to two seconds do.
-    """
-
-    def __init__(self) -> None:
-        """None are there yet."""
-        self.values: NDArray[np.integer[Any]] = np.zeros(0, np.int32)
-
-    def add(self, part: NDArray[np.number[Any]]) -> None:
-        """Adds a part."""
-        if not fit_in_half(part):
-            self.values = self.values.astype(np.int64)
-        size = self.values.size
-        # The system moves large arrays without copying them; two of them at once need not be held.
-        self.values.resize(size + part.size, refcheck=False)
-        self.values[size:] = part
+    every = RankedPings([(record, ALWAYS_NS)])
+    sent, answered = every.sent(POOLED), every.answered(POOLED)
+    need_pings(record, sent, sent - answered)
+    places = np.linspace(0, answered - 1, SHARES + 1).round().astype(int)
+    return np.asarray(every.at_ns({POOLED: places})[POOLED] / 1e6)
 
 
 def _heights(took_ms: Numbers, shares_ms: Numbers) -> Numbers:
@@ -128,6 +103,9 @@ EVERY_PING = "Every ping of all probes is a point"
 
 COLUMNS, ROWS = 4000, 2000
 """Cells of the grid: several for each dot of a page's width, and of a chart's height."""
+
+ALWAYS_NS = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+"""From when to when pings are looked at that may have been sent at any time."""
 
 SHARES = 1000
 """By which the ends of an axis are found (`axes.end_of` takes the 995th)."""
