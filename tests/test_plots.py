@@ -33,6 +33,7 @@ from weirlab.plots import (
     distribution,
     draw,
     ellipse,
+    gathered,
     measure,
     overlay,
     phases,
@@ -45,6 +46,7 @@ from weirlab.plots import (
     thinned,
     three_plot,
     totals,
+    windows,
 )
 from weirlab.plots.distribution import Ordered
 from weirlab.plots.layout import grid_of
@@ -201,7 +203,7 @@ def test_a_long_record_is_drawn_without_being_held(
         assert apart <= (1e-3 if after.stem in ("ping", "overlay") else 0), after.stem
 
 
-@pytest.mark.parametrize("kind", ["phases", "qq", "ellipse", "queues"])
+@pytest.mark.parametrize("kind", ["phases", "qq", "ellipse", "queues", "tcp", "windows"])
 def test_other_charts_of_a_long_record_do_not_hold_it_either(
     kind: str, rrul: list[Record], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -209,10 +211,66 @@ def test_other_charts_of_a_long_record_do_not_hold_it_either(
     monkeypatch.setattr(reader, "MAX_HELD_ROWS", 100)
     records = [open_record(record.path) for record in some(kind, rrul)]
     drawn = draw(kind, records, tmp_path / "long.png")
-    assert not any(table in vars(record) for record in records for table in ("latency", "pings", "queue"))
+    assert not any(
+        table in vars(record) for record in records for table in ("latency", "pings", "queue", "tcp")
+    )
     apart = np.abs(imread(held) - imread(drawn)).mean()
     # Dots that lie on each other are drawn once, which their edges show.
     assert apart <= (1e-3 if kind == "phases" else 0)
+
+
+@pytest.mark.parametrize("kind", ["queues", "tcp", "windows"])
+def test_of_very_many_points_no_extreme_is_lost(
+    kind: str, rrul: list[Record], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ends(chart: Figure) -> list[list[tuple[float, float]]]:
+        """The least and the greatest of each line of each panel, and the ends of its axis."""
+        return [
+            [
+                axes.get_ylim(),
+                *(
+                    (float(np.nanmin(line)), float(np.nanmax(line)))
+                    for line in (np.asarray(one.get_ydata(), float) for one in axes.lines)
+                    if np.isfinite(line).any()
+                ),
+            ]
+            for axes in chart.axes
+        ]
+
+    def points(chart: Figure) -> int:
+        return sum(np.size(line.get_xdata()) for axes in chart.axes for line in axes.lines)
+
+    every = plot(rrul[:1], kind)
+    monkeypatch.setattr(reader, "MAX_HELD_ROWS", 100)
+    monkeypatch.setattr(gathered, "MOST_POINTS", 200)
+    monkeypatch.setattr(gathered, "MOST_SPELLS", 20)
+    few = plot([open_record(rrul[0].path)], kind)
+    assert points(few) < 0.6 * points(every)
+    assert ends(few) == ends(every)
+    assert [
+        "Of each" in " ".join(text.get_text() for text in chart.findobj(Text)) for chart in (few, every)
+    ] == [True, False]
+
+
+def test_windows_of_flows_that_are_sampled_at_other_times_end_between_theirs() -> None:
+    lines = {
+        3: (np.array([1.0, 2.0, 4.0]), np.array([10.0, 20.0, 40.0])),
+        5: (np.array([1.0, 3.0, 4.0, 5.0]), np.array([30.0, np.nan, 60.0, 70.0])),
+    }
+    ended, average = windows._side_by_side(lines)
+    np.testing.assert_array_equal(ended[3], ([1, 2, 3, 4, 5], [10, 20, np.nan, 40, np.nan]))
+    np.testing.assert_array_equal(ended[5], ([1, 2, 3, 4, 5], [30, np.nan, np.nan, 60, 70]))
+    np.testing.assert_array_equal(average, ([1, 2, 3, 4, 5], [20, 20, np.nan, 50, 70]))
+
+
+def test_a_flow_begins_to_retransmit_where_it_did_not_before() -> None:
+    counts = np.array([0.0, 1, 1, 2, 3, 3, np.nan, 3, 4, 4, 5])
+    whole = windows._Beginnings().among(counts).tolist()
+    assert whole == [3, 10]
+    parts = windows._Beginnings()
+    assert [parts.among(counts[place : place + 1]).size for place in range(counts.size)] == [
+        place in whole for place in range(counts.size)
+    ]
 
 
 def test_medians_of_pings_are_those_of_each_step_in_whatever_order_they_come(

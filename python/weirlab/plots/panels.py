@@ -53,6 +53,7 @@ class Panel:
         least: the axis reaches at least to this.
         ends: the ends of the axis; None for 0 to a little above what is drawn.
         axis: `ping` or `throughput` for an axis of which the user may set the ends.
+        average: times and values of the mean of the lines, if they have not all points that it is made of.
     """
 
     label: str
@@ -60,6 +61,7 @@ class Panel:
     least: float = 0.0
     ends: tuple[float, float] | None = None
     axis: str = ""
+    average: tuple[Numbers, Numbers] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,7 +149,7 @@ def _many(axes: Axes, panel: Panel, things: Things, count: int) -> dict[str, Lin
         )
         parts.lone_points(axes, line.t_s, line.values, theme.QUIET)
     if things.averaged:
-        times, average = _average(panel.lines)
+        times, average = panel.average or _average(panel.lines)
         (legend["average"],) = axes.plot(
             times, average, color=theme.INK, linewidth=1.5, path_effects=parts.halo(1.5)
         )

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import polars as pl
+import numpy as np
 
 from weirlab.errors import UsageError
 from weirlab.plots import caption, panels, theme
+from weirlab.plots.gathered import Gathered
 from weirlab.plots.panels import Line, Panel, Things
 from weirlab.plots.scope import Scope
 from weirlab.record.configurations import numbered
@@ -29,29 +30,55 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
     """The chart of the only one of `records`."""
     (record,) = records
     scope = scope or Scope(records)
-    if record.tcp.height == 0:
+    gathered, told = _gathered(record, scope)
+    if not gathered.lines("srtt_ns"):
         raise UsageError(f"`{record.path}` has no samples of TCP senders to draw")
     shown = [
-        Panel(label="Smoothed RTT, ms", lines=_lines(record, "srtt_ns", 1e6)),
-        Panel(label="Pacing, Mbit/s", lines=_lines(record, "pacing_rate_bps", 1e6), axis="throughput"),
+        _panel("Smoothed RTT, ms", record, gathered, "srtt_ns"),
+        _panel("Pacing, Mbit/s", record, gathered, "pacing_rate_bps", axis="throughput"),
     ]
     note = "The state of each flow's TCP sender: smoothed round trip, and rate at which it paces or would."
-    if record.tcp["delivery_rate_bps"].null_count() < record.tcp.height:
-        delivered = _lines(record, "delivery_rate_bps", 1e6)
-        shown.append(Panel(label="Delivery, Mbit/s", lines=delivered, axis="throughput"))
+    if "delivery_rate_bps" in told:
+        shown.append(_panel("Delivery, Mbit/s", record, gathered, "delivery_rate_bps", axis="throughput"))
         note += " Delivery: the kernel's own estimate of what arrives."
+    note += gathered.note
     things, runs = Things(name="flows", averaged=True), [scope.runs(record)]
     return panels.draw(records, title, note, shown, things=things, scope=scope, runs=runs)
 
 
-def _lines(record: Record, column: str, unit: float) -> list[Line]:
-    """A line for each flow of a column of table `tcp`, in units of `unit`."""
-    numbers = record.flow_names["flow"].to_list()
-    names = caption.short_names(numbered(record.flow_names["name"].to_list()))
-    found = []
+def _gathered(record: Record, scope: Scope) -> tuple[Gathered, set[str]]:
+    """The lines of each flow in ms and Mbit/s, and the columns that have any value."""
+    many = len(record.flow_rows) > panels.MAX_NAMED
+    found = Gathered(record.reached_ns / 1e9, scope.span_s, averaged=COLUMNS if many else ())
+    told: set[str] = set()
+    for rows in record.pieces("tcp", ("t_ns", "flow", *COLUMNS)):
+        t_s, flow = rows.numbers("t_ns") / 1e9, rows.numbers("flow")
+        for column in COLUMNS:
+            values = rows.with_nan(column) / PER_UNIT
+            if np.isfinite(values).any():
+                told.add(column)
+            # Of what nobody has told yet a gap is enough, so that its flow is in the legend.
+            first = slice(None) if column in told else slice(1)
+            for number in np.unique(flow).tolist():
+                mine = flow == number
+                found.add(column, number, t_s[mine][first], values[mine][first])
+    return found, told
+
+
+def _panel(label: str, record: Record, gathered: Gathered, column: str, *, axis: str = "") -> Panel:
+    """A panel with a line for each flow that has samples."""
+    numbers = [flow["flow"] for flow in record.flow_rows]
+    names = caption.short_names(numbered([flow["name"] for flow in record.flow_rows]))
+    there, lines = set(gathered.lines(column)), []
     for number, name, style in zip(numbers, names, theme.styles(len(numbers)), strict=True):
-        rows = record.tcp.filter(pl.col("flow") == number).sort("t_ns")
-        if rows.height:
-            values = rows[column].cast(pl.Float64).fill_null(float("nan")).to_numpy() / unit
-            found.append(Line(name=name, style=style, t_s=rows["t_ns"].to_numpy() / 1e9, values=values))
-    return found
+        if number in there:
+            t_s, values = gathered.points(column, number)
+            lines.append(Line(name=name, style=style, t_s=t_s, values=values))
+    return Panel(label=label, lines=lines, axis=axis, average=gathered.average(column))
+
+
+COLUMNS = ("srtt_ns", "pacing_rate_bps", "delivery_rate_bps")
+"""What is drawn: columns of the table `tcp`."""
+
+PER_UNIT = 1e6
+"""Nanoseconds in a millisecond, and bit/s in a Mbit/s."""

@@ -7,27 +7,30 @@ unless a span is chosen.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import polars as pl
 from matplotlib.lines import Line2D
 
 from weirlab.errors import UsageError
 from weirlab.plots import axes as parts
 from weirlab.plots import caption, theme
+from weirlab.plots.gathered import Gathered
 from weirlab.plots.look import current
 from weirlab.plots.named import run_names
 from weirlab.plots.scope import Scope
 from weirlab.record.configurations import configurations, numbered
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from numpy.typing import NDArray
 
+    from weirlab.plots.series import Numbers
     from weirlab.plots.theme import Style
     from weirlab.record import Record
 
@@ -40,11 +43,11 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
     if start >= longest:
         raise UsageError(f"span {start:g}s..{end:g}s: the run ends at {longest:g} s")
     rows = [_samples(record, start, end) for record in records]
-    flows = max(one["flow"].n_unique() for one in rows)
+    flows = max(len(one.lines) for one in rows)
     high = max(ROW, 0.45 + LEGEND_ROW * (min(flows, MAX_FLOWS) + 1))
     note = (
         "Coloured: the congestion window of each flow. Black: their average. Ticks at the top: a flow "
-        "began to retransmit, one row for each flow."
+        f"began to retransmit, one row for each flow.{max((one.note for one in rows), key=len)}"
     )
     alone = len(configurations(records)) == len(records)
     runs = [scope.runs(record) for record in records] if alone else []
@@ -64,24 +67,98 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
     return chart
 
 
-def _samples(record: Record, start: float, end: float) -> pl.DataFrame:
-    samples = record.tcp.filter((pl.col("t_ns") >= start * 1e9) & (pl.col("t_ns") <= end * 1e9))
-    if samples.height == 0:
+@dataclass(frozen=True, kw_only=True)
+class _Samples:
+    """What the senders of a run had.
+
+    Attributes:
+        lines: of each flow, by number and in their order, the times of its samples in seconds and its windows
+            in segments; NaN where another flow has a sample and it has none.
+        average: these times, and the mean of the windows that are told there.
+        began: when each flow began to retransmit, in seconds.
+        note: a sentence on which samples these are; empty if all are.
+    """
+
+    lines: dict[int, tuple[Numbers, Numbers]]
+    average: tuple[Numbers, Numbers]
+    began: dict[int, Numbers]
+    note: str
+
+
+def _samples(record: Record, start: float, end: float) -> _Samples:
+    found = Gathered(record.reached_ns / 1e9, (start, end), averaged=(WINDOW,))
+    retransmits: dict[int, _Beginnings] = {}
+    for piece in record.pieces("tcp", ("t_ns", "flow", WINDOW, "retransmits")):
+        t_ns, flow = piece.numbers("t_ns"), piece.numbers("flow")
+        inside = (t_ns >= start * 1e9) & (t_ns <= end * 1e9)
+        for number in np.unique(flow[inside]).tolist():
+            mine = np.flatnonzero(inside & (flow == number))
+            mine = mine[np.argsort(t_ns[mine], kind="stable")]
+            t_s = t_ns[mine].astype(float) / 1e9
+            found.add(WINDOW, number, t_s, piece.with_nan(WINDOW)[mine].astype(float))
+            counts = piece.with_nan("retransmits")[mine].astype(float)
+            began = t_s[retransmits.setdefault(number, _Beginnings()).among(counts)]
+            found.add("began", number, began, np.ones(began.size))
+    numbers = sorted(retransmits)
+    if not numbers:
         raise UsageError(f"`{record.path}` has no samples of TCP senders to draw")
-    return samples.sort("t_ns")
+    lines = {number: found.points(WINDOW, number) for number in numbers}
+    average = found.average(WINDOW)
+    if average is None:
+        lines, average = _side_by_side(lines)
+    return _Samples(
+        lines=lines,
+        average=average,
+        began={number: found.points("began", number)[0] for number in numbers},
+        note=found.note,
+    )
+
+
+class _Beginnings:
+    """Where a flow begins to retransmit: a sample tells more than the one before, which did not."""
+
+    def __init__(self) -> None:
+        """Nothing was told yet."""
+        self._before = np.full(2, np.nan)
+
+    def among(self, counts: Numbers) -> NDArray[np.intp]:
+        """The places of the beginnings in the next samples, which tell what was counted until then."""
+        more = np.diff(np.concatenate([self._before, counts]))
+        self._before = np.concatenate([self._before, counts])[-2:]
+        return np.flatnonzero((more[1:] > 0) & (more[:-1] == 0))
+
+
+def _side_by_side(
+    lines: Mapping[int, tuple[Numbers, Numbers]],
+) -> tuple[dict[int, tuple[Numbers, Numbers]], tuple[Numbers, Numbers]]:
+    """Lines of which each ends where only others have a sample, and their average at all times."""
+    times = np.unique(np.concatenate([t_s for t_s, _ in lines.values()]))
+    sums, count = np.zeros(times.size), np.zeros(times.size)
+    ended = {}
+    for number, (every_s, every) in lines.items():
+        t_s, first = np.unique(every_s, return_index=True)
+        values = every[first]
+        place = np.searchsorted(times, t_s)
+        told = np.isfinite(values)
+        sums[place[told]] += values[told]
+        count[place[told]] += 1
+        alone = np.flatnonzero(np.diff(np.append(place, times.size)) > 1)
+        ended[number] = (
+            np.insert(t_s, alone + 1, times[place[alone] + 1]),
+            np.insert(values, alone + 1, np.nan),
+        )
+    return ended, (times, np.where(count > 0, sums / np.maximum(count, 1), np.nan))
 
 
 def _names(record: Record) -> dict[int, str]:
     """Name of each flow, by number: without what all have in common."""
-    names = caption.short_names(numbered(record.flow_names["name"].to_list()))
-    return dict(zip(record.flow_names["flow"].to_list(), names, strict=True))
+    names = caption.short_names(numbered([flow["name"] for flow in record.flow_rows]))
+    return dict(zip((flow["flow"] for flow in record.flow_rows), names, strict=True))
 
 
-def _draw(axes: Axes, samples: pl.DataFrame, names: dict[int, str], *, legend_too: bool) -> None:
-    numbers = samples["flow"].unique().sort().to_list()
-    table = samples.pivot(on="flow", index="t_ns", values="cwnd_segments", aggregate_function="first")
-    times = table["t_ns"].to_numpy() / 1e9
-    windows = table.select(str(number) for number in numbers).to_numpy().astype(float)
+def _draw(axes: Axes, samples: _Samples, names: dict[int, str], *, legend_too: bool) -> None:
+    numbers = list(samples.lines)
+    windows = np.concatenate([values for _, values in samples.lines.values()])
     top = float(np.nanmax(windows)) * (1 + MARGIN)
     many = len(numbers) > MAX_FLOWS
     grey = theme.Style(theme.QUIET, "-", "o")
@@ -89,19 +166,17 @@ def _draw(axes: Axes, samples: pl.DataFrame, names: dict[int, str], *, legend_to
     legend: list[tuple[Artist, str]] = []
     for place, (number, style) in enumerate(zip(numbers, styles, strict=True)):
         (line,) = axes.plot(
-            times,
-            windows[:, place],
+            *samples.lines[number],
             color=style.colour,
             linestyle=style.dash,
             linewidth=0.5 if many else 0.9,
             drawstyle="steps-post",
         )
         height = top * (1 - MARGIN * (0.15 + 0.7 * place / max(1, len(numbers) - 1)))
-        _ticks(axes, samples.filter(pl.col("flow") == number), height, style)
+        _ticks(axes, samples.began[number], height, style)
         if not many:
             legend.append((line, caption.short(names.get(number, f"flow {number}"), 24)))
-    average = np.nanmean(windows, axis=1)
-    axes.plot(times, average, color=theme.INK, linewidth=1.5, path_effects=parts.halo(1.5))
+    axes.plot(*samples.average, color=theme.INK, linewidth=1.5, path_effects=parts.halo(1.5))
     parts.from_zero(axes, "y", top)
     legend.insert(0, (Line2D([], [], color=theme.INK, linewidth=1.5), "average"))
     if many:
@@ -112,19 +187,20 @@ def _draw(axes: Axes, samples: pl.DataFrame, names: dict[int, str], *, legend_to
     theme.legend_beside(axes, handles, words, above=ABOVE, sample=2.6, pitch=1.34)
 
 
-def _ticks(axes: Axes, samples: pl.DataFrame, height: float, style: Style) -> None:
+def _ticks(axes: Axes, began_s: Numbers, height: float, style: Style) -> None:
     """A tick where a flow began to retransmit."""
-    began = samples.with_columns(new=pl.col("retransmits").diff())
-    began = began.filter((pl.col("new") > 0) & (pl.col("new").shift(1, fill_value=0) == 0))
     axes.plot(
-        began["t_ns"].to_numpy() / 1e9,
-        np.full(began.height, height),
+        began_s,
+        np.full(began_s.size, height),
         linestyle="none",
         marker="|",
         markersize=4,
         color=style.colour,
     )
 
+
+WINDOW = "cwnd_segments"
+"""What is drawn: a column of the table `tcp`."""
 
 ROW, LEGEND_ROW = 1.5, 0.17
 """Least height of a run, and that of a line of its legend; inches."""
