@@ -203,7 +203,7 @@ def test_a_long_record_is_drawn_without_being_held(
         assert apart <= (1e-3 if after.stem in ("ping", "overlay") else 0), after.stem
 
 
-@pytest.mark.parametrize("kind", ["phases", "qq", "ellipse", "queues", "tcp", "windows"])
+@pytest.mark.parametrize("kind", ["phases", "qq", "ellipse", "queues", "tcp", "windows", "shaper"])
 def test_other_charts_of_a_long_record_do_not_hold_it_either(
     kind: str, rrul: list[Record], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

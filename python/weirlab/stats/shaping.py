@@ -10,6 +10,7 @@ import polars as pl
 
 from weirlab.errors import UsageError
 from weirlab.stats.capacity import capacity_bytes, carried_bytes, slowest_hop
+from weirlab.stats.pings import is_any_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -59,9 +60,7 @@ def course(record: Record, direction: Direction, slot_s: float = 0.1) -> Course:
     capacity = capacity_bytes(record, hop, edges)
     middle, carried = carried_bytes(record, direction, hop)
     used = np.histogram(middle, edges, weights=carried)[0]
-    answered = record.pings.drop_nulls("rtt_ns")
-    count = np.histogram(answered["t_ns"], edges)[0]
-    total = np.histogram(answered["t_ns"], edges, weights=answered["rtt_ns"])[0]
+    count, total = _round_trips(record, edges)
     return Course(
         direction=direction,
         edges_s=edges / 1e9,
@@ -70,6 +69,18 @@ def course(record: Record, direction: Direction, slot_s: float = 0.1) -> Course:
         delay_ms=np.where(count > 0, total / np.maximum(count, 1), np.nan) / 1e6,
         rate_mbps=_rates(record, direction, edges[1:]),
     )
+
+
+def _round_trips(record: Record, edges: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """How many pings that were sent in each slot were answered, and how long they took together, in ns."""
+    count, total = np.zeros((2, edges.size - 1), np.int64)
+    for at, probe, rtt_ns, known in record.round_trip_chunks():
+        mine = is_any_of(probe, record.ping_probes)
+        answered = mine if known is None else mine & known
+        t_ns = at.compress(answered)
+        count += np.histogram(t_ns, edges)[0]
+        total += np.histogram(t_ns, edges, weights=rtt_ns.compress(answered))[0]
+    return count, total
 
 
 def loaded_direction(record: Record) -> Direction:
