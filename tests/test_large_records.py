@@ -151,6 +151,15 @@ def test_pings_of_a_span_are_those_of_the_table_by_the_time_of_sending(
     assert replace(many, mean=few.mean, std=few.std) == few
     assert (many.mean, many.std) == pytest.approx((few.mean, few.std), rel=1e-12)
     assert "latency" not in vars(read)
+    monkeypatch.setattr(pings, "MOST_KEPT", 1000)
+    again = loaded_pings([read])
+    assert (again.sent, again.answered, again.lost) == (every.sent, every.answered, every.lost)
+    assert not isinstance(again.rtt_ns, list)
+    assert [sum(part.size for part in again.rtt_ns) for _ in range(2)] == [every.answered] * 2
+    assert np.sort(again.rtt_ms).tolist() == np.sort(every.rtt_ms).tolist()
+    anew = again.distribution
+    assert anew is not None
+    assert replace(anew, mean=many.mean, std=many.std) == many
 
 
 def test_parts_say_when_their_pings_were_sent(large: Record) -> None:

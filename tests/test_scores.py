@@ -46,7 +46,12 @@ def distribution(values: list[float]) -> Distribution:
 
 def pings_of(rtt_ms: NDArray[np.float64], lost: int) -> Pings:
     """Pings of which some were answered after that long, and others were lost."""
-    return Pings(rtt_ns=[np.rint(rtt_ms * 1e6).astype(np.int64)], sent=rtt_ms.size + lost, lost=lost)
+    return Pings(
+        rtt_ns=[np.rint(rtt_ms * 1e6).astype(np.int64)],
+        sent=rtt_ms.size + lost,
+        answered=rtt_ms.size,
+        lost=lost,
+    )
 
 
 def loaded(phase: str, rtt: float, *, lost: int = 0, in_flow: float | None = None) -> Loaded:
@@ -106,13 +111,13 @@ def record_of(vector: dict[str, Any]) -> Any:
     spans = {phase["name"]: (phase["start_ns"], phase["end_ns"]) for phase in vector["phases"]}
     senders = pl.DataFrame(schema={"t_ns": pl.Int64, "srtt_ns": pl.Int64})
     pings = Columns.of_frame("latency", pl.DataFrame(vector["latency"]))
+    tables = {"tcp": senders, "throughput": pl.DataFrame(vector["throughput"])}
     return SimpleNamespace(
         phase=spans.get,
         ping_probes=[0],
         round_trip_chunks=lambda: iter([round_trips_in(pings)]),
-        columns=lambda table: Columns.of_frame(table, senders),
-        flow_names=pl.DataFrame([{"flow": number, **flow} for number, flow in enumerate(vector["flows"])]),
-        throughput=pl.DataFrame(vector["throughput"]),
+        pieces=lambda table, _: iter([Columns.of_frame(table, tables[table])]),
+        flow_rows=[{"flow": number, **flow} for number, flow in enumerate(vector["flows"])],
         interval_ns=lambda _table: vector["interval_ns"],
         manifest=SimpleNamespace(world="net", extra={"ramps": vector["ramps"]}, imported=None),
     )
@@ -165,6 +170,14 @@ def test_rpm_by_both_formulas() -> None:
     draft, other = responsiveness.rpm(test_of(loaded("download", 10, in_flow=100)))
     assert (draft["value"], other["value"]) == (3300, 1091)
     assert draft["says"] == "good."
+
+
+def test_the_trimmed_mean_of_many_pings_is_that_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    pings = pings_of(np.random.default_rng(5).gamma(2, 10, 5001), 3)
+    held = responsiveness.trimmed_mean_of(pings)
+    assert held == responsiveness.trimmed_mean(pings.rtt_ms)
+    monkeypatch.setattr(responsiveness, "MOST_HELD", 1000)
+    assert responsiveness.trimmed_mean_of(pings) == pytest.approx(held, rel=1e-12)
 
 
 def test_the_trimmed_mean_leaves_the_worst_out() -> None:

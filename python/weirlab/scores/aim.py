@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from weirlab.stats.pings import NS_PER_MS
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from weirlab.scores.measured import Measured
+    from weirlab.stats import Pings
 
 _Table = tuple["Sequence[float]", "Sequence[int]"]
 
@@ -30,11 +33,9 @@ EXPERIENCES: tuple[tuple[str, tuple[str, ...], tuple[int, ...]], ...] = (
 def points(figures: Measured) -> list[dict[str, Any]]:
     """The three scores; latency, jitter and loss are those of our own probes."""
     medians = [one.latency.median for one in figures.loaded.values()]
-    idle_ms = figures.before.rtt_ms
-    jitter = float(np.abs(np.diff(idle_ms)).mean()) if idle_ms.size > 1 else 0.0
     parts: dict[str, float] = {
         "latency": _points(LATENCY, figures.idle.median),
-        "jitter": _points(JITTER, jitter),
+        "jitter": _points(JITTER, _jitter_ms(figures.before)),
         "loss": _points(LOSS, figures.loss_rate or 0.0),
         "increase": _points(LATENCY, max(medians) - figures.idle.median),
     }
@@ -57,6 +58,16 @@ def points(figures: Measured) -> list[dict[str, Any]]:
             }
         )
     return scores
+
+
+def _jitter_ms(pings: Pings) -> float:
+    """The mean difference of each round trip and the one before it."""
+    total, last = 0, np.zeros(0, np.int64)
+    for part in pings.rtt_ns:
+        both = np.concatenate([last, part])
+        total += int(np.abs(np.diff(both)).sum())
+        last = both[-1:]
+    return total / NS_PER_MS / (pings.answered - 1) if pings.answered > 1 else 0.0
 
 
 def _points(table: _Table, value: float) -> int:

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-import polars as pl
 
 from weirlab.stats.intervals import whole_intervals
 from weirlab.stats.pings import pings_within
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from weirlab.record import Record
@@ -129,11 +130,13 @@ def _loaded(record: Record, name: str, span: tuple[int, int], idle_mean: float) 
 
 def _smoothed_ms(record: Record, start: int, end: int) -> NDArray[np.float64]:
     """What the senders of TCP took for their round trips within a span."""
-    rows = record.columns("tcp")
-    at, known = rows.numbers("t_ns"), rows.known("srtt_ns")
-    inside = (at >= start) & (at < end)
-    told = rows.numbers("srtt_ns")[inside if known is None else inside & known]
-    return np.asarray(told / 1e6)
+    found = [np.zeros(0)]
+    for rows in record.pieces("tcp", ("t_ns", "srtt_ns")):
+        at, known = rows.numbers("t_ns"), rows.known("srtt_ns")
+        inside = (at >= start) & (at < end)
+        told = rows.numbers("srtt_ns")[inside if known is None else inside & known]
+        found.append(np.asarray(told / 1e6, np.float64))
+    return np.concatenate(found)
 
 
 def _full(record: Record, name: str) -> int:
@@ -143,29 +146,36 @@ def _full(record: Record, name: str) -> int:
 
 
 def _goodput(record: Record, way: Way, start: int, end: int) -> float | None:
-    flows = record.flow_names.filter((pl.col("direction") == way) & (pl.col("start_ns") < end))
-    flows = flows.filter(pl.col("stop_ns") > start)
-    if flows.height == 0:
+    flows = [
+        flow["flow"]
+        for flow in record.flow_rows
+        if flow["direction"] == way and flow["start_ns"] < end and flow["stop_ns"] > start
+    ]
+    if not flows:
         return None
     start, end = whole_intervals((start, end), record.interval_ns("throughput"))
     if end <= start:
         return None
-    rows = record.throughput.filter(pl.col("flow").is_in(flows["flow"].to_list()))
-    return _arrived(record, rows, start, end) * 8e3 / (end - start)
+    return _arrived(record, flows, start, end) * 8e3 / (end - start)
 
 
-def _arrived(record: Record, rows: pl.DataFrame, start: int, end: int) -> float:
+def _arrived(record: Record, flows: Sequence[int], start: int, end: int) -> float:
     """Bytes of some flows that arrived within a span.
 
     What a receiver has in order leaps when a gap is filled, by what had arrived long before; its headers are
     counted as they arrive. So it is the share of all bytes which the headers of the span are of all headers.
     """
-    within = rows.filter((pl.col("t_ns") > start) & (pl.col("t_ns") <= end))
-    in_order = int(within["bytes"].sum())
-    if record.manifest.world == "sim" or rows["wire_bytes"].null_count():
+    everything, of_span = np.zeros(2), np.zeros(2)
+    for rows in record.pieces("throughput", ("t_ns", "flow", "bytes", "wire_bytes")):
+        at, mine = rows.numbers("t_ns"), np.isin(rows.numbers("flow"), flows)
+        counts = np.stack([rows.with_nan(name) for name in ("bytes", "wire_bytes")])
+        everything += counts[:, mine].sum(axis=1)
+        of_span += counts[:, mine & (at > start) & (at <= end)].sum(axis=1)
+    in_order = float(of_span[0])
+    headers, headers_of_span = (float(wire - bytes_) for bytes_, wire in (everything, of_span))
+    if record.manifest.world == "sim" or not headers > 0:
         return in_order
-    headers, of_span = (int(one["wire_bytes"].sum()) - int(one["bytes"].sum()) for one in (rows, within))
-    return of_span * int(rows["bytes"].sum()) / headers if headers > 0 else in_order
+    return headers_of_span * float(everything[0]) / headers
 
 
 WHEN = {"download": "during the download", "upload": "during the upload", "load": "with both at once"}

@@ -26,7 +26,7 @@ class Needs:
 
     Attributes:
         name: the application.
-        percentile: of the round trip that counts.
+        percentile: of the round trip that counts; one that a `Distribution` has.
         rtt_ms: round trips.
         loss: share of packets lost.
         down_mbps, up_mbps: throughput.
@@ -88,7 +88,7 @@ def _parts(needs: Needs, one: Loaded, figures: Measured) -> dict[str, float]:
     # What a line can carry, not what is left of it: an application in use has its share.
     rates = {"download": (needs.down_mbps, figures.down_mbps), "upload": (needs.up_mbps, figures.up_mbps)}
     parts = {
-        "latency": place(float(np.percentile(one.pings.rtt_ms, needs.percentile)), needs.rtt_ms),
+        "latency": place(getattr(one.latency, f"p{needs.percentile}"), needs.rtt_ms),
         "loss": place(one.pings.unanswered / one.pings.sent, needs.loss),
     }
     for way, (wanted, got) in rates.items():

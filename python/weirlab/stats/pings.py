@@ -7,11 +7,12 @@ and every curve is of the answered pings, and the lost ones are told beside it a
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weirlab.stats.counted import MOST_HELD, Chunk, Counted, in_little_room
+from weirlab.stats.counted import MOST_HELD, MOST_KEPT, Chunk, Counted, in_little_room
 from weirlab.stats.distribution import Distribution, describe
 
 if TYPE_CHECKING:
@@ -29,20 +30,18 @@ class Pings:
     """Pings that were sent in a span of time.
 
     Attributes:
-        rtt_ns: round trips in nanoseconds of those that were answered, of each record by the time of
-            sending, but of more than `counted.MOST_HELD` as they stand there, which is nearly so.
+        rtt_ns: round trips in nanoseconds of those that were answered, in parts; of each record by the time
+            of sending, but of more than `counted.MOST_HELD` as they stand there, which is nearly so. If a
+            record has more than `counted.MOST_KEPT`, they are read each time that they are gone through.
         sent: how many were sent; where losses are not known how many samples there are.
+        answered: how many were answered.
         lost: how many of them were lost, on either way; None if that is not known.
     """
 
-    rtt_ns: Sequence[NDArray[np.integer[Any]]]
+    rtt_ns: Iterable[NDArray[np.integer[Any]]]
     sent: int
+    answered: int
     lost: int | None
-
-    @property
-    def answered(self) -> int:
-        """How many were answered."""
-        return sum(part.size for part in self.rtt_ns)
 
     @property
     def unanswered(self) -> int:
@@ -64,7 +63,7 @@ class Pings:
         """Share of them that was lost; None if none was sent, or if that is not known."""
         return self.lost / self.sent if self.sent and self.lost is not None else None
 
-    @property
+    @cached_property
     def distribution(self) -> Distribution | None:
         """The figures of the answered pings, in milliseconds; None if none was answered."""
         if self.answered <= MOST_HELD:
@@ -109,7 +108,22 @@ def pings_within(record: Record, window: tuple[int, int], *pools: Collection[int
         rows = rows_in(at, probe, window)
         for one in found:
             one.add(at[rows], probe[rows], rtt_ns[rows], None if known is None else known[rows])
-    return [one.pings() for one in found]
+    return [one.pings(_Read(record, window, pool)) for one, pool in zip(found, pools, strict=True)]
+
+
+class _Read:
+    """The round trips in ns of the answered pings of some probes, which are read each time."""
+
+    def __init__(self, record: Record, window: tuple[int, int], probes: Collection[int]) -> None:
+        """Those of `record` that were sent from start to end of a window in ns."""
+        self._record, self._window, self._probes = record, window, list(probes)
+
+    def __iter__(self) -> Iterator[Whole]:
+        """Reads them, in parts."""
+        for at, probe, rtt_ns, known in self._record.round_trip_chunks():
+            rows = rows_in(at, probe, self._window)
+            mine = is_any_of(probe[rows], self._probes)
+            yield rtt_ns[rows].compress(mine if known is None else mine & known[rows])
 
 
 class _Gathered:
@@ -118,9 +132,10 @@ class _Gathered:
     def __init__(self, probes: Collection[int], unknown: Collection[int]) -> None:
         """Gathers the pings of `probes`; of the `unknown` ones of them it is not known what was lost."""
         self._probes, self._unknown = list(probes), list(unknown)
-        self._parts: list[NDArray[np.integer[Any]]] = []
+        self._parts: list[NDArray[np.integer[Any]]] | None = []
         self._keys: list[tuple[Whole, Whole]] | None = []
-        self._sent, self._knows = 0, True
+        self._sent = self._answered = 0
+        self._knows = True
 
     def add(self, at: Whole, probe: Whole, rtt_ns: Whole, known: NDArray[np.bool_] | None) -> None:
         """Adds rows, of which those of other probes are left out."""
@@ -128,19 +143,31 @@ class _Gathered:
         self._sent += int(mine.sum())
         self._knows = self._knows and not is_any_of(probe, self._unknown).any()
         answered = mine if known is None else mine & known
-        self._parts.append(in_little_room(rtt_ns[answered]))
+        self._answered += int(answered.sum())
+        if self._answered > MOST_KEPT:
+            self._parts = None
         if self._sent > MOST_HELD:
             self._keys = None
+        if self._parts is not None:
+            self._parts.append(in_little_room(rtt_ns[answered]))
         if self._keys is not None:
             self._keys.append((probe[answered], at[answered]))
 
-    def pings(self) -> Pings:
-        """What was gathered, in order if all times are known."""
+    def pings(self, read: Iterable[Whole]) -> Pings:
+        """What was gathered, in order if all times are known, or what reads it again if it is too much."""
+        return Pings(
+            rtt_ns=read if self._parts is None else [self._together(self._parts)],
+            sent=self._sent,
+            answered=self._answered,
+            lost=self._sent - self._answered if self._knows else None,
+        )
+
+    def _together(self, parts: list[NDArray[np.integer[Any]]]) -> NDArray[np.integer[Any]]:
         # Large arrays are given back to the system when they are let go, small ones seldom.
-        every = np.concatenate(self._parts) if self._parts else np.zeros(0, np.int32)
+        every = np.concatenate([np.zeros(0, np.int32), *parts])
         if self._keys:
             every = every[np.lexsort([np.concatenate(key) for key in zip(*self._keys, strict=True)])]
-        return Pings(rtt_ns=[every], sent=self._sent, lost=self._sent - every.size if self._knows else None)
+        return every
 
 
 def is_any_of(probe: Whole, numbers: Sequence[int]) -> NDArray[np.bool_]:
@@ -155,10 +182,24 @@ def pooled(found: Sequence[Pings]) -> Pings:
     """All of them together; what was lost is known if it is of each."""
     known = all(one.lost is not None for one in found)
     return Pings(
-        rtt_ns=[part for one in found for part in one.rtt_ns],
+        rtt_ns=_Pooled(found),
         sent=sum(one.sent for one in found),
+        answered=sum(one.answered for one in found),
         lost=sum(one.lost or 0 for one in found) if known else None,
     )
+
+
+class _Pooled:
+    """The round trips of several."""
+
+    def __init__(self, found: Sequence[Pings]) -> None:
+        """Those of all that were found."""
+        self._found = found
+
+    def __iter__(self) -> Iterator[NDArray[np.integer[Any]]]:
+        """One after the other, in parts."""
+        for one in self._found:
+            yield from one.rtt_ns
 
 
 def load_window_ns(record: Record) -> tuple[int, int]:
