@@ -7,10 +7,9 @@ increase over the idle phase is written above it, and the share of its pings tha
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import polars as pl
 
 from weirlab.errors import UsageError
 from weirlab.plots import axes as parts
@@ -18,10 +17,10 @@ from weirlab.plots import caption, series, theme
 from weirlab.plots.look import current
 from weirlab.plots.scope import Scope
 from weirlab.plots.thinned import drawn_pings, ping_chunks
+from weirlab.record.in_order import least_after
 from weirlab.scores import measured
 from weirlab.scores.bufferbloat import grade
 from weirlab.scores.measured import PHASES
-from weirlab.stats.counted import in_little_room
 from weirlab.stats.pings import pings_within
 from weirlab.stats.summary import latency_summary
 
@@ -38,6 +37,8 @@ if TYPE_CHECKING:
     from weirlab.scores.measured import Loaded
     from weirlab.stats import Direction
 
+    Whole = NDArray[np.int64]
+
 
 def figure(records: Sequence[Record], title: str | None, scope: Scope | None = None) -> Figure:
     """The chart of the one record in `records`."""
@@ -46,7 +47,7 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
     if figures is None:
         raise UsageError(f"`{record.path}` {_lacks(record)}: try `three-plot`")
     note, words = _note(record, figures), {name: _words(one) for name, one in figures.loaded.items()}
-    # They hold every ping, and the record what the senders had: nothing more is drawn of either.
+    # They hold what the senders had, of which nothing more is drawn.
     del figures
     if record.is_long("latency"):
         record.release()
@@ -86,14 +87,15 @@ def _throughput(axes: Axes, record: Record) -> None:
 
 def _total(record: Record, direction: Direction) -> tuple[Numbers, Numbers]:
     """Middle of each step and goodput of all flows in it; NaN where no flow ran."""
-    flows = record.flow_names.filter(pl.col("direction") == direction)
+    flows = [flow for flow in record.flow_rows if flow["direction"] == direction]
     count = max(int(record.reached_ns / STEP_NS), 1)
     mbps, runs = np.zeros(count), np.zeros(count, dtype=bool)
-    for flow in flows.iter_rows(named=True):
+    for flow in flows:
         runs[int(flow["start_ns"] / STEP_NS) : int(flow["stop_ns"] / STEP_NS)] = True
-    rows = record.throughput.filter(pl.col("flow").is_in(flows["flow"].to_list()))
-    steps = np.minimum((rows["t_ns"].to_numpy() - 1) // STEP_NS, count - 1)
-    np.add.at(mbps, steps.astype(int), rows["bytes"].to_numpy() * 8e3 / STEP_NS)
+    for rows in record.pieces("throughput", ("t_ns", "flow", "bytes")):
+        mine = np.isin(rows.numbers("flow"), [flow["flow"] for flow in flows])
+        steps = np.minimum((rows.numbers("t_ns")[mine] - 1) // STEP_NS, count - 1)
+        np.add.at(mbps, steps.astype(int), rows.numbers("bytes")[mine] * 8e3 / STEP_NS)
     t = (np.arange(count) + 0.5) * STEP_NS / 1e9
     return (t, np.where(runs, mbps, np.nan)) if runs.any() else (t[:0], mbps[:0])
 
@@ -138,20 +140,24 @@ def medians(record: Record) -> tuple[Numbers, Numbers]:
 
     It is NaN where all were lost.
     """
-    found: dict[int, list[NDArray[np.integer[Any]]]] = {}
-    for at, rtt_ns, known in ping_chunks(record):
+    found: dict[int, float] = {}
+    # Steps that are not at their end: of those that come later a piece may have rows.
+    begun: dict[int, list[Whole]] = {}
+    later = least_after(int(at.min()) if at.size else None for at, _, _ in ping_chunks(record))
+    for (at, rtt_ns, known), least in zip(ping_chunks(record), later, strict=True):
         for step in [] if known is None else np.unique(at[~known] // STEP_NS).tolist():
-            found.setdefault(step, [])
+            begun.setdefault(step, [])
         answered = slice(None) if known is None else known
         steps = at[answered] // STEP_NS
         order = np.argsort(steps, kind="stable")
         present, first = np.unique(steps[order], return_index=True)
-        took = in_little_room(rtt_ns[answered][order])
-        for step, part in zip(present.tolist(), np.split(took, first[1:]), strict=True):
-            found.setdefault(step, []).append(part)
+        for step, part in zip(present.tolist(), np.split(rtt_ns[answered][order], first[1:]), strict=True):
+            begun.setdefault(step, []).append(part)
+        for step in [step for step in begun if least is None or step < least // STEP_NS]:
+            took = begun.pop(step)
+            found[step] = float(np.median(np.concatenate(took) / 1e6)) if took else np.nan
     times = sorted(found)
-    middle = [np.median(np.concatenate(found[step]) / 1e6) if found[step] else np.nan for step in times]
-    return (np.array(times) + 0.5) * STEP_NS / 1e9, np.array(middle)
+    return (np.array(times) + 0.5) * STEP_NS / 1e9, np.array([found[step] for step in times])
 
 
 def _shade(axes: Axes, record: Record) -> None:

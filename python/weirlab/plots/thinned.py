@@ -13,6 +13,7 @@ import numpy as np
 from weirlab.plots import axes as parts
 from weirlab.plots.look import current
 from weirlab.plots.series import Pings, need_pings, pings
+from weirlab.stats.pings import is_any_of
 from weirlab.stats.ranked_pings import POOLED, RankedPings
 
 if TYPE_CHECKING:
@@ -94,8 +95,11 @@ def _cells(shares: Numbers, count: int) -> NDArray[np.int64]:
 def ping_chunks(record: Record) -> Iterator[tuple[Whole, Whole, NDArray[np.bool_] | None]]:
     """The times, round trips and answers of pings, as `RoundTrips` has them."""
     for at, probe, rtt_ns, known in record.round_trip_chunks():
-        mine = np.isin(probe, record.ping_probes)
-        yield at[mine], rtt_ns[mine], None if known is None else known[mine]
+        mine = is_any_of(probe, record.ping_probes)
+        if mine.all():
+            yield at, rtt_ns, known
+        else:
+            yield at[mine], rtt_ns[mine], None if known is None else known[mine]
 
 
 EVERY_PING = "Every ping of all probes is a point"

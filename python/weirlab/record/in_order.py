@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import polars as pl
     from numpy.typing import NDArray
 
-__all__ = ["in_order", "least_of", "order_of"]
+__all__ = ["in_order", "least_after", "least_of", "order_of"]
 
 
 def in_order(
@@ -31,7 +31,7 @@ def in_order(
     Yields:
         Frames with the columns of `chunks`; none without rows.
     """
-    least = _least_after(leasts)
+    least = least_after(leasts)
     held: list[pl.DataFrame] = []
     for later, chunk in zip(least, chunks, strict=True):
         rows = _together([*held, chunk])
@@ -65,7 +65,7 @@ def _together(frames: list[pl.DataFrame]) -> pl.DataFrame:
     return pl.concat(frames)
 
 
-def _least_after(leasts: Iterable[int | None]) -> list[int | None]:
+def least_after(leasts: Iterable[int | None]) -> list[int | None]:
     """The least value of all chunks behind each chunk; None where there is none."""
     found: list[int | None] = []
     least: int | None = None
