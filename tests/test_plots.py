@@ -579,6 +579,23 @@ def test_steps_become_longer_in_long_runs(rrul: list[Record]) -> None:
         assert lines.step_s == step
 
 
+def test_throughput_is_the_same_however_its_samples_are_parted() -> None:
+    rng = np.random.default_rng(4)
+    # A sample is missing here and there, and each comes a little late.
+    t_ns = np.flatnonzero(rng.random(500) < 0.8) * 100_000_000 + rng.integers(0, 20_000_000, 500)[:1]
+    got, edges = rng.integers(0, 10**6, t_ns.size), np.arange(0, 60_000_000_001, 250_000_000)
+    found = []
+    for size in (1, 7, t_ns.size):
+        one = series._Arrived(edges, 100_000_000)
+        assert not one.sampled
+        for start in range(0, t_ns.size, size):
+            one.add(t_ns[start : start + size], got[start : start + size])
+        found.append(one.until.tolist())
+    assert found[0] == found[1] == found[2]
+    assert found[0][0] == 0
+    assert found[0][-1] == got.sum()
+
+
 def test_running_mean() -> None:
     found = series.running_mean(np.array([0.0, 0.0, 3.0, 0.0, 0.0, 6.0]), 3)
     np.testing.assert_allclose(found, [0, 1, 1, 1, 2, 3])

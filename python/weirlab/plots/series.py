@@ -71,16 +71,23 @@ class Pings:
 def throughput_mbps(record: Record, direction: Direction) -> Lines | None:
     """Goodput of each flow of a direction in Mbit/s; None if there is no such flow or no sample."""
     flows = [flow for flow in record.flow_rows if flow["direction"] == direction]
-    samples, edges = record.columns("throughput"), _edges(record)
-    at, flow, got = (samples.numbers(name) for name in ("t_ns", "flow", "bytes"))
-    if not np.isin(flow, [one["flow"] for one in flows]).any() or edges.size < 2:
+    edges = _edges(record)
+    if edges.size < 2 or not record.has_rows("throughput"):
         return None
     interval = record.interval_ns("throughput")
-    lines: dict[str, Numbers] = {}
-    for name, one in zip(numbered([one["name"] for one in flows]), flows, strict=True):
-        mine = flow == one["flow"]
-        arrived = _bytes_until(at[mine], got[mine], interval, edges)
-        lines[name] = np.diff(arrived) * 8e3 / np.diff(edges)
+    arrived = {flow["flow"]: _Arrived(edges, interval) for flow in flows}
+    for rows in record.pieces("throughput", ("t_ns", "flow", "bytes")):
+        at, number, got = (rows.numbers(name) for name in ("t_ns", "flow", "bytes"))
+        for flow, one in arrived.items():
+            mine = number == flow
+            one.add(at[mine], got[mine])
+    if not any(one.sampled for one in arrived.values()):
+        return None
+    names = numbered([flow["name"] for flow in flows])
+    lines: dict[str, Numbers] = {
+        name: np.diff(arrived[flow["flow"]].until) * 8e3 / np.diff(edges)
+        for name, flow in zip(names, flows, strict=True)
+    }
     every = np.vstack(list(lines.values()))
     return _lines(edges, lines, _mean_of_running(every, flows, edges), every.min(axis=0), every.max(axis=0))
 
@@ -254,24 +261,39 @@ def _edges(record: Record) -> NDArray[np.int64]:
     return np.arange(0, reached + 1, step)
 
 
-def _bytes_until(
-    t_ns: NDArray[np.number[Any]], got: NDArray[np.number[Any]], interval: int, edges: NDArray[np.int64]
-) -> Numbers:
-    """Bytes that had arrived at each of `edges`.
+class _Arrived:
+    """Bytes of a flow that had arrived at each of some times.
 
     A sample counts the bytes of the interval that ends at its time; within it they are taken to
     arrive evenly. Intervals without a sample are those in which nothing arrived.
+
+    Attributes:
+        until: the bytes at these times.
+        sampled: whether there is any sample.
     """
-    if t_ns.size == 0:
-        return np.zeros(edges.size)
-    t = t_ns.astype(float)
-    total = np.cumsum(got).astype(float)
-    before = np.concatenate([[-np.inf], t[:-1]])
-    # The clock of a live system comes a little early or late: up to half an interval is no gap.
-    start = np.where(t - before <= 1.5 * interval, before, t - interval)
-    times = np.column_stack([start, t]).ravel()
-    totals = np.column_stack([np.concatenate([[0.0], total[:-1]]), total]).ravel()
-    return np.asarray(np.interp(edges, times, totals))
+
+    def __init__(self, edges: NDArray[np.int64], interval: int) -> None:
+        """At the times `edges`, of samples that are taken every `interval`, in nanoseconds."""
+        self._edges, self._interval = edges, interval
+        self.until, self.sampled = np.zeros(edges.size), False
+        self._last, self._total = -np.inf, 0
+
+    def add(self, t_ns: NDArray[np.number[Any]], got: NDArray[np.number[Any]]) -> None:
+        """Adds the next samples, with their times and bytes."""
+        if t_ns.size == 0:
+            return
+        t = t_ns.astype(float)
+        total = self._total + np.cumsum(got)
+        before = np.concatenate([[self._last], t[:-1]])
+        # The clock of a live system comes a little early or late: up to half an interval is no gap.
+        start = np.where(t - before <= 1.5 * self._interval, before, t - self._interval)
+        times = np.column_stack([start, t]).ravel()
+        totals = np.column_stack([np.concatenate([[self._total], total[:-1]]), total]).ravel().astype(float)
+        if self.sampled:
+            times, totals = np.insert(times, 0, self._last), np.insert(totals, 0, self._total)
+        later = self._edges >= self._last
+        self.until[later] = np.interp(self._edges[later], times, totals)
+        self._last, self._total, self.sampled = t[-1], int(total[-1]), True
 
 
 def _mean_of_running(lines: Numbers, flows: Sequence[Mapping[str, Any]], edges: NDArray[np.int64]) -> Numbers:
