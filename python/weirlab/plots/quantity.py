@@ -89,18 +89,19 @@ def asked() -> Quantity | None:
 
 def _of_flows(record: Record, *, table: str, column: str, per: float) -> dict[str, Numbers]:
     """The samples of a column of `tcp` or `udp` during the load, by flow."""
-    import polars as pl  # noqa: PLC0415 - charts of pings need none
-
     start, end = load_window_ns(record)
-    rows: pl.DataFrame = getattr(record, table)
-    rows = rows.filter((pl.col("t_ns") > start) & (pl.col("t_ns") <= end)).drop_nulls(column)
-    if table == "udp":
-        # What a stream at a constant rate adds says nothing of calls.
-        rows = rows.filter(pl.col("late_packets").is_not_null())
-    return {
-        name: rows.filter(pl.col("flow") == number)[column].cast(pl.Float64).to_numpy() / per
-        for number, name in _flows(record)
-    }
+    flows = _flows(record)
+    found: dict[str, list[Numbers]] = {name: [np.zeros(0)] for _, name in flows}
+    # What a stream at a constant rate adds says nothing of calls.
+    of_calls = ["late_packets"] if table == "udp" else []
+    for rows in record.pieces(table, ("t_ns", "flow", column, *of_calls)):
+        at, flow = rows.numbers("t_ns"), rows.numbers("flow")
+        counted = (at > start) & (at <= end)
+        for told in (rows.known(name) for name in (column, *of_calls)):
+            counted &= True if told is None else told
+        for number, name in flows:
+            found[name].append(rows.numbers(column)[counted & (flow == number)] / per)
+    return {name: np.concatenate(parts) for name, parts in found.items()}
 
 
 def _induced(record: Record) -> dict[str, Numbers]:
@@ -162,8 +163,8 @@ def _totals(record: Record, *, direction: Any) -> dict[str, Numbers]:
 
 def _flows(record: Record) -> list[tuple[int, str]]:
     """Number and name of each flow; names that occur twice are numbered."""
-    names = numbered(record.flow_names["name"].to_list())
-    return list(zip(record.flow_names["flow"].to_list(), names, strict=True))
+    names = numbered([flow["name"] for flow in record.flow_rows])
+    return list(zip((flow["flow"] for flow in record.flow_rows), names, strict=True))
 
 
 QUANTITIES: Mapping[str, Quantity] = MappingProxyType(
