@@ -93,6 +93,11 @@ impl Events {
         self.highest >= source
     }
 
+    /// The instant of the event that came up last.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
     /// `source` will be [set](Self::set) shortly.
     #[inline]
     pub fn prefetch(&self, source: Source) {

@@ -55,6 +55,8 @@ pub struct Hop {
     pub(crate) resumes: Time,
     /// When each packet leaves is known as it arrives, so that the line needs no events.
     pub(crate) foresees: bool,
+    /// At this instant the line's event, which foreseeing spares, finds nothing left, unless a packet comes before it.
+    pub(crate) finds_nothing: Time,
     pub(crate) flight: Flight,
     pub(crate) delay_line: DelayLine,
     pub(crate) next: Next,
@@ -89,6 +91,7 @@ impl Hop {
             line: build::line(spec, traces, seed, media),
             resumes: Time::ZERO,
             foresees: false,
+            finds_nothing: Time::MAX,
             flight: Flight::new(&spec.flight(), seed),
             delay_line: DelayLine::new(Duration::ZERO, next),
             next,
@@ -109,10 +112,12 @@ impl Hop {
             && self.port.foresee();
     }
 
-    /// Carries out what was foreseen before `before`.
+    /// Carries out what was foreseen before `before`, and returns how many packets left.
     #[inline]
-    pub(crate) fn settle(&mut self, before: Time) {
-        self.wire_bytes += self.port.settle(before);
+    pub(crate) fn settle(&mut self, before: Time) -> u64 {
+        let left = self.port.settle(before);
+        self.wire_bytes += left.bytes;
+        left.packets
     }
 
     /// Shows `packet` to all that look at it behind the queue of this hop, which has that number.

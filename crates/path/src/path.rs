@@ -89,6 +89,8 @@ pub struct Path<T> {
     arrived: VecDeque<(Packet, ArrivalPoint)>,
     /// Changes of the lines that are still to come: when, at which hop, which change.
     changes: VecDeque<(Time, usize, LineChange)>,
+    /// Events of lines that foreseeing spared.
+    spared: u64,
 }
 
 /// Packets on their way from the last hop of a direction.
@@ -201,6 +203,7 @@ impl<T: Traffic> Path<T> {
             sources,
             arrived,
             changes,
+            spared: 0,
         }
     }
 
@@ -348,11 +351,26 @@ impl<T: Traffic> Path<T> {
         }
     }
 
-    /// Carries out what was foreseen up to `now`.
+    /// Carries out what was foreseen up to `now`, all of that instant included.
     pub fn settle(&mut self, now: Time) {
         for hop in self.hops.iter_mut().filter(|hop| hop.foresees) {
-            hop.settle(now + Duration::from_nanos(1));
+            self.spared += hop.settle(now + Duration::from_nanos(1));
         }
+    }
+
+    /// Carries out what was foreseen up to the event that came up last.
+    pub fn settle_so_far(&mut self) {
+        let now = self.events.now();
+        for (line, hop) in (self.sources.lines..).zip(&mut self.hops) {
+            let has_left = self.events.has_come_up(line);
+            let before = if has_left { now + Duration::from_nanos(1) } else { now };
+            self.spared += hop.settle(before);
+        }
+    }
+
+    /// How many events of lines would have come up without [foreseeing](Self::foresee), as far as it was carried out.
+    pub const fn spared_events(&self) -> u64 {
+        self.spared
     }
 
     /// From now on tells the owner of the packets of all that are at `point` of `hop`.
@@ -479,11 +497,12 @@ impl<T: Traffic> Path<T> {
     #[inline(always)]
     fn admit(&mut self, hop: usize, packet: &Packet, now: Time) {
         let line_source = self.sources.lines + hop as Source;
-        let Self { hops, media, events, traffic, .. } = self;
+        let Self { hops, media, events, traffic, spared, .. } = self;
         let it = &mut hops[hop];
         // What leaves just now has left if the line's event, which is spared, would have come before this one.
         let at_once = now + Duration::from_nanos(1);
-        it.settle(if events.has_come_up(line_source) { at_once } else { now });
+        let has_come = events.has_come_up(line_source);
+        *spared += it.settle(if has_come { at_once } else { now });
         let free = it.line.free_at().expect("its line has a rate");
         let leaves = free.max(now);
         if free <= now && it.port.pass(packet, now) {
@@ -494,8 +513,16 @@ impl<T: Traffic> Path<T> {
             it.port.plan(Departure { arrived: now, leaves, len: packet.len, wire_bytes });
             let arrives = it.flight.pass(left).packet.expect("nothing is lost on its line");
             it.delay_line.push(arrives, packet, hop as Source, events);
+            if it.finds_nothing == now && !has_come {
+                it.finds_nothing = Time::MAX;
+                *spared -= 1;
+            }
         }
-        it.settle(at_once);
+        // The line's event would be set anew for whoever waits now.
+        if it.settle(at_once) > 0 && it.port.backlog().packets == 0 {
+            it.finds_nothing = now;
+            *spared += 1;
+        }
     }
 
     /// Shows `packet` to all that look at it in front of the queue of `hop`; returns whether it has arrived there.

@@ -165,25 +165,26 @@ impl Port {
         self.foreseen.as_mut().expect(FORESEES).plan(departure);
     }
 
-    /// Lets packets leave whose time to do so is before `before`, and returns how many bytes of the line they occupy
-    /// together. There are none where the port does not [foresee](Self::foresee).
+    /// Lets packets leave whose time to do so is before `before`, and returns how many there are and the bytes of the line
+    /// that they occupy. There are none where the port does not [foresee](Self::foresee).
     #[inline]
-    pub fn settle(&mut self, before: Time) -> u64 {
+    pub fn settle(&mut self, before: Time) -> Count {
         match &self.foreseen {
             Some(foreseen) if foreseen.next_leaves() < before => self.let_leave(before),
-            _ => 0,
+            _ => Count::default(),
         }
     }
 
-    fn let_leave(&mut self, before: Time) -> u64 {
+    fn let_leave(&mut self, before: Time) -> Count {
         let foreseen = self.foreseen.as_mut().expect(FORESEES);
-        let mut bytes = 0;
+        let mut left = Count::default();
         while foreseen.next_leaves() < before {
             let departure = foreseen.take();
             self.sojourn.add(departure.leaves.since(departure.arrived));
-            bytes += departure.wire_bytes;
+            left.packets += 1;
+            left.bytes += departure.wire_bytes;
         }
-        bytes
+        left
     }
 
     /// When a port that holds packets back may next send one, as found by the last dequeue; `None` if

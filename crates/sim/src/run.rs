@@ -56,7 +56,7 @@ pub struct Outcome {
     pub reached: Time,
     /// Whether the run got to its end.
     pub complete: bool,
-    /// Events that were handled.
+    /// Events that were handled, and those of lines that need not be as departures are foreseen.
     pub events: u64,
     /// Packets that left the queues of all hops.
     pub packets: u64,
@@ -267,11 +267,15 @@ impl Simulation {
             tests.end(&mut self.network, sink);
         }
         let reached = self.outcome.reached;
-        let mut last = reached;
-        if !stopped {
-            last = self.wait_for_answers(sink);
+        if self.stopped {
+            self.network.settle_so_far();
+        } else {
+            self.network.settle(reached);
         }
-        self.network.settle(last);
+        self.outcome.events += self.network.spared_events();
+        if !stopped {
+            self.wait_for_answers(sink);
+        }
         for load in self.loads.iter_mut().filter(|load| matches!(load, Load::Application(_))) {
             load.stop(&mut self.network, reached);
         }
@@ -301,17 +305,12 @@ impl Simulation {
         sink.progress(now)
     }
 
-    /// Pings that are under way at the end are waited for, so that slow ones do not go missing. Returns when the last event
-    /// was.
-    fn wait_for_answers(&mut self, sink: &mut dyn Sink) -> Time {
+    /// Pings that are under way at the end are waited for, so that slow ones do not go missing.
+    fn wait_for_answers(&mut self, sink: &mut dyn Sink) {
         let give_up = self.end.saturating_add(LAST_ANSWER);
-        let mut last = self.end;
         while self.network.traffic.pings_under_way() > 0 {
-            let Some((now, number)) = self.network.events.next() else { break };
-            if now > give_up {
-                break;
-            }
-            last = now;
+            let event = self.network.events.next().filter(|(now, _)| *now <= give_up);
+            let Some((now, number)) = event else { return self.network.settle(give_up) };
             match self.sources.source(number) {
                 EventSource::Path(_)
                 | EventSource::Timer { .. }
@@ -326,11 +325,11 @@ impl Simulation {
                 | EventSource::Test(_)
                 | EventSource::ConnectionTimer { .. } => {}
             }
+            self.network.settle_so_far();
             if self.look_up_from_work(now, sink).is_break() {
                 break;
             }
         }
-        last
     }
 
     fn handle(&mut self, number: Source, now: Time, sink: &mut dyn Sink) -> ControlFlow<()> {
