@@ -30,7 +30,7 @@ from weirlab.stats import (
     summarise,
 )
 from weirlab.stats.assertions import Assertion
-from weirlab.stats.comparison import factor, factor_text
+from weirlab.stats.comparison import Factor, factor, factor_text
 from weirlab.stats.distribution import quantile
 
 if TYPE_CHECKING:
@@ -332,6 +332,12 @@ def test_a_cure_without_any_rest_has_no_upper_end() -> None:
     assert halved.high is not None
     assert 1.9 < halved.low < 2.0 < halved.high < 2.1
     assert halved == factor([60.0, 58.0, 62.0, 60.0], [30.0, 31.0, 29.0, 30.0], same=False)
+    # A mean below 0 is no increase at all: no number, but still a lower end.
+    gone = factor([60.0, 58.0, 62.0, 60.0], [-0.4, -0.3, 0.5, -0.3], same=False)
+    assert (gone.factor, gone.high) == (None, None)
+    assert gone.low is not None
+    assert 100 < gone.low < 1000
+    assert factor([60.0, 58.0], [-0.4, -0.3], same=False) == Factor(factor=None, low=None, high=None)
     # What was no increase before cannot have been cured.
     assert factor([0.1, -0.3, 0.4], [0.1, 0.2, 0.1], same=False).low == 0
 

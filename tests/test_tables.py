@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from weirlab.record import Record
+    from weirlab.stats import Comparison
 
 WIDTHS = (120, 80, 60, 40)
 LONG = (
@@ -357,7 +358,9 @@ def test_one_configuration_is_told_by_what_load_adds(tmp_path: Path, ms: float, 
         (20.0, 19.5, "noticeably."),
         (0.01, 2.0, "noticeably."),
         (20.0, 174.0, "noticeably: with `fq_codel` it is 174.0 ms instead of 20.0 ms."),
-        (-0.2, 174.0, "noticeably: with `fq_codel` it is 174.0 ms instead of 0.0 ms."),
+        (-0.2, 174.0, "noticeably: with `fq_codel` it is 174.0 ms instead of -0.2 ms."),
+        (-0.02, 174.0, "noticeably: with `fq_codel` it is 174.0 ms instead of 0.0 ms."),
+        (-0.2, -0.3, "noticeably."),
     ],
 )
 def test_a_queue_that_makes_it_worse_is_told(rrul: list[Record], usual: float, ms: float, said: str) -> None:
@@ -368,6 +371,35 @@ def test_a_queue_that_makes_it_worse_is_told(rrul: list[Record], usual: float, m
     increase, factor = replace(other.increase_ms, mean=ms), replace(other.factor, factor=usual / ms)
     told = replace(other, name="fq_codel", increase_ms=increase, factor=factor)
     assert story([baseline, told]).plain == f"None of them shortens the wait of `{baseline.name}` {said}"
+
+
+def increased(one: Comparison, name: str, ms: float, found: Factor) -> Comparison:
+    """The same with another name, another increase and another factor; goodput is unknown."""
+    assert one.increase_ms is not None
+    return replace(
+        one,
+        name=name,
+        increase_ms=replace(one.increase_ms, mean=ms),
+        factor=found,
+        down_mbps=None,
+        up_mbps=None,
+    )
+
+
+def test_a_configuration_that_leaves_nothing_of_the_wait_is_the_best(rrul: list[Record]) -> None:
+    """An increase of noise around 0 has no factor: that is no reason to say that nothing helps."""
+    baseline, other = compare(rrul)
+    baseline = increased(baseline, "pfifo", 811.0, Factor(factor=1.0, low=None, high=None))
+    cured = increased(other, "cured", -0.1, Factor(factor=None, low=812.0, high=None))
+    halved = increased(other, "halved", 400.0, Factor(factor=2.0, low=1.9, high=2.1))
+    said = "With `cured` the load makes pings no slower, instead of 811.0 ms slower"
+    bound = " (95 %: more than 812.0 times less)"
+    assert story([baseline, halved, cured]).plain == f"{said}{bound}."
+    assert story([baseline, cured]).plain == f"{said}{bound}."
+    single = replace(cured, factor=Factor(factor=None, low=None, high=None))
+    assert story([baseline, halved, single]).plain == f"{said}."
+    table = printed(comparison_table(rrul, [baseline, cured]), 120)
+    assert "> 812.0" in table
 
 
 def test_signs_that_steer_nothing_are_shown_as_they_are() -> None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from weirlab.plots.theme import Style
     from weirlab.record import Record
-    from weirlab.stats import Comparison, Interval
+    from weirlab.stats import Comparison, Factor, Interval
 
 
 @dataclass(frozen=True)
@@ -149,6 +149,12 @@ def _draw(axes: Axes, drawn: Sequence[_Drawn], styles: Sequence[Style], scope: S
     parts.beside(axes, labels, 4.0)
 
 
+def _factor(found: Factor) -> str:
+    if found.factor is not None:
+        return caption.number(found.factor)
+    return "-" if found.low is None else f"> {caption.number(found.low)}"
+
+
 def _cells(one: Comparison) -> list[str]:
     def figure_of(value: Interval | None) -> str:
         return "-" if value is None else caption.number(value.mean)
@@ -158,7 +164,7 @@ def _cells(one: Comparison) -> list[str]:
         figure_of(one.idle_ms),
         figure_of(one.loaded_ms),
         figure_of(one.increase_ms),
-        "-" if one.factor.factor is None else caption.number(one.factor.factor),
+        _factor(one.factor),
         "-" if lost is None else caption.per_cent(lost) if lost else "0",
     ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
@@ -113,23 +114,49 @@ def _told(comparisons: Sequence[Comparison]) -> str:
     if not others:
         longer = f"{baseline.increase_ms.mean:.1f} ms" if baseline.increase_ms.mean >= 0.05 else "no"
         return f"Under load a ping takes {longer} longer than before it."
-    better = [one for one in others if one.factor.factor is not None and one.increase_ms]
-    if not better:
+    known = [(one, _times_less(baseline.increase_ms, one)) for one in others if one.increase_ms]
+    if not known:
         return ""
-    best = max(better, key=lambda one: one.factor.factor or 0.0)
-    factor = best.factor.factor or 0.0
-    if factor < NOTICEABLE or best.increase_ms is None:
-        waits = [(one.name, one.increase_ms.mean) for one in others if one.increase_ms]
-        worst, ms = max(waits, key=itemgetter(1))
-        usual = max(0.0, baseline.increase_ms.mean)
-        is_felt = ms - usual >= FELT_MS
-        how = f": with `{worst}` it is {ms:.1f} ms instead of {usual:.1f} ms" if is_felt else ""
-        return f"None of them shortens the wait of `{baseline.name}` noticeably{how}."
-    text = (
-        f"With `{best.name}` the load makes pings {best.increase_ms.mean:.1f} ms slower instead of "
-        f"{baseline.increase_ms.mean:.1f} ms: {factor:.1f} times less"
-    )
-    return text + _cost(baseline, best) + "."
+    best, times = max(known, key=itemgetter(1))
+    if times < NOTICEABLE:
+        return _no_cure(baseline, others)
+    return f"{_cure(baseline, best)}{_cost(baseline, best)}."
+
+
+def _times_less(usual: Interval, one: Comparison) -> float:
+    """How many times less the load makes pings slower, to rank by: without end if nothing is left."""
+    if one.nothing_left:
+        return math.inf if usual.mean > 0 else 0.0
+    return one.factor.factor or 0.0
+
+
+def _cure(baseline: Comparison, best: Comparison) -> str:
+    """How much less the load makes pings slower with the best configuration."""
+    usual = _ms(baseline.increase_ms)
+    if best.nothing_left:
+        least = best.factor.low
+        bound = "" if least is None else f" (95 %: more than {factor_text(least)} times less)"
+        return f"With `{best.name}` the load makes pings no slower, instead of {usual} slower{bound}"
+    slower = f"With `{best.name}` the load makes pings {_ms(best.increase_ms)} slower instead of {usual}"
+    return f"{slower}: {best.factor.factor:.1f} times less"
+
+
+def _no_cure(baseline: Comparison, others: Sequence[Comparison]) -> str:
+    """That no configuration is better than the baseline, and by how much the worst is worse."""
+    waits = [one for one in others if one.increase_ms]
+    worst = max(waits, key=lambda one: one.increase_ms.mean if one.increase_ms else 0.0)
+    told = f"None of them shortens the wait of `{baseline.name}` noticeably"
+    if baseline.increase_ms is None or worst.increase_ms is None:
+        return f"{told}."
+    if worst.increase_ms.mean - baseline.increase_ms.mean < FELT_MS:
+        return f"{told}."
+    ms, usual = _ms(worst.increase_ms), _ms(baseline.increase_ms)
+    return f"{told}: with `{worst.name}` it is {ms} instead of {usual}."
+
+
+def _ms(value: Interval | None) -> str:
+    """The mean with its unit; never a 0 with a minus."""
+    return "-" if value is None else f"{round(value.mean, 1) + 0.0:.1f} ms"
 
 
 def advice(records: Sequence[Record]) -> list[str]:
@@ -322,7 +349,7 @@ def _interval_column(heading: str, figure: str, digits: int, *, rank: int = 0) -
 def _factor(one: Comparison) -> str:
     factor = one.factor
     if factor.factor is None:
-        return "-"
+        return "-" if factor.low is None else f"> {factor_text(factor.low)}"
     text = factor_text(factor.factor)
     if factor.low is None:
         return text

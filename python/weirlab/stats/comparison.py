@@ -44,7 +44,8 @@ class Factor:
 
     Attributes:
         factor: mean increase of the baseline / mean increase of this configuration, as in the cFosSpeed
-            report; None if one of them is missing or this configuration's is not above 0.
+            report; None if one of them is missing or this configuration's is not above 0: nothing is left of
+            the increase then, and no number says how many times less that is.
         low, high: 95 % BCa bootstrap interval over repetitions; None for single runs and for the baseline.
             `high` alone is None if it has no upper end: what is left of the increase may be nothing.
     """
@@ -97,6 +98,11 @@ class Comparison(Shown):
     up_jain: Interval | None
     factor: Factor
     differences: list[Difference]
+
+    @property
+    def nothing_left(self) -> bool:
+        """Whether load makes pings no slower at all (the mean increase is not above 0)."""
+        return self.increase_ms is not None and self.increase_ms.mean <= 0
 
     @property
     def lost_share(self) -> float | None:
@@ -204,15 +210,15 @@ def factor(before: list[float], after: list[float], *, same: bool, paired: bool 
         same: whether both are the same runs.
         paired: whether the repetitions of one place belong together.
     """
-    if not before or not after or np.mean(after) <= 0:
+    if not before or not after:
         return Factor(factor=None, low=None, high=None)
-    ratio = float(np.mean(before) / np.mean(after))
+    left = float(np.mean(after))
+    ratio = float(np.mean(before)) / left if left > 0 else None
     if same or len(before) < 2 or len(after) < 2:
         return Factor(factor=ratio, low=None, high=None)
-    low, high = resampled(_angle, np.array(before), np.array(after), paired=paired)
-    return Factor(
-        factor=ratio, low=float(np.tan(low)), high=None if high == np.pi / 2 else float(np.tan(high))
-    )
+    angles = resampled(_angle, np.array(before), np.array(after), paired=paired)
+    low, high = (None if angle == np.pi / 2 else float(np.tan(angle)) for angle in angles)
+    return Factor(factor=ratio, low=low, high=None if ratio is None else high)
 
 
 def _angle(

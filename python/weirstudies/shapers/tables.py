@@ -152,7 +152,7 @@ def _figure(found: Interval | None, digits: int, *, intervals: bool, scale: floa
 
 def _factor(found: Factor, *, intervals: bool) -> str:
     if found.factor is None:
-        return "-"
+        return "-" if found.low is None else f"> {factor_text(found.low)}"
     text = factor_text(found.factor)
     if intervals and found.ends is not None:
         text += f" ({found.ends})"
