@@ -338,7 +338,10 @@ def test_a_cure_without_any_rest_has_no_upper_end() -> None:
     assert gone.low is not None
     assert 100 < gone.low < 1000
     assert factor([60.0, 58.0], [-0.4, -0.3], same=False) == Factor(factor=None, low=None, high=None)
-    # What was no increase before cannot have been cured.
+    # What was no increase before cannot have been cured: neither by a negative number nor by any other.
+    nothing = Factor(factor=None, low=None, high=None)
+    assert factor([-10.0, -9.9, -10.1], [46.0, 46.5, 46.8], same=False, paired=True) == nothing
+    assert factor([0.0], [46.0], same=False) == nothing
     assert factor([0.1, -0.3, 0.4], [0.1, 0.2, 0.1], same=False).low == 0
 
 

@@ -44,8 +44,8 @@ class Factor:
 
     Attributes:
         factor: mean increase of the baseline / mean increase of this configuration, as in the cFosSpeed
-            report; None if one of them is missing or this configuration's is not above 0: nothing is left of
-            the increase then, and no number says how many times less that is.
+            report; None if one of them is missing or not above 0: what was no increase cannot have become
+            less, and if nothing is left of one, no number says how many times less that is.
         low, high: 95 % BCa bootstrap interval over repetitions; None for single runs and for the baseline.
             `high` alone is None if it has no upper end: what is left of the increase may be nothing.
     """
@@ -77,7 +77,7 @@ class Comparison(Shown):
         idle_ms, loaded_ms, median_ms, p95_ms, p99_ms, increase_ms: latency, over the repetitions.
         down_mbps, up_mbps: goodput, over the repetitions.
         down_jain, up_jain: fairness, over the repetitions.
-        factor: increase of the baseline / increase of this configuration.
+        factor: increase of the baseline / increase of this configuration, where both are above 0.
         differences: this configuration less the baseline, in each figure that both have; none for the
             baseline.
     """
@@ -210,7 +210,7 @@ def factor(before: list[float], after: list[float], *, same: bool, paired: bool 
         same: whether both are the same runs.
         paired: whether the repetitions of one place belong together.
     """
-    if not before or not after:
+    if not before or not after or np.mean(before) <= 0:
         return Factor(factor=None, low=None, high=None)
     left = float(np.mean(after))
     ratio = float(np.mean(before)) / left if left > 0 else None
