@@ -345,6 +345,16 @@ def test_a_cure_without_any_rest_has_no_upper_end() -> None:
     assert factor([0.1, -0.3, 0.4], [0.1, 0.2, 0.1], same=False).low == 0
 
 
+def test_a_constant_difference_is_no_constant_ratio() -> None:
+    """The interval of a factor is of ratios: 200 / 100 and 190 / 90 are not the same."""
+    constant = factor([200.0, 210.0, 190.0], [100.0, 110.0, 90.0], same=False, paired=True)
+    nearly = factor([200.0, 210.0, 190.0], [100.0, 110.0, 90.0001], same=False, paired=True)
+    assert constant.factor == 2.0
+    assert (constant.low, constant.high) == pytest.approx((nearly.low, nearly.high), abs=0.05)
+    assert constant.low is not None
+    assert constant.low < 1.95
+
+
 def test_the_factor_is_increase_without_by_increase_with(rrul: list[Record]) -> None:
     baseline, cured = compare(rrul)
     assert baseline.increase_ms is not None

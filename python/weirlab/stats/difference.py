@@ -123,7 +123,7 @@ def resampled(
         ).confidence_interval
         return float(found.low), float(found.high)
 
-    if all(np.ptp(side) == 0 for side in ((after - before,) if paired else (before, after))):
+    if np.ptp(before) == np.ptp(after) == 0:
         # No scatter: BCa is not defined, and there is nothing to draw.
         value = float(statistic(before, after, axis=-1))
         return value, value
