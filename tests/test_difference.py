@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -67,6 +68,8 @@ def increase(before: list[Summary], after: list[Summary]) -> Difference:
     return corrected([[found]])[0][0]
 
 
+CASES = 200
+
 BEFORE, AFTER = [50.0, 61.0, 39.0, 70.0, 45.0, 58.0], [48.1, 59.0, 37.2, 67.8, 43.1, 55.9]
 
 
@@ -100,14 +103,68 @@ def test_the_interval_is_the_bca_bootstrap() -> None:
     assert increase(side(BEFORE), side(AFTER, first=101)) == found, "the same records give the same interval"
 
 
-def test_a_side_without_scatter_and_one_run_are_no_riddles() -> None:
-    same = increase(side([5.0] * 3), side([5.0] * 3))
-    assert (same.low, same.high, same.p, same.better) == (0.0, 0.0, 1.0, None)
-    less = increase(side([5.0] * 3), side([3.0] * 3))
-    assert (less.low, less.high, less.p, less.better) == (-2.0, -2.0, 0.0, True)
+def test_one_run_is_no_riddle() -> None:
     one = increase(side([5.0]), side([3.0]))
     assert (one.size, one.low, one.p, one.p_holm, one.better, one.detectable) == (-2.0, *[None] * 5)
     assert one.too_few
+    assert not one.alike
+
+
+def test_repetitions_that_are_alike_in_all_figures_are_one_run() -> None:
+    """As of a simulation in which nothing depends on the seed: five times the same shows no scatter."""
+    for after, size in (([3.0] * 5, -2.0), ([5.0] * 5, 0.0)):
+        for first in (1, 101):
+            found = increase(side([5.0] * 5), side(after, first))
+            assert (found.size, found.repeats, found.alike) == (size, 1, True)
+            assert (found.low, found.p, found.p_holm, found.better, found.detectable) == (None,) * 5
+    scattered = increase(side([5.0] * 5), side([3.0, 3.1, 2.9, 3.0, 3.2], 101))
+    assert (scattered.repeats, scattered.alike, scattered.better) == (5, False, True)
+
+
+def test_differences_that_happen_to_be_equal_prove_nothing() -> None:
+    """Goodput is counted in segments, and two pairs often differ by the very same number of them.
+
+    The exact test of n pairs with one sign has p = 2^(1 - n), whatever Student's makes of rounding.
+    """
+    before = [14.9, 15.3, 14.2, 15.8, 14.5, 15.1, 14.7, 15.5, 14.4, 15.0]
+    for rounding in (0.0, 1e-15, 4e-6):
+        after = [value - 0.003 + rounding * (place % 2) for place, value in enumerate(before)]
+        for pairs in (2, 3, 5, 10):
+            found = increase(side(before[:pairs]), side(after[:pairs]))
+            assert found.p == 2.0 ** (1 - pairs)
+            assert (found.low, found.high, found.detectable) == (None, None, None)
+            assert (found.repeats, found.alike) == (pairs, False)
+            assert found.better is (True if pairs == 10 else None)
+    same = increase(side(before), side(before))
+    assert (same.p, same.low, same.better) == (1.0, None, None)
+
+
+def test_sides_that_do_not_scatter_are_tested_exactly() -> None:
+    """Five and five runs are dealt to two sides in 252 ways; two of them part two values."""
+    apart = [differences(others([7.0] * 5, 1), others([8.0] * 5, 101))[0]]
+    assert apart[0].figure == "increase_ms"
+    assert apart[0].p == pytest.approx(2 / 252)
+    assert increase(others([7.0] * 5, 1), others([8.0] * 4, 101)).p == pytest.approx(1 / 126)
+
+
+def others(increases: Sequence[float], first: int) -> list[Summary]:
+    """Runs with these increases, of which round trips scatter."""
+    runs = side([20.0 + 0.1 * place for place, _ in enumerate(increases)], first)
+    return [
+        replace(one, latency=replace(one.latency, increase_mean_ms=value))
+        for one, value in zip(runs, increases, strict=True)
+    ]
+
+
+@pytest.mark.parametrize(("pairs", "steps"), [(2, 1), (2, 2), (3, 2), (5, 1), (5, 2), (5, 5)])
+def test_of_coarse_figures_that_do_not_differ_little_is_shown(pairs: int, steps: int) -> None:
+    """Both sides are drawn from the same few values: one in twenty times at most a difference is shown."""
+    rng = np.random.default_rng(11)
+    wrong = 0
+    for _ in range(CASES):
+        before, after = (others(list(rng.integers(0, steps + 1, pairs).astype(float)), 1) for _ in range(2))
+        wrong += increase(before, after).better is not None
+    assert wrong <= 0.05 * CASES + 3 * np.sqrt(CASES * 0.05 * 0.95)
 
 
 def test_a_figure_that_a_run_lacks_is_not_compared() -> None:

@@ -353,6 +353,9 @@ def test_a_constant_difference_is_no_constant_ratio() -> None:
     assert (constant.low, constant.high) == pytest.approx((nearly.low, nearly.high), abs=0.05)
     assert constant.low is not None
     assert constant.low < 1.95
+    # Repetitions that are all the same are one run, which has no interval.
+    alike = factor([200.0] * 3, [100.0] * 3, same=False, paired=True)
+    assert alike == Factor(factor=2.0, low=None, high=None)
 
 
 def test_the_factor_is_increase_without_by_increase_with(rrul: list[Record]) -> None:

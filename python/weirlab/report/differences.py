@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def difference_tables(comparisons: Sequence[Comparison]) -> list[Table]:
     """A table for each configuration but the baseline, if both have two repetitions: a row a figure."""
     baseline, *others = comparisons
-    shown = {one.name: [each for each in one.differences if each.low is not None] for one in others}
+    shown = {one.name: [each for each in one.differences if each.p is not None] for one in others}
     shown = {name: rows for name, rows in shown.items() if rows}
     tables = []
     for name, rows in shown.items():
@@ -37,8 +37,18 @@ def difference_tables(comparisons: Sequence[Comparison]) -> list[Table]:
 
 
 def too_few(comparisons: Sequence[Comparison]) -> list[str]:
-    """Warnings about too few repetitions."""
-    few = [each.repeats for one in comparisons[1:] for each in one.differences if each.too_few]
+    """Warnings about too few repetitions, and about those that repeat nothing."""
+    alike = [one.name for one in comparisons[1:] if any(each.alike for each in one.differences)]
+    told = [
+        f"`{name}`: repetitions are alike in all figures, here and in the baseline: they count as one run, "
+        "which shows no scatter"
+        for name in alike
+    ]
+    return told + _few([one for one in comparisons[1:] if one.name not in alike])
+
+
+def _few(comparisons: Sequence[Comparison]) -> list[str]:
+    few = [each.repeats for one in comparisons for each in one.differences if each.too_few]
     if not few:
         return []
     if min(few) < 2:
@@ -73,9 +83,11 @@ def _caption(shown: Sequence[Difference]) -> str:
     repeats = sorted({one.repeats for one in shown})
     count = f"{repeats[0]}" if len(repeats) == 1 else f"{repeats[0]} to {repeats[-1]}"
     many = f", corrected for {len(shown)} comparisons (Holm)" if len(shown) > 1 else ""
+    still = any(one.low is None for one in shown)
+    exact = ", where nothing scatters by the exact permutation test" if still else ""
     return (
-        f"BCa bootstrap over {count} {kind}; p by Student's test{many}; detectable: the smallest difference "
-        "that so many show in four of five cases"
+        f"BCa bootstrap over {count} {kind}; p by Student's test{exact}{many}; detectable: the smallest "
+        "difference that so many show in four of five cases"
     )
 
 

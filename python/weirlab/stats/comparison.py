@@ -11,7 +11,7 @@ from weirlab.arguments import records_of
 from weirlab.errors import UsageError
 from weirlab.record.configurations import configurations
 from weirlab.shown import Shown
-from weirlab.stats.difference import Difference, corrected, differences, matched, resampled
+from weirlab.stats.difference import Difference, corrected, differences, matched, resampled, scatters
 from weirlab.stats.summary import Summary, summarise
 
 if TYPE_CHECKING:
@@ -46,8 +46,9 @@ class Factor:
         factor: mean increase of the baseline / mean increase of this configuration, as in the cFosSpeed
             report; None if one of them is missing or not above 0: what was no increase cannot have become
             less, and if nothing is left of one, no number says how many times less that is.
-        low, high: 95 % BCa bootstrap interval over repetitions; None for single runs and for the baseline.
-            `high` alone is None if it has no upper end: what is left of the increase may be nothing.
+        low, high: 95 % BCa bootstrap interval over repetitions; None for single runs, for the baseline, and
+            where neither side scatters. `high` alone is None if it has no upper end: what is left of the
+            increase may be nothing.
     """
 
     factor: float | None
@@ -216,7 +217,10 @@ def factor(before: list[float], after: list[float], *, same: bool, paired: bool 
     ratio = float(np.mean(before)) / left if left > 0 else None
     if same or len(before) < 2 or len(after) < 2:
         return Factor(factor=ratio, low=None, high=None)
-    angles = resampled(_angle, np.array(before), np.array(after), paired=paired)
+    sides = np.array(before), np.array(after)
+    if not scatters(*sides):
+        return Factor(factor=ratio, low=None, high=None)
+    angles = resampled(_angle, *sides, paired=paired)
     low, high = (None if angle == np.pi / 2 else float(np.tan(angle)) for angle in angles)
     return Factor(factor=ratio, low=low, high=None if ratio is None else high)
 

@@ -3,10 +3,15 @@
 Runs with the same seeds are pairs: what a seed does to both cancels out. Intervals are BCa bootstraps over
 repetitions (Efron 1987), probabilities those of Student's test for pairs or Welch's for two samples,
 corrected by Holm (1979) for all comparisons that are made at once.
+
+Figures are counted in segments and nanoseconds, so that a few repetitions may differ by chance by the very
+same amount. A scatter of 0 then is no scatter that is known: there is no interval, and the probability is
+that of the exact permutation test (Fisher 1935). Repetitions that are alike in all figures are one run.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -31,14 +36,19 @@ class Difference:
     Attributes:
         figure: its name, such as `p95_ms`.
         size: mean of the configuration less mean of the baseline, in the figure's unit.
-        low, high: 95 % BCa bootstrap interval of `size`; None with fewer than two repetitions of one.
-        p: probability of such a difference, or a larger one, if there is none (two-sided).
+        low, high: 95 % BCa bootstrap interval of `size`; None with fewer than two repetitions of one, and
+            where repetitions do not scatter.
+        p: probability of such a difference, or a larger one, if there is none (two-sided); None with fewer
+            than two repetitions of one.
         p_holm: the same, corrected by Holm for all differences of one comparison.
         paired: whether repetitions with the same seed were compared with each other.
         repeats: number of pairs, or of repetitions on the side that has fewer.
-        detectable: the smallest difference that so many repetitions show in four of five cases.
+        detectable: the smallest difference that so many repetitions show in four of five cases; None where
+            they do not scatter.
         better: whether the configuration is better than the baseline (True) or worse (False); None if that is
             not shown: `p_holm` is not below 0.05, or 0 lies within the interval.
+        alike: whether the repetitions of each side are alike in all figures: nothing in them depends on the
+            seed, so that they count as one run.
     """
 
     figure: str
@@ -51,6 +61,7 @@ class Difference:
     repeats: int
     detectable: float | None
     better: bool | None
+    alike: bool = False
 
     @property
     def too_few(self) -> bool:
@@ -76,16 +87,16 @@ def matched(
 def differences(baseline: Sequence[Summary], runs: Sequence[Summary]) -> list[Difference]:
     """The differences of `runs` from `baseline` in all of `FIGURES` that both have, not yet corrected."""
     baseline, runs, paired = matched(baseline, runs, lambda run: run.seed)
-    found = []
+    sides: dict[str, tuple[Numbers, Numbers]] = {}
     for figure, (value_of, _) in FIGURES.items():
         before, after = [value_of(run) for run in baseline], [value_of(run) for run in runs]
-        if None in before or None in after:
+        if before and after and None not in before and None not in after:
             # What some runs lack cannot be compared without leaving runs out.
-            continue
-        sides = (np.array(before, dtype=float), np.array(after, dtype=float))
-        if sides[0].size and sides[1].size:
-            found.append(_difference(figure, *sides, paired=paired))
-    return found
+            sides[figure] = (np.array(before, dtype=float), np.array(after, dtype=float))
+    if min(len(baseline), len(runs)) > 1 and not any(scatters(*both) for both in sides.values()):
+        ones = {figure: (before[:1], after[:1]) for figure, (before, after) in sides.items()}
+        return [replace(_difference(name, *one, paired=paired), alike=True) for name, one in ones.items()]
+    return [_difference(figure, *both, paired=paired) for figure, both in sides.items()]
 
 
 def corrected(found: Sequence[Sequence[Difference]]) -> list[list[Difference]]:
@@ -123,10 +134,6 @@ def resampled(
         ).confidence_interval
         return float(found.low), float(found.high)
 
-    if np.ptp(before) == np.ptp(after) == 0:
-        # No scatter: BCa is not defined, and there is nothing to draw.
-        value = float(statistic(before, after, axis=-1))
-        return value, value
     with np.errstate(all="ignore"):
         low, high = _without_warnings(lambda: interval("BCa"))
         return (low, high) if np.isfinite([low, high]).all() else interval("percentile")
@@ -158,15 +165,14 @@ def _difference(figure: str, before: Numbers, after: Numbers, *, paired: bool) -
     )
     if repeats < 2:
         return bare
+    if not (scatters(after - before) if paired else scatters(before, after)):
+        return replace(bare, p=_by_order(size, before.size, after.size, paired=paired))
     from scipy.stats import t  # noqa: PLC0415 - loads slowly, and only repetitions need it
 
     error, freedom = standard_error(before, after, paired=paired)
     low, high = resampled(_mean_difference, before, after, paired=paired)
-    if error > 0:
-        p = float(2 * t.sf(abs(size) / error, freedom))
-        detectable = float((t.ppf(0.975, freedom) + t.ppf(POWER, freedom)) * error)
-    else:
-        p, detectable = float(size == 0), 0.0
+    p = float(2 * t.sf(abs(size) / error, freedom))
+    detectable = float((t.ppf(0.975, freedom) + t.ppf(POWER, freedom)) * error)
     return replace(bare, low=low, high=high, p=p, detectable=detectable)
 
 
@@ -180,14 +186,32 @@ def standard_error(before: Numbers, after: Numbers, *, paired: bool) -> tuple[fl
     return float(np.sqrt(sum(parts))), freedom
 
 
+def scatters(*samples: Numbers) -> bool:
+    """Whether the values of a sample lie further apart than figures are known."""
+    return any(np.ptp(one) > RESOLUTION for one in samples)
+
+
+def _by_order(size: float, before: int, after: int, *, paired: bool) -> float:
+    """The two-sided probability of samples that do not scatter: by the exact permutation test.
+
+    Of the 2^n ways in which the differences of n pairs may have their signs, two have all alike. Of the ways
+    to deal repetitions to two sides, one parts the values, and if both sides are as large its mirror too.
+    """
+    if abs(size) <= RESOLUTION:
+        return 1.0
+    if paired:
+        return 2.0 ** (1 - before)
+    return (2 if before == after else 1) / math.comb(before + after, before)
+
+
 def _mean_difference(before: Numbers, after: Numbers, axis: int = -1) -> Numbers:
     return np.asarray(after.mean(axis=axis) - before.mean(axis=axis))
 
 
 def _better(one: Difference) -> bool | None:
-    if one.p_holm is None or one.low is None or one.high is None:
+    if one.p_holm is None or one.p_holm >= SIGNIFICANCE:
         return None
-    if one.p_holm >= SIGNIFICANCE or one.low <= 0 <= one.high:
+    if one.low is not None and one.high is not None and one.low <= 0 <= one.high:
         return None
     return (one.size > 0) is (FIGURES[one.figure][1] == "higher")
 
@@ -215,6 +239,12 @@ SIGNIFICANCE = 0.05
 
 POWER = 0.8
 """Share of cases in which a difference of the size `detectable` is shown (Cohen 1988)."""
+
+RESOLUTION = 1e-5
+"""How well figures are known, in ms and in Mbit/s: 10 ns and 10 bit/s.
+
+Times are whole nanoseconds, which every hop rounds, and goodput is of whole bytes over some seconds.
+"""
 
 MIN_REPEATS = 5
 """Bootstrap intervals of fewer are too narrow: of three repetitions there are ten different draws."""
