@@ -87,7 +87,7 @@ def _caption(shown: Sequence[Difference]) -> str:
     exact = ", where nothing scatters by the exact permutation test" if still else ""
     return (
         f"BCa bootstrap over {count} {kind}; p by Student's test{exact}{many}; detectable: the smallest "
-        "difference that so many show in four of five cases"
+        f"difference that so many show in four of five cases{' after this correction' if many else ''}"
     )
 
 

@@ -43,8 +43,10 @@ class Difference:
         p_holm: the same, corrected by Holm for all differences of one comparison.
         paired: whether repetitions with the same seed were compared with each other.
         repeats: number of pairs, or of repetitions on the side that has fewer.
-        detectable: the smallest difference that so many repetitions show in four of five cases; None where
-            they do not scatter.
+        standard_error: that of `size`, in the figure's unit; None where there is no interval.
+        freedom: its degrees of freedom (Welch and Satterthwaite, if there are no pairs).
+        detectable: the smallest difference that so many repetitions with that scatter show in four of five
+            cases, also if no other of the comparison is shown: at 0.05 / number of tests, Holm's first step.
         better: whether the configuration is better than the baseline (True) or worse (False); None if that is
             not shown: `p_holm` is not below 0.05, or 0 lies within the interval.
         alike: whether the repetitions of each side are alike in all figures: nothing in them depends on the
@@ -59,6 +61,8 @@ class Difference:
     p_holm: float | None
     paired: bool
     repeats: int
+    standard_error: float | None
+    freedom: float | None
     detectable: float | None
     better: bool | None
     alike: bool = False
@@ -112,7 +116,8 @@ def corrected(found: Sequence[Sequence[Difference]]) -> list[list[Difference]]:
     for rank, (p, group, place) in enumerate(tested):
         highest = max(highest, min(1.0, p * (len(tested) - rank)))
         one = replace(results[group][place], p_holm=highest)
-        results[group][place] = replace(one, better=_better(one))
+        seen = _detectable(one, SIGNIFICANCE / len(tested))
+        results[group][place] = replace(one, better=_better(one), detectable=seen)
     return results
 
 
@@ -160,6 +165,8 @@ def _difference(figure: str, before: Numbers, after: Numbers, *, paired: bool) -
         p_holm=None,
         paired=paired and repeats > 1,
         repeats=repeats,
+        standard_error=None,
+        freedom=None,
         detectable=None,
         better=None,
     )
@@ -172,8 +179,7 @@ def _difference(figure: str, before: Numbers, after: Numbers, *, paired: bool) -
     error, freedom = standard_error(before, after, paired=paired)
     low, high = resampled(_mean_difference, before, after, paired=paired)
     p = float(2 * t.sf(abs(size) / error, freedom))
-    detectable = float((t.ppf(0.975, freedom) + t.ppf(POWER, freedom)) * error)
-    return replace(bare, low=low, high=high, p=p, detectable=detectable)
+    return replace(bare, low=low, high=high, p=p, standard_error=error, freedom=freedom)
 
 
 def standard_error(before: Numbers, after: Numbers, *, paired: bool) -> tuple[float, float]:
@@ -214,6 +220,21 @@ def _better(one: Difference) -> bool | None:
     if one.low is not None and one.high is not None and one.low <= 0 <= one.high:
         return None
     return (one.size > 0) is (FIGURES[one.figure][1] == "higher")
+
+
+def _detectable(one: Difference, level: float) -> float | None:
+    """The difference of which Student's test at that level has the power `POWER`, in the figure's unit.
+
+    If there is a difference, Student's t is noncentral: by it in standard errors (Cohen 1988, section 2).
+    """
+    if one.standard_error is None or one.freedom is None:
+        return None
+    from scipy.optimize import brentq  # noqa: PLC0415 - loads slowly, and only repetitions need it
+    from scipy.stats import nct, t  # noqa: PLC0415
+
+    freedom, limit = one.freedom, float(t.isf(level / 2, one.freedom))
+    errors = brentq(lambda size: float(nct.sf(limit, freedom, size)) - POWER, 0.0, 4 * limit + 10)
+    return float(errors) * one.standard_error
 
 
 def _loaded(figure: str) -> Callable[[Summary], float | None]:
