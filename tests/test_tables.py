@@ -40,7 +40,7 @@ from weirlab.report.methods import method_table
 from weirlab.report.scores import score_table
 from weirlab.scores import measured, score_all
 from weirlab.scores.locate import Hop, Location
-from weirlab.stats import Assertion, Factor, Interval, agreement, compare, summarise
+from weirlab.stats import Assertion, Difference, Factor, Interval, agreement, compare, summarise
 from weirlab.ui import console
 from weirlab.ui.table import Table
 from weirstudies.agreement.tables import matrix_table
@@ -400,6 +400,53 @@ def test_a_configuration_that_leaves_nothing_of_the_wait_is_the_best(rrul: list[
     assert story([baseline, halved, single]).plain == f"{said}."
     table = printed(comparison_table(rrul, [baseline, cured]), 120)
     assert "> 812.0" in table
+
+
+def shown(one: Comparison, *, p: float | None, better: bool | None) -> Comparison:
+    """The same with that verdict on its increase."""
+    found = Difference(
+        figure="increase_ms",
+        size=-2.3,
+        low=None,
+        high=None,
+        p=p,
+        p_holm=p,
+        paired=True,
+        repeats=2,
+        standard_error=None,
+        freedom=None,
+        detectable=None,
+        better=better,
+    )
+    return replace(one, differences=[found])
+
+
+def test_what_is_not_shown_is_not_stated(rrul: list[Record]) -> None:
+    """The sentence says what the table of differences says, and no more."""
+    baseline, other = compare(rrul)
+    baseline = increased(baseline, "plain", 9.4, Factor(factor=1.0, low=None, high=None))
+    chance = increased(other, "chance", 7.1, Factor(factor=9.4 / 7.1, low=0.9, high=2.0))
+    chance = shown(chance, p=1.0, better=None)
+    sure = shown(
+        increased(other, "sure", 8.0, Factor(factor=9.4 / 8.0, low=1.1, high=1.3)), p=0.01, better=True
+    )
+    text = "With `chance` the load makes pings 7.1 ms slower instead of 9.4 ms"
+    doubt = "; 2 repetitions do not show that this is more than chance."
+    assert story([baseline, chance]).plain == text + doubt
+    assert (
+        story([baseline, chance, sure]).plain
+        == "With `sure` the load makes pings 8.0 ms slower instead of 9.4 ms: 1.2 times less."
+    )
+    untested = shown(chance, p=None, better=None)
+    assert story([baseline, untested]).plain == f"{text}: 1.3 times less."
+    gone = shown(increased(other, "gone", -0.1, Factor(factor=None, low=3.0, high=None)), p=0.5, better=None)
+    said = "With `gone` the load makes pings no slower, instead of 9.4 ms slower"
+    assert story([baseline, gone]).plain == said + doubt
+    worse = shown(increased(other, "worse", 60.0, Factor(factor=0.15, low=0.1, high=0.2)), p=0.5, better=None)
+    none = "None of them shortens the wait of `plain` noticeably"
+    assert story([baseline, worse]).plain == f"{none}."
+    worse = shown(worse, p=0.001, better=False)
+    assert story([baseline, worse]).plain == f"{none}: with `worse` it is 60.0 ms instead of 9.4 ms."
 
 
 def test_signs_that_steer_nothing_are_shown_as_they_are() -> None:

@@ -114,13 +114,29 @@ def _told(comparisons: Sequence[Comparison]) -> str:
     if not others:
         longer = f"{baseline.increase_ms.mean:.1f} ms" if baseline.increase_ms.mean >= 0.05 else "no"
         return f"Under load a ping takes {longer} longer than before it."
-    known = [(one, _times_less(baseline.increase_ms, one)) for one in others if one.increase_ms]
+    return _beside(baseline, baseline.increase_ms, others)
+
+
+def _beside(baseline: Comparison, usual: Interval, others: Sequence[Comparison]) -> str:
+    """Which configuration is better than the baseline, and whether repetitions show that."""
+    known = [(one, _times_less(usual, one)) for one in others if one.increase_ms]
     if not known:
         return ""
-    best, times = max(known, key=itemgetter(1))
-    if times < NOTICEABLE:
+    felt = [(one, times) for one, times in known if times >= NOTICEABLE]
+    if not felt:
         return _no_cure(baseline, others)
-    return f"{_cure(baseline, best)}{_cost(baseline, best)}."
+    sure = [(one, times) for one, times in felt if _verdict(one) is not False]
+    best, _ = max(sure or felt, key=itemgetter(1))
+    if not sure:
+        repeats = next(each.repeats for each in best.differences if each.figure == "increase_ms")
+        return f"{_cure(baseline, best)}; {repeats} repetitions do not show that this is more than chance."
+    return f"{_cure(baseline, best, told=True)}{_cost(baseline, best)}."
+
+
+def _verdict(one: Comparison) -> bool | None:
+    """Whether it is shown that the increase differs from the baseline's; None if it could not be tested."""
+    found = next((each for each in one.differences if each.figure == "increase_ms"), None)
+    return None if found is None or found.p is None else found.better is not None
 
 
 def _times_less(usual: Interval, one: Comparison) -> float:
@@ -130,28 +146,31 @@ def _times_less(usual: Interval, one: Comparison) -> float:
     return one.factor.factor or 0.0
 
 
-def _cure(baseline: Comparison, best: Comparison) -> str:
-    """How much less the load makes pings slower with the best configuration."""
+def _cure(baseline: Comparison, best: Comparison, *, told: bool = False) -> str:
+    """How much less the load makes pings slower with the best configuration; if `told`, as a factor too."""
     usual = _ms(baseline.increase_ms)
     if best.nothing_left:
-        least = best.factor.low
+        least = best.factor.low if told else None
         bound = "" if least is None else f" (95 %: more than {factor_text(least)} times less)"
         return f"With `{best.name}` the load makes pings no slower, instead of {usual} slower{bound}"
     slower = f"With `{best.name}` the load makes pings {_ms(best.increase_ms)} slower instead of {usual}"
-    return f"{slower}: {best.factor.factor:.1f} times less"
+    return f"{slower}: {best.factor.factor:.1f} times less" if told else slower
 
 
 def _no_cure(baseline: Comparison, others: Sequence[Comparison]) -> str:
     """That no configuration is better than the baseline, and by how much the worst is worse."""
-    waits = [one for one in others if one.increase_ms]
-    worst = max(waits, key=lambda one: one.increase_ms.mean if one.increase_ms else 0.0)
     told = f"None of them shortens the wait of `{baseline.name}` noticeably"
-    if baseline.increase_ms is None or worst.increase_ms is None:
+    waits = [
+        (one.name, one.increase_ms, one.increase_ms.mean)
+        for one in others
+        if one.increase_ms and _verdict(one) is not False
+    ]
+    if not waits or baseline.increase_ms is None:
         return f"{told}."
-    if worst.increase_ms.mean - baseline.increase_ms.mean < FELT_MS:
+    name, worst, ms = max(waits, key=itemgetter(2))
+    if ms - baseline.increase_ms.mean < FELT_MS:
         return f"{told}."
-    ms, usual = _ms(worst.increase_ms), _ms(baseline.increase_ms)
-    return f"{told}: with `{worst.name}` it is {ms} instead of {usual}."
+    return f"{told}: with `{name}` it is {_ms(worst)} instead of {_ms(baseline.increase_ms)}."
 
 
 def _ms(value: Interval | None) -> str:
