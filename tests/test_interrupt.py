@@ -237,6 +237,39 @@ def test_in_a_program_of_others_ctrl_c_ends_the_runs_and_its_handler_is_back(tmp
     assert signal.getsignal(signal.SIGINT) is before
 
 
+SCRIPT = """
+import os, signal, threading, time, warnings
+from pathlib import Path
+import weirlab
+from weirlab.errors import Interrupted
+def end():
+    while not any(Path("o").glob("*/*/latency/part-*.parquet")):
+        time.sleep(0.01)
+    os.kill(os.getpid(), signal.SIGINT)
+threading.Thread(target=end, daemon=True).start()
+try:
+    weirlab.run("rrul", phases={"load": "20000s"}, repeat=200, out="o")
+except Interrupted as error:
+    print(type(error).__name__, error, len(error.records) > 0, error.records[0].manifest.complete)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        weirlab.compare(error.records)
+    print(len(told) == len(error.records), told[0].filename, told[0].message)
+"""
+
+
+def test_a_script_is_told_that_its_runs_were_ended(tmp_path: Path) -> None:
+    """Otherwise it would go on with runs that were cut short at different times as if it had all of them."""
+    command = [sys.executable, "-c", SCRIPT]
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    raised, compared = done.stdout.splitlines()
+    assert raised == "RunsInterrupted interrupted: 0 of 200 runs came to their end True False"
+    assert re.fullmatch(r"True <string> `o/.*`: the run was cut short at \d+\.\d s", compared)
+
+
 def test_a_handler_of_the_program_itself_is_left_alone(tmp_path: Path) -> None:
     class Theirs(Exception):
         pass

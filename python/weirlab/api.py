@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from weirlab.errors import UsageError, cannot_write
+from weirlab.errors import Interrupted, UsageError, cannot_write
 from weirlab.given import path_of
 from weirlab.interrupt import heeding
 from weirlab.record.configurations import slug
@@ -22,7 +22,7 @@ from weirlab.shown import Shown
 from weirlab.worlds import check_all, world_named, world_names
 from weirlab.writing import folders_made, remove_empty
 
-__all__ = ["Records", "Watcher", "kept", "make_empty", "run", "run_all", "run_into"]
+__all__ = ["Records", "RunsInterrupted", "Watcher", "kept", "make_empty", "run", "run_all", "run_into"]
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,6 +43,19 @@ class Watcher(Protocol):
     def finished(self, number: int) -> None:
         """Run `number` has ended."""
         ...
+
+
+class RunsInterrupted(Interrupted):
+    """Ctrl-C ended runs that `run` had been asked for.
+
+    Attributes:
+        records: records of the runs that there are, those that were cut short among them.
+    """
+
+    def __init__(self, message: str, records: Sequence[Record] = ()) -> None:
+        """The sentence, and what was measured."""
+        super().__init__(message)
+        self.records = list(records)
 
 
 class Records(Shown, list["Record"]):
@@ -117,6 +130,9 @@ def run(  # noqa: PLR0913 - each is one word of a scenario
     Raises:
         UsageError: if a name is unknown, a value cannot be used or an assertion is none; nothing has
             happened then.
+        RunsInterrupted: after Ctrl-C. Its `records` are those of the runs that there are; runs under way were
+            cut short (`record.manifest.complete` is False) and the others did not start. A second Ctrl-C
+            raises KeyboardInterrupt at once.
     """
     folder = None if out is None else path_of(out, "out", "a folder for records")
     if not isinstance(world, str):
@@ -152,7 +168,11 @@ def run(  # noqa: PLR0913 - each is one word of a scenario
         warnings.warn(text, stacklevel=2)
     place, runs = world_named(world, datapath), resolve(spec)
     _check_assertions(spec, runs)
-    return Records(_run_kept(runs, place) if folder is None else run_all(runs, place, folder))
+    records = Records(_run_kept(runs, place) if folder is None else run_all(runs, place, folder))
+    ended = sum(record.manifest.complete for record in records)
+    if ended < len(runs):
+        raise RunsInterrupted(f"interrupted: {ended} of {len(runs)} runs came to their end", records)
+    return records
 
 
 def _written(words: Mapping[str, object]) -> dict[str, object]:

@@ -13,7 +13,7 @@ from weirlab.batches.running import alone, missing
 from weirlab.cli.comparison import tell, tell_differences
 from weirlab.cli.options import Whole, argument, option
 from weirlab.errors import Interrupted
-from weirlab.stats import compare
+from weirlab.stats import beside
 from weirlab.ui import RunProgress, Table, console, note, section
 from weirlab.worlds import check_all, world_named
 
@@ -92,7 +92,7 @@ def _tell(outcome: Outcome, folder: Path) -> None:
     for name, records in outcome.records.items():
         if records:
             section(name)
-            comparisons = compare(records)
+            comparisons = beside(records)
             tell(records, comparisons)
             tell_differences(comparisons)
     done = f"{_runs(outcome.done)} made, {outcome.there} were there"
@@ -101,7 +101,7 @@ def _tell(outcome: Outcome, folder: Path) -> None:
 
 def _as_json(outcome: Outcome, folder: Path) -> dict[str, Any]:
     scenarios = {
-        name: [one.as_dict() for one in compare(records)]
+        name: [one.as_dict() for one in beside(records)]
         for name, records in outcome.records.items()
         if records
     }

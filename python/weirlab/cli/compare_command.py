@@ -13,7 +13,7 @@ from weirlab.cli.options import argument, option
 from weirlab.cli.records import readable_runs, told
 from weirlab.record.configurations import run_names
 from weirlab.report import advice
-from weirlab.stats import compare
+from weirlab.stats import beside
 from weirlab.ui import console, warn
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def command(paths: tuple[Path, ...], *, as_json: bool) -> None:
 
 
 def _compare(records: Sequence[Record], *, as_json: bool) -> None:
-    comparisons = compare(records)
+    comparisons = beside(records)
     if as_json:
         click.echo(json.dumps([one.as_dict() for one in comparisons], indent=2))
         return

@@ -17,7 +17,7 @@ from weirlab.errors import AssertionBroken
 from weirlab.record.configurations import run_names
 from weirlab.report import advice, assertion_table
 from weirlab.report.methods import method_results, method_tables
-from weirlab.stats import compare
+from weirlab.stats import beside
 from weirlab.ui import console, note, section
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def open_page(records: list[Record], folder: Path) -> None:
 def _as_json(records: list[Record], verdicts: Verdicts, folder: Path) -> dict[str, Any]:
     shown: dict[str, Any] = {
         "out": str(folder),
-        "configurations": [one.as_dict() for one in compare(records)],
+        "configurations": [one.as_dict() for one in beside(records)],
     }
     if any(verdicts.outcomes):
         shown["assertions"] = {
@@ -85,7 +85,7 @@ def _as_json(records: list[Record], verdicts: Verdicts, folder: Path) -> dict[st
 
 
 def _tell(records: list[Record], verdicts: Verdicts) -> None:
-    tell(records, compare(records))
+    tell(records, beside(records))
     for text in advice(records):
         console.print(text)
     _tell_methods(records)

@@ -17,7 +17,7 @@ from weirlab.plots import caption, quantity, series, theme
 from weirlab.plots.named import configurations
 from weirlab.plots.rows import Rows
 from weirlab.plots.scope import Scope
-from weirlab.stats import compare, interval
+from weirlab.stats import beside, interval
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -40,7 +40,7 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
             ]
         }
     else:
-        panels = bars(compare(records))
+        panels = bars(beside(records))
     if not panels:
         raise UsageError(f"`{records[0].path}` has no samples of the load to draw")
     styles = (scope or Scope(records)).of_styles([one.records for one in groups])

@@ -17,7 +17,7 @@ from weirlab.plots import caption, distribution, quantity, table, theme
 from weirlab.plots.look import current
 from weirlab.plots.named import configurations
 from weirlab.plots.scope import Scope
-from weirlab.stats import compare
+from weirlab.stats import beside
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -58,7 +58,7 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
         styles = theme.styles(len(curves))
     else:
         curves, what = _of_configurations(records), CONFIGURATION
-        figures = [_means(one) for one in compare(records)]
+        figures = [_means(one) for one in beside(records)]
         styles = (scope or Scope(records)).of_styles([one.records for one in configurations(records)])
     rows = [
         table.Row(

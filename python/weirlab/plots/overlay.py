@@ -18,7 +18,7 @@ from weirlab.plots import caption, table, theme
 from weirlab.plots.named import configurations, run_names
 from weirlab.plots.scope import Scope
 from weirlab.plots.thinned import EVERY_PING, drawn_pings
-from weirlab.stats import compare, load_window_ns
+from weirlab.stats import beside, load_window_ns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -86,11 +86,11 @@ def _configurations(records: Sequence[Record]) -> list[_Drawn]:
     if len(groups) == 1:
         names = run_names(records)
         return [
-            _Drawn(name, record, 1, compare([record])[0]) for name, record in zip(names, records, strict=True)
+            _Drawn(name, record, 1, beside([record])[0]) for name, record in zip(names, records, strict=True)
         ]
     return [
         _Drawn(one.name, one.records[0], len(one.records), figures)
-        for one, figures in zip(groups, compare(records), strict=True)
+        for one, figures in zip(groups, beside(records), strict=True)
     ]
 
 

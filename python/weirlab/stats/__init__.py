@@ -4,7 +4,16 @@ from typing import TYPE_CHECKING
 
 from weirlab.loading import asked_for
 from weirlab.scenario.plain import Direction
-from weirlab.stats.comparison import Comparison, Factor, Interval, compare, factor, factor_text, interval
+from weirlab.stats.comparison import (
+    Comparison,
+    Factor,
+    Interval,
+    beside,
+    compare,
+    factor,
+    factor_text,
+    interval,
+)
 from weirlab.stats.difference import Difference
 from weirlab.stats.distribution import Distribution, describe, quantile
 from weirlab.stats.fairness import coefficient_of_variation, jain_index
@@ -63,6 +72,7 @@ __all__ = [
     "Summary",
     "agreement",
     "answered_count",
+    "beside",
     "busy_share",
     "bypassed_queues",
     "calm_after_s",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -133,7 +134,8 @@ class Comparisons(Shown, list[Comparison]):
 def compare(records: Record | Sequence[Record]) -> list[Comparison]:
     """The configurations of `records` beside each other, in order; the first is the baseline.
 
-    Records that differ in nothing but the seed are repetitions of one configuration.
+    Records that differ in nothing but the seed are repetitions of one configuration. Of runs that were cut
+    short, which stand beside the whole ones, Python's warnings say so.
 
     Raises:
         UsageError: if these are no records, such as a path.
@@ -141,6 +143,15 @@ def compare(records: Record | Sequence[Record]) -> list[Comparison]:
     records = records_of(records, "compare")
     if not records:
         raise UsageError("compare([]): give at least one record, the baseline")
+    for record in records:
+        if not record.manifest.complete:
+            reached_s = record.reached_ns / 1e9
+            warnings.warn(f"`{record.path}`: the run was cut short at {reached_s:.1f} s", stacklevel=2)
+    return beside(records)
+
+
+def beside(records: Sequence[Record]) -> list[Comparison]:
+    """As `compare`, for what itself tells of runs that were cut short; there is at least one record."""
     groups = [(one.name, [summarise(record) for record in one.records]) for one in configurations(records)]
     (_, baseline), *others = groups
     found = [[], *corrected([differences(baseline, runs) for _, runs in others])]

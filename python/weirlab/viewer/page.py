@@ -28,7 +28,7 @@ from weirlab.report import (
     story,
 )
 from weirlab.report.methods import method_tables
-from weirlab.stats import compare, summarise
+from weirlab.stats import beside, summarise
 from weirlab.viewer.data import record_data
 from weirlab.viewer.overview import is_large, overview_of
 from weirlab.viewer.path import path_svg
@@ -236,7 +236,7 @@ def _main(records: Sequence[Record], names: Sequence[str], title: str | None) ->
         yield from _run(record, name)
     yield "</ul>\n"
     if len(records) > 1:
-        comparisons = compare(records)
+        comparisons = beside(records)
         yield f"<p>{prose(story(comparisons).plain)}</p>\n"
         yield _table(comparison_table(records, comparisons))
     yield "".join(f"<p>{prose(text)}</p>\n" for text in advice(records))
