@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import inspect
+import pickle
 import re
 import subprocess
 import sys
@@ -51,6 +53,24 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> list[Record]:
         phases=SHORT,
         out=tmp_path_factory.mktemp("swept") / "out",
     )
+
+
+def test_a_record_in_a_temporary_folder_is_for_this_process_alone(tmp_path: Path) -> None:
+    """Its folder goes with the process that made it: the other one would have a record without tables."""
+    (record,) = weirlab.run("ping", phases={"idle": "1s"})
+    with pytest.raises(UsageError, match='run it with `out="FOLDER"`'):
+        pickle.dumps(record)
+    for made in (copy.copy(record), copy.deepcopy(record)):
+        assert made.latency.equals(record.latency)
+    folder = record.path
+    other = copy.deepcopy(record)
+    del record, made
+    gc.collect()
+    assert folder.exists()
+    assert open_record(other.path).latency.height > 0
+    (kept,) = weirlab.run("ping", phases={"idle": "1s"}, out=tmp_path / "out")
+    again = pickle.loads(pickle.dumps(kept))  # noqa: S301 - what it has just made
+    assert again.latency.equals(kept.latency)
 
 
 def test_completion_shows_the_whole_api() -> None:

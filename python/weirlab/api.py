@@ -11,7 +11,7 @@ import warnings
 import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol
 
 from weirlab.errors import Interrupted, UsageError, cannot_write
 from weirlab.given import path_of
@@ -122,7 +122,8 @@ def run(  # noqa: PLR0913 - each is one word of a scenario
         note: what to remember of the runs; their records keep it.
         tags: words by which the records are found again.
         out: folder for the records, which must be empty or not exist. If None a temporary one, which is
-            removed with the last of the records, at the latest when Python ends.
+            removed with the last of the records, at the latest when Python ends; such records cannot be
+            handed to another process.
 
     Returns:
         The records, configuration by configuration, seed by seed.
@@ -223,6 +224,21 @@ class _Temporary:
     def __init__(self) -> None:
         self.path = Path(tempfile.mkdtemp(prefix="weir-"))
         self._removal = weakref.finalize(self, _remove, self.path, os.getpid())
+
+    def __reduce__(self) -> NoReturn:
+        """Refuses to be pickled with a record: another process would find the folder removed.
+
+        Raises:
+            UsageError: always.
+        """
+        raise UsageError(
+            "a record in a temporary folder, which goes with this process, cannot be handed to another one: "
+            'run it with `out="FOLDER"`'
+        )
+
+    def __deepcopy__(self, known: dict[int, object]) -> _Temporary:
+        """The folder itself: copies of a record share it."""
+        return self
 
 
 def _remove(folder: Path, owner: int) -> None:
