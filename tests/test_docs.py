@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import builtins
+import io
 import re
+from contextlib import redirect_stdout
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +15,7 @@ import pytest
 
 import list_pages
 import record_page
+import weirlab
 from weirlab import _native
 from weirlab.cli import COMMANDS
 from weirlab.cli.lab_command import set_
@@ -170,6 +175,53 @@ def test_files_that_pages_name_are_there() -> None:
     for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]:
         for name in re.findall(r"`((?:crates|python|tests|tools|scenarios)/[\w./-]+)`", page.read_text()):
             assert (ROOT / name).exists() or "NAME" in name or name in WRITTEN_BY_READERS, f"{page}: {name}"
+
+
+def python_blocks() -> list[tuple[str, str]]:
+    """The Python programs of all pages, with where each stands."""
+    found = []
+    for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]:
+        text = page.read_text()
+        for block in re.finditer(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
+            line = text.count("\n", 0, block.start()) + 1
+            found.append((f"{page.relative_to(ROOT)}:{line}", block[1]))
+    return found
+
+
+@pytest.mark.parametrize(("where", "program"), python_blocks(), ids=[where for where, _ in python_blocks()])
+def test_python_on_pages_has_all_names_that_it_uses(where: str, program: str) -> None:
+    """As whoever copies it alone into a file runs it."""
+    tree = ast.parse(program, where)
+    names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
+    bound = {name.id for name in names if not isinstance(name.ctx, ast.Load)} | vars(builtins).keys()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            bound |= {(one.asname or one.name).partition(".")[0] for one in node.names}
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+            bound.add(node.name)
+        elif isinstance(node, ast.arg):
+            bound.add(node.arg)
+    assert {name.id for name in names} <= bound
+    for node in ast.walk(tree):
+        if (
+            isinstance(node, ast.Attribute)
+            and isinstance(node.value, ast.Name)
+            and node.value.id == "weirlab"
+        ):
+            assert hasattr(weirlab, node.attr), f"{where}: weirlab.{node.attr}"
+
+
+def test_the_sweep_of_its_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    program = next(program for where, program in python_blocks() if where.startswith("docs/sweep.md"))
+    shorter = (
+        program.replace('"20s"', '"1s"').replace('"steps": 5', '"steps": 2').replace("repeat=3", "repeat=1")
+    )
+    assert shorter.count('"1s"') == 2
+    printed = io.StringIO()
+    with redirect_stdout(printed):
+        exec(compile(shorter, "docs/sweep.md", "exec"), {})  # noqa: S102 - a program of our own
+    assert "increase_p95_ms" in printed.getvalue()
 
 
 GIVEN_TO_EVERY_COMMAND = {"--help", "--version"}

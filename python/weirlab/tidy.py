@@ -35,8 +35,9 @@ def frame(records: Record | Sequence[Record], by: Rows = "run") -> pl.DataFrame:
         by: what a row is: a `run`, a `probe` of a run, or a `flow` of a run.
 
     Returns:
-        A Polars data frame; `.to_pandas()` and `.write_csv(PATH)` lead on. Figures are those of `summarise`:
-        times in ms, rates in Mbit/s, shares from 0 to 1. What a record does not tell is null. The columns
+        A Polars data frame; `.write_csv(PATH)` leads on, and `.to_pandas()` where pandas and pyarrow are
+        installed, which Weir does not need. Figures are those of `summarise`: times in ms, rates in Mbit/s,
+        shares from 0 to 1. What a record does not tell is null. The columns
         `configuration`, `test`, `link`, `queue`, `world`, `seed` and `complete` say which run it is; whatever
         else the records differ in (such as `congestion_control`, `load_s`, `down_line_mbps`) has its own
         column.
