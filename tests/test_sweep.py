@@ -229,6 +229,25 @@ def test_what_is_shown_is_of_one_version_and_tells_runs_that_are_no_repetitions(
     )
 
 
+def test_a_mean_says_of_how_many_runs_it_is(
+    tmp_path: Path, weir_here: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    """A run without idle pings has no increase: the mean of two runs is not shown as one of four."""
+    idle = '[sweep.axes]\nidle = { key = "phases.idle", values = ["0s", "1s"] }\n'
+    phases = 'phases = { idle = "1s", load = "1s", cooldown = "0s" }\n'
+    (tmp_path / "plan.toml").write_text(
+        f'test = "rrul_be"\nlink = "cable-20-8"\n{phases}[sweep]\nrepeat = 2\n{idle}'
+    )
+    assert weir_here("sweep", "plan.toml", "--jobs", "1").returncode == 0
+    asked = ["--by", "test", "--figure", "increase_p95_ms", "--figure", "up_goodput_mbps"]
+    shown = json.loads(weir_here("sweep", "show", "plan.sweep", *asked, "--json").stdout)["rows"][0]
+    assert (shown["runs"], shown["increase_p95_ms_runs"]) == (4, 2)
+    assert "up_goodput_mbps_runs" not in shown
+    assert "p95 ms runs" in " ".join(weir_here("sweep", "show", "plan.sweep", *asked).stdout.split())
+    with_idle = json.loads(weir_here("sweep", "show", "plan.sweep", "--json").stdout)["rows"]
+    assert [one["increase_p95_ms_runs"] for one in with_idle] == [0, 2]
+
+
 def test_a_column_that_other_plans_made_texts_is_not_written_anew_each_time() -> None:
     rows = pl.DataFrame({"size": [1, 2, 3, None], "size" + sweeping._THERE: ["1", "5", None, None]})
     unlike = sweeping._unlike("size", {"size": pl.String()})

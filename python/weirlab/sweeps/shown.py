@@ -51,11 +51,17 @@ def alike(rows: pl.LazyFrame, axes: Sequence[str]) -> int:
 
 
 def grouped(rows: pl.LazyFrame, axes: Sequence[str], figures: Sequence[str]) -> pl.DataFrame:
-    """The mean of each figure over the runs with equal values of the axes, and how many runs these are."""
+    """The mean of each figure over the runs with equal values of the axes, and how many runs these are.
+
+    A figure that some of the runs do not have, such as an increase where there was no idle phase, is followed
+    by a column with `_runs` behind its name: of how many its mean is.
+    """
     whole = rows.filter(pl.col("error").is_null())
     groups = whole.group_by(*axes, maintain_order=True)
-    means = groups.agg(pl.len().alias("runs"), *(pl.col(name).mean() for name in figures))
-    return means.sort(*axes, nulls_last=True).collect()
+    parts = [(pl.col(name).mean(), pl.col(name).count().alias(f"{name}_runs")) for name in figures]
+    means = groups.agg(pl.len().alias("runs"), *(one for part in parts for one in part))
+    found = means.sort(*axes, nulls_last=True).collect()
+    return found.drop(f"{name}_runs" for name in figures if (found[f"{name}_runs"] == found["runs"]).all())
 
 
 FIGURES = ("idle_mean_ms", "increase_median_ms", "increase_p95_ms", "down_goodput_mbps", "up_goodput_mbps")
