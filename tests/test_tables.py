@@ -402,6 +402,18 @@ def test_a_configuration_that_leaves_nothing_of_the_wait_is_the_best(rrul: list[
     assert "> 812.0" in table
 
 
+def test_a_mean_over_some_of_the_runs_says_of_how_many_it_is(repeated: list[Record]) -> None:
+    baseline, other = compare(repeated)
+    assert other.increase_ms is not None
+    whole = printed(comparison_table(repeated, [baseline, other]), 160)
+    assert "of 1" not in whole
+    lacking = replace(other, increase_ms=replace(other.increase_ms, low=None, high=None, count=1))
+    said = printed(comparison_table(repeated, [baseline, lacking]), 160)
+    assert "of 1" in said
+    assert "`of N`: only N of the runs have that figure" in " ".join(said.split())
+    assert "of N" not in whole
+
+
 def shown(one: Comparison, *, p: float | None, better: bool | None) -> Comparison:
     """The same with that verdict on its increase."""
     found = Difference(

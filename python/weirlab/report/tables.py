@@ -32,14 +32,17 @@ def comparison_table(records: Sequence[Record], comparisons: Sequence[Comparison
     heading = UNLOADED if not any(has_load(run) for one in comparisons for run in one.runs) else {}
     for column in COLUMNS:
         table.add_column(heading.get(column.heading, column.heading), justify="right", no_wrap=True)
-    for one in comparisons:
-        table.add_row(one.name, *(column.cell(one) for column in COLUMNS))
+    rows = [[one.name, *(column.cell(one) for column in COLUMNS)] for one in comparisons]
+    for row in rows:
+        table.add_row(*row)
     ranked = [(column.rank, number) for number, column in enumerate(COLUMNS, start=1) if column.rank]
     table.dispensable = [number for _, number in sorted(ranked, reverse=True)]
     fewest, most = (pick(len(one.runs) for one in comparisons) for pick in (min, max))
     if most > 1:
         count = f"{most}" if fewest == most else f"{fewest} to {most}"
         table.caption = f"means of {count} runs, ± half of the 95 % interval"
+        if any(OF_SOME in cell for row in rows for cell in row[1:]):
+            table.caption += "; `of N`: only N of the runs have that figure"
     return table
 
 
@@ -360,7 +363,8 @@ def _interval_column(heading: str, figure: str, digits: int, *, rank: int = 0) -
         if value is None:
             return "-"
         text = f"{value.mean:.{digits}f}"
-        return text if value.high is None else f"{text}\n±{value.high - value.mean:.{digits}f}"
+        text += "" if value.high is None else f"\n±{value.high - value.mean:.{digits}f}"
+        return text if value.count == len(one.runs) else f"{text}{OF_SOME}{value.count}"
 
     return _Column(heading, cell, rank)
 
@@ -411,6 +415,9 @@ FELT_MS = 5.0
 
 NOTICEABLE = 1.1
 """A factor below this is not worth a word."""
+
+OF_SOME = "\nof "
+"""Stands in a cell before the number of runs that have the figure, if some have not."""
 
 COLUMNS = (
     _interval_column("down\nMbit/s", "down_mbps", 2),
