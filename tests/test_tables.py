@@ -373,6 +373,16 @@ def test_a_queue_that_makes_it_worse_is_told(rrul: list[Record], usual: float, m
     assert story([baseline, told]).plain == f"None of them shortens the wait of `{baseline.name}` {said}"
 
 
+def test_columns_that_are_left_out_are_named(repeated: list[Record]) -> None:
+    table = comparison_table(repeated, compare(repeated))
+    wide, usual = (" ".join(printed(table, width).split()) for width in (200, 80))
+    assert "wider terminal" not in wide
+    assert usual.endswith("more in a wider terminal: median ms, p95 ms, Jain down, Jain up, pings lost")
+    assert "wider terminal" not in printed(table, 40), "a list has them all"
+    single = comparison_table([repeated[0]], compare([repeated[0]]))
+    assert "more in a wider terminal: " in printed(single, 80)
+
+
 def increased(one: Comparison, name: str, ms: float, found: Factor) -> Comparison:
     """The same with another name, another increase and another factor; goodput is unknown."""
     assert one.increase_ms is not None

@@ -1,8 +1,9 @@
 """Tables that fit the terminal: numbers stay whole, words are folded, and what has no room becomes a list.
 
 A column of numbers is never narrower than its widest number. Where the columns have no room together,
-headings are folded first, then the columns that may be left out go, then words are folded. Where that is not
-enough, and below `LIST_BELOW` columns, each row becomes a paragraph with a line for each column.
+headings are folded first, then the columns that may be left out go, which is said beneath, then words are
+folded. Where that is not enough, and below `LIST_BELOW` columns, each row becomes a paragraph with a line for
+each column.
 """
 
 from __future__ import annotations
@@ -113,6 +114,14 @@ class Table(RichTable):
                 style=row.style,
                 end_section=row.end_section,
             )
+        left_out = [
+            _one_line(_text(self.columns[number].header)).plain
+            for number in sorted(self.dispensable)
+            if number not in widths
+        ]
+        if left_out:
+            more = f"more in a wider terminal: {', '.join(left_out)}"
+            shown.caption = f"{shown.caption}; {more}" if shown.caption else more
         if options.ascii_only:
             shown.title = shown.title and _text(shown.title, ascii_only=True)
             shown.caption = shown.caption and _text(shown.caption, ascii_only=True)
