@@ -39,6 +39,30 @@ if TYPE_CHECKING:
 untyped: Any = weirlab
 """As it is to someone who checks no types."""
 
+TEST = """name = "mine"
+title = "Mine"
+summary = "Mine"
+source = "own"
+phases = { idle = "0s", load = "1s", cooldown = "0s" }
+parameters = { streams = { default = 1, minimum = 1, maximum = 9, meaning = "uploads" } }
+[[flows]]
+name = "U"
+direction = "up"
+count = "streams"
+"""
+
+LINK = """name = "line"
+title = "Line"
+source = "own"
+[[up]]
+name = "a"
+rate = "10mbit"
+place = "queue"
+[[down]]
+name = "b"
+rate = "10mbit"
+"""
+
 SHORT = {"idle": "1s", "load": "2s", "cooldown": "0s"}
 
 
@@ -443,6 +467,40 @@ def test_numbers_of_numpy_are_numbers(swept: list[Record], tmp_path: Path) -> No
         assert untyped.draw("three-plot", swept[0], tmp_path / f"{number}.svg", span_s=span).exists()
     rows = untyped.sweep(SWEEP, axes={"link": ["cable-20-8"]}, store=tmp_path / "s", jobs=np.int64(1))
     assert rows.collect().height == 1
+
+
+def test_a_run_takes_numbers_of_numpy_and_paths(tmp_path: Path) -> None:
+    """As a notebook has them; a file of a test or link is a path where that is said."""
+    test, link = tmp_path / "mine.toml", tmp_path / "line.toml"
+    test.write_text(TEST)
+    link.write_text(LINK)
+    (record,) = untyped.run(
+        test,
+        link=link,
+        seed=np.int64(3),
+        repeat=np.int32(1),
+        parameters={"streams": np.uint8(2)},
+        ip=np.int8(6),
+    )
+    assert record.manifest.seed == 3
+    assert record.flow_names.height == 2
+    assert len(untyped.run(test, link=[link, "cable-20-8"])) == 2
+    for key in ("test", "link"):
+        with pytest.raises(UsageError, match=f"{key}: None: give the name of a {key}"):
+            untyped.run(**{"test": "ping", key: None})
+    with pytest.raises(UsageError, match="seed"):
+        untyped.run("ping", seed=np.float64(3.5))
+
+
+def test_what_yields_records_in_order_is_compared(swept: list[Record]) -> None:
+    names = [one.name for one in weirlab.compare(swept)]
+    array = np.empty(len(swept), dtype=object)
+    array[:] = swept
+    for given in (tuple(swept), iter(swept), (one for one in swept), array):
+        assert [one.name for one in untyped.compare(given)] == names
+    for wrong in ({swept[0]}, {"a": swept[0]}, np.array(5), iter([1])):
+        with pytest.raises(UsageError, match="give records"):
+            untyped.compare(wrong)
 
 
 def test_the_heading_of_a_page_is_a_text(swept: list[Record]) -> None:

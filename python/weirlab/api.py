@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol
 
 from weirlab.errors import Interrupted, UsageError, cannot_write
-from weirlab.given import path_of
+from weirlab.given import path_of, plain
 from weirlab.interrupt import heeding
 from weirlab.record.configurations import slug
 from weirlab.scenario.resolving import remarks, resolve
@@ -65,9 +65,9 @@ class Records(Shown, list["Record"]):
 
 
 def run(  # noqa: PLR0913 - each is one word of a scenario
-    test: str | Mapping[str, Any],
+    test: str | Path | Mapping[str, Any],
     *,
-    link: str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]] = "cable-20-8",
+    link: str | Path | Mapping[str, Any] | Sequence[str | Path | Mapping[str, Any]] = "cable-20-8",
     queue: str | Sequence[str] = "default",
     queue_up: str | Sequence[str] | None = None,
     queue_down: str | Sequence[str] | None = None,
@@ -177,8 +177,18 @@ def run(  # noqa: PLR0913 - each is one word of a scenario
 
 
 def _written(words: Mapping[str, object]) -> dict[str, object]:
-    """Arguments of `run` as a scenario file has them: without those that say nothing."""
-    found = {key: READ_AS[key](given) if key in READ_AS else given for key, given in words.items()}
+    """Arguments of `run` as a scenario file has them: without those that say nothing.
+
+    Raises:
+        UsageError: if there is no test or no link.
+    """
+    for key in ("test", "link"):
+        if words[key] is None:
+            raise UsageError(
+                f"{key}: None: give the name of a {key}, the path of its file, or the {key} itself"
+            )
+    said = {key: plain(given) for key, given in words.items()}
+    found = {key: READ_AS[key](given) if key in READ_AS else given for key, given in said.items()}
     return {key: value for key, value in found.items() if value is not None}
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from typing import TYPE_CHECKING, cast
 
 from weirlab.errors import UsageError
@@ -13,12 +15,12 @@ if TYPE_CHECKING:
 
 
 def records_of(given: object, where: str) -> list[Record]:
-    """The records in `given`: one, or several.
+    """The records in `given`: one, or several in order, such as a list, an array or what a generator yields.
 
     Raises:
         UsageError: if it is anything else, such as a path.
     """
-    several = list(given) if isinstance(given, Sequence) and not isinstance(given, str | bytes) else [given]
+    several = _in_order(given)
     for one in several:
         if not _is_record(one):
             raise UsageError(
@@ -40,6 +42,16 @@ def record_of(given: object, where: str) -> Record:
             f"this is of type `{type(given).__name__}`"
         )
     return cast("Record", given)
+
+
+def _in_order(given: object) -> list[object]:
+    """The parts of `given`, or itself if it has none, or none that is the first."""
+    if _is_record(given) or isinstance(given, str | bytes | Mapping | AbstractSet):
+        return [given]
+    # An array of no dimension says that it has parts, and has none.
+    with suppress(TypeError):
+        return list(given) if isinstance(given, Iterable) else [given]
+    return [given]
 
 
 def _is_record(given: object) -> bool:

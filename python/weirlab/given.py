@@ -16,7 +16,7 @@ from weirlab.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["count_of", "path_of", "shown_value", "span_of", "text_of"]
+__all__ = ["count_of", "path_of", "plain", "shown_value", "span_of", "text_of"]
 
 
 def path_of(given: object, name: str, what: str) -> Path:
@@ -88,6 +88,19 @@ def span_of(given: object, name: str) -> tuple[float, float] | None:
     if len(ends) != 2 or math.isnan(ends[0]) or math.isnan(ends[1]):
         raise _wrong(given, name, "its first and last second, such as (35, 55)")
     return ends[0], ends[1]
+
+
+def plain(given: object) -> object:
+    """What was given as a file has it: whole numbers of NumPy as Python's, paths as texts, also in tables."""
+    if isinstance(given, bool | str):
+        return given
+    if isinstance(given, os.PathLike):
+        return os.fspath(given)
+    if isinstance(given, numbers.Integral):
+        return int(given)
+    if isinstance(given, Mapping):
+        return {key: plain(value) for key, value in given.items()}
+    return [plain(one) for one in given] if isinstance(given, list | tuple) else given
 
 
 def shown_value(given: object) -> str:

@@ -16,7 +16,7 @@ from weirlab.stats.difference import Difference, corrected, differences, matched
 from weirlab.stats.summary import Summary, summarise
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     import numpy.typing as npt
 
@@ -131,7 +131,7 @@ class Comparisons(Shown, list[Comparison]):
     shown_as = "comparisons"
 
 
-def compare(records: Record | Sequence[Record]) -> list[Comparison]:
+def compare(records: Record | Iterable[Record]) -> list[Comparison]:
     """The configurations of `records` beside each other, in order; the first is the baseline.
 
     Records that differ in nothing but the seed are repetitions of one configuration. Of runs that were cut
