@@ -21,6 +21,7 @@ from weirlab.errors import AssertionBroken, UsageError
 from weirlab.record import find_records
 from weirlab.stats.assertions import Assertion, Figure
 from weirlab.stats.repetition import NotWorse, Until
+from weirlab.ui.numbers import four_digits
 
 if TYPE_CHECKING:
     from click.testing import Result
@@ -168,6 +169,13 @@ def test_runs_repeat_until_the_interval_is_narrow(tmp_path: Path) -> None:
     records = find_records(tmp_path / "b")
     assert [one.manifest.seed for one in records] == [1, 2, 3, 4] * 2
     assert "wider than asked after 4" in " ".join(hard.stderr.split())
+
+
+def test_large_sides_of_an_assertion_are_written_whole() -> None:
+    assert [four_digits(one) for one in (9999.4, 9999.6, -123456.0, 0.5, 12.3456)] == [
+        *("9999", "10000", "-123456"),
+        *("0.5", "12.35"),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from weirlab.sweeps.shown import FIGURES, alike, grouped, of_newest, shown_colum
 from weirlab.sweeps.store import Store
 from weirlab.sweeps.sweeping import Outcome, carry_out
 from weirlab.ui import CountProgress, Table, console, note, warn
+from weirlab.ui.numbers import four_digits
 
 if TYPE_CHECKING:
     import polars as pl
@@ -197,7 +198,7 @@ def _table(groups: pl.DataFrame, axes: list[str], title: str) -> Table:
 
 def _cell(value: Any) -> str:
     if isinstance(value, float):
-        return f"{value:.4g}" if abs(value) < SHOWN_WHOLE else f"{value:.0f}"
+        return four_digits(value)
     return "" if value is None else str(value)
 
 
@@ -262,9 +263,6 @@ def _count(number: int, what: str) -> str:
 
 MAX_SHOWN = 40
 """Points that a table has before means over each axis are shown in their place."""
-
-SHOWN_WHOLE = 10_000
-"""Numbers from here on are shown without digits after the point."""
 
 SHOWN_SECONDS = 120
 """Times from here on are shown in minutes."""

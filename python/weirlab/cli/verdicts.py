@@ -94,12 +94,14 @@ class Rules:
         )
 
     def _compared(self, records: Sequence[Record]) -> Iterator[Verdict]:
+        from weirlab.ui.numbers import four_digits  # noqa: PLC0415 - loads Rich, which no run waits for
+
         for group in configurations(records):
             for rule in self.compared:
                 result = rule.of(group.records, self.baseline)
                 words = (
                     f"worse by {result.worse_by:+.4g}, with 95 % by no more than {result.bound:+.4g}; "
-                    f"allowed {result.margin:.4g}"
+                    f"allowed {four_digits(result.margin)}"
                 )
                 yield Verdict(of=group.name, rule=rule.text, found=words, holds=result.holds)
 
@@ -121,11 +123,13 @@ class Verdicts:
     @property
     def each(self) -> list[Verdict]:
         """All of them, one for each rule and run or configuration."""
+        from weirlab.ui.numbers import four_digits  # noqa: PLC0415 - loads Rich, which no run waits for
+
         asserted = [
             Verdict(
                 of=name,
                 rule=one.text,
-                found=f"left {one.left:.4g}, right {one.right:.4g}",
+                found=f"left {four_digits(one.left)}, right {four_digits(one.right)}",
                 holds=one.holds,
             )
             for name, outcomes in zip(self.runs, self.outcomes, strict=True)

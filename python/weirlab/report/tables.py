@@ -12,6 +12,7 @@ from rich.text import Text
 
 from weirlab.record.configurations import joined, run_names
 from weirlab.stats import bypassed_queues, factor_text, quantile
+from weirlab.ui.numbers import four_digits
 from weirlab.ui.table import Table
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def assertion_table(runs: Sequence[str], outcomes: Sequence[Sequence[Outcome]]) 
     for run, of_run in zip(runs, outcomes, strict=True):
         for found in of_run:
             verdict = Text("holds", style="green") if found.holds else Text("broken", style="bold red")
-            sides = (f"{found.left:.4g}", f"{found.right:.4g}")
+            sides = (four_digits(found.left), four_digits(found.right))
             table.add_row(*([run] if len(runs) > 1 else []), Text(found.text), *sides, verdict)
     return table
 

@@ -1,0 +1,12 @@
+"""Numbers in tables of figures whose size is not known before."""
+
+from __future__ import annotations
+
+
+def four_digits(value: float) -> str:
+    """`value` with four digits, or all that stand before the point: 10000 and not 1e+04."""
+    return f"{value:.4g}" if abs(value) < WHOLE_FROM else f"{value:.0f}"
+
+
+WHOLE_FROM = 9_999.5
+"""Numbers from here on, which four digits would write as a power of ten, are written whole."""
