@@ -171,6 +171,18 @@ def test_runs_repeat_until_the_interval_is_narrow(tmp_path: Path) -> None:
     assert "wider than asked after 4" in " ".join(hard.stderr.split())
 
 
+def test_a_figure_that_no_run_has_is_not_waited_for(tmp_path: Path) -> None:
+    done = CliRunner().invoke(
+        group,
+        ["run", "ping", *WORDS, "--until", "up.goodput +-5%", "--out", str(tmp_path / "a")],
+    )
+    assert done.exception is None, done.stderr
+    assert len(find_records(tmp_path / "a")) == 3
+    said = " ".join(done.stderr.split())
+    assert "`up.goodput +-5%`: none of 3 runs has that figure" in said
+    assert "nan" not in said
+
+
 def test_large_sides_of_an_assertion_are_written_whole() -> None:
     assert [four_digits(one) for one in (9999.4, 9999.6, -123456.0, 0.5, 12.3456)] == [
         *("9999", "10000", "-123456"),

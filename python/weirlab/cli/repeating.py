@@ -56,7 +56,8 @@ def run_until(  # noqa: PLR0913 - what is run, where, and how often
         if count < MIN_LOOK:
             continue
         groups = configurations(records)
-        if all(until.met(group.records, count - MIN_LOOK + 1) for group in groups):
+        look = count - MIN_LOOK + 1
+        if all(until.met(one.records, look) or until.is_unknown(one.records) for one in groups):
             break
     if not quiet:
         _tell(records, until, len(seeds))
@@ -71,6 +72,9 @@ def _tell(records: list[Record], until: Until, most: int) -> None:
     for group in configurations(records):
         count = len(group.records)
         if count < MIN_LOOK:
+            continue
+        if until.is_unknown(group.records):
+            note(f"{group.name}: `{until.text}`: none of {count} runs has that figure")
             continue
         look = count - MIN_LOOK + 1
         mean, half = until.half_width(group.records, look)

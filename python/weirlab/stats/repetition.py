@@ -129,6 +129,10 @@ class Until:
         error = values.std(ddof=1) / math.sqrt(values.size)
         return float(values.mean()), float(t.ppf((1 + level) / 2, values.size - 1) * error)
 
+    def is_unknown(self, runs: Sequence[Record]) -> bool:
+        """Whether none of these runs has the figure, so that no further one is likely to."""
+        return all(math.isnan(self._figure.of(one)) for one in runs)
+
     def met(self, runs: Sequence[Record], look: int) -> bool:
         """Whether the interval of a configuration is as narrow as asked."""
         mean, half = self.half_width(runs, look)
