@@ -28,7 +28,7 @@ from weirlab.scenario import load_link, load_scenario, load_test, resolve
 from weirlab.scenario.plain import load_trace
 from weirlab.shape.rules import read_rules
 from weirlab.shape.settings import read_config, settings_of
-from weirlab.stats import compare, summarise
+from weirlab.stats import beside, summarise
 from weirlab.stats.assertions import Assertion
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def flent_file(data: bytes, folder: Path) -> object:
     record = import_flent(_file(data, folder, "one.flent"), folder / "record")
     record.check()
     summarise(record)
-    compare(record)
+    beside([record])
     try:
         return flent_document(record)
     except UsageError:
