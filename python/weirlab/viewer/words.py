@@ -203,7 +203,7 @@ TERMS = (
     ),
     ("idle, loaded", "How long a ping took before the load, and during it."),
     ("increase", "How much longer a ping took under load than before it: the time in queues."),
-    ("factor", "How many times smaller the increase is than that of the first run."),
+    ("factor", "How many times smaller the increase is than that of the first run; > 9: surely more than 9."),
     ("median, p95, p99", "Half, 95 % and 99 % of the pings took no longer than that."),
     ("Jain", "How evenly the flows of one direction share: 1 if all get the same."),
     (
