@@ -158,6 +158,16 @@ def test_each_look_at_the_same_runs_is_more_careful(bloated: list[Record]) -> No
     assert until.half_width(bloated[:1], 1)[1] == np.inf
 
 
+def test_a_few_runs_that_are_the_same_say_nothing_yet(bloated: list[Record]) -> None:
+    """Without start jitter all runs are one; a figure that is a count may be the same by chance."""
+    until = Until("latency.p95 +-5%")
+    for count in (3, 5):
+        assert until.half_width([bloated[0]] * count, 1)[1] == np.inf
+        assert not until.met([bloated[0]] * count, 1)
+    assert until.half_width([bloated[0]] * 6, 1)[1] == 0
+    assert until.met([bloated[0]] * 6, 1)
+
+
 def test_runs_repeat_until_the_interval_is_narrow(tmp_path: Path) -> None:
     easy = run("--until", "latency.mean +-60%", "--max-repeat", "8", "--out", str(tmp_path / "a"))
     assert easy.exception is None, easy.stderr

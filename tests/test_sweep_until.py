@@ -51,7 +51,7 @@ def test_a_point_is_repeated_until_its_interval_is_small_and_no_other(tmp_path: 
     store = Store.made(tmp_path / "store")
     calm, restless = sweep.runs[0].configuration, sweep.runs[1].configuration
     # Its first look has runs 10 ms apart, its second ones all alike but for these: half an interval of 8 ms.
-    values = {id(calm): [5.0] * 8, id(restless): [0.0, 10.0, *[5.0] * 6]}
+    values = {id(calm): [5.0, 5.1] * 4, id(restless): [0.0, 10.0, *[5.0] * 6]}
     store.append(
         [
             {"run": run.key, "seed": run.seed, "loaded_mean_ms": values[id(run.configuration)][run.seed - 1]}
@@ -64,6 +64,21 @@ def test_a_point_is_repeated_until_its_interval_is_small_and_no_other(tmp_path: 
         [(True, 1), (False, 1), (True, 2), (False, 2)],
         [(False, 3), (False, 4)],
         [(False, 5), (False, 6), (False, 7), (False, 8)],
+    ]
+
+
+def test_a_figure_that_is_the_same_in_a_few_runs_is_not_known_yet(tmp_path: Path) -> None:
+    """Twice no loss, or the same number of segments, may be chance; six that are the same are not."""
+    asked = plan(["fq_codel"], repeat=2, until={"figure": "loaded_mean_ms", "amount": 1.0, "most": 32})
+    sweep = sweep_of(asked)
+    store = Store.made(tmp_path / "store")
+    rows = [{"run": run.key, "seed": run.seed, "loaded_mean_ms": 5.0} for run in sweep.runs]
+    store.append(rows, {})
+    assert [[run.seed for run in runs] for runs in until.looks(sweep, store)][:4] == [
+        [1, 2],
+        [3, 4],
+        [5, 6, 7, 8],
+        [],
     ]
 
 

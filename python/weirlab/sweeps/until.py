@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from weirlab.stats import interval
+from weirlab.stats.repetition import MIN_ALIKE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -56,6 +57,9 @@ def _settled(values: Sequence[float | None], until: UntilSpec) -> bool:
     """Whether the 95 % interval of the mean is small enough; never if a run has no such figure."""
     found = interval(values)
     if found is None or found.low is None or found.high is None or found.count < len(values):
+        return False
+    if len(set(values)) == 1 and found.count < MIN_ALIKE:
+        # That so few are the same may be chance.
         return False
     half = (found.high - found.low) / 2
     return half <= max(until.amount or 0.0, (until.share or 0.0) * abs(found.mean))
