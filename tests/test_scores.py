@@ -119,7 +119,8 @@ def record_of(vector: dict[str, Any]) -> Any:
         pieces=lambda table, _: iter([Columns.of_frame(table, tables[table])]),
         flow_rows=[{"flow": number, **flow} for number, flow in enumerate(vector["flows"])],
         interval_ns=lambda _table: vector["interval_ns"],
-        manifest=SimpleNamespace(world="net", extra={"ramps": vector["ramps"]}, imported=None),
+        has_rows=lambda _table: True,
+        manifest=SimpleNamespace(extra={"ramps": vector["ramps"]}, imported=None),
     )
 
 

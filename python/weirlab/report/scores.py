@@ -88,10 +88,25 @@ def advice(figures: Measured, scores: Scores) -> Iterator[Text]:
     if scores.grade in ("A+", "A"):
         return
     yield Text(f"It is worst {WHEN[worst.phase]}. The queue in front of the slowest line is too deep.")
+    yield Text(
+        "What helps: a router with smart queue management (CAKE, or fq_codel under a shaper), "
+        f"{_set_to(figures)}; then test again. On a Linux router `weir shape IFACE` finds the rates "
+        "by itself."
+    )
+
+
+def _set_to(figures: Measured) -> str:
+    """The rates to which to set a shaper, if the line was full for long enough to tell them."""
+    shortest = min(one.end_ns - one.start_ns for one in figures.loaded.values())
+    if shortest < TELLS_RATES_NS:
+        return (
+            "set to 90 % of what the line carries each way. A line that was full for no more than "
+            f"{shortest / 1e9:.1f} s does not tell that: test with a longer --load"
+        )
     rates = {"download": figures.down_mbps, "upload": figures.up_mbps}
     shaped = [f"{0.9 * mbps:.1f} Mbit/s {name}" for name, mbps in rates.items() if mbps]
-    yield Text(
-        "What helps: a router with smart queue management (CAKE, or fq_codel under a shaper), set to "
-        f"{' and '.join(shaped)}, 90 % of what was measured; then test again. On a Linux "
-        "router `weir shape IFACE` finds the rates by itself."
-    )
+    return f"set to {' and '.join(shaped)}, 90 % of what was measured"
+
+
+TELLS_RATES_NS = 3_000_000_000
+"""In less time what a receiver has in order, which leaps by all that waited for a gap, tells no rate."""

@@ -11,8 +11,6 @@ from weirlab.stats.intervals import whole_intervals
 from weirlab.stats.pings import pings_within
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
     from weirlab.record import Record
@@ -151,31 +149,17 @@ def _goodput(record: Record, way: Way, start: int, end: int) -> float | None:
         for flow in record.flow_rows
         if flow["direction"] == way and flow["start_ns"] < end and flow["stop_ns"] > start
     ]
-    if not flows:
+    if not flows or not record.has_rows("throughput"):
         return None
     start, end = whole_intervals((start, end), record.interval_ns("throughput"))
     if end <= start:
         return None
-    return _arrived(record, flows, start, end) * 8e3 / (end - start)
-
-
-def _arrived(record: Record, flows: Sequence[int], start: int, end: int) -> float:
-    """Bytes of some flows that arrived within a span.
-
-    What a receiver has in order leaps when a gap is filled, by what had arrived long before; its headers are
-    counted as they arrive. So it is the share of all bytes which the headers of the span are of all headers.
-    """
-    everything, of_span = np.zeros(2), np.zeros(2)
-    for rows in record.pieces("throughput", ("t_ns", "flow", "bytes", "wire_bytes")):
-        at, mine = rows.numbers("t_ns"), np.isin(rows.numbers("flow"), flows)
-        counts = np.stack([rows.with_nan(name) for name in ("bytes", "wire_bytes")])
-        everything += counts[:, mine].sum(axis=1)
-        of_span += counts[:, mine & (at > start) & (at <= end)].sum(axis=1)
-    in_order = float(of_span[0])
-    headers, headers_of_span = (float(wire - bytes_) for bytes_, wire in (everything, of_span))
-    if record.manifest.world == "sim" or not headers > 0:
-        return in_order
-    return headers_of_span * float(everything[0]) / headers
+    arrived = 0
+    for rows in record.pieces("throughput", ("t_ns", "flow", "bytes")):
+        at = rows.numbers("t_ns")
+        counted = np.isin(rows.numbers("flow"), flows) & (at > start) & (at <= end)
+        arrived += int(rows.numbers("bytes")[counted].sum())
+    return arrived * 8e3 / (end - start)
 
 
 WHEN = {"download": "during the download", "upload": "during the upload", "load": "with both at once"}
