@@ -121,3 +121,13 @@ def test_no_more_points_are_held_than_have_room(monkeypatch: pytest.MonkeyPatch)
     average = found.average("window")
     assert average is not None
     np.testing.assert_allclose(np.array(by_spell(*average)), np.array(by_spell(t_s, values + 1)))
+
+
+def test_a_line_without_a_point_is_one_beside_very_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gathered, "MOST_POINTS", 1000)
+    found = Gathered(END_S)
+    found.add("window", 1, np.zeros(0), np.zeros(0))
+    found.add("window", 2, *walk(10_000))
+    t_s, values = found.points("window", 1)
+    assert (t_s.size, values.size) == (0, 0)
+    assert found.points("window", 2)[0].size > 0

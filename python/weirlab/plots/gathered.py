@@ -153,11 +153,13 @@ def worth_drawing(t_s: Numbers, values: Numbers, span_s: tuple[float, float], sp
     those are left out that lie where another one does and are not the spell's least or greatest.
 
     Args:
-        t_s: times of the points in seconds, in order; there is one at least.
+        t_s: times of the points in seconds, in order.
         values: the points; NaN where there is none.
         span_s: first and last second that are drawn; all before is a spell, and all behind.
         spells: how many spells there are between them.
     """
+    if t_s.size == 0:
+        return np.zeros(0, dtype=np.intp)
     start, end = span_s
     spell = np.floor(np.clip((t_s - start) * (spells / max(end - start, LEAST_S)), -1, spells))
     there = np.isfinite(values)

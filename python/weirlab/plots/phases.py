@@ -151,7 +151,8 @@ def medians(record: Record) -> tuple[Numbers, Numbers]:
         steps = at[answered] // STEP_NS
         order = np.argsort(steps, kind="stable")
         present, first = np.unique(steps[order], return_index=True)
-        for step, part in zip(present.tolist(), np.split(rtt_ns[answered][order], first[1:]), strict=True):
+        parts = np.split(rtt_ns[answered][order], first[1:]) if first.size else []
+        for step, part in zip(present.tolist(), parts, strict=True):
             begun.setdefault(step, []).append(part)
         for step in [step for step in begun if least is None or step < least // STEP_NS]:
             took = begun.pop(step)
