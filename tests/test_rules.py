@@ -98,6 +98,8 @@ def test_of_rates_less_is_worse_and_a_margin_may_be_a_share(
         ("latency.p95 / up.goodput", False),
         ("latency.p95 - latency.median[idle]", False),
         ("latency.p95 / latency.median[idle]", False),
+        ("latency.median[idle] - latency.p95", True),
+        ("2ms + latency.median[idle] - latency.p95", True),
     ],
 )
 def test_which_is_better_follows_from_how_figures_are_joined(text: str, higher: bool) -> None:
@@ -106,7 +108,14 @@ def test_which_is_better_follows_from_how_figures_are_joined(text: str, higher: 
 
 @pytest.mark.parametrize(
     "text",
-    ["up.goodput / down.goodput", "up.goodput - down.goodput", "latency.p95 * up.goodput", "2ms + 3ms"],
+    [
+        "up.goodput / down.goodput",
+        "up.goodput - down.goodput",
+        "latency.p95 * up.goodput",
+        "2ms + 3ms",
+        "latency.p95 - latency.median",
+        "latency.p95[idle] / latency.median[idle]",
+    ],
 )
 def test_a_rule_that_does_not_say_which_is_better_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="more or less of it is better"):

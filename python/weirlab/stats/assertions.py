@@ -151,7 +151,13 @@ class _Reader:
             start, end = selection.window(record)
             return figure(record, selection) if start < end else math.nan
 
-        return _Part(text=word, dimension=_dimension(name), value=value, better=_better(name))
+        return _Part(
+            text=word,
+            dimension=_dimension(name),
+            value=value,
+            better=_better(name),
+            is_idle=selection.span is None and selection.phase == "idle",
+        )
 
     def _selection(self, figure: str, text: str) -> _Selection:
         phase, span, pattern = "load", None, "*"
@@ -279,6 +285,7 @@ class _Part:
         value: its value for a record, in ms and Mbit/s.
         better: whether more of it is better, or less; None if that is not known, or it never changes.
         is_constant: whether it is the same for every record.
+        is_idle: whether all of its figures are of the phase `idle`.
     """
 
     text: str
@@ -286,6 +293,7 @@ class _Part:
     value: _Value
     better: int | None = None
     is_constant: bool = False
+    is_idle: bool = True
 
     @property
     def kind(self) -> str:
@@ -302,6 +310,7 @@ class _Part:
             value=lambda record: operation(left(record), right(record)),
             better=self._better_with(sign, other),
             is_constant=self.is_constant and other.is_constant,
+            is_idle=self.is_idle and other.is_idle,
         )
 
     def _better_with(self, sign: str, other: _Part) -> int | None:
@@ -315,8 +324,10 @@ class _Part:
             return self.better if self.better == other.better else None
         if self.better != other.better:
             return self.better
-        # What a time or a loss exceeds another by, or how many times it is that one.
-        return _LESS if self.better == _LESS else None
+        # By how much or how many times a time or a loss exceeds that of the idle line.
+        if self.better == _LESS and self.is_idle != other.is_idle:
+            return _LESS if other.is_idle else _MORE
+        return None
 
 
 @dataclass(frozen=True, kw_only=True)
