@@ -96,10 +96,37 @@ def test_the_debian_package_finds_its_files_and_its_unit_its_settings() -> None:
     assert max(map(len, package["extended-description"].splitlines())) <= 80
     unit = (ROOT / "packaging" / "systemd" / "weir-shape@.service").read_text()
     [started] = re.findall(r"^ExecStart=(.+)$", unit, re.MULTILINE)
-    program, *words = started.split()
-    assert {program, words[words.index("--config") + 1], *package["conf-files"]} <= installed
+    [program] = re.findall(r"exec (\S+) shape", started)
+    assert {program, *package["conf-files"]} <= installed
+    assert all(one in started for one in package["conf-files"])
     said = (agent / "src" / "shape" / "mod.rs").read_text()
-    assert [word for word in words if word.startswith("--") and f"\n  {word} " not in said] == []
+    words = re.findall(r"--\w[\w-]+", started)
+    assert words
+    assert [word for word in words if f"\n  {word} " not in said] == []
+
+
+def test_the_packaged_unit_is_the_example_with_the_program_of_the_package() -> None:
+    def settings(folder: str) -> list[str]:
+        lines = (ROOT / folder / "systemd" / "weir-shape@.service").read_text().splitlines()
+        return [line for line in lines if line and not line.startswith(("#", "ExecStart="))]
+
+    assert settings("packaging") == settings("examples")
+
+
+@pytest.mark.parametrize("there", [["shape-br-lan.toml", "shape.toml"], ["shape.toml"], []])
+def test_the_packaged_unit_begins_with_the_settings_of_the_device_or_of_all(
+    tmp_path: Path, there: list[str]
+) -> None:
+    unit = (ROOT / "packaging" / "systemd" / "weir-shape@.service").read_text()
+    [script] = re.findall(r"^ExecStart=/bin/sh -c '(.+)'$", unit, re.MULTILINE)
+    for name in there:
+        (tmp_path / name).touch()
+    # As systemd writes it for the instance `br\\x2dlan`.
+    script = script.replace("%I", "br-lan").replace("$$", "$").replace("/etc/weir", str(tmp_path))
+    script = script.replace("exec /usr/bin/weir-agent", "echo")
+    said = subprocess.run(["/bin/sh", "-c", script], capture_output=True, text=True, timeout=30, check=True)
+    config = f" --config {tmp_path / there[0]}" if there else ""
+    assert said.stdout == f"shape br-lan --quiet{config}\n"
 
 
 def test_the_settings_that_packages_ship_are_read_when_their_marks_are_taken_off(tmp_path: Path) -> None:
