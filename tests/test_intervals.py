@@ -8,6 +8,8 @@ import pytest
 
 import weirlab
 from conftest import SHORT
+from weirlab.plots.ellipse import steps
+from weirlab.scores import measured
 from weirlab.stats import summarise, totals_mbps
 from weirlab.stats.assertions import Assertion
 from weirlab.stats.intervals import whole_intervals
@@ -84,3 +86,11 @@ def test_a_span_has_the_rate_of_the_whole_intervals_in_it(short: Record) -> None
         inside = Assertion(f"{figure}[3s..3.2s] >= {'0mbit' if 'good' in figure else '0'}").of(short)
         around = Assertion(f"{figure}[2.95s..3.25s] >= {'0mbit' if 'good' in figure else '0'}").of(short)
         assert around.left == inside.left > 0
+
+
+def test_a_run_without_samples_of_throughput_has_no_rates() -> None:
+    record = weirlab.run("rrul", phases=SHORT, sampling={"throughput": "0s"})[0]
+    figures = measured(record)
+    assert figures is not None
+    assert (figures.down_mbps, figures.up_mbps) == (None, None)
+    assert steps([record], "up").mbps.size == 0

@@ -57,7 +57,7 @@ def _show(record: Record) -> None:
         *application_tables(summary),
         rrul_table(record),
     )
-    if summary.latency.sent:
+    if summary.latency.sent or summary.latency.idle is not None:
         console.print(latency_table(summary))
     increase = increase_line(summary.latency)
     if increase is not None:

@@ -100,7 +100,7 @@ def steps(records: Sequence[Record], direction: Direction) -> Steps:
 
 def _of(record: Record, direction: Direction) -> tuple[Numbers, Numbers]:
     start, end = load_window_ns(record)
-    interval = record.interval_ns("throughput")
+    interval = record.interval_ns("throughput") or STEP_NS
     length = interval * max(1, -(-STEP_NS // interval))
     # An interval is known by its end; its middle tells in which step it lies.
     t_s, mbps = totals(record, direction)

@@ -242,6 +242,8 @@ def _milliseconds(nanoseconds: float | None) -> str:
 def latency_table(summary: Summary) -> Table:
     """Round trips of each probe during the load, if there was one, and of all together."""
     title = "Round trips during the load, ms" if has_load(summary) else "Round trips without load, ms"
+    if not summary.latency.sent:
+        title = "Round trips before the load, ms"
     table = Table(title=title, **LOOK)
     table.add_column("probe")
     figures = ("mean", "std", "min", "median", "p95", "p99", "max", "count")
@@ -252,7 +254,7 @@ def latency_table(summary: Summary) -> Table:
         ("all", summary.latency.loaded),
         ("idle, all", summary.latency.idle),
     ]
-    for name, figures_of in rows:
+    for name, figures_of in rows if summary.latency.sent else rows[-1:]:
         if figures_of is not None:
             values = [getattr(figures_of, figure) for figure in figures]
             table.add_row(name, *(f"{value:.2f}" for value in values[:-1]), str(values[-1]))

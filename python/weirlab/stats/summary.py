@@ -271,6 +271,8 @@ def latency_of(pings: PingFigures) -> LatencySummary:
 def _flows_during(record: Record, direction: Direction, span_ns: tuple[int, int]) -> list[dict[str, Any]]:
     """The rows of `flow_names` of the flows of a direction that run within a span."""
     start, end = span_ns
+    if start >= end:
+        return []
     return [
         flow
         for flow in record.flow_rows

@@ -311,7 +311,7 @@ def _figures(record: Record) -> Iterator[str]:
         yield _table(quality)
     if summary.down or summary.up:
         yield _table(flow_table(summary))
-    if summary.latency.sent:
+    if summary.latency.sent or summary.latency.idle is not None:
         yield _table(latency_table(summary))
     increase = increase_line(summary.latency)
     if increase is not None:
