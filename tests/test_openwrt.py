@@ -16,11 +16,16 @@ PACKAGE = Path(__file__).parent.parent / "packaging" / "openwrt"
 
 OPENWRT = r"""
 # As /lib/functions.sh has them. Settings are variables there: CONFIG_<section>_<option>.
-config_load() { [ "$1" = weir ]; }
+config_load() { [ "$1" = weir ]; for one in $OPTIONS; do option_cb "$one" ""; done; }
 config_foreach() { [ "$2" = shaper ]; for one in $SECTIONS; do "$1" "$one"; done; }
 config_get() { eval "$1=\${CONFIG_${2}_${3}:-\$4}"; }
 config_get_bool() { config_get "$@"; eval "case \$$1 in 1|on|true|yes|enabled) $1=1;; *) $1=0;; esac"; }
-config_list_foreach() { local all one; config_get all "$1" "$2"; for one in $all; do "$3" "$one"; done; }
+# Of a list there are its length and its items; of an option there is neither.
+config_list_foreach() {
+    local at=1 most item
+    config_get most "$1" "$2_LENGTH" 0
+    while [ $at -le "$most" ]; do config_get item "$1" "$2_ITEM$at"; "$3" "$item"; at=$((at + 1)); done
+}
 logger() { echo "log: $3"; }
 procd_open_instance() { echo "instance $1"; }
 procd_close_instance() { echo end; }
@@ -54,6 +59,8 @@ def run(folder: Path, shell: list[str], function: str, **variables: str) -> list
     network.parent.mkdir(parents=True, exist_ok=True)
     network.write_text(NETWORK)
     script = f'set -e\n{OPENWRT}\n. "$SCRIPT"\nFOLDER="$OUT"\n{function}\n'
+    given = [name.split("_", 2)[2] for name in variables if name.startswith("CONFIG_")]
+    options = [name for name in given if not re.search("_(LENGTH|ITEM[0-9]+)$", name)]
     done = subprocess.run(
         [*shell, "-c", script],
         env={
@@ -61,6 +68,7 @@ def run(folder: Path, shell: list[str], function: str, **variables: str) -> list
             "IPKG_INSTROOT": str(folder),
             "OUT": str(folder / "out"),
             "SCRIPT": str(PACKAGE / "files" / "weir.init"),
+            "OPTIONS": " ".join(options),
             **variables,
         },
         capture_output=True,
@@ -84,7 +92,9 @@ def test_each_section_that_is_enabled_is_a_shaper_with_its_settings(tmp_path: Pa
         CONFIG_wan_enabled="1",
         CONFIG_wan_up="18mbit",
         CONFIG_wan_queue_up="cake diffserv4",
-        CONFIG_wan_reflectors="192.0.2.1 udp:[2001:db8::1]",
+        CONFIG_wan_reflectors_LENGTH="2",
+        CONFIG_wan_reflectors_ITEM1="192.0.2.1",
+        CONFIG_wan_reflectors_ITEM2="udp:[2001:db8::1]",
         CONFIG_lan_enabled="on",
         CONFIG_lan_device="br-lan.2",
         CONFIG_lan_rules='/etc/weir/a "b" \\c.toml',
@@ -96,7 +106,7 @@ def test_each_section_that_is_enabled_is_a_shaper_with_its_settings(tmp_path: Pa
     def instance(section: str, device: str) -> list[str]:
         file = out / f"{section}.toml"
         command = f"command /usr/bin/weir-agent shape {device} --quiet --config {file}"
-        rest = [f"file {file}", f"netdev {device}", "respawn 3600 5 0", "stderr 1", "end"]
+        rest = [f"file {file}", f"netdev {device}", "respawn 3600 5 5", "stderr 1", "end"]
         return [f"instance {section}", command, *rest]
 
     assert said == [
@@ -111,6 +121,24 @@ def test_each_section_that_is_enabled_is_a_shaper_with_its_settings(tmp_path: Pa
         'reflectors = ["192.0.2.1", "udp:[2001:db8::1]"]',
     ]
     assert (out / "lan.toml").read_text() == 'rules = "/etc/weir/a \\"b\\" \\\\c.toml"\n'
+
+
+@pytest.mark.parametrize("shell", shells(), ids=" ".join)
+def test_one_reflector_may_be_an_option_and_an_option_that_there_is_not_is_told(
+    tmp_path: Path, shell: list[str]
+) -> None:
+    said = run(
+        tmp_path,
+        shell,
+        "start_service",
+        SECTIONS="wan",
+        DEVICE_wan="eth0",
+        CONFIG_wan_enabled="1",
+        CONFIG_wan_reflectors="192.0.2.1",
+        CONFIG_wan_upmax="35mbit",
+    )
+    assert said[0] == "log: there is no option upmax: it is left out"
+    assert (tmp_path / "out" / "wan.toml").read_text() == 'reflectors = ["192.0.2.1"]\n'
 
 
 @pytest.mark.parametrize("shell", shells(), ids=" ".join)
@@ -129,11 +157,10 @@ def test_a_shaper_reads_what_the_script_writes(tmp_path: Path, shell: list[str])
         "backend": "userspace",
         "rules": "usual",
         "state": "/etc/weir/wan.json",
-        "time": "86400s",
         "reflectors": "192.0.2.1",
     }
     script = (PACKAGE / "files" / "weir.init").read_text()
-    named = re.search(r"for name in ([\w ]+); do", script)
+    named = re.search(r'SETTINGS="([\w ]+)"', script)
     assert named is not None
     assert {*named[1].split(), "reflectors"} == set(values)
     settings = {f"CONFIG_wan_{name}": value for name, value in values.items()}
