@@ -80,14 +80,18 @@ impl<S: AsRef<str>> View<S> {
     /// Remarks that a reader needs beside the numbers.
     #[must_use]
     pub fn remarks(&self) -> Vec<String> {
-        let mut said: Vec<String> =
-            self.trouble.iter().filter(|why| !why.is_empty()).cloned().collect();
+        let mut said: Vec<String> = self.troubles().cloned().collect();
         if self.late_ns >= LATE_NS {
             let late_ms = self.late_ns as f64 / 1e6;
             said.push(format!("this machine is busy: the shaper was {late_ms:.0} ms late"));
         }
         said.extend(self.warnings.iter().map(|warning| format!("warning: {warning}")));
         said
+    }
+
+    /// What is said of the probes, if anything is.
+    fn troubles(&self) -> impl Iterator<Item = &String> {
+        self.trouble.iter().filter(|why| !why.is_empty())
     }
 
     /// The view as metrics in Prometheus' text format, version 0.0.4.
@@ -133,7 +137,8 @@ impl<S: AsRef<str>> View<S> {
             Some(number(self.missed)),
         );
         let meaning = "How many things keep it from helping; `weir shape status` names them.";
-        text.one("warnings", "gauge", meaning, Some(number(self.warnings.len() as u64)));
+        let troubles = self.troubles().count() + self.warnings.len();
+        text.one("warnings", "gauge", meaning, Some(number(troubles as u64)));
         text.text
     }
 }
@@ -473,5 +478,21 @@ mod tests {
         assert_eq!([view.line(), read.line()], [said, said]);
         assert_eq!(view.metrics(), read.metrics());
         assert!(read.metrics().contains("weir_shape_delay_seconds{device=\"eth0\"} 0.015\n"));
+    }
+
+    #[test]
+    fn the_metric_of_warnings_counts_all_that_status_names() {
+        let said = |text: &str| Some(text.to_owned());
+        for (trouble, warnings, count) in [
+            (None, vec![], 0),
+            (said(""), vec![], 0),
+            (said("no answer to probes from 192.0.2.1"), vec![], 1),
+            (said("no answer to probes from 192.0.2.1"), vec!["no".to_owned()], 2),
+        ] {
+            let view: View = View { trouble, warnings, ..View::default() };
+            let line = format!("\nweir_shape_warnings{{device=\"\"}} {count}\n");
+            assert!(view.metrics().contains(&line), "{}", view.metrics());
+            assert_eq!(view.remarks().len(), count);
+        }
     }
 }
