@@ -91,16 +91,24 @@ pub(crate) fn check_place(file: &Path) -> Result<(), ShapeError> {
 impl Log {
     /// Begins a log in a file that does not exist yet.
     pub fn create(file: &Path, settings: &Settings) -> Result<Self, ShapeError> {
-        let name = file.display().to_string();
-        let what = format!("cannot write the log `{name}`");
-        let mut file = BufWriter::new(
-            File::create_new(file)
-                .map_err(|error| ShapeError::input(format!("{what}: {error}")))?,
-        );
+        let opened = File::create_new(file).map_err(|error| {
+            ShapeError::input(format!("cannot write the log `{}`: {error}", file.display()))
+        })?;
+        Self::begin(file, opened, settings)
+    }
+
+    /// Begins the log in `made`, which was just made at `place`.
+    fn begin(place: &Path, made: File, settings: &Settings) -> Result<Self, ShapeError> {
+        let name = place.display().to_string();
+        let mut file = BufWriter::new(made);
         let head = Head { weir_shape: VERSION, settings: settings.clone() };
-        writeln!(file, "{}", json(&head)).map_err(|error| ShapeError::io(&what, error))?;
         // What is full from the beginning is said before anything is changed.
-        file.flush().map_err(|error| ShapeError::io(&what, error))?;
+        let begun = writeln!(file, "{}", json(&head)).and_then(|()| file.flush());
+        if let Err(error) = begun {
+            // It would be in the way of the next start.
+            let _ = std::fs::remove_file(place);
+            return Err(ShapeError::io(&format!("cannot write the log `{name}`"), error));
+        }
         Ok(Self::into_file(name, file))
     }
 
@@ -391,10 +399,25 @@ mod tests {
     }
 
     #[test]
-    fn a_replay_decides_what_was_decided_and_another_controller_something_else() {
-        let egress_bps = Some(7_000_000);
-        let control = Control::Auto(AutoSettings { egress_bps, ..AutoSettings::default() });
-        let settings = Settings {
+    fn a_log_that_could_not_begin_is_not_in_the_way_of_the_next() {
+        let place =
+            std::env::temp_dir().join(format!("weir-shape-log-begin-{}", std::process::id()));
+        let settings = settings(Control::Auto(AutoSettings::default()));
+        drop(File::create_new(&place).unwrap());
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let refused = Log::begin(&place, full, &settings).err().unwrap().to_string();
+        assert!(refused.contains("No space left on device"), "{refused}");
+        // One that was there before stays.
+        let next = Log::create(&place, &settings).map(|_| ());
+        let exists = Log::create(&place, &settings).err().unwrap().to_string();
+        let is_kept = std::fs::read(&place).is_ok_and(|log| !log.is_empty());
+        std::fs::remove_file(&place).unwrap();
+        assert!(next.is_ok(), "{next:?}");
+        assert!(exists.contains("File exists") && is_kept, "{exists}");
+    }
+
+    fn settings(control: Control) -> Settings {
+        Settings {
             device: "eth0".into(),
             control,
             queues: [Some("fq_codel".into()), Some("fq_codel".into())],
@@ -407,7 +430,14 @@ mod tests {
             log: None,
             state: None,
             open: false,
-        };
+        }
+    }
+
+    #[test]
+    fn a_replay_decides_what_was_decided_and_another_controller_something_else() {
+        let egress_bps = Some(7_000_000);
+        let control = Control::Auto(AutoSettings { egress_bps, ..AutoSettings::default() });
+        let settings = settings(control);
         let mut file = std::env::temp_dir();
         file.push(format!("weir-shape-log-test-{}", std::process::id()));
         let mut log = Log::create(&file, &settings).unwrap();
