@@ -137,10 +137,13 @@ impl Prover {
             true => "your own traffic, which should fill the line",
             false => "then idle",
         };
+        let times = match self.settings.rounds {
+            1 => "once".to_owned(),
+            rounds => format!("{rounds} times"),
+        };
         format!(
-            "measuring for {:.0} s: {} times {} s without and {} s with it, {what}",
+            "measuring for {:.0} s: {times} {} s without and {} s with it, {what}",
             seconds(self.total_ns()),
-            self.settings.rounds,
             stage_s(Stage::Before),
             stage_s(Stage::After),
         )

@@ -155,6 +155,8 @@ fn a_line_on_which_nothing_waits_any_more_is_a_proof() {
 fn the_plan_is_told_and_has_to_fit_the_run() {
     let prover = Prover::new(settings(false));
     assert_eq!(prover.plan(), "measuring for 39 s: 2 times 7 s without and 9 s with it, then idle");
+    let one = Prover::new(ProverSettings { rounds: 1, ..settings(false) });
+    assert!(one.plan().contains(" s: once 7 s without and 9 s with it, "), "{}", one.plan());
     assert_eq!(prover.fits(None), Ok(()));
     assert_eq!(prover.fits(Some(39_000_000_000)), Ok(()));
     assert_eq!(
