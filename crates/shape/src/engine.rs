@@ -18,6 +18,7 @@ use crate::learned::Keeper;
 use crate::log::Log;
 use crate::passive::Passive;
 use crate::reflectors::Reflectors;
+use crate::run::Ended;
 use crate::settings::{Backend, Settings};
 use crate::shaper::{Found, Shaper, Watch};
 use crate::view::{SideView, View};
@@ -177,19 +178,17 @@ impl Engine {
         })
     }
 
-    /// Works until it is told to stop or its time is over. Views go to `views`. Returns how many decisions
-    /// were made.
+    /// Works until it is told to stop or its time is over. Views go to `views`.
     pub fn run(
         mut self,
         orders: &Receiver<Order>,
         views: &Sender<View>,
-    ) -> Result<u64, ShapeError> {
+    ) -> Result<Ended, ShapeError> {
         let done = self.shape(orders, views);
         let restored = self.shaper.restore();
-        if let Some(keeper) = &mut self.keeper {
-            keeper.end(self.controller.learned());
-        }
-        done.and_then(|decisions| restored.map(|()| decisions))
+        let learned = self.controller.learned();
+        let unkept = self.keeper.as_mut().and_then(|keeper| keeper.end(learned));
+        done.and_then(|decisions| restored.map(|()| Ended { decisions, unkept }))
     }
 
     fn shape(&mut self, orders: &Receiver<Order>, views: &Sender<View>) -> Result<u64, ShapeError> {

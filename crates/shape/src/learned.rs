@@ -129,8 +129,9 @@ impl Gateway {
 /// Writes what is learned into the file, from a thread of its own: a disk may take its time.
 pub(crate) struct Keeper {
     device: String,
-    /// What the file has.
+    /// What the file has, unless the last writing has failed.
     kept: [Option<Rate>; 2],
+    failed: bool,
     /// When it may be written next.
     next: Time,
     to_write: Option<Sender<Kept>>,
@@ -166,6 +167,7 @@ impl Keeper {
         Ok(Some(Self {
             device: settings.device.clone(),
             kept: [egress_known_bps, ingress_known_bps].map(|bps| bps.map(Rate::from_bps)),
+            failed: false,
             next: now + FIRST,
             to_write: Some(to_write),
             troubles,
@@ -179,11 +181,14 @@ impl Keeper {
             self.keep(learned);
             self.next = now + EVERY;
         }
-        self.troubles.try_recv().ok()
+        let trouble = self.troubles.try_recv().ok();
+        self.failed |= trouble.is_some();
+        trouble
     }
 
-    /// Has `learned` written if it is new, and waits for that.
-    pub fn end(&mut self, learned: [Option<Rate>; 2]) {
+    /// Has `learned` written if it is new, and waits for that. Returns why it could not be.
+    pub fn end(&mut self, learned: [Option<Rate>; 2]) -> Option<String> {
+        self.failed |= self.troubles.try_iter().count() > 0;
         if self.is_new(learned) {
             self.keep(learned);
         }
@@ -191,9 +196,14 @@ impl Keeper {
         if let Some(thread) = self.thread.take() {
             thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         }
+        self.troubles.try_iter().last()
     }
 
+    /// Whether the file has something else, as far as is known.
     fn is_new(&self, learned: [Option<Rate>; 2]) -> bool {
+        if self.failed {
+            return true;
+        }
         let bps = |rate: Option<Rate>| rate.map(|rate| rate.as_bps() as f64);
         learned.into_iter().zip(self.kept).any(|(now, before)| match (bps(now), bps(before)) {
             (Some(now), Some(before)) => (now / before - 1.0).abs() > NEW_SHARE,
@@ -203,6 +213,7 @@ impl Keeper {
     }
 
     fn keep(&mut self, learned: [Option<Rate>; 2]) {
+        self.failed = false;
         for (kept, now) in self.kept.iter_mut().zip(learned) {
             *kept = now.or(*kept);
         }
@@ -532,10 +543,29 @@ mod tests {
             Keeper::new(&settings(AutoSettings::default(), &folder.file()), Time::ZERO)
                 .unwrap()
                 .unwrap();
-        keeper.end([Some(Rate::from_mbit(1)), None]);
-        let why = keeper.look([None; 2], Time::ZERO).unwrap();
+        let why = keeper.end([Some(Rate::from_mbit(1)), None]).unwrap();
         assert!(why.contains("cannot be kept in") && why.contains("(Not a directory)"), "{why}");
         fs::remove_file(&folder.0).unwrap();
+    }
+
+    #[test]
+    fn what_could_not_be_written_is_tried_again_at_the_end() {
+        let learned = [Some(Rate::from_mbit(1)), None];
+        for is_mended in [false, true] {
+            let folder = Folder::new(if is_mended { "mended" } else { "stays-full" });
+            fs::write(&folder.0, "no folder").unwrap();
+            let settings = settings(AutoSettings::default(), &folder.file());
+            let mut keeper = Keeper::new(&settings, Time::ZERO).unwrap().unwrap();
+            while keeper.look(learned, Time::from_millis(10_000)).is_none() {
+                std::thread::yield_now();
+            }
+            if is_mended {
+                fs::remove_file(&folder.0).unwrap();
+            }
+            assert_eq!(keeper.end(learned).is_none(), is_mended);
+            assert_eq!(folder.file().exists(), is_mended);
+            let _ = fs::remove_file(&folder.0);
+        }
     }
 
     #[test]

@@ -40,7 +40,7 @@ pub use learned::{Beginning, STATE_VARIABLE, usual_state_file};
 pub use log::replay;
 pub use prove::{Factor, Proof, Prover, ProverSettings, Stage};
 pub use rules::{Class, Rule, Rules};
-pub use run::{Command, run, run_chosen, run_with};
+pub use run::{Command, Ended, run, run_chosen, run_with};
 pub use settings::{Backend, Settings, Target};
 pub use text::{LATE_NS, decision_line, plan_lines};
 pub use view::{SideCounts, SideView, View};

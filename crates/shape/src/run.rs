@@ -24,6 +24,15 @@ pub enum Command {
     Stop,
 }
 
+/// What a shaper leaves when it has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// How many decisions were made.
+    pub decisions: u64,
+    /// Why what was learned of the line could not be kept at the end, if it should have been.
+    pub unkept: Option<String>,
+}
+
 /// Shapes until `show`, a client of the control socket or the settings want an end. Returns how many
 /// decisions were made.
 ///
@@ -51,11 +60,11 @@ pub fn run_with(
     show: &mut dyn FnMut(&View) -> Command,
 ) -> Result<u64, ShapeError> {
     settings.check()?;
-    run_chosen(settings, &choose(settings)?, seed, clock, show)
+    run_chosen(settings, &choose(settings)?, seed, clock, show).map(|ended| ended.decisions)
 }
 
 /// Runs a shaper as [`run_with`] does, with the backend that [`choose`] has found for these `settings`: the kernel
-/// is not asked again what it can do, which takes it tens of milliseconds.
+/// is not asked again what it can do, which takes it tens of milliseconds. Returns also what could not be kept.
 ///
 /// # Errors
 /// As of [`run`].
@@ -65,7 +74,7 @@ pub fn run_chosen(
     seed: u64,
     clock: Clock,
     show: &mut dyn FnMut(&View) -> Command,
-) -> Result<u64, ShapeError> {
+) -> Result<Ended, ShapeError> {
     let control = ControlSocket::open(&settings.device)?;
     let mut settings = settings.clone();
     let beginning = settings.recall();

@@ -78,7 +78,9 @@ fn start(words: Vec<OsString>) -> Result<(), Failure> {
         .map_err(|error| Failure::other(format!("the kernel gives no random numbers: {error}")))?;
     let done = run_chosen(&settings, &choice, seed, Clock::starting_in(Duration::ZERO), &mut show);
     display.close();
-    done?;
+    if let Some(why) = done?.unkept {
+        tell(&format!("warning: {why}"));
+    }
     proving.map_or(Ok(()), Proving::end)?;
     tell(&format!("{} is as it was", settings.device));
     Ok(())
