@@ -1,6 +1,7 @@
 //! Reflectors to probe: those that were named, or the well-known and those that the traffic goes to.
 
 use std::collections::BTreeMap;
+use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use nix::poll::{PollFd, PollFlags};
@@ -8,7 +9,7 @@ use nix::sys::socket::{setsockopt, sockopt};
 use weir_core::{Duration, FlowKey, Protocol, Time};
 use weir_rate_control::{Delay, OneWay};
 use weir_scenario::LatencyRow;
-use weir_sockets::{Clock, EchoKeeper, EchoNews, Reflector};
+use weir_sockets::{Clock, EchoKeeper, EchoNews, NO_ICMP, Reflector};
 use weir_speedtest::protocol::weir::Secret;
 
 use crate::settings::Target;
@@ -23,6 +24,8 @@ pub(crate) struct Reflectors {
     /// Secret for servers that ask for one.
     secret: Option<Secret>,
     learn: bool,
+    /// Whether this user may not ping at all.
+    refused: bool,
     /// Bytes of the user's traffic by address on the other side, since the last look.
     peers: BTreeMap<IpAddr, u64>,
     /// Peers that did not answer.
@@ -84,6 +87,7 @@ impl Reflectors {
             sessions: Vec::new(),
             secret,
             learn,
+            refused: false,
             peers: BTreeMap::new(),
             mute: Vec::new(),
             looked: now,
@@ -221,18 +225,21 @@ impl Reflectors {
         None
     }
 
-    /// Which of those that were named do not answer, and why if that is known.
+    /// Whether this host cannot ping, and which of those that were named do not answer, with why if that is known.
     pub fn trouble(&self, now: Time) -> Option<String> {
+        let refused = self.refused.then(|| format!("{NO_ICMP}{OTHER_PROBES}"));
         if self.learn {
-            return None;
+            return refused;
         }
         let silent = self.all.iter().filter(|it| it.is_silent(now)).map(|it| it.name.clone());
-        let missing = self.missing.iter().flatten().map(Target::name);
+        // Those that could not even be asked for that say nothing by it.
+        let askable = |target: &&Target| !(self.refused && matches!(target, Target::Icmp(_)));
+        let missing = self.missing.iter().flatten().filter(askable).map(Target::name);
         let names: Vec<String> = silent.chain(missing).collect();
         let unanswered =
             (!names.is_empty()).then(|| format!("no answer to probes from {}", names.join(", ")));
         let closed = self.sessions.iter().filter_map(|session| session.trouble.clone());
-        let all: Vec<String> = closed.chain(unanswered).collect();
+        let all: Vec<String> = refused.into_iter().chain(closed).chain(unanswered).collect();
         (!all.is_empty()).then(|| all.join("; "))
     }
 
@@ -297,7 +304,16 @@ impl Reflectors {
     fn open(&mut self, target: Target, learned: bool) -> bool {
         let port = self.next_port();
         let (reflector, least) = match target {
-            Target::Icmp(address) => (Reflector::icmp(address, port), Duration::ZERO),
+            Target::Icmp(address) => {
+                let opened = Reflector::icmp(address, port);
+                match &opened {
+                    Ok(_) => self.refused = false,
+                    Err(error) if is_forbidden(error) => self.refused = may_not_ping(port),
+                    // As where there is no IPv6 at all.
+                    Err(_) => {}
+                }
+                (opened, Duration::ZERO)
+            }
             Target::Tcp(address) => (Reflector::tcp(address, port), MIN_CONNECT_INTERVAL),
             Target::Udp(server) => {
                 let keeper = EchoKeeper::start(server, self.secret.clone());
@@ -389,6 +405,15 @@ impl Source {
     }
 }
 
+/// Whether even this host itself cannot be pinged: else it is the address that is forbidden, as a broadcast one is.
+fn may_not_ping(port: u16) -> bool {
+    Reflector::icmp(Ipv4Addr::LOCALHOST.into(), port).is_err_and(|error| is_forbidden(&error))
+}
+
+fn is_forbidden(error: &io::Error) -> bool {
+    error.kind() == ErrorKind::PermissionDenied
+}
+
 /// Public resolvers that answer pings at many places, each with its addresses in the order in which they are tried.
 fn well_known() -> Vec<Vec<Target>> {
     let addresses = |(v4, v6): (Ipv4Addr, Ipv6Addr)| vec![IpAddr::from(v4), IpAddr::from(v6)];
@@ -429,6 +454,8 @@ const MIN_CONNECT_INTERVAL: Duration = Duration::from_millis(100);
 const HEARD_LATELY: Duration = Duration::from_secs(3);
 /// Time after which reflectors that could not be opened, or are silent, are tried again: networks come and go.
 const RETRY: Duration = Duration::from_secs(30);
+/// What else a shaper may do.
+const OTHER_PROBES: &str = ", or probe by `--reflector tcp:HOST:PORT` or `udp:HOST`";
 /// How soon a controller that wants no probes is asked again.
 const WITHOUT_PROBES: Duration = Duration::from_millis(200);
 /// Identifiers and ports of probes: below those that Linux gives away by itself (32768 on).
@@ -535,6 +562,43 @@ mod tests {
         // Those that nobody named are not missed.
         reflectors.learn = true;
         assert_eq!(reflectors.trouble(ms(60_000)), None);
+    }
+
+    #[test]
+    fn a_host_that_cannot_ping_is_told_of_and_nobody_else_is_blamed() {
+        let mut reflectors = one_of_two_waits(0);
+        reflectors.missing = vec![vec![Target::Icmp([192, 0, 2, 1].into())]];
+        reflectors.refused = true;
+        let said = reflectors.trouble(ms(6_000)).unwrap();
+        assert!(said.starts_with(NO_ICMP) && said.ends_with("`udp:HOST`"), "{said}");
+        // What is asked otherwise may still not answer.
+        reflectors.all[0].unanswered = 3;
+        let silent = "; no answer to probes from tcp:127.0.0.1:9";
+        assert_eq!(reflectors.trouble(ms(6_000)).unwrap(), format!("{said}{silent}"));
+        // Nobody was named.
+        reflectors.learn = true;
+        assert_eq!(reflectors.trouble(ms(6_000)), Some(said));
+    }
+
+    /// As root, and as one who may neither: `setpriv --bounding-set -net_raw` where `ping_group_range` is 1 0.
+    #[test]
+    fn whether_this_host_can_ping_is_found_out_when_reflectors_are_opened() {
+        let may = Reflector::icmp(Ipv4Addr::LOCALHOST.into(), FIRST_PORT);
+        let forbidden = may.is_err_and(|error| error.kind() == ErrorKind::PermissionDenied);
+        let host = Target::Icmp(Ipv4Addr::LOCALHOST.into());
+        for targets in [vec![], vec![host]] {
+            let mut reflectors = Reflectors::new(&targets, None, Time::ZERO);
+            let said = reflectors.trouble(Time::ZERO);
+            assert_eq!(said.is_some_and(|said| said.starts_with(NO_ICMP)), forbidden);
+            // It is looked at anew.
+            reflectors.refused = true;
+            reflectors.open(host, false);
+            assert_eq!(reflectors.refused, forbidden);
+        }
+        // An address that nobody may probe is no reason to say so.
+        let broadcast = Target::Icmp(Ipv4Addr::BROADCAST.into());
+        let reflectors = Reflectors::new(&[broadcast], None, Time::ZERO);
+        assert_eq!(reflectors.refused, forbidden);
     }
 
     /// A pause that was asked for while the line slept does not hold once it is awake.

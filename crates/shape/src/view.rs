@@ -25,7 +25,7 @@ pub struct View<S = &'static str> {
     pub decisions: Vec<(Time, Decision)>,
     /// Reflectors that answer probes.
     pub reflectors: Vec<String>,
-    /// Which of the reflectors that were named do not answer, and why if that is known.
+    /// Whether this host cannot ping, and which of the reflectors that were named do not answer, with why if that is known.
     pub trouble: Option<String>,
     /// How late the shaper itself was at worst since the last view, in ns: a busy machine adds that to delays.
     pub late_ns: u64,

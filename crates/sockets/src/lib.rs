@@ -50,7 +50,7 @@ pub use ends::{EndNamespace, Sample, ScenarioEnds, Totals};
 pub use error::NetError;
 pub use lookup::{LookupError, address_of};
 pub use ping::{
-    MAX_PINGS, MIN_PING_PERIOD, Ping, PingEvent, PingSettings, run_pings, run_weir_pings,
+    MAX_PINGS, MIN_PING_PERIOD, NO_ICMP, Ping, PingEvent, PingSettings, run_pings, run_weir_pings,
 };
 pub use pings::Pings;
 pub use probes::{PingMethod, Reflector};

@@ -258,14 +258,14 @@ fn refusal(settings: &PingSettings, error: &io::Error) -> NetError {
     let host = settings.server.ip();
     let is_forbidden = error.kind() == io::ErrorKind::PermissionDenied;
     if is_forbidden && settings.method == PingMethod::Icmp {
-        return NetError::new(
-            "ICMP echo: this user may open neither ping sockets nor raw ones: run as root \
-             `sysctl -w net.ipv4.ping_group_range='0 2147483647'`, or ping by `--method udp` or `tcp`",
-        );
+        return NetError::new(format!("{NO_ICMP}, or ping by `--method udp` or `tcp`"));
     }
     NetError::io(format_args!("`{host}` cannot be pinged"), error)
 }
 
+/// Said where the kernel refuses both kinds of sockets for ICMP echo; how else to ask may follow.
+pub const NO_ICMP: &str = "ICMP echo: this user may open neither ping sockets nor raw ones: run as root \
+                           `sysctl -w net.ipv4.ping_group_range='0 2147483647'`";
 /// Least time between two pings: hrPing goes no faster either, and a thread that wakes up late by 50 us has 5 % of it.
 pub const MIN_PING_PERIOD: Duration = Duration::from_millis(1);
 /// Pings at most: sequence numbers have 32 bits, 49 days at 1 ms.
