@@ -396,3 +396,17 @@ probes = [{", ".join(probes)}, {{ name = "server", kind = "udp" }}]
     answered = record.latency.drop_nulls("rtt_ns").group_by("probe").len()
     assert dict(answered.iter_rows()).keys() == {0, 1, 2, 3}
     assert record.manifest.link["title"] == f"path to {SERVER}"
+
+
+def test_who_may_ping_is_told_of_a_network_that_cannot_be_reached() -> None:
+    need_row()
+    weir = [sys.executable, "-m", "weirlab", "ping", "127.0.0.1", "--count", "1"]
+    done = subprocess.run(
+        ["unshare", "--user", "--map-root-user", "--net", *weir],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    # In a network namespace of its own raw sockets may be had, and the loopback device is down.
+    assert "weir: `127.0.0.1` cannot be pinged: network is unreachable" in done.stderr.splitlines()

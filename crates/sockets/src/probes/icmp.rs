@@ -50,7 +50,11 @@ impl Icmp {
             raw().map(|socket| (socket, true)).or_else(|_: io::Error| Ok((ping(client)?, false)))
         } else {
             ping(client).map(|socket| (socket, false)).or_else(|refused: io::Error| {
-                raw().map(|socket| (socket, true)).map_err(|_| refused)
+                // Where a raw one may be had and fails, that is why.
+                let is_forbidden = |why: &io::Error| why.kind() == io::ErrorKind::PermissionDenied;
+                raw()
+                    .map(|socket| (socket, true))
+                    .map_err(|why| if is_forbidden(&why) { refused } else { why })
             })
         }?;
         let v4 = server.is_ipv4();
