@@ -138,7 +138,7 @@ impl Engine {
         let log = settings.log.as_deref().map(|file| Log::create(file, &settings)).transpose()?;
         let device = DeviceCounters::new(&settings.device)?;
         let bytes = device.bytes().unwrap_or_default();
-        let standing = trouble.into_iter().chain(standing(&settings, choice.backend)?).collect();
+        let standing = standing(&settings, choice.backend)?;
         let observer = Observer {
             reflectors: Reflectors::new(&settings.reflectors, secret, clock.now()),
             passive: Passive::default(),
@@ -149,6 +149,7 @@ impl Engine {
         // Its guard expects beats from now on.
         let shaper = choice.shaper(&settings, seed, clock)?;
         let keeper = Keeper::new(&settings, clock.now())?;
+        let standing = trouble.into_iter().chain(standing).chain(shaper.caution()).collect();
         Ok(Self {
             clock,
             shaper,

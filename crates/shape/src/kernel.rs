@@ -54,6 +54,10 @@ impl Shaper for Kernel {
         Ok(Found::Nothing)
     }
 
+    fn caution(&self) -> Option<String> {
+        self.shaper.caution().map(str::to_owned)
+    }
+
     /// Nothing: the kernel's own queues need nobody who is awake.
     fn beat(&mut self) -> Result<Option<GuardNews>, ShapeError> {
         Ok(None)

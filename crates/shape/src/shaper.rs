@@ -44,6 +44,11 @@ pub(crate) trait Shaper: Send {
     /// Brings back what was there before.
     fn restore(&mut self) -> Result<(), ShapeError>;
 
+    /// What people are to know of it for as long as it works, in one sentence.
+    fn caution(&self) -> Option<String> {
+        None
+    }
+
     /// Packets so far that passed because they were not read in time.
     fn missed(&self) -> u64;
 

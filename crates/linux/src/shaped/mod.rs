@@ -91,6 +91,8 @@ pub struct KernelShaper {
     table: Option<Table>,
     undo: Undo,
     record: Record,
+    /// What follows from that it cannot be kept, if it cannot.
+    caution: Option<String>,
     /// Guard that is kept until everything is as it was.
     guard: Option<Guard>,
 }
@@ -152,7 +154,7 @@ impl KernelShaper {
         let before = Before::read(&netlink, index, OURS)?;
         let undo = undoing(index, queues, &before);
         // Where it cannot be kept, the guard has it still.
-        let _ = record.write(&undo);
+        let caution = record.write(&undo);
         let duty = PutBack { netlink: Netlink::new()?, undo: undo.clone() };
         let guard = Guard::start(duty, post)?;
         let mut shaper = Self {
@@ -164,6 +166,7 @@ impl KernelShaper {
             table: None,
             undo,
             record,
+            caution,
             guard: Some(guard),
         };
         // What has been done so far is undone when it is dropped.
@@ -185,6 +188,12 @@ impl KernelShaper {
             (None, None) => {}
         }
         Ok(shaper)
+    }
+
+    /// What may not be put back in the end although it should be, in one sentence; `None` if all is.
+    #[must_use]
+    pub fn caution(&self) -> Option<&str> {
+        self.caution.as_deref()
     }
 
     /// Puts back what a shaper of `device` has left that was killed together with its guard.

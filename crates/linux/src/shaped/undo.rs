@@ -99,9 +99,20 @@ impl Record {
         Self { file: PathBuf::from(FOLDER).join(format!("{device}-{index}-{namespace}")) }
     }
 
-    /// Keeps `undo`, seen by root alone.
-    pub fn write(&self, undo: &Undo) -> io::Result<()> {
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(FOLDER)?;
+    /// Keeps `undo`, seen by root alone. Returns what follows if it could not, in one sentence.
+    pub fn write(&self, undo: &Undo) -> Option<String> {
+        let error = self.try_to_write(undo).err()?;
+        Some(format!(
+            "cannot write `{}` ({error}): if the shaper and its guard are killed at once, the next start does not \
+             know what was at the interface before",
+            self.file.display()
+        ))
+    }
+
+    fn try_to_write(&self, undo: &Undo) -> io::Result<()> {
+        if let Some(folder) = self.file.parent() {
+            fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        }
         let mut options = fs::OpenOptions::new();
         let mut file =
             options.write(true).create(true).truncate(true).mode(0o600).open(&self.file)?;
@@ -123,6 +134,13 @@ const FOLDER: &str = "/run/weir/shape";
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_cannot_be_kept_is_told() {
+        let file = PathBuf::from("/proc/version/eth0-2-1");
+        let why = Record { file }.write(&Undo::default()).expect("nobody writes there");
+        assert!(why.starts_with("cannot write `/proc/version/eth0-2-1` ("), "{why}");
+    }
 
     #[test]
     fn what_is_written_is_read() {
