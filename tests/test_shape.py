@@ -12,6 +12,7 @@ import sys
 import time
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
@@ -19,6 +20,7 @@ from rich.console import Console
 
 from live import PATIENCE_S, skip_if_late, together, weir_in
 from weirlab import _native
+from weirlab.cli import shape_command
 from weirlab.cli.shape_display import Display
 from weirlab.errors import UsageError
 from weirlab.shape import load, metrics_of, settings_of
@@ -581,6 +583,18 @@ def test_a_reader_that_is_gone_ends_no_shaper(monkeypatch: pytest.MonkeyPatch) -
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, writing)
         os.close(nowhere)
+
+
+def test_what_could_not_be_kept_is_told_at_the_end(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    why = "cannot keep what was learned in `/ro/s.json`: Read-only file system"
+    monkeypatch.setattr(_native, "shape", lambda *_: (7, why))
+    options = SimpleNamespace(quiet=True, as_json=True)
+    shape_command._shape({"device": "eth9"}, cast("Any", options))
+    said = capsys.readouterr()
+    assert said.out == '{"decisions": 7}\n'
+    assert said.err.splitlines() == [f"warning: {why}", "eth9 is as it was"]
 
 
 def test_a_service_manager_is_told_that_it_shapes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -116,14 +116,20 @@ pub(crate) fn shaper_decision_line(line: &str) -> PyResult<String> {
     weir_shape::decision_line(line).map_err(refused)
 }
 
-/// Shapes as `settings` say until `show` wants an end or their time is over: how many decisions were made.
+/// Shapes as `settings` say until `show` wants an end or their time is over: how many decisions were made, and why what was
+/// learned of the line could not be kept at the end, if it should have been.
 ///
 /// `settings` is JSON text, since the head of every log and `weir shape --dry-run --json` have it as it is. `show` is given
 /// a view a few times a second, JSON text as the control socket gives it to whoever asks, and returns one of `continue`,
 /// `open`, `shape` and `stop`. If it raises, the shaper ends, and so does this function with what it raised; but
 /// `KeyboardInterrupt` is `stop`.
 #[pyfunction]
-pub(crate) fn shape(py: Python<'_>, settings: &str, seed: u64, show: Py<PyAny>) -> PyResult<u64> {
+pub(crate) fn shape(
+    py: Python<'_>,
+    settings: &str,
+    seed: u64,
+    show: Py<PyAny>,
+) -> PyResult<(u64, Option<String>)> {
     let settings = read(settings)?;
     let mut raised = None;
     let mut on_view = |view: &str| {
@@ -144,7 +150,7 @@ pub(crate) fn shape(py: Python<'_>, settings: &str, seed: u64, show: Py<PyAny>) 
     let done = py.detach(|| weir_shape::run(&settings, seed, &mut on_view));
     match raised {
         Some(error) => Err(error),
-        None => done.map_err(refused),
+        None => done.map(|ended| (ended.decisions, ended.unkept)).map_err(refused),
     }
 }
 

@@ -33,8 +33,7 @@ pub struct Ended {
     pub unkept: Option<String>,
 }
 
-/// Shapes until `show`, a client of the control socket or the settings want an end. Returns how many
-/// decisions were made.
+/// Shapes until `show`, a client of the control socket or the settings want an end.
 ///
 /// `show` gets a view as JSON a few times a second. What was there before is there again on return.
 ///
@@ -44,9 +43,10 @@ pub fn run(
     settings: &Settings,
     seed: u64,
     show: &mut dyn FnMut(&str) -> Command,
-) -> Result<u64, ShapeError> {
+) -> Result<Ended, ShapeError> {
+    settings.check()?;
     let clock = Clock::starting_in(Duration::ZERO);
-    run_with(settings, seed, clock, &mut |view| show(&json(view)))
+    run_chosen(settings, &choose(settings)?, seed, clock, &mut |view| show(&json(view)))
 }
 
 /// Runs a shaper with the times of `clock`; `show` gets each view as a value, not as JSON.

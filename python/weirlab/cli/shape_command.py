@@ -85,8 +85,10 @@ def _shape(settings: dict[str, Any], options: StartOptions) -> None:
         display.show(view)
         return "continue"
 
-    decisions = running.shape(settings, show)
+    decisions, unkept = running.shape(settings, show)
     display.close()
+    if unkept is not None:
+        note(f"warning: {unkept}")
     if options.as_json:
         click.echo(json.dumps({"decisions": decisions}))
     note(f"{settings['device']} is as it was")

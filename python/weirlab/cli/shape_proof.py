@@ -43,8 +43,10 @@ def prove(settings: dict[str, Any], options: StartOptions) -> None:
     display = Display(quiet=options.quiet)
     with _load(options, settings["auth"], prover.total_ns / 1e9) as load:
         proving = _Proving(prover, load, display, as_json=options.as_json)
-        shape(settings, proving.step)
+        _, unkept = shape(settings, proving.step)
     display.close()
+    if unkept is not None:
+        note(f"warning: {unkept}")
     _check(proving.result)
 
 

@@ -29,12 +29,13 @@ def choose(settings: dict[str, Any]) -> ShaperChoice:
     return asked(lambda: _native.choose_shaper(json.dumps(settings)))
 
 
-def shape(settings: dict[str, Any], show: Callable[[ShaperView], Wanted]) -> int | None:
+def shape(settings: dict[str, Any], show: Callable[[ShaperView], Wanted]) -> tuple[int | None, str | None]:
     """Shapes until `show`, which is given a view a few times a second, says `stop`, or the time is over.
 
     Returns:
         How many decisions were made, also where somebody interrupts it, which is the usual end; None if that
-        came before it began.
+        came before it began. And why what was learned of the line could not be kept at the end, if it should
+        have been.
 
     Raises:
         UsageError: if the settings cannot be.
@@ -53,7 +54,7 @@ def shape(settings: dict[str, Any], show: Callable[[ShaperView], Wanted]) -> int
     try:
         return asked(lambda: _native.shape(json.dumps(settings), seed, on_view))
     except KeyboardInterrupt:
-        return None
+        return None, None
 
 
 def status(device: str) -> str:
