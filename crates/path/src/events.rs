@@ -25,8 +25,6 @@ pub struct Events {
     /// By source; of frequent ones nothing is kept here.
     sources: Vec<Plan>,
     now: Time,
-    /// The highest source that came up at this instant.
-    highest: Source,
 }
 
 /// When a source is due, and when its event in the heap comes up; [`Time::MAX`] for never.
@@ -50,7 +48,6 @@ impl Events {
             root_is_free: false,
             sources: vec![never; sources],
             now: Time::ZERO,
-            highest: 0,
         }
     }
 
@@ -87,17 +84,6 @@ impl Events {
         }
     }
 
-    /// Whether an event of `source` at this instant would have come up, had one been set before the instant began.
-    #[inline]
-    pub fn has_come_up(&self, source: Source) -> bool {
-        self.highest >= source
-    }
-
-    /// The instant of the event that came up last.
-    pub fn now(&self) -> Time {
-        self.now
-    }
-
     /// `source` will be [set](Self::set) shortly.
     #[inline]
     pub fn prefetch(&self, source: Source) {
@@ -127,7 +113,6 @@ impl Events {
             return None;
         }
         assert!(at >= self.now, "time ran backwards: from {} to {at}", self.now);
-        self.highest = if at > self.now { source } else { self.highest.max(source) };
         self.now = at;
         if let Some(due) = self.frequent.get_mut(source as usize) {
             *due = Time::MAX;

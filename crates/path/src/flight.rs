@@ -80,11 +80,6 @@ impl Flight {
         self.delay = delay;
     }
 
-    /// Whether packets take the delay, all of them, and nothing else happens to them.
-    pub const fn only_delays(&self) -> bool {
-        self.only_delays
-    }
-
     /// The least time that packets take.
     pub const fn least(&self) -> Duration {
         if self.reorder.is_some() { Duration::ZERO } else { self.delay }

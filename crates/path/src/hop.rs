@@ -53,10 +53,6 @@ pub struct Hop {
     /// The line is busy until then, its event is set, and nothing can be sent before; in the past if what comes to
     /// wait may change that.
     pub(crate) resumes: Time,
-    /// When each packet leaves is known as it arrives, so that the line needs no events.
-    pub(crate) foresees: bool,
-    /// At this instant the line's event, which foreseeing spares, finds nothing left, unless a packet comes before it.
-    pub(crate) finds_nothing: Time,
     pub(crate) flight: Flight,
     pub(crate) delay_line: DelayLine,
     pub(crate) next: Next,
@@ -90,8 +86,6 @@ impl Hop {
                 .expect("the scenario was checked"),
             line: build::line(spec, traces, seed, media),
             resumes: Time::ZERO,
-            foresees: false,
-            finds_nothing: Time::MAX,
             flight: Flight::new(&spec.flight(), seed),
             delay_line: DelayLine::new(Duration::ZERO, next),
             next,
@@ -101,23 +95,6 @@ impl Hop {
             wire_bytes: 0,
             name,
         }
-    }
-
-    /// Foresees from now on when packets leave, if nothing but the packets before one can change that: a FIFO that drops
-    /// what arrives, a line of one rate and nothing beside, and nobody who looks at what leaves.
-    pub(crate) fn foresee(&mut self) {
-        self.foresees = !self.looks_at_packets
-            && self.line.takes_time()
-            && self.flight.only_delays()
-            && self.port.foresee();
-    }
-
-    /// Carries out what was foreseen before `before`, and returns how many packets left.
-    #[inline]
-    pub(crate) fn settle(&mut self, before: Time) -> u64 {
-        let left = self.port.settle(before);
-        self.wire_bytes += left.bytes;
-        left.packets
     }
 
     /// Shows `packet` to all that look at it behind the queue of this hop, which has that number.

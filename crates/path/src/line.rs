@@ -160,22 +160,8 @@ impl Line {
     /// Whether it carries a packet at once, whatever waits.
     #[inline]
     pub(crate) fn is_idle(&self, now: Time) -> bool {
-        self.free_at().is_some_and(|at| at <= now)
-    }
-
-    /// When a line that has a constant rate and nothing beside is next free; `None` of another.
-    #[inline]
-    pub(crate) fn free_at(&self) -> Option<Time> {
         match &self.pace {
-            Pace::Constant(pace) if self.is_plain => Some(pace.line.busy_until()),
-            _ => None,
-        }
-    }
-
-    /// Whether it has a constant rate and nothing beside, at which the shortest packet takes a nanosecond or more.
-    pub(crate) fn takes_time(&self) -> bool {
-        match &self.pace {
-            Pace::Constant(pace) => self.is_plain && pace.rate <= FASTEST_THAT_TAKES_TIME,
+            Pace::Constant(pace) => self.is_plain && pace.line.busy_until() <= now,
             Pace::Unlimited | Pace::Trace(_) | Pace::Packets(_) => false,
         }
     }
@@ -298,9 +284,6 @@ impl TracePace {
         self.busy_until
     }
 }
-
-/// Twenty bytes, an IP header alone, take 1.6 ns.
-const FASTEST_THAT_TAKES_TIME: Rate = Rate::from_mbit(100_000);
 
 #[cfg(test)]
 mod tests {

@@ -16,7 +16,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use weir_core::{Duration, End, Packet, Rate, Seed, Time};
-use weir_qdisc::{About, Departure, DropReason, DropSink};
+use weir_qdisc::{About, DropReason, DropSink};
 use weir_scenario::{Direction, LineChange, Scenario, hops_before_router};
 
 use crate::airtime::Media;
@@ -89,8 +89,6 @@ pub struct Path<T> {
     arrived: VecDeque<(Packet, ArrivalPoint)>,
     /// Changes of the lines that are still to come: when, at which hop, which change.
     changes: VecDeque<(Time, usize, LineChange)>,
-    /// Events of lines that foreseeing spared.
-    spared: u64,
 }
 
 /// Packets on their way from the last hop of a direction.
@@ -203,7 +201,6 @@ impl<T: Traffic> Path<T> {
             sources,
             arrived,
             changes,
-            spared: 0,
         }
     }
 
@@ -339,49 +336,10 @@ impl<T: Traffic> Path<T> {
         self.serve(hop, now);
     }
 
-    /// Foresees from now on when packets leave, at each hop where nothing but the packets before one can change that: it
-    /// spares the events of the line. For who [changes](Self::change_line) no line, and before the first packet; packets and
-    /// what is counted of them are the same as without.
-    /// Who looks at the hops [settles](Self::settle) first.
-    pub fn foresee(&mut self) {
-        for (number, hop) in self.hops.iter_mut().enumerate() {
-            if self.changes.iter().all(|&(_, changed, _)| changed != number) {
-                hop.foresee();
-            }
-        }
-    }
-
-    /// Carries out what was foreseen up to `now`, all of that instant included.
-    pub fn settle(&mut self, now: Time) {
-        for hop in self.hops.iter_mut().filter(|hop| hop.foresees) {
-            self.spared += hop.settle(now + Duration::from_nanos(1));
-        }
-    }
-
-    /// Carries out what was foreseen up to the event that came up last.
-    pub fn settle_so_far(&mut self) {
-        let now = self.events.now();
-        for (line, hop) in (self.sources.lines..).zip(&mut self.hops) {
-            let has_left = self.events.has_come_up(line);
-            let before = if has_left { now + Duration::from_nanos(1) } else { now };
-            self.spared += hop.settle(before);
-        }
-    }
-
-    /// How many events of lines would have come up without [foreseeing](Self::foresee), as far as it was carried out.
-    pub const fn spared_events(&self) -> u64 {
-        self.spared
-    }
-
     /// From now on tells the owner of the packets of all that are at `point` of `hop`.
-    ///
-    /// # Panics
-    /// If what leaves there is [foreseen](Self::foresee): then nobody looks at it as it does.
     pub fn capture(&mut self, hop: usize, point: CapturePoint) {
-        let it = &mut self.hops[hop];
-        assert!(!it.foresees, "`{}` is captured from the start of a run on or not at all", it.name);
-        it.captured = Some(point);
-        it.looks_at_packets = true;
+        self.hops[hop].captured = Some(point);
+        self.hops[hop].looks_at_packets = true;
     }
 
     /// Sends `packet` from the shaper at `hop` towards the line, past what waits in the shaper.
@@ -482,46 +440,14 @@ impl<T: Traffic> Path<T> {
         let it = &mut self.hops[hop];
         if it.resumes > now {
             it.port.enqueue(packet, now, &mut self.traffic);
-        } else if it.foresees {
-            self.admit(hop, packet, now);
         } else if it.line.is_idle(now) && it.port.pass(packet, now) {
             it.resumes = Time::ZERO;
-            self.transmit(hop, packet, now);
+            let mut packet = *packet;
+            packet.enqueued_at = now;
+            self.transmit(hop, &mut packet, now);
         } else {
             it.port.enqueue(packet, now, &mut self.traffic);
             self.serve(hop, now);
-        }
-    }
-
-    /// Takes `packet` in at `hop`, whose packets leave when the line is through with those before them.
-    #[inline(always)]
-    fn admit(&mut self, hop: usize, packet: &Packet, now: Time) {
-        let line_source = self.sources.lines + hop as Source;
-        let Self { hops, media, events, traffic, spared, .. } = self;
-        let it = &mut hops[hop];
-        // What leaves just now has left if the line's event, which is spared, would have come before this one.
-        let at_once = now + Duration::from_nanos(1);
-        let has_come = events.has_come_up(line_source);
-        *spared += it.settle(if has_come { at_once } else { now });
-        let free = it.line.free_at().expect("its line has a rate");
-        let leaves = free.max(now);
-        if free <= now && it.port.pass(packet, now) {
-            return self.transmit(hop, packet, now);
-        }
-        if it.port.admit(packet, now, traffic) {
-            let (wire_bytes, left) = it.line.send(packet.ip_len(), leaves, media);
-            it.port.plan(Departure { arrived: now, leaves, len: packet.len, wire_bytes });
-            let arrives = it.flight.pass(left).packet.expect("nothing is lost on its line");
-            it.delay_line.push(arrives, packet, hop as Source, events);
-            if it.finds_nothing == now && !has_come {
-                it.finds_nothing = Time::MAX;
-                *spared -= 1;
-            }
-        }
-        // The line's event would be set anew for whoever waits now.
-        if it.settle(at_once) > 0 && it.port.backlog().packets == 0 {
-            it.finds_nothing = now;
-            *spared += 1;
         }
     }
 
@@ -628,8 +554,8 @@ impl<T: Traffic> Path<T> {
                 }
                 return;
             }
-            let taken = it.port.dequeue(now, traffic);
-            let Some(packet) = &taken else {
+            let mut taken = it.port.dequeue(now, traffic);
+            let Some(packet) = &mut taken else {
                 if let Some(wake) = it.port.wake_at() {
                     events.set(line_source, wake);
                 }
@@ -641,26 +567,12 @@ impl<T: Traffic> Path<T> {
 
     /// The line of `hop`, which is ready, takes `packet` from the queue.
     #[inline]
-    fn transmit(&mut self, hop: usize, packet: &Packet, now: Time) {
-        if self.hops[hop].looks_at_packets {
-            return self.transmit_seen(hop, *packet, now);
-        }
-        self.carry(hop, packet, now);
-    }
-
-    /// As [`transmit`](Self::transmit), where somebody looks at packets.
-    #[inline(never)]
-    fn transmit_seen(&mut self, hop: usize, mut packet: Packet, now: Time) {
-        let Self { hops, traffic, forwarding, .. } = self;
-        hops[hop].show_departing(hop, &mut packet, traffic, forwarding, now);
-        self.carry(hop, &packet, now);
-    }
-
-    /// The line of `hop`, which is ready, starts with `packet`.
-    #[inline(always)]
-    fn carry(&mut self, hop: usize, packet: &Packet, now: Time) {
-        let Self { hops, media, events, traffic, .. } = self;
+    fn transmit(&mut self, hop: usize, packet: &mut Packet, now: Time) {
+        let Self { hops, media, events, traffic, forwarding, .. } = self;
         let it = &mut hops[hop];
+        if it.looks_at_packets {
+            it.show_departing(hop, packet, traffic, forwarding, now);
+        }
         let (bytes, left) = it.line.send(packet.ip_len(), now, media);
         it.wire_bytes += bytes;
         let Arrivals { packet: arrives, copy } = it.flight.pass(left);

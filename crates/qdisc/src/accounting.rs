@@ -42,13 +42,6 @@ impl Accounting {
         self.stats.departed.add(packet.len);
     }
 
-    /// A packet of `len` bytes no longer waits, and leaves.
-    pub fn leave(&mut self, len: u32) {
-        self.backlog.packets -= 1;
-        self.backlog.bytes -= u64::from(len);
-        self.stats.departed.add(len);
-    }
-
     /// `packet`, already taken, is dropped.
     pub fn discard(&mut self, packet: Packet, reason: DropReason, sink: &mut dyn DropSink) {
         self.stats.dropped[reason as usize].add(packet.len);

@@ -3,8 +3,6 @@
 pub use weir_core::{DropReason, MarkReason};
 use weir_core::{Framing, Packet, TcpHeader, Time};
 
-use crate::foreseen::Foreseen;
-
 /// A queue discipline: decides order, drops and marks at one port.
 ///
 /// A discipline is a pure state machine. Its driver hands in packets and the time, never an earlier
@@ -32,12 +30,6 @@ pub trait Qdisc: Send {
     fn pass(&mut self, packet: &Packet, now: Time) -> bool {
         let _ = (packet, now);
         false
-    }
-
-    /// The discipline for a driver that says of each packet, as it arrives, when it will leave. `None` unless all that it
-    /// does is to keep packets in order, and to drop those that arrive while it is full.
-    fn foreseen(&self) -> Option<Foreseen> {
-        None
     }
 
     /// The packet that [`dequeue`](Self::dequeue) would return at `now`, left in place.

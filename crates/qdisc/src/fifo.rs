@@ -9,7 +9,6 @@ use weir_core::{Packet, Time};
 use crate::Device;
 use crate::accounting::Accounting;
 use crate::contract::{Backlog, DropReason, DropSink, Qdisc, Stats};
-use crate::foreseen::Foreseen;
 use crate::registry::Discipline;
 use crate::tc::{Record, nonzero_size, number, params};
 
@@ -43,17 +42,10 @@ impl Fifo {
     }
 
     fn has_room(&self, len: u32) -> bool {
-        self.limit.has_room(self.accounting.backlog(), len)
-    }
-}
-
-impl Limit {
-    /// Whether a packet of `len` bytes has room behind `backlog`.
-    #[inline]
-    pub(crate) fn has_room(self, backlog: Backlog, len: u32) -> bool {
-        match self {
-            Self::Packets(limit) | Self::PacketsDropHead(limit) => backlog.packets < limit,
-            Self::Bytes(limit) => backlog.bytes + u64::from(len) <= limit,
+        let backlog = self.accounting.backlog();
+        match self.limit {
+            Limit::Packets(limit) | Limit::PacketsDropHead(limit) => backlog.packets < limit,
+            Limit::Bytes(limit) => backlog.bytes + u64::from(len) <= limit,
         }
     }
 }
@@ -90,13 +82,6 @@ impl Qdisc for Fifo {
             self.accounting.depart(packet);
         }
         taken
-    }
-
-    fn foreseen(&self) -> Option<Foreseen> {
-        match self.limit {
-            Limit::Packets(_) | Limit::Bytes(_) => Some(Foreseen::new(self.limit)),
-            Limit::PacketsDropHead(_) => None,
-        }
     }
 
     fn peek(&mut self, _now: Time, _fates: &mut dyn DropSink) -> Option<&Packet> {

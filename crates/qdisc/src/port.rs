@@ -3,7 +3,6 @@
 use weir_core::{Duration, Framing, Packet, Rate, Serializer, Time};
 
 use crate::contract::{Backlog, ClassView, Count, DropReason, DropSink, MarkReason, Qdisc, Stats};
-use crate::foreseen::{Departure, Foreseen};
 
 /// A discipline with the two things that every driver needs: packets are stamped as they arrive, and
 /// the sojourn of those that leave is measured.
@@ -16,8 +15,6 @@ pub struct Port {
     qdisc: Box<dyn Qdisc>,
     sojourn: Sojourn,
     shaper: Option<Shaper>,
-    /// In place of the discipline, where the driver says when packets leave.
-    foreseen: Option<Foreseen>,
 }
 
 /// Packets at a rate, one by one: each may leave when the one before it would be through a line of that
@@ -58,26 +55,20 @@ impl Sojourn {
     pub fn mean(&self) -> Option<Duration> {
         (self.packets > 0).then(|| self.total / self.packets)
     }
-
-    fn add(&mut self, sojourn: Duration) {
-        self.packets += 1;
-        self.total += sojourn;
-        self.max = self.max.max(sojourn);
-    }
 }
 
 impl Port {
     /// A port with `qdisc` on it.
     #[must_use]
     pub fn new(qdisc: Box<dyn Qdisc>) -> Self {
-        Self { qdisc, sojourn: Sojourn::default(), shaper: None, foreseen: None }
+        Self { qdisc, sojourn: Sojourn::default(), shaper: None }
     }
 
     /// A port with `qdisc` on it and a rate, none at first, that counts packets as `framing` does.
     #[must_use]
     pub fn shaped(qdisc: Box<dyn Qdisc>, framing: Framing) -> Self {
         let shaper = Shaper { framing, line: None, busy: None, passed: ShapedTraffic::default() };
-        Self { qdisc, sojourn: Sojourn::default(), shaper: Some(shaper), foreseen: None }
+        Self { qdisc, sojourn: Sojourn::default(), shaper: Some(shaper) }
     }
 
     /// Lets packets leave at `rate` from `now` on, or at once if that is `None`. The driver then asks for
@@ -108,10 +99,7 @@ impl Port {
     /// Lets `packet` pass if nothing waits and the discipline has nothing more to do; returns whether it did.
     #[inline]
     pub fn pass(&mut self, packet: &Packet, now: Time) -> bool {
-        let passes = match &mut self.foreseen {
-            Some(foreseen) => foreseen.pass(packet),
-            None => self.shaper.is_none() && self.qdisc.pass(packet, now),
-        };
+        let passes = self.shaper.is_none() && self.qdisc.pass(packet, now);
         self.sojourn.packets += u64::from(passes);
         passes
     }
@@ -130,61 +118,12 @@ impl Port {
             if let Some(shaper) = &mut self.shaper {
                 shaper.charge(sink.wire_bytes(packet, &shaper.framing), now);
             }
-            self.sojourn.add(now.since(packet.enqueued_at));
+            let sojourn = now.since(packet.enqueued_at);
+            self.sojourn.packets += 1;
+            self.sojourn.total += sojourn;
+            self.sojourn.max = self.sojourn.max.max(sojourn);
         }
         taken
-    }
-
-    /// From now on the driver says of each packet, as it arrives, when it will leave: packets are [admitted](Self::admit),
-    /// and the port [settled](Self::settle), in place of enqueued and dequeued. Returns whether that can be: of a port
-    /// without a rate that no packet has come to, if its discipline does nothing but keep packets in order and drop those that
-    /// arrive while it is full.
-    pub fn foresee(&mut self) -> bool {
-        if self.shaper.is_none() && self.stats().arrived.packets == 0 {
-            self.foreseen = self.qdisc.foreseen();
-        }
-        self.foreseen.is_some()
-    }
-
-    /// Takes `packet`, which arrives at `now`, or drops it where it has no room; returns whether it took it. The driver then
-    /// [plans](Self::plan) its departure.
-    ///
-    /// # Panics
-    /// If the port does not [foresee](Self::foresee).
-    #[inline]
-    pub fn admit(&mut self, packet: &Packet, now: Time, sink: &mut dyn DropSink) -> bool {
-        self.foreseen.as_mut().expect(FORESEES).admit(packet, now, sink)
-    }
-
-    /// The departure of the packet that was [admitted](Self::admit) last, not before that of the packets before it.
-    ///
-    /// # Panics
-    /// If the port does not [foresee](Self::foresee).
-    #[inline]
-    pub fn plan(&mut self, departure: Departure) {
-        self.foreseen.as_mut().expect(FORESEES).plan(departure);
-    }
-
-    /// Lets packets leave whose time to do so is before `before`, and returns how many there are and the bytes of the line
-    /// that they occupy. There are none where the port does not [foresee](Self::foresee).
-    #[inline]
-    pub fn settle(&mut self, before: Time) -> Count {
-        match &self.foreseen {
-            Some(foreseen) if foreseen.next_leaves() < before => self.let_leave(before),
-            _ => Count::default(),
-        }
-    }
-
-    fn let_leave(&mut self, before: Time) -> Count {
-        let foreseen = self.foreseen.as_mut().expect(FORESEES);
-        let mut left = Count::default();
-        while foreseen.next_leaves() < before {
-            let departure = foreseen.take();
-            self.sojourn.add(departure.leaves.since(departure.arrived));
-            left.packets += 1;
-            left.bytes += departure.wire_bytes;
-        }
-        left
     }
 
     /// When a port that holds packets back may next send one, as found by the last dequeue; `None` if
@@ -209,13 +148,13 @@ impl Port {
     #[must_use]
     #[inline]
     pub fn backlog(&self) -> Backlog {
-        self.foreseen.as_ref().map_or_else(|| self.qdisc.backlog(), Foreseen::backlog)
+        self.qdisc.backlog()
     }
 
     /// Counts of all packets so far.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        self.foreseen.as_ref().map_or_else(|| self.qdisc.stats(), Foreseen::stats)
+        self.qdisc.stats()
     }
 
     /// Bytes that arrived and left so far, as the shaper's framing counts them; `None` if the port is not shaped.
@@ -249,9 +188,6 @@ impl Shaper {
         }
     }
 }
-
-/// Why there is a discipline that foresees when a departure is planned.
-const FORESEES: &str = "the port foresees";
 
 /// DropSink that nobody asks for.
 #[derive(Clone, Copy, Debug, Default)]

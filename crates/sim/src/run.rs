@@ -56,7 +56,7 @@ pub struct Outcome {
     pub reached: Time,
     /// Whether the run got to its end.
     pub complete: bool,
-    /// Events that were handled, and those of lines that need not be as departures are foreseen.
+    /// Events that were handled.
     pub events: u64,
     /// Packets that left the queues of all hops.
     pub packets: u64,
@@ -211,7 +211,7 @@ impl Simulation {
     /// Gives the bytes of all packets at `point` of `hops` to `tap`, from now on: numbers of hops, up before down.
     ///
     /// # Panics
-    /// If there is no such hop, or the run has begun.
+    /// If there is no such hop.
     pub fn capture(
         &mut self,
         scenario: &Scenario,
@@ -238,9 +238,6 @@ impl Simulation {
     /// browser, looks between two steps whether the run is still wanted.
     pub fn advance(&mut self, until: Time, sink: &mut dyn Sink) -> ControlFlow<()> {
         let until = until.min(self.end);
-        if self.outcome.events == 0 {
-            self.network.foresee();
-        }
         while let Some((now, number)) = self.network.events.next() {
             if now > until {
                 // Belongs to the time behind this step.
@@ -266,16 +263,10 @@ impl Simulation {
         if let Some(tests) = &mut self.speed_tests {
             tests.end(&mut self.network, sink);
         }
-        let reached = self.outcome.reached;
-        if self.stopped {
-            self.network.settle_so_far();
-        } else {
-            self.network.settle(reached);
-        }
-        self.outcome.events += self.network.spared_events();
         if !stopped {
             self.wait_for_answers(sink);
         }
+        let reached = self.outcome.reached;
         for load in self.loads.iter_mut().filter(|load| matches!(load, Load::Application(_))) {
             load.stop(&mut self.network, reached);
         }
@@ -309,8 +300,10 @@ impl Simulation {
     fn wait_for_answers(&mut self, sink: &mut dyn Sink) {
         let give_up = self.end.saturating_add(LAST_ANSWER);
         while self.network.traffic.pings_under_way() > 0 {
-            let event = self.network.events.next().filter(|(now, _)| *now <= give_up);
-            let Some((now, number)) = event else { return self.network.settle(give_up) };
+            let Some((now, number)) = self.network.events.next() else { break };
+            if now > give_up {
+                break;
+            }
             match self.sources.source(number) {
                 EventSource::Path(_)
                 | EventSource::Timer { .. }
@@ -325,7 +318,6 @@ impl Simulation {
                 | EventSource::Test(_)
                 | EventSource::ConnectionTimer { .. } => {}
             }
-            self.network.settle_so_far();
             if self.look_up_from_work(now, sink).is_break() {
                 break;
             }
@@ -539,10 +531,7 @@ impl Simulation {
                     tests.tcp(now, sink);
                 }
             }
-            Tick::Queue => {
-                self.network.settle(now);
-                self.queue_sampler.sample(self.network.hops_mut(), now, sink);
-            }
+            Tick::Queue => self.queue_sampler.sample(self.network.hops_mut(), now, sink),
             Tick::Progress => return sink.progress(now),
         }
         ControlFlow::Continue(())
