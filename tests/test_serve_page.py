@@ -179,6 +179,30 @@ def test_the_reader_may_stop_it(browser: Browser, address: str) -> None:
         assert "POST" not in later, "the next test is not measured under the load of this one"
 
 
+TWO_TICKS_AND_STOP = """
+const every = window.setInterval;
+window.setInterval = (tick, ms) => every(() => {
+  tick();
+  tick();
+  if (window.stopNow) setTimeout(() => document.querySelector("#start button").click(), 25);
+  window.stopNow = false;
+}, ms);
+"""
+"""A browser that was busy: its timer fires twice in a row, and the reader stops the test soon after that."""
+
+
+def test_nothing_is_shown_of_a_test_that_was_stopped(browser: Browser, address: str) -> None:
+    with opened(browser, address, within=address) as shown:
+        shown.page.add_init_script(TWO_TICKS_AND_STOP)
+        shown.page.reload()
+        shown.page.get_by_role("button", name="Start").click()
+        shown.page.get_by_text("Measuring the idle line").wait_for()
+        shown.page.evaluate("window.stopNow = true")
+        expect(shown.page.locator("#status")).to_contain_text("Stopped")
+        shown.page.wait_for_timeout(500)
+        expect(shown.page.locator("#status")).to_contain_text("Stopped")
+
+
 @pytest.mark.parametrize("text", ["AAAA", "%3Cimg%20src=x%3E", link()[3:-9], "A" * 40_000])
 def test_a_link_that_carries_no_result_is_told(browser: Browser, address: str, text: str) -> None:
     with opened(browser, f"{address}#r={text}", within=address) as shown:

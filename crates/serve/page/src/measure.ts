@@ -50,7 +50,6 @@ export async function measure(secret: string, show: (figures: Figures) => void, 
   const over = new AbortController();
   let told = clock();
   let called = clock();
-  let soon = 0;
   const timer = setInterval(() => {
     const silent = clock() - session.heard;
     if (clock() - called > ASLEEP_MS) session.end(new Error(ASLEEP));
@@ -59,7 +58,8 @@ export async function measure(secret: string, show: (figures: Figures) => void, 
     session.ping();
     // To show something takes time, for which no answer is to wait: it is done half-way to the next ping, and if no
     // answer is due, or none comes for long.
-    soon = setTimeout(() => {
+    setTimeout(() => {
+      if (over.signal.aborted) return;
       if (session.unanswered.length > 0 && clock() - told < PATIENCE_MS) return;
       show(figures());
       told = clock();
@@ -77,7 +77,6 @@ export async function measure(secret: string, show: (figures: Figures) => void, 
     return figures();
   } finally {
     clearInterval(timer);
-    clearTimeout(soon);
     // Flows that are still under way would load the next test.
     over.abort();
     session.close();
