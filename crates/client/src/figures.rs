@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 use serde_json::{Map, Value};
 use weir_core::Time;
 use weir_scenario::{
-    Direction, Flow, LatencyRow, Phase, RecordSink, Scenario, Sink, ThroughputRow,
+    Direction, Goodput, LatencyRow, Phase, RecordSink, Scenario, Sink, ThroughputRow,
 };
 use weir_speedtest::figures::{mean, quantile};
 
@@ -102,25 +102,24 @@ impl<P: FnMut(Time) -> ControlFlow<()>> Figures<P> {
         let span = |name: &str| scenario.phases.iter().find(|phase| phase.name == name);
         let before = span(IDLE)?;
         let idle = self.pinged(before.start_ns, before.end_ns)?;
-        let sampled = (&scenario.flows[..], scenario.sampling.throughput_ns);
         let loaded: Vec<Loaded> = LOADED
             .into_iter()
-            .filter_map(|(name, ..)| self.loaded(name, span(name)?, sampled, idle.mean_ms))
+            .filter_map(|(name, ..)| self.loaded(&scenario, name, span(name)?, idle.mean_ms))
             .collect();
         (!loaded.is_empty()).then_some(TestFigures { idle, loaded })
     }
 
     fn loaded(
         &self,
+        scenario: &Scenario,
         name: &'static str,
         span: &Phase,
-        (flows, interval_ns): (&[Flow], u64),
         idle_ms: f64,
     ) -> Option<Loaded> {
         let start_ns = (span.start_ns + SETTLING_NS).max(self.full_ns(name));
         let pings = self.pinged(start_ns, span.end_ns)?;
-        let window = (start_ns, span.end_ns);
-        let goodput = |way| self.goodput_mbps(flows, way, window, interval_ns);
+        let goodput =
+            |way| self.goodput_mbps(&Goodput::within((start_ns, span.end_ns), scenario, way));
         Some(Loaded {
             phase: name,
             pings,
@@ -149,31 +148,9 @@ impl<P: FnMut(Time) -> ControlFlow<()>> Figures<P> {
         })
     }
 
-    fn goodput_mbps(
-        &self,
-        flows: &[Flow],
-        way: Direction,
-        window: (u64, u64),
-        interval_ns: u64,
-    ) -> Option<f64> {
-        let takes_part = |flow: &Flow| {
-            flow.direction == way && flow.start_ns < window.1 && flow.stop_ns > window.0
-        };
-        let counted: Vec<bool> = flows.iter().map(takes_part).collect();
-        // A sample that straddles an edge has counted what lies outside too.
-        let every = interval_ns.max(1);
-        let (start_ns, end_ns) = (window.0.next_multiple_of(every), window.1 / every * every);
-        if !counted.contains(&true) || end_ns <= start_ns {
-            return None;
-        }
-        let inside = |t: Time| t.as_nanos() > start_ns && t.as_nanos() <= end_ns;
-        let bytes: u64 = self
-            .arrived
-            .iter()
-            .filter(|row| inside(row.t) && counted.get(row.flow as usize) == Some(&true))
-            .map(|row| row.bytes)
-            .sum();
-        Some(bytes as f64 * 8e3 / (end_ns - start_ns) as f64)
+    fn goodput_mbps(&self, goodput: &Goodput) -> Option<f64> {
+        let counts = |row: &&ThroughputRow| goodput.counts(row.flow as usize, row.t.as_nanos());
+        goodput.mbps(self.arrived.iter().filter(counts).map(|row| row.bytes).sum())
     }
 }
 
@@ -209,6 +186,7 @@ const SETTLING_NS: u64 = 1_000_000_000;
 mod tests {
     use serde_json::json;
     use weir_core::Duration;
+    use weir_scenario::Flow;
 
     use super::*;
     use crate::TestWords;

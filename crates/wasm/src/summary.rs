@@ -3,7 +3,7 @@
 //! The names are those of `weirlab.stats.Summary`, and a test holds the values against it.
 
 use serde::Serialize;
-use weir_scenario::{Direction, Flow, Scenario};
+use weir_scenario::{Direction, Goodput, Scenario};
 
 use crate::columns::{Columns, FilledTable};
 
@@ -147,50 +147,33 @@ fn direction_summary(
     scenario: &Scenario,
     columns: &Columns,
     direction: Direction,
-    (start, end): Window,
+    load: Window,
 ) -> Option<DirectionSummary> {
-    let running: Vec<bool> =
-        scenario.flows.iter().map(|flow| runs(flow, direction, (start, end))).collect();
-    let counts = |flow: &f64| running.get(*flow as usize).copied().unwrap_or(false);
-    let flows = running.iter().filter(|runs| **runs).count();
+    let goodput = Goodput::within(load, scenario, direction);
+    let flows = goodput.flows();
     if flows == 0 {
         return None;
     }
-    let taking_part = || scenario.flows.iter().zip(&running).filter(|(_, runs)| **runs);
-    let begin_within = taking_part().all(|(flow, _)| flow.start_ns >= start);
-    let (start, end) = whole_intervals((start, end), scenario.sampling.throughput_ns, begin_within);
     let samples = table(columns, "throughput");
     let [ends, owners, sizes] = ["t_ns", "flow", "bytes"].map(|name| samples.numbers(name));
-    let arrived = ends.iter().zip(owners).zip(sizes).filter(|((t, flow), _)| {
-        // A sample counts what came in the interval that it ends.
-        **t > start as f64 && **t <= end as f64 && counts(flow)
-    });
-    let arrived: f64 = arrived.map(|(_, bytes)| bytes).sum();
+    let rows = ends.iter().zip(owners).zip(sizes);
+    let counted = rows.filter(|((t, flow), _)| goodput.counts(**flow as usize, **t as u64));
+    let arrived: f64 = counted.map(|(_, bytes)| bytes).sum();
     let totals = table(columns, "flows");
     let total = |name: &str| -> f64 {
         let rows = totals.numbers("flow").iter().zip(totals.numbers(name));
-        rows.filter(|(flow, value)| counts(flow) && !value.is_nan()).map(|(_, value)| value).sum()
+        rows.filter(|(flow, value)| goodput.has(**flow as usize) && !value.is_nan())
+            .map(|(_, value)| value)
+            .sum()
     };
     let sent = total("sent_segments");
     let share = |name: &str| (sent > 0.0).then(|| total(name) / sent);
     Some(DirectionSummary {
         flows,
-        goodput_mbps: (samples.rows > 0 && end > start)
-            .then(|| arrived * 8e3 / (end - start) as f64),
+        goodput_mbps: goodput.mbps(arrived as u64).filter(|_| samples.rows > 0),
         loss_rate: share("dropped_packets"),
         mark_rate: share("marked_packets"),
     })
-}
-
-/// The whole intervals of samples in a window, and its part before them if what is counted begins within it: the end is
-/// not after the start if there are none.
-fn whole_intervals((start, end): Window, interval_ns: u64, begin_within: bool) -> Window {
-    let every = interval_ns.max(1);
-    (if begin_within { start } else { start.next_multiple_of(every) }, end / every * every)
-}
-
-fn runs(flow: &Flow, direction: Direction, (start, end): Window) -> bool {
-    flow.direction == direction && flow.start_ns < end && flow.stop_ns > start
 }
 
 fn table<'c>(columns: &'c Columns, name: &str) -> &'c FilledTable {
@@ -237,14 +220,6 @@ fn quantile(ordered: &[f64], q: f64) -> f64 {
 mod tests {
     use super::*;
     use crate::prepare::{Prepared, Recordings};
-
-    #[test]
-    fn rates_are_of_whole_intervals() {
-        assert_eq!(whole_intervals((50, 610), 100, false), (100, 600));
-        assert_eq!(whole_intervals((50, 610), 100, true), (50, 600));
-        let (start, end) = whole_intervals((10, 60), 100, false);
-        assert!(end < start);
-    }
 
     #[test]
     fn figures_follow_the_definitions() {
