@@ -111,7 +111,7 @@ def record_of(vector: dict[str, Any]) -> Any:
     spans = {phase["name"]: (phase["start_ns"], phase["end_ns"]) for phase in vector["phases"]}
     senders = pl.DataFrame(schema={"t_ns": pl.Int64, "srtt_ns": pl.Int64})
     pings = Columns.of_frame("latency", pl.DataFrame(vector["latency"]))
-    tables = {"tcp": senders, "throughput": pl.DataFrame(vector["throughput"])}
+    tables = {"tcp": senders, "throughput": pl.DataFrame(vector["throughput"]).with_columns(wire_bytes=0)}
     return SimpleNamespace(
         phase=spans.get,
         ping_probes=[0],

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from weirlab.stats.intervals import whole_intervals
+from weirlab.stats.arrivals import Arrivals
 from weirlab.stats.pings import pings_within
 
 if TYPE_CHECKING:
@@ -145,21 +145,11 @@ def _full(record: Record, name: str) -> int:
 
 def _goodput(record: Record, way: Way, start: int, end: int) -> float | None:
     flows = [
-        flow["flow"]
+        flow
         for flow in record.flow_rows
         if flow["direction"] == way and flow["start_ns"] < end and flow["stop_ns"] > start
     ]
-    if not flows or not record.has_rows("throughput"):
-        return None
-    start, end = whole_intervals((start, end), record.interval_ns("throughput"))
-    if end <= start:
-        return None
-    arrived = 0
-    for rows in record.pieces("throughput", ("t_ns", "flow", "bytes")):
-        at = rows.numbers("t_ns")
-        counted = np.isin(rows.numbers("flow"), flows) & (at > start) & (at <= end)
-        arrived += int(rows.numbers("bytes")[counted].sum())
-    return arrived * 8e3 / (end - start)
+    return Arrivals(record).rate_mbps(flows, (start, end), "bytes") if flows else None
 
 
 WHEN = {"download": "during the download", "upload": "during the upload", "load": "with both at once"}
