@@ -1,7 +1,6 @@
 //! Reflectors to probe: those that were named, or the well-known and those that the traffic goes to.
 
 use std::collections::BTreeMap;
-use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use nix::poll::{PollFd, PollFlags};
@@ -9,7 +8,7 @@ use nix::sys::socket::{setsockopt, sockopt};
 use weir_core::{Duration, FlowKey, Protocol, Time};
 use weir_rate_control::{Delay, OneWay};
 use weir_scenario::LatencyRow;
-use weir_sockets::{Clock, EchoKeeper, EchoNews, NO_ICMP, Reflector};
+use weir_sockets::{Clock, EchoKeeper, EchoNews, NO_ICMP, Reflector, is_forbidden};
 use weir_speedtest::protocol::weir::Secret;
 
 use crate::settings::Target;
@@ -410,10 +409,6 @@ fn may_not_ping(port: u16) -> bool {
     Reflector::icmp(Ipv4Addr::LOCALHOST.into(), port).is_err_and(|error| is_forbidden(&error))
 }
 
-fn is_forbidden(error: &io::Error) -> bool {
-    error.kind() == ErrorKind::PermissionDenied
-}
-
 /// Public resolvers that answer pings at many places, each with its addresses in the order in which they are tried.
 fn well_known() -> Vec<Vec<Target>> {
     let addresses = |(v4, v6): (Ipv4Addr, Ipv6Addr)| vec![IpAddr::from(v4), IpAddr::from(v6)];
@@ -584,7 +579,7 @@ mod tests {
     #[test]
     fn whether_this_host_can_ping_is_found_out_when_reflectors_are_opened() {
         let may = Reflector::icmp(Ipv4Addr::LOCALHOST.into(), FIRST_PORT);
-        let forbidden = may.is_err_and(|error| error.kind() == ErrorKind::PermissionDenied);
+        let forbidden = may.is_err_and(|error| is_forbidden(&error));
         let host = Target::Icmp(Ipv4Addr::LOCALHOST.into());
         for targets in [vec![], vec![host]] {
             let mut reflectors = Reflectors::new(&targets, None, Time::ZERO);

@@ -33,6 +33,12 @@ impl NetError {
     }
 }
 
+/// Whether the kernel lets this user do no such thing.
+#[must_use]
+pub fn is_forbidden(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::PermissionDenied
+}
+
 /// The kernel's words without the number that the standard library appends.
 fn reason(error: &io::Error) -> String {
     let text = error.to_string();

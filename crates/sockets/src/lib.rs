@@ -47,7 +47,7 @@ pub use check::{
 pub use clock::Clock;
 pub use echo::{EchoGrant, EchoKeeper, EchoNews};
 pub use ends::{EndNamespace, Sample, ScenarioEnds, Totals};
-pub use error::NetError;
+pub use error::{NetError, is_forbidden};
 pub use lookup::{LookupError, address_of};
 pub use ping::{
     MAX_PINGS, MIN_PING_PERIOD, NO_ICMP, Ping, PingEvent, PingSettings, run_pings, run_weir_pings,

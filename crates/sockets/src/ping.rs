@@ -14,7 +14,7 @@ use weir_speedtest::protocol::weir::{ECHO_BYTES, Secret};
 use crate::check::MAX_PAYLOAD_BYTES;
 use crate::clock::Clock;
 use crate::echo::{EchoGrant, EchoKeeper, EchoNews};
-use crate::error::NetError;
+use crate::error::{NetError, is_forbidden};
 use crate::plan::Control;
 use crate::probes::{Patience, PingMarks, PingMethod, PingSink, ProbeTrain, Prober, Schedule};
 use crate::sys::message::IcmpError;
@@ -256,8 +256,7 @@ fn first_grant(server: SocketAddr, keeper: &EchoKeeper) -> Result<EchoGrant, Net
 /// Why there are no such pings.
 fn refusal(settings: &PingSettings, error: &io::Error) -> NetError {
     let host = settings.server.ip();
-    let is_forbidden = error.kind() == io::ErrorKind::PermissionDenied;
-    if is_forbidden && settings.method == PingMethod::Icmp {
+    if is_forbidden(error) && settings.method == PingMethod::Icmp {
         return NetError::new(format!("{NO_ICMP}, or ping by `--method udp` or `tcp`"));
     }
     NetError::io(format_args!("`{host}` cannot be pinged"), error)

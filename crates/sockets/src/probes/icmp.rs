@@ -11,6 +11,7 @@ use super::sockets::{
     MAX_DATAGRAM_BYTES, NoAnswer, Pinger, bound, heed_errors, limit, send_past_errors,
 };
 use crate::clock::Clock;
+use crate::error::is_forbidden;
 use crate::sys::message;
 use crate::sys::option;
 
@@ -51,7 +52,6 @@ impl Icmp {
         } else {
             ping(client).map(|socket| (socket, false)).or_else(|refused: io::Error| {
                 // Where a raw one may be had and fails, that is why.
-                let is_forbidden = |why: &io::Error| why.kind() == io::ErrorKind::PermissionDenied;
                 raw()
                     .map(|socket| (socket, true))
                     .map_err(|why| if is_forbidden(&why) { refused } else { why })
