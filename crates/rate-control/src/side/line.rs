@@ -23,6 +23,8 @@ pub(super) struct LineEstimate {
     pub foreign: Seconds,
     /// Usual capacity; `None` before the first congestion.
     pub base: Option<BitsPerSecond>,
+    /// Time under load for which the usual capacity is known.
+    learned: Seconds,
     /// Whether probing found the present capacity again since it last changed.
     pub confirmed: bool,
 }
@@ -62,10 +64,22 @@ impl LineEstimate {
         self.foreign = self.foreign.max((excess * FOREIGN_FACTOR).min(MAX_FOREIGN));
     }
 
+    /// The line with a capacity that was learned for as long as counts.
+    pub fn known(capacity: Option<BitsPerSecond>) -> Self {
+        Self { capacity, base: capacity, learned: YOUNG_TIME, ..Self::default() }
+    }
+
     /// Averages the capacity under load, which gives the usual one.
+    ///
+    /// While little is known, what is found above it counts for more: the first congestion is measured in a tenth of a
+    /// second, and that a line carries more is shown by probing behind it.
     pub fn learn(&mut self, elapsed: Duration) {
         if let (Some(capacity), Some(base)) = (self.capacity, &mut self.base) {
-            let share = (Seconds::from(elapsed) / BASE_TIME).min(1.0);
+            let elapsed = Seconds::from(elapsed);
+            self.learned += elapsed;
+            let is_young = self.learned < YOUNG_TIME && capacity > *base;
+            let over = if is_young { self.learned / 2.0 } else { BASE_TIME };
+            let share = (elapsed / over).min(1.0);
             *base += (capacity - *base) * share;
         }
     }
@@ -96,6 +110,8 @@ const MAX_CHANGES: usize = 5;
 const NOISE_GAIN: f64 = 0.5;
 /// Time under load over which the usual capacity is averaged.
 const BASE_TIME: Seconds = Seconds(20.0);
+/// Time under load until which it rises as the average over half of the time for which it is known.
+const YOUNG_TIME: Seconds = Seconds(10.0);
 /// Time under load in which delay that was no queue is forgotten.
 const NOISE_TIME: Seconds = Seconds(20.0);
 /// Time under load in which it is forgotten that a queue came at the held rate: some of TCP's sawteeth.
@@ -114,10 +130,10 @@ mod tests {
     use super::*;
 
     const SECOND: Duration = Duration::from_secs(1);
+    const TICK: Duration = Duration::from_millis(20);
 
     fn estimate(bps: f64) -> LineEstimate {
-        let capacity = Some(BitsPerSecond(bps));
-        LineEstimate { capacity, base: capacity, ..LineEstimate::default() }
+        LineEstimate::known(Some(BitsPerSecond(bps)))
     }
 
     #[test]
@@ -191,6 +207,27 @@ mod tests {
         assert_eq!(line.base, Some(BitsPerSecond(15e6)));
         line.learn(SECOND * 40);
         assert_eq!(line.base, Some(BitsPerSecond(30e6)), "no further than the capacity");
+    }
+
+    #[test]
+    fn a_usual_capacity_that_is_young_follows_what_is_found_above_it() {
+        let first = Some(BitsPerSecond(5e6));
+        let mut line = LineEstimate { capacity: first, base: first, ..LineEstimate::default() };
+        let ticks = |line: &mut LineEstimate, count| (0..count).for_each(|_| line.learn(TICK));
+        ticks(&mut line, 25);
+        assert_eq!(line.base, first);
+        // Half a second of what was measured first, and then a second of what was found behind it: a ninth counts.
+        line.capacity = Some(BitsPerSecond(8e6));
+        ticks(&mut line, 50);
+        assert!((line.base.unwrap().0 / 1e6 - 7.67).abs() < 0.05, "{:?}", line.base);
+        // Below, and once it is known for long, a second is a twentieth.
+        line.capacity = first;
+        ticks(&mut line, 50);
+        assert!((line.base.unwrap().0 / 1e6 - 7.54).abs() < 0.05, "{:?}", line.base);
+        ticks(&mut line, 2000);
+        line.capacity = Some(BitsPerSecond(8e6));
+        ticks(&mut line, 50);
+        assert!((line.base.unwrap().0 / 1e6 - 5.49).abs() < 0.05, "{:?}", line.base);
     }
 
     #[test]

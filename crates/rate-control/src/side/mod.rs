@@ -98,7 +98,8 @@ impl SideControl {
     /// held as usual.
     pub fn beginning_with(mut self, known: Option<Rate>) -> Self {
         let known = known.map(BitsPerSecond::from);
-        (self.line.capacity, self.line.base) = (known, known);
+        self.line =
+            known.map_or_else(LineEstimate::default, |known| LineEstimate::known(Some(known)));
         self.rate = self.held_or_open(BitsPerSecond::ZERO);
         self
     }
