@@ -129,6 +129,17 @@ def test_a_call_of_which_nothing_arrives_is_all_lost_and_has_the_worst_score(tmp
     assert (call.voice.mos, call.voice.mos_median, call.voice.mos_min) == (1.0, 1.0, 1.0)
 
 
+OUTAGE = HOP | {"changes": [{"at": "3s", "down": True}]}
+
+
+def test_pings_without_an_answer_at_the_end_are_lost(tmp_path: Path) -> None:
+    probes = [{"name": "ping", "kind": "icmp", "period": "100ms"}]
+    test = {"name": "ping", "title": "a ping", "phases": {"idle": "1s", "load": "10s"}, "probes": probes}
+    (record,) = weirlab.run(test, link=LINK | {"down": [OUTAGE]}, out=tmp_path / "run")
+    found = summarise(record).latency
+    assert (found.sent, found.lost) == (100, 80)
+
+
 def test_a_chart_shows_delay_jitter_loss_and_score(tmp_path: Path) -> None:
     record = run(tmp_path / "run", VOICE, {"name": "flood", "direction": "down", "udp": {"rate": "20mbit"}})
     chart = plot(record, "udp")

@@ -39,6 +39,8 @@ pub(crate) struct PacketStore {
     windows: Option<Vec<u32>>,
     /// Probes that were lost since somebody looked.
     pub lost_pings: Vec<LatencyRow>,
+    /// How many trains of pings the record has; those behind them are probes of the shaper.
+    probes: u32,
     /// What applications have, since somebody looked.
     pub transfers: Vec<TransferRow>,
     /// Probes of which copies are under way: by probe and sequence number.
@@ -127,6 +129,7 @@ impl PacketStore {
             windows: weir_path::marker_that_needs_window(scenario)
                 .map(|_| vec![0; scenario.flows.len()]),
             lost_pings: Vec::new(),
+            probes: scenario.probes.len() as u32,
             transfers: Vec::new(),
             copied_pings: BTreeMap::new(),
         }
@@ -285,6 +288,31 @@ impl PacketStore {
         self.settle(ping, false);
     }
 
+    /// The probes that are still under way are lost.
+    pub fn lose_pings(&mut self) {
+        let mut pings = self.pings.take_all();
+        pings.sort_unstable_by_key(|ping| (ping.sent, ping.probe, ping.seq));
+        pings.into_iter().for_each(|ping| self.lose(ping));
+    }
+
+    /// A copy of `ping` is lost: so is the ping, unless another copy was answered or is under way.
+    fn lose(&mut self, ping: Ping) {
+        if !self.settle(ping, false) || ping.probe >= self.probes {
+            return;
+        }
+        let Ping { probe, seq, sent, up } = ping;
+        self.lost_pings.push(LatencyRow {
+            t: sent,
+            probe,
+            seq,
+            rtt: None,
+            up,
+            down: None,
+            timer_error: Duration::ZERO,
+            server: None,
+        });
+    }
+
     /// A copy of `ping` is no longer under way: whether the ping counts as answered or lost by it.
     fn settle(&mut self, ping: Ping, answered: bool) -> bool {
         let key = (ping.probe, ping.seq);
@@ -327,20 +355,7 @@ impl DropSink for PacketStore {
             }
         } else {
             let ping = self.pings.take(packet.handle);
-            if !self.settle(ping, false) || self.reflector_of(&packet).is_some() {
-                return;
-            }
-            let Ping { probe, seq, sent, up } = ping;
-            self.lost_pings.push(LatencyRow {
-                t: sent,
-                probe,
-                seq,
-                rtt: None,
-                up,
-                down: None,
-                timer_error: Duration::ZERO,
-                server: None,
-            });
+            self.lose(ping);
         }
     }
 

@@ -296,7 +296,8 @@ impl Simulation {
         sink.progress(now)
     }
 
-    /// Pings that are under way at the end are waited for, so that slow ones do not go missing.
+    /// Pings that are under way at the end are waited for, so that slow ones do not go missing; those that are then still
+    /// under way are lost.
     fn wait_for_answers(&mut self, sink: &mut dyn Sink) {
         let give_up = self.end.saturating_add(LAST_ANSWER);
         while self.network.traffic.pings_under_way() > 0 {
@@ -319,9 +320,11 @@ impl Simulation {
                 | EventSource::ConnectionTimer { .. } => {}
             }
             if self.look_up_from_work(now, sink).is_break() {
-                break;
+                return;
             }
         }
+        self.network.traffic.lose_pings();
+        self.network.traffic.lost_pings.drain(..).for_each(|row| sink.latency(&row));
     }
 
     fn handle(&mut self, number: Source, now: Time, sink: &mut dyn Sink) -> ControlFlow<()> {

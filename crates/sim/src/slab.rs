@@ -39,6 +39,14 @@ impl<T: Copy> Slab<T> {
         &mut self.things[number as usize]
     }
 
+    /// Takes out all that is kept, in the order of their numbers.
+    pub fn take_all(&mut self) -> Vec<T> {
+        let mut is_free = vec![false; self.things.len()];
+        self.free.drain(..).for_each(|number| is_free[number as usize] = true);
+        let things = self.things.drain(..).zip(is_free);
+        things.filter(|(_, is_free)| !is_free).map(|(thing, _)| thing).collect()
+    }
+
     /// How many things are kept.
     pub fn len(&self) -> usize {
         self.things.len() - self.free.len()
