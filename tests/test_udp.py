@@ -124,12 +124,58 @@ def test_a_call_of_which_nothing_arrives_is_all_lost_and_has_the_worst_score(tmp
     hop = HOP | {"queue": "netem loss 100%"}
     (record,) = weirlab.run(test, link=LINK | {"down": [hop]}, out=tmp_path / "run")
     call = summarise(record).udp["call"]
-    assert (call.received, call.lost, call.loss_rate) == (0, 0, 1.0)
+    # Those of the last 100 ms may still be under way.
+    assert (call.received, call.lost, call.loss_rate) == (0, 245, 1.0)
     assert call.voice is not None
     assert (call.voice.mos, call.voice.mos_median, call.voice.mos_min) == (1.0, 1.0, 1.0)
 
 
 OUTAGE = HOP | {"changes": [{"at": "3s", "down": True}]}
+FLOOD = {"name": "load", "direction": "down", "udp": {"rate": "2mbit"}}
+
+
+@pytest.mark.parametrize("back", [None, "9s", "12s"])
+def test_what_is_lost_in_an_outage_is_lost_while_it_lasts(tmp_path: Path, back: str | None) -> None:
+    changes = [{"at": "3s", "down": True}, *([{"at": back, "rate": "10mbit"}] if back else [])]
+    test = {
+        "name": "udp",
+        "title": "UDP",
+        "phases": {"idle": "1s", "load": "10s", "cooldown": "3s"},
+        "flows": [VOICE, FLOOD],
+    }
+    link = LINK | {"down": [HOP | {"queue": "pfifo limit 10", "changes": changes}]}
+    (record,) = weirlab.run(test, link=link, start_jitter="0s", out=tmp_path / "run")
+    found = summarise(record).udp
+    away = 0.6 if back == "9s" else 0.8
+    assert found["load"].loss_rate == pytest.approx(away, abs=0.02)
+    # Ten packets wait in the queue: a call of 50 a second beside 170 of the load.
+    assert found["call"].loss_rate == pytest.approx(away, abs=0.02)
+    assert found["call"].voice is not None
+    assert found["call"].voice.mos < 1.5
+    scores = dict(mos_by_second(record, 0).iter_rows())
+    assert [scores[second + 0.5] < 1.1 for second in range(1, 11)] == [
+        second >= 3 and not (back == "9s" and second >= 9) for second in range(1, 11)
+    ]
+    told = record.udp.filter(record.udp["flow"] == 1)
+    assert told["sent_packets"].sum() == record.flows["sent_segments"][1]
+
+
+def test_packets_that_are_overtaken_are_not_lost(tmp_path: Path) -> None:
+    hop = HOP | {"rate": "1gbit", "reorder": {"probability": 0.25, "gap": 1}}
+    phases = {"load": "5s", "cooldown": "1s"}
+    test: dict[str, Any] = {"name": "udp", "title": "UDP", "phases": phases}
+    test["flows"] = [{"name": "load", "direction": "down", "udp": {"rate": "8mbit", "payload": 100}}]
+    (record,) = weirlab.run(test, link=LINK | {"down": [hop]}, out=tmp_path / "run")
+    load = summarise(record).udp["load"]
+    assert (load.lost, load.loss_rate) == (0, 0.0)
+
+
+def test_packets_under_way_at_the_end_are_not_lost(tmp_path: Path) -> None:
+    hop = HOP | {"queue": "bfifo limit 100mb"}
+    test: dict[str, Any] = {"name": "udp", "title": "UDP", "phases": {"load": "5s"}}
+    test["flows"] = [{"name": "flood", "direction": "down", "udp": {"rate": "20mbit"}}]
+    (record,) = weirlab.run(test, link=LINK | {"down": [hop]}, out=tmp_path / "run")
+    assert summarise(record).udp["flood"].lost == 0
 
 
 def test_pings_without_an_answer_at_the_end_are_lost(tmp_path: Path) -> None:

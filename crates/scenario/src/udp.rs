@@ -224,6 +224,12 @@ impl UdpSender {
         Some(self.sent - 1)
     }
 
+    /// Whether it has counted anything since the counts were last asked for.
+    #[must_use]
+    pub fn has_counts(&self) -> bool {
+        self.interval != UdpSenderCounts::default()
+    }
+
     /// Counts since this was last asked for.
     pub fn take_counts(&mut self) -> UdpSenderCounts {
         std::mem::take(&mut self.interval)

@@ -29,7 +29,8 @@ impl FlowSampler {
             let (bytes, wire) = (load.delivered_bytes(), Some(load.wire_bytes()));
             let row = self.meters[flow].row(now, flow as u32, bytes, wire);
             let running = self.starts[flow] < now && !load.is_stopped();
-            if !running && row.is_empty() {
+            let has_sent = matches!(load, Load::Udp(stream) if stream.has_sent());
+            if !running && row.is_empty() && !has_sent {
                 continue;
             }
             sink.throughput(&row);

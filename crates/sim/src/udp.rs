@@ -99,6 +99,11 @@ impl UdpStream {
         self.receiver.received() * self.load.payload_bytes as u64
     }
 
+    /// Whether the sender has sent anything since the last row.
+    pub fn has_sent(&self) -> bool {
+        self.sending.has_counts()
+    }
+
     /// What receiver and sender counted since the last row.
     pub fn counts_row(&mut self, now: Time) -> UdpRow {
         let sent = self.sending.take_counts();

@@ -19,6 +19,7 @@ from weirlab.stats import load_window_ns
 from weirlab.stats.summary import totals
 from weirlab.stats.transfers import applications, began_in, durations_ms
 from weirlab.stats.udp import mos_by_second
+from weirlab.stats.udp_losses import udp_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -122,7 +123,8 @@ def _losses(record: Record) -> dict[str, Numbers]:
     late = pl.col("late_packets")
     sent = pl.col("received_packets") + pl.col("lost_packets")
     start, end = load_window_ns(record)
-    rows = record.udp.filter((pl.col("t_ns") > start) & (pl.col("t_ns") <= end) & late.is_not_null())
+    rows = udp_rows(record)
+    rows = rows.filter((pl.col("t_ns") > start) & (pl.col("t_ns") <= end) & late.is_not_null())
     rows = rows.filter(sent > 0).with_columns(share=100 * (pl.col("lost_packets") + late) / sent)
     return {
         name: rows.filter(pl.col("flow") == number)["share"].cast(pl.Float64).to_numpy()

@@ -17,6 +17,7 @@ from weirlab.plots import caption, panels, theme
 from weirlab.plots.panels import Line, Panel, Things
 from weirlab.plots.scope import Scope
 from weirlab.stats.udp import mos_by_second
+from weirlab.stats.udp_losses import udp_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,8 +37,9 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
     names = dict(record.flow_names.select("flow", "name").iter_rows())
     labels = caption.short_names([names[number] for number in numbers])
     delays, jitters, losses, scores = [], [], [], []
+    every = udp_rows(record)
     for number, name, style in zip(numbers, labels, theme.styles(len(numbers)), strict=True):
-        rows = record.udp.filter(pl.col("flow") == number).sort("t_ns")
+        rows = every.filter(pl.col("flow") == number)
         t_s = rows["t_ns"].to_numpy() / 1e9
         delay = rows["delay_mean_ns"].cast(pl.Float64).fill_null(float("nan")).to_numpy() / 1e6
         expected = (rows["received_packets"] + rows["lost_packets"]).to_numpy().astype(float)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from weirlab.stats.e_model import MIN_MOS, mos
 from weirlab.stats.pings import load_window_ns
+from weirlab.stats.udp_losses import udp_rows
 
 if TYPE_CHECKING:
     import polars as pl
@@ -39,7 +40,7 @@ class UdpSummary:
 
     Attributes:
         received: packets that arrived.
-        lost: packets that were found missing.
+        lost: packets that never arrived, as far as the record tells: see `udp_rows`.
         loss_rate: lost / (received + lost); None if there were none, 1 if nothing of it arrived in the whole
             run although it sent.
         delay_mean_ms, delay_max_ms: one way, in ms; None if nothing arrived.
@@ -69,7 +70,7 @@ def udp_summaries(record: Record, span_ns: tuple[int, int] | None = None) -> dic
     import polars as pl  # noqa: PLC0415 - most runs have no such flow
 
     start, end = span_ns or load_window_ns(record)
-    rows = record.udp.filter((pl.col("t_ns") > start) & (pl.col("t_ns") <= end))
+    rows = udp_rows(record).filter((pl.col("t_ns") > start) & (pl.col("t_ns") <= end))
     starved = _starved(record)
     each = rows.partition_by("flow", as_dict=True)
     return {
@@ -86,7 +87,7 @@ def mos_by_second(record: Record, flow: int) -> pl.DataFrame:
     """
     import polars as pl  # noqa: PLC0415
 
-    rows = record.udp.filter((pl.col("flow") == flow) & pl.col("late_packets").is_not_null())
+    rows = udp_rows(record).filter((pl.col("flow") == flow) & pl.col("late_packets").is_not_null())
     return _by_second(rows, _packet_ms(record, flow))
 
 
