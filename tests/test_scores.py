@@ -16,6 +16,7 @@ from weirlab.net.quality import of_second_bottlenecks, of_the_interface, warning
 from weirlab.record.columns import Columns
 from weirlab.record.round_trips import round_trips_in
 from weirlab.report.location import location_table
+from weirlab.report.scores import advice
 from weirlab.scores import (
     Loaded,
     Measured,
@@ -25,6 +26,7 @@ from weirlab.scores import (
     measured,
     quality_of_outcome,
     responsiveness,
+    score_all,
     verdict,
     verdict_of_pings,
 )
@@ -77,6 +79,7 @@ def test_of(*phases: Loaded) -> Measured:
         idle=distribution(idle),
         before=pings_of(np.array(idle), 0),
         loaded={one.phase: one for one in phases},
+        cut=(),
     )
 
 
@@ -106,8 +109,8 @@ VECTOR = Path(__file__).parent.parent / "vectors" / "test-figures.json"
 """Rows of a test and its figures, to which `weir-agent test` is held too (crates/client/src/figures.rs)."""
 
 
-def record_of(vector: dict[str, Any]) -> Any:
-    """As much of a record as figures are taken from, with the rows of the vector."""
+def record_of(vector: dict[str, Any], reached_ns: int | None = None) -> Any:
+    """As much of a record as figures are taken from, with the rows of the vector, all unless `reached_ns`."""
     spans = {phase["name"]: (phase["start_ns"], phase["end_ns"]) for phase in vector["phases"]}
     senders = pl.DataFrame(schema={"t_ns": pl.Int64, "srtt_ns": pl.Int64})
     pings = Columns.of_frame("latency", pl.DataFrame(vector["latency"]))
@@ -120,7 +123,10 @@ def record_of(vector: dict[str, Any]) -> Any:
         flow_rows=[{"flow": number, **flow} for number, flow in enumerate(vector["flows"])],
         interval_ns=lambda _table: vector["interval_ns"],
         has_rows=lambda _table: True,
-        manifest=SimpleNamespace(extra={"ramps": vector["ramps"]}, imported=None),
+        manifest=SimpleNamespace(
+            extra={"ramps": vector["ramps"]}, imported=None, scenario={"phases": vector["phases"]}
+        ),
+        reached_ns=reached_ns if reached_ns is not None else vector["phases"][-1]["end_ns"],
     )
 
 
@@ -155,6 +161,24 @@ def test_figures_of_a_test_are_those_of_the_vector() -> None:
         "up_mbps": figures.up_mbps,
         "worst_increase_ms": figures.worst.increase_ms,
     }
+
+
+@pytest.mark.parametrize(
+    ("reached_s", "said"),
+    [
+        (21, "No grade: the test did not come to the end of the upload and both at once."),
+        (30, "No grade: the test did not come to the end of both at once."),
+    ],
+)
+def test_a_test_that_was_cut_short_has_figures_and_no_grade(reached_s: int, said: str) -> None:
+    vector = json.loads(VECTOR.read_text(encoding="utf-8"))
+    record = record_of(vector, reached_s * 1_000_000_000)
+    figures = measured(record)
+    assert figures is not None
+    assert figures.down_mbps == vector["figures"]["down_mbps"]
+    scores = score_all(record, figures)
+    assert (scores.grade, scores.as_dict()) == (None, [])
+    assert [text.plain for text in advice(figures, scores)] == [said]
 
 
 def test_the_worst_phase_is_graded_and_the_mean_of_both() -> None:

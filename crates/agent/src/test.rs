@@ -42,7 +42,9 @@ pub(crate) fn run(words: Vec<OsString>) -> Result<(), Failure> {
         return Err(Failure::other("too little was measured for any figure"));
     };
     let said = cautions(sink.notes());
-    print(&if json { as_json(&figures, &said) } else { as_text(&figures, &said) })?;
+    let is_whole = outcome.as_ref().is_ok_and(|outcome| outcome.complete);
+    let grade = is_whole.then(|| figures.worst_increase_ms());
+    print(&if json { as_json(&figures, grade, &said) } else { as_text(&figures, grade, &said) })?;
     match outcome {
         Ok(outcome) if outcome.complete => Ok(()),
         Ok(_) => Err(Failure {
@@ -128,8 +130,8 @@ impl Told<'_> {
     }
 }
 
-/// Figures and cautions for people.
-fn as_text(figures: &TestFigures, cautions: &[String]) -> String {
+/// Figures and cautions for people, with the grade of the greatest increase in ms where all phases were measured.
+fn as_text(figures: &TestFigures, graded_ms: Option<f64>, cautions: &[String]) -> String {
     let idle = figures.idle;
     let mut text = format!(
         "{:12}{:8.1} ms{:9}{:30}  {} of {} pings lost\n",
@@ -150,35 +152,37 @@ fn as_text(figures: &TestFigures, cautions: &[String]) -> String {
             pings.sent
         );
     }
-    let worst_ms = figures.worst_increase_ms();
-    text += &format!("grade {}: {}\n", Grade::of(worst_ms).letter, Grade::sentence(worst_ms));
+    if let Some(worst_ms) = graded_ms {
+        text += &format!("grade {}: {}\n", Grade::of(worst_ms).letter, Grade::sentence(worst_ms));
+    }
     for caution in cautions {
         text += &format!("but {caution}\n");
     }
     text
 }
 
-/// Figures and cautions under the names that `weir test --json` gives them.
-fn as_json(figures: &TestFigures, cautions: &[String]) -> String {
-    let worst_ms = figures.worst_increase_ms();
-    let letter = Grade::of(worst_ms).letter;
+/// The same under the names that `weir test --json` gives them.
+fn as_json(figures: &TestFigures, graded_ms: Option<f64>, cautions: &[String]) -> String {
     let by_phase = |figure: fn(&Loaded) -> f64| -> Map<String, serde_json::Value> {
         figures.loaded.iter().map(|one| (one.phase.to_owned(), json!(figure(one)))).collect()
     };
+    let score = |worst_ms: f64| {
+        json!({
+            "name": "bufferbloat",
+            "formula": WORST_PHASE,
+            "value": Grade::of(worst_ms).letter,
+            "unit": "",
+            "parts": by_phase(|one| (one.increase_ms * 1e3).round() / 1e3),
+            "says": Grade::sentence(worst_ms),
+        })
+    };
     let said = json!({
-        "grade": letter,
+        "grade": graded_ms.map(|worst_ms| Grade::of(worst_ms).letter),
         "down_mbps": figures.down_mbps(),
         "up_mbps": figures.up_mbps(),
         "idle_ms": figures.idle.median_ms,
         "loaded_ms": by_phase(|one| one.pings.median_ms),
-        "scores": [{
-            "name": "bufferbloat",
-            "formula": WORST_PHASE,
-            "value": letter,
-            "unit": "",
-            "parts": by_phase(|one| (one.increase_ms * 1e3).round() / 1e3),
-            "says": Grade::sentence(worst_ms),
-        }],
+        "scores": graded_ms.map(score).into_iter().collect::<Vec<_>>(),
         "warnings": cautions,
     });
     format!("{said:#}\n")
@@ -240,7 +244,7 @@ mod tests {
 
     #[test]
     fn a_person_reads_latency_goodput_and_the_grade() {
-        let text = as_text(&figures(), &["the machine is small".to_owned()]);
+        let text = as_text(&figures(), Some(65.25), &["the machine is small".to_owned()]);
         assert_eq!(
             text,
             "\
@@ -255,7 +259,8 @@ but the machine is small
 
     #[test]
     fn json_has_the_names_of_weir_test() {
-        let said: serde_json::Value = serde_json::from_str(&as_json(&figures(), &[])).unwrap();
+        let said: serde_json::Value =
+            serde_json::from_str(&as_json(&figures(), Some(65.25), &[])).unwrap();
         assert_eq!(said["grade"], "C");
         assert_eq!((&said["down_mbps"], &said["up_mbps"]), (&json!(18.518), &json!(4.0)));
         assert_eq!(said["loaded_ms"], json!({"download": 85.25, "load": 40.0}));

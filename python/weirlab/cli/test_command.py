@@ -135,7 +135,11 @@ def _own(asked: Asked, plan: Planned) -> None:
     record = open_record(folder)
     charts = ("phases", "cdf") if asked.charts and cut_short is None else ()
     drawn = _draw(record, charts, folder / "charts")
-    _tell(record, folder, as_json=asked.as_json)
+    figures = measured(record)
+    if figures is None:
+        why = f"too little was measured for any figure: see `weir show {folder}`"
+        raise Interrupted(f"interrupted: {why}") if cut_short else RecordError(f"`{folder}`: {why}")
+    _tell(record, figures, folder, as_json=asked.as_json)
     if drawn:
         _tell_kept(folder, drawn, quiet=asked.as_json)
     if cut_short is not None:
@@ -250,10 +254,7 @@ def _ways(record: Record, figures: Measured) -> dict[str, Any] | None:
     }
 
 
-def _tell(record: Record, folder: Path, *, as_json: bool) -> None:
-    figures = measured(record)
-    if figures is None:
-        raise RecordError(f"`{folder}`: too little was measured for any score: see `weir show {folder}`")
+def _tell(record: Record, figures: Measured, folder: Path, *, as_json: bool) -> None:
     scores = score_all(record, figures)
     place = locate(record, figures)
     cautions = [*record.manifest.warnings, *warnings_of(record, figures, place)]

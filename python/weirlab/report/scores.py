@@ -81,7 +81,12 @@ def _ms(value: float) -> str:
 
 
 def advice(figures: Measured, scores: Scores) -> Iterator[Text]:
-    """Meaning of the grade, and advice."""
+    """Meaning of the grade, and advice; why there is none, if so."""
+    if figures.cut:
+        phases = (WHEN[name].removeprefix("during ").removeprefix("with ") for name in figures.cut)
+        missing = " and ".join(phases)
+        yield Text(f"No grade: the test did not come to the end of {missing}.", style="bold")
+        return
     bloat = scores.scores[0]
     yield Text(f"Grade {scores.grade}: {bloat.says}", style="bold")
     worst = figures.worst

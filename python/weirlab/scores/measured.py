@@ -52,11 +52,13 @@ class Measured:
         idle: round trips without load, in milliseconds.
         before: the pings without load, of which these are.
         loaded: the phases with load, by name; there is one at least.
+        cut: the phases with load that the test was to have, and of which it did not reach the end, by name.
     """
 
     idle: Distribution
     before: Pings
     loaded: dict[str, Loaded]
+    cut: tuple[str, ...]
 
     @property
     def down_mbps(self) -> float | None:
@@ -104,7 +106,9 @@ def measured(record: Record) -> Measured | None:
             loaded[name] = one
     if not loaded:
         return None
-    return Measured(idle=idle, before=before, loaded=loaded)
+    ends = {one["name"]: one["end_ns"] for one in record.manifest.scenario["phases"]}
+    cut = tuple(name for name in LOADED if ends.get(name, 0) > record.reached_ns)
+    return Measured(idle=idle, before=before, loaded=loaded, cut=cut)
 
 
 def _loaded(record: Record, name: str, span: tuple[int, int], idle_mean: float) -> Loaded | None:

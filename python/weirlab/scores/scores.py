@@ -35,14 +35,14 @@ class Score:
 
 @dataclass(frozen=True, kw_only=True)
 class Scores:
-    """All scores of one test, the bufferbloat grade first."""
+    """All scores of one test, the bufferbloat grade first; none of a test that was cut short."""
 
     scores: list[Score]
 
     @property
-    def grade(self) -> str:
-        """The bufferbloat grade."""
-        return str(self.scores[0].value)
+    def grade(self) -> str | None:
+        """The bufferbloat grade; None if there are no scores."""
+        return str(self.scores[0].value) if self.scores else None
 
     def named(self, name: str) -> Score:
         """The score of that name."""
@@ -54,7 +54,12 @@ class Scores:
 
 
 def score_all(record: Record, figures: Measured) -> Scores:
-    """All scores that the record has data for."""
+    """All scores that the record has data for; none where the end of a phase with load was not reached.
+
+    What was not measured may be what is worst.
+    """
+    if figures.cut:
+        return Scores(scores=[])
     made = [
         bufferbloat.worse_direction(figures),
         bufferbloat.dslreports(figures),

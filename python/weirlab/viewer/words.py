@@ -35,14 +35,14 @@ class Grade:
 def grade_of(record: Record) -> Grade | None:
     """The grade of a run; None if it has no pings without load, or none with it.
 
-    Of a record of `weir test` it is that command's own. Of any other it is that of the increase under load
-    that `weir show` tells.
+    Of a record of `weir test` it is that command's own; there is none where that was cut short. Of any other
+    it is that of the increase under load that `weir show` tells.
     """
     if "ramps" in record.manifest.extra:
         figures = measured(record)
         if figures is not None:
             scores = score_all(record, figures)
-            return Grade(scores.grade, scores.scores[0].says)
+            return Grade(scores.grade, scores.scores[0].says) if scores.grade else None
     increase = summarise(record).latency.increase_mean_ms
     if increase is None:
         return None
