@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from live import PATIENCE_S
+from live import PATIENCE_S, weir_in
 from serving import RATE_MBIT, WEIR, Server, fetch, serving
 from weirlab.errors import NetError
 from weirlab.net.methods import Less, less
@@ -337,3 +337,9 @@ def test_memory_stays_bounded_under_messages_that_never_end() -> None:
         assert resident_mib() - before < 100
         for client in clients:
             client.close()
+
+
+def test_no_charts_may_be_said_of_tests_that_have_none(tmp_path: Path) -> None:
+    refused = weir_in(tmp_path, "test", "127.0.0.1:9", "--method", "ndt7", "--no-charts", "--out", "o")
+    assert refused.returncode == 1
+    assert "127.0.0.1:9" in refused.stderr
