@@ -137,11 +137,27 @@ impl Drop for Test {
         self.metrics.test_seconds.observe(seconds);
         let Self { protocol, direction, client, .. } = self;
         let bytes = self.bytes.load(Ordering::Relaxed);
-        let mbit_s = (bytes as f64 * 8.0 / seconds.max(1e-9) / 1e6).round();
+        let mbit_s = mbit_s(bytes, seconds);
         if self.is_request {
             debug!(%client, protocol, direction, seconds, bytes, mbit_s, "request done");
         } else {
             info!(%client, protocol, direction, seconds, bytes, mbit_s, "test done");
         }
+    }
+}
+
+/// The rate of a test, to a thousandth: that of a slow line is read too.
+fn mbit_s(bytes: u64, seconds: f64) -> f64 {
+    (bytes as f64 * 8.0 / seconds.max(1e-9) / 1e3).round() / 1e3
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rate_of_a_slow_line_is_told_to_a_thousandth() {
+        assert_eq!(mbit_s(1_856_996, 11.04), 1.346);
+        assert_eq!(mbit_s(0, 0.0), 0.0);
     }
 }
