@@ -363,6 +363,16 @@ def test_icmp_that_this_user_may_not_send_is_refused_with_what_to_do(tmp_path: P
     )
 
 
+def test_an_address_that_nobody_may_ping_is_not_one_that_this_user_may_not(tmp_path: Path) -> None:
+    if weir_in(tmp_path, "ping", "127.0.0.1", "--count", "1").returncode != 0:
+        pytest.skip("this user may send no ICMP echo at all")
+    one = weir_in(tmp_path, "ping", "255.255.255.255", "--count", "1")
+    assert (one.returncode, one.stdout) == (2, "")
+    assert one.stderr.splitlines()[-1] == (
+        "weir: `255.255.255.255` cannot be pinged: the kernel forbids it, as of a broadcast address"
+    )
+
+
 def test_what_is_lost_past_routers_is_told(tmp_path: Path) -> None:
     need_row()
     no_way = "ip -n n2 route add unreachable 10.0.3.2/32; ip -n n2 route add blackhole 10.0.3.7/32"

@@ -307,7 +307,9 @@ impl Reflectors {
                 let opened = Reflector::icmp(address, port);
                 match &opened {
                     Ok(_) => self.refused = false,
-                    Err(error) if is_forbidden(error) => self.refused = may_not_ping(port),
+                    Err(error) if is_forbidden(error) => {
+                        self.refused = Reflector::icmp_is_forbidden(port)
+                    }
                     // As where there is no IPv6 at all.
                     Err(_) => {}
                 }
@@ -402,11 +404,6 @@ impl Source {
         self.unanswered >= SILENT_PROBES
             && self.waiting.is_some_and(|since| now.since(since) >= SILENT)
     }
-}
-
-/// Whether even this host itself cannot be pinged: else it is the address that is forbidden, as a broadcast one is.
-fn may_not_ping(port: u16) -> bool {
-    Reflector::icmp(Ipv4Addr::LOCALHOST.into(), port).is_err_and(|error| is_forbidden(&error))
 }
 
 /// Public resolvers that answer pings at many places, each with its addresses in the order in which they are tried.

@@ -16,7 +16,9 @@ use crate::clock::Clock;
 use crate::echo::{EchoGrant, EchoKeeper, EchoNews};
 use crate::error::{NetError, is_forbidden};
 use crate::plan::Control;
-use crate::probes::{Patience, PingMarks, PingMethod, PingSink, ProbeTrain, Prober, Schedule};
+use crate::probes::{
+    Patience, PingMarks, PingMethod, PingSink, ProbeTrain, Prober, Reflector, Schedule,
+};
 use crate::sys::message::IcmpError;
 use crate::sys::option;
 
@@ -257,11 +259,19 @@ fn first_grant(server: SocketAddr, keeper: &EchoKeeper) -> Result<EchoGrant, Net
 fn refusal(settings: &PingSettings, error: &io::Error) -> NetError {
     let host = settings.server.ip();
     if is_forbidden(error) && settings.method == PingMethod::Icmp {
-        return NetError::new(format!("{NO_ICMP}, or ping by `--method udp` or `tcp`"));
+        let said = match Reflector::icmp_is_forbidden(PROBE_IDENTIFIER) {
+            true => format!("{NO_ICMP}, or ping by `--method udp` or `tcp`"),
+            false => format!(
+                "`{host}` cannot be pinged: the kernel forbids it, as of a broadcast address"
+            ),
+        };
+        return NetError::new(said);
     }
     NetError::io(format_args!("`{host}` cannot be pinged"), error)
 }
 
+/// That of a ping that is never sent.
+const PROBE_IDENTIFIER: u16 = 1;
 /// Said where the kernel refuses both kinds of sockets for ICMP echo; how else to ask may follow.
 pub const NO_ICMP: &str = "ICMP echo: this user may open neither ping sockets nor raw ones: run as root \
                            `sysctl -w net.ipv4.ping_group_range='0 2147483647'`";

@@ -15,6 +15,7 @@ use super::session::Session;
 use super::sockets::Pinger;
 use crate::addresses::EchoSession;
 use crate::clock::Clock;
+use crate::error::is_forbidden;
 
 /// A host that answers probes from this one, in the namespace of the thread that made it.
 pub struct Reflector {
@@ -28,6 +29,13 @@ pub struct Reflector {
 }
 
 impl Reflector {
+    /// Whether this user may ping nobody, not even this host: else it is an address that is forbidden, as a broadcast one is.
+    #[must_use]
+    pub fn icmp_is_forbidden(identifier: u16) -> bool {
+        let here = IpAddr::from(Ipv4Addr::LOCALHOST);
+        Self::icmp(here, identifier).is_err_and(|error| is_forbidden(&error))
+    }
+
     /// The kernel of the host at `address`, by ICMP echo. Probes carry `identifier`, which is not 0.
     ///
     /// # Errors
