@@ -14,6 +14,8 @@ import pytest
 
 import weirlab
 from live import PATIENCE_S, skip_if_disturbed
+from weirlab.plots import plot
+from weirlab.stats import summarise
 
 if TYPE_CHECKING:
     import polars as pl
@@ -175,6 +177,16 @@ def test_connections_of_any_program_are_in_the_record(tmp_path: Path) -> None:
     assert 300_000 < wire < 330_000
     down = record.tcp.filter(record.tcp["flow"] == 1)
     assert total(down["srtt_ns"]) >= 14_000_000 * down.height  # the empty line
+    port = one["client"].partition(":")[2]
+    assert [(row["name"], row["direction"]) for row in record.flow_rows] == [
+        (f"port {port} up to 7000", "up"),
+        (f"port {port} down from 7000", "down"),
+    ]
+    found = summarise(record).down
+    assert found is not None
+    # 300 kB over the 20 Mbit/s of the line take 0.13 s and slow start; the rest is not of the flow.
+    assert 2 < found.per_flow_mbps[f"port {port} down from 7000"] < 20
+    assert any(len(line.get_path()) for axes in plot(record, "tcp").axes for line in axes.lines)
 
 
 def test_a_setting_that_forbids_the_lab_is_named() -> None:

@@ -27,6 +27,7 @@ from weirlab.cli.records import readable
 from weirlab.errors import RecordError
 from weirlab.record import find_records, open_record, pack, part_files, reader
 from weirlab.record.configurations import numbered
+from weirlab.record.flows import rows_of_connections
 from weirlab.record.tables import TABLES
 from weirlab.report import quality_table
 from weirlab.stats import summarise
@@ -452,6 +453,28 @@ def test_rows_of_flows_that_the_scenario_does_not_have_change_no_figure(
     pl.concat([strange, frame]).write_parquet(part)
     strange_summary, plain = summarise(open_record(folder)), summarise(rrul[0])
     assert replace(strange_summary, path=plain.path) == plain
+
+
+def test_connections_of_programs_are_flows_named_by_their_ports() -> None:
+    connections = [
+        {"client": "10.0.0.1:5", "server": "10.1.0.1:80", "path": "lte", "server_congestion_control": "bbr"},
+        {"client": "10.0.1.1:6", "server": "10.1.0.1:80", "path": "wifi"},
+    ]
+    rows = rows_of_connections(connections, {1: (3, 4)}, 9)
+    told = [(row["flow"], row["name"], row["direction"], row["start_ns"], row["stop_ns"]) for row in rows]
+    assert told == [
+        (0, "port 5 up to 80 by lte", "up", 0, 9),
+        (1, "port 5 down from 80 by lte", "down", 3, 4),
+        (2, "port 6 up to 80 by wifi", "up", 0, 9),
+        (3, "port 6 down from 80 by wifi", "down", 0, 9),
+    ]
+    assert [row["congestion_control"] for row in rows] == [None, "bbr", None, None]
+    several = [*connections, {"client": "[fd00::1]:7", "server": "[fd00::2]:443"}]
+    assert [row["name"] for row in rows_of_connections(several, {}, 9)][::2] == [
+        "port 5 up to 10.1.0.1:80 by lte",
+        "port 6 up to 10.1.0.1:80 by wifi",
+        "port 7 up to [fd00::2]:443",
+    ]
 
 
 def zipped(path: Path, files: Mapping[str, bytes | str]) -> Path:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
-__all__ = ["FLOW", "rows_of_flows"]
+__all__ = ["FLOW", "rows_of_connections", "rows_of_flows"]
 
 
 def rows_of_flows(scenario: Mapping[str, Any], ended_ns: Mapping[int, int | None]) -> list[dict[str, Any]]:
@@ -36,6 +36,43 @@ def rows_of_flows(scenario: Mapping[str, Any], ended_ns: Mapping[int, int | None
         for number, flow in enumerate([*scenario["flows"], *_of_methods(scenario, ended_ns)])
     ]
     return [{name: _of_kind(kind, name, row[name]) for name, kind in FLOW.items()} for row in rows]
+
+
+def rows_of_connections(
+    connections: Sequence[Mapping[str, Any]], spans_ns: Mapping[int, tuple[int, int]], reached_ns: int
+) -> list[dict[str, Any]]:
+    """The rows of the TCP connections of programs in the lab: both ways of each, the way up first.
+
+    They are named by the ports of both ends, and by the server's address where there are several.
+
+    Args:
+        connections: as the manifest lists them.
+        spans_ns: of each flow that carried something from when to when.
+        reached_ns: when the run ended.
+
+    Raises:
+        KeyError: if a connection does not tell an end.
+        TypeError: if something is of another type.
+    """
+    rows = []
+    servers = {one["server"].rpartition(":")[0] for one in connections}
+    for place, one in enumerate(connections):
+        client, server = one["client"].rpartition(":")[2], one["server"]
+        other = server if len(servers) > 1 else server.rpartition(":")[2]
+        path = f" by {one['path']}" if one.get("path") else ""
+        for number, (direction, way, end) in enumerate(WAYS_OF_A_CONNECTION, 2 * place):
+            start, stop = spans_ns.get(number, (0, reached_ns))
+            row = {
+                "flow": number,
+                "name": f"port {client} {way} {other}{path}",
+                "direction": direction,
+                "protocol": "tcp",
+                "congestion_control": one.get(f"{end}_congestion_control"),
+                "start_ns": start,
+                "stop_ns": stop,
+            }
+            rows.append({name: _of_kind(kind, name, row.get(name)) for name, kind in FLOW.items()})
+    return rows
 
 
 def _of_methods(scenario: Mapping[str, Any], ended_ns: Mapping[int, int | None]) -> Iterator[dict[str, Any]]:
@@ -82,6 +119,9 @@ def _of_kind(kind: type, name: str, value: Any) -> Any:
         return value
     raise TypeError(f"`{name}` of a flow is {value!r}")
 
+
+WAYS_OF_A_CONNECTION = (("up", "up to", "client"), ("down", "down from", "server"))
+"""Direction, how it is called between the ports of client and server, and which end sends."""
 
 WITHOUT_TCP = {"udp", "dns"}
 """Protocols of flows that have no congestion control."""

@@ -16,7 +16,7 @@ import numpy as np
 from weirlab.errors import RecordError
 from weirlab.given import path_of
 from weirlab.record.columns import Columns
-from weirlab.record.flows import FLOW, rows_of_flows
+from weirlab.record.flows import FLOW, rows_of_connections, rows_of_flows
 from weirlab.record.in_order import in_order, least_of, order_of
 from weirlab.record.manifest import SCHEMA, Manifest
 from weirlab.record.notes import keep_notes, notes_in
@@ -327,12 +327,30 @@ class Record(Shown):
             return self.flow_names.to_dicts()
         methods = self.columns("method") if self.manifest.scenario.get("methods") else None
         ended = methods and dict(zip(methods.values("method"), methods.values("ended_ns"), strict=True))
+        connections = self.manifest.extra.get("connections")
         try:
-            return rows_of_flows(self.manifest.scenario, ended or {})
+            rows = rows_of_flows(self.manifest.scenario, ended or {})
+            if connections and not rows:
+                # Of programs in the lab, which no scenario names.
+                rows = rows_of_connections(connections, self._carried_ns(), self.reached_ns)
         except KeyError as error:
             raise self._damaged(f"`{error.args[0]}` of a flow is missing") from error
         except (TypeError, AttributeError) as error:
             raise self._damaged(str(error)) from error
+        return rows
+
+    def _carried_ns(self) -> dict[int, tuple[int, int]]:
+        """From when to when each flow carried something, by the samples of `throughput`."""
+        interval = self.interval_ns("throughput")
+        spans: dict[int, tuple[int, int]] = {}
+        for rows in self.pieces("throughput", ("t_ns", "flow")):
+            at, flows = rows.numbers("t_ns"), rows.numbers("flow")
+            for flow in np.unique(flows).tolist():
+                own = at[flows == flow]
+                before = spans.get(int(flow), (2**63, 0))
+                start, stop = min(before[0], int(own.min()) - interval), max(before[1], int(own.max()))
+                spans[int(flow)] = (max(start, 0), stop)
+        return spans
 
     @cached_property
     def probe_names(self) -> list[str]:
