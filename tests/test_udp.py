@@ -18,6 +18,7 @@ from weirlab.scenario import ScenarioSpec, resolve
 from weirlab.stats import summarise
 from weirlab.stats.assertions import Assertion
 from weirlab.stats.e_model import mean_opinion_score, mos, rating
+from weirlab.stats.summary import busy_share
 from weirlab.stats.udp import mos_by_second
 from weirlab.worlds import world_named
 
@@ -158,6 +159,17 @@ def test_what_is_lost_in_an_outage_is_lost_while_it_lasts(tmp_path: Path, back: 
     ]
     told = record.udp.filter(record.udp["flow"] == 1)
     assert told["sent_packets"].sum() == record.flows["sent_segments"][1]
+
+
+@pytest.mark.parametrize(("rate", "load"), [("16kbit", 1), ("64kbit", 1), ("64kbit", 10), ("1mbit", 10)])
+def test_a_slow_line_carries_no_more_than_it_can(tmp_path: Path, rate: str, load: int) -> None:
+    hop = HOP | {"queue": "pfifo limit 10", "rate": rate}
+    test: dict[str, Any] = {"name": "udp", "title": "UDP", "phases": {"load": f"{load}s", "cooldown": "1s"}}
+    test["flows"] = [FLOOD]
+    (record,) = weirlab.run(test, link=LINK | {"down": [hop]}, start_jitter="0s", out=tmp_path / "run")
+    share = busy_share(record, "down", 0, load * 1_000_000_000)
+    assert share is not None
+    assert 0.98 < share <= 1
 
 
 def test_packets_that_are_overtaken_are_not_lost(tmp_path: Path) -> None:

@@ -47,9 +47,33 @@ def capacity_bytes(
 def carried_bytes(record: Record, direction: Direction, hop: dict[str, Any]) -> tuple[Numbers, Numbers]:
     """Bytes of the line that were occupied: the middle of each interval in ns, and the bytes in it."""
     # A live world samples a little late: an interval belongs to the time in which its middle lies.
-    half = record.interval_ns("queue") // 2
+    interval = record.interval_ns("queue")
     ends_ns, carried = record.line(f"{direction}/{hop['name']}")
-    return ends_ns - half, carried
+    if "bps" in hop["rate"] and ends_ns.size:
+        edges = np.append(ends_ns[:1] - interval, ends_ns).astype(np.int64)
+        longest = LONGEST_FRAMING * record.manifest.scenario["mtu_bytes"]
+        carried = _transmitted(carried, np.diff(_of_rates(hop, edges)), longest)
+    return ends_ns - interval // 2, carried
+
+
+def _transmitted(begun: Numbers, capacity: Numbers, longest: float) -> Numbers:
+    """Bytes that a line of a known rate carried in each interval, of packets that `begun` has as they began.
+
+    A packet counts as it leaves the queue for the line, which on a slow one takes longer than an interval to
+    carry it. No more than one of `longest` bytes is under way at the end of an interval.
+    """
+    if not np.any(begun > capacity) or np.isnan(begun).any():
+        return begun
+    carried, under_way = [], 0.0
+    for more, most in zip(begun.tolist(), capacity.tolist(), strict=True):
+        there = under_way + more
+        under_way = min(max(there - most, 0.0), longest)
+        carried.append(there - under_way)
+    return np.array(carried)
+
+
+LONGEST_FRAMING = 1.5
+"""On the line a packet is no longer than so many times its greatest length: cells of ATM add a fifth."""
 
 
 def _of_rates(hop: dict[str, Any], times: NDArray[np.int64]) -> Numbers:
