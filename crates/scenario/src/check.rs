@@ -7,7 +7,8 @@ use weir_core::{Direction, Dscp, Duration, End, Rate};
 
 use crate::application::Application;
 use crate::scenario::{
-    Change, Flow, Hop, IpVersion, LineChange, LineRate, Probe, ProbeKind, Scenario, ScenarioError,
+    Change, Flow, Hop, IpVersion, LineChange, LineRate, Probe, ProbeKind, Sampling, Scenario,
+    ScenarioError,
 };
 
 impl Scenario {
@@ -61,9 +62,10 @@ impl Scenario {
             self.check_client_host(&format!("flow `{name}`"), flow.client_host)?;
             let load = match (&flow.udp, &flow.application) {
                 (None, None) => flow.tcp.check(),
-                (Some(udp), None) => {
-                    udp.check(self.flow_mtu(flow), flow.ip_version.unwrap_or(self.ip_version))
-                }
+                (Some(udp), None) => udp.check(
+                    self.mtu_within(flow.tunnel),
+                    flow.ip_version.unwrap_or(self.ip_version),
+                ),
                 (None, Some(application)) => check_application(flow, application),
                 (Some(_), Some(_)) => Err("a load is UDP or an application, not both".to_owned()),
             };
@@ -80,10 +82,43 @@ impl Scenario {
             }
             let routers = if is_elsewhere { MAX_ROUTERS } else { self.routers_to(probe.host) };
             check_ttl(probe, routers)?;
+            if !is_elsewhere {
+                self.check_length(probe)?;
+            }
         }
+        self.check_sampling()?;
         self.check_ip_in_tunnels()?;
         self.check_tunnels()?;
         self.check_shaper()
+    }
+
+    /// Checks that a ping is one packet: no world of ours has fragments.
+    fn check_length(&self, probe: &Probe) -> Result<(), ScenarioError> {
+        let header = probe.ip_version.unwrap_or(self.ip_version).header_bytes() + ECHO_HEADER_BYTES;
+        let mtu = self.mtu_within(probe.tunnel);
+        let most = mtu - header;
+        if probe.kind == ProbeKind::Tcp || probe.payload_bytes <= most {
+            return Ok(());
+        }
+        Err(ScenarioError::new(format!(
+            "probe `{}`: payload {}: write {most} bytes or less, so that a packet fits into the MTU of {mtu}",
+            probe.name, probe.payload_bytes
+        )))
+    }
+
+    fn check_sampling(&self) -> Result<(), ScenarioError> {
+        let Sampling { throughput_ns, tcp_ns, queue_ns } = self.sampling;
+        for (table, every_ns) in
+            [("throughput", throughput_ns), ("tcp", tcp_ns), ("queue", queue_ns)]
+        {
+            if (1..MIN_PERIOD_NS).contains(&every_ns) {
+                return Err(ScenarioError::new(format!(
+                    "sampling.{table} {}: write 10us or more, or 0s for none",
+                    Duration::from_nanos(every_ns)
+                )));
+            }
+        }
+        Ok(())
     }
 
     /// Checks that no connection has a round trip of no time at all: in virtual time it would never end.
@@ -130,8 +165,8 @@ impl Scenario {
     }
 
     /// The largest IP packet of `flow`, within its tunnel if it has one.
-    fn flow_mtu(&self, flow: &Flow) -> u32 {
-        let tunnel = flow.tunnel.and_then(|number| self.tunnels.get(number as usize));
+    fn mtu_within(&self, tunnel: Option<u32>) -> u32 {
+        let tunnel = tunnel.and_then(|number| self.tunnels.get(number as usize));
         tunnel.map_or(self.mtu_bytes, |one| one.kind.inner_mtu(self.mtu_bytes, self.ip_version))
     }
 
@@ -339,7 +374,10 @@ pub(crate) const LINE_RATES_BPS: RangeInclusive<u64> = Rate::MIN_LINE.as_bps()..
 pub(crate) const LINE_RATES: &str = "a rate from 1kbit to 1tbit";
 /// Packets per second that a router's processor may forward: one a nanosecond, the clock of all worlds.
 pub(crate) const MAX_PACKET_RATE: u64 = 1_000_000_000;
+/// Least time between two pings or samples.
 const MIN_PERIOD_NS: u64 = 10_000;
+/// That of ICMP echo and of UDP.
+const ECHO_HEADER_BYTES: u32 = 8;
 /// A /24 of machines, as home routers have it.
 const MAX_CLIENT_HOST: u32 = 253;
 
@@ -417,7 +455,34 @@ mod tests {
             error(|s| s.path.up.insert(0, Hop::processor("line", 0, 1))),
             "path up, hop `line-cpu`: packet rate 0: write 1 to 1000000000 packets per second"
         );
+        assert_eq!(
+            error(|s| s.sampling.tcp_ns = 9_999),
+            "sampling.tcp 9999ns: write 10us or more, or 0s for none"
+        );
         assert_eq!(error(|s| s.mtu_bytes = 60), "mtu 60: write a number of bytes from 576 to 9000");
+    }
+
+    #[test]
+    fn a_ping_is_one_packet_of_a_link_of_ours() {
+        let with = |payload_bytes, ip_version| {
+            let mut scenario = scenario();
+            let (period, stop) = (Duration::from_millis(1), Time::from_millis(1));
+            let probe = Probe::new("ping", ProbeKind::Icmp, period, stop);
+            scenario.probes = vec![Probe { payload_bytes, ip_version, ..probe }];
+            scenario
+        };
+        with(1472, None).check().unwrap();
+        with(1452, Some(IpVersion::V6)).check().unwrap();
+        assert_eq!(
+            with(1473, None).check().unwrap_err().to_string(),
+            "probe `ping`: payload 1473: write 1472 bytes or less, so that a packet fits into the MTU of 1500"
+        );
+        with(1453, Some(IpVersion::V6)).check().unwrap_err();
+        // Elsewhere routers and hosts have theirs.
+        let mut elsewhere = with(9_000, None);
+        elsewhere.path.up.clear();
+        elsewhere.path.down.clear();
+        elsewhere.check().unwrap();
     }
 
     /// A scenario with one connection over lines that carry everything at once.
