@@ -368,6 +368,15 @@ def test_assertions_say_what_holds(tmp_path: Path) -> None:
     left, right, holds = outcome("up.goodput[6500ms..10s, flow=upload*] > 3mbit")
     assert 1.6 < left < 2.0
     assert (right, holds) == (3.0, False)
+    units = {
+        "up.goodput > 1mbit": "Mbit/s",
+        "latency.p99 < 0.1s": "ms",
+        "up.goodput * latency.mean < 1mbit * 1s": "kbit",
+        "latency.loss < 1%": "",
+        "latency.p99 / latency.median[idle] < 3": "",
+        "up.goodput * up.goodput > 1mbit * 1mbit": "(Mbit/s)^2",
+    }
+    assert {text: Assertion(text).of(record).unit for text in units} == units
     # Nobody downloads, so that there is no figure, and nothing holds.
     assert not Assertion("down.goodput >= 0mbit").of(record).holds
     assert outcome("up.rate.max[0s..2s] > 1gbit")[2]

@@ -129,7 +129,7 @@ class Verdicts:
             Verdict(
                 of=name,
                 rule=one.text,
-                found=f"left {four_digits(one.left)}, right {four_digits(one.right)}",
+                found=f"left {four_digits(one.left)}, right {four_digits(one.right)} {one.unit}".rstrip(),
                 holds=one.holds,
             )
             for name, outcomes in zip(self.runs, self.outcomes, strict=True)

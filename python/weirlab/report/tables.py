@@ -71,11 +71,12 @@ def assertion_table(runs: Sequence[str], outcomes: Sequence[Sequence[Outcome]]) 
     table.add_column("assertion", overflow="fold")
     table.add_column("left", justify="right")
     table.add_column("right", justify="right")
+    table.add_column("unit")
     table.add_column("")
     for run, of_run in zip(runs, outcomes, strict=True):
         for found in of_run:
             verdict = Text("holds", style="green") if found.holds else Text("broken", style="bold red")
-            sides = (four_digits(found.left), four_digits(found.right))
+            sides = (four_digits(found.left), four_digits(found.right), found.unit)
             table.add_row(*([run] if len(runs) > 1 else []), Text(found.text), *sides, verdict)
     return table
 

@@ -41,14 +41,15 @@ class Outcome:
 
     Attributes:
         text: the assertion.
-        left, right: its two sides, in ms, Mbit/s, shares or counts; NaN if a figure has no sample or
-            something is divided by 0.
+        left, right: its two sides, in `unit`; NaN if a figure has no sample or something is divided by 0.
+        unit: `ms`, `Mbit/s`, what is made of these, or nothing of shares and counts.
         holds: whether it holds. One without a sample does not.
     """
 
     text: str
     left: float
     right: float
+    unit: str
     holds: bool
 
 
@@ -212,6 +213,7 @@ class Assertion(_Reader):
         self._end()
         self._check_alike(left, right)
         self._left, self._compare, self._right = left.value, _COMPARISONS[name], right.value
+        self._unit = left.unit
 
     def of(self, record: Record) -> Outcome:
         """Whether it holds for a record.
@@ -221,7 +223,8 @@ class Assertion(_Reader):
         """
         self.check(record.manifest.scenario)
         left, right = self._left(record), self._right(record)
-        return Outcome(text=self.text, left=left, right=right, holds=bool(self._compare(left, right)))
+        holds = bool(self._compare(left, right))
+        return Outcome(text=self.text, left=left, right=right, unit=self._unit, holds=holds)
 
 
 class Figure(_Reader):
@@ -300,6 +303,16 @@ class _Part:
         """Kind of the value, for messages."""
         named = zip(("time", "rate"), self.dimension, strict=True)
         return _KINDS.get(self.dimension) or " ".join(f"{name}^{power}" for name, power in named if power)
+
+    @property
+    def unit(self) -> str:
+        """What the value is in; empty of a number."""
+        named = [
+            unit if power == 1 else f"({unit})^{power}"
+            for unit, power in zip(("ms", "Mbit/s"), self.dimension, strict=True)
+            if power
+        ]
+        return _UNIT_OF_DATA if self.dimension == (1, 1) else " ".join(named)
 
     def with_other(self, sign: str, other: _Part, dimension: _Dimension) -> _Part:
         """The sum, difference, product or quotient of both."""
@@ -590,6 +603,9 @@ _KINDS: Mapping[_Dimension, str] = {
     _RATE: "a rate",
     (1, 1): "an amount of data",
 }
+_UNIT_OF_DATA = "kbit"
+"""A millisecond of a megabit a second."""
+
 _READERS: Mapping[_Dimension, Callable[[object], int]] = {_TIME: time_ns, _RATE: rate_bps}
 """Reader that refuses a bare number, by dimension, with the units to write."""
 
