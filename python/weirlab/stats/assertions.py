@@ -17,8 +17,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from weirlab.errors import UsageError
-from weirlab.scenario.units import rate_bps, time_ns
+from weirlab.scenario.units import time_ns
 from weirlab.stats.arrivals import Arrivals
+from weirlab.stats.dimensions import DIMENSIONS_OF, NONE, RATE, READERS, TIME, UNITS, kind_of, unit_of
 from weirlab.stats.pings import pings_within
 from weirlab.stats.summary import busy_share
 from weirlab.stats.transfers import APPLICATIONS, TransferSummary, completion_ms, transfer_summaries
@@ -28,11 +29,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from weirlab.record import Record
+    from weirlab.stats.dimensions import Dimension
     from weirlab.stats.pings import Pings
 
     _Value: TypeAlias = Callable[[Record], float]
     _Operation: TypeAlias = Callable[[float, float], float]
-    _Dimension: TypeAlias = tuple[int, int]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +92,7 @@ class _Reader:
         part = self._atom()
         while (sign := self._sign(_PRODUCTS)) is not None:
             other = self._atom()
-            part = part.with_other(sign, other, _DIMENSIONS_OF[sign](part.dimension, other.dimension))
+            part = part.with_other(sign, other, DIMENSIONS_OF[sign](part.dimension, other.dimension))
         return part
 
     def _sign(self, signs: Mapping[str, _Operation]) -> str | None:
@@ -106,7 +107,7 @@ class _Reader:
         if left.dimension == right.dimension:
             return
         for part, other in ((left, right), (right, left)):
-            reader = _READERS.get(other.dimension)
+            reader = READERS.get(other.dimension)
             if reader is not None and _NUMBER.fullmatch(part.text):
                 try:
                     reader(part.text)
@@ -131,13 +132,13 @@ class _Reader:
 
     def _quantity(self, word: str) -> _Part:
         unit = word.lstrip("0123456789.")
-        if unit not in _UNITS:
-            known = ", ".join(one for one in _UNITS if one)
+        if unit not in UNITS:
+            known = ", ".join(one for one in UNITS if one)
             raise self._error(f"`{word}`: unknown unit `{unit}` (known: {known})")
         digits = word.removesuffix(unit)
         if not _NUMBER.fullmatch(digits):
             raise self._error(f"`{word}`: `{digits}` is not a number")
-        factor, dimension = _UNITS[unit]
+        factor, dimension = UNITS[unit]
         number = float(digits) * factor
         return _Part(text=word, dimension=dimension, value=lambda _: number, is_constant=True)
 
@@ -292,7 +293,7 @@ class _Part:
     """
 
     text: str
-    dimension: _Dimension
+    dimension: Dimension
     value: _Value
     better: int | None = None
     is_constant: bool = False
@@ -301,20 +302,14 @@ class _Part:
     @property
     def kind(self) -> str:
         """Kind of the value, for messages."""
-        named = zip(("time", "rate"), self.dimension, strict=True)
-        return _KINDS.get(self.dimension) or " ".join(f"{name}^{power}" for name, power in named if power)
+        return kind_of(self.dimension)
 
     @property
     def unit(self) -> str:
         """What the value is in; empty of a number."""
-        named = [
-            unit if power == 1 else f"({unit})^{power}"
-            for unit, power in zip(("ms", "Mbit/s"), self.dimension, strict=True)
-            if power
-        ]
-        return _UNIT_OF_DATA if self.dimension == (1, 1) else " ".join(named)
+        return unit_of(self.dimension)
 
-    def with_other(self, sign: str, other: _Part, dimension: _Dimension) -> _Part:
+    def with_other(self, sign: str, other: _Part, dimension: Dimension) -> _Part:
         """The sum, difference, product or quotient of both."""
         left, right, operation = self.value, other.value, (_OPERATIONS)[sign]
         return _Part(
@@ -406,19 +401,19 @@ def _names(figure: str, scenario: Mapping[str, Any]) -> list[str]:
     return flows + [f"{name} {direction}" for name in methods]
 
 
-def _dimension(figure: str) -> _Dimension:
+def _dimension(figure: str) -> Dimension:
     """Exponents of time and rate of a figure."""
     if figure.endswith((".loss", ".utilisation", ".mos", ".failed", ".stalled", ".response")):
-        return _NONE
+        return NONE
     if figure.startswith("latency.") or (_family(figure) and figure != "video.bitrate"):
-        return _TIME
-    return _RATE
+        return TIME
+    return RATE
 
 
 def _better(figure: str) -> int:
     """Whether more of a figure is better, or less."""
     rises = figure.endswith((".utilisation", ".mos", ".response"))
-    return _MORE if rises or _dimension(figure) == _RATE else _LESS
+    return _MORE if rises or _dimension(figure) == RATE else _LESS
 
 
 def _quotient(left: float, right: float) -> float:
@@ -589,40 +584,8 @@ _OPERATIONS: Mapping[str, _Operation] = {**_SUMS, **_PRODUCTS}
 _MORE, _LESS = 1, -1
 """Which is better."""
 
-_NONE: _Dimension = (0, 0)
-_TIME: _Dimension = (1, 0)
-_RATE: _Dimension = (0, 1)
-
-_DIMENSIONS_OF: Mapping[str, Callable[[_Dimension, _Dimension], _Dimension]] = {
-    "*": lambda left, right: (left[0] + right[0], left[1] + right[1]),
-    "/": lambda left, right: (left[0] - right[0], left[1] - right[1]),
-}
-_KINDS: Mapping[_Dimension, str] = {
-    _NONE: "a number",
-    _TIME: "a time",
-    _RATE: "a rate",
-    (1, 1): "an amount of data",
-}
-_UNIT_OF_DATA = "kbit"
-"""A millisecond of a megabit a second."""
-
-_READERS: Mapping[_Dimension, Callable[[object], int]] = {_TIME: time_ns, _RATE: rate_bps}
-"""Reader that refuses a bare number, by dimension, with the units to write."""
-
 _NUMBER = re.compile(r"\d+(?:\.\d*)?")
 
 MAX_CHARS = 1000
 MAX_DEPTH = 20
 """Bounds on length and depth: more would nest more calls than Python allows."""
-
-_UNITS: Mapping[str, tuple[float, _Dimension]] = {
-    "": (1.0, _NONE),
-    "%": (0.01, _NONE),
-    "us": (1e-3, _TIME),
-    "ms": (1.0, _TIME),
-    "s": (1e3, _TIME),
-    "kbit": (1e-3, _RATE),
-    "mbit": (1.0, _RATE),
-    "gbit": (1e3, _RATE),
-}
-"""Factors to milliseconds, Mbit/s and shares, and what they measure."""
