@@ -14,6 +14,7 @@ pub struct Goodput {
     running: Vec<bool>,
     start_ns: u64,
     end_ns: u64,
+    every_ns: u64,
 }
 
 impl Goodput {
@@ -32,7 +33,7 @@ impl Goodput {
         let begin_within = counted.all(|(flow, _)| flow.start_ns >= start_ns);
         let every = scenario.sampling.throughput_ns.max(1);
         let first = if begin_within { start_ns } else { start_ns.next_multiple_of(every) };
-        Self { running, start_ns: first, end_ns: end_ns / every * every }
+        Self { running, start_ns: first, end_ns: end_ns / every * every, every_ns: every }
     }
 
     /// How many flows run within the span.
@@ -48,9 +49,13 @@ impl Goodput {
     }
 
     /// Whether a sample of flow number `flow` that was taken at `t_ns` counts.
+    ///
+    /// Real samples are taken a little late: one belongs to the time in which the middle of its interval lies.
     #[must_use]
     pub fn counts(&self, flow: usize, t_ns: u64) -> bool {
-        self.has(flow) && t_ns > self.start_ns && t_ns <= self.end_ns
+        let first = self.start_ns - self.start_ns % self.every_ns;
+        let half = self.every_ns / 2;
+        self.has(flow) && t_ns > first + half && t_ns <= self.end_ns + half
     }
 
     /// The rate if those samples are of `bytes` together, in Mbit/s; `None` without a flow or a whole interval.
@@ -85,10 +90,9 @@ mod tests {
     #[test]
     fn rates_are_of_whole_intervals() {
         let found = within((70, 610));
-        assert_eq!(
-            [100, 101, 600, 601].map(|t_ns| found.counts(0, t_ns)),
-            [false, true, true, false]
-        );
+        // Up to half an interval late.
+        let counted = [100, 150, 151, 200, 600, 650, 651].map(|t_ns| found.counts(0, t_ns));
+        assert_eq!(counted, [false, false, true, true, true, true, false]);
         assert_eq!(found.mbps(500), Some(8e3));
         // One that begins within the span.
         let found = within((50, 610));

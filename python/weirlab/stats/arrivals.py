@@ -105,26 +105,27 @@ class Arrivals:
         size = max(flows) + 1
         sums = {column: np.zeros(size) for column in COUNTS}
         for samples in self._record.pieces("throughput", ("t_ns", "flow", *COUNTS)):
-            rows, of = _counted(samples, flows, starts, ends)
+            rows, of = self._counted(samples, flows, starts, ends)
             for column in COUNTS:
                 sums[column] += np.bincount(of, samples.with_nan(column)[rows], size)
         return {column: found[list(flows)] for column, found in sums.items()}
 
-
-def _counted(
-    samples: Columns, flows: Sequence[int], starts: Sequence[int], ends: Sequence[int]
-) -> tuple[Whole, Whole]:
-    """The rows of `throughput` that count, and the flow of each."""
-    number, at = samples.numbers("flow"), samples.numbers("t_ns")
-    size = max(flows) + 1
-    # Only rows of these flows count: a record of a stranger may give its rows any number. No time lies
-    # within the span of a flow that is none of these, which begins and ends at 0.
-    after, until = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
-    after[list(flows)], until[list(flows)] = starts, ends
-    known = np.flatnonzero((number >= 0) & (number < size))
-    which, when = number[known], at[known]
-    counted = (when > after[which]) & (when <= until[which])
-    return known[counted], which[counted]
+    def _counted(
+        self, samples: Columns, flows: Sequence[int], starts: Sequence[int], ends: Sequence[int]
+    ) -> tuple[Whole, Whole]:
+        """The rows of `throughput` that count, and the flow of each."""
+        number, at = samples.numbers("flow"), samples.numbers("t_ns")
+        size = max(flows) + 1
+        # Only rows of these flows count: a record of a stranger may give its rows any number. No time lies
+        # within the span of a flow that is none of these, which begins and ends at 0.
+        after, until = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
+        half = self._interval_ns // 2
+        after[list(flows)], until[list(flows)] = [start - start % self._interval_ns for start in starts], ends
+        known = np.flatnonzero((number >= 0) & (number < size))
+        # A live world samples a little late: a sample is of the time in which its interval has its middle.
+        which, when = number[known], at[known] - half
+        counted = (when > after[which]) & (when <= until[which])
+        return known[counted], which[counted]
 
 
 COUNTS = ("bytes", "wire_bytes")
