@@ -29,7 +29,8 @@ impl Goodput {
             flow.direction == direction && flow.start_ns < end_ns && flow.stop_ns > start_ns
         };
         let running: Vec<bool> = scenario.flows.iter().map(runs).collect();
-        let mut counted = scenario.flows.iter().zip(&running).filter(|(_, runs)| **runs);
+        let mut counted =
+            scenario.flows.iter().zip(&running).filter(|(_, is_running)| **is_running);
         let begin_within = counted.all(|(flow, _)| flow.start_ns >= start_ns);
         let every = scenario.sampling.throughput_ns.max(1);
         let first = if begin_within { start_ns } else { start_ns.next_multiple_of(every) };

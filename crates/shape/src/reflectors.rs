@@ -308,7 +308,7 @@ impl Reflectors {
                 match &opened {
                     Ok(_) => self.refused = false,
                     Err(error) if is_forbidden(error) => {
-                        self.refused = Reflector::icmp_is_forbidden(port)
+                        self.refused = Reflector::icmp_is_forbidden(port);
                     }
                     // As where there is no IPv6 at all.
                     Err(_) => {}

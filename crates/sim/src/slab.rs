@@ -44,7 +44,7 @@ impl<T: Copy> Slab<T> {
         let mut is_free = vec![false; self.things.len()];
         self.free.drain(..).for_each(|number| is_free[number as usize] = true);
         let things = self.things.drain(..).zip(is_free);
-        things.filter(|(_, is_free)| !is_free).map(|(thing, _)| thing).collect()
+        things.filter_map(|(thing, free)| (!free).then_some(thing)).collect()
     }
 
     /// How many things are kept.
