@@ -9,7 +9,8 @@ use crate::police::police_words;
 /// A `u32`, `flower`, `fw` or `matchall` filter: if all its matches hold, the packet belongs to `flow`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Filter {
-    /// Filters of a lower number are asked first (`prio`, `pref`).
+    /// Filters of a lower number are asked first (`prio`, `pref`). Of those of one parent, one of which no priority
+    /// was written has the one that Linux gives it.
     pub priority: u16,
     /// Conditions that must hold; none for `matchall`.
     pub matches: Vec<Match>,
@@ -58,6 +59,9 @@ enum Test {
 }
 
 impl Filter {
+    /// No priority was written: to Linux that is the number 0.
+    pub(super) const NO_PRIORITY: u16 = 0;
+
     /// Reads what stands behind `parent` in `filter add`; `major` completes class numbers without one.
     pub(super) fn parse(words: &[&str], major: u16) -> Result<Self, SpecError> {
         let mut filter = Self::of_all(Vec::new(), Vec::new());
@@ -68,9 +72,7 @@ impl Filter {
             words = match words {
                 ["protocol", "ip" | "all", rest @ ..] | ["u32" | "matchall", rest @ ..] => rest,
                 ["prio" | "pref", value, rest @ ..] => {
-                    filter.priority = value.parse().map_err(|_| {
-                        SpecError::new(format!("`prio {value}`: write a number from 0 to 65535"))
-                    })?;
+                    filter.priority = priority(value)?;
                     rest
                 }
                 ["handle", value, rest @ ..] => {
@@ -150,7 +152,8 @@ impl Filter {
     pub(crate) const fn of_all(police: Vec<Vec<String>>, estimator: Vec<String>) -> Self {
         let flow = Handle { major: 0, minor: 0 };
         let edit = Edit { priority: None, mark: None };
-        Self { priority: 1, matches: Vec::new(), flow, edit, police, estimator }
+        let priority = Self::NO_PRIORITY;
+        Self { priority, matches: Vec::new(), flow, edit, police, estimator }
     }
 
     /// Whether all matches hold.
@@ -254,6 +257,11 @@ impl Match {
     }
 }
 
+fn priority(text: &str) -> Result<u16, SpecError> {
+    let read = number(text).and_then(|number| u16::try_from(number).ok());
+    read.ok_or_else(|| SpecError::new(format!("`prio {text}`: write a number from 0 to 65535")))
+}
+
 fn read(text: &str) -> Result<u32, SpecError> {
     number(text).ok_or_else(|| SpecError::new(format!("`{text}` is not a number")))
 }
@@ -308,7 +316,7 @@ impl ByPriority {
 }
 
 impl Classifier {
-    /// The filters as written, sorted by priority; equal priorities stay in the order written.
+    /// The filters sorted by priority; equal priorities stay in the order written.
     #[must_use]
     pub fn new(filters: &[Filter]) -> Self {
         let mut filters = filters.to_vec();

@@ -8,6 +8,7 @@
 //!
 //! Both give a [`QueueSpec`], which is checked in full before anything is built.
 
+mod chain;
 mod declared;
 mod filter;
 mod flower;

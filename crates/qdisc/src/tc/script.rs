@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use super::filter::Filter;
 use super::{
-    ClassSpec, Edit, Handle, QueueSpec, SizeTable, SpecError, find, limits, shortened, size_table,
+    ClassSpec, Edit, Handle, QueueSpec, SizeTable, SpecError, chain, find, limits, shortened,
+    size_table,
 };
 
 /// Whether `word` begins a `tc` command.
@@ -65,8 +66,7 @@ impl Script {
                 if !filter.police.is_empty() {
                     return Err(SpecError::new(FILTERS));
                 }
-                self.egress.push(filter);
-                Ok(())
+                chain::add(&mut self.egress, filter)
             }
             ["filter", "add" | "replace", rest @ ..] => add_filter(rest, root),
             ["qdisc" | "class" | "filter", "del" | "delete", ..] => Err(SpecError::new(
@@ -258,8 +258,7 @@ fn add_filter(words: &[&str], root: &mut Option<QueueSpec>) -> Result<(), SpecEr
             "filters of `ingress` name a policer, filters of others a class",
         ));
     }
-    owner.filters.push(filter);
-    Ok(())
+    chain::add(&mut owner.filters, filter)
 }
 
 /// Target of a command: the words before the discipline's or filter's own.

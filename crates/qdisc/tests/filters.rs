@@ -1,0 +1,107 @@
+//! Filters: in which order they are asked.
+
+use weir_core::{Dscp, Ecn, FlowKey, Packet, Protocol, Time};
+use weir_qdisc::{Device, Ignore, Qdisc, QueueSpec};
+
+const PRIO: &str = "qdisc add dev e root handle 1: prio";
+
+fn read(spec: &str) -> Result<Box<dyn Qdisc>, String> {
+    let built = QueueSpec::parse(spec).and_then(|it| it.build(&Device::default()));
+    built.map_err(|error| error.to_string())
+}
+
+/// `prio` with three bands, and each of `filters` behind `filter add ... parent 1:`.
+fn bands(filters: &[&str]) -> String {
+    let add = |filter: &&str| format!("\nfilter add dev e parent 1: {filter}");
+    PRIO.to_owned() + &filters.iter().map(add).collect::<String>()
+}
+
+/// What is said of `filters`, without the command that it is about.
+fn refusal(filters: &[&str]) -> String {
+    let error = read(&bands(filters)).err().expect("it is taken");
+    error.split_once("`: ").unwrap().1.to_owned()
+}
+
+/// A UDP packet from port 1000 to `dport` with the TOS byte `tos`.
+fn packet(dport: u16, tos: u8) -> Packet {
+    let [src, dst] = ["10.0.0.1", "10.0.1.9"].map(|address| address.parse().unwrap());
+    let key = FlowKey { src, dst, sport: 1_000, dport, protocol: Protocol::UDP };
+    let (dscp, ecn) = (Dscp::from_tos(tos), Ecn::from_tos(tos));
+    Packet { label: key.label(1), len: 1_000, dscp, ecn, ..Packet::BLANK }
+}
+
+/// The band of `prio` into which `filters` put `packet`, from 1.
+fn band(filters: &[&str], packet: Packet) -> usize {
+    let mut queue = read(&bands(filters)).unwrap();
+    queue.enqueue(packet, Time::ZERO, &mut Ignore);
+    let mut waiting = Vec::new();
+    queue.classes(&mut |class| waiting.push(class.backlog.packets));
+    1 + waiting.iter().position(|&packets| packets == 1).unwrap()
+}
+
+const VOICE: &str = "u32 match ip dsfield 0xb8 0xfc flowid 1:1";
+const ALL: &str = "u32 match ip dsfield 0 0 flowid 1:3";
+
+/// What `tc filter show` of Linux 6.18 prints of the same commands: priorities 49152, 49151 and so on.
+#[test]
+fn filters_without_a_priority_are_asked_last_one_first() {
+    let voice = packet(5, 0xb8);
+    assert_eq!(band(&[VOICE, ALL], voice), 3);
+    assert_eq!(band(&[ALL, VOICE], voice), 1);
+    let zero = |filter| format!("prio 0 {filter}");
+    assert_eq!(band(&[&zero(VOICE), &zero(ALL)], voice), 3, "0 is none");
+}
+
+#[test]
+fn a_priority_that_is_not_written_is_below_the_least_from_32768_on() {
+    let voice = packet(5, 0xb8);
+    let with = |priority: u32, filter: &str| format!("prio {priority} {filter}");
+    for (priority, band_of_voice) in [
+        (1, 1),
+        (32_767, 1),
+        // The other then has 32768 and 49999 and 65534.
+        (32_769, 3),
+        (50_000, 3),
+        (65_535, 3),
+    ] {
+        assert_eq!(band(&[&with(priority, VOICE), ALL], voice), band_of_voice, "{priority}");
+    }
+    // 49152 came first, and so the written one is asked before it, or after it.
+    assert_eq!(band(&[ALL, &with(49_151, VOICE)], voice), 1);
+    assert_eq!(band(&[ALL, &with(49_153, VOICE)], voice), 3);
+    assert_eq!(
+        refusal(&[&with(32_768, VOICE), ALL]),
+        "a filter without `prio` gets the least priority from 32768 on, less one, and 32768 is taken: write \
+         `prio`"
+    );
+    assert_eq!(
+        refusal(&["prio 65536 matchall flowid 1:1"]),
+        "`prio 65536`: write a number from 0 to 65535"
+    );
+}
+
+#[test]
+fn the_order_is_the_same_on_the_way_out_and_at_ingress() {
+    let mut out = read(&format!(
+        "{PRIO}\nqdisc add dev e clsact
+         filter add dev e egress u32 match ip dport 5 0xffff action skbedit priority 1:1
+         filter add dev e egress matchall action skbedit priority 1:3"
+    ))
+    .unwrap();
+    out.enqueue(packet(5, 0), Time::ZERO, &mut Ignore);
+    let mut waiting = Vec::new();
+    out.classes(&mut |class| waiting.push(class.backlog.packets));
+    assert_eq!(waiting, [0, 0, 1]);
+
+    let policed = |filters: [&str; 2]| {
+        let add = |filter| format!("\nfilter add dev e parent ffff: {filter}");
+        let text = format!("qdisc add dev e handle ffff: ingress{}", filters.map(add).concat());
+        let mut queue = read(&text).unwrap();
+        queue.enqueue(packet(5, 0), Time::ZERO, &mut Ignore);
+        queue.backlog().packets
+    };
+    let drops = "matchall action police rate 1mbit burst 10 conform-exceed drop";
+    let passes = "matchall action police rate 1gbit burst 100k conform-exceed drop/ok";
+    assert_eq!(policed([drops, passes]), 1);
+    assert_eq!(policed([passes, drops]), 0);
+}
