@@ -20,7 +20,9 @@ pub mod units;
 pub use bytes::Bytes;
 pub use direction::{Direction, End};
 pub use framing::{Cells, Framing};
-pub use packet::{Dscp, ETHERNET_HEADER, Ecn, FlowKey, FlowLabel, Packet, Priority, Protocol};
+pub use packet::{
+    Dscp, ETHERNET_HEADER, Ecn, FlowKey, FlowLabel, IpVersion, Packet, Priority, Protocol,
+};
 pub use prefetch::{prefetch, prefetch_start};
 pub use random::{Draw, RNG_NAME, Rng, Seed};
 pub use rate::{Rate, Serializer};

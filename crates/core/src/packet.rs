@@ -4,6 +4,8 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::num::NonZeroU32;
 
+use serde::{Deserialize, Serialize};
+
 use crate::Time;
 
 /// Bytes of Ethernet header that Linux counts into a queued packet's length.
@@ -47,6 +49,7 @@ impl Packet {
             sport: 0,
             dport: 0,
             protocol: Protocol(0),
+            ip_version: IpVersion::V4,
             priority: None,
             mark: 0,
         },
@@ -188,6 +191,47 @@ impl Protocol {
     pub const ICMPV6: Self = Self(58);
 }
 
+/// The version of the internet protocol.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+pub enum IpVersion {
+    /// IPv4, header 20 bytes.
+    #[serde(rename = "4")]
+    #[default]
+    V4,
+    /// IPv6, header 40 bytes.
+    #[serde(rename = "6")]
+    V6,
+}
+
+impl IpVersion {
+    /// That of an address.
+    #[must_use]
+    pub const fn of(address: IpAddr) -> Self {
+        if address.is_ipv4() { Self::V4 } else { Self::V6 }
+    }
+
+    /// Bytes of an IP header.
+    #[must_use]
+    pub const fn header_bytes(self) -> u32 {
+        match self {
+            Self::V4 => 20,
+            Self::V6 => 40,
+        }
+    }
+
+    /// The longest IP packet in which a router tells of an error (RFC 1812, section 4.3.2.3; RFC 4443,
+    /// section 2.4).
+    #[must_use]
+    pub const fn longest_error(self) -> u32 {
+        match self {
+            Self::V4 => 576,
+            Self::V6 => 1280,
+        }
+    }
+}
+
 /// The 5-tuple of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlowKey {
@@ -237,6 +281,7 @@ impl FlowKey {
             sport,
             dport,
             protocol: self.protocol,
+            ip_version: IpVersion::of(self.src),
             priority: None,
             mark: 0,
         }
@@ -259,6 +304,8 @@ pub struct FlowLabel {
     pub dport: u16,
     /// IP protocol.
     pub protocol: Protocol,
+    /// Version of the internet protocol.
+    pub ip_version: IpVersion,
     /// The priority that a filter wrote (`skb->priority`); the code point says it otherwise.
     pub priority: Option<Priority>,
     /// The mark that a filter wrote (`skb->mark`); 0 where none did.
@@ -378,6 +425,7 @@ mod tests {
     #[test]
     fn the_descriptor_stays_small() {
         assert!(size_of::<Packet>() <= 56, "{}", size_of::<Packet>());
+        assert!(size_of::<FlowLabel>() <= 28, "{}", size_of::<FlowLabel>());
     }
 
     #[test]

@@ -201,16 +201,16 @@ fn nfq_codel(line: &Line) -> Result<String, SpecError> {
     Ok(text)
 }
 
-/// Filters by TOS byte: `urgent` ones go to the first tier, CS1 to the last.
+/// Filters by TOS byte and traffic class: `urgent` ones go to the first tier, CS1 to the last.
 fn filters(urgent: impl Iterator<Item = u8>) -> String {
     let tiers = [(CS1, "1:13")].into_iter().chain(urgent.map(|tos| (tos, "1:11")));
-    tiers
-        .enumerate()
-        .map(|(n, (tos, tier))| {
-            let prio = n + 1;
+    let asked = [("ip", "ip tos"), ("ipv6", "ip6 priority")];
+    let each = tiers.flat_map(|tier| asked.map(|protocol| (tier, protocol)));
+    each.zip(1..)
+        .map(|(((tos, tier), (protocol, field)), prio)| {
             format!(
-                "filter add dev eth0 parent 1: protocol ip prio {prio} u32 match ip tos 0x{tos:02x} 0xfc \
-                 flowid {tier}\n"
+                "filter add dev eth0 parent 1: protocol {protocol} prio {prio} u32 match {field} 0x{tos:02x} \
+                 0xfc flowid {tier}\n"
             )
         })
         .collect()
@@ -315,7 +315,7 @@ const EF: u8 = 0xb8;
 
 #[cfg(test)]
 mod tests {
-    use weir_core::{Dscp, Ecn, FlowLabel, Packet, Time};
+    use weir_core::{Dscp, Ecn, FlowLabel, IpVersion, Packet, Time};
 
     use super::*;
     use crate::replay;
@@ -338,10 +338,15 @@ qdisc add dev eth0 parent 1:11 handle 110: fq_codel limit 1001 target 5000us int
 qdisc add dev eth0 parent 1:12 handle 120: fq_codel limit 1001 target 5000us interval 100000us ecn quantum 300 flows 1024
 qdisc add dev eth0 parent 1:13 handle 130: fq_codel limit 1001 target 5000us interval 100000us ecn quantum 300 flows 1024
 filter add dev eth0 parent 1: protocol ip prio 1 u32 match ip tos 0x20 0xfc flowid 1:13
-filter add dev eth0 parent 1: protocol ip prio 2 u32 match ip tos 0x10 0xfc flowid 1:11
-filter add dev eth0 parent 1: protocol ip prio 3 u32 match ip tos 0xb8 0xfc flowid 1:11
-filter add dev eth0 parent 1: protocol ip prio 4 u32 match ip tos 0x90 0xfc flowid 1:11
-filter add dev eth0 parent 1: protocol ip prio 5 u32 match ip tos 0xc0 0xfc flowid 1:11
+filter add dev eth0 parent 1: protocol ipv6 prio 2 u32 match ip6 priority 0x20 0xfc flowid 1:13
+filter add dev eth0 parent 1: protocol ip prio 3 u32 match ip tos 0x10 0xfc flowid 1:11
+filter add dev eth0 parent 1: protocol ipv6 prio 4 u32 match ip6 priority 0x10 0xfc flowid 1:11
+filter add dev eth0 parent 1: protocol ip prio 5 u32 match ip tos 0xb8 0xfc flowid 1:11
+filter add dev eth0 parent 1: protocol ipv6 prio 6 u32 match ip6 priority 0xb8 0xfc flowid 1:11
+filter add dev eth0 parent 1: protocol ip prio 7 u32 match ip tos 0x90 0xfc flowid 1:11
+filter add dev eth0 parent 1: protocol ipv6 prio 8 u32 match ip6 priority 0x90 0xfc flowid 1:11
+filter add dev eth0 parent 1: protocol ip prio 9 u32 match ip tos 0xc0 0xfc flowid 1:11
+filter add dev eth0 parent 1: protocol ipv6 prio 10 u32 match ip6 priority 0xc0 0xfc flowid 1:11
 ";
         assert_eq!(expanded("simple rate 10mbit").unwrap(), expected);
     }
@@ -384,8 +389,14 @@ filter add dev eth0 parent 1: protocol ip prio 5 u32 match ip tos 0xc0 0xfc flow
         }
     }
 
-    /// Three tiers that all want more than they get: who gets what, of 9 Mbit/s.
+    /// Three tiers that all want more than they get: who gets what, of 9 Mbit/s, over either protocol.
     fn shares(spec: &str, wanted: &[u8]) -> Vec<u64> {
+        let of = |ip_version| shares_of(spec, wanted, ip_version);
+        assert_eq!(of(IpVersion::V4), of(IpVersion::V6), "{spec}");
+        of(IpVersion::V4)
+    }
+
+    fn shares_of(spec: &str, wanted: &[u8], ip_version: IpVersion) -> Vec<u64> {
         let qdisc = QueueSpec::parse(spec).unwrap().build(&Device::default()).unwrap();
         let mut arrivals = Vec::new();
         for n in 0..12_000u64 {
@@ -394,7 +405,11 @@ filter add dev eth0 parent 1: protocol ip prio 5 u32 match ip tos 0xc0 0xfc flow
             let packet = Packet {
                 handle: n,
                 enqueued_at: at,
-                label: FlowLabel { hash: u32::from(dscp) << 20, ..FlowLabel::default() },
+                label: FlowLabel {
+                    hash: u32::from(dscp) << 20,
+                    ip_version,
+                    ..FlowLabel::default()
+                },
                 len: 1_514,
                 flow_id: u32::from(dscp),
                 dscp: Dscp::new(dscp).unwrap(),

@@ -1,6 +1,6 @@
-//! Filters: in which order they are asked.
+//! Filters: of which packets they are asked, and in which order.
 
-use weir_core::{Dscp, Ecn, FlowKey, Packet, Protocol, Time};
+use weir_core::{Dscp, Ecn, FlowKey, IpVersion, Packet, Protocol, Time};
 use weir_qdisc::{Device, Ignore, Qdisc, QueueSpec};
 
 const PRIO: &str = "qdisc add dev e root handle 1: prio";
@@ -24,7 +24,16 @@ fn refusal(filters: &[&str]) -> String {
 
 /// A UDP packet from port 1000 to `dport` with the TOS byte `tos`.
 fn packet(dport: u16, tos: u8) -> Packet {
-    let [src, dst] = ["10.0.0.1", "10.0.1.9"].map(|address| address.parse().unwrap());
+    packet_of(IpVersion::V4, dport, tos)
+}
+
+/// The same of that version.
+fn packet_of(version: IpVersion, dport: u16, tos: u8) -> Packet {
+    let addresses = match version {
+        IpVersion::V4 => ["10.0.0.1", "10.0.1.9"],
+        IpVersion::V6 => ["fd00::1", "fd00:1::9"],
+    };
+    let [src, dst] = addresses.map(|address| address.parse().unwrap());
     let key = FlowKey { src, dst, sport: 1_000, dport, protocol: Protocol::UDP };
     let (dscp, ecn) = (Dscp::from_tos(tos), Ecn::from_tos(tos));
     Packet { label: key.label(1), len: 1_000, dscp, ecn, ..Packet::BLANK }
@@ -104,4 +113,86 @@ fn the_order_is_the_same_on_the_way_out_and_at_ingress() {
     let passes = "matchall action police rate 1gbit burst 100k conform-exceed drop/ok";
     assert_eq!(policed([drops, passes]), 1);
     assert_eq!(policed([passes, drops]), 0);
+}
+
+/// Whether `filter` takes a packet of voice to port 5 over IPv4 and over IPv6.
+fn takes(filter: &str) -> (bool, bool) {
+    let of = |version| band(&[&format!("{filter} flowid 1:3")], packet_of(version, 5, 0xb8)) == 3;
+    (of(IpVersion::V4), of(IpVersion::V6))
+}
+
+#[test]
+fn a_filter_of_one_protocol_is_asked_about_its_packets_only() {
+    for (filter, expected) in [
+        ("protocol ip u32 match ip dsfield 0xb8 0xfc", (true, false)),
+        ("protocol ip u32 match ip dport 5 0xffff", (true, false)),
+        ("protocol ip u32 match ip dsfield 0 0", (true, false)),
+        ("protocol ip flower ip_tos b8/fc", (true, false)),
+        ("protocol ip matchall", (true, false)),
+        ("protocol IPv4 matchall", (true, false)),
+        ("protocol ipv6 matchall", (false, true)),
+        ("protocol ipv6 u32 match ip6 priority 0xb8 0xfc", (false, true)),
+        ("protocol ipv6 u32 match ip6 priority 0x20 0xfc", (false, false)),
+        ("protocol ipv6 u32 match ip6 protocol 17 ff match ip6 dport 5 ffff", (false, true)),
+        ("protocol ipv6 flower ip_proto udp dst_port 5 ip_tos b8/fc", (false, true)),
+        ("protocol all matchall", (true, true)),
+        ("matchall", (true, true)),
+        ("u32 match ip dsfield 0 0", (true, true)),
+        ("u32 match ip dport 0 0 match mark 0 0", (true, true)),
+        // A header of IPv4 is none of IPv6.
+        ("u32 match ip dport 5 0xffff", (true, false)),
+        ("protocol all u32 match ip6 dport 5 0xffff", (false, true)),
+    ] {
+        assert_eq!(takes(filter), expected, "{filter}");
+    }
+}
+
+#[test]
+fn numbers_are_read_as_tc_reads_them() {
+    // Masks of `u32` and protocols of `flower` are hexadecimal, written so or not.
+    assert!(takes("u32 match ip dport 0x15 f").0);
+    assert!(!takes("u32 match ip dport 0x15 1f").0);
+    assert!(takes("protocol ip flower ip_proto 11").0);
+    assert!(!takes("protocol ip flower ip_proto 17").0);
+}
+
+#[test]
+fn what_cannot_be_asked_of_a_protocol_is_refused_in_a_sentence() {
+    let addresses = "packets here carry a hash of an IPv6 address, of which no prefix is known: match ports, the \
+                     protocol or the traffic class";
+    for (filter, expected) in [
+        ("protocol 802_3 matchall", "`protocol 802_3`: write ip, ipv6 or all".to_owned()),
+        (
+            "protocol ipv6 u32 match ip tos 0xb8 0xfc",
+            "`match ip tos` in a filter of `protocol ipv6`, whose packets have no such header: write `match ip6`"
+                .to_owned(),
+        ),
+        (
+            "protocol ip u32 match ip6 priority 0xb8 0xfc",
+            "`match ip6 priority` in a filter of `protocol ip`, whose packets have no such header: write `match \
+             ip`"
+                .to_owned(),
+        ),
+        (
+            "protocol ipv6 u32 match ip6 flowlabel 1 ff",
+            "`match ip6 flowlabel`: known are sport, dport, priority, protocol".to_owned(),
+        ),
+        ("u32 match ip6 dst fd00::/8", format!("`match ip6 dst fd00::/8`: {addresses}")),
+        ("protocol ipv6 flower src_ip fd00::1", format!("`flower src_ip fd00::1`: {addresses}")),
+        (
+            "protocol ipv6 flower ip_proto icmp",
+            "`flower ip_proto icmp`: write tcp, udp, sctp, icmpv6 or a hexadecimal number up to ff".to_owned(),
+        ),
+        (
+            "flower ip_proto udp",
+            "`flower ip_proto udp`: write `protocol ip` or `protocol ipv6` before `flower`".to_owned(),
+        ),
+        (
+            "u32 match ip tos 0x1b8 0xfc",
+            "`match ip tos 0x1b8 0xfc`: write a number and a hexadecimal mask, both up to 0xff".to_owned(),
+        ),
+        ("u32 match ip dport 5", "`match ip dport 5`: the mask is missing".to_owned()),
+    ] {
+        assert_eq!(refusal(&[filter]), expected, "{filter}");
+    }
 }

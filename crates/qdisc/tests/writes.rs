@@ -317,11 +317,11 @@ fn what_has_no_meaning_is_refused_in_a_sentence() {
         text.split_once("`: ").unwrap().1.to_owned()
     };
     assert_eq!(
-        of_filter("flower dst_port 5 classid 1:1"),
+        of_filter("protocol ip flower dst_port 5 classid 1:1"),
         "`flower dst_port 5`: ports belong to a protocol: write `ip_proto tcp` or another before it"
     );
     assert_eq!(
-        of_filter("flower ip_proto tcp dst_port 9-7 classid 1:1"),
+        of_filter("protocol ip flower ip_proto tcp dst_port 9-7 classid 1:1"),
         "`flower dst_port 9-7`: write PORT, PORT/MASK or a range FIRST-LAST that rises"
     );
     assert_eq!(

@@ -2,9 +2,9 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use weir_core::{End, FlowKey, Protocol};
+use weir_core::{End, FlowKey, IpVersion, Protocol};
 
-use crate::scenario::{IpVersion, ProbeKind, Scenario};
+use crate::scenario::{ProbeKind, Scenario};
 
 impl Scenario {
     /// The client's address: 10.0.0.1, or fd00::1. The other machines of its network have the next.

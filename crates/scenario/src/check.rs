@@ -3,12 +3,11 @@
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
-use weir_core::{Direction, Dscp, Duration, End, Rate};
+use weir_core::{Direction, Dscp, Duration, End, IpVersion, Rate};
 
 use crate::application::Application;
 use crate::scenario::{
-    Change, Flow, Hop, IpVersion, LineChange, LineRate, Probe, ProbeKind, Sampling, Scenario,
-    ScenarioError,
+    Change, Flow, Hop, LineChange, LineRate, Probe, ProbeKind, Sampling, Scenario, ScenarioError,
 };
 
 impl Scenario {

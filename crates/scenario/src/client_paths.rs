@@ -5,13 +5,13 @@
 
 use std::net::IpAddr;
 
-use weir_core::Direction;
+use weir_core::{Direction, IpVersion};
 
 use crate::access::Access;
 use crate::addresses::client_host_address;
 use crate::check::unique;
 use crate::route::Route;
-use crate::scenario::{Host, IpVersion, Scenario, ScenarioError};
+use crate::scenario::{Host, Scenario, ScenarioError};
 
 /// Most paths of one client: the most subflows of a connection that Linux' MPTCP makes (`MPTCP_PM_ADDR_MAX`).
 pub const MAX_CLIENT_PATHS: usize = 8;

@@ -39,8 +39,8 @@ pub use rows::{
 };
 pub use sample::Sink;
 pub use scenario::{
-    Change, Flow, Hop, Host, IpVersion, LineChange, LineRate, Opener, Path, Phase, Probe,
-    ProbeKind, Sampling, Scenario, ScenarioError,
+    Change, Flow, Hop, Host, LineChange, LineRate, Opener, Path, Phase, Probe, ProbeKind, Sampling,
+    Scenario, ScenarioError,
 };
 pub use shaper::{Reflector, Shaper, ShaperProbe, Span, Trouble, TroubleKind};
 pub use speed_test::SpeedTest;
@@ -48,4 +48,4 @@ pub use table::{Column, ColumnType, Row, Table, Values};
 pub use tcp::{LINUX_INITIAL_WINDOW_SEGMENTS, LINUX_RTO_MIN, Overrides, TcpSettings};
 pub use tunnel::{Tunnel, TunnelKind};
 pub use udp::{UdpLoad, UdpPattern, UdpReceiver, UdpSchedule, UdpSender};
-pub use weir_core::Direction;
+pub use weir_core::{Direction, IpVersion};

@@ -3,10 +3,8 @@
 //! People write TOML or Python; what reaches a world is this, as JSON, and it is what the manifest of a
 //! record keeps. The numbers carry their units in their names.
 
-use std::net::IpAddr;
-
 use serde::{Deserialize, Serialize};
-use weir_core::{Direction, Draw, Duration, End, Framing, Seed, Time};
+use weir_core::{Direction, Draw, Duration, End, Framing, IpVersion, Seed, Time};
 
 use crate::access::{Access, Reconfiguration};
 use crate::application::Application;
@@ -294,17 +292,6 @@ pub struct Sampling {
     pub queue_ns: u64,
 }
 
-/// Internet protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum IpVersion {
-    /// IPv4, header 20 bytes.
-    #[serde(rename = "4")]
-    V4,
-    /// IPv6, header 40 bytes.
-    #[serde(rename = "6")]
-    V6,
-}
-
 /// Error in a scenario, in one sentence.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
@@ -473,33 +460,6 @@ impl Hop {
             reorder: self.reorder,
             duplicate: self.duplicate,
             reconfiguration: self.reconfiguration,
-        }
-    }
-}
-
-impl IpVersion {
-    /// That of an address.
-    #[must_use]
-    pub const fn of(address: IpAddr) -> Self {
-        if address.is_ipv4() { Self::V4 } else { Self::V6 }
-    }
-
-    /// Bytes of an IP header.
-    #[must_use]
-    pub const fn header_bytes(self) -> u32 {
-        match self {
-            Self::V4 => 20,
-            Self::V6 => 40,
-        }
-    }
-
-    /// The longest IP packet in which a router tells of an error (RFC 1812, section 4.3.2.3; RFC 4443,
-    /// section 2.4).
-    #[must_use]
-    pub const fn longest_error(self) -> u32 {
-        match self {
-            Self::V4 => 576,
-            Self::V6 => 1280,
         }
     }
 }

@@ -1,10 +1,10 @@
 //! A shaper beside the line, as a scenario has it: who controls it, and what it probes.
 
 use serde::{Deserialize, Serialize};
-use weir_core::{Direction, Duration, FlowKey, Protocol};
+use weir_core::{Direction, Duration, FlowKey, IpVersion, Protocol};
 use weir_rate_control::Control;
 
-use crate::scenario::{IpVersion, Scenario, ScenarioError};
+use crate::scenario::{Scenario, ScenarioError};
 
 /// A shaper at the [shaped](crate::Hop::shaped) hops of a path.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -5,11 +5,11 @@
 //! [`on_first_hop`](Tunnel::on_first_hop).
 
 use serde::{Deserialize, Serialize};
-use weir_core::{Dscp, FlowKey, Protocol};
+use weir_core::{Dscp, FlowKey, IpVersion, Protocol};
 
 use crate::addresses::client_host_address;
 use crate::check::unique;
-use crate::scenario::{IpVersion, ProbeKind, Scenario, ScenarioError};
+use crate::scenario::{ProbeKind, Scenario, ScenarioError};
 
 /// A tunnel from the client's network to a server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

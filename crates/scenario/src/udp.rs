@@ -1,10 +1,9 @@
 //! UDP loads: when their packets leave, and what their receiver counts.
 
 use serde::{Deserialize, Serialize};
-use weir_core::{Draw, Duration, Rng, Seed, Time};
+use weir_core::{Draw, Duration, IpVersion, Rng, Seed, Time};
 
 use crate::rows::{FlowRow, JitterBufferCounts, UdpRow, UdpSenderCounts};
-use crate::scenario::IpVersion;
 
 /// A UDP load: packets of one length that leave whether they arrive or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,6 +1,7 @@
 //! Filters of the kind `u32`: include/uapi/linux/pkt_cls.h, in the words that `tc` uses.
 
-use weir_qdisc::{Filter, MatchField};
+use weir_core::IpVersion;
+use weir_qdisc::{Filter, Match, MatchField};
 
 use super::options::TCA_OPTIONS;
 use super::put_kind;
@@ -28,44 +29,48 @@ impl Key {
     }
 }
 
-/// Protocols that a filter may be of: `ETH_P_IP` and `ETH_P_IPV6`.
-pub(crate) const PROTOCOLS: [u16; 2] = [0x0800, 0x86dd];
+/// The protocol of the packets that `filter` is asked about (include/uapi/linux/if_ether.h).
+pub(super) const fn protocol(filter: &Filter) -> u16 {
+    match filter.protocol {
+        None => ETH_P_ALL,
+        Some(IpVersion::V4) => ETH_P_IP,
+        Some(IpVersion::V6) => ETH_P_IPV6,
+    }
+}
 
-/// The keys by which `filter` is told a kernel, of [`PROTOCOLS`]; `None` for one that no packet of a protocol matches.
+/// The keys by which `filter` is told a kernel, behind one that all packets match.
 ///
 /// # Errors
 /// What it asks for and no kernel is told of.
-pub(super) fn keys(filter: &Filter) -> Result<[Option<Vec<Key>>; 2], String> {
-    let mut keys = PROTOCOLS.map(|_| Some(vec![Key::word(0, 0).any()]));
+pub(super) fn keys(filter: &Filter) -> Result<Vec<Key>, String> {
+    let mut keys = vec![Key::word(0, 0).any()];
     for one in &filter.matches {
-        let Some((field, value, mask)) = one.masked_field() else {
-            return Err("a range in a filter".to_owned());
-        };
-        let ([ipv4, ipv6], bits) = match field {
-            MatchField::Mark => return Err("marks of packets in a filter".to_owned()),
-            MatchField::Src => ([Some((12, 0)), None], 32),
-            MatchField::Dst => ([Some((16, 0)), None], 32),
-            MatchField::Tos => ([Some((0, 16)), Some((0, 20))], 8),
-            MatchField::Protocol => ([Some((8, 16)), Some((4, 8))], 8),
-            MatchField::SourcePort => ([Some((20, 16)), Some((40, 16))], 16),
-            MatchField::DestinationPort => ([Some((20, 0)), Some((40, 0))], 16),
-        };
-        let most = u32::MAX >> (32 - bits);
-        let can_hold = value & mask & !most == 0;
-        for (place, of) in [ipv4, ipv6].into_iter().zip(&mut keys) {
-            let place = place.filter(|_| can_hold);
-            let key = place.map(|(at, shift)| Key {
-                at,
-                mask: (mask & most) << shift,
-                value: (value & mask & most) << shift,
-            });
-            match (of.as_mut(), key) {
-                (Some(list), Some(key)) => list.push(key),
-                _ => *of = None,
-            }
-        }
+        keys.push(key(one)?);
     }
     Ok(keys)
+}
+
+fn key(one: &Match) -> Result<Key, String> {
+    let Some((field, value, mask)) = one.masked_field() else {
+        return Err("a range in a filter".to_owned());
+    };
+    let Some(header) = one.header() else {
+        return Err("marks of packets in a filter".to_owned());
+    };
+    let of_ipv6 = header == IpVersion::V6;
+    let (at, shift, bits) = match field {
+        MatchField::Mark => return Err("marks of packets in a filter".to_owned()),
+        MatchField::Src => (12, 0, 32),
+        MatchField::Dst => (16, 0, 32),
+        MatchField::Tos if of_ipv6 => (0, 20, 8),
+        MatchField::Tos => (0, 16, 8),
+        MatchField::Protocol if of_ipv6 => (4, 8, 8),
+        MatchField::Protocol => (8, 16, 8),
+        MatchField::SourcePort => (if of_ipv6 { 40 } else { 20 }, 16, 16),
+        MatchField::DestinationPort => (if of_ipv6 { 40 } else { 20 }, 0, 16),
+    };
+    let mask = mask & u32::MAX >> (32 - bits);
+    Ok(Key { at, mask: mask << shift, value: (value & mask) << shift })
 }
 
 /// Request for a filter that puts packets which match all of `keys` into a class.
@@ -109,7 +114,10 @@ pub(crate) fn filter(
     Message::about_filter(request, flags, about, info)
 }
 
-// include/uapi/linux/rtnetlink.h, pkt_cls.h
+// include/uapi/linux/rtnetlink.h, pkt_cls.h, if_ether.h
+const ETH_P_ALL: u16 = 0x0003;
+const ETH_P_IP: u16 = 0x0800;
+const ETH_P_IPV6: u16 = 0x86dd;
 const RTM_NEWTFILTER: u16 = 44;
 const TCA_U32_CLASSID: u16 = 1;
 pub(crate) const TCA_U32_SEL: u16 = 5;
@@ -121,47 +129,54 @@ mod tests {
 
     use super::*;
 
-    fn of(words: &str) -> Result<[Option<Vec<Key>>; 2], String> {
+    fn of(words: &str) -> Filter {
         let text = format!(
             "qdisc add dev eth0 root handle 1: htb default 1\n\
              class add dev eth0 parent 1: classid 1:1 htb rate 1mbit\n\
              filter add dev eth0 parent 1: {words} flowid 1:1\n"
         );
-        keys(&QueueSpec::parse(&text).unwrap().filters[0])
+        QueueSpec::parse(&text).unwrap().filters[0].clone()
     }
 
-    /// The keys but for the one that all packets match: where, mask, value.
-    fn told(words: &str) -> [Option<Vec<(u32, u32, u32)>>; 2] {
-        of(words).unwrap().map(|keys| {
-            keys.map(|keys| keys[1..].iter().map(|key| (key.at, key.mask, key.value)).collect())
-        })
+    /// The protocol, and the keys but for the one that all packets match: where, mask, value.
+    fn told(words: &str) -> (u16, Vec<(u32, u32, u32)>) {
+        let filter = of(words);
+        let keys = keys(&filter).unwrap();
+        let keys = keys[1..].iter().map(|key| (key.at, key.mask, key.value)).collect();
+        (protocol(&filter), keys)
     }
 
     // As `tc -d filter show` of iproute2 6.1 prints the same words.
     #[test]
-    fn what_a_filter_asks_is_asked_of_both_protocols() {
+    fn the_kernel_is_told_what_was_written() {
         assert_eq!(
             told("protocol ip prio 1 u32 match ip tos 0xb8 0xfc"),
-            [Some(vec![(0, 0x00fc_0000, 0x00b8_0000)]), Some(vec![(0, 0x0fc0_0000, 0x0b80_0000)])]
+            (0x0800, vec![(0, 0x00fc_0000, 0x00b8_0000)])
+        );
+        assert_eq!(
+            told("protocol ipv6 u32 match ip6 priority 0xb8 0xfc"),
+            (0x86dd, vec![(0, 0x0fc0_0000, 0x0b80_0000)])
         );
         assert_eq!(
             told("u32 match ip protocol 17 0xff match ip dport 53 0xffff"),
-            [
-                Some(vec![(8, 0x00ff_0000, 0x0011_0000), (20, 0xffff, 53)]),
-                Some(vec![(4, 0xff00, 0x1100), (40, 0xffff, 53)])
-            ]
+            (0x0003, vec![(8, 0x00ff_0000, 0x0011_0000), (20, 0xffff, 53)])
         );
         assert_eq!(
-            told("u32 match ip src 10.0.0.0/8 match ip sport 80 0xffff"),
-            [Some(vec![(12, 0xff00_0000, 0x0a00_0000), (20, 0xffff_0000, 0x0050_0000)]), None]
+            told("protocol ipv6 flower ip_proto udp src_port 53"),
+            (0x86dd, vec![(4, 0xff00, 0x1100), (40, 0xffff_0000, 0x0035_0000)])
         );
-        assert_eq!(told("matchall"), [Some(vec![]), Some(vec![])]);
-        assert_eq!(told("u32 match ip tos 0x1b8 0xfff"), [None, None], "no byte is that large");
+        assert_eq!(
+            told("protocol ip u32 match ip src 10.0.0.0/8 match ip sport 80 0xffff"),
+            (0x0800, vec![(12, 0xff00_0000, 0x0a00_0000), (20, 0xffff_0000, 0x0050_0000)])
+        );
+        assert_eq!(told("matchall"), (0x0003, vec![]));
     }
 
     #[test]
     fn what_no_kernel_is_told_of_is_named() {
-        assert_eq!(of("handle 1 fw").unwrap_err(), "marks of packets in a filter");
-        assert_eq!(of("flower ip_proto tcp dst_port 80-90").unwrap_err(), "a range in a filter");
+        let refusal = |words| keys(&of(words)).unwrap_err();
+        assert_eq!(refusal("handle 1 fw"), "marks of packets in a filter");
+        let range = "protocol ip flower ip_proto tcp dst_port 80-90";
+        assert_eq!(refusal(range), "a range in a filter");
     }
 }

@@ -192,21 +192,17 @@ impl Queue {
         let mut filters: Vec<&Filter> = spec.filters.iter().collect();
         filters.sort_by_key(|filter| filter.priority);
         let about = About { index: self.index, handle: 0, parent: major << 16 };
-        let mut preference = 0;
-        for one in filters {
-            let of_each = filter::keys(one).map_err(LinuxError::new)?;
+        for (one, preference) in filters.into_iter().zip(1..) {
+            let keys = filter::keys(one).map_err(LinuxError::new)?;
             let class = major << 16 | u32::from(one.flow.minor);
-            for (protocol, keys) in filter::PROTOCOLS.into_iter().zip(of_each) {
-                preference += 1;
-                let Some(keys) = keys else { continue };
-                let request = filter::classify(about, (preference, protocol), &keys, class);
-                netlink.transact(&request).map_err(|error| {
-                    LinuxError::io(
-                        &format!("this kernel refuses a filter of `{}`", spec.discipline.name),
-                        error,
-                    )
-                })?;
-            }
+            let request =
+                filter::classify(about, (preference, filter::protocol(one)), &keys, class);
+            netlink.transact(&request).map_err(|error| {
+                LinuxError::io(
+                    &format!("this kernel refuses a filter of `{}`", spec.discipline.name),
+                    error,
+                )
+            })?;
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! Filters: which class a packet belongs to.
 
-use weir_core::{Packet, Priority};
+use weir_core::{IpVersion, Packet, Priority};
 
 use super::skbedit::{masked, number};
 use super::{Edit, Handle, QueueSpec, SpecError, flower};
@@ -12,6 +12,8 @@ pub struct Filter {
     /// Filters of a lower number are asked first (`prio`, `pref`). Of those of one parent, one of which no priority
     /// was written has the one that Linux gives it.
     pub priority: u16,
+    /// The version of the packets that it is asked about (`protocol ip`, `protocol ipv6`); `None` for all.
+    pub protocol: Option<IpVersion>,
     /// Conditions that must hold; none for `matchall`.
     pub matches: Vec<Match>,
     /// The class (`flowid`, `classid`); minor number 0 where only an action is written.
@@ -27,6 +29,8 @@ pub struct Filter {
 /// One field of a packet, and what it must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Match {
+    /// The version of the header in which the field stands, or behind which; `None` beside both.
+    header: Option<IpVersion>,
     field: Field,
     test: Test,
 }
@@ -66,33 +70,9 @@ impl Filter {
     pub(super) fn parse(words: &[&str], major: u16) -> Result<Self, SpecError> {
         let mut filter = Self::of_all(Vec::new(), Vec::new());
         let mut flow = None;
-        let mut handle = None;
-        let mut words = words;
+        let mut words = filter.read_matches(words)?;
         while !words.is_empty() {
             words = match words {
-                ["protocol", "ip" | "all", rest @ ..] | ["u32" | "matchall", rest @ ..] => rest,
-                ["prio" | "pref", value, rest @ ..] => {
-                    filter.priority = priority(value)?;
-                    rest
-                }
-                ["handle", value, rest @ ..] => {
-                    handle = Some(*value);
-                    rest
-                }
-                ["fw", rest @ ..] => {
-                    filter.matches.push(Match::mark(handle)?);
-                    rest
-                }
-                ["flower", rest @ ..] => {
-                    let (matches, rest) = flower::read(rest)?;
-                    filter.matches.extend(matches);
-                    rest
-                }
-                ["match", rest @ ..] => {
-                    let (one, rest) = Match::of_u32(rest)?;
-                    filter.matches.push(one);
-                    rest
-                }
                 ["flowid" | "classid", value, rest @ ..] => {
                     flow = Some(Handle::parse(value).ok_or_else(|| {
                         SpecError::new(format!("`flowid {value}`: write a class such as `1:10`"))
@@ -114,13 +94,58 @@ impl Filter {
         Ok(filter)
     }
 
+    /// Reads what all kinds of filters have, the kind, and what it asks for, and returns the rest.
+    fn read_matches<'w, 's>(&mut self, words: &'w [&'s str]) -> Result<&'w [&'s str], SpecError> {
+        let mut handle = None;
+        let mut words = words;
+        loop {
+            words = match words {
+                ["protocol", value, rest @ ..] => {
+                    self.protocol = protocol(value)?;
+                    rest
+                }
+                ["prio" | "pref", value, rest @ ..] => {
+                    self.priority = priority(value)?;
+                    rest
+                }
+                ["handle", value, rest @ ..] => {
+                    handle = Some(*value);
+                    rest
+                }
+                ["estimator", interval, average, rest @ ..] => {
+                    self.estimator = vec![(*interval).to_owned(), (*average).to_owned()];
+                    rest
+                }
+                _ => break,
+            };
+        }
+        match words {
+            ["matchall", rest @ ..] => Ok(rest),
+            ["fw", rest @ ..] => {
+                self.matches.push(Match::mark(handle)?);
+                Ok(rest)
+            }
+            ["flower", rest @ ..] => {
+                let (matches, rest) = flower::read(rest, self.protocol)?;
+                self.matches = matches;
+                Ok(rest)
+            }
+            ["u32", rest @ ..] => {
+                let mut behind = rest;
+                while let ["match", asked @ ..] = behind {
+                    let (one, more) = Match::of_u32(asked, self.protocol)?;
+                    self.matches.push(one);
+                    behind = more;
+                }
+                Ok(behind)
+            }
+            _ => Err(unknown(words)),
+        }
+    }
+
     /// Reads an action at the start of `words`, and returns the rest.
     fn read_action<'w, 's>(&mut self, words: &'w [&'s str]) -> Result<&'w [&'s str], SpecError> {
         match words {
-            ["estimator", interval, average, rest @ ..] => {
-                self.estimator = vec![(*interval).to_owned(), (*average).to_owned()];
-                Ok(rest)
-            }
             ["action", "police", rest @ ..] | ["police", rest @ ..] => {
                 let (own, rest) = rest.split_at(police_words(rest));
                 self.police.push(own.iter().map(|&word| word.to_owned()).collect());
@@ -134,12 +159,7 @@ impl Filter {
             ["action", name, ..] => Err(SpecError::new(format!(
                 "`action {name}` is not known in a filter: `police` and `skbedit` are"
             ))),
-            _ => Err(SpecError::new(format!(
-                "`{}` is not known in a filter: write `u32 match ip FIELD VALUE MASK ... flowid CLASS`, \
-                 `flower FIELD VALUE ... flowid CLASS`, `handle MARK fw flowid CLASS`, `matchall flowid \
-                 CLASS` or `matchall action police ...`",
-                words.first().unwrap_or(&"")
-            ))),
+            _ => Err(unknown(words)),
         }
     }
 
@@ -153,50 +173,91 @@ impl Filter {
         let flow = Handle { major: 0, minor: 0 };
         let edit = Edit { priority: None, mark: None };
         let priority = Self::NO_PRIORITY;
-        Self { priority, matches: Vec::new(), flow, edit, police, estimator }
+        Self { priority, protocol: None, matches: Vec::new(), flow, edit, police, estimator }
     }
 
-    /// Whether all matches hold.
+    /// Whether it is asked about `packet`, and all matches hold.
     pub(crate) fn holds(&self, packet: &Packet) -> bool {
-        self.matches.iter().all(|m| m.holds(packet))
+        self.protocol.is_none_or(|version| version == packet.label.ip_version)
+            && self.matches.iter().all(|m| m.holds(packet))
     }
 }
 
 impl Match {
-    /// Reads what stands behind `match` of `u32`, and returns the rest.
-    fn of_u32<'w, 's>(words: &'w [&'s str]) -> Result<(Self, &'w [&'s str]), SpecError> {
+    /// Reads what stands behind `match` of a `u32` filter that is asked about packets of `protocol`, and returns
+    /// the rest.
+    fn of_u32<'w, 's>(
+        words: &'w [&'s str],
+        protocol: Option<IpVersion>,
+    ) -> Result<(Self, &'w [&'s str]), SpecError> {
         match words {
             ["mark", value, mask, rest @ ..] => {
-                Ok((Self::masked(Field::Mark, read(value)?, read(mask)?), rest))
+                Ok((Self::masked(None, Field::Mark, read(value)?, read(mask)?), rest))
             }
-            ["ip", field @ ("src" | "dst"), value, rest @ ..] => {
-                let at = if *field == "src" { Field::Src } else { Field::Dst };
-                let found = Self::prefix(at, value).ok_or_else(|| {
-                    SpecError::new(format!(
-                        "`match ip {field} {value}`: write an IPv4 address or prefix"
-                    ))
-                })?;
-                Ok((found, rest))
-            }
-            ["ip", field, value, mask, rest @ ..] => {
-                let field = match *field {
-                    "sport" => Field::SourcePort,
-                    "dport" => Field::DestinationPort,
-                    "tos" | "dsfield" => Field::Tos,
-                    "protocol" => Field::Protocol,
-                    _ => {
-                        return Err(SpecError::new(format!(
-                            "`match ip {field}`: known are src, dst, sport, dport, tos, dsfield, protocol"
-                        )));
-                    }
+            [ip @ ("ip" | "ip6"), field, value, rest @ ..] => {
+                let header = if *ip == "ip" { IpVersion::V4 } else { IpVersion::V6 };
+                if protocol.is_some_and(|asked| asked != header) {
+                    let (packets, word) = match header {
+                        IpVersion::V4 => ("ipv6", "ip6"),
+                        IpVersion::V6 => ("ip", "ip"),
+                    };
+                    return Err(SpecError::new(format!(
+                        "`match {ip} {field}` in a filter of `protocol {packets}`, whose packets have no such \
+                         header: write `match {word}`"
+                    )));
+                }
+                if ["src", "dst"].contains(field) {
+                    return Ok((Self::address(header, field, value)?, rest));
+                }
+                let [mask, rest @ ..] = rest else {
+                    return Err(SpecError::new(format!(
+                        "`match {ip} {field} {value}`: the mask is missing"
+                    )));
                 };
-                Ok((Self::masked(field, read(value)?, read(mask)?), rest))
+                Ok((Self::bits(header, field, value, mask)?, rest))
             }
             _ => Err(SpecError::new(
-                "behind `match` stands `ip FIELD VALUE MASK`, `ip src PREFIX`, `ip dst PREFIX` or `mark \
-                 VALUE MASK`",
+                "behind `match` stands `ip FIELD VALUE MASK`, `ip src PREFIX`, `ip dst PREFIX`, `ip6 FIELD VALUE \
+                 MASK` or `mark VALUE MASK`",
             )),
         }
+    }
+
+    /// `match ip src PREFIX`, and `dst`.
+    fn address(header: IpVersion, field: &str, value: &str) -> Result<Self, SpecError> {
+        if header == IpVersion::V6 {
+            return Err(SpecError::new(format!("`match ip6 {field} {value}`: {NO_ADDRESSES}")));
+        }
+        let at = if field == "src" { Field::Src } else { Field::Dst };
+        Self::prefix(at, value).ok_or_else(|| {
+            SpecError::new(format!("`match ip {field} {value}`: write an IPv4 address or prefix"))
+        })
+    }
+
+    /// `match ip FIELD VALUE MASK`, and `ip6`.
+    fn bits(header: IpVersion, field: &str, value: &str, mask: &str) -> Result<Self, SpecError> {
+        let (ip, known) = match header {
+            IpVersion::V4 => ("ip", "src, dst, sport, dport, tos, dsfield, protocol"),
+            IpVersion::V6 => ("ip6", "sport, dport, priority, protocol"),
+        };
+        let (at, most) = match (header, field) {
+            (_, "sport") => (Field::SourcePort, 0xffff),
+            (_, "dport") => (Field::DestinationPort, 0xffff),
+            (IpVersion::V4, "tos" | "dsfield") | (IpVersion::V6, "priority") => (Field::Tos, 0xff),
+            (_, "protocol") => (Field::Protocol, 0xff),
+            _ => {
+                return Err(SpecError::new(format!("`match {ip} {field}`: known are {known}")));
+            }
+        };
+        // `tc` reads the mask as hexadecimal, with `0x` or without.
+        let mask_read = u32::from_str_radix(mask.strip_prefix("0x").unwrap_or(mask), 16).ok();
+        let both = number(value).filter(|&it| it <= most).zip(mask_read.filter(|&it| it <= most));
+        let (value, mask) = both.ok_or_else(|| {
+            SpecError::new(format!(
+                "`match {ip} {field} {value} {mask}`: write a number and a hexadecimal mask, both up to {most:#x}"
+            ))
+        })?;
+        Ok(Self::masked(Some(header), at, value, mask))
     }
 
     /// `handle MARK[/MASK]` of a `fw` filter.
@@ -207,19 +268,24 @@ impl Match {
         let (value, mask) = masked(text, u32::MAX).ok_or_else(|| {
             SpecError::new(format!("`handle {text} fw`: write MARK or MARK/MASK of 32 bits"))
         })?;
-        Ok(Self::masked(Field::Mark, value, mask))
+        Ok(Self::masked(None, Field::Mark, value, mask))
     }
 
-    pub(super) const fn exact(field: Field, value: u32) -> Self {
-        Self::masked(field, value, u32::MAX)
+    pub(super) const fn exact(header: IpVersion, field: Field, value: u32) -> Self {
+        Self::masked(Some(header), field, value, u32::MAX)
     }
 
-    pub(super) const fn masked(field: Field, value: u32, mask: u32) -> Self {
-        Self { field, test: Test::Masked { value, mask } }
+    pub(super) const fn masked(
+        header: Option<IpVersion>,
+        field: Field,
+        value: u32,
+        mask: u32,
+    ) -> Self {
+        Self { header, field, test: Test::Masked { value, mask } }
     }
 
-    pub(super) const fn range(field: Field, first: u32, last: u32) -> Self {
-        Self { field, test: Test::Range { first, last } }
+    pub(super) const fn range(header: IpVersion, field: Field, first: u32, last: u32) -> Self {
+        Self { header: Some(header), field, test: Test::Range { first, last } }
     }
 
     /// An IPv4 address with or without the length of its prefix.
@@ -228,7 +294,13 @@ impl Match {
         let address: std::net::Ipv4Addr = address.parse().ok()?;
         let bits: u32 = bits.parse().ok().filter(|&bits| bits <= 32)?;
         let mask = u32::MAX.checked_shl(32 - bits).unwrap_or(0);
-        Some(Self::masked(field, u32::from(address), mask))
+        Some(Self::masked(Some(IpVersion::V4), field, u32::from(address), mask))
+    }
+
+    /// The version of the header in which the field stands, or behind which; `None` for a mark.
+    #[must_use]
+    pub const fn header(&self) -> Option<IpVersion> {
+        self.header
     }
 
     /// The field, and what it must be under which mask; `None` for a range.
@@ -241,6 +313,9 @@ impl Match {
     }
 
     fn holds(&self, packet: &Packet) -> bool {
+        if self.header.is_some_and(|version| version != packet.label.ip_version) {
+            return matches!(self.test, Test::Masked { mask: 0, .. });
+        }
         let actual = match self.field {
             Field::Src => packet.label.src,
             Field::Dst => packet.label.dst,
@@ -257,6 +332,26 @@ impl Match {
     }
 }
 
+/// A word behind `protocol`.
+fn protocol(text: &str) -> Result<Option<IpVersion>, SpecError> {
+    match text.to_ascii_lowercase().as_str() {
+        "all" => Ok(None),
+        "ip" | "ipv4" => Ok(Some(IpVersion::V4)),
+        "ipv6" => Ok(Some(IpVersion::V6)),
+        _ => Err(SpecError::new(format!("`protocol {text}`: write ip, ipv6 or all"))),
+    }
+}
+
+/// An error about the first of `words`, which no filter has there.
+fn unknown(words: &[&str]) -> SpecError {
+    SpecError::new(format!(
+        "`{}` is not known in a filter: write `u32 match ip FIELD VALUE MASK ... flowid CLASS`, \
+         `flower FIELD VALUE ... flowid CLASS`, `handle MARK fw flowid CLASS`, `matchall flowid \
+         CLASS` or `matchall action police ...`",
+        words.first().unwrap_or(&"")
+    ))
+}
+
 fn priority(text: &str) -> Result<u16, SpecError> {
     let read = number(text).and_then(|number| u16::try_from(number).ok());
     read.ok_or_else(|| SpecError::new(format!("`prio {text}`: write a number from 0 to 65535")))
@@ -265,6 +360,10 @@ fn priority(text: &str) -> Result<u16, SpecError> {
 fn read(text: &str) -> Result<u32, SpecError> {
     number(text).ok_or_else(|| SpecError::new(format!("`{text}` is not a number")))
 }
+
+/// Why nothing is asked of an IPv6 address.
+pub(super) const NO_ADDRESSES: &str = "packets here carry a hash of an IPv6 address, of which no prefix is known: \
+                                       match ports, the protocol or the traffic class";
 
 /// Classifier of one discipline: the class that a packet's priority names, else its
 /// filters in the order in which they are asked.

@@ -10,13 +10,12 @@ mod video;
 mod web;
 
 use serde::{Deserialize, Serialize};
-use weir_core::{Duration, Time};
+use weir_core::{Duration, IpVersion, Time};
 
 pub use self::dns::DnsLoad;
 pub use self::video::VideoLoad;
 pub use self::web::WebLoad;
 use crate::rows::TransferRow;
-use crate::scenario::IpVersion;
 
 /// What an application asks its server for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

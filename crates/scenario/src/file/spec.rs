@@ -11,8 +11,7 @@ use crate::file::references;
 use crate::file::shaper::ShaperChoice;
 use crate::file::test::{MethodSpec, TcpSpec, TestSpec};
 use crate::file::written::{Value, Written, table};
-use crate::scenario::IpVersion;
-use weir_core::Direction;
+use weir_core::{Direction, IpVersion};
 
 spec! {
     /// A scenario: a test on a link, with one or several queue specs to compare.
