@@ -3,7 +3,7 @@
 //! Where Linux has a discipline its rounding is part of its behaviour, and recordings of real
 //! kernels are met to the nanosecond only with it (`vectors/README.md`).
 
-use weir_core::{Duration, ETHERNET_HEADER, Packet, Priority, Rate};
+use weir_core::{Duration, ETHERNET_HEADER, IpVersion, Packet, Priority, Rate};
 
 /// Properties of the port on which a discipline sits.
 #[derive(Clone, Debug)]
@@ -103,10 +103,16 @@ pub const fn truesize(len: u32) -> u32 {
 }
 
 /// The priority of a packet: what a filter wrote, else what Linux gives it by its TOS byte.
+///
+/// That is of IPv4 only: the option `IP_TOS` of a socket sets the priority of what it sends, and `ip_forward` that
+/// of what a router passes on, but neither `IPV6_TCLASS` nor `ip6_forward` do, so that packets of IPv6 keep 0.
 #[must_use]
 pub fn priority_of(packet: &Packet) -> u32 {
-    let of_tos = || u32::from(priority_of_tos(packet.tos()));
-    packet.label.priority.map_or_else(of_tos, Priority::get)
+    let given = || match packet.label.ip_version {
+        IpVersion::V4 => u32::from(priority_of_tos(packet.tos())),
+        IpVersion::V6 => 0,
+    };
+    packet.label.priority.map_or_else(given, Priority::get)
 }
 
 /// The priority that Linux gives an IPv4 packet by its TOS byte (`rt_tos2priority`): the old TOS

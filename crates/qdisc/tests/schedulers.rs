@@ -1,7 +1,7 @@
 //! prio, ets, drr, qfq and hfsc: whose turn it is, in exact orders and shares, and what they do one step before a
 //! limit, at it, and after it.
 
-use weir_core::{Dscp, Duration, ETHERNET_HEADER, Ecn, FlowKey, Packet, Protocol, Time};
+use weir_core::{Dscp, Duration, ETHERNET_HEADER, Ecn, FlowKey, IpVersion, Packet, Protocol, Time};
 use weir_qdisc::{Device, DropReason, Ignore, Qdisc, QueueSpec};
 
 const LEN: u32 = 1000;
@@ -30,6 +30,13 @@ fn packet(flow: u16, tos: u8, len: u32) -> Packet {
         dscp: Dscp::from_tos(tos),
         ecn: Ecn::from_tos(tos),
     }
+}
+
+/// The same of IPv6.
+fn packet_of_ipv6(flow: u16, tos: u8, len: u32) -> Packet {
+    let mut packet = packet(flow, tos, len);
+    packet.label.ip_version = IpVersion::V6;
+    packet
 }
 
 /// The flows of the next packets to leave at time zero, as digits.
@@ -69,6 +76,25 @@ fn prio_sends_the_first_band_that_has_a_packet() {
     assert_eq!(queue.peek(Time::ZERO, &mut Ignore).unwrap().flow_id, 2);
     queue.enqueue(packet(1, 0x10, LEN), Time::ZERO, &mut Ignore);
     assert_eq!(order(&mut *queue, 9), "1223", "what was looked at is not held");
+}
+
+/// Bulk, best effort and low delay by the TOS byte of IPv4; of IPv6 Linux gives all the priority 0.
+#[test]
+fn the_traffic_class_of_ipv6_is_no_priority() {
+    let orders = |spec: &str| {
+        [packet, packet_of_ipv6].map(|of| {
+            let mut queue = build(spec);
+            for (flow, tos) in [(3, 0x08), (2, 0x00), (1, 0x10)] {
+                queue.enqueue(of(flow, tos, LEN), Time::ZERO, &mut Ignore);
+            }
+            order(&mut *queue, 3)
+        })
+    };
+    for spec in ["pfifo_fast", "prio", "ets bands 3 strict 3 priomap 1 2 2 2 2 2 0"] {
+        assert_eq!(orders(spec), ["123", "321"], "{spec}");
+    }
+    // The greatest priority first: 6, 2 and 0.
+    assert_eq!(orders("skbprio"), ["132", "321"]);
 }
 
 #[test]
