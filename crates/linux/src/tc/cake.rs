@@ -19,7 +19,7 @@ pub(super) fn put_as_written(message: &mut Message, options: &CakeOptions, added
     let mut values = vec![
         (TCA_CAKE_ATM, cells),
         (TCA_CAKE_OVERHEAD, (overhead.bytes + added as i32) as u32),
-        (TCA_CAKE_AUTORATE, options.autorate_ingress.value.into()),
+        (TCA_CAKE_AUTORATE, options.autorate().into()),
     ];
     if overhead.least > 0 {
         values.push((TCA_CAKE_MPU, overhead.least as u32));

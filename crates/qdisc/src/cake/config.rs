@@ -38,7 +38,7 @@ impl Config {
         let microseconds = (interval.as_micros() / TARGETS_AN_INTERVAL).max(1);
         Ok(Self {
             rate: options.rate(),
-            autorate: options.autorate_ingress.value,
+            autorate: options.autorate(),
             overhead: options.overhead(),
             ingress: options.ingress.value,
             preset: Preset::of(options.diffserv.value),
@@ -138,6 +138,13 @@ mod tests {
             ("ethernet mpu 64", "noatm overhead 38 mpu 64"),
             ("ethernet atm", "atm overhead 38 mpu 84"),
             ("mpu 64", "raw overhead 0 mpu 64"),
+            ("atm ptm", "raw ptm overhead 0"),
+            ("atm raw", "raw overhead 0"),
+            ("pppoe-ptm docsis", "noatm overhead 48 mpu 64"),
+            ("docsis pppoe-ptm", "ptm overhead 48 mpu 64"),
+            ("pppoe-vcmux conservative", "atm overhead 48"),
+            ("conservative pppoe-vcmux", "atm overhead 80"),
+            ("ethernet raw mpu 70", "raw overhead 0 mpu 70"),
         ] {
             assert_eq!(shown(words), expected, "cake {words}");
         }
@@ -155,6 +162,30 @@ mod tests {
         assert_eq!(config("bandwidth 5mbit unlimited").rate, None);
         assert_eq!(config("unlimited bandwidth 5mbit").rate, Some(Rate::from_mbit(5)));
         assert_eq!(config("ack-filter ack-filter-aggressive").ack_filter, AckFilter::Aggressive);
+        // `bandwidth` and `unlimited` end `autorate-ingress`, which keeps the rate before it.
+        for (words, autorate, rate) in [
+            ("bandwidth 5mbit autorate-ingress", true, Some(5)),
+            ("autorate-ingress bandwidth 5mbit", false, Some(5)),
+            ("bandwidth 9mbit autorate-ingress bandwidth 5mbit", false, Some(5)),
+            ("autorate-ingress unlimited", false, None),
+            ("bandwidth 5mbit unlimited autorate-ingress", true, None),
+            ("autorate-ingress bandwidth 5mbit autorate-ingress", true, Some(5)),
+            ("autorate-ingress", true, None),
+        ] {
+            let config = config(words);
+            assert_eq!(
+                (config.autorate, config.rate),
+                (autorate, rate.map(Rate::from_mbit)),
+                "{words}"
+            );
+        }
+        assert_eq!(config("besteffort diffserv8").preset.plans.len(), 8);
+        assert_eq!(config("diffserv8 besteffort").preset.plans.len(), 1);
+        assert_eq!(config("ack-filter no-ack-filter").ack_filter, AckFilter::Off);
+        assert!(
+            !config("nat nonat no-split-gso split-gso").wash,
+            "what is taken back is not refused"
+        );
         assert!(config("wash").wash && !config("wash nowash").wash);
         assert!(config("ingress").ingress && !config("ingress egress").ingress);
         assert_eq!(config("hosts dual-dsthost").isolation, Isolation::DUAL_DSTHOST);

@@ -21,7 +21,7 @@ params! {
         /// no shaping
         unlimited: Placed<bool> = switch().default("on").placed(),
         /// follow an estimate of what arrives, from `bandwidth` on
-        pub autorate_ingress as "autorate-ingress": Placed<bool> = switch().placed(),
+        autorate_ingress as "autorate-ingress": Placed<bool> = switch().placed(),
         /// round trip that COBALT is set for: its interval; the target is a twentieth
         rtt: Placed<Option<Duration>> =
             Declared::new(ParamKind::Time, read_rtt).absent("100ms").placed(),
@@ -66,6 +66,13 @@ impl CakeOptions {
     pub fn rate(&self) -> Option<Rate> {
         let limited = self.bandwidth.place > self.unlimited.place;
         self.bandwidth.value.filter(|_| limited)
+    }
+
+    /// Whether it follows an estimate of what arrives: any rate written later ends that.
+    #[must_use]
+    pub fn autorate(&self) -> bool {
+        let Self { autorate_ingress: Placed { value, place }, bandwidth, unlimited, .. } = self;
+        *place > bandwidth.place.max(unlimited.place) && *value
     }
 
     /// The form in which it takes GSO packets.
