@@ -201,14 +201,15 @@ params! {
     #[derive(Clone, Copy, Debug)]
     pub struct FqCodelOptions {
         /// most packets that may wait in all flows together
-        pub limit: u32 = number("packets", 1, u32::MAX as u64).default("10240"),
+        pub limit: u32 = number("packets", 1, u32::MAX as u64).default("10240").or_0(),
         /// number of queues over which flows are hashed
-        pub flows: usize = number("queues", 1, 65_536).default("1024"),
+        pub flows: usize = number("queues", 1, 65_536).default("1024").or_0(),
         pub target: Duration = TARGET,
         pub interval: Duration = INTERVAL,
         /// bytes that a flow may send in one turn (256 at least)
         pub quantum: u32 = number("bytes", 1, 1 << 20)
-            .default_of("one full packet", |device| { device.full_packet().to_string() }),
+            .default_of("one full packet", |device| { device.full_packet().to_string() })
+            .or_0(),
         /// mark packets whose sender speaks ECN instead of dropping them
         pub ecn: bool = switch().off_by("noecn").default("on"),
         pub ce_threshold: Option<Duration> = CE_THRESHOLD,
@@ -217,7 +218,8 @@ params! {
         /// most packets dropped at once from the longest flow when the queue is full
         pub drop_batch: u32 = number("packets", 1, u32::MAX as u64)
             .aliases(&["drop_batch_size"])
-            .default("64"),
+            .default("64")
+            .or_0(),
     }
 }
 

@@ -149,17 +149,18 @@ params! {
     /// Parameters of `fq_pie`.
     pub struct FqPieOptions {
         /// most packets that may wait in all flows together
-        pub limit: u32 = number("packets", 1, u32::MAX as u64).default("10240"),
+        pub limit: u32 = number("packets", 1, u32::MAX as u64).default("10240").or_0(),
         /// number of queues over which flows are hashed
-        pub flows: usize = number("queues", 1, 65_536).default("1024"),
+        pub flows: usize = number("queues", 1, 65_536).default("1024").or_0(),
         pub steering: Steering,
         /// bytes that a flow may send in one turn (256 at least)
         pub quantum: u32 = number("bytes", 1, 1 << 20)
-            .default_of("one full packet", |device| { device.full_packet().to_string() }),
+            .default_of("one full packet", |device| { device.full_packet().to_string() })
+            .or_0(),
         /// without effect, as in Linux, which counts what exceeds it and drops nothing
-        pub memory_limit: u64 = size().default("32Mb"),
+        pub memory_limit: u64 = size().default("32Mb").or_0(),
         /// probability above which packets are dropped even if they could be marked
-        pub ecn_prob: u8 = number("percent", 0, 100).default("10"),
+        pub ecn_prob: u8 = number("percent", 0, 100).default("10").or_0(),
         pub signals: Signals,
     }
 }

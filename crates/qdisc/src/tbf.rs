@@ -247,13 +247,13 @@ params! {
         /// depth of the bucket; a longer packet never passes
         burst: u64 = size().aliases(&["buffer", "maxburst"]),
         /// most bytes that may wait
-        limit: Option<u64> = size().absent("from latency"),
+        limit: Option<u64> = size().or_0().absent("from latency"),
         /// longest time that a packet may wait, in place of `limit`
-        latency: Option<Duration> = time().absent("from limit"),
+        latency: Option<Duration> = time().or_0().absent("from limit"),
         /// rate of a second bucket of depth `mtu`
-        peakrate: Option<Rate> = rate().absent("unlimited"),
+        peakrate: Option<Rate> = rate().or_0().absent("unlimited"),
         /// depth of the bucket of `peakrate`
-        mtu: Option<u64> = size().aliases(&["minburst"]).absent("none"),
+        mtu: Option<u64> = size().aliases(&["minburst"]).or_0().absent("none"),
         lengths: Lengths,
     }
 }

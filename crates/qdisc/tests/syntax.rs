@@ -89,8 +89,8 @@ fn errors_are_one_sentence_with_what_is_allowed() {
              Ethernet header: write 1514 bytes or more",
         ),
         (
-            "tbf rate 1mbit burst 2000 limit 0",
-            "tbf: `limit 0`: a full packet never passes, which counts 1514 bytes here with the \
+            "tbf rate 1mbit burst 2000 limit 100",
+            "tbf: `limit 100`: a full packet never passes, which counts 1514 bytes here with the \
              Ethernet header: write 1514 bytes or more",
         ),
         (
@@ -132,7 +132,6 @@ fn errors_are_one_sentence_with_what_is_allowed() {
         ("skbprio limit 0", "skbprio: `limit 0`: write a number from 1 to 4294967295"),
         ("bfifo limit 0", "bfifo: `limit 0`: write a size of at least 1 byte"),
         ("fq_codel memory_limit 0", "fq_codel: `memory_limit 0`: write a size of at least 1 byte"),
-        ("dualpi2 memlimit 0", "dualpi2: `memlimit 0`: write a size of at least 1 byte"),
         ("rio limit 0", "rio: `limit 0`: write a size of at least 1 byte"),
         ("fred limit 0", "fred: `limit 0`: write a size of at least 1 byte"),
         ("frio limit 0kb", "frio: `limit 0kb`: write a size of at least 1 byte"),
@@ -148,7 +147,6 @@ fn errors_are_one_sentence_with_what_is_allowed() {
             "hfsc class: `ul m1 1mbit m2 0bit`: `m2` must be above 0: the kernel's times wrap around where a \
              curve is flat at last",
         ),
-        ("codel limit 0", "codel: `limit 0`: write a number from 1 to 4294967295"),
         ("fq_codel flows 70000", "fq_codel: `flows 70000`: write a number from 1 to 65536"),
         ("codel pfifo", "codel: nothing can sit beneath it"),
         ("htb fq_codel", "htb class: `rate` is required (rate that the class is guaranteed)"),
@@ -158,6 +156,7 @@ fn errors_are_one_sentence_with_what_is_allowed() {
         ),
         ("htb rate 0mbit", "htb class: `rate 0mbit`: write a rate of at least 8bit"),
         ("tbf rate 1mbit burst 2000", "tbf: one of `limit` and `latency` is required"),
+        ("tbf rate 1mbit burst 2000 limit 0", "tbf: one of `limit` and `latency` is required"),
         (
             "tbf rate 1mbit burst 2000 limit 3000 latency 5ms",
             "tbf: `limit` and `latency` say the same thing; write one of them",

@@ -17,7 +17,7 @@ params! {
     #[derive(Clone, Debug)]
     pub struct CakeOptions {
         /// rate to shape to, as packets count by the overhead words
-        bandwidth: Placed<Option<Rate>> = rate().absent("unlimited").placed(),
+        bandwidth: Placed<Option<Rate>> = rate().or_0().absent("unlimited").placed(),
         /// no shaping
         unlimited: Placed<bool> = switch().default("on").placed(),
         /// follow an estimate of what arrives, from `bandwidth` on

@@ -91,7 +91,7 @@ params! {
     #[derive(Clone, Copy, Debug)]
     pub struct CodelOptions {
         /// most packets that may wait
-        pub limit: u32 = number("packets", 1, u32::MAX as u64).default("1000"),
+        pub limit: u32 = number("packets", 1, u32::MAX as u64).default("1000").or_0(),
         pub target: Duration = TARGET,
         pub interval: Duration = INTERVAL,
         pub ce_threshold: Option<Duration> = CE_THRESHOLD,
@@ -113,11 +113,13 @@ pub(crate) static CODEL: Discipline = Discipline {
 
 /// RFC 8289, section 4.3: 5 ms is 5 % of the interval and suits paths from 10 ms to 1 s.
 pub(crate) const TARGET: Declared<Duration> =
-    time().default("5ms").means("sojourn time that a standing queue may reach");
+    time().default("5ms").or_0().means("sojourn time that a standing queue may reach");
 
 /// RFC 8289, section 4.2: about the largest ordinary round trip.
-pub(crate) const INTERVAL: Declared<Duration> =
-    time().default("100ms").means("how long the target must be exceeded before the first drop");
+pub(crate) const INTERVAL: Declared<Duration> = time()
+    .default("100ms")
+    .or_0()
+    .means("how long the target must be exceeded before the first drop");
 
 pub(crate) const CE_THRESHOLD: Declared<Option<Duration>> =
     time().absent("never").means("sojourn time above which every ECN packet is marked");

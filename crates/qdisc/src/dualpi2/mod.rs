@@ -17,8 +17,8 @@ use crate::linux::truesize;
 use crate::peeked::{Peeked, TakesNext};
 use crate::registry::Discipline;
 use crate::tc::{
-    Classifier, Plain, QueueSpec, Record, SpecError, Text, nonzero_size, number, params, percent,
-    real, switch, time, words,
+    Classifier, Plain, QueueSpec, Record, SpecError, Text, number, params, percent, real, size,
+    switch, time, words,
 };
 
 struct DualPi2 {
@@ -265,9 +265,6 @@ impl DualPi2Options {
             drop_on_overload: self.drop_on_overload,
         };
         let (max_rtt, typical_rtt) = match (self.max_rtt, self.typical_rtt) {
-            (None, None) if given.tupdate == Duration::ZERO => {
-                return Err(SpecError::new("dualpi2: `tupdate`: write at least 1us"));
-            }
             (None, None) => return Ok(given),
             (Some(max), None) => (max, max / TYPICAL_OF_MAX),
             (None, Some(typical)) => {
@@ -322,13 +319,13 @@ params! {
     /// Parameters of `dualpi2`.
     struct DualPi2Options {
         /// most packets that may wait in both queues together
-        limit: u32 = number("packets", 1, u32::MAX as u64).default("10000"),
+        limit: u32 = number("packets", 1, u32::MAX as u64).default("10000").or_0(),
         /// most memory that waiting packets may take, as the kernel accounts it
-        memlimit: Option<u64> = nonzero_size().absent("limit x 2 full packets"),
+        memlimit: Option<u64> = size().or_0().absent("limit x 2 full packets"),
         /// marks of L4S packets for each square root of drops of Classic ones
         coupling_factor: u8 = number("factor", 1, 255).default("2"),
         /// wait, or length of the L-queue, above which every L4S packet is marked
-        step_thresh: Step = words("time, or packets such as 5p", |_| 1, read_step).default("1ms"),
+        step_thresh: Step = words("time, or packets such as 5p", |_| 1, read_step).default("1ms").or_0(),
         /// packets that must wait in the L-queue for the step to apply to one that arrives
         min_qlen_step: usize = number("packets", 0, u32::MAX as u64).default("0"),
         /// on overload drop what could be marked, rather than let the queues grow
@@ -340,13 +337,13 @@ params! {
         /// share of the line that Classic traffic has for certain
         classic_protection: f64 = percent().default("10%"),
         /// largest round trip, from which alpha, beta, target and tupdate follow
-        max_rtt: Option<Duration> = time().absent("100ms, or from typical_rtt"),
+        max_rtt: Option<Duration> = time().or_0().absent("100ms, or from typical_rtt"),
         /// typical round trip
-        typical_rtt: Option<Duration> = time().absent("a sixth of max_rtt"),
+        typical_rtt: Option<Duration> = time().or_0().absent("a sixth of max_rtt"),
         /// delay of the longer queue that the controller steers for
-        target: Option<Duration> = time().absent("15ms"),
+        target: Option<Duration> = time().or_0().absent("15ms"),
         /// time between updates of the probability
-        tupdate: Option<Duration> = time().absent("16ms"),
+        tupdate: Option<Duration> = time().or_0().absent("16ms"),
         /// how strongly the distance from the target counts
         alpha: Option<f64> = real("1/s", 1.0 / WEIGHT_STEPS, MAX_GAIN).absent("0.16"),
         /// how strongly the change of the delay counts

@@ -375,7 +375,7 @@ params! {
         /// whether a packet beyond the horizon is dropped; no packet here is
         pub horizon_drop: bool = switch().off_by("horizon_cap").default("on"),
         /// lists in which flows are looked up, rounded up to a power of two
-        pub buckets: usize = number("buckets", 2, 1 << 18).default("1024"),
+        pub buckets: usize = number("buckets", 2, 1 << 18).default("1024").or_0(),
         /// bits of a packet's hash that tell flows apart
         pub orphan_mask: u32 = number("mask", 0, u32::MAX as u64).default("1023"),
         /// bands of flows

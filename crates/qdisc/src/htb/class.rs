@@ -123,13 +123,14 @@ params! {
         /// rate that the class is guaranteed
         rate: Rate = rate(),
         /// rate that the class may reach by borrowing
-        ceil: Option<Rate> = rate().absent("the rate"),
+        ceil: Option<Rate> = rate().or_0().absent("the rate"),
         /// bytes that may leave at once at the guaranteed rate
         burst: Unless0<u64> = size().aliases(&["buffer", "maxburst"]).absent_or_0("1600 bytes"),
         /// bytes that may leave at once at the greatest rate
         cburst: Unless0<u64> = size().aliases(&["cbuffer", "cmaxburst"]).absent_or_0("1600 bytes"),
         /// bytes that the class may send in its turn
         quantum: Option<u64> = number("bytes", 1, u32::MAX as u64)
+            .or_0()
             .absent("rate / r2q, 1000 to 200000"),
         /// 0 goes first, 7 last, where classes compete for what others leave
         prio: u32 = number("priority", 0, u32::MAX as u64).default("0"),

@@ -102,7 +102,7 @@ params! {
     /// Parameters of `pie`.
     pub struct PieOptions {
         /// most packets that may wait
-        pub limit: u32 = number("packets", 1, u32::MAX as u64).default("1000"),
+        pub limit: u32 = number("packets", 1, u32::MAX as u64).default("1000").or_0(),
         pub steering: Steering,
         pub signals: Signals,
     }
@@ -147,13 +147,13 @@ params! {
     /// Parameters of PIE's controller. The defaults are those of RFC 8033, section 5.2.
     pub struct Steering {
         /// delay that the controller steers for
-        pub target: Duration = time().default("15ms"),
+        pub target: Duration = time().default("15ms").or_0(),
         /// time between updates of the probability; the kernel's timer makes 20 ms of 15 ms
-        pub tupdate: Duration = time().default("15ms"),
+        pub tupdate: Duration = time().default("15ms").or_0(),
         /// how strongly the distance from the target counts
-        pub alpha: u64 = number("1/16 per s", 0, 32).default("2"),
+        pub alpha: u64 = number("1/16 per s", 0, 32).default("2").or_0(),
         /// how strongly the change of the delay counts
-        pub beta: u64 = number("1/16 per s", 0, 32).default("20"),
+        pub beta: u64 = number("1/16 per s", 0, 32).default("20").or_0(),
     }
 }
 

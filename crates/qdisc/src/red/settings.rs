@@ -257,6 +257,7 @@ pub(crate) const PROBABILITY: Declared<f64> = probability()
 
 pub(crate) const BANDWIDTH: Declared<Rate> = rate()
     .default("10mbit")
+    .or_0()
     .means("rate of the line, by which the average falls while nothing waits");
 
 pub(crate) const ECN: Declared<bool> =

@@ -411,13 +411,13 @@ params! {
         /// how often the hash gets a new key; 0: never
         pub perturb: u64 = number("s", 0, MAX_PERTURB_S).default("0"),
         /// bytes that a flow may send in one turn (256 at least)
-        pub quantum: u32 = size().default_of("one full packet", |device| device.full_packet().to_string()),
+        pub quantum: u32 = size().default_of("one full packet", |device| device.full_packet().to_string()).or_0(),
         /// how many values the hash has, a power of two
-        pub divisor: u64 = number("values", 1, 65_536).default("1024"),
+        pub divisor: u64 = number("values", 1, 65_536).default("1024").or_0(),
         /// most flows that may have packets waiting (65408, divisor, limit at most)
-        pub flows: u64 = number("queues", 1, u32::MAX as u64).default("128"),
+        pub flows: u64 = number("queues", 1, u32::MAX as u64).default("128").or_0(),
         /// most packets of one flow (127 at most)
-        pub depth: u64 = number("packets", 1, u32::MAX as u64).default("127"),
+        pub depth: u64 = number("packets", 1, u32::MAX as u64).default("127").or_0(),
         /// drop a flow's first packet instead of its last, and mark that first
         pub headdrop: bool = switch(),
         /// switches RED on each flow on; sets its thresholds where they are not written

@@ -115,7 +115,17 @@ impl<T: Plain> Declared<T> {
     /// A parameter that must be written.
     pub const fn new(kind: ParamKind, read: Read<T>) -> Self {
         let default = DefaultValue::Required;
-        Self { param: Param { name: "", aliases: &[], kind, default, meaning: "" }, read }
+        Self {
+            param: Param {
+                name: "",
+                aliases: &[],
+                kind,
+                default,
+                zero_is_default: false,
+                meaning: "",
+            },
+            read,
+        }
     }
 }
 
@@ -135,6 +145,12 @@ impl<V: Value> Declared<V> {
     /// Sets the value of a parameter that is not written to one of the device, which `text` describes.
     pub const fn default_of(mut self, text: &'static str, value: fn(&Device) -> String) -> Self {
         self.param.default = DefaultValue::Device(text, value);
+        self
+    }
+
+    /// Has 0 count as not written.
+    pub const fn or_0(mut self) -> Self {
+        self.param.zero_is_default = true;
         self
     }
 

@@ -1,7 +1,7 @@
 //! Parameters of disciplines as data: one table serves the parser, the error messages and
 //! `weir list queues`.
 
-use weir_core::Rate;
+use weir_core::{Rate, units};
 
 use super::{SpecError, did_you_mean};
 use crate::Device;
@@ -17,6 +17,8 @@ pub struct Param {
     pub kind: ParamKind,
     /// Its value where none is written.
     pub default: DefaultValue,
+    /// Whether 0 counts as not written: `tc` then tells the kernel nothing.
+    pub zero_is_default: bool,
     /// Meaning in one line.
     pub meaning: &'static str,
 }
@@ -94,6 +96,15 @@ pub enum DefaultValue {
 }
 
 impl DefaultValue {
+    /// The value on `device`, if there is one.
+    fn text(&self, device: &Device) -> Option<String> {
+        match self {
+            Self::Required | Self::Absent(_) => None,
+            Self::Is(text) => Some((*text).to_owned()),
+            Self::Device(_, value) => Some(value(device)),
+        }
+    }
+
     /// The default as documentation shows it.
     #[must_use]
     pub const fn describe(&self) -> &'static str {
@@ -124,6 +135,19 @@ impl ParamKind {
             Self::Choice(words) => words.join(" | "),
             Self::Words { shape, .. } => (*shape).to_owned(),
             Self::Word(words) => format!("one of the words {}", words.join(", ")),
+        }
+    }
+
+    /// Whether `text` is 0 to `tc`, which counts times in whole microseconds.
+    fn is_zero(&self, text: &str) -> bool {
+        let no_time = || units::parse_time(text).is_ok_and(|time| time.as_micros() == 0);
+        let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+        match self {
+            Self::Time => no_time(),
+            Self::Words { .. } => no_time() || digits.parse() == Ok(0),
+            Self::Size => units::parse_size(text).is_ok_and(|size| size.get() == 0),
+            Self::Rate => units::parse_rate(text).is_ok_and(|rate| rate.as_bps() == 0),
+            _ => super::skbedit::number(text) == Some(0),
         }
     }
 
@@ -172,17 +196,8 @@ impl Params {
         words: &[String],
         device: &Device,
     ) -> Result<Self, SpecError> {
-        let mut values: Vec<(&Param, Option<String>)> = table
-            .iter()
-            .map(|param| {
-                let default = match &param.default {
-                    DefaultValue::Required | DefaultValue::Absent(_) => None,
-                    DefaultValue::Is(text) => Some((*text).to_owned()),
-                    DefaultValue::Device(_, value) => Some(value(device)),
-                };
-                (param, default)
-            })
-            .collect();
+        let mut values: Vec<(&Param, Option<String>)> =
+            table.iter().map(|param| (param, param.default.text(device))).collect();
         let mut written = Vec::new();
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let mut rest = &words[..];
@@ -201,7 +216,11 @@ impl Params {
             };
             rest = &behind[count..];
             written.push((slot.0.name, value.clone()));
-            slot.1 = Some(value);
+            slot.1 = if slot.0.zero_is_default && slot.0.kind.is_zero(&value) {
+                slot.0.default.text(device)
+            } else {
+                Some(value)
+            };
         }
         let params = Self { owner, line_rate: device.line_rate, values, written };
         let missing = params.values.iter().find(|(param, value)| {
@@ -281,4 +300,80 @@ pub(super) fn first_words<'t>(
         ParamKind::Word(words) => words.to_vec(),
         _ => vec![param.name],
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry::find;
+
+    /// Discipline, words that it needs, and the parameters of which `tc` sends no 0 (`if (value)` in `q_*.c` of
+    /// iproute2), or of which the kernel ignores a 0 (sfq).
+    const ZEROS: [(&str, &str, &str); 12] = [
+        ("codel", "", "limit target interval"),
+        ("fq_codel", "", "limit flows quantum target interval drop_batch"),
+        ("pie", "", "limit target tupdate alpha beta"),
+        ("fq_pie", "", "limit flows target tupdate alpha beta quantum memory_limit ecn_prob"),
+        ("dualpi2", "", "limit memlimit target tupdate step_thresh max_rtt typical_rtt"),
+        ("fq", "", "buckets"),
+        ("sfq", "", "quantum divisor flows depth"),
+        ("red", "limit 100k avpkt 1000", "bandwidth"),
+        ("tbf", "rate 1mbit burst 2000 latency 50ms", "limit mtu peakrate"),
+        ("tbf", "rate 1mbit burst 2000 limit 9000", "latency"),
+        ("cake", "", "bandwidth"),
+        ("htb", "rate 1mbit", "ceil quantum"),
+    ];
+
+    fn spec(words: &str) -> Result<(), String> {
+        let built = crate::QueueSpec::parse(words).and_then(|it| it.build(&Device::default()));
+        built.map(|_| ()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn what_tc_does_not_tell_the_kernel_is_the_default() {
+        for (discipline, needed, names) in ZEROS {
+            let known = find(discipline).unwrap();
+            let table = if discipline == "htb" { known.class_params } else { known.params };
+            for name in names.split(' ') {
+                let param = table.iter().find(|param| param.name == name).unwrap();
+                let zeros: &[&str] = match param.kind {
+                    ParamKind::Time => &["0", "0ms", "0.9us"],
+                    ParamKind::Size => &["0", "0kb"],
+                    ParamKind::Words { .. } => &["0", "0p"],
+                    _ => &["0"],
+                };
+                for zero in zeros {
+                    let text = |words: &str| {
+                        let words: Vec<_> = words.split_whitespace().map(str::to_owned).collect();
+                        let params = Params::parse(discipline, table, &words, &Device::default());
+                        params.unwrap().text(param).map(str::to_owned)
+                    };
+                    let words = format!("{needed} {name} {zero}");
+                    assert_eq!(text(&words), text(needed), "{discipline} {words}");
+                    assert_eq!(spec(&format!("{discipline} {words}")), Ok(()));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_tc_does_tell_the_kernel_is_0_or_refused() {
+        let text = |words: &str| {
+            let table = find("fq_codel").unwrap().params;
+            let words: Vec<_> = words.split(' ').map(str::to_owned).collect();
+            let params = Params::parse("fq_codel", table, &words, &Device::default()).unwrap();
+            params.text(params.param(&words[0])).map(str::to_owned)
+        };
+        assert_eq!(text("ce_threshold 0").as_deref(), Some("0"));
+        assert_eq!(text("target 0 target 3ms").as_deref(), Some("3ms"));
+        assert_eq!(text("target 3ms target 0").as_deref(), Some("5ms"), "the last one counts");
+        for (words, said) in [
+            ("fq_codel memory_limit 0", "write a size of at least 1 byte"),
+            ("sfq limit 0", "write a number from 2 to 4294967295"),
+            ("fq quantum 0", "write a number from 1 to 4294967295"),
+            ("pie alpha 33", "write a number from 0 to 32"),
+        ] {
+            assert!(spec(words).unwrap_err().ends_with(said), "{words}");
+        }
+    }
 }
