@@ -151,7 +151,7 @@ impl Store {
     fn push(&mut self, index: usize, packets: &mut List, packet: Packet) {
         self.accounting.arrive(&packet);
         self.backlogs[index] += packet.len;
-        self.memory += u64::from(truesize(packet.len));
+        self.memory += u64::from(truesize(&packet));
         self.pool.push(packets, packet);
     }
 
@@ -160,7 +160,7 @@ impl Store {
         if let Some(packet) = &taken {
             self.accounting.take(packet);
             self.backlogs[index] -= packet.len;
-            self.memory -= u64::from(truesize(packet.len));
+            self.memory -= u64::from(truesize(packet));
         }
         taken
     }

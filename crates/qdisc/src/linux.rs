@@ -3,7 +3,7 @@
 //! Where Linux has a discipline its rounding is part of its behaviour, and recordings of real
 //! kernels are met to the nanosecond only with it (`vectors/README.md`).
 
-use weir_core::{Duration, ETHERNET_HEADER, IpVersion, Packet, Priority, Rate};
+use weir_core::{Duration, ETHERNET_HEADER, IpVersion, Packet, Priority, Protocol, Rate};
 
 /// Properties of the port on which a discipline sits.
 #[derive(Clone, Debug)]
@@ -91,15 +91,26 @@ pub fn burst_time(burst: u64, rate: Rate) -> i64 {
     i64::from(ticks) * 64
 }
 
-/// Memory that the kernel accounts for a packet of `len` bytes (`skb->truesize`), as recorded on
-/// veth with Linux 6.12: the socket buffer, and data in steps of the allocator.
+/// Memory that the kernel accounts for `packet` (`skb->truesize`), as a socket of this machine would allocate it:
+/// the socket buffer, and what its data lies in.
+///
+/// That of packets up to 1514 bytes is recorded on veth with Linux 6.12. The rule behind the three figures holds for
+/// longer ones: the data, with room in front of it and the shared info behind, takes the allocator's next power of
+/// two (`__alloc_skb`). TCP keeps its headers in a small head and copies what it carries into pages, of which it
+/// counts the bytes (`tcp_sendmsg_locked`; the headers' are left in here); it is told apart only where the data no longer fits into 2 KiB. Other
+/// packets lie in pages too where they are too long for one allocation (`SKB_MAX_ALLOC`, `__ip_append_data`).
 #[must_use]
-pub const fn truesize(len: u32) -> u32 {
-    match len.saturating_sub(ETHERNET_HEADER) {
-        0..=226 => 832,
-        227..=674 => 1280,
-        _ => 2304,
+pub const fn truesize(packet: &Packet) -> u32 {
+    let bytes = packet.ip_len();
+    let linear = bytes + ROOM_IN_FRONT + SHARED_INFO;
+    if linear <= SMALL_HEAD {
+        return SK_BUFF + SMALL_HEAD;
     }
+    let in_pages = packet.label.protocol.0 == Protocol::TCP.0 || linear > MAX_ALLOCATION;
+    if linear > 2_048 && in_pages {
+        return SK_BUFF + SMALL_HEAD + bytes;
+    }
+    SK_BUFF + linear.next_power_of_two()
 }
 
 /// The priority of a packet: what a filter wrote, else what Linux gives it by its TOS byte.
@@ -130,9 +141,51 @@ pub const fn priority_of_tos(tos: u8) -> u8 {
 /// The length of one clock tick of a kernel with `HZ=250` (Debian's, and the recordings').
 pub const JIFFY: Duration = Duration::from_millis(4);
 
+/// `struct sk_buff`, in whole cache lines.
+const SK_BUFF: u32 = 256;
+/// Data of the smallest allocation (`SKB_SMALL_HEAD_CACHE_SIZE`) of the kernel that was recorded.
+const SMALL_HEAD: u32 = 576;
+/// `struct skb_shared_info`, in whole cache lines.
+const SHARED_INFO: u32 = 320;
+/// Bytes in front of an IP packet: the Ethernet header and 16 more.
+const ROOM_IN_FRONT: u32 = ETHERNET_HEADER + 16;
+/// Most that is allocated as one.
+const MAX_ALLOCATION: u32 = 16_384;
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn memory_is_the_recorded_kernels_and_never_less_than_the_packet() {
+        let of = |protocol, ip_len: u32| {
+            let mut packet = Packet { len: ip_len + ETHERNET_HEADER, ..Packet::BLANK };
+            packet.label.protocol = protocol;
+            truesize(&packet)
+        };
+        for (ip_len, udp, tcp) in [
+            (0, 832, 832),
+            (226, 832, 832),
+            (227, 1_280, 1_280),
+            (674, 1_280, 1_280),
+            (675, 2_304, 2_304),
+            (1_500, 2_304, 2_304),
+            (1_698, 2_304, 2_304),
+            (1_699, 4_352, 832 + 1_699),
+            (3_746, 4_352, 832 + 3_746),
+            (3_747, 8_448, 832 + 3_747),
+            (9_000, 16_640, 832 + 9_000),
+            (16_034, 16_640, 832 + 16_034),
+            (16_035, 832 + 16_035, 832 + 16_035),
+            (65_535, 832 + 65_535, 832 + 65_535),
+        ] {
+            assert_eq!(
+                (of(Protocol::UDP, ip_len), of(Protocol::TCP, ip_len)),
+                (udp, tcp),
+                "{ip_len}"
+            );
+        }
+    }
 
     #[test]
     fn packet_times_are_the_kernels() {

@@ -116,14 +116,14 @@ impl Tin {
         let index = self.flows.find(hashes, common.isolation);
         let list = &mut self.flows.get(index).packets;
         self.accounting.arrive(&packet);
-        common.memory += u64::from(truesize(packet.len));
+        common.memory += u64::from(truesize(&packet));
         common.pool.push(list, packet);
         let mut less = 0;
         if let Some(ack) = common.ack_filter.apply(&mut common.pool, list, &packet, &*sink) {
             less = ack.len;
             self.accounting.take(&ack);
             self.accounting.discard(ack, DropReason::AckFiltered, sink);
-            common.memory -= u64::from(truesize(ack.len));
+            common.memory -= u64::from(truesize(&ack));
             if common.ingress {
                 self.charge(&ack, false, common, now);
             }
@@ -307,7 +307,7 @@ impl Tin {
     fn pop(&mut self, index: usize, common: &mut Common) -> Option<Packet> {
         let packet = common.pool.pop(&mut self.flows.get(index).packets)?;
         self.accounting.take(&packet);
-        common.memory -= u64::from(truesize(packet.len));
+        common.memory -= u64::from(truesize(&packet));
         common.longest.subtract(self.queue(index), packet.len);
         Some(packet)
     }

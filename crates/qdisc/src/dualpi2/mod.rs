@@ -156,7 +156,7 @@ impl DualPi2 {
             }
         };
         self.accounting.take(&taken.packet);
-        self.memory -= u64::from(truesize(taken.packet.len));
+        self.memory -= u64::from(truesize(&taken.packet));
         let change = if both { weight * i64::from(taken.packet.len) } else { 0 };
         Some((taken, change))
     }
@@ -194,7 +194,7 @@ fn read_step(text: &Text<'_>) -> Result<Step, SpecError> {
 impl TakesNext for DualPi2 {
     fn enqueue(&mut self, mut packet: Packet, now: Time, sink: &mut dyn DropSink) {
         self.catch_up(now);
-        let memory = self.memory + u64::from(truesize(packet.len));
+        let memory = self.memory + u64::from(truesize(&packet));
         if self.accounting.backlog().packets >= self.limit {
             return self.accounting.xmit_drop(packet, DropReason::Overlimit, sink);
         }

@@ -214,6 +214,23 @@ fn cakes_memory_limit_is_reached_without_a_drop_and_exceeded_with_one() {
     }
 }
 
+/// What waits of packets of 9014 bytes is never longer than what it may take of memory. A packet of UDP takes 16640
+/// bytes.
+#[test]
+fn jumbo_frames_take_their_memory_too() {
+    for (spec, limit) in
+        [("fq_codel", "memory_limit"), ("cake", "memlimit"), ("dualpi2", "memlimit")]
+    {
+        for (packets, memory) in [(3, 4 * 16_640 - 1), (4, 4 * 16_640)] {
+            let mut bench = Bench::new(&format!("{spec} {limit} {memory}"));
+            bench.arrive(4, at(1), (0, 9_014), Ecn::NotEct);
+            let waiting = bench.port.backlog().packets;
+            assert!(waiting <= packets, "{spec}: {waiting} in {memory} bytes");
+            assert_eq!(waiting == 4, packets == 4, "{spec}: {waiting} in {memory} bytes");
+        }
+    }
+}
+
 /// The drops for want of room count towards CoDel's rate, if CoDel has dropped within 16 intervals; and there is no
 /// "within" before it ever has.
 #[test]
