@@ -130,6 +130,12 @@ fn every_kind_of_fault_has_its_words() {
 }
 
 #[test]
+fn the_tables_of_samples_can_be_switched_off() {
+    let file = "test = 'rrul'\nlink = 'line-50'\nsampling = { throughput = '0s', tcp = '0s', queue = '0s' }";
+    assert!(read_file::<ScenarioSpec>(file, "s.toml").is_ok());
+}
+
+#[test]
 fn what_stands_in_no_file_is_told_in_a_row_by_names_of_its_own() {
     let Value::Table(mut entries) = parse("test = 'rrul'\nlink = 'line-50'").unwrap().value else {
         panic!()

@@ -719,7 +719,7 @@ class PhaseLengthsSpec(Spec):
 
 
 class SamplingSpec(Spec):
-    """How often what is sampled; `0s` switches a table off.
+    """How often what is sampled; `0s` switches the table off, but for pings, which a test has or has not.
 
     Attributes:
         ping: time between two pings of a train that says nothing itself.

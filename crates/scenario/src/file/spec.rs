@@ -94,7 +94,7 @@ spec! {
 }
 
 spec! {
-    /// How often what is sampled; `0s` switches a table off.
+    /// How often what is sampled; `0s` switches the table off, but for pings, which a test has or has not.
     SamplingSpec {
         /// Time between two pings of a train that says nothing itself.
         ping: PositiveNanoseconds = PositiveNanoseconds(10_000_000),
