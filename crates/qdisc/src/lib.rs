@@ -88,6 +88,7 @@ pub use sfq::SfqOptions;
 pub use skbprio::SkbPrioOptions;
 pub use tbf::{Lengths, TbfParams};
 pub use tc::{
-    ClassSpec, Classifier, DefaultValue, Edit, Every, Filter, GsoPackets, Handle, Match,
-    MatchField, Param, ParamKind, Params, Placed, QueueSpec, Record, SizeTable, SpecError, Unless0,
+    ClassSpec, Classifier, DefaultValue, Edit, Every, Filter, FilterKind, GsoPackets, Handle,
+    Match, MatchField, Param, ParamKind, Params, Placed, QueueSpec, Record, SizeTable, SpecError,
+    Unless0,
 };

@@ -196,3 +196,45 @@ fn what_cannot_be_asked_of_a_protocol_is_refused_in_a_sentence() {
         assert_eq!(refusal(&[filter]), expected, "{filter}");
     }
 }
+
+#[test]
+fn filters_of_one_priority_are_of_one_kind_and_protocol() {
+    let kind = "filters of one priority have one kind, and those with `prio 5` have `matchall` and not `u32`: write \
+                another `prio`";
+    let all = "prio 5 matchall flowid 1:1";
+    let ip = "prio 5 protocol ip u32 match ip dport 5 ffff flowid 1:1";
+    assert_eq!(refusal(&[all, ip]), kind);
+    let protocol = "filters of one priority have one protocol, and those with `prio 5` have `ip` and not `all`: write \
+                    another `prio`";
+    assert_eq!(refusal(&[ip, "prio 5 u32 match ip dport 6 ffff flowid 1:1"]), protocol);
+    // Of one number by accident: 49152 is that of a filter without.
+    assert!(
+        refusal(&["matchall flowid 1:1", &ip.replace("prio 5", "prio 49152")])
+            .contains("have one kind")
+    );
+    assert!(
+        refusal(&[all, all])
+            .starts_with("a `matchall` filter with `prio 5` that asks the same is there")
+    );
+    let mark = "prio 5 handle 1 fw flowid 1:1";
+    assert!(refusal(&[mark, mark]).starts_with("a `fw` filter"));
+    assert_eq!(
+        band(&[ip, "prio 5 protocol ip u32 match ip dport 5 ffff flowid 1:3"], packet(5, 0)),
+        1
+    );
+    assert_eq!(band(&["prio 6 matchall flowid 1:3", ip], packet(5, 0)), 1);
+}
+
+#[test]
+fn flower_asks_by_masks_in_the_order_in_which_they_came() {
+    let flower = |asks: &str, band: u8| {
+        format!("prio 5 protocol ip flower ip_proto udp {asks} flowid 1:{band}")
+    };
+    let filters = [flower("dst_port 7", 3), flower("ip_tos b8/fc", 1), flower("dst_port 5", 3)];
+    let filters = filters.each_ref().map(String::as_str);
+    // The ports have one mask, which came first; each by itself says another band.
+    assert_eq!(band(&filters, packet(5, 0xb8)), 3);
+    assert_eq!(band(&filters[1..2], packet(5, 0xb8)), 1);
+    assert_eq!(band(&filters[1..], packet(5, 0xb8)), 1);
+    assert!(refusal(&[filters[0], filters[0]]).starts_with("a `flower` filter with `prio 5`"));
+}

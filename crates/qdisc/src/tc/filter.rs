@@ -9,6 +9,8 @@ use crate::police::police_words;
 /// A `u32`, `flower`, `fw` or `matchall` filter: if all its matches hold, the packet belongs to `flow`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Filter {
+    /// Its kind.
+    pub kind: FilterKind,
     /// Filters of a lower number are asked first (`prio`, `pref`). Of those of one parent, one of which no priority
     /// was written has the one that Linux gives it.
     pub priority: u16,
@@ -24,6 +26,32 @@ pub struct Filter {
     pub police: Vec<Vec<String>>,
     /// How these measure average rates: interval and time to average over.
     pub estimator: Vec<String>,
+}
+
+/// The kind of a filter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FilterKind {
+    /// `u32`.
+    U32,
+    /// `flower`.
+    Flower,
+    /// `fw`.
+    Fw,
+    /// `matchall`.
+    Matchall,
+}
+
+impl FilterKind {
+    /// Its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::U32 => "u32",
+            Self::Flower => "flower",
+            Self::Fw => "fw",
+            Self::Matchall => "matchall",
+        }
+    }
 }
 
 /// One field of a packet, and what it must be.
@@ -122,15 +150,18 @@ impl Filter {
         match words {
             ["matchall", rest @ ..] => Ok(rest),
             ["fw", rest @ ..] => {
+                self.kind = FilterKind::Fw;
                 self.matches.push(Match::mark(handle)?);
                 Ok(rest)
             }
             ["flower", rest @ ..] => {
+                self.kind = FilterKind::Flower;
                 let (matches, rest) = flower::read(rest, self.protocol)?;
                 self.matches = matches;
                 Ok(rest)
             }
             ["u32", rest @ ..] => {
+                self.kind = FilterKind::U32;
                 let mut behind = rest;
                 while let ["match", asked @ ..] = behind {
                     let (one, more) = Match::of_u32(asked, self.protocol)?;
@@ -173,7 +204,9 @@ impl Filter {
         let flow = Handle { major: 0, minor: 0 };
         let edit = Edit { priority: None, mark: None };
         let priority = Self::NO_PRIORITY;
-        Self { priority, protocol: None, matches: Vec::new(), flow, edit, police, estimator }
+        let kind = FilterKind::Matchall;
+        let matches = Vec::new();
+        Self { kind, priority, protocol: None, matches, flow, edit, police, estimator }
     }
 
     /// Whether it is asked about `packet`, and all matches hold.
@@ -312,6 +345,15 @@ impl Match {
         }
     }
 
+    /// Whether `other` asks for the same field under the same mask, or in a range as this does.
+    pub(super) fn masks_as(&self, other: &Self) -> bool {
+        let mask = |one: &Self| match one.test {
+            Test::Masked { mask, .. } => Some(mask),
+            Test::Range { .. } => None,
+        };
+        self.field == other.field && mask(self) == mask(other)
+    }
+
     fn holds(&self, packet: &Packet) -> bool {
         if self.header.is_some_and(|version| version != packet.label.ip_version) {
             return matches!(self.test, Test::Masked { mask: 0, .. });
@@ -339,6 +381,15 @@ fn protocol(text: &str) -> Result<Option<IpVersion>, SpecError> {
         "ip" | "ipv4" => Ok(Some(IpVersion::V4)),
         "ipv6" => Ok(Some(IpVersion::V6)),
         _ => Err(SpecError::new(format!("`protocol {text}`: write ip, ipv6 or all"))),
+    }
+}
+
+/// The word behind `protocol` that says it.
+pub(super) const fn protocol_word(protocol: Option<IpVersion>) -> &'static str {
+    match protocol {
+        None => "all",
+        Some(IpVersion::V4) => "ip",
+        Some(IpVersion::V6) => "ipv6",
     }
 }
 

@@ -28,7 +28,7 @@ use std::sync::Arc;
 
 pub(crate) use declared::{Declared, NoOptions, Plain, Text, params};
 pub use declared::{Every, Placed, Record, Unless0};
-pub use filter::{Classifier, Field as MatchField, Filter, Match};
+pub use filter::{Classifier, Field as MatchField, Filter, FilterKind, Match};
 pub use gso::GsoPackets;
 pub(crate) use kinds::{
     Choice, as_words, band_count, choice, either, integer, minor, nonzero_size, number, one_of,
