@@ -156,8 +156,8 @@ fn direction_summary(
     }
     let samples = table(columns, "throughput");
     let [ends, owners, sizes] = ["t_ns", "flow", "bytes"].map(|name| samples.numbers(name));
-    let rows = ends.iter().zip(owners).zip(sizes);
-    let counted = rows.filter(|((t, flow), _)| goodput.counts(**flow as usize, **t as u64));
+    let samples_of = ends.iter().zip(owners).zip(sizes);
+    let counted = samples_of.filter(|((t, flow), _)| goodput.counts(**flow as usize, **t as u64));
     let arrived: f64 = counted.map(|(_, bytes)| bytes).sum();
     let totals = table(columns, "flows");
     let total = |name: &str| -> f64 {
