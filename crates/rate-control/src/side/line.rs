@@ -214,7 +214,7 @@ mod tests {
     fn a_usual_capacity_that_is_young_follows_what_is_found_above_it() {
         let first = Some(BitsPerSecond(5e6));
         let mut line = LineEstimate { capacity: first, base: first, ..LineEstimate::default() };
-        let ticks = |line: &mut LineEstimate, count| (0..count).for_each(|_| line.learn(TICK));
+        let ticks = |of: &mut LineEstimate, count| (0..count).for_each(|_| of.learn(TICK));
         ticks(&mut line, 25);
         assert_eq!(line.base, first);
         // Half a second of what was measured first, and then a second of what was found behind it, up to a tenth.
