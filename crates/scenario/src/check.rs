@@ -467,7 +467,7 @@ mod tests {
             let mut scenario = scenario();
             let (period, stop) = (Duration::from_millis(1), Time::from_millis(1));
             let probe = Probe::new("ping", ProbeKind::Icmp, period, stop);
-            scenario.probes = vec![Probe { payload_bytes, ip_version, ..probe }];
+            scenario.probes = vec![Probe { ip_version, payload_bytes, ..probe }];
             scenario
         };
         with(1472, None).check().unwrap();

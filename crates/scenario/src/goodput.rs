@@ -96,9 +96,9 @@ mod tests {
         assert_eq!(counted, [false, false, true, true, true, true, false]);
         assert_eq!(found.mbps(500), Some(8e3));
         // One that begins within the span.
-        let found = within((50, 610));
-        assert!(found.counts(0, 100));
-        assert_eq!(found.mbps(550), Some(8e3));
+        let from_its_start = within((50, 610));
+        assert!(from_its_start.counts(0, 100));
+        assert_eq!(from_its_start.mbps(550), Some(8e3));
     }
 
     #[test]
