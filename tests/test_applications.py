@@ -258,3 +258,27 @@ def test_phases_that_do_not_fit_are_refused(
     flow = {"name": "x", "direction": "up", "during": during}
     with pytest.raises(UsageError, match=said):
         run(tmp_path / "run", flow, stages=stages)
+
+
+def test_flows_of_fixed_size_run_until_they_are_complete(tmp_path: Path) -> None:
+    """Two of equal size share unequally while both run; once one is complete it takes no part."""
+    hop = {"name": "line", "rate": "20mbit", "delay": "5ms", "queue": "pfifo limit 100"}
+    test: dict[str, Any] = {"name": "t", "title": "t", "phases": {"idle": "1s", "load": "20s"}}
+    test["hosts"] = [{"name": "near"}, {"name": "far", "delay": "80ms"}]
+    test["flows"] = [
+        {"name": host, "direction": "down", "host": host, "bytes": "10mb"} for host in ("near", "far")
+    ]
+    (record,) = weirlab.run(
+        test, link={"name": "l", "title": "l", "up": [hop], "down": [hop]}, out=tmp_path / "o"
+    )
+    down = summarise(record).down
+    assert down is not None
+    took_s = {
+        row["name"]: (row["completed_ns"] - row["start_ns"]) / 1e9
+        for row in record.flows.iter_rows(named=True)
+    }
+    assert took_s["near"] < 0.8 * took_s["far"] < 16
+    expected = {name: 80 / took for name, took in took_s.items()}
+    assert down.per_flow_mbps == pytest.approx(expected, rel=0.05)
+    assert down.jain_index is not None
+    assert 0.5 < down.jain_index < 0.95

@@ -321,7 +321,10 @@ class Record(Shown):
 
     @cached_property
     def flow_rows(self) -> list[dict[str, Any]]:
-        """The rows of `flow_names` as dicts, which several figures look through."""
+        """The rows of `flow_names` as dicts, which several figures look through.
+
+        A flow of fixed size stops when all of it was delivered.
+        """
         if "flow_names" in self.__dict__:
             # Those of a view are of some flows.
             return self.flow_names.to_dicts()
@@ -337,7 +340,20 @@ class Record(Shown):
             raise self._damaged(f"`{error.args[0]}` of a flow is missing") from error
         except (TypeError, AttributeError) as error:
             raise self._damaged(str(error)) from error
+        for flow, completed in self._completed_ns().items():
+            if flow < len(rows):
+                rows[flow]["stop_ns"] = min(rows[flow]["stop_ns"], completed)
         return rows
+
+    def _completed_ns(self) -> dict[int, int]:
+        """When each flow of fixed size was delivered, of those that were."""
+        if not any(flow.get("bytes") for flow in self.manifest.scenario["flows"]):
+            return {}
+        rows = self.columns("flows")
+        if "completed_ns" not in rows:
+            return {}
+        when = zip(rows.values("flow"), rows.values("completed_ns"), strict=True)
+        return {int(flow): completed for flow, completed in when if completed is not None and flow >= 0}
 
     def _carried_ns(self) -> dict[int, tuple[int, int]]:
         """From when to when each flow carried something, by the samples of `throughput`."""
