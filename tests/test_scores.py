@@ -120,7 +120,9 @@ def record_of(vector: dict[str, Any], reached_ns: int | None = None) -> Any:
         ping_probes=[0],
         round_trip_chunks=lambda: iter([round_trips_in(pings)]),
         pieces=lambda table, _: iter([Columns.of_frame(table, tables[table])]),
-        flow_rows=[{"flow": number, **flow} for number, flow in enumerate(vector["flows"])],
+        flow_rows=[
+            {"flow": number, "protocol": "tcp", **flow} for number, flow in enumerate(vector["flows"])
+        ],
         interval_ns=lambda _table: vector["interval_ns"],
         has_rows=lambda _table: True,
         manifest=SimpleNamespace(

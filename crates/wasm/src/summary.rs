@@ -3,7 +3,7 @@
 //! The names are those of `weirlab.stats.Summary`, and a test holds the values against it.
 
 use serde::Serialize;
-use weir_scenario::{Direction, Goodput, Scenario};
+use weir_scenario::{Application, Direction, Flow, Goodput, Scenario};
 
 use crate::columns::{Columns, FilledTable};
 
@@ -21,7 +21,7 @@ pub struct Summary {
 /// Round trips of all probes together, in milliseconds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LatencySummary {
-    /// Round trips in the phase `idle`; `None` without any.
+    /// Round trips in the phase `idle`; `None` without any, or if a load runs in it.
     pub idle: Option<Distribution>,
     /// Round trips in the phase `load`, or in the whole run if it has none.
     pub loaded: Option<Distribution>,
@@ -69,7 +69,7 @@ pub struct Distribution {
 #[must_use]
 pub fn summarise(scenario: &Scenario, columns: &Columns, reached_ns: u64) -> Summary {
     let load = phase(scenario, "load").unwrap_or((0, reached_ns));
-    let idle = phase(scenario, "idle");
+    let idle = phase(scenario, "idle").filter(|idle| !is_loaded(scenario, *idle));
     let direction = |direction| direction_summary(scenario, columns, direction, load);
     Summary {
         latency: latency(scenario, columns, idle, load),
@@ -84,6 +84,15 @@ type Window = (u64, u64);
 fn phase(scenario: &Scenario, name: &str) -> Option<Window> {
     let found = scenario.phases.iter().find(|phase| phase.name == name)?;
     Some((found.start_ns, found.end_ns))
+}
+
+/// Whether a load runs in a window. Calls, other UDP streams and DNS queries are none: they are what a line is to be quick
+/// for.
+fn is_loaded(scenario: &Scenario, (start, end): Window) -> bool {
+    let is_load =
+        |flow: &Flow| flow.udp.is_none() && !matches!(flow.application, Some(Application::Dns(_)));
+    let mut loads = scenario.flows.iter().filter(|flow| is_load(flow));
+    loads.any(|flow| flow.start_ns < end && flow.stop_ns > start)
 }
 
 fn latency(

@@ -338,7 +338,7 @@ def _missing(one: Comparison) -> str:
         return "the test sends no pings"
     if one.loaded_ms is None:
         return "no ping was answered during the load"
-    return "there are no pings of the idle line"
+    return "there are no pings of the idle line, before any load"
 
 
 def _known(count: int | None) -> str:

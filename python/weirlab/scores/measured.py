@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from weirlab.stats.arrivals import Arrivals
-from weirlab.stats.pings import pings_within
+from weirlab.stats.pings import idle_window_ns, pings_within
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -90,8 +90,11 @@ class Measured:
 
 
 def measured(record: Record) -> Measured | None:
-    """The figures of a record; None if it has no idle phase with pings, or no load with any."""
-    phase = record.phase("idle")
+    """The figures of a record; None if it has no idle phase with pings, or no load with any.
+
+    A phase `idle` in which a load runs is none.
+    """
+    phase = idle_window_ns(record)
     if phase is None:
         return None
     (before,) = pings_within(record, phase, record.ping_probes)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from weirlab.record.flows import WITHOUT_TCP
 from weirlab.stats.counted import MOST_HELD, MOST_KEPT, Chunk, Counted, in_little_room
 from weirlab.stats.distribution import Distribution, describe
 
@@ -89,7 +90,7 @@ def loaded_pings(records: Sequence[Record], *, probe: int | None = None) -> Ping
 
 def idle_pings(records: Sequence[Record], *, probe: int | None = None) -> Pings:
     """The pings of all `records` in the phase `idle`; none of a test without that phase beside its load."""
-    windows = [(record, _idle_window_ns(record)) for record in records]
+    windows = [(record, idle_window_ns(record)) for record in records]
     return pooled([_of(record, window, probe) for record, window in windows if window])
 
 
@@ -308,7 +309,7 @@ def _reading(record: Record) -> Callable[[], Iterable[Chunk]]:
 def _by_window_and_probe(record: Record) -> Iterator[Chunk]:
     """Round trips in ns: those during the load in groups by probe, idle ones by its inverse, `~probe`."""
     windows = [(load_window_ns(record), False)]
-    if idle := _idle_window_ns(record):
+    if idle := idle_window_ns(record):
         windows.append((idle, True))
     for at, probe, value, known in record.round_trip_chunks():
         for window, inverse in windows:
@@ -332,9 +333,17 @@ def rows_in(at: Whole, probe: Whole, window: tuple[int, int]) -> slice | NDArray
     return np.asarray((at >= start) & (at < end) & (probe >= 0))
 
 
-def _idle_window_ns(record: Record) -> tuple[int, int] | None:
+def idle_window_ns(record: Record) -> tuple[int, int] | None:
+    """Start and end of the phase `idle` in nanoseconds; None without one, or if a load runs in it.
+
+    Calls, other UDP streams and DNS queries are no load: they are what a line is to be quick for.
+    """
     phase = record.phase("idle")
-    return None if phase == load_window_ns(record) else phase
+    if phase is None or phase == load_window_ns(record):
+        return None
+    start, end = phase
+    loads = (flow for flow in record.flow_rows if flow["protocol"] not in WITHOUT_TCP)
+    return None if any(flow["start_ns"] < end and flow["stop_ns"] > start for flow in loads) else phase
 
 
 def _of(record: Record, window: tuple[int, int], probe: int | None) -> Pings:
