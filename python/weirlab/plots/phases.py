@@ -20,6 +20,7 @@ from weirlab.plots.thinned import drawn_pings, ping_chunks
 from weirlab.record.in_order import least_after
 from weirlab.scores import measured
 from weirlab.scores.bufferbloat import grade
+from weirlab.scores.gradable import is_gradable
 from weirlab.scores.measured import PHASES
 from weirlab.stats.pings import pings_within
 from weirlab.stats.summary import latency_summary
@@ -46,7 +47,9 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
     figures = measured(record)
     if figures is None:
         raise UsageError(f"`{record.path}` {_lacks(record)}: try `three-plot`")
-    note, words = _note(record, figures), {name: _words(one) for name, one in figures.loaded.items()}
+    graded = is_gradable(record)
+    words = {name: _words(one, graded=graded) for name, one in figures.loaded.items()}
+    note = _note(record, figures)
     # They hold what the senders had, of which nothing more is drawn.
     del figures
     if record.is_long("latency"):
@@ -100,9 +103,11 @@ def _total(record: Record, direction: Direction) -> tuple[Numbers, Numbers]:
     return (t, np.where(runs, mbps, np.nan)) if runs.any() else (t[:0], mbps[:0])
 
 
-def _words(one: Loaded) -> str:
-    """The increase of a phase, its grade, and which share of its pings was lost."""
-    words, lost = f"+{max(one.increase_ms, 0):.0f} ms: {grade(one.increase_ms)}", one.pings.loss_rate
+def _words(one: Loaded, *, graded: bool) -> str:
+    """The increase of a phase, its grade if `graded`, and which share of its pings was lost."""
+    words, lost = f"+{max(one.increase_ms, 0):.0f} ms", one.pings.loss_rate
+    if graded:
+        words += f": {grade(one.increase_ms)}"
     return f"{words}, {caption.per_cent(lost)} lost" if lost else words
 
 
@@ -223,5 +228,5 @@ STEP_NS = 200_000_000
 NOTE = (
     f"Throughput: all flows of a direction together, means of {caption.length(STEP_NS / 1e9)}. Points: "
     "pings, line: their median within 200 ms. Above them: the mean increase over the idle phase once the "
-    "line was full, and its grade."
+    "line was full, and its grade if it was to the end."
 )

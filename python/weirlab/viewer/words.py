@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from weirlab.plots.caption import number
-from weirlab.scores import measured, score_all
+from weirlab.scores import measured, score_all, verdict
 from weirlab.scores.bufferbloat import grade, sentence
+from weirlab.scores.gradable import is_gradable
 from weirlab.stats import summarise
 
 __all__ = ["TERMS", "Grade", "comparison_says", "grade_of", "record_says", "summary_of"]
@@ -33,11 +35,19 @@ class Grade:
 
 
 def grade_of(record: Record) -> Grade | None:
-    """The grade of a run; None if it has no pings without load, or none with it.
+    """The grade of a run; None if it has no pings without load, or none of a line that was full to the end.
 
-    Of a record of `weir test` it is that command's own; there is none where that was cut short. Of any other
-    it is that of the increase under load that `weir show` tells.
+    Of a record of `weir test` it is that command's own, of a speed test of another's the one that `weir show`
+    tells. Of any other it is that of the increase under load.
     """
+    for row in record.columns("method").rows():
+        said = verdict(json.loads(row["result"])) if row["result"] else None
+        if said is None or said.grade is None:
+            return None
+        reason = said.says.partition(": ")[2]
+        return Grade(said.grade, reason[:1].upper() + reason[1:])
+    if not is_gradable(record):
+        return None
     if "ramps" in record.manifest.extra:
         figures = measured(record)
         if figures is not None:
