@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from weirlab.plots.series import Numbers
     from weirlab.record import Record
+    from weirlab.record.configurations import Configuration
 
 
 def figure(records: Sequence[Record], title: str | None, scope: Scope | None = None) -> Figure:
@@ -46,10 +47,11 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
         others = zip(groups[1:], styles[1:], found[1:], strict=True)
         drawn = [(one.name, style, pairs(found[0], values)) for one, style, values in others]
     # The baseline is the diagonal, and its figures are those of the first column of points.
-    rows = [table.Row({**DIAGONAL}, baseline, _cells(drawn[0][2][0]))]
+    first = _cells_of_points(drawn[0][2][0]) if alone else _cells(groups[0])
+    rows = [table.Row({**DIAGONAL}, baseline, first)]
     rows += [
-        table.Row({"color": style.colour, "linewidth": 6}, name, _cells(points[1]))
-        for name, style, points in drawn
+        table.Row({"color": style.colour, "linewidth": 6}, name, _cells(one))
+        for one, (name, style, _) in zip(groups if alone else groups[1:], drawn, strict=True)
     ]
     unit = f", {of.unit}" if of and of.unit else "" if of else ", ms"
     headings = ["configuration", *(f"p{share:g}{unit}" for share in SHARES)]
@@ -101,9 +103,16 @@ def _shares(count: int) -> Numbers:
     return np.asarray((np.arange(count) + 0.5) / count)
 
 
-def _cells(quantiles: Numbers) -> list[str]:
-    """The quantiles of the table, of a column of points."""
-    return [caption.number(float(np.percentile(quantiles, share))) for share in SHARES]
+def _cells(one: Configuration) -> list[str]:
+    """The quantiles of the table: the means of those of the runs, as tables have them."""
+    runs = [found for found in (_ordered([record]) for record in one.records) if found.size]
+    each = [found.quantiles(np.array(SHARES) / 100) for found in runs]
+    return [caption.number(float(mean)) for mean in np.mean(each, axis=0)]
+
+
+def _cells_of_points(points: Numbers) -> list[str]:
+    """The quantiles of the table, of a distribution that no run has."""
+    return [caption.number(float(np.percentile(points, share))) for share in SHARES]
 
 
 def _scale(axes: Axes, across: str, drawn: Sequence[tuple[Numbers, Numbers]], *, alone: bool) -> None:
