@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from weirlab.record.tables import TABLES
 from weirlab.stats.pings import load_window_ns
 
 if TYPE_CHECKING:
@@ -35,9 +36,10 @@ class Bypassed:
 def bypassed_queues(record: Record) -> list[Bypassed]:
     """The queues under test in which nothing waited, although packets waited elsewhere.
 
-    Only queues that the queue spec names as they stand count: a link's own queues are not under test.
+    Only queues that the queue spec names as they stand count: a link's own queues are not under test. One
+    that dropped or marked something has managed it.
     """
-    waits = _mean_waits_ms(record)
+    waits, acted = _mean_waits_ms(record), _acted(record)
     path: dict[str, list[dict[str, Any]]] = record.manifest.scenario.get("path", {})
     found = []
     for direction, hops in path.items():
@@ -48,6 +50,8 @@ def bypassed_queues(record: Record) -> list[Bypassed]:
             other = max(others, key=lambda name: waits.get(f"{direction}/{name}", 0.0), default=None)
             own_ms = waits.get(f"{direction}/{hop['name']}")
             if other is None or own_ms is None or own_ms >= MAX_EMPTY_MS:
+                continue
+            if f"{direction}/{hop['name']}" in acted:
                 continue
             wait_ms = waits.get(f"{direction}/{other}", 0.0)
             if wait_ms >= MIN_WAIT_MS:
@@ -81,8 +85,28 @@ def _mean_waits_ms(record: Record) -> dict[str, float]:
     return {name: waited[name] / count / 1e6 for name, count in left.items()}
 
 
+def _acted(record: Record) -> set[str]:
+    """The queues that dropped or marked packets during the load."""
+    start, end = load_window_ns(record)
+    found: set[str] = set()
+    for rows in record.pieces("queue", ("t_ns", "queue", "class", *ACTS)):
+        at = rows.numbers("t_ns")
+        acts = np.sum([np.nan_to_num(rows.with_nan(name)) for name in ACTS], axis=0)
+        counts = rows.is_text("class", "") & (at > start) & (at <= end) & (acts > 0)
+        places = np.unique(rows.numbers("queue")[counts])
+        found.update(name for place, name in enumerate(rows.texts("queue")) if place in places)
+    return found
+
+
 WAITS = ("t_ns", "queue", "class", "departed_packets", "sojourn_mean_ns")
 """The columns of `queue` that waits are made of."""
+
+ACTS = tuple(
+    name
+    for name in TABLES["queue"]
+    if name.startswith(("dropped_", "marked_")) and not name.endswith(("_bytes", "_link_loss"))
+)
+"""The columns of `queue` that count what a queue dropped or marked, and not what the line behind it lost."""
 
 MAX_EMPTY_MS = 0.5
 """A queue whose packets wait less than this on average has nothing to manage."""
