@@ -60,7 +60,7 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
     ]
     note = "One-way delay, jitter (RFC 3550) and loss of each interval, as receivers of UDP flows count them."
     if scores:
-        shown.append(Panel(label="MOS", lines=scores, ends=(1, 4.6)))
+        shown.append(Panel(label="MOS", lines=scores, ends=(0.8, 4.6)))
         note += (
             " MOS: the mean opinion score of each second by the E-model (ITU-T G.107); 4.4 is the best call."
         )

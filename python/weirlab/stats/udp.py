@@ -98,11 +98,14 @@ def _packet_ms(record: Record, flow: int) -> float:
 
 
 def _starved(record: Record) -> set[int]:
-    """The flows that sent and of which not one packet arrived: no sequence number tells what is missing."""
+    """The flows that sent and of which nothing arrived, where the record does not tell when they sent."""
     import polars as pl  # noqa: PLC0415
 
-    arrived = record.udp.group_by("flow").agg(pl.col("received_packets").sum())
-    totals = arrived.filter(pl.col("received_packets") == 0).join(record.flows, on="flow")
+    arrived = record.udp.group_by("flow").agg(
+        pl.col("received_packets").sum(), pl.col("sent_packets").null_count().alias("unknown")
+    )
+    arrived = arrived.filter((pl.col("received_packets") == 0) & (pl.col("unknown") > 0))
+    totals = arrived.join(record.flows, on="flow")
     return set(totals.filter(pl.col("sent_segments") > 0)["flow"]) if totals.height else set()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,8 +23,8 @@ def udp_rows(record: Record) -> pl.DataFrame:
     it, what was lost behind the last packet that arrived is never told, and what was overtaken may have been
     called lost. Where the record tells when packets were sent, `lost_packets` has losses in the intervals in
     which they were sent: of a silence evenly, and behind the last packet that arrived all but those that may
-    still have been under way when the run ended: sent no longer before that than the flow's longest delay and
-    an interval, and not before a second or more in which nothing came.
+    still have been under way when the run ended: sent no longer before that than the flow's longest delay, or
+    that of its empty path, and an interval, and not before a second or more in which nothing came.
     """
     import polars as pl  # noqa: PLC0415 - most runs have no such flow
 
@@ -31,14 +32,33 @@ def udp_rows(record: Record) -> pl.DataFrame:
     if rows.height == 0:
         return rows
     totals = dict(record.flows.select("flow", "sent_segments").iter_rows())
+    ends = _Ends(reached_ns=record.reached_ns, interval_ns=record.interval_ns("throughput"))
     lost = [
-        _lost(one, totals.get(flow), record.reached_ns, record.interval_ns("throughput"))
+        _lost(one, totals.get(flow), ends, _way_ns(record, flow))
         for (flow,), one in rows.group_by("flow", maintain_order=True)
     ]
     return rows.with_columns(pl.Series("lost_packets", np.concatenate(lost)))
 
 
-def _lost(rows: pl.DataFrame, total: int | None, end_ns: int, interval_ns: int) -> Counts:
+@dataclass(frozen=True)
+class _Ends:
+    """When the run ended, and how long intervals are, in ns."""
+
+    reached_ns: int
+    interval_ns: int
+
+
+def _way_ns(record: Record, flow: int) -> int:
+    """Least time that a packet of a flow takes on the scenario's path, in ns."""
+    scenario = record.manifest.scenario
+    if flow >= len(scenario["flows"]):
+        return 0
+    one, path, hosts = scenario["flows"][flow], scenario.get("path", {}), scenario.get("hosts", [])
+    host = hosts[one["host"]]["delay_ns"] if one.get("host", 0) < len(hosts) else 0
+    return int(sum(hop["delay_ns"] for hop in path.get(one["direction"], [])) + host)
+
+
+def _lost(rows: pl.DataFrame, total: int | None, ends: _Ends, way_ns: int) -> Counts:
     """Losses of a flow in each of its rows."""
     told = rows["lost_packets"].to_numpy().astype(np.int64)
     if rows["sent_packets"].null_count():
@@ -56,9 +76,10 @@ def _lost(rows: pl.DataFrame, total: int | None, end_ns: int, interval_ns: int) 
         lost[row] -= int(share.sum())
         lost += share.astype(np.int64)
     at = rows["t_ns"].to_numpy()
-    under_way = int(rows["delay_max_ns"].fill_null(0).to_numpy().max()) + interval_ns
-    silence = end_ns - int(at[received > 0].max(initial=0))
-    overdue = at <= end_ns - (min(under_way, silence) if silence >= SILENCE_NS else under_way)
+    under_way = max(int(rows["delay_max_ns"].fill_null(0).to_numpy().max()), way_ns) + ends.interval_ns
+    silence = ends.reached_ns - int(at[received > 0].max(initial=0))
+    ended = received.any() and silence >= SILENCE_NS + way_ns
+    overdue = at <= ends.reached_ns - (min(under_way, silence) if ended else under_way)
     if overdue.any():
         lost += _sent_of(sent, int(settled[-1]), int(sent[overdue][-1]))
     return lost
