@@ -288,3 +288,14 @@ def test_what_was_interrupted_is_not_compared_with_the_baseline(bloated: list[Re
     found = rules.verdicts(bloated[:1], whole=False)
     assert [len(found.outcomes[0]), len(found.compared), len(found.each)] == [1, 0, 1]
     assert len(rules.verdicts(bloated, whole=True).compared) == 1
+
+
+def test_a_file_without_a_link_runs_over_that_of_the_line(tmp_path: Path) -> None:
+    file = tmp_path / "own.toml"
+    flow = '[[test.flows]]\nname = "f"\ndirection = "down"\n'
+    file.write_text(f'[test]\nname = "t"\ntitle = "t"\n[test.phases]\nload = "1s"\n{flow}')
+    words = ["--no-charts", "--out", str(tmp_path / "out")]
+    lacks = CliRunner().invoke(group, ["run", str(file), *words])
+    assert "link: this key is missing" in str(lacks.exception)
+    done = CliRunner().invoke(group, ["run", str(file), "--link", "line-50", *words])
+    assert done.exit_code == 0, done.exception

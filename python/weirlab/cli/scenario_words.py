@@ -149,7 +149,8 @@ def _read(
     if what.endswith(".toml"):
         from weirlab.scenario.catalogue import scenario_in  # noqa: PLC0415 - loads pydantic
 
-        scenario = scenario_in(Path(what), link=link)
+        # A scenario whose link the line names need not have one.
+        scenario = scenario_in(Path(what), link=link or list(words["links"]) or None)
         base = base if scenario is None else scenario.written()
     names = OPTIONS | {
         f"beside.{place}{key}": f"--beside {text}"

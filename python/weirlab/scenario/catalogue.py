@@ -70,7 +70,7 @@ def read_scenario(text: str, place: str, *, below: Path | None = None) -> Scenar
     return ScenarioSpec.known(told(lambda: _native.read_scenario(text, place, files)))
 
 
-def scenario_in(path: Path, *, link: dict[str, Any] | None = None) -> ScenarioSpec | None:
+def scenario_in(path: Path, *, link: dict[str, Any] | list[str] | None = None) -> ScenarioSpec | None:
     """The scenario in that file; None if the file is that of a test.
 
     `link` takes the place of the scenario's own, which then need not be there.
