@@ -199,7 +199,7 @@ PAPER = sorted(KINDS)
 
 def for_paper(kind: str, records: Sequence[Record], tested: Record, **look: Any) -> tuple[list[Record], Look]:
     """Records that a chart is drawn of, and the look: charts of one run have no names of configurations."""
-    if kind in {"udp", "applications", "phases"}:
+    if kind in {"udp", "applications"}:
         records = [tested]
     chosen = some(kind, records)
     if KINDS[kind].most != 1 and kind != "meta":
@@ -211,7 +211,7 @@ def for_paper(kind: str, records: Sequence[Record], tested: Record, **look: Any)
 
 @pytest.fixture(scope="module")
 def tested(tmp_path_factory: pytest.TempPathFactory) -> Record:
-    """A run with voice streams and applications, and with the phases of `weir test`."""
+    """A run with voice streams and applications."""
     return weirlab.run("rrul_spec", phases=PHASES, out=tmp_path_factory.mktemp("tested") / "out")[0]
 
 

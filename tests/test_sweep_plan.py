@@ -266,14 +266,14 @@ link = "cable-20-8"
 [sweep.axes]
 queue = [
     "pfifo_fast",
-    "fq_codel limit 0",
+    "fq_codel flows 65537",
     "no_such_queue",
 ]
 load = { key = "phases.load", values = ["3s", "5"] }
 """,
     )
     assert said.startswith("plan.toml has 3 faults:\n  line 5: sweep.axes.queue.1: ")
-    assert "`limit 0`: write a number from 1 to 4294967295" in said
+    assert "`flows 65537`: write a number from 1 to 65536" in said
     assert "\n  line 5: sweep.axes.queue.2: " in said
     assert said.endswith(
         "\n  line 10: sweep.axes.load.1: `5` is a time without its unit: write `5s`, `5ms` or `5us`"

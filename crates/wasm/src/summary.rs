@@ -69,7 +69,7 @@ pub struct Distribution {
 #[must_use]
 pub fn summarise(scenario: &Scenario, columns: &Columns, reached_ns: u64) -> Summary {
     let load = phase(scenario, "load").unwrap_or((0, reached_ns));
-    let idle = phase(scenario, "idle").filter(|idle| !is_loaded(scenario, *idle));
+    let idle = phase(scenario, "idle").filter(|idle| !is_loaded(scenario, columns, *idle, load));
     let direction = |direction| direction_summary(scenario, columns, direction, load);
     Summary {
         latency: latency(scenario, columns, idle, load),
@@ -86,14 +86,35 @@ fn phase(scenario: &Scenario, name: &str) -> Option<Window> {
     Some((found.start_ns, found.end_ns))
 }
 
-/// Whether a load runs in a window. Calls, other UDP streams and DNS queries are none: they are what a line is to be quick
-/// for.
-fn is_loaded(scenario: &Scenario, (start, end): Window) -> bool {
-    let is_load =
+/// Whether TCP loads the idle line: all TCP flows of a direction carry more than a tenth of what they carry under load.
+/// Calls, other UDP streams and DNS queries do not: they are what a line is to be quick for.
+fn is_loaded(scenario: &Scenario, columns: &Columns, idle: Window, load: Window) -> bool {
+    let is_tcp =
         |flow: &Flow| flow.udp.is_none() && !matches!(flow.application, Some(Application::Dns(_)));
-    let mut loads = scenario.flows.iter().filter(|flow| is_load(flow));
-    loads.any(|flow| flow.start_ns < end && flow.stop_ns > start)
+    let mut of_tcp = scenario.clone();
+    for flow in of_tcp.flows.iter_mut().filter(|flow| !is_tcp(flow)) {
+        flow.stop_ns = flow.start_ns;
+    }
+    [Direction::Down, Direction::Up].into_iter().any(|direction| {
+        let rate = |window| {
+            let goodput = Goodput::within(window, &of_tcp, direction);
+            goodput.mbps(arrived(columns, &goodput))
+        };
+        rate(idle).is_some_and(|before| before > IDLE_SHARE * rate(load).unwrap_or_default())
+    })
 }
+
+/// Bytes of the samples that count.
+fn arrived(columns: &Columns, goodput: &Goodput) -> u64 {
+    let samples = table(columns, "throughput");
+    let [ends, owners, sizes] = ["t_ns", "flow", "bytes"].map(|name| samples.numbers(name));
+    let rows = ends.iter().zip(owners).zip(sizes);
+    let counted = rows.filter(|((t, flow), _)| goodput.counts(**flow as usize, **t as u64));
+    counted.map(|(_, bytes)| *bytes as u64).sum()
+}
+
+/// Of what TCP carries under load it may carry so much on a line that is called idle.
+const IDLE_SHARE: f64 = 0.1;
 
 fn latency(
     scenario: &Scenario,
@@ -164,10 +185,6 @@ fn direction_summary(
         return None;
     }
     let samples = table(columns, "throughput");
-    let [ends, owners, sizes] = ["t_ns", "flow", "bytes"].map(|name| samples.numbers(name));
-    let samples_of = ends.iter().zip(owners).zip(sizes);
-    let counted = samples_of.filter(|((t, flow), _)| goodput.counts(**flow as usize, **t as u64));
-    let arrived: f64 = counted.map(|(_, bytes)| bytes).sum();
     let totals = table(columns, "flows");
     let total = |name: &str| -> f64 {
         let rows = totals.numbers("flow").iter().zip(totals.numbers(name));
@@ -179,7 +196,7 @@ fn direction_summary(
     let share = |name: &str| (sent > 0.0).then(|| total(name) / sent);
     Some(DirectionSummary {
         flows,
-        goodput_mbps: goodput.mbps(arrived as u64).filter(|_| samples.rows > 0),
+        goodput_mbps: goodput.mbps(arrived(columns, &goodput)).filter(|_| samples.rows > 0),
         loss_rate: share("dropped_packets"),
         mark_rate: share("marked_packets"),
     })

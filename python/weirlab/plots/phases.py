@@ -22,7 +22,7 @@ from weirlab.scores import measured
 from weirlab.scores.bufferbloat import grade
 from weirlab.scores.gradable import is_gradable
 from weirlab.scores.measured import PHASES
-from weirlab.stats.pings import pings_within
+from weirlab.stats.pings import idle_window_ns, pings_within
 from weirlab.stats.summary import latency_summary
 
 if TYPE_CHECKING:
@@ -67,9 +67,11 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
 def _lacks(record: Record) -> str:
     """What a record has not of which this chart is made."""
     loads = [phase for phase in PHASES if record.phase(phase)]
-    idle = record.phase("idle")
-    if not loads or idle is None:
+    idle = idle_window_ns(record)
+    if not loads or record.phase("idle") is None:
         return "has no idle phase and phases with load"
+    if idle is None:
+        return "has no idle line to compare with: TCP loads it in the phase `idle` already"
     (before,) = pings_within(record, idle, record.ping_probes)
     return f"has no answered ping {'in its phases with load' if before.answered else 'in its idle phase'}"
 
@@ -228,5 +230,5 @@ STEP_NS = 200_000_000
 NOTE = (
     f"Throughput: all flows of a direction together, means of {caption.length(STEP_NS / 1e9)}. Points: "
     "pings, line: their median within 200 ms. Above them: the mean increase over the idle phase once the "
-    "line was full, and its grade if it was to the end."
+    "line was full, and its grade."
 )

@@ -210,9 +210,10 @@ def totals(record: Record, direction: Direction) -> tuple[NDArray[np.float64], N
     got = np.zeros(count)
     for samples in record.pieces("throughput", ("t_ns", "flow", "bytes")):
         at = samples.numbers("t_ns")
-        counted = np.isin(samples.numbers("flow"), flows) & (at > start) & (at <= end)
         # A live world samples a little late: a sample belongs to the interval whose end is nearest.
-        number = np.clip(np.floor((at[counted] - start) / interval + 0.5).astype(int), 1, count)
+        number = np.floor((at - start) / interval + 0.5).astype(int)
+        counted = np.isin(samples.numbers("flow"), flows) & (number >= 1) & (number <= count)
+        number = number[counted]
         got += np.bincount(number, samples.numbers("bytes")[counted], count + 1)[1:]
     ends = start + np.arange(1, count + 1) * interval
     return np.asarray(ends / 1e9, np.float64), np.asarray(got * 8e3 / interval, np.float64)
