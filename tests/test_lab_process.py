@@ -207,20 +207,25 @@ def test_a_terminal_that_goes_ends_nothing_under_nohup() -> None:
     assert (running.returncode, output) == (0, "got it\n"), errors
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(
+    ("number", "reach"),
+    [
+        # Ctrl-C reaches the whole group.
+        (signal.SIGINT, os.killpg),
+        (signal.SIGINT, os.kill),
+        (signal.SIGTERM, os.kill),
+        (signal.SIGHUP, os.kill),
+    ],
+)
 def test_a_run_that_is_asked_to_end_keeps_its_record_and_leaves_nothing(
-    number: signal.Signals, tmp_path: Path
+    number: signal.Signals, reach: Callable[[int, int], None], tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
     running = start(
         "run", "tcp_download", "--world", "lab", "--load", "50s", "--out", str(out), "--no-charts"
     )
     until(lambda: any(out.rglob("latency/part-*.parquet")))
-    if number == signal.SIGINT:
-        # Ctrl-C reaches the whole group.
-        os.killpg(running.pid, number)
-    else:
-        running.send_signal(number)
+    reach(running.pid, number)
     output, errors = running.communicate(timeout=PATIENCE_S)
     assert running.returncode == 130, (output, errors)
     until(lambda: not marked())

@@ -17,7 +17,7 @@ use crate::connections::{Connection, ConnectionWatch};
 use crate::control::ControlSocket;
 use crate::datapath::{DataPath, Settings};
 use crate::hosts::{Device, Hosts};
-use crate::program::{Program, name_hosts};
+use crate::program::{Kind, Program, name_hosts};
 use crate::quality::Quality;
 use crate::run::pass_on;
 use crate::{LabError, signals, traces};
@@ -85,31 +85,23 @@ pub fn exec(
     let mut server = None;
     if let Some(command) = &exec.server_command {
         let words = ["/bin/sh", "-c", command.as_str()].map(OsString::from);
-        let mut started = Program::start(&words, &hosts.server, true)?;
+        let mut started = Program::start(&words, &hosts.server, Kind::Background)?;
         await_port(&mut started, command)?;
         server = Some(started);
     }
-    let mut program = Program::start(&exec.program, &hosts.client, false)?;
-    let exit_code = loop {
-        std::thread::sleep(POLL);
-        pass_on(&samples, sink);
-        note_changes(control.as_ref().and_then(ControlSocket::changed), sink);
-        if path.has_ended() {
-            // It says why when it is asked to finish.
-            break None;
-        }
-        if let Some(code) = program.ended()? {
-            break Some(code);
-        }
-        if signals::end_requested() || sink.progress(clock.now()).is_break() {
-            break None;
-        }
+    let exit_code = if signals::end_requested() {
+        INTERRUPTED
+    } else {
+        signals::program_decides();
+        let program = Program::start(&exec.program, &hosts.client, Kind::Foreground)?;
+        attend(program, || {
+            pass_on(&samples, sink);
+            note_changes(control.as_ref().and_then(ControlSocket::changed), sink);
+            // Why the data path has ended it says when it is asked to finish.
+            path.has_ended() || sink.progress(clock.now()).is_break()
+        })?
     };
     let reached_ns = clock.now().as_nanos();
-    let exit_code = match exit_code {
-        Some(code) => code,
-        None => program.end(PATIENCE).unwrap_or(1),
-    };
     if let Some(server) = server {
         let _ = server.end(PATIENCE);
     }
@@ -120,6 +112,24 @@ pub fn exec(
     let quality = Quality::new(&report, hosts.overrun()?);
     let zero_ns = clock.monotonic_ns_of(Time::ZERO);
     Ok(Ended { exit_code, reached_ns, device: hosts.device, quality, connections, zero_ns })
+}
+
+/// Waits for `program`, and returns its exit code. It is asked to end once `is_over` or somebody wants it; what SIGINT
+/// means it decides itself.
+fn attend(mut program: Program, mut is_over: impl FnMut() -> bool) -> Result<i32, LinuxError> {
+    loop {
+        std::thread::sleep(POLL);
+        let is_over = is_over() || signals::end_requested();
+        if let Some(code) = program.ended()? {
+            return Ok(code);
+        }
+        if is_over {
+            return Ok(program.end(PATIENCE).unwrap_or(1));
+        }
+        if signals::hands_interrupt_on() {
+            program.interrupt();
+        }
+    }
 }
 
 /// Keeps the scenario that a record has with what was changed of its lines.
@@ -151,5 +161,7 @@ fn await_port(server: &mut Program, command: &str) -> Result<(), LinuxError> {
 const POLL: WallDuration = WallDuration::from_millis(5);
 /// Time that a server has to open its port: more than a Python program takes on a machine with other work.
 const SERVER_HEAD_START: WallDuration = WallDuration::from_secs(5);
+/// Exit code where somebody asked to end before there was a program.
+const INTERRUPTED: i32 = 130;
 /// How long a program that is asked to end may take.
 const PATIENCE: WallDuration = WallDuration::from_secs(2);

@@ -30,7 +30,7 @@ mod watch;
 pub use exec::{Ended, Exec, exec};
 pub use hosts::Device;
 pub use live::{Live, QueueView, View};
-pub use program::Program;
+pub use program::{Kind, Program};
 pub use quality::{Quality, Warning};
 pub use request::serve;
 pub use run::{Datapath, Options, Outcome, check, check_kernel_path, run};

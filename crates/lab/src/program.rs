@@ -13,9 +13,19 @@ use std::process::{Child, Command, Stdio};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, setns};
 use nix::sys::signal::{Signal, kill};
+use nix::unistd::{Pid, setsid};
 use weir_scenario::{ClientPaths, Scenario};
 
 use weir_linux::{LinuxError, Namespace, go_as_others};
+
+/// How a program belongs to whoever calls the lab.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// It has this process' standard streams, and Ctrl-C of its terminal.
+    Foreground,
+    /// It reads nothing, its output goes to standard error, and Ctrl-C does not reach it.
+    Background,
+}
 
 /// A program at work in a namespace.
 #[derive(Debug)]
@@ -25,15 +35,14 @@ pub struct Program {
 }
 
 impl Program {
-    /// Starts `words`, a program and its arguments, in `namespace`. It has this process' standard streams;
-    /// with `quiet` it reads nothing and its output goes to standard error.
+    /// Starts `words`, a program and its arguments, in `namespace`.
     ///
     /// # Errors
     /// If there is no such program, or it cannot be started.
     pub fn start(
         words: &[OsString],
         namespace: &Namespace,
-        quiet: bool,
+        kind: Kind,
     ) -> Result<Self, LinuxError> {
         let Some((program, arguments)) = words.split_first() else {
             return Err(LinuxError::new("there is no program to run"));
@@ -43,7 +52,7 @@ impl Program {
         command.args(arguments);
         // What a shaper in here learns is of a line that goes with the lab.
         command.env(weir_shape::STATE_VARIABLE, "none");
-        if quiet {
+        if kind == Kind::Background {
             let errors = io::stderr().as_fd().try_clone_to_owned();
             let errors = errors.map_err(|error| LinuxError::io("no standard error", error))?;
             command.stdin(Stdio::null()).stdout(errors);
@@ -57,6 +66,9 @@ impl Program {
                 setns(target, CloneFlags::CLONE_NEWNET)?;
                 // Only the data path goes first.
                 go_as_others();
+                if kind == Kind::Background {
+                    setsid()?;
+                }
                 // Signals that are ignored stay so over exec(2), all others are as at first: so the
                 // program is what `nohup` or a script's background made of this process.
                 Ok(())
@@ -99,12 +111,20 @@ impl Program {
         }))
     }
 
+    /// Sends the program what Ctrl-C does.
+    pub fn interrupt(&self) {
+        let _ = kill(self.pid(), Signal::SIGINT);
+    }
+
+    fn pid(&self) -> Pid {
+        Pid::from_raw(self.child.id() as i32)
+    }
+
     /// Asks the program to end, and ends it if it does not within `patience`. Returns how it has ended, as
     /// far as the kernel tells.
     pub fn end(mut self, patience: std::time::Duration) -> Option<i32> {
         let until = std::time::Instant::now() + patience;
-        let pid = nix::unistd::Pid::from_raw(self.child.id() as i32);
-        let _ = kill(pid, Signal::SIGTERM);
+        let _ = kill(self.pid(), Signal::SIGTERM);
         while std::time::Instant::now() < until {
             match self.ended() {
                 Ok(None) => std::thread::sleep(POLL),

@@ -16,14 +16,14 @@ use nix::unistd::{ForkResult, Pid, fork, getegid, geteuid};
 
 use crate::LinuxError;
 use crate::clock::{MIN_REAL_TIME_PRIORITY, go_as_others, go_first_with_threads};
-use crate::signals::{END_REQUESTS, is_ignored};
+use crate::signals::{END_REQUESTS, HAND_ON_INTERRUPT, is_ignored};
 
 /// Moves the calling process into user, network, mount and process namespaces of its own, in which it is
 /// root and may do as it likes. Nothing outside changes.
 ///
 /// The process goes on as a child of the caller, the first of its process namespace: when it ends, however
 /// it does, everything that it has started ends too. What called waits for it, hands it the signals that ask
-/// it to end, and exits as it does. Both die with their parents.
+/// it to end, and exits as it does; SIGINT is not handed on, but [`HAND_ON_INTERRUPT`] is. Both die with their parents.
 ///
 /// # Errors
 /// If the process has threads already (Linux moves single-threaded processes only), or this machine
@@ -72,7 +72,7 @@ pub fn isolate() -> Result<(), LinuxError> {
 fn become_first_process() -> Result<(), LinuxError> {
     // One that is ignored would be handed out if it were held back.
     let requests = END_REQUESTS.into_iter().filter(|&signal| !is_ignored(signal));
-    let signals: SigSet = requests.chain([Signal::SIGCHLD]).collect();
+    let signals: SigSet = requests.chain([HAND_ON_INTERRUPT, Signal::SIGCHLD]).collect();
     let mut before = SigSet::empty();
     sigprocmask(SigmaskHow::SIG_BLOCK, Some(&signals), Some(&mut before))
         .map_err(|error| LinuxError::io("cannot hold signals back", error))?;
@@ -93,7 +93,7 @@ fn exit_as(child: Pid, signals: &SigSet) -> ! {
     go_as_others();
     loop {
         match signals.wait() {
-            // The terminal has sent Ctrl-C to the child as well.
+            // The terminal has sent Ctrl-C to the child as well; of one that came to the caller alone that tells it.
             Ok(Signal::SIGCHLD | Signal::SIGINT) | Err(_) => {}
             Ok(signal) => {
                 let _ = kill(child, signal);

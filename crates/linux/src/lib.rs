@@ -34,7 +34,7 @@ pub use shaped::{
     CLASSES, KernelClasses, KernelCounts, KernelQueue, KernelRule, KernelShaper, OwnPort,
     kernel_has,
 };
-pub use signals::{END_REQUESTS, is_ignored};
+pub use signals::{END_REQUESTS, HAND_ON_INTERRUPT, is_ignored};
 pub use sock_diag::{TcpEnd, tcp_ends};
 pub use tc::{
     Counts, Line, Queue, QueueCounts, Reasons, check_spec, check_values, kernel_lacks, wire_bytes,

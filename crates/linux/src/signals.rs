@@ -10,6 +10,9 @@ use nix::sys::signal::Signal;
 /// Signals that ask a process to end: Ctrl-C, `kill`, a terminal that was closed.
 pub const END_REQUESTS: [Signal; 3] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP];
 
+/// Tells a process that whoever called it was sent SIGINT alone, and that it may hand it on.
+pub const HAND_ON_INTERRUPT: Signal = Signal::SIGUSR1;
+
 /// Whether this process ignores `signal`, as `nohup` and a script's background have it.
 #[must_use]
 pub fn is_ignored(signal: Signal) -> bool {

@@ -13,12 +13,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from weirlab.errors import LabError
+from weirlab.interrupt import REQUESTS
 
 __all__ = ["OwnKernel", "View", "ask"]
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
+    from types import FrameType
 
 
 class QueueView(TypedDict):
@@ -64,6 +66,9 @@ def ask(
     the lab. A lab dies with the thread that called this, and leaves nothing behind, whatever ends it. With
     `kernel` it is not under this machine's kernel, but under that one.
 
+    Where the main thread calls this, requests to end are handed on to the lab: it closes its record, ends its
+    program, and then answers. Only SIGINT is up to the program, as soon as there is one.
+
     Raises:
         LabError: what the lab could not do, in one sentence.
     """
@@ -76,7 +81,9 @@ def ask(
                 words += [str(kernel.image), str(kernel.seed)]
             command = [sys.executable, "-P", "-m", module, *words]
             handed_on = [theirs] if control is None else [theirs, control]
-            process = subprocess.Popen(command, pass_fds=[one.fileno() for one in handed_on])
+            with _held_back():
+                # The lab lets through what came until it can deal with it.
+                process = subprocess.Popen(command, pass_fds=[one.fileno() for one in handed_on])
         if control is not None:
             request = {**request, "control": control.detach()}
             os.close(request["control"])
@@ -93,7 +100,7 @@ def _talk(
     on_view: Callable[[View], bool] | None,
 ) -> dict[str, Any]:
     lines = ours.makefile("rw", encoding="utf-8")
-    with _ending_gracefully(process):
+    with _handing_on(process, has_program=request["do"] == "exec"):
         lines.write(json.dumps(request) + "\n")
         lines.flush()
         for line in lines:
@@ -110,8 +117,21 @@ def _talk(
 
 
 @contextmanager
-def _ending_gracefully(process: subprocess.Popen[bytes]) -> Iterator[None]:
-    """Hands requests to end on to the lab, which then closes its record; Ctrl-C reaches it by itself."""
+def _held_back() -> Iterator[None]:
+    """What is started meanwhile begins with the signals held back that ask for the end."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [*REQUESTS, INTERRUPTED_ALONE])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def _handing_on(process: subprocess.Popen[bytes], *, has_program: bool) -> Iterator[None]:
+    """Hands requests to end on to the lab.
+
+    Whether it hands SIGINT on to its program the lab decides: of a terminal, the program has it already.
+    """
     import threading  # noqa: PLC0415 - only here
 
     if threading.current_thread() is not threading.main_thread():
@@ -119,13 +139,19 @@ def _ending_gracefully(process: subprocess.Popen[bytes]) -> Iterator[None]:
         yield
         return
 
-    def hand_on(number: int, _frame: object) -> None:
-        process.send_signal(signal.SIGTERM if number == signal.SIGHUP else number)
+    def hand_on(number: int, frame: FrameType | None) -> None:
+        is_for_program = has_program and number == signal.SIGINT
+        process.send_signal(INTERRUPTED_ALONE if is_for_program else signal.SIGTERM)
+        handler = before[signal.Signals(number)]
+        if not has_program and callable(handler):
+            # It knows what the second request means.
+            handler(number, frame)
 
     # What is ignored stays so: of `nohup`, and of a script's job in the background.
-    heard = [one for one in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(one) is not signal.SIG_IGN]
-    before = {number: signal.signal(number, hand_on) for number in heard}
-    before[signal.SIGINT] = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    heard = [one for one in REQUESTS if signal.getsignal(one) is not signal.SIG_IGN]
+    before = {number: signal.getsignal(number) for number in heard}
+    for number in heard:
+        signal.signal(number, hand_on)
     try:
         yield
     finally:
@@ -142,5 +168,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
+INTERRUPTED_ALONE = signal.SIGUSR1
+"""Tells a lab that SIGINT came to this process, maybe alone (`HAND_ON_INTERRUPT` of crates/linux)."""
 PATIENCE_S = 5.0
 """How long a lab that has answered may take to end."""

@@ -25,6 +25,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from weirlab.interrupt import REQUESTS
 from weirlab.lab.guest import RECORD, REQUEST, STOP
 
 if TYPE_CHECKING:
@@ -53,9 +54,11 @@ class _Ending:
         self._file = folder / STOP
         self.asked = False
         self.deadline_s = float("inf")
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        for number in REQUESTS:
             if signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, self._hear)
+        # They were held back until somebody heard them.
+        signal.pthread_sigmask(signal.SIG_SETMASK, [])
 
     def _hear(self, _number: int, _frame: object) -> None:
         if not self.asked:
