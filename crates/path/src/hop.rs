@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use weir_core::{Duration, Packet, Seed, Time};
-use weir_qdisc::{Marker, Port};
+use weir_qdisc::{Count, DropReason, Marker, Port};
 use weir_scenario::{Direction, Hop as HopSpec};
 
 use crate::airtime::Media;
@@ -62,6 +62,8 @@ pub struct Hop {
     pub(crate) ends_tunnels: bool,
     /// Bytes of the line that were occupied since somebody looked.
     pub(crate) wire_bytes: u64,
+    /// What the line has lost since somebody looked, as the queue counted it.
+    pub(crate) lost: Count,
 }
 
 impl Hop {
@@ -93,6 +95,7 @@ impl Hop {
             captured: None,
             ends_tunnels: false,
             wire_bytes: 0,
+            lost: Count::default(),
             name,
         }
     }
@@ -116,6 +119,12 @@ impl Hop {
             let place = self.place_of(number, packet, traffic, forwarding);
             traffic.is_captured(packet, &place, now);
         }
+    }
+
+    /// The line loses `packet`, which the queue has let go.
+    pub(crate) fn lose(&mut self, packet: &Packet, traffic: &mut impl Traffic) {
+        self.lost.add(packet.len);
+        traffic.on_drop(*packet, DropReason::LinkLoss);
     }
 
     /// Place of this hop, which has that number, on the route of `packet`.

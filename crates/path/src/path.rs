@@ -16,7 +16,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use weir_core::{Duration, End, Packet, Rate, Seed, Time};
-use weir_qdisc::{About, DropReason, DropSink};
+use weir_qdisc::{About, DropSink};
 use weir_scenario::{Direction, LineChange, Scenario, hops_before_router};
 
 use crate::airtime::Media;
@@ -582,7 +582,7 @@ impl<T: Traffic> Path<T> {
         }
         match arrives {
             Some(at) => it.delay_line.push(at, packet, hop as Source, events),
-            None => traffic.on_drop(*packet, DropReason::LinkLoss),
+            None => it.lose(packet, traffic),
         }
     }
 }

@@ -33,6 +33,9 @@ impl QueueSampler {
             row.sojourn_mean = sojourn.mean();
             row.sojourn_max = left.then_some(sojourn.max);
             row.wire_bytes = std::mem::take(&mut hop.wire_bytes);
+            let lost = std::mem::take(&mut hop.lost);
+            row.dropped.0[DropReason::LinkLoss as usize] += lost.packets;
+            row.dropped_bytes = row.dropped_bytes.map(|bytes| bytes + lost.bytes);
             sink.queue(&row);
             hop.port.classes(&mut |class| {
                 sink.queue(&since(class.stats).row(now, &hop.name, class.name, class.backlog));
