@@ -29,7 +29,7 @@ use weir_linux::{
 use crate::buffers::{Buffers, index_of};
 use crate::control::Order;
 use crate::hosts::{Hosts, Interface};
-use crate::lateness::Lateness;
+use crate::lateness::{Lateness, Standstills};
 use crate::pcap::Capture;
 use crate::quality::LATE;
 use crate::router::Router;
@@ -76,6 +76,10 @@ pub struct PathReport {
     pub packets: u64,
     /// How much later than computed: the median, the 99th and the 99.9th percentile.
     pub late: [Duration; 3],
+    /// Time in which it stood still.
+    pub stood_still: Duration,
+    /// Time from its start to its end.
+    pub worked: Duration,
     /// Share of one processor that it used, 0 to 1.
     pub cpu_share: f64,
     /// Packets that were no IP, or damaged.
@@ -126,6 +130,7 @@ impl DataPath {
             sides: sides.collect(),
             clock,
             lateness: Lateness::new(),
+            standstills: Standstills::new(Time::ZERO),
             waking: if clock.is_virtual() { Waking::in_virtual_time() } else { Waking::default() },
             stands: clock.is_virtual().then(|| clock.now()),
             queue_sampler: QueueSampler::default(),
@@ -190,6 +195,7 @@ struct Carrier {
     sides: Vec<Side>,
     clock: Clock,
     lateness: Lateness,
+    standstills: Standstills,
     waking: Waking,
     /// Where the clock has stood since the last wait, if time is virtual.
     stands: Option<Time>,
@@ -214,11 +220,13 @@ impl Carrier {
         let started = self.now();
         self.sides.iter_mut().for_each(|side| side.empty = started);
         self.waking.at_rest(started);
+        self.standstills = Standstills::new(started);
         let cpu_started = thread_cpu_ns();
         let mut next_row = emulator.after(started);
         let mut next_queue = self.queue_ticker.map_or(Time::MAX, |ticker| ticker.after(started));
         while !self.stop.load(Ordering::Relaxed) {
             let now = self.advance()?;
+            self.standstills.turns(now);
             self.obey()?;
             self.read_all()?;
             if now >= next_queue {
@@ -239,11 +247,13 @@ impl Carrier {
             capture.finish()?;
         }
         let cpu = thread_cpu_ns() - cpu_started;
-        let wall = ended.since(started).as_nanos().max(1);
+        let worked = ended.since(started);
         Ok(PathReport {
             packets: self.packets,
             late: [0.5, 0.99, 0.999].map(|share| self.lateness.quantile(share)),
-            cpu_share: cpu as f64 / wall as f64,
+            stood_still: self.standstills.total(),
+            worked,
+            cpu_share: cpu as f64 / worked.as_nanos().max(1) as f64,
             malformed: self.router.malformed,
             unroutable: self.router.unroutable,
             refused: self.refused,
@@ -340,6 +350,7 @@ impl Carrier {
             return Ok(());
         };
         self.flush_late(now, Duration::ZERO)?;
+        self.standstills.sleeps(sleep);
         let last = self.sides.len() - 1;
         let mut fds: [PollFd<'_>; MAX_INTERFACES] = std::array::from_fn(|side| {
             PollFd::new(self.sides[side.min(last)].device.fd(), PollFlags::POLLIN)

@@ -55,5 +55,66 @@ impl Lateness {
     }
 }
 
+/// Time in which the data path was kept from its work.
+#[derive(Debug)]
+pub(crate) struct Standstills {
+    /// When the turn of work began that goes on.
+    turn: Time,
+    /// For how long it was to sleep.
+    sleep: Duration,
+    total: Duration,
+}
+
+impl Standstills {
+    /// Work begins at `now`.
+    pub const fn new(now: Time) -> Self {
+        Self { turn: now, sleep: Duration::ZERO, total: Duration::ZERO }
+    }
+
+    /// The turn that goes on ends with a sleep of that length.
+    pub const fn sleeps(&mut self, sleep: Duration) {
+        self.sleep = sleep;
+    }
+
+    /// The next turn begins at `now`.
+    pub fn turns(&mut self, now: Time) {
+        let slept = std::mem::take(&mut self.sleep);
+        let away = now.since(self.turn).as_nanos().saturating_sub(slept.as_nanos());
+        if away > STANDSTILL.as_nanos() {
+            self.total += Duration::from_nanos(away);
+        }
+        self.turn = now;
+    }
+
+    /// All spells until now.
+    pub const fn total(&self) -> Duration {
+        self.total
+    }
+}
+
+/// A shorter spell is told by the packets that were under way and are late by it; those of a longer one are few, as
+/// who waits for acknowledgements sends no more.
+const STANDSTILL: Duration = Duration::from_millis(50);
 /// Ten seconds: later than that is as good as never.
 const MAX_LATENESS_NS: u64 = 10_000_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_turn_that_takes_much_longer_than_its_sleep_is_a_standstill() {
+        let ms = Time::from_millis;
+        let mut standstills = Standstills::new(ms(0));
+        for (sleep, now) in [(0, 30), (20, 50), (20, 119)] {
+            standstills.sleeps(Duration::from_millis(sleep));
+            standstills.turns(ms(now));
+        }
+        assert_eq!(standstills.total(), Duration::ZERO);
+        // Stopped while it slept, and while it worked.
+        standstills.sleeps(Duration::from_millis(20));
+        standstills.turns(ms(1_139));
+        standstills.turns(ms(1_639));
+        assert_eq!(standstills.total(), Duration::from_millis(1_500));
+    }
+}

@@ -18,6 +18,10 @@ pub struct Quality {
     pub late_p99_ns: u64,
     /// 99.9th percentile of the lateness of packets that were handed over, in nanoseconds.
     pub late_p999_ns: u64,
+    /// Time of the run in which the data path stood still, in nanoseconds: spells of more than 50 ms each.
+    pub stood_still_ns: u64,
+    /// Time that the data path was at work, in nanoseconds.
+    pub worked_ns: u64,
     /// Share of one processor that the data path used, in percent.
     pub cpu_percent: f64,
     /// Packets that were no IP, or damaged.
@@ -40,6 +44,14 @@ pub enum Warning {
     Late {
         /// The 99th percentile of lateness.
         p99_ns: u64,
+    },
+    /// The data path was kept from its work: what sends by its acknowledgements sends little then, and few packets are
+    /// late.
+    StoodStill {
+        /// The time in which it was.
+        stood_still_ns: u64,
+        /// The time of the run.
+        worked_ns: u64,
     },
     /// The data path used up a processor.
     OutOfCpu {
@@ -68,6 +80,8 @@ impl Quality {
             late_p50_ns: p50,
             late_p99_ns: p99,
             late_p999_ns: p999,
+            stood_still_ns: report.stood_still.as_nanos(),
+            worked_ns: report.worked.as_nanos(),
             cpu_percent: (report.cpu_share * 1000.0).round() / 10.0,
             malformed: report.malformed,
             unroutable: report.unroutable,
@@ -83,6 +97,10 @@ impl Quality {
         let mut warnings = Vec::new();
         if self.late_p99_ns > LATE.as_nanos() {
             warnings.push(Warning::Late { p99_ns: self.late_p99_ns });
+        }
+        let (stood_still_ns, worked_ns) = (self.stood_still_ns, self.worked_ns);
+        if stood_still_ns as f64 > STOOD_STILL_SHARE * worked_ns as f64 {
+            warnings.push(Warning::StoodStill { stood_still_ns, worked_ns });
         }
         if self.cpu_percent > BUSY_PERCENT {
             warnings.push(Warning::OutOfCpu { percent: self.cpu_percent });
@@ -107,6 +125,13 @@ impl fmt::Display for Warning {
                  machine or a slower line",
                 *p99_ns as f64 / 1e6
             ),
+            Self::StoodStill { stood_still_ns, worked_ns } => write!(
+                f,
+                "the emulator stood still for {:.1} s of {:.1} s, in which nothing was carried: use a quieter \
+                 machine, and let nothing stop the run",
+                *stood_still_ns as f64 / 1e9,
+                *worked_ns as f64 / 1e9
+            ),
             Self::OutOfCpu { percent } => write!(
                 f,
                 "the emulator used {percent:.0} % of a processor: this machine is too slow for the line"
@@ -127,17 +152,37 @@ impl fmt::Display for Warning {
 
 /// Lateness of the 99th percentile from which on there is a warning: 1500 bytes take 120 us at 100 Mbit/s.
 pub(crate) const LATE: Duration = Duration::from_micros(1_000);
+/// The share of a run in which the data path may stand still: that of packets which may be late.
+const STOOD_STILL_SHARE: f64 = 0.01;
 const BUSY_PERCENT: f64 = 90.0;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn said(quality: &Quality) -> Vec<String> {
+        quality.warnings().iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn a_standstill_is_told_by_its_share_of_the_run() {
+        let stood_still = |ms: u64| Quality {
+            stood_still_ns: ms * 1_000_000,
+            worked_ns: 10_000_000_000,
+            ..Quality::default()
+        };
+        assert_eq!(said(&stood_still(100)), Vec::<String>::new());
+        assert_eq!(
+            said(&stood_still(3_000)),
+            [
+                "the emulator stood still for 3.0 s of 10.0 s, in which nothing was carried: use a quieter \
+              machine, and let nothing stop the run"
+            ]
+        );
+    }
+
     #[test]
     fn packets_that_were_never_sent_are_told() {
-        let said = |quality: &Quality| -> Vec<String> {
-            quality.warnings().iter().map(ToString::to_string).collect()
-        };
         assert_eq!(said(&Quality::default()), Vec::<String>::new());
         assert_eq!(
             said(&Quality { skipped: 435, ..Quality::default() }),
