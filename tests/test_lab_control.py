@@ -187,6 +187,22 @@ def test_a_ping_sees_delay_loss_and_a_line_that_is_down(tmp_path: Path) -> None:
 
 
 @pytest.mark.needs_lab
+def test_a_delay_that_was_a_mistake_can_be_taken_back(tmp_path: Path) -> None:
+    with lab(tmp_path, PING) as running:
+        read(running, 3)
+        changed(tmp_path, "down/line", "delay=10s")
+        lost = read(running, 2)
+        changed(tmp_path, "down/line", "delay=10ms")
+        start = time.monotonic()
+        again = read(running, 1)
+        while again[-1] == math.inf and time.monotonic() < start + 6:
+            again += read(running, 1)
+        ended(running)
+    assert lost == [math.inf] * 2
+    assert again[-1] < math.inf
+
+
+@pytest.mark.needs_lab
 def test_a_download_has_the_rate_that_the_line_has(tmp_path: Path) -> None:
     """1448 bytes of data in packets of 1500."""
     with lab(tmp_path, DOWNLOAD) as running:

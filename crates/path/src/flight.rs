@@ -75,9 +75,11 @@ impl Flight {
         }
     }
 
-    /// Packets that leave from now on take `delay`; they still pass none that left before.
-    pub const fn set_delay(&mut self, delay: Duration) {
+    /// Packets that leave from `now` on take `delay`. They wait for those that left before, but not for long: they pass
+    /// what is still under way [`LONGEST_WAIT`] after they would have arrived without it.
+    pub fn set_delay(&mut self, delay: Duration, now: Time) {
         self.delay = delay;
+        self.last_arrival = self.last_arrival.min(now + delay + LONGEST_WAIT);
     }
 
     /// The least time that packets take.
@@ -146,6 +148,9 @@ impl Reorder {
     }
 }
 
+/// How much later than by its own delay a packet arrives at most after a change to a shorter one.
+const LONGEST_WAIT: Duration = Duration::from_millis(1_000);
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -179,9 +184,22 @@ mod tests {
         let mut flight = Flight::new(&params, Seed::new(1));
         let ms = Time::from_millis;
         assert_eq!(flight.arrives_at(ms(0)), Some(ms(30)));
-        flight.set_delay(Duration::from_millis(10));
+        flight.set_delay(Duration::from_millis(10), ms(4));
         assert_eq!(flight.arrives_at(ms(5)), Some(ms(30)));
         assert_eq!(flight.arrives_at(ms(25)), Some(ms(35)));
+    }
+
+    #[test]
+    fn a_much_shorter_way_is_not_blocked_by_what_is_under_way_on_the_longer() {
+        let params =
+            FlightParams { delay: Duration::from_millis(9_000), ..FlightParams::default() };
+        let mut flight = Flight::new(&params, Seed::new(1));
+        let ms = Time::from_millis;
+        assert_eq!(flight.arrives_at(ms(0)), Some(ms(9_000)));
+        flight.set_delay(Duration::from_millis(40), ms(100));
+        assert_eq!(flight.arrives_at(ms(100)), Some(ms(1_140)));
+        assert_eq!(flight.arrives_at(ms(1_099)), Some(ms(1_140)));
+        assert_eq!(flight.arrives_at(ms(1_101)), Some(ms(1_141)));
     }
 
     #[test]

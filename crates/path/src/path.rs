@@ -500,7 +500,7 @@ impl<T: Traffic> Path<T> {
         match change {
             LineChange::RateBps(bps) => it.line.set_rate(Some(Rate::from_bps(bps)), now),
             LineChange::Down => it.line.set_rate(None, now),
-            LineChange::DelayNs(delay) => it.flight.set_delay(Duration::from_nanos(delay)),
+            LineChange::DelayNs(delay) => it.flight.set_delay(Duration::from_nanos(delay), now),
             LineChange::Loss(params) => it.flight.set_loss(params),
         }
         self.serve(hop, now);

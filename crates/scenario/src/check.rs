@@ -256,6 +256,7 @@ impl Hop {
             LineRate::PacketsPerSecond(rate) => check_packet_rate(rate)?,
             LineRate::Unlimited | LineRate::Trace(_) => {}
         }
+        check_delay(self.delay_ns)?;
         self.check_changes()?;
         self.check_access()?;
         self.flight().check().map_err(|error| error.to_string())
@@ -292,24 +293,34 @@ impl Hop {
             return Err("changes: write them in the order of their times".to_owned());
         }
         for Change { at_ns, to } in &self.changes {
-            let at = Duration::from_nanos(*at_ns);
-            match (to, &self.rate) {
-                (LineChange::DelayNs(_), _) | (LineChange::Down, LineRate::Bps(_)) => {}
-                (LineChange::Loss(loss), _) => {
-                    loss.check().map_err(|error| format!("change at {at}: {error}"))?;
-                }
-                (LineChange::RateBps(bps), LineRate::Bps(_)) => {
-                    check_rate(*bps).map_err(|error| format!("change at {at}: {error}"))?;
-                }
-                (LineChange::RateBps(_) | LineChange::Down, _) => {
-                    return Err(format!(
-                        "change at {at}: only a line of constant `rate` can be given another"
-                    ));
-                }
-            }
+            to.check(&self.rate)
+                .map_err(|error| format!("change at {}: {error}", Duration::from_nanos(*at_ns)))?;
         }
         Ok(())
     }
+}
+
+impl LineChange {
+    /// Checks that a line of that `rate` can be changed so; says what is wrong with it without its time.
+    pub(crate) fn check(&self, rate: &LineRate) -> Result<(), String> {
+        match (self, rate) {
+            (Self::DelayNs(delay_ns), _) => check_delay(*delay_ns),
+            (Self::Loss(loss), _) => loss.check().map_err(|error| error.to_string()),
+            (Self::RateBps(bps), LineRate::Bps(_)) => check_rate(*bps),
+            (Self::Down, LineRate::Bps(_)) => Ok(()),
+            (Self::RateBps(_) | Self::Down, _) => {
+                Err("only a line of constant `rate` can be given another".to_owned())
+            }
+        }
+    }
+}
+
+fn check_delay(delay_ns: u64) -> Result<(), String> {
+    if delay_ns <= MAX_DELAY.as_nanos() {
+        return Ok(());
+    }
+    let delay = Duration::from_nanos(delay_ns);
+    Err(format!("delay {delay}: write a propagation delay of up to {MAX_DELAY}, such as `40ms`"))
 }
 
 fn check_rate(bps: u64) -> Result<(), String> {
@@ -373,6 +384,8 @@ pub(crate) const LINE_RATES_BPS: RangeInclusive<u64> = Rate::MIN_LINE.as_bps()..
 pub(crate) const LINE_RATES: &str = "a rate from 1kbit to 1tbit";
 /// Packets per second that a router's processor may forward: one a nanosecond, the clock of all worlds.
 pub(crate) const MAX_PACKET_RATE: u64 = 1_000_000_000;
+/// Forty times what a geostationary satellite takes.
+const MAX_DELAY: Duration = Duration::from_millis(10_000);
 /// Least time between two pings or samples.
 const MIN_PERIOD_NS: u64 = 10_000;
 /// That of ICMP echo and of UDP.
@@ -449,6 +462,18 @@ mod tests {
                 s.path.up[0].changes = vec![Change { at_ns: 0, to: LineChange::Down }];
             }),
             "path up, hop `line`: change at 0ms: only a line of constant `rate` can be given another"
+        );
+        assert_eq!(
+            error(|s| s.path.up[0].delay_ns = 40_000_000_000),
+            "path up, hop `line`: delay 40s: write a propagation delay of up to 10s, such as `40ms`"
+        );
+        assert_eq!(
+            error(|s| {
+                let to = LineChange::DelayNs(10_000_000_001);
+                s.path.up[0].changes = vec![Change { at_ns: 5_000_000, to }];
+            }),
+            "path up, hop `line`: change at 5ms: delay 10000000001ns: write a propagation delay of up to 10s, such \
+             as `40ms`"
         );
         assert_eq!(
             error(|s| s.path.up.insert(0, Hop::processor("line", 0, 1))),

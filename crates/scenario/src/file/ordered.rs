@@ -40,7 +40,12 @@ pub fn read_ordered(written: &Written, scenario: &Scenario) -> Result<Vec<HopCha
         let mut whole = said.clone();
         whole.set("at", "0s".into());
         let spec: ChangeSpec = Reader::read(&whole).map_err(|faults| telling.sentence(faults))?;
-        found.extend(parts(&spec).map(|change| HopChange { hop, to: change.to }));
+        let rate =
+            &scenario.path.up.iter().chain(&scenario.path.down).nth(hop).expect("it is known").rate;
+        for Change { to, .. } in parts(&spec) {
+            to.check(rate).map_err(|error| format!("{name}: {error}"))?;
+            found.push(HopChange { hop, to });
+        }
     }
     Ok(found)
 }
@@ -137,6 +142,14 @@ mod tests {
         assert_eq!(
             says(r#"{"up/modem": {"at": "5s", "rate": "5mbit"}}"#),
             "up/modem: at: it changes at once: leave `at` out"
+        );
+        assert_eq!(
+            says(r#"{"up/modem": {"delay": "40s"}}"#),
+            "up/modem: delay 40s: write a propagation delay of up to 10s, such as `40ms`"
+        );
+        assert_eq!(
+            says(r#"{"down/cell": {"rate": "5mbit"}}"#),
+            "down/cell: only a line of constant `rate` can be given another"
         );
         assert_eq!(says("{}"), "nothing changes: name a hop, and what changes there");
         assert_eq!(says("[5]"), "[5]: write a table of hops and their changes");
