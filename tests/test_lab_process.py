@@ -94,6 +94,36 @@ def test_the_server_is_reached_by_name_over_the_line(ip: int, device: str, tmp_p
     assert float(done.stdout) < 60.0
 
 
+ASK_NOBODY = """
+import errno, socket, sys
+for address in sys.argv[1:]:
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    try:
+        socket.socket(family, socket.SOCK_DGRAM).connect((address, 53))
+    except OSError as error:
+        print(errno.errorcode[error.errno])
+    else:
+        print("goes somewhere")
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "addresses"),
+    [
+        # As of a machine's name server.
+        ((), ("10.255.255.53", "10.0.0.2", "10.1.0.2", "192.0.2.1")),
+        (("--device", "veth"), ("10.255.255.53",)),
+        (("--ip", "6"), ("fd00::53", "2001:db8::1")),
+        (("--path", "a=cable-20-8", "--path", "b=cable-20-8"), ("10.255.255.53", "10.1.0.3")),
+    ],
+)
+def test_what_belongs_to_no_host_of_the_lab_is_out_of_reach(
+    words: tuple[str, ...], addresses: tuple[str, ...]
+) -> None:
+    done = weir("lab", "exec", *words, "--", sys.executable, "-c", ASK_NOBODY, *addresses)
+    assert done.stdout.split() == ["ENETUNREACH"] * len(addresses), done.stderr
+
+
 def test_a_record_and_a_capture_are_kept(tmp_path: Path) -> None:
     link = tmp_path / "line.toml"
     link.write_text(

@@ -129,7 +129,12 @@ impl EndHosts {
         kernel: Option<(KernelPath, Arc<Namespace>)>,
     ) -> Result<Hosts, LinuxError> {
         devices.push(self.device(scenario, &self.server, Interface::SERVER, offloads)?);
-        self.server.within(|| configure(&scenario.addresses(End::Server)))?;
+        let mut clients = scenario.addresses(End::Client);
+        for path in 1..paths.count() {
+            let of = |ip| ClientPaths::client_address(ip, path);
+            clients.extend(scenario.ip_versions().into_iter().map(of));
+        }
+        self.server.within(|| configure(&scenario.addresses(End::Server), &clients))?;
         let (path, junction) = kernel.unzip();
         let KernelPath { routers, hops } = path.unwrap_or_default();
         Ok(Hosts {
@@ -164,8 +169,13 @@ impl Hosts {
         });
         let devices = devices.collect::<Result<_, _>>()?;
         ends.client.within(|| {
-            configure(&scenario.addresses(End::Client))?;
-            if paths.are_named() { add_paths(scenario, &paths) } else { Ok(()) }
+            let own = scenario.addresses(End::Client);
+            if paths.are_named() {
+                configure(&own, &[])?;
+                add_paths(scenario, &paths)
+            } else {
+                configure(&own, &scenario.addresses(End::Server))
+            }
         })?;
         ends.finish(scenario, paths, devices, offloads, None)
     }
@@ -189,9 +199,10 @@ impl Hosts {
         // A GSO packet that came in here would meet the queues as one.
         let interface = Interface { end: End::Client, path: 0 };
         let client = ends.device(scenario, &junction, interface, false)?;
-        junction.within(|| configure(&[]))?;
+        junction.within(|| configure(&[], &[]))?;
         let path = KernelPath::new(scenario, &ends.client, &junction)?;
-        ends.client.within(|| configure(&scenario.addresses(End::Client)))?;
+        let [own, servers] = [End::Client, End::Server].map(|end| scenario.addresses(end));
+        ends.client.within(|| configure(&own, &servers))?;
         let one = ClientPaths::default();
         ends.finish(scenario, one, vec![client], offloads, Some((path, junction)))
     }
@@ -261,29 +272,43 @@ fn veth_device(
     Ok(Box::new(veth))
 }
 
-/// Gives the calling thread's namespace its addresses and its settings.
-fn configure(addresses: &[IpAddr]) -> Result<(), LinuxError> {
+/// Gives the calling thread's namespace its `own` addresses, routes to those of `others`, and its settings. What
+/// belongs to nobody has no route: who asks for it, such as a resolver of the machine for a name, learns that at once.
+fn configure(own: &[IpAddr], others: &[IpAddr]) -> Result<(), LinuxError> {
     let netlink = Netlink::new()?;
     netlink.set_up(LOOPBACK, LinkSettings::default())?;
     let index = index_of(DEVICE)?;
     let lacks_v6 = !fs::exists("/proc/sys/net/ipv6").unwrap_or(false);
-    if lacks_v6 && addresses.iter().any(IpAddr::is_ipv6) {
+    if lacks_v6 && own.iter().any(IpAddr::is_ipv6) {
         return Err(LinuxError::new("the scenario wants IPv6, which this kernel does not have"));
     }
-    for &address in addresses {
-        let (_, prefix) = network(IpVersion::of(address));
-        netlink.add_address(index, address, prefix)?;
+    for &address in own {
+        netlink.add_address(index, address, whole(address))?;
     }
+    for &address in others {
+        netlink.add_route(index, address, whole(address))?;
+    }
+    take_from_anybody(DEVICE)?;
     for (setting, value) in SETTINGS {
-        // A kernel without one of them behaves as if it were set.
-        match fs::write(format!("/proc/sys/net/{setting}"), value) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(LinuxError::io(&format!("cannot set net/{setting} to {value}"), error));
-            }
-            _ => {}
-        }
+        set(setting, value)?;
     }
     Ok(())
+}
+
+/// Has `device` of the calling thread's namespace take packets whose answers would find no route, as those of routers.
+pub(crate) fn take_from_anybody(device: &str) -> Result<(), LinuxError> {
+    set(&format!("ipv4/conf/{device}/rp_filter"), "0")
+}
+
+/// Sets what this kernel has under that name.
+fn set(setting: &str, value: &str) -> Result<(), LinuxError> {
+    match fs::write(format!("/proc/sys/net/{setting}"), value) {
+        // A kernel without it behaves as if it were set.
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(LinuxError::io(&format!("cannot set net/{setting} to {value}"), error))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The devices' count of packets that were to be sent and were dropped (proc_net_dev(5)).
