@@ -11,6 +11,7 @@ mod datapath;
 mod exec;
 mod hosts;
 mod kernel_path;
+mod keys_once;
 mod lateness;
 mod live;
 mod multihoming;
