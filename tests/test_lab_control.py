@@ -230,10 +230,15 @@ def test_the_socket_is_the_users_alone_refuses_in_a_sentence_and_goes_with_the_l
                 "down/line: delay: `40` is a time without its unit: write `40s`, `40ms`",
             ),
             (("down/line", "rate=1bit"), "down/line: rate: `1bit`: write a rate from 1kbit to 1tbit"),
+            (
+                ("down/line", "delay=40s"),
+                "down/line: delay 40s: write a propagation delay of up to 10s, such as `40ms`",
+            ),
+            (("down/line", "loss=5"), "loss: `5`: write a share from 0% to 100%"),
             (("down/line",), "down/line: nothing changes: give `rate`, `delay`, `loss`, or `down = true`"),
         ):
             done = weir_in(tmp_path, "lab", "set", "line.sock", *words)
-            assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1), done.stderr
+            assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), done.stderr
             assert message in done.stderr
         second = weir_in(tmp_path, "lab", "exec", "--control", "line.sock", "--", "true")
         assert second.returncode == 2
@@ -241,7 +246,7 @@ def test_the_socket_is_the_users_alone_refuses_in_a_sentence_and_goes_with_the_l
         assert ended(running).count("`line.sock`") == 0
     assert not path.exists()
     gone = weir_in(tmp_path, "lab", "set", "line.sock", "down/line", "rate=5mbit")
-    assert gone.returncode == 1
+    assert gone.returncode == 2
     assert "there is no control socket `line.sock`: its lab has ended" in gone.stderr
 
 
@@ -270,7 +275,7 @@ def test_after_a_kill_nobody_answers_and_the_next_lab_takes_the_place(tmp_path: 
 def test_what_is_no_control_socket_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     done = weir_in(tmp_path, "lab", "set", "file", "down/line", "rate=5mbit")
-    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "`file` is not the control socket of a lab" in done.stderr
     with pytest.raises(UsageError, match="exists: choose another file"), opened(tmp_path / "file"):
         pass

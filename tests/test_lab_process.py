@@ -169,6 +169,22 @@ def test_what_cannot_be_done_is_one_sentence(words: tuple[str, ...], message: st
     assert done.stderr.count("\n") == 1
 
 
+def test_a_program_that_cannot_be_run_is_told_as_what_it_is(tmp_path: Path) -> None:
+    plain, orphan = tmp_path / "plain", tmp_path / "orphan"
+    plain.write_text("#!/bin/sh\n")
+    orphan.write_text("#!/no/such/shell -e\n")
+    orphan.chmod(0o700)
+    for program, said in (
+        (plain, "is not executable: `chmod +x` makes it so"),
+        (tmp_path, "is no program that can be found"),
+        (orphan, ": its interpreter `/no/such/shell` is not there"),
+    ):
+        done = weir("lab", "exec", "--", str(program))
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+        assert f"`{program}`" in done.stderr
+        assert said in done.stderr
+
+
 def test_a_record_never_goes_where_something_is(tmp_path: Path) -> None:
     (tmp_path / "there").touch()
     for place, said in (

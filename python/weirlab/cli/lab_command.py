@@ -146,8 +146,7 @@ CHANGES = {"rate": "`rate=5mbit`", "delay": "`delay=40ms`", "loss": "`loss=1%`",
 
 
 def _run(program: list[str], words: dict[str, Any]) -> int:
-    if shutil.which(program[0]) is None:
-        raise UsageError(f"`{program[0]}` is no program that can be found")
+    _check_program(program[0])
     record, pcap = words["out"], words["pcap"]
     if record is not None and record.exists() and not record.is_dir():
         raise UsageError(f"`{record}` is no folder: choose another one for the record")
@@ -181,6 +180,25 @@ def _run(program: list[str], words: dict[str, Any]) -> int:
         note(f"warning: {warning}")
     code: int = answer["exit_code"]
     return code
+
+
+def _check_program(name: str) -> None:
+    """Refuses what cannot be run."""
+    program = shutil.which(name)
+    if program is None:
+        there = shutil.which(name, os.F_OK)
+        if there is not None:
+            raise UsageError(f"`{there}` is not executable: `chmod +x` makes it so")
+        raise UsageError(f"`{name}` is no program that can be found")
+    with suppress(OSError), Path(program).open("rb") as file:
+        first = file.readline(MAX_INTERPRETER_BYTES)
+        words = first.removeprefix(b"#!").split()
+        if first.startswith(b"#!") and words and not Path(os.fsdecode(words[0])).exists():
+            raise UsageError(f"`{program}`: its interpreter `{os.fsdecode(words[0])}` is not there")
+
+
+MAX_INTERPRETER_BYTES = 256
+"""How much of a script's first line counts (BINPRM_BUF_SIZE of linux/binfmts.h)."""
 
 
 def _paths(run: ResolvedRun) -> list[str]:

@@ -10,7 +10,7 @@ import stat
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from weirlab.errors import LabError, UsageError
+from weirlab.errors import LabError, UsageError, WeirError
 
 __all__ = ["change", "opened"]
 
@@ -80,8 +80,11 @@ def change(path: Path, changes: Mapping[str, Mapping[str, Any]]) -> float:
     Returns:
         Since when they hold, in seconds of the run.
 
+    Nothing is changed if this fails.
+
     Raises:
-        LabError: if there is no lab, or it refuses: nothing is changed then.
+        UsageError: if there is no control socket, or the lab's lines cannot be changed like that.
+        LabError: if the lab has ended, or cannot follow.
     """
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as near:
         near.settimeout(PATIENCE_S)
@@ -93,28 +96,28 @@ def change(path: Path, changes: Mapping[str, Mapping[str, Any]]) -> float:
         except TimeoutError as error:
             raise LabError(f"the lab of `{path}` has not answered for {PATIENCE_S:g} s") from error
         except FileNotFoundError as error:
-            raise LabError(
+            raise UsageError(
                 f"there is no control socket `{path}`: its lab has ended, or began without `--control`"
             ) from error
         except (ConnectionError, OSError) as error:
-            raise LabError(_unheard(path, error)) from error
+            raise _unheard(path, error) from error
     if not said:
         raise LabError(f"the lab of `{path}` ended before it answered")
     answer = json.loads(said)
     if "error" in answer:
-        raise LabError(answer["error"])
+        raise (UsageError if answer["of"] == "order" else LabError)(answer["error"])
     return float(answer["t_ns"] / 1e9)
 
 
-def _unheard(path: Path, error: OSError) -> str:
+def _unheard(path: Path, error: OSError) -> WeirError:
     """Why nobody at `path` takes orders."""
     if isinstance(error, ConnectionRefusedError):
         if path.is_socket():
-            return f"the lab of `{path}` has ended"
-        return f"`{path}` is not the control socket of a lab"
+            return LabError(f"the lab of `{path}` has ended")
+        return UsageError(f"`{path}` is not the control socket of a lab")
     if isinstance(error, ConnectionError):
-        return f"the lab of `{path}` ended before it answered"
-    return f"`{path}` cannot be asked: {error.strerror or error}"
+        return LabError(f"the lab of `{path}` ended before it answered")
+    return UsageError(f"`{path}` cannot be asked: {error.strerror or error}")
 
 
 PATIENCE_S = 10.0
