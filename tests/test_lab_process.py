@@ -15,8 +15,9 @@ import pytest
 
 import weirlab
 from live import PATIENCE_S, skip_if_late
+from weirlab.cli.lab_command import _live_view
 from weirlab.errors import LabError
-from weirlab.lab.client import ask
+from weirlab.lab.client import QueueView, ask
 from weirlab.scenario import ScenarioSpec, resolve
 
 if TYPE_CHECKING:
@@ -167,6 +168,24 @@ def test_what_cannot_be_done_is_one_sentence(words: tuple[str, ...], message: st
     assert done.returncode in (1, 2)
     assert message in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_a_live_rate_is_that_of_the_time_in_which_its_bytes_were_counted(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """20 Mbit/s: views come between samples, so that one has more of them than another."""
+    show = _live_view([])
+    for t_ns, samples in ((605_000_000, 6), (1_105_000_000, 5), (1_610_000_000, 6)):
+        queue = QueueView(
+            span_ns=samples * 100_000_000,
+            wire_bytes=samples * 250_000,
+            backlog_packets=3,
+            backlog_bytes=4500,
+            dropped=0,
+            marked=0,
+        )
+        assert show({"t_ns": t_ns, "queues": {"down/line": queue}})
+    assert capsys.readouterr().err.count("down 20.0 Mbit/s, 3 packets wait in down/line") == 3
 
 
 def test_a_program_that_cannot_be_run_is_told_as_what_it_is(tmp_path: Path) -> None:

@@ -23,6 +23,8 @@ pub struct View {
 /// Work of one queue since the view before, and its backlog now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct QueueView {
+    /// Nanoseconds of the run in which this was counted: samples end before the view does.
+    pub span_ns: u64,
     /// Bytes of the line that were occupied.
     pub wire_bytes: u64,
     /// Packets that wait now.
@@ -40,6 +42,8 @@ pub struct Live<'keep, 'show> {
     keep: Option<&'keep mut dyn RecordSink>,
     show: &'show mut dyn FnMut(&View) -> ControlFlow<()>,
     view: View,
+    /// Until when the queues were counted.
+    counted: BTreeMap<String, Time>,
     shown_at: Time,
 }
 
@@ -49,7 +53,7 @@ impl<'keep, 'show> Live<'keep, 'show> {
         keep: Option<&'keep mut dyn RecordSink>,
         show: &'show mut dyn FnMut(&View) -> ControlFlow<()>,
     ) -> Self {
-        Self { keep, show, view: View::default(), shown_at: Time::ZERO }
+        Self { keep, show, view: View::default(), counted: BTreeMap::new(), shown_at: Time::ZERO }
     }
 }
 
@@ -88,6 +92,8 @@ impl Sink for Live<'_, '_> {
     fn queue(&mut self, row: &QueueRow<'_>) {
         if row.class.is_empty() {
             let queue = self.view.queues.entry(row.queue.to_owned()).or_default();
+            let counted = self.counted.entry(row.queue.to_owned()).or_insert(Time::ZERO);
+            queue.span_ns += row.t.since(std::mem::replace(counted, row.t)).as_nanos();
             queue.wire_bytes += row.wire_bytes;
             queue.backlog_packets = row.backlog_packets;
             queue.backlog_bytes = row.backlog_bytes;
@@ -149,3 +155,50 @@ impl RecordSink for Live<'_, '_> {
 }
 
 const SHOW_EVERY: Duration = Duration::from_millis(500);
+
+#[cfg(test)]
+mod tests {
+    use weir_scenario::{Drops, Marks};
+
+    use super::*;
+
+    /// A line of 1000 bytes a millisecond, sampled at `t`, 100 ms after it was before.
+    fn row(t: Time) -> QueueRow<'static> {
+        QueueRow {
+            t,
+            queue: "down/line",
+            class: "",
+            backlog_packets: 0,
+            backlog_bytes: 0,
+            sojourn_mean: None,
+            sojourn_max: None,
+            departed_packets: 0,
+            departed_bytes: 0,
+            wire_bytes: 100_000,
+            dropped_bytes: Some(0),
+            dropped: Drops(std::array::from_fn(|_| 0)),
+            marked: Marks(std::array::from_fn(|_| 0)),
+        }
+    }
+
+    #[test]
+    fn a_view_says_over_which_time_its_bytes_were_counted() {
+        let ms = Time::from_millis;
+        let mut shown = Vec::new();
+        let mut show = |view: &View| {
+            shown.push(view.queues["down/line"]);
+            ControlFlow::Continue(())
+        };
+        let mut live = Live::new(None, &mut show);
+        // Views come between samples: of one more of them here, of one fewer there.
+        for (samples, view) in [(1..=6, 605), (7..=11, 1_195), (12..=17, 1_700)] {
+            samples.for_each(|sample| live.queue(&row(ms(100 * sample))));
+            assert!(live.progress(ms(view)).is_continue());
+        }
+        let counted: Vec<_> = shown.iter().map(|view| (view.span_ns, view.wire_bytes)).collect();
+        assert_eq!(
+            counted,
+            [(600_000_000, 600_000), (500_000_000, 500_000), (600_000_000, 600_000)]
+        );
+    }
+}

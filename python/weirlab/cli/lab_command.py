@@ -211,28 +211,25 @@ def _live_view(paths: list[str]) -> Callable[[View], bool]:
 
     A client with several `paths` has a direction on each.
     """
-    before = 0
     lines = [f"{direction}/{path}" for path in paths for direction in ("down", "up")] or ["down", "up"]
 
     def show(view: View) -> bool:
-        nonlocal before
-        seconds = (view["t_ns"] - before) / 1e9
-        before = view["t_ns"]
         parts = []
         for line in lines:
             queues = {name: queue for name, queue in view["queues"].items() if name.startswith(f"{line}/")}
-            if queues and seconds > 0:
-                parts.append(f"{line} {_shown(queues, seconds)}")
+            # Those that were not sampled meanwhile have nothing to tell.
+            if queues and all(queue["span_ns"] > 0 for queue in queues.values()):
+                parts.append(f"{line} {_shown(queues)}")
         click.echo(f"{view['t_ns'] / 1e9:8.1f} s  " + "; ".join(parts), err=True)
         return True
 
     return show
 
 
-def _shown(queues: dict[str, QueueView], seconds: float) -> str:
-    """What the queues of a line have done for that long, in words."""
+def _shown(queues: dict[str, QueueView]) -> str:
+    """What the queues of a line have done since the last view, in words."""
     name, busiest = max(queues.items(), key=lambda item: item[1]["backlog_bytes"])
-    rate = min(queue["wire_bytes"] for queue in queues.values()) * 8 / seconds / 1e6
+    rate = min(queue["wire_bytes"] * 8 / queue["span_ns"] for queue in queues.values()) * 1e3
     lost = sum(queue["dropped"] for queue in queues.values())
     marked = sum(queue["marked"] for queue in queues.values())
     return (

@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 
 
 class QueueView(TypedDict):
-    """Counts of a queue since the last view."""
+    """Counts of a queue since the last view, in so much time of the run."""
 
+    span_ns: int
     wire_bytes: int
     backlog_packets: int
     backlog_bytes: int
