@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use weir_benches::median;
 use weir_core::Framing;
-use weir_lab::Program;
+use weir_lab::{Kind, Program};
 use weir_linux::Namespace;
 use weir_rate_control::Control;
 use weir_shape::{Backend, Command, Settings};
@@ -37,7 +37,7 @@ fn measure() -> Outcome<()> {
     weir_linux::isolate()?;
     let far = Namespace::new()?;
     connect(&far)?;
-    let _server = Program::start(&words("iperf3 -s --logfile /dev/null"), &far, true)?;
+    let _server = Program::start(&words("iperf3 -s --logfile /dev/null"), &far, Kind::Background)?;
     std::thread::sleep(Duration::from_millis(300));
 
     println!("one TCP connection over a veth pair, medians of {ROUNDS} rounds of {SECONDS} s");
@@ -339,7 +339,7 @@ fn round_trips(within: Duration) -> Outcome<[f64; 2]> {
 
 /// A veth pair, one end here and the other in `far`.
 fn connect(far: &Namespace) -> Outcome<()> {
-    let holder = Program::start(&words("sleep 600"), far, true)?;
+    let holder = Program::start(&words("sleep 600"), far, Kind::Background)?;
     let there = holder.id();
     for command in [
         format!("ip link add near type veth peer name far netns {there}"),
