@@ -19,20 +19,25 @@ if TYPE_CHECKING:
 def udp_rows(record: Record) -> pl.DataFrame:
     """The table `udp` by flow and time, with losses where they belong.
 
-    A receiver finds out by a later packet that one is missing. So what was lost in a silence is told behind
-    it, what was lost behind the last packet that arrived is never told, and what was overtaken may have been
-    called lost. Where the record tells when packets were sent, `lost_packets` has losses in the intervals in
-    which they were sent: of a silence evenly, and behind the last packet that arrived all but those that may
-    still have been under way when the run ended: sent no longer before that than the flow's longest delay, or
-    that of its empty path, and an interval, and not before a second or more in which nothing came.
+    A receiver finds out by a later packet that one is missing. So what was lost while packets waited is
+    told late, and what was lost behind the last packet that arrived is never told. Where the record
+    tells when packets were sent, `lost_packets` has losses in the intervals in which they were sent: of
+    those told at once evenly, and behind the last packet that arrived all but those that may still have
+    been under way when the run ended: sent no longer before that than the flow's longest delay, or that
+    of its empty path, and an interval, and not before a second or more in which nothing came. No more
+    are lost than were sent and did not arrive: what was called lost and came after all is not.
+
+    A live world samples a little late: `t_ns` is the end of the interval that is nearest.
     """
     import polars as pl  # noqa: PLC0415 - most runs have no such flow
 
+    interval_ns = record.interval_ns("throughput")
     rows = record.udp.sort("flow", "t_ns", maintain_order=True)
     if rows.height == 0:
         return rows
+    rows = rows.with_columns(t_ns=(pl.col("t_ns") + interval_ns // 2) // interval_ns * interval_ns)
     totals = dict(record.flows.select("flow", "sent_segments").iter_rows())
-    ends = _Ends(reached_ns=record.reached_ns, interval_ns=record.interval_ns("throughput"))
+    ends = _Ends(reached_ns=record.reached_ns, interval_ns=interval_ns)
     lost = [
         _lost(one, totals.get(flow), ends, _way_ns(record, flow))
         for (flow,), one in rows.group_by("flow", maintain_order=True)
@@ -63,44 +68,42 @@ def _lost(rows: pl.DataFrame, total: int | None, ends: _Ends, way_ns: int) -> Co
     told = rows["lost_packets"].to_numpy().astype(np.int64)
     if rows["sent_packets"].null_count():
         return told
+    at = rows["t_ns"].to_numpy()
     received = rows["received_packets"].to_numpy().astype(np.int64)
     sent = np.cumsum(rows["sent_packets"].to_numpy().astype(np.int64))
-    told = _without_overtaken(told, max(int(sent[-1]), total or 0) - int(received.sum()))
-    settled = np.cumsum(received + told)
-    lost = told.copy()
-    for row in _behind_silence(received, told):
-        # Of packets numbered from `first` to `settled[row]` some arrived and some did not.
-        first = settled[row - 1]
-        each = _sent_of(sent, int(first), int(settled[row]))
-        share = np.diff(np.round(np.cumsum(each) * told[row] / (settled[row] - first)), prepend=0.0)
-        lost[row] -= int(share.sum())
-        lost += share.astype(np.int64)
-    at = rows["t_ns"].to_numpy()
+    sent[-1] = max(int(sent[-1]), total or 0)
     under_way = max(int(rows["delay_max_ns"].fill_null(0).to_numpy().max()), way_ns) + ends.interval_ns
     silence = ends.reached_ns - int(at[received > 0].max(initial=0))
     ended = received.any() and silence >= SILENCE_NS + way_ns
     overdue = at <= ends.reached_ns - (min(under_way, silence) if ended else under_way)
-    if overdue.any():
-        lost += _sent_of(sent, int(settled[-1]), int(sent[overdue][-1]))
+    due = int(sent[overdue][-1]) if overdue.any() else 0
+    settled = np.cumsum(received + told)
+    lost = np.zeros_like(told)
+    # Of the packets whose fate a row tells, `first` to `settled[row]`, some arrived and some did not.
+    for row in np.flatnonzero(told).tolist():
+        first = int(settled[row - 1]) if row else 0
+        _share_out(lost, sent, (first, int(settled[row])), int(told[row]), row)
+    _share_out(lost, sent, (int(settled[-1]), due), max(due - int(settled[-1]), 0), told.size - 1)
+    # What is more than can be missing was overtaken, and what is told first was called lost too soon.
+    more = int(lost.sum() + received.sum() - sent[-1])
+    if more > 0:
+        lost = np.diff(np.maximum(np.cumsum(lost) - more, 0), prepend=0)
     return lost
+
+
+def _share_out(lost: Counts, sent: Counts, packets: tuple[int, int], count: int, row: int) -> None:
+    """Adds losses to the rows in which packets of these numbers were sent, evenly; else to `row`."""
+    first, end = packets
+    low, high = np.searchsorted(sent, [first, end], side="right")
+    high = min(int(high) + 1, sent.size)
+    until = np.clip(sent[low:high], first, end)
+    each = np.diff(until, prepend=first)
+    if count == 0 or each.sum() == 0:
+        lost[row] += count
+        return
+    shares = np.diff(np.round(np.cumsum(each) * (count / each.sum())), prepend=0.0)
+    lost[low:high] += shares.astype(np.int64)
 
 
 SILENCE_NS = 1_000_000_000
 """After so long without a packet, no earlier one is on its way."""
-
-
-def _without_overtaken(told: Counts, most: int) -> Counts:
-    """Losses without those last told that have arrived after all: no more than `most` can be missing."""
-    return np.diff(np.minimum(np.cumsum(told), max(most, 0)), prepend=0)
-
-
-def _behind_silence(received: Counts, told: Counts) -> list[int]:
-    """The rows that tell of losses after one or more in which nothing arrived."""
-    behind = np.flatnonzero(told > 0)
-    return [int(row) for row in behind if row > 0 and received[row - 1] == 0 and told[row - 1] == 0]
-
-
-def _sent_of(sent: Counts, first: int, end: int) -> Counts:
-    """How many packets numbered from `first` to before `end` were sent in each row; `sent` are totals."""
-    until = np.clip(sent, first, max(first, end))
-    return np.diff(until, prepend=first)
