@@ -340,13 +340,14 @@ class Record(Shown):
             raise self._damaged(f"`{error.args[0]}` of a flow is missing") from error
         except (TypeError, AttributeError) as error:
             raise self._damaged(str(error)) from error
-        for flow, completed in self._completed_ns().items():
+        for flow, completed in self.completed_ns.items():
             if flow < len(rows):
                 rows[flow]["stop_ns"] = min(rows[flow]["stop_ns"], completed)
         return rows
 
-    def _completed_ns(self) -> dict[int, int]:
-        """When each flow of fixed size was delivered, of those that were."""
+    @cached_property
+    def completed_ns(self) -> dict[int, int]:
+        """When each flow of fixed size was delivered, of those that were, by number; in ns of the run."""
         if not any(flow.get("bytes") for flow in self.manifest.scenario["flows"]):
             return {}
         rows = self.columns("flows")

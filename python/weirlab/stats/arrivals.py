@@ -35,7 +35,8 @@ class Arrivals:
     ) -> dict[str, float]:
         """Goodput in Mbit/s of each flow while it runs, by name; nothing if the run did not sample any.
 
-        It is over the whole intervals of samples within the span in which the flow runs, if there are any.
+        It is over the whole intervals of samples within the span in which the flow runs, if there are any; of
+        a flow of fixed size that was complete within the span, over the time that it took.
 
         Args:
             flows: rows of `Record.flow_rows`, of flows that run within the span.
@@ -45,13 +46,35 @@ class Arrivals:
         """
         if not self._sampled or not flows:
             return {}
+        if together:
+            # One that was complete within an interval has no goodput that could be compared.
+            alone = [self._running([flow], span_ns) for flow in flows]
+            flows = [flow for flow, (start, end) in zip(flows, alone, strict=True) if end > start]
+            if not flows:
+                return {}
         groups = [flows] * len(flows) if together else [[flow] for flow in flows]
         spans = [self._running(group, span_ns) for group in groups]
         arrived = self._bytes("bytes", flows, *zip(*spans, strict=True))
-        return {
+        rates = {
             flow["name"]: float(bytes_) * 8e3 / (end - start)
             for flow, bytes_, (start, end) in zip(flows, arrived, spans, strict=True)
             if end > start
+        }
+        whole = {} if together else self._of_fixed_size(flows, span_ns)
+        return {
+            flow["name"]: rate for flow in flows if (rate := (rates | whole).get(flow["name"])) is not None
+        }
+
+    def _of_fixed_size(self, flows: Sequence[Flow], span_ns: tuple[int, int]) -> dict[str, float]:
+        """Goodput of flows that began and were complete within a span, which is known without samples."""
+        sizes, completed = self._record.manifest.scenario["flows"], self._record.completed_ns
+        return {
+            flow["name"]: sizes[flow["flow"]]["bytes"] * 8e3 / took
+            for flow in flows
+            if flow["flow"] in completed
+            and span_ns[0] <= flow["start_ns"]
+            and completed[flow["flow"]] <= span_ns[1]
+            and (took := completed[flow["flow"]] - flow["start_ns"]) > 0
         }
 
     def rate_mbps(self, flows: Sequence[Flow], span_ns: tuple[int, int], column: str) -> float | None:
