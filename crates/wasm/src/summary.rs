@@ -68,14 +68,28 @@ pub struct Distribution {
 /// The figures of a run of `scenario` that reached `reached_ns`.
 #[must_use]
 pub fn summarise(scenario: &Scenario, columns: &Columns, reached_ns: u64) -> Summary {
+    let scenario = &completed(scenario, columns);
     let load = phase(scenario, "load").unwrap_or((0, reached_ns));
-    let idle = phase(scenario, "idle").filter(|idle| !is_loaded(scenario, columns, *idle, load));
+    let idle = phase(scenario, "idle").filter(|idle| !is_loaded(scenario, *idle));
     let direction = |direction| direction_summary(scenario, columns, direction, load);
     Summary {
         latency: latency(scenario, columns, idle, load),
         up: direction(Direction::Up),
         down: direction(Direction::Down),
     }
+}
+
+/// The scenario with flows of fixed size that stop when all of them was delivered.
+fn completed(scenario: &Scenario, columns: &Columns) -> Scenario {
+    let mut scenario = scenario.clone();
+    let totals = table(columns, "flows");
+    let when = totals.numbers("flow").iter().zip(totals.numbers("completed_ns"));
+    for (flow, completed_ns) in when.filter(|(_, completed_ns)| !completed_ns.is_nan()) {
+        if let Some(flow) = scenario.flows.get_mut(*flow as usize) {
+            flow.stop_ns = flow.stop_ns.min(*completed_ns as u64);
+        }
+    }
+    scenario
 }
 
 /// A span in nanoseconds: its start, and its end, which is not within it.
@@ -86,22 +100,14 @@ fn phase(scenario: &Scenario, name: &str) -> Option<Window> {
     Some((found.start_ns, found.end_ns))
 }
 
-/// Whether TCP loads the idle line: all TCP flows of a direction carry more than a tenth of what they carry under load.
-/// Calls, other UDP streams and DNS queries do not: they are what a line is to be quick for.
-fn is_loaded(scenario: &Scenario, columns: &Columns, idle: Window, load: Window) -> bool {
+/// Whether the idle line is loaded: TCP runs on it, and none begins later, so that the load adds nothing. Calls, other UDP
+/// streams and DNS queries are no load: they are what a line is to be quick for.
+fn is_loaded(scenario: &Scenario, (start, end): Window) -> bool {
     let is_tcp =
-        |flow: &Flow| flow.udp.is_none() && !matches!(flow.application, Some(Application::Dns(_)));
-    let mut of_tcp = scenario.clone();
-    for flow in of_tcp.flows.iter_mut().filter(|flow| !is_tcp(flow)) {
-        flow.stop_ns = flow.start_ns;
-    }
-    [Direction::Down, Direction::Up].into_iter().any(|direction| {
-        let rate = |window| {
-            let goodput = Goodput::within(window, &of_tcp, direction);
-            goodput.mbps(arrived(columns, &goodput))
-        };
-        rate(idle).is_some_and(|before| before > IDLE_SHARE * rate(load).unwrap_or_default())
-    })
+        |flow: &&Flow| flow.udp.is_none() && !matches!(flow.application, Some(Application::Dns(_)));
+    let mut tcp = scenario.flows.iter().filter(is_tcp);
+    let runs = |flow: &Flow| flow.start_ns < end && flow.stop_ns > start;
+    tcp.clone().any(runs) && !tcp.any(|flow| flow.start_ns >= end)
 }
 
 /// Bytes of the samples that count.
@@ -112,9 +118,6 @@ fn arrived(columns: &Columns, goodput: &Goodput) -> u64 {
     let counted = rows.filter(|((t, flow), _)| goodput.counts(**flow as usize, **t as u64));
     counted.map(|(_, bytes)| *bytes as u64).sum()
 }
-
-/// Of what TCP carries under load it may carry so much on a line that is called idle.
-const IDLE_SHARE: f64 = 0.1;
 
 fn latency(
     scenario: &Scenario,

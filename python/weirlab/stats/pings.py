@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from weirlab.record.flows import WITHOUT_TCP
-from weirlab.stats.arrivals import Arrivals
 from weirlab.stats.counted import MOST_HELD, MOST_KEPT, Chunk, Counted, in_little_room
 from weirlab.stats.distribution import Distribution, describe
 
@@ -337,31 +336,21 @@ def rows_in(at: Whole, probe: Whole, window: tuple[int, int]) -> slice | NDArray
 def idle_window_ns(record: Record) -> tuple[int, int] | None:
     """Start and end of the phase `idle` in nanoseconds; None without one, or if a load runs in it.
 
-    TCP loads it if all TCP flows of a direction carry more than a tenth of what they carry under load. Calls,
-    other UDP streams and DNS queries do not: they are what a line is to be quick for.
+    That is if TCP runs in it, and none begins later: the load adds nothing. Calls, other UDP streams and DNS
+    queries are no load: they are what a line is to be quick for.
     """
-    phase, load = record.phase("idle"), load_window_ns(record)
-    if phase is None or phase == load:
+    phase = record.phase("idle")
+    if phase is None or phase == load_window_ns(record):
         return None
     tcp = [flow for flow in record.flow_rows if flow["protocol"] not in WITHOUT_TCP]
-    if not any(flow["start_ns"] < phase[1] and flow["stop_ns"] > phase[0] for flow in tcp):
-        return phase
-    arrivals = Arrivals(record)
-    for direction in ("down", "up"):
-        flows = [flow for flow in tcp if flow["direction"] == direction]
-        before, after = (arrivals.rate_mbps(flows, one, "bytes") if flows else None for one in (phase, load))
-        if before and before > IDLE_SHARE * (after or 0.0):
-            return None
-    return phase
+    is_loaded = any(flow["start_ns"] < phase[1] and flow["stop_ns"] > phase[0] for flow in tcp)
+    return None if is_loaded and not any(flow["start_ns"] >= phase[1] for flow in tcp) else phase
 
 
 def _of(record: Record, window: tuple[int, int], probe: int | None) -> Pings:
     (found,) = pings_within(record, window, record.ping_probes if probe is None else [probe])
     return found
 
-
-IDLE_SHARE = 0.1
-"""Of what TCP carries under load it may carry so much on a line that is called idle: pages beside a call."""
 
 NS_PER_MS = 1e6
 
