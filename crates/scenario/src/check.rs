@@ -256,7 +256,7 @@ impl Hop {
             LineRate::PacketsPerSecond(rate) => check_packet_rate(rate)?,
             LineRate::Unlimited | LineRate::Trace(_) => {}
         }
-        check_delay(self.delay_ns)?;
+        check_delay(self.delay_ns, MAX_DELAY)?;
         self.check_changes()?;
         self.check_access()?;
         self.flight().check().map_err(|error| error.to_string())
@@ -304,7 +304,7 @@ impl LineChange {
     /// Checks that a line of that `rate` can be changed so; says what is wrong with it without its time.
     pub(crate) fn check(&self, rate: &LineRate) -> Result<(), String> {
         match (self, rate) {
-            (Self::DelayNs(delay_ns), _) => check_delay(*delay_ns),
+            (Self::DelayNs(delay_ns), _) => check_delay(*delay_ns, MAX_DELAY),
             (Self::Loss(loss), _) => loss.check().map_err(|error| error.to_string()),
             (Self::RateBps(bps), LineRate::Bps(_)) => check_rate(*bps),
             (Self::Down, LineRate::Bps(_)) => Ok(()),
@@ -315,12 +315,13 @@ impl LineChange {
     }
 }
 
-fn check_delay(delay_ns: u64) -> Result<(), String> {
-    if delay_ns <= MAX_DELAY.as_nanos() {
+/// Checks that a propagation delay is no longer than `most`.
+pub(crate) fn check_delay(delay_ns: u64, most: Duration) -> Result<(), String> {
+    if delay_ns <= most.as_nanos() {
         return Ok(());
     }
     let delay = Duration::from_nanos(delay_ns);
-    Err(format!("delay {delay}: write a propagation delay of up to {MAX_DELAY}, such as `40ms`"))
+    Err(format!("delay {delay}: write a propagation delay of up to {most}, such as `40ms`"))
 }
 
 fn check_rate(bps: u64) -> Result<(), String> {
@@ -384,8 +385,8 @@ pub(crate) const LINE_RATES_BPS: RangeInclusive<u64> = Rate::MIN_LINE.as_bps()..
 pub(crate) const LINE_RATES: &str = "a rate from 1kbit to 1tbit";
 /// Packets per second that a router's processor may forward: one a nanosecond, the clock of all worlds.
 pub(crate) const MAX_PACKET_RATE: u64 = 1_000_000_000;
-/// Forty times what a geostationary satellite takes.
-const MAX_DELAY: Duration = Duration::from_millis(10_000);
+/// To Jupiter light takes 54 minutes at most.
+const MAX_DELAY: Duration = Duration::from_secs(3600);
 /// Least time between two pings or samples.
 const MIN_PERIOD_NS: u64 = 10_000;
 /// That of ICMP echo and of UDP.
@@ -464,16 +465,16 @@ mod tests {
             "path up, hop `line`: change at 0ms: only a line of constant `rate` can be given another"
         );
         assert_eq!(
-            error(|s| s.path.up[0].delay_ns = 40_000_000_000),
-            "path up, hop `line`: delay 40s: write a propagation delay of up to 10s, such as `40ms`"
+            error(|s| s.path.up[0].delay_ns = 4_000_000_000_000),
+            "path up, hop `line`: delay 4000s: write a propagation delay of up to 3600s, such as `40ms`"
         );
         assert_eq!(
             error(|s| {
-                let to = LineChange::DelayNs(10_000_000_001);
+                let to = LineChange::DelayNs(3_600_000_000_001);
                 s.path.up[0].changes = vec![Change { at_ns: 5_000_000, to }];
             }),
-            "path up, hop `line`: change at 5ms: delay 10000000001ns: write a propagation delay of up to 10s, such \
-             as `40ms`"
+            "path up, hop `line`: change at 5ms: delay 3600000000001ns: write a propagation delay of up to 3600s, \
+             such as `40ms`"
         );
         assert_eq!(
             error(|s| s.path.up.insert(0, Hop::processor("line", 0, 1))),

@@ -1,5 +1,6 @@
 //! Changes of lines that are ordered while a run goes on: what was written, against the hops that there are.
 
+use crate::check::check_delay;
 use crate::file::fault::Telling;
 use crate::file::field::Reader;
 use crate::file::hops::parts;
@@ -7,7 +8,7 @@ use crate::file::link::ChangeSpec;
 use crate::file::nearest::did_you_mean;
 use crate::file::written::{Value, Written};
 use crate::{Change, LineChange, Scenario, ScenarioError};
-use weir_core::{Direction, Time};
+use weir_core::{Direction, Duration, Time};
 
 /// A change of the line of a hop.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -43,12 +44,19 @@ pub fn read_ordered(written: &Written, scenario: &Scenario) -> Result<Vec<HopCha
         let rate =
             &scenario.path.up.iter().chain(&scenario.path.down).nth(hop).expect("it is known").rate;
         for Change { to, .. } in parts(&spec) {
-            to.check(rate).map_err(|error| format!("{name}: {error}"))?;
+            let checked = to.check(rate).and_then(|()| match to {
+                LineChange::DelayNs(delay_ns) => check_delay(delay_ns, MAX_ORDERED_DELAY),
+                _ => Ok(()),
+            });
+            checked.map_err(|error| format!("{name}: {error}"))?;
             found.push(HopChange { hop, to });
         }
     }
     Ok(found)
 }
+
+/// Forty times what a geostationary satellite takes: what is longer was mistyped, and would stop the line.
+const MAX_ORDERED_DELAY: Duration = Duration::from_secs(10);
 
 /// The number of the hop of that full name, up before down.
 fn number_of(name: &str, scenario: &Scenario) -> Result<usize, String> {
