@@ -3,7 +3,8 @@
 //! Whoever connects says one line, a JSON object of hops and their changes as link files have them, such as
 //! `{"down/modem": {"rate": "5mbit", "delay": "40ms"}}`, and is answered with one: `{"t_ns": 3214000000}`, the time of
 //! the run from which it holds, or `{"error": "...", "of": "order"}`, and then nothing has changed: `of` says whether
-//! the order is wrong, or the `lab` cannot follow it. Who says nothing keeps nobody else from it.
+//! the order is wrong, or the `lab` cannot follow it. Who says nothing keeps nobody else from it, unless there are as
+//! many of those as are heard at once.
 
 use std::fmt;
 use std::io::{self, PipeReader, PipeWriter, Write};
@@ -150,8 +151,11 @@ fn read_order(client: &UnixStream) -> Result<Written, Refusal> {
     if who.uid() != geteuid().as_raw() {
         return Err(lab(&"only the user who started the lab may change its lines"));
     }
-    let said = line_from(client, MAX_ORDER_BYTES, PATIENCE)
-        .map_err(|error| lab(&format_args!("the order cannot be read: {error}")))?;
+    let said =
+        line_from(client, MAX_ORDER_BYTES, PATIENCE).map_err(|error| match error.kind() {
+            io::ErrorKind::WouldBlock => Refusal::Order(UNENDED.to_owned()),
+            _ => lab(&format_args!("the order cannot be read: {error}")),
+        })?;
     let said: KeysOnce = serde_json::from_str(&said).map_err(|error| {
         let what = if error.is_data() { "cannot be taken" } else { "is not JSON" };
         Refusal::Order(format!("the order {what}: {error}"))
@@ -206,6 +210,8 @@ impl Desk {
 const PAUSE: WallDuration = WallDuration::from_millis(100);
 /// A client is not waited for longer than this.
 const PATIENCE: WallDuration = WallDuration::from_secs(2);
+/// Said to a client that did not end its line within that time.
+const UNENDED: &str = "the order does not end: write one line of JSON, and its end, within 2 s";
 /// Clients at once. Who comes then waits until one is done.
 const MAX_CLIENTS: usize = 64;
 /// Bytes of an order: that of a hop has a hundred.
@@ -287,6 +293,7 @@ mod tests {
         );
         assert_eq!(control.finish(), None);
     }
+
     #[test]
     fn who_says_nothing_keeps_nobody_else_from_ordering() {
         let (control, address, orders) = desk("silent");
