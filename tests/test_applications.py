@@ -282,3 +282,22 @@ def test_flows_of_fixed_size_run_until_they_are_complete(tmp_path: Path) -> None
     assert down.per_flow_mbps == pytest.approx(expected, rel=0.05)
     assert down.jain_index is not None
     assert 0.5 < down.jain_index < 0.95
+
+
+def test_a_flow_that_is_complete_within_an_interval_has_the_goodput_of_its_time(tmp_path: Path) -> None:
+    hop = {"name": "line", "rate": "20mbit", "delay": "5ms", "queue": "fq_codel"}
+    test: dict[str, Any] = {"name": "t", "title": "t", "phases": {"idle": "1s", "load": "5s"}}
+    test["flows"] = [
+        {"name": "tiny", "direction": "down", "bytes": "20kb", "start": "3s"},
+        {"name": "one", "direction": "down"},
+        {"name": "other", "direction": "down"},
+    ]
+    link = {"name": "l", "title": "l", "up": [hop], "down": [hop]}
+    (record,) = weirlab.run(test, link=link, out=tmp_path / "o")
+    found = summarise(record)
+    took_ms = found.completion_ms["tiny"]
+    assert took_ms is not None
+    assert found.down is not None
+    assert found.down.per_flow_mbps["tiny"] == pytest.approx(163.84 / took_ms)
+    # The others run together all along, and share evenly.
+    assert found.down.jain_index == pytest.approx(1, abs=0.01)

@@ -20,6 +20,7 @@ from weirlab.stats.assertions import Assertion
 from weirlab.stats.e_model import mean_opinion_score, mos, rating
 from weirlab.stats.summary import busy_share
 from weirlab.stats.udp import mos_by_second
+from weirlab.stats.udp_losses import udp_rows
 from weirlab.worlds import world_named
 
 if TYPE_CHECKING:
@@ -180,6 +181,19 @@ def test_packets_that_are_overtaken_are_not_lost(tmp_path: Path) -> None:
     (record,) = weirlab.run(test, link=LINK | {"down": [hop]}, out=tmp_path / "run")
     load = summarise(record).udp["load"]
     assert (load.lost, load.loss_rate) == (0, 0.0)
+
+
+def test_what_a_standing_queue_drops_is_lost_when_it_was_sent(tmp_path: Path) -> None:
+    hop = HOP | {"queue": "bfifo limit 400kb", "rate": "1mbit"}
+    phases = {"idle": "1s", "load": "10s", "cooldown": "5s"}
+    test = {"name": "udp", "title": "UDP", "phases": phases, "flows": [FLOOD]}
+    (record,) = weirlab.run(test, link=LINK | {"down": [hop]}, out=tmp_path / "run")
+    (dropped,) = record.flows["dropped_packets"]
+    rows = udp_rows(record)
+    # Three seconds of the queue are received behind the load.
+    assert rows.filter(rows["t_ns"] > 11_100_000_000)["received_packets"].sum() > 200
+    assert rows.filter(rows["t_ns"] > 11_100_000_000)["lost_packets"].sum() == 0
+    assert rows["lost_packets"].sum() == dropped > 300
 
 
 def test_packets_under_way_at_the_end_are_not_lost(tmp_path: Path) -> None:
