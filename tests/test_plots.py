@@ -263,6 +263,17 @@ def test_windows_of_flows_that_are_sampled_at_other_times_end_between_theirs() -
     np.testing.assert_array_equal(average, ([1, 2, 3, 4, 5], [20, 20, np.nan, 50, 70]))
 
 
+def test_windows_and_their_average_end_where_no_flow_runs() -> None:
+    lines = {
+        3: (np.array([1.0, 2.0, 3.0]), np.array([10.0, 20.0, 30.0])),
+        5: (np.array([10.0, 11.0, 12.0]), np.array([40.0, 50.0, 60.0])),
+    }
+    ended, average = windows._side_by_side(lines)
+    np.testing.assert_array_equal(ended[3], ([1, 2, 3, 4], [10, 20, 30, np.nan]))
+    np.testing.assert_array_equal(ended[5], ([10, 11, 12], [40, 50, 60]))
+    np.testing.assert_array_equal(average, ([1, 2, 3, 4, 10, 11, 12], [10, 20, 30, np.nan, 40, 50, 60]))
+
+
 def test_a_flow_begins_to_retransmit_where_it_did_not_before() -> None:
     counts = np.array([0.0, 1, 1, 2, 3, 3, np.nan, 3, 4, 4, 5])
     whole = windows._Beginnings().among(counts).tolist()

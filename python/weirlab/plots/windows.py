@@ -131,8 +131,12 @@ class _Beginnings:
 def _side_by_side(
     lines: Mapping[int, tuple[Numbers, Numbers]],
 ) -> tuple[dict[int, tuple[Numbers, Numbers]], tuple[Numbers, Numbers]]:
-    """Lines of which each ends where only others have a sample, and their average at all times."""
+    """Lines of which each ends where it has no sample at its time, and their average at all times."""
     times = np.unique(np.concatenate([t_s for t_s, _ in lines.values()]))
+    # Where nothing is sampled for long no flow runs: all lines end a step behind the last sample before.
+    step = float(np.median(np.diff(times))) if times.size > 1 else 0.0
+    before = np.flatnonzero(np.diff(times) > LONG_GAP * step)
+    times = np.insert(times, before + 1, times[before] + step)
     sums, count = np.zeros(times.size), np.zeros(times.size)
     ended = {}
     for number, (every_s, every) in lines.items():
@@ -148,6 +152,10 @@ def _side_by_side(
             np.insert(values, alone + 1, np.nan),
         )
     return ended, (times, np.where(count > 0, sums / np.maximum(count, 1), np.nan))
+
+
+LONG_GAP = 3.0
+"""So many steps without a sample of any flow are a pause, and not a sample that is missing."""
 
 
 def _names(record: Record) -> dict[int, str]:
