@@ -373,6 +373,13 @@ def test_an_address_that_nobody_may_ping_is_not_one_that_this_user_may_not(tmp_p
     )
 
 
+@pytest.mark.parametrize(("host", "is_told"), [("::1", False), ("[::1]:80", True), ("127.0.0.1:80", True)])
+def test_a_port_behind_a_host_is_told_apart_from_an_address(host: str, *, is_told: bool) -> None:
+    with pytest.raises(UsageError) as refused:
+        PingTarget.find(host, 4)
+    assert ("write its port with --port" in str(refused.value)) == is_told
+
+
 def test_what_is_lost_past_routers_is_told(tmp_path: Path) -> None:
     need_row()
     no_way = "ip -n n2 route add unreachable 10.0.3.2/32; ip -n n2 route add blackhole 10.0.3.7/32"

@@ -442,7 +442,9 @@ def _time(name: str, text: str, least: int, most: int) -> int:
 
 def _has_port(name: str) -> bool:
     host, colon, port = name.rpartition(":")
-    return bool(colon and port.isdecimal() and host)
+    # Without brackets several colons are those of an IPv6 address.
+    is_address = ":" in host and not host.startswith("[")
+    return bool(colon and port.isdecimal() and host) and not is_address
 
 
 def _exists(path: Path) -> UsageError:
