@@ -235,7 +235,10 @@ def test_the_socket_is_the_users_alone_refuses_in_a_sentence_and_goes_with_the_l
                 "down/line: delay 40s: write a propagation delay of up to 10s, such as `40ms`",
             ),
             (("down/line", "loss=5"), "loss: `5`: write a share from 0% to 100%"),
-            (("down/line",), "down/line: nothing changes: give `rate`, `delay`, `loss`, or `down = true`"),
+            (
+                ("down/line",),
+                "down/line: nothing changes: give `rate` (which ends `down`), `delay`, `loss`, or `down",
+            ),
         ):
             done = weir_in(tmp_path, "lab", "set", "line.sock", *words)
             assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), done.stderr

@@ -357,7 +357,7 @@ spec! {
     }
     check |change| match (change.rate, change.delay, &change.loss, change.down) {
         (None, None, None, false) => {
-            Err("nothing changes: give `rate`, `delay`, `loss`, or `down = true`".to_owned())
+            Err("nothing changes: give `rate` (which ends `down`), `delay`, `loss`, or `down = true`".to_owned())
         }
         (Some(_), _, _, true) => Err("`rate` and `down` exclude each other".to_owned()),
         _ => Ok(()),

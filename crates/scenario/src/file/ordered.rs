@@ -145,7 +145,7 @@ mod tests {
         );
         assert_eq!(
             says(r#"{"up/modem": {}}"#),
-            "up/modem: nothing changes: give `rate`, `delay`, `loss`, or `down = true`"
+            "up/modem: nothing changes: give `rate` (which ends `down`), `delay`, `loss`, or `down = true`"
         );
         assert_eq!(
             says(r#"{"up/modem": {"at": "5s", "rate": "5mbit"}}"#),
