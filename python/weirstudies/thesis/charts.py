@@ -19,14 +19,16 @@ if TYPE_CHECKING:
 
 def figure(rows: Sequence[Row], number: int) -> Figure:
     """The charts 4.`number`.1 to 4.`number`.4 of a configuration, from its rows."""
+    seeds = len(rows[0].whole)
+    counted = f"{seeds} seeds" if seeds > 1 else "1 seed"
+    ours = "means of our runs from t = 0, with their 95 % intervals" if seeds > 1 else "our run from t = 0"
     chart = theme.framed(
         (
             rows[0].cell.configuration.title,
             "marker at R0, queue at R1: 10 Mbit/s, 200 ms round trip",
-            f"world sim · {len(rows[0].whole)} seeds · figures 4.{number}.1 to 4.{number}.4 of the thesis",
+            f"world sim · {counted} · figures 4.{number}.1 to 4.{number}.4 of the thesis",
         ),
-        "Coloured: means of our runs from t = 0, with their 95 % intervals. Outlined, with the number in "
-        "grey: the thesis.",
+        f"Coloured: {ours}. Outlined, with the number in grey: the thesis.",
         f"Weir {_native.version()}",
         height=8.4,
     )
