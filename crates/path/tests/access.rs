@@ -1,39 +1,14 @@
 //! Lines that must ask or compete before they send, and lines that are others from time to time.
 
-use weir_core::{Dscp, Duration, Ecn, End, FlowLabel, Packet, Seed, Time};
-use weir_path::{Path, Traffic};
-use weir_qdisc::{About, DropReason, DropSink, MarkReason};
+mod traffic;
+
+use weir_core::{Duration, End, Packet, Seed, Time};
+use weir_path::Path;
 use weir_scenario::{
     Access, AirtimeParams, Direction, GrantParams, Hop, LineRate, Reconfiguration, Scenario,
 };
 
-/// Counts what is dropped.
-#[derive(Default)]
-struct Counted {
-    dropped: u64,
-}
-
-impl DropSink for Counted {
-    fn on_drop(&mut self, _: Packet, _: DropReason) {
-        self.dropped += 1;
-    }
-    fn on_mark(&mut self, _: &Packet, _: MarkReason) {}
-}
-
-impl About for Counted {
-    fn window(&self, _: &Packet) -> Option<u32> {
-        None
-    }
-}
-
-impl Traffic for Counted {
-    fn host_of(&self, _: &Packet) -> u32 {
-        0
-    }
-    fn ends_at_router(&self, _: &Packet, _: u32) -> bool {
-        false
-    }
-}
+use traffic::Heard;
 
 const fn us(us: u64) -> Time {
     Time::from_nanos(us * 1_000)
@@ -58,27 +33,19 @@ fn airtime(medium: Option<&str>) -> AirtimeParams {
     }
 }
 
-fn path(up: Hop, down: Hop, seed: u64) -> Path<Counted> {
+fn path(up: Hop, down: Hop, seed: u64) -> Path<Heard> {
     let scenario = Scenario::over("t", 1_000_000_000, up, down);
     weir_path::check(&scenario).expect("it is sound");
     let traces = |name: &str| unreachable!("no recording {name}");
-    Path::new(&scenario, &traces, Seed::new(seed), Counted::default(), 0)
+    Path::new(&scenario, &traces, Seed::new(seed), Heard::default(), 0)
 }
 
 fn packet(handle: u64) -> Packet {
-    Packet {
-        handle,
-        enqueued_at: Time::ZERO,
-        label: FlowLabel::default(),
-        len: 1_500 + weir_core::ETHERNET_HEADER,
-        flow_id: 0,
-        dscp: Dscp::default(),
-        ecn: Ecn::NotEct,
-    }
+    Packet { handle, ..traffic::packet(1_500) }
 }
 
 /// Packets that arrive until `limit`: when, and their numbers.
-fn arrivals(path: &mut Path<Counted>, limit: Time) -> Vec<(Time, u64)> {
+fn arrivals(path: &mut Path<Heard>, limit: Time) -> Vec<(Time, u64)> {
     let mut arrived = Vec::new();
     while let Some((at, source)) = path.events.next_by(limit) {
         path.on_event(source, at);

@@ -1,37 +1,13 @@
 //! Packets that the line of a hop loses, in the samples of its queue.
 
-use weir_core::{Dscp, ETHERNET_HEADER, Ecn, End, FlowLabel, Packet, Seed, Time};
-use weir_path::{Path, QueueSampler, Traffic};
-use weir_qdisc::{About, DropReason, DropSink, MarkReason};
+mod traffic;
+
+use weir_core::{End, Seed, Time};
+use weir_path::{Path, QueueSampler};
+use weir_qdisc::DropReason;
 use weir_scenario::{Hop, LineRate, LossParams, QueueRow, Scenario, Sink};
 
-/// Counts what its owner hears of.
-#[derive(Default)]
-struct Heard {
-    lost: u64,
-}
-
-impl DropSink for Heard {
-    fn on_drop(&mut self, _: Packet, reason: DropReason) {
-        self.lost += u64::from(reason == DropReason::LinkLoss);
-    }
-    fn on_mark(&mut self, _: &Packet, _: MarkReason) {}
-}
-
-impl About for Heard {
-    fn window(&self, _: &Packet) -> Option<u32> {
-        None
-    }
-}
-
-impl Traffic for Heard {
-    fn host_of(&self, _: &Packet) -> u32 {
-        0
-    }
-    fn ends_at_router(&self, _: &Packet, _: u32) -> bool {
-        false
-    }
-}
+use traffic::{Heard, packet};
 
 /// Sums up the rows of `up/line`.
 #[derive(Default)]
@@ -58,16 +34,7 @@ fn what_the_line_loses_stands_in_the_samples_of_its_hop() {
     scenario.path.up[0].loss = Some(LossParams::Random { probability: 0.2 });
     let traces = |name: &str| unreachable!("no recording {name}");
     let mut path = Path::new(&scenario, &traces, Seed::new(1), Heard::default(), 0);
-    let packet = Packet {
-        handle: 0,
-        enqueued_at: Time::ZERO,
-        label: FlowLabel::default(),
-        len: 1_000 + ETHERNET_HEADER,
-        flow_id: 0,
-        dscp: Dscp::default(),
-        ecn: Ecn::NotEct,
-    };
-    (0..1_000).for_each(|_| path.send(packet, End::Client, Time::ZERO));
+    (0..1_000).for_each(|_| path.send(packet(1_000), End::Client, Time::ZERO));
     let (mut sampler, mut sampled) = (QueueSampler::default(), Sampled::default());
     for ms in [20, 500] {
         while let Some((at, source)) = path.events.next_by(Time::from_millis(ms)) {

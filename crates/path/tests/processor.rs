@@ -1,35 +1,13 @@
 //! A router whose processor forwards only so many packets per second.
 
-use weir_core::{Dscp, Duration, Ecn, End, FlowLabel, Packet, Seed, Time};
-use weir_path::{ArrivalPoint, Path, Traffic};
-use weir_qdisc::{About, DropReason, DropSink, MarkReason, Stats};
+mod traffic;
+
+use weir_core::{Duration, End, Seed, Time};
+use weir_path::{ArrivalPoint, Path};
+use weir_qdisc::{DropReason, Stats};
 use weir_scenario::{Direction, Hop, LineRate, Scenario};
 
-/// Packets that nobody keeps; the time to live of all ends at one router, if it is said.
-#[derive(Default)]
-struct Counted {
-    ends_behind: Option<u32>,
-}
-
-impl DropSink for Counted {
-    fn on_drop(&mut self, _: Packet, _: DropReason) {}
-    fn on_mark(&mut self, _: &Packet, _: MarkReason) {}
-}
-
-impl About for Counted {
-    fn window(&self, _: &Packet) -> Option<u32> {
-        None
-    }
-}
-
-impl Traffic for Counted {
-    fn host_of(&self, _: &Packet) -> u32 {
-        0
-    }
-    fn ends_at_router(&self, _: &Packet, passed: u32) -> bool {
-        self.ends_behind == Some(passed)
-    }
-}
+use traffic::{Heard, packet};
 
 /// A line of `bps` each way, with a processor of `packets_per_second` in front of it and room for ten to wait.
 fn slow_router(packets_per_second: u64, bps: u64) -> Scenario {
@@ -40,26 +18,14 @@ fn slow_router(packets_per_second: u64, bps: u64) -> Scenario {
     scenario
 }
 
-fn path(scenario: &Scenario, ends_behind: Option<u32>) -> Path<Counted> {
+fn path(scenario: &Scenario, ends_behind: Option<u32>) -> Path<Heard> {
     weir_path::check(scenario).expect("it is sound");
     let traces = |name: &str| unreachable!("no recording {name}");
-    Path::new(scenario, &traces, Seed::new(1), Counted { ends_behind }, 0)
-}
-
-fn packet(ip_len: u32) -> Packet {
-    Packet {
-        handle: 0,
-        enqueued_at: Time::ZERO,
-        label: FlowLabel::default(),
-        len: ip_len + weir_core::ETHERNET_HEADER,
-        flow_id: 0,
-        dscp: Dscp::default(),
-        ecn: Ecn::NotEct,
-    }
+    Path::new(scenario, &traces, Seed::new(1), Heard::ending_behind(ends_behind), 0)
 }
 
 /// Where and when packets arrive until `limit`.
-fn arrivals(path: &mut Path<Counted>, limit: Time) -> Vec<(Time, ArrivalPoint)> {
+fn arrivals(path: &mut Path<Heard>, limit: Time) -> Vec<(Time, ArrivalPoint)> {
     let mut arrived = Vec::new();
     while let Some((at, source)) = path.events.next_by(limit) {
         path.on_event(source, at);

@@ -1,39 +1,12 @@
 //! Packets of servers with routes: which hops they pass, in which order, and where their time to live ends.
 
-use weir_core::{Direction, Dscp, Ecn, End, FlowLabel, Packet, Seed, Time};
-use weir_path::{ArrivalPoint, CapturePoint, HopPlace, Path, Traffic};
-use weir_qdisc::{About, DropReason, DropSink, MarkReason};
+mod traffic;
+
+use weir_core::{Direction, End, Packet, Seed, Time};
+use weir_path::{ArrivalPoint, CapturePoint, HopPlace, Path};
 use weir_scenario::{Hop, Host, LineRate, Route, Scenario};
 
-/// Packets whose flow id is the number of their server, with the hops at which they were seen.
-#[derive(Default)]
-struct Seen {
-    ends_behind: Option<u32>,
-    places: Vec<HopPlace>,
-}
-
-impl DropSink for Seen {
-    fn on_drop(&mut self, _: Packet, _: DropReason) {}
-    fn on_mark(&mut self, _: &Packet, _: MarkReason) {}
-}
-
-impl About for Seen {
-    fn window(&self, _: &Packet) -> Option<u32> {
-        None
-    }
-}
-
-impl Traffic for Seen {
-    fn host_of(&self, packet: &Packet) -> u32 {
-        packet.flow_id
-    }
-    fn ends_at_router(&self, _: &Packet, passed: u32) -> bool {
-        self.ends_behind == Some(passed)
-    }
-    fn is_captured(&mut self, _: &Packet, hop: &HopPlace, _: Time) {
-        self.places.push(*hop);
-    }
-}
+use traffic::Heard;
 
 /// Hops a, b (with a processor of a million packets per second) and c up, d and e down: 1, 2, 4, 8 and 16 ms.
 /// Servers: 0 over all, then by each of `routes`.
@@ -54,10 +27,10 @@ fn scenario(routes: &[(&[u32], &[u32])]) -> Scenario {
     scenario
 }
 
-fn path(scenario: &Scenario, ends_behind: Option<u32>) -> Path<Seen> {
+fn path(scenario: &Scenario, ends_behind: Option<u32>) -> Path<Heard> {
     weir_path::check(scenario).expect("it is sound");
     let traces = |name: &str| unreachable!("no recording {name}");
-    let traffic = Seen { ends_behind, ..Seen::default() };
+    let traffic = Heard::ending_behind(ends_behind);
     let mut path = Path::new(scenario, &traces, Seed::new(1), traffic, 0);
     for hop in 0..path.hops().len() {
         path.capture(hop, CapturePoint::Departures);
@@ -66,19 +39,11 @@ fn path(scenario: &Scenario, ends_behind: Option<u32>) -> Path<Seen> {
 }
 
 fn packet(host: u32) -> Packet {
-    Packet {
-        handle: 0,
-        enqueued_at: Time::ZERO,
-        label: FlowLabel::default(),
-        len: 1_500 + weir_core::ETHERNET_HEADER,
-        flow_id: host,
-        dscp: Dscp::default(),
-        ecn: Ecn::NotEct,
-    }
+    Packet { flow_id: host, ..traffic::packet(1_500) }
 }
 
 /// Where and when the packets of which server arrive, from `now` on.
-fn arrivals(path: &mut Path<Seen>, now: Time) -> Vec<(Time, u32, ArrivalPoint)> {
+fn arrivals(path: &mut Path<Heard>, now: Time) -> Vec<(Time, u32, ArrivalPoint)> {
     let mut arrived = Vec::new();
     let (mut due, mut at) = (None, now);
     loop {
