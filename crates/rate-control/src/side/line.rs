@@ -65,8 +65,13 @@ impl LineEstimate {
     }
 
     /// The line with a capacity that was learned for as long as counts.
-    pub fn known(capacity: Option<BitsPerSecond>) -> Self {
-        Self { capacity, base: capacity, learned: YOUNG_TIME, ..Self::default() }
+    pub fn known(capacity: BitsPerSecond) -> Self {
+        Self {
+            capacity: Some(capacity),
+            base: Some(capacity),
+            learned: YOUNG_TIME,
+            ..Self::default()
+        }
     }
 
     /// Averages the capacity under load, which gives the usual one.
@@ -134,7 +139,7 @@ mod tests {
     const TICK: Duration = Duration::from_millis(20);
 
     fn estimate(bps: f64) -> LineEstimate {
-        LineEstimate::known(Some(BitsPerSecond(bps)))
+        LineEstimate::known(BitsPerSecond(bps))
     }
 
     #[test]

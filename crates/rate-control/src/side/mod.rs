@@ -98,8 +98,7 @@ impl SideControl {
     /// held as usual.
     pub fn beginning_with(mut self, known: Option<Rate>) -> Self {
         let known = known.map(BitsPerSecond::from);
-        self.line =
-            known.map_or_else(LineEstimate::default, |known| LineEstimate::known(Some(known)));
+        self.line = known.map_or_else(LineEstimate::default, LineEstimate::known);
         self.rate = self.held_or_open(BitsPerSecond::ZERO);
         self
     }
