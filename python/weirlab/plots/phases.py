@@ -22,6 +22,7 @@ from weirlab.scores import measured
 from weirlab.scores.bufferbloat import grade
 from weirlab.scores.gradable import is_gradable
 from weirlab.scores.measured import PHASES
+from weirlab.stats.intervals import middles_ns
 from weirlab.stats.pings import idle_window_ns, pings_within
 from weirlab.stats.summary import latency_summary
 
@@ -97,11 +98,10 @@ def _total(record: Record, direction: Direction) -> tuple[Numbers, Numbers]:
     mbps, runs = np.zeros(count), np.zeros(count, dtype=bool)
     for flow in flows:
         runs[int(flow["start_ns"] / STEP_NS) : int(np.ceil(flow["stop_ns"] / STEP_NS))] = True
-    # A live world samples a little late: a sample is of the time in which its interval has its middle.
-    half = record.interval_ns("throughput") // 2 if record.has_rows("throughput") else 0
+    interval = record.interval_ns("throughput") if record.has_rows("throughput") else 0
     for rows in record.pieces("throughput", ("t_ns", "flow", "bytes")):
         mine = np.isin(rows.numbers("flow"), [flow["flow"] for flow in flows])
-        steps = np.clip((rows.numbers("t_ns")[mine] - half) // STEP_NS, 0, count - 1)
+        steps = np.clip(middles_ns(rows.numbers("t_ns")[mine], interval) // STEP_NS, 0, count - 1)
         np.add.at(mbps, steps.astype(int), rows.numbers("bytes")[mine] * 8e3 / STEP_NS)
     t = (np.arange(count) + 0.5) * STEP_NS / 1e9
     return (t, np.where(runs, mbps, np.nan)) if runs.any() else (t[:0], mbps[:0])

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weirlab.stats.intervals import whole_intervals
+from weirlab.stats.intervals import middles_ns, whole_intervals
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -142,11 +142,9 @@ class Arrivals:
         # Only rows of these flows count: a record of a stranger may give its rows any number. No time lies
         # within the span of a flow that is none of these, which begins and ends at 0.
         after, until = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
-        half = self._interval_ns // 2
         after[list(flows)], until[list(flows)] = [start - start % self._interval_ns for start in starts], ends
         known = np.flatnonzero((number >= 0) & (number < size))
-        # A live world samples a little late: a sample is of the time in which its interval has its middle.
-        which, when = number[known], at[known] - half
+        which, when = number[known], middles_ns(at[known], self._interval_ns)
         counted = (when > after[which]) & (when <= until[which])
         return known[counted], which[counted]
 

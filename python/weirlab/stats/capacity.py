@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from weirlab.stats.intervals import middles_ns
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -46,14 +48,13 @@ def capacity_bytes(
 
 def carried_bytes(record: Record, direction: Direction, hop: dict[str, Any]) -> tuple[Numbers, Numbers]:
     """Bytes of the line that were occupied: the middle of each interval in ns, and the bytes in it."""
-    # A live world samples a little late: an interval belongs to the time in which its middle lies.
     interval = record.interval_ns("queue")
     ends_ns, carried = record.line(f"{direction}/{hop['name']}")
     if "bps" in hop["rate"] and ends_ns.size:
         edges = np.append(ends_ns[:1] - interval, ends_ns).astype(np.int64)
         longest = LONGEST_FRAMING * record.manifest.scenario["mtu_bytes"]
         carried = _transmitted(carried, np.diff(_of_rates(hop, edges)), longest)
-    return ends_ns - interval // 2, carried
+    return middles_ns(ends_ns, interval), carried
 
 
 def _transmitted(begun: Numbers, capacity: Numbers, longest: float) -> Numbers:

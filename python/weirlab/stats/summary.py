@@ -13,7 +13,7 @@ from weirlab.record.tables import of_reasons
 from weirlab.stats.arrivals import Arrivals
 from weirlab.stats.capacity import capacity_bytes, carried_bytes, slowest_hop
 from weirlab.stats.fairness import coefficient_of_variation, jain_index
-from weirlab.stats.intervals import whole_intervals
+from weirlab.stats.intervals import middles_ns, whole_intervals
 from weirlab.stats.pings import PingFigures, load_window_ns, ping_figures
 from weirlab.stats.transfers import TransferSummary, completion_ms, transfer_summaries
 from weirlab.stats.udp import UdpSummary, udp_summaries
@@ -210,11 +210,9 @@ def totals(record: Record, direction: Direction) -> tuple[NDArray[np.float64], N
     got = np.zeros(count)
     for samples in record.pieces("throughput", ("t_ns", "flow", "bytes")):
         at = samples.numbers("t_ns")
-        # A live world samples a little late: a sample belongs to the interval whose end is nearest.
-        number = np.floor((at - start) / interval + 0.5).astype(int)
-        counted = np.isin(samples.numbers("flow"), flows) & (number >= 1) & (number <= count)
-        number = number[counted]
-        got += np.bincount(number, samples.numbers("bytes")[counted], count + 1)[1:]
+        number = (middles_ns(at, interval) - start) // interval
+        counted = np.isin(samples.numbers("flow"), flows) & (number >= 0) & (number < count)
+        got += np.bincount(number[counted], samples.numbers("bytes")[counted], count)
     ends = start + np.arange(1, count + 1) * interval
     return np.asarray(ends / 1e9, np.float64), np.asarray(got * 8e3 / interval, np.float64)
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from weirlab.stats.intervals import ends_ns
+
 if TYPE_CHECKING:
     import polars as pl
     from numpy.typing import NDArray
@@ -27,7 +29,7 @@ def udp_rows(record: Record) -> pl.DataFrame:
     of its empty path, and an interval, and not before a second or more in which nothing came. No more
     are lost than were sent and did not arrive: what was called lost and came after all is not.
 
-    A live world samples a little late: `t_ns` is the end of the interval that is nearest.
+    `t_ns` is the end of the interval, which a live world samples a little late.
     """
     import polars as pl  # noqa: PLC0415 - most runs have no such flow
 
@@ -35,7 +37,7 @@ def udp_rows(record: Record) -> pl.DataFrame:
     rows = record.udp.sort("flow", "t_ns", maintain_order=True)
     if rows.height == 0:
         return rows
-    rows = rows.with_columns(t_ns=(pl.col("t_ns") + interval_ns // 2) // interval_ns * interval_ns)
+    rows = rows.with_columns(t_ns=pl.Series(ends_ns(rows["t_ns"].to_numpy(), interval_ns)))
     totals = dict(record.flows.select("flow", "sent_segments").iter_rows())
     ends = _Ends(reached_ns=record.reached_ns, interval_ns=interval_ns)
     lost = [
