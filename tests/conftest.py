@@ -9,6 +9,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import hypothesis
 import pytest
 
 import realtime
@@ -32,6 +33,10 @@ for _number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
 
 # Shapers of tests learn nothing from each other, nor does this machine's own from them.
 os.environ["WEIR_SHAPE_STATE"] = "none"
+
+# No test asserts how long something takes.
+hypothesis.settings.register_profile("untimed", deadline=None)
+hypothesis.settings.load_profile("untimed")
 
 SHORT = {"idle": "1s", "load": "4s", "cooldown": "1s"}
 """Phases that are long enough to see something and short enough to wait for."""

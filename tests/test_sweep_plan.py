@@ -405,7 +405,7 @@ def test_whole_numbers_are_drawn_equally_often_at_the_ends_too() -> None:
 
 
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=4), st.integers(1, 5))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_a_grid_has_as_many_points_as_its_axes_multiplied(lengths: list[int], at_most: int) -> None:
     axes = {f"a{n}": {"key": f"x.y{n}", "values": list(range(length))} for n, length in enumerate(lengths)}
     chosen, shown = points(plan(axes=axes, where=f"a0 < {at_most}"))
