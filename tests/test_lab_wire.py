@@ -83,13 +83,14 @@ def total(column: pl.Series) -> int:
 
 def test_marks_reach_the_receiver_and_spare_the_sender_losses(tmp_path: Path) -> None:
     record = run("tcp_download", tmp_path, queue="codel ecn", tcp={"ecn": True})
-    reasons = [column for column in record.queue.columns if column.startswith("marked_")]
-    marked = sum(total(record.queue[column]) for column in reasons)
+    marked = total(record.flows["marked_packets"])
     assert marked > 0
     counters = json.loads((record.path / "manifest.json").read_text())["counters"]
     # What the kernel at the receiver has seen is what our queue has marked, but for what was under way.
     assert 0.8 * marked <= counters["client"]["IpExt:InCEPkts"] <= marked
-    assert total(record.flows["marked_packets"]) == marked
+    # Samples are of whole intervals: what is marked behind the end of the last one is in no row.
+    reasons = [column for column in record.queue.columns if column.startswith("marked_")]
+    assert 0.8 * marked <= sum(total(record.queue[column]) for column in reasons) <= marked
     skip_if_disturbed(record)
     assert counters["server"].get("Tcp:RetransSegs", 0) <= 0.2 * marked
 
