@@ -87,7 +87,8 @@ def test_a_call_on_an_idle_line_is_as_good_as_its_delay_lets_it_be(tmp_path: Pat
     assert voice.mos == pytest.approx(mos(70.16, 0), abs=0.001)
     assert voice.mos_min == pytest.approx(voice.mos, abs=0.001)
     assert voice.late_rate == 0
-    assert mos_by_second(record, 0)["t_s"].to_list() == [number + 0.5 for number in range(11)]
+    scores = mos_by_second(record, 0, udp_rows(record))
+    assert scores["t_s"].to_list() == [number + 0.5 for number in range(11)]
 
 
 def test_shorter_packets_fill_sooner_and_cost_more(tmp_path: Path) -> None:
@@ -154,7 +155,7 @@ def test_what_is_lost_in_an_outage_is_lost_while_it_lasts(tmp_path: Path, back: 
     assert found["call"].loss_rate == pytest.approx(away, abs=0.02)
     assert found["call"].voice is not None
     assert found["call"].voice.mos < 1.5
-    scores = dict(mos_by_second(record, 0).iter_rows())
+    scores = dict(mos_by_second(record, 0, udp_rows(record)).iter_rows())
     assert [scores[second + 0.5] < 1.1 for second in range(1, 11)] == [
         second >= 3 and not (back == "9s" and second >= 9) for second in range(1, 11)
     ]

@@ -137,9 +137,9 @@ def _scores(record: Record) -> dict[str, Numbers]:
     import polars as pl  # noqa: PLC0415 - charts of pings need none
 
     start, end = (t / 1e9 for t in load_window_ns(record))
-    found = {}
+    every, found = udp_rows(record), {}
     for number, name in _flows(record):
-        rows = mos_by_second(record, number)
+        rows = mos_by_second(record, number, every)
         if rows.height:
             found[name] = rows.filter(pl.col("t_s").is_between(start, end, closed="right"))["mos"].to_numpy()
     return found

@@ -49,7 +49,7 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
             Line(name=name, style=style, t_s=t_s, values=rows["jitter_ns"].cast(pl.Float64).to_numpy() / 1e6)
         )
         losses.append(Line(name=name, style=style, t_s=t_s, values=lost))
-        score = mos_by_second(record, number)
+        score = mos_by_second(record, number, every)
         if score.height:
             t_s, mos = score["t_s"].to_numpy(), score["mos"].to_numpy()
             scores.append(Line(name=name, style=style, t_s=t_s, values=mos))

@@ -80,14 +80,19 @@ def udp_summaries(record: Record, span_ns: tuple[int, int] | None = None) -> dic
     }
 
 
-def mos_by_second(record: Record, flow: int) -> pl.DataFrame:
+def mos_by_second(record: Record, flow: int, rows: pl.DataFrame) -> pl.DataFrame:
     """The mean opinion score of a voice stream in each second of the run: `t_s`, the middle, and `mos`.
 
     There are no rows for a flow that is no voice stream.
+
+    Args:
+        record: the run.
+        flow: the number of the flow.
+        rows: the record's `udp_rows`.
     """
     import polars as pl  # noqa: PLC0415
 
-    rows = udp_rows(record).filter((pl.col("flow") == flow) & pl.col("late_packets").is_not_null())
+    rows = rows.filter((pl.col("flow") == flow) & pl.col("late_packets").is_not_null())
     return _by_second(rows, _packet_ms(record, flow))
 
 
