@@ -39,7 +39,7 @@ def bypassed_queues(record: Record) -> list[Bypassed]:
     Only queues that the queue spec names as they stand count: a link's own queues are not under test. One
     that dropped or marked something has managed it.
     """
-    waits, acted = _mean_waits_ms(record), _acted(record)
+    waits, acted = _waits_and_acts(record)
     path: dict[str, list[dict[str, Any]]] = record.manifest.scenario.get("path", {})
     found = []
     for direction, hops in path.items():
@@ -67,38 +67,34 @@ def bypassed_queues(record: Record) -> list[Bypassed]:
     return found
 
 
-def _mean_waits_ms(record: Record) -> dict[str, float]:
-    """Mean wait of the packets of each queue during the load; queues without packets are absent."""
+def _waits_and_acts(record: Record) -> tuple[dict[str, float], set[str]]:
+    """Mean wait in ms of the packets of each queue during the load, and which queues dropped or marked some.
+
+    Queues without packets have no wait.
+    """
     start, end = load_window_ns(record)
     waited: dict[str, int] = {}
     left: dict[str, int] = {}
-    for rows in record.pieces("queue", WAITS):
-        at, packets, mean = (rows.numbers(name) for name in ("t_ns", "departed_packets", "sojourn_mean_ns"))
-        counts = rows.is_text("class", "") & (at > start) & (at <= end) & (packets > 0)
-        for known in (rows.known("departed_packets"), rows.known("sojourn_mean_ns")):
-            counts &= True if known is None else known
+    acted: set[str] = set()
+    for rows in record.pieces("queue", ("t_ns", "queue", "class", *WAITS, *ACTS)):
+        at, packets, mean = (rows.numbers(name) for name in ("t_ns", *WAITS))
+        during = rows.is_text("class", "") & (at > start) & (at <= end)
+        acts = np.sum([np.nan_to_num(rows.with_nan(name)) for name in ACTS], axis=0) > 0
+        waits = packets > 0
+        for known in (rows.known(name) for name in WAITS):
+            waits &= True if known is None else known
         for place, name in enumerate(rows.texts("queue")):
-            one = np.flatnonzero(counts & (rows.numbers("queue") == place))
+            mine = during & (rows.numbers("queue") == place)
+            if np.any(mine & acts):
+                acted.add(name)
+            one = np.flatnonzero(mine & waits)
             if one.size:
                 waited[name] = waited.get(name, 0) + int((mean[one] * packets[one]).sum())
                 left[name] = left.get(name, 0) + int(packets[one].sum())
-    return {name: waited[name] / count / 1e6 for name, count in left.items()}
+    return {name: waited[name] / count / 1e6 for name, count in left.items()}, acted
 
 
-def _acted(record: Record) -> set[str]:
-    """The queues that dropped or marked packets during the load."""
-    start, end = load_window_ns(record)
-    found: set[str] = set()
-    for rows in record.pieces("queue", ("t_ns", "queue", "class", *ACTS)):
-        at = rows.numbers("t_ns")
-        acts = np.sum([np.nan_to_num(rows.with_nan(name)) for name in ACTS], axis=0)
-        counts = rows.is_text("class", "") & (at > start) & (at <= end) & (acts > 0)
-        places = np.unique(rows.numbers("queue")[counts])
-        found.update(name for place, name in enumerate(rows.texts("queue")) if place in places)
-    return found
-
-
-WAITS = ("t_ns", "queue", "class", "departed_packets", "sojourn_mean_ns")
+WAITS = ("departed_packets", "sojourn_mean_ns")
 """The columns of `queue` that waits are made of."""
 
 ACTS = tuple(
