@@ -69,6 +69,22 @@ pub fn parse_time(text: &str) -> Result<Duration, UnitError> {
     whole(number * factor).map(Duration::from_nanos).ok_or_else(fail)
 }
 
+/// Parses how long something lasts: a time as [`parse_time`] reads it, or one with `min` or `h`, which `tc` has not.
+///
+/// # Errors
+/// If the text is not a number with one of these units, or the value is negative.
+pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
+    const ALLOWED: &str = "write a number that is not negative with ns, us, ms, s, min or h";
+    let fail = || UnitError { text: text.to_owned(), kind: "time", allowed: ALLOWED };
+    let (number, unit) = split(text).ok_or_else(fail)?;
+    let factor = match unit.to_ascii_lowercase().as_str() {
+        "min" => 60e9,
+        "h" => 3600e9,
+        _ => return parse_time(text).map_err(|_| fail()),
+    };
+    whole(number * factor).map(Duration::from_nanos).ok_or_else(fail)
+}
+
 /// Parses a size such as `64kb`, `1600`, `1mbit` (bits); a bare number is bytes, `k` is 1024.
 ///
 /// # Errors
@@ -144,6 +160,18 @@ mod tests {
         assert_eq!(parse_time("250ns"), Ok(Duration::from_nanos(250)));
         assert!(parse_time("-1ms").is_err());
         assert!(parse_time("5min").is_err());
+    }
+
+    #[test]
+    fn durations() {
+        assert_eq!(parse_duration("5ms"), Ok(Duration::from_millis(5)));
+        assert_eq!(parse_duration("1.5min"), Ok(Duration::from_millis(90_000)));
+        assert_eq!(parse_duration("2h"), Ok(Duration::from_millis(7_200_000)));
+        assert_eq!(
+            parse_duration("10m").unwrap_err().to_string(),
+            "`10m` is not a time: write a number that is not negative with ns, us, ms, s, min or h"
+        );
+        assert!(parse_duration("-1h").is_err());
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::time::Duration;
 use clap::Parser;
 use hyper::Uri;
 use weir_core::Rate;
-use weir_core::units::{parse_rate, parse_time};
+use weir_core::units::{parse_duration, parse_rate};
 
 use crate::service::{SERVICES, Service};
 
@@ -190,7 +190,7 @@ impl fmt::Display for PublicUrl {
 }
 
 fn duration(text: &str) -> Result<Duration, String> {
-    let time = parse_time(text).ok().filter(|_| has_unit(text));
+    let time = parse_duration(text).ok().filter(|_| has_unit(text));
     let duration = time.map(|time| Duration::from_nanos(time.as_nanos()));
     let (least, most) = (MIN_DURATION.as_secs(), MAX_DURATION.as_secs());
     duration

@@ -1,9 +1,9 @@
 //! Quantities as people write them in scenarios: `20mbit`, `5ms`, `64kb`, `EF`.
 //!
-//! The words are those of `tc`. One thing is stricter than in `tc` syntax: a time or a rate needs its unit, since
-//! `30` is seconds to one reader, microseconds to another.
+//! The words are those of `tc`, and `min` and `h` for times. One thing is stricter than in `tc` syntax: a time or a rate
+//! needs its unit, since `30` is seconds to one reader, microseconds to another.
 
-use weir_core::units::{UnitError, parse_rate, parse_size, parse_time};
+use weir_core::units::{UnitError, parse_duration, parse_rate, parse_size};
 use weir_core::{Bytes, Dscp, Duration, Rate};
 
 use crate::check::{LINE_RATES, LINE_RATES_BPS};
@@ -15,7 +15,7 @@ use crate::file::written::{Value, Written, table, texts};
 /// # Errors
 /// If it is none, or a number without a unit.
 pub fn read_time(written: &Written) -> Result<u64, String> {
-    let read = |text: &str| parse_time(text).map(Duration::as_nanos);
+    let read = |text: &str| parse_duration(text).map(Duration::as_nanos);
     let bare = match with_unit(written, read, "time", "5ms")? {
         Amount::Of(nanoseconds) => return Ok(nanoseconds),
         Amount::Bare(bare) => bare,
