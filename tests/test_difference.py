@@ -17,6 +17,7 @@ from weirlab.cli import weir as group
 from weirlab.stats.difference import Difference, corrected, differences
 from weirlab.stats.distribution import describe
 from weirlab.stats.summary import LatencySummary, Summary
+from weirlab.stats.transfers import TransferSummary
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -169,6 +170,51 @@ def test_of_coarse_figures_that_do_not_differ_little_is_shown(pairs: int, steps:
 
 def test_a_figure_that_a_run_lacks_is_not_compared() -> None:
     assert differences(side([5.0, None]), side([3.0, 4.0])) == []
+
+
+def test_calls_pages_and_lookups_are_compared(tmp_path: Path) -> None:
+    queues = ["pfifo limit 1000", "htb rate 95% fq_codel"]
+    phases = {"idle": "2s", "load": "4s", "cooldown": "1s"}
+    of = {}
+    for test in ("voip-rrul", "http-1down"):
+        records = weirlab.run(test, link="cable-20-8", queue=queues, phases=phases, out=tmp_path / test)
+        _, shaped = weirlab.compare(records)
+        of[test] = {one.figure: one.size for one in shaped.differences}
+        base, under = (weirlab.summarise(one) for one in records)
+        if test == "voip-rrul":
+            scores = [[one.voice.mos for one in each.udp.values() if one.voice] for each in (base, under)]
+            assert of[test]["mos"] == pytest.approx(np.mean(scores[1]) - np.mean(scores[0]))
+            assert of[test]["mos"] > 0.5
+    assert "page_ms" in of["http-1down"]
+
+
+def test_pages_of_which_some_were_given_up_are_not_compared() -> None:
+    page = TransferSummary(
+        kind="web",
+        done=2,
+        given_up=0,
+        cut=0,
+        failed_rate=0.0,
+        mean_ms=100.0,
+        median_ms=100.0,
+        p95_ms=100.0,
+        max_ms=100.0,
+        first_byte_ms=50.0,
+        idle_ms=None,
+        response=None,
+        video=None,
+    )
+
+    def size(before: list[TransferSummary], after: list[TransferSummary]) -> float | None:
+        sides = [
+            [replace(run(1.0, 1), applications={str(place): one for place, one in enumerate(pages)})]
+            for pages in (before, after)
+        ]
+        return next((one.size for one in differences(*sides) if one.figure == "page_ms"), None)
+
+    slow, lookup = replace(page, mean_ms=300.0), replace(page, kind="dns", mean_ms=9e9)
+    assert size([page, slow], [page, page, lookup]) == -100.0
+    assert size([page, replace(page, given_up=1)], [page, page]) is None
 
 
 def test_holm_corrects_all_comparisons_at_once() -> None:

@@ -98,5 +98,8 @@ NAMES = {
     "p99_ms": "loaded p99, ms",
     "down_mbps": "down, Mbit/s",
     "up_mbps": "up, Mbit/s",
+    "mos": "opinion score (MOS)",
+    "page_ms": "page, ms",
+    "lookup_ms": "name lookup, ms",
 }
 """Names of figures."""
