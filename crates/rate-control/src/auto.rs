@@ -9,7 +9,7 @@ use crate::delays::{Delays, RTT_HALF, Sample};
 use crate::idle::IdleDelays;
 use crate::lateness::Lateness;
 use crate::quantities::{BitsPerSecond, Seconds};
-use crate::side::{FULL_PACKET_BITS, Inputs, MIN_LOAD, SideControl, View};
+use crate::side::{Inputs, MIN_LOAD, SideControl, View};
 use crate::surge::Surge;
 
 /// Finds the rates of both sides by itself.
@@ -155,12 +155,6 @@ impl Auto {
             (None, None) => Seconds::ZERO,
         };
         let samples = || self.delays.latest(SAMPLE_AGE, now);
-        // What a receiver waits with its acknowledgement is no queue.
-        let waits = match side {
-            Side::Egress if !self.delays.probes_answered(now) => self.delayed_acks(now),
-            _ => Seconds::ZERO,
-        };
-        let mine = |sample: &Sample| (mine(sample) - waits).max(Seconds::ZERO);
         let measured = Seconds::median(samples().map(mine));
         let expected = Seconds::median(samples().map(|sample| {
             let queue = mine(sample);
@@ -176,19 +170,6 @@ impl Auto {
             }
         }));
         (measured, expected.unwrap_or_default(), share.is_some() || suspects.certain)
-    }
-
-    /// Time for which receivers of the user's uploads may delay their acknowledgements.
-    ///
-    /// Every second packet of a connection is acknowledged at once (RFC 9293, section 3.8.6.3): the first of two
-    /// waits for the other, which comes later the lower the rate is and the more connections share it.
-    fn delayed_acks(&self, now: Time) -> Seconds {
-        let load = self.sides[Side::Egress as usize].load();
-        if load <= BitsPerSecond::ZERO {
-            return MAX_DELAYED_ACK;
-        }
-        let connections = self.delays.voters_count(now) as f64;
-        (load.time_for_bits(FULL_PACKET_BITS) * connections).min(MAX_DELAYED_ACK)
     }
 
     /// Excess above which there is a queue.
@@ -482,8 +463,6 @@ const SAMPLE_AGE: Duration = Duration::from_millis(500);
 /// For noise of any usual shape fewer than one sample in a hundred lies beyond, and the middle of three far
 /// fewer.
 const JITTER_FACTOR: f64 = 3.0;
-/// Time for which a receiver delays an acknowledgement at most: Linux's `TCP_DELACK_MIN`, its usual delay.
-const MAX_DELAYED_ACK: Seconds = Seconds(0.04);
 /// No line is so erratic that a longer queue on it is not worth fighting.
 const MAX_JITTER: Seconds = Seconds(0.05);
 /// Jitter assumed until something is known: that of a wireless LAN.

@@ -10,7 +10,9 @@ use std::collections::VecDeque;
 
 use weir_core::{Duration, Rate, Time};
 
-use crate::contract::{Bounds, Controller, Decision, Delay, Reason, Side, State, Traffic};
+use crate::contract::{
+    Bounds, Controller, Decision, Delay, FIRST_CONNECTION, Measured, Reason, Side, State, Traffic,
+};
 use crate::quantities::{BitsPerSecond, Seconds};
 
 /// The published law of cake-autorate, which must be told least, usual and greatest rates.
@@ -21,6 +23,8 @@ pub struct CakeAutorate {
     /// Bytes at the last look, by side, and when that was.
     looked: Option<(Time, [u64; 2])>,
     heard: Option<Time>,
+    /// When a reflector was last heard.
+    reflectors_heard: Option<Time>,
     started: bool,
 }
 
@@ -61,6 +65,7 @@ impl CakeAutorate {
             baselines: Vec::new(),
             looked: None,
             heard: None,
+            reflectors_heard: None,
             started: false,
         }
     }
@@ -89,6 +94,15 @@ impl Controller for CakeAutorate {
     fn on_sent(&mut self, _: u32, _: Time) {}
 
     fn on_delay(&mut self, delay: &Delay, now: Time) {
+        // The law knows reflectors only; where none answers, connections are better than nothing.
+        let is_connection = delay.source >= FIRST_CONNECTION;
+        let is_answered = self.reflectors_heard.is_some_and(|at| now.since(at) < REFLECTORS_SILENT);
+        if is_connection && (is_answered || delay.by == Measured::Echo) {
+            return;
+        }
+        if !is_connection {
+            self.reflectors_heard = Some(now);
+        }
         self.heard = Some(now);
         // Where only the round trip is known each way counts as half of it.
         let half_ms = delay.rtt.as_millis_f64() / 2.0;
@@ -214,6 +228,8 @@ fn bps(bps: u64) -> BitsPerSecond {
 
 /// Time between two probes: six reflectors, each every 300 ms.
 const PROBE_EVERY: Duration = Duration::from_millis(50);
+/// After so long without an answer of any reflector none answers.
+const REFLECTORS_SILENT: Duration = Duration::from_secs(3);
 /// Time between two measurements of the load.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// Baseline of a source before its first answer.
@@ -274,7 +290,10 @@ mod tests {
             if now_ms % 50 == 0 {
                 let rtt = Duration::from_millis(20 + 2 * extra_ms(now_ms));
                 let source = (now_ms / 50 % 6) as u32;
-                law.on_delay(&Delay { source, sent: now, rtt, one_way: None }, now);
+                law.on_delay(
+                    &Delay { source, sent: now, rtt, one_way: None, by: Measured::Answer },
+                    now,
+                );
             }
             if now_ms % 20 == 0 {
                 let traffic = Traffic { bytes: bytes as u64, packets: 0, backlog_bytes: 0 };

@@ -202,7 +202,7 @@ const LOOK_BACK: Duration = Duration::from_secs(3);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contract::{Delay, Traffic};
+    use crate::contract::{Delay, Measured, Traffic};
 
     const WINDOW: Window = Window {
         span: Duration::from_millis(200),
@@ -234,7 +234,8 @@ mod tests {
             let queue = u64::from(sent > 100) * (sent - 100.min(sent));
             if sent + 10 + queue <= 400 {
                 let rtt = Duration::from_millis(10 + queue);
-                let delay = Delay { source: 0, sent: ms(sent), rtt, one_way: None };
+                let delay =
+                    Delay { source: 0, sent: ms(sent), rtt, one_way: None, by: Measured::Answer };
                 delays.add(&delay, QUIET, ms(sent) + rtt);
             }
         }
@@ -250,7 +251,8 @@ mod tests {
                 history.note(ms(20 * tick), Traffic { bytes: 20_000 * tick, ..Traffic::default() });
             }
             let rtt = Duration::from_millis(10);
-            let delay = Delay { source: 0, sent: ms(100), rtt, one_way: None };
+            let delay =
+                Delay { source: 0, sent: ms(100), rtt, one_way: None, by: Measured::Answer };
             delays.add(&delay, QUIET, ms(110));
             let overdue = Overdue { sent: ms(160), by: Seconds(by) };
             at_most(side, &delays, &history, overdue, ms(400)).map(|most| most.0.round())
@@ -275,7 +277,7 @@ mod tests {
                 for source in 0..3 {
                     let (sent, rtt) =
                         (ms(from + 20 * u64::from(source)), Duration::from_millis(rtt_ms));
-                    let delay = Delay { source, sent, rtt, one_way: None };
+                    let delay = Delay { source, sent, rtt, one_way: None, by: Measured::Answer };
                     delays.add(&delay, QUIET, sent + rtt);
                 }
             }
@@ -320,7 +322,8 @@ mod tests {
         // Probes of an idle line are far apart: 200 ms until there is a load, and again once it is over.
         for (sent, queue) in [(100, 0), (240, 20), (260, 30), (280, 30), (300, 20), (350, 0)] {
             let rtt = Duration::from_millis(10 + queue);
-            let delay = Delay { source: 0, sent: ms(sent), rtt, one_way: None };
+            let delay =
+                Delay { source: 0, sent: ms(sent), rtt, one_way: None, by: Measured::Answer };
             delays.add(&delay, QUIET, ms(sent) + rtt);
         }
         let found = |just_begun| {
@@ -353,7 +356,7 @@ mod tests {
         for sent in [200, 210] {
             let rtt = Duration::from_millis(10);
             delays.add(
-                &Delay { source: 0, sent: ms(sent), rtt, one_way: None },
+                &Delay { source: 0, sent: ms(sent), rtt, one_way: None, by: Measured::Answer },
                 QUIET,
                 ms(sent + 10),
             );

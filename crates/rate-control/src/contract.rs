@@ -65,6 +65,24 @@ pub struct Delay {
     pub rtt: Duration,
     /// The two ways, where the source tells its own time.
     pub one_way: Option<OneWay>,
+    /// What it was measured by.
+    pub by: Measured,
+}
+
+/// The number of the first source that is a connection of the user's; those below are probed.
+pub const FIRST_CONNECTION: u32 = 1 << 16;
+
+/// What a delay was measured by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Measured {
+    /// An answer that came at once.
+    #[default]
+    Answer,
+    /// The echo of a timestamp in an acknowledgement of the user's, which may have been kept back: the round trip is an
+    /// upper bound, the way back exact.
+    Echo,
+    /// An acknowledgement of the user's of two segments or more, which is sent at once.
+    Acknowledgement,
 }
 
 /// The two ways of a round trip, measured with two clocks that agree on nothing: each is off by the same

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use weir_core::{Duration, Time};
 
 use crate::baseline::Baseline;
-use crate::contract::{Delay, OneWay, Side};
+use crate::contract::{Delay, Measured, OneWay, Side};
 use crate::quantities::{Seconds, median};
 
 /// All sources and their latest samples.
@@ -23,8 +23,10 @@ pub(crate) struct Delays {
     lost: VecDeque<Time>,
     /// When the first probe left since anybody was heard; it is known for longer than its answer is waited for.
     waiting: Option<Time>,
-    /// When the newest probe that was answered had left.
+    /// When the newest had left of which it is known that it arrived.
     answered: Option<Time>,
+    /// When the newest probe had left that was answered.
+    probe_answered: Option<Time>,
     /// Whether there was a load from the first moment on, so that baselines may be made of a queue.
     pub loaded_from_start: bool,
     /// When a baseline last fell, while that is so.
@@ -92,6 +94,9 @@ impl Delays {
 
     /// A delay arrived at `now`. Differences count as jitter while delays are below `quiet`.
     pub fn add(&mut self, delay: &Delay, quiet: Seconds, now: Time) {
+        if delay.by == Measured::Acknowledgement && self.probes_answered(now) {
+            return;
+        }
         self.waiting = None;
         self.answered = self.answered.max(Some(delay.sent));
         let probed = self.unanswered.iter().any(|&(source, _)| source == delay.source);
@@ -110,15 +115,19 @@ impl Delays {
             Seconds::median(self.latest(KEEP, now).map(|sample| sample.total)).filter(|_| enough);
         let source = self.source(delay, now);
         source.probed |= probed;
+        let is_probe = source.probed;
         let before = source.rtt.get_ns();
         let sample = source.sample(delay, quiet, now);
         let fell = Seconds::from_nanos(before - source.rtt.get_ns());
-        if let Some(middle) = middle {
+        if let Some(middle) = middle.filter(|_| delay.by != Measured::Echo) {
             let off = (sample.total - middle).abs() > FAR + middle * FAR_SHARE;
             source.odd_share += (f64::from(u8::from(off)) - source.odd_share) * ODD_GAIN;
         }
         if self.loaded_from_start && fell >= FELL_BY {
             self.fell = Some(now);
+        }
+        if is_probe {
+            self.probe_answered = self.probe_answered.max(Some(delay.sent));
         }
         self.recent.push_back(sample);
         while self.recent.front().is_some_and(|old| now.since(old.arrived) > KEEP) {
@@ -141,7 +150,8 @@ impl Delays {
     pub fn newest(&self, age: Duration, now: Time) -> impl Iterator<Item = &Sample> {
         let probed = self.probes_answered(now);
         let odd = self.max_odd_share(now);
-        self.within(age, now).filter(move |sample| {
+        let told = self.within(age, now).filter(|sample| sample.delay.by != Measured::Echo);
+        told.filter(move |sample| {
             let source = self.sources.iter().find(|source| source.id == sample.delay.source);
             (sample.probed || !probed) && source.is_none_or(|source| source.odd_share <= odd)
         })
@@ -165,11 +175,6 @@ impl Delays {
         let probed = self.probes_answered(now);
         let active = self.sources.iter().filter(move |source| now.since(source.heard) <= ACTIVE);
         active.filter(move |source| source.probed || !probed)
-    }
-
-    /// Number of the sources that vote.
-    pub fn voters_count(&self, now: Time) -> usize {
-        self.voters(now).count()
     }
 
     /// Whether any source that is probed answers.
@@ -204,8 +209,14 @@ impl Delays {
 
     /// The oldest answer that is overdue, if at least [`OVERDUE_PROBES`] in a row wait for one.
     ///
-    /// Any shorter row may simply be lost. An answer counts as overdue from `slack` on.
+    /// Any shorter row may simply be lost. An answer counts as overdue from `slack` on. None is where what left much later
+    /// than probes that wait for an answer has arrived: nobody answers any more.
     pub fn overdue(&self, slack: Seconds, now: Time) -> Option<Overdue> {
+        let mut unanswered = self.unanswered.iter().map(|&(_, sent)| sent);
+        let silent = unanswered.find(|&sent| self.probe_answered.is_some_and(|last| sent > last));
+        if silent.zip(self.answered).is_some_and(|(since, arrived)| arrived > since + SILENT) {
+            return None;
+        }
         let mut late = self.unanswered.iter().filter_map(|&(id, sent)| {
             if self.answered.is_some_and(|answered| sent <= answered) {
                 return None;
@@ -307,10 +318,12 @@ impl Source {
         let rtt = delay.rtt.as_nanos() as i64;
         self.rtt.add(rtt, now);
         let total = Seconds::from_nanos(rtt - self.rtt.get_ns());
-        if total < quiet && self.last < quiet {
-            self.jitter += ((total - self.last).abs() - self.jitter) * JITTER_GAIN;
+        if delay.by != Measured::Echo {
+            if total < quiet && self.last < quiet {
+                self.jitter += ((total - self.last).abs() - self.jitter) * JITTER_GAIN;
+            }
+            self.last = total;
         }
-        self.last = total;
         let by_side = self.by_side(delay.one_way, total, now);
         Sample {
             delay: *delay,
@@ -396,8 +409,11 @@ const SHARED: Duration = Duration::from_millis(200);
 const KEEP: Duration = Duration::from_secs(4);
 /// Time for which an answer is waited for; Linux' `ping` gives up after 10 s.
 const GIVE_UP: Duration = Duration::from_secs(10);
+/// By how much what arrived has left later than any probe that was answered where nobody answers them: in one queue they
+/// keep their order.
+const SILENT: Duration = Duration::from_secs(1);
 /// Sources at most, the user's connections included; of more the longest silent makes room.
-const MAX_SOURCES: usize = 64;
+const MAX_SOURCES: usize = 96;
 /// Sources that vote at most: more votes would take in older samples.
 const MAX_VOTES: usize = 7;
 
@@ -410,7 +426,7 @@ mod tests {
     fn answer(source: u32, sent_ms: u64, rtt_ms: u64) -> (Delay, Time) {
         let rtt = Duration::from_millis(rtt_ms);
         let sent = Time::from_millis(sent_ms);
-        (Delay { source, sent, rtt, one_way: None }, sent + rtt)
+        (Delay { source, sent, rtt, one_way: None, by: Measured::Answer }, sent + rtt)
     }
 
     fn add(delays: &mut Delays, (delay, at): (Delay, Time)) {
@@ -453,6 +469,52 @@ mod tests {
         // An answer to a later one: those before it are lost, not late.
         add(&mut delays, answer(0, 120, 20));
         assert_eq!(delays.overdue(Seconds(0.005), ms(141)), None);
+    }
+
+    /// A round trip of one of the user's connections, which are never announced.
+    fn passive(sent_ms: u64, rtt_ms: u64, by: Measured) -> (Delay, Time) {
+        let (delay, at) = answer(99, sent_ms, rtt_ms);
+        (Delay { by, ..delay }, at)
+    }
+
+    #[test]
+    fn what_may_have_been_kept_back_is_no_measure_of_a_queue() {
+        let mut delays = Delays::default();
+        add(&mut delays, passive(0, 20, Measured::Acknowledgement));
+        add(&mut delays, passive(40, 60, Measured::Echo));
+        add(&mut delays, passive(100, 25, Measured::Acknowledgement));
+        add(&mut delays, passive(110, 60, Measured::Echo));
+        assert_eq!(totals(&delays, 180), [5, 0]);
+    }
+
+    #[test]
+    fn acknowledgements_are_listened_to_where_nobody_answers_probes() {
+        let mut delays = Delays::default();
+        delays.sent(0, Time::ZERO);
+        add(&mut delays, answer(0, 0, 10));
+        add(&mut delays, passive(0, 20, Measured::Acknowledgement));
+        assert_eq!(delays.sources.len(), 1);
+        add(&mut delays, passive(2_100, 20, Measured::Acknowledgement));
+        assert_eq!(delays.sources.len(), 2);
+    }
+
+    #[test]
+    fn nobody_is_overdue_where_all_have_fallen_silent() {
+        let mut delays = Delays::default();
+        let ms = Time::from_millis;
+        for n in 0..=100 {
+            delays.sent(0, ms(20 * n));
+        }
+        add(&mut delays, answer(0, 0, 10));
+        let overdue = |of: &Delays| of.overdue(Seconds(0.005), ms(2_000)).map(|late| late.sent);
+        // What left later has arrived: those before are lost, and the others may be late.
+        add(&mut delays, passive(1_015, 40, Measured::Echo));
+        assert_eq!(overdue(&delays), Some(ms(1_020)));
+        // A second is more than a queue can have turned around.
+        add(&mut delays, passive(1_021, 40, Measured::Echo));
+        assert_eq!(overdue(&delays), None);
+        add(&mut delays, answer(0, 1_020, 50));
+        assert_eq!(overdue(&delays), Some(ms(1_040)));
     }
 
     #[test]

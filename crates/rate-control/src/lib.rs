@@ -23,16 +23,17 @@ mod fixed;
 mod history;
 mod idle;
 mod lateness;
+mod peer_clock;
 mod quantities;
+mod round_trips;
 mod side;
 mod surge;
-mod timestamps;
 
 pub use auto::Auto;
 pub use cake_autorate::CakeAutorate;
 pub use contract::{
-    AutoSettings, Bounds, Control, Controller, Decision, Delay, MAX_LEARNED_AGE_S, MIN_RATE, Mode,
-    OneWay, Reason, Side, State, TICK, Traffic,
+    AutoSettings, Bounds, Control, Controller, Decision, Delay, FIRST_CONNECTION,
+    MAX_LEARNED_AGE_S, MIN_RATE, Measured, Mode, OneWay, Reason, Side, State, TICK, Traffic,
 };
 pub use fixed::Fixed;
-pub use timestamps::PendingTimestamps;
+pub use round_trips::{RoundTrips, Seen};

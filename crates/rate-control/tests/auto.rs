@@ -8,8 +8,8 @@ use line::Line;
 use proptest::prelude::*;
 use weir_core::{Duration, Rate, Time};
 use weir_rate_control::{
-    Auto, AutoSettings, Controller, Decision, Delay, Mode, OneWay, Reason, Side, State, TICK,
-    Traffic,
+    Auto, AutoSettings, Controller, Decision, Delay, Measured, Mode, OneWay, Reason, Side, State,
+    TICK, Traffic,
 };
 
 use Side::{Egress, Ingress};
@@ -586,7 +586,7 @@ proptest! {
                     there_ns: i64::from(there) * 1_000,
                     back_ns: i64::from(back) * 1_000,
                 });
-                auto.on_delay(&Delay { source, sent, rtt, one_way }, now);
+                auto.on_delay(&Delay { source, sent, rtt, one_way, by: Measured::Answer }, now);
             }
             let traffic = [0, 1].map(|side| {
                 bytes[side] += u64::from(crossed[side]);

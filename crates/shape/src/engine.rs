@@ -8,7 +8,7 @@ use nix::sys::prctl;
 use nix::sys::time::TimeSpec;
 use weir_core::{Duration, ETHERNET_HEADER, FlowKey, Rate, TcpHeader, Time};
 use weir_linux::{DeviceCounters, GuardNews};
-use weir_rate_control::{Controller, Decision, Delay, MIN_RATE, Side, State, TICK};
+use weir_rate_control::{Controller, Decision, Delay, MIN_RATE, Measured, Side, State, TICK};
 use weir_sockets::Clock;
 
 use crate::ShapeError;
@@ -74,9 +74,8 @@ pub(crate) enum Order {
 struct Observer {
     reflectors: Reflectors,
     passive: Passive,
-    /// Round trips of connections that were seen, and whether they are wanted.
+    /// Round trips of connections that were seen.
     seen: Vec<Delay>,
-    wanted: bool,
     /// Probes that have left, of sources that have answered before.
     left: Vec<(u32, Time)>,
 }
@@ -116,11 +115,8 @@ impl Watch for Observer {
 
 impl Observer {
     fn see(&mut self, key: &FlowKey, tcp: Option<&TcpHeader>, side: Side, now: Time) {
-        if let Some(delay) = tcp.and_then(|tcp| self.passive.on_packet(key, tcp, side, now))
-            && self.wanted
-        {
-            self.seen.push(delay);
-        }
+        let found = tcp.map(|tcp| self.passive.on_packet(key, tcp, side, now));
+        self.seen.extend(found.into_iter().flatten().flatten());
     }
 }
 
@@ -143,7 +139,6 @@ impl Engine {
             reflectors: Reflectors::new(&settings.reflectors, secret, clock.now()),
             passive: Passive::default(),
             seen: Vec::new(),
-            wanted: false,
             left: Vec::new(),
         };
         // Its guard expects beats from now on.
@@ -310,21 +305,34 @@ impl Engine {
         Side::ALL.into_iter().try_for_each(|side| self.shaper.set_rate(side, None, now))
     }
 
-    fn probe(&mut self, now: Time) {
-        let Observer { reflectors, seen, wanted, left, .. } = &mut self.observer;
-        let mut delays = std::mem::take(seen);
-        while let Some(delay) = reflectors.answer(self.clock) {
-            delays.push(delay);
+    /// Passes on what answers told, those of probes and those of connections.
+    fn hear(&mut self, now: Time) {
+        while let Some(delay) = self.observer.reflectors.answer(self.clock) {
+            self.note_delay(&delay, true, now);
         }
-        for delay in delays.drain(..) {
+        // Connections tell less exactly than probes: what is shown is of them only where nobody answers those.
+        let is_shown = !self.observer.reflectors.is_heard(now);
+        let mut seen = std::mem::take(&mut self.observer.seen);
+        for delay in seen.drain(..) {
+            self.note_delay(&delay, is_shown && delay.by != Measured::Echo, now);
+        }
+        self.observer.seen = seen;
+    }
+
+    fn note_delay(&mut self, delay: &Delay, is_shown: bool, now: Time) {
+        if is_shown {
             self.delays.push((delay.sent.as_nanos(), delay.rtt.as_nanos(), delay.source));
             self.diagnostics.on_delay(delay.source, delay.rtt.as_nanos());
-            self.controller.on_delay(&delay, now);
-            if let Some(log) = &mut self.log {
-                log.delay(&delay, now);
-            }
         }
-        *seen = delays;
+        self.controller.on_delay(delay, now);
+        if let Some(log) = &mut self.log {
+            log.delay(delay, now);
+        }
+    }
+
+    fn probe(&mut self, now: Time) {
+        self.hear(now);
+        let Observer { reflectors, left, .. } = &mut self.observer;
         if let Some(priority) = self.shaper.probe_priority() {
             reflectors.set_priority(priority);
         }
@@ -340,8 +348,6 @@ impl Engine {
                 log.sent(source, sent);
             }
         }
-        // Connections tell less exactly than probes: they are asked where nobody answers those.
-        *wanted = !reflectors.is_heard(now);
     }
 
     fn tick(&mut self, now: Time) -> Result<(), ShapeError> {

@@ -20,7 +20,7 @@ use nix::unistd::{AccessFlags, access};
 use serde::{Deserialize, Serialize};
 use weir_core::{Duration, Time};
 use weir_rate_control::{
-    AutoSettings, Control, Controller, Decision, Delay, Mode, OneWay, Side, Traffic,
+    AutoSettings, Control, Controller, Decision, Delay, Measured, Mode, OneWay, Side, Traffic,
 };
 
 use crate::ShapeError;
@@ -53,12 +53,34 @@ struct Line {
 #[serde(rename_all = "snake_case")]
 enum What {
     Sent(u32),
-    Delay { source: u32, sent: u64, rtt: u64, one_way: Option<(i64, i64)> },
+    Delay {
+        source: u32,
+        sent: u64,
+        rtt: u64,
+        one_way: Option<(i64, i64)>,
+        /// What it was measured by, if not by an answer.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<LoggedBy>,
+    },
     Late(u64),
     Tick([Option<(u64, u64, u64)>; 2]),
     Open(bool),
     Warning(String),
-    Decision { side: LoggedSide, rate_bps: Option<u64>, state: String, reason: String, value: f64 },
+    Decision {
+        side: LoggedSide,
+        rate_bps: Option<u64>,
+        state: String,
+        reason: String,
+        value: f64,
+    },
+}
+
+/// What a delay of the user's own was measured by: see [`Measured`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum LoggedBy {
+    Echo,
+    Acknowledgement,
 }
 
 /// A side, as options and logs name it; older logs have the names of [`Side`].
@@ -128,7 +150,12 @@ impl Log {
     pub fn delay(&mut self, delay: &Delay, now: Time) {
         let one_way = delay.one_way.map(|ways| (ways.there_ns, ways.back_ns));
         let (sent, rtt) = (delay.sent.as_nanos(), delay.rtt.as_nanos());
-        self.write(now, What::Delay { source: delay.source, sent, rtt, one_way });
+        let by = match delay.by {
+            Measured::Answer => None,
+            Measured::Echo => Some(LoggedBy::Echo),
+            Measured::Acknowledgement => Some(LoggedBy::Acknowledgement),
+        };
+        self.write(now, What::Delay { source: delay.source, sent, rtt, one_way, by });
     }
 
     pub fn late(&mut self, since: Time, now: Time) {
@@ -325,10 +352,15 @@ impl Replay {
         match *what {
             What::Late(since) => self.controller.on_late(Time::from_nanos(since), now),
             What::Sent(source) => self.controller.on_sent(source, now),
-            What::Delay { source, sent, rtt, one_way } => {
+            What::Delay { source, sent, rtt, one_way, by } => {
                 let one_way = one_way.map(|(there_ns, back_ns)| OneWay { there_ns, back_ns });
                 let (sent, rtt) = (Time::from_nanos(sent), Duration::from_nanos(rtt));
-                self.controller.on_delay(&Delay { source, sent, rtt, one_way }, now);
+                let by = match by {
+                    None => Measured::Answer,
+                    Some(LoggedBy::Echo) => Measured::Echo,
+                    Some(LoggedBy::Acknowledgement) => Measured::Acknowledgement,
+                };
+                self.controller.on_delay(&Delay { source, sent, rtt, one_way, by }, now);
             }
             What::Open(open) => {
                 self.open = open;
@@ -450,7 +482,7 @@ mod tests {
             let sent = Time::from_nanos(now.as_nanos().saturating_sub(queue.as_nanos()));
             controller.on_sent(0, now);
             log.sent(0, now);
-            let delay = Delay { source: 0, sent, rtt: queue, one_way: None };
+            let delay = Delay { source: 0, sent, rtt: queue, one_way: None, by: Measured::Answer };
             controller.on_delay(&delay, now);
             log.delay(&delay, now);
             if step % 50 == 0 {

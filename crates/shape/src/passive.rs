@@ -1,13 +1,11 @@
 //! Round trips of the user's own TCP connections, as they pass through the shaper.
-//!
-//! The clock of the other end tells nothing of use here: it may run at any speed.
 
 use std::collections::BTreeMap;
 
-use weir_core::{FlowKey, TcpHeader, Time};
-use weir_rate_control::{Delay, PendingTimestamps, Side};
+use weir_core::{FlowKey, TcpFlags, TcpHeader, Time};
+use weir_rate_control::{Delay, FIRST_CONNECTION, RoundTrips, Seen, Side};
 
-/// The connections and their timestamps under way.
+/// The connections, and what is under way of each.
 #[derive(Debug, Default)]
 pub(crate) struct Passive {
     connections: BTreeMap<FlowKey, Connection>,
@@ -16,43 +14,42 @@ pub(crate) struct Passive {
 
 #[derive(Debug)]
 struct Connection {
-    source: u32,
     seen: Time,
-    pending: PendingTimestamps,
+    round_trips: RoundTrips,
 }
 
 impl Passive {
-    /// A packet crosses the shaper on its line's side at `now`, or came at `now` on the way in: the round trip
-    /// that it ends, if it ends one.
+    /// A packet crosses the shaper on its line's side at `now`, or came at `now` on the way in: the round trips that it ends.
     pub fn on_packet(
         &mut self,
         key: &FlowKey,
         tcp: &TcpHeader,
         side: Side,
         now: Time,
-    ) -> Option<Delay> {
-        let (value, echo) = tcp.timestamps?;
+    ) -> [Option<Delay>; 2] {
+        let packet = Seen {
+            timestamps: tcp.timestamps.map(|(value, echo)| (value, Some(echo))),
+            data: (tcp.seq, tcp.end()),
+            ack: tcp.ack,
+            opens: tcp.flags.only(TcpFlags::SYN) == TcpFlags::SYN,
+        };
         match side {
             Side::Egress => {
                 if !self.connections.contains_key(key) && !self.make_room(now) {
-                    return None;
+                    return [None; 2];
                 }
-                let source = FIRST_SOURCE + self.next_source;
+                let source = FIRST_CONNECTION + self.next_source;
                 let connection = self.connections.entry(*key).or_insert_with(|| {
                     self.next_source = (self.next_source + 1) % MAX_SOURCES;
-                    Connection { source, seen: now, pending: PendingTimestamps::default() }
+                    Connection { seen: now, round_trips: RoundTrips::new(source) }
                 });
                 connection.seen = now;
-                connection.pending.on_sent(value, now);
-                connection.pending.keep(MAX_PENDING_TIMESTAMPS);
-                None
+                connection.round_trips.on_sent(&packet, now);
+                [None; 2]
             }
             Side::Ingress => {
-                let connection = self.connections.get_mut(&key.reversed())?;
-                let sent = connection.pending.on_echo(echo)?;
-                // One that came sooner answers a packet before, which went past the shaper.
-                let (source, rtt) = (connection.source, now.checked_since(sent)?);
-                Some(Delay { source, sent, rtt, one_way: None })
+                let connection = self.connections.get_mut(&key.reversed());
+                connection.map_or([None; 2], |it| it.round_trips.on_came(&packet, now))
             }
         }
     }
@@ -71,49 +68,58 @@ impl Passive {
     }
 }
 
-/// Numbers of sources beyond those of any reflectors.
-pub(crate) const FIRST_SOURCE: u32 = 1 << 16;
 const MAX_SOURCES: u32 = 1 << 15;
 /// Enough connections to know the line by.
 const MAX_CONNECTIONS: usize = 64;
 const SILENT_AFTER: f64 = 5.0;
-/// At 1 ms a timestamp, a round trip of two seconds.
-const MAX_PENDING_TIMESTAMPS: usize = 2048;
 
 #[cfg(test)]
 mod tests {
-    use weir_core::{Duration, Protocol};
+    use weir_core::Protocol;
 
     use super::*;
 
-    #[test]
-    fn the_first_packet_out_and_the_first_echo_count() {
-        let mut passive = Passive::default();
+    fn key() -> FlowKey {
         let (src, dst) = ("10.0.0.1".parse().unwrap(), "10.0.1.1".parse().unwrap());
-        let key = FlowKey { src, dst, sport: 1, dport: 2, protocol: Protocol::TCP };
+        FlowKey { src, dst, sport: 1, dport: 2, protocol: Protocol::TCP }
+    }
+
+    /// The round trips, in ms, that a packet ends: by a timestamp, and by an acknowledgement.
+    fn see(passive: &mut Passive, of: &FlowKey, tcp: &TcpHeader, side: Side, at: u64) -> [u64; 2] {
+        let found = passive.on_packet(of, tcp, side, Time::from_millis(at));
+        found.map(|delay| delay.map_or(0, |delay| delay.rtt.as_nanos() / 1_000_000))
+    }
+
+    #[test]
+    fn data_that_answers_ends_a_round_trip_by_its_timestamps() {
+        let (mut passive, key) = (Passive::default(), key());
         let stamps =
             |value, echo| TcpHeader { timestamps: Some((value, echo)), ..TcpHeader::default() };
-        let ms = Time::from_millis;
-        // Around the end of the numbers.
-        let last = u32::MAX;
-        let mut see = |of: &FlowKey, tcp: TcpHeader, side, at| {
-            passive.on_packet(of, &tcp, side, ms(at)).map(|delay| delay.rtt)
-        };
-        assert_eq!(see(&key, stamps(last, 5), Side::Egress, 1), None);
-        assert_eq!(see(&key, stamps(last, 5), Side::Egress, 2), None);
-        assert_eq!(see(&key, stamps(0, 5), Side::Egress, 3), None);
-        assert_eq!(see(&key, stamps(1, 5), Side::Egress, 4), None);
+        let data = |value, echo| TcpHeader { payload: 9, ..stamps(value, echo) };
+        for (value, at) in [(6, 1), (6, 2), (7, 3), (8, 4)] {
+            assert_eq!(see(&mut passive, &key, &stamps(value, 5), Side::Egress, at), [0, 0]);
+        }
         let back = key.reversed();
-        let rtt = Duration::from_millis;
-        assert_eq!(see(&back, stamps(7, last), Side::Ingress, 21), Some(rtt(20)));
-        assert_eq!(see(&back, stamps(7, last), Side::Ingress, 22), None);
-        assert_eq!(see(&back, stamps(8, 1), Side::Ingress, 25), Some(rtt(21)), "0 was not echoed");
-        assert_eq!(see(&key, stamps(7, 1), Side::Ingress, 25), None, "nobody's answer");
-        assert_eq!(see(&key, stamps(9, 8), Side::Egress, 30), None);
-        assert_eq!(
-            see(&back, stamps(9, 9), Side::Ingress, 29),
-            None,
-            "an answer before the question"
-        );
+        let mut came = |of: &FlowKey, tcp, at| see(&mut passive, of, &tcp, Side::Ingress, at);
+        assert_eq!(came(&back, data(7, 6), 21), [20, 0]);
+        assert_eq!(came(&back, data(7, 6), 22), [0, 0]);
+        assert_eq!(came(&back, data(8, 8), 25), [21, 0], "7 was not echoed");
+        assert_eq!(came(&key, data(7, 8), 25), [0, 0], "nobody's answer");
+        assert_eq!(see(&mut passive, &key, &stamps(9, 8), Side::Egress, 30), [0, 0]);
+        let before = see(&mut passive, &back, &data(9, 9), Side::Ingress, 29);
+        assert_eq!(before, [0, 0], "an answer before the question");
+    }
+
+    #[test]
+    fn an_acknowledgement_of_two_segments_ends_a_round_trip_without_timestamps() {
+        let (mut passive, key) = (Passive::default(), key());
+        let data = |seq| TcpHeader { seq, payload: 1000, ..TcpHeader::default() };
+        let ack = |ack| TcpHeader { ack, ..TcpHeader::default() };
+        for (seq, at) in [(0, 1), (1000, 2), (2000, 3)] {
+            assert_eq!(see(&mut passive, &key, &data(seq), Side::Egress, at), [0, 0]);
+        }
+        let mut came = |of, at| see(&mut passive, &key.reversed(), &ack(of), Side::Ingress, at);
+        assert_eq!(came(2000, 22), [0, 20]);
+        assert_eq!(came(3000, 63), [0, 0], "it may have been kept back");
     }
 }

@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use nix::poll::{PollFd, PollFlags};
 use nix::sys::socket::{setsockopt, sockopt};
 use weir_core::{Duration, FlowKey, Protocol, Time};
-use weir_rate_control::{Delay, OneWay};
+use weir_rate_control::{Delay, Measured, OneWay};
 use weir_scenario::LatencyRow;
 use weir_sockets::{Clock, EchoKeeper, EchoNews, NO_ICMP, Reflector, is_forbidden};
 use weir_speedtest::protocol::weir::Secret;
@@ -218,7 +218,13 @@ impl Reflectors {
             {
                 (source.heard, source.waiting, source.unanswered) = (true, None, 0);
                 let one_way = ways(&row, rtt);
-                return Some(Delay { source: source.number, sent: row.t, rtt, one_way });
+                return Some(Delay {
+                    source: source.number,
+                    sent: row.t,
+                    rtt,
+                    one_way,
+                    by: Measured::Answer,
+                });
             }
         }
         None

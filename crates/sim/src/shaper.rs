@@ -4,7 +4,7 @@ use weir_core::{
     Draw, Dscp, Duration, ETHERNET_HEADER, Ecn, FlowLabel, Framing, Packet, Rng, Seed, Time,
 };
 use weir_path::{ArrivalPoint, End};
-use weir_rate_control::{Controller, Decision, Delay, OneWay, Side, TICK, Traffic};
+use weir_rate_control::{Controller, Decision, Delay, Measured, OneWay, Side, TICK, Traffic};
 use weir_scenario::{
     Direction, Reflector, Scenario, Shaper, ShaperProbe, ShaperRow, Sink, Span, TroubleKind,
 };
@@ -251,7 +251,7 @@ impl ReflectorAtWork {
             there_ns: there + clock,
             back_ns: rtt.as_nanos() as i64 - there - clock,
         });
-        (Delay { source, sent: ping.sent, rtt, one_way }, out)
+        (Delay { source, sent: ping.sent, rtt, one_way, by: Measured::Answer }, out)
     }
 
     fn troubles(&self, at: Time) -> impl Iterator<Item = TroubleKind> {

@@ -2,7 +2,7 @@
 
 use weir_core::{Duration, Time};
 use weir_rate_control::{
-    AutoSettings, Control, Controller, Decision, Delay, Mode, OneWay, Side, TICK, Traffic,
+    AutoSettings, Control, Controller, Decision, Delay, Measured, Mode, OneWay, Side, TICK, Traffic,
 };
 
 /// A line with a queue in each direction, a shaper in front, and reflectors behind it.
@@ -183,7 +183,11 @@ impl Line {
             back_ns: ((back - self.clock_ms) * 1e6) as i64,
         });
         let at = self.now_ms + (there + back).ceil() as u64;
-        self.under_way.push((at, source, Delay { source: source as u32, sent, rtt, one_way }));
+        self.under_way.push((
+            at,
+            source,
+            Delay { source: source as u32, sent, rtt, one_way, by: Measured::Answer },
+        ));
     }
 
     fn answer(&mut self) {

@@ -11,9 +11,9 @@ use std::collections::BTreeMap;
 
 pub use factor::Factor;
 use serde::Serialize;
+use weir_rate_control::FIRST_CONNECTION;
 use weir_speedtest::figures::mean;
 
-use crate::passive::FIRST_SOURCE as FIRST_PASSIVE;
 use crate::{Command, LATE_NS, View};
 
 /// How a shaper is to be proved.
@@ -219,7 +219,7 @@ impl Prover {
         }
         let seen = &mut self.seen[stage as usize];
         let counts =
-            |(sent, _, source): &&(u64, u64, u32)| *sent >= begins_ns && *source < FIRST_PASSIVE;
+            |(sent, _, source): &&(u64, u64, u32)| *sent >= begins_ns && *source < FIRST_CONNECTION;
         let delays = view.delays.iter().filter(counts);
         seen.delays.extend(delays.map(|&(sent, rtt, source)| (sent, rtt as f64 / 1e6, source)));
         seen.loads_mbps.push(load_mbps);

@@ -43,7 +43,7 @@ fn led_at(
         };
         // Every second is a little different; whatever comes from a connection does not count.
         let rtt_ms = rtt_ms + (now / 1_000_000_000 % 3) as f64 * 0.1;
-        let mut delays = vec![(now, (rtt_ms * 1e6) as u64, 0), (now, 1, FIRST_PASSIVE)];
+        let mut delays = vec![(now, (rtt_ms * 1e6) as u64, 0), (now, 1, FIRST_CONNECTION)];
         if own_traffic {
             // It pauses now and then.
             delays.push((now, (idle_ms * 1e6) as u64, 0));
