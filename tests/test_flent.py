@@ -143,12 +143,6 @@ def test_old_versions_have_other_units_and_places(tmp_path: Path) -> None:
     assert read.raw_values["TCP upload"][0] == {"t": T0 + 1.0, "val": 8.0}
 
 
-def test_local_times_of_old_files_are_brought_to_utc(tmp_path: Path) -> None:
-    content = document(version=2)
-    content["metadata"] |= {"T0": "2023-11-15T00:13:20.000000", "TIME": "2023-11-15T00:13:19.000000"}
-    assert read_document(written(tmp_path, content)).t0_s == T0
-
-
 @pytest.mark.parametrize("pack_it", [gzip.compress, bz2.compress, bytes])
 def test_containers_are_told_by_their_first_bytes(pack_it: Any, tmp_path: Path) -> None:
     path = written(tmp_path, pack_it(json.dumps(document()).encode()), "any-name")

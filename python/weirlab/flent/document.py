@@ -318,7 +318,7 @@ def _upgraded(raw: dict[str, list[Point]], series_meta: dict[str, dict[str, Any]
 
 
 def _t0(metadata: dict[str, Any], raw: dict[str, list[Point]]) -> float:
-    """Time of `x_values` 0. Old files have local times: whole hours are taken away by the first sample."""
+    """Time of `x_values` 0. Old files have local times: their zone is told by the first sample."""
     first = min(
         (point["t"] for points in raw.values() for point in points if point["t"] > YEAR_2000), default=None
     )
@@ -334,7 +334,7 @@ def _t0(metadata: dict[str, Any], raw: dict[str, list[Point]]) -> float:
     except (ValueError, OverflowError) as error:
         raise Unreadable(f"its time `{text}` is none such as 2026-06-16T09:30:00.000000Z") from error
     if not aware and first is not None:
-        seconds -= round((seconds - first) / 3600) * 3600
+        seconds -= round((seconds - first) / ZONE_S) * ZONE_S
     return seconds
 
 
@@ -374,6 +374,9 @@ MAX_NAME_CHARS = 300
 
 MAX_LENGTH_S = 864_000
 """Ten days."""
+
+ZONE_S = 900
+"""Zones are off by whole quarters of an hour."""
 
 YEAR_2000 = 946_684_800
 """Seconds since 1970: an earlier sample is one without a clock."""
