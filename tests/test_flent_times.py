@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from flent_files import T0, document, imported, written
-from weirlab.flent import read_document
+from weirlab.errors import RecordError
+from weirlab.flent import import_flent, read_document
 from weirlab.stats import summarise
 
 if TYPE_CHECKING:
@@ -25,3 +26,14 @@ def test_zones_of_old_files_are_quarters_of_an_hour_off(minutes: int, tmp_path: 
     up = summarise(imported(tmp_path, content)).up
     assert up is not None
     assert up.goodput_mbps == pytest.approx(8.0, rel=0.015)
+
+
+@pytest.mark.parametrize("minutes", [-2, 50])
+def test_a_file_whose_samples_are_not_in_the_time_of_its_test_is_refused(
+    minutes: int, tmp_path: Path
+) -> None:
+    content = document()
+    began = datetime.fromtimestamp(T0, UTC) + timedelta(minutes=minutes)
+    content["metadata"]["T0"] = began.isoformat(timespec="microseconds").replace("+00:00", "Z")
+    with pytest.raises(RecordError, match="no sample lies within the time of its test"):
+        import_flent(written(tmp_path, content), tmp_path / "record")

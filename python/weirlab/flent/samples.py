@@ -28,7 +28,7 @@ def zero_s(document: Document, series: Series) -> float:
     T0 is the time of the first sample, which is the end of what it tells.
 
     Raises:
-        RecordError: if a sample lies far from T0.
+        RecordError: if a sample lies far from T0, or all lie before the test or behind it.
     """
     times = [(point["t"], _sent_s(ping, point), ping.name) for ping in series.pings for point in ping.points]
     times += [
@@ -42,7 +42,21 @@ def zero_s(document: Document, series: Series) -> float:
                 f"a sample of `{name}` lies {when - document.t0_s:.6g} s behind T0; from -{MAX_EARLY_S} to "
                 f"{MAX_LENGTH_S} s are read"
             )
+    _check_within(document, [when for when, _, _ in times])
     return min([document.t0_s, *(sent for _, sent, _ in times)])
+
+
+def _check_within(document: Document, times: Sequence[float]) -> None:
+    """Refuses a file whose T0 says another time than all its samples: nothing in it could be placed."""
+    if not times:
+        return
+    begins_s = document.t0_s - document.step_s
+    ends_s = document.t0_s + max([document.total_s, *document.x_values[-1:]]) + document.step_s
+    if max(times) < begins_s or min(times) > ends_s:
+        ahead_s = min(times) - document.t0_s
+        raise RecordError(
+            f"no sample lies within the time of its test: the first is {ahead_s:.6g} s after T0"
+        )
 
 
 def latency(pings: Sequence[Ping], zero: float) -> pl.DataFrame:
