@@ -28,7 +28,7 @@ from weirlab.record.store import MAX_MANIFEST_BYTES
 from weirlab.scenario.plain import DEFAULT_QUEUE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     import polars as pl
@@ -169,7 +169,7 @@ def _manifest(  # noqa: PLR0913, PLR0917 - what was read of a file
         .isoformat(timespec="microseconds")
         .replace("+00:00", "Z"),
         "offloads": "whatever the machines did; what Flent saw of it stands in `imported`",
-        "warnings": _warnings(series),
+        "warnings": _warnings(document, series),
         "reached_ns": reached,
         "note": _text(told, "NOTE"),
         "tags": [],
@@ -219,12 +219,26 @@ def _is_apart(ping: Ping, series: Series) -> bool:
     return ping.kind == "http" and any(one.kind != "http" for one in series.pings)
 
 
-def _warnings(series: Series) -> list[str]:
+def _warnings(document: Document, series: Series) -> list[str]:
+    said = []
     means = [ping.name for ping in series.pings if ping.means]
-    if not means:
-        return []
-    which = f"`{means[0]}`" + (f" and {len(means) - 1} more" if len(means) > 1 else "")
-    return [f"of {which} the file tells means over intervals: neither single pings nor losses are known"]
+    if means:
+        which = _first_of(means)
+        said.append(
+            f"of {which} the file tells means over intervals: neither single pings nor losses are known"
+        )
+    gaps = {stream.name: samples.gap_s(stream, document.step_s) for stream in series.streams}
+    if any(gaps.values()):
+        names = [name for name, gap_s in gaps.items() if gap_s]
+        said.append(
+            f"of {_first_of(names)} the file has no single samples, and gaps between values, up to "
+            f"{max(gaps.values()):.3g} s: the value behind a gap is taken for the mean over it"
+        )
+    return said
+
+
+def _first_of(names: Sequence[str]) -> str:
+    return f"`{names[0]}`" + (f" and {len(names) - 1} more" if len(names) > 1 else "")
 
 
 def _scenario(document: Document, series: Series, plan: _Plan) -> dict[str, Any]:

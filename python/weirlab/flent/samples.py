@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -81,7 +82,7 @@ def throughput(streams: Sequence[Stream], zero: float, step_s: float) -> pl.Data
     tables = [pl.DataFrame(schema=schema("throughput"))]
     rows = 0
     for flow, stream in enumerate(streams):
-        starts, ends, counts = _intervals(stream.points, zero, step_s)
+        starts, ends, counts = _intervals(stream, zero, step_s)
         if ends.size == 0:
             continue
         first, last = int(max(starts[0], 0) // step_s), int(np.ceil(round(ends[-1] / step_s, 6)))
@@ -103,6 +104,7 @@ def tcp(document: Document, streams: Sequence[Stream], zero: float) -> pl.DataFr
     tables = [pl.DataFrame(schema=schema("tcp"))]
     for flow, stream in enumerate(streams):
         told = [point for point in document.raw_values.get(stream.name, []) if "tcp_cwnd" in point]
+        told = told or _sockets_on_steps(document, stream.name)
         columns: dict[str, list[int | None]] = {
             column: [_scaled(point.get(key), factor) for point in told]
             for column, (key, factor) in OF_SOCKETS.items()
@@ -110,6 +112,25 @@ def tcp(document: Document, streams: Sequence[Stream], zero: float) -> pl.DataFr
         times = [_scaled(point["t"] - zero, 1e9) for point in told]
         tables.append(_table("tcp", t_ns=times, flow=[flow] * len(told), **columns))
     return pl.concat(tables).sort("t_ns", "flow")
+
+
+def _sockets_on_steps(document: Document, stream: str) -> list[Point]:
+    """What was told of the sockets of a stream on the file's steps, where single samples are gone."""
+    keys = [key for key, _ in OF_SOCKETS.values()]
+    told = {key: document.results.get(f"{stream}::{key}", []) for key in keys}
+    points = []
+    for place, x in enumerate(document.x_values):
+        there = {key: values[place] for key, values in told.items() if values and values[place] is not None}
+        if there:
+            points.append({"t": document.t0_s + x, **there})
+    return points
+
+
+def gap_s(stream: Stream, step_s: float) -> float:
+    """The longest gap between values on steps, in seconds; 0 without one, and of single samples."""
+    times = [point["t"] for point in stream.points] if stream.on_steps else []
+    longest = max((after - before for before, after in pairwise(times)), default=0.0)
+    return longest if longest > 1.5 * step_s else 0.0
 
 
 def flows(streams: Sequence[Stream]) -> pl.DataFrame:
@@ -186,11 +207,13 @@ def _sent_s(ping: Ping, point: Point) -> float:
     return float(point["t"]) - (value / 1e3 if value and 0 < value <= MAX_RTT_MS else 0.0)
 
 
-def _intervals(points: Sequence[Point], zero: float, step_s: float) -> tuple[Numbers, Numbers, Numbers]:
+def _intervals(stream: Stream, zero: float, step_s: float) -> tuple[Numbers, Numbers, Numbers]:
     """Beginning and end of each interval of a stream in seconds, and its bytes."""
     starts, ends, counts = [], [], []
     before: float | None = None
-    for point in points:
+    # Values on steps have a gap where an interval was long: the value behind it is the mean over it.
+    most = MAX_LENGTH_S if stream.on_steps else 1.5 * step_s
+    for point in stream.points:
         rate, end = number(point.get("val")), float(point["t"]) - zero
         if rate is None:
             continue
@@ -199,7 +222,7 @@ def _intervals(points: Sequence[Point], zero: float, step_s: float) -> tuple[Num
         told = number(point.get("dur"))
         length = told if told is not None and 0 < told <= MAX_LENGTH_S else None
         if length is None:
-            length = step_s if before is None or end <= before else min(end - before, 1.5 * step_s)
+            length = step_s if before is None or end <= before else min(end - before, most)
         start = max(end - length, 0.0 if before is None else before)
         if start >= end:
             continue

@@ -54,12 +54,14 @@ class Stream:
         direction: whither the data went.
         points: the samples.
         meta: what the file says of the series.
+        on_steps: whether the samples are values on the file's steps, since it has no single ones.
     """
 
     name: str
     direction: Direction
     points: list[Point]
     meta: dict[str, Any]
+    on_steps: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,7 +103,10 @@ def sort_series(document: Document, known_means: Collection[str] = ()) -> Series
             if direction is None:
                 found.left_out[name] = "the file does not tell its direction"
             else:
-                found.streams.append(Stream(name=name, direction=direction, points=points, meta=meta))
+                on_steps = interpolated or document.fake_raw
+                found.streams.append(
+                    Stream(name=name, direction=direction, points=points, meta=meta, on_steps=on_steps)
+                )
         else:
             found.left_out[name] = "no table of a record holds it"
     return found
@@ -152,10 +157,12 @@ def _follows(document: Document, name: str, meta: dict[str, Any]) -> bool:
     if meta.get("RUNNER") in COMPUTED or "COMPUTED_LATE" in meta:
         return True
     parent, separator, key = name.rpartition("::")
-    if separator and (parent in document.raw_values) and not key.isdecimal() and key not in ("", name):
-        of_parent = document.raw_values[parent]
+    if separator and parent in {*document.raw_values, *document.results} and key and not key.isdecimal():
+        of_parent = document.raw_values.get(parent, [])
         return any(key in point for point in of_parent) or key.partition("_")[0] == "tcp"
-    return not document.raw_values.get(name) and re.search(r" (avg|sum|totals?|fairness)$", name) is not None
+    # Values on steps, which stand in for samples, tell nothing: computed series have them too.
+    has_samples = not document.fake_raw and document.raw_values.get(name)
+    return not has_samples and re.search(r" (avg|sum|totals?|fairness)$", name) is not None
 
 
 def _usual_units(name: str) -> str | None:
