@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -14,6 +14,8 @@ from weirlab.stats import summarise
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from weirlab.record import Record
 
 
 @pytest.mark.parametrize("minutes", [120, -480, 330, 345, -210, 0])
@@ -37,3 +39,88 @@ def test_a_file_whose_samples_are_not_in_the_time_of_its_test_is_refused(
     content["metadata"]["T0"] = began.isoformat(timespec="microseconds").replace("+00:00", "Z")
     with pytest.raises(RecordError, match="no sample lies within the time of its test"):
         import_flent(written(tmp_path, content), tmp_path / "record")
+
+
+def streams_from(*begins_s: float, length_s: float = 2.0) -> dict[str, Any]:
+    """A file of uploads of 8 Mbit/s that begin at these times; by its LENGTH they run from 1 s to 3 s."""
+    content = document()
+    content["metadata"]["NAME"] = "tcp_nup"
+    steps = round(length_s / 0.25)
+    for parts in (content["raw_values"], content["results"]):
+        del parts["TCP upload"]
+    for number, begin_s in enumerate(begins_s, 1):
+        name = f"TCP upload::{number}"
+        content["raw_values"][name] = [
+            {"t": T0 + begin_s + 0.25 * (n + 1), "dur": 0.25, "val": 8.0} for n in range(steps)
+        ]
+        content["results"][name] = [None] * 21
+        content["metadata"]["SERIES_META"][name] = {"UNITS": "Mbits/s"}
+    return content
+
+
+def phases_s(record: Record) -> dict[str, tuple[float, float]]:
+    """Start and end of each phase in seconds since T0, by its name."""
+    of = record.manifest.imported
+    assert of is not None
+    return {
+        one["name"]: (
+            round((one["start_ns"] - of.t0_ns) / 1e9, 4),
+            round((one["end_ns"] - of.t0_ns) / 1e9, 4),
+        )
+        for one in record.manifest.scenario["phases"]
+    }
+
+
+def test_the_load_is_when_its_samples_are(tmp_path: Path) -> None:
+    record = imported(tmp_path, streams_from(0.3, 2.0, 3.5))
+    assert phases_s(record) == {"idle": (-0.02, 0.3), "load": (0.3, 5.5)}
+    assert record.manifest.complete
+    (said,) = record.manifest.warnings
+    assert "LENGTH" in said
+    assert "from 0.32 s to 5.52 s" in said
+    summary = summarise(record)
+    assert summary.up is not None
+    assert summary.up.goodput_mbps == pytest.approx(8.0 * 6 / 5.2, rel=0.02)
+    assert list(summary.up.per_flow_mbps.values()) == [pytest.approx(8.0, rel=0.07)] * 3
+    # Pings before the first load, and no others: those of 0, 0.1, 0.2 and 0.3 s.
+    assert summary.latency.idle is not None
+    assert summary.latency.idle.count == 4
+
+
+@pytest.mark.parametrize(
+    ("begin_s", "length_s", "load"),
+    [(2.0, 2.0, (2.0, 4.0)), (1.0, 1.25, (1.0, 2.25)), (1.2, 2.0, (0.98, 2.98)), (1.0, 1.75, (0.98, 2.98))],
+)
+def test_a_load_may_begin_late_and_end_early(
+    begin_s: float, length_s: float, load: tuple[float, float], tmp_path: Path
+) -> None:
+    record = imported(tmp_path, streams_from(begin_s, length_s=length_s))
+    assert phases_s(record)["load"] == load
+    assert bool(record.manifest.warnings) == (load[0] != 0.98)
+
+
+def test_a_run_that_was_cut_short_keeps_its_plan(tmp_path: Path) -> None:
+    content = streams_from(1.0, length_s=1.0)
+    content["raw_values"]["Ping (ms) ICMP"] = content["raw_values"]["Ping (ms) ICMP"][:20]
+    content["x_values"] = content["x_values"][:11]
+    content["results"] = {name: values[:11] for name, values in content["results"].items()}
+    record = imported(tmp_path, content)
+    assert phases_s(record)["load"] == (0.98, 2.98)
+    assert not record.manifest.complete
+
+
+def test_values_on_steps_do_not_tell_that_a_load_began_late(tmp_path: Path) -> None:
+    content = document(raw_values={})
+    content["results"]["TCP upload"] = [None] * 9 + [8.0] * 3 + [None] * 9
+    assert phases_s(imported(tmp_path, content))["load"] == (1.0, 3.0)
+
+
+def test_one_flow_of_several_may_run_for_a_part_of_the_load(tmp_path: Path) -> None:
+    content = streams_from(1.0, 2.0)
+    content["raw_values"]["TCP upload::2"] = content["raw_values"]["TCP upload::2"][:4]
+    record = imported(tmp_path, content)
+    assert phases_s(record)["load"] == (0.98, 2.98)
+    up = summarise(record).up
+    assert up is not None
+    assert up.per_flow_mbps == {name: pytest.approx(8.0, rel=0.11) for name in up.per_flow_mbps}
+    assert record.manifest.warnings == []

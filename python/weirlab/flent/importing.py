@@ -10,7 +10,6 @@ import json
 import platform
 import shutil
 import uuid
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +18,7 @@ from weirlab.errors import RecordError, UsageError, cannot_write
 from weirlab.flent import samples
 from weirlab.flent.document import read_document
 from weirlab.flent.own import read_own
+from weirlab.flent.plan import planned, told_plan
 from weirlab.flent.series import sort_series
 from weirlab.flent.tests import title_of
 from weirlab.record.manifest import SCHEMA
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from weirlab.flent.document import Document
     from weirlab.flent.own import Own
+    from weirlab.flent.plan import Plan
     from weirlab.flent.series import Ping, Series, Stream
 
 
@@ -58,7 +59,7 @@ def import_flent(file: Path, folder: Path) -> Record:
         series = _series(document, own)
         zero = samples.zero_s(document, series)
         tables = _tables(document, series, zero)
-        plan = _planned(document, series) if own is None else _told(own, document.t0_s - zero)
+        plan = planned(document, series, zero) if own is None else told_plan(own, document.t0_s - zero)
         manifest = _manifest(document, series, tables, plan, zero, file)
     except RecordError as error:
         raise RecordError(f"`{file}`: {error}") from error
@@ -88,59 +89,11 @@ def _tables(document: Document, series: Series, zero: float) -> dict[str, pl.Dat
     return {name: table for name, table in tables.items() if table.height}
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Plan:
-    """When what was to happen, in nanoseconds of the record.
-
-    Attributes:
-        phases: name, start and end of each.
-        flows: start and end of the flows that have their own, by their names.
-        load: start and end of all others.
-        end: that of the last phase.
-        reached: how far the run got at least.
-        cut: whether the file says that it was cut short.
-    """
-
-    phases: list[tuple[str, int, int]]
-    flows: Mapping[str, tuple[int, int]]
-    load: tuple[int, int]
-    end: int
-    reached: int
-    cut: bool
-
-
-def _told(own: Own, ahead_s: float) -> _Plan:
-    """What the file of a record says itself; its times begin `ahead_s` after those of the new record."""
-
-    def at(time_s: float) -> int:
-        return max(round((time_s + ahead_s) * 1e9), 0)
-
-    phases = [(one.name, at(one.start_s), at(one.end_s)) for one in own.phases]
-    end = max(end for _, _, end in phases)
-    return _Plan(
-        phases=phases,
-        flows={name: (at(one.start_s), at(one.end_s)) for name, one in own.flows.items()},
-        load=next(((start, stop) for name, start, stop in phases if name == "load"), (0, end)),
-        end=end,
-        reached=at(own.reached_s),
-        cut=not own.complete,
-    )
-
-
-def _planned(document: Document, series: Series) -> _Plan:
-    """What follows from the lengths of Flent, which waits as long before a load as behind it."""
-    total, length = round(document.total_s * 1e9), round(document.length_s * 1e9)
-    idle = (total - length) // 2
-    spans = [("idle", 0, idle), ("load", idle, total - idle), ("cooldown", total - idle, total)]
-    phases = [span for span in spans if span[1] < span[2]] if series.streams else [("idle", 0, total)]
-    return _Plan(phases=phases, flows={}, load=(idle, total - idle), end=total, reached=0, cut=False)
-
-
 def _manifest(  # noqa: PLR0913, PLR0917 - what was read of a file
     document: Document,
     series: Series,
     tables: Mapping[str, pl.DataFrame],
-    plan: _Plan,
+    plan: Plan,
     zero: float,
     file: Path,
 ) -> dict[str, Any]:
@@ -169,7 +122,7 @@ def _manifest(  # noqa: PLR0913, PLR0917 - what was read of a file
         .isoformat(timespec="microseconds")
         .replace("+00:00", "Z"),
         "offloads": "whatever the machines did; what Flent saw of it stands in `imported`",
-        "warnings": _warnings(document, series),
+        "warnings": _warnings(document, series, plan),
         "reached_ns": reached,
         "note": _text(told, "NOTE"),
         "tags": [],
@@ -219,8 +172,8 @@ def _is_apart(ping: Ping, series: Series) -> bool:
     return ping.kind == "http" and any(one.kind != "http" for one in series.pings)
 
 
-def _warnings(document: Document, series: Series) -> list[str]:
-    said = []
+def _warnings(document: Document, series: Series, plan: Plan) -> list[str]:
+    said = [plan.warning] if plan.warning else []
     means = [ping.name for ping in series.pings if ping.means]
     if means:
         which = _first_of(means)
@@ -241,7 +194,7 @@ def _first_of(names: Sequence[str]) -> str:
     return f"`{names[0]}`" + (f" and {len(names) - 1} more" if len(names) > 1 else "")
 
 
-def _scenario(document: Document, series: Series, plan: _Plan) -> dict[str, Any]:
+def _scenario(document: Document, series: Series, plan: Plan) -> dict[str, Any]:
     """The settings of the test as a resolved scenario; of a path of which nothing is known."""
     version = str(document.metadata.get("IP_VERSION") or "")
     return {
