@@ -155,6 +155,7 @@ def _imported(document: Document, series: Series, zero: float, file: Path) -> di
         "file": file.name,
         "t0_ns": round((document.t0_s - zero) * 1e9),
         "losses_unknown": [number for number, ping in enumerate(series.pings) if not ping.losses_known],
+        "unnumbered": [number for number, ping in enumerate(series.pings) if not ping.numbered],
         "left_out": series.left_out,
         "metadata": document.metadata,
         "series": document.series_meta,
@@ -179,6 +180,11 @@ def _warnings(document: Document, series: Series, plan: Plan) -> list[str]:
         which = _first_of(means)
         said.append(
             f"of {which} the file tells means over intervals: neither single pings nor losses are known"
+        )
+    unnumbered = [ping.name for ping in series.pings if not ping.numbered]
+    if unnumbered:
+        said.append(
+            f"of {_first_of(unnumbered)} the numbers of pings do not tell which were lost: that is not known"
         )
     gaps = {stream.name: samples.gap_s(stream, document.step_s) for stream in series.streams}
     if any(gaps.values()):

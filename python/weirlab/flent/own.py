@@ -53,7 +53,7 @@ def own_block(record: Record, t0_ns: int) -> dict[str, Any]:
         return {"name": name, "start_s": (start_ns - t0_ns) / 1e9, "end_s": (end_ns - t0_ns) / 1e9}
 
     imported = manifest.imported
-    means = imported.losses_unknown if imported else []
+    means = set(imported.losses_unknown) - set(imported.unnumbered) if imported else set()
     probes = manifest.scenario["probes"]
     return {
         "versions": manifest.versions,
@@ -70,7 +70,7 @@ def own_block(record: Record, t0_ns: int) -> dict[str, Any]:
             told(one["name"], one["start_ns"], one["stop_ns"])
             for one in record.flow_names.iter_rows(named=True)
         ],
-        "means": [record.probe_names[one] for one in means if probes[one]["kind"] != "http"],
+        "means": [record.probe_names[one] for one in sorted(means) if probes[one]["kind"] != "http"],
     }
 
 

@@ -169,7 +169,7 @@ def _pings(probe: int, ping: Ping, zero: float) -> pl.DataFrame:
                 f"a sample of `{ping.name}` is {value:g} ms; a round trip takes 0 to {MAX_RTT_MS} ms"
             )
         rows.append(row)
-    if ping.kind == "icmp" and not ping.means:
+    if ping.kind == "icmp" and ping.losses_known:
         rows += _unanswered(ping, rows)
     columns = {name: [row.get(name) for row in rows] for name in OF_PINGS}
     return _table("latency", probe=[probe] * len(rows), **columns)
@@ -182,7 +182,7 @@ def _unanswered(ping: Ping, rows: Sequence[dict[str, int | None]]) -> list[dict[
     """
     known = {row["seq"]: row["t_ns"] or 0 for row in rows if row["seq"] is not None}
     numbers = sorted(known)
-    if len(numbers) < 2 or len(numbers) < len(rows):
+    if len(numbers) < 2:
         return []
     missing = numbers[-1] - numbers[0] + 1 - len(numbers)
     if missing > MAX_LOST:
@@ -203,7 +203,7 @@ def _sent_s(ping: Ping, point: Point) -> float:
 
     A mean over an interval keeps its own time, the end of the interval; so does the fetch of a page.
     """
-    value = None if not ping.losses_known or point.get("lost") else number(point.get("val"))
+    value = None if not ping.tells_sending or point.get("lost") else number(point.get("val"))
     return float(point["t"]) - (value / 1e3 if value and 0 < value <= MAX_RTT_MS else 0.0)
 
 

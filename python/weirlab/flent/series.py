@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from weirlab.flent.document import number
+from weirlab.flent.numbering import numbered
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -31,6 +32,7 @@ class Ping:
         means: whether each sample is a mean over an interval, of whose single pings nothing is known.
         points: the samples.
         meta: what the file says of the series.
+        numbered: whether numbers of ICMP's tell which were lost.
     """
 
     name: str
@@ -38,10 +40,16 @@ class Ping:
     means: bool
     points: list[Point]
     meta: dict[str, Any]
+    numbered: bool = True
 
     @property
     def losses_known(self) -> bool:
         """Whether the samples tell what was lost."""
+        return not self.means and self.numbered and self.kind != "http"
+
+    @property
+    def tells_sending(self) -> bool:
+        """Whether each sample is a ping, from whose answer it follows when it was sent."""
         return not self.means and self.kind != "http"
 
 
@@ -93,9 +101,7 @@ def sort_series(document: Document, known_means: Collection[str] = ()) -> Series
         elif units == "ms" and name.startswith("Ping"):
             means = name in known_means or interpolated or document.fake_raw
             means = means or any("dur" in point for point in points)
-            kind: Kind = "icmp" if "ICMP" in name else "udp"
-            points = _steady(points)
-            found.pings.append(Ping(name=name, kind=kind, means=means, points=points, meta=meta))
+            found.pings.append(_ping(name, points, meta, means=means))
         elif name == "HTTP latency":
             found.pings.append(Ping(name=name, kind="http", means=interpolated, points=points, meta=meta))
         elif units == "Mbits/s":
@@ -133,6 +139,20 @@ def _samples(document: Document, name: str) -> tuple[list[Point], bool]:
         for x, value in zip(document.x_values, values, strict=True)
         if value is not None
     ] if values else [], True
+
+
+def _ping(name: str, points: list[Point], meta: dict[str, Any], *, means: bool) -> Ping:
+    kind: Kind = "icmp" if "ICMP" in name else "udp"
+    points = _steady(points)
+    with_numbers = numbered(points) if kind == "icmp" and not means else points
+    return Ping(
+        name=name,
+        kind=kind,
+        means=means,
+        points=points if with_numbers is None else with_numbers,
+        meta=meta,
+        numbered=with_numbers is not None,
+    )
 
 
 def _steady(points: list[Point]) -> list[Point]:

@@ -69,6 +69,7 @@ class Imported:
         t0_ns: time 0 of the file in times of the record.
         losses_unknown: numbers of the probes of which the file does not tell what was lost, such as means
             over intervals.
+        unnumbered: those of them that are single pings, whose numbers do not tell which were lost.
         left_out: why the record does not hold a series of the file, by its name.
         metadata, series: what the file says of itself, and of each series.
         extra: what else is told of it, by later versions of Weir.
@@ -81,6 +82,7 @@ class Imported:
     file: str
     t0_ns: int = 0
     losses_unknown: list[int] = field(default_factory=list)
+    unnumbered: list[int] = field(default_factory=list)
     left_out: dict[str, str] = field(default_factory=dict)
     metadata: dict[str, Any] = field(default_factory=dict)
     series: dict[str, dict[str, Any]] = field(default_factory=dict)
