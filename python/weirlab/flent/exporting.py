@@ -190,15 +190,17 @@ def _stream(
     mean = None if of_way is None else of_way.per_flow_mbps.get(flow["name"])
     start, end = load_window_ns(record)
     tos = None if flow["dscp"] is None else int(flow["dscp"]) << 2
+    is_tcp = flow["protocol"] == "tcp"
+    again = flow.get("retransmitted_segments") if flow["direction"] == "up" and is_tcp else None
     meta = {
         "UNITS": "Mbits/s",
-        "RUNNER": "NetperfDemoRunner" if flow["protocol"] == "tcp" else "IperfCsvRunner",
+        "RUNNER": "NetperfDemoRunner" if is_tcp else "IperfCsvRunner",
         "MEAN_VALUE": mean,
         "ELAPSED_TIME": (end - start) / 1e9,
         "CONG_CONTROL": flow["congestion_control"],
         "UPSTREAM_TOS": tos,
         "DOWNSTREAM_TOS": tos,
-        "TCP_RETRANSMIT": flow.get("retransmitted_segments") if flow["direction"] == "up" else None,
+        "TCP_RETRANSMIT": again,
         "BYTES_RECVD": flow.get("delivered_bytes"),
     }
     known = {key: value for key, value in meta.items() if value is not None}

@@ -234,6 +234,8 @@ def _flow(stream: Stream, start: int, stop: int) -> dict[str, Any]:
         "stop_ns": stop,
         "bytes": None,
         "tcp": {"congestion_control": control if isinstance(control, str) else None, "overrides": None},
+        # What it was told to send is not known.
+        "udp": {"rate_bps": None, "payload_bytes": None} if stream.is_udp else None,
     }
 
 

@@ -138,7 +138,10 @@ def flows(streams: Sequence[Stream]) -> pl.DataFrame:
     delivered: list[int | None] = [
         _scaled(one.meta.get("BYTES_RECVD"), 1) if one.direction == "down" else None for one in streams
     ]
-    again = [_digits(one.meta.get("TCP_RETRANSMIT")) if one.direction == "up" else None for one in streams]
+    again = [
+        _digits(one.meta.get("TCP_RETRANSMIT")) if one.direction == "up" and not one.is_udp else None
+        for one in streams
+    ]
     return _table(
         "flows",
         flow=list(range(len(streams))),

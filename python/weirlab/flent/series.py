@@ -71,6 +71,12 @@ class Stream:
     meta: dict[str, Any]
     on_steps: bool = False
 
+    @property
+    def is_udp(self) -> bool:
+        """Whether it was sent by UDP: iperf's programs do that if they are told to."""
+        command = str(self.meta.get("COMMAND", "")) if self.meta.get("RUNNER") == "IperfCsvRunner" else ""
+        return self.name.startswith("UDP") or re.search(r"\s(-u|--udp)(\s|$)", command) is not None
+
 
 @dataclass(frozen=True, kw_only=True)
 class Series:
