@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import weirlab
-from flent_files import document, imported
+from flent_files import T0, document, imported
 from weirlab.export import export
 from weirlab.flent import import_flent
 from weirlab.flent.exporting import flent_document
@@ -65,3 +65,15 @@ def test_udp_stays_udp_when_it_is_written_and_read_again(name: str, tmp_path: Pa
     assert theirs.jain_index == (
         None if ours.jain_index is None else pytest.approx(ours.jain_index, rel=0.01)
     )
+
+
+@pytest.mark.parametrize("every_s", [0.1, 0.5])
+def test_samples_that_tell_no_length_may_be_closer_or_farther_than_steps(
+    every_s: float, tmp_path: Path
+) -> None:
+    content = with_stream("UDP upload", "udp_flood")
+    count = round(2 / every_s)
+    content["raw_values"]["UDP upload"] = [
+        {"t": T0 + 1 + every_s * n, "val": 8.0} for n in range(1, count + 1)
+    ]
+    assert imported(tmp_path, content).throughput["bytes"].sum() == 2_000_000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -215,7 +216,8 @@ def _intervals(stream: Stream, zero: float, step_s: float) -> tuple[Numbers, Num
     starts, ends, counts = [], [], []
     before: float | None = None
     # Values on steps have a gap where an interval was long: the value behind it is the mean over it.
-    most = MAX_LENGTH_S if stream.on_steps else 1.5 * step_s
+    usual_s = step_s if stream.on_steps else _usual_s(stream, step_s)
+    most = MAX_LENGTH_S if stream.on_steps else 1.5 * usual_s
     for point in stream.points:
         rate, end = number(point.get("val")), float(point["t"]) - zero
         if rate is None:
@@ -225,7 +227,7 @@ def _intervals(stream: Stream, zero: float, step_s: float) -> tuple[Numbers, Num
         told = number(point.get("dur"))
         length = told if told is not None and 0 < told <= MAX_LENGTH_S else None
         if length is None:
-            length = step_s if before is None or end <= before else min(end - before, most)
+            length = usual_s if before is None or end <= before else min(end - before, most)
         start = max(end - length, 0.0 if before is None else before)
         if start >= end:
             continue
@@ -234,6 +236,13 @@ def _intervals(stream: Stream, zero: float, step_s: float) -> tuple[Numbers, Num
         counts.append(rate * 1e6 / 8 * length)
         before = end
     return np.array(starts), np.array(ends), np.array(counts)
+
+
+def _usual_s(stream: Stream, step_s: float) -> float:
+    """How long an interval is as a rule: iperf's do not tell it, and some are half a second long."""
+    times = [float(point["t"]) for point in stream.points]
+    lengths = [after - before for before, after in pairwise(times) if after > before]
+    return min(median(lengths), MAX_LENGTH_S) if lengths else step_s
 
 
 def _scaled(value: object, factor: float) -> int | None:
