@@ -21,6 +21,7 @@ import polars as pl
 
 from weirlab.errors import UsageError
 from weirlab.flent.document import VERSION
+from weirlab.flent.metadata import hosts_in_series, metadata, title
 from weirlab.flent.own import own_block
 from weirlab.flent.points import ReadAnew, aligned, epoch_of, ping_series, start_of, step_s, t0_ns
 from weirlab.flent.tests import computed_series
@@ -54,9 +55,9 @@ def export_flent(record: Record, file: Path) -> None:
 def flent_name(record: Record) -> str:
     """The file name by Flent's rule: test, time and title."""
     manifest = record.manifest
-    title = re.sub(r"[^A-Za-z0-9-]", "_", _title(record))
+    titled = re.sub(r"[^A-Za-z0-9-]", "_", title(record))
     when = start_of(record).strftime("%Y-%m-%dT%H%M%S.%f")
-    named = ".".join(filter(None, [f"{manifest.scenario['name']}-{when}", title]))
+    named = ".".join(filter(None, [f"{manifest.scenario['name']}-{when}", titled]))
     return f"{named[:MAX_FILE_NAME_CHARS]}{FLENT_SUFFIX}"
 
 
@@ -123,7 +124,7 @@ def _document(record: Record) -> tuple[dict[str, Any], dict[str, Points]]:
         "version": VERSION,
         "x_values": [round(float(x), 6) for x in x_values],
         "results": results,
-        "metadata": {**_metadata(record), "SERIES_META": meta},
+        "metadata": {**metadata(record), "SERIES_META": meta},
         "weir": own_block(record, t0_ns(record)),
     }
     return document, raw
@@ -160,7 +161,7 @@ def _with_hosts(pattern: str, record: Record) -> str:
     """The pattern of a series with the servers' names: those of an imported file are in its own series."""
     if not record.manifest.imported:
         return pattern
-    names = "|".join(re.escape(name) for name in _hosts(record))
+    names = "|".join(re.escape(name) for name in hosts_in_series(record))
     return re.sub(r"\bhost\d+", lambda host: f"(?:{host[0]}|{names})", pattern)
 
 
@@ -281,61 +282,6 @@ def _mean_of(record: Record, name: str, parts: Collection[str], how: str) -> flo
         return None
     total = sum(mbps for mbps, _ in totals)
     return total / sum(flows for _, flows in totals) if how == "average" else total
-
-
-def _metadata(record: Record) -> dict[str, Any]:
-    """Metadata of a run that Flent needs or shows."""
-    manifest = record.manifest
-    start, end = load_window_ns(record)
-    has_flows = record.flow_names.height > 0
-    # Of a run that was cut short what was reached: Flent draws its axis as long as that.
-    total = min(manifest.scenario["duration_ns"], record.reached_ns) / 1e9
-    hosts = _hosts(record)
-    began = start_of(record).isoformat(timespec="microseconds").replace("+00:00", "Z")
-    version = manifest.scenario.get("ip_version")
-    name = manifest.scenario["name"]
-    uploads = (record.flow_names["direction"] == "up").sum()
-    streams = {
-        "tcp_nup": ("upload_streams", uploads),
-        "tcp_ndown": ("download_streams", record.flow_names.height),
-    }
-    parameters = {key: str(count) for test, (key, count) in streams.items() if test == name}
-    return {
-        "NAME": name,
-        "TITLE": _title(record),
-        "TIME": began,
-        "T0": began,
-        "LENGTH": (end - start) / 1e9 if has_flows else total,
-        "TOTAL_LENGTH": total,
-        "STEP_SIZE": step_s(record),
-        "HOST": hosts[0],
-        "HOSTS": hosts,
-        "LOCAL_HOST": manifest.host.get("name", "unknown"),
-        "NOTE": manifest.note or None,
-        "TEST_PARAMETERS": parameters,
-        "FLENT_VERSION": f"Weir {manifest.versions.get('weir', '?')}",
-        "IP_VERSION": int(version) if version in {"4", "6"} else None,
-        "KERNEL_NAME": manifest.host.get("kernel", "").partition(" ")[0] or None,
-        "KERNEL_RELEASE": manifest.host.get("kernel", "").partition(" ")[2] or None,
-        "FAILED_RUNNERS": 0,
-    }
-
-
-def _hosts(record: Record) -> list[str]:
-    """The servers by name. Flent's fairness tests name them in their series."""
-    of = record.manifest.imported
-    told = of.metadata.get("HOSTS") if of else None
-    if isinstance(told, list) and told:
-        return [str(one) for one in told]
-    if of:
-        return [str(of.metadata.get("HOST") or "unknown")]
-    return [str(one["name"]) for one in record.manifest.scenario.get("hosts", [])] or ["server"]
-
-
-def _title(record: Record) -> str:
-    """Title of a run: link and queue, or the title of the file that it was made of."""
-    of = record.manifest.imported
-    return str(of.metadata.get("TITLE") or "") if of else record.manifest.configuration
 
 
 def _jain(values: list[float]) -> float | None:
