@@ -161,3 +161,11 @@ def test_all_plots_of_flent_are_listed_with_charts_that_there_are_or_a_reason() 
     assert by_name["power"] == []
     shown = CliRunner().invoke(group, ["list", "flent-plots"]).output
     assert all(name in shown for name in by_name)
+
+
+def test_options_that_change_nothing_say_what_there_is() -> None:
+    done = CliRunner().invoke(group, ["flent", "rrul", "-H", "a", "-x", "-s", "0.1", "--dry-run"])
+    said = " ".join(done.stderr.split())
+    assert "-s changes nothing: a record has every sample" in said
+    assert "no sysctls, addresses, gateways or qdiscs" in said
+    assert "all metadata" not in said

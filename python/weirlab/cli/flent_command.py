@@ -55,6 +55,12 @@ INSTEAD = {
 }
 """What Flent's users write, and what to write here; it stands above the command, which is made with it."""
 
+OF_THE_MACHINE = (
+    "of this machine a record has the kernel, the processors and, over real paths, the interfaces to the "
+    "servers, but no sysctls, addresses, gateways or qdiscs"
+)
+"""What `-x` would ask for, and what there is."""
+
 
 @click.command("flent")
 @_of_flent
@@ -79,7 +85,13 @@ INSTEAD = {
 @option("--test-parameter", "--te", "parameters", multiple=True, metavar="KEY=VALUE", help="As in Flent.")
 @option("-4", "ipv4", is_flag=True, help="IPv4 only.")
 @option("-6", "ipv6", is_flag=True, help="IPv6 only.")
-@option("-x", "--extended-metadata", "extended", is_flag=True, help="Nothing: a record always has it.")
+@option(
+    "-x",
+    "--extended-metadata",
+    "extended",
+    is_flag=True,
+    help="Nothing: a record has no sysctls, addresses, gateways or qdiscs of the machine.",
+)
 @option("-s", "--step-size", "step", help="Nothing: a record has every sample.")
 @option("--dry-run", is_flag=True, help="Only print the translation.")
 def command(  # noqa: PLR0913 - one word each on the command line
@@ -119,9 +131,10 @@ def command(  # noqa: PLR0913 - one word each on the command line
     out = data_dir / f"{test}-{time.strftime('%Y-%m-%dT%H%M%S')}"
     words += ["--out", str(out)]
     note(f"weir {shlex.join(words)}")
-    for flag, name in ((extended, "-x"), (step is not None, "-s")):
-        if flag:
-            note(f"{name} changes nothing: a record always has all metadata and every sample")
+    if extended:
+        note(f"-x changes nothing: {OF_THE_MACHINE}")
+    if step is not None:
+        note("-s changes nothing: a record has every sample")
     if dry_run:
         return
     _do(words)
