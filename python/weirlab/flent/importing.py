@@ -175,6 +175,12 @@ def _is_apart(ping: Ping, series: Series) -> bool:
 
 def _warnings(document: Document, series: Series, plan: Plan) -> list[str]:
     said = [plan.warning] if plan.warning else []
+    failed = samples.count_of(document.metadata.get("FAILED_RUNNERS"))
+    if failed:
+        said.append(f"{failed} of Flent's programs failed (FAILED_RUNNERS)")
+    if series.empty:
+        verbs = ("was", "has") if len(series.empty) == 1 else ("were", "have")
+        said.append(f"{_first_of(series.empty)} {verbs[0]} asked for and {verbs[1]} no samples")
     means = [ping.name for ping in series.pings if ping.means]
     if means:
         which = _first_of(means)

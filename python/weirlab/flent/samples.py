@@ -140,7 +140,7 @@ def flows(streams: Sequence[Stream]) -> pl.DataFrame:
         _scaled(one.meta.get("BYTES_RECVD"), 1) if one.direction == "down" else None for one in streams
     ]
     again = [
-        _digits(one.meta.get("TCP_RETRANSMIT")) if one.direction == "up" and not one.is_udp else None
+        count_of(one.meta.get("TCP_RETRANSMIT")) if one.direction == "up" and not one.is_udp else None
         for one in streams
     ]
     return _table(
@@ -250,7 +250,7 @@ def _scaled(value: object, factor: float) -> int | None:
     return None if found is None or not 0 <= found * factor < 2**63 else round(found * factor)
 
 
-def _digits(value: object) -> int | None:
+def count_of(value: object) -> int | None:
     """A count, which some versions of Flent wrote as text."""
     if isinstance(value, str):
         return int(value) if value.isascii() and value.isdecimal() and len(value) < 19 else None

@@ -7,7 +7,7 @@ one is.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from weirlab.flent.document import number
@@ -86,11 +86,13 @@ class Series:
         pings, streams: those that a record holds, by their names.
         left_out: why a record does not hold another one, by name. Series that follow from others are not
             named.
+        empty: those of them that should be pings or streams, and of which nothing was measured.
     """
 
     pings: list[Ping]
     streams: list[Stream]
     left_out: dict[str, str]
+    empty: list[str] = field(default_factory=list)
 
 
 def sort_series(document: Document, known_means: Collection[str] = ()) -> Series:
@@ -104,6 +106,8 @@ def sort_series(document: Document, known_means: Collection[str] = ()) -> Series
         units = meta.get("UNITS") or _usual_units(name)
         if not points:
             found.left_out[name] = "it has no samples"
+            if units in UNITS and meta.get("RUNNER") != "NullRunner":
+                found.empty.append(name)
         elif units == "ms" and name.startswith("Ping"):
             means = name in known_means or interpolated or document.fake_raw
             means = means or any("dur" in point for point in points)
@@ -206,6 +210,9 @@ def _direction(test: str, name: str, meta: dict[str, Any]) -> Direction | None:
         return "up"
     return None
 
+
+UNITS = {"ms", "Mbits/s"}
+"""Those of pings and streams."""
 
 COMPUTED = {
     "AverageRunner",
