@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from click.testing import CliRunner
 
-from flent_files import document, imported
+from flent_files import T0, document, imported, written
 from weirlab.cli import weir as group
 from weirlab.export import export
 from weirlab.flent import import_flent, read_document
@@ -45,3 +45,23 @@ def test_failures_may_be_told_in_several_ways(failed: object, warns: bool, tmp_p
     content = document()
     content["metadata"]["FAILED_RUNNERS"] = failed
     assert bool(imported(tmp_path, content).manifest.warnings) == warns
+
+
+def test_statistics_that_no_table_holds_are_not_said_to_have_no_samples(tmp_path: Path) -> None:
+    content = document()
+    points = [{"t": T0 + 0.2 * n, "backlog_bytes": 3, "sent_bytes": 10, "dropped": 0} for n in range(20)]
+    content["raw_values"]["qdisc_stats_router"] = points
+    content["results"]["qdisc_stats_router::backlog_bytes"] = [3.0] * 21
+    content["raw_values"]["cpu_stats_router"] = [{"t": T0 + 0.2 * n, "load": 0.5} for n in range(20)]
+    record = imported(tmp_path, content)
+    assert record.manifest.imported is not None
+    assert record.manifest.imported.left_out == {
+        "cpu_stats_router": "no table of a record holds such statistics (load)",
+        "qdisc_stats_router": (
+            "no table of a record holds such statistics (backlog_bytes, dropped, sent_bytes)"
+        ),
+    }
+    assert record.manifest.warnings == []
+    file = written(tmp_path, content, "two.flent.gz")
+    done = CliRunner().invoke(group, ["import", str(file), "--out", str(tmp_path / "two")])
+    assert "holds such statistics (load)" in " ".join((done.output + done.stderr).split())

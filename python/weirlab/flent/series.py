@@ -105,7 +105,7 @@ def sort_series(document: Document, known_means: Collection[str] = ()) -> Series
         points, interpolated = _samples(document, name)
         units = meta.get("UNITS") or _usual_units(name)
         if not points:
-            found.left_out[name] = "it has no samples"
+            found.left_out[name] = _why_none(document, name, units)
             if units in UNITS and meta.get("RUNNER") != "NullRunner":
                 found.empty.append(name)
         elif units == "ms" and name.startswith("Ping"):
@@ -126,6 +126,15 @@ def sort_series(document: Document, known_means: Collection[str] = ()) -> Series
         else:
             found.left_out[name] = "no table of a record holds it"
     return found
+
+
+def _why_none(document: Document, name: str, units: object) -> str:
+    """Why a series has no samples that a record could hold: it has none at all, or other ones."""
+    keys = {key for point in document.raw_values.get(name, []) for key in point} - {"t"}
+    if units in UNITS or not keys:
+        return "it has no samples"
+    more = f" and {len(keys) - MAX_KEYS} more" if len(keys) > MAX_KEYS else ""
+    return f"no table of a record holds such statistics ({', '.join(sorted(keys)[:MAX_KEYS])}{more})"
 
 
 def _place(document: Document, name: str) -> tuple[float, list[int | str]]:
@@ -213,6 +222,9 @@ def _direction(test: str, name: str, meta: dict[str, Any]) -> Direction | None:
 
 UNITS = {"ms", "Mbits/s"}
 """Those of pings and streams."""
+
+MAX_KEYS = 3
+"""Statistics of a series that are named."""
 
 COMPUTED = {
     "AverageRunner",
