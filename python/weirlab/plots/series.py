@@ -102,7 +102,7 @@ def latency_ms(record: Record) -> Lines | None:
         return None
     # Average and range are those of pings; what speed tests saw within their own flows is a line beside them,
     # unless there is nothing else.
-    counted = max((probe for probe in every if probe in record.ping_probes), default=len(record.probe_names))
+    counted = every.keys() & set(record.ping_probes) or every.keys()
     lines, means, lows, highs = {}, [], [], []
     for number, name in enumerate(numbered(record.probe_names)):
         if number not in every:
@@ -111,7 +111,7 @@ def latency_ms(record: Record) -> Lines | None:
         if not np.isfinite(mean).any():
             continue
         lines[name] = mean
-        if number > counted:
+        if number not in counted:
             continue
         means.append(mean)
         lows.append(low)

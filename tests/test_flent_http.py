@@ -1,0 +1,30 @@
+"""Times of web pages in Flent's own files: they are drawn, and no pings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from flent_files import T0, document, imported
+from weirlab.plots.series import latency_ms
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def with_pages(test: str, **without: str) -> dict[str, Any]:
+    """A file with pages of 50 ms, each beside a ping of 20 ms; without a series if one is named."""
+    content = document()
+    content["metadata"]["NAME"] = test
+    content["raw_values"]["HTTP latency"] = [{"t": T0 + 0.2 * n + 0.05, "val": 50.0} for n in range(20)]
+    content["results"]["HTTP latency"] = [50.0] * 21
+    for name in without.values():
+        del content["raw_values"][name], content["results"][name]
+    return content
+
+
+def test_an_average_of_pings_has_no_pages_in_it(tmp_path: Path) -> None:
+    record = imported(tmp_path, with_pages("http-1up"))
+    assert record.probe_names[0] == "HTTP latency"
+    lines = latency_ms(record)
+    assert lines is not None
+    assert set(lines.average.tolist()) == {20.0}
