@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pytest
+from click.testing import CliRunner
+
 from flent_files import T0, document, imported
+from weirlab.cli import weir as group
 from weirlab.plots.series import latency_ms
 
 if TYPE_CHECKING:
@@ -28,3 +32,22 @@ def test_an_average_of_pings_has_no_pages_in_it(tmp_path: Path) -> None:
     lines = latency_ms(record)
     assert lines is not None
     assert set(lines.average.tolist()) == {20.0}
+
+
+def drawn(folder: Path, *words: str) -> str:
+    """What `weir plot` says of the record in `folder`; nothing but the name of the picture if all is well."""
+    target = folder / "one.png"
+    done = CliRunner().invoke(group, ["plot", str(folder / "record"), *words, "--out", str(target)])
+    return str(done.exception) if done.exception else target.name
+
+
+@pytest.mark.parametrize("kind", ["cdf", "box", "bar", "ping"])
+def test_pages_beside_pings_are_drawn_if_they_are_asked_for(kind: str, tmp_path: Path) -> None:
+    imported(tmp_path, with_pages("http", upload="TCP upload"))
+    assert drawn(tmp_path, "--kind", kind, "--probe", "HTTP*") == "one.png"
+
+
+@pytest.mark.parametrize("kind", ["cdf", "box", "bar", "ping"])
+def test_pages_without_pings_are_drawn(kind: str, tmp_path: Path) -> None:
+    imported(tmp_path, with_pages("http", upload="TCP upload", ping="Ping (ms) ICMP"))
+    assert drawn(tmp_path, "--kind", kind) == "one.png"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -44,6 +45,11 @@ def selected(
         wanted = _wanted(record, "probe", numbered(record.probe_names), probes)
         wanted = [place for place in wanted if not hosts or of_probes[place]]
         vars(view)["latency"] = record.latency.filter(pl.col("probe").is_in(wanted))
+        apart = set(record.manifest.probes_apart)
+        if wanted and apart.issuperset(wanted):
+            # Who asks for these alone wants to see them as pings.
+            others = sorted(apart.difference(wanted))
+            vars(view)["manifest"] = replace(record.manifest, probes_apart=others)
     return view
 
 
