@@ -51,3 +51,15 @@ def test_pages_beside_pings_are_drawn_if_they_are_asked_for(kind: str, tmp_path:
 def test_pages_without_pings_are_drawn(kind: str, tmp_path: Path) -> None:
     imported(tmp_path, with_pages("http", upload="TCP upload", ping="Ping (ms) ICMP"))
     assert drawn(tmp_path, "--kind", kind) == "one.png"
+
+
+def test_the_list_of_plots_says_how_pages_of_flent_are_drawn() -> None:
+    for name, chart in (
+        ("http_delay", "ping"),
+        ("http_delay_cdf", "cdf"),
+        ("http_box_combine", "box"),
+        ("cdf_combine", "cdf"),
+    ):
+        done = CliRunner().invoke(group, ["list", "flent-plots", "--json", name])
+        assert chart in done.output
+        assert "--probe 'HTTP*'" in done.output
