@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from weirlab.arguments import record_of
+from weirlab.record.flows import WITHOUT_TCP
 from weirlab.record.tables import of_reasons
 from weirlab.stats.arrivals import Arrivals
 from weirlab.stats.capacity import capacity_bytes, carried_bytes, slowest_hop
@@ -292,6 +293,8 @@ def direction_of(record: Record, direction: Direction) -> DirectionSummary | Non
     compete = [flow for flow in running if flow["protocol"] == "tcp"]
     shares = list(arrivals.goodputs_mbps(compete, span, together=True).values())
     sent = _total(record, flows, "sent_segments")
+    # What UDP lost is not sent again; of files of other tools it is not even told.
+    resending = [row for row in flows if record.flow_rows[row]["protocol"] not in WITHOUT_TCP] or flows
     return DirectionSummary(
         flows=len(flows),
         goodput_mbps=arrivals.rate_mbps(running, span, "bytes"),
@@ -302,8 +305,8 @@ def direction_of(record: Record, direction: Direction) -> DirectionSummary | Non
         coefficient_of_variation=coefficient_of_variation(shares),
         loss_rate=_share(_packets(record, direction, flows, "dropped"), sent),
         mark_rate=_share(_packets(record, direction, flows, "marked"), sent),
-        retransmitted_segments=_total(record, flows, "retransmitted_segments"),
-        timeouts=_total(record, flows, "timeouts"),
+        retransmitted_segments=_total(record, resending, "retransmitted_segments"),
+        timeouts=_total(record, resending, "timeouts"),
     )
 
 
