@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import shutil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from playwright.sync_api import expect
 
+import weirlab
 from browsing import opened
 from weirlab.record import open_record
+from weirlab.report.html import record_html
+from weirlab.scores import measured
+from weirlab.scores.measured import WHEN
 from weirlab.viewer import report_page
-from weirlab.viewer.words import record_says, summary_of
+from weirlab.viewer.words import comparison_says, grade_of, record_says, summary_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,3 +54,112 @@ def test_before_the_load_nothing_is_said_of_it(rrul: list[Record], tmp_path: Pat
     assert ("under load" in said.lower()) == load
     assert ("During the load" in said) == load
     assert "ms" in said
+
+
+HOPS = {"up": "8mbit", "down": "20mbit"}
+LINE: dict[str, Any] = {
+    "name": "plain",
+    "title": "a plain line",
+    **{
+        way: [{"name": "line", "rate": rate, "delay": "10ms", "queue": "pfifo limit 100"}]
+        for way, rate in HOPS.items()
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def of_a_line(tmp_path_factory: pytest.TempPathFactory) -> Record:
+    """A record with the phases of `weir test`: idle, download, upload, both at once."""
+    flows = [
+        {"name": name, "direction": way, "start": f"{start}s", "stop": f"{start + 4}s"}
+        for name, way, start in (
+            ("download 1", "down", 2),
+            ("upload 1", "up", 6),
+            ("download 1 (load)", "down", 10),
+            ("upload 1 (load)", "up", 10),
+        )
+    ]
+    test = {
+        "name": "test",
+        "title": "Test of the path to a server",
+        "phases": {"idle": "2s", "load": "12s"},
+        "flows": flows,
+        "probes": [{"name": "UDP", "kind": "udp", "period": "20ms"}],
+    }
+    (record,) = weirlab.run(test, link=LINE, out=tmp_path_factory.mktemp("line") / "out")
+    manifest = json.loads((record.path / "manifest.json").read_text())
+    starts = {"idle": 0, "download": 2, "upload": 6, "load": 10, "end": 14}
+    manifest["scenario"]["phases"] = [
+        {"name": name, "start_ns": start * 10**9, "end_ns": end * 10**9}
+        for (name, start), end in zip(starts.items(), [*starts.values()][1:], strict=False)
+    ]
+    manifest["ramps"] = [{"phase": "load", "direction": "up", "flows": 1, "full_ns": None}]
+    (record.path / "manifest.json").write_text(json.dumps(manifest))
+    return open_record(record.path)
+
+
+def test_of_a_test_of_a_line_all_its_parts_are_told(of_a_line: Record) -> None:
+    """What the command shows: each direction alone, and both at once; and which part a sentence is of."""
+    figures = measured(of_a_line)
+    assert figures is not None
+    down, up, both = (figures.loaded[name] for name in ("download", "upload", "load"))
+    rates, pings, lost, also = summary_of(of_a_line)
+    assert rates == (
+        f"Once the line was full: download {down.down_mbps:.2f} Mbit/s; upload {up.up_mbps:.2f} Mbit/s; "
+        f"both at once: download {both.down_mbps:.2f} Mbit/s, upload {both.up_mbps:.2f} Mbit/s."
+    )
+    assert down.down_mbps is not None
+    assert both.down_mbps is not None
+    assert down.down_mbps > 18 > both.down_mbps + 1
+    assert pings == (
+        f"A ping took {figures.idle.mean:.1f} ms before, and on the full line "
+        f"{down.latency.mean:.1f} ms during the download, {up.latency.mean:.1f} ms during the upload, "
+        f"{both.latency.mean:.1f} ms with both at once (means)."
+    )
+    assert lost.endswith(" pings on the full line were lost.")
+    assert "with both at once, below, are those of all of that time" in also
+    grade = grade_of(of_a_line)
+    assert grade is not None
+    worst = figures.worst
+    assert f"{worst.latency.mean - figures.idle.mean:.0f} ms longer" in grade.says
+    assert grade.says.endswith(f"It is worst {WHEN[worst.phase]}.")
+    said = record_says(of_a_line)
+    for name in ("down", "up", "ping", "cdf", "boxes"):
+        assert "ith both at once " in said[name], said[name]
+        assert "During the load" not in said[name]
+    page = report_page([of_a_line])
+    assert f"<td>{down.down_mbps:.2f} Mbit/s</td>" in page
+    assert "Flows with both at once" in page
+    assert "Round trips with both at once, ms" in page
+
+
+def test_terminal_and_notebook_tell_all_parts_of_a_test_of_a_line(of_a_line: Record, weir_here: Any) -> None:
+    figures = measured(of_a_line)
+    assert figures is not None
+    rate = f"{figures.loaded['download'].down_mbps:.2f} Mbit/s"
+    shown = weir_here("show", str(of_a_line.path)).stdout
+    assert rate in shown
+    assert "Flows with both at once" in shown
+    assert "Round trips with both at once, ms" in shown
+    assert rate in record_html(of_a_line)
+
+
+def test_of_tests_of_a_line_together_the_part_is_told(of_a_line: Record, rrul: list[Record]) -> None:
+    both = comparison_says([of_a_line, of_a_line], ["a", "b"])
+    assert "With both at once all flows together received " in both["down"]
+    assert both["ping"].startswith("With both at once a ping took ")
+    mixed = comparison_says([of_a_line, rrul[0]], ["a", "b"])
+    assert mixed["ping"].startswith("Under load a ping took ")
+
+
+def test_only_a_test_that_found_its_loads_is_told_so(rrul: list[Record], tmp_path: Path) -> None:
+    """The world net writes how loads were added for every run of its own, also if none were."""
+    place = tmp_path / "net"
+    shutil.copytree(rrul[0].path, place)
+    manifest = json.loads((place / "manifest.json").read_text())
+    (place / "manifest.json").write_text(json.dumps(manifest | {"ramps": []}))
+    assert summary_of(open_record(place)) == summary_of(rrul[0])
+    assert record_says(open_record(place)) == record_says(rrul[0])
+    grade = grade_of(open_record(place))
+    assert grade is not None
+    assert "worst" not in grade.says

@@ -10,7 +10,16 @@ import click
 
 from weirlab.cli.options import argument, option
 from weirlab.cli.records import readable, told
-from weirlab.report import cautions, cut_short, flow_table, increase_line, latency_table, quality_table
+from weirlab.record.differences import finds_its_loads
+from weirlab.report import (
+    cautions,
+    cut_short,
+    flow_table,
+    increase_line,
+    latency_table,
+    load_of,
+    quality_table,
+)
 from weirlab.report.applications import application_tables, rrul_table
 from weirlab.report.methods import method_results, method_tables, method_verdicts
 from weirlab.report.tables import udp_table
@@ -50,15 +59,17 @@ def _show(record: Record) -> None:
         console.print(said)
     for text in filter(None, [*cautions([record]), cut_short(record)]):
         warn(text)
+    during = load_of(record)
     _print_tables(
         quality_table(record),
-        flow_table(summary) if summary.down or summary.up else None,
+        _line_table(record),
+        flow_table(summary, during) if summary.down or summary.up else None,
         udp_table(summary),
         *application_tables(summary),
         rrul_table(record),
     )
     if summary.latency.sent or summary.latency.idle is not None:
-        console.print(latency_table(summary))
+        console.print(latency_table(summary, during))
     increase = increase_line(summary.latency)
     if increase is not None:
         console.print(increase)
@@ -66,6 +77,15 @@ def _show(record: Record) -> None:
         console.print(table)
     for line in method_verdicts(record):
         console.print(line)
+
+
+def _line_table(record: Record) -> Table | None:
+    """What `weir test` showed of a record of its own; None of any other."""
+    if not finds_its_loads(record):
+        return None
+    from weirlab.report.scores import line_table  # noqa: PLC0415 - few records are of it
+
+    return line_table(record)
 
 
 def _print_tables(*tables: Table | None) -> None:

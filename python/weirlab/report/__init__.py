@@ -12,6 +12,7 @@ from weirlab.report.tables import (
     flow_table,
     increase_line,
     latency_table,
+    load_of,
     quality_table,
     story,
 )
@@ -31,6 +32,7 @@ __all__ = [
     "flow_table",
     "increase_line",
     "latency_table",
+    "load_of",
     "quality_table",
     "story",
 ]

@@ -6,7 +6,8 @@ from html import escape
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from weirlab.report.tables import COLUMNS, UNLOADED, has_load
+from weirlab.record.differences import finds_its_loads
+from weirlab.report.tables import COLUMNS, UNLOADED, has_load, load_of
 from weirlab.stats import summarise
 
 if TYPE_CHECKING:
@@ -21,14 +22,15 @@ def record_html(record: Record) -> str:
     manifest = record.manifest
     summary = summarise(record)
     state = "" if manifest.complete else f", cut short at {record.reached_ns / 1e9:.1f} s"
-    rows: list[list[str]] = []
+    rows = _line_rows(record)
+    during = f", {load_of(record)}" if rows else ""
     for name, one in (("download", summary.down), ("upload", summary.up)):
         if one is not None and one.goodput_mbps is not None:
-            rows.append([name, f"{one.goodput_mbps:.2f} Mbit/s", f"{one.flows} flows"])
+            rows.append([f"{name}{during}", f"{one.goodput_mbps:.2f} Mbit/s", f"{one.flows} flows"])
     if summary.latency.idle:
         rows.append(["ping, idle", *_pings(summary.latency.idle)])
     if summary.latency.loaded:
-        name = "ping, loaded" if has_load(summary) else "ping"
+        name = (f"ping{during}" if during else "ping, loaded") if has_load(summary) else "ping"
         rows.append([name, *_pings(summary.latency.loaded)])
     if summary.latency.increase_mean_ms is not None:
         rows.append(["increase under load", f"{summary.latency.increase_mean_ms:.1f} ms", "mean"])
@@ -39,6 +41,17 @@ def record_html(record: Record) -> str:
     seed = "" if manifest.seed is None else f", seed {manifest.seed}"
     origin = f"world {escape(manifest.world)}{seed}{state}, {path}"
     return f"<p>{heading}<br><small>{origin}</small></p>{_table([], rows)}"
+
+
+def _line_rows(record: Record) -> list[list[str]]:
+    """Download and upload by themselves, of a record of `weir test`; nothing of any other."""
+    if not finds_its_loads(record):
+        return []
+    from weirlab.scores import of_a_line  # noqa: PLC0415 - few records are of it
+
+    figures = of_a_line(record)
+    rates = {} if figures is None else {"download": figures.down_mbps, "upload": figures.up_mbps}
+    return [[name, f"{mbps:.2f} Mbit/s", "once the line was full"] for name, mbps in rates.items() if mbps]
 
 
 def records_html(records: Sequence[Record]) -> str:

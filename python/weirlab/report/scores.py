@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from rich import box
 from rich.text import Text
 
+from weirlab.scores import of_a_line, score_all
 from weirlab.scores.measured import PHASES, WHEN
 from weirlab.stats.one_way import one_way
 from weirlab.ui.table import Table
@@ -16,6 +17,12 @@ if TYPE_CHECKING:
 
     from weirlab.record import Record
     from weirlab.scores import Measured, Scores
+
+
+def line_table(record: Record) -> Table | None:
+    """What `weir test` showed of a record of its own; None of any other."""
+    figures = of_a_line(record)
+    return None if figures is None else score_table(record, figures, score_all(record, figures))
 
 
 def score_table(record: Record, figures: Measured, scores: Scores) -> Table:

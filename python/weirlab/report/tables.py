@@ -11,6 +11,7 @@ from rich import box
 from rich.text import Text
 
 from weirlab.record.configurations import joined, run_names
+from weirlab.record.differences import finds_its_loads
 from weirlab.stats import bypassed_queues, factor_text, quantile
 from weirlab.ui.numbers import four_digits
 from weirlab.ui.table import Table
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from weirlab.record import Record
     from weirlab.stats import Comparison, Distribution, Interval, LatencySummary, Summary
     from weirlab.stats.assertions import Outcome
+
+DURING = "during the load"
+"""When the load of any test was, but of one of a line."""
 
 
 def comparison_table(records: Sequence[Record], comparisons: Sequence[Comparison]) -> Table:
@@ -240,9 +244,17 @@ def _milliseconds(nanoseconds: float | None) -> str:
     return "-" if nanoseconds is None else f"{nanoseconds / 1e6:.3f}"
 
 
-def latency_table(summary: Summary) -> Table:
-    """Round trips of each probe during the load, if there was one, and of all together."""
-    title = "Round trips during the load, ms" if has_load(summary) else "Round trips without load, ms"
+def load_of(record: Record) -> str:
+    """When the load was: of a test of a line, which loads each direction by itself before, both at once."""
+    return "with both at once" if finds_its_loads(record) else DURING
+
+
+def latency_table(summary: Summary, during: str = DURING) -> Table:
+    """Round trips of each probe during the load, if there was one, and of all together.
+
+    `during` says when the load was, as `load_of` does.
+    """
+    title = f"Round trips {during}, ms" if has_load(summary) else "Round trips without load, ms"
     if not summary.latency.sent:
         title = "Round trips before the load, ms"
     table = Table(title=title, **LOOK)
@@ -265,9 +277,9 @@ def latency_table(summary: Summary) -> Table:
     return table
 
 
-def flow_table(summary: Summary) -> Table:
-    """Goodput of each flow during the load."""
-    table = Table(title="Flows during the load", **LOOK)
+def flow_table(summary: Summary, during: str = DURING) -> Table:
+    """Goodput of each flow during the load; `during` says when that was, as `load_of` does."""
+    table = Table(title=f"Flows {during}", **LOOK)
     table.add_column("flow")
     table.add_column("goodput Mbit/s", justify="right")
     for direction in (summary.down, summary.up):

@@ -5,7 +5,7 @@ is the number that the score's own client would have shown, which also has that 
 it. docs/test.md says which quantity of ours stands for which of theirs.
 """
 
-from weirlab.scores.measured import Loaded, Measured, measured
+from weirlab.scores.measured import Loaded, Measured, measured, of_a_line
 from weirlab.scores.scores import Score, Scores, score_all
 from weirlab.scores.speed_test import Truth, Verdict, verdict, verdict_of_pings
 
@@ -17,6 +17,7 @@ __all__ = [
     "Truth",
     "Verdict",
     "measured",
+    "of_a_line",
     "score_all",
     "verdict",
     "verdict_of_pings",

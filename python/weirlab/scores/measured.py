@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from weirlab.record.differences import finds_its_loads
 from weirlab.stats.arrivals import Arrivals
 from weirlab.stats.pings import idle_window_ns, pings_within
 
@@ -112,6 +113,11 @@ def measured(record: Record) -> Measured | None:
     ends = {one["name"]: one["end_ns"] for one in record.manifest.scenario["phases"]}
     cut = tuple(name for name in LOADED if ends.get(name, 0) > record.reached_ns)
     return Measured(idle=idle, before=before, loaded=loaded, cut=cut)
+
+
+def of_a_line(record: Record) -> Measured | None:
+    """The figures of a record of Weir's own test of a line; None of any other, or if it has none."""
+    return measured(record) if finds_its_loads(record) else None
 
 
 def _loaded(record: Record, name: str, span: tuple[int, int], idle_mean: float) -> Loaded | None:

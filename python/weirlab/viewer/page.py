@@ -24,10 +24,12 @@ from weirlab.report import (
     flow_table,
     increase_line,
     latency_table,
+    load_of,
     quality_table,
     story,
 )
 from weirlab.report.methods import method_tables
+from weirlab.report.scores import line_table
 from weirlab.stats import beside, summarise
 from weirlab.viewer.data import record_data
 from weirlab.viewer.overview import is_large, overview_of
@@ -140,7 +142,7 @@ def page_data(
     """
     return {
         "records": [record_data(*each) for each in zip(records, names, urls, overviews, strict=True)],
-        "says": comparison_says([summarise(one) for one in records], names),
+        "says": comparison_says(records, names),
     }
 
 
@@ -309,10 +311,13 @@ def _figures(record: Record) -> Iterator[str]:
     quality = quality_table(record)
     if quality is not None:
         yield _table(quality)
+    during = load_of(record)
+    if (scores := line_table(record)) is not None:
+        yield _table(scores)
     if summary.down or summary.up:
-        yield _table(flow_table(summary))
+        yield _table(flow_table(summary, during))
     if summary.latency.sent or summary.latency.idle is not None:
-        yield _table(latency_table(summary))
+        yield _table(latency_table(summary, during))
     increase = increase_line(summary.latency)
     if increase is not None:
         yield f"<p>{escape(increase)}</p>\n"

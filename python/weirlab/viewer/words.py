@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from weirlab.plots.caption import number
-from weirlab.scores import measured, score_all, verdict
+from weirlab.scores import measured, of_a_line, score_all, verdict
 from weirlab.scores.bufferbloat import grade, sentence
 from weirlab.scores.gradable import is_gradable
+from weirlab.scores.measured import WHEN
 from weirlab.stats import summarise
 
 __all__ = ["TERMS", "Grade", "comparison_says", "grade_of", "record_says", "summary_of"]
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from weirlab.record import Record
+    from weirlab.scores import Loaded, Measured
     from weirlab.stats import DirectionSummary, Distribution, LatencySummary, Summary
 
 
@@ -48,19 +50,29 @@ def grade_of(record: Record) -> Grade | None:
         return Grade(said.grade, reason[:1].upper() + reason[1:])
     if not is_gradable(record):
         return None
-    if "ramps" in record.manifest.extra:
-        figures = measured(record)
-        if figures is not None:
-            scores = score_all(record, figures)
-            return Grade(scores.grade, scores.scores[0].says) if scores.grade else None
+    figures = measured(record) if "ramps" in record.manifest.extra else None
+    if figures is not None:
+        return _grade_of_parts(record, figures)
     increase = summarise(record).latency.increase_mean_ms
     if increase is None:
         return None
     return Grade(grade(increase), sentence(increase))
 
 
+def _grade_of_parts(record: Record, figures: Measured) -> Grade | None:
+    """That of the worst of the parts with load, and which it is; None if one was cut short."""
+    scores = score_all(record, figures)
+    if scores.grade is None:
+        return None
+    worst = f" It is worst {WHEN[figures.worst.phase]}." if len(figures.loaded) > 1 else ""
+    return Grade(scores.grade, f"{scores.scores[0].says}{worst}")
+
+
 def summary_of(record: Record) -> list[str]:
-    """Sentences about throughput, pings and loss."""
+    """Sentences about throughput, pings and loss; of a test of a line those of all its parts."""
+    figures = of_a_line(record)
+    if figures is not None:
+        return [one for one in _parts_of(figures) if one]
     summary = summarise(record)
     said = [
         _throughput("Download", summary.down),
@@ -76,17 +88,43 @@ def summary_of(record: Record) -> list[str]:
     return [one for one in said if one]
 
 
+def _parts_of(figures: Measured) -> list[str]:
+    """Sentences on all parts of a test of a line, as its command has them."""
+    parts = figures.loaded.values()
+    rates = "; ".join(filter(None, map(_rates, parts)))
+    pings = ", ".join(f"{one.latency.mean:.1f} ms {WHEN[one.phase]}" for one in parts)
+    lost = sum(one.pings.unanswered for one in parts)
+    sent = sum(one.pings.sent for one in parts)
+    return [
+        f"Once the line was full: {rates}." if rates else "",
+        f"A ping took {figures.idle.mean:.1f} ms before, and on the full line {pings} (means).",
+        f"{lost} of {sent} pings on the full line were lost.",
+        "Flows and round trips with both at once, below, are those of all of that time, also of that "
+        "before the line was full."
+        if "load" in figures.loaded
+        else "",
+    ]
+
+
+def _rates(one: Loaded) -> str:
+    """What came through in a part of a test of a line."""
+    ways = (("download", one.down_mbps), ("upload", one.up_mbps))
+    told = ", ".join(f"{word} {mbps:.2f} Mbit/s" for word, mbps in ways if mbps is not None)
+    return f"both at once: {told}" if told and one.phase == "load" else told
+
+
 def record_says(record: Record) -> dict[str, str]:
     """A sentence on each chart of one record, by the name of the chart."""
     summary = summarise(record)
     if _is_before_load(record):
         return _before_load_says(summary.latency.idle)
+    during = _during([record])
     return {
-        "down": _goodput("download", summary.down),
-        "up": _goodput("upload", summary.up),
-        "ping": _pings(summary.latency),
-        "cdf": _quantiles([("", summary.latency.loaded)]),
-        "boxes": _spread([summary.latency.loaded], ""),
+        "down": _goodput("download", summary.down, during),
+        "up": _goodput("upload", summary.up, during),
+        "ping": _pings(summary.latency, during),
+        "cdf": _quantiles([("", summary.latency.loaded)], during),
+        "boxes": _spread([summary.latency.loaded], "", during),
     }
 
 
@@ -110,17 +148,26 @@ def _before_load_says(found: Distribution | None) -> dict[str, str]:
     }
 
 
-def comparison_says(summaries: Sequence[Summary], names: Sequence[str]) -> dict[str, str]:
+def comparison_says(records: Sequence[Record], names: Sequence[str]) -> dict[str, str]:
     """A sentence on each chart of several records together, by the name of the chart."""
+    summaries = [summarise(one) for one in records]
     named = list(zip(names, summaries, strict=True))
+    during = _during(records)
     loaded = [one.latency.loaded for one in summaries]
     return {
-        "down": _totals((name, one.down) for name, one in named),
-        "up": _totals((name, one.up) for name, one in named),
-        "ping": _best_and_worst(named),
-        "cdf": _quantiles([(f" with {_quoted(name)}", one) for name, one in zip(names, loaded, strict=True)]),
-        "boxes": _spread(loaded, ", over all runs"),
+        "down": _totals(((name, one.down) for name, one in named), during),
+        "up": _totals(((name, one.up) for name, one in named), during),
+        "ping": _best_and_worst(named, during),
+        "cdf": _quantiles(
+            [(f" with {_quoted(name)}", one) for name, one in zip(names, loaded, strict=True)], during
+        ),
+        "boxes": _spread(loaded, ", over all runs", during),
     }
+
+
+def _during(records: Sequence[Record]) -> str:
+    """When the load was of which sentences tell: of tests of a line it is the part with both at once."""
+    return BOTH if all(of_a_line(one) is not None for one in records) else DURING
 
 
 def _throughput(word: str, found: DirectionSummary | None) -> str:
@@ -138,7 +185,7 @@ def _took(latency: LatencySummary) -> str:
     return f"A ping took {idle}{loaded:.1f} ms under load"
 
 
-def _goodput(word: str, found: DirectionSummary | None) -> str:
+def _goodput(word: str, found: DirectionSummary | None, during: str) -> str:
     if found is None or found.goodput_mbps is None:
         return f"No {word} was measured during the load."
     flows = f"one {word}" if found.flows == 1 else f"{found.flows} {word}s together"
@@ -146,29 +193,31 @@ def _goodput(word: str, found: DirectionSummary | None) -> str:
     spread = f", from {number(min(each))} to {number(max(each))} each" if len(each) > 1 else ""
     share = found.utilisation
     used = "" if share is None else f"; the line was in use for {share:.0%} of what it carries"
-    return f"During the load {flows} received {number(found.goodput_mbps)} Mbit/s{spread}{used}."
+    return f"{during} {flows} received {number(found.goodput_mbps)} Mbit/s{spread}{used}."
 
 
-def _pings(latency: LatencySummary) -> str:
+def _pings(latency: LatencySummary, during: str) -> str:
     if latency.loaded is None:
         return "No ping was answered during the load."
     lost = ""
     if latency.lost is not None:
         lost = f", and {latency.lost} of {latency.sent} were lost" if latency.lost else ", and none was lost"
     tail = f"one in twenty took {number(latency.loaded.p95)} ms or more{lost}"
+    if during == BOTH:
+        return f"{BOTH} a ping took {latency.loaded.mean:.1f} ms in the mean; {tail}."
     return f"{_took(latency)} in the mean; {tail}."
 
 
-def _best_and_worst(named: Iterable[tuple[str, Summary]]) -> str:
+def _best_and_worst(named: Iterable[tuple[str, Summary]], during: str) -> str:
     means = [(one.latency.loaded.mean, name) for name, one in named if one.latency.loaded is not None]
     if len(means) < 2:
         return "Only one of the runs has pings under load." if means else "No run has pings under load."
     best, worst = min(means), max(means)
     each = " and ".join(f"{number(mean)} ms with {_quoted(name)}" for mean, name in (best, worst))
-    return f"Under load a ping took {each} in the mean."
+    return f"{BOTH if during == BOTH else 'Under load'} a ping took {each} in the mean."
 
 
-def _totals(found: Iterable[tuple[str, DirectionSummary | None]]) -> str:
+def _totals(found: Iterable[tuple[str, DirectionSummary | None]], during: str) -> str:
     parts = [
         f"{number(one.goodput_mbps)} Mbit/s with {_quoted(name)}"
         for name, one in found
@@ -176,10 +225,10 @@ def _totals(found: Iterable[tuple[str, DirectionSummary | None]]) -> str:
     ]
     if not parts:
         return "Nothing was measured in this direction."
-    return f"All flows together received {', '.join(parts[:MAX_NAMED])}."
+    return f"{during} all flows together received {', '.join(parts[:MAX_NAMED])}."
 
 
-def _quantiles(loaded: Iterable[tuple[str, Distribution | None]]) -> str:
+def _quantiles(loaded: Iterable[tuple[str, Distribution | None]], during: str) -> str:
     parts = [
         f"half of the pings took at most {number(one.median)} ms "
         f"and 99 of 100 at most {number(one.p99)} ms{of}"
@@ -188,20 +237,23 @@ def _quantiles(loaded: Iterable[tuple[str, Distribution | None]]) -> str:
     ]
     if not parts:
         return "No ping was answered during the load."
-    return f"During the load {'; '.join(parts[:MAX_NAMED])}."
+    return f"{during} {'; '.join(parts[:MAX_NAMED])}."
 
 
-def _spread(loaded: Iterable[Distribution | None], of: str) -> str:
+def _spread(loaded: Iterable[Distribution | None], of: str, during: str) -> str:
     found = [one for one in loaded if one is not None]
     if not found:
         return "The spread of the throughput in each interval of the load."
     low, high = min(one.p5 for one in found), max(one.p95 for one in found)
-    return f"During the load nine of ten pings took between {number(low)} and {number(high)} ms{of}."
+    return f"{during} nine of ten pings took between {number(low)} and {number(high)} ms{of}."
 
 
 def _quoted(name: str) -> str:
     return f"\N{LEFT DOUBLE QUOTATION MARK}{name}\N{RIGHT DOUBLE QUOTATION MARK}"
 
+
+DURING, BOTH = "During the load", "With both at once"
+"""When the load was that a sentence is of: of any test, and of one of a line."""
 
 BEFORE_LOAD = "The load has not begun."
 """What is said of a run that has only its idle phase, in place of figures under load."""
