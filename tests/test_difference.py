@@ -55,6 +55,7 @@ def run(increase: float | None, seed: int | None) -> Summary:
         udp={},
         applications={},
         completion_ms={},
+        speed_tests=0,
         warnings=[],
     )
 

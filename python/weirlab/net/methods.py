@@ -16,9 +16,11 @@ from weirlab._native import SpeedTest
 from weirlab.errors import NetError, UsageError
 from weirlab.net.plan import TestPlan, plan_test
 from weirlab.record import new_manifest, open_record
+from weirlab.record.store import MANIFEST
 from weirlab.scores import Truth
 from weirlab.stats import describe
 from weirlab.worlds.net import CLOCK, OFFLOADS, NetWorld
+from weirlab.writing import replaced
 
 __all__ = ["IDLE_S", "METHODS", "host_of", "kept_run", "run_alone", "run_beside", "run_method", "url_of"]
 
@@ -199,7 +201,8 @@ def run_beside(
 ) -> tuple[MethodResult, Truth | None]:
     """Does `work` while UDP pings go to the server of `world`; the record of `plan` goes into `folder`.
 
-    The first `IDLE_S` seconds the pings go alone. The record has the test's result too, if it has one.
+    The first `IDLE_S` seconds the pings go alone. The record has the test's result too, if it has one, and
+    ends when the test did.
     """
     scenario = plan.scenario
     phases = scenario["phases"][:2]
@@ -234,14 +237,27 @@ def run_beside(
             raise failure[0]
         began_ns = time.monotonic_ns() - zero_ns
         result = work()
+        ended_ns = time.monotonic_ns() - zero_ns
         if has_figures(result):
-            ran.append(_row(result, began_ns, time.monotonic_ns() - zero_ns))
+            ran.append(_row(result, began_ns, ended_ns))
     finally:
         over.set()
         thread.join()
     if failure:
         raise failure[0]
+    _end(folder, ended_ns, complete=not result["failures"])
     return result, _truth(folder, began_ns / 1e9)
+
+
+def _end(folder: Path, ended_ns: int, *, complete: bool) -> None:
+    """Lets the record of pings beside a speed test end with it: how long that takes nobody knows before."""
+    file = folder / MANIFEST
+    manifest = json.loads(file.read_bytes())
+    scenario, reached_ns = manifest["scenario"], manifest["reached_ns"]
+    scenario["phases"][-1]["end_ns"] = min(ended_ns, reached_ns)
+    scenario["duration_ns"] = scenario["probes"][0]["stop_ns"] = reached_ns
+    text = json.dumps(manifest | {"complete": complete}, indent=2)
+    replaced(file, lambda part: part.write_text(text, encoding="utf-8"))
 
 
 def run_alone(run: ResolvedRun, folder: Path, work: Callable[[], MethodResult]) -> MethodResult:

@@ -53,7 +53,7 @@ def comparison_table(records: Sequence[Record], comparisons: Sequence[Comparison
 
 def has_load(summary: Summary) -> bool:
     """Whether anything but pings ran: otherwise no figure is of a loaded line."""
-    return summary.up is not None or summary.down is not None
+    return summary.up is not None or summary.down is not None or summary.speed_tests > 0
 
 
 def _subject(records: Sequence[Record]) -> str:

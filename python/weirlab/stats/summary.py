@@ -110,6 +110,7 @@ class Summary:
         udp: what the receivers of UDP flows counted, by the flow's name.
         applications: how long what applications asked for took, by the flow's name.
         completion_ms: how long each flow of fixed size took, in ms, by name; None if it was not delivered.
+        speed_tests: how many speed tests of others ran, of which the record may have no flows.
         warnings: why the figures should not be trusted, if anything.
     """
 
@@ -130,6 +131,7 @@ class Summary:
     udp: dict[str, UdpSummary]
     applications: dict[str, TransferSummary]
     completion_ms: dict[str, float | None]
+    speed_tests: int
     warnings: list[str]
 
     def as_dict(self) -> dict[str, Any]:
@@ -183,6 +185,7 @@ def _summarised(record: Record) -> Summary:
         udp=udp_summaries(record),
         applications=transfer_summaries(record),
         completion_ms=completion_ms(record),
+        speed_tests=len(record.columns("method").values("method")),
         warnings=record.manifest.warnings,
     )
 

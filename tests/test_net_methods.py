@@ -1,0 +1,74 @@
+"""Foreign speed tests with our own pings beside them: the record ends when the test does, and says so."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+from serving import serving
+from weirlab.errors import NetError
+from weirlab.net.methods import kept_run, run_beside
+from weirlab.record import open_record
+from weirlab.report import cut_short, latency_table
+from weirlab.stats import compare, summarise
+from weirlab.viewer.words import record_says, summary_of
+from weirlab.worlds.net import NetWorld
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from weirlab.record import MethodResult, Record
+
+pytestmark = pytest.mark.realtime
+
+RESULT: dict[str, Any] = {"method": "librespeed", "formula": "its own", "download_mbps": 20.0, "failures": []}
+
+
+def beside(folder: Path, **change: Any) -> Record:
+    """The record of a speed test of a second."""
+
+    def work() -> MethodResult:
+        time.sleep(1)
+        return cast("MethodResult", RESULT | change)
+
+    with serving() as server:
+        run_beside(NetWorld(server.address), kept_run(server.address), folder, work)
+    return open_record(folder)
+
+
+def test_the_record_of_a_speed_test_ends_when_it_does(tmp_path: Path) -> None:
+    record = beside(tmp_path / "run")
+    (test,) = record.methods.iter_rows(named=True)
+    assert record.manifest.complete
+    assert cut_short(record) is None
+    idle, load = record.manifest.scenario["phases"]
+    assert (idle["name"], load["name"]) == ("idle", "load")
+    assert load["end_ns"] == min(test["ended_ns"], record.reached_ns)
+    assert record.manifest.scenario["duration_ns"] == record.reached_ns
+    assert record.manifest.scenario["probes"][0]["stop_ns"] == record.reached_ns
+    record.check()
+    summary = summarise(record)
+    assert latency_table(summary).title == "Round trips during the load, ms"
+    (comparison,) = compare([record])
+    assert comparison.loaded_ms is not None
+    said = " ".join([*summary_of(record), *record_says(record).values()])
+    assert "under load" in said
+
+
+@pytest.mark.parametrize("figures", [True, False])
+def test_that_of_a_speed_test_that_failed_was_cut_short(tmp_path: Path, figures: bool) -> None:
+    failed = {"failures": ["the server went away"]} | ({} if figures else {"download_mbps": None})
+    record = beside(tmp_path / "run", **failed)
+    assert not record.manifest.complete
+    assert record.manifest.scenario["phases"][1]["end_ns"] <= record.reached_ns
+
+
+def test_that_of_one_that_was_given_up_was_cut_short(tmp_path: Path) -> None:
+    def work() -> MethodResult:
+        raise NetError("no answer")
+
+    with serving() as server, pytest.raises(NetError, match="no answer"):
+        run_beside(NetWorld(server.address), kept_run(server.address), tmp_path / "run", work)
+    assert not open_record(tmp_path / "run").manifest.complete
