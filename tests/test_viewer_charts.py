@@ -14,6 +14,7 @@ import polars as pl
 import pytest
 from playwright.sync_api import expect
 
+import weirlab
 from browsing import across, opened, written
 from weirlab.api import run_all
 from weirlab.scenario import ScenarioSpec, resolve
@@ -294,3 +295,21 @@ def test_figures_of_all_runs_are_of_their_pings(browser: Browser, rrul: list[Rec
         assert table.locator("caption").inner_text().endswith(", ms")
         caption = shown.chart("Download, all runs").locator("caption").first
         assert caption.inner_text().endswith(", Mbit/s, means of 0.200 s")
+
+
+def test_runs_beside_each_other_have_phases_only_where_all_have_the_same(
+    browser: Browser, rrul: list[Record], tmp_path: Path
+) -> None:
+    """Under the name of another run's phase a run would stand as it is in none."""
+    (longer,) = weirlab.run(
+        "rrul",
+        link="cable-20-8",
+        phases={"idle": "1s", "load": "8s", "cooldown": "1s"},
+        out=tmp_path / "longer",
+    )
+    for others, names in ((rrul[1], ["idle", "load", "cooldown"]), (longer, [])):
+        page = written(tmp_path / "page.html", report_page([rrul[0], others]))
+        with opened(browser, page) as shown:
+            for title in ("Ping, all runs", "Download, all runs"):
+                picture = shown.saved(title, "Save as SVG").decode()
+                assert re.findall(r">(idle|load|cooldown)</text>", picture) == names, title

@@ -1,7 +1,7 @@
 // Which charts a page has: of one record all that it has data for, of several first what compares them.
 import { boxes } from "./box";
 import { Chart, type ChartSpec } from "./chart";
-import type { Direction, RecordData, Says } from "./data";
+import type { Direction, Phase, RecordData, Says } from "./data";
 import type { Peaks } from "./plot";
 import { distribution } from "./distribution";
 import { el } from "./dom";
@@ -99,7 +99,7 @@ export async function comparison(opened: Opened[], says: Says, view: View): Prom
       if (sum) totals[direction].push({ ...sum, colour });
     }
   }
-  const phases = records[0]?.phases ?? [];
+  const phases = sharedPhases(records);
   const specs: ChartSpec[] = [];
   const base = { xLabel: TIME, phases, of: "" };
   if (overlay.length) {
@@ -115,6 +115,13 @@ export async function comparison(opened: Opened[], says: Says, view: View): Prom
   const distributions = distribution(curves, says.cdf, "");
   if (distributions) specs.push(distributions);
   return sectionOf(specs.map((spec) => new Chart(spec, view)), records, says.boxes);
+}
+
+/** The phases of all records, if these are the same ones; else none, as a run would stand under the phases of another. */
+function sharedPhases([first, ...others]: RecordData[]): Phase[] {
+  const phases = first?.phases ?? [];
+  const written = JSON.stringify(phases);
+  return others.every((one) => JSON.stringify(one.phases) === written) ? phases : [];
 }
 
 /** The boxes of one record alone. */
