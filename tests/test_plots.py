@@ -901,3 +901,20 @@ def test_colours_go_from_dark_to_light() -> None:
         for colour in theme.COLOURS
     ]
     assert shades == sorted(shades)
+
+
+def test_runs_in_one_chart_have_phases_only_where_all_have_the_same(
+    rrul: list[Record], tmp_path: Path
+) -> None:
+    """Under the name of another run's phase a run would stand as it is in none."""
+    (longer,) = weirlab.run(
+        "rrul",
+        link="cable-20-8",
+        phases={"idle": "1s", "load": "8s", "cooldown": "1s"},
+        out=tmp_path / "longer",
+    )
+    for others, are_named in ((rrul[1], True), (longer, False)):
+        for kind in ("overlay", "totals"):
+            axes = plot([rrul[0], others], kind).axes
+            words = {text.get_text() for one in axes for text in one.texts}
+            assert ({"idle", "load", "cooldown"} <= words) == are_named, kind

@@ -282,6 +282,13 @@ def phases(axes: Axes, record: Record, *, named: bool) -> None:
             )
 
 
+def phases_of_all(axes: Axes, records: Sequence[Record], *, named: bool) -> None:
+    """`phases` of several records, if all have the same; else none: a run would stand under another's."""
+    first = records[0].manifest.scenario["phases"]
+    if all(record.manifest.scenario["phases"] == first for record in records):
+        phases(axes, max(records, key=lambda record: record.reached_ns), named=named)
+
+
 def beside(axes: Axes, labels: Sequence[tuple[float, str, str]], height: float) -> None:
     """Writes labels to the right of the axes at their values, moved apart where they would touch.
 

@@ -119,9 +119,9 @@ def _note(records: Sequence[Record], every: Sequence[_Drawn], drawn: Sequence[_D
 def _draw(axes: Axes, drawn: Sequence[_Drawn], styles: Sequence[Style], scope: Scope) -> None:
     pings = [drawn_pings(one.record, scope.span_s) for one in drawn]
     parts.pings(axes, np.concatenate([one.of_all_ms for one in pings]))
-    longest = max((one.record for one in drawn), key=lambda record: record.reached_ns)
-    parts.time_axis([axes], longest.reached_ns, scope)
-    parts.phases(axes, longest, named=True)
+    records = [one.record for one in drawn]
+    parts.time_axis([axes], max(record.reached_ns for record in records), scope)
+    parts.phases_of_all(axes, records, named=True)
     labels = []
     for one, points, style in zip(drawn, pings, styles, strict=True):
         parts.points(axes, points, style.colour)

@@ -106,11 +106,10 @@ def draw(  # noqa: PLR0913 - what is drawn, and what stands around it
     height = 1.8 + max(ROW * len(panels), LEGEND_ROW * named)
     chart = theme.blank(records, title, note, height=height, runs=runs)
     drawn = list(chart.subplots(len(panels), sharex=True, squeeze=False)[:, 0])
-    longest = max(records, key=lambda record: record.reached_ns)
-    parts.time_axis(drawn, longest.reached_ns, scope)
+    parts.time_axis(drawn, max(record.reached_ns for record in records), scope)
     legend: dict[str, Line2D] = {}
     for axes, panel in zip(drawn, panels, strict=True):
-        parts.phases(axes, longest, named=axes is drawn[0] and not current().paper)
+        parts.phases_of_all(axes, records, named=axes is drawn[0] and not current().paper)
         axes.set_ylabel(panel.label)
         legend = (_many(axes, panel, things, len(names)) if many else _each(axes, panel)) | legend
         _scale(axes, panel)

@@ -52,7 +52,7 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
     rate, delay, used = chart.subplots(3, sharex=True)
     parts.time_axis([rate, delay, used], max(record.reached_ns for record in records), scope)
     for axes in (rate, delay, used):
-        parts.phases(axes, records[0], named=axes is rate and not current().paper)
+        parts.phases_of_all(axes, records, named=axes is rate and not current().paper)
     _rates(rate, courses, styles)
     _delays(delay, courses, styles)
     _shares(used, courses, styles)
