@@ -11,10 +11,12 @@ from playwright.sync_api import expect
 
 import weirlab
 from browsing import opened
+from weirlab.plots.caption import number
 from weirlab.record import open_record
 from weirlab.report.html import record_html
 from weirlab.scores import measured
 from weirlab.scores.measured import WHEN
+from weirlab.stats import summarise
 from weirlab.viewer import report_page
 from weirlab.viewer.words import comparison_says, grade_of, record_says, summary_of
 
@@ -163,3 +165,15 @@ def test_only_a_test_that_found_its_loads_is_told_so(rrul: list[Record], tmp_pat
     grade = grade_of(open_record(place))
     assert grade is not None
     assert "worst" not in grade.says
+
+
+def test_the_spread_of_several_runs_is_true_of_each(rrul: list[Record]) -> None:
+    """The least of their 5 % and the greatest of their 95 % are not those of all their pings together."""
+    loaded = [summarise(one).latency.loaded for one in rrul]
+    low = min(one.p5 for one in loaded if one)
+    high = max(one.p95 for one in loaded if one)
+    said = comparison_says(rrul, ["a", "b"])["boxes"]
+    between = f"between {number(low)} and {number(high)} ms"
+    assert said == f"During the load at least nine of ten pings of each run took {between}."
+    alone = record_says(rrul[0])["boxes"]
+    assert alone.startswith("During the load nine of ten pings took between ")

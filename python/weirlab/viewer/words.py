@@ -124,7 +124,7 @@ def record_says(record: Record) -> dict[str, str]:
         "up": _goodput("upload", summary.up, during),
         "ping": _pings(summary.latency, during),
         "cdf": _quantiles([("", summary.latency.loaded)], during),
-        "boxes": _spread([summary.latency.loaded], "", during),
+        "boxes": _spread([summary.latency.loaded], during),
     }
 
 
@@ -161,7 +161,7 @@ def comparison_says(records: Sequence[Record], names: Sequence[str]) -> dict[str
         "cdf": _quantiles(
             [(f" with {_quoted(name)}", one) for name, one in zip(names, loaded, strict=True)], during
         ),
-        "boxes": _spread(loaded, ", over all runs", during),
+        "boxes": _spread(loaded, during),
     }
 
 
@@ -240,12 +240,14 @@ def _quantiles(loaded: Iterable[tuple[str, Distribution | None]], during: str) -
     return f"{during} {'; '.join(parts[:MAX_NAMED])}."
 
 
-def _spread(loaded: Iterable[Distribution | None], of: str, during: str) -> str:
+def _spread(loaded: Iterable[Distribution | None], during: str) -> str:
+    """Where nine of ten pings lie; over several runs no more is known than that it holds of each."""
     found = [one for one in loaded if one is not None]
     if not found:
         return "The spread of the throughput in each interval of the load."
     low, high = min(one.p5 for one in found), max(one.p95 for one in found)
-    return f"{during} nine of ten pings took between {number(low)} and {number(high)} ms{of}."
+    share = "nine of ten pings" if len(found) == 1 else "at least nine of ten pings of each run"
+    return f"{during} {share} took between {number(low)} and {number(high)} ms."
 
 
 def _quoted(name: str) -> str:
