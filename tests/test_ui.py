@@ -8,7 +8,9 @@ import re
 import shlex
 import shutil
 import socket
+from shutil import ignore_patterns
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import expect
@@ -457,6 +459,31 @@ def test_what_a_run_has_measured_is_drawn_while_it_is_under_way(browser: Browser
             page.locator("#stop").click()
             expect(says).to_contain_text("All that was measured", timeout=PATIENCE_S * 1000)
             expect(shown.chart("Ping")).to_have_count(1, timeout=WAIT_MS)
+    finally:
+        ended(one)
+
+
+def test_a_run_that_is_under_way_is_not_told_as_cut_short(tmp_path: Path) -> None:
+    one = begun(tmp_path)
+    try:
+        one.ask("/start", "POST", QUICK | {"load": "100000s"})
+        (record,) = one.state_when(1, "record")["records"]
+        asked = f"/view?record={quote(record['place'])}"
+        content = one.ask(asked)[1]
+        assert re.search(r"the run is under way: these are its first \d+\.\d s", content)
+        assert "cut short" not in content
+        listed = one.ask("/")[1]
+        assert "(under way: <a" in listed
+        assert "cut short" not in listed
+        # What somebody else runs may be, for all that the application knows.
+        whole = ignore_patterns("*.unfinished")
+        shutil.copytree(tmp_path / record["place"], tmp_path / "others", ignore=whole)
+        others = one.ask("/view?record=others")[1]
+        assert re.search(r"the run was cut short at \d+\.\d s, or is under way", others)
+        assert "(cut short, or under way: <a" in one.ask("/")[1]
+        one.ask("/runs/1/stop", "POST", {})
+        one.state_when(1, "end")
+        assert re.search(r"Caution: the run was cut short at \d+\.\d s<", one.ask(asked)[1])
     finally:
         ended(one)
 

@@ -206,7 +206,7 @@ def test_of_more_records_than_are_shown_it_is_said(
         shutil.copytree(rrul[0].path, tmp_path / f"{number:02}")
     monkeypatch.setattr(library, "MAX_ENTRIES", 20)
     entries = library.Library(tmp_path).entries()
-    listed = pages.records_page("/x", tmp_path, entries, library.Library(tmp_path).count())
+    listed = pages.records_page("/x", tmp_path, entries, library.Library(tmp_path).count(), ())
     assert "The latest 20 of 25 records below" in listed
     one = begun(tmp_path)
     try:

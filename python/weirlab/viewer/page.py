@@ -41,7 +41,8 @@ from weirlab.viewer.words import TERMS, comparison_says, grade_of, summary_of
 __all__ = ["MAX_RECORDS", "Source", "asset", "page_data", "report_page", "report_parts"]
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
+    from pathlib import Path
 
     from weirlab.record import Record
     from weirlab.ui import Table
@@ -57,6 +58,7 @@ class Source:
             if `&overview` follows, and with the pings of some part files if `&parts=FIRST-LAST` does.
         script, style: addresses of the viewer.
         overviews: the overview of each record that is too large to be read as a whole; None of others.
+        under_way: where the records lie of which it is known that their runs are under way.
         home: HTML that leads back to where the page was opened from.
     """
 
@@ -64,6 +66,7 @@ class Source:
     script: str
     style: str
     overviews: list[Overview | None]
+    under_way: Collection[Path] = ()
     home: str = ""
 
 
@@ -116,7 +119,7 @@ def report_parts(
         )
         data = page_data(records, names, urls, overviews) | ({} if span_s is None else {"marked": span_s})
         head, end = _around(data, source)
-        main = "".join(_main(records, names, title))
+        main = "".join(_main(records, names, title, source))
     except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
         places = ", ".join(f"`{one.path}`" for one in records[:3])
         raise RecordError(f"{places}: its manifest.json is damaged") from error
@@ -230,9 +233,11 @@ def _title_of(records: Sequence[Record]) -> str:
     return f"{first.title}: {first.configuration}" if len(records) == 1 else " / ".join([*titles][:3])
 
 
-def _main(records: Sequence[Record], names: Sequence[str], title: str | None) -> Iterator[str]:
+def _main(
+    records: Sequence[Record], names: Sequence[str], title: str | None, source: Source | None
+) -> Iterator[str]:
     yield f"<h1>{escape(title or _title_of(records))}</h1>\n"
-    yield from _warnings(records, names)
+    yield from _warnings(records, names, source)
     yield '<ul class="runs">\n'
     for record, name in zip(records, names, strict=True):
         yield from _run(record, name)
@@ -270,11 +275,21 @@ def _main(records: Sequence[Record], names: Sequence[str], title: str | None) ->
     yield f'<p class="quiet">Page made by Weir {escape(_native.version())}.</p>\n'
 
 
-def _warnings(records: Sequence[Record], names: Sequence[str]) -> Iterator[str]:
+def _warnings(records: Sequence[Record], names: Sequence[str], source: Source | None) -> Iterator[str]:
     for record, name in zip(records, names, strict=True):
-        for text in filter(None, [*record.manifest.warnings, cut_short(record)]):
-            where = f"{name}: " if len(records) > 1 else ""
+        where = f"{name}: " if len(records) > 1 else ""
+        for text in filter(None, [*record.manifest.warnings, _unfinished(record, source)]):
             yield f'<p class="warning">Caution: {escape(where)}{prose(text)}</p>\n'
+
+
+def _unfinished(record: Record, source: Source | None) -> str | None:
+    """That a run has not come to its end, and whether it may yet; None if it has."""
+    reached = f"{record.reached_ns / 1e9:.1f} s"
+    if source is None or record.manifest.complete or record.manifest.reached_ns is not None:
+        return cut_short(record)
+    if record.path in source.under_way:
+        return f"the run is under way: these are its first {reached}, and the page opened anew has more"
+    return f"the run was cut short at {reached}, or is under way"
 
 
 def _run(record: Record, name: str) -> Iterator[str]:

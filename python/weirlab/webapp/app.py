@@ -123,7 +123,8 @@ class _Served:
         del request
         entries = self.library.entries()
         total = self.library.count() if len(entries) >= MAX_ENTRIES else len(entries)
-        return _Page(pages.records_page(self.prefix, self.folder, entries, total))
+        under_way = {one.place for one in entries if self.runs.is_under_way(one.place)}
+        return _Page(pages.records_page(self.prefix, self.folder, entries, total, under_way))
 
     def view(self, request: Request) -> Response:
         places = [*dict.fromkeys(request.query_params.getlist("record"))]
@@ -132,6 +133,9 @@ class _Served:
         urls = [f"{self.prefix}/record?record={quote(place)}" for place in places]
         home = pages.header(self.prefix, command)
         paths = [one.path for one in chosen]
+        under_way = [
+            one.path for one, place in zip(chosen, places, strict=True) if self.runs.is_under_way(place)
+        ]
         rows = sum(map(_pings, chosen))
         if "whole" not in request.query_params and rows > SOON_ROWS and not self.made.has(paths):
             whole = f"{self.prefix}/view?{request.url.query}&whole"
@@ -139,10 +143,11 @@ class _Served:
 
         def made() -> str:
             overviews = [self.overviews.read(one) for one in chosen]
-            source = Source(urls, f"{self.prefix}/viewer.js", f"{self.prefix}/viewer.css", overviews, home)
-            return report_page(chosen, source=source)
+            script, style = f"{self.prefix}/viewer.js", f"{self.prefix}/viewer.css"
+            return report_page(chosen, source=Source(urls, script, style, overviews, under_way, home))
 
-        return _Page(self.made.page(paths, made))
+        # What ends a run does not always change a file.
+        return _Page(made() if under_way else self.made.page(paths, made))
 
     def record(self, request: Request) -> Response:
         """A record as a `.weir` file: all of it, or what a page draws of a large one.

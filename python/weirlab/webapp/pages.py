@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Container, Sequence
     from pathlib import Path
 
     import polars as pl
@@ -80,9 +80,14 @@ def header(prefix: str, command: str) -> str:
     return f"<header>{navigation(prefix)}{told}</header>\n"
 
 
-def records_page(prefix: str, folder: Path, entries: Sequence[Entry], total: int) -> str:
-    """The list of records, with its filters; of `total` records below the folder it may have the latest."""
-    rows = "".join(_row(one, folder, prefix) for one in entries)
+def records_page(
+    prefix: str, folder: Path, entries: Sequence[Entry], total: int, under_way: Container[str]
+) -> str:
+    """The list of records, with its filters; of `total` records below the folder it may have the latest.
+
+    `under_way` has the places of those whose runs are known to be.
+    """
+    rows = "".join(_row(one, folder, prefix, is_under_way=one.place in under_way) for one in entries)
     command = escape(shlex.join(["weir", "show", str(folder)]))
     worlds = _options(sorted({one.world for one in entries if one.world}), "any")
     tests = _options(sorted({one.test for one in entries if one.test}), "any")
@@ -406,7 +411,7 @@ def _style(prefix: str) -> str:
     return f'<link rel="stylesheet" href="{prefix}/viewer.css">\n'
 
 
-def _row(one: Entry, folder: Path, prefix: str) -> str:
+def _row(one: Entry, folder: Path, prefix: str, *, is_under_way: bool) -> str:
     place = escape(one.place)
     word = escape(shlex.quote(str(folder / one.place)))
     if one.error:
@@ -427,7 +432,8 @@ def _row(one: Entry, folder: Path, prefix: str) -> str:
     )
     choice = f'<input type="checkbox" aria-label="Choose {place}">'
     watched = f"{prefix}/watch?record={escape(quote(one.place))}"
-    mark = "" if one.complete else f' (cut short, or under way: <a href="{watched}">watch</a>)'
+    state = "under way" if is_under_way else "cut short, or under way"
+    mark = "" if one.complete else f' ({state}: <a href="{watched}">watch</a>)'
     return (
         f'<tr data-place="{place}" data-word="{word}" data-test="{escape(one.test)}" '
         f'data-link="{escape(one.link)}" data-queue="{escape(one.queue)}" data-world="{escape(one.world)}" '

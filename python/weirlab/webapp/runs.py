@@ -96,6 +96,11 @@ class Runs:
         """All runs, the latest first."""
         return self._runs[::-1]
 
+    def is_under_way(self, place: str) -> bool:
+        """Whether a run that writes the record at `place`, below the folder, is under way."""
+        out = place.partition("/")[0]
+        return any(one.out == out for one in self._runs if one.code is None)
+
     def numbered(self, number: int) -> Run:
         """The run of that number.
 
