@@ -138,6 +138,33 @@ def test_a_scenario_is_written_explained_kept_and_run(browser: Browser, served: 
         assert f"weir run {served.folder}/short.toml" in page.locator("pre").first.inner_text()
 
 
+def test_why_a_file_is_not_kept_stays_to_be_read(browser: Browser, served: Served) -> None:
+    """Also where it was written in so shortly before that a check of it was still to come."""
+    file = served.folder / "theirs.toml"
+    file.write_text(FIRST, encoding="utf-8")
+    with opened(browser, f"{served.link}scenario?file=theirs.toml", within=served.link) as shown:
+        page = shown.page
+        text, alert = page.get_by_role("textbox", name="Scenario, in TOML"), page.get_by_role("alert")
+        keep = page.get_by_role("button", name="Keep", exact=True)
+        expect(page.locator("#command")).to_contain_text("theirs.toml")
+        # What was kept is checked nevertheless.
+        text.fill(FIRST + "nonsense = 1\n")
+        keep.click()
+        expect(page.locator("#kept")).to_have_text("Kept.")
+        expect(alert).to_contain_text("nonsense")
+        file.write_text("# theirs\n", encoding="utf-8")
+        shown.provoked = "400"
+        text.fill(FIRST)
+        keep.click()
+        expect(alert).to_contain_text("was changed by somebody else since it was opened")
+        page.wait_for_timeout(1000)
+        expect(alert).to_contain_text("was changed by somebody else since it was opened")
+        expect(page.locator("#kept")).to_have_text("Not kept yet.")
+        assert file.read_text(encoding="utf-8") == "# theirs\n"
+        text.fill(FIRST + "other = 1\n")
+        expect(alert).to_contain_text("other")
+
+
 @pytest.mark.parametrize(("viewport", "scheme"), SCREENS)
 @pytest.mark.parametrize("place", ["scenarios", "scenario", "scenario?file=mine.toml"])
 def test_nothing_keeps_anybody_out(

@@ -39,6 +39,11 @@ export function editor(send: Send, prefix: string, mark: string): void {
     if (answer["command"] !== undefined) found("command").textContent = String(answer["command"]);
   };
   let timer = 0;
+  /** Lets no check that is due or under way tell anything in place of the answer that is to come. */
+  const unchecked = () => {
+    clearTimeout(timer);
+    asked++;
+  };
   form.addEventListener("input", () => {
     kept.textContent = text.value === written ? "" : UNKEPT;
     clearTimeout(timer);
@@ -66,14 +71,18 @@ export function editor(send: Send, prefix: string, mark: string): void {
   keep.addEventListener("click", () => {
     if (!file.reportValidity()) return;
     const sent = content();
-    void send("scenario/keep", sent).then((answer) => note(answer, sent));
+    unchecked();
+    void send("scenario/keep", sent).then((answer) => {
+      note(answer, sent);
+      // A refusal stays to be read; what is kept may be wrong nevertheless.
+      if (answer.error === undefined) void check();
+    });
   });
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     const sent = content();
     start.disabled = true;
-    // What a check says that is still under way is of no interest any more.
-    asked++;
+    unchecked();
     void send("scenario/start", sent).then((answer) => {
       start.disabled = false;
       note(answer, sent);
