@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, Route
 
     from weirlab.record import Record
 
@@ -116,6 +116,8 @@ def test_only_records_of_the_list_are_opened(served: Served, page: str, place: s
     status, content, _ = served.ask(f"/{page}?record={place}")
     assert status == 400
     assert "no such record" in content
+    # A page for who opens it, and a sentence alone for scripts.
+    assert content.startswith('{"error":') == (page == "record")
 
 
 def test_of_more_records_than_are_listed_the_latest_are(
@@ -486,6 +488,32 @@ def test_a_run_that_is_under_way_is_not_told_as_cut_short(tmp_path: Path) -> Non
         assert re.search(r"Caution: the run was cut short at \d+\.\d s<", one.ask(asked)[1])
     finally:
         ended(one)
+
+
+def test_a_record_that_vanishes_is_told_in_a_sentence(
+    browser: Browser, served: Served, rrul: list[Record]
+) -> None:
+    """Not with a page of the application, in which stands the secret part of its addresses."""
+    place = served.folder / "vanishing"
+    shutil.copytree(rrul[0].path, place)
+    try:
+        with opened(browser, served.link) as shown:
+            page = shown.page
+            shown.provoked = "400"
+
+            def vanish(route: Route) -> None:
+                shutil.rmtree(place)
+                route.continue_()
+
+            page.route("**/record?*", vanish)
+            page.goto(f"{served.link}view?record=vanishing")
+            fault = page.locator("#weir-charts").get_by_role("alert")
+            expect(fault).to_contain_text("cannot be shown: vanishing: there is no such record in")
+            shown_text = page.locator("main").inner_text()
+            assert served.token not in shown_text
+            assert "<" not in fault.inner_text()
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
 
 
 @pytest.mark.parametrize(("viewport", "scheme"), SCREENS)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from playwright.sync_api import Browser
+
+    from weirlab.record import Record
 
 pytestmark = pytest.mark.realtime
 
@@ -87,6 +91,25 @@ def test_of_a_run_that_was_killed_what_there_is_is_drawn(browser: Browser, serve
         shown.page.get_by_role("link", name="watch").click()
         expect(shown.chart("Ping")).to_have_count(1, timeout=WAIT_MS)
         expect(shown.page.locator("#state")).to_have_text("under way, or cut short")
+
+
+def test_a_record_that_vanishes_is_told_beside_what_was_drawn(
+    browser: Browser, served: Served, rrul: list[Record]
+) -> None:
+    place = served.folder / "one"
+    shutil.copytree(rrul[0].path, place)
+    manifest = json.loads((place / "manifest.json").read_text())
+    (place / "manifest.json").write_text(json.dumps(manifest | {"complete": False, "reached_ns": None}))
+    with opened(browser, f"{served.link}watch?record=one", within=served.link) as shown:
+        shown.provoked = "400"
+        expect(shown.chart("Ping")).to_have_count(1, timeout=WAIT_MS)
+        state, says = shown.page.locator("#state"), shown.page.locator("#live-says")
+        expect(state).to_have_text("under way, or cut short")
+        shutil.rmtree(place)
+        expect(state).to_have_text("cannot be read", timeout=WAIT_MS)
+        expect(says).to_contain_text("What stands here is what was drawn before")
+        expect(says).to_contain_text("there is no such record")
+        expect(says).not_to_contain_text("yet")
 
 
 def test_only_a_record_of_the_list_is_watched(served: Served) -> None:

@@ -1,7 +1,7 @@
 // Reads records and builds their charts.
 import { closerOf } from "./closer";
 import { firstOf, type PageData, type RecordData } from "./data";
-import { el, said } from "./dom";
+import { el, prose, said } from "./dom";
 import { boxesOf, chartsOf, comparison, type Opened, type Section } from "./sections";
 import { Tables } from "./tables";
 import { fillBar } from "./toolbar";
@@ -75,5 +75,5 @@ function folded(one: Opened, view: View, sections: Section[]): HTMLElement {
 }
 
 function failed(record: RecordData, error: unknown): HTMLElement {
-  return el("p", { class: "error", role: "alert" }, `\u201c${record.name}\u201d cannot be shown: ${said(error)}.`);
+  return el("p", { class: "error", role: "alert" }, ...prose(`\u201c${record.name}\u201d cannot be shown: ${said(error)}.`));
 }

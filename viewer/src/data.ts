@@ -136,8 +136,16 @@ export const partName = (table: string, number: number) => `${table}/part-${Stri
 
 async function fetched(url: string): Promise<Uint8Array> {
   const answer = await fetch(url, { credentials: "same-origin" });
-  if (!answer.ok) throw new Error(`the server says ${answer.status}: ${(await answer.text()).slice(0, 200)}`);
+  if (!answer.ok) throw new Error(await refusal(answer));
   return new Uint8Array(await answer.arrayBuffer());
+}
+
+/** Why a server does not give what it was asked for: its sentence, if it says one; a page of its own is none. */
+async function refusal(answer: Response): Promise<string> {
+  const isJson = answer.headers.get("content-type")?.startsWith("application/json");
+  const told: unknown = isJson ? await answer.json().catch(() => null) : null;
+  const sentence = told !== null && typeof told === "object" && "error" in told ? told.error : null;
+  return typeof sentence === "string" ? sentence : `the server does not give it (${answer.status})`;
 }
 
 /** The bytes that an element of the page has in base64. */

@@ -279,11 +279,14 @@ function run(): void {
   again(look, byId("state"));
 }
 
+/** What was drawn of a record, or why nothing could be. */
+type Drawn = PageData | { error: string; records?: undefined };
+
 /**
  * Draws the charts of a record as far as it is measured; never while a reader is in them, except at the end. Gives what
- * it has drawn, null if nothing.
+ * it has drawn, or why it could not; null where it left what stood there.
  */
-function drawing(): (place: string, ended: boolean) => Promise<PageData | null> {
+function drawing(): (place: string, ended: boolean) => Promise<Drawn | null> {
   const [charts, says] = [byId("live"), byId("live-says")];
   const sections: Section[] = [];
   keepUp(sections);
@@ -291,9 +294,10 @@ function drawing(): (place: string, ended: boolean) => Promise<PageData | null> 
   return async (place, ended) => {
     if (!ended && (performance.now() < next || charts.matches(":hover, :focus-within"))) return null;
     const began = performance.now();
-    const found = await ask<PageData & { error?: string }>(`${told.prefix}/live?record=${encodeURIComponent(place)}`);
-    if (found.error !== undefined) {
-      says.replaceChildren(...prose(`Nothing can be drawn yet: ${found.error}`));
+    const found = await ask<Drawn>(`${told.prefix}/live?record=${encodeURIComponent(place)}`);
+    if ("error" in found) {
+      const stands = sections.length ? "What stands here is what was drawn before, and no more can be drawn" : "Nothing can be drawn yet";
+      says.replaceChildren(...prose(`${stands}: ${found.error}`));
     } else {
       sections.splice(0, sections.length, ...(await draw(charts, found)));
       const reached = (found.records[0]?.reached_s ?? 0).toFixed(1);
@@ -303,7 +307,7 @@ function drawing(): (place: string, ended: boolean) => Promise<PageData | null> 
     }
     // A long record takes longer to draw: at most a quarter of the time goes into it.
     next = performance.now() + Math.max(1000, 3 * (performance.now() - began));
-    return found.error === undefined ? found : null;
+    return found;
   };
 }
 
@@ -314,8 +318,8 @@ function watch(): void {
   const state = byId("state");
   const look = async () => {
     const drawn = await live(place, false);
-    if (drawn?.records[0]?.summary.complete !== true) {
-      state.textContent = "under way, or cut short";
+    if (drawn?.records?.[0]?.summary.complete !== true) {
+      if (drawn !== null) state.textContent = "error" in drawn ? "cannot be read" : "under way, or cut short";
       return true;
     }
     await live(place, true);

@@ -115,7 +115,8 @@ class _Served:
 
     def failed(self, request: Request, error: Exception) -> Response:
         """An error that a person can mend."""
-        if request.method == "POST" or request.url.path.endswith(("/state", "/live")):
+        # What scripts ask for, and show in a page of theirs.
+        if request.method == "POST" or request.url.path.endswith(("/state", "/live", "/record")):
             return _Json({"error": str(error)}, status_code=400)
         return _Page(pages.error_page(self.prefix, str(error)), status_code=400)
 
