@@ -313,3 +313,36 @@ def test_runs_beside_each_other_have_phases_only_where_all_have_the_same(
             for title in ("Ping, all runs", "Download, all runs"):
                 picture = shown.saved(title, "Save as SVG").decode()
                 assert re.findall(r">(idle|load|cooldown)</text>", picture) == names, title
+
+
+def test_no_line_goes_through_the_name_of_a_phase(
+    browser: Browser, rrul: list[Record], tmp_path: Path
+) -> None:
+    """They stand above the plot, on the screen and in a file: an axis may end on a tick, or close to one."""
+    page = written(tmp_path / "page.html", report_page(rrul[:1]))
+    with opened(browser, page) as shown:
+        shown.page.evaluate(
+            """() => {
+                window.lowest = {};
+                const draw = CanvasRenderingContext2D.prototype.fillText;
+                CanvasRenderingContext2D.prototype.fillText = function (text, x, y) {
+                    const {actualBoundingBoxDescent: below} = this.measureText(text);
+                    const {top} = this.canvas.getBoundingClientRect();
+                    window.lowest[text] = (y + below) / devicePixelRatio + top;
+                    return draw.call(this, text, x, y);
+                };
+            }"""
+        )
+        for is_log in (False, True):
+            shown.plot("Ping")
+            shown.page.evaluate("window.lowest = {}")
+            shown.chart("Ping").get_by_role("button", name="Log").click()
+            top = shown.chart("Ping").locator(".u-over").bounding_box()["y"]
+            lowest = shown.page.evaluate("window.lowest")
+            assert {"idle", "load", "cooldown"} <= lowest.keys()
+            assert all(lowest[name] <= top for name in ("idle", "load", "cooldown")), is_log
+            picture = shown.saved("Ping", "Save as SVG").decode()
+            names = re.findall(r'y="([\d.]+)" font-size="11"[^>]*>(?:idle|load|cooldown)<', picture)
+            lines = re.findall(r' y1="([\d.]+)"', picture)
+            assert len(names) == 3
+            assert max(map(float, names)) + 3 < min(map(float, lines))

@@ -127,6 +127,7 @@ export class Plot {
     return {
       width,
       height,
+      padding: [shown.phases.length > 0 ? LABEL_PX : null, null, null, null],
       legend: { show: false },
       cursor: {
         ...(this.linked ? { sync: { key: "weir", scales: ["x", null] as [string, null] } } : {}),
@@ -177,14 +178,14 @@ export class Plot {
     return [low, Math.max(10 ** Math.ceil(Math.log10(Math.max(this.top.greatest, low * 10))), low * 10)];
   }
 
-  /** Phases and the marked span, behind the lines. */
+  /** Phases and the marked span, behind the lines; the names of the phases stand above, where no line and no grid is. */
   private behind(plot: uPlot): void {
     const { phases = [], marked } = this.shown ?? {};
     const { ctx, bbox } = plot;
     ctx.save();
     ctx.font = `${11 * devicePixelRatio}px system-ui, sans-serif`;
     ctx.textAlign = "left";
-    ctx.textBaseline = "top";
+    ctx.textBaseline = "bottom";
     if (marked) {
       const [left, right] = [plot.valToPos(marked.from, "x", true), plot.valToPos(marked.to, "x", true)];
       ctx.fillStyle = colour("marked");
@@ -202,7 +203,7 @@ export class Plot {
       ctx.fillStyle = colour("quiet");
       const name = phaseName(phase);
       if (ctx.measureText(name).width + 8 * devicePixelRatio < Math.min(right, bbox.left + bbox.width) - start) {
-        ctx.fillText(name, start + 4 * devicePixelRatio, bbox.top + 2 * devicePixelRatio);
+        ctx.fillText(name, start + 4 * devicePixelRatio, bbox.top - 2 * devicePixelRatio);
       }
     }
     ctx.restore();
@@ -383,6 +384,9 @@ const LOG: Partial<uPlot.Axis> = {
 
 /** The least room for a tick beside the time axis, and what each of its digits takes, in pixels. */
 const [TICK_PX, DIGIT_PX] = [50, 7];
+
+/** The room for the names of phases above a plot, in pixels. */
+const LABEL_PX = 18;
 
 /** How wide a value is drawn that has none beside it, in pixels. */
 const DOT = 2;

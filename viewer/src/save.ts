@@ -14,7 +14,7 @@ export function svgOf(picture: Picture, title: string, remarks: string[]): strin
   const place = placing(picture);
   const parts = [
     `<clipPath id="frame"><rect x="${LEFT}" y="${TOP}" width="${WIDTH}" height="${PLOT}"/></clipPath>`,
-    `<text x="${LEFT}" y="20" font-size="15" font-weight="600" fill="${colour("ink")}">${escaped(title)}</text>`,
+    `<text x="${LEFT}" y="16" font-size="15" font-weight="600" fill="${colour("ink")}">${escaped(title)}</text>`,
     ...markedSpan(shown, place),
     ...shown.phases.flatMap((phase) => phaseStart(phase, shown.x, place)),
     ...labelled(ticks(y, shown.log), (value, label) => gridLine(place.y(value), label)),
@@ -119,7 +119,7 @@ function phaseStart(phase: Phase, x: Span, place: Placing): string[] {
   if (phase.end_s < x.from || phase.start_s > x.to) return [];
   const [left, right] = [place.x(Math.max(phase.start_s, x.from)), place.x(Math.min(phase.end_s, x.to))];
   const name = phaseName(phase);
-  const text = `<text x="${left + 4}" y="${TOP + 12}" font-size="11" fill="${colour("quiet")}">${escaped(name)}</text>`;
+  const text = `<text x="${left + 4}" y="${TOP - 4}" font-size="11" fill="${colour("quiet")}">${escaped(name)}</text>`;
   return [...(phase.start_s > x.from ? [bar(left, 1, PLOT, "phase")] : []), ...(name.length * LETTER + 8 < right - left ? [text] : [])];
 }
 
