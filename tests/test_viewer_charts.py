@@ -17,6 +17,7 @@ from playwright.sync_api import expect
 import weirlab
 from browsing import across, opened, written
 from weirlab.api import run_all
+from weirlab.plots.caption import number
 from weirlab.scenario import ScenarioSpec, resolve
 from weirlab.stats import describe, summarise
 from weirlab.viewer import report_page
@@ -346,3 +347,14 @@ def test_no_line_goes_through_the_name_of_a_phase(
             lines = re.findall(r' y1="([\d.]+)"', picture)
             assert len(names) == 3
             assert max(map(float, names)) + 3 < min(map(float, lines))
+
+
+def test_nothing_but_rounding_is_nothing(browser: Browser, tmp_path: Path) -> None:
+    """Steps in which nothing arrived lie between sums of bytes that are equal but for their last digits."""
+    records = weirlab.run("rrul", link="cable-20-8", phases={"load": "5s"}, out=tmp_path / "out")
+    with opened(browser, written(tmp_path / "page.html", report_page(records))) as shown:
+        for title in ("Download", "Upload"):
+            for name, (_, values) in shown.lines(title).items():
+                assert ((values == 0) | (values > 1e-6)).all(), (title, name)
+    assert number(3.02e-14) == number(-3.02e-14) == "0"
+    assert number(0.00123) == "0.00123"

@@ -1,7 +1,7 @@
 // What the charts draw, from the tables of a record: numbers over time, nothing of how they look.
 import type { Direction, Overview, RecordData } from "./data";
 import type { Curve, Line } from "./lines";
-import { indexOf } from "./statistics";
+import { indexOf, ROUNDING } from "./statistics";
 import type { TableReader } from "./tables";
 
 /** What is drawn of a run, apart from its tables. */
@@ -19,9 +19,10 @@ export async function goodput(tables: TableReader, record: RunShape, run: number
     if (one.direction !== direction || table.rows === 0) return;
     const rows = where(flow, number);
     const arrived = bytesUntil(take(t, rows), take(bytes, rows), record.throughput_interval_s, edges);
-    const y = new Float64Array(middles.length).map(
-      (_, at) => (((arrived[at + 1] as number) - (arrived[at] as number)) * 8e-6) / record.step_s,
-    );
+    const y = new Float64Array(middles.length).map((_, at) => {
+      const mbps = (((arrived[at + 1] as number) - (arrived[at] as number)) * 8e-6) / record.step_s;
+      return Math.abs(mbps) < ROUNDING ? 0 : mbps;
+    });
     const runs: [number, number] = [one.start_s, one.stop_s];
     lines.push({ ...line(one.name, one.label, run, lines.length), direction, service: one.service, t: middles, y, runs, step_s: record.step_s });
   });

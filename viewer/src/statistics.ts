@@ -54,13 +54,13 @@ export function timesIn(times: Float64Array, { from, to }: { from: number; to: n
   return times.subarray(indexOf(times, from), times[end] === to ? end + 1 : end);
 }
 
-/** A number with three digits, or all that stand before the point; as weirlab.plots writes them. */
+/** A number with three digits, or all that stand before the point, as weirlab.plots writes them; 0 if it is nothing but rounding. */
 export function short(value: number): string {
   if (!Number.isFinite(value)) return "-";
   const size = Math.abs(value);
   if (size >= 1e6) return value.toExponential(2);
   if (size >= 99.95) return value.toFixed(0);
-  if (value === 0) return "0";
+  if (size < ROUNDING) return "0";
   return size < 1e-3 ? value.toExponential(2) : value.toPrecision(3);
 }
 
@@ -108,6 +108,8 @@ function powers(low: number, high: number): number[] {
   return found;
 }
 
+/** What is left where equal numbers are taken from each other is less, and no figure of a chart is so small: none is in ns or bit/s. */
+export const ROUNDING = 1e-9;
 /** Of a time in seconds: nanoseconds. */
 const MAX_DIGITS = 9;
 /** A logarithmic axis that ends at so many times its begin has too few powers of ten. */

@@ -77,8 +77,12 @@ def short_names(names: Sequence[str]) -> list[str]:
 
 
 def number(value: float) -> str:
-    """`value` with three digits, or all that stand before the point."""
-    return f"{value:.0f}" if abs(value) >= 99.95 else f"{value:#.3g}" if value else "0"
+    """`value` with three digits, or all that stand before the point; 0 if it is nothing but rounding."""
+    return f"{value:.0f}" if abs(value) >= 99.95 else f"{value:#.3g}" if abs(value) >= ROUNDING else "0"
+
+
+ROUNDING = 1e-9
+"""What is left where equal numbers are taken from each other is less, and no figure of a chart so small."""
 
 
 def per_cent(share: float) -> str:
