@@ -305,6 +305,44 @@ def test_dragging_draws_anew_and_the_address_keeps_what_was_chosen(browser: Brow
         assert scenario_of(drawn(shown)) == scenario
 
 
+def test_a_line_whose_numbers_were_changed_has_not_its_presets_name(browser: Browser, address: str) -> None:
+    named = {
+        "preset=cable": ("Cable 20/8", "Cable 20/8, the line's own queue"),
+        "preset=cable&down=100": (
+            "Cable 20/8 with download 100 Mbit/s",
+            "Cable 20/8 with download 100 Mbit/s, the line's own queue",
+        ),
+        "preset=lte&upBuffer=50&cc=reno": (
+            "LTE, as recorded with upload buffer 50 packets",
+            "LTE, as recorded with upload buffer 50 packets, the line's own queue, reno",
+        ),
+        "preset=vdsl-shaped&queue=default&downloads=2&uploads=0&ecn=true&seed=3": (
+            "VDSL-100",
+            "VDSL-100, the line's own queue, 2 downloads, 0 uploads, ECN, seed 3",
+        ),
+    }
+    for link, (title, name) in named.items():
+        with opened(browser, f"{address}#{link}") as shown:
+            assert f"title = {json.dumps(title)}\n" in scenario_of(drawn(shown)), link
+            assert shown.page.locator(".results thead th").last.inner_text() == name
+
+
+def test_what_is_kept_to_compare_tells_what_differs(browser: Browser, address: str) -> None:
+    with opened(browser, f"{address}#preset=cable&load=2") as shown:
+        page = drawn(shown).page
+        page.get_by_role("button", name="Keep these figures").click()
+        before = figures(page)
+        rate = page.get_by_label("Download rate, Mbit/s", exact=True)
+        rate.fill("100")
+        rate.press("Enter")
+        changed(page, before)
+        names = page.locator(".results thead th").all_inner_texts()[-2:]
+        assert names == [
+            "Cable 20/8, the line's own queue, 2 s of load",
+            "Cable 20/8 with download 100 Mbit/s, the line's own queue, 2 s of load",
+        ]
+
+
 def test_a_long_run_can_be_stopped_and_shows_what_it_has(browser: Browser, address: str) -> None:
     with opened(browser, f"{address}#preset=vdsl&load=60&down=1000&up=1000&downloads=32&uploads=32") as shown:
         page = shown.page

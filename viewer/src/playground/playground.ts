@@ -8,7 +8,7 @@ import { Controls } from "./controls";
 import type { Done, RunSummary } from "./messages";
 import { linesOf, phasesOf, type RunLines } from "./run";
 import { Simulator } from "./simulator";
-import { commandText, linkOf, PRESETS, scenarioText, type State, stateOf } from "./state";
+import { commandText, linkOf, nameOf, scenarioText, type State, stateOf } from "./state";
 
 /** A chart: its heading, where it is drawn, and the lines that it has. */
 class Panel {
@@ -190,8 +190,6 @@ class Playground {
     }
   }
 }
-
-const nameOf = (state: State) => `${PRESETS[state.preset].title}, ${state.queue === "default" ? "the line's own queue" : state.queue}`;
 
 /** What a reader came for, in a sentence. */
 function answerOf({ latency }: RunSummary): string {

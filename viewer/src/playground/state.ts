@@ -51,6 +51,8 @@ export type PresetName = "cable" | "vdsl" | "vdsl-shaped" | "lte" | "thesis";
 /** A shipped link, and what the controls say when it is chosen. */
 export interface Preset {
   title: string;
+  /** What its line is called, whichever queue is on it. */
+  line: string;
   /** Name of the shipped link whose hops it has. */
   link: string;
   about: string;
@@ -59,11 +61,21 @@ export interface Preset {
   without: Numeric[];
 }
 
+/** The numbers of a line, as its name tells them. */
+const LINE_WORDS: [Numeric, string, string][] = [
+  ["down", "download", "Mbit/s"],
+  ["up", "upload", "Mbit/s"],
+  ["rtt", "round trip", "ms"],
+  ["downBuffer", "download buffer", "kB"],
+  ["upBuffer", "upload buffer", "kB"],
+];
+
 const COMMON = { downloads: 4, uploads: 4, cc: "cubic", ecn: false, queue: "default", load: 15, seed: 1 };
 
 export const PRESETS: Record<PresetName, Preset> = {
   cable: {
     title: "Cable 20/8",
+    line: "Cable 20/8",
     link: "cable-20-8",
     about: "A home router in front of a cable modem whose buffers are far too large.",
     values: { ...COMMON, down: 20, up: 8, rtt: 14, downBuffer: 625, upBuffer: 250 },
@@ -71,6 +83,7 @@ export const PRESETS: Record<PresetName, Preset> = {
   },
   vdsl: {
     title: "VDSL-100, without a shaper",
+    line: "VDSL-100",
     link: "vdsl-100-40",
     about: "A home router in front of a VDSL2 modem, with one download and one upload.",
     values: { ...COMMON, down: 109.341, up: 40.143, rtt: 9, downBuffer: 264, upBuffer: 560, downloads: 1, uploads: 1 },
@@ -78,6 +91,7 @@ export const PRESETS: Record<PresetName, Preset> = {
   },
   "vdsl-shaped": {
     title: "VDSL-100, with a shaper",
+    line: "VDSL-100",
     link: "vdsl-100-40",
     about: "The same line with a shaper at 95 % of its rate in the router, and fq_codel beneath it.",
     values: {
@@ -95,6 +109,7 @@ export const PRESETS: Record<PresetName, Preset> = {
   },
   lte: {
     title: "LTE, as recorded",
+    line: "LTE, as recorded",
     link: "lte-verizon",
     about: "A recorded cellular line, whose rate changes all the time. The queue sits at the bottleneck itself.",
     values: { ...COMMON, down: 9, up: 6, rtt: 40, downBuffer: 1000, upBuffer: 1000, downloads: 1, uploads: 1 },
@@ -102,6 +117,7 @@ export const PRESETS: Record<PresetName, Preset> = {
   },
   thesis: {
     title: "The thesis' bottleneck",
+    line: "The thesis' bottleneck",
     link: "thesis-10",
     about: "10 Mbit/s behind 100 Mbit/s, with a round trip of 200 ms. The queue under test sits at the bottleneck.",
     values: { ...COMMON, down: 10, up: 100, rtt: 200, downBuffer: 1000, upBuffer: 1000, downloads: 4, uploads: 0, cc: "reno" },
@@ -111,6 +127,30 @@ export const PRESETS: Record<PresetName, Preset> = {
 
 /** The state in which a preset begins. */
 export const begun = (preset: PresetName): State => ({ preset, ...PRESETS[preset].values });
+
+/** What the line of a state is called: that of its preset, with every number of it that is another. */
+export function lineOf(state: State): string {
+  const { line, values, without } = PRESETS[state.preset];
+  const others = LINE_WORDS.filter(([key]) => !without.includes(key) && state[key] !== values[key]);
+  const told = others.map(([key, word, unit]) => `${word} ${state[key]} ${unit === "kB" && state.preset === "lte" ? "packets" : unit}`);
+  return told.length > 0 ? `${line} with ${told.join(", ")}` : line;
+}
+
+/** What a run is called: its line, its queue, and what of its load is not as in the preset. */
+export function nameOf(state: State): string {
+  const { values } = PRESETS[state.preset];
+  const queue = state.queue === "default" ? "the line's own queue" : state.queue;
+  const flows = (count: number, word: string) => `${count} ${word}${count === 1 ? "" : "s"}`;
+  const others = [
+    state.downloads !== values.downloads && flows(state.downloads, "download"),
+    state.uploads !== values.uploads && flows(state.uploads, "upload"),
+    state.cc !== values.cc && state.cc,
+    state.ecn !== values.ecn && (state.ecn ? "ECN" : "no ECN"),
+    state.load !== values.load && `${state.load} s of load`,
+    state.seed !== values.seed && `seed ${state.seed}`,
+  ];
+  return [lineOf(state), queue, ...others.filter((one) => one !== false)].join(", ");
+}
 
 /** The scenario of a state, in TOML. */
 export function scenarioText(state: State): string {
@@ -134,7 +174,7 @@ export function scenarioText(state: State): string {
     "",
     "[link]",
     `name = "playground"`,
-    `title = ${quoted(PRESETS[state.preset].title)}`,
+    `title = ${quoted(lineOf(state))}`,
     ...LINES[state.preset](state),
   ].join("\n")}\n`;
 }
