@@ -343,6 +343,27 @@ def test_what_is_kept_to_compare_tells_what_differs(browser: Browser, address: s
         ]
 
 
+def test_without_a_load_nothing_is_said_to_be_under_load(browser: Browser, address: str) -> None:
+    with opened(browser, f"{address}#preset=vdsl&downloads=0&uploads=0&load=2") as shown:
+        page = drawn(shown).page
+        answer = page.locator(".answer").inner_text()
+        assert answer.startswith("Nothing is loaded: a ping takes 9.")
+        idle, median, most, increase = figures(page)[2:6]
+        assert float(idle) == pytest.approx(9, abs=0.1)
+        assert [median, most, increase] == ["-", "-", "-"]
+        ping = page.get_by_role("region", name="Ping").get_by_role("img")
+        assert "without load" in str(ping.get_attribute("aria-label"))
+
+
+def test_before_the_first_run_is_done_it_is_said_to_be_under_way(browser: Browser, address: str) -> None:
+    with opened(browser, f"{address}#preset=vdsl&load=60&down=1000&up=1000&downloads=32&uploads=32") as shown:
+        page = shown.page
+        expect(page.locator("progress")).not_to_have_attribute("value", "0")
+        expect(page.locator(".answer")).to_have_text("The first run is under way.")
+        page.get_by_role("button", name="Stop").click()
+        expect(page.locator(".answer")).to_contain_text("a ping takes")
+
+
 def test_a_long_run_can_be_stopped_and_shows_what_it_has(browser: Browser, address: str) -> None:
     with opened(browser, f"{address}#preset=vdsl&load=60&down=1000&up=1000&downloads=32&uploads=32") as shown:
         page = shown.page

@@ -5,7 +5,7 @@ import type { Line } from "../lines";
 import { short } from "../statistics";
 import { HOW } from "../words";
 import { Controls } from "./controls";
-import type { Done, RunSummary } from "./messages";
+import type { Done } from "./messages";
 import { linesOf, phasesOf, type RunLines } from "./run";
 import { Simulator } from "./simulator";
 import { commandText, linkOf, nameOf, scenarioText, type State, stateOf } from "./state";
@@ -48,7 +48,10 @@ class Playground {
   private state = stateOf(location.hash);
   private readonly controls = new Controls(this.state, (state) => this.changed(state));
   private readonly simulator = new Simulator({
-    ready: (names) => this.controls.offer(names),
+    ready: (names) => {
+      this.controls.offer(names);
+      this.waiting();
+    },
     progress: (share) => this.progress(share),
     done: (done) => void this.done(done),
     wrong: (sentence) => this.wrong(sentence),
@@ -118,6 +121,12 @@ class Playground {
 
   private progress(share: number): void {
     this.bar.value = share;
+    this.waiting();
+  }
+
+  /** Says before there is anything to show that it is being made. */
+  private waiting(): void {
+    if (this.shown === null) this.answer.textContent = "The first run is under way.";
   }
 
   private async done(done: Done): Promise<void> {
@@ -125,9 +134,9 @@ class Playground {
     const lines = await linesOf(done);
     if (this.shown !== null && this.shown.done.id > done.id) return;
     for (const id of this.asked.keys()) if (id < done.id) this.asked.delete(id);
-    this.shown = { done, lines, column: { name, cells: cellsOf(done.summary) } };
+    this.shown = { done, lines, column: { name, cells: cellsOf(done) } };
     this.fault.hidden = true;
-    this.answer.textContent = answerOf(done.summary);
+    this.answer.textContent = answerOf(done);
     const how = done.complete ? "" : ` It was stopped after ${short(done.reached_s)} s.`;
     this.status.textContent = `${done.packets.toLocaleString("en")} packets in ${short(done.took_s)} s.${how}`;
     this.draw();
@@ -152,7 +161,8 @@ class Playground {
     const { done, lines } = this.shown;
     const { latency, up, down } = done.summary;
     const rate = (mbps: number | null | undefined) => (mbps == null ? "Nothing is loaded." : `${short(mbps)} Mbit/s under load.`);
-    const waits = latency.loaded ? `${short(latency.loaded.median)} ms under load at the median.` : "No ping was answered.";
+    const when = isLoaded(done) ? "under load" : "without load";
+    const waits = latency.loaded ? `${short(latency.loaded.median)} ms ${when} at the median.` : "No ping was answered.";
     this.panels.down.draw(lines.down, done, rate(down?.goodput_mbps));
     this.panels.up.draw(lines.up, done, rate(up?.goodput_mbps));
     this.panels.ping.draw(lines.ping, done, waits);
@@ -191,23 +201,32 @@ class Playground {
   }
 }
 
+const isLoaded = ({ scenario }: Done) => scenario.flows.length > 0;
+
 /** What a reader came for, in a sentence. */
-function answerOf({ latency }: RunSummary): string {
+function answerOf(done: Done): string {
+  const { latency } = done.summary;
+  if (!isLoaded(done)) {
+    const pings = latency.loaded ?? latency.idle;
+    return `Nothing is loaded: ${pings == null ? "no ping was answered" : `a ping takes ${short(pings.median)} ms (median)`}.`;
+  }
   if (latency.loaded == null) return "Under load no ping was answered.";
   const idle = latency.idle == null ? "" : `, and ${short(latency.idle.median)} ms while the line is idle`;
   return `Under load a ping takes ${short(latency.loaded.median)} ms${idle} (medians).`;
 }
 
-function cellsOf({ latency, up, down }: RunSummary): string[] {
+function cellsOf(done: Done): string[] {
+  const { latency, up, down } = done.summary;
+  const loaded = isLoaded(done) ? latency.loaded : null;
   const number = (value: number | null | undefined) => (value == null ? "-" : short(value));
   const dropped = [down, up].map((one) => (one?.loss_rate == null ? "-" : `${short(100 * one.loss_rate)} %`));
   return [
     number(down?.goodput_mbps),
     number(up?.goodput_mbps),
     number(latency.idle?.median),
-    number(latency.loaded?.median),
-    number(latency.loaded?.p99),
-    number(latency.increase_mean_ms),
+    number(loaded?.median),
+    number(loaded?.p99),
+    number(loaded && latency.increase_mean_ms),
     `${latency.lost ?? "-"} of ${latency.sent}`,
     ...dropped,
   ];
