@@ -364,6 +364,22 @@ def test_before_the_first_run_is_done_it_is_said_to_be_under_way(browser: Browse
         expect(page.locator(".answer")).to_contain_text("a ping takes")
 
 
+def test_a_number_that_is_none_leaves_the_one_before(browser: Browser, address: str) -> None:
+    """In a link that of the preset, in a field that which the run has."""
+    with opened(browser, f"{address}#preset=cable&down=&up=+&load=2") as shown:
+        page = drawn(shown).page
+        assert 'rate = "20000000bit"' in scenario_of(shown)
+        assert 'rate = "8000000bit"' in scenario_of(shown)
+        rate = page.get_by_label("Download rate, Mbit/s", exact=True)
+        assert rate.input_value() == "20"
+        rate.fill("30")
+        rate.press("Enter")
+        rate.fill("")
+        rate.press("Tab")
+        assert rate.input_value() == "30"
+        assert 'rate = "30000000bit"' in scenario_of(shown)
+
+
 def test_a_long_run_can_be_stopped_and_shows_what_it_has(browser: Browser, address: str) -> None:
     with opened(browser, f"{address}#preset=vdsl&load=60&down=1000&up=1000&downloads=32&uploads=32") as shown:
         page = shown.page

@@ -84,6 +84,7 @@ class NumberControl {
   private readonly note = el("span", { class: "quiet" });
   private readonly label: HTMLElement;
   private readonly bounds: Bounds;
+  private value = 0;
 
   constructor(
     private readonly key: Numeric,
@@ -100,6 +101,8 @@ class NumberControl {
     this.field.addEventListener("change", () => {
       const value = this.field.value === "" ? null : fitting(Number(this.field.value), this.bounds);
       if (value !== null) said(value);
+      // The run goes on with the number that was there.
+      else this.field.value = String(this.value);
     });
     this.label = el("label", { for: key });
     this.element = el("div", { class: "control" }, this.label, this.slider, this.field, this.note);
@@ -107,7 +110,7 @@ class NumberControl {
 
   show(state: State, isUsed: boolean): void {
     this.element.hidden = !isUsed;
-    const value = state[this.key];
+    const value = (this.value = state[this.key]);
     const unit = this.unit === "kB" && state.preset === "lte" ? "packets" : this.unit;
     this.label.textContent = unit ? `${this.title}, ${unit}` : this.title;
     this.slider.setAttribute("aria-label", `${this.label.textContent}: slider`);

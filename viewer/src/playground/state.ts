@@ -205,7 +205,8 @@ export function stateOf(address: string): State {
   const state = begun(Object.hasOwn(PRESETS, named) ? (named as PresetName) : "cable");
   for (const key of Object.keys(BOUNDS) as Numeric[]) {
     const said = words.get(key);
-    if (said !== null) state[key] = fitting(Number(said), BOUNDS[key]) ?? state[key];
+    // An empty text would be 0 as a number.
+    if (said?.trim()) state[key] = fitting(Number(said), BOUNDS[key]) ?? state[key];
   }
   state.queue = (words.get("queue") ?? state.queue).slice(0, MAX_WORDS);
   state.cc = (words.get("cc") ?? state.cc).slice(0, 40);
