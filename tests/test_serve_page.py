@@ -9,6 +9,7 @@ import base64
 import json
 import signal
 import zlib
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from playwright.sync_api import Browser
+
+    from browsing import Opened
 
 pytestmark = pytest.mark.realtime
 
@@ -144,6 +147,40 @@ def test_an_outage_is_in_the_figures(browser: Browser) -> None:
         assert found["increase_ms"]["down"] > 1000
         assert found["pings"][int(took.argmax())]["phase"] == "down"
         expect(shown.page.locator("#grade")).to_have_text("F")
+
+
+def connections(address: str) -> int:
+    """How many TCP connections to a server on this machine are open."""
+    port = int(address.rpartition(":")[2])
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text(encoding="ascii").splitlines()[1:]]
+    return sum(int(row[2].partition(":")[2], 16) == port and row[3] == ESTABLISHED for row in rows)
+
+
+ESTABLISHED = "01"
+"""A state of a connection in Linux's list of them."""
+
+FLOWS = 6
+"""Connections that load the line, beside that of the pings."""
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_every_flow_has_a_connection_of_its_own(browser: Browser, scheme: str) -> None:
+    with (
+        serving("--max-rate", "20mbit") as server,
+        opened(browser, f"{scheme}://{server.address}/", ignore_https_errors=True) as shown,
+    ):
+        shown.page.get_by_role("button", name="Start").click()
+        for doing in ("Downloading …", "Uploading …", "Downloading and uploading …"):
+            shown.page.get_by_text(doing).wait_for()
+            shown.page.wait_for_timeout(3000)
+            assert connections(server.address) == FLOWS + 1
+        shown.page.get_by_text("Done.").wait_for()
+        assert rate(shown, "up") > 0.5 * rate(shown, "down")
+
+
+def rate(shown: Opened, way: str) -> float:
+    """A rate that the page shows, in Mbit/s."""
+    return float(shown.page.locator(f"#{way}").inner_text())
 
 
 def test_a_server_that_falls_silent_ends_the_test(browser: Browser) -> None:

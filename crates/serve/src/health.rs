@@ -25,7 +25,7 @@ pub(crate) const SERVICE: Service = Service::Own(&Own {
     http: Some(OverHttp {
         serves: |path| path == "/healthz",
         answer: |client, _| Box::pin(async move { answer(&client) }),
-        rules: Rules { only_reads: true, is_for_pages: false, needs_secret: false },
+        rules: Rules { is_for_pages: false, needs_secret: false, ..Rules::READ },
     }),
 });
 

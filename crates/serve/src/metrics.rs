@@ -20,7 +20,7 @@ pub(crate) const SERVICE: Service = Service::Own(&Own {
     http: Some(OverHttp {
         serves: |path| path == "/metrics",
         answer: |client, _| Box::pin(async move { answer(&client) }),
-        rules: Rules { only_reads: true, is_for_pages: false, needs_secret: true },
+        rules: Rules { is_for_pages: false, needs_secret: true, ..Rules::READ },
     }),
 });
 

@@ -15,7 +15,7 @@ pub(crate) const SERVICE: Service = Service::Own(&Own {
             let file = File::of(path(&request)).expect("its path is one of the page");
             Box::pin(async move { answer(file) })
         },
-        rules: Rules { only_reads: true, is_for_pages: true, needs_secret: false },
+        rules: Rules { is_for_pages: true, needs_secret: false, ..Rules::READ },
     }),
 });
 

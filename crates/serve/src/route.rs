@@ -1,9 +1,8 @@
 //! Routes: the protocol that a request belongs to, by its path.
 
-use std::convert::Infallible;
 use std::sync::Arc;
 
-use hyper::{Method, StatusCode};
+use hyper::{Method, StatusCode, Version};
 use tracing::debug;
 
 use crate::activity::Answering;
@@ -20,11 +19,16 @@ fn service_at(path: &str) -> Option<Service> {
     SERVICES.iter().copied().chain([health::SERVICE]).find(|service| service.serves(path))
 }
 
-/// Answers a request.
+/// Answers a request. The error is that it has to come again over HTTP/1.1: requests over HTTP/2 share a
+/// connection (RFC 9113, section 7), and browsers ask in that way wherever they can.
 pub(crate) async fn answer(
     client: Arc<Client>,
     request: HttpRequest,
-) -> Result<hyper::Response<Answering<Body>>, Infallible> {
+) -> Result<hyper::Response<Answering<Body>>, h2::Error> {
+    let shares = request.version() == Version::HTTP_2;
+    if shares && service_at(path(&request)).is_some_and(|one| one.rules().shares_no_connection) {
+        return Err(h2::Reason::HTTP_1_1_REQUIRED.into());
+    }
     let busy = client.activity.begin();
     let response = answer_request(&client, request).await;
     if response.status() == StatusCode::SWITCHING_PROTOCOLS {

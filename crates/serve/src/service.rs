@@ -65,11 +65,20 @@ pub(crate) struct Rules {
     /// Whether the secret has to be told with the request. The page holds none, and Weir's own protocol has
     /// a better way to ask for it.
     pub needs_secret: bool,
+    /// Whether each of its requests needs a connection that no other one uses at the same time.
+    pub shares_no_connection: bool,
 }
 
 impl Rules {
     /// The rules for speed tests.
-    pub const TEST: Self = Self { only_reads: false, is_for_pages: true, needs_secret: true };
+    pub const TEST: Self = Self {
+        only_reads: false,
+        is_for_pages: true,
+        needs_secret: true,
+        shares_no_connection: false,
+    };
+    /// The rules for what is only read.
+    pub const READ: Self = Self { only_reads: true, ..Self::TEST };
 }
 
 impl Service {

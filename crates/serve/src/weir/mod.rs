@@ -37,7 +37,7 @@ pub(crate) const SERVICE: Service = Service::Own(&Own {
                 }
             })
         },
-        rules: Rules { only_reads: false, is_for_pages: true, needs_secret: false },
+        rules: Rules { needs_secret: false, shares_no_connection: true, ..Rules::TEST },
     }),
 });
 
