@@ -1,7 +1,9 @@
 //! Reading of a request's head, where no library does it.
 
+use std::net::IpAddr;
+
 use hyper::Request;
-use hyper::header::{self, HeaderMap, HeaderName};
+use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::http::uri::Authority;
 use weir_speedtest::protocol::Query;
 
@@ -27,6 +29,32 @@ pub(crate) fn lists(headers: &HeaderMap, name: &HeaderName, wanted: &str) -> boo
 pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
     let (scheme, secret) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| secret.trim_start_matches(' '))
+}
+
+/// Whether a request asks a machine by an address or as `localhost`, or does not say whom it asks. A page of
+/// another site that has its name lead to this machine (DNS rebinding) asks by that name.
+pub(crate) fn asks_by_address<B>(request: &Request<B>) -> bool {
+    let said = match request.uri().authority() {
+        Some(authority) => authority.as_str(),
+        None => match request.headers().get(header::HOST).map(HeaderValue::to_str) {
+            Some(Ok(host)) => host,
+            Some(Err(_)) => return false,
+            None => return true,
+        },
+    };
+    let Ok(said) = said.parse::<Authority>() else { return false };
+    address_of(said.host()).is_some() || is_localhost(said.host())
+}
+
+fn address_of(host: &str) -> Option<IpAddr> {
+    let inside = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    inside.unwrap_or(host).parse().ok()
+}
+
+/// RFC 6761, section 6.3.
+fn is_localhost(host: &str) -> bool {
+    let host = host.to_ascii_lowercase();
+    host == "localhost" || host.ends_with(".localhost")
 }
 
 /// How the client reaches this server over HTTPS, as it says: host, and port unless 443. Without a port it
@@ -110,7 +138,7 @@ fn request(data: &[u8]) -> Option<Request<()>> {
     for line in lines {
         let colon = line.iter().position(|&byte| byte == b':')?;
         let name = HeaderName::from_bytes(&line[..colon]).ok()?;
-        let value = header::HeaderValue::from_bytes(line[colon + 1..].trim_ascii()).ok()?;
+        let value = HeaderValue::from_bytes(line[colon + 1..].trim_ascii()).ok()?;
         request.headers_mut().append(name, value);
     }
     Some(request)
@@ -141,6 +169,33 @@ mod tests {
         assert_eq!(reached("/\nhost: [::1]").unwrap(), "[::1]");
         assert_eq!(reached("/\nhost: [::1]:9").unwrap(), "[::1]:9");
         assert_eq!(reached("https://a:7/\nhost: b:9").unwrap(), "a:7");
+    }
+
+    #[test]
+    fn a_name_of_somebody_else_is_not_this_machine() {
+        let asks = |lines: &str| asks_by_address(&request(lines.as_bytes()).unwrap());
+        for host in [
+            "127.0.0.1",
+            "127.0.0.1:8080",
+            "[::1]:8080",
+            "192.0.2.1:80",
+            "LocalHost:1",
+            "a.localhost",
+        ] {
+            assert!(asks(&format!("/\nhost: {host}")), "{host}");
+        }
+        assert!(asks("/"), "only programs say nothing");
+        for host in [
+            "evil.example",
+            "evil.example:8080",
+            "127.0.0.1.evil.example",
+            "localhost.evil.example",
+            "",
+            "a b",
+        ] {
+            assert!(!asks(&format!("/\nhost: {host}")), "{host}");
+        }
+        assert!(!asks("https://evil.example/\nhost: 127.0.0.1"));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::error;
 
 use crate::error::ServeError;
-use crate::http::{Client, HttpResponse, content};
+use crate::http::{Client, HttpRequest, HttpResponse, content};
 use crate::log;
 use crate::service::{OverHttp, Own, Rules, Service};
 
@@ -24,14 +24,13 @@ pub(crate) const SERVICE: Service = Service::Own(&Own {
     summary: "Whether all listening sockets are at work",
     http: Some(OverHttp {
         serves: |path| path == "/healthz",
-        answer: |client, _| Box::pin(async move { answer(&client) }),
+        answer: |client, request| Box::pin(async move { answer(&client, &request) }),
         rules: Rules { is_for_pages: false, needs_secret: false, ..Rules::READ },
     }),
 });
 
-fn answer(client: &Client) -> HttpResponse {
-    let in_full = client.ends.client.ip().is_loopback() || client.server.options.public_metrics;
-    let (well, said) = client.server.health.report(in_full);
+fn answer(client: &Client, request: &HttpRequest) -> HttpResponse {
+    let (well, said) = client.server.health.report(client.may_know_all(request));
     let mut response = content("application/json", said);
     if !well {
         *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;

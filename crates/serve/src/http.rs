@@ -18,7 +18,7 @@ use weir_speedtest::protocol::{EndAddresses, QueryError};
 use crate::activity::Activity;
 use crate::admission::Refusal;
 use crate::data;
-use crate::head::{bearer, query};
+use crate::head::{asks_by_address, bearer, query};
 use crate::shared::{Shared, Test};
 use crate::weir::ServedFlow;
 
@@ -131,6 +131,13 @@ impl Client {
         let parameter = query(request).get("access_token");
         bearer(request.headers()).is_some_and(|words| secret.is(words))
             || parameter.is_some_and(|words| secret.is(&words))
+    }
+
+    /// Whether a request is told what is for this machine only: one of this machine's that no page of another
+    /// site made.
+    pub fn may_know_all(&self, request: &HttpRequest) -> bool {
+        let is_near = self.ends.client.ip().is_loopback() && asks_by_address(request);
+        is_near || self.server.options.public_metrics
     }
 
     /// Sends random bytes.

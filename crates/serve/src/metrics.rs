@@ -11,7 +11,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
-use crate::http::{Client, HttpResponse, content, text};
+use crate::http::{Client, HttpRequest, HttpResponse, content, text};
 use crate::service::{OverHttp, Own, Rules, Service};
 
 pub(crate) const SERVICE: Service = Service::Own(&Own {
@@ -19,18 +19,17 @@ pub(crate) const SERVICE: Service = Service::Own(&Own {
     summary: "Metrics for Prometheus",
     http: Some(OverHttp {
         serves: |path| path == "/metrics",
-        answer: |client, _| Box::pin(async move { answer(&client) }),
+        answer: |client, request| Box::pin(async move { answer(&client, &request) }),
         rules: Rules { is_for_pages: false, needs_secret: true, ..Rules::READ },
     }),
 });
 
 /// Counters are told to this machine only, unless everybody may know.
-fn answer(client: &Client) -> HttpResponse {
-    let near = client.ends.client.ip().is_loopback();
-    if near || client.server.options.public_metrics {
+fn answer(client: &Client, request: &HttpRequest) -> HttpResponse {
+    if client.may_know_all(request) {
         content(CONTENT_TYPE, client.server.metrics.text())
     } else {
-        text(StatusCode::FORBIDDEN, "metrics are for this machine only: see --public-metrics\n")
+        text(StatusCode::FORBIDDEN, FORBIDDEN)
     }
 }
 
@@ -120,6 +119,8 @@ impl Metrics {
     }
 }
 
+const FORBIDDEN: &str = "metrics are for this machine only, which asks by an address or as localhost: see \
+     --public-metrics\n";
 /// The type of [`Metrics::text`].
 const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const SECONDS: [f64; 8] = [0.1, 1.0, 5.0, 10.0, 15.0, 30.0, 60.0, 120.0];

@@ -6,7 +6,9 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use clap::Parser;
-use client::{Session, ask, ask_on, flow, serve, soon, websocket, websocket_on};
+use client::{
+    Session, ask, ask_by_address, ask_host, ask_on, flow, serve, soon, websocket, websocket_on,
+};
 use futures_util::StreamExt;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream, UdpSocket};
@@ -37,7 +39,8 @@ async fn an_address_has_so_many_tests_and_others_still_theirs() {
     let _three = websocket_on(other, "/ndt/v7/upload", NDT7).await.unwrap();
     let third = connect_from("127.0.0.3", address).await;
     assert_eq!(websocket_on(third, "/ndt/v7/upload", NDT7).await.err(), Some(503));
-    let metrics = String::from_utf8(ask(address, "GET /metrics", b"").await.body).unwrap();
+    let metrics =
+        String::from_utf8(ask_by_address(address, "GET /metrics", b"").await.body).unwrap();
     assert!(metrics.contains("weir_refusals_total{reason=\"tests of an address\"} 2"), "{metrics}");
     assert!(metrics.contains("weir_refusals_total{reason=\"tests\"} 1"), "{metrics}");
 }
@@ -92,7 +95,8 @@ async fn idle_connections_are_given_up_first() {
     .await;
     assert_eq!(soon(first.read(&mut [0; 8])).await.unwrap_or(0), 0, "it was closed");
     // A place is free again, now that the last one has left.
-    let metrics = String::from_utf8(ask(address, "GET /metrics", b"").await.body).unwrap();
+    let metrics =
+        String::from_utf8(ask_by_address(address, "GET /metrics", b"").await.body).unwrap();
     assert!(metrics.contains("weir_connections_given_up_total 1\n"), "{metrics}");
 }
 
@@ -221,7 +225,7 @@ async fn two_hundred_tests_at_once_go_without_an_error() {
     // The server hears of the last one's end after its client does.
     soon(async {
         loop {
-            let metrics = ask(address, "GET /metrics", b"").await.body;
+            let metrics = ask_by_address(address, "GET /metrics", b"").await.body;
             if String::from_utf8(metrics).unwrap().contains("weir_tests_now 0\n") {
                 break;
             }
@@ -235,14 +239,14 @@ async fn two_hundred_tests_at_once_go_without_an_error() {
 async fn metrics_and_health_are_for_this_machine() {
     let (_server, address) = serve(&["--irtt-port", "0"]);
     for path in ["/metrics", "/healthz"] {
-        let answer = ask(address, &format!("GET {path}"), b"").await;
+        let answer = ask_by_address(address, &format!("GET {path}"), b"").await;
         assert_eq!(answer.status, 200);
         assert!(!answer.head.contains("access-control-"), "{}", answer.head);
         let preflight = ask(address, &format!("OPTIONS {path}"), b"").await;
         assert!(!preflight.head.contains("access-control-"), "{}", preflight.head);
     }
     assert!(ask(address, "GET /empty", b"").await.head.contains("access-control-allow-origin: *"));
-    let health = ask(address, "GET /healthz", b"").await.body;
+    let health = ask_by_address(address, "GET /healthz", b"").await.body;
     let health: serde_json::Value = serde_json::from_slice(&health).unwrap();
     assert_eq!(health["status"], "ok");
     let listeners = health["listeners"].as_array().unwrap();
@@ -250,6 +254,20 @@ async fn metrics_and_health_are_for_this_machine() {
     assert_eq!(spoken, ["HTTP, TLS, Ookla", "Weir's echo, Ookla's loss", "irtt"]);
     assert_eq!(listeners[0]["address"], address.to_string());
     assert!(ask(address, "GET /nothing", b"").await.status == 404);
+}
+
+#[tokio::test]
+async fn a_page_whose_name_leads_to_this_machine_learns_nothing() {
+    let (_server, address) = serve(&[]);
+    let of_evil = async |server, head| {
+        let stream = TcpStream::connect(server).await.unwrap();
+        ask_host(stream, "evil.example", head, b"").await
+    };
+    assert_eq!(of_evil(address, "GET /metrics").await.status, 403);
+    let health = of_evil(address, "GET /healthz").await;
+    assert_eq!((health.status, health.body.as_slice()), (200, &b"{\"status\":\"ok\"}\n"[..]));
+    let (_public, open) = serve(&["--public-metrics"]);
+    assert_eq!(of_evil(open, "GET /metrics").await.status, 200);
 }
 
 #[tokio::test]
@@ -264,7 +282,11 @@ async fn methods_that_nothing_answers_are_told_so() {
     }
     for path in ["/", "/metrics", "/healthz"] {
         assert_eq!(ask(address, &format!("POST {path}"), b"x").await.status, 405, "{path}");
-        assert_eq!(ask(address, &format!("HEAD {path}"), b"").await.status, 200, "{path}");
+        assert_eq!(
+            ask_by_address(address, &format!("HEAD {path}"), b"").await.status,
+            200,
+            "{path}"
+        );
     }
 }
 

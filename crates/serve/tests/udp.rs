@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use client::datagrams::{cookie_for, next, say, socket_at};
-use client::{Session, ask, flow, serve, soon};
+use client::{Session, ask_by_address, flow, serve, soon};
 use tokio::net::UdpSocket;
 use tokio::time::Instant;
 use weir_speedtest::protocol::weir::{
@@ -199,7 +199,8 @@ async fn rates_are_bounded_by_address_and_what_cannot_be_is_refused() {
         let request = FlowRequest { udp: Some(udp), ..flow(9, Direction::Up, 1_000) };
         assert_eq!(two.ticket(request).await.unwrap_err(), said);
     }
-    let metrics = String::from_utf8(ask(address, "GET /metrics", b"").await.body).unwrap();
+    let metrics =
+        String::from_utf8(ask_by_address(address, "GET /metrics", b"").await.body).unwrap();
     let told = "weir_refusals_total{reason=\"UDP rate of an address\"} 1";
     assert!(metrics.contains(told), "{metrics}");
 }

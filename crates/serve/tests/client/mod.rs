@@ -50,11 +50,22 @@ pub async fn ask(server: SocketAddr, head: &str, body: &[u8]) -> Answer {
     ask_on(stream, head, body).await
 }
 
+/// The same, of a server that is asked by its address.
+pub async fn ask_by_address(server: SocketAddr, head: &str, body: &[u8]) -> Answer {
+    let stream = TcpStream::connect(server).await.unwrap();
+    ask_host(stream, &server.to_string(), head, body).await
+}
+
 /// Sends one request on the connection `stream` and reads the answer.
-pub async fn ask_on(mut stream: TcpStream, head: &str, body: &[u8]) -> Answer {
+pub async fn ask_on(stream: TcpStream, head: &str, body: &[u8]) -> Answer {
+    ask_host(stream, "test", head, body).await
+}
+
+/// The same, of this host.
+pub async fn ask_host(mut stream: TcpStream, host: &str, head: &str, body: &[u8]) -> Answer {
     let length =
         if body.is_empty() { String::new() } else { format!("Content-Length: {}\r\n", body.len()) };
-    let request = format!("{head} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n{length}\r\n");
+    let request = format!("{head} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{length}\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();
     // A server that refuses need not read it.
     let _ = stream.write_all(body).await;
