@@ -22,7 +22,7 @@ from serving import serving
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, Route
 
     from browsing import Opened
 
@@ -40,19 +40,28 @@ EXTRA_MS = (0, 200, 5, 60, 7, 260)
 """By how much pings of each phase are longer."""
 
 
+LOADED_MS = (200, 60, 260)
+"""By how much those of each phase with load are."""
+
+
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
     with serving("--max-rate", "50mbit") as server:
         yield f"http://{server.address}/"
 
 
-def link(*, idle_ms: float = 12.0, count: int = 320) -> str:
-    """What an address has of a result: so many pings, 10 a second, and 64 rates each way."""
+def link(*, idle_ms: float = 12.0, count: int = 320, without: int | None = None) -> str:
+    """What an address has of a result: so many pings, 10 a second, and 64 rates each way.
+
+    It is one of before links told when phases were. One figure may be unknown.
+    """
     pings: list[int] = []
     for number in range(count):
         phase = sum(number / 10 >= start for start in STARTS_S[1:-1])
         pings += [100 if number else 0, round(100 * (idle_ms + EXTRA_MS[phase])), PHASE[phase]]
-    figures = [48.0, 19.0, idle_ms, idle_ms + 200, idle_ms + 60, idle_ms + 260, 200, 60, 260]
+    figures: list[float | None] = [48.0, 19.0, idle_ms, *(idle_ms + one for one in LOADED_MS), *LOADED_MS]
+    if without is not None:
+        figures[without] = None
     rates = [[1000 * (at % 8) for at in range(64)], [500 * (at % 4) for at in range(64)]]
     content = json.dumps([1, 1_790_000_000_000, figures, pings, *rates]).encode()
     packer = zlib.compressobj(wbits=-15)
@@ -176,6 +185,61 @@ def test_every_flow_has_a_connection_of_its_own(browser: Browser, scheme: str) -
             assert connections(server.address) == FLOWS + 1
         shown.page.get_by_text("Done.").wait_for()
         assert rate(shown, "up") > 0.5 * rate(shown, "down")
+
+
+def refuse(route: Route) -> None:
+    route.fulfill(status=403, body="this is filtered")
+
+
+def test_a_line_that_nothing_loads_has_no_grade(browser: Browser, address: str) -> None:
+    with opened(browser, address, within=address) as shown:
+        shown.provoked = "403"
+        shown.page.route("**/weir/v1/flow*", refuse)
+        shown.page.get_by_role("button", name="Start").click()
+        shown.page.get_by_role("button", name="Start again").wait_for(timeout=60_000)
+        expect(shown.page.locator("#status")).to_contain_text("There is no grade: the line was not loaded")
+        expect(shown.page.locator("#result")).to_be_hidden()
+        expect(shown.page.locator("#results")).to_contain_text("no grade")
+
+
+def test_a_line_that_a_part_of_the_test_does_not_load_has_no_grade(browser: Browser, address: str) -> None:
+    with opened(browser, address, within=address) as shown:
+        shown.provoked = "403"
+        shown.page.get_by_role("button", name="Start").click()
+        shown.page.get_by_text("Downloading and uploading …").wait_for(timeout=60_000)
+        shown.page.route("**/weir/v1/flow*", refuse)
+        shown.page.get_by_role("button", name="Start again").wait_for(timeout=60_000)
+        expect(shown.page.locator("#status")).to_contain_text("There is no grade: the line was not loaded")
+        expect(shown.page.locator("#result")).to_be_hidden()
+        shown.page.reload()
+        shown.page.locator("#results button").click()
+        expect(shown.page.locator("#status")).to_contain_text("There is no grade: the line was not loaded")
+
+
+SHARED = """
+const own = Object.getOwnPropertyDescriptor(PerformanceResourceTiming.prototype, "nextHopProtocol").get;
+Object.defineProperty(PerformanceResourceTiming.prototype, "nextHopProtocol", {
+  get() { return this.name.includes("/flow?") ? "h2" : own.call(this); },
+});
+"""
+"""A browser that reaches the server by a proxy which speaks HTTP/2, so that all flows share a connection."""
+
+
+def test_flows_that_share_a_connection_give_no_grade(browser: Browser, address: str) -> None:
+    with opened(browser, address, within=address) as shown:
+        shown.page.add_init_script(SHARED)
+        shown.page.reload()
+        shown.page.get_by_role("button", name="Start").click()
+        shown.page.get_by_role("button", name="Start again").wait_for(timeout=60_000)
+        expect(shown.page.locator("#status")).to_contain_text("shared one connection (HTTP/2 or HTTP/3")
+        expect(shown.page.locator("#result")).to_be_hidden()
+
+
+@pytest.mark.parametrize("at", [0, 1, 6, 8])
+def test_a_result_of_which_a_part_is_missing_has_no_grade(browser: Browser, address: str, at: int) -> None:
+    with opened(browser, address + link(without=at), within=address) as shown:
+        expect(shown.page.locator("#status")).to_contain_text("There is no grade")
+        expect(shown.page.locator("#result")).to_be_hidden()
 
 
 def rate(shown: Opened, way: str) -> float:

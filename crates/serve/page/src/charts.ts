@@ -6,8 +6,8 @@ import { el } from "../../../../viewer/src/dom";
 import { cumulative, type Line } from "../../../../viewer/src/lines";
 import { fillBar, keepUp } from "../../../../viewer/src/toolbar";
 import { View } from "../../../../viewer/src/view";
-import { LENGTH, PHASES } from "./measure.js";
-import { type Figures, type Phase, type Ping, STEP } from "./samples.js";
+import { LENGTH, type Phase, PLAN as PHASES } from "./plan.js";
+import { type Figures, type Ping, STEP } from "./samples.js";
 import type { Direction } from "./session.js";
 import { shown } from "./statistics.js";
 

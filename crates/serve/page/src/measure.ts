@@ -1,26 +1,13 @@
 // The test: idle, download, upload, both at once, with a ping every tenth of a second all the while.
 
-import { type Figures, type Phase, Samples } from "./samples.js";
+import { GRACE, type Phase, PLAN } from "./plan.js";
+import { type Figures, Samples } from "./samples.js";
 import type { Direction } from "./session.js";
 import { Session } from "./session.js";
-
-/** The phases and their seconds: those of `weir test`. */
-export const PHASES: readonly (readonly [Phase, number])[] = [
-  ["idle", 4],
-  ["down", 8],
-  ["rest", 2],
-  ["up", 8],
-  ["rest", 2],
-  ["both", 8],
-];
-/** Length of the whole test in seconds. */
-export const LENGTH = PHASES.reduce((sum, [, seconds]) => sum + seconds, 0);
 
 /** Flows a direction alone, and with both at once: browsers open six connections to a host over HTTP/1. */
 const FLOWS = 6;
 const FLOWS_OF_BOTH = 3;
-/** So many seconds longer a flow may last than the page uses it: who is refused at its end is told of an error. */
-const GRACE = 1;
 const PING_MS = 100;
 /** Where answers always come later than half of that, the page is brought up to date so often. */
 const PATIENCE_MS = 700;
@@ -48,6 +35,10 @@ export async function measure(secret: string, show: (figures: Figures) => void, 
     return samples.figures();
   };
   const over = new AbortController();
+  const connections = new PerformanceObserver((list) => {
+    if (list.getEntries().some(isShared)) samples.sharing();
+  });
+  connections.observe({ type: "resource" });
   let told = clock();
   let called = clock();
   const timer = setInterval(() => {
@@ -67,10 +58,11 @@ export async function measure(secret: string, show: (figures: Figures) => void, 
   }, PING_MS);
   try {
     samples.begin();
-    for (const [phase, seconds] of PHASES) {
+    for (const [phase, seconds] of PLAN) {
       samples.enter(phase);
       await Promise.race([work({ session, samples, over: over.signal }, phase, seconds), session.broken]);
     }
+    samples.finish();
     clearInterval(timer);
     const ends = clock() + LAST_MS;
     while (session.unanswered.length > 0 && clock() < ends) await Promise.race([wait(PING_MS / 1000), session.broken]);
@@ -80,6 +72,7 @@ export async function measure(secret: string, show: (figures: Figures) => void, 
     // Flows that are still under way would load the next test.
     over.abort();
     session.close();
+    connections.disconnect();
   }
 }
 
@@ -97,26 +90,37 @@ async function work(test: Test, phase: Phase, seconds: number): Promise<void> {
     case "rest":
       return wait(seconds);
     case "both":
-      await Promise.all(
-        (["down", "up"] as const).map((one) => load(test, one, seconds, FLOWS_OF_BOTH)),
-      );
-      return;
+      return loads(test, ["down", "up"], seconds, FLOWS_OF_BOTH);
     default:
-      return load(test, phase, seconds, FLOWS);
+      return loads(test, [phase], seconds, FLOWS);
   }
 }
 
-async function load(test: Test, direction: Direction, seconds: number, flows: number): Promise<void> {
+/** Loads the line in these directions. It was loaded for as long as the least of them had it busy. */
+async function loads(test: Test, directions: readonly Direction[], seconds: number, flows: number): Promise<void> {
+  const shares = await Promise.all(directions.map((one) => load(test, one, seconds, flows)));
+  test.samples.loaded(Math.min(...shares));
+}
+
+/** Loads one direction; returns for which share of the time some flow ran. */
+async function load(test: Test, direction: Direction, seconds: number, flows: number): Promise<number> {
   const addresses = await Promise.all(
     Array.from({ length: flows }, () => test.session.openFlow(direction, seconds + GRACE)),
   );
   const end = new AbortController();
   const stop = () => end.abort();
+  const begin = performance.now();
   const ended = wait(seconds).then(stop);
   test.over.addEventListener("abort", stop);
   const flow = (address: string) =>
     direction === "down" ? download(address, test.samples, end.signal) : upload(address, end.signal);
-  await Promise.all([ended, ...addresses.map((address) => flow(address).catch(ignoreAbort))]);
+  let last = begin;
+  const run = async (address: string) => {
+    await flow(address).catch(ignoreAbort);
+    last = performance.now();
+  };
+  await Promise.all([ended, ...addresses.map(run)]);
+  return Math.min((last - begin) / (seconds * 1000), 1);
 }
 
 async function download(address: string, samples: Samples, signal: AbortSignal): Promise<void> {
@@ -145,6 +149,12 @@ function checked(response: Response): Response {
     throw new Error(`The server answered ${response.status} to a flow.`);
   }
   return response;
+}
+
+/** Whether a request of a flow went over a connection that others shared. */
+function isShared(entry: PerformanceEntry): boolean {
+  const protocol = (entry as PerformanceResourceTiming).nextHopProtocol;
+  return /\/weir\/v1\/flow\?/.test(entry.name) && /^h[23]/.test(protocol);
 }
 
 function ignoreAbort(error: unknown): void {

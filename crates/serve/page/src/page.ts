@@ -3,11 +3,14 @@
 import { keep as keepFile } from "../../../../viewer/src/save";
 import { Charts } from "./charts.js";
 import { forget, keep, kept } from "./history.js";
-import { LENGTH, measure, Stopped } from "./measure.js";
+import { judgement } from "./grading.js";
+import { measure, Stopped } from "./measure.js";
+import { LENGTH } from "./plan.js";
 import { asCsv, asJson, decoded, encoded, type Result } from "./result.js";
-import type { Figures, Loaded } from "./samples.js";
+import type { Loaded } from "./plan.js";
+import type { Figures } from "./samples.js";
 import { SecretNeeded } from "./session.js";
-import { grade, shown } from "./statistics.js";
+import { shown } from "./statistics.js";
 import { uses, words } from "./words.js";
 
 const element = <T extends Element>(id: string, kind: new () => T): T => {
@@ -81,14 +84,14 @@ const save = (text: string, type: string, ending: string) => keepFile(new Blob([
 async function list(): Promise<void> {
   const results = await kept();
   const items = results.map((result) => {
-    const { down, up, increases } = result.figures;
+    const { down, up } = result.figures;
+    const found = judgement(result.figures);
     const open = document.createElement("button");
     open.type = "button";
     open.textContent = dateOf(result);
     open.addEventListener("click", () => !running && reveal(result, `A result of ${dateOf(result)}, which this browser has kept.`));
     const item = document.createElement("li");
-    const increase = worst(Object.values(increases));
-    const said = increase === null ? ["no latency under load", ""] : [`grade ${grade(increase)}`, `, round trips ${shown(increase)} ms longer`];
+    const said = "why" in found ? ["no grade", ""] : [`grade ${found.letter}`, `, round trips ${shown(found.increase)} ms longer`];
     item.append(open, ` ${said[0]}, ${shown(down)} Mbit/s down, ${shown(up)} up${said[1]}`);
     return item;
   });
@@ -162,11 +165,11 @@ function tell(figures: Figures): void {
 /** Says what figures mean; returns why not where they tell nothing. */
 function judge(figures: Figures): string | null {
   const { increases } = figures;
-  const increase = worst(Object.values(increases));
+  const found = judgement(figures);
   charts.open(figures);
-  element("result", HTMLElement).hidden = increase === null;
-  if (increase === null) return "No latency could be measured under load: the line may have been cut off.";
-  const letter = grade(increase);
+  element("result", HTMLElement).hidden = "why" in found;
+  if ("why" in found) return found.why;
+  const { letter } = found;
   const said = words(letter);
   const mark = element("grade", HTMLElement);
   mark.textContent = letter;
@@ -174,7 +177,7 @@ function judge(figures: Figures): string | null {
   element("verdict", HTMLElement).textContent = said.verdict;
   element("meaning", HTMLElement).textContent =
     `A round trip takes ${longer(increases)}. ${said.meaning}`;
-  const longest = worst([figures.loadedDown, figures.loadedUp, figures.loadedBoth]) ?? 0;
+  const longest = Math.max(figures.loadedDown, figures.loadedUp, figures.loadedBoth);
   const items = uses(longest).map((text) => {
     const item = document.createElement("li");
     item.textContent = text;
@@ -186,15 +189,9 @@ function judge(figures: Figures): string | null {
   return null;
 }
 
-/** The greatest of those numbers that are known, or 0, as less than nothing is noise; null of none. */
-function worst(all: readonly number[]): number | null {
-  const known = all.filter(Number.isFinite);
-  return known.length > 0 ? Math.max(...known, 0) : null;
-}
-
 /** By how much round trips are longer in each phase. */
 function longer(increases: Record<Loaded, number>): string {
-  const ms = (value: number) => (Number.isFinite(value) ? `${shown(Math.max(value, 0))} ms longer` : "an unknown time");
+  const ms = (value: number) => `${shown(Math.max(value, 0))} ms longer`;
   return `${ms(increases.down)} while downloading, ${ms(increases.up)} while uploading and ${ms(increases.both)} with both at once`;
 }
 

@@ -1,8 +1,8 @@
 // A result that is kept, passed on as a link, or saved as a file. A link may come from a stranger: what does not fit is
 // no result.
 
-import { LENGTH } from "./measure.js";
-import { type Figures, type Phase, STEP } from "./samples.js";
+import { LENGTH, type Phase, PLAN } from "./plan.js";
+import { type Figures, type Span, STEP } from "./samples.js";
 
 /** What was measured, and when (ms since 1970). */
 export interface Result {
@@ -20,7 +20,8 @@ export async function encoded({ at, figures }: Result): Promise<string> {
     return [since, Math.round(ms * 100), ALL_PHASES.indexOf(phase) + (open ? ALL_PHASES.length : 0)];
   });
   const rates = (["down", "up"] as const).map((way) => figures.rates[way].map((rate) => Math.round(rate * 1e3)));
-  const content = JSON.stringify([VERSION, at, valuesOf(figures), pings, ...rates]);
+  const spans = figures.phases.flatMap(({ from, to, loaded }) => [Math.round(from * 1e3), Math.round(to * 1e3), loaded]);
+  const content = JSON.stringify([VERSION, at, valuesOf(figures), pings, ...rates, spans, figures.shared ? 1 : 0]);
   const packed = await through(new TextEncoder().encode(content), new CompressionStream("deflate-raw"));
   return btoa(String.fromCharCode(...packed)).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
 }
@@ -39,8 +40,10 @@ export async function decoded(text: string): Promise<Result | null> {
 
 function resultOf(content: unknown): Result | null {
   if (!Array.isArray(content)) return null;
-  const [version, at, values, pings, down, up] = content as unknown[];
-  if (version !== VERSION || !isNumber(at) || Math.abs(at) > MAX_TIME) return null;
+  const [version, at, values, pings, down, up, spans, shared] = content as unknown[];
+  if (!isNumber(at) || Math.abs(at) > MAX_TIME) return null;
+  const phases = version === BEFORE ? planned() : version === VERSION ? phasesOf(spans) : null;
+  if (phases === null || (version === VERSION && shared !== 0 && shared !== 1)) return null;
   if (![values, pings, down, up].every(areNumbers)) return null;
   const [v, p, d, u] = [values, pings, down, up] as (number | null)[][] as [number[], number[], number[], number[]];
   if (v.length !== 9 || p.length % 3 !== 0 || p.length > 3 * MAX_PINGS) return null;
@@ -61,12 +64,36 @@ function resultOf(content: unknown): Result | null {
   return {
     at,
     figures: {
-      phase: "both", t: LENGTH, down: downRate, up: upRate, idle, loadedDown, loadedUp, loadedBoth,
+      phase: "both", t: phases.at(-1)?.to ?? LENGTH, phases, shared: shared === 1, down: downRate, up: upRate, idle, loadedDown, loadedUp, loadedBoth,
       increases: { down: byDown, up: byUp, both: byBoth },
       pings: found as Figures["pings"],
       rates: { down: d.map((one) => one / 1e3), up: u.map((one) => one / 1e3) },
     },
   };
+}
+
+/** The times of the phases that a link tells; null if they cannot be those of a test. */
+function phasesOf(spans: unknown): Span[] | null {
+  if (!areNumbers(spans)) return null;
+  const told = spans as (number | null)[];
+  if (told.length !== 3 * PLAN.length) return null;
+  const found = PLAN.map(([phase], at) => {
+    const [from, to, loaded] = told.slice(3 * at, 3 * at + 3) as [number | null, number | null, number | null];
+    return { phase, from: (from ?? -1) / 1e3, to: (to ?? -1) / 1e3, loaded };
+  });
+  const follows = ({ from, to, loaded }: Span, at: number) =>
+    from >= (found[at - 1]?.to ?? 0) && to >= from && to <= LONGEST && (loaded === null || (loaded >= 0 && loaded <= 1));
+  return found.every(follows) ? found : null;
+}
+
+/** The phases of a test of which nobody knows when they were. */
+function planned(): Span[] {
+  let to = 0;
+  return PLAN.map(([phase, seconds]) => {
+    const from = to;
+    to += seconds;
+    return { phase, from, to, loaded: null };
+  });
 }
 
 /** A result as JSON with names and units. */
@@ -113,10 +140,12 @@ async function through(bytes: Uint8Array, stream: GenericTransformStream): Promi
 }
 
 const isNumber = (one: unknown): one is number => typeof one === "number" && Number.isFinite(one) && Math.abs(one) <= MAX_VALUE;
-const areNumbers = (all: unknown) => Array.isArray(all) && all.every((one) => one === null || isNumber(one));
+const areNumbers = (all: unknown): boolean => Array.isArray(all) && all.every((one) => one === null || isNumber(one));
 
 const ALL_PHASES: readonly Phase[] = ["idle", "down", "up", "both", "rest"];
-const VERSION = 1;
+/** The version whose links have neither times of phases nor what their flows shared. */
+const BEFORE = 1;
+const VERSION = 2;
 const MAX_LETTERS = 30_000;
 const MAX_BYTES = 200_000;
 const MAX_PINGS = 2000;

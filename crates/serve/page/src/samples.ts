@@ -1,11 +1,17 @@
 // What comes in while the test runs, and the figures that follow from it.
 
+import { type Loaded, type Phase, PLAN, type Plan, RAMP } from "./plan.js";
 import type { Direction, FlowSample } from "./session.js";
 import { type Count, mean, quantile, rate } from "./statistics.js";
 
-export type Loaded = Direction | "both";
-/** `rest`: between two loads, while a full buffer runs empty. */
-export type Phase = "idle" | Loaded | "rest";
+/** A phase with its times in seconds since the start: those that it had, or is to have. */
+export interface Span {
+  phase: Phase;
+  from: number;
+  to: number;
+  /** For how much of the time in which it was to be loaded its line was; null if nobody knows. */
+  loaded: number | null;
+}
 
 /** One round trip: seconds since the start, milliseconds. */
 export interface Ping {
@@ -30,6 +36,10 @@ export interface Figures {
   loadedBoth: number;
   /** By how much the mean ping is longer than the idle one, by phase with load. */
   increases: Record<Loaded, number>;
+  /** All phases in their order. */
+  phases: readonly Span[];
+  /** Whether the flows had to share connections, which only a load of all can fill. */
+  shared: boolean;
   pings: readonly Ping[];
   /** Rates of both directions over time in Mbit/s, each the mean of `STEP` seconds. */
   rates: Record<Direction, readonly number[]>;
@@ -38,13 +48,15 @@ export interface Figures {
 /** Seconds of a rate over time. */
 export const STEP = 0.5;
 
-/** What a flow takes to find its rate does not count. */
-const RAMP = 2;
-
 /** What came in. `clock` gives the time in ms. */
 export class Samples {
   #start = 0;
-  #phases: { phase: Phase; from: number }[] = [{ phase: "idle", from: 0 }];
+  /** When each phase of the plan began. */
+  #begun: number[] = [0];
+  /** Share of each phase of the plan in which it was loaded. */
+  #loaded: number[] = [];
+  #end = Number.POSITIVE_INFINITY;
+  #shared = false;
   #pings: Ping[] = [];
   #open: readonly number[] = [];
   #downBytes = 0;
@@ -56,14 +68,36 @@ export class Samples {
   /** When each direction began, on the clock of its counts. */
   #from: Record<Direction, number> = { down: Number.NaN, up: Number.NaN };
 
-  constructor(private readonly clock: () => number) {}
+  constructor(
+    private readonly clock: () => number,
+    private readonly plan: Plan = PLAN,
+  ) {}
 
   begin(): void {
     this.#start = this.clock();
   }
 
+  /** The next phase of that name begins. */
   enter(phase: Phase): void {
-    this.#phases.push({ phase, from: this.#now() });
+    const now = this.#now();
+    const before = this.#begun.length - 1;
+    const next = this.plan.findIndex(([one], at) => at > before && one === phase);
+    while (this.#begun.length <= next) this.#begun.push(now);
+  }
+
+  /** The present phase was loaded for this share of its time: its loads are over. */
+  loaded(share: number): void {
+    this.#loaded[this.#begun.length - 1] = share;
+  }
+
+  /** The last phase is over. */
+  finish(): void {
+    this.#end = this.#now();
+  }
+
+  /** Flows shared a connection. */
+  sharing(): void {
+    this.#shared = true;
   }
 
   /** A ping that left at `sent` was answered at `now`: it counts where it was sent. */
@@ -122,9 +156,21 @@ export class Samples {
       loadedUp: median("up"),
       loadedBoth: median("both"),
       increases: { down: increase("down"), up: increase("up"), both: increase("both") },
+      phases: this.#spans(),
+      shared: this.#shared,
       pings: every,
       rates: { down: this.#rates("down"), up: this.#rates("up") },
     };
+  }
+
+  #spans(): Span[] {
+    let to = 0;
+    return this.plan.map(([phase, seconds], at) => {
+      const from = this.#begun[at] ?? to;
+      const present = at === this.#begun.length - 1;
+      to = this.#begun[at + 1] ?? (present ? Math.min(Math.max(from + seconds, this.#now()), this.#end) : from + seconds);
+      return { phase, from, to, loaded: this.#loaded[at] ?? null };
+    });
   }
 
   #step(direction: Direction, bytes: number): void {
@@ -134,7 +180,7 @@ export class Samples {
 
   /** The rates of the steps that are over. */
   #rates(direction: Direction): number[] {
-    const steps = Math.max(Math.floor(this.#now() / STEP), 0);
+    const steps = Math.max(Math.floor(Math.min(this.#now(), this.#end) / STEP), 0);
     return Array.from({ length: steps }, (_, at) => ((this.#steps[direction][at] ?? 0) * 8) / STEP / 1e6);
   }
 
@@ -153,12 +199,12 @@ export class Samples {
   }
 
   get #phase(): Phase {
-    return this.#phases.at(-1)?.phase ?? "idle";
+    return this.plan[this.#begun.length - 1]?.[0] ?? "idle";
   }
 
   /** The phase at a time. */
   #at(t: number): Phase {
-    return this.#phases.filter((one) => one.from <= t).at(-1)?.phase ?? "idle";
+    return this.plan[this.#begun.filter((from) => from <= t).length - 1]?.[0] ?? "idle";
   }
 
   #since(time: number): number {

@@ -41,6 +41,28 @@ test("a ping counts in the phase in which it left, whenever its answer comes", (
   assert.equal(Math.round(increases.down), (5000 + 2100) / 2 - 20);
 });
 
+test("phases have the times that they had, and those to come the times that are planned", () => {
+  const { samples, at } = begun();
+  samples.enter("idle");
+  at(4.5);
+  samples.enter("down");
+  at(15);
+  samples.loaded(0.75);
+  assert.deepEqual(samples.figures().phases.map(({ from, to, loaded }) => [from, to, loaded]), [
+    [0, 4.5, null], [4.5, 15, 0.75], [15, 17, null], [17, 25, null], [25, 27, null], [27, 35, null],
+  ]);
+  for (const [seconds, phase] of [[16, "rest"], [18, "up"], [27, "rest"], [29, "both"]]) {
+    at(seconds);
+    samples.enter(phase);
+  }
+  at(38);
+  samples.finish();
+  at(40);
+  const { phases, rates } = samples.figures();
+  assert.deepEqual(phases.map(({ phase, from, to }) => [phase, from, to]).slice(3), [["up", 18, 27], ["rest", 27, 29], ["both", 29, 38]]);
+  assert.equal(rates.down.length, 2 * 38, "what comes behind the end is no part of the test");
+});
+
 test("a ping without an answer counts as long as it has waited, once that is long", () => {
   const { samples, at, ping } = begun();
   ping(1, 1.02);

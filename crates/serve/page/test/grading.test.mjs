@@ -1,0 +1,31 @@
+// Which figures have a grade, without a browser.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { build } from "esbuild";
+
+const { outputFiles } = await build({ entryPoints: ["src/grading.ts"], bundle: true, format: "esm", write: false });
+const { judgement } = await import(`data:text/javascript;base64,${Buffer.from(outputFiles[0].text).toString("base64")}`);
+
+const phases = ["idle", "down", "rest", "up", "rest", "both"].map((phase, at) => ({ phase, from: at, to: at + 1, loaded: at % 2 ? 1 : null }));
+const good = { down: 50, up: 10, increases: { down: 10, up: 70, both: -3 }, phases, shared: false };
+const loaded = (share) => phases.map((one) => (one.phase === "up" ? { ...one, loaded: share } : one));
+
+test("a grade is that of the worst phase", () => {
+  assert.deepEqual(judgement(good), { letter: "C", increase: 70 });
+  assert.deepEqual(judgement({ ...good, increases: { down: -1, up: -2, both: -3 } }), { letter: "A+", increase: 0 });
+});
+
+test("what was not loaded, or is not known, has none, and says why", () => {
+  for (const [changed, why] of [
+    [{ shared: true }, /shared one connection/],
+    [{ increases: { down: Number.NaN, up: Number.NaN, both: Number.NaN } }, /No latency could be measured/],
+    [{ increases: { ...good.increases, both: Number.NaN } }, /not every phase/],
+    [{ down: 0 }, /not loaded all along/],
+    [{ up: Number.NaN }, /not loaded all along/],
+    [{ phases: loaded(0.8) }, /not loaded all along/],
+  ]) {
+    assert.match(judgement({ ...good, ...changed }).why, why);
+  }
+  assert.equal(judgement({ ...good, phases: loaded(0.95) }).letter, "C");
+  assert.equal(judgement({ ...good, phases: loaded(null) }).letter, "C", "a link of before tells none");
+});
