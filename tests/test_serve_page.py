@@ -8,7 +8,9 @@ from __future__ import annotations
 import base64
 import json
 import signal
+import xml.etree.ElementTree as ET
 import zlib
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -63,9 +65,13 @@ def link(*, idle_ms: float = 12.0, count: int = 320, without: int | None = None)
     if without is not None:
         figures[without] = None
     rates = [[1000 * (at % 8) for at in range(64)], [500 * (at % 4) for at in range(64)]]
-    content = json.dumps([1, 1_790_000_000_000, figures, pings, *rates]).encode()
+    return packed([1, 1_790_000_000_000, figures, pings, *rates])
+
+
+def packed(content: list[Any]) -> str:
+    """The part of an address that carries a result."""
     packer = zlib.compressobj(wbits=-15)
-    packed = packer.compress(content) + packer.flush()
+    packed = packer.compress(json.dumps(content).encode()) + packer.flush()
     return "#r=" + base64.urlsafe_b64encode(packed).decode().rstrip("=")
 
 
@@ -95,6 +101,29 @@ def test_a_result_opens_in_the_charts_of_the_viewer(browser: Browser, address: s
         expect(shown.page.locator(".bar .shown")).to_have_text("8.00 s to 24.00 s")
         assert shown.saved("Ping", "Save as PNG").startswith(b"\x89PNG")
         assert b"after the upload" in shown.saved("Ping", "Save as SVG")
+
+
+def test_charts_have_the_times_that_the_test_had(browser: Browser, address: str) -> None:
+    starts_s = (0, 4.2, 13, 15.5, 30, 33, 41)
+    spans = [one for start, end in pairwise(starts_s) for one in (1000 * start, 1000 * end, 1)]
+    pings = [
+        one for number in range(412) for one in (100 if number else 0, 1200, phase_at(number / 10, starts_s))
+    ]
+    figures = [48.0, 19.0, 12.0, 12.0, 12.0, 12.0, 0, 0, 0]
+    place = address + packed([2, 1_790_000_000_000, figures, pings, [1000] * 82, [1000] * 82, spans, 0])
+    with opened(browser, place, within=address) as shown:
+        expect(shown.page.locator("#grade")).to_have_text("A+")
+        # To the last ping, which left behind the end of the last phase.
+        assert shown.shown() == (0, 41.1)
+        shown.plot("Ping")
+        picture = ET.fromstring(shown.saved("Ping", "Save as SVG"))  # noqa: S314 - our own page made it
+        words = [text for one in picture.iter() if (text := "".join(one.itertext()))]
+        assert "40" in words
+
+
+def phase_at(time_s: float, starts_s: tuple[float, ...]) -> int:
+    """The number, in a link, of the phase at that time."""
+    return PHASE[sum(time_s >= start for start in starts_s[1:-1])]
 
 
 @pytest.mark.parametrize(("count", "known"), [(0, 0), (1, 1), (40, 1), (100, 2)])

@@ -6,8 +6,9 @@ import { el } from "../../../../viewer/src/dom";
 import { cumulative, type Line } from "../../../../viewer/src/lines";
 import { fillBar, keepUp } from "../../../../viewer/src/toolbar";
 import { View } from "../../../../viewer/src/view";
-import { LENGTH, type Phase, PLAN as PHASES } from "./plan.js";
-import { type Figures, type Ping, STEP } from "./samples.js";
+import { LENGTH, type Phase, PLAN } from "./plan.js";
+import { type Figures, type Ping, type Span, STEP } from "./samples.js";
+import type { Phase as Load } from "../../../../viewer/src/data";
 import type { Direction } from "./session.js";
 import { shown } from "./statistics.js";
 
@@ -17,6 +18,9 @@ export class Charts {
   #rates: Line[] = [];
   #pings: Line[] = [];
   #drawn = Number.NEGATIVE_INFINITY;
+  #view = new View(WHOLE);
+  /** The phases with load, of which all charts show the times. */
+  #loads: Load[] = [];
 
   constructor(private readonly place: HTMLElement) {
     keepUp([{ draw: (now) => this.#draw(now) }]);
@@ -40,11 +44,13 @@ export class Charts {
   }
 
   #make(figures: Figures | null): void {
-    this.#rates = WAYS.map((way) => line(NAMES[way], PHASES.findIndex(([phase]) => phase === way), way));
-    this.#pings = PHASES.map((_, at) => line(named(at), at));
+    this.#rates = WAYS.map((way) => line(NAMES[way], PLAN.findIndex(([phase]) => phase === way), way));
+    this.#pings = PLAN.map((_, at) => line(named(at), at));
+    this.#loads = [];
+    this.#view = new View(WHOLE);
     if (figures) this.#fill(figures);
-    const view = new View({ from: 0, to: LENGTH });
-    const base = { of: "", xLabel: "Time, s", phases: LOADS };
+    const view = this.#view;
+    const base = { of: "", xLabel: "Time, s", phases: this.#loads };
     const spread = figures && distribution(this.#pings.map((one) => ({ line: one, curve: cumulative(one.y) })), spreadSays(figures), "");
     const specs: (ChartSpec | null)[] = [
       { ...base, title: "Ping", yLabel: "ms", lines: this.#pings, peaks: "pings", how: HOW.pings, shows: figures ? pingsSay(figures) : GROWS },
@@ -58,16 +64,19 @@ export class Charts {
     this.#draw(true);
   }
 
-  #fill({ pings, rates }: Figures): void {
+  #fill({ pings, rates, phases }: Figures): void {
+    this.#loads.splice(0, Infinity, ...loadsOf(phases));
+    const end = Math.max(phases.at(-1)?.to ?? LENGTH, pings.at(-1)?.t ?? 0);
+    if (end !== this.#view.all.to) this.#view.extend({ from: 0, to: end });
     for (const [number, way] of WAYS.entries()) {
       const values = Float64Array.from(rates[way]);
       Object.assign(this.#rates[number] as Line, { t: values.map((_, at) => (at + 0.5) * STEP), y: values });
     }
     // Phases come in their order, and those that rest are two.
-    const of: Ping[][] = PHASES.map(() => []);
+    const of: Ping[][] = PLAN.map(() => []);
     let number = 0;
     for (const ping of pings) {
-      const next = PHASES.findIndex(([phase], at) => at >= number && phase === ping.phase);
+      const next = PLAN.findIndex(([phase], at) => at >= number && phase === ping.phase);
       if (next >= 0) number = next;
       of[number]?.push(ping);
     }
@@ -110,7 +119,7 @@ const NAMES: Record<Exclude<Phase, "rest">, string> = { idle: "idle", down: "dow
 
 /** The name of a phase; one in which the line rests has that of the load before it. */
 function named(at: number): string {
-  const [phase, before] = [PHASES[at]?.[0], PHASES[at - 1]?.[0]];
+  const [phase, before] = [PLAN[at]?.[0], PLAN[at - 1]?.[0]];
   if (phase !== undefined && phase !== "rest") return NAMES[phase];
   return before === undefined || before === "rest" ? "rest" : `after the ${NAMES[before]}`;
 }
@@ -123,11 +132,12 @@ const WHEN: Record<Phase, string> = {
   rest: "between two loads",
 };
 
-/** The phases with their times. */
-const LOADS = PHASES.flatMap(([phase, seconds], at) => {
-  const start_s = PHASES.slice(0, at).reduce((sum, [, before]) => sum + before, 0);
-  return phase === "rest" ? [] : [{ name: named(at), start_s, end_s: start_s + seconds }];
-});
+/** The phases that do not rest, as charts show them. */
+const loadsOf = (phases: readonly Span[]): Load[] =>
+  phases.flatMap(({ phase, from, to }, at) => (phase === "rest" ? [] : [{ name: named(at), start_s: from, end_s: to }]));
+
+/** What charts show before anything is known. */
+const WHOLE = { from: 0, to: LENGTH };
 
 const HOW = {
   pings: "each line joins the pings of one phase; lower is better, and a rise while a load runs is time spent in a queue.",

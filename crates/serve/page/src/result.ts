@@ -106,6 +106,7 @@ export function asJson({ at, figures }: Result): string {
     idle_ms: figures.idle, download_latency_ms: figures.loadedDown, upload_latency_ms: figures.loadedUp, both_latency_ms: figures.loadedBoth,
     increase_ms: increases,
     step_s: STEP, download_over_time_mbps: rates.down, upload_over_time_mbps: rates.up,
+    phases: figures.phases.map(({ phase, from, to, loaded }) => ({ phase, from_s: from, to_s: to, loaded_share: loaded })),
     pings: pings.map(({ t, ms, phase, open }) => ({ t_s: t, rtt_ms: ms, phase, answered: !open })),
   };
   return `${JSON.stringify(named, null, 1)}\n`;

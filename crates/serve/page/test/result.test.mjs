@@ -70,6 +70,7 @@ test("files have names, units and every sample", () => {
   const named = JSON.parse(asJson(result));
   assert.equal(named.download_mbps, figures.down);
   assert.equal(named.both_latency_ms, null);
+  assert.deepEqual(named.phases[1], { phase: "down", from_s: 4, to_s: 12.5, loaded_share: 1 });
   assert.equal(named.pings.length, pings.length);
   const rows = asCsv(result).trim().split("\n");
   assert.equal(rows[0], "quantity,of,t_s,value,unit");
