@@ -103,6 +103,24 @@ def test_a_result_opens_in_the_charts_of_the_viewer(browser: Browser, address: s
         assert b"after the upload" in shown.saved("Ping", "Save as SVG")
 
 
+def test_the_page_does_not_contradict_its_grade(browser: Browser, address: str) -> None:
+    # The server stood still for a while, which moves the mean and not the median.
+    figures = [48.0, 19.0, 20.0, 25.0, 28.0, 26.0, 6.0, 507.0, 7.0]
+    pings = [one for number in range(30) for one in (100 if number else 0, 2100, 0)]
+    content = [1, 1_790_000_000_000, figures, pings, [1000], [1000]]
+    with opened(browser, address + packed(content), within=address) as shown:
+        expect(shown.page.locator("#grade")).to_have_text("F")
+        tile = shown.page.locator(".figures > div", has_text="Latency, upload")
+        expect(tile).to_contain_text("28.0 ms")
+        expect(tile).to_contain_text("median; mean +507 ms")
+        expect(shown.page.locator(".figures > .idle")).to_contain_text("median; mean 21.0 ms")
+        expect(shown.page.locator("#meaning")).to_contain_text(
+            "on average 6.00 ms longer while downloading, 507 ms"
+        )
+        uses = shown.page.locator("#uses li").all_inner_texts()
+        assert [one.rpartition(": ")[2] for one in uses] == ["poor"] * 3
+
+
 def test_charts_have_the_times_that_the_test_had(browser: Browser, address: str) -> None:
     starts_s = (0, 4.2, 13, 15.5, 30, 33, 41)
     spans = [one for start, end in pairwise(starts_s) for one in (1000 * start, 1000 * end, 1)]

@@ -160,6 +160,11 @@ function tell(figures: Figures): void {
   ] as const) {
     element(id, HTMLOutputElement).textContent = shown(value);
   }
+  element("idle-mean", HTMLElement).textContent = shown(figures.idleMean);
+  for (const way of ["down", "up", "both"] as const) {
+    const more = figures.increases[way];
+    element(`more-${way}`, HTMLElement).textContent = Number.isFinite(more) ? `+${shown(Math.max(more, 0))}` : "–";
+  }
 }
 
 /** Says what figures mean; returns why not where they tell nothing. */
@@ -169,16 +174,15 @@ function judge(figures: Figures): string | null {
   charts.open(figures);
   element("result", HTMLElement).hidden = "why" in found;
   if ("why" in found) return found.why;
-  const { letter } = found;
+  const { letter, increase } = found;
   const said = words(letter);
   const mark = element("grade", HTMLElement);
   mark.textContent = letter;
   mark.className = `grade ${said.colour}`;
   element("verdict", HTMLElement).textContent = said.verdict;
   element("meaning", HTMLElement).textContent =
-    `A round trip takes ${longer(increases)}. ${said.meaning}`;
-  const longest = Math.max(figures.loadedDown, figures.loadedUp, figures.loadedBoth);
-  const items = uses(longest).map((text) => {
+    `A round trip takes on average ${longer(increases)}. ${said.meaning}`;
+  const items = uses(figures.idleMean + increase).map((text) => {
     const item = document.createElement("li");
     item.textContent = text;
     return item;

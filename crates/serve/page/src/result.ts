@@ -3,6 +3,7 @@
 
 import { LENGTH, type Phase, PLAN } from "./plan.js";
 import { type Figures, type Span, STEP } from "./samples.js";
+import { mean } from "./statistics.js";
 
 /** What was measured, and when (ms since 1970). */
 export interface Result {
@@ -57,6 +58,7 @@ function resultOf(content: unknown): Result | null {
     return { t: elapsed / 1e3, ms: (p[3 * row + 1] as number) / 100, phase, open };
   });
   if (found.some((one) => one.phase === undefined || one.t > LONGEST)) return null;
+  const idlePings = found.filter(({ phase }) => phase === "idle").map(({ ms }) => ms);
   // JSON has no NaN: what was not measured is null.
   const [downRate, upRate, idle, loadedDown, loadedUp, loadedBoth, byDown, byUp, byBoth] = v.map((one) => one ?? Number.NaN) as [
     number, number, number, number, number, number, number, number, number,
@@ -65,6 +67,7 @@ function resultOf(content: unknown): Result | null {
     at,
     figures: {
       phase: "both", t: phases.at(-1)?.to ?? LENGTH, phases, shared: shared === 1, down: downRate, up: upRate, idle, loadedDown, loadedUp, loadedBoth,
+      idleMean: idlePings.length > 0 ? mean(idlePings) : idle,
       increases: { down: byDown, up: byUp, both: byBoth },
       pings: found as Figures["pings"],
       rates: { down: d.map((one) => one / 1e3), up: u.map((one) => one / 1e3) },
@@ -104,7 +107,7 @@ export function asJson({ at, figures }: Result): string {
     at: new Date(at).toISOString(),
     download_mbps: figures.down, upload_mbps: figures.up,
     idle_ms: figures.idle, download_latency_ms: figures.loadedDown, upload_latency_ms: figures.loadedUp, both_latency_ms: figures.loadedBoth,
-    increase_ms: increases,
+    idle_mean_ms: figures.idleMean, increase_ms: increases,
     step_s: STEP, download_over_time_mbps: rates.down, upload_over_time_mbps: rates.up,
     phases: figures.phases.map(({ phase, from, to, loaded }) => ({ phase, from_s: from, to_s: to, loaded_share: loaded })),
     pings: pings.map(({ t, ms, phase, open }) => ({ t_s: t, rtt_ms: ms, phase, answered: !open })),

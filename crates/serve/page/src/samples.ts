@@ -30,11 +30,14 @@ export interface Figures {
   t: number;
   down: number;
   up: number;
+  /** Medians, as those that `weir test` tells. */
   idle: number;
   loadedDown: number;
   loadedUp: number;
   loadedBoth: number;
-  /** By how much the mean ping is longer than the idle one, by phase with load. */
+  /** The mean of the idle pings. */
+  idleMean: number;
+  /** By how much the mean ping is longer than that, by phase with load. */
   increases: Record<Loaded, number>;
   /** All phases in their order. */
   phases: readonly Span[];
@@ -140,7 +143,8 @@ export class Samples {
       return every.filter((ping) => ping.phase === phase && ping.t >= begin + ramp).map((ping) => ping.ms);
     };
     const median = (phase: Phase) => quantile(pings(phase), 0.5);
-    const increase = (phase: Loaded) => mean(pings(phase)) - mean(pings("idle"));
+    const idleMean = mean(pings("idle"));
+    const increase = (phase: Loaded) => mean(pings(phase)) - idleMean;
     const goodput = (direction: Direction) => {
       const counts = this.#counts[direction];
       const settled = rate(counts, this.#from[direction] + RAMP);
@@ -155,6 +159,7 @@ export class Samples {
       loadedDown: median("down"),
       loadedUp: median("up"),
       loadedBoth: median("both"),
+      idleMean,
       increases: { down: increase("down"), up: increase("up"), both: increase("both") },
       phases: this.#spans(),
       shared: this.#shared,

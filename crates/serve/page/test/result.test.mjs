@@ -12,7 +12,7 @@ const phases = ["idle", "down", "rest", "up", "both"];
 const pings = Array.from({ length: 300 }, (_, at) => ({ t: at / 10, ms: 10 + (at % 7) * 1.25, phase: phases[Math.floor(at / 60)], open: at > 297 }));
 const rates = { down: Array.from({ length: 64 }, (_, at) => at * 1.5), up: Array.from({ length: 64 }, () => 8) };
 const figures = {
-  phase: "both", t: 32, down: 93.123456, up: 8, idle: 10, loadedDown: 20, loadedUp: 300.5, loadedBoth: Number.NaN,
+  phase: "both", t: 32, down: 93.123456, up: 8, idle: 10, idleMean: 13.65, loadedDown: 20, loadedUp: 300.5, loadedBoth: Number.NaN,
   increases: { down: 10, up: 290.5, both: Number.NaN }, pings, rates, shared: false,
   phases: [
     ["idle", 0, 4, null], ["down", 4, 12.5, 1], ["rest", 12.5, 14.5, null], ["up", 14.5, 22.75, 0.95], ["rest", 22.75, 25, null], ["both", 25, 40, 0],
