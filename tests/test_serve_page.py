@@ -327,6 +327,24 @@ def test_the_reader_may_stop_it(browser: Browser, address: str) -> None:
         assert "POST" not in later, "the next test is not measured under the load of this one"
 
 
+@pytest.mark.parametrize("stops", [True, False])
+def test_a_test_that_does_not_begin_shows_none_of_another(browser: Browser, stops: bool) -> None:
+    with serving() as server, opened(browser, f"http://{server.address}/{link()}") as shown:
+        shown.provoked = "WebSocket" if stops else "ERR_CONNECTION"
+        expect(shown.page.locator("#grade")).to_have_text("D")
+        server.process.send_signal(signal.SIGSTOP if stops else signal.SIGKILL)
+        shown.page.get_by_role("button", name="Start").click()
+        if stops:
+            shown.page.get_by_role("button", name="Stop").click()
+            expect(shown.page.locator("#status")).to_contain_text("Stopped")
+            server.process.send_signal(signal.SIGCONT)
+        else:
+            expect(shown.page.locator("#status")).to_contain_text("cannot be reached")
+        for place in ("#live", "#result"):
+            expect(shown.page.locator(place)).to_be_hidden()
+        expect(shown.page.locator("#charts")).to_be_empty()
+
+
 TWO_TICKS_AND_STOP = """
 const every = window.setInterval;
 window.setInterval = (tick, ms) => every(() => {

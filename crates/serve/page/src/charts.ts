@@ -31,6 +31,12 @@ export class Charts {
     this.#make(null);
   }
 
+  /** Shows nothing. */
+  clear(): void {
+    this.#charts = [];
+    this.place.replaceChildren();
+  }
+
   /** Draws what is known by now, twice a second: more often would take time from the test. */
   grow(figures: Figures): void {
     if (performance.now() - this.#drawn < BETWEEN_MS) return;

@@ -107,7 +107,10 @@ async function run(): Promise<void> {
   present = null;
   let known: Figures | null = null;
   button.textContent = "Stop";
+  // What stands there is of another test, and this one may never begin.
   element("result", HTMLElement).hidden = true;
+  element("live", HTMLElement).hidden = true;
+  charts.clear();
   element("told", HTMLElement).textContent = "";
   // What the address carries is no longer what the page shows.
   if (location.hash) history.replaceState(null, "", location.pathname);
