@@ -289,6 +289,13 @@ def test_a_result_of_which_a_part_is_missing_has_no_grade(browser: Browser, addr
         expect(shown.page.locator("#result")).to_be_hidden()
 
 
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_page_that_is_trusted_has_the_better_clock(browser: Browser, address: str, scheme: str) -> None:
+    place = address.replace("http", scheme)
+    with opened(browser, place, ignore_https_errors=True) as shown:
+        assert shown.page.evaluate("crossOriginIsolated")
+
+
 def rate(shown: Opened, way: str) -> float:
     """A rate that the page shows, in Mbit/s."""
     return float(shown.page.locator(f"#{way}").inner_text())

@@ -46,6 +46,15 @@ pub(crate) fn asks_by_address<B>(request: &Request<B>) -> bool {
     address_of(said.host()).is_some() || is_localhost(said.host())
 }
 
+/// Whether a request asks this machine by a name or an address that no other one has.
+pub(crate) fn asks_loopback<B>(request: &Request<B>) -> bool {
+    let Some(said) = authority(request).and_then(|said| said.parse::<Authority>().ok()) else {
+        return false;
+    };
+    address_of(said.host()).is_some_and(|address| address.is_loopback())
+        || is_localhost(said.host())
+}
+
 fn address_of(host: &str) -> Option<IpAddr> {
     let inside = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
     inside.unwrap_or(host).parse().ok()

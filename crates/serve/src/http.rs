@@ -18,7 +18,7 @@ use weir_speedtest::protocol::{EndAddresses, QueryError};
 use crate::activity::Activity;
 use crate::admission::Refusal;
 use crate::data;
-use crate::head::{asks_by_address, bearer, query};
+use crate::head::{asks_by_address, asks_loopback, bearer, query};
 use crate::shared::{Shared, Test};
 use crate::weir::ServedFlow;
 
@@ -30,6 +30,8 @@ pub(crate) struct Client {
     pub server: Arc<Shared>,
     pub ends: EndAddresses,
     pub socket: Arc<TcpStream>,
+    /// Whether its connection has TLS.
+    pub secured: bool,
     pub activity: Arc<Activity>,
 }
 
@@ -131,6 +133,13 @@ impl Client {
         let parameter = query(request).get("access_token");
         bearer(request.headers()).is_some_and(|words| secret.is(words))
             || parameter.is_some_and(|words| secret.is(&words))
+    }
+
+    /// Whether a browser trusts what it gets by a request, as it came over TLS (to a proxy before this server,
+    /// as that tells) or from the browser's own machine.
+    pub fn is_trusted(&self, request: &HttpRequest) -> bool {
+        let forwarded = request.headers().get("x-forwarded-proto");
+        self.secured || forwarded.is_some_and(|scheme| scheme == "https") || asks_loopback(request)
     }
 
     /// Whether a request is told what is for this machine only: one of this machine's that no page of another

@@ -11,9 +11,9 @@ pub(crate) const SERVICE: Service = Service::Own(&Own {
     summary: "The browser page",
     http: Some(OverHttp {
         serves: |path| File::of(path).is_some(),
-        answer: |_, request| {
+        answer: |client, request| {
             let file = File::of(path(&request)).expect("its path is one of the page");
-            Box::pin(async move { answer(file) })
+            Box::pin(async move { answer(file, client.is_trusted(&request)) })
         },
         rules: Rules { is_for_pages: true, needs_secret: false, ..Rules::READ },
     }),
@@ -40,8 +40,9 @@ impl File {
     }
 }
 
-/// A file, with headers that keep everything foreign out of the page.
-fn answer(file: File) -> HttpResponse {
+/// A file, with headers that keep everything foreign out of the page. One that a browser does not trust cannot
+/// have a process of its own, and asking for it is told on the browser's console.
+fn answer(file: File, is_trusted: bool) -> HttpResponse {
     let (kind, text) = match file {
         File::Html => ("text/html; charset=utf-8", HTML),
         File::Script => ("text/javascript; charset=utf-8", SCRIPT),
@@ -49,13 +50,15 @@ fn answer(file: File) -> HttpResponse {
         File::Icon => ("image/svg+xml", ICON),
     };
     let mut response = content(kind, text);
-    for (name, value) in [
+    let headers = [
         ("content-security-policy", POLICY),
         ("referrer-policy", "no-referrer"),
         // Alone in its process a page has a clock of microseconds instead of a tenth of a millisecond.
         ("cross-origin-opener-policy", "same-origin"),
         ("cross-origin-embedder-policy", "require-corp"),
-    ] {
+    ];
+    let isolates = |name: &str| name.starts_with("cross-origin-");
+    for (name, value) in headers.into_iter().filter(|(name, _)| is_trusted || !isolates(name)) {
         let name = HeaderName::from_static(name);
         response.headers_mut().insert(name, HeaderValue::from_static(value));
     }

@@ -18,7 +18,6 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{debug, info, warn};
-use weir_speedtest::protocol::EndAddresses;
 
 use crate::activity::Activity;
 use crate::admission::{Admission, Bounds, Entered, Refusal, UdpUse};
@@ -323,6 +322,8 @@ async fn serve(shared: &Arc<Shared>, tls: &TlsAcceptor, stream: TcpStream) -> io
     let metrics = Arc::clone(&shared.metrics);
     let connection = Connection::new(stream, permit, metrics, MAX_CONNECTION_DURATION);
     let socket = Arc::clone(connection.socket());
+    let server = Arc::clone(shared);
+    let client = Client { server, ends, socket, secured: false, activity };
     match first {
         Speech::Tls => {
             let secured = timeout(PATIENCE, tls.accept(connection)).await??;
@@ -331,11 +332,9 @@ async fn serve(shared: &Arc<Shared>, tls: &TlsAcceptor, stream: TcpStream) -> io
                 // Its requests all wait behind what the socket and TLS hold.
                 transport.follow_rate();
             }
-            speak_http(shared, transport, ends, socket, activity).await
+            speak_http(shared, transport, Client { secured: true, ..client }).await
         }
-        Speech::Http => {
-            speak_http(shared, Transport::plain(connection), ends, socket, activity).await
-        }
+        Speech::Http => speak_http(shared, Transport::plain(connection), client).await,
         Speech::Ookla if shared.serves(ookla::SERVICE) && shared.secret.is_none() => {
             tokio::select! {
                 served = ookla::serve(shared, connection, ends) => served,
@@ -346,15 +345,9 @@ async fn serve(shared: &Arc<Shared>, tls: &TlsAcceptor, stream: TcpStream) -> io
     }
 }
 
-async fn speak_http(
-    shared: &Arc<Shared>,
-    transport: Transport,
-    ends: EndAddresses,
-    socket: Arc<TcpStream>,
-    activity: Arc<Activity>,
-) -> io::Result<()> {
-    let server = Arc::clone(shared);
-    let client = Arc::new(Client { server, ends, socket, activity: Arc::clone(&activity) });
+async fn speak_http(shared: &Arc<Shared>, transport: Transport, client: Client) -> io::Result<()> {
+    let activity = Arc::clone(&client.activity);
+    let client = Arc::new(client);
     let service = service_fn(move |request| route::answer(Arc::clone(&client), request));
     let mut builder = Builder::new(TokioExecutor::new());
     builder

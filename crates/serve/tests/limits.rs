@@ -271,6 +271,23 @@ async fn a_page_whose_name_leads_to_this_machine_learns_nothing() {
 }
 
 #[tokio::test]
+async fn only_a_page_that_a_browser_trusts_asks_for_a_process_of_its_own() {
+    let (_server, address) = serve(&[]);
+    for (host, asks) in [
+        ("test", false),
+        ("192.0.2.1:8080", false),
+        ("127.0.0.1:8080", true),
+        ("localhost:8080", true),
+        ("test\r\nX-Forwarded-Proto: https", true),
+    ] {
+        let stream = TcpStream::connect(address).await.unwrap();
+        let answer = ask_host(stream, host, "GET /", b"").await;
+        assert_eq!(answer.head.contains("cross-origin-opener-policy"), asks, "{host}");
+        assert!(answer.head.contains("content-security-policy"), "{host}");
+    }
+}
+
+#[tokio::test]
 async fn methods_that_nothing_answers_are_told_so() {
     let (_server, address) = serve(&[]);
     for path in ["/", "/page.js", "/metrics", "/healthz", "/small", "/empty", "/.well-known/nq"] {
