@@ -315,6 +315,57 @@ def test_a_server_that_falls_silent_ends_the_test(browser: Browser) -> None:
         assert shown.lines("Ping")["idle"][0].size >= 30, "what was measured stays"
 
 
+def test_a_connection_that_breaks_off_is_told(browser: Browser, address: str) -> None:
+    def reset(route: Route) -> None:
+        if route.request.method == "POST":
+            route.abort("connectionreset")
+        else:
+            route.continue_()
+
+    with opened(browser, address, within=address) as shown:
+        shown.provoked = "ERR_CONNECTION_RESET"
+        shown.page.route("**/weir/v1/flow*", reset)
+        shown.page.get_by_role("button", name="Start").click()
+        shown.page.get_by_text("Uploading …").wait_for()
+        shown.page.get_by_role("button", name="Start again").wait_for()
+        expect(shown.page.locator("#status")).to_contain_text("A connection broke off while uploading")
+
+
+def test_a_test_is_as_long_as_the_server_lets_it_be(browser: Browser) -> None:
+    with (
+        serving("--max-rate", "20mbit", "--max-duration", "6s") as server,
+        opened(browser, f"http://{server.address}/") as shown,
+    ):
+        shown.page.get_by_role("button", name="Start").click()
+        shown.page.get_by_text("Done.").wait_for(timeout=60_000)
+        assert rate(shown, "down") > 1
+        expect(shown.page.locator("#grade")).to_be_visible()
+        assert 23 < shown.shown()[1] < 30
+    with (
+        serving("--max-duration", "3s") as server,
+        opened(browser, f"http://{server.address}/") as shown,
+    ):
+        shown.page.get_by_role("button", name="Start").click()
+        expect(shown.page.locator("#status")).to_have_text(
+            "This server lets a load last for 3 s: this test needs 4 s."
+        )
+
+
+def test_a_server_that_is_full_says_so(browser: Browser) -> None:
+    with (
+        serving("--max-rate", "20mbit", "--max-tests", "1") as server,
+        opened(browser, f"http://{server.address}/") as first,
+        opened(browser, f"http://{server.address}/") as second,
+    ):
+        first.page.get_by_role("button", name="Start").click()
+        first.page.get_by_text("Measuring the idle line").wait_for()
+        second.provoked = "503"
+        second.page.get_by_role("button", name="Start").click()
+        expect(second.page.locator("#status")).to_have_text(
+            "The server says: the server is busy: try again in a minute."
+        )
+
+
 def test_the_reader_may_stop_it(browser: Browser, address: str) -> None:
     with opened(browser, address, within=address) as shown:
         shown.page.get_by_role("button", name="Start").click()

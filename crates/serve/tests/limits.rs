@@ -288,6 +288,16 @@ async fn only_a_page_that_a_browser_trusts_asks_for_a_process_of_its_own() {
 }
 
 #[tokio::test]
+async fn a_full_server_says_so_to_who_asks_for_a_session_without_a_websocket() {
+    let (_server, address) = serve(&["--max-tests", "1"]);
+    assert_eq!(ask(address, "GET /weir/v1", b"").await.status, 426);
+    let _session = Session::open(address).await;
+    let answer = ask(address, "GET /weir/v1", b"").await;
+    assert_eq!(answer.status, 503);
+    assert!(answer.body.starts_with(b"the server is busy"));
+}
+
+#[tokio::test]
 async fn methods_that_nothing_answers_are_told_so() {
     let (_server, address) = serve(&[]);
     for path in ["/", "/page.js", "/metrics", "/healthz", "/small", "/empty", "/.well-known/nq"] {

@@ -1,6 +1,6 @@
 // The test: idle, download, upload, both at once, with a ping every tenth of a second all the while.
 
-import { GRACE, type Phase, PLAN } from "./plan.js";
+import { GRACE, type Phase, planWithin, SHORTEST } from "./plan.js";
 import { type Figures, Samples } from "./samples.js";
 import type { Direction } from "./session.js";
 import { Session } from "./session.js";
@@ -30,6 +30,11 @@ export async function measure(secret: string, show: (figures: Figures) => void, 
   const clock = () => performance.now();
   const samples = new Samples(clock);
   const session = await Session.open(samples, secret, stop);
+  const plan = planWithin(session.longest);
+  if (plan === null) {
+    session.close();
+    throw new Error(`This server lets a load last for ${session.longest} s: this test needs ${SHORTEST + GRACE} s.`);
+  }
   const figures = () => {
     samples.waiting(session.unanswered);
     return samples.figures();
@@ -57,8 +62,8 @@ export async function measure(secret: string, show: (figures: Figures) => void, 
     }, PING_MS / 2);
   }, PING_MS);
   try {
-    samples.begin();
-    for (const [phase, seconds] of PLAN) {
+    samples.begin(plan);
+    for (const [phase, seconds] of plan) {
       samples.enter(phase);
       await Promise.race([work({ session, samples, over: over.signal }, phase, seconds), session.broken]);
     }
@@ -116,7 +121,7 @@ async function load(test: Test, direction: Direction, seconds: number, flows: nu
     direction === "down" ? download(address, test.samples, end.signal) : upload(address, end.signal);
   let last = begin;
   const run = async (address: string) => {
-    await flow(address).catch(ignoreAbort);
+    await flow(address).catch((error: unknown) => broken(error, direction, test.session));
     last = performance.now();
   };
   await Promise.all([ended, ...addresses.map(run)]);
@@ -157,13 +162,25 @@ function isShared(entry: PerformanceEntry): boolean {
   return /\/weir\/v1\/flow\?/.test(entry.name) && /^h[23]/.test(protocol);
 }
 
-function ignoreAbort(error: unknown): void {
-  if (!(error instanceof DOMException && error.name === "AbortError")) throw error;
+/** What is to be said of a flow that ended by an error; nothing if it was this page that ended it. */
+async function broken(error: unknown, direction: Direction, session: Session): Promise<void> {
+  if (error instanceof DOMException && error.name === "AbortError") return;
+  if (!(error instanceof TypeError)) throw error;
+  // If the whole server went away, that is what is to be said.
+  await Promise.race([wait(MOMENT_MS / 1000), session.broken]);
+  throw new Error(BROKEN[direction]);
 }
 
 function wait(seconds: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, seconds * 1000));
 }
+
+const MOMENT_MS = 500;
+/** Browsers tell pages no more of the reason. */
+const BROKEN: Record<Direction, string> = {
+  down: "A connection broke off while downloading: the server ended it, or something on the way, such as a firewall.",
+  up: "A connection broke off while uploading: the server ended it, or something on the way, such as a firewall.",
+};
 
 /** 64 KiB that no line compresses: as much as the browser gives at once. */
 const NOISE = crypto.getRandomValues(new Uint8Array(1 << 16));

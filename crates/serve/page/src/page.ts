@@ -5,7 +5,6 @@ import { Charts } from "./charts.js";
 import { forget, keep, kept } from "./history.js";
 import { judgement } from "./grading.js";
 import { measure, Stopped } from "./measure.js";
-import { LENGTH } from "./plan.js";
 import { asCsv, asJson, decoded, encoded, type Result } from "./result.js";
 import type { Loaded } from "./plan.js";
 import type { Figures } from "./samples.js";
@@ -146,7 +145,7 @@ function show(figures: Figures): void {
   if (progress.hidden) charts.begin();
   tell(figures);
   progress.hidden = false;
-  progress.value = Math.min(figures.t / LENGTH, 1);
+  progress.value = Math.min(figures.t / (figures.phases.at(-1)?.to ?? figures.t), 1);
   status.textContent = DOING[figures.phase];
   charts.grow(figures);
 }

@@ -71,12 +71,12 @@ export class Samples {
   /** When each direction began, on the clock of its counts. */
   #from: Record<Direction, number> = { down: Number.NaN, up: Number.NaN };
 
-  constructor(
-    private readonly clock: () => number,
-    private readonly plan: Plan = PLAN,
-  ) {}
+  #plan: Plan = PLAN;
 
-  begin(): void {
+  constructor(private readonly clock: () => number) {}
+
+  begin(plan: Plan = PLAN): void {
+    this.#plan = plan;
     this.#start = this.clock();
   }
 
@@ -84,7 +84,7 @@ export class Samples {
   enter(phase: Phase): void {
     const now = this.#now();
     const before = this.#begun.length - 1;
-    const next = this.plan.findIndex(([one], at) => at > before && one === phase);
+    const next = this.#plan.findIndex(([one], at) => at > before && one === phase);
     while (this.#begun.length <= next) this.#begun.push(now);
   }
 
@@ -170,7 +170,7 @@ export class Samples {
 
   #spans(): Span[] {
     let to = 0;
-    return this.plan.map(([phase, seconds], at) => {
+    return this.#plan.map(([phase, seconds], at) => {
       const from = this.#begun[at] ?? to;
       const present = at === this.#begun.length - 1;
       to = this.#begun[at + 1] ?? (present ? Math.min(Math.max(from + seconds, this.#now()), this.#end) : from + seconds);
@@ -204,12 +204,12 @@ export class Samples {
   }
 
   get #phase(): Phase {
-    return this.plan[this.#begun.length - 1]?.[0] ?? "idle";
+    return this.#plan[this.#begun.length - 1]?.[0] ?? "idle";
   }
 
   /** The phase at a time. */
   #at(t: number): Phase {
-    return this.plan[this.#begun.filter((from) => from <= t).length - 1]?.[0] ?? "idle";
+    return this.#plan[this.#begun.filter((from) => from <= t).length - 1]?.[0] ?? "idle";
   }
 
   #since(time: number): number {

@@ -39,6 +39,7 @@ export class Session {
   #opening = new Map<number, (ticket: string) => void>();
   #congestion: string | undefined;
   #heard = performance.now();
+  #longest = Number.POSITIVE_INFINITY;
   #fail: (error: Error) => void = () => undefined;
   /** Rejects when the session breaks. */
   readonly broken: Promise<never>;
@@ -75,11 +76,10 @@ export class Session {
     const nonce = hex(crypto.getRandomValues(new Uint8Array(8)));
     return new Promise((resolve, reject) => {
       this.#socket.onopen = () => {
+        this.#socket.onclose = () => this.#fail(new Error(CLOSED));
         this.#say({ type: "hello", version: 1, client: "page", nonce });
       };
-      this.#socket.onclose = () => {
-        this.#fail(new Error("The server ended the connection, or cannot be reached."));
-      };
+      this.#socket.onclose = () => void whyClosed().then((why) => this.#fail(why));
       this.#socket.onmessage = (event: MessageEvent<string>) => {
         const message = JSON.parse(event.data) as ServerMessage;
         this.#heard = performance.now();
@@ -97,6 +97,7 @@ export class Session {
             break;
           case "ready":
             this.#congestion = message.congestion.includes(CONGESTION) ? CONGESTION : undefined;
+            this.#longest = message.limits.duration_ns / 1e9;
             resolve();
             break;
           case "opened":
@@ -143,6 +144,11 @@ export class Session {
     return this.#heard;
   }
 
+  /** For how many seconds the server lets a flow last. */
+  get longest(): number {
+    return this.#longest;
+  }
+
   /** Asks for a flow, and returns the address of its data. */
   async openFlow(direction: Direction, seconds: number): Promise<string> {
     this.#flows += 1;
@@ -171,6 +177,17 @@ export class Session {
   }
 }
 
+/** Why no session came to be: a browser does not tell a page how its WebSocket was refused, but a request it does. */
+async function whyClosed(): Promise<Error> {
+  try {
+    const response = await fetch("weir/v1", { cache: "no-store", signal: AbortSignal.timeout(ASKING_MS) });
+    if ([429, 503].includes(response.status)) return new Error(`The server says: ${(await response.text()).trim()}.`);
+  } catch {
+    // It is not there.
+  }
+  return new Error(CLOSED);
+}
+
 /** HMAC-SHA256 of the challenge and the nonce with the secret, as the server expects it. */
 async function answer(secret: string, challenge: string, nonce: string): Promise<string> {
   if (!("subtle" in crypto)) {
@@ -197,6 +214,8 @@ function bytes(digits: string): Uint8Array {
 
 /** How often the server tells how many bytes there are. */
 const SAMPLE_MS = 100;
+const CLOSED = "The server ended the connection, or cannot be reached.";
+const ASKING_MS = 5_000;
 /** How long a session may take to open. */
 const OPENING_MS = 20_000;
 /** What the server's end of a flow is to use where it can: what `weir test` asks for, whose figures these are like. */

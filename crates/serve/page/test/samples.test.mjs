@@ -63,6 +63,15 @@ test("phases have the times that they had, and those to come the times that are 
   assert.equal(rates.down.length, 2 * 38, "what comes behind the end is no part of the test");
 });
 
+test("a server that lets flows last less has a shorter test", async () => {
+  const built = await build({ entryPoints: ["src/plan.ts"], bundle: true, format: "esm", write: false });
+  const { PLAN, planWithin } = await import(`data:text/javascript;base64,${Buffer.from(built.outputFiles[0].text).toString("base64")}`);
+  assert.deepEqual(planWithin(120), PLAN);
+  assert.deepEqual(planWithin(9), PLAN);
+  assert.deepEqual(planWithin(5).map(([, seconds]) => seconds), [4, 4, 2, 4, 2, 4]);
+  assert.equal(planWithin(3.9), null);
+});
+
 test("a ping without an answer counts as long as it has waited, once that is long", () => {
   const { samples, at, ping } = begun();
   ping(1, 1.02);

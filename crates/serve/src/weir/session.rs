@@ -106,7 +106,11 @@ impl Session {
 pub(super) fn answer(client: &Arc<Client>, mut request: HttpRequest) -> HttpResponse {
     let (response, upgrade) = match websocket(&mut request, SUBPROTOCOL) {
         Ok(both) => both,
-        Err(response) => return *response,
+        // A page is not told why its WebSocket was refused, and asks without one for the reason.
+        Err(response) => {
+            let has_room = client.server.admission.enter_test(client.ends.client.ip());
+            return has_room.map_or_else(refuse, |_| *response);
+        }
     };
     let test = match client.server.begin("weir", "both", client.ends.client) {
         Ok(test) => test,
