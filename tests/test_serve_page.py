@@ -171,6 +171,17 @@ def test_nothing_keeps_anybody_out(
             assert shown.barriers() == []
 
 
+@pytest.mark.parametrize("width", [320, 340, 360])
+def test_a_narrow_page_scrolls_down_only(browser: Browser, address: str, width: int) -> None:
+    screen = {"width": width, "height": 640}
+    with opened(browser, address + link(idle_ms=1234.0), within=address, viewport=screen) as shown:
+        expect(shown.page.locator("#result")).to_be_visible()
+        assert shown.page.evaluate("document.documentElement.scrollWidth") <= width
+        tiles = shown.page.locator(".figures > div")
+        cut = "all => all.filter(one => one.scrollWidth > one.clientWidth).map(one => one.innerText)"
+        assert tiles.evaluate_all(cut) == []
+
+
 def test_while_it_measures_it_draws_what_it_knows(browser: Browser, address: str) -> None:
     with opened(browser, address, within=address, viewport=PHONE) as shown:
         shown.page.get_by_role("button", name="Start").click()
