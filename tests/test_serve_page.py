@@ -377,6 +377,24 @@ def test_a_server_that_is_full_says_so(browser: Browser) -> None:
         )
 
 
+SLOW_TIMERS = """
+const every = window.setInterval;
+window.setInterval = (tick, ms) => every(tick, Math.max(ms, 1000));
+"""
+"""A browser whose page is not in front."""
+
+
+def test_few_pings_are_told(browser: Browser, address: str) -> None:
+    with opened(browser, address, within=address) as shown:
+        shown.page.add_init_script(SLOW_TIMERS)
+        shown.page.reload()
+        shown.page.get_by_role("button", name="Start").click()
+        shown.page.get_by_text("Done.").wait_for(timeout=60_000)
+        expect(shown.page.locator("#caveat")).to_contain_text(
+            "Fewer than 20 pings count in the idle phase, the download"
+        )
+
+
 def test_the_reader_may_stop_it(browser: Browser, address: str) -> None:
     with opened(browser, address, within=address) as shown:
         shown.page.get_by_role("button", name="Start").click()

@@ -1,6 +1,6 @@
 // Whether figures are those of a full line, so that a grade may say so. Pure.
 
-import type { Figures } from "./samples.js";
+import { counting, type Figures } from "./samples.js";
 import { grade, type Grade } from "./statistics.js";
 
 /** A grade with the increase in ms that it is of, or why there is none, in a sentence. */
@@ -20,6 +20,27 @@ export function judgement(figures: Figures): Judgement {
   return { letter: grade(increase), increase };
 }
 
+/** What is to be said beside a grade, a sentence each. */
+export function cautions({ pings, down, up }: Figures): string[] {
+  const found: string[] = [];
+  const few = (["idle", "down", "up", "both"] as const).filter((phase) => counting(pings, phase).length < MIN_PINGS);
+  if (few.length > 0) {
+    const phases = few.map((phase) => NAMES[phase]).join(", ");
+    found.push(`Fewer than ${MIN_PINGS} pings count in ${phases}: too few for figures to rely on. ${IN_FRONT}`);
+  }
+  if (FAST_MBIT <= Math.max(down, up)) found.push(BUSY_DEVICE);
+  return found;
+}
+
+/** `weir test` warns below 100 of its 100 pings a second; here there are ten a second. */
+const MIN_PINGS = 20;
+const NAMES = { idle: "the idle phase", down: "the download", up: "the upload", both: "both at once" } as const;
+const IN_FRONT = "Keep this page in front while it measures: browsers slow down those that are not.";
+/** Above this a browser itself may be what is busy. */
+const FAST_MBIT = 1000;
+const BUSY_DEVICE =
+  "At such rates the browser itself may be the bottleneck, and part of the latency its own: the command " +
+  "\u201cweir test\u201d measures without one.";
 /** Of every phase with load some flow of each direction runs for at least this share. */
 const LOADED_SHARE = 0.9;
 

@@ -3,7 +3,7 @@
 import { keep as keepFile } from "../../../../viewer/src/save";
 import { Charts } from "./charts.js";
 import { forget, keep, kept } from "./history.js";
-import { judgement } from "./grading.js";
+import { cautions, judgement } from "./grading.js";
 import { measure, Stopped } from "./measure.js";
 import { asCsv, asJson, decoded, encoded, type Result } from "./result.js";
 import type { Loaded } from "./plan.js";
@@ -191,7 +191,7 @@ function judge(figures: Figures): string | null {
   });
   element("uses", HTMLUListElement).replaceChildren(...items);
   element("advice", HTMLElement).textContent = said.advice;
-  element("caveat", HTMLElement).textContent = FAST_MBIT <= Math.max(figures.down, figures.up) ? BUSY_DEVICE : "";
+  element("caveat", HTMLElement).textContent = cautions(figures).join(" ");
   return null;
 }
 
@@ -208,9 +208,3 @@ const DOING = {
   both: "Downloading and uploading …",
   rest: "Letting the line come to rest …",
 } as const;
-
-/** Above this a browser itself may be what is busy. */
-const FAST_MBIT = 1000;
-const BUSY_DEVICE =
-  "At such rates the browser itself may be the bottleneck, and part of the latency its own: the command " +
-  "\u201cweir test\u201d measures without one.";

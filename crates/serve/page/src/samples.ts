@@ -137,11 +137,7 @@ export class Samples {
 
   figures(): Figures {
     const every = [...this.#pings, ...this.#late()].sort((one, other) => one.t - other.t);
-    const pings = (phase: Phase) => {
-      const begin = every.find((ping) => ping.phase === phase)?.t ?? 0;
-      const ramp = phase === "idle" ? 0 : RAMP;
-      return every.filter((ping) => ping.phase === phase && ping.t >= begin + ramp).map((ping) => ping.ms);
-    };
+    const pings = (phase: Phase) => counting(every, phase).map((ping) => ping.ms);
     const median = (phase: Phase) => quantile(pings(phase), 0.5);
     const idleMean = mean(pings("idle"));
     const increase = (phase: Loaded) => mean(pings(phase)) - idleMean;
@@ -219,6 +215,13 @@ export class Samples {
   #now(): number {
     return this.#since(this.clock());
   }
+}
+
+/** Those of the pings that count in the figures of a phase. */
+export function counting(pings: readonly Ping[], phase: Phase): Ping[] {
+  const begin = pings.find((ping) => ping.phase === phase)?.t ?? 0;
+  const ramp = phase === "idle" ? 0 : RAMP;
+  return pings.filter((ping) => ping.phase === phase && ping.t >= begin + ramp);
 }
 
 /** What has no answer after so long is shown as it is. */

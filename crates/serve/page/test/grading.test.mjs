@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { build } from "esbuild";
 
 const { outputFiles } = await build({ entryPoints: ["src/grading.ts"], bundle: true, format: "esm", write: false });
-const { judgement } = await import(`data:text/javascript;base64,${Buffer.from(outputFiles[0].text).toString("base64")}`);
+const { cautions, judgement } = await import(`data:text/javascript;base64,${Buffer.from(outputFiles[0].text).toString("base64")}`);
 
 const phases = ["idle", "down", "rest", "up", "rest", "both"].map((phase, at) => ({ phase, from: at, to: at + 1, loaded: at % 2 ? 1 : null }));
 const good = { down: 50, up: 10, increases: { down: 10, up: 70, both: -3 }, phases, shared: false };
@@ -28,4 +28,16 @@ test("what was not loaded, or is not known, has none, and says why", () => {
   }
   assert.equal(judgement({ ...good, phases: loaded(0.95) }).letter, "C");
   assert.equal(judgement({ ...good, phases: loaded(null) }).letter, "C", "a link of before tells none");
+});
+
+test("few pings are told, and rates at which a browser is busy", () => {
+  const pings = (each) => ["idle", "down", "up", "both"].flatMap((phase) =>
+    // Those of the first two seconds of a load do not count.
+    Array.from({ length: 2 * each }, (_, at) => ({ t: at < each ? 0 : 3, phase })),
+  );
+  assert.deepEqual(cautions({ ...good, pings: pings(20) }), []);
+  const [said, ...more] = cautions({ ...good, pings: pings(19) });
+  assert.match(said, /^Fewer than 20 pings count in the download, the upload, both at once: /);
+  assert.deepEqual(more, []);
+  assert.match(cautions({ ...good, pings: [], up: 1000 }).join(), /in the idle phase, the download.*bottleneck/);
 });
