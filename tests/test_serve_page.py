@@ -258,6 +258,8 @@ def test_a_line_that_nothing_loads_has_no_grade(browser: Browser, address: str) 
         expect(shown.page.locator("#status")).to_contain_text("There is no grade: the line was not loaded")
         expect(shown.page.locator("#result")).to_be_hidden()
         expect(shown.page.locator("#results")).to_contain_text("no grade")
+        rates = shown.lines("Throughput")
+        assert [rates[way][1].max() for way in ("download", "upload")] == [0, 0]
 
 
 def test_a_line_that_a_part_of_the_test_does_not_load_has_no_grade(browser: Browser, address: str) -> None:

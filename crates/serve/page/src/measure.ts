@@ -130,7 +130,9 @@ async function load(test: Test, direction: Direction, seconds: number, flows: nu
 
 async function download(address: string, samples: Samples, signal: AbortSignal): Promise<void> {
   const response = await fetch(address, { signal, cache: "no-store" });
-  const reader = checked(response).body?.getReader();
+  // What a refusal says is no load.
+  if (!checked(response).ok) return response.body?.cancel();
+  const reader = response.body?.getReader();
   for (;;) {
     const piece = await reader?.read();
     if (!piece || piece.done) return;
