@@ -65,6 +65,14 @@ def test_a_range_has_steps_of_equal_difference_or_of_equal_ratio() -> None:
     assert [axis.column for axis in axes] == ["delay_ms", "rate_mbps", "streams"]
 
 
+@pytest.mark.parametrize("design", ["random", "latin", "sobol"])
+def test_quantities_of_other_units_stand_in_their_column_as_they_are_written(design: str) -> None:
+    queue = {"key": "link.down.cmts.queue.limit", "from": "40kb", "to": "90kb"}
+    for row in columns(axes={"limit": queue}, design=design, points=4):
+        assert row["limit"].endswith("kb")
+        assert 40 <= float(row["limit"].removesuffix("kb")) <= 90
+
+
 def test_axes_that_advance_together_are_one_dimension() -> None:
     found = columns(
         axes={

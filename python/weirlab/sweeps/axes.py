@@ -42,7 +42,10 @@ class Axis:
         """What the values are."""
         if self.labels is not None:
             return "text"
-        return kind_of(self.values) if self.values else self.span.kind if self.span else "text"
+        if self.values:
+            return kind_of(self.values)
+        # With a unit that has no base unit here, such as `%`, they stand as they are written.
+        return self.span.kind if self.span and not self.span.unit else "text"
 
     @cached_property
     def column(self) -> str:
