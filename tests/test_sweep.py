@@ -26,6 +26,7 @@ from weirlab.sweeps.local import Orders, run_here, run_in_processes
 from weirlab.sweeps.places import place_of
 from weirlab.sweeps.plan import plan_of
 from weirlab.sweeps.runs import PLAIN, sweep_of
+from weirlab.sweeps.shown import grouped
 from weirlab.sweeps.store import Store
 from weirlab.sweeps.sweeping import rows_of
 
@@ -246,6 +247,19 @@ def test_a_mean_says_of_how_many_runs_it_is(
     assert "p95 ms runs" in " ".join(weir_here("sweep", "show", "plan.sweep", *asked).stdout.split())
     with_idle = json.loads(weir_here("sweep", "show", "plan.sweep", "--json").stdout)["rows"]
     assert [one["increase_p95_ms_runs"] for one in with_idle] == [0, 2]
+
+
+def test_a_point_that_was_run_more_often_counts_no_more_than_another() -> None:
+    points = [("codel", 5.0, [10.0]), ("codel", 50.0, [40.0] * 9), ("sfq", 5.0, [20.0, 22.0])]
+    runs = [(queue, rate, mean) for queue, rate, figures in points for mean in figures]
+    schema = ["queue", "rate_mbps", "mean_ms"]
+    rows = pl.LazyFrame(runs, schema, orient="row").with_columns(error=pl.lit(None, pl.String))
+    found = grouped(rows, ["queue"], ["mean_ms"], points=["queue", "rate_mbps"])
+    assert found.rows() == [("codel", 10, 25.0), ("sfq", 2, 21.0)]
+    assert grouped(rows, ["rate_mbps"], ["mean_ms"], points=["queue", "rate_mbps"]).rows() == [
+        (5.0, 3, 15.5),
+        (50.0, 9, 40.0),
+    ]
 
 
 def test_a_column_that_other_plans_made_texts_is_not_written_anew_each_time() -> None:

@@ -219,3 +219,10 @@ def test_the_command_draws(store: Store, tmp_path: Path, weir: Weir) -> None:
     assert weir("sweep", "plot", str(store.path), "--kind", "lines", "--out", str(out)).returncode == 0
     assert out.read_bytes().startswith(b"\x89PNG")
     assert "no such column" in weir("sweep", "plot", str(store.path), "--by", "colour").stderr
+    told = weir("sweep", "plot", str(store.path), "--kind", "heat", "--against", "down_goodput_mbps").stderr
+    assert "--against down_goodput_mbps: only the chart `pareto` has it, `heat` has not" in told
+    twice = [{**row(90 + number, "codel", 1.0, 5.0, 1), "seed": 1} for number in range(2)]
+    doubled = stored(store.path.parent / "doubled", [*grid(), *twice])
+    drawn = weir("sweep", "plot", str(doubled.path), "--kind", "heat", "--out", str(out.with_suffix(".svg")))
+    told = " ".join(drawn.stderr.split())
+    assert "stand at a point where another has the same seed" in told

@@ -60,6 +60,7 @@ def test_a_point_is_repeated_until_its_interval_is_small_and_no_other(tmp_path: 
         {},
     )
     looks = [[(run.configuration is calm, run.seed) for run in runs] for runs in until.looks(sweep, store)]
+    assert until.unsettled(sweep, store) == 1
     assert looks == [
         [(True, 1), (False, 1), (True, 2), (False, 2)],
         [(False, 3), (False, 4)],
@@ -88,11 +89,11 @@ def test_an_interrupted_sweep_and_another_number_of_workers_come_to_the_same_run
     wanted = plan(["pfifo_fast", "sfq"], repeat=2, until=said)
     whole = Store.made(tmp_path / "whole")
     outcome = carry_out(wanted, whole)
-    assert (outcome.runs, outcome.done, outcome.left) == (10, 10, 0)
+    assert (outcome.runs, outcome.done, outcome.left, outcome.unsettled) == (10, 10, 0, 2)
     assert estimate(sweep_of(wanted), None).at_most
     short = Store.made(tmp_path / "short")
     spent = carry_out(plan(["pfifo_fast", "sfq"], repeat=2, until=said, budget="1ms"), short)
-    assert spent.done == 1
+    assert (spent.done, spent.unsettled) == (1, None)
     rest = carry_out(wanted, short)
     assert (rest.runs, rest.kept + rest.done) == (10, 10)
     ours, theirs = (one.collected().sort("run").select("run", "increase_p95_ms") for one in (short, whole))

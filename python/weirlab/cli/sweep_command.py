@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from weirlab.cli.options import Whole, argument, option
-from weirlab.errors import Interrupted, WeirError
+from weirlab.errors import Interrupted, UsageError, WeirError
 from weirlab.sweeps.charts import KINDS, draw
 from weirlab.sweeps.charts.asked import Asked
 from weirlab.sweeps.cluster import cluster_of
@@ -113,6 +114,15 @@ def run(  # noqa: PLR0913 - one word each on the command line
         )
 
 
+def _warn_alike(rows: pl.LazyFrame, store: Store) -> None:
+    """Warns of runs that are no repetitions of each other, though they stand at one point."""
+    if same := alike(rows, store.axes()):
+        warn(
+            f"{_count(same, 'run')} stand at a point where another has the same seed: they are of plans that "
+            "differ in more than the axes, and no repetitions of each other"
+        )
+
+
 @command.command("show")
 @argument("place", metavar="STORE")
 @option("--by", multiple=True, metavar="COLUMN", help="Axis by which runs are joined; repeat for several.")
@@ -129,19 +139,18 @@ def show(place: str, *, by: tuple[str, ...], figures: tuple[str, ...], as_json: 
     rows, newest, others = of_newest(store.collected().lazy())
     if others:
         warn(f"{_count(others, 'run')} of other versions of Weir than {newest} left out: column `weir`")
-    if same := alike(rows, store.axes()):
-        warn(
-            f"{_count(same, 'run')} stand at a point where another has the same seed: they are of plans that "
-            "differ in more than the axes, and no repetitions of each other"
-        )
+    _warn_alike(rows, store)
     axes, shown = shown_columns(store, by, figures or FIGURES)
-    groups = grouped(rows, axes, shown)
+    points = store.axes()
+    groups = grouped(rows, axes, shown, points=points)
     if as_json:
         click.echo(json.dumps({"axes": store.axes(), "rows": groups.to_dicts()}, indent=2))
         return
     if groups.height > MAX_SHOWN and not by:
         for axis in axes:
-            console.print(_table(grouped(rows, [axis], shown), [axis], f"by {axis}, over all else"))
+            console.print(
+                _table(grouped(rows, [axis], shown, points=points), [axis], f"by {axis}, over all else")
+            )
         note(f"{groups.height} points: `--by COLUMN` joins others, `--json` has all")
     else:
         console.print(_table(groups, axes, f"{_count(groups.height, 'point')} in {place}"))
@@ -174,7 +183,13 @@ def plot(place: str, *, kind: str, out: Path | None, **asked: Any) -> None:
     Runs that failed, or are of another version of Weir than that which ran last, are left out, and counted in
     the small print.
     """
-    target = draw(Store.opened(place), kind, Asked(**asked), out or Path(f"{kind}.png"))
+    given = click.get_current_context().get_parameter_source("against")
+    if kind != "pareto" and given is ParameterSource.COMMANDLINE:
+        raise UsageError(f"--against {asked['against']}: only the chart `pareto` has it, `{kind}` has not")
+    store = Store.opened(place)
+    rows, _, _ = of_newest(store.collected().lazy())
+    _warn_alike(rows, store)
+    target = draw(store, kind, Asked(**asked), out or Path(f"{kind}.png"))
     console.print(str(target), soft_wrap=True)
 
 
@@ -246,6 +261,11 @@ def _tell_outcome(outcome: Outcome, place: str) -> None:
     if outcome.other_builds:
         kept = _count(outcome.other_builds, "row")
         warn(f"{kept} that were there are of another build of this version of Weir")
+    if outcome.unsettled:
+        warn(
+            f"{_count(outcome.unsettled, 'point')} did not come to the interval that `until` asks for: raise "
+            "its `most`, or read them as less certain than the others"
+        )
     if outcome.left and not outcome.interrupted:
         left = _count(outcome.left, "run")
         warn(f"the budget is spent, what ran has ended: {left} left; the same command goes on")

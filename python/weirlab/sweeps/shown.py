@@ -50,18 +50,42 @@ def alike(rows: pl.LazyFrame, axes: Sequence[str]) -> int:
     return int(groups.filter(pl.col("len") > 1).select(pl.col("len").sum()).collect().item())
 
 
-def grouped(rows: pl.LazyFrame, axes: Sequence[str], figures: Sequence[str]) -> pl.DataFrame:
-    """The mean of each figure over the runs with equal values of the axes, and how many runs these are.
+def grouped(
+    rows: pl.LazyFrame, axes: Sequence[str], figures: Sequence[str], *, points: Sequence[str]
+) -> pl.DataFrame:
+    """The mean of each figure over the points with equal values of some axes, and how many runs these have.
 
-    A figure that some of the runs do not have, such as an increase where there was no idle phase, is followed
-    by a column with `_runs` behind its name: of how many its mean is.
+    The figure of a point is the mean of its runs, however many it has: one that was run more often for the
+    sake of its accuracy counts no more than another. A figure that some of the runs do not have, such as an
+    increase where there was no idle phase, is followed by a column with `_runs` behind its name: how many
+    have it.
+
+    Args:
+        rows: the runs.
+        axes: the columns by which points are joined.
+        figures: the columns that are shown.
+        points: the columns of which equal values make a point.
+    """
+    found = of_points(rows, [*points, *axes], figures).group_by(*axes, maintain_order=True)
+    known = [pl.col(f"{name}_runs").sum() for name in figures]
+    means = found.agg(pl.col("runs").sum(), *(pl.col(name).mean() for name in figures), *known)
+    order = [*axes, "runs", *(column for name in figures for column in (name, f"{name}_runs"))]
+    shown = means.select(order).sort(*axes, nulls_last=True).collect()
+    return shown.drop(f"{name}_runs" for name in figures if (shown[f"{name}_runs"] == shown["runs"]).all())
+
+
+def of_points(rows: pl.LazyFrame, points: Sequence[str], figures: Sequence[str]) -> pl.LazyFrame:
+    """The mean of each figure over the runs of each point, its number of runs, and how many have the figure.
+
+    Args:
+        rows: the runs; those that failed do not count.
+        points: the columns of which equal values make a point.
+        figures: columns.
     """
     whole = rows.filter(pl.col("error").is_null())
-    groups = whole.group_by(*axes, maintain_order=True)
     parts = [(pl.col(name).mean(), pl.col(name).count().alias(f"{name}_runs")) for name in figures]
-    means = groups.agg(pl.len().alias("runs"), *(one for part in parts for one in part))
-    found = means.sort(*axes, nulls_last=True).collect()
-    return found.drop(f"{name}_runs" for name in figures if (found[f"{name}_runs"] == found["runs"]).all())
+    groups = whole.group_by(*dict.fromkeys(points), maintain_order=True)
+    return groups.agg(pl.len().alias("runs"), *(one for part in parts for one in part))
 
 
 FIGURES = ("idle_mean_ms", "increase_median_ms", "increase_p95_ms", "down_goodput_mbps", "up_goodput_mbps")

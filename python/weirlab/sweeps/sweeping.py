@@ -17,7 +17,7 @@ from weirlab.sweeps.local import Orders, processors, run_here, run_in_processes
 from weirlab.sweeps.runs import WORLD, build, version
 from weirlab.sweeps.samples import ALL
 from weirlab.sweeps.store import sample_name
-from weirlab.sweeps.until import looks
+from weirlab.sweeps.until import looks, unsettled
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -54,6 +54,8 @@ class Outcome:
         left: those that were not done: the sweep was interrupted, or its budget spent.
         interrupted: whether it was told to stop.
         other_builds: those of `kept` that another build of the same version did.
+        unsettled: points whose interval is larger than `until` asks for after all of their runs; None without
+            an `until`, or if runs are left.
         processor_s: processor time of `done`.
         simulator_s: how much of it the simulator took.
     """
@@ -65,6 +67,7 @@ class Outcome:
     left: int
     interrupted: bool
     other_builds: int
+    unsettled: int | None
     processor_s: float
     simulator_s: float
 
@@ -123,6 +126,7 @@ def carry_out(  # noqa: PLR0913 - each is one word of the command line
             if left or keeper.spent:
                 break
     store.write_manifest()
+    has_until = plan is not None and plan.sweep.until is not None
     return Outcome(
         runs=wanted,
         kept=kept,
@@ -131,6 +135,7 @@ def carry_out(  # noqa: PLR0913 - each is one word of the command line
         left=left,
         interrupted=left > 0 and not keeper.spent,
         other_builds=other_builds,
+        unsettled=unsettled(sweep, store) if has_until and not left and not keeper.spent else None,
         processor_s=keeper.processor_s,
         simulator_s=keeper.simulator_s,
     )

@@ -27,16 +27,32 @@ def looks(sweep: Sweep, store: Store) -> Iterator[Sequence[Run]]:
     if sweep.plan is None or until is None:
         yield sweep.runs
         return
-    points: dict[int, list[Run]] = {}
-    for run in sweep.runs:
-        points.setdefault(id(run.configuration), []).append(run)
-    wanting = list(points.values())
+    wanting = _points(sweep)
     before = 0
     for count in counts(sweep.plan.sweep.repeat, until.most):
         yield [runs[number] for number in range(before, count) for runs in wanting if number < len(runs)]
         values = _values(store, until.figure)
         wanting = [runs for runs in wanting if not _settled([values.get(r.key) for r in runs[:count]], until)]
         before = count
+
+
+def unsettled(sweep: Sweep, store: Store) -> int:
+    """How many points of a sweep have no interval that is small enough, after all of their runs."""
+    until = None if sweep.plan is None else sweep.plan.sweep.until
+    if sweep.plan is None or until is None:
+        return 0
+    values = _values(store, until.figure)
+    after = counts(sweep.plan.sweep.repeat, until.most)
+    of_points = ([values.get(run.key) for run in runs] for runs in _points(sweep))
+    return sum(not any(_settled(found[:count], until) for count in after) for found in of_points)
+
+
+def _points(sweep: Sweep) -> list[list[Run]]:
+    """The runs of each point."""
+    points: dict[int, list[Run]] = {}
+    for run in sweep.runs:
+        points.setdefault(id(run.configuration), []).append(run)
+    return list(points.values())
 
 
 def counts(first: int, most: int) -> list[int]:

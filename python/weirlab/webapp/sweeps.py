@@ -93,7 +93,7 @@ class Sweeps:
             kind=kind,
             asked=asked,
             command=self._command(query["store"], kind, asked),
-            table=grouped(whole.lazy(), by, shown).head(MAX_ROWS),
+            table=grouped(whole.lazy(), by, shown, points=store.axes()).head(MAX_ROWS),
         )
 
     def chart(self, query: Mapping[str, str]) -> bytes:

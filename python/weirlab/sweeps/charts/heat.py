@@ -13,6 +13,7 @@ from weirlab.errors import UsageError
 from weirlab.plots.layout import constrained
 from weirlab.sweeps.charts.data import number, plain, text, words
 from weirlab.sweeps.charts.panels import panelled
+from weirlab.sweeps.shown import of_points
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,9 +36,10 @@ def figure(drawn: Drawn, asked: Asked) -> Figure:
     shown = drawn.figure(asked.figure, "--figure")
     columns = drawn.values(x, "--x", MOST)
     lines = drawn.values(y, "--by", MOST)
-    note = f"Each cell: mean of {plain(shown)} over {drawn.over(x, y, asked.panels)}."
+    note = f"Each cell: mean of {plain(shown)} over {drawn.over(x, y, asked.panels)}, each point once."
     panels = panelled(drawn, asked, f"{plain(shown)} by {plain(x)} and {plain(y)}", note)
-    grids = [_means(rows, (x, y), shown, (columns, lines)) for _, rows in panels.parts]
+    means = [of_points(rows.lazy(), [*drawn.axes, x, y], [shown]).collect() for _, rows in panels.parts]
+    grids = [_means(rows, (x, y), shown, (columns, lines)) for rows in means]
     known = np.concatenate([grid[np.isfinite(grid)] for grid in grids])
     if known.size == 0:
         raise UsageError(f"no run has `{shown}`")
@@ -60,13 +62,14 @@ def figure(drawn: Drawn, asked: Asked) -> Figure:
 def _means(
     rows: pl.DataFrame, by: tuple[str, str], shown: str, values: tuple[Sequence[Any], Sequence[Any]]
 ) -> NDArray[np.float64]:
-    """The mean of each cell, by line and column; not a number where no run is.
+    """The mean over the points of each cell, by line and column; not a number where there is none.
 
     `by` and `values` are the axes from left to right and from below upwards, and their values.
     """
     columns, lines = values
     grid = np.full((len(lines), len(columns)), np.nan)
-    for at_x, at_y, mean in rows.group_by(*by).agg(pl.col(shown).mean()).iter_rows():
+    points = rows.group_by(*by).agg(pl.col(shown).mean())
+    for at_x, at_y, mean in points.iter_rows():
         if None not in {at_x, at_y, mean}:
             grid[lines.index(at_y), columns.index(at_x)] = mean
     return grid
