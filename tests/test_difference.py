@@ -14,6 +14,8 @@ from scipy import stats as reference
 
 import weirlab
 from weirlab.cli import weir as group
+from weirlab.report.differences import difference_tables
+from weirlab.stats.comparison import Comparison, Factor
 from weirlab.stats.difference import Difference, corrected, differences
 from weirlab.stats.distribution import describe
 from weirlab.stats.summary import LatencySummary, Summary
@@ -225,6 +227,33 @@ def test_holm_corrects_all_comparisons_at_once() -> None:
     after = [one.p_holm for (one,) in corrected(found)]
     assert after == pytest.approx([0.03, 0.06, 0.06])
     assert [one.better for (one,) in corrected(found)] == [True, None, None]
+
+
+def test_a_difference_that_is_shown_is_not_told_as_nothing() -> None:
+    runs = side([50.0, 61.0, 39.0, 70.0]), side([50.0038, 61.0039, 39.0037, 70.0038])
+    made = [
+        Comparison(
+            name=name,
+            runs=[],
+            idle_ms=None,
+            loaded_ms=None,
+            median_ms=None,
+            p95_ms=None,
+            p99_ms=None,
+            increase_ms=None,
+            down_mbps=None,
+            up_mbps=None,
+            down_jain=None,
+            up_jain=None,
+            factor=Factor(factor=None, low=None, high=None),
+            differences=found,
+        )
+        for name, found in (("before", []), ("after", [increase(*runs)]))
+    ]
+    (table,) = difference_tables(made)
+    size, interval, verdict = (str(next(iter(table.columns[place].cells))) for place in (1, 2, 5))
+    assert (size, verdict) == ("+0.0038", "worse")
+    assert interval.startswith("+0.003")
 
 
 def test_what_is_detectable_is_shown_in_four_of_five_cases() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -61,6 +62,9 @@ def _few(comparisons: Sequence[Comparison]) -> list[str]:
 
 def _cells(one: Difference) -> list[str]:
     digits = 1 if one.figure.endswith("_ms") else 2
+    if one.better is not None and one.size and round(one.size, digits) == 0:
+        # A difference that is shown is not 0.
+        digits = 1 - math.floor(math.log10(abs(one.size)))
     interval = (
         "-" if one.low is None or one.high is None else f"{one.low:+.{digits}f} to {one.high:+.{digits}f}"
     )
