@@ -141,20 +141,20 @@ impl Auto {
     /// Queue that is this side's, measured and as expected for `now`, and whether it is its alone.
     fn excess(&self, side: Side, now: Time) -> (Option<Seconds>, Seconds, bool) {
         let control = &self.sides[side as usize];
-        let total = Seconds::median(self.delays.latest(SAMPLE_AGE, now).map(|sample| sample.total));
+        let total = Seconds::median(self.delays.told(SAMPLE_AGE, now).map(|sample| sample.total));
         let total = total.unwrap_or_default();
         let suspects = self.suspects(total, now);
         let share = self.delays.share(side, total, now);
         // A side with hardly any traffic has made no queue, whoever says so.
         let usage = self.usage()[side as usize];
-        let mine = |sample: &Sample| match (sample.by_side, share) {
+        let mine = |sample: Sample| match (sample.by_side, share) {
             _ if usage < NOTICEABLE_SHARE => Seconds::ZERO,
             (Some(ways), _) => ways[side as usize],
             (None, Some(share)) => sample.total * share,
             (None, None) if suspects.sides[side as usize] => sample.total,
             (None, None) => Seconds::ZERO,
         };
-        let samples = || self.delays.latest(SAMPLE_AGE, now);
+        let samples = || self.delays.told(SAMPLE_AGE, now);
         let measured = Seconds::median(samples().map(mine));
         let expected = Seconds::median(samples().map(|sample| {
             let queue = mine(sample);

@@ -75,7 +75,7 @@ pub const FIRST_CONNECTION: u32 = 1 << 16;
 /// What a delay was measured by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Measured {
-    /// An answer that came at once.
+    /// A probe's answer, or data of the user's that echoes a timestamp, mostly at once.
     #[default]
     Answer,
     /// The echo of a timestamp in an acknowledgement of the user's, which may have been kept back: the round trip is an

@@ -38,6 +38,8 @@ struct Source {
     id: u32,
     /// Whether the source is probed when there is need, not only heard of in the user's traffic.
     probed: bool,
+    /// Whether it has told more than upper bounds.
+    told: bool,
     rtt: Baseline,
     /// Baselines of the two ways, where the source tells its own time.
     ways: Option<[Baseline; 2]>,
@@ -76,6 +78,13 @@ pub(crate) struct Overdue {
 }
 
 impl Sample {
+    /// The sample less what its answer may have been kept back for.
+    fn at_least(&self) -> Self {
+        let less = |excess: Seconds| (excess - KEPT_BACK).max(Seconds::ZERO);
+        let by_side = self.by_side.map(|[there, back]| [less(there), back]);
+        Self { total: less(self.total), by_side, ..*self }
+    }
+
     /// Excess on the way of `side`; all of it where the ways are not told apart.
     pub fn of(&self, side: Side) -> Seconds {
         self.by_side.map_or(self.total, |ways| ways[side as usize])
@@ -115,6 +124,7 @@ impl Delays {
             Seconds::median(self.latest(KEEP, now).map(|sample| sample.total)).filter(|_| enough);
         let source = self.source(delay, now);
         source.probed |= probed;
+        source.told |= delay.by != Measured::Echo;
         let is_probe = source.probed;
         let before = source.rtt.get_ns();
         let sample = source.sample(delay, quiet, now);
@@ -146,6 +156,15 @@ impl Delays {
         self.newest(age, now).take(count)
     }
 
+    /// The latest samples; where there are none, and nobody answers probes, what acknowledgements that may have been kept back
+    /// say at least: on a slow line with many connections there may be no others.
+    pub fn told(&self, age: Duration, now: Time) -> impl Iterator<Item = Sample> {
+        let latest = self.latest(age, now);
+        let nothing = self.latest(age, now).next().is_none() && !self.probes_answered(now);
+        let kept_back = self.within(age, now).filter(move |_| nothing).take(MAX_VOTES);
+        latest.copied().chain(kept_back.map(Sample::at_least))
+    }
+
     /// All samples of sources that vote which arrived within `age`, newest first.
     pub fn newest(&self, age: Duration, now: Time) -> impl Iterator<Item = &Sample> {
         let probed = self.probes_answered(now);
@@ -174,7 +193,7 @@ impl Delays {
     fn voters(&self, now: Time) -> impl Iterator<Item = &Source> {
         let probed = self.probes_answered(now);
         let active = self.sources.iter().filter(move |source| now.since(source.heard) <= ACTIVE);
-        active.filter(move |source| source.probed || !probed)
+        active.filter(move |source| source.probed || (!probed && source.told))
     }
 
     /// Whether any source that is probed answers.
@@ -298,6 +317,7 @@ impl Source {
         Self {
             id: delay.source,
             probed: false,
+            told: false,
             rtt: Baseline::new(delay.rtt.as_nanos() as i64, RTT_HALF, now),
             ways: delay
                 .one_way
@@ -409,6 +429,8 @@ const SHARED: Duration = Duration::from_millis(200);
 const KEEP: Duration = Duration::from_secs(4);
 /// Time for which an answer is waited for; Linux' `ping` gives up after 10 s.
 const GIVE_UP: Duration = Duration::from_secs(10);
+/// Time for which a receiver keeps an acknowledgement back: Linux's `TCP_DELACK_MIN`, its usual delay.
+const KEPT_BACK: Seconds = Seconds(0.04);
 /// By how much what arrived has left later than any probe that was answered where nobody answers them: in one queue they
 /// keep their order.
 const SILENT: Duration = Duration::from_secs(1);
@@ -485,6 +507,21 @@ mod tests {
         add(&mut delays, passive(100, 25, Measured::Acknowledgement));
         add(&mut delays, passive(110, 60, Measured::Echo));
         assert_eq!(totals(&delays, 180), [5, 0]);
+    }
+
+    #[test]
+    fn where_all_may_have_been_kept_back_they_say_at_least_so_much() {
+        let mut delays = Delays::default();
+        add(&mut delays, passive(0, 20, Measured::Acknowledgement));
+        let told = |of: &Delays, now_ms| {
+            let told = of.told(Duration::from_millis(500), Time::from_millis(now_ms));
+            told.map(|sample| sample.total.as_millis().round() as u64).collect::<Vec<_>>()
+        };
+        add(&mut delays, passive(40, 75, Measured::Echo));
+        assert_eq!(told(&delays, 200), [0], "of what came at once");
+        add(&mut delays, passive(900, 75, Measured::Echo));
+        add(&mut delays, passive(930, 50, Measured::Echo));
+        assert_eq!(told(&delays, 1_000), [0, 15]);
     }
 
     #[test]

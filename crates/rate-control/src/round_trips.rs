@@ -33,6 +33,8 @@ pub struct RoundTrips {
     /// What the last acknowledgement said.
     acknowledged: Option<u32>,
     peer: PeerClock,
+    /// The number with which it was opened, if that was seen.
+    opened: Option<u32>,
 }
 
 /// A packet of a connection.
@@ -63,13 +65,18 @@ impl RoundTrips {
 
     /// Notes a packet that left at `now`.
     pub fn on_sent(&mut self, packet: &Seen, now: Time) {
+        let first = packet.data.0;
+        if packet.opens && self.opened != Some(first) {
+            // Another connection between the same ports.
+            *self = Self { source: self.source, opened: Some(first), ..Self::default() };
+        }
         if let Some((value, _)) = packet.timestamps
             && self.stamped.is_none_or(|newest| comes_before(newest, value))
         {
             self.stamped = Some(value);
             push(&mut self.timestamps, (value, now));
         }
-        let (first, end) = packet.data;
+        let end = packet.data.1;
         if !packet.has_data() {
             return;
         }
@@ -292,6 +299,23 @@ mod tests {
         connection.on_sent(&Seen { data: (1, 1001), ..stamped(6, Some(9)) }, ms(30));
         let kept = Seen { ack: 1001, ..stamped(10, Some(6)) };
         assert_eq!(echoed(&mut connection, &kept), Some((30, Measured::Echo)));
+    }
+
+    #[test]
+    fn ports_that_are_used_again_begin_anew() {
+        let open = |first, value| Seen {
+            opens: true,
+            timestamps: Some((value, None)),
+            ..data(first, first)
+        };
+        let mut connection = leaving(900_000, 3);
+        connection.on_sent(&open(500, 7), ms(10));
+        connection.on_sent(&open(500, 8), ms(1_010));
+        let answer = Seen { opens: true, timestamps: Some((1, Some(7))), ..ack(501) };
+        assert_eq!(echoed(&mut connection, &answer), Some((10, Measured::Answer)));
+        connection.on_sent(&data(501, 1_501), ms(1_040));
+        connection.on_sent(&data(1_501, 2_501), ms(1_041));
+        assert_eq!(acknowledged(&mut connection, 2_501), Some(1_041));
     }
 
     #[test]

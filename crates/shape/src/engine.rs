@@ -74,8 +74,9 @@ pub(crate) enum Order {
 struct Observer {
     reflectors: Reflectors,
     passive: Passive,
-    /// Round trips of connections that were seen.
+    /// Round trips of connections that were seen, and whether they are wanted.
     seen: Vec<Delay>,
+    wanted: bool,
     /// Probes that have left, of sources that have answered before.
     left: Vec<(u32, Time)>,
 }
@@ -116,7 +117,9 @@ impl Watch for Observer {
 impl Observer {
     fn see(&mut self, key: &FlowKey, tcp: Option<&TcpHeader>, side: Side, now: Time) {
         let found = tcp.map(|tcp| self.passive.on_packet(key, tcp, side, now));
-        self.seen.extend(found.into_iter().flatten().flatten());
+        if self.wanted {
+            self.seen.extend(found.into_iter().flatten().flatten());
+        }
     }
 }
 
@@ -139,6 +142,7 @@ impl Engine {
             reflectors: Reflectors::new(&settings.reflectors, secret, clock.now()),
             passive: Passive::default(),
             seen: Vec::new(),
+            wanted: false,
             left: Vec::new(),
         };
         // Its guard expects beats from now on.
@@ -307,27 +311,24 @@ impl Engine {
 
     /// Passes on what answers told, those of probes and those of connections.
     fn hear(&mut self, now: Time) {
-        while let Some(delay) = self.observer.reflectors.answer(self.clock) {
-            self.note_delay(&delay, true, now);
-        }
-        // Connections tell less exactly than probes: what is shown is of them only where nobody answers those.
-        let is_shown = !self.observer.reflectors.is_heard(now);
         let mut seen = std::mem::take(&mut self.observer.seen);
+        while let Some(delay) = self.observer.reflectors.answer(self.clock) {
+            seen.push(delay);
+        }
         for delay in seen.drain(..) {
-            self.note_delay(&delay, is_shown && delay.by != Measured::Echo, now);
+            // An upper bound is no figure.
+            if delay.by != Measured::Echo {
+                self.delays.push((delay.sent.as_nanos(), delay.rtt.as_nanos(), delay.source));
+                self.diagnostics.on_delay(delay.source, delay.rtt.as_nanos());
+            }
+            self.controller.on_delay(&delay, now);
+            if let Some(log) = &mut self.log {
+                log.delay(&delay, now);
+            }
         }
         self.observer.seen = seen;
-    }
-
-    fn note_delay(&mut self, delay: &Delay, is_shown: bool, now: Time) {
-        if is_shown {
-            self.delays.push((delay.sent.as_nanos(), delay.rtt.as_nanos(), delay.source));
-            self.diagnostics.on_delay(delay.source, delay.rtt.as_nanos());
-        }
-        self.controller.on_delay(delay, now);
-        if let Some(log) = &mut self.log {
-            log.delay(delay, now);
-        }
+        // Connections tell less exactly than probes: they are asked where nobody answers those.
+        self.observer.wanted = !self.observer.reflectors.is_heard(now);
     }
 
     fn probe(&mut self, now: Time) {
