@@ -12,6 +12,8 @@ from weirlab.export import export
 from weirlab.flent import import_flent
 from weirlab.flent.exporting import flent_document
 from weirlab.stats import summarise
+from weirlab.stats.udp import mos_by_second
+from weirlab.stats.udp_losses import udp_rows
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,6 +49,8 @@ def test_what_iperf_sent_by_udp_is_udp(
     up = summarise(record).up
     assert up is not None
     assert up.retransmitted_segments == (0 if protocol == "tcp" else None)
+    # Nor is it known how long one of its packets takes to fill.
+    assert mos_by_second(record, flow["flow"], udp_rows(record)).is_empty()
 
 
 @pytest.mark.parametrize("name", ["cisco_5tcpup_2udpflood", "udp_flood_var_up"])

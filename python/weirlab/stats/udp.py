@@ -97,9 +97,10 @@ def mos_by_second(record: Record, flow: int, rows: pl.DataFrame) -> pl.DataFrame
 
 
 def _packet_ms(record: Record, flow: int) -> float:
-    """Time that a packet of a UDP flow takes to fill at its rate, in ms; 0 of a flow that is none."""
+    """Time that a packet of a UDP flow takes to fill at its rate, in ms; 0 where that is not known."""
     load = record.manifest.scenario["flows"][flow].get("udp")
-    return float(8000 * load["payload_bytes"] / load["rate_bps"]) if load else 0.0
+    known = load and load["payload_bytes"] and load["rate_bps"]
+    return float(8000 * load["payload_bytes"] / load["rate_bps"]) if known else 0.0
 
 
 def _starved(record: Record) -> set[int]:
