@@ -78,7 +78,9 @@ def short_names(names: Sequence[str]) -> list[str]:
 
 def number(value: float) -> str:
     """`value` with three digits, or all that stand before the point; 0 if it is nothing but rounding."""
-    return f"{value:.0f}" if abs(value) >= 99.95 else f"{value:#.3g}" if abs(value) >= ROUNDING else "0"
+    if abs(value) < ROUNDING:
+        return "0"
+    return f"{value:.0f}" if abs(value) >= 99.95 else f"{value:#.3g}"
 
 
 ROUNDING = 1e-9
