@@ -56,8 +56,8 @@ import socket, time
 near = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 near.connect(("server", 7777))
 near.settimeout(60)
-print("ready", flush=True)
 try:
+    print("ready", flush=True)
     time.sleep(300)
 except KeyboardInterrupt:
     time.sleep(1)
