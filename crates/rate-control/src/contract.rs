@@ -73,7 +73,8 @@ pub struct Delay {
 pub const FIRST_CONNECTION: u32 = 1 << 16;
 
 /// What a delay was measured by.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Measured {
     /// A probe's answer, or data of the user's that echoes a timestamp, mostly at once.
     #[default]
@@ -83,6 +84,15 @@ pub enum Measured {
     Echo,
     /// An acknowledgement of the user's of two segments or more, which is sent at once.
     Acknowledgement,
+}
+
+impl Measured {
+    /// Whether it is an answer.
+    #[must_use]
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "as whoever writes a log asks")]
+    pub const fn is_answer(&self) -> bool {
+        matches!(self, Self::Answer)
+    }
 }
 
 /// The two ways of a round trip, measured with two clocks that agree on nothing: each is off by the same

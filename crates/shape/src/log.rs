@@ -59,8 +59,8 @@ enum What {
         rtt: u64,
         one_way: Option<(i64, i64)>,
         /// What it was measured by, if not by an answer.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        by: Option<LoggedBy>,
+        #[serde(default, skip_serializing_if = "Measured::is_answer")]
+        by: Measured,
     },
     Late(u64),
     Tick([Option<(u64, u64, u64)>; 2]),
@@ -73,14 +73,6 @@ enum What {
         reason: String,
         value: f64,
     },
-}
-
-/// What a delay of the user's own was measured by: see [`Measured`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum LoggedBy {
-    Echo,
-    Acknowledgement,
 }
 
 /// A side, as options and logs name it; older logs have the names of [`Side`].
@@ -150,12 +142,7 @@ impl Log {
     pub fn delay(&mut self, delay: &Delay, now: Time) {
         let one_way = delay.one_way.map(|ways| (ways.there_ns, ways.back_ns));
         let (sent, rtt) = (delay.sent.as_nanos(), delay.rtt.as_nanos());
-        let by = match delay.by {
-            Measured::Answer => None,
-            Measured::Echo => Some(LoggedBy::Echo),
-            Measured::Acknowledgement => Some(LoggedBy::Acknowledgement),
-        };
-        self.write(now, What::Delay { source: delay.source, sent, rtt, one_way, by });
+        self.write(now, What::Delay { source: delay.source, sent, rtt, one_way, by: delay.by });
     }
 
     pub fn late(&mut self, since: Time, now: Time) {
@@ -355,11 +342,6 @@ impl Replay {
             What::Delay { source, sent, rtt, one_way, by } => {
                 let one_way = one_way.map(|(there_ns, back_ns)| OneWay { there_ns, back_ns });
                 let (sent, rtt) = (Time::from_nanos(sent), Duration::from_nanos(rtt));
-                let by = match by {
-                    None => Measured::Answer,
-                    Some(LoggedBy::Echo) => Measured::Echo,
-                    Some(LoggedBy::Acknowledgement) => Measured::Acknowledgement,
-                };
                 self.controller.on_delay(&Delay { source, sent, rtt, one_way, by }, now);
             }
             What::Open(open) => {
