@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from weirlab.flent.document import ZONE_S
 from weirlab.flent.points import start_of, step_s
 from weirlab.stats import load_window_ns
 
@@ -107,7 +108,7 @@ def _in_utc(value: object, record: Record, of: Imported) -> object:
         if began.tzinfo is not None:
             return value
         ahead_s = (began.replace(tzinfo=UTC) - start_of(record)).total_seconds()
-        return _text(time.replace(tzinfo=UTC) - timedelta(seconds=round(ahead_s / 900) * 900))
+        return _text(time.replace(tzinfo=UTC) - timedelta(seconds=round(ahead_s / ZONE_S) * ZONE_S))
     except (KeyError, ValueError, OverflowError):
         return value
 

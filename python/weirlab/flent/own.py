@@ -53,7 +53,7 @@ def own_block(record: Record, t0_ns: int) -> dict[str, Any]:
         return {"name": name, "start_s": (start_ns - t0_ns) / 1e9, "end_s": (end_ns - t0_ns) / 1e9}
 
     imported = manifest.imported
-    means = set(imported.losses_unknown) - set(imported.unnumbered) if imported else set()
+    means = imported.means if imported else frozenset()
     probes = manifest.scenario["probes"]
     return {
         "versions": manifest.versions,

@@ -114,7 +114,7 @@ class _Probe:
         self._record, self._number = record, number
         of = record.manifest.imported
         # Flent has the time of the answer, a record that of sending; some files had neither.
-        self._own_time = of is not None and number in set(of.losses_unknown) - set(of.unnumbered)
+        self._own_time = of is not None and number in of.means
         self.udp = record.manifest.scenario["probes"][number]["kind"] != "icmp" and not self._own_time
         self._leasts = [least_of(chunk["at_ns"]) for chunk in self._chunks([])]
 

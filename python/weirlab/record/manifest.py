@@ -88,6 +88,11 @@ class Imported:
     series: dict[str, dict[str, Any]] = field(default_factory=dict)
     extra: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def means(self) -> frozenset[int]:
+        """Numbers of the probes whose pings are means over intervals."""
+        return frozenset(self.losses_unknown) - frozenset(self.unnumbered)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Manifest:
