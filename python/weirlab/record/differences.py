@@ -36,6 +36,10 @@ def differences(records: Sequence[Record]) -> list[str]:
     return [" · ".join(filter(None, words)) for words in parts]
 
 
+WITH_BOTH = "with both at once"
+"""When a test of a line loads both directions, after each by itself."""
+
+
 def finds_its_loads(record: Record) -> bool:
     """Whether its test began as many loads as filled the line, as `weir test` does."""
     return bool(record.manifest.extra.get("ramps"))

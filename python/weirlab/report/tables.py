@@ -11,7 +11,7 @@ from rich import box
 from rich.text import Text
 
 from weirlab.record.configurations import joined, run_names
-from weirlab.record.differences import finds_its_loads
+from weirlab.record.differences import WITH_BOTH, finds_its_loads
 from weirlab.stats import bypassed_queues, factor_text, quantile
 from weirlab.ui.numbers import four_digits
 from weirlab.ui.table import Table
@@ -246,7 +246,7 @@ def _milliseconds(nanoseconds: float | None) -> str:
 
 def load_of(record: Record) -> str:
     """When the load was: of a test of a line, which loads each direction by itself before, both at once."""
-    return "with both at once" if finds_its_loads(record) else DURING
+    return WITH_BOTH if finds_its_loads(record) else DURING
 
 
 def latency_table(summary: Summary, during: str = DURING) -> Table:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from weirlab.plots.caption import number
+from weirlab.record.differences import WITH_BOTH
 from weirlab.scores import measured, of_a_line, score_all, verdict
 from weirlab.scores.bufferbloat import grade, sentence
 from weirlab.scores.gradable import is_gradable
@@ -254,7 +255,7 @@ def _quoted(name: str) -> str:
     return f"\N{LEFT DOUBLE QUOTATION MARK}{name}\N{RIGHT DOUBLE QUOTATION MARK}"
 
 
-DURING, BOTH = "During the load", "With both at once"
+DURING, BOTH = "During the load", WITH_BOTH.capitalize()
 """When the load was that a sentence is of: of any test, and of one of a line."""
 
 BEFORE_LOAD = "The load has not begun."
