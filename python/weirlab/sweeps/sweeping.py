@@ -126,7 +126,6 @@ def carry_out(  # noqa: PLR0913 - each is one word of the command line
             if left or keeper.spent:
                 break
     store.write_manifest()
-    has_until = plan is not None and plan.sweep.until is not None
     return Outcome(
         runs=wanted,
         kept=kept,
@@ -135,7 +134,7 @@ def carry_out(  # noqa: PLR0913 - each is one word of the command line
         left=left,
         interrupted=left > 0 and not keeper.spent,
         other_builds=other_builds,
-        unsettled=unsettled(sweep, store) if has_until and not left and not keeper.spent else None,
+        unsettled=None if left or keeper.spent else unsettled(sweep, store),
         processor_s=keeper.processor_s,
         simulator_s=keeper.simulator_s,
     )

@@ -36,11 +36,14 @@ def looks(sweep: Sweep, store: Store) -> Iterator[Sequence[Run]]:
         before = count
 
 
-def unsettled(sweep: Sweep, store: Store) -> int:
-    """How many points of a sweep have no interval that is small enough, after all of their runs."""
+def unsettled(sweep: Sweep, store: Store) -> int | None:
+    """How many points of a sweep have no interval that is small enough, after all of their runs.
+
+    None of a sweep without an `until`.
+    """
     until = None if sweep.plan is None else sweep.plan.sweep.until
     if sweep.plan is None or until is None:
-        return 0
+        return None
     values = _values(store, until.figure)
     after = counts(sweep.plan.sweep.repeat, until.most)
     of_points = ([values.get(run.key) for run in runs] for runs in _points(sweep))
