@@ -11,22 +11,20 @@ import signal
 import xml.etree.ElementTree as ET
 import zlib
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from playwright.sync_api import expect
 
-from browsing import PHONE, SCREENS, opened
+from browsing import SCREENS, opened
 from serving import serving
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from playwright.sync_api import Browser, Route
+    from playwright.sync_api import Browser
 
-    from browsing import Opened
 
 pytestmark = pytest.mark.realtime
 
@@ -182,119 +180,6 @@ def test_a_narrow_page_scrolls_down_only(browser: Browser, address: str, width: 
         assert tiles.evaluate_all(cut) == []
 
 
-def test_while_it_measures_it_draws_what_it_knows(browser: Browser, address: str) -> None:
-    with opened(browser, address, within=address, viewport=PHONE) as shown:
-        shown.page.get_by_role("button", name="Start").click()
-        shown.page.get_by_text("Downloading").wait_for()
-        expect(shown.page.locator("#charts canvas")).to_have_count(2)
-        drawn = "document.querySelectorAll('#charts .legend .entry').length"
-        assert shown.page.evaluate(drawn) == len(LINES) + 2
-        shown.chart("Ping").locator("summary").click()
-        rows = shown.chart("Ping").locator("table").first.locator("tbody tr")
-        expect(rows.filter(has_text="idle")).to_have_count(1)
-
-
-def test_an_outage_is_in_the_figures(browser: Browser) -> None:
-    with serving("--max-rate", "20mbit") as server, opened(browser, f"http://{server.address}/") as shown:
-        shown.page.get_by_role("button", name="Start").click()
-        shown.page.get_by_text("Downloading").wait_for()
-        shown.page.wait_for_timeout(3500)
-        server.process.send_signal(signal.SIGSTOP)
-        # To behind the end of the download.
-        shown.page.wait_for_timeout(5500)
-        server.process.send_signal(signal.SIGCONT)
-        shown.page.get_by_text("Done.").wait_for(timeout=60_000)
-        with shown.page.expect_download() as file:
-            shown.page.get_by_role("button", name="Save as JSON", exact=True).click()
-        found = json.loads(file.value.path().read_text())
-        sent, took = (np.array([ping[name] for ping in found["pings"]]) for name in ("t_s", "rtt_ms"))
-        assert np.diff(sent).max() < 2, "those that left meanwhile are there"
-        assert took.max() > 5000
-        # Every ping of the outage counts: 4.5 s of the 6 s that are measured of a download.
-        assert found["increase_ms"]["down"] > 1000
-        assert found["pings"][int(took.argmax())]["phase"] == "down"
-        expect(shown.page.locator("#grade")).to_have_text("F")
-
-
-def connections(address: str) -> int:
-    """How many TCP connections to a server on this machine are open."""
-    port = int(address.rpartition(":")[2])
-    rows = [line.split() for line in Path("/proc/net/tcp").read_text(encoding="ascii").splitlines()[1:]]
-    return sum(int(row[2].partition(":")[2], 16) == port and row[3] == ESTABLISHED for row in rows)
-
-
-ESTABLISHED = "01"
-"""A state of a connection in Linux's list of them."""
-
-FLOWS = 6
-"""Connections that load the line, beside that of the pings."""
-
-
-@pytest.mark.parametrize("scheme", ["http", "https"])
-def test_every_flow_has_a_connection_of_its_own(browser: Browser, scheme: str) -> None:
-    with (
-        serving("--max-rate", "20mbit") as server,
-        opened(browser, f"{scheme}://{server.address}/", ignore_https_errors=True) as shown,
-    ):
-        shown.page.get_by_role("button", name="Start").click()
-        for doing in ("Downloading …", "Uploading …", "Downloading and uploading …"):
-            shown.page.get_by_text(doing).wait_for()
-            shown.page.wait_for_timeout(3000)
-            assert connections(server.address) == FLOWS + 1
-        shown.page.get_by_text("Done.").wait_for()
-        assert rate(shown, "up") > 0.5 * rate(shown, "down")
-
-
-def refuse(route: Route) -> None:
-    route.fulfill(status=403, body="this is filtered")
-
-
-def test_a_line_that_nothing_loads_has_no_grade(browser: Browser, address: str) -> None:
-    with opened(browser, address, within=address) as shown:
-        shown.provoked = "403"
-        shown.page.route("**/weir/v1/flow*", refuse)
-        shown.page.get_by_role("button", name="Start").click()
-        shown.page.get_by_role("button", name="Start again").wait_for(timeout=60_000)
-        expect(shown.page.locator("#status")).to_contain_text("There is no grade: the line was not loaded")
-        expect(shown.page.locator("#result")).to_be_hidden()
-        expect(shown.page.locator("#results")).to_contain_text("no grade")
-        rates = shown.lines("Throughput")
-        assert [rates[way][1].max() for way in ("download", "upload")] == [0, 0]
-
-
-def test_a_line_that_a_part_of_the_test_does_not_load_has_no_grade(browser: Browser, address: str) -> None:
-    with opened(browser, address, within=address) as shown:
-        shown.provoked = "403"
-        shown.page.get_by_role("button", name="Start").click()
-        shown.page.get_by_text("Downloading and uploading …").wait_for(timeout=60_000)
-        shown.page.route("**/weir/v1/flow*", refuse)
-        shown.page.get_by_role("button", name="Start again").wait_for(timeout=60_000)
-        expect(shown.page.locator("#status")).to_contain_text("There is no grade: the line was not loaded")
-        expect(shown.page.locator("#result")).to_be_hidden()
-        shown.page.reload()
-        shown.page.locator("#results button").click()
-        expect(shown.page.locator("#status")).to_contain_text("There is no grade: the line was not loaded")
-
-
-SHARED = """
-const own = Object.getOwnPropertyDescriptor(PerformanceResourceTiming.prototype, "nextHopProtocol").get;
-Object.defineProperty(PerformanceResourceTiming.prototype, "nextHopProtocol", {
-  get() { return this.name.includes("/flow?") ? "h2" : own.call(this); },
-});
-"""
-"""A browser that reaches the server by a proxy which speaks HTTP/2, so that all flows share a connection."""
-
-
-def test_flows_that_share_a_connection_give_no_grade(browser: Browser, address: str) -> None:
-    with opened(browser, address, within=address) as shown:
-        shown.page.add_init_script(SHARED)
-        shown.page.reload()
-        shown.page.get_by_role("button", name="Start").click()
-        shown.page.get_by_role("button", name="Start again").wait_for(timeout=60_000)
-        expect(shown.page.locator("#status")).to_contain_text("shared one connection (HTTP/2 or HTTP/3")
-        expect(shown.page.locator("#result")).to_be_hidden()
-
-
 @pytest.mark.parametrize("at", [0, 1, 6, 8])
 def test_a_result_of_which_a_part_is_missing_has_no_grade(browser: Browser, address: str, at: int) -> None:
     with opened(browser, address + link(without=at), within=address) as shown:
@@ -307,113 +192,6 @@ def test_a_page_that_is_trusted_has_the_better_clock(browser: Browser, address: 
     place = address.replace("http", scheme)
     with opened(browser, place, ignore_https_errors=True) as shown:
         assert shown.page.evaluate("crossOriginIsolated")
-
-
-def rate(shown: Opened, way: str) -> float:
-    """A rate that the page shows, in Mbit/s."""
-    return float(shown.page.locator(f"#{way}").inner_text())
-
-
-def test_a_server_that_falls_silent_ends_the_test(browser: Browser) -> None:
-    with serving("--max-rate", "20mbit") as server, opened(browser, f"http://{server.address}/") as shown:
-        shown.page.get_by_role("button", name="Start").click()
-        shown.page.get_by_text("Downloading").wait_for()
-        server.process.send_signal(signal.SIGSTOP)
-        try:
-            shown.page.get_by_text("has not answered for 10 s").wait_for(timeout=30_000)
-        finally:
-            server.process.send_signal(signal.SIGCONT)
-        shown.page.get_by_role("button", name="Start again").wait_for()
-        expect(shown.page.locator("#result")).to_be_hidden()
-        assert shown.lines("Ping")["idle"][0].size >= 30, "what was measured stays"
-
-
-def test_a_connection_that_breaks_off_is_told(browser: Browser, address: str) -> None:
-    def reset(route: Route) -> None:
-        if route.request.method == "POST":
-            route.abort("connectionreset")
-        else:
-            route.continue_()
-
-    with opened(browser, address, within=address) as shown:
-        shown.provoked = "ERR_CONNECTION_RESET"
-        shown.page.route("**/weir/v1/flow*", reset)
-        shown.page.get_by_role("button", name="Start").click()
-        shown.page.get_by_text("Uploading …").wait_for()
-        shown.page.get_by_role("button", name="Start again").wait_for()
-        expect(shown.page.locator("#status")).to_contain_text("A connection broke off while uploading")
-
-
-def test_a_test_is_as_long_as_the_server_lets_it_be(browser: Browser) -> None:
-    with (
-        serving("--max-rate", "20mbit", "--max-duration", "6s") as server,
-        opened(browser, f"http://{server.address}/") as shown,
-    ):
-        shown.page.get_by_role("button", name="Start").click()
-        shown.page.get_by_text("Done.").wait_for(timeout=60_000)
-        assert rate(shown, "down") > 1
-        expect(shown.page.locator("#grade")).to_be_visible()
-        assert 23 < shown.shown()[1] < 30
-    with (
-        serving("--max-duration", "3s") as server,
-        opened(browser, f"http://{server.address}/") as shown,
-    ):
-        shown.page.get_by_role("button", name="Start").click()
-        expect(shown.page.locator("#status")).to_have_text(
-            "This server lets a load last for 3 s: this test needs 4 s."
-        )
-
-
-def test_a_server_that_is_full_says_so(browser: Browser) -> None:
-    with (
-        serving("--max-rate", "20mbit", "--max-tests", "1") as server,
-        opened(browser, f"http://{server.address}/") as first,
-        opened(browser, f"http://{server.address}/") as second,
-    ):
-        first.page.get_by_role("button", name="Start").click()
-        first.page.get_by_text("Measuring the idle line").wait_for()
-        second.provoked = "503"
-        second.page.get_by_role("button", name="Start").click()
-        expect(second.page.locator("#status")).to_have_text(
-            "The server says: the server is busy: try again in a minute."
-        )
-
-
-SLOW_TIMERS = """
-const every = window.setInterval;
-window.setInterval = (tick, ms) => every(tick, Math.max(ms, 1000));
-"""
-"""A browser whose page is not in front."""
-
-
-def test_few_pings_are_told(browser: Browser, address: str) -> None:
-    with opened(browser, address, within=address) as shown:
-        shown.page.add_init_script(SLOW_TIMERS)
-        shown.page.reload()
-        shown.page.get_by_role("button", name="Start").click()
-        shown.page.get_by_text("Done.").wait_for(timeout=60_000)
-        expect(shown.page.locator("#caveat")).to_contain_text(
-            "Fewer than 20 pings count in the idle phase, the download"
-        )
-
-
-def test_the_reader_may_stop_it(browser: Browser, address: str) -> None:
-    with opened(browser, address, within=address) as shown:
-        shown.page.get_by_role("button", name="Start").click()
-        shown.page.get_by_text("Measuring the idle line").wait_for()
-        shown.page.get_by_role("button", name="Stop").click()
-        expect(shown.page.locator("#status")).to_contain_text("Stopped")
-        shown.page.get_by_role("button", name="Start again").click()
-        shown.page.get_by_text("Uploading").wait_for(timeout=30_000)
-        shown.page.wait_for_timeout(1000)
-        shown.page.get_by_role("button", name="Stop").click()
-        expect(shown.page.locator("#status")).to_contain_text("Stopped")
-        later: list[str] = []
-        shown.page.on("request", lambda request: later.append(request.method))
-        shown.page.get_by_role("button", name="Start again").click()
-        shown.page.get_by_text("Measuring the idle line").wait_for()
-        shown.page.wait_for_timeout(2000)
-        assert "POST" not in later, "the next test is not measured under the load of this one"
 
 
 @pytest.mark.parametrize("stops", [True, False])
@@ -432,30 +210,6 @@ def test_a_test_that_does_not_begin_shows_none_of_another(browser: Browser, stop
         for place in ("#live", "#result"):
             expect(shown.page.locator(place)).to_be_hidden()
         expect(shown.page.locator("#charts")).to_be_empty()
-
-
-TWO_TICKS_AND_STOP = """
-const every = window.setInterval;
-window.setInterval = (tick, ms) => every(() => {
-  tick();
-  tick();
-  if (window.stopNow) setTimeout(() => document.querySelector("#start button").click(), 25);
-  window.stopNow = false;
-}, ms);
-"""
-"""A browser that was busy: its timer fires twice in a row, and the reader stops the test soon after that."""
-
-
-def test_nothing_is_shown_of_a_test_that_was_stopped(browser: Browser, address: str) -> None:
-    with opened(browser, address, within=address) as shown:
-        shown.page.add_init_script(TWO_TICKS_AND_STOP)
-        shown.page.reload()
-        shown.page.get_by_role("button", name="Start").click()
-        shown.page.get_by_text("Measuring the idle line").wait_for()
-        shown.page.evaluate("window.stopNow = true")
-        expect(shown.page.locator("#status")).to_contain_text("Stopped")
-        shown.page.wait_for_timeout(500)
-        expect(shown.page.locator("#status")).to_contain_text("Stopped")
 
 
 @pytest.mark.parametrize("text", ["AAAA", "%3Cimg%20src=x%3E", link()[3:-9], "A" * 40_000])

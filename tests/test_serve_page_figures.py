@@ -1,0 +1,167 @@
+"""Whole measurements of the browser page of `weir serve`: their figures, and when there is no grade."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from playwright.sync_api import expect
+
+from browsing import PHONE, opened
+from serving import serving
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from playwright.sync_api import Browser, Route
+
+    from browsing import Opened
+
+pytestmark = pytest.mark.realtime
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    """That of a server whose loads are shorter, and so are tests."""
+    with serving("--max-rate", "50mbit", "--max-duration", "6s") as server:
+        yield f"http://{server.address}/"
+
+
+def test_while_it_measures_it_draws_what_it_knows(browser: Browser, address: str) -> None:
+    with opened(browser, address, within=address, viewport=PHONE) as shown:
+        shown.page.get_by_role("button", name="Start").click()
+        shown.page.get_by_text("Downloading").wait_for()
+        expect(shown.page.locator("#charts canvas")).to_have_count(2)
+        drawn = "document.querySelectorAll('#charts .legend .entry').length"
+        assert shown.page.evaluate(drawn) == 6 + 2, "a line for each phase, and for each way"
+        shown.chart("Ping").locator("summary").click()
+        rows = shown.chart("Ping").locator("table").first.locator("tbody tr")
+        expect(rows.filter(has_text="idle")).to_have_count(1)
+
+
+def test_an_outage_is_in_the_figures(browser: Browser) -> None:
+    with serving("--max-rate", "20mbit") as server, opened(browser, f"http://{server.address}/") as shown:
+        shown.page.get_by_role("button", name="Start").click()
+        shown.page.get_by_text("Downloading").wait_for()
+        shown.page.wait_for_timeout(3500)
+        server.process.send_signal(signal.SIGSTOP)
+        # To behind the end of the download.
+        shown.page.wait_for_timeout(5500)
+        server.process.send_signal(signal.SIGCONT)
+        shown.page.get_by_text("Done.").wait_for(timeout=60_000)
+        with shown.page.expect_download() as file:
+            shown.page.get_by_role("button", name="Save as JSON", exact=True).click()
+        found = json.loads(file.value.path().read_text())
+        sent, took = (np.array([ping[name] for ping in found["pings"]]) for name in ("t_s", "rtt_ms"))
+        assert np.diff(sent).max() < 2, "those that left meanwhile are there"
+        assert took.max() > 5000
+        # Every ping of the outage counts: 4.5 s of the 6 s that are measured of a download.
+        assert found["increase_ms"]["down"] > 1000
+        assert found["pings"][int(took.argmax())]["phase"] == "down"
+        expect(shown.page.locator("#grade")).to_have_text("F")
+
+
+def rate(shown: Opened, way: str) -> float:
+    """A rate that the page shows, in Mbit/s."""
+    return float(shown.page.locator(f"#{way}").inner_text())
+
+
+def connections(address: str) -> int:
+    """How many TCP connections to a server on this machine are open."""
+    port = int(address.rpartition(":")[2])
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text(encoding="ascii").splitlines()[1:]]
+    return sum(int(row[2].partition(":")[2], 16) == port and row[3] == ESTABLISHED for row in rows)
+
+
+ESTABLISHED = "01"
+"""A state of a connection in Linux's list of them."""
+
+FLOWS = 6
+"""Connections that load the line, beside that of the pings."""
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_every_flow_has_a_connection_of_its_own(browser: Browser, scheme: str) -> None:
+    with (
+        serving("--max-rate", "20mbit") as server,
+        opened(browser, f"{scheme}://{server.address}/", ignore_https_errors=True) as shown,
+    ):
+        shown.page.get_by_role("button", name="Start").click()
+        for doing in ("Downloading …", "Uploading …", "Downloading and uploading …"):
+            shown.page.get_by_text(doing).wait_for()
+            shown.page.wait_for_timeout(3000)
+            assert connections(server.address) == FLOWS + 1
+        shown.page.get_by_text("Done.").wait_for()
+        assert rate(shown, "up") > 0.5 * rate(shown, "down")
+
+
+def refuse(route: Route) -> None:
+    route.fulfill(status=403, body="this is filtered")
+
+
+def test_a_line_that_nothing_loads_has_no_grade(browser: Browser, address: str) -> None:
+    with opened(browser, address, within=address) as shown:
+        shown.provoked = "403"
+        shown.page.route("**/weir/v1/flow*", refuse)
+        shown.page.get_by_role("button", name="Start").click()
+        shown.page.get_by_role("button", name="Start again").wait_for(timeout=60_000)
+        expect(shown.page.locator("#status")).to_contain_text("There is no grade: the line was not loaded")
+        expect(shown.page.locator("#result")).to_be_hidden()
+        expect(shown.page.locator("#results")).to_contain_text("no grade")
+        rates = shown.lines("Throughput")
+        assert [rates[way][1].max() for way in ("download", "upload")] == [0, 0]
+
+
+def test_a_line_that_a_part_of_the_test_does_not_load_has_no_grade(browser: Browser, address: str) -> None:
+    with opened(browser, address, within=address) as shown:
+        shown.provoked = "403"
+        shown.page.get_by_role("button", name="Start").click()
+        shown.page.get_by_text("Downloading and uploading …").wait_for(timeout=60_000)
+        shown.page.route("**/weir/v1/flow*", refuse)
+        shown.page.get_by_role("button", name="Start again").wait_for(timeout=60_000)
+        expect(shown.page.locator("#status")).to_contain_text("There is no grade: the line was not loaded")
+        expect(shown.page.locator("#result")).to_be_hidden()
+        shown.page.reload()
+        shown.page.locator("#results button").click()
+        expect(shown.page.locator("#status")).to_contain_text("There is no grade: the line was not loaded")
+
+
+SHARED = """
+const own = Object.getOwnPropertyDescriptor(PerformanceResourceTiming.prototype, "nextHopProtocol").get;
+Object.defineProperty(PerformanceResourceTiming.prototype, "nextHopProtocol", {
+  get() { return this.name.includes("/flow?") ? "h2" : own.call(this); },
+});
+"""
+"""A browser that reaches the server by a proxy which speaks HTTP/2, so that all flows share a connection."""
+
+
+def test_flows_that_share_a_connection_give_no_grade(browser: Browser, address: str) -> None:
+    with opened(browser, address, within=address) as shown:
+        shown.page.add_init_script(SHARED)
+        shown.page.reload()
+        shown.page.get_by_role("button", name="Start").click()
+        shown.page.get_by_role("button", name="Start again").wait_for(timeout=60_000)
+        expect(shown.page.locator("#status")).to_contain_text("shared one connection (HTTP/2 or HTTP/3")
+        expect(shown.page.locator("#result")).to_be_hidden()
+
+
+SLOW_TIMERS = """
+const every = window.setInterval;
+window.setInterval = (tick, ms) => every(tick, Math.max(ms, 1000));
+"""
+"""A browser whose page is not in front."""
+
+
+def test_few_pings_are_told(browser: Browser, address: str) -> None:
+    with opened(browser, address, within=address) as shown:
+        shown.page.add_init_script(SLOW_TIMERS)
+        shown.page.reload()
+        shown.page.get_by_role("button", name="Start").click()
+        shown.page.get_by_text("Done.").wait_for(timeout=60_000)
+        expect(shown.page.locator("#caveat")).to_contain_text(
+            "Fewer than 20 pings count in the idle phase, the download"
+        )
