@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import urllib.request
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
@@ -101,16 +101,15 @@ def _handler(port: int, faults: Faults) -> type[BaseHTTPRequestHandler]:  # noqa
             if faults.takes("slow"):
                 self.say(503, {"Content-Type": "application/xml"}, SLOW_DOWN)
                 return
-            upstream = HTTPConnection("127.0.0.1", port, timeout=30)
-            upstream.request(self.command, self.path, body, dict(self.headers))
-            said = upstream.getresponse()
-            content = said.read()
+            with closing(HTTPConnection("127.0.0.1", port, timeout=30)) as upstream:
+                upstream.request(self.command, self.path, body, dict(self.headers))
+                said = upstream.getresponse()
+                content = said.read()
             headers = {name: value for name, value in said.getheaders() if name.lower() not in HOP_BY_HOP}
             if self.command == "HEAD":
                 headers["Content-Length"] = said.getheader("Content-Length") or "0"
             if "list-type=2" in self.path:
                 content = self.listed(content)
-            upstream.close()
             self.say(said.status, headers, content)
 
         def listed(self, content: bytes) -> bytes:
