@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from importlib import resources
 from pathlib import Path
 from typing import Literal
@@ -19,6 +20,12 @@ DEFAULT_QUEUE = "default"
 def queue_words(spec: str) -> str:
     """A queue spec, for people."""
     return "the link's own queue" if spec == DEFAULT_QUEUE else spec
+
+
+def of_direction(spec: str, direction: str) -> str:
+    """What a record's queue spec says of one direction: with one each it is `up fq_codel, down default`."""
+    own = re.fullmatch(r"up (?P<up>.+), down (?P<down>.+)", spec)
+    return own[direction] if own else spec
 
 
 def load_trace(name: str) -> str:

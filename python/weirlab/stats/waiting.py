@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from weirlab.record.tables import TABLES
+from weirlab.scenario.plain import of_direction
 from weirlab.stats.pings import load_window_ns
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def bypassed_queues(record: Record) -> list[Bypassed]:
     found = []
     for direction, hops in path.items():
         for hop in hops:
-            if hop["queue"] != record.manifest.queue:
+            if hop["queue"] != of_direction(record.manifest.queue, direction):
                 continue
             others = [one["name"] for one in hops if one["name"] != hop["name"]]
             other = max(others, key=lambda name: waits.get(f"{direction}/{name}", 0.0), default=None)
