@@ -110,7 +110,6 @@ def test_the_interval_is_the_bca_bootstrap() -> None:
 def test_one_run_is_no_riddle() -> None:
     one = increase(side([5.0]), side([3.0]))
     assert (one.size, one.low, one.p, one.p_holm, one.better, one.detectable) == (-2.0, *[None] * 5)
-    assert one.too_few
     assert not one.alike
 
 
@@ -337,3 +336,13 @@ def test_the_command_names_the_winner_or_that_there_is_none(tmp_path: Path) -> N
     assert first["figure"] == "increase_ms"
     assert first["low"] < first["size"] < first["high"] < 0
     assert first["paired"]
+
+
+def test_intervals_of_few_repetitions_are_told_wherever_they_are_shown(tmp_path: Path) -> None:
+    words = ["run", "rrul", "--queue", "default", "--queue", "htb rate 95% fq_codel", "--repeat", "2"]
+    short = ["--idle", "500ms", "--load", "1s", "--cooldown", "0s", "--no-charts"]
+    done = CliRunner().invoke(group, [*words, *short, "--out", str(tmp_path / "out")])
+    assert "2 repetitions are few: intervals of fewer than 5" in " ".join(done.output.split())
+    page = CliRunner().invoke(group, ["report", str(tmp_path / "out"), "--out", str(tmp_path / "page.html")])
+    assert page.exit_code == 0, page.output
+    assert "Caution: 2 repetitions are few" in (tmp_path / "page.html").read_text(encoding="utf-8")

@@ -408,6 +408,23 @@ def test_a_queue_that_is_not_at_the_bottleneck_is_told_so(tmp_path: Path) -> Non
     (told,) = advice(records[:3])
     assert told.startswith("`fq_codel` at `router` has nothing to manage: packets wait elsewhere, ")
     assert " in `modem` on the way up" in told
+    assert told.endswith(" such as `htb rate 95% fq_codel`.")
+
+
+def test_so_is_one_of_a_single_direction(tmp_path: Path) -> None:
+    (record,) = weirlab.run(
+        "rrul", link="cable-20-8", queue_up="fq_codel", phases=SHORT, out=tmp_path / "one"
+    )
+    assert [(one.direction, one.queue) for one in bypassed_queues(record)] == [("up", "fq_codel")]
+
+
+def test_of_a_shaper_that_is_above_the_line_it_is_not_said_that_a_shaper_helps(tmp_path: Path) -> None:
+    spec = "htb rate 30mbit fq_codel"
+    (record,) = weirlab.run("rrul", link="cable-20-8", queue=spec, phases=SHORT, out=tmp_path / "above")
+    (told,) = advice([record])
+    assert told.startswith(f"`{spec}` at `router` has nothing to manage")
+    assert "such as `htb rate" not in told
+    assert "Its own rate is above what the line carries" in told
 
 
 def test_a_queue_at_the_bottleneck_needs_no_advice(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from weirlab.report import cautions, comparison_table, story
-from weirlab.report.differences import difference_tables, too_few
+from weirlab.report.differences import difference_tables, narrow, unrepeated
 from weirlab.ui import console, warn
 
 if TYPE_CHECKING:
@@ -19,15 +19,15 @@ __all__ = ["tell", "tell_differences"]
 
 def tell(records: Sequence[Record], comparisons: Sequence[Comparison]) -> None:
     """What to be careful of in `records`, the figures of their configurations, and what these say."""
-    for text in cautions(records):
+    for text in [*cautions(records), *narrow(comparisons)]:
         warn(text)
     console.print(comparison_table(records, comparisons))
     console.print(story(comparisons))
 
 
 def tell_differences(comparisons: Sequence[Comparison]) -> None:
-    """By how much each configuration differs from the first, and which have too few repetitions to say."""
+    """By how much each configuration differs from the first, and which cannot say for want of repetitions."""
     for table in difference_tables(comparisons):
         console.print(table)
-    for text in too_few(comparisons):
+    for text in unrepeated(comparisons):
         warn(text)

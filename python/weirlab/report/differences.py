@@ -37,27 +37,30 @@ def difference_tables(comparisons: Sequence[Comparison]) -> list[Table]:
     return tables
 
 
-def too_few(comparisons: Sequence[Comparison]) -> list[str]:
-    """Warnings about too few repetitions, and about those that repeat nothing."""
+def unrepeated(comparisons: Sequence[Comparison]) -> list[str]:
+    """Warnings about configurations that ran once, and about repetitions that repeat nothing."""
     alike = [one.name for one in comparisons[1:] if any(each.alike for each in one.differences)]
     told = [
         f"`{name}`: repetitions are alike in all figures, here and in the baseline: they count as one run, "
         "which shows no scatter"
         for name in alike
     ]
-    return told + _few([one for one in comparisons[1:] if one.name not in alike])
+    return told + _single([one for one in comparisons[1:] if one.name not in alike])
 
 
-def _few(comparisons: Sequence[Comparison]) -> list[str]:
-    few = [each.repeats for one in comparisons for each in one.differences if each.too_few]
+def _single(comparisons: Sequence[Comparison]) -> list[str]:
+    if all(each.repeats >= SCATTERED for one in comparisons for each in one.differences):
+        return []
+    return ["a single run shows no scatter: whether configurations differ needs repetitions (`--repeat 10`)"]
+
+
+def narrow(comparisons: Sequence[Comparison]) -> list[str]:
+    """A warning that intervals which are shown are of too few repetitions; empty if none are."""
+    few = [len(one.runs) for one in comparisons if SCATTERED <= len(one.runs) < MIN_REPEATS]
     if not few:
         return []
-    if min(few) < 2:
-        return [
-            "a single run shows no scatter: whether configurations differ needs repetitions (`--repeat 10`)"
-        ]
-    narrow = f"intervals of fewer than {MIN_REPEATS} are narrower than they should be"
-    return [f"{min(few)} repetitions are few: {narrow}"]
+    says = f"intervals of fewer than {MIN_REPEATS} are narrower than they should be"
+    return [f"{min(few)} repetitions are few: {says}"]
 
 
 def _cells(one: Difference) -> list[str]:
@@ -107,3 +110,6 @@ NAMES = {
     "lookup_ms": "name lookup, ms",
 }
 """Names of figures."""
+
+SCATTERED = 2
+"""Fewer repetitions show no scatter, and have no interval."""

@@ -189,17 +189,28 @@ def _ms(value: Interval | None) -> str:
 
 def advice(records: Sequence[Record]) -> list[str]:
     """For each queue under test that stayed empty: where packets waited instead, and what helps."""
-    waited: dict[str, dict[str, str]] = {}
+    waited: dict[tuple[str, str], dict[str, str]] = {}
     for record in records:
         for one in bypassed_queues(record):
             if one.queue.split()[0] not in PLAIN_QUEUES:
                 way = f"{one.wait_ms:.0f} ms in `{one.other_hop}` on the way {one.direction}"
-                waited.setdefault(f"`{one.queue}` at `{one.hop}`", {}).setdefault(one.direction, way)
+                waited.setdefault((one.queue, f"`{one.queue}` at `{one.hop}`"), {}).setdefault(
+                    one.direction, way
+                )
     return [
         f"{queue} has nothing to manage: packets wait elsewhere, {' and '.join(ways.values())}. "
-        "A shaper below the line's rate moves the wait to it, such as `htb rate 95% fq_codel`."
-        for queue, ways in waited.items()
+        + _what_helps(spec)
+        for (spec, queue), ways in waited.items()
     ]
+
+
+def _what_helps(spec: str) -> str:
+    if SHAPING & {*spec.split()}:
+        return (
+            "Its own rate is above what the line carries then: a lower one moves the wait to it, and "
+            "`weir shape` follows a line whose rate changes."
+        )
+    return "A shaper below the line's rate moves the wait to it, such as `htb rate 95% fq_codel`."
 
 
 def cautions(records: Sequence[Record]) -> list[str]:
@@ -419,6 +430,9 @@ LOOK: Any = {"box": box.SIMPLE_HEAD, "padding": (0, 1, 0, 0), "pad_edge": False}
 
 PLAIN_QUEUES = {"pfifo", "bfifo", "pfifo_fast", "pfifo_head_drop", "noqueue"}
 """Nobody expects these to shorten a wait."""
+
+SHAPING = {"rate", "bandwidth"}
+"""Words of queue specs that shape: `htb rate 95% fq_codel`, `tbf rate 18mbit`, `cake bandwidth 18mbit`."""
 
 MAX_CAUTIONS = 5
 """More lines than this nobody reads before the numbers."""

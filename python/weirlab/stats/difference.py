@@ -67,11 +67,6 @@ class Difference:
     better: bool | None
     alike: bool = False
 
-    @property
-    def too_few(self) -> bool:
-        """Whether there are so few repetitions that the interval is narrower than it should be."""
-        return self.repeats < MIN_REPEATS
-
 
 def matched(
     baseline: Sequence[Run], runs: Sequence[Run], seed_of: Callable[[Run], int | None]

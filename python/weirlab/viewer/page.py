@@ -28,6 +28,7 @@ from weirlab.report import (
     quality_table,
     story,
 )
+from weirlab.report.differences import narrow
 from weirlab.report.methods import method_tables
 from weirlab.report.scores import line_table
 from weirlab.stats import beside, summarise
@@ -246,6 +247,7 @@ def _main(
         comparisons = beside(records)
         yield f"<p>{prose(story(comparisons).plain)}</p>\n"
         yield _table(comparison_table(records, comparisons))
+        yield "".join(f'<p class="warning">Caution: {prose(text)}</p>\n' for text in narrow(comparisons))
     yield "".join(f"<p>{prose(text)}</p>\n" for text in advice(records))
     yield '<h2>Charts</h2>\n<noscript><p class="warning">The charts need JavaScript.</p></noscript>\n'
     yield '<div id="weir-charts"><p>The record is read…</p></div>\n'
