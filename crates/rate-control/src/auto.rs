@@ -335,9 +335,8 @@ impl Controller for Auto {
     }
 
     fn on_delay(&mut self, delay: &Delay, now: Time) {
-        self.delays.add(delay, self.quiet, now);
-        if let Some(sample) = self.delays.newest(Duration::ZERO, now).next() {
-            self.idle.add(sample.total, now);
+        if let Some(excess) = self.delays.add(delay, self.quiet, now) {
+            self.idle.add(excess, now);
         }
     }
 

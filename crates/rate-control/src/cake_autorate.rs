@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use weir_core::{Duration, Rate, Time};
 
 use crate::contract::{
-    Bounds, Controller, Decision, Delay, FIRST_CONNECTION, Measured, Reason, Side, State, Traffic,
+    Bounds, Controller, Decision, Delay, FIRST_CONNECTION, Reason, Side, State, Traffic,
 };
 use crate::quantities::{BitsPerSecond, Seconds};
 
@@ -97,7 +97,7 @@ impl Controller for CakeAutorate {
         // The law knows reflectors only; where none answers, connections are better than nothing.
         let is_connection = delay.source >= FIRST_CONNECTION;
         let is_answered = self.reflectors_heard.is_some_and(|at| now.since(at) < REFLECTORS_SILENT);
-        if is_connection && (is_answered || delay.by == Measured::Echo) {
+        if is_connection && (is_answered || !delay.by.is_exact()) {
             return;
         }
         if !is_connection {
@@ -276,6 +276,7 @@ const FULL_PACKET_BITS: f64 = 1514.0 * 8.0;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::contract::Measured;
 
     const LINE: Bounds = Bounds { min_bps: 5_000_000, base_bps: 20_000_000, max_bps: 80_000_000 };
 

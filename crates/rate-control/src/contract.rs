@@ -76,7 +76,7 @@ pub const FIRST_CONNECTION: u32 = 1 << 16;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Measured {
-    /// A probe's answer, or data of the user's that echoes a timestamp, mostly at once.
+    /// A probe's answer, or data of the user's that echoes a timestamp and was sent at once.
     #[default]
     Answer,
     /// The echo of a timestamp in an acknowledgement of the user's, which may have been kept back: the round trip is an
@@ -84,14 +84,22 @@ pub enum Measured {
     Echo,
     /// An acknowledgement of the user's of two segments or more, which is sent at once.
     Acknowledgement,
+    /// Data of the user's that echoes a timestamp, and may have been sent after a pause of any length: what left with that
+    /// timestamp has arrived, and no more is known.
+    Arrival,
 }
 
 impl Measured {
     /// Whether it is an answer.
     #[must_use]
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "as whoever writes a log asks")]
     pub const fn is_answer(&self) -> bool {
         matches!(self, Self::Answer)
+    }
+
+    /// Whether both ways are known exactly, not only up to how long the answer was kept back.
+    #[must_use]
+    pub const fn is_exact(self) -> bool {
+        matches!(self, Self::Answer | Self::Acknowledgement)
     }
 }
 

@@ -9,14 +9,15 @@ use std::collections::VecDeque;
 use weir_core::{Duration, Time};
 
 use crate::baseline::Baseline;
-use crate::contract::{Delay, Measured, OneWay, Side};
+use crate::contract::{Delay, FIRST_CONNECTION, Measured, OneWay, Side};
 use crate::quantities::{Seconds, median};
+use crate::recent::Recent;
 
 /// All sources and their latest samples.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Delays {
     sources: Vec<Source>,
-    recent: VecDeque<Sample>,
+    recent: Recent,
     /// Probes without an answer: source and when it left.
     unanswered: VecDeque<(u32, Time)>,
     /// When those left to which no answer will come.
@@ -25,8 +26,9 @@ pub(crate) struct Delays {
     waiting: Option<Time>,
     /// When the newest had left of which it is known that it arrived.
     answered: Option<Time>,
-    /// When the newest probe had left that was answered.
+    /// When the newest probe had left that was answered, and when a source that is probed was last heard.
     probe_answered: Option<Time>,
+    probes_heard: Option<Time>,
     /// Whether there was a load from the first moment on, so that baselines may be made of a queue.
     pub loaded_from_start: bool,
     /// When a baseline last fell, while that is so.
@@ -57,7 +59,7 @@ struct Source {
 pub(crate) struct Sample {
     delay: Delay,
     /// Whether the sample's source is probed.
-    probed: bool,
+    pub probed: bool,
     /// When it left the shaper.
     pub sent: Time,
     /// When it was back.
@@ -101,14 +103,49 @@ impl Delays {
         }
     }
 
-    /// A delay arrived at `now`. Differences count as jitter while delays are below `quiet`.
-    pub fn add(&mut self, delay: &Delay, quiet: Seconds, now: Time) {
-        if delay.by == Measured::Acknowledgement && self.probes_answered(now) {
-            return;
+    /// A delay arrived at `now`. Differences count as jitter while delays are below `quiet`. Returns its excess if it counts.
+    pub fn add(&mut self, delay: &Delay, quiet: Seconds, now: Time) -> Option<Seconds> {
+        if delay.by == Measured::Acknowledgement
+            && delay.one_way.is_none()
+            && self.probes_answered(now)
+        {
+            return None;
         }
         self.waiting = None;
         self.answered = self.answered.max(Some(delay.sent));
-        let probed = self.unanswered.iter().any(|&(source, _)| source == delay.source);
+        if delay.by == Measured::Arrival {
+            return None;
+        }
+        let was_asked = delay.source < FIRST_CONNECTION && self.settle(delay, now);
+        let is_told = delay.by != Measured::Echo;
+        let middle = if is_told { self.middle_beside(delay, now) } else { None };
+        let source = self.source(delay, now);
+        source.probed |= was_asked;
+        source.told |= is_told;
+        let is_probe = source.probed;
+        let before = source.rtt.get_ns();
+        let sample = source.sample(delay, quiet, now);
+        let fell = Seconds::from_nanos(before - source.rtt.get_ns());
+        if let Some(middle) = middle {
+            let off = (sample.total - middle).abs() > FAR + middle * FAR_SHARE;
+            source.odd_share += (f64::from(u8::from(off)) - source.odd_share) * ODD_GAIN;
+        }
+        let odd_share = source.odd_share;
+        if self.loaded_from_start && fell >= FELL_BY {
+            self.fell = Some(now);
+        }
+        if is_probe {
+            self.probe_answered = self.probe_answered.max(Some(delay.sent));
+            self.probes_heard = Some(now);
+        }
+        self.recent.push(sample, now);
+        let votes = is_told && (is_probe || !self.probes_answered(now));
+        (votes && odd_share <= self.max_odd_share(now)).then_some(sample.total)
+    }
+
+    /// Notes which probes `delay` answers, and which are lost since it overtook them; whether it is one's answer at all.
+    fn settle(&mut self, delay: &Delay, now: Time) -> bool {
+        let was_asked = self.unanswered.iter().any(|&(source, _)| source == delay.source);
         let Self { unanswered, lost, .. } = self;
         unanswered.retain(|&(source, sent)| {
             if source == delay.source && sent < delay.sent {
@@ -119,30 +156,17 @@ impl Delays {
         while lost.front().is_some_and(|&sent| now.since(sent) > KEEP) {
             lost.pop_front();
         }
+        was_asked
+    }
+
+    /// The middle of the latest samples, where so many sources vote that one may be outvoted; `None` for a connection that has
+    /// no vote beside probes.
+    fn middle_beside(&self, delay: &Delay, now: Time) -> Option<Seconds> {
+        if delay.source >= FIRST_CONNECTION && self.probes_answered(now) {
+            return None;
+        }
         let enough = self.voters(now).count() >= 3;
-        let middle =
-            Seconds::median(self.latest(KEEP, now).map(|sample| sample.total)).filter(|_| enough);
-        let source = self.source(delay, now);
-        source.probed |= probed;
-        source.told |= delay.by != Measured::Echo;
-        let is_probe = source.probed;
-        let before = source.rtt.get_ns();
-        let sample = source.sample(delay, quiet, now);
-        let fell = Seconds::from_nanos(before - source.rtt.get_ns());
-        if let Some(middle) = middle.filter(|_| delay.by != Measured::Echo) {
-            let off = (sample.total - middle).abs() > FAR + middle * FAR_SHARE;
-            source.odd_share += (f64::from(u8::from(off)) - source.odd_share) * ODD_GAIN;
-        }
-        if self.loaded_from_start && fell >= FELL_BY {
-            self.fell = Some(now);
-        }
-        if is_probe {
-            self.probe_answered = self.probe_answered.max(Some(delay.sent));
-        }
-        self.recent.push_back(sample);
-        while self.recent.front().is_some_and(|old| now.since(old.arrived) > KEEP) {
-            self.recent.pop_front();
-        }
+        Seconds::median(self.latest(KEEP, now).map(|sample| sample.total)).filter(|_| enough)
     }
 
     /// Whether a baseline that may be made of a queue fell within `span`.
@@ -161,18 +185,19 @@ impl Delays {
     pub fn told(&self, age: Duration, now: Time) -> impl Iterator<Item = Sample> {
         let latest = self.latest(age, now);
         let nothing = self.latest(age, now).next().is_none() && !self.probes_answered(now);
-        let kept_back = self.within(age, now).filter(move |_| nothing).take(MAX_VOTES);
+        let kept_back =
+            self.recent.newest(age, false, now).filter(move |_| nothing).take(MAX_VOTES);
         latest.copied().chain(kept_back.map(Sample::at_least))
     }
 
     /// All samples of sources that vote which arrived within `age`, newest first.
     pub fn newest(&self, age: Duration, now: Time) -> impl Iterator<Item = &Sample> {
-        let probed = self.probes_answered(now);
         let odd = self.max_odd_share(now);
-        let told = self.within(age, now).filter(|sample| sample.delay.by != Measured::Echo);
+        let odd_ones = self.sources.iter().filter(|source| source.odd_share > odd);
+        let odd_ones: Vec<u32> = odd_ones.map(|source| source.id).collect();
+        let told = self.recent.newest(age, self.probes_answered(now), now);
         told.filter(move |sample| {
-            let source = self.sources.iter().find(|source| source.id == sample.delay.source);
-            (sample.probed || !probed) && source.is_none_or(|source| source.odd_share <= odd)
+            sample.delay.by != Measured::Echo && !odd_ones.contains(&sample.delay.source)
         })
     }
 
@@ -182,10 +207,6 @@ impl Delays {
     fn max_odd_share(&self, now: Time) -> f64 {
         let usual = median(self.voters(now).map(|source| source.odd_share)).unwrap_or(0.0);
         (ODD_FACTOR * usual).max(ODD_SHARE)
-    }
-
-    fn within(&self, age: Duration, now: Time) -> impl Iterator<Item = &Sample> {
-        self.recent.iter().rev().take_while(move |sample| now.since(sample.arrived) <= age)
     }
 
     /// The sources that vote: those that are probed and answer or, if none does, all others that are heard
@@ -198,14 +219,15 @@ impl Delays {
 
     /// Whether any source that is probed answers.
     pub fn probes_answered(&self, now: Time) -> bool {
-        self.sources.iter().any(|source| source.probed && now.since(source.heard) <= ACTIVE)
+        self.probes_heard.is_some_and(|heard| now.since(heard) <= ACTIVE)
     }
 
-    /// The share of `side` in an excess of `total`, by the latest samples that tell the two ways apart;
+    /// The share of `side` in an excess of `total`, by the latest samples that tell the two ways apart exactly;
     /// `None` if there are none, or they know of less than half of that excess.
     pub fn share(&self, side: Side, total: Seconds, now: Time) -> Option<f64> {
         let (mut sums, mut count) = ([Seconds::ZERO; 2], 0.0);
-        for ways in self.within(SHARED, now).filter_map(|sample| sample.by_side) {
+        let exact = self.recent.newest(SHARED, false, now).filter(|it| it.delay.by.is_exact());
+        for ways in exact.filter_map(|sample| sample.by_side) {
             sums = [sums[0] + ways[0], sums[1] + ways[1]];
             count += 1.0;
         }
@@ -267,7 +289,7 @@ impl Delays {
     /// Takes the excess of all samples since `since` for a path that has become longer; returns by how much.
     pub fn reroute(&mut self, since: Time) -> Seconds {
         let Self { sources, recent, .. } = self;
-        let samples = || recent.iter().filter(move |sample| sample.arrived >= since);
+        let samples = || recent.all().filter(move |sample| sample.arrived >= since);
         let Some(least) = samples().map(|sample| sample.total).reduce(Seconds::min) else {
             return Seconds::ZERO;
         };
@@ -335,6 +357,9 @@ impl Source {
             self.ways = None;
         }
         self.heard = now;
+        // Connections are heard at the next tick.
+        let is_connection = delay.source >= FIRST_CONNECTION;
+        let came = delay.sent.saturating_add(delay.rtt);
         let rtt = delay.rtt.as_nanos() as i64;
         self.rtt.add(rtt, now);
         let total = Seconds::from_nanos(rtt - self.rtt.get_ns());
@@ -349,7 +374,7 @@ impl Source {
             delay: *delay,
             probed: self.probed,
             sent: delay.sent,
-            arrived: now,
+            arrived: if is_connection { came.min(now) } else { now },
             total,
             by_side,
         }
@@ -426,7 +451,7 @@ const KNOWN_SHARE: f64 = 0.5;
 /// How long the ways of a queue tell of one that is measured now.
 const SHARED: Duration = Duration::from_millis(200);
 /// Time for which samples are kept: longer than any feedback delay that is believed.
-const KEEP: Duration = Duration::from_secs(4);
+pub(crate) const KEEP: Duration = Duration::from_secs(4);
 /// Time for which an answer is waited for; Linux' `ping` gives up after 10 s.
 const GIVE_UP: Duration = Duration::from_secs(10);
 /// Time for which a receiver keeps an acknowledgement back: Linux's `TCP_DELACK_MIN`, its usual delay.
@@ -453,6 +478,10 @@ mod tests {
 
     fn add(delays: &mut Delays, (delay, at): (Delay, Time)) {
         delays.add(&delay, QUIET, at);
+    }
+
+    fn nth(delays: &Delays, place: usize) -> Sample {
+        *delays.recent.all().nth(place).unwrap()
     }
 
     fn totals(delays: &Delays, now_ms: u64) -> Vec<u64> {
@@ -495,7 +524,7 @@ mod tests {
 
     /// A round trip of one of the user's connections, which are never announced.
     fn passive(sent_ms: u64, rtt_ms: u64, by: Measured) -> (Delay, Time) {
-        let (delay, at) = answer(99, sent_ms, rtt_ms);
+        let (delay, at) = answer(FIRST_CONNECTION, sent_ms, rtt_ms);
         (Delay { by, ..delay }, at)
     }
 
@@ -584,7 +613,7 @@ mod tests {
         let mut delays = Delays::default();
         add(&mut delays, with_ways(0, 5, 5, -7_000));
         add(&mut delays, with_ways(50, 5, 25, -7_000));
-        let sample = delays.recent[1];
+        let sample = nth(&delays, 1);
         assert_eq!(
             [Side::Egress, Side::Ingress].map(|side| sample.of(side)),
             [0.0, 0.02].map(Seconds)
@@ -598,7 +627,7 @@ mod tests {
         add(&mut delays, with_ways(0, 5, 5, 0));
         add(&mut delays, with_ways(60_000, 5, 5, 3));
         add(&mut delays, with_ways(60_100, 5, 15, 3));
-        assert_eq!(delays.recent.back().unwrap().by_side, Some([0.0, 0.01].map(Seconds)));
+        assert_eq!(delays.recent.all().last().unwrap().by_side, Some([0.0, 0.01].map(Seconds)));
     }
 
     /// 10 ms there and 30 ms back, twice: a quarter and three quarters. They tell of an excess of which they know half.
@@ -606,16 +635,34 @@ mod tests {
     fn an_excess_is_shared_as_the_ways_that_are_known() {
         let mut delays = Delays::default();
         add(&mut delays, with_ways(0, 5, 5, -7_000));
-        for sent in [50, 60] {
+        for sent in [250, 260] {
             add(&mut delays, with_ways(sent, 15, 35, -7_000));
         }
-        let now = Time::from_millis(115);
-        delays.recent.pop_front();
+        let now = Time::from_millis(315);
         let share = |side, total| delays.share(side, Seconds(total), now);
         assert!((share(Side::Egress, 0.04).unwrap() - 0.25).abs() < 1e-9);
         assert!((share(Side::Ingress, 0.04).unwrap() - 0.75).abs() < 1e-9);
         assert!(share(Side::Egress, 0.079).is_some());
         assert_eq!(share(Side::Egress, 0.081), None);
+    }
+
+    #[test]
+    fn what_may_have_been_kept_back_shares_nothing_and_what_arrived_after_a_pause_is_no_delay() {
+        let mut delays = Delays::default();
+        let heard = |sent, there, by| {
+            let (delay, at) = with_ways(sent, there, 5, 0);
+            (Delay { source: FIRST_CONNECTION, by, ..delay }, at)
+        };
+        add(&mut delays, heard(0, 5, Measured::Acknowledgement));
+        add(&mut delays, heard(10, 45, Measured::Echo));
+        let share = |of: &Delays| of.share(Side::Egress, Seconds(0.04), Time::from_millis(150));
+        assert_eq!(share(&delays), None);
+        add(&mut delays, heard(20, 85, Measured::Arrival));
+        assert_eq!((share(&delays), delays.recent.all().count()), (None, 2));
+        assert_eq!(delays.answered, Some(Time::from_millis(20)), "but it arrived");
+        delays.forget_recent();
+        add(&mut delays, heard(30, 45, Measured::Acknowledgement));
+        assert_eq!(share(&delays), Some(1.0));
     }
 
     /// The jitter moves by a sixteenth of the way to each difference, as long as there is no queue.
@@ -641,11 +688,11 @@ mod tests {
         add(&mut delays, with_ways(0, 5, 5, 0));
         // An hour forward: one way seems to take an hour more.
         add(&mut delays, with_ways(50, 5, 5, 3_600_000));
-        assert_eq!(delays.recent[1].total, Seconds::ZERO);
-        assert_eq!(delays.recent[1].by_side, None);
+        assert_eq!(nth(&delays, 1).total, Seconds::ZERO);
+        assert_eq!(nth(&delays, 1).by_side, None);
         // From there on the ways are told apart again.
         add(&mut delays, with_ways(100, 15, 5, 3_600_000));
-        assert_eq!(delays.recent[2].by_side, Some([0.01, 0.0].map(Seconds)));
+        assert_eq!(nth(&delays, 2).by_side, Some([0.01, 0.0].map(Seconds)));
     }
 
     #[test]

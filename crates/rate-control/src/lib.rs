@@ -25,6 +25,7 @@ mod idle;
 mod lateness;
 mod peer_clock;
 mod quantities;
+mod recent;
 mod round_trips;
 mod side;
 mod surge;
