@@ -40,7 +40,7 @@ SHORT = (
     "half-fixed",
     "vpn",
     "short-flows",
-    "lte-verizon-up",
+    "steps-down-bandwidth",
     "lan-shares",
     "drop-17-up",
     "drop-17-down",

@@ -144,9 +144,11 @@ impl Auto {
         let total = Seconds::median(self.delays.told(SAMPLE_AGE, now).map(|sample| sample.total));
         let total = total.unwrap_or_default();
         let suspects = self.suspects(total, now);
-        let share = self.delays.share(side, total, now);
-        // A side with hardly any traffic has made no queue, whoever says so.
-        let usage = self.usage()[side as usize];
+        // A side with hardly any traffic has made no queue, whoever says so, and the other has made what there is.
+        let usage = self.usage();
+        let both = usage.iter().all(|&usage| usage >= NOTICEABLE_SHARE);
+        let share = self.delays.share(side, total, now).filter(|_| both);
+        let usage = usage[side as usize];
         let mine = |sample: Sample| match (sample.by_side, share) {
             _ if usage < NOTICEABLE_SHARE => Seconds::ZERO,
             (Some(ways), _) => ways[side as usize],

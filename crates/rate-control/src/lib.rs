@@ -17,6 +17,7 @@ mod auto;
 mod baseline;
 mod cake_autorate;
 mod capacity;
+mod connections;
 mod contract;
 mod delays;
 mod fixed;
@@ -32,9 +33,10 @@ mod surge;
 
 pub use auto::Auto;
 pub use cake_autorate::CakeAutorate;
+pub use connections::Connections;
 pub use contract::{
     AutoSettings, Bounds, Control, Controller, Decision, Delay, FIRST_CONNECTION,
     MAX_LEARNED_AGE_S, MIN_RATE, Measured, Mode, OneWay, Reason, Side, State, TICK, Traffic,
 };
 pub use fixed::Fixed;
-pub use round_trips::{RoundTrips, Seen};
+pub use round_trips::Seen;

@@ -2,8 +2,9 @@
 
 use std::collections::VecDeque;
 
-use weir_core::{Time, comes_before};
+use weir_core::{Duration, Time, comes_before};
 
+use crate::baseline::Baseline;
 use crate::contract::{Delay, Measured, OneWay};
 use crate::peer_clock::PeerClock;
 
@@ -16,14 +17,21 @@ use crate::peer_clock::PeerClock;
 /// Of what is received the round trip is that of an acknowledgement that left to the data which it called forth: from the
 /// first packet out with a new timestamp (RFC 7323) to the first packet in with data, or that opens the connection,
 /// which echoes it. K. Nichols, `pping`, shows that this needs nothing but headers.
+///
+/// Data is called forth by what it echoes where its sender still had some on the way then, beyond what was acknowledged: it waits
+/// for nothing but acknowledgements. A sender with nothing on the way may have paused, as a server that thinks before it
+/// answers. That it did not is known only where the way there, by its clock, was no longer than the shortest; else
+/// the data tells that something [arrived](Measured::Arrival).
 #[derive(Clone, Debug, Default)]
-pub struct RoundTrips {
+pub(crate) struct RoundTrips {
     /// Number of the source of its delays.
     source: u32,
-    /// Timestamps with the time at which they left, oldest first.
-    timestamps: VecDeque<(u32, Time)>,
+    /// Timestamps that left, oldest first.
+    timestamps: VecDeque<Stamp>,
     /// The newest timestamp that left.
     stamped: Option<u32>,
+    /// The shortest way there, of two clocks that may differ.
+    there: Option<Baseline>,
     /// The numbers behind the data of segments, with the time at which they left, oldest first.
     data: VecDeque<(u32, Time)>,
     /// The number behind the newest data that left.
@@ -35,6 +43,16 @@ pub struct RoundTrips {
     peer: PeerClock,
     /// The number with which it was opened, if that was seen.
     opened: Option<u32>,
+}
+
+/// A timestamp that left.
+#[derive(Clone, Copy, Debug)]
+struct Stamp {
+    value: u32,
+    /// When the first packet with it left.
+    left: Time,
+    /// What the last packet with it acknowledged.
+    ack: u32,
 }
 
 /// A packet of a connection.
@@ -58,7 +76,6 @@ impl Seen {
 
 impl RoundTrips {
     /// A connection of which nothing was seen; its delays are those of the source of this number.
-    #[must_use]
     pub fn new(source: u32) -> Self {
         Self { source, ..Self::default() }
     }
@@ -70,11 +87,13 @@ impl RoundTrips {
             // Another connection between the same ports.
             *self = Self { source: self.source, opened: Some(first), ..Self::default() };
         }
-        if let Some((value, _)) = packet.timestamps
-            && self.stamped.is_none_or(|newest| comes_before(newest, value))
-        {
-            self.stamped = Some(value);
-            push(&mut self.timestamps, (value, now));
+        if let Some((value, _)) = packet.timestamps {
+            if self.stamped.is_none_or(|newest| comes_before(newest, value)) {
+                self.stamped = Some(value);
+                push(&mut self.timestamps, Stamp { value, left: now, ack: packet.ack });
+            } else if let Some(last) = self.timestamps.back_mut().filter(|it| it.value == value) {
+                last.ack = packet.ack;
+            }
         }
         let end = packet.data.1;
         if !packet.has_data() {
@@ -92,21 +111,51 @@ impl RoundTrips {
         }
     }
 
-    /// Takes a packet that came in at `now`: the round trips that it ends, by the timestamp that it echoes and by the data
-    /// that it acknowledges, if it is the first to do so.
-    pub fn on_came(&mut self, packet: &Seen, now: Time) -> [Option<Delay>; 2] {
+    /// Takes a packet that came in at `now`: the round trip that it ends, by the data that it acknowledges at once or else by
+    /// the timestamp that it echoes, if it is the first to do so.
+    pub fn on_came(&mut self, packet: &Seen, now: Time) -> Option<Delay> {
         let is_answer = packet.has_data() || packet.opens;
+        let is_repairing = self.repairing.is_some();
         let acknowledged = self.on_ack(packet.ack).filter(|_| !is_answer);
-        let by_acknowledgement =
-            acknowledged.and_then(|sent| self.delay(sent, None, Measured::Acknowledgement, now));
-        let by_echo = packet.timestamps.and_then(|(value, echo)| {
+        let mut back_ns = None;
+        let mut echoed = None;
+        if let Some((value, echo)) = packet.timestamps {
             self.peer.note(value, now);
-            let by = if is_answer { Measured::Answer } else { Measured::Echo };
-            let back_ns = self.peer.since_ns(value, now);
-            let sent = self.on_echo(echo?)?;
-            self.delay(sent, back_ns, by, now)
-        });
-        [by_echo, by_acknowledgement]
+            back_ns = self.peer.since_ns(value, now);
+            echoed = echo.and_then(|echo| self.on_echo(echo));
+        }
+        let found = match (acknowledged, echoed) {
+            (Some(sent), _) => self.delay(sent, back_ns, Measured::Acknowledgement, now)?,
+            (None, stamp) => {
+                let stamp = stamp?;
+                let delay = self.delay(stamp.left, back_ns, Measured::Echo, now)?;
+                // What waits for data that was lost echoes what came before that (RFC 7323, section 4.3).
+                let waits = comes_before(stamp.ack, packet.data.0) && !is_repairing;
+                let by = match is_answer {
+                    false => Measured::Echo,
+                    true if packet.opens || waits || self.is_near(&delay) => Measured::Answer,
+                    true => Measured::Arrival,
+                };
+                Delay { by, ..delay }
+            }
+        };
+        self.note_way(&found, now);
+        Some(found)
+    }
+
+    /// Whether the way there was hardly longer than the shortest.
+    fn is_near(&self, delay: &Delay) -> bool {
+        self.there.zip(delay.one_way).is_some_and(|(shortest, ways)| {
+            ways.there_ns - shortest.get_ns() <= NEAR.as_nanos() as i64
+        })
+    }
+
+    /// Notes the way there, unless it may be one of a pause.
+    fn note_way(&mut self, delay: &Delay, now: Time) {
+        if let Some(ways) = delay.one_way.filter(|_| delay.by != Measured::Arrival) {
+            let first = || Baseline::new(ways.there_ns, DRIFT_HALF, now);
+            self.there.get_or_insert_with(first).add(ways.there_ns, now);
+        }
     }
 
     /// The round trip of what left at `sent`; none if that was later: then what was answered went past the shaper.
@@ -117,14 +166,14 @@ impl RoundTrips {
         Some(Delay { source: self.source, sent, rtt, one_way, by })
     }
 
-    fn on_echo(&mut self, echo: u32) -> Option<Time> {
-        while let Some(&(value, sent)) = self.timestamps.front() {
-            if comes_before(echo, value) {
+    fn on_echo(&mut self, echo: u32) -> Option<Stamp> {
+        while let Some(&stamp) = self.timestamps.front() {
+            if comes_before(echo, stamp.value) {
                 break;
             }
             self.timestamps.pop_front();
-            if value == echo {
-                return Some(sent);
+            if stamp.value == echo {
+                return Some(stamp);
             }
         }
         None
@@ -150,7 +199,7 @@ impl RoundTrips {
 }
 
 /// Adds the newest; the oldest are forgotten first.
-fn push(pending: &mut VecDeque<(u32, Time)>, newest: (u32, Time)) {
+fn push<T>(pending: &mut VecDeque<T>, newest: T) {
     if pending.len() == MAX_PENDING {
         pending.pop_front();
     }
@@ -161,6 +210,10 @@ fn push(pending: &mut VecDeque<(u32, Time)>, newest: (u32, Time)) {
 const MAX_SEGMENT: u32 = 1460;
 /// At 1 ms a timestamp, a round trip of two seconds.
 const MAX_PENDING: usize = 2048;
+/// How much longer than the shortest a way there is that nobody paused behind: less than any queue that counts.
+const NEAR: Duration = Duration::from_millis(2);
+/// Half the time for which the shortest way there is known: two clocks drift apart by up to 1 ms in 10 s.
+const DRIFT_HALF: Duration = Duration::from_secs(5);
 
 #[cfg(test)]
 mod tests {
@@ -191,9 +244,7 @@ mod tests {
 
     /// When that left, in ms, of which an acknowledgement without timestamps tells the round trip.
     fn acknowledged(connection: &mut RoundTrips, up_to: u32) -> Option<u64> {
-        let [by_echo, delay] = connection.on_came(&ack(up_to), ms(100_000));
-        assert_eq!(by_echo, None);
-        delay.map(|delay| {
+        connection.on_came(&ack(up_to), ms(100_000)).map(|delay| {
             assert_eq!(
                 (delay.by, delay.rtt),
                 (Measured::Acknowledgement, ms(100_000).since(delay.sent))
@@ -254,14 +305,15 @@ mod tests {
 
     /// When that left, in ms, the timestamp of which a packet echoes, and what its round trip was measured by.
     fn echoed(connection: &mut RoundTrips, packet: &Seen) -> Option<(u64, Measured)> {
-        let [delay, _] = connection.on_came(packet, ms(100_000));
+        let delay = connection.on_came(packet, ms(100_000));
         delay.map(|delay| (delay.sent.as_nanos() / 1_000_000, delay.by))
     }
 
     #[test]
     fn the_first_packet_that_echoes_the_first_with_a_timestamp_ends_a_round_trip() {
         let out = |value| Seen { timestamps: Some((value, None)), ..Seen::default() };
-        let back = |echo| Seen { timestamps: Some((1, Some(echo))), ..data(0, 9) };
+        // More was on its way when what it echoes left.
+        let back = |echo| Seen { timestamps: Some((1, Some(echo))), ..data(9, 18) };
         for first in [7, u32::MAX] {
             let [next, last] = [1, 2].map(|more| first.wrapping_add(more));
             let mut connection = RoundTrips::default();
@@ -301,6 +353,65 @@ mod tests {
         assert_eq!(echoed(&mut connection, &kept), Some((30, Measured::Echo)));
     }
 
+    /// A server that thinks for a time before it answers, on a path of 8 ms there and 12 back, seen from its opening on.
+    fn thinking(has_timestamps: bool, thinks_ms: impl Iterator<Item = u64>) -> Vec<Delay> {
+        let mut connection = RoundTrips::default();
+        let stamps = |value: u64, echo: Option<u64>| {
+            has_timestamps.then(|| (value as u32, echo.map(|echo| echo as u32)))
+        };
+        let open = Seen { opens: true, timestamps: stamps(0, None), ..Seen::default() };
+        connection.on_sent(&open, ms(0));
+        let answer = Seen { timestamps: stamps(8, Some(0)), ..open };
+        let mut found = vec![connection.on_came(&answer, ms(20))];
+        let (mut at, mut number, mut asked) = (1_000, 0, 0);
+        for thinks in thinks_ms {
+            let asks =
+                Seen { timestamps: stamps(at, None), ack: number, ..data(asked, asked + 200) };
+            connection.on_sent(&asks, ms(at));
+            asked += 200;
+            let left = at + 8 + thinks;
+            // Ten segments at once, of which each second is acknowledged as it comes.
+            for _ in 0..10 {
+                let timestamps = stamps(left, Some(at));
+                let part = Seen { timestamps, ack: asked, ..data(number, number + 1_000) };
+                found.push(connection.on_came(&part, ms(left + 12)));
+                number += 1_000;
+                if number % 2_000 == 0 {
+                    let ack = Seen {
+                        timestamps: stamps(left + 12, Some(left)),
+                        ack: number,
+                        ..data(asked, asked)
+                    };
+                    connection.on_sent(&ack, ms(left + 12));
+                }
+            }
+            at = left + 700;
+        }
+        found.into_iter().flatten().collect()
+    }
+
+    #[test]
+    fn a_server_that_thinks_is_no_longer_path() {
+        for thinks in [5, 20, 100, 500] {
+            let found = thinking(true, (0..20).map(|turn| thinks + 3 * (turn % 4)));
+            assert_eq!(found.len(), 21, "one is of the opening");
+            for delay in &found {
+                let is_bound = delay.rtt <= Duration::from_millis(22);
+                assert!(!delay.by.is_exact() || is_bound, "{thinks} ms: {delay:?}");
+                assert_ne!(delay.by, Measured::Echo, "which is believed but for 40 ms");
+            }
+            assert!(thinking(false, (0..20).map(|_| thinks)).is_empty(), "nothing is known");
+        }
+    }
+
+    #[test]
+    fn who_answers_as_soon_as_ever_did_so_at_once() {
+        let found = thinking(true, [2, 1, 90, 3].into_iter());
+        let by: Vec<_> = found.iter().map(|delay| delay.by).collect();
+        use Measured::{Answer, Arrival};
+        assert_eq!(by, [Answer, Answer, Answer, Arrival, Arrival]);
+    }
+
     #[test]
     fn ports_that_are_used_again_begin_anew() {
         let open = |first, value| Seen {
@@ -329,8 +440,7 @@ mod tests {
             let back = if number == 99 { 30 } else { 12 };
             let answered = Some((left as u32 + 8, Some(number)));
             let answer = Seen { timestamps: answered, ..ack(number + 1) };
-            let [delay, _] = connection.on_came(&answer, ms(left + 8 + back));
-            let delay = delay.expect("it echoes");
+            let delay = connection.on_came(&answer, ms(left + 8 + back)).expect("it echoes");
             assert_eq!((delay.source, delay.rtt), (9, Duration::from_millis(8 + back)));
             let ways = delay.one_way.expect("it is known").back_ns / 1_000_000;
             // The first one's way back is called 0.

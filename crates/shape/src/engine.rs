@@ -8,7 +8,7 @@ use nix::sys::prctl;
 use nix::sys::time::TimeSpec;
 use weir_core::{Duration, ETHERNET_HEADER, FlowKey, Rate, TcpHeader, Time};
 use weir_linux::{DeviceCounters, GuardNews};
-use weir_rate_control::{Controller, Decision, Delay, MIN_RATE, Measured, Side, State, TICK};
+use weir_rate_control::{Controller, Decision, Delay, MIN_RATE, Side, State, TICK};
 use weir_sockets::Clock;
 
 use crate::ShapeError;
@@ -56,6 +56,8 @@ pub(crate) struct Engine {
     delays: Vec<(u64, u64, u32)>,
     shown: Time,
     shown_bytes: [u64; 2],
+    /// Room for what connections told.
+    heard: Vec<Delay>,
     /// Time that the loop waits for; `late` is by how much it was missed at worst since a view was shown.
     due: Time,
     late: Duration,
@@ -74,9 +76,6 @@ pub(crate) enum Order {
 struct Observer {
     reflectors: Reflectors,
     passive: Passive,
-    /// Round trips of connections that were seen, and whether they are wanted.
-    seen: Vec<Delay>,
-    wanted: bool,
     /// Probes that have left, of sources that have answered before.
     left: Vec<(u32, Time)>,
 }
@@ -116,9 +115,8 @@ impl Watch for Observer {
 
 impl Observer {
     fn see(&mut self, key: &FlowKey, tcp: Option<&TcpHeader>, side: Side, now: Time) {
-        let found = tcp.map(|tcp| self.passive.on_packet(key, tcp, side, now));
-        if self.wanted {
-            self.seen.extend(found.into_iter().flatten().flatten());
+        if let Some(tcp) = tcp {
+            self.passive.on_packet(key, tcp, side, now);
         }
     }
 }
@@ -141,8 +139,6 @@ impl Engine {
         let observer = Observer {
             reflectors: Reflectors::new(&settings.reflectors, secret, clock.now()),
             passive: Passive::default(),
-            seen: Vec::new(),
-            wanted: false,
             left: Vec::new(),
         };
         // Its guard expects beats from now on.
@@ -171,6 +167,7 @@ impl Engine {
             delays: Vec::new(),
             shown: Time::ZERO,
             shown_bytes: [0; 2],
+            heard: Vec::new(),
             due: clock.now(),
             late: Duration::ZERO,
             wakes: WakeBudget::new(),
@@ -309,26 +306,38 @@ impl Engine {
         Side::ALL.into_iter().try_for_each(|side| self.shaper.set_rate(side, None, now))
     }
 
-    /// Passes on what answers told, those of probes and those of connections.
+    /// Passes on what the answers to probes told.
     fn hear(&mut self, now: Time) {
-        let mut seen = std::mem::take(&mut self.observer.seen);
         while let Some(delay) = self.observer.reflectors.answer(self.clock) {
-            seen.push(delay);
+            self.show_delay(&delay);
+            self.pass_on(&delay, now);
         }
-        for delay in seen.drain(..) {
-            // An upper bound is no figure.
-            if delay.by != Measured::Echo {
-                self.delays.push((delay.sent.as_nanos(), delay.rtt.as_nanos(), delay.source));
-                self.diagnostics.on_delay(delay.source, delay.rtt.as_nanos());
+    }
+
+    /// Passes on what connections told. They tell less evenly than probes, and are shown where nobody answers those.
+    fn hear_connections(&mut self, now: Time) {
+        let is_answered = self.observer.reflectors.is_heard(now);
+        let mut heard = std::mem::take(&mut self.heard);
+        heard.extend(self.observer.passive.take());
+        for delay in heard.drain(..) {
+            if !is_answered && delay.by.is_exact() {
+                self.show_delay(&delay);
             }
-            self.controller.on_delay(&delay, now);
-            if let Some(log) = &mut self.log {
-                log.delay(&delay, now);
-            }
+            self.pass_on(&delay, now);
         }
-        self.observer.seen = seen;
-        // Connections tell less exactly than probes: they are asked where nobody answers those.
-        self.observer.wanted = !self.observer.reflectors.is_heard(now);
+        self.heard = heard;
+    }
+
+    fn show_delay(&mut self, delay: &Delay) {
+        self.delays.push((delay.sent.as_nanos(), delay.rtt.as_nanos(), delay.source));
+        self.diagnostics.on_delay(delay.source, delay.rtt.as_nanos());
+    }
+
+    fn pass_on(&mut self, delay: &Delay, now: Time) {
+        self.controller.on_delay(delay, now);
+        if let Some(log) = &mut self.log {
+            log.delay(delay, now);
+        }
     }
 
     fn probe(&mut self, now: Time) {
@@ -353,6 +362,7 @@ impl Engine {
 
     fn tick(&mut self, now: Time) -> Result<(), ShapeError> {
         self.shaper.look()?;
+        self.hear_connections(now);
         let traffic = Side::ALL.map(|side| self.shaper.traffic(side));
         if let Some(log) = &mut self.log {
             log.tick(&traffic, now);

@@ -1,32 +1,17 @@
 //! Round trips of the user's own TCP connections, as they pass through the shaper.
 
-use std::collections::BTreeMap;
-
 use weir_core::{FlowKey, TcpFlags, TcpHeader, Time};
-use weir_rate_control::{Delay, FIRST_CONNECTION, RoundTrips, Seen, Side};
+use weir_rate_control::{Connections, Delay, Seen, Side};
 
 /// The connections, and what is under way of each.
 #[derive(Debug, Default)]
 pub(crate) struct Passive {
-    connections: BTreeMap<FlowKey, Connection>,
-    next_source: u32,
-}
-
-#[derive(Debug)]
-struct Connection {
-    seen: Time,
-    round_trips: RoundTrips,
+    connections: Connections<FlowKey>,
 }
 
 impl Passive {
-    /// A packet crosses the shaper on its line's side at `now`, or came at `now` on the way in: the round trips that it ends.
-    pub fn on_packet(
-        &mut self,
-        key: &FlowKey,
-        tcp: &TcpHeader,
-        side: Side,
-        now: Time,
-    ) -> [Option<Delay>; 2] {
+    /// A packet crosses the shaper on its line's side at `now`, or came at `now` on the way in.
+    pub fn on_packet(&mut self, key: &FlowKey, tcp: &TcpHeader, side: Side, now: Time) {
         let packet = Seen {
             timestamps: tcp.timestamps.map(|(value, echo)| (value, Some(echo))),
             data: (tcp.seq, tcp.end()),
@@ -34,44 +19,16 @@ impl Passive {
             opens: tcp.flags.only(TcpFlags::SYN) == TcpFlags::SYN,
         };
         match side {
-            Side::Egress => {
-                if !self.connections.contains_key(key) && !self.make_room(now) {
-                    return [None; 2];
-                }
-                let source = FIRST_CONNECTION + self.next_source;
-                let connection = self.connections.entry(*key).or_insert_with(|| {
-                    self.next_source = (self.next_source + 1) % MAX_SOURCES;
-                    Connection { seen: now, round_trips: RoundTrips::new(source) }
-                });
-                connection.seen = now;
-                connection.round_trips.on_sent(&packet, now);
-                [None; 2]
-            }
-            Side::Ingress => {
-                let connection = self.connections.get_mut(&key.reversed());
-                connection.map_or([None; 2], |it| it.round_trips.on_came(&packet, now))
-            }
+            Side::Egress => self.connections.on_sent(*key, &packet, now),
+            Side::Ingress => self.connections.on_came(key.reversed(), &packet, now),
         }
     }
 
-    /// Whether there is room for a connection, one that is silent perhaps being forgotten.
-    fn make_room(&mut self, now: Time) -> bool {
-        if self.connections.len() < MAX_CONNECTIONS {
-            return true;
-        }
-        let silent = self.connections.iter().min_by_key(|(_, connection)| connection.seen);
-        let silent = silent
-            .filter(|(_, connection)| now.since(connection.seen).as_secs_f64() >= SILENT_AFTER);
-        let Some(key) = silent.map(|(key, _)| *key) else { return false };
-        self.connections.remove(&key);
-        true
+    /// What the connections told since the last call.
+    pub fn take(&mut self) -> impl Iterator<Item = Delay> {
+        self.connections.take()
     }
 }
-
-const MAX_SOURCES: u32 = 1 << 15;
-/// Enough connections to know the line by.
-const MAX_CONNECTIONS: usize = 64;
-const SILENT_AFTER: f64 = 5.0;
 
 #[cfg(test)]
 mod tests {
@@ -84,10 +41,10 @@ mod tests {
         FlowKey { src, dst, sport: 1, dport: 2, protocol: Protocol::TCP }
     }
 
-    /// The round trips, in ms, that a packet ends: by a timestamp, and by an acknowledgement.
-    fn see(passive: &mut Passive, of: &FlowKey, tcp: &TcpHeader, side: Side, at: u64) -> [u64; 2] {
-        let found = passive.on_packet(of, tcp, side, Time::from_millis(at));
-        found.map(|delay| delay.map_or(0, |delay| delay.rtt.as_nanos() / 1_000_000))
+    /// The round trip, in ms, that the packet ends.
+    fn see(passive: &mut Passive, of: &FlowKey, tcp: &TcpHeader, side: Side, at: u64) -> u64 {
+        passive.on_packet(of, tcp, side, Time::from_millis(at));
+        passive.take().next().map_or(0, |delay| delay.rtt.as_nanos() / 1_000_000)
     }
 
     #[test]
@@ -95,19 +52,19 @@ mod tests {
         let (mut passive, key) = (Passive::default(), key());
         let stamps =
             |value, echo| TcpHeader { timestamps: Some((value, echo)), ..TcpHeader::default() };
-        let data = |value, echo| TcpHeader { payload: 9, ..stamps(value, echo) };
+        let data = |value, echo| TcpHeader { seq: 1, payload: 9, ..stamps(value, echo) };
         for (value, at) in [(6, 1), (6, 2), (7, 3), (8, 4)] {
-            assert_eq!(see(&mut passive, &key, &stamps(value, 5), Side::Egress, at), [0, 0]);
+            assert_eq!(see(&mut passive, &key, &stamps(value, 5), Side::Egress, at), 0);
         }
         let back = key.reversed();
         let mut came = |of: &FlowKey, tcp, at| see(&mut passive, of, &tcp, Side::Ingress, at);
-        assert_eq!(came(&back, data(7, 6), 21), [20, 0]);
-        assert_eq!(came(&back, data(7, 6), 22), [0, 0]);
-        assert_eq!(came(&back, data(8, 8), 25), [21, 0], "7 was not echoed");
-        assert_eq!(came(&key, data(7, 8), 25), [0, 0], "nobody's answer");
-        assert_eq!(see(&mut passive, &key, &stamps(9, 8), Side::Egress, 30), [0, 0]);
+        assert_eq!(came(&back, data(7, 6), 21), 20);
+        assert_eq!(came(&back, data(7, 6), 22), 0);
+        assert_eq!(came(&back, data(8, 8), 25), 21, "7 was not echoed");
+        assert_eq!(came(&key, data(7, 8), 25), 0, "nobody's answer");
+        assert_eq!(see(&mut passive, &key, &stamps(9, 8), Side::Egress, 30), 0);
         let before = see(&mut passive, &back, &data(9, 9), Side::Ingress, 29);
-        assert_eq!(before, [0, 0], "an answer before the question");
+        assert_eq!(before, 0, "an answer before the question");
     }
 
     #[test]
@@ -116,10 +73,10 @@ mod tests {
         let data = |seq| TcpHeader { seq, payload: 1000, ..TcpHeader::default() };
         let ack = |ack| TcpHeader { ack, ..TcpHeader::default() };
         for (seq, at) in [(0, 1), (1000, 2), (2000, 3)] {
-            assert_eq!(see(&mut passive, &key, &data(seq), Side::Egress, at), [0, 0]);
+            assert_eq!(see(&mut passive, &key, &data(seq), Side::Egress, at), 0);
         }
         let mut came = |of, at| see(&mut passive, &key.reversed(), &ack(of), Side::Ingress, at);
-        assert_eq!(came(2000, 22), [0, 20]);
-        assert_eq!(came(3000, 63), [0, 0], "it may have been kept back");
+        assert_eq!(came(2000, 22), 20);
+        assert_eq!(came(3000, 63), 0, "it may have been kept back");
     }
 }

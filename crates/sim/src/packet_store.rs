@@ -240,9 +240,9 @@ impl PacketStore {
         number.filter(|_| packet.flow_id < self.first_end)
     }
 
-    /// The next round trip of a connection that the shaper saw.
-    pub fn next_passive(&mut self) -> Option<Delay> {
-        self.passive.as_mut()?.next()
+    /// The delays of connections that the shaper heard since the last call.
+    pub fn take_passive(&mut self) -> impl Iterator<Item = Delay> {
+        self.passive.iter_mut().flat_map(PassiveRtt::take)
     }
 
     #[inline]
@@ -446,12 +446,13 @@ impl Traffic for PacketStore {
             Some(connection) => self.loads + connection,
             None => packet.flow_id,
         };
-        let tunnel = self.flow_info[packet.flow_id as usize].tunnel;
+        let FlowInfo { tunnel, timestamps, .. } = self.flow_info[packet.flow_id as usize];
         let can_be_seen = self.is_of_flow(packet) && tunnel.is_none();
         if let Some(passive) = &mut self.passive
             && can_be_seen
         {
-            passive.on_segment(flow, self.segments.get(packet.handle), direction, now);
+            let segment = self.segments.get(packet.handle);
+            passive.on_segment(flow, segment, timestamps, direction, now);
         }
     }
 }

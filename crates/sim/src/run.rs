@@ -447,9 +447,6 @@ impl Simulation {
                 sink.transfer(&row);
             }
         }
-        if let Some(shaper) = &mut self.shaper {
-            shaper.look_at_connections(&mut self.network, now);
-        }
     }
 
     /// Hands a packet that has arrived to the connection or probe of its flow id, which may send others.

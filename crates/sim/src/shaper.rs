@@ -94,6 +94,7 @@ impl ShaperControl {
     /// Looks at everything, sets rates, and says when to look again and when the next probe is due.
     pub fn tick(&mut self, network: &mut Network, now: Time, sink: &mut dyn Sink) -> [Time; 2] {
         self.release_late(now);
+        self.hear_connections(network, now);
         let traffic = Side::ALL.map(|side| self.traffic(side, network));
         let decisions = &mut self.decisions;
         self.controller.on_tick(&traffic, now, &mut |decision| decisions.push(decision));
@@ -178,10 +179,11 @@ impl ShaperControl {
         }
     }
 
-    /// Passes on what the shaper saw of the connections.
-    pub fn look_at_connections(&mut self, network: &mut Network, now: Time) {
-        while let Some(delay) = network.traffic.next_passive() {
-            if !self.sleeps.iter().any(|sleep| sleep.contains(now.as_nanos())) {
+    /// Passes on what the shaper heard of the connections.
+    fn hear_connections(&mut self, network: &mut Network, now: Time) {
+        for delay in network.traffic.take_passive() {
+            let came = (delay.sent + delay.rtt).as_nanos();
+            if !self.sleeps.iter().any(|sleep| sleep.contains(came)) {
                 self.controller.on_delay(&delay, now);
             }
         }
