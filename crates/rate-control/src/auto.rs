@@ -5,11 +5,12 @@ use weir_core::{Duration, Rate, Time};
 use crate::contract::{
     AutoSettings, Controller, Decision, Delay, Reason, Side, State, TICK, Traffic,
 };
-use crate::delays::{Delays, RTT_HALF, Sample};
+use crate::delays::Delays;
 use crate::idle::IdleDelays;
 use crate::lateness::Lateness;
 use crate::quantities::{BitsPerSecond, Seconds};
 use crate::side::{Inputs, MIN_LOAD, SideControl, View};
+use crate::source::{RTT_HALF, Sample};
 use crate::surge::Surge;
 
 /// Finds the rates of both sides by itself.

@@ -7,9 +7,10 @@
 use weir_core::{Duration, Time};
 
 use crate::contract::Side;
-use crate::delays::{Delays, Overdue, Sample};
+use crate::delays::{Delays, Overdue};
 use crate::history::History;
 use crate::quantities::{BitsPerSecond, Seconds};
+use crate::source::Sample;
 
 /// One measurement of a line's capacity.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -29,6 +29,7 @@ mod quantities;
 mod recent;
 mod round_trips;
 mod side;
+mod source;
 mod surge;
 
 pub use auto::Auto;

@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 
 use weir_core::{Duration, Time};
 
-use crate::delays::{KEEP, Sample};
+use crate::delays::KEEP;
+use crate::source::Sample;
 
 /// The samples of the last [`KEEP`]: of sources that are probed, and of the user's connections.
 ///

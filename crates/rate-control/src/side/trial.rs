@@ -12,8 +12,8 @@ use super::probing::STEP_SEEN;
 use super::{MIN_LOAD, SideControl, View};
 use crate::capacity::Measured;
 use crate::contract::{Reason, Side, State};
-use crate::delays::Sample;
 use crate::quantities::{BitsPerSecond, Seconds};
+use crate::source::Sample;
 
 /// One trial within an episode.
 #[derive(Clone, Copy, Debug)]
