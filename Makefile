@@ -15,7 +15,7 @@ SITE_LOCKED := $(SITE_VENV)/.locked
 # How a compiled extension is put into the virtual environment, with the versions of Cargo.lock: into ours, whichever else
 # the shell of who calls has activated.
 DEVELOP := env -u CONDA_PREFIX VIRTUAL_ENV=$(abspath $(VENV)) PIP_QUIET=1 PIP_DISABLE_PIP_VERSION_CHECK=1 \
-	$(BIN)/maturin develop --release --locked
+	$(BIN)/maturin develop --profile quick --locked
 # A step of set-up with a line of progress: title, lines of output that make it whole, which lines count.
 STEP := tools/step.sh
 

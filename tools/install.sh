@@ -28,7 +28,7 @@ wait $fetching || fail "the sources of the crates could not be fetched"
 set -m
 pip --requirement "$lock" &
 packages=$!
-env -u CONDA_PREFIX VIRTUAL_ENV="$venv" "$venv/bin/maturin" develop --release --locked --skip-install &
+env -u CONDA_PREFIX VIRTUAL_ENV="$venv" "$venv/bin/maturin" develop --profile quick --locked --skip-install &
 compiling=$!
 set +m
 end() { kill "-$1" -- -$packages -$compiling 2>/dev/null; }
