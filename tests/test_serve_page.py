@@ -1,7 +1,4 @@
-"""The browser page of `weir serve`: its charts, and that nothing keeps anybody out.
-
-Whole measurements are in `make page-test`.
-"""
+"""The browser page of `weir serve`: results in links, their charts, and that nothing keeps anybody out."""
 
 from __future__ import annotations
 
