@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 import weirlab
+from weirlab.report import flow_table
 from weirlab.stats import summarise
+from weirlab.stats.assertions import Assertion
 
 if TYPE_CHECKING:
     import subprocess
@@ -28,6 +30,15 @@ def test_a_test_beside_another_runs_in_its_own_time(weir_here: Weir, tmp_path: P
     down = summarise(record).down
     assert down is not None
     assert list(down.per_flow_mbps) == [first, second]
+    # A flow that runs for half of the load has less over all of it, and the same in each place of that name.
+    assert down.goodput_mbps == pytest.approx(sum(down.per_flow_mbps.values()))
+    assert down.per_flow_running_mbps[second] > 1.5 * down.per_flow_mbps[second]
+    asserted = Assertion(f"down.goodput[flow={second}] > 0mbit").of(record)
+    assert asserted.left == pytest.approx(down.per_flow_mbps[second])
+    table = flow_table(summarise(record))
+    assert [column.header for column in table.columns] == ["flow", "goodput Mbit/s", "while it runs"]
+    both = [f"{rates[second]:.3f}" for rates in (down.per_flow_mbps, down.per_flow_running_mbps)]
+    assert [list(column.cells)[1] for column in table.columns] == [second, *both]
     rows = record.throughput.join(record.flow_names, on="flow").filter(name=second)
     carried = rows.filter(rows["bytes"] > 0)["t_ns"] / 1e9
     assert carried.min() == pytest.approx(3.1, abs=0.3)

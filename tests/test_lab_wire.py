@@ -186,7 +186,7 @@ def test_connections_of_any_program_are_in_the_record(tmp_path: Path) -> None:
     found = summarise(record).down
     assert found is not None
     # 300 kB over the 20 Mbit/s of the line take 0.13 s and slow start; the rest is not of the flow.
-    assert 2 < found.per_flow_mbps[f"port {port} down from 7000"] < 20
+    assert 2 < found.per_flow_running_mbps[f"port {port} down from 7000"] < 20
     assert any(len(line.get_path()) for axes in plot(record, "tcp").axes for line in axes.lines)
 
 

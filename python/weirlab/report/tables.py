@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from weirlab.record import Record
-    from weirlab.stats import Comparison, Distribution, Interval, LatencySummary, Summary
+    from weirlab.stats import Comparison, DirectionSummary, Distribution, Interval, LatencySummary, Summary
     from weirlab.stats.assertions import Outcome
 
 DURING = "during the load"
@@ -289,15 +289,22 @@ def latency_table(summary: Summary, during: str = DURING) -> Table:
 
 
 def flow_table(summary: Summary, during: str = DURING) -> Table:
-    """Goodput of each flow during the load; `during` says when that was, as `load_of` does."""
+    """Goodput of each flow during the load; `during` says when that was, as `load_of` does.
+
+    Where a flow runs for a part of the load only, a second column has that of each while it runs.
+    """
     table = Table(title=f"Flows {during}", **LOOK)
     table.add_column("flow")
     table.add_column("goodput Mbit/s", justify="right")
-    for direction in (summary.down, summary.up):
-        if direction is None:
-            continue
-        for name, mbps in direction.per_flow_mbps.items():
-            table.add_row(name, f"{mbps:.3f}")
+    ways = [direction for direction in (summary.down, summary.up) if direction is not None]
+    in_part = any(_runs_for_a_part(direction) for direction in ways)
+    if in_part:
+        table.add_column("while it runs", justify="right")
+    for direction in ways:
+        whole, running = direction.per_flow_mbps, direction.per_flow_running_mbps
+        for name in dict.fromkeys([*whole, *running]):
+            cells = [_mbps(of_each.get(name)) for of_each in ((whole, running) if in_part else (whole,))]
+            table.add_row(name, *cells)
         way = "download" if direction is summary.down else "upload"
         used = "" if direction.utilisation is None else f", {direction.utilisation:.1%} of the line"
         table.add_row(
@@ -306,10 +313,20 @@ def flow_table(summary: Summary, during: str = DURING) -> Table:
                 f"timeouts {_known(direction.timeouts)}{used}",
                 style="dim",
             ),
-            "-" if direction.goodput_mbps is None else f"{direction.goodput_mbps:.3f}",
+            _mbps(direction.goodput_mbps),
             end_section=True,
         )
     return table
+
+
+def _runs_for_a_part(direction: DirectionSummary) -> bool:
+    """Whether a flow has another goodput while it runs than during the load, as it is shown."""
+    whole, running = direction.per_flow_mbps, direction.per_flow_running_mbps
+    return any(_mbps(whole.get(name)) != _mbps(mbps) for name, mbps in running.items())
+
+
+def _mbps(rate: float | None) -> str:
+    return "-" if rate is None else f"{rate:.3f}"
 
 
 def udp_table(summary: Summary) -> Table | None:

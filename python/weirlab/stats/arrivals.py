@@ -77,6 +77,25 @@ class Arrivals:
             and (took := completed[flow["flow"]] - flow["start_ns"]) > 0
         }
 
+    def rates_mbps(self, flows: Sequence[Flow], span_ns: tuple[int, int]) -> dict[str, float]:
+        """Goodput in Mbit/s of each flow over the whole span, by name: what `rate_mbps` has of it alone.
+
+        Nothing if the run did not sample any, or no whole interval lies within the span.
+
+        Args:
+            flows: rows of `Record.flow_rows`.
+            span_ns: start and end of the span in ns since the run began.
+        """
+        if not self._sampled or not flows:
+            return {}
+        spans = [self._span([flow], span_ns) for flow in flows]
+        arrived = self._bytes("bytes", flows, *zip(*spans, strict=True))
+        return {
+            flow["name"]: float(bytes_) * 8e3 / (end - start)
+            for flow, bytes_, (start, end) in zip(flows, arrived, spans, strict=True)
+            if end > start and not np.isnan(bytes_)
+        }
+
     def rate_mbps(self, flows: Sequence[Flow], span_ns: tuple[int, int], column: str) -> float | None:
         """Rate of all these flows together over the whole intervals of a span, in Mbit/s.
 

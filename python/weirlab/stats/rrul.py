@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from weirlab.stats.summary import goodputs_mbps
+from weirlab.stats.summary import summarise
 from weirlab.stats.transfers import transfer_summaries
 from weirlab.stats.udp import udp_summaries
 
@@ -48,7 +48,9 @@ def rrul_scores(record: Record) -> list[Score]:
 
 def _shares(record: Record, way: Literal["up", "down"]) -> list[Score]:
     """What CS1 and EF get of the TCP goodput of one direction, if there are flows in both."""
-    rates = goodputs_mbps(record, way)
+    summary = summarise(record)
+    found = summary.down if way == "down" else summary.up
+    rates = found.per_flow_mbps if found else {}
     classes: dict[int, float] = {}
     for flow in record.flow_rows:
         if flow["direction"] == way and flow["protocol"] == "tcp" and flow["name"] in rates:

@@ -69,7 +69,10 @@ class DirectionSummary:
             the record does not tell packets.
         utilisation: share of the slowest line's capacity that was occupied, by whatever; None if
             the line is unlimited.
-        per_flow_mbps: goodput of each flow while it runs; empty if the run did not sample throughput.
+        per_flow_mbps: goodput of each flow, over the whole load as that of all; empty if the run did not
+            sample throughput.
+        per_flow_running_mbps: goodput of each flow while it runs, which is more for one that runs for a part
+            of the load.
         jain_index, coefficient_of_variation: of the goodputs of the TCP flows in the part of the load in
             which all of them run; None for fewer than two, and if there is no such part.
         loss_rate: data packets dropped on the path / data packets sent, over the whole run.
@@ -83,6 +86,7 @@ class DirectionSummary:
     throughput_mbps: float | None
     utilisation: float | None
     per_flow_mbps: dict[str, float]
+    per_flow_running_mbps: dict[str, float]
     jain_index: float | None
     coefficient_of_variation: float | None
     loss_rate: float | None
@@ -303,7 +307,8 @@ def direction_of(record: Record, direction: Direction) -> DirectionSummary | Non
         goodput_mbps=arrivals.rate_mbps(running, span, "bytes"),
         throughput_mbps=arrivals.rate_mbps(running, span, "wire_bytes"),
         utilisation=busy_share(record, direction, start, end),
-        per_flow_mbps=arrivals.goodputs_mbps(running, span),
+        per_flow_mbps=arrivals.rates_mbps(running, span),
+        per_flow_running_mbps=arrivals.goodputs_mbps(running, span),
         jain_index=jain_index(shares),
         coefficient_of_variation=coefficient_of_variation(shares),
         loss_rate=_share(_packets(record, direction, flows, "dropped"), sent),

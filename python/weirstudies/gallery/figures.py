@@ -40,7 +40,7 @@ def share(record: Record, direction: Direction, flows: str) -> float | None:
 
 def jain(record: Record, direction: Direction, flows: str) -> float | None:
     """Jain's index of the flows' goodputs, each while the flow runs."""
-    return jain_index(list(_per_flow(record, direction, flows).values()))
+    return jain_index(list(_per_flow(record, direction, flows, running=True).values()))
 
 
 def unfairness(record: Record, direction: Direction, flows: str) -> float | None:
@@ -268,9 +268,12 @@ def _direction(record: Record, direction: Direction) -> DirectionSummary | None:
     return summary.down if direction == "down" else summary.up
 
 
-def _per_flow(record: Record, direction: Direction, flows: str) -> dict[str, float]:
+def _per_flow(record: Record, direction: Direction, flows: str, *, running: bool = False) -> dict[str, float]:
+    """Goodputs of the flows whose names begin so: over the whole load, or each while it runs."""
     summary = _direction(record, direction)
-    per_flow = summary.per_flow_mbps if summary else {}
+    per_flow = {}
+    if summary:
+        per_flow = summary.per_flow_running_mbps if running else summary.per_flow_mbps
     return {name: mbps for name, mbps in per_flow.items() if name.startswith(flows)}
 
 
