@@ -51,6 +51,7 @@ def run(increase: float | None, seed: int | None) -> Summary:
         seed=seed,
         complete=True,
         latency=latency,
+        idle_remark=None,
         probes={},
         up=None,
         down=None,

@@ -8,8 +8,10 @@ import pytest
 
 import weirlab
 from weirlab.plots import plot
-from weirlab.stats import summarise
+from weirlab.report import story
+from weirlab.stats import compare, summarise
 from weirlab.viewer import grade_of
+from weirlab.viewer.words import summary_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,6 +55,58 @@ def test_a_line_that_was_not_full_all_along_has_no_grade(
     if summarise(record).latency.increase_mean_ms is not None and flows:
         words = [text.get_text() for axes in plot(record, "phases").axes for text in axes.texts]
         assert any(" ms: " in text for text in words) == (letter is not None), words
+
+
+PAGES = {"name": "pages", "direction": "down", "web": {}}
+FILM = {"name": "film", "direction": "down", "video": {}}
+FLOOD = {"name": "flood", "direction": "up", "udp": {"rate": "5mbit"}}
+
+
+@pytest.mark.parametrize(
+    "early", [PAGES, FILM, {**FLOOD, "start": "0s"}, {**UPLOAD, "name": "old", "start": "0s"}]
+)
+def test_where_anything_loads_the_line_before_the_load_nothing_is_idle(
+    tmp_path: Path, early: dict[str, Any]
+) -> None:
+    record = run(tmp_path / "run", early, UPLOAD)
+    found = summarise(record)
+    assert (found.latency.idle, found.latency.increase_mean_ms) == (None, None)
+    assert grade_of(record) is None
+    said = (
+        f"`{early['name']}` loads the line in the phase `idle` already: pings there are not those of an idle "
+        "line, and there is no increase to tell."
+    )
+    assert found.idle_remark == said
+    assert said in story(compare([record])).plain
+    assert said in summary_of(record)
+
+
+@pytest.mark.parametrize(
+    "early",
+    [
+        {"name": "call", "direction": "up", "voice": {}},
+        {"name": "names", "direction": "down", "dns": {}},
+        {"name": "game", "direction": "up", "udp": {"rate": "100kbit"}, "start": "0s"},
+    ],
+)
+def test_beside_a_call_a_line_is_idle(tmp_path: Path, early: dict[str, Any]) -> None:
+    record = run(tmp_path / "run", early, UPLOAD)
+    found = summarise(record)
+    assert found.latency.idle is not None
+    assert (found.latency.idle.count, found.idle_remark) == (100, None)
+    assert grade_of(record) is not None
+
+
+@pytest.mark.parametrize(("start", "count"), [("1s", 50), ("1500ms", 75), ("999ms", None)])
+def test_idle_pings_are_those_before_the_first_load(tmp_path: Path, start: str, count: int | None) -> None:
+    early = {**FILM, "start": start}
+    found = summarise(run(tmp_path / "run", {**FILM, "name": "later"} | {"start": "1900ms"}, early, UPLOAD))
+    assert (found.latency.idle and found.latency.idle.count) == count
+    assert found.idle_remark is not None
+    assert found.idle_remark.startswith("`film` and 1 other load the line in the phase `idle`")
+    if count is not None and found.latency.idle is not None:
+        assert found.latency.idle.max - found.latency.idle.min < 0.1
+        assert found.idle_remark.endswith(f"idle pings are those before {float(count) / 50:g} s.")
 
 
 def test_pings_beside_a_load_are_none_of_an_idle_line(tmp_path: Path) -> None:

@@ -71,8 +71,8 @@ def _show(record: Record) -> None:
     if summary.latency.sent or summary.latency.idle is not None:
         console.print(latency_table(summary, during))
     increase = increase_line(summary.latency)
-    if increase is not None:
-        console.print(increase)
+    for text in filter(None, [increase, summary.idle_remark]):
+        console.print(text, markup=False)
     for table in method_tables(record):
         console.print(table)
     for line in method_verdicts(record):

@@ -72,7 +72,7 @@ def _lacks(record: Record) -> str:
     if not loads or record.phase("idle") is None:
         return "has no idle phase and phases with load"
     if idle is None:
-        return "has no idle line to compare with: TCP loads it in the phase `idle` already"
+        return "has no idle line to compare with: something loads it in the phase `idle` already"
     (before,) = pings_within(record, idle, record.ping_probes)
     return f"has no answered ping {'in its phases with load' if before.answered else 'in its idle phase'}"
 

@@ -87,7 +87,8 @@ def assertion_table(runs: Sequence[str], outcomes: Sequence[Sequence[Outcome]]) 
 
 def story(comparisons: Sequence[Comparison]) -> Text:
     """Summary of the comparison in a sentence or two."""
-    return Text(" ".join(filter(None, (_told(comparisons), _losses(comparisons)))))
+    remarks = dict.fromkeys(run.idle_remark for one in comparisons for run in one.runs)
+    return Text(" ".join(filter(None, (_told(comparisons), _losses(comparisons), *remarks))))
 
 
 def _losses(comparisons: Sequence[Comparison]) -> str:

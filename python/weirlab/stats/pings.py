@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -334,17 +335,63 @@ def rows_in(at: Whole, probe: Whole, window: tuple[int, int]) -> slice | NDArray
 
 
 def idle_window_ns(record: Record) -> tuple[int, int] | None:
-    """Start and end of the phase `idle` in nanoseconds; None without one, or if a load runs in it.
+    """Start and end of the phase `idle` in nanoseconds; None without one beside the load.
 
-    That is if TCP runs in it, and none begins later: the load adds nothing. Calls, other UDP streams and DNS
-    queries are no load: they are what a line is to be quick for.
+    Where something that loads the line begins within it, only the part before that; None if that is shorter
+    than `MIN_IDLE_NS`.
     """
-    phase = record.phase("idle")
-    if phase is None or phase == load_window_ns(record):
+    phase = _idle_phase_ns(record)
+    if phase is None:
         return None
-    tcp = [flow for flow in record.flow_rows if flow["protocol"] not in WITHOUT_TCP]
-    is_loaded = any(flow["start_ns"] < phase[1] and flow["stop_ns"] > phase[0] for flow in tcp)
-    return None if is_loaded and not any(flow["start_ns"] >= phase[1] for flow in tcp) else phase
+    loads = _loads_within(record, phase)
+    if not loads:
+        return phase
+    begin = min(flow["start_ns"] for flow in loads)
+    return (phase[0], begin) if begin - phase[0] >= MIN_IDLE_NS else None
+
+
+def idle_remark(record: Record) -> str | None:
+    """That something loads the line in the phase `idle`, and what that means; None if nothing does."""
+    phase = _idle_phase_ns(record)
+    loads = [] if phase is None else _loads_within(record, phase)
+    if not loads:
+        return None
+    first = min(loads, key=itemgetter("start_ns"))
+    name, more = f"`{first['name']}`", len({flow["name"] for flow in loads}) - 1
+    others = "" if not more else f" and {more} other{'s' if more > 1 else ''}"
+    verb = "load" if more else "loads"
+    if idle_window_ns(record) is not None:
+        since = f"{first['start_ns'] / 1e9:g} s"
+        return f"{name}{others} {verb} the line in the phase `idle`: idle pings are those before {since}."
+    return (
+        f"{name}{others} {verb} the line in the phase `idle` already: pings there are not those of an idle "
+        "line, and there is no increase to tell."
+    )
+
+
+def _idle_phase_ns(record: Record) -> tuple[int, int] | None:
+    """Start and end of the phase `idle`; None of a test without it beside its load."""
+    phase = record.phase("idle")
+    return None if phase == load_window_ns(record) else phase
+
+
+def _loads_within(record: Record, span_ns: tuple[int, int]) -> list[dict[str, Any]]:
+    """The flows that load the line within a span: TCP, pages, videos, and UDP from `MIN_UDP_LOAD_BPS` on.
+
+    Calls, other slow UDP streams and DNS queries are no load: they are what a line is to be quick for.
+    """
+    planned: list[dict[str, Any]] = record.manifest.scenario.get("flows", [])
+
+    def loads(flow: dict[str, Any]) -> bool:
+        if flow["protocol"] not in WITHOUT_TCP:
+            return True
+        number = flow["flow"]
+        udp = (planned[number].get("udp") if number < len(planned) else None) or {}
+        return (udp.get("rate_bps") or 0) >= MIN_UDP_LOAD_BPS
+
+    start, end = span_ns
+    running = (one for one in record.flow_rows if one["start_ns"] < end and one["stop_ns"] > start)
+    return [flow for flow in running if loads(flow)]
 
 
 def _of(record: Record, window: tuple[int, int], probe: int | None) -> Pings:
@@ -353,6 +400,12 @@ def _of(record: Record, window: tuple[int, int], probe: int | None) -> Pings:
 
 
 NS_PER_MS = 1e6
+
+MIN_IDLE_NS = 1_000_000_000
+"""What is left of a phase `idle` before a load counts from here on: pings of a second tell an idle line."""
+
+MIN_UDP_LOAD_BPS = 1_000_000
+"""A UDP stream of less is a call or a game, which takes 0.1 Mbit/s at most, and loads no line."""
 
 CHUNK = 1 << 17
 """Pings of which figures are made at once: about as many as a part file has."""

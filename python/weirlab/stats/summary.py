@@ -15,7 +15,7 @@ from weirlab.stats.arrivals import Arrivals
 from weirlab.stats.capacity import capacity_bytes, carried_bytes, slowest_hop
 from weirlab.stats.fairness import coefficient_of_variation, jain_index
 from weirlab.stats.intervals import middles_ns, whole_intervals
-from weirlab.stats.pings import PingFigures, load_window_ns, ping_figures
+from weirlab.stats.pings import PingFigures, idle_remark, load_window_ns, ping_figures
 from weirlab.stats.transfers import TransferSummary, completion_ms, transfer_summaries
 from weirlab.stats.udp import UdpSummary, udp_summaries
 
@@ -109,6 +109,7 @@ class Summary:
         seed: the run's seed; None of an imported one.
         complete: whether the run came to its end.
         latency: round trips.
+        idle_remark: what loads the line in the phase `idle`, if anything, and what idle pings then are.
         probes: round trips of each probe by itself, during the load.
         up, down: the flows of each direction; None without any.
         udp: what the receivers of UDP flows counted, by the flow's name.
@@ -129,6 +130,7 @@ class Summary:
     seed: int | None
     complete: bool
     latency: LatencySummary
+    idle_remark: str | None
     probes: dict[str, Distribution | None]
     up: DirectionSummary | None
     down: DirectionSummary | None
@@ -183,6 +185,7 @@ def _summarised(record: Record) -> Summary:
         seed=record.manifest.seed,
         complete=record.manifest.complete,
         latency=latency_of(pings),
+        idle_remark=idle_remark(record),
         probes={name: pings.probes.get(number) for number, name in enumerate(record.probe_names)},
         up=direction_of(record, "up"),
         down=direction_of(record, "down"),

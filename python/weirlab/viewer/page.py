@@ -302,7 +302,7 @@ def _run(record: Record, name: str) -> Iterator[str]:
     yield f"<strong>{escape(name)}</strong>\n"
     if grade is not None:
         yield f"<p>Grade {escape(grade.letter)}. {escape(grade.says)}</p>\n"
-    yield "".join(f"<p>{escape(text)}</p>\n" for text in summary_of(record))
+    yield "".join(f"<p>{prose(text)}</p>\n" for text in summary_of(record))
     if record.manifest.note:
         yield f'<p class="quiet">Note: {escape(record.manifest.note)}</p>\n'
     if record.manifest.tags:
@@ -336,8 +336,8 @@ def _figures(record: Record) -> Iterator[str]:
     if summary.latency.sent or summary.latency.idle is not None:
         yield _table(latency_table(summary, during))
     increase = increase_line(summary.latency)
-    if increase is not None:
-        yield f"<p>{escape(increase)}</p>\n"
+    for text in filter(None, [increase, summary.idle_remark]):
+        yield f"<p>{prose(text)}</p>\n"
     for table in method_tables(record):
         yield _table(table)
 

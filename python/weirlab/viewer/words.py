@@ -86,6 +86,7 @@ def summary_of(record: Record) -> list[str]:
         said.append(f"{_took(latency)} (mean).")
     if latency.loaded is not None and latency.lost is not None:
         said.append(f"{latency.lost} of {latency.sent} pings under load were lost.")
+    said.append(summary.idle_remark or "")
     return [one for one in said if one]
 
 
