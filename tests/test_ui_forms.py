@@ -128,7 +128,9 @@ def test_what_is_written_while_it_is_being_kept_is_not_kept(browser: Browser, se
             route.continue_()
 
         page.route("**/keep", late)
-        page.get_by_role("button", name="Keep", exact=True).click()
+        # What is kept is answered only once all of the late text stands there.
+        with page.expect_response("**/keep"):
+            page.get_by_role("button", name="Keep", exact=True).click()
         expect(page.locator("#kept")).to_have_text("Not kept yet.", timeout=WAIT_MS)
         # Who leaves is asked, and stays.
         page.get_by_role("link", name="Records").click()
@@ -247,3 +249,17 @@ def test_a_long_name_and_a_long_field_have_room_on_a_narrow_screen(
         assert shown.page.evaluate("document.documentElement.scrollWidth") <= 360
         if page == "":
             assert shown.page.locator("#rows td:nth-child(2)").first.bounding_box()["width"] < 330  # type: ignore[index]
+
+
+def test_who_presses_twice_keeps_once(browser: Browser, served: Served) -> None:
+    with opened(browser, f"{served.link}scenario", within=served.link) as shown:
+        page = shown.page
+        page.get_by_label("File").fill("mine.toml")
+        expect(page.get_by_role("alert")).to_be_hidden()
+        text = page.get_by_role("textbox", name="Scenario, in TOML")
+        for more in ("", "# more\n"):
+            text.fill(text.input_value() + more)
+            page.get_by_role("button", name="Keep", exact=True).dblclick()
+            expect(page.locator("#kept")).to_have_text("Kept.", timeout=WAIT_MS)
+            expect(page.get_by_role("alert")).to_be_hidden()
+        assert (served.folder / "mine.toml").read_text().endswith("# more\n")

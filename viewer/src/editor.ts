@@ -68,24 +68,29 @@ export function editor(send: Send, prefix: string, mark: string): void {
     history.replaceState(null, "", `${prefix}/scenario?file=${encodeURIComponent(sent.file)}`);
     kept.textContent = text.value === written ? "Kept." : UNKEPT;
   };
+  let last = Promise.resolve<unknown>(undefined);
+  /** Sends what stands there once all that was sent before is answered: an answer tells the file's mark, which the next one needs. */
+  const sendInTurn = (to: string, then: (answer: Answer) => void) => {
+    last = last.then(async () => {
+      const sent = content();
+      unchecked();
+      const answer = await send(to, sent);
+      note(answer, sent);
+      then(answer);
+    });
+  };
   keep.addEventListener("click", () => {
     if (!file.reportValidity()) return;
-    const sent = content();
-    unchecked();
-    void send("scenario/keep", sent).then((answer) => {
-      note(answer, sent);
+    sendInTurn("scenario/keep", (answer) => {
       // A refusal stays to be read; what is kept may be wrong nevertheless.
       if (answer.error === undefined) void check();
     });
   });
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    const sent = content();
     start.disabled = true;
-    unchecked();
-    void send("scenario/start", sent).then((answer) => {
+    sendInTurn("scenario/start", (answer) => {
       start.disabled = false;
-      note(answer, sent);
       if (answer.error === undefined) location.assign(`${prefix}/runs/${String(answer["number"])}`);
     });
   });
