@@ -344,7 +344,7 @@ def test_a_worker_that_hangs_is_ended_and_its_run_kept_as_failed(monkeypatch: py
 
 
 def test_an_answer_in_the_last_moment_makes_no_later_run_late(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(local, "WORKER", ["/bin/sleep", "600"])
+    monkeypatch.setattr(local, "WORKER", ["/bin/sh", "-c", "exec sleep 600"])
     worker = local._Worker(PLAIN, Path())
 
     def answered(run: Run, traces: Any) -> Row:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -72,3 +73,42 @@ def test_ctrl_c_keeps_what_is_done_and_the_same_command_does_the_rest(tmp_path: 
     after = store.collected()
     assert after.filter(pl.col("seed") <= asked)["seed"].sort().to_list() == list(range(1, asked + 1))
     assert after.join(before, on="run", how="semi").sort("run").equals(before.sort("run"), null_equal=True)
+
+
+def test_ctrl_c_leaves_nothing_of_a_run_that_was_under_way(tmp_path: Path) -> None:
+    """Its worker is ended at once, and has no time to clear up."""
+    (tmp_path / "plan.toml").write_text(LONG_PLAN)
+    (scratch := tmp_path / "scratch").mkdir()
+    command = [sys.executable, "-m", "weirlab", "sweep", "plan.toml", "--jobs", "2"]
+    process = subprocess.Popen(
+        command,
+        cwd=tmp_path,
+        env=os.environ | {"TMPDIR": str(scratch)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    try:
+        deadline = time.monotonic() + PATIENCE_S
+        while len(list(scratch.glob("**/record"))) < 2:
+            assert process.poll() is None, process.communicate()
+            assert time.monotonic() < deadline, "no run began in time"
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=PATIENCE_S)
+    finally:
+        process.kill()
+        process.wait(PATIENCE_S)
+    assert process.returncode == 130
+    assert list(scratch.iterdir()) == []
+
+
+LONG_PLAN = """
+test = "rrul"
+link = "docsis-31"
+phases = { load = "1h" }
+[sweep]
+repeat = 2
+samples = "all"
+[sweep.axes]
+queue = ["fq_codel"]
+"""

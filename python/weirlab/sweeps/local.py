@@ -234,9 +234,11 @@ class _Worker:
         """
         self._work, self._folder = work, folder
         self._said: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `end`
+        # What of a run is under way there: who is ended at once does not clear up.
+        self._scratch = tempfile.TemporaryDirectory(prefix="weir-worker-", ignore_cleanup_errors=True)
         self._known: set[str] = set()
         self._process = subprocess.Popen(
-            WORKER,
+            [*WORKER, self._scratch.name],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._said,
@@ -340,6 +342,7 @@ class _Worker:
             self._process.wait()
         reason = self._reason()
         self._said.close()
+        self._scratch.cleanup()
         return reason
 
     def _reason(self) -> str:
@@ -362,7 +365,7 @@ def late(limit_s: float) -> str:
 _DIED = "{} worker processes ended while they ran it, the last one with {}"
 
 WORKER = [sys.executable, "-m", "weirlab.sweeps.worker"]
-"""The command of a worker process."""
+"""The command of a worker process, without the folder for its temporary files."""
 
 MAX_DEATHS = 3
 """Workers that may die on one run before it counts as failed."""

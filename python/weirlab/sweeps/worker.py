@@ -1,7 +1,8 @@
-"""A worker process: `python -m weirlab.sweeps.worker` runs what its input says, a line of JSON a run.
+"""A worker process: `python -m weirlab.sweeps.worker SCRATCH` runs what its input says, a line of JSON a run.
 
 It answers each line with the row of the run. The first line that it writes says its version and build. It
-ends when its input does, so with its parent.
+ends when its input does, so with its parent. Its temporary files are in the folder SCRATCH, which its parent
+removes or, if that was killed, the worker itself at its end.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import base64
 import json
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 def main() -> None:
     """Answers until the input ends."""
     ignore_ctrl_c()
+    scratch = os.environ["TMPDIR"] = sys.argv[1]
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
     # What a library prints shall not stand among the answers.
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
@@ -42,6 +45,8 @@ def main() -> None:
             archive=asked["archive"] and Path(asked["archive"]),
         )
         _say(answers, row)
+    with suppress(OSError):
+        Path(scratch).rmdir()
 
 
 def _say(answers: TextIO, what: Mapping[str, object]) -> None:
