@@ -40,6 +40,13 @@ impl PeerClock {
         is_likely.then(|| now.since(began).as_nanos() as i64 - self.ticks(value) * TICK_NS)
     }
 
+    /// How long at most after the newest before it a packet with timestamp `value` left; `None` if that is unknown.
+    pub fn pause(&self, value: u32) -> Option<Duration> {
+        self.began?;
+        let ticks = u64::try_from(self.ticks(value) - self.last.1).ok()?;
+        Some(Duration::from_nanos((ticks + 1) * TICK_NS as u64))
+    }
+
     /// How many ticks `value` is behind the first, around the end of the numbers.
     fn ticks(&self, value: u32) -> i64 {
         let (last, ticks) = self.last;
@@ -76,6 +83,19 @@ mod tests {
             assert_eq!(since(1_000, 1_007), Some(0));
             assert_eq!(since(1_000, 1_047), Some(40_000_000));
             assert_eq!(since(900, 1_047), Some(140_000_000));
+        }
+    }
+
+    #[test]
+    fn a_pause_lasts_since_the_newest_packet_before() {
+        assert_eq!(PeerClock::default().pause(5), None, "of the first nobody knows");
+        for first in [5, u32::MAX - 300] {
+            let clock = seen(first, 1, 1_000);
+            let pause = |value: u32| clock.pause(first.wrapping_add(value));
+            // Up to the end of a tick.
+            assert_eq!(pause(1_000), Some(Duration::from_millis(1)));
+            assert_eq!(pause(1_040), Some(Duration::from_millis(41)));
+            assert_eq!(pause(999), None, "it was overtaken");
         }
     }
 

@@ -18,10 +18,10 @@ use crate::peer_clock::PeerClock;
 /// first packet out with a new timestamp (RFC 7323) to the first packet in with data, or that opens the connection,
 /// which echoes it. K. Nichols, `pping`, shows that this needs nothing but headers.
 ///
-/// Data is called forth by what it echoes where its sender still had some on the way then, beyond what was acknowledged: it waits
-/// for nothing but acknowledgements. A sender with nothing on the way may have paused, as a server that thinks before it
-/// answers. That it did not is known only where the way there, by its clock, was no longer than the shortest; else
-/// the data tells that something [arrived](Measured::Arrival).
+/// A sender may have paused before it sent that data, as a server that thinks before it answers. For no longer than since it sent
+/// the packet before, by its clock: else that one would have echoed the timestamp. Where that is a small part of the round
+/// trip, or the way there was no longer than the shortest, the data is its answer; else it tells that something
+/// [arrived](Measured::Arrival).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RoundTrips {
     /// Number of the source of its delays.
@@ -51,8 +51,6 @@ struct Stamp {
     value: u32,
     /// When the first packet with it left.
     left: Time,
-    /// What the last packet with it acknowledged.
-    ack: u32,
 }
 
 /// A packet of a connection.
@@ -87,13 +85,11 @@ impl RoundTrips {
             // Another connection between the same ports.
             *self = Self { source: self.source, opened: Some(first), ..Self::default() };
         }
-        if let Some((value, _)) = packet.timestamps {
-            if self.stamped.is_none_or(|newest| comes_before(newest, value)) {
-                self.stamped = Some(value);
-                push(&mut self.timestamps, Stamp { value, left: now, ack: packet.ack });
-            } else if let Some(last) = self.timestamps.back_mut().filter(|it| it.value == value) {
-                last.ack = packet.ack;
-            }
+        if let Some((value, _)) = packet.timestamps
+            && self.stamped.is_none_or(|newest| comes_before(newest, value))
+        {
+            self.stamped = Some(value);
+            push(&mut self.timestamps, Stamp { value, left: now });
         }
         let end = packet.data.1;
         if !packet.has_data() {
@@ -115,11 +111,10 @@ impl RoundTrips {
     /// the timestamp that it echoes, if it is the first to do so.
     pub fn on_came(&mut self, packet: &Seen, now: Time) -> Option<Delay> {
         let is_answer = packet.has_data() || packet.opens;
-        let is_repairing = self.repairing.is_some();
         let acknowledged = self.on_ack(packet.ack).filter(|_| !is_answer);
-        let mut back_ns = None;
-        let mut echoed = None;
+        let (mut back_ns, mut echoed, mut pause) = (None, None, None);
         if let Some((value, echo)) = packet.timestamps {
+            pause = self.peer.pause(value);
             self.peer.note(value, now);
             back_ns = self.peer.since_ns(value, now);
             echoed = echo.and_then(|echo| self.on_echo(echo));
@@ -129,11 +124,13 @@ impl RoundTrips {
             (None, stamp) => {
                 let stamp = stamp?;
                 let delay = self.delay(stamp.left, back_ns, Measured::Echo, now)?;
-                // What waits for data that was lost echoes what came before that (RFC 7323, section 4.3).
-                let waits = comes_before(stamp.ack, packet.data.0) && !is_repairing;
+                let is_prompt = || {
+                    let is_short = pause.is_some_and(|pause| pause <= delay.rtt / PAUSE_PART);
+                    delay.one_way.is_some() && is_short || self.is_near(&delay)
+                };
                 let by = match is_answer {
                     false => Measured::Echo,
-                    true if packet.opens || waits || self.is_near(&delay) => Measured::Answer,
+                    true if packet.opens || is_prompt() => Measured::Answer,
                     true => Measured::Arrival,
                 };
                 Delay { by, ..delay }
@@ -210,6 +207,8 @@ fn push<T>(pending: &mut VecDeque<T>, newest: T) {
 const MAX_SEGMENT: u32 = 1460;
 /// At 1 ms a timestamp, a round trip of two seconds.
 const MAX_PENDING: usize = 2048;
+/// Part of a round trip that its sender may have paused for: what a queue is told by is several times the round trip without one.
+const PAUSE_PART: u64 = 4;
 /// How much longer than the shortest a way there is that nobody paused behind: less than any queue that counts.
 const NEAR: Duration = Duration::from_millis(2);
 /// Half the time for which the shortest way there is known: two clocks drift apart by up to 1 ms in 10 s.
@@ -312,7 +311,6 @@ mod tests {
     #[test]
     fn the_first_packet_that_echoes_the_first_with_a_timestamp_ends_a_round_trip() {
         let out = |value| Seen { timestamps: Some((value, None)), ..Seen::default() };
-        // More was on its way when what it echoes left.
         let back = |echo| Seen { timestamps: Some((1, Some(echo))), ..data(9, 18) };
         for first in [7, u32::MAX] {
             let [next, last] = [1, 2].map(|more| first.wrapping_add(more));
@@ -410,6 +408,63 @@ mod tests {
         let by: Vec<_> = found.iter().map(|delay| delay.by).collect();
         use Measured::{Answer, Arrival};
         assert_eq!(by, [Answer, Answer, Answer, Arrival, Arrival]);
+    }
+
+    /// What is heard of a peer that sends data after each of these times, in ms, whatever is on the way: 40 ms there, with a queue
+    /// of so many more, and 60 back. Each packet is acknowledged as it comes.
+    fn pushed(gaps: impl Iterator<Item = u64>, queue: impl Fn(u64) -> u64) -> Vec<Delay> {
+        let mut connection = RoundTrips::default();
+        // When each acknowledgement left and came.
+        let mut acks: VecDeque<(u64, u64)> = VecDeque::from([(1, 1)]);
+        // When each packet left, and what it echoes.
+        let mut on_way: VecDeque<(u64, u64)> = VecDeque::new();
+        let (mut at, mut number, mut echo) = (100, 0, 1);
+        let mut found = vec![];
+        connection.on_sent(&Seen { timestamps: Some((1, None)), ..Seen::default() }, ms(1));
+        for gap in gaps {
+            at += gap;
+            while let Some(&(left, echoed)) = on_way.front().filter(|(left, _)| left + 60 <= at) {
+                on_way.pop_front();
+                let now = left + 60;
+                let timestamps = Some((left as u32, Some(echoed as u32)));
+                let packet = Seen { timestamps, ..data(number, number + 1_000) };
+                number += 1_000;
+                found.extend(connection.on_came(&packet, ms(now)));
+                let stamp = Some((now as u32, None));
+                connection
+                    .on_sent(&Seen { timestamps: stamp, ack: number, ..Seen::default() }, ms(now));
+                acks.push_back((now, now + 40 + queue(now)));
+            }
+            while let Some(&(left, _)) = acks.front().filter(|(_, came)| *came <= at) {
+                acks.pop_front();
+                echo = left;
+            }
+            on_way.push_back((at, echo));
+        }
+        found
+    }
+
+    #[test]
+    fn who_pushes_now_and_then_while_data_is_on_the_way_is_no_longer_path() {
+        let gaps = || (0..400).map(|turn| 5 + turn * 37 % 85);
+        for grows in [false, true] {
+            let queue = |at: u64| if grows { (at / 50).min(100) } else { 0 };
+            let found = pushed(gaps(), queue);
+            assert!(found.len() > 200, "{}", found.len());
+            for delay in found.iter().filter(|delay| delay.by.is_exact()) {
+                let path = Duration::from_millis(100 + queue(delay.sent.as_nanos() / 1_000_000));
+                assert!(delay.rtt <= path + path / 3, "{delay:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn who_sends_all_the_time_tells_a_queue_of_the_acknowledgements() {
+        let found = pushed((0..4_000).map(|_| 2), |at| if at > 4_000 { 150 } else { 0 });
+        let exact = |delay: &&Delay| delay.by.is_exact();
+        let queued = found.iter().filter(exact).filter(|it| it.rtt >= Duration::from_millis(250));
+        assert!(queued.count() > 1_000);
+        assert!(found.iter().filter(exact).all(|it| it.rtt <= Duration::from_millis(253)));
     }
 
     #[test]
