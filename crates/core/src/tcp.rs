@@ -45,8 +45,12 @@ impl TcpHeader {
 }
 
 impl TcpFlags {
+    /// Nothing more is sent.
+    pub const FIN: Self = Self(1);
     /// Opens a connection.
     pub const SYN: Self = Self(1 << 1);
+    /// Ends a connection for both.
+    pub const RST: Self = Self(1 << 2);
     /// Data to be handed on at once.
     pub const PSH: Self = Self(1 << 3);
     /// Acknowledges.
@@ -72,6 +76,12 @@ impl TcpFlags {
     #[must_use]
     pub const fn only(self, other: Self) -> Self {
         Self(self.0 & other.0)
+    }
+
+    /// Whether any bit of `other` is set.
+    #[must_use]
+    pub const fn has_any(self, other: Self) -> bool {
+        self.0 & other.0 != 0
     }
 
     /// The bits that are not in `other`.

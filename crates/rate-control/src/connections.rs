@@ -23,6 +23,8 @@ pub struct Connections<K> {
 struct Connection {
     /// When a packet of it last left.
     seen: Time,
+    /// Whether an end has closed it, so that it makes room at once.
+    closed: bool,
     /// What it told since somebody asked: the newest of what is known best.
     told: Option<Delay>,
     round_trips: RoundTrips,
@@ -37,18 +39,23 @@ impl<K> Default for Connections<K> {
 impl<K: Ord + Copy> Connections<K> {
     /// A packet of the connection `key` left at `now`.
     pub fn on_sent(&mut self, key: K, packet: &Seen, now: Time) {
+        // Ports that are used again are those of another connection, perhaps by another path.
+        if self.heard.get(&key).is_some_and(|it| it.round_trips.is_reopened(packet)) {
+            self.heard.remove(&key);
+        }
         if !self.heard.contains_key(&key) {
-            if !self.make_room(now) {
+            if packet.closes || !self.make_room(now) {
                 return;
             }
             let round_trips = RoundTrips::new(FIRST_CONNECTION + self.next_source);
             self.next_source = (self.next_source + 1) % MAX_SOURCES;
-            let connection = Connection { seen: now, told: None, round_trips };
+            let connection = Connection { seen: now, closed: false, told: None, round_trips };
             self.heard.insert(key, connection);
         }
         let connection = self.heard.get_mut(&key).expect("it is there or was made");
         connection.seen = now;
         connection.round_trips.on_sent(packet, now);
+        self.note_end(key, packet);
     }
 
     /// A packet of the connection `key` came in at `now`.
@@ -59,6 +66,15 @@ impl<K: Ord + Copy> Connections<K> {
         {
             connection.told = Some(delay);
         }
+        self.note_end(key, packet);
+    }
+
+    /// Notes that `packet` closes the connection `key`.
+    fn note_end(&mut self, key: K, packet: &Seen) {
+        if let Some(connection) = self.heard.get_mut(&key).filter(|_| packet.closes) {
+            connection.closed = true;
+            self.full_until = Time::ZERO;
+        }
     }
 
     /// The delays that were heard since the last call, one of each connection at most: the newest of those that are known best.
@@ -66,7 +82,7 @@ impl<K: Ord + Copy> Connections<K> {
         self.heard.values_mut().filter_map(|connection| connection.told.take())
     }
 
-    /// Whether there is room for one more, one that is silent perhaps being forgotten.
+    /// Whether there is room for one more, one that is closed or silent perhaps being forgotten.
     fn make_room(&mut self, now: Time) -> bool {
         if self.heard.len() < MAX_CONNECTIONS {
             return true;
@@ -74,10 +90,10 @@ impl<K: Ord + Copy> Connections<K> {
         if now < self.full_until {
             return false;
         }
-        let silent = self.heard.iter().min_by_key(|(_, connection)| connection.seen);
-        let (&key, connection) = silent.expect("there are some");
+        let first = self.heard.iter().min_by_key(|(_, it)| (!it.closed, it.seen));
+        let (&key, connection) = first.expect("there are some");
         let forgotten_at = connection.seen + SILENT_AFTER;
-        if now < forgotten_at {
+        if !connection.closed && now < forgotten_at {
             self.full_until = forgotten_at;
             return false;
         }
@@ -143,6 +159,48 @@ mod tests {
         assert_eq!(told(&mut connections), [], "once");
         connections.on_came(7, &back(5, 0), ms(55));
         assert_eq!(told(&mut connections), [(0, 50, Echo)]);
+    }
+
+    #[test]
+    fn what_is_closed_makes_room_at_once() {
+        let mut connections = Connections::default();
+        let most = MAX_CONNECTIONS as u8;
+        for key in 0..most {
+            connections.on_sent(key, &out(1), ms(u64::from(key)));
+        }
+        let mut opened = |key, closing: Option<(u8, bool)>, at| {
+            let end = Seen { closes: true, ..out(9) };
+            match closing {
+                Some((of, true)) => connections.on_sent(of, &end, ms(at)),
+                Some((of, false)) => connections.on_came(of, &end, ms(at)),
+                None => (),
+            }
+            connections.on_sent(key, &out(1), ms(at + 1));
+            connections.on_came(key, &back(1, 0), ms(at + 21));
+            told(&mut connections).len()
+        };
+        assert_eq!(opened(most, None, 100), 0);
+        assert_eq!(opened(most, Some((5, true)), 200), 1, "its end was sent");
+        assert_eq!(opened(most + 1, None, 300), 0);
+        assert_eq!(opened(most + 1, Some((9, false)), 400), 1, "its end came");
+        // The end of one that is not heard is nothing.
+        assert_eq!(opened(most + 2, Some((most + 2, true)), 500), 0);
+    }
+
+    #[test]
+    fn ports_that_are_used_again_are_another_source() {
+        let mut connections = Connections::default();
+        let opening = |first, value| Seen { opens: true, data: (first, first), ..out(value) };
+        let mut source = |packet: &Seen, at| {
+            connections.on_sent(7, packet, ms(at));
+            let (value, _) = packet.timestamps.expect("it has them");
+            connections.on_came(7, &back(value, 0), ms(at + 20));
+            told(&mut connections).first().map(|&(source, ..)| source)
+        };
+        assert_eq!(source(&opening(1, 10), 0), Some(0));
+        assert_eq!(source(&opening(1, 11), 1_000), Some(0), "the same, sent again");
+        assert_eq!(source(&out(12), 1_100), Some(0));
+        assert_eq!(source(&opening(500, 13), 2_000), Some(1));
     }
 
     #[test]

@@ -17,6 +17,7 @@ impl Passive {
             data: (tcp.seq, tcp.end()),
             ack: tcp.ack,
             opens: tcp.flags.only(TcpFlags::SYN) == TcpFlags::SYN,
+            closes: tcp.flags.has_any(TcpFlags::FIN.with(TcpFlags::RST)),
         };
         match side {
             Side::Egress => self.connections.on_sent(*key, &packet, now),
@@ -78,5 +79,26 @@ mod tests {
         let mut came = |of, at| see(&mut passive, &key.reversed(), &ack(of), Side::Ingress, at);
         assert_eq!(came(2000, 22), 20);
         assert_eq!(came(3000, 63), 0, "it may have been kept back");
+    }
+
+    #[test]
+    fn an_end_and_a_reset_make_room_for_another_connection() {
+        let mut passive = Passive::default();
+        let stamps =
+            |value, echo| TcpHeader { timestamps: Some((value, echo)), ..TcpHeader::default() };
+        let of = |sport| FlowKey { sport, ..key() };
+        let is_heard = |by: &mut Passive, sport, at| {
+            see(by, &of(sport), &stamps(7, 1), Side::Egress, at);
+            see(by, &of(sport).reversed(), &stamps(9, 7), Side::Ingress, at + 20) == 20
+        };
+        assert_eq!((0..=64).filter(|&sport| is_heard(&mut passive, sport, 1)).count(), 64);
+        let ends = |flag| TcpHeader { flags: TcpFlags::ACK.with(flag), ..stamps(8, 1) };
+        see(&mut passive, &of(5), &ends(TcpFlags::PSH), Side::Egress, 100);
+        assert!(!is_heard(&mut passive, 100, 101));
+        see(&mut passive, &of(5), &ends(TcpFlags::FIN), Side::Egress, 200);
+        assert!(is_heard(&mut passive, 100, 201));
+        assert!(!is_heard(&mut passive, 101, 301));
+        see(&mut passive, &of(6).reversed(), &ends(TcpFlags::RST), Side::Ingress, 400);
+        assert!(is_heard(&mut passive, 101, 401));
     }
 }

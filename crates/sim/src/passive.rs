@@ -27,6 +27,7 @@ impl PassiveRtt {
             data: (segment.seq, segment.end_seq()),
             ack: segment.ack,
             opens: segment.flags.has(Flags::SYN),
+            closes: false,
         };
         match direction {
             Direction::Up => self.connections.on_sent(flow, &seen, now),
