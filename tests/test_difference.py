@@ -31,6 +31,7 @@ def run(increase: float | None, seed: int | None) -> Summary:
     latency = LatencySummary(
         idle=None,
         loaded=None if increase is None else describe(pl.Series([increase])),
+        compared=None,
         increase_mean_ms=increase,
         increase_median_ms=None,
         increase_p95_ms=None,
@@ -52,6 +53,7 @@ def run(increase: float | None, seed: int | None) -> Summary:
         complete=True,
         latency=latency,
         idle_remark=None,
+        compared_remark=None,
         probes={},
         up=None,
         down=None,

@@ -8,7 +8,7 @@ import pytest
 
 import weirlab
 from weirlab.plots import plot
-from weirlab.report import story
+from weirlab.report import latency_table, story
 from weirlab.stats import compare, summarise
 from weirlab.viewer import grade_of
 from weirlab.viewer.words import summary_of
@@ -113,3 +113,50 @@ def test_pings_beside_a_load_are_none_of_an_idle_line(tmp_path: Path) -> None:
     latency = summarise(run(tmp_path / "run", {**UPLOAD, "start": "0s"})).latency
     assert (latency.idle, latency.increase_mean_ms) == (None, None)
     assert latency.loaded is not None
+
+
+def test_a_row_and_its_increase_are_of_the_same_probes(tmp_path: Path) -> None:
+    """Probes that start during the load have no idle pings: what an increase is told with is of others."""
+    late = [{**PINGS[0], "name": name, "start": "12s"} for name in ("late", "later")]
+    phases = {"idle": "2s", "load": "20s"}
+    test = {"name": "t", "title": "t", "phases": phases, "flows": [UPLOAD], "probes": [*PINGS, *late]}
+    (record,) = weirlab.run(test, link=LINK, out=tmp_path / "run")
+    found = summarise(record)
+    latency = found.latency
+    assert latency.compared is not None
+    assert latency.loaded is not None
+    (pings,) = [pings for name, pings in found.probes.items() if name == "ping"]
+    assert latency.compared.loaded == pings
+    assert latency.compared.idle == latency.idle
+    assert abs(latency.loaded.mean - latency.compared.loaded.mean) > 5
+    both = latency.compared.loaded.mean - latency.compared.idle.mean
+    assert latency.increase_mean_ms == pytest.approx(both, abs=1e-9)
+
+    (row,) = compare([record])
+    assert row.idle_ms is not None
+    assert row.loaded_ms is not None
+    assert row.increase_ms is not None
+    assert row.loaded_ms.mean - row.idle_ms.mean == pytest.approx(row.increase_ms.mean, abs=1e-9)
+    said = (
+        "`late` and 1 other probe have no pings of the idle line: the increase, and pings before and under "
+        "load beside it, are of the other probes."
+    )
+    assert found.compared_remark == said
+    assert story([row]).plain.endswith(said)
+    card = summary_of(record)
+    before, under = latency.compared.idle.mean, latency.compared.loaded.mean
+    assert f"A ping took {before:.1f} ms before the load and {under:.1f} ms under load (mean)." in card
+    assert f"Of all probes together a ping took {latency.loaded.mean:.1f} ms under load." in card
+    assert card[-1] == said
+    rows = [list(column.cells) for column in latency_table(found).columns][:2]
+    means = dict(zip(*rows, strict=True))
+    assert means["all"] == f"{latency.loaded.mean:.2f}"
+    assert means["with idle pings"] == means["ping"] == f"{under:.2f}"
+
+
+def test_where_all_probes_have_idle_pings_nothing_is_said(tmp_path: Path) -> None:
+    found = summarise(run(tmp_path / "run", UPLOAD))
+    assert found.latency.compared is not None
+    assert (found.latency.compared.idle, found.latency.compared.loaded) == found.latency.told
+    assert (found.latency.idle, found.latency.loaded) == found.latency.told
+    assert found.remarks == []

@@ -71,7 +71,7 @@ def _show(record: Record) -> None:
     if summary.latency.sent or summary.latency.idle is not None:
         console.print(latency_table(summary, during))
     increase = increase_line(summary.latency)
-    for text in filter(None, [increase, summary.idle_remark]):
+    for text in filter(None, [increase, *summary.remarks]):
         console.print(text, markup=False)
     for table in method_tables(record):
         console.print(table)

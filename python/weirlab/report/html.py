@@ -27,13 +27,16 @@ def record_html(record: Record) -> str:
     for name, one in (("download", summary.down), ("upload", summary.up)):
         if one is not None and one.goodput_mbps is not None:
             rows.append([f"{name}{during}", f"{one.goodput_mbps:.2f} Mbit/s", f"{one.flows} flows"])
-    if summary.latency.idle:
-        rows.append(["ping, idle", *_pings(summary.latency.idle)])
-    if summary.latency.loaded:
-        name = (f"ping{during}" if during else "ping, loaded") if has_load(summary) else "ping"
-        rows.append([name, *_pings(summary.latency.loaded)])
+    idle, loaded = summary.latency.told
+    if idle:
+        rows.append(["ping, idle", *_pings(idle)])
+    name = (f"ping{during}" if during else "ping, loaded") if has_load(summary) else "ping"
+    if loaded:
+        rows.append([name, *_pings(loaded)])
     if summary.latency.increase_mean_ms is not None:
         rows.append(["increase under load", f"{summary.latency.increase_mean_ms:.1f} ms", "mean"])
+    if summary.latency.loaded and summary.latency.is_of_some:
+        rows.append([f"{name}, all probes", *_pings(summary.latency.loaded)])
     if summary.latency.lost is not None:
         rows.append(["pings lost", str(summary.latency.lost), f"of {summary.latency.sent}"])
     heading = f"<b>{escape(manifest.title)}</b>: {escape(manifest.configuration)}"

@@ -87,7 +87,7 @@ def assertion_table(runs: Sequence[str], outcomes: Sequence[Sequence[Outcome]]) 
 
 def story(comparisons: Sequence[Comparison]) -> Text:
     """Summary of the comparison in a sentence or two."""
-    remarks = dict.fromkeys(run.idle_remark for one in comparisons for run in one.runs)
+    remarks = dict.fromkeys(text for one in comparisons for run in one.runs for text in run.remarks)
     return Text(" ".join(filter(None, (_told(comparisons), _losses(comparisons), *remarks))))
 
 
@@ -279,6 +279,8 @@ def latency_table(summary: Summary, during: str = DURING) -> Table:
         ("all", summary.latency.loaded),
         ("idle, all", summary.latency.idle),
     ]
+    if summary.latency.compared is not None and summary.latency.is_of_some:
+        rows.insert(-1, ("with idle pings", summary.latency.compared.loaded))
     for name, figures_of in rows if summary.latency.sent else rows[-1:]:
         if figures_of is not None:
             values = [getattr(figures_of, figure) for figure in figures]

@@ -76,7 +76,8 @@ class Comparison(Shown):
     Attributes:
         name: what tells it apart: the queue spec, and in what else the configurations differ.
         runs: one summary a repetition.
-        idle_ms, loaded_ms, median_ms, p95_ms, p99_ms, increase_ms: latency, over the repetitions.
+        idle_ms, loaded_ms, median_ms, p95_ms, p99_ms, increase_ms: latency, over the repetitions; all of the
+            probes of which the increase is, if there is one.
         down_mbps, up_mbps: goodput, over the repetitions.
         down_jain, up_jain: fairness, over the repetitions.
         factor: increase of the baseline / increase of this configuration, where both are above 0.
@@ -178,14 +179,15 @@ def interval(values: Sequence[float | None]) -> Interval | None:
 def _comparison(
     name: str, runs: list[Summary], *, baseline: list[Summary], found: list[Difference]
 ) -> Comparison:
+    pings = [run.latency.told for run in runs]
+
     def latency(figure: str) -> Interval | None:
-        loaded = [run.latency.loaded for run in runs]
-        return interval([getattr(one, figure) if one else None for one in loaded])
+        return interval([getattr(loaded, figure) if loaded else None for _, loaded in pings])
 
     return Comparison(
         name=name,
         runs=runs,
-        idle_ms=interval([run.latency.idle.mean if run.latency.idle else None for run in runs]),
+        idle_ms=interval([idle.mean if idle else None for idle, _ in pings]),
         loaded_ms=latency("mean"),
         median_ms=latency("median"),
         p95_ms=latency("p95"),

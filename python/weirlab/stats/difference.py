@@ -234,7 +234,7 @@ def _detectable(one: Difference, level: float) -> float | None:
 
 def _loaded(figure: str) -> Callable[[Summary], float | None]:
     def value(run: Summary) -> float | None:
-        loaded = run.latency.loaded
+        _, loaded = run.latency.told
         return None if loaded is None else float(getattr(loaded, figure))
 
     return value

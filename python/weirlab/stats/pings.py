@@ -241,9 +241,12 @@ class PingFigures:
     Attributes:
         idle: all pings in the phase `idle`; None of a test without it beside its load, or without any.
         loaded: all pings during the load, or the whole run where a test has none.
-        idle_increase, loaded_increase: how much longer pings took than on the idle line: each by its round
-            trip less the mean of its own probe's idle pings, so that probes at different distances may be
-            pooled. A probe without idle pings is left out; None without any.
+        compared_idle, compared_loaded: of these those of probes of which pings were answered both on the idle
+            line and during the load; None without any.
+        idle_increase, loaded_increase: how much longer these pings took than on the idle line: each by its
+            round trip less the mean of its own probe's idle pings, so that probes at different distances may
+            be pooled; None without any.
+        late: numbers of the probes of which pings were answered during the load only.
         probes: of each probe during the load, also of those that are no pings over the whole path, by number;
             empty if they were not asked for.
         sent: pings that were sent during the load; where losses are not known how many samples there are.
@@ -252,8 +255,11 @@ class PingFigures:
 
     idle: Distribution | None
     loaded: Distribution | None
+    compared_idle: Distribution | None
+    compared_loaded: Distribution | None
     idle_increase: Distribution | None
     loaded_increase: Distribution | None
+    late: tuple[int, ...]
     probes: dict[int, Distribution | None]
     sent: int
     lost: int | None
@@ -276,24 +282,28 @@ def ping_figures(record: Record, *, of_probes: bool = True) -> PingFigures:
     idle = {group: 0.0 for group in counted.groups() if group < 0 and ~group in over_path}
     probes = [group for group in counted.groups() if group >= 0]
     loaded = {probe: 0.0 for probe in probes if probe in over_path}
-    means = {~group: counted.mean(group) for group in idle if counted.count(group)}
-    pools = [
-        idle,
-        loaded,
-        {~probe: mean for probe, mean in means.items()},
-        {probe: mean for probe, mean in means.items() if probe in loaded},
-        *({probe: 0.0} for probe in probes if of_probes),
-    ]
-    found = counted.describe(pools, NS_PER_MS)
+    answered = [probe for probe in loaded if counted.count(probe)]
+    means = {probe: counted.mean(~probe) for probe in answered if counted.count(~probe)}
+    increases = [{~probe: mean for probe, mean in means.items()}, means]
+    compared = [dict.fromkeys(pool, 0.0) for pool in increases]
+    each = [{probe: 0.0} for probe in probes if of_probes]
+    pools = [idle, loaded, *increases, *each]
+    # Most tests ping with the same probes all along, and the figures of these are made once.
+    more = [pool for pool in compared if pool not in pools]
+    found = counted.describe([*pools, *more], NS_PER_MS)
+    compared_idle, compared_loaded = (found[[*pools, *more].index(pool)] for pool in compared)
     imported = record.manifest.imported
     known = imported is None or loaded.keys().isdisjoint(imported.losses_unknown)
     lost = sum(counted.missing(probe) for probe in loaded)
     return PingFigures(
         idle=found[0],
         loaded=found[1],
+        compared_idle=compared_idle,
+        compared_loaded=compared_loaded,
         idle_increase=found[2],
         loaded_increase=found[3],
-        probes=dict(zip(probes, found[4:], strict=True)) if of_probes else {},
+        late=tuple(probe for probe in answered if probe not in means),
+        probes=dict(zip(probes, found[4 : len(pools)], strict=True)) if of_probes else {},
         sent=lost + sum(counted.count(probe) for probe in loaded),
         lost=lost if known else None,
     )
@@ -366,6 +376,18 @@ def idle_remark(record: Record) -> str | None:
     return (
         f"{name}{others} {verb} the line in the phase `idle` already: pings there are not those of an idle "
         "line, and there is no increase to tell."
+    )
+
+
+def compared_remark(record: Record, figures: PingFigures) -> str | None:
+    """Which probes have no idle pings, where others have, and what is told of those others alone."""
+    if not figures.late or figures.compared_idle is None:
+        return None
+    first, more = record.probe_names[figures.late[0]], len(figures.late) - 1
+    others = f" and {more} other probe{'s' if more > 1 else ''}" if more else ""
+    return (
+        f"`{first}`{others} {'have' if more else 'has'} no pings of the idle line: the increase, and pings "
+        "before and under load beside it, are of the other probes."
     )
 
 

@@ -15,7 +15,7 @@ from weirlab.stats.arrivals import Arrivals
 from weirlab.stats.capacity import capacity_bytes, carried_bytes, slowest_hop
 from weirlab.stats.fairness import coefficient_of_variation, jain_index
 from weirlab.stats.intervals import middles_ns, whole_intervals
-from weirlab.stats.pings import PingFigures, idle_remark, load_window_ns, ping_figures
+from weirlab.stats.pings import PingFigures, compared_remark, idle_remark, load_window_ns, ping_figures
 from weirlab.stats.transfers import TransferSummary, completion_ms, transfer_summaries
 from weirlab.stats.udp import UdpSummary, udp_summaries
 
@@ -32,15 +32,29 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Compared:
+    """Round trips of the probes of which the increase is, in milliseconds.
+
+    Attributes:
+        idle: during the phase `idle`.
+        loaded: during the load.
+    """
+
+    idle: Distribution
+    loaded: Distribution
+
+
+@dataclass(frozen=True, kw_only=True)
 class LatencySummary:
     """Round trips of all probes together, in milliseconds.
 
     Attributes:
         idle: during the phase `idle`; None without one.
         loaded: during the phase `load`, or the whole run if it has none.
+        compared: both of the probes that have pings of each, which are all of most tests; None without any.
         increase_mean_ms, increase_median_ms, increase_p95_ms, increase_p99_ms: the loaded figure less
-            the idle one of the same kind, of pings that each count from their own probe's idle mean;
-            None without idle pings.
+            the idle one of the same kind, of pings of these probes that each count from their own probe's
+            idle mean; None without idle pings.
         sent: pings sent during the load.
         lost: how many of them were lost, on either way; None if the record does not tell.
         loss_rate: lost / sent; None if none was sent, or `lost` is.
@@ -48,6 +62,7 @@ class LatencySummary:
 
     idle: Distribution | None
     loaded: Distribution | None
+    compared: Compared | None
     increase_mean_ms: float | None
     increase_median_ms: float | None
     increase_p95_ms: float | None
@@ -55,6 +70,17 @@ class LatencySummary:
     sent: int
     lost: int | None
     loss_rate: float | None
+
+    @property
+    def told(self) -> tuple[Distribution | None, Distribution | None]:
+        """Idle and loaded round trips to tell beside the increase: those of its probes, if it has any."""
+        one = self.compared
+        return (self.idle, self.loaded) if one is None else (one.idle, one.loaded)
+
+    @property
+    def is_of_some(self) -> bool:
+        """Whether other probes answered during the load than those of which the increase is."""
+        return self.compared is not None and self.compared.loaded != self.loaded
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,6 +136,7 @@ class Summary:
         complete: whether the run came to its end.
         latency: round trips.
         idle_remark: what loads the line in the phase `idle`, if anything, and what idle pings then are.
+        compared_remark: which probes have no idle pings, if others have.
         probes: round trips of each probe by itself, during the load.
         up, down: the flows of each direction; None without any.
         udp: what the receivers of UDP flows counted, by the flow's name.
@@ -131,6 +158,7 @@ class Summary:
     complete: bool
     latency: LatencySummary
     idle_remark: str | None
+    compared_remark: str | None
     probes: dict[str, Distribution | None]
     up: DirectionSummary | None
     down: DirectionSummary | None
@@ -139,6 +167,11 @@ class Summary:
     completion_ms: dict[str, float | None]
     speed_tests: int
     warnings: list[str]
+
+    @property
+    def remarks(self) -> list[str]:
+        """What has to be known of idle pings, and so of the increase, if anything."""
+        return [one for one in (self.idle_remark, self.compared_remark) if one is not None]
 
     def as_dict(self) -> dict[str, Any]:
         """The summary as plain values, for JSON."""
@@ -186,6 +219,7 @@ def _summarised(record: Record) -> Summary:
         complete=record.manifest.complete,
         latency=latency_of(pings),
         idle_remark=idle_remark(record),
+        compared_remark=compared_remark(record, pings),
         probes={name: pings.probes.get(number) for number, name in enumerate(record.probe_names)},
         up=direction_of(record, "up"),
         down=direction_of(record, "down"),
@@ -259,6 +293,7 @@ def goodputs_mbps(
 def latency_of(pings: PingFigures) -> LatencySummary:
     """Round trips of all probes together."""
     idle, loaded = pings.idle_increase, pings.loaded_increase
+    before, during = pings.compared_idle, pings.compared_loaded
 
     def increase(figure: str) -> float | None:
         if idle is None or loaded is None:
@@ -268,6 +303,7 @@ def latency_of(pings: PingFigures) -> LatencySummary:
     return LatencySummary(
         idle=pings.idle,
         loaded=pings.loaded,
+        compared=None if before is None or during is None else Compared(idle=before, loaded=during),
         increase_mean_ms=increase("mean"),
         increase_median_ms=increase("median"),
         increase_p95_ms=increase("p95"),

@@ -336,7 +336,7 @@ def _figures(record: Record) -> Iterator[str]:
     if summary.latency.sent or summary.latency.idle is not None:
         yield _table(latency_table(summary, during))
     increase = increase_line(summary.latency)
-    for text in filter(None, [increase, summary.idle_remark]):
+    for text in filter(None, [increase, *summary.remarks]):
         yield f"<p>{prose(text)}</p>\n"
     for table in method_tables(record):
         yield _table(table)

@@ -86,7 +86,9 @@ def summary_of(record: Record) -> list[str]:
         said.append(f"{_took(latency)} (mean).")
     if latency.loaded is not None and latency.lost is not None:
         said.append(f"{latency.lost} of {latency.sent} pings under load were lost.")
-    said.append(summary.idle_remark or "")
+    if latency.loaded is not None and latency.is_of_some:
+        said.append(f"Of all probes together a ping took {latency.loaded.mean:.1f} ms under load.")
+    said += summary.remarks
     return [one for one in said if one]
 
 
@@ -182,9 +184,9 @@ def _throughput(word: str, found: DirectionSummary | None) -> str:
 
 def _took(latency: LatencySummary) -> str:
     """How long a ping took, idle and under load, which it must have."""
-    idle = "" if latency.idle is None else f"{latency.idle.mean:.1f} ms before the load and "
-    loaded = 0.0 if latency.loaded is None else latency.loaded.mean
-    return f"A ping took {idle}{loaded:.1f} ms under load"
+    idle, loaded = latency.told
+    before = "" if idle is None else f"{idle.mean:.1f} ms before the load and "
+    return f"A ping took {before}{0.0 if loaded is None else loaded.mean:.1f} ms under load"
 
 
 def _goodput(word: str, found: DirectionSummary | None, during: str) -> str:
@@ -199,19 +201,21 @@ def _goodput(word: str, found: DirectionSummary | None, during: str) -> str:
 
 
 def _pings(latency: LatencySummary, during: str) -> str:
-    if latency.loaded is None:
+    _, loaded = latency.told
+    if loaded is None:
         return "No ping was answered during the load."
     lost = ""
     if latency.lost is not None:
         lost = f", and {latency.lost} of {latency.sent} were lost" if latency.lost else ", and none was lost"
-    tail = f"one in twenty took {number(latency.loaded.p95)} ms or more{lost}"
+    tail = f"one in twenty took {number(loaded.p95)} ms or more{lost}"
     if during == BOTH:
-        return f"{BOTH} a ping took {latency.loaded.mean:.1f} ms in the mean; {tail}."
+        return f"{BOTH} a ping took {loaded.mean:.1f} ms in the mean; {tail}."
     return f"{_took(latency)} in the mean; {tail}."
 
 
 def _best_and_worst(named: Iterable[tuple[str, Summary]], during: str) -> str:
-    means = [(one.latency.loaded.mean, name) for name, one in named if one.latency.loaded is not None]
+    told = [(one.latency.told[1], name) for name, one in named]
+    means = [(loaded.mean, name) for loaded, name in told if loaded is not None]
     if len(means) < 2:
         return "Only one of the runs has pings under load." if means else "No run has pings under load."
     best, worst = min(means), max(means)
