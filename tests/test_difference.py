@@ -51,6 +51,7 @@ def run(increase: float | None, seed: int | None) -> Summary:
         queue="",
         seed=seed,
         complete=True,
+        during="during the load",
         latency=latency,
         idle_remark=None,
         compared_remark=None,

@@ -13,10 +13,13 @@ import weirlab
 from browsing import opened
 from weirlab.plots.caption import number
 from weirlab.record import open_record
+from weirlab.report import story
 from weirlab.report.html import record_html
+from weirlab.report.scores import parts_table
 from weirlab.scores import measured
+from weirlab.scores.bufferbloat import grade as grade_of_increase
 from weirlab.scores.measured import WHEN
-from weirlab.stats import summarise
+from weirlab.stats import compare, summarise
 from weirlab.viewer import report_page
 from weirlab.viewer.words import comparison_says, grade_of, record_says, summary_of
 
@@ -71,6 +74,11 @@ LINE: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def of_a_line(tmp_path_factory: pytest.TempPathFactory) -> Record:
+    """A test of a line with a plain queue."""
+    return line_test(tmp_path_factory.mktemp("line") / "out", "pfifo limit 100")
+
+
+def line_test(out: Path, queue: str, note: str = "") -> Record:
     """A record with the phases of `weir test`: idle, download, upload, both at once."""
     flows = [
         {"name": name, "direction": way, "start": f"{start}s", "stop": f"{start + 4}s"}
@@ -88,7 +96,8 @@ def of_a_line(tmp_path_factory: pytest.TempPathFactory) -> Record:
         "flows": flows,
         "probes": [{"name": "UDP", "kind": "udp", "period": "20ms"}],
     }
-    (record,) = weirlab.run(test, link=LINE, out=tmp_path_factory.mktemp("line") / "out")
+    hops = {way: [{**LINE[way][0], "queue": queue}] for way in HOPS}
+    (record,) = weirlab.run(test, link={**LINE, **hops}, out=out)
     manifest = json.loads((record.path / "manifest.json").read_text())
     starts = {"idle": 0, "download": 2, "upload": 6, "load": 10, "end": 14}
     manifest["scenario"]["phases"] = [
@@ -96,8 +105,42 @@ def of_a_line(tmp_path_factory: pytest.TempPathFactory) -> Record:
         for (name, start), end in zip(starts.items(), [*starts.values()][1:], strict=False)
     ]
     manifest["ramps"] = [{"phase": "load", "direction": "up", "flows": 1, "full_ns": None}]
-    (record.path / "manifest.json").write_text(json.dumps(manifest))
+    (record.path / "manifest.json").write_text(json.dumps(manifest | {"note": note}))
     return open_record(record.path)
+
+
+def test_of_tests_of_a_line_beside_each_other_the_part_is_told(
+    of_a_line: Record, weir_here: Any, tmp_path: Path
+) -> None:
+    """What is compared is the part with both at once, which is said; and each part has a row."""
+    cured = line_test(tmp_path / "cured", "fq_codel")
+    before, after = compare([of_a_line, cured])
+    assert before.runs[0].during == "with both at once"
+    said = story([before, after]).plain
+    assert before.increase_ms is not None
+    assert after.increase_ms is not None
+    assert said.startswith(
+        f"With `{after.name}` the load of both directions at once makes pings "
+        f"{after.increase_ms.mean:.1f} ms slower instead of {before.increase_ms.mean:.1f} ms"
+    )
+    assert story([before]).plain.startswith("With both at once a ping takes ")
+    parts = parts_table([of_a_line, cured])
+    assert parts is not None
+    cells = [list(column.cells) for column in parts.columns]
+    names = ["download", "upload", "both at once"]
+    assert cells[:2] == [[*[before.name] * 3, *[after.name] * 3], names * 2]
+    figures = measured(of_a_line)
+    assert figures is not None
+    assert cells[2][0] == f"{figures.loaded['download'].down_mbps:.2f}"
+    assert cells[3][0] == "-"
+    assert cells[5][:3] == [f"{one.increase_ms:.1f}" for one in figures.loaded.values()]
+    assert cells[6][:3] == [grade_of_increase(one.increase_ms) for one in figures.loaded.values()]
+    shown = weir_here("compare", str(of_a_line.path), str(cured.path))
+    assert "plain line, with both at once" in " ".join(shown.stdout.split())
+    assert "Each part of the test, once the line was full" in shown.stdout
+    page = report_page([of_a_line, cured])
+    assert "plain line, with both at once" in page
+    assert "Each part of the test, once the line was full" in page
 
 
 def test_of_a_test_of_a_line_all_its_parts_are_told(of_a_line: Record) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from weirlab.record.differences import finds_its_loads
 from weirlab.report import cautions, comparison_table, story
 from weirlab.report.differences import difference_tables, narrow, unrepeated
 from weirlab.ui import console, warn
@@ -22,6 +23,10 @@ def tell(records: Sequence[Record], comparisons: Sequence[Comparison]) -> None:
     for text in [*cautions(records), *narrow(comparisons)]:
         warn(text)
     console.print(comparison_table(records, comparisons))
+    if any(map(finds_its_loads, records)):
+        from weirlab.report.scores import parts_table  # noqa: PLC0415 - few records are of such a test
+
+        console.print(parts_table(records))
     console.print(story(comparisons))
 
 

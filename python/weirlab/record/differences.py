@@ -39,10 +39,18 @@ def differences(records: Sequence[Record]) -> list[str]:
 WITH_BOTH = "with both at once"
 """When a test of a line loads both directions, after each by itself."""
 
+DURING = "during the load"
+"""When the load of any test was, but of one of a line."""
+
 
 def finds_its_loads(record: Record) -> bool:
     """Whether its test began as many loads as filled the line, as `weir test` does."""
     return bool(record.manifest.extra.get("ramps"))
+
+
+def load_of(record: Record) -> str:
+    """When the load was: of a test of a line, which loads each direction by itself before, both at once."""
+    return WITH_BOTH if finds_its_loads(record) else DURING
 
 
 def as_asked(record: Record) -> Mapping[str, Any]:

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from weirlab.loading import asked_for
+from weirlab.record.differences import load_of
 from weirlab.report.tables import (
     advice,
     assertion_table,
@@ -12,7 +13,6 @@ from weirlab.report.tables import (
     flow_table,
     increase_line,
     latency_table,
-    load_of,
     quality_table,
     story,
 )

@@ -6,8 +6,8 @@ from html import escape
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from weirlab.record.differences import finds_its_loads
-from weirlab.report.tables import COLUMNS, UNLOADED, has_load, load_of
+from weirlab.record.differences import finds_its_loads, load_of
+from weirlab.report.tables import COLUMNS, UNLOADED, has_load
 from weirlab.stats import summarise
 
 if TYPE_CHECKING:

@@ -7,22 +7,64 @@ from typing import TYPE_CHECKING
 from rich import box
 from rich.text import Text
 
+from weirlab.record.configurations import configurations
 from weirlab.scores import of_a_line, score_all
+from weirlab.scores.bufferbloat import grade
 from weirlab.scores.measured import PHASES, WHEN
+from weirlab.stats import interval
 from weirlab.stats.one_way import one_way
 from weirlab.ui.table import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from weirlab.record import Record
-    from weirlab.scores import Measured, Scores
+    from weirlab.scores import Loaded, Measured, Scores
 
 
 def line_table(record: Record) -> Table | None:
     """What `weir test` showed of a record of its own; None of any other."""
     figures = of_a_line(record)
     return None if figures is None else score_table(record, figures, score_all(record, figures))
+
+
+def parts_table(records: Sequence[Record]) -> Table | None:
+    """Each part of tests of a line beside those of the others; None if there is no such test.
+
+    What came through and how long pings took once the line was full, as means over repetitions, and the grade
+    of each part by its increase: a test's own grade is that of its worst part.
+    """
+    table = Table(title="Each part of the test, once the line was full", box=box.SIMPLE_HEAD)
+    table.padding, table.pad_edge = (0, 1, 0, 0), False
+    table.add_column("queue", overflow="fold", min_width=16)
+    table.add_column("part", no_wrap=True)
+    for heading in ("down\nMbit/s", "up\nMbit/s", "ping\nms", "increase\nms", "grade"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for one in configurations(records):
+        tests = [found for found in map(of_a_line, one.records) if found is not None]
+        for phase in PHASES:
+            parts = [test.loaded[phase] for test in tests if phase in test.loaded]
+            if parts:
+                table.add_row(one.name, *_part_cells(phase, parts))
+    return table if table.row_count else None
+
+
+def _part_cells(phase: str, parts: Sequence[Loaded]) -> Iterator[str]:
+    """The cells of a part of a configuration, of all its repetitions."""
+
+    def cell(digits: int, figure: Callable[[Loaded], float | None]) -> str:
+        value = interval([figure(one) for one in parts])
+        if value is None:
+            return "-"
+        spread = "" if value.high is None else f"\n±{value.high - value.mean:.{digits}f}"
+        return f"{value.mean:.{digits}f}{spread}"
+
+    yield PHASES[phase]
+    yield cell(2, lambda one: one.down_mbps)
+    yield cell(2, lambda one: one.up_mbps)
+    yield cell(1, lambda one: one.latency.mean)
+    yield cell(1, lambda one: one.increase_ms)
+    yield grade(sum(one.increase_ms for one in parts) / len(parts))
 
 
 def score_table(record: Record, figures: Measured, scores: Scores) -> Table:

@@ -11,7 +11,7 @@ from rich import box
 from rich.text import Text
 
 from weirlab.record.configurations import joined, run_names
-from weirlab.record.differences import WITH_BOTH, finds_its_loads
+from weirlab.record.differences import DURING, WITH_BOTH, load_of
 from weirlab.stats import bypassed_queues, factor_text, quantile
 from weirlab.ui.numbers import four_digits
 from weirlab.ui.table import Table
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from weirlab.record import Record
     from weirlab.stats import Comparison, DirectionSummary, Distribution, Interval, LatencySummary, Summary
     from weirlab.stats.assertions import Outcome
-
-DURING = "during the load"
-"""When the load of any test was, but of one of a line."""
 
 
 def comparison_table(records: Sequence[Record], comparisons: Sequence[Comparison]) -> Table:
@@ -57,9 +54,12 @@ def has_load(summary: Summary) -> bool:
 
 
 def _subject(records: Sequence[Record]) -> str:
-    """Test and link, or of several which or how many."""
+    """Test and link, or of several which or how many; and the part of the test, where it has several."""
     tests = joined((record.manifest.title for record in records), "tests")
-    return f"{tests}: {joined((record.manifest.link['title'] for record in records), 'links')}"
+    links = joined((record.manifest.link["title"] for record in records), "links")
+    parts = {load_of(record) for record in records}
+    of_some = f"; tests of a line {WITH_BOTH}" if len(parts) > 1 else ""
+    return f"{tests}: {links}{f', {WITH_BOTH}' if parts == {WITH_BOTH} else of_some}"
 
 
 def assertion_table(runs: Sequence[str], outcomes: Sequence[Sequence[Outcome]]) -> Table:
@@ -123,24 +123,31 @@ def _told(comparisons: Sequence[Comparison]) -> str:
         return f"By how much load makes pings slower cannot be told: {_missing(baseline)}."
     if not others:
         longer = f"{baseline.increase_ms.mean:.1f} ms" if baseline.increase_ms.mean >= 0.05 else "no"
-        return f"Under load a ping takes {longer} longer than before it."
-    return _beside(baseline, baseline.increase_ms, others)
+        when = "Under load" if _load(comparisons) == LOAD else WITH_BOTH.capitalize()
+        return f"{when} a ping takes {longer} longer than before it."
+    return _beside(baseline, baseline.increase_ms, others, _load(comparisons))
 
 
-def _beside(baseline: Comparison, usual: Interval, others: Sequence[Comparison]) -> str:
+def _load(comparisons: Sequence[Comparison]) -> str:
+    """What makes pings slower: of tests of a line, which load each direction by itself too, both at once."""
+    return LOAD if {run.during for one in comparisons for run in one.runs} != {WITH_BOTH} else LOAD_OF_BOTH
+
+
+def _beside(baseline: Comparison, usual: Interval, others: Sequence[Comparison], load: str) -> str:
     """Which configuration is better than the baseline, and whether repetitions show that."""
     known = [(one, _times_less(usual, one)) for one in others if one.increase_ms]
     if not known:
         return ""
     felt = [(one, times) for one, times in known if times >= NOTICEABLE]
     if not felt:
-        return _no_cure(baseline, others)
+        return _no_cure(baseline, others, load)
     sure = [(one, times) for one, times in felt if _verdict(one) is not False]
     best, _ = max(sure or felt, key=itemgetter(1))
     if not sure:
         repeats = next(each.repeats for each in best.differences if each.figure == "increase_ms")
-        return f"{_cure(baseline, best)}; {repeats} repetitions do not show that this is more than chance."
-    return f"{_cure(baseline, best, told=True)}{_cost(baseline, best)}."
+        told = _cure(baseline, best, load)
+        return f"{told}; {repeats} repetitions do not show that this is more than chance."
+    return f"{_cure(baseline, best, load, told=True)}{_cost(baseline, best)}."
 
 
 def _verdict(one: Comparison) -> bool | None:
@@ -156,20 +163,21 @@ def _times_less(usual: Interval, one: Comparison) -> float:
     return one.factor.factor or 0.0
 
 
-def _cure(baseline: Comparison, best: Comparison, *, told: bool = False) -> str:
+def _cure(baseline: Comparison, best: Comparison, load: str, *, told: bool = False) -> str:
     """How much less the load makes pings slower with the best configuration; if `told`, as a factor too."""
     usual = _ms(baseline.increase_ms)
     if best.nothing_left:
         least = best.factor.low if told else None
         bound = "" if least is None else f" (95 %: more than {factor_text(least)} times less)"
-        return f"With `{best.name}` the load makes pings no slower, instead of {usual} slower{bound}"
-    slower = f"With `{best.name}` the load makes pings {_ms(best.increase_ms)} slower instead of {usual}"
+        return f"With `{best.name}` {load} makes pings no slower, instead of {usual} slower{bound}"
+    slower = f"With `{best.name}` {load} makes pings {_ms(best.increase_ms)} slower instead of {usual}"
     return f"{slower}: {best.factor.factor:.1f} times less" if told else slower
 
 
-def _no_cure(baseline: Comparison, others: Sequence[Comparison]) -> str:
+def _no_cure(baseline: Comparison, others: Sequence[Comparison], load: str) -> str:
     """That no configuration is better than the baseline, and by how much the worst is worse."""
-    told = f"None of them shortens the wait of `{baseline.name}` noticeably"
+    when = "" if load == LOAD else f" {WITH_BOTH}"
+    told = f"None of them shortens the wait of `{baseline.name}`{when} noticeably"
     waits = [
         (one.name, one.increase_ms, one.increase_ms.mean)
         for one in others
@@ -254,11 +262,6 @@ def quality_table(record: Record) -> Table | None:
 
 def _milliseconds(nanoseconds: float | None) -> str:
     return "-" if nanoseconds is None else f"{nanoseconds / 1e6:.3f}"
-
-
-def load_of(record: Record) -> str:
-    """When the load was: of a test of a line, which loads each direction by itself before, both at once."""
-    return WITH_BOTH if finds_its_loads(record) else DURING
 
 
 def latency_table(summary: Summary, during: str = DURING) -> Table:
@@ -453,6 +456,12 @@ PLAIN_QUEUES = {"pfifo", "bfifo", "pfifo_fast", "pfifo_head_drop", "noqueue"}
 
 SHAPING = {"rate", "bandwidth"}
 """Words of queue specs that shape: `htb rate 95% fq_codel`, `tbf rate 18mbit`, `cake bandwidth 18mbit`."""
+
+LOAD = "the load"
+"""What makes pings slower, in any test but one of a line."""
+
+LOAD_OF_BOTH = "the load of both directions at once"
+"""The same in a test of a line, which loads each direction by itself too."""
 
 MAX_CAUTIONS = 5
 """More lines than this nobody reads before the numbers."""

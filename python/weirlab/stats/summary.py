@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from weirlab.arguments import record_of
+from weirlab.record.differences import load_of
 from weirlab.record.flows import WITHOUT_TCP
 from weirlab.record.tables import of_reasons
 from weirlab.stats.arrivals import Arrivals
@@ -134,6 +135,8 @@ class Summary:
         queue: the queue spec.
         seed: the run's seed; None of an imported one.
         complete: whether the run came to its end.
+        during: when the load was of which the figures are: `during the load`, or of a test of a line, which
+            loads each direction by itself before, `with both at once`.
         latency: round trips.
         idle_remark: what loads the line in the phase `idle`, if anything, and what idle pings then are.
         compared_remark: which probes have no idle pings, if others have.
@@ -156,6 +159,7 @@ class Summary:
     queue: str
     seed: int | None
     complete: bool
+    during: str
     latency: LatencySummary
     idle_remark: str | None
     compared_remark: str | None
@@ -217,6 +221,7 @@ def _summarised(record: Record) -> Summary:
         queue=record.label,
         seed=record.manifest.seed,
         complete=record.manifest.complete,
+        during=load_of(record),
         latency=latency_of(pings),
         idle_remark=idle_remark(record),
         compared_remark=compared_remark(record, pings),

@@ -30,7 +30,7 @@ from weirlab.report import (
 )
 from weirlab.report.differences import narrow
 from weirlab.report.methods import method_tables
-from weirlab.report.scores import line_table
+from weirlab.report.scores import line_table, parts_table
 from weirlab.stats import beside, summarise
 from weirlab.viewer.data import record_data
 from weirlab.viewer.overview import is_large, overview_of
@@ -244,10 +244,7 @@ def _main(
         yield from _run(record, name)
     yield "</ul>\n"
     if len(records) > 1:
-        comparisons = beside(records)
-        yield f"<p>{prose(story(comparisons).plain)}</p>\n"
-        yield _table(comparison_table(records, comparisons))
-        yield "".join(f'<p class="warning">Caution: {prose(text)}</p>\n' for text in narrow(comparisons))
+        yield from _beside_each_other(records)
     yield "".join(f"<p>{prose(text)}</p>\n" for text in advice(records))
     yield '<h2>Charts</h2>\n<noscript><p class="warning">The charts need JavaScript.</p></noscript>\n'
     yield '<div id="weir-charts"><p>The record is read…</p></div>\n'
@@ -275,6 +272,15 @@ def _main(
     terms = "".join(f"<dt>{escape(term)}</dt><dd>{escape(meaning)}</dd>\n" for term, meaning in TERMS)
     yield f"<details><summary>What the words mean</summary><dl>\n{terms}</dl></details>\n"
     yield f'<p class="quiet">Page made by Weir {escape(_native.version())}.</p>\n'
+
+
+def _beside_each_other(records: Sequence[Record]) -> Iterator[str]:
+    comparisons = beside(records)
+    yield f"<p>{prose(story(comparisons).plain)}</p>\n"
+    yield _table(comparison_table(records, comparisons))
+    if (parts := parts_table(records)) is not None:
+        yield _table(parts)
+    yield "".join(f'<p class="warning">Caution: {prose(text)}</p>\n' for text in narrow(comparisons))
 
 
 def _warnings(records: Sequence[Record], names: Sequence[str], source: Source | None) -> Iterator[str]:
