@@ -14,6 +14,7 @@ from browsing import opened
 from weirlab.plots.caption import number
 from weirlab.record import open_record
 from weirlab.report import story
+from weirlab.report.differences import unrepeated
 from weirlab.report.html import record_html
 from weirlab.report.scores import parts_table
 from weirlab.scores import measured
@@ -141,6 +142,17 @@ def test_of_tests_of_a_line_beside_each_other_the_part_is_told(
     page = report_page([of_a_line, cured])
     assert "plain line, with both at once" in page
     assert "Each part of the test, once the line was full" in page
+
+
+def test_of_tests_of_a_line_that_ran_once_it_is_told_how_to_repeat_them(
+    of_a_line: Record, rrul: list[Record], tmp_path: Path
+) -> None:
+    cured = line_test(tmp_path / "cured", "fq_codel", "cured")
+    needs = "a single run shows no scatter: whether configurations differ needs repetitions"
+    again = "several `weir test` with the same `--note`"
+    assert unrepeated(compare([of_a_line, cured])) == [f"{needs} ({again})"]
+    assert unrepeated(compare([of_a_line, rrul[0]])) == [f"{needs} ({again}, `--repeat 10`)"]
+    assert unrepeated(compare(rrul[:2])) == [f"{needs} (`--repeat 10`)"]
 
 
 def test_of_a_test_of_a_line_all_its_parts_are_told(of_a_line: Record) -> None:

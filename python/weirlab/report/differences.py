@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from weirlab.record.differences import WITH_BOTH
 from weirlab.report.tables import LOOK
 from weirlab.stats.difference import MIN_REPEATS
 from weirlab.ui.table import Table
@@ -14,7 +15,7 @@ from weirlab.ui.table import Table
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from weirlab.stats import Comparison, Difference
+    from weirlab.stats import Comparison, Difference, Summary
 
 
 def difference_tables(comparisons: Sequence[Comparison]) -> list[Table]:
@@ -45,13 +46,28 @@ def unrepeated(comparisons: Sequence[Comparison]) -> list[str]:
         "which shows no scatter"
         for name in alike
     ]
-    return told + _single([one for one in comparisons[1:] if one.name not in alike])
+    single = [
+        one
+        for one in comparisons[1:]
+        if one.name not in alike and any(each.repeats < SCATTERED for each in one.differences)
+    ]
+    return told + ([_needed(comparisons)] if single else [])
 
 
-def _single(comparisons: Sequence[Comparison]) -> list[str]:
-    if all(each.repeats >= SCATTERED for one in comparisons for each in one.differences):
-        return []
-    return ["a single run shows no scatter: whether configurations differ needs repetitions (`--repeat 10`)"]
+def _needed(comparisons: Sequence[Comparison]) -> str:
+    """That repetitions are needed, and how the commands that made these records make them."""
+    ways = dict.fromkeys(_way(run) for one in comparisons for run in one.runs)
+    needs = "a single run shows no scatter: whether configurations differ needs repetitions"
+    return f"{needs} ({', '.join(ways)})"
+
+
+def _way(run: Summary) -> str:
+    """How a run is repeated."""
+    if run.during == WITH_BOTH:
+        return "several `weir test` with the same `--note`"
+    if run.world == "net" and run.speed_tests:
+        return "the same `weir test` several times"
+    return "`--repeat 10`"
 
 
 def narrow(comparisons: Sequence[Comparison]) -> list[str]:
