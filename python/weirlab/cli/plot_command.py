@@ -77,7 +77,7 @@ def _help() -> str:
     default="configuration",
     show_default=True,
     metavar="COLUMN",
-    help="What `meta` has below: a column of `weir export --to csv`, `title` or `tags`.",
+    help="What `meta` has below: a column of `weir export --out FILE.csv`, `title` or `tags`.",
 )
 @option("--figure", "figures", multiple=True, metavar="COLUMN", help="Figure of `meta`: loaded_median_ms.")
 @option(
