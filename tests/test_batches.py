@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -372,3 +373,17 @@ def test_a_plan_is_told_without_doing_anything(tmp_path: Path) -> None:
     said = json.loads(command(str(file), "--dry-run", "--json"))
     assert [one["record"] for one in said["runs"]] == [str(step.folder) for step in load_batch(file).steps]
     assert list(tmp_path.iterdir()) == [file]
+
+
+def test_the_commands_of_the_page_work_on_any_machine(tmp_path: Path) -> None:
+    """A command that fails ends a batch: the example needs nothing that virtual machines have not."""
+    page = (Path(__file__).parent.parent / "docs/batch.md").read_text(encoding="utf-8")
+    text = page.partition("```toml\n")[2].partition("```")[0]
+    (tmp_path / "call.toml").write_text('test = "voip"\nlink = "cable-20-8"\n')
+    place = tmp_path / "routers.toml"
+    place.write_text(text)
+    spec = load_batch(place).spec
+    noted = re.findall(r"\(`([^`]*thermal[^`]*)`", page)
+    assert len(spec.before + noted) == 2
+    for command in spec.before + noted:
+        subprocess.run(["sh", "-c", command], check=True, capture_output=True)
