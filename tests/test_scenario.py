@@ -593,3 +593,15 @@ def test_a_run_that_is_resolved_again_is_the_same() -> None:
     again, other = resolve(written)[0], resolve(written | {"link": "cable-140-12"})[0]
     assert resolve(written)[0] == again != other
     assert "partial" not in repr(again)
+
+
+def test_a_scenario_without_its_test_is_no_broken_test(tmp_path: Path, weir_here: Any) -> None:
+    file = tmp_path / "s.toml"
+    file.write_text('tset = "rrul"\nlink = "cable-20-8"\n')
+    said = weir_here("run", str(file), "--out", str(tmp_path / "out")).stderr
+    assert "has 2 faults" in said
+    assert "test: this key is missing" in said
+    assert "did you mean `test`?" in said
+    file.write_text("")
+    said = weir_here("run", str(file), "--out", str(tmp_path / "out")).stderr
+    assert "says nothing: a scenario says at least which test runs and over which link" in said

@@ -315,6 +315,42 @@ fn a_link_takes_the_place_of_that_of_a_file() {
 }
 
 #[test]
+fn a_scenario_without_its_test_is_told_what_a_scenario_lacks() {
+    let said = |text: &str| read_scenario_file(text, "s.toml", None).unwrap_err();
+    let lines =
+        |text: &str| said(text).lines().map(|one| one.trim().to_owned()).collect::<Vec<_>>();
+    let known = "name, test, link, queue";
+    let slip = lines("tset = 'rrul'\nlink = 'cable-20-8'");
+    assert_eq!(slip.len(), 3, "{slip:?}");
+    assert_eq!(slip[0], "s.toml has 2 faults:");
+    assert_eq!(slip[1], "line 1: test: this key is missing");
+    let near = format!("line 1: tset: unknown key, did you mean `test`? (known: {known}");
+    assert!(slip[2].starts_with(&near), "{slip:?}");
+    assert_eq!(said("link = 'cable-20-8'"), "s.toml, line 1: test: this key is missing");
+    assert!(said("qeue = 'cake'\nlink = 'line-50'").contains("test: this key is missing"));
+    assert!(said("tset = 'rrul'").contains("did you mean `test`?"));
+    for nothing in ["", "# test = 'rrul'\n"] {
+        assert!(said(nothing).starts_with("`s.toml` says nothing: a scenario says at least"));
+    }
+    let link = "name = 'l'\ntitle = 'mine'\n[[up]]\nname = 'a'\n[[down]]\nname = 'b'\n";
+    assert_eq!(
+        said(link),
+        "`s.toml` is the file of a link, not of a test or a scenario: name it as the link of one"
+    );
+}
+
+#[test]
+fn a_test_with_slips_is_still_a_test() {
+    for text in [
+        "name = 'own'\nphases = { load = '5s' }",
+        "nmae = 'own'\ntitel = 'a test'\nflosw = []",
+        "name = 'own'\ntitle = 'a test'\nphases = { load = '5s' }\nlink = 'line-50'",
+    ] {
+        assert!(read_scenario_file(text, "s.toml", None).unwrap().is_none(), "{text}");
+    }
+}
+
+#[test]
 fn all_files_of_the_folders_are_shipped() {
     let names = |folder: &str| {
         let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("data").join(folder);

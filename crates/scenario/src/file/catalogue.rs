@@ -4,10 +4,10 @@ use crate::file::document;
 use crate::file::fault::Telling;
 use crate::file::field::{Field, Reader};
 use crate::file::link::LinkSpec;
-use crate::file::nearest::did_you_mean;
+use crate::file::nearest::{did_you_mean, nearest};
 use crate::file::spec::{LinkChoice, ScenarioSpec, TestChoice};
 use crate::file::test::TestSpec;
-use crate::file::written::Written;
+use crate::file::written::{Value, Written};
 
 /// The files around, which only the caller can read.
 pub trait Files {
@@ -121,7 +121,7 @@ pub fn read<T: Field>(
 /// need not be there.
 ///
 /// # Errors
-/// If it is no TOML, or something is wrong with the scenario.
+/// If it is no TOML, it is empty or the file of a link, or something is wrong with the scenario.
 pub fn read_scenario_file(
     text: &str,
     place: &str,
@@ -129,11 +129,58 @@ pub fn read_scenario_file(
 ) -> Result<Option<ScenarioSpec>, String> {
     let mut written =
         document::parse(text).map_err(|why| format!("`{place}` cannot be read: {why}"))?;
-    if let Some(link) = link {
-        written.set("link", link);
+    match Content::of(&written) {
+        Content::Nothing => Err(format!(
+            "`{place}` says nothing: a scenario says at least which test runs and over which link, as \
+             `test = \"rrul\"` and `link = \"line-50\"`"
+        )),
+        Content::Link => Err(format!(
+            "`{place}` is the file of a link, not of a test or a scenario: name it as the link of one"
+        )),
+        Content::Test => Ok(None),
+        Content::Scenario => {
+            if let Some(link) = link {
+                written.set("link", link);
+            }
+            read(&written, place, &[]).map(Some)
+        }
     }
-    // A test file has no key `test`.
-    written.get("test").map(|_| read(&written, place, &[])).transpose()
+}
+
+/// What a file is to describe, be it with slips.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Content {
+    Nothing,
+    Scenario,
+    Test,
+    Link,
+}
+
+impl Content {
+    /// That of which it has the most keys, or keys that are like them; a test if two have as many.
+    ///
+    /// Only a scenario has a key `test`.
+    fn of(written: &Written) -> Self {
+        let Value::Table(entries) = &written.value else { return Self::Nothing };
+        if entries.is_empty() {
+            return Self::Nothing;
+        }
+        if written.get("test").is_some() {
+            return Self::Scenario;
+        }
+        let known = [ScenarioSpec::KEYS, TestSpec::KEYS, LinkSpec::KEYS];
+        let every = known.concat();
+        let meant: Vec<&str> = entries.iter().filter_map(|(key, _)| nearest(key, &every)).collect();
+        let [scenario, test, link] =
+            known.map(|keys| meant.iter().filter(|key| keys.contains(key)).count());
+        if scenario > test.max(link) {
+            Self::Scenario
+        } else if link > test {
+            Self::Link
+        } else {
+            Self::Test
+        }
+    }
 }
 
 impl Shelf {

@@ -355,6 +355,9 @@ macro_rules! spec {
         }
 
         impl $name {
+            /// All keys that may be written.
+            pub const KEYS: &'static [&'static str] = &[$(stringify!($field)),+];
+
             $( fn $field() -> Option<$kind> {
                 $crate::file::field::spec!(@default $kind $(, $default)?)
             } )+
@@ -375,7 +378,7 @@ macro_rules! spec {
                 let before = reader.count();
                 let mut entries = $crate::file::field::Entries::of(written, reader)?;
                 $( let $field = entries.field(stringify!($field), Self::$field, reader); )+
-                let keys = entries.finish(&[$(stringify!($field)),+], reader);
+                let keys = entries.finish(Self::KEYS, reader);
                 let found = Self { $($field: $field?,)+ keys };
                 $( if reader.count() == before {
                     let check: fn(&Self) -> Result<(), String> = $check;
