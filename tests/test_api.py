@@ -7,6 +7,7 @@ import gc
 import inspect
 import pickle
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -511,3 +512,72 @@ def test_the_heading_of_a_page_is_a_text(swept: list[Record]) -> None:
 def test_one_record_is_as_good_as_a_list_of_one(swept: list[Record]) -> None:
     (alone,), (listed,) = weirlab.compare(swept[0]), weirlab.compare(swept[:1])
     assert alone == listed
+
+
+def load_s(record: Record) -> float:
+    """The length of the phase `load`, in seconds."""
+    (load,) = (one for one in record.manifest.scenario["phases"] if one["name"] == "load")
+    return float(load["end_ns"] - load["start_ns"]) / 1e9
+
+
+def test_a_scenario_in_code_or_in_a_file_is_run_as_a_whole(tmp_path: Path) -> None:
+    """What the call names takes the place of the scenario's own, and nothing else does."""
+    keys: dict[str, Any] = {"test": "ping", "link": "line-50", "seed": 7, "phases": {"load": "2s"}}
+    file = tmp_path / "mine.toml"
+    file.write_text('test = "ping"\nlink = "line-50"\nseed = 7\nphases = { load = "2s" }\n')
+    for given in (weirlab.ScenarioSpec(**keys), file, str(file), keys):
+        (record,) = weirlab.run(given)
+        assert (record.manifest.link["name"], record.manifest.seed) == ("line-50", 7)
+        assert load_s(record) == 2
+        (again,) = weirlab.run(given, link="cable-20-8", seed=1, note="again", out=tmp_path / "out")
+        assert (again.manifest.link["name"], again.manifest.seed) == ("cable-20-8", 1)
+        assert load_s(again) == 2
+        assert again.manifest.note == "again"
+        shutil.rmtree(tmp_path / "out")
+    (record,) = weirlab.run(test=file, seed=0, link="line-50")
+    assert record.manifest.seed == 0
+
+
+def test_of_tables_of_a_scenario_single_keys_are_replaced() -> None:
+    scenario = weirlab.ScenarioSpec(
+        **{
+            "test": "tcp_download",
+            "link": "line-50",
+            "phases": {"idle": "1s", "load": "30s"},
+            "tcp": {"congestion_control": "reno", "ecn": True},
+            "assert": ["latency.p99 < 1ms"],
+        }
+    )
+    records = weirlab.run(scenario, phases={"load": "2s"}, cc=["cubic", "bbr"], assertions=[])
+    assert len(records) == 2
+    for record, control in zip(records, ("cubic", "bbr"), strict=True):
+        spans = {one["name"]: one["end_ns"] - one["start_ns"] for one in record.manifest.scenario["phases"]}
+        assert (spans["idle"], spans["load"]) == (10**9, 2 * 10**9)
+        tcp = record.manifest.scenario["flows"][0]["tcp"]
+        assert tcp["congestion_control"] == control
+        assert tcp["overrides"]["ecn"] is True
+        assert not record.manifest.scenario.get("assertions")
+
+
+def test_a_file_of_a_scenario_that_names_no_link_takes_that_of_the_call(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text('test = "ping"\nphases = { load = "1s" }\n')
+    (record,) = weirlab.run(file, link="line-50")
+    assert record.manifest.link["name"] == "line-50"
+    with pytest.raises(UsageError, match="link: this key is missing"):
+        weirlab.run(file)
+    file.write_text('tset = "ping"\nlink = "line-50"\n')
+    with pytest.raises(UsageError, match="did you mean `test`"):
+        weirlab.run(file)
+    with pytest.raises(UsageError, match=r"seed: -1: write 0 or more"):
+        weirlab.run({"test": "ping", "link": "line-50"}, seed=-1)
+    with pytest.raises(TypeError, match="unexpected keyword argument"):
+        untyped.run(file, lnik="line-50")
+
+
+def test_what_a_scenario_says_without_effect_is_told_where_run_is_called() -> None:
+    keys = {"test": "ping", "link": "line-50", "cc": "bbr", "phases": {"load": "1s"}}
+    for given, more in ((keys, {}), ("ping", {"cc": "bbr", "phases": {"load": "1s"}})):
+        with pytest.warns(UserWarning, match="cc") as told:
+            untyped.run(given, **more)
+        assert [one.filename for one in told] == [__file__] * len(told)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import json
 import os
 import shutil
@@ -11,7 +13,7 @@ import warnings
 import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, ParamSpec, Protocol
 
 from weirlab.errors import Interrupted, UsageError, cannot_write
 from weirlab.given import path_of, plain
@@ -31,6 +33,9 @@ if TYPE_CHECKING:
     from weirlab.record import Record
     from weirlab.scenario import ResolvedRun, ScenarioSpec
     from weirlab.worlds import World
+
+
+_P = ParamSpec("_P")
 
 
 class Watcher(Protocol):
@@ -64,8 +69,35 @@ class Records(Shown, list["Record"]):
     shown_as = "records"
 
 
+def _or_a_scenario(run: Callable[_P, list[Record]]) -> Callable[_P, list[Record]]:
+    """`run`, which changes of a scenario that it is given no more than what the call names."""
+    signature = inspect.signature(run)
+
+    @functools.wraps(run)
+    def of_either(*args: _P.args, **named: _P.kwargs) -> list[Record]:
+        given = signature.bind(*args, **named).arguments
+        from weirlab.scenario.whole import changed, whole_scenario  # noqa: PLC0415 - loads pydantic
+
+        link = given.get("link")
+        whole = whole_scenario(plain(given["test"]), None if link is None else _one_or_list(plain(link)))
+        if whole is None:
+            return run(*args, **named)
+        where = {key: given[key] for key in ("world", "datapath", "out") if key in given}
+        folder = _place_of(where.get("out"), where.get("world", "sim"))
+        words = {key: value for key, value in given.items() if key not in {"test", *where}}
+        if "assertions" in words:
+            words["assert"] = words.pop("assertions")
+        said = {key: _read_as(key, value) for key, value in words.items() if value is not None}
+        # An empty list is said too: it takes the place of the scenario's.
+        spec = changed(whole, {key: [] if value is None else value for key, value in said.items()})
+        return _run_spec(spec, where.get("world", "sim"), where.get("datapath"), folder, frames=2)
+
+    return of_either
+
+
+@_or_a_scenario
 def run(  # noqa: PLR0913 - each is one word of a scenario
-    test: str | Path | Mapping[str, Any],
+    test: str | Path | Mapping[str, Any] | ScenarioSpec,
     *,
     link: str | Path | Mapping[str, Any] | Sequence[str | Path | Mapping[str, Any]] = "cable-20-8",
     queue: str | Sequence[str] = "default",
@@ -93,8 +125,13 @@ def run(  # noqa: PLR0913 - each is one word of a scenario
 ) -> list[Record]:
     """Runs a test on a link, once for each configuration that is compared and each repetition.
 
+    Or a whole scenario: then what the call names of the other words takes the place of the scenario's own,
+    and all that it does not name is the scenario's. Of `phases`, `parameters`, `tcp` and `sampling` single
+    keys are replaced.
+
     Args:
-        test: the name of a shipped test, a path to a test file, or a test as a scenario file has it.
+        test: the name of a shipped test, a path to a test file, or a test as a scenario file has it; or a
+            scenario: a `ScenarioSpec`, a path to a scenario file, or the keys of one.
         link: the name of a shipped link, a path to a link file, or a link as a scenario file has it; several
             to compare them.
         queue: one queue spec in `tc` syntax, or several to compare; `default` is the link's own.
@@ -135,9 +172,7 @@ def run(  # noqa: PLR0913 - each is one word of a scenario
             cut short (`record.manifest.complete` is False) and the others did not start. A second Ctrl-C
             raises KeyboardInterrupt at once.
     """
-    folder = None if out is None else path_of(out, "out", "a folder for records")
-    if not isinstance(world, str):
-        raise UsageError(f"world: {world!r}: write one of {', '.join(world_names())}")
+    folder = _place_of(out, world)
     words = {
         "test": test,
         "link": link,
@@ -164,9 +199,32 @@ def run(  # noqa: PLR0913 - each is one word of a scenario
     from weirlab.scenario.catalogue import check  # noqa: PLC0415 - loads pydantic
     from weirlab.scenario.models import ScenarioSpec  # noqa: PLC0415
 
-    spec = check(ScenarioSpec, _written(words), "scenario")
+    return _run_spec(check(ScenarioSpec, _written(words), "scenario"), world, datapath, folder, frames=3)
+
+
+def _place_of(out: object, world: object) -> Path | None:
+    """The folder for records, if there is one.
+
+    Raises:
+        UsageError: if that is no path, or `world` no name of a world.
+    """
+    folder = None if out is None else path_of(out, "out", "a folder for records")
+    if not isinstance(world, str):
+        raise UsageError(f"world: {world!r}: write one of {', '.join(world_names())}")
+    return folder
+
+
+def _run_spec(
+    spec: ScenarioSpec,
+    world: str,
+    datapath: Literal["userspace", "kernel"] | None,
+    folder: Path | None,
+    *,
+    frames: int,
+) -> list[Record]:
+    """Runs a scenario; `frames` is how many functions lie between it and who called `run`."""
     for text in remarks(spec):
-        warnings.warn(text, stacklevel=2)
+        warnings.warn(text, stacklevel=frames + 1)
     place, runs = world_named(world, datapath), resolve(spec)
     _check_assertions(spec, runs)
     records = Records(_run_kept(runs, place) if folder is None else run_all(runs, place, folder))
@@ -187,9 +245,14 @@ def _written(words: Mapping[str, object]) -> dict[str, object]:
             raise UsageError(
                 f"{key}: None: give the name of a {key}, the path of its file, or the {key} itself"
             )
-    said = {key: plain(given) for key, given in words.items()}
-    found = {key: READ_AS[key](given) if key in READ_AS else given for key, given in said.items()}
+    found = {key: _read_as(key, given) for key, given in words.items()}
     return {key: value for key, value in found.items() if value is not None}
+
+
+def _read_as(key: str, given: object) -> object:
+    """An argument of `run` as a scenario has it."""
+    given = plain(given)
+    return READ_AS[key](given) if key in READ_AS else given
 
 
 def _list(given: object) -> object:
