@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -14,11 +14,13 @@ from scipy import stats as reference
 
 import weirlab
 from weirlab.cli import weir as group
+from weirlab.record.differences import queue_name
+from weirlab.report.applications import comparison_of_applications
 from weirlab.report.differences import difference_tables
-from weirlab.stats.comparison import Comparison, Factor
+from weirlab.stats.comparison import Comparison, Factor, compare
 from weirlab.stats.difference import Difference, corrected, differences
 from weirlab.stats.distribution import describe
-from weirlab.stats.summary import LatencySummary, Summary
+from weirlab.stats.summary import LatencySummary, Summary, summarise
 from weirlab.stats.transfers import TransferSummary
 
 if TYPE_CHECKING:
@@ -350,3 +352,29 @@ def test_intervals_of_few_repetitions_are_told_wherever_they_are_shown(tmp_path:
     page = CliRunner().invoke(group, ["report", str(tmp_path / "out"), "--out", str(tmp_path / "page.html")])
     assert page.exit_code == 0, page.output
     assert "Caution: 2 repetitions are few" in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+def test_what_came_of_calls_and_pages_is_told_beside_each_other(weir_here: Any) -> None:
+    """A test without pings has no round trips to tell: its result is the score of its calls."""
+    words = ("--load", "5s", "--queue", "default", "--queue", "fq_codel", "--no-charts")
+    said = weir_here("run", "voip", *words, "--out", "calls")
+    assert "MOS" in said.stdout
+    assert "4.37" in said.stdout
+    assert "weir show calls" in said.stderr
+    records = weirlab.run("http-1down", queue=["default", "fq_codel"], phases={"load": "10s"}, repeat=2)
+    table = comparison_of_applications(compare(records))
+    assert table is not None
+    assert [column.header for column in table.columns] == ["queue", "page\nms"]
+    (first, second) = [str(cell) for cell in table.columns[1].cells]
+    times = [[one.mean_ms for one in summarise(record).applications.values()] for record in records[:2]]
+    means = [found[0] for found in times if found[0] is not None]
+    assert first.startswith(f"{sum(means) / 2:.1f}\n±")
+    assert second != first
+    assert comparison_of_applications(compare(weirlab.run("ping", phases={"load": "1s"}))) is None
+
+
+def test_a_real_path_has_no_link_whose_queue_could_be_meant() -> None:
+    (record,) = weirlab.run("ping", phases={"load": "1s"})
+    assert queue_name(record) == "the link's own queue"
+    record.manifest = replace(record.manifest, world="net")
+    assert queue_name(record) == "the path's own queues"

@@ -27,6 +27,11 @@ def tell(records: Sequence[Record], comparisons: Sequence[Comparison]) -> None:
         from weirlab.report.scores import parts_table  # noqa: PLC0415 - few records are of such a test
 
         console.print(parts_table(records))
+    if any(run.udp or run.applications for one in comparisons for run in one.runs):
+        from weirlab.report.applications import comparison_of_applications  # noqa: PLC0415 - few tests have any
+
+        if (table := comparison_of_applications(comparisons)) is not None:
+            console.print(table)
     console.print(story(comparisons))
 
 

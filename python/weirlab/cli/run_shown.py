@@ -44,6 +44,8 @@ def show(records: list[Record], verdicts: Verdicts, folder: Path, *, charts: boo
         there += f", {_count(drawn, 'chart')} in {folder / 'charts'}"
     if not as_json:
         note(there)
+        if any(one.columns("udp").height or one.columns("transfers").height for one in records):
+            note(f"each call, UDP stream and application: weir show {folder}")
 
 
 def judge(verdicts: Verdicts, junit: Path | None) -> None:

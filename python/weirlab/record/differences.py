@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from weirlab.record.manifest import usual_datapath
-from weirlab.scenario.plain import queue_words
+from weirlab.scenario.plain import DEFAULT_QUEUE, queue_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -65,7 +65,9 @@ def remark(record: Record) -> str:
 
 
 def queue_name(record: Record) -> str:
-    """The queue spec, for people."""
+    """The queue spec, for people; a real path has no link whose queue could be meant."""
+    if record.manifest.world == "net" and record.label == DEFAULT_QUEUE:
+        return "the path's own queues"
     return queue_words(record.label)
 
 

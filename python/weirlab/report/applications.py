@@ -5,12 +5,49 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from weirlab.report.tables import LOOK
+from weirlab.stats import interval
+from weirlab.stats.difference import FIGURES
 from weirlab.stats.rrul import rrul_scores
 from weirlab.ui.table import Table
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from weirlab.record import Record
-    from weirlab.stats import Summary
+    from weirlab.stats import Comparison, Summary
+
+
+def comparison_of_applications(comparisons: Sequence[Comparison]) -> Table | None:
+    """A line a configuration: what came of calls, pages, names and other UDP; None where none of that ran.
+
+    Figures are means over what there is of each in a run, and then over the repetitions.
+    """
+    cells = [[_mean_of(one.runs, figure, digits) for _, figure, digits in COMPARED] for one in comparisons]
+    shown = [place for place in range(len(COMPARED)) if any(row[place] is not None for row in cells)]
+    if not shown:
+        return None
+    table = Table(title="Calls, pages, names and UDP", **LOOK)
+    table.add_column("queue", overflow="fold", min_width=16)
+    for place in shown:
+        table.add_column(COMPARED[place][0], justify="right", no_wrap=True)
+    for one, row in zip(comparisons, cells, strict=True):
+        table.add_row(one.name, *(row[place] or "-" for place in shown))
+    return table
+
+
+def _mean_of(runs: Sequence[Summary], figure: Callable[[Summary], float | None], digits: int) -> str | None:
+    """The mean over repetitions with half of its interval; None if none has the figure."""
+    value = interval([figure(run) for run in runs])
+    if value is None:
+        return None
+    spread = "" if value.high is None else f"\n±{value.high - value.mean:.{digits}f}"
+    return f"{value.mean:.{digits}f}{spread}"
+
+
+def _udp_lost(run: Summary) -> float | None:
+    """Mean share of what was sent in UDP streams that did not come, in percent."""
+    shares = [one.loss_rate for one in run.udp.values() if one.loss_rate is not None]
+    return 100 * sum(shares) / len(shares) if shares else None
 
 
 def application_tables(summary: Summary) -> list[Table]:
@@ -84,3 +121,12 @@ def _completions(summary: Summary) -> Table | None:
 
 def _figure(value: float | None, digits: int = 1) -> str:
     return "-" if value is None else f"{value:.{digits}f}"
+
+
+COMPARED: tuple[tuple[str, Callable[[Summary], float | None], int], ...] = (
+    ("MOS", FIGURES["mos"][0], 2),
+    ("page\nms", FIGURES["page_ms"][0], 1),
+    ("name\nms", FIGURES["lookup_ms"][0], 1),
+    ("UDP lost\n%", _udp_lost, 2),
+)
+"""What is told of applications of several configurations: heading, figure of a run, decimals."""

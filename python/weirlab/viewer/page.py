@@ -28,6 +28,7 @@ from weirlab.report import (
     quality_table,
     story,
 )
+from weirlab.report.applications import comparison_of_applications
 from weirlab.report.differences import narrow
 from weirlab.report.methods import method_tables
 from weirlab.report.scores import line_table, parts_table
@@ -280,6 +281,8 @@ def _beside_each_other(records: Sequence[Record]) -> Iterator[str]:
     yield _table(comparison_table(records, comparisons))
     if (parts := parts_table(records)) is not None:
         yield _table(parts)
+    if (applications := comparison_of_applications(comparisons)) is not None:
+        yield _table(applications)
     yield "".join(f'<p class="warning">Caution: {prose(text)}</p>\n' for text in narrow(comparisons))
 
 
