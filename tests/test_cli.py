@@ -16,6 +16,7 @@ import pytest
 from rich.table import Table
 
 from live import PATIENCE_S
+from weirlab.cli import doctor_command
 from weirlab.cli import weir as group
 from weirlab.errors import UsageError
 from weirlab.record import open_record
@@ -192,11 +193,28 @@ def test_doctor_finds_nothing_wrong_except_perhaps_the_lab(weir: Weir) -> None:
     done = weir("doctor", "--json")
     findings = {finding["what"]: finding for finding in json.loads(done.stdout)}
     assert set(findings) >= {"machine", "simulator", "lab"}
-    lab = findings.pop("lab")
+    lab, kernel = findings.pop("lab"), findings.pop("world kernel")
+    # Where no kernel was built there is none, which is no fault and not good either.
+    assert kernel["good"] is (True if kernel["found"].startswith("Linux ") else None)
     assert all(finding["good"] for finding in findings.values())
     # Where namespaces are forbidden there is no lab, and the exit code says so.
     assert done.returncode == (0 if lab["good"] else 1), done.stderr
     assert "tun" in lab["found"] or not lab["good"]
+
+
+@pytest.mark.parametrize(("kernel", "mark"), [(None, "not there"), ("/nowhere/bzImage", "not good")])
+def test_doctor_calls_nothing_good_that_is_not_there(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, kernel: str | None, mark: str
+) -> None:
+    """A kernel that is named must be there; one that nobody asked for need not be."""
+    monkeypatch.delenv("WEIR_KERNEL", raising=False)
+    if kernel is not None:
+        monkeypatch.setenv("WEIR_KERNEL", kernel)
+    monkeypatch.setattr("weirlab.worlds.kernel.usual_places", lambda: [tmp_path / "none"])
+    found = doctor_command._kernel()
+    word, _ = doctor_command.MARKS[found.good]
+    assert word == mark
+    assert "none: " not in found.found
 
 
 @pytest.mark.parametrize(

@@ -30,12 +30,12 @@ class Finding:
 
     Attributes:
         what: what was looked at.
-        good: whether it is as it should be.
+        good: whether it is as it should be; None of what is not there and need not be.
         found: what was found, and what to do if it is not good.
     """
 
     what: str
-    good: bool
+    good: bool | None
     found: str
 
 
@@ -49,10 +49,9 @@ def command(*, as_json: bool) -> None:
     else:
         table = Table(box=None)
         for finding in findings:
-            mark = Text("good", "green") if finding.good else Text("not good", "red")
-            table.add_row(finding.what, mark, finding.found)
+            table.add_row(finding.what, Text(*MARKS[finding.good]), finding.found)
         console.print(table)
-    if not all(finding.good for finding in findings):
+    if any(finding.good is False for finding in findings):
         raise SystemExit(1)
 
 
@@ -118,15 +117,18 @@ def _lab() -> Finding:
 
 def _kernel() -> Finding:
     """Looks for the kernel of the world kernel. Without one all else works: most machines have none."""
-    from weirlab.worlds.kernel import found_kernel, release_of  # noqa: PLC0415 - only this needs it
+    from weirlab.worlds.kernel import found_kernel, release_of, usual_places  # noqa: PLC0415 - only this needs it
 
     try:
         image = found_kernel()
     except UsageError as error:
-        named = "WEIR_KERNEL" in os.environ
-        return Finding(what="world kernel", good=not named, found=str(error) if named else f"none: {error}")
+        wrong = "WEIR_KERNEL" in os.environ or any(place.is_file() for place in usual_places())
+        return Finding(what="world kernel", good=False if wrong else None, found=str(error))
     return Finding(what="world kernel", good=True, found=f"Linux {release_of(image)}, `{image}`")
 
+
+MARKS = {True: ("good", "green"), False: ("not good", "red"), None: ("not there", "dim")}
+"""Word and style of what was found of each thing."""
 
 NEEDED_MEMORY_GIB = 2
 NEEDED_DISK_GIB = 1

@@ -66,7 +66,7 @@ def found_kernel() -> Path:
         UsageError: if there is none, or the file is no such kernel.
     """
     named = os.environ.get("WEIR_KERNEL")
-    places = [Path(named).absolute()] if named else _usual_places()
+    places = [Path(named).absolute()] if named else usual_places()
     for place in places:
         if place.is_file():
             release_of(place)
@@ -81,7 +81,8 @@ def found_kernel() -> Path:
     )
 
 
-def _usual_places() -> list[Path]:
+def usual_places() -> list[Path]:
+    """Where a kernel is looked for if none is named."""
     data = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share")
     return [CHECKOUT / "target/kernel/linux", data / "weir/linux"]
 
