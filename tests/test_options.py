@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 import pytest
@@ -225,3 +225,33 @@ def test_one_idea_has_one_option() -> None:
     assert metavars["--up"] == metavars["--down"] == metavars["--up-max"] == {"RATE"}
     assert metavars["--out"] == {"PATH"}
     assert len(metavars["--ip"]) == len(metavars["--repeat"]) == len(metavars["--seed"]) == 1, metavars
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["run", "rrul", "--tag", "a", "--tag", "b c"], "--tag: `b c`: write a word without spaces"),
+        (["test", "localhost", "--tag", "b c"], "--tag: `b c`: write a word without spaces"),
+        (["run", "rrul", "--load", "0s"], "--load: 0 leaves the loads of the test no time"),
+        (["run", "rrul", "--load", "30"], "--load: `30` is a time without its unit"),
+        (["validate", "rrul", "--load", "0s"], "--load: 0 leaves the loads of the test no time"),
+        (["run", "rrul", "--set", "streams=3"], "--set streams: test `rrul` has no parameter `streams`"),
+    ],
+)
+def test_what_is_wrong_is_told_by_the_option_that_says_it(
+    weir_here: Any, words: list[str], said: str
+) -> None:
+    done = weir_here(*words)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"weir: {said}")
+
+
+def test_of_a_file_the_key_is_told(weir_here: Any, tmp_path: Path) -> None:
+    (tmp_path / "s.toml").write_text('test = "rrul"\nlink = "line-50"\nphases = { load = "0s" }\n')
+    said = weir_here("run", "s.toml", "--idle", "1s", "--out", "out").stderr
+    assert said.startswith("weir: phases.load: 0 leaves the loads of the test no time")
+
+
+def test_a_tag_for_a_record_that_is_there_is_told_by_its_option(weir_here: Any, rrul: Any) -> None:
+    said = weir_here("note", str(rrul[0].path), "--tag", "b c").stderr
+    assert said == "weir: --tag: `b c`: write a word without spaces\n"

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from weirlab.cli.notes import checked
 from weirlab.cli.options import argument, option
 from weirlab.cli.records import readable, told
 from weirlab.errors import UsageError
@@ -42,6 +43,7 @@ def command(
     both = sorted({*tags} & {*removed})
     if both:
         raise UsageError(f"--tag {both[0]} and --untag {both[0]}: leave one of them out")
+    checked(text or "", tags)
     with readable(paths, "noted") as records:
         for record in records:
             manifest = record.manifest

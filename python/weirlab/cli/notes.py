@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 from weirlab.cli.options import option
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from weirlab.scenario import ResolvedRun
+    from weirlab.scenario.models import NoteSpec
 
 
 def note_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -33,8 +34,18 @@ def noted(run: ResolvedRun, words: dict[str, Any]) -> ResolvedRun:
     """
     if not words["note"] and not words["tags"]:
         return run
+    said = checked(words["note"] or "", words["tags"])
+    return replace(run, note=said.note or run.note, tags=(*run.tags, *said.tags))
+
+
+def checked(text: str, tags: Sequence[str]) -> NoteSpec:
+    """The note and the tags that the options say.
+
+    Raises:
+        UsageError: if the note is too long, or a tag is no word.
+    """
     from weirlab.scenario.catalogue import check  # noqa: PLC0415 - loads pydantic
     from weirlab.scenario.models import NoteSpec  # noqa: PLC0415
 
-    said = check(NoteSpec, {"note": words["note"] or "", "tags": list(words["tags"])}, "command line")
-    return replace(run, note=said.note or run.note, tags=(*run.tags, *said.tags))
+    names = {"note": "--note", "tags": "--tag"} | {f"tags.{place}": "--tag" for place in range(len(tags))}
+    return check(NoteSpec, {"note": text, "tags": list(tags)}, "command line", names=names)

@@ -14,7 +14,7 @@ from weirlab.cli import completion
 from weirlab.cli.notes import note_options, noted
 from weirlab.cli.options import Whole, argument, elsewhere, option
 from weirlab.cli.repeating import repeats, run_until
-from weirlab.cli.scenario_words import scenario_options, secret_of, written
+from weirlab.cli.scenario_words import naming_options, scenario_options, secret_of, written
 from weirlab.cli.verdicts import rules_of
 from weirlab.errors import Interrupted, UsageError
 from weirlab.loading import in_one_thread, uncollected
@@ -129,7 +129,7 @@ def command(  # noqa: PLR0913 - one word each on the command line
     wish = None if until is None else _wish(until)
     scenario = _scenario(what, words, hosts)
     rules = rules_of([*scenario.get("assert", ()), *assertions], assert_file, baseline)
-    runs = [noted(one, words) for one in _runs(scenario)]
+    runs = [noted(one, words) for one in _runs(scenario, words)]
     rules.check(runs)
     folder = out or Path(f"weir-{runs[0].test_part.words['name']}-{time.strftime('%Y%m%d-%H%M%S')}")
     records = _carried_out(runs, place, folder, wish, jobs=jobs, quiet=as_json)
@@ -188,10 +188,11 @@ def _scenario(what: str, words: dict[str, Any], hosts: Sequence[str]) -> dict[st
     return written(what, words, link=path_to(*hosts))
 
 
-def _runs(scenario: Mapping[str, Any]) -> list[ResolvedRun]:
+def _runs(scenario: Mapping[str, Any], words: dict[str, Any]) -> list[ResolvedRun]:
     """The runs; says what is compared in vain."""
     for text in remarks(scenario):
         from weirlab.ui import note  # noqa: PLC0415 - loads Rich, which no run waits for
 
         note(text)
-    return resolve(scenario)
+    with naming_options(words):
+        return resolve(scenario)

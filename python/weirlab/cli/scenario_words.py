@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from weirlab.scenario.files import told
 from weirlab.scenario.resolving import MAX_SEED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from weirlab.scenario import ScenarioSpec
 
@@ -152,14 +153,43 @@ def _read(
         # A scenario whose link the line names need not have one.
         scenario = scenario_in(Path(what), link=link or list(words["links"]) or None)
         base = base if scenario is None else scenario.written()
-    names = OPTIONS | {
+    said = base | _from_line(base, words)
+    names = list(_names(words, said).items())
+    read = told(lambda: _native.read_spec("ScenarioSpec", said, "command line", names))
+    return said, read
+
+
+def _names(words: dict[str, Any], said: dict[str, Any]) -> dict[str, str]:
+    """The options by the keys of the scenario that they say."""
+    beside = {
         f"beside.{place}{key}": f"--beside {text}"
         for place, text in enumerate(words["beside"])
         for key in ("", ".test", ".start", ".length")
     }
-    said = base | _from_line(base, words)
-    read = told(lambda: _native.read_spec("ScenarioSpec", said, "command line", list(names.items())))
-    return said, read
+    compared = {
+        f"{key}.{place}": f"--{key.replace('_', '-')}"
+        for key, name in COMPARED.items()
+        for place in range(len(words[name]))
+    }
+    settings = {f"parameters.{name}": f"--set {name}" for name in said.get("parameters", {})}
+    return OPTIONS | beside | compared | settings
+
+
+@contextmanager
+def naming_options(words: dict[str, Any]) -> Iterator[None]:
+    """What is wrong with a scenario as a whole is told by the option, where the line says what it is of.
+
+    Raises:
+        UsageError: as what is done within it.
+    """
+    try:
+        yield
+    except UsageError as error:
+        key, colon, says = str(error).partition(": ")
+        option = OPTIONS.get(key)
+        if not colon or option is None or words.get(option.removeprefix("--")) is None:
+            raise
+        raise UsageError(f"{option}: {says}") from error
 
 
 def secret_of(file: Path | None) -> str | None:

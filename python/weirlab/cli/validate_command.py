@@ -12,7 +12,7 @@ import click
 from weirlab.api import run_all
 from weirlab.cli import completion
 from weirlab.cli.options import Whole, argument, option
-from weirlab.cli.scenario_words import scenario_options, spec_of
+from weirlab.cli.scenario_words import naming_options, scenario_options, spec_of
 from weirlab.errors import Interrupted
 from weirlab.record.configurations import configurations, slug
 from weirlab.report.agreement import agreement_markdown, agreement_table, agreement_verdict
@@ -71,8 +71,9 @@ def command(  # noqa: PLR0913 - one word each on the command line
         note(text)
     quiet = as_json or as_markdown
     world_of = _worlds()
-    sides = _sides(worlds, spec, world_of, quiet=quiet)
-    _check(sides, spec, world_of)
+    with naming_options(words):
+        sides = _sides(worlds, spec, world_of, quiet=quiet)
+        _check(sides, spec, world_of)
     folder = out or Path(f"weir-validate-{time.strftime('%Y%m%d-%H%M%S')}")
     records = {
         side.name: _run(side, spec, world_of(side), folder / side.name, jobs, quiet=quiet) for side in sides
