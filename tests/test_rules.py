@@ -181,7 +181,7 @@ def test_runs_repeat_until_the_interval_is_narrow(tmp_path: Path) -> None:
     easy = run("--until", "latency.mean +-60%", "--max-repeat", "8", "--out", str(tmp_path / "a"))
     assert easy.exception is None, easy.stderr
     assert len(find_records(tmp_path / "a")) == 3
-    assert "after 3 runs" in " ".join(easy.stderr.split())
+    assert re.search(r"after 3 runs: \S+ \+-\S+ ms, as asked", " ".join(easy.stderr.split()))
     words = ["--queue", "pfifo_fast", "--queue", "fq_codel"]
     hard = run("--until", "latency.mean +-0.0001%", "--max-repeat", "4", *words, "--out", str(tmp_path / "b"))
     assert hard.exception is None
@@ -246,7 +246,16 @@ def test_a_file_of_assertions_a_baseline_and_junit(tmp_path: Path, bloated: list
     assert (suite.get("tests"), suite.get("failures")) == ("8", "3")
     failed = {case.get("name") for case in suite if case.find("failure") is not None}
     assert failed == {"latency.p99 < 1ms"}
-    assert "latency.p95 not worse than baseline by 2ms: holds" in " ".join(done.output.split())
+    said = " ".join(done.output.split())
+    assert "latency.p95 not worse than baseline by 2ms: holds" in said
+    by_name = {case.get("name"): case.findtext("system-out") or "" for case in suite}
+    time = r"worse by \S+ ms, with 95 % by no more than \S+ ms; allowed 2 ms"
+    assert re.fullmatch(time, by_name["latency.p95 not worse than baseline by 2ms"])
+    rate = (
+        r"worse by \S+ Mbit/s, with 95 % by no more than \S+ Mbit/s; allowed \S+ Mbit/s, 5 % of the "
+        r"baseline's \S+ Mbit/s"
+    )
+    assert re.fullmatch(rate, by_name["up.goodput not worse than baseline by 5%"])
 
 
 def test_a_baseline_is_one_configuration_with_repetitions(

@@ -80,7 +80,8 @@ def _tell(records: list[Record], until: Until, most: int) -> None:
         mean, half = until.half_width(group.records, look)
         met = until.met(group.records, look)
         state = "as asked" if met else f"wider than asked after {most}"
-        note(f"{group.name}: `{until.text}` after {count} runs: {mean:.4g} +-{half:.2g}, {state}")
+        interval = f"{mean:.4g} +-{half:.2g} {until.unit}".rstrip()
+        note(f"{group.name}: `{until.text}` after {count} runs: {interval}, {state}")
 
 
 def repeats(until: str | None, most: int | None, repeat: int | None) -> int | None:

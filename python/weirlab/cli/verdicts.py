@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from weirlab.record import Record
     from weirlab.scenario import ResolvedRun
     from weirlab.stats.assertions import Assertion, Outcome
-    from weirlab.stats.repetition import NotWorse
+    from weirlab.stats.repetition import NotWorse, NotWorseOutcome
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,16 +94,10 @@ class Rules:
         )
 
     def _compared(self, records: Sequence[Record]) -> Iterator[Verdict]:
-        from weirlab.ui.numbers import four_digits  # noqa: PLC0415 - loads Rich, which no run waits for
-
         for group in configurations(records):
             for rule in self.compared:
                 result = rule.of(group.records, self.baseline)
-                words = (
-                    f"worse by {result.worse_by:+.4g}, with 95 % by no more than {result.bound:+.4g}; "
-                    f"allowed {four_digits(result.margin)}"
-                )
-                yield Verdict(of=group.name, rule=rule.text, found=words, holds=result.holds)
+                yield Verdict(of=group.name, rule=rule.text, found=_found(result), holds=result.holds)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,6 +130,20 @@ class Verdicts:
             for one in outcomes
         ]
         return asserted + self.compared
+
+
+def _found(result: NotWorseOutcome) -> str:
+    """The figures of a comparison with a baseline, with their units."""
+    from weirlab.ui.numbers import four_digits  # noqa: PLC0415 - loads Rich, which no run waits for
+
+    unit = f" {result.unit}" if result.unit else ""
+    of = ""
+    if result.share is not None:
+        of = f", {100 * result.share:.4g} % of the baseline's {four_digits(result.baseline)}{unit}"
+    return (
+        f"worse by {result.worse_by:+.4g}{unit}, with 95 % by no more than {result.bound:+.4g}{unit}; "
+        f"allowed {four_digits(result.margin)}{unit}{of}"
+    )
 
 
 def rules_of(texts: Sequence[str], file: Path | None, baseline: Path | None) -> Rules:

@@ -257,6 +257,11 @@ class Figure(_Reader):
             "latency.p95 - latency.median[idle]"
         )
 
+    @property
+    def unit(self) -> str:
+        """What its values are in: `ms`, `Mbit/s`, what is made of these, or nothing of shares and counts."""
+        return self._part.unit
+
     def quantity(self, text: str) -> float:
         """A quantity of the figure's kind in its unit, such as `2ms`, in ms or Mbit/s.
 

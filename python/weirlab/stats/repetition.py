@@ -37,6 +37,9 @@ class NotWorseOutcome:
         worse_by: by how much the mean is worse than that of the baseline; negative if it is better.
         bound: upper end of its one-sided 95 % interval.
         margin: what it may be.
+        baseline: mean of the baseline.
+        share: the margin as a share of that, if the rule has it so; None if not.
+        unit: what all but the share are in: `ms`, `Mbit/s`, or nothing of shares and counts.
         holds: whether `bound` is no more than `margin`. Without a sample it does not.
     """
 
@@ -44,6 +47,9 @@ class NotWorseOutcome:
     worse_by: float
     bound: float
     margin: float
+    baseline: float
+    share: float | None
+    unit: str
     holds: bool
 
 
@@ -87,10 +93,20 @@ class NotWorse:
         ours, theirs = (np.array([self._figure.of(one) for one in side]) for side in (runs, baseline))
         sign = self._sign
         worse_by = float(sign * (ours.mean() - theirs.mean()))
-        margin = self._margin if self._share is None else self._share * abs(float(theirs.mean()))
+        mean = float(theirs.mean())
+        margin = self._margin if self._share is None else self._share * abs(mean)
         bound = worse_by + _half_width(sign * ours, sign * theirs, paired=paired)
         holds = bool(bound <= margin)
-        return NotWorseOutcome(text=self.text, worse_by=worse_by, bound=bound, margin=margin, holds=holds)
+        return NotWorseOutcome(
+            text=self.text,
+            worse_by=worse_by,
+            bound=bound,
+            margin=margin,
+            baseline=mean,
+            share=self._share,
+            unit=self._figure.unit,
+            holds=holds,
+        )
 
 
 class Until:
@@ -110,6 +126,7 @@ class Until:
             )
         self._figure = Figure(found["figure"])
         self._share, self._width = _tolerance(self._figure, found["width"])
+        self.unit = self._figure.unit
         if not (self._share or self._width) > 0:
             raise UsageError(f"--until `{text}`: the interval must be wider than 0")
 
