@@ -228,3 +228,22 @@ def test_all_82_tests_are_named_and_lead_somewhere() -> None:
     for test in tests.values():
         assert bool(test.runs) != bool(test.reason)
         assert not test.runs or test.runs[0] in shipped_tests()
+
+
+def test_of_many_that_flent_has_no_test_for_a_line_tells_all(tmp_path: Path) -> None:
+    """What is said last is how many cannot be written, and it is not buried."""
+    content, bad = document(), []
+    paths = [str(imported(tmp_path, content).path)]
+    for number, name in enumerate(["voip"] * 5 + ["dns"]):
+        (tmp_path / f"bad{number}").mkdir()
+        content["metadata"]["NAME"] = name
+        bad.append(imported(tmp_path / f"bad{number}", content))
+    paths += [str(one.path) for one in bad]
+    done = CliRunner().invoke(group, ["export", *paths, "--flent", "--out", str(tmp_path / "out")])
+    assert "6 of 7 records cannot be written for Flent; the others are" in str(done.exception)
+    lines = done.stderr.splitlines()
+    named = ", ".join(f"`{one.path}`" for one in bad[:3])
+    assert lines == [
+        f"weir: Flent has no test `voip` with these series: {named} and 2 more",
+        f"weir: Flent has no test `dns` with these series: `{bad[5].path}`",
+    ]

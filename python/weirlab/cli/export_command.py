@@ -12,7 +12,7 @@ from weirlab.cli.options import Whole, argument, option
 from weirlab.cli.records import readable
 from weirlab.errors import RecordError, UsageError
 from weirlab.export import FORMATS, NAMES, export, planned
-from weirlab.flent.exporting import check_exportable
+from weirlab.flent.exporting import NotOfFlent, check_exportable
 from weirlab.ui import console, waiting
 
 if TYPE_CHECKING:
@@ -96,21 +96,28 @@ def command(  # noqa: PLR0913 - one word each on the command line
 
 
 def _for_flent(records: Sequence[Record]) -> list[Record]:
-    """Those that Flent has a test for; what is wrong with the others is told.
+    """Those that Flent has a test for; what is wrong with the others is told, in a line for each kind.
 
     Raises:
         UsageError: if it has none for any of them.
     """
     kept: list[Record] = []
-    errors: list[UsageError] = []
+    errors: list[NotOfFlent] = []
     for record in records:
         try:
             check_exportable(record)
             kept.append(record)
-        except UsageError as error:
+        except NotOfFlent as error:
             errors.append(error)
     if not kept and errors:
         raise errors[0]
-    for one in errors:
-        click.echo(f"weir: {one}", err=True)
+    for why in dict.fromkeys(one.why for one in errors):
+        paths = [f"`{one.path}`" for one in errors if one.why == why]
+        rest = len(paths) - MAX_NAMED
+        more = f" and {rest} more" if rest > 0 else ""
+        click.echo(f"weir: {why}: {', '.join(paths[:MAX_NAMED])}{more}", err=True)
     return kept
+
+
+MAX_NAMED = 3
+"""More records of one fault are counted, not named."""

@@ -35,6 +35,21 @@ if TYPE_CHECKING:
     from weirlab.record import Record
 
 
+class NotOfFlent(UsageError):
+    """Flent has no test with the series of a record.
+
+    Attributes:
+        path: the record.
+        why: what Flent does not have.
+    """
+
+    def __init__(self, record: Record, why: str, more: str = "") -> None:
+        """The sentence, of which `more` need be told once only of several records."""
+        super().__init__(f"`{record.path}`: {why}{more}")
+        self.path = record.path
+        self.why = why
+
+
 def export_flent(record: Record, file: Path) -> None:
     """Writes `record` into `file` as Flent's format, version 4.
 
@@ -134,24 +149,22 @@ def check_exportable(record: Record) -> list[tuple[str, str, str]]:
     """The series that Flent computes for the record's test: name, pattern of what it is of, and how.
 
     Raises:
-        UsageError: if Flent has no test of that name with these flows and probes.
+        NotOfFlent: if Flent has no test of that name with these flows and probes.
     """
     name = record.manifest.scenario["name"]
     known = computed_series()
     if name not in known:
-        raise UsageError(
-            f"`{record.path}`: Flent has no test `{name}` with these series; records of "
-            f"{', '.join(sorted(known))} can be written for it"
-        )
+        more = f"; records of {', '.join(sorted(known))} can be written for it"
+        raise NotOfFlent(record, f"Flent has no test `{name}` with these series", more)
     streams = record.flow_names["name"].to_list()
     pings = record.probe_names[: len(record.manifest.scenario["probes"])]
     test = known[name]
     patterns = [_with_hosts(pattern, record) for pattern in test.series]
     for series in [*streams, *pings]:
         if not any(re.fullmatch(pattern, series) for pattern in patterns):
-            raise UsageError(f"`{record.path}`: Flent's test `{name}` has no series `{series}`")
+            raise NotOfFlent(record, f"Flent's test `{name}` has no series `{series}`")
     if len({*streams, *pings}) < len(streams) + len(pings):
-        raise UsageError(f"`{record.path}`: two of its series have one name, which Flent cannot hold")
+        raise NotOfFlent(record, "two of its series have one name, which Flent cannot hold")
     return [
         one for one in test.computed if any(re.fullmatch(one[1], series) for series in [*streams, *pings])
     ]
