@@ -388,3 +388,11 @@ def test_the_page_knows_flows_probes_and_phases(rrul: list[Record]) -> None:
     assert [one["name"] for one in told["phases"]] == ["idle", "load", "cooldown"]
     assert told["load_s"] == [1.0, 5.0]
     assert told["file"] == "a-name.weir"
+
+
+def test_title_and_caption_of_a_table_are_told_apart() -> None:
+    records = weirlab.run("rrul_be", queue=["default", "fq_codel"], phases={"load": "3s"}, repeat=2)
+    page = report_page(records)
+    caption = re.search(r"<caption>([^<]*means of 2 runs[^<]*)</caption>", page)
+    assert caption is not None
+    assert "Cable, 20 Mbit/s down, 8 Mbit/s up; means of 2 runs, ± half of the 95 % interval" in caption[1]

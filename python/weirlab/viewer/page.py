@@ -374,7 +374,7 @@ def _seed(seed: int | None) -> str:
 def _table(table: Table) -> str:
     """A table of the terminal as HTML: the same cells."""
     columns = [[_text(cell) for cell in column.cells] for column in table.columns]
-    caption = " ".join(filter(None, (_text(table.title), _text(table.caption))))
+    caption = "; ".join(filter(None, (_text(table.title), _text(table.caption))))
     head = "".join(
         f'<th scope="col">{_cell(text)}</th>' if (text := _text(column.header)) else "<td></td>"
         for column in table.columns
