@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import html
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 from serving import serving
 from weirlab.errors import NetError
-from weirlab.net.methods import kept_run, run_beside
+from weirlab.net.methods import ALONE, kept_run, run_alone, run_beside
+from weirlab.net.plan import plan_test
 from weirlab.record import open_record
 from weirlab.report import cut_short, latency_table
+from weirlab.scores import truth_of, verdict_of_truth
 from weirlab.stats import compare, summarise
+from weirlab.viewer import report_page
+from weirlab.viewer.repeat import TEST_TITLE, repeat_of
 from weirlab.viewer.words import record_says, summary_of
 from weirlab.worlds.net import NetWorld
 
@@ -55,6 +61,43 @@ def test_the_record_of_a_speed_test_ends_when_it_does(tmp_path: Path) -> None:
     assert comparison.loaded_ms is not None
     said = " ".join([*summary_of(record), *record_says(record).values()])
     assert "under load" in said
+
+
+def test_what_our_own_pings_saw_is_told_again(tmp_path: Path, weir_here: Any) -> None:
+    """`weir show` and the page tell what the command told, and how to repeat it."""
+    record = beside(tmp_path / "run")
+    seen = truth_of(record)
+    said = verdict_of_truth(seen)
+    assert seen is not None
+    assert said is not None
+    assert seen.idle.count + seen.during.count + seen.lost == record.latency.height
+    shown = " ".join(weir_here("show", str(record.path)).stdout.split())
+    assert said.says in shown
+    assert "our own pings during it" in shown
+    page = report_page([record])
+    assert html.escape(said.says) in page
+    assert "our own pings before it" in page
+    assert repeat_of(record).text == "weir test HOST --method librespeed --truth"
+
+
+def test_that_of_a_speed_test_alone_is_repeated_by_its_own_command(tmp_path: Path) -> None:
+    run = kept_run("server.example")
+    run_alone(run, tmp_path / "run", lambda: cast("MethodResult", RESULT))
+    record = open_record(tmp_path / "run")
+    assert truth_of(record) is None
+    assert repeat_of(record).text == "weir test HOST --method librespeed"
+
+
+def test_a_test_that_has_no_load_or_result_yet_is_told_by_its_phases(tmp_path: Path) -> None:
+    planned = plan_test("server.example", ALONE).run
+    assert planned.test.title == TEST_TITLE
+    record = beside(tmp_path / "run", download_mbps=None)
+    assert repeat_of(record).text == "weir test HOST --method METHOD --truth"
+    phases = planned.scenario["phases"]
+    record.manifest = replace(record.manifest, scenario=record.manifest.scenario | {"phases": phases})
+    assert repeat_of(record).text == "weir test HOST"
+    record.manifest = replace(record.manifest, test=record.manifest.test | {"title": "RRUL"})
+    assert repeat_of(record).text == "weir run TEST --world net --host HOST"
 
 
 @pytest.mark.parametrize("figures", [True, False])

@@ -12,7 +12,7 @@ from weirlab.errors import NetError
 from weirlab.net.methods import has_figures, hint, run_alone, run_beside, run_method
 from weirlab.net.quality import warnings_of_method
 from weirlab.report.methods import method_table
-from weirlab.scores import verdict, verdict_of_pings
+from weirlab.scores import verdict, verdict_of_truth
 from weirlab.ui import console, note, waiting, warn
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from weirlab.record import MethodResult
     from weirlab.scenario import ResolvedRun
     from weirlab.scores import Truth
-    from weirlab.scores.speed_test import Verdict
     from weirlab.worlds.net import NetWorld
 
 
@@ -94,7 +93,7 @@ def _failed(test: SpeedTest, why: str, other: str) -> NetError:
 
 def _print(test: SpeedTest, result: MethodResult, seen: Truth | None, folder: Path, other: str) -> None:
     """Prints what a speed test showed and what it means, as JSON."""
-    pings = _verdict_of_truth(seen)
+    pings = verdict_of_truth(seen)
     said = {
         "out": str(folder),
         "result": result,
@@ -112,13 +111,8 @@ def _tell(result: MethodResult, seen: Truth | None, other: str) -> None:
     for text in warnings_of_method(result):
         warn(text)
     console.print(method_table(result, seen))
-    for one in (verdict(result), _verdict_of_truth(seen)):
+    for one in (verdict(result), verdict_of_truth(seen)):
         if one is not None:
             console.print(one.says)
     if other:
         note(other.removeprefix("; "))
-
-
-def _verdict_of_truth(seen: Truth | None) -> Verdict | None:
-    """Meaning of Weir's own pings beside a speed test."""
-    return verdict_of_pings(seen.during.mean - seen.idle.mean) if seen is not None else None

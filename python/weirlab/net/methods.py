@@ -17,8 +17,7 @@ from weirlab.errors import NetError, UsageError
 from weirlab.net.plan import TestPlan, plan_test
 from weirlab.record import new_manifest, open_record
 from weirlab.record.store import MANIFEST
-from weirlab.scores import Truth
-from weirlab.stats import describe
+from weirlab.scores import truth_of
 from weirlab.worlds.net import CLOCK, OFFLOADS, NetWorld
 from weirlab.writing import replaced
 
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from weirlab._native import KnownBy
     from weirlab.record import MethodResult
     from weirlab.scenario import ResolvedRun
+    from weirlab.scores import Truth
 
 KNOWN = {known["name"]: known for known in _native.methods()}
 """Entries of the registry of speed tests, by name."""
@@ -246,7 +246,7 @@ def run_beside(
     if failure:
         raise failure[0]
     _end(folder, ended_ns, complete=not result["failures"])
-    return result, _truth(folder, began_ns / 1e9)
+    return result, truth_of(open_record(folder))
 
 
 def _end(folder: Path, ended_ns: int, *, complete: bool) -> None:
@@ -278,18 +278,6 @@ def _row(result: MethodResult, began_ns: int, ended_ns: int) -> SpeedTest:
     """A speed test as the record keeps it."""
     kind = result["method"]
     return SpeedTest(name=kind, kind=kind, began_ns=began_ns, ended_ns=ended_ns, result=json.dumps(result))
-
-
-def _truth(folder: Path, began_s: float) -> Truth | None:
-    record = open_record(folder)
-    latency = record.latency
-    before = latency["t_ns"] < began_s * 1e9
-    idle = describe(latency.filter(before)["rtt_ns"] / 1e6)
-    during = describe(latency.filter(~before)["rtt_ns"] / 1e6)
-    if idle is None or during is None:
-        return None
-    lost = latency["rtt_ns"].null_count()
-    return Truth(began_s=round(began_s, 3), idle=idle, during=during, lost=lost)
 
 
 IDLE_S = 3

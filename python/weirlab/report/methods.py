@@ -18,15 +18,21 @@ if TYPE_CHECKING:
 
 
 def method_tables(record: Record) -> Iterator[Table]:
-    """Rows about each speed test of a run: its result, or that it did not end."""
-    for row in record.columns("method").rows():
+    """Rows about each speed test of a run: its result, or that it did not end; our own pings beside it."""
+    rows = record.columns("method").rows()
+    if not rows:
+        return
+    from weirlab.scores import truth_of  # noqa: PLC0415 - most runs have no speed test
+
+    truth = truth_of(record)
+    for row in rows:
         began = row["began_ns"] / 1e9
         if row["result"] is None:
             table = Table("", title=f"{row['name']}: {row['kind']}", box=box.SIMPLE_HEAD, pad_edge=False)
             table.add_row(f"begun at {began:.1f} s, not ended when the run did")
             yield table
             continue
-        table = method_table(json.loads(row["result"]), None)
+        table = method_table(json.loads(row["result"]), truth)
         table.title = f"{row['name']}: {table.title}"
         table.caption = f"from {began:.1f} to {row['ended_ns'] / 1e9:.1f} s"
         yield table
@@ -41,12 +47,17 @@ def method_results(record: Record) -> list[dict[str, Any]]:
 
 
 def method_verdicts(record: Record) -> Iterator[Text]:
-    """Meaning of the result of each speed test, in a sentence."""
-    for row in record.columns("method").rows():
-        if row["result"] is not None:
-            from weirlab.scores import verdict  # noqa: PLC0415 - most runs have no speed test
+    """Meaning of the result of each speed test, in a sentence, and of our own pings beside it."""
+    rows = record.columns("method").rows()
+    if not rows:
+        return
+    from weirlab.scores import truth_of, verdict, verdict_of_truth  # noqa: PLC0415 - most runs have none
 
+    for row in rows:
+        if row["result"] is not None:
             yield Text(verdict(json.loads(row["result"])).says)
+    if (seen := verdict_of_truth(truth_of(record))) is not None:
+        yield Text(seen.says)
 
 
 def method_table(result: MethodResult, truth: Truth | None) -> Table:

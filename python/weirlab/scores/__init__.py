@@ -7,7 +7,7 @@ it. docs/test.md says which quantity of ours stands for which of theirs.
 
 from weirlab.scores.measured import Loaded, Measured, measured, of_a_line
 from weirlab.scores.scores import Score, Scores, score_all
-from weirlab.scores.speed_test import Truth, Verdict, verdict, verdict_of_pings
+from weirlab.scores.speed_test import Truth, Verdict, truth_of, verdict, verdict_of_pings, verdict_of_truth
 
 __all__ = [
     "Loaded",
@@ -19,6 +19,8 @@ __all__ = [
     "measured",
     "of_a_line",
     "score_all",
+    "truth_of",
     "verdict",
     "verdict_of_pings",
+    "verdict_of_truth",
 ]

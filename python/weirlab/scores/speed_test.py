@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Literal
 
 from weirlab.scores import bufferbloat
 from weirlab.scores.responsiveness import band
+from weirlab.stats import describe
 
 if TYPE_CHECKING:
-    from weirlab.record import MethodResult
+    from weirlab.record import MethodResult, Record
     from weirlab.record.results import RpmResult
     from weirlab.stats import Distribution
 
@@ -63,6 +64,35 @@ def verdict(result: MethodResult) -> Verdict:
         says=f"Grade {letter}: by this test's own figures a round trip takes {increase:.0f} ms longer during "
         f"the {way}: {bufferbloat.MEANING[letter]}",
     )
+
+
+def is_beside_no_scenario(record: Record) -> bool:
+    """Whether the record is of a foreign speed test that ran for itself over a real path (`weir test`)."""
+    manifest = record.manifest
+    alone = manifest.world == "net" and not manifest.scenario.get("methods")
+    return alone and record.columns("method").height > 0
+
+
+def truth_of(record: Record) -> Truth | None:
+    """What Weir's own pings saw before and beside the foreign test of a record (`weir test --truth`).
+
+    None of any other record, and if none of them was answered before it or beside it.
+    """
+    if not is_beside_no_scenario(record):
+        return None
+    began_ns = record.columns("method").rows()[0]["began_ns"]
+    latency = record.latency
+    before = latency["t_ns"] < began_ns
+    idle, during = (describe(latency.filter(rows)["rtt_ns"] / 1e6) for rows in (before, ~before))
+    if idle is None or during is None:
+        return None
+    lost = latency["rtt_ns"].null_count()
+    return Truth(began_s=round(began_ns / 1e9, 3), idle=idle, during=during, lost=lost)
+
+
+def verdict_of_truth(seen: Truth | None) -> Verdict | None:
+    """Meaning of Weir's own pings beside a speed test, if there were any."""
+    return verdict_of_pings(seen.during.mean - seen.idle.mean) if seen is not None else None
 
 
 def verdict_of_pings(increase_ms: float) -> Verdict:

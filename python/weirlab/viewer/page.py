@@ -32,6 +32,7 @@ from weirlab.report.applications import comparison_of_applications
 from weirlab.report.differences import narrow
 from weirlab.report.methods import method_tables
 from weirlab.report.scores import line_table, parts_table
+from weirlab.scores import truth_of, verdict_of_truth
 from weirlab.stats import beside, summarise
 from weirlab.viewer.data import record_data
 from weirlab.viewer.overview import is_large, overview_of
@@ -349,6 +350,8 @@ def _figures(record: Record) -> Iterator[str]:
         yield f"<p>{prose(text)}</p>\n"
     for table in method_tables(record):
         yield _table(table)
+    if (seen := verdict_of_truth(truth_of(record))) is not None:
+        yield f"<p>{escape(seen.says)}</p>\n"
 
 
 def _repeat(record: Record) -> Iterator[str]:

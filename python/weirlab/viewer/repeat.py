@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from weirlab.errors import WeirError
+from weirlab.record.differences import finds_its_loads
 from weirlab.record.manifest import usual_datapath
 from weirlab.scenario import ScenarioSpec, check, resolve
+from weirlab.scores.speed_test import is_beside_no_scenario
 
 __all__ = ["Repeat", "commands", "repeat_of"]
 
@@ -42,7 +44,7 @@ def repeat_of(record: Record) -> Repeat:
         )
     if manifest.world == "net":
         return Repeat(
-            "weir test HOST" if "ramps" in manifest.extra else "weir run TEST --world net --host HOST",
+            _over_a_real_path(record),
             "It measured a real path, whose server the record does not name: HOST stands for it.",
         )
     same = (
@@ -73,6 +75,22 @@ def repeat_of(record: Record) -> Repeat:
         "No single command names this configuration: Python takes test and link from the record. It gives "
         + (f"{same}, if what is in {recordings} here is what was there then." if recordings else f"{same}."),
     )
+
+
+def _over_a_real_path(record: Record) -> str:
+    """The command that measured a real path."""
+    manifest = record.manifest
+    if finds_its_loads(record):
+        return "weir test HOST"
+    if is_beside_no_scenario(record):
+        kind = record.columns("method").rows()[0]["kind"]
+        truth = " --truth" if manifest.scenario["probes"] else ""
+        return f"weir test HOST --method {kind}{truth}"
+    if manifest.test.get("title") != TEST_TITLE:
+        return "weir run TEST --world net --host HOST"
+    # One that ended before it had begun a load, or before the foreign test had a result.
+    is_own = any(phase["name"] == "download" for phase in manifest.scenario["phases"])
+    return "weir test HOST" if is_own else "weir test HOST --method METHOD --truth"
 
 
 def _found(manifest: Manifest) -> tuple[Mapping[str, Any] | None, ResolvedRun | None]:
@@ -158,6 +176,9 @@ def _options(words: Mapping[str, Any]) -> Iterator[str]:
     if words.get("datapath") not in (None, usual_datapath(world)):
         yield from ("--datapath", str(words["datapath"]))
 
+
+TEST_TITLE = "Test of the path to a server"
+"""What `weir test` calls its test (weirlab.net.plan)."""
 
 _COMPARED = ("link", "queue", "queue_up", "queue_down", "shaper", "cc")
 """Keys of a scenario file with one value or several, which options of the same name say."""
