@@ -16,6 +16,7 @@ from weirlab import _native
 from weirlab.api import run, run_all, run_into
 from weirlab.cli import weir
 from weirlab.errors import UsageError
+from weirlab.plots import plot
 from weirlab.scenario import ScenarioSpec, load_scenario, resolve
 from weirlab.scenario.catalogue import check
 from weirlab.stats import Assertion, interval
@@ -593,3 +594,20 @@ def test_the_upload_of_the_report_has_its_five_figures(name: str, tmp_path: Path
     # One run has no interval.
     assert [one.seen for one in judged] == [None] * 6
     assert {one.control for one in judged} == {controls.PING}
+
+
+@pytest.mark.parametrize("queue", ["pfifo_fast", "fq_codel"])
+def test_of_a_recorded_line_no_more_is_used_than_there_is(queue: str) -> None:
+    """Both are counted over the same boundaries: a line has sent what it may before a sample is taken."""
+    (record,) = weirlab.run("tcp_upload", link="lte-att", queue=queue, phases={"load": "30s"})
+    one = course(record, "up", 0.5)
+    assert np.all(one.used_mbps <= one.could_mbps * (1 + 1e-12))
+    assert one.could_mbps == pytest.approx(one.capacity_mbps)
+    # Nothing is cut away: but for a packet that is under way at the end all that left the queue was carried.
+    (hop,) = (hop for hop in record.manifest.scenario["path"]["up"] if "trace" in hop["rate"])
+    _, begun = record.line(f"up/{hop['name']}")
+    carried = one.used_mbps.sum() * 0.5e6 / 8
+    assert 0 <= begun.sum() - carried <= 1500
+    assert carried > 1e6
+    line = plot(record, "shaper").axes[-1].lines[0]
+    assert np.nanmax(np.asarray(line.get_ydata(), float)) <= 100 * (1 + 1e-12)

@@ -101,7 +101,7 @@ def _shares(axes: Axes, courses: Sequence[Course], styles: Sequence[Style]) -> N
     for one, style in zip(courses, styles, strict=True):
         steps = round(1 / SLOT_S)
         used, could = (
-            np.convolve(values, np.ones(steps), "valid") for values in (one.used_mbps, one.capacity_mbps)
+            np.convolve(values, np.ones(steps), "valid") for values in (one.used_mbps, one.could_mbps)
         )
         share = np.where(could > 0, used / np.maximum(could, 1e-9), np.nan) * 100
         axes.plot(one.edges_s[steps:], share, color=style.colour, linewidth=1.1)

@@ -32,7 +32,9 @@ def capacity_bytes(
 ) -> Numbers | None:
     """How many bytes a hop's line could have carried until each of `times_ns`; None if bytes do not limit it.
 
-    The processor of a router forwards packets, of whatever length: bytes do not limit it.
+    The processor of a router forwards packets, of whatever length: bytes do not limit it. What a recorded
+    line could deliver at one of these times belongs to what comes before it, as it does in samples of queues:
+    a line sends what it may before they are taken.
     """
     rate = hop["rate"]
     times = np.asarray(times_ns, dtype=np.int64)
@@ -42,23 +44,33 @@ def capacity_bytes(
         return _of_rates(hop, times)
     opportunities = np.array([int(word) for word in record.recording(rate["trace"]).split()]) * 1_000_000
     rounds, within = np.divmod(times, opportunities[-1])
-    count = rounds * opportunities.size + np.searchsorted(opportunities, within)
+    count = rounds * opportunities.size + np.searchsorted(opportunities, within, side="right")
     return np.asarray(count * 1500.0)
 
 
-def carried_bytes(record: Record, direction: Direction, hop: dict[str, Any]) -> tuple[Numbers, Numbers]:
-    """Bytes of the line that were occupied: the middle of each interval in ns, and the bytes in it."""
+def carried_bytes(
+    record: Record, direction: Direction, hop: dict[str, Any]
+) -> tuple[Numbers, Numbers, Numbers]:
+    """What a hop's line, which bytes limit, carried in each interval of samples, and what it could have.
+
+    Both are of the same intervals, which in a live world end some milliseconds late.
+
+    Returns:
+        The middle of each interval in ns, the bytes of the line that were occupied, and those that could be.
+    """
     interval = record.interval_ns("queue")
     ends_ns, carried = record.line(f"{direction}/{hop['name']}")
-    if "bps" in hop["rate"] and ends_ns.size:
-        edges = np.append(ends_ns[:1] - interval, ends_ns).astype(np.int64)
-        longest = LONGEST_FRAMING * record.manifest.scenario["mtu_bytes"]
-        carried = _transmitted(carried, np.diff(_of_rates(hop, edges)), longest)
-    return middles_ns(ends_ns, interval), carried
+    if not ends_ns.size:
+        return middles_ns(ends_ns, interval), carried, np.zeros(0)
+    edges = np.append(ends_ns[:1] - interval, ends_ns).astype(np.int64)
+    until = capacity_bytes(record, hop, edges)
+    could = np.full(carried.size, np.inf) if until is None else np.diff(until)
+    longest = LONGEST_FRAMING * record.manifest.scenario["mtu_bytes"]
+    return middles_ns(ends_ns, interval), _transmitted(carried, could, longest), could
 
 
 def _transmitted(begun: Numbers, capacity: Numbers, longest: float) -> Numbers:
-    """Bytes that a line of a known rate carried in each interval, of packets that `begun` has as they began.
+    """Bytes that a line carried in each interval, of packets that `begun` has as they began.
 
     A packet counts as it leaves the queue for the line, which on a slow one takes longer than an interval to
     carry it. No more than one of `longest` bytes is under way at the end of an interval.

@@ -30,6 +30,7 @@ class Course:
         edges_s: borders of the slots in seconds.
         capacity_mbps: what the line could carry.
         used_mbps: what it carried.
+        could_mbps: what it could carry in the very intervals of samples of which `used_mbps` is.
         delay_ms: mean of all pings.
         rate_mbps: the shaper's rate at the end of the slot; NaN if it has none.
     """
@@ -38,6 +39,7 @@ class Course:
     edges_s: Numbers
     capacity_mbps: Numbers
     used_mbps: Numbers
+    could_mbps: Numbers
     delay_ms: Numbers
     rate_mbps: Numbers
 
@@ -58,14 +60,15 @@ def course(record: Record, direction: Direction, slot_s: float = 0.1) -> Course:
         raise UsageError(f"`{record.path}` has no line of limited rate {direction}")
     edges = np.arange(0, record.reached_ns + 1, round(slot_s * 1e9))
     capacity = capacity_bytes(record, hop, edges)
-    middle, carried = carried_bytes(record, direction, hop)
-    used = np.histogram(middle, edges, weights=carried)[0]
+    middle, carried, could = carried_bytes(record, direction, hop)
+    used, usable = (np.histogram(middle, edges, weights=bytes_)[0] for bytes_ in (carried, could))
     count, total = _round_trips(record, edges)
     return Course(
         direction=direction,
         edges_s=edges / 1e9,
         capacity_mbps=np.diff(np.asarray(capacity)) * 8e3 / np.diff(edges),
         used_mbps=used * 8e3 / np.diff(edges),
+        could_mbps=usable * 8e3 / np.diff(edges),
         delay_ms=np.where(count > 0, total / np.maximum(count, 1), np.nan) / 1e6,
         rate_mbps=_rates(record, direction, edges[1:]),
     )
@@ -127,7 +130,7 @@ def calm_after_s(record: Record, at_s: float, bound_ms: float, until_s: float) -
 def used_after_s(record: Record, direction: Direction, at_s: float, share: float) -> float | None:
     """How long after `at_s` the line first is used by `share` over half a second; None if never."""
     one = course(record, direction, 0.5)
-    used = one.used_mbps >= share * one.capacity_mbps
+    used = (one.could_mbps > 0) & (one.used_mbps >= share * one.could_mbps)
     first = np.flatnonzero(used & (one.edges_s[:-1] >= at_s))
     return float(one.edges_s[first[0] + 1] - at_s) if first.size else None
 

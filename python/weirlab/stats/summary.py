@@ -13,7 +13,7 @@ from weirlab.record.differences import load_of
 from weirlab.record.flows import WITHOUT_TCP
 from weirlab.record.tables import of_reasons
 from weirlab.stats.arrivals import Arrivals
-from weirlab.stats.capacity import capacity_bytes, carried_bytes, slowest_hop
+from weirlab.stats.capacity import carried_bytes, slowest_hop
 from weirlab.stats.fairness import coefficient_of_variation, jain_index
 from weirlab.stats.intervals import middles_ns, whole_intervals
 from weirlab.stats.pings import PingFigures, compared_remark, idle_remark, load_window_ns, ping_figures
@@ -417,12 +417,11 @@ def busy_share(record: Record, direction: Direction, start: int, end: int) -> fl
     start, end = whole_intervals((start, end), record.interval_ns("queue"))
     if end <= start:
         return None
-    capacity = capacity_bytes(record, hop, [start, end])
-    middle, carried = carried_bytes(record, direction, hop)
+    middle, carried, could = carried_bytes(record, direction, hop)
     within = (middle > start) & (middle <= end)
-    if capacity is None or capacity[1] <= capacity[0] or not within.any():
+    if not could[within].sum() > 0:
         return None
-    return float(carried[within].sum()) / float(capacity[1] - capacity[0])
+    return float(carried[within].sum()) / float(could[within].sum())
 
 
 COUNTED_SO_FAR = {"retransmitted_segments": "retransmits", "timeouts": "timeouts"}
