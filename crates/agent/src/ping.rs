@@ -1,12 +1,15 @@
 //! `weir-agent ping`: round trips to a host.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::net::SocketAddr;
 
 use lexopt::prelude::*;
+use nix::errno::Errno;
 use weir_core::{Dscp, Duration};
 use weir_scenario::file::Written;
 use weir_scenario::file::quantity::{no_dscp, read_time};
+use weir_sockets::sys::message::IcmpError;
 use weir_sockets::{PingEvent, PingMethod, PingSettings, address_of, run_pings};
 
 use crate::ending::Ending;
@@ -21,12 +24,13 @@ pub(crate) fn run(words: Vec<OsString>) -> Result<(), Failure> {
     let mut failed = None;
     let mut told = |_, events: Vec<PingEvent>| {
         for event in events {
-            if let PingEvent::Row(row, by) = event {
-                // A router that refuses answers too, which is none of the host's.
-                let rtt = if by.is_some() { None } else { row.rtt };
-                if let Err(failure) = print(&seen.line(row.seq, rtt)) {
-                    failed = Some(failure);
+            match event {
+                PingEvent::Row(row, by) => {
+                    if let Err(failure) = print(&seen.line(row.seq, row.rtt, by)) {
+                        failed = Some(failure);
+                    }
                 }
+                PingEvent::Refused(errno) => *seen.refused.entry(errno).or_default() += 1,
             }
         }
         failed.is_none() && !ending.is_asked()
@@ -36,44 +40,83 @@ pub(crate) fn run(words: Vec<OsString>) -> Result<(), Failure> {
         return Err(failure);
     }
     done.map_err(|error| Failure::other(error.to_string()))?;
-    print(&seen.summary(&host))
+    print(&seen.summary(&host))?;
+    seen.failure(&host).map_or(Ok(()), |why| Err(Failure::other(why)))
 }
 
-/// Round trips that were seen.
+/// Pings that were seen.
 #[derive(Default)]
 struct Seen {
     sent: u64,
     rtts_ms: Vec<f64>,
+    /// How many ICMP errors answered, by who sent them and what they say.
+    answered_by: BTreeMap<String, u64>,
+    /// How many pings the kernel or the host refused, by the number of the error.
+    refused: BTreeMap<i32, u64>,
 }
 
 impl Seen {
-    /// Counts a ping: its line.
-    fn line(&mut self, seq: u32, rtt: Option<Duration>) -> String {
+    /// Counts a ping, which `by` answered if not the host itself did: its line.
+    fn line(&mut self, seq: u32, rtt: Option<Duration>, by: Option<IcmpError>) -> String {
         self.sent += 1;
-        match rtt {
-            None => format!("{seq}  lost\n"),
-            Some(rtt) => {
-                let rtt_ms = rtt.as_nanos() as f64 / 1e6;
-                self.rtts_ms.push(rtt_ms);
-                format!("{seq}  {rtt_ms:.2} ms\n")
-            }
-        }
+        let Some(rtt) = rtt else { return format!("{seq}  lost\n") };
+        let rtt_ms = rtt.as_nanos() as f64 / 1e6;
+        self.rtts_ms.push(rtt_ms);
+        let Some(by) = by.map(in_words) else { return format!("{seq}  {rtt_ms:.2} ms\n") };
+        let line = format!("{seq}  {rtt_ms:.2} ms, {by}\n");
+        *self.answered_by.entry(by).or_default() += 1;
+        line
     }
 
     fn summary(&mut self, host: &str) -> String {
         let (sent, answered) = (self.sent, self.rtts_ms.len());
         self.rtts_ms.sort_by(f64::total_cmp);
-        let [Some(least), Some(median), Some(most)] =
+        let mut said = String::new();
+        if let [Some(least), Some(median), Some(most)] =
             [self.rtts_ms.first(), self.rtts_ms.get(answered / 2), self.rtts_ms.last()]
-        else {
-            return format!("{host}: none of {sent} pings was answered\n");
-        };
-        let mean = self.rtts_ms.iter().sum::<f64>() / answered as f64;
-        format!(
-            "{host}: {answered} of {sent} pings answered; least {least:.2}, median {median:.2}, mean {mean:.2}, \
-             greatest {most:.2} ms\n"
-        )
+        {
+            let mean = self.rtts_ms.iter().sum::<f64>() / answered as f64;
+            said += &format!(
+                "{host}: {answered} of {sent} pings answered; least {least:.2}, median {median:.2}, mean {mean:.2}, \
+                 greatest {most:.2} ms\n"
+            );
+        }
+        for (by, count) in &self.answered_by {
+            said += &format!("answered by {by}: {count}\n");
+        }
+        for (&errno, count) in &self.refused {
+            let why = Errno::from_raw(errno).desc().to_lowercase();
+            said += &format!("refused, {why}: {count}\n");
+        }
+        said
     }
+
+    /// Why this was no ping at all, if nobody answered.
+    fn failure(&self, host: &str) -> Option<String> {
+        match self.sent {
+            _ if !self.rtts_ms.is_empty() => None,
+            0 => None,
+            1 => Some(format!("the ping was not answered by `{host}`")),
+            sent => Some(format!("none of {sent} pings was answered by `{host}`")),
+        }
+    }
+}
+
+/// An ICMP error with who sent it, as `weir ping` names both.
+fn in_words(error: IcmpError) -> String {
+    let IcmpError { icmp, from, .. } = error;
+    let is = |what: &dyn Fn(bool) -> bool| {
+        from.map_or_else(|| what(true) || what(false), |from| what(from.is_ipv4()))
+    };
+    let said = if is(&|v4| icmp.is_time_exceeded(v4)) {
+        "time exceeded".to_owned()
+    } else if is(&|v4| icmp.is_closed_port(v4)) {
+        "port unreachable".to_owned()
+    } else {
+        format!("ICMP type {} code {}", icmp.kind, icmp.code)
+    };
+    let from = from.map_or_else(|| "a router".to_owned(), |from| from.to_string());
+    format!("{from} ({said})")
 }
 
 /// The host and the pings; `None` if help was asked for.
@@ -151,25 +194,60 @@ Usage: weir-agent ping HOST [OPTIONS]
   --ping TIME      time between two pings; by default 200ms
   --timeout TIME   a ping that is not answered for so long is lost; by default 5s
   --payload BYTES  bytes behind the headers
-  --ttl N          time to live
+  --ttl N          time to live: the router at which it ends answers
   --dscp NAME      DSCP of all packets, such as EF
+
+Exit codes: 0 done, 1 no ping was answered, 2 pings cannot be sent like that.
 ";
 
 #[cfg(test)]
 mod tests {
+    use weir_sockets::sys::message::Icmp;
+
     use super::*;
 
     #[test]
     fn figures_are_those_of_the_answers() {
         let mut seen = Seen::default();
-        assert_eq!(seen.line(0, Some(Duration::from_millis(30))), "0  30.00 ms\n");
-        assert_eq!(seen.line(1, None), "1  lost\n");
-        assert_eq!(seen.line(2, Some(Duration::from_millis(10))), "2  10.00 ms\n");
+        assert_eq!(seen.line(0, Some(Duration::from_millis(30)), None), "0  30.00 ms\n");
+        assert_eq!(seen.line(1, None, None), "1  lost\n");
+        assert_eq!(seen.line(2, Some(Duration::from_millis(10)), None), "2  10.00 ms\n");
         assert_eq!(
             seen.summary("h"),
             "h: 2 of 3 pings answered; least 10.00, median 30.00, mean 20.00, greatest 30.00 ms\n"
         );
-        assert_eq!(Seen::default().summary("h"), "h: none of 0 pings was answered\n");
+        assert_eq!(seen.failure("h"), None);
+    }
+
+    #[test]
+    fn a_router_that_answers_is_named() {
+        let mut seen = Seen::default();
+        let by = |kind, code, from: Option<&str>| {
+            let from = from.map(|from| from.parse().unwrap());
+            Some(IcmpError { icmp: Icmp { kind, code }, from, errno: Errno::EHOSTUNREACH as i32 })
+        };
+        let mut line = |error| seen.line(7, Some(Duration::from_millis(2)), error);
+        let said = "7  2.00 ms, 10.0.0.2 (time exceeded)\n";
+        assert_eq!(line(by(11, 0, Some("10.0.0.2"))), said);
+        assert_eq!(line(by(11, 0, Some("10.0.0.2"))), said);
+        assert_eq!(line(by(3, 0, Some("fd00::2"))), "7  2.00 ms, fd00::2 (time exceeded)\n");
+        assert_eq!(line(by(1, 4, Some("fd00::2"))), "7  2.00 ms, fd00::2 (port unreachable)\n");
+        assert_eq!(line(by(3, 1, None)), "7  2.00 ms, a router (ICMP type 3 code 1)\n");
+        let summary = seen.summary("h");
+        assert!(summary.starts_with("h: 5 of 5 pings answered; "), "{summary}");
+        assert!(summary.contains("\nanswered by 10.0.0.2 (time exceeded): 2\n"), "{summary}");
+    }
+
+    #[test]
+    fn no_answer_at_all_is_a_failure() {
+        let mut seen = Seen::default();
+        assert_eq!((seen.summary("h"), seen.failure("h")), (String::new(), None), "none was sent");
+        seen.line(0, None, None);
+        assert_eq!(seen.failure("h").as_deref(), Some("the ping was not answered by `h`"));
+        seen.line(1, None, None);
+        seen.refused.insert(Errno::ECONNREFUSED as i32, 2);
+        assert_eq!(seen.summary("h"), "refused, connection refused: 2\n");
+        assert_eq!(seen.failure("h").as_deref(), Some("none of 2 pings was answered by `h`"));
     }
 
     #[test]
