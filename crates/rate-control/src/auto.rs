@@ -436,7 +436,7 @@ impl Controller for Auto {
     }
 
     fn learned(&self) -> [Option<Rate>; 2] {
-        [0, 1].map(|side| self.sides[side].usual().map(BitsPerSecond::to_rate))
+        [0, 1].map(|side| self.sides[side].learned().map(BitsPerSecond::to_rate))
     }
 }
 

@@ -8,7 +8,7 @@ use nix::sys::prctl;
 use nix::sys::time::TimeSpec;
 use weir_core::{Duration, ETHERNET_HEADER, FlowKey, Rate, TcpHeader, Time};
 use weir_linux::{DeviceCounters, GuardNews};
-use weir_rate_control::{Controller, Decision, Delay, MIN_RATE, Side, State, TICK};
+use weir_rate_control::{Control, Controller, Decision, Delay, MIN_RATE, Side, State, TICK};
 use weir_sockets::Clock;
 
 use crate::ShapeError;
@@ -21,7 +21,7 @@ use crate::reflectors::Reflectors;
 use crate::run::Ended;
 use crate::settings::{Backend, Settings};
 use crate::shaper::{Found, Shaper, Watch};
-use crate::view::{SideView, View};
+use crate::view::{FIXED, PASSED_THROUGH, SideView, View, median_rtt_ns};
 use crate::wakes::WakeBudget;
 
 /// State of the shaper's loop.
@@ -46,14 +46,18 @@ pub(crate) struct Engine {
     beaten: Time,
     /// What happened to this process lately, and until when that is shown.
     incidents: Vec<(String, Time)>,
-    /// Whether everything passes unshaped, as long as nobody asks to shape.
+    /// Whether everything passes unshaped, as long as nobody asks to shape: the controller is suspended.
     open: bool,
+    /// Since when the controller is at work: what left before tells nothing of what it does.
+    since: Time,
     decided: [Option<Decision>; 2],
     decisions: u64,
     /// Decisions that were not shown yet.
     undisclosed: Vec<(Time, Decision)>,
     /// Delays that were not shown yet, and when a view was shown last.
     delays: Vec<(u64, u64, u32)>,
+    /// When a view had delays last, and their median, both in ns.
+    last_delay: Option<(u64, u64)>,
     shown: Time,
     shown_bytes: [u64; 2],
     /// Room for what connections told.
@@ -161,10 +165,12 @@ impl Engine {
             beaten: clock.now(),
             incidents: Vec::new(),
             open: settings.open,
+            since: Time::ZERO,
             decided: [None; 2],
             decisions: 0,
             undisclosed: Vec::new(),
             delays: Vec::new(),
+            last_delay: None,
             shown: Time::ZERO,
             shown_bytes: [0; 2],
             heard: Vec::new(),
@@ -244,7 +250,7 @@ impl Engine {
     fn note_lateness(&mut self, now: Time) {
         let late = now.checked_since(self.due).unwrap_or(Duration::ZERO);
         self.late = self.late.max(late);
-        if late >= LATE && self.shaper.fd().is_some() {
+        if late >= LATE && self.shaper.fd().is_some() && !self.open {
             self.controller.on_late(self.due, now);
             if let Some(log) = &mut self.log {
                 log.late(self.due, now);
@@ -296,14 +302,24 @@ impl Engine {
         self.incidents.push((said, now + INCIDENT));
     }
 
+    /// Lets everything pass and suspends the controller, or goes on at the rates that it had decided on.
+    ///
+    /// What it knows of the line stays. It meets the pause as one in which the machine slept, and nothing that was measured in
+    /// it: that tells of the line without a shaper.
     fn obey(&mut self, order: Order, now: Time) -> Result<(), ShapeError> {
-        self.open = order == Order::Open;
-        self.controller = self.settings.control.build();
-        self.decided = [None; 2];
-        if let Some(log) = &mut self.log {
-            log.open(self.open, now);
+        let open = order == Order::Open;
+        if open == self.open {
+            return Ok(());
         }
-        Side::ALL.into_iter().try_for_each(|side| self.shaper.set_rate(side, None, now))
+        (self.open, self.since) = (open, now);
+        if let Some(log) = &mut self.log {
+            log.suspended(open, now);
+        }
+        Side::ALL.into_iter().try_for_each(|side| {
+            let decided = self.decided[side as usize].filter(|_| !open);
+            let rate = decided.and_then(|decision| decision.rate);
+            self.shaper.set_rate(side, rate.map(bounded), now)
+        })
     }
 
     /// Passes on what the answers to probes told.
@@ -334,6 +350,9 @@ impl Engine {
     }
 
     fn pass_on(&mut self, delay: &Delay, now: Time) {
+        if self.open || delay.sent < self.since {
+            return;
+        }
         self.controller.on_delay(delay, now);
         if let Some(log) = &mut self.log {
             log.delay(delay, now);
@@ -352,7 +371,7 @@ impl Engine {
         let leaves =
             self.shaper.fd().is_some() && self.settings.queues[Side::Egress as usize].is_some();
         let asked = reflectors.ask(Some(every), leaves, self.clock, now);
-        for (source, sent) in left.drain(..).chain(asked) {
+        for (source, sent) in left.drain(..).chain(asked).filter(|_| !self.open) {
             self.controller.on_sent(source, sent);
             if let Some(log) = &mut self.log {
                 log.sent(source, sent);
@@ -363,12 +382,12 @@ impl Engine {
     fn tick(&mut self, now: Time) -> Result<(), ShapeError> {
         self.shaper.look()?;
         self.hear_connections(now);
+        if self.open {
+            return Ok(());
+        }
         let traffic = Side::ALL.map(|side| self.shaper.traffic(side));
         if let Some(log) = &mut self.log {
             log.tick(&traffic, now);
-        }
-        if self.open {
-            return Ok(());
         }
         let Self { controller, shaper, log, decided, decisions, undisclosed, .. } = self;
         let mut done = Ok(());
@@ -408,9 +427,7 @@ impl Engine {
                 [0, 1].map(|one| counted[one].saturating_sub(self.looked[at][one]));
             self.looked[at] = counted;
             Some(Second {
-                rate_bps: self.decided[at]
-                    .and_then(|it| it.rate)
-                    .map(|rate| bounded(rate).as_bps()),
+                rate_bps: self.rate(side).map(Rate::as_bps),
                 load_bps: (device_bytes as f64 * 8.0 / seconds) as u64,
                 backlog_bytes: traffic.backlog_bytes,
                 device_bytes,
@@ -425,7 +442,8 @@ impl Engine {
         {
             found.iter().for_each(|warning| log.warning(warning, now));
         }
-        if let Some(keeper) = &mut self.keeper
+        if !self.open
+            && let Some(keeper) = &mut self.keeper
             && let Some(why) = keeper.look(self.controller.learned(), now)
             && !self.standing.contains(&why)
         {
@@ -446,24 +464,36 @@ impl Engine {
         let sides = Side::ALL.map(|side| {
             let counts = self.shaper.counts(side)?;
             let before = std::mem::replace(&mut self.shown_bytes[side as usize], counts.bytes);
-            let decided = self.decided[side as usize];
+            let decided = self.decided[side as usize].filter(|_| !self.open && !self.is_fixed());
+            let undecided = match () {
+                () if self.open => PASSED_THROUGH,
+                () if self.is_fixed() => (FIXED, ""),
+                () => (State::Idle.name(), ""),
+            };
+            let (state, reason) =
+                decided.map_or(undecided, |it| (it.state.name(), it.reason.name()));
             Some(SideView {
-                rate_bps: decided.and_then(|it| it.rate).map(|rate| bounded(rate).as_bps()),
+                rate_bps: self.rate(side).map(Rate::as_bps),
                 load_bps: ((counts.bytes - before) as f64 * 8.0 / seconds) as u64,
-                state: decided.map_or(State::Idle, |it| it.state).name(),
-                reason: decided.map_or("", |it| it.reason.name()),
+                state,
+                reason,
                 value: decided.map_or(0.0, |it| it.value),
                 unit: decided.map_or("", |it| it.reason.unit()),
                 counts,
             })
         });
+        let delays = std::mem::take(&mut self.delays);
+        if let Some(median) = median_rtt_ns(&delays) {
+            self.last_delay = Some((now.as_nanos(), median));
+        }
         View {
             t_ns: now.as_nanos(),
             pid: std::process::id(),
             device: self.settings.device.clone(),
             open: self.open,
             sides,
-            delays: std::mem::take(&mut self.delays),
+            delays,
+            last_delay: self.last_delay,
             decisions: std::mem::take(&mut self.undisclosed),
             trouble: self.observer.reflectors.trouble(now),
             late_ns: std::mem::take(&mut self.late).as_nanos(),
@@ -471,6 +501,17 @@ impl Engine {
             missed: self.shaper.missed(),
             warnings: self.warnings().cloned().collect(),
         }
+    }
+
+    /// The rate of a side now; `None` lets everything through.
+    fn rate(&self, side: Side) -> Option<Rate> {
+        let decided = self.decided[side as usize].filter(|_| !self.open);
+        decided.and_then(|it| it.rate).map(bounded)
+    }
+
+    /// Whether the user chose all rates.
+    const fn is_fixed(&self) -> bool {
+        matches!(self.settings.control, Control::Fixed { .. })
     }
 
     /// What keeps the shaper from helping, or did until a moment ago.

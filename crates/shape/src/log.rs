@@ -7,7 +7,8 @@
 //! | `{"t": ns, "delay": {...}}` | a delay was measured |
 //! | `{"t": ns, "late": ns}` | the shaper itself was late: since when |
 //! | `{"t": ns, "tick": [[bytes, packets, backlog_bytes] or null, ...]}` | the counters of up and down |
-//! | `{"t": ns, "open": true or false}` | everything is let through from now on, or the controller begins anew |
+//! | `{"t": ns, "suspended": true or false}` | everything is let through from now on, and the controller hears of nothing, or it goes on |
+//! | `{"t": ns, "open": true or false}` | the same of an earlier version, whose controller began anew each time |
 //! | `{"t": ns, "warning": "..."}` | something keeps the shaper from helping |
 //! | `{"t": ns, "decision": {...}}` | the controller decided |
 
@@ -64,6 +65,7 @@ enum What {
     },
     Late(u64),
     Tick([Option<(u64, u64, u64)>; 2]),
+    Suspended(bool),
     Open(bool),
     Warning(String),
     Decision {
@@ -154,8 +156,8 @@ impl Log {
         self.write(now, What::Tick(counters));
     }
 
-    pub fn open(&mut self, open: bool, now: Time) {
-        self.write(now, What::Open(open));
+    pub fn suspended(&mut self, suspended: bool, now: Time) {
+        self.write(now, What::Suspended(suspended));
     }
 
     pub fn warning(&mut self, warning: &str, now: Time) {
@@ -337,6 +339,13 @@ impl Replay {
 
     fn feed(&mut self, now: Time, what: &What, control: &Control, show: &mut dyn FnMut(&str)) {
         match *what {
+            What::Suspended(suspended) => self.open = suspended,
+            What::Open(open) => {
+                self.open = open;
+                self.controller = control.build();
+            }
+            // A controller that is suspended hears of nothing.
+            _ if self.open => {}
             What::Late(since) => self.controller.on_late(Time::from_nanos(since), now),
             What::Sent(source) => self.controller.on_sent(source, now),
             What::Delay { source, sent, rtt, one_way, by } => {
@@ -344,11 +353,7 @@ impl Replay {
                 let (sent, rtt) = (Time::from_nanos(sent), Duration::from_nanos(rtt));
                 self.controller.on_delay(&Delay { source, sent, rtt, one_way, by }, now);
             }
-            What::Open(open) => {
-                self.open = open;
-                self.controller = control.build();
-            }
-            What::Tick(counters) if !self.open => {
+            What::Tick(counters) => {
                 let traffic = counters.map(|it| {
                     it.map(|(bytes, packets, backlog_bytes)| Traffic {
                         bytes,
@@ -363,7 +368,7 @@ impl Replay {
                 };
                 self.controller.on_tick(&traffic, now, &mut decide);
             }
-            What::Tick(_) | What::Warning(_) | What::Decision { .. } => {}
+            What::Warning(_) | What::Decision { .. } => {}
         }
     }
 }
@@ -445,6 +450,70 @@ mod tests {
             state: None,
             open: false,
         }
+    }
+
+    /// A proof lets everything pass at first and now and then; what the controller knew before, it knows after.
+    #[test]
+    fn a_replay_suspends_its_controller_as_the_shaper_did() {
+        let control = Control::Auto(AutoSettings::default());
+        let settings = Settings { open: true, ..settings(control) };
+        let file =
+            std::env::temp_dir().join(format!("weir-shape-log-proof-{}", std::process::id()));
+        let mut log = Log::create(&file, &settings).unwrap();
+        let mut controller = control.build();
+        let mut decisions = Vec::new();
+        // A line of 10 Mbit/s on which 12 arrive after some seconds, until the shaper holds them back.
+        let (mut queue_ns, mut bytes) = (0_u64, 0);
+        let mut rate_bps = 12_000_000;
+        for step in 0..1500_u64 {
+            let now = Time::from_millis(20 * step);
+            let open = step < 200 || (600..1000).contains(&step);
+            if [200, 600, 1000].contains(&step) {
+                log.suspended(open, now);
+            }
+            let sent_bps = match step {
+                0..300 => 50_000,
+                _ if open => 12_000_000,
+                _ => rate_bps,
+            };
+            bytes += sent_bps / 400;
+            queue_ns = (queue_ns + sent_bps * 2).saturating_sub(20_000_000).min(200_000_000);
+            if open {
+                continue;
+            }
+            let rtt = Duration::from_nanos(10_000_000 + queue_ns);
+            let sent = Time::from_nanos(now.as_nanos().saturating_sub(rtt.as_nanos()));
+            controller.on_sent(0, now);
+            log.sent(0, now);
+            let delay = Delay { source: 0, sent, rtt, one_way: None, by: Measured::Answer };
+            controller.on_delay(&delay, now);
+            log.delay(&delay, now);
+            let traffic = [Some(Traffic { bytes, packets: bytes / 1500, backlog_bytes: 0 }), None];
+            log.tick(&traffic, now);
+            controller.on_tick(&traffic, now, &mut |decision| {
+                rate_bps = decision.rate.map_or(12_000_000, |rate| rate.as_bps().min(12_000_000));
+                decisions.push((step, decision));
+                log.decision(&decision, now);
+            });
+        }
+        drop(log);
+        let text = std::fs::read_to_string(&file).unwrap();
+        std::fs::remove_file(&file).unwrap();
+        assert_eq!(replay(&text, None, &mut |_| {}).unwrap(), [decisions.len(); 3]);
+        // It goes on at once at a rate that it knew.
+        let rate_at = |until| {
+            let last = decisions.iter().rev().find(|(step, _)| *step <= until);
+            last.and_then(|(_, decision)| decision.rate).map_or(0, weir_core::Rate::as_bps)
+        };
+        assert_eq!(decisions[0].1.rate, None, "nothing is known at the first start");
+        let known = rate_at(599);
+        assert!((8_000_000..11_000_000).contains(&known), "{known}");
+        let again = rate_at(1000);
+        assert!(again.abs_diff(known) * 10 < known, "{again} {known}");
+        // One of an earlier version began anew each time, and says so with another word.
+        let former = text.replace("\"suspended\":", "\"open\":");
+        let [logged, made, same] = replay(&former, None, &mut |_| {}).unwrap();
+        assert!(logged == decisions.len() && same < made, "{logged} {made} {same}");
     }
 
     #[test]

@@ -16,9 +16,9 @@ use crate::{Choice, ShapeError, choose};
 pub enum Command {
     /// Go on shaping.
     Continue,
-    /// Let everything through.
+    /// Let everything through, and suspend the controller.
     Open,
-    /// Shape, with a controller that begins anew.
+    /// Shape, with what the controller knows.
     Shape,
     /// End the shaper.
     Stop,

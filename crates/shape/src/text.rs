@@ -6,7 +6,7 @@ use serde::Deserialize;
 use weir_rate_control::{Control, Mode};
 
 use crate::settings::{Backend, Settings, Target};
-use crate::view::{SideView, View};
+use crate::view::{SideView, View, median_rtt_ns};
 use crate::{Choice, ShapeError};
 
 impl View<String> {
@@ -60,21 +60,30 @@ impl<S: AsRef<str>> View<S> {
         SIDES.into_iter().zip(&self.sides).filter_map(|(name, side)| Some((name, side.as_ref()?)))
     }
 
-    /// The median of the round trips since the last view, in words.
+    /// The median of the round trips since the last view, or else the last one that is known with its age, in words.
     #[must_use]
     pub fn delay(&self) -> String {
-        self.median_rtt_ns().map_or_else(
-            || "no delay measured".to_owned(),
-            |ns| format!("delay {:.1} ms", ns as f64 / 1e6),
-        )
+        let said = |ns: u64| format!("delay {:.1} ms", ns as f64 / 1e6);
+        match (self.median_rtt_ns(), self.known_delay()) {
+            (Some(ns), _) => said(ns),
+            (None, Some((age_ns, ns))) => {
+                format!("{} ({} s ago)", said(ns), age_in_words(age_ns))
+            }
+            (None, None) => "no delay measured".to_owned(),
+        }
     }
 
     /// The median of the round trips since the last view, ns; `None` if there are none.
     #[must_use]
     pub fn median_rtt_ns(&self) -> Option<u64> {
-        let mut rtts: Vec<u64> = self.delays.iter().map(|(_, rtt, _)| *rtt).collect();
-        rtts.sort_unstable();
-        rtts.get(rtts.len() / 2).copied()
+        median_rtt_ns(&self.delays)
+    }
+
+    /// How long ago delays were shown last, and their median, both in ns; `None` where that is no longer of use.
+    fn known_delay(&self) -> Option<(u64, u64)> {
+        let (then, median) = self.last_delay?;
+        let age_ns = self.t_ns.saturating_sub(then);
+        (age_ns <= MAX_DELAY_AGE_NS).then_some((age_ns, median))
     }
 
     /// Remarks that a reader needs beside the numbers.
@@ -117,11 +126,12 @@ impl<S: AsRef<str>> View<S> {
             Some(side.counts.marked)
         });
         let seconds = |ns: u64| format!("{:?}", ns as f64 / 1e9);
-        let median = self.median_rtt_ns().map(seconds);
+        let known = self.known_delay().map(|(_, ns)| ns);
+        let median = self.median_rtt_ns().or(known).map(seconds);
         text.one(
             "delay_seconds",
             "gauge",
-            "Median round trip of the last 0.2 s; absent without one.",
+            "Median round trip of the last 0.2 s in which one was measured, within 90 s; absent without one.",
             median,
         );
         text.one(
@@ -205,7 +215,9 @@ impl<S: AsRef<str>> SideView<S> {
         words.replace("{value}", value.trim())
     }
 
-    fn condition(&self) -> String {
+    /// The state with its reason, if there is one, in words.
+    #[must_use]
+    pub fn condition(&self) -> String {
         let state = self.state.as_ref().replace('_', " ");
         if self.reason.as_ref().is_empty() {
             state
@@ -347,6 +359,12 @@ pub(crate) fn mbps(bps: u64) -> String {
     format!("{:.2}", bps as f64 / 1e6)
 }
 
+/// An age in seconds: to a tenth while it is short.
+fn age_in_words(ns: u64) -> String {
+    let seconds = ns as f64 / 1e9;
+    if seconds < 10.0 { format!("{seconds:.1}") } else { format!("{seconds:.0}") }
+}
+
 /// A number with three digits that count, or with all of those before its point.
 fn three_digits(value: f64) -> String {
     digits(value, 3)
@@ -386,6 +404,8 @@ const METRIC_SIDES: [&str; 2] = ["egress", "ingress"];
 const SENT: &str =
     "Traffic: what is sent into the line on the way out, what comes out of it on the way in.";
 
+/// How old a delay may be that is shown: while the line sleeps there is a probe a minute.
+const MAX_DELAY_AGE_NS: u64 = 90_000_000_000;
 /// As much as the increase that a shaper is to keep delays below.
 pub const LATE_NS: u64 = 5_000_000;
 
@@ -403,8 +423,9 @@ const REASONS: &[(&str, &str)] = &[
     ("reroute", "path {value} longer"),
     ("foreign", "{value} that is no queue"),
     ("silence", "no answer for {value}"),
-    ("resume", "slept {value}"),
+    ("resume", "goes on after {value}"),
     ("age", "not measured for {value}"),
+    ("proof", "for the proof"),
 ];
 
 #[cfg(test)]
@@ -451,6 +472,40 @@ mod tests {
         assert_eq!((read.trouble.as_deref(), side.unit.as_str()), (Some(said), said));
         let shown = read.line() + &read.metrics().replace('\n', "") + &format!("{read:?}");
         assert!(!shown.contains(char::is_control), "{shown:?}");
+    }
+
+    #[test]
+    fn between_two_probes_the_last_delay_is_told_with_its_age() {
+        let last_delay = Some((10_000_000_000, 23_140_000));
+        let at = |t_ns| View::<&str> { t_ns, last_delay, ..View::default() };
+        assert_eq!(at(10_500_000_000).delay(), "delay 23.1 ms (0.5 s ago)");
+        assert_eq!(at(70_000_000_000).delay(), "delay 23.1 ms (60 s ago)", "while the line sleeps");
+        assert_eq!(at(100_000_000_001).delay(), "no delay measured", "too old");
+        let measured = "weir_shape_delay_seconds{device=\"\"} 0.02314\n";
+        assert!(at(70_000_000_000).metrics().contains(measured));
+        assert!(!at(100_000_000_001).metrics().contains("weir_shape_delay_seconds{"));
+        let fresh = View { delays: vec![(0, 15_000_000, 0)], ..at(10_500_000_000) };
+        assert_eq!(fresh.delay(), "delay 15.0 ms");
+        assert_eq!(View::<&str>::default().delay(), "no delay measured");
+    }
+
+    #[test]
+    fn what_is_done_in_place_of_control_is_named() {
+        let load_bps = 8_130_000;
+        let (state, reason) = crate::view::PASSED_THROUGH;
+        let open = SideView { load_bps, state, reason, ..SideView::default() };
+        let fixed = SideView {
+            load_bps,
+            rate_bps: Some(5_000_000),
+            state: crate::view::FIXED,
+            ..SideView::default()
+        };
+        let view: View = View { sides: [Some(open), Some(fixed)], ..View::default() };
+        assert_eq!(
+            view.line(),
+            "    0.0 s; up open, 8.13 Mbit/s used, passed through (for the proof); down 5.00 Mbit/s, 8.13 Mbit/s \
+             used, fixed; no delay measured"
+        );
     }
 
     #[test]

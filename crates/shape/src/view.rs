@@ -20,6 +20,8 @@ pub struct View<S = &'static str> {
     pub sides: [Option<SideView<S>>; 2],
     /// Delays since the last view: when what was measured left, ns; the round trip, ns; its source.
     pub delays: Vec<(u64, u64, u32)>,
+    /// When a view had delays last, ns, and the median of their round trips, ns; `None` before there were any.
+    pub last_delay: Option<(u64, u64)>,
     /// Decisions since the last view, with their times.
     #[serde(skip)]
     pub decisions: Vec<(Time, Decision)>,
@@ -44,7 +46,7 @@ pub struct SideView<S = &'static str> {
     /// Traffic since the last view, bit/s: what was sent into the line on the way out, of which the line may have
     /// dropped some, and what came out of it on the way in.
     pub load_bps: u64,
-    /// Name of the side's state.
+    /// Name of the controller's state, or what is done in place of control.
     pub state: S,
     /// Why it was entered, in a word, a number and its unit.
     pub reason: S,
@@ -75,3 +77,15 @@ pub struct SideCounts {
     /// Mean time that packets waited since the last view, in ns.
     pub sojourn_ns: Option<u64>,
 }
+
+/// The median of the round trips of a view's `delays`, ns; `None` if there are none.
+pub(crate) fn median_rtt_ns(delays: &[(u64, u64, u32)]) -> Option<u64> {
+    let mut rtts: Vec<u64> = delays.iter().map(|(_, rtt, _)| *rtt).collect();
+    rtts.sort_unstable();
+    rtts.get(rtts.len() / 2).copied()
+}
+
+/// State and reason of a side whose controller is suspended: a proof measures the line without a shaper.
+pub(crate) const PASSED_THROUGH: (&str, &str) = ("passed_through", "proof");
+/// State of a side whose rate the user chose.
+pub(crate) const FIXED: &str = "fixed";

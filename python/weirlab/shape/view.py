@@ -42,6 +42,8 @@ class SideView(TypedDict):
 class ShaperView(TypedDict):
     """A view of a shaper, a few times a second; `delays` are when, round trip (both ns), and source.
 
+    `last_delay` is when a view had delays last, and the median of their round trips (both ns).
+
     `late_ns` is how late the shaper itself was at worst since the last view: a busy machine's part of all
     delays.
     """
@@ -52,6 +54,7 @@ class ShaperView(TypedDict):
     open: bool
     sides: list[SideView | None]
     delays: list[tuple[int, int, int]]
+    last_delay: tuple[int, int] | None
     reflectors: list[str]
     trouble: str | None
     late_ns: int

@@ -79,11 +79,10 @@ pub(crate) fn lines<S: AsRef<str>>(view: &View<S>) -> Vec<String> {
             .sojourn_ns
             .map_or(String::new(), |ns| format!(", {:.1} ms", ns as f64 / 1e6));
         lines.push(format!(
-            "{name:4}  {:>14}  {:8.2} Mbit/s used  {} ({})",
+            "{name:4}  {:>14}  {:8.2} Mbit/s used  {}",
             side.rate(),
             side.load_bps as f64 / 1e6,
-            side.state.as_ref().replace('_', " "),
-            side.reason_in_words(),
+            side.condition(),
         ));
         lines.push(format!(
             "      {} packets wait{wait}; {} dropped, {} marked",
@@ -111,9 +110,11 @@ mod tests {
             unit: "ms",
             ..SideView::default()
         };
+        let idle = SideView { state: "idle", ..SideView::default() };
         let view: View =
-            View { device: "eth0".to_owned(), sides: [Some(side), None], ..View::default() };
+            View { device: "eth0".to_owned(), sides: [Some(side), Some(idle)], ..View::default() };
         let said = lines(&view);
+        assert!(said[3].ends_with(" Mbit/s used  idle"), "nothing was decided yet: {}", said[3]);
         assert_eq!(said[0], "eth0, 0 s, no delay measured");
         assert_eq!(
             said[1],

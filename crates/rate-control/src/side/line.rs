@@ -24,7 +24,7 @@ pub(super) struct LineEstimate {
     /// Usual capacity; `None` before the first congestion.
     pub base: Option<BitsPerSecond>,
     /// Time under load for which the usual capacity is known.
-    learned: Seconds,
+    known_for: Seconds,
     /// Whether probing found the present capacity again since it last changed.
     pub confirmed: bool,
 }
@@ -69,7 +69,7 @@ impl LineEstimate {
         Self {
             capacity: Some(capacity),
             base: Some(capacity),
-            learned: YOUNG_TIME,
+            known_for: YOUNG_TIME,
             ..Self::default()
         }
     }
@@ -81,13 +81,18 @@ impl LineEstimate {
     pub fn learn(&mut self, elapsed: Duration) {
         if let (Some(capacity), Some(base)) = (self.capacity, &mut self.base) {
             let elapsed = Seconds::from(elapsed);
-            self.learned += elapsed;
+            self.known_for += elapsed;
             let is_missed = capacity > *base * (1.0 + STEADY_SPREAD);
-            let is_young = is_missed && self.learned < YOUNG_TIME;
-            let over = if is_young { self.learned / 2.0 } else { BASE_TIME };
+            let is_young = is_missed && self.known_for < YOUNG_TIME;
+            let over = if is_young { self.known_for / 2.0 } else { BASE_TIME };
             let share = (elapsed / over).min(1.0);
             *base += (capacity - *base) * share;
         }
+    }
+
+    /// The usual capacity, once it is more than what the first congestion showed in a tenth of a second.
+    pub fn learned(&self) -> Option<BitsPerSecond> {
+        self.base.filter(|_| self.known_for >= LEARNED_AFTER)
     }
 
     /// Lets the memory of variation and noise fade: a line that shows no queue for a while no longer varies.
@@ -118,6 +123,8 @@ const NOISE_GAIN: f64 = 0.5;
 const BASE_TIME: Seconds = Seconds(20.0);
 /// Time under load until which it rises as the average over half of the time for which it is known.
 const YOUNG_TIME: Seconds = Seconds(10.0);
+/// Time under load for which the usual capacity is known before it is worth keeping: half of that in which it is young.
+const LEARNED_AFTER: Seconds = Seconds(5.0);
 /// Time under load in which delay that was no queue is forgotten.
 const NOISE_TIME: Seconds = Seconds(20.0);
 /// Time under load in which it is forgotten that a queue came at the held rate: some of TCP's sawteeth.
@@ -234,6 +241,17 @@ mod tests {
         line.capacity = Some(BitsPerSecond(8e6));
         ticks(&mut line, 50);
         assert!((line.base.unwrap().0 / 1e6 - 5.42).abs() < 0.05, "{:?}", line.base);
+    }
+
+    #[test]
+    fn what_the_first_congestion_showed_is_not_worth_keeping() {
+        let first = Some(BitsPerSecond(5e6));
+        let mut line = LineEstimate { capacity: first, base: first, ..LineEstimate::default() };
+        (0..249).for_each(|_| line.learn(TICK));
+        assert_eq!(line.learned(), None, "known for 4.98 s");
+        line.learn(TICK * 2);
+        assert_eq!(line.learned(), first);
+        assert_eq!(estimate(5e6).learned(), first, "of another time");
     }
 
     #[test]

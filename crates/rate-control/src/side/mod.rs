@@ -163,9 +163,9 @@ impl SideControl {
         self.line.capacity
     }
 
-    /// Usual capacity of the line; `None` before it was first measured.
-    pub const fn usual(&self) -> Option<BitsPerSecond> {
-        self.line.base
+    /// Usual capacity of the line; `None` before it is known well enough to begin with it another time.
+    pub fn learned(&self) -> Option<BitsPerSecond> {
+        self.line.learned()
     }
 
     /// Time that a full packet takes on the line; zero as long as the line is unknown.
