@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 
 use tokio::sync::Semaphore;
@@ -58,6 +58,8 @@ pub(crate) struct Test {
     client: SocketAddr,
     start: Instant,
     bytes: AtomicU64,
+    /// Whether it is counted as one: a session is with its first flow, since who only looks or pings tests nothing.
+    is_counted: AtomicBool,
     /// Whether the test is one of many requests, which only a verbose log tells of.
     is_request: bool,
 }
@@ -80,7 +82,18 @@ impl Shared {
         direction: &'static str,
         client: SocketAddr,
     ) -> Result<Test, Refusal> {
-        self.begin_any(protocol, direction, client, false)
+        let test = self.enter(protocol, direction, client, false)?;
+        test.count();
+        Ok(test)
+    }
+
+    /// Begins a session, which takes the place of a test and [counts](Test::count) as one once it is.
+    pub fn begin_session(
+        &self,
+        protocol: &'static str,
+        client: SocketAddr,
+    ) -> Result<Test, Refusal> {
+        self.enter(protocol, "both", client, false)
     }
 
     /// Begins one request of a test; the server cannot tell which requests belong to one test.
@@ -90,10 +103,12 @@ impl Shared {
         direction: Direction,
         client: SocketAddr,
     ) -> Result<Test, Refusal> {
-        self.begin_any(protocol, direction.word(), client, true)
+        let test = self.enter(protocol, direction.word(), client, true)?;
+        test.count();
+        Ok(test)
     }
 
-    fn begin_any(
+    fn enter(
         &self,
         protocol: &'static str,
         direction: &'static str,
@@ -108,8 +123,6 @@ impl Shared {
             self.refused(reason, client.ip());
             debug!(%client, protocol, %refusal, "refused");
         })?;
-        self.metrics.tests.get_or_create(&TestLabels { protocol, direction }).inc();
-        self.metrics.tests_now.inc();
         Ok(Test {
             _permit: permit,
             metrics: Arc::clone(&self.metrics),
@@ -118,12 +131,22 @@ impl Shared {
             client,
             start: Instant::now(),
             bytes: AtomicU64::new(0),
+            is_counted: AtomicBool::new(false),
             is_request,
         })
     }
 }
 
 impl Test {
+    /// Counts it as a test, unless that was done.
+    pub fn count(&self) {
+        if !self.is_counted.swap(true, Ordering::Relaxed) {
+            let Self { protocol, direction, .. } = *self;
+            self.metrics.tests.get_or_create(&TestLabels { protocol, direction }).inc();
+            self.metrics.tests_now.inc();
+        }
+    }
+
     /// Counts bytes that went in the test's direction.
     pub fn passed(&self, bytes: u64) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
@@ -132,10 +155,14 @@ impl Test {
 
 impl Drop for Test {
     fn drop(&mut self) {
-        self.metrics.tests_now.dec();
         let seconds = self.start.elapsed().as_secs_f64();
-        self.metrics.test_seconds.observe(seconds);
         let Self { protocol, direction, client, .. } = self;
+        if !*self.is_counted.get_mut() {
+            debug!(%client, protocol, seconds, "session without a load done");
+            return;
+        }
+        self.metrics.tests_now.dec();
+        self.metrics.test_seconds.observe(seconds);
         let bytes = self.bytes.load(Ordering::Relaxed);
         let mbit_s = mbit_s(bytes, seconds);
         if self.is_request {

@@ -4,7 +4,7 @@ mod client;
 
 use std::time::Duration;
 
-use client::{Session, ask, flow, serve, soon, websocket};
+use client::{Session, ask, ask_by_address, flow, serve, soon, websocket};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UdpSocket;
 use tokio::time::timeout;
@@ -41,6 +41,29 @@ async fn a_download_sends_what_was_asked_for_and_tells_of_it() {
     // RFC 9293, section 3.4: the end takes a sequence number.
     assert_eq!(tcp.acked_bytes, tcp.sent_bytes - tcp.retransmitted_bytes + 1);
     assert!(tcp.acked_bytes > 3_000_000, "the answer to the upgrade and the end count too");
+}
+
+/// The number of tests by Weir's own protocol that the server has counted.
+async fn counted(address: std::net::SocketAddr) -> Option<u32> {
+    let metrics =
+        String::from_utf8(ask_by_address(address, "GET /metrics", b"").await.body).unwrap();
+    let count = |line: &str| {
+        line.strip_prefix("weir_tests_total{protocol=\"weir\",direction=\"both\"} ")?.parse().ok()
+    };
+    metrics.lines().find_map(count)
+}
+
+/// Before a test its client asks, in a session of its own, what the server can do; and a session may be for its echo alone.
+#[tokio::test]
+async fn a_session_is_a_test_once_it_has_a_flow() {
+    let (_server, address) = serve(&[]);
+    drop(Session::open(address).await);
+    let mut session = Session::open(address).await;
+    assert_eq!(counted(address).await, None);
+    for number in [1, 2] {
+        session.ticket(flow(number, Direction::Up, 60_000)).await.unwrap();
+        assert_eq!(counted(address).await, Some(1));
+    }
 }
 
 #[tokio::test]

@@ -112,7 +112,7 @@ pub(super) fn answer(client: &Arc<Client>, mut request: HttpRequest) -> HttpResp
             return has_room.map_or_else(refuse, |_| *response);
         }
     };
-    let test = match client.server.begin("weir", "both", client.ends.client) {
+    let test = match client.server.begin_session("weir", client.ends.client) {
         Ok(test) => test,
         Err(refusal) => return refuse(refusal),
     };
@@ -336,6 +336,7 @@ impl Talk {
             return self.say(&ServerMessage::Error { flow: Some(number), reason }).await;
         }
         self.highest_flow = self.highest_flow.max(Some(number));
+        self.test.count();
         if let Some(every) = request.sample_ns {
             self.sample_every(every);
         }
