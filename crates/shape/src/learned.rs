@@ -13,6 +13,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::JoinHandle;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use nix::errno::Errno;
 use nix::unistd::{AccessFlags, access, geteuid};
 use serde::{Deserialize, Serialize};
 use weir_core::{Duration, Rate, Time};
@@ -65,10 +66,7 @@ impl Settings {
         if let Some(file) = &self.state
             && let Err(why) = check_place(file)
         {
-            let trouble = Some(format!(
-                "what is learned of this line cannot be kept in `{}` ({why}); after a restart it is learned anew",
-                file.display()
-            ));
+            let trouble = Some(unkept(file, &why));
             self.state = None;
             return Beginning { words: String::new(), trouble };
         }
@@ -76,9 +74,14 @@ impl Settings {
             return Beginning::default();
         };
         let place = file.display();
-        let anew = |why: &str| format!("the line is learned anew{why}, and kept in `{place}`");
+        // What cannot be written may still be read.
+        let closed = unwritable(file).map(|why| unkept(file, &why));
+        let anew = |why: &str| match &closed {
+            None => format!("the line is learned anew{why}, and kept in `{place}`"),
+            Some(_) => format!("the line is learned anew{why}"),
+        };
         let kept = match read(file, &self.device) {
-            Ok(None) => return Beginning { words: anew(""), trouble: None },
+            Ok(None) => return Beginning { words: anew(""), trouble: closed },
             Ok(Some(kept)) => kept,
             Err(why) => {
                 let trouble = Some(format!(
@@ -90,13 +93,13 @@ impl Settings {
         let age_s = now_s().saturating_sub(kept.saved_s);
         if age_s > MAX_LEARNED_AGE_S {
             let why = format!(": what was kept is {} old", age(age_s));
-            return Beginning { words: anew(&why), trouble: None };
+            return Beginning { words: anew(&why), trouble: closed };
         }
         if let (Some(then), Some(now)) = (&kept.gateway, &gateway(&self.device))
             && !then.may_be(now)
         {
             let why = format!(": what was kept is of another network, behind {}", then.address);
-            return Beginning { words: anew(&why), trouble: None };
+            return Beginning { words: anew(&why), trouble: closed };
         }
         auto.egress_known_bps = kept.up_bps.filter(|_| auto.egress_bps.is_none());
         auto.ingress_known_bps = kept.down_bps.filter(|_| auto.ingress_bps.is_none());
@@ -113,7 +116,7 @@ impl Settings {
                 known.join(", ")
             ),
         };
-        Beginning { words, trouble: None }
+        Beginning { words, trouble: closed }
     }
 }
 
@@ -154,12 +157,7 @@ impl Keeper {
                 for kept in orders {
                     if let Err(why) = write(&file, &kept) {
                         // Whoever would hear of it may have ended.
-                        let _ = trouble.send(format!(
-                            "what is learned of this line cannot be kept in `{}` ({}); after a restart it is learned \
-                             anew",
-                            file.display(),
-                            words(&why)
-                        ));
+                        let _ = trouble.send(unkept(&file, &words(&why)));
                     }
                 }
             })
@@ -276,6 +274,32 @@ pub(crate) fn check_place(file: &Path) -> Result<(), String> {
     } else {
         Err("it is a file of something else".to_owned())
     }
+}
+
+/// Why nothing can be written into `file`, as far as that is seen beforehand: it is put into its folder under another name, for
+/// which the folder is made if there is none.
+fn unwritable(file: &Path) -> Option<String> {
+    let mut folders = file.ancestors().skip(1).map(|folder| match folder.as_os_str().is_empty() {
+        true => Path::new("."),
+        false => folder,
+    });
+    let found = folders.find_map(|folder| match folder.metadata() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => Some(Err(error)),
+        Ok(place) if !place.is_dir() => Some(Err(Errno::ENOTDIR.into())),
+        Ok(_) => {
+            Some(access(folder, AccessFlags::W_OK | AccessFlags::X_OK).map_err(io::Error::from))
+        }
+    })?;
+    found.err().map(|error| words(&error))
+}
+
+/// What is said where nothing can be kept in `file`.
+fn unkept(file: &Path, why: &str) -> String {
+    format!(
+        "what is learned of this line cannot be kept in `{}` ({why}); after a restart it is learned anew",
+        file.display()
+    )
 }
 
 /// The content of the file, if there is one; else why it cannot be used.
@@ -546,6 +570,20 @@ mod tests {
         let why = keeper.end([Some(Rate::from_mbit(1)), None]).unwrap();
         assert!(why.contains("cannot be kept in") && why.contains("(Not a directory)"), "{why}");
         fs::remove_file(&folder.0).unwrap();
+    }
+
+    #[test]
+    fn a_place_that_cannot_be_written_is_promised_by_nobody() {
+        let folder = Folder::new("promised");
+        fs::write(&folder.0, "no folder").unwrap();
+        let said = settings(AutoSettings::default(), &folder.file()).recall();
+        fs::remove_file(&folder.0).unwrap();
+        assert_eq!(said.words, "");
+        assert_eq!(said.trouble, Some(unkept(&folder.file(), "Not a directory")));
+        assert_eq!(unwritable(&folder.file()), None, "its folders can be made");
+        // What nobody may write into is no place either; root may, unless the file system is for reading only.
+        let may = access(Path::new("/proc/self/fd"), AccessFlags::W_OK).is_ok();
+        assert_eq!(unwritable(Path::new("/proc/self/fd/shape-eth0.json")).is_none(), may);
     }
 
     #[test]
