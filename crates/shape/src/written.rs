@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use weir_core::Framing;
+use weir_qdisc::{Device, QueueSpec};
 use weir_rate_control::{AutoSettings, Control, Mode};
 use weir_scenario::file::catalogue::{read, read_file};
 use weir_scenario::file::rules::{RuleSpec, RulesSpec};
@@ -11,7 +12,7 @@ use weir_scenario::file::shape::{
     BackendWord, ReflectorKind, ReflectorWords, ShapeSpec, SideRate, StatePlace,
 };
 use weir_scenario::file::shaper::ModeWord;
-use weir_scenario::file::{Value, Written};
+use weir_scenario::file::{Fault, Telling, Value, Written};
 use weir_sockets::LookupError;
 
 use crate::files::{MAX_TOML_BYTES, read_text};
@@ -52,8 +53,26 @@ pub fn read_settings(
     let place = config
         .map_or_else(|| "shape".to_owned(), |file| format!("shape, config `{}`", file.display()));
     let spec: ShapeSpec = read(&said, &place, &[]).map_err(ShapeError::input)?;
+    let faults = queue_faults(&said, &spec);
+    if !faults.is_empty() {
+        return Err(ShapeError::input(Telling { place: &place, names: &[] }.sentence(faults)));
+    }
     let settings = settings_of(device, &spec, &weir_sockets::address_of)?;
     Ok(settings)
+}
+
+/// Queues that are none of ours, with the lines on which they stand; the kernel may have what ours have not.
+fn queue_faults(said: &Written, spec: &ShapeSpec) -> Vec<Fault> {
+    let sides = [("queue_up", spec.up), ("queue_down", spec.down)];
+    let is_ours = |rate| rate != SideRate::None && spec.backend != BackendWord::Kernel;
+    let fault = |key: &str| {
+        let words = said.get(key)?;
+        let Value::Text(text) = &words.value else { return None };
+        let built = QueueSpec::parse(text).and_then(|queue| queue.build(&Device::default()));
+        let says = built.err()?.to_string();
+        Some(Fault { path: key.to_owned(), line: words.line, says })
+    };
+    sides.into_iter().filter(|(_, rate)| is_ours(*rate)).filter_map(|(key, _)| fault(key)).collect()
 }
 
 /// The settings that `spec` stands for, with `look_up` for the addresses of hosts.
@@ -270,6 +289,27 @@ mod tests {
         assert_eq!(settings.queues, [Some(USUAL_QUEUES[0].to_owned()), None]);
         let said = wrong.unwrap_err().to_string();
         assert!(said.ends_with("`: down: `1bit`: write 100kbit or more"), "{said}");
+    }
+
+    #[test]
+    fn a_queue_that_is_none_is_told_with_its_file_its_line_and_its_key() {
+        let file = std::env::temp_dir().join(format!("weir-shape-queues-{}", std::process::id()));
+        std::fs::write(&file, "up = \"8mbit\"\nqueue_up = \"fq_kodel\"\n").unwrap();
+        let read = |words: &[_]| {
+            let read = read_settings("eth0", Some(&file), given(words));
+            read.map(|_| ()).map_err(|error| (error.to_string(), error.is_input()))
+        };
+        let said = "unknown queue discipline `fq_kodel`: did you mean `fq_codel`?";
+        let in_file = read(&[]);
+        let in_words = read(&[("queue_up", "fq_codel limit".into())]);
+        let unasked = read(&[("up", "none".into())]);
+        let of_kernel = read(&[("backend", "kernel".into())]);
+        std::fs::remove_file(&file).unwrap();
+        let place = format!("shape, config `{}`", file.display());
+        assert_eq!(in_file, Err((format!("{place}, line 2: queue_up: {said}"), true)));
+        let in_words = in_words.unwrap_err().0;
+        assert!(in_words.starts_with(&format!("{place}: queue_up: ")), "{in_words}");
+        assert_eq!([unasked, of_kernel], [Ok(()), Ok(())]);
     }
 
     #[test]
