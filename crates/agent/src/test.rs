@@ -133,8 +133,10 @@ impl Told<'_> {
 /// Figures and cautions for people, with the grade of the greatest increase in ms where all phases were measured.
 fn as_text(figures: &TestFigures, graded_ms: Option<f64>, cautions: &[String]) -> String {
     let idle = figures.idle;
-    let mut text = format!(
-        "{:12}{:8.1} ms{:9}{:30}  {} of {} pings lost\n",
+    let mut text =
+        format!("{:12}{:>11}{:>18}  goodput\n", "phase", "median RTT", "rise of mean RTT");
+    text += &format!(
+        "{:12}{:8.1} ms{:18}{:30}  {} of {} pings lost\n",
         "idle", idle.median_ms, "", "", idle.lost, idle.sent
     );
     for Loaded { phase, pings, increase_ms, down_mbps, up_mbps } in &figures.loaded {
@@ -144,7 +146,7 @@ fn as_text(figures: &TestFigures, graded_ms: Option<f64>, cautions: &[String]) -
             .filter_map(|(mbps, way)| mbps.map(|mbps| format!("{mbps:.2} {way}")))
             .collect();
         text += &format!(
-            "{:12}{:8.1} ms  {increase_ms:+7.1}{:30}  {} of {} pings lost\n",
+            "{:12}{:8.1} ms{increase_ms:+15.1} ms{:30}  {} of {} pings lost\n",
             in_words(phase),
             pings.median_ms,
             format!("  {} Mbit/s", rates.join(", ")),
@@ -248,9 +250,10 @@ mod tests {
         assert_eq!(
             text,
             "\
-idle            20.0 ms                                         1 of 400 pings lost
-download        85.2 ms    +65.2  18.52 down Mbit/s             1 of 400 pings lost
-both at once    40.0 ms    +20.0  17.00 down, 4.00 up Mbit/s    1 of 400 pings lost
+phase        median RTT  rise of mean RTT  goodput
+idle            20.0 ms                                                  1 of 400 pings lost
+download        85.2 ms          +65.2 ms  18.52 down Mbit/s             1 of 400 pings lost
+both at once    40.0 ms          +20.0 ms  17.00 down, 4.00 up Mbit/s    1 of 400 pings lost
 grade C: With the line full a ping takes 65 ms longer: calls and games suffer while the line is in use.
 but the machine is small
 "
