@@ -19,6 +19,7 @@ use weir_shape::ShapeError;
 
 /// `weir-agent COMMAND`; the commands are those of `weir`.
 fn main() -> ExitCode {
+    weir_shape::call_program(env!("CARGO_PKG_NAME"));
     let mut words = std::env::args_os().skip(1);
     let command = words.next().map(|word| word.to_string_lossy().into_owned());
     let rest: Vec<OsString> = words.collect();

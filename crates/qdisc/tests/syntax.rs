@@ -261,7 +261,9 @@ fn an_unknown_name_is_answered_with_the_nearest_one() {
     let unknown = |name: &str| error(name).replace("unknown queue discipline ", "");
     assert_eq!(unknown("fq_kodel"), "`fq_kodel`: did you mean `fq_codel`?");
     assert_eq!(unknown("fqcodel"), "`fqcodel`: did you mean `fq_codel`?");
-    assert_eq!(unknown("nothing_like_it"), "`nothing_like_it`: `weir list queues` names all");
+    let all: Vec<_> = DISCIPLINES.iter().map(|discipline| discipline.name).collect();
+    let said = format!("`nothing_like_it`: there are {}", all.join(", "));
+    assert_eq!(unknown("nothing_like_it"), said);
     // A discipline is near to itself, and so to no other.
     for discipline in DISCIPLINES {
         let slip = format!("{}_", discipline.name.to_uppercase());

@@ -5,6 +5,8 @@
 //! However it ends, what was there before is there again. [`replay`] runs a controller over the log of an
 //! earlier run.
 
+use std::sync::OnceLock;
+
 mod backend;
 mod classes;
 mod control_socket;
@@ -45,6 +47,19 @@ pub use settings::{Backend, Settings, Target};
 pub use text::{LATE_NS, decision_line, plan_lines};
 pub use view::{SideCounts, SideView, View};
 pub use written::{framing_of, read_config, read_rules, read_settings, rules_text, shipped_rules};
+
+/// Says what the program is called in which this runs, for advice on what to type; `weir` if nobody does.
+pub fn call_program(name: &'static str) {
+    // The first name stays.
+    let _ = PROGRAM.set(name);
+}
+
+/// What the program is called in which this runs.
+fn program() -> &'static str {
+    PROGRAM.get().copied().unwrap_or("weir")
+}
+
+static PROGRAM: OnceLock<&str> = OnceLock::new();
 
 /// Error of the shaper, in one sentence.
 #[derive(Debug, thiserror::Error)]

@@ -146,7 +146,7 @@ impl<S: AsRef<str>> View<S> {
             "Packets that passed unseen.",
             Some(number(self.missed)),
         );
-        let meaning = "How many things keep it from helping; `weir shape status` names them.";
+        let meaning = "How many things keep it from helping; `shape status` names them.";
         let troubles = self.troubles().count() + self.warnings.len();
         text.one("warnings", "gauge", meaning, Some(number(troubles as u64)));
         text.text

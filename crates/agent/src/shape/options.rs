@@ -59,7 +59,7 @@ impl Start {
                 }
                 Long("run") => {
                     return Err(Failure::usage(
-                        "--run is that of `weir shape`: run the command beside `--prove`, which measures the line's own \
+                        "--run is no option of this program: run the command beside `--prove`, which measures the line's own \
                          traffic where no --server is named",
                     ));
                 }

@@ -240,7 +240,8 @@ pub(crate) fn read<R: Record>(
 fn find(name: &str) -> Result<&'static Discipline, SpecError> {
     registry::find(name).ok_or_else(|| {
         let near = did_you_mean(name, registry::DISCIPLINES.iter().map(|known| known.name));
-        let near = near.unwrap_or_else(|| ": `weir list queues` names all".to_owned());
+        let names = || registry::DISCIPLINES.iter().map(|known| known.name).collect::<Vec<_>>();
+        let near = near.unwrap_or_else(|| format!(": there are {}", names().join(", ")));
         SpecError::new(format!("unknown queue discipline `{name}`{near}"))
     })
 }

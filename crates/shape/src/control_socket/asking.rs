@@ -15,7 +15,7 @@ use weir_linux::{find_device, line_from};
 
 use super::{PATIENCE, Peer, name};
 use crate::text::printable;
-use crate::{ShapeError, View};
+use crate::{ShapeError, View, program};
 
 /// The last view of the shaper of `device`; `None` if it has shown none yet.
 ///
@@ -89,10 +89,13 @@ fn taken_by(device: &str, peer: Option<Peer>) -> ShapeError {
             "`{device}` cannot be shaped: {peer} has the name `@{}` of its control socket; end that one first",
             name(device)
         ),
-        _ => format!(
-            "`{device}` is being shaped already: see `weir shape status {device}`, or end it with `weir shape stop \
-             {device}`"
-        ),
+        _ => {
+            let shape = format!("{} shape", program());
+            format!(
+                "`{device}` is being shaped already: see `{shape} status {device}`, or end it with `{shape} stop \
+                 {device}`"
+            )
+        }
     })
 }
 

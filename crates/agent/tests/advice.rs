@@ -1,0 +1,41 @@
+//! What `weir-agent` advises to type can be typed where there is no `weir`.
+
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener};
+use std::process::Command;
+
+const AGENT: &str = env!("CARGO_BIN_EXE_weir-agent");
+
+/// What the program prints to both streams, with these words.
+fn said(words: &[&str]) -> String {
+    let done = Command::new(AGENT).args(words).output().expect("it starts");
+    let [out, err] = [done.stdout, done.stderr].map(|text| String::from_utf8(text).expect("text"));
+    out + &err
+}
+
+#[test]
+fn a_second_shaper_is_told_how_the_first_is_ended() {
+    let device = format!("none{}", std::process::id());
+    let name = SocketAddr::from_abstract_name(format!("weir-shape-{device}")).expect("a name");
+    let _first = UnixListener::bind_addr(&name).expect("nobody has it");
+    let refused = said(&["shape", &device]);
+    // Only who may shape is taken for a shaper.
+    let expected = format!(
+        "weir-agent: `{device}` is being shaped already: see `weir-agent shape status {device}`, or end it with \
+         `weir-agent shape stop {device}`\n"
+    );
+    assert!(refused == expected || refused.contains("end that one first"), "{refused}");
+}
+
+#[test]
+fn nothing_advises_a_command_of_the_other_program() {
+    let help = said(&["shape", "--help"]) + &said(&["--help"]) + &said(&["ping", "--help"]);
+    let wrong = said(&["shape", "lo", "--queue-up", "none_such"]);
+    assert!(wrong.contains("unknown queue discipline `none_such`: there are "), "{wrong}");
+    let rules = said(&["shape", "rules"]);
+    for text in [help, wrong, rules] {
+        for command in ["`weir shape", "`weir list", "`weir ping"] {
+            assert!(!text.contains(command), "{text}");
+        }
+    }
+}
