@@ -17,6 +17,7 @@ import weirlab
 from live import skip_if_disturbed, skip_if_late, weir_in
 from weirlab.cli.lab_lines import queue_of, resolved
 from weirlab.errors import UsageError
+from weirlab.stats import busy_share, load_window_ns
 
 if TYPE_CHECKING:
     import subprocess
@@ -218,6 +219,8 @@ def test_paths_carry_at_once_what_their_lines_do_and_the_record_tells_them_apart
     packets = packets_by_interface((tmp_path / "packets.pcapng").read_bytes())
     assert packets.keys() == {("wifi", "10.0.0.1"), ("lte", "10.0.0.2")}
     skip_if_disturbed(record)
+    # Of both lines together, though neither is the slower one of the other's.
+    assert busy_share(record, "down", *load_window_ns(record)) == pytest.approx(1, abs=0.15)
     goodput = json.loads(done.stdout)
     assert goodput["10.0.0.1"] == pytest.approx(16 * 1448 / 1500, rel=0.1)
     assert goodput["10.0.0.2"] == pytest.approx(4 * 1448 / 1500, rel=0.1)

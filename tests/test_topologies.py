@@ -15,6 +15,9 @@ import weirlab
 from test_capture import captured, time_to_live, transport
 from weirlab.capture import Packets
 from weirlab.export import export
+from weirlab.plots.series import exceeds_line
+from weirlab.stats import summarise
+from weirlab.stats.capacity import limit_bytes, limiting_hops, share_remarks, slowest_hops, why_no_limit
 from weirlab.viewer.path import path_svg
 
 if TYPE_CHECKING:
@@ -83,6 +86,54 @@ def test_routes_that_share_no_hop_have_rows_of_their_own_in_the_picture(tmp_path
     places = re.findall(r'x="(\d+)" y="(\d+)" font-weight="600">([ab])<', picture)
     assert len({x for x, _, _ in places}) == 1
     assert [name for _, y, name in sorted(places, key=lambda place: int(place[1]))] == ["a", "a", "b", "b"]
+
+
+LOADED_APART = """
+phases = { load = "4s" }
+hosts = [{ name = "one", route = "first" }, { name = "two", route = "second" }]
+flows = [
+    { name = "one", direction = "down", host = "one" },
+    { name = "two", direction = "down", host = "two" },
+    { name = "back", direction = "up", host = "two" },
+]
+"""
+
+
+def test_shares_of_lines_are_of_all_paths_that_loads_take(tmp_path: Path) -> None:
+    said = tomllib.loads(APART)
+    test = {"name": "both", "title": "Both paths", **tomllib.loads(LOADED_APART)}
+    (record,) = weirlab.run(test, link=said["link"], out=tmp_path / "out")
+    second = 1_000_000_000
+    names = [[hop["name"] for hop in limiting_hops(record, way, 0, second)] for way in ("down", "up")]
+    assert names == [["a", "b"], ["b"]], "the other path has no load up"
+    capacity = limit_bytes(record, "down", [0, second])
+    assert capacity is not None
+    assert capacity[1] - capacity[0] == 15e6 / 8
+    down, up = summarise(record).down, summarise(record).up
+    assert down is not None
+    assert down.goodput_mbps is not None
+    assert down.utilisation is not None
+    assert up is not None
+    assert up.utilisation is not None
+    assert 12.5 < down.goodput_mbps < 15
+    assert 0.9 < down.utilisation <= 1
+    assert up.throughput_mbps is not None
+    # Acknowledgements of the download are in front of this upload, and count.
+    assert up.throughput_mbps / up.utilisation == pytest.approx(5, rel=0.1)
+    # What both paths carry together is more than one of them could, and the charts do not call that an error.
+    assert not exceeds_line(record, "down")
+
+
+def test_paths_that_part_and_meet_have_no_one_capacity(record: Record) -> None:
+    summary = summarise(record)
+    assert summary.up is not None
+    assert summary.up.utilisation is None
+    assert [hop["name"] for hop in slowest_hops(record, "up", 0, record.reached_ns)] == ["a", "b", "c"]
+    assert why_no_limit(record, "up") is not None
+    assert why_no_limit(record, "down") is None
+    [told] = share_remarks(record)
+    said = "The uploads are told no share of a line: their paths share hops, whose lines add up to no one "
+    assert told == f"{said}capacity."
 
 
 def test_a_capture_at_a_hop_has_the_packets_of_the_routes_over_it(record: Record, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, get_args
 from weirlab import _native
 from weirlab.errors import UsageError, WriteError
 from weirlab.scenario import Direction
-from weirlab.stats.capacity import slowest_hop
+from weirlab.stats.capacity import slowest_hops
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -93,13 +93,12 @@ def write_packets(record: Record, file: Path, packets: Packets) -> None:
 
 
 def _slowest(record: Record) -> Iterator[str]:
-    """The slowest hop of each direction in which the path has hops."""
+    """The slowest hop of each direction in which the path has hops; of each path, where there are several."""
     scenario = record.manifest.scenario
     for direction in get_args(Direction):
         hops = scenario["path"][direction]
-        slowest = slowest_hop(record, direction, 0, scenario["duration_ns"]) or next(iter(hops), None)
-        if slowest is not None:
-            yield f"{direction}/{slowest['name']}"
+        slowest = slowest_hops(record, direction, 0, scenario["duration_ns"]) or hops[:1]
+        yield from (f"{direction}/{hop['name']}" for hop in slowest)
 
 
 def _recordings(record: Record) -> set[str]:

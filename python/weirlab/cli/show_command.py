@@ -24,6 +24,7 @@ from weirlab.report.applications import application_tables, rrul_table
 from weirlab.report.methods import method_results, method_tables, method_verdicts
 from weirlab.report.tables import udp_table
 from weirlab.stats import summarise
+from weirlab.stats.capacity import share_remarks
 from weirlab.ui import console, section, warn
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def _show(record: Record) -> None:
     if summary.latency.sent or summary.latency.idle is not None:
         console.print(latency_table(summary, during))
     increase = increase_line(summary.latency)
-    for text in filter(None, [increase, *summary.remarks]):
+    for text in filter(None, [increase, *summary.remarks, *share_remarks(record)]):
         console.print(text, markup=False)
     for table in method_tables(record):
         console.print(table)

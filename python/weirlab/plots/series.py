@@ -10,7 +10,7 @@ import numpy as np
 from weirlab.errors import UsageError
 from weirlab.record.configurations import numbered
 from weirlab.record.round_trips import round_trips_in
-from weirlab.stats.capacity import capacity_bytes, slowest_hop
+from weirlab.stats.capacity import limit_bytes
 from weirlab.stats.summary import latency_summary, totals
 
 if TYPE_CHECKING:
@@ -230,8 +230,7 @@ def exceeds_line(record: Record, direction: Direction, lines: Lines | None = Non
     if mbps.size == 0:
         return False
     times = edges.round().astype(np.int64)
-    hop = slowest_hop(record, direction, int(times[0]), int(times[-1]))
-    capacity = capacity_bytes(record, hop, times) if hop else None
+    capacity = limit_bytes(record, direction, times)
     if capacity is None:
         return False
     line = np.diff(capacity) * 8e3 / np.diff(times)

@@ -19,12 +19,93 @@ if TYPE_CHECKING:
     Numbers = NDArray[np.number[Any]]
 
 
-def slowest_hop(record: Record, direction: Direction, start: int, end: int) -> dict[str, Any] | None:
-    """The hop whose line could carry least from `start` to `end`; None if no line is limited."""
-    hops = record.manifest.scenario["path"][direction]
+def slowest_hops(record: Record, direction: Direction, start: int, end: int) -> list[dict[str, Any]]:
+    """The hop of each path of loads of `direction` whose line could carry least from `start` to `end`.
+
+    Each is told once; none of a path of which no line is limited.
+    """
+    found = [_slowest(record, on_path, start, end) for on_path in _paths(record, direction)]
+    return list({hop["name"]: hop for hop in found if hop is not None}.values())
+
+
+def limiting_hops(record: Record, direction: Direction, start: int, end: int) -> list[dict[str, Any]]:
+    """The hops whose lines together limit what crosses all paths that loads of `direction` take.
+
+    None if there is no such limit: no line of some path is limited, or paths part and meet, so that a packet
+    passes the slowest lines of two of them, whose capacities then do not add up.
+    """
+    slowest = {hop["name"]: hop for hop in slowest_hops(record, direction, start, end)}
+    for on_path in _paths(record, direction):
+        if len({hop["name"] for hop in on_path} & slowest.keys()) != 1:
+            return []
+    return list(slowest.values())
+
+
+def limit_bytes(
+    record: Record,
+    direction: Direction,
+    times_ns: Sequence[int] | NDArray[np.int64],
+    hops: Sequence[dict[str, Any]] | None = None,
+) -> Numbers | None:
+    """How many bytes the lines that limit `direction` could have carried together until each of `times_ns`.
+
+    Args:
+        record: the record.
+        direction: the direction.
+        times_ns: the times, ascending.
+        hops: the lines; those that limit the direction between the first time and the last, if not given.
+
+    Returns:
+        The bytes; None if there is no such limit.
+    """
+    if hops is None:
+        hops = limiting_hops(record, direction, int(times_ns[0]), int(times_ns[-1]))
+    each = [capacity_bytes(record, hop, times_ns) for hop in hops]
+    known = [one for one in each if one is not None]
+    return np.asarray(np.sum(known, axis=0)) if known and len(known) == len(each) else None
+
+
+def why_no_limit(record: Record, direction: Direction) -> str | None:
+    """Why several paths have no capacity of which loads take shares; None if they do or are unlimited."""
+    start, end = 0, record.manifest.scenario["duration_ns"]
+    if len(_paths(record, direction)) < 2 or limiting_hops(record, direction, start, end):
+        return None
+    if not slowest_hops(record, direction, start, end):
+        return None
+    return "their paths share hops, whose lines add up to no one capacity"
+
+
+def share_remarks(record: Record) -> list[str]:
+    """Of each direction whose load takes a share of no one line: why, in a sentence."""
+    loaded = {flow["direction"] for flow in record.manifest.scenario["flows"]}
+    ways: dict[Direction, str] = {"down": "downloads", "up": "uploads"}
+    found = [(word, why_no_limit(record, way)) for way, word in ways.items() if way in loaded]
+    return [f"The {word} are told no share of a line: {why}." for word, why in found if why is not None]
+
+
+def _slowest(record: Record, hops: Sequence[dict[str, Any]], start: int, end: int) -> dict[str, Any] | None:
+    """The hop of a path whose line could carry least from `start` to `end`; None if no line is limited."""
     capacities = [(capacity_bytes(record, hop, [start, end]), hop) for hop in hops]
     finite = [(float(np.diff(bytes_)[0]), hop) for bytes_, hop in capacities if bytes_ is not None]
     return min(finite, key=lambda one: one[0])[1] if finite else None
+
+
+def _paths(record: Record, direction: Direction) -> list[list[dict[str, Any]]]:
+    """The paths that loads of `direction` take, each as its hops; all paths if there is no load."""
+    scenario = record.manifest.scenario
+    hops = scenario["path"][direction]
+    routes = scenario.get("routes") or []
+    every = tuple(range(len(hops)))
+    if not routes:
+        return [list(hops)]
+    of_host = [host.get("route") for host in scenario["hosts"]]
+    taken = {of_host[flow["host"]] for flow in scenario["flows"] if flow["direction"] == direction}
+    by_name = {route["name"]: number for number, route in enumerate(routes)}
+    # Programs in a lab take the path of the address that they leave from.
+    taken |= {by_name.get(one.get("path")) for one in record.manifest.extra.get("connections") or ()}
+    taken = taken or set(of_host)
+    found = {every if number is None else tuple(routes[number][direction]) for number in taken}
+    return [[hops[number] for number in numbers] for numbers in sorted(found)]
 
 
 def capacity_bytes(
@@ -46,6 +127,15 @@ def capacity_bytes(
     rounds, within = np.divmod(times, opportunities[-1])
     count = rounds * opportunities.size + np.searchsorted(opportunities, within, side="right")
     return np.asarray(count * 1500.0)
+
+
+def carried_together(
+    record: Record, direction: Direction, hops: Sequence[dict[str, Any]]
+) -> tuple[Numbers, Numbers, Numbers]:
+    """What `carried_bytes` tells of each of several lines, one line's intervals behind the other's."""
+    of_each = [carried_bytes(record, direction, hop) for hop in hops]
+    middles, carried, could = (np.concatenate(column) for column in zip(*of_each, strict=True))
+    return middles, carried, could
 
 
 def carried_bytes(

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from weirlab.errors import UsageError
-from weirlab.stats.capacity import capacity_bytes, carried_bytes, slowest_hop
+from weirlab.stats.capacity import carried_together, limit_bytes, limiting_hops, why_no_limit
 from weirlab.stats.pings import is_any_of
 
 if TYPE_CHECKING:
@@ -50,17 +50,22 @@ class Course:
 
 
 def course(record: Record, direction: Direction, slot_s: float = 0.1) -> Course:
-    """The record over time, as the slowest line of `direction` sees it.
+    """The record over time, as the lines that limit `direction` see it: the slowest of each path.
 
     Raises:
-        UsageError: if no line of that direction is limited.
+        UsageError: if no line of that direction is limited, or the capacities of several do not add up.
     """
-    hop = slowest_hop(record, direction, 0, record.reached_ns)
-    if hop is None:
-        raise UsageError(f"`{record.path}` has no line of limited rate {direction}")
+    hops = limiting_hops(record, direction, 0, record.reached_ns)
+    if not hops:
+        why = why_no_limit(record, direction)
+        raise UsageError(
+            f"`{record.path}` has no line of limited rate {direction}"
+            if why is None
+            else f"`{record.path}` has no rate of its line {direction}: {why}"
+        )
     edges = np.arange(0, record.reached_ns + 1, round(slot_s * 1e9))
-    capacity = capacity_bytes(record, hop, edges)
-    middle, carried, could = carried_bytes(record, direction, hop)
+    capacity = limit_bytes(record, direction, edges, hops)
+    middle, carried, could = carried_together(record, direction, hops)
     used, usable = (np.histogram(middle, edges, weights=bytes_)[0] for bytes_ in (carried, could))
     count, total = _round_trips(record, edges)
     return Course(

@@ -13,7 +13,7 @@ from weirlab.record.differences import load_of
 from weirlab.record.flows import WITHOUT_TCP
 from weirlab.record.tables import of_reasons
 from weirlab.stats.arrivals import Arrivals
-from weirlab.stats.capacity import carried_bytes, slowest_hop
+from weirlab.stats.capacity import carried_together, limiting_hops
 from weirlab.stats.fairness import coefficient_of_variation, jain_index
 from weirlab.stats.intervals import middles_ns, whole_intervals
 from weirlab.stats.pings import PingFigures, compared_remark, idle_remark, load_window_ns, ping_figures
@@ -94,8 +94,9 @@ class DirectionSummary:
             did not sample throughput.
         throughput_mbps: bytes of IP packets with data that arrived; Mbit/s. None like `goodput_mbps`, and if
             the record does not tell packets.
-        utilisation: share of the slowest line's capacity that was occupied, by whatever; None if
-            the line is unlimited.
+        utilisation: share of the slowest line's capacity that was occupied, by whatever, or of the slowest
+            lines of all paths that loads take; None if a line is unlimited, or the paths share hops so that
+            their lines add up to no one capacity.
         per_flow_mbps: goodput of each flow, over the whole load as that of all; empty if the run did not
             sample throughput.
         per_flow_running_mbps: goodput of each flow while it runs, which is more for one that runs for a part
@@ -407,17 +408,18 @@ def _share(part: int | None, whole: int | None) -> float | None:
 
 
 def busy_share(record: Record, direction: Direction, start: int, end: int) -> float | None:
-    """Bytes that the slowest hop's line carried, of those that it could have.
+    """Bytes that the slowest line of each path carried that loads take, of those that these lines could have.
 
-    Those of the whole intervals of samples within the span. None if there are none, or no line is limited.
+    Those of the whole intervals of samples within the span. None if there are none, no line is limited, or
+    the capacities of several paths do not add up.
     """
-    hop = slowest_hop(record, direction, start, end)
-    if hop is None or not record.has_rows("queue"):
+    hops = limiting_hops(record, direction, start, end)
+    if not hops or not record.has_rows("queue"):
         return None
     start, end = whole_intervals((start, end), record.interval_ns("queue"))
     if end <= start:
         return None
-    middle, carried, could = carried_bytes(record, direction, hop)
+    middle, carried, could = carried_together(record, direction, hops)
     within = (middle > start) & (middle <= end)
     if not could[within].sum() > 0:
         return None

@@ -34,6 +34,7 @@ from weirlab.report.methods import method_tables
 from weirlab.report.scores import line_table, parts_table
 from weirlab.scores import truth_of, verdict_of_truth
 from weirlab.stats import beside, summarise
+from weirlab.stats.capacity import share_remarks
 from weirlab.viewer.data import record_data
 from weirlab.viewer.overview import is_large, overview_of
 from weirlab.viewer.path import path_svg
@@ -346,7 +347,7 @@ def _figures(record: Record) -> Iterator[str]:
     if summary.latency.sent or summary.latency.idle is not None:
         yield _table(latency_table(summary, during))
     increase = increase_line(summary.latency)
-    for text in filter(None, [increase, *summary.remarks]):
+    for text in filter(None, [increase, *summary.remarks, *share_remarks(record)]):
         yield f"<p>{prose(text)}</p>\n"
     for table in method_tables(record):
         yield _table(table)
