@@ -234,7 +234,7 @@ def test_the_socket_is_the_users_alone_refuses_in_a_sentence_and_goes_with_the_l
                 ("down/line", "delay=40s"),
                 "down/line: delay 40s: write a propagation delay of up to 10s, such as `40ms`",
             ),
-            (("down/line", "loss=5"), "loss: `5`: write a share from 0% to 100%"),
+            (("down/line", "loss=5"), "down/line: loss: `5`: write a share from 0% to 100%"),
             (
                 ("down/line",),
                 "down/line: nothing changes: give `rate` (which ends `down`), `delay`, `loss`, or `down",
@@ -318,7 +318,7 @@ def test_words_are_hops_and_what_changes_there() -> None:
         (("up/a", "at=5s"), "`at=5s`: write a hop"),
         (("up/a", "down=yes"), "`down=yes`: write a hop"),
         (("up/a", "rate"), "`rate`: write a hop"),
-        (("up/a", "loss=1"), "loss: `1`: write a share from 0% to 100%, such as `1%`"),
+        (("up/b", "down", "up/a", "loss=1"), "up/a: loss: `1`: write a share from 0% to 100%, such as `1%`"),
         (("up/a", "loss=101%"), "loss: `101%`: write a share"),
         (("up/a", "loss=nan%"), "loss: `nan%`: write a share"),
         (("up/a", "rate=1mbit", "rate=2mbit"), "`rate` of this hop is given twice"),

@@ -114,10 +114,11 @@ def _changes(words: tuple[str, ...]) -> dict[str, dict[str, Any]]:
     """The changes by hop, as a lab takes them."""
     changes: dict[str, dict[str, Any]] = {}
     hop: dict[str, Any] | None = None
+    of = ""
     for word in words:
         key, equals, value = word.partition("=")
         if word.startswith(("up/", "down/")):
-            hop = changes.setdefault(word, {})
+            hop, of = changes.setdefault(word, {}), word
         elif key not in CHANGES or bool(equals) == (key == "down"):
             raise UsageError(
                 f"`{word}`: write a hop such as `down/modem`, or one of {', '.join(CHANGES.values())}"
@@ -127,17 +128,17 @@ def _changes(words: tuple[str, ...]) -> dict[str, dict[str, Any]]:
         elif key in hop:
             raise UsageError(f"`{word}`: `{key}` of this hop is given twice")
         else:
-            hop[key] = True if key == "down" else _loss(value) if key == "loss" else value
+            hop[key] = True if key == "down" else _loss(value, of) if key == "loss" else value
     return changes
 
 
-def _loss(written: str) -> dict[str, Any]:
-    """Losses one by one, of a share that is written in percent."""
+def _loss(written: str, hop: str) -> dict[str, Any]:
+    """Losses one by one at `hop`, of a share that is written in percent."""
     share = math.nan
     with suppress(ValueError):
         share = float(written.removesuffix("%")) / 100
     if not written.endswith("%") or not 0 <= share <= 1:
-        raise UsageError(f"loss: `{written}`: write a share from 0% to 100%, such as `1%`")
+        raise UsageError(f"{hop}: loss: `{written}`: write a share from 0% to 100%, such as `1%`")
     return {"model": "random", "probability": share}
 
 
