@@ -16,7 +16,11 @@ PACKAGE = Path(__file__).parent.parent / "packaging" / "openwrt"
 
 OPENWRT = r"""
 # As /lib/functions.sh has them. Settings are variables there: CONFIG_<section>_<option>.
-config_load() { [ "$1" = weir ]; for one in $OPTIONS; do option_cb "$one" ""; done; }
+config_load() {
+    [ "$1" = weir ]
+    for one in $OPTIONS; do option_cb "$one" ""; done
+    for one in $LISTS; do list_cb "$one" ITEM; done
+}
 config_foreach() { [ "$2" = shaper ]; for one in $SECTIONS; do "$1" "$one"; done; }
 config_get() { eval "$1=\${CONFIG_${2}_${3}:-\$4}"; }
 config_get_bool() { config_get "$@"; eval "case \$$1 in 1|on|true|yes|enabled) $1=1;; *) $1=0;; esac"; }
@@ -61,6 +65,7 @@ def run(folder: Path, shell: list[str], function: str, **variables: str) -> list
     script = f'set -e\n{OPENWRT}\n. "$SCRIPT"\nFOLDER="$OUT"\n{function}\n'
     given = [name.split("_", 2)[2] for name in variables if name.startswith("CONFIG_")]
     options = [name for name in given if not re.search("_(LENGTH|ITEM[0-9]+)$", name)]
+    lists = [name.removesuffix("_LENGTH") for name in given if name.endswith("_LENGTH")]
     done = subprocess.run(
         [*shell, "-c", script],
         env={
@@ -69,6 +74,7 @@ def run(folder: Path, shell: list[str], function: str, **variables: str) -> list
             "OUT": str(folder / "out"),
             "SCRIPT": str(PACKAGE / "files" / "weir.init"),
             "OPTIONS": " ".join(options),
+            "LISTS": " ".join(lists),
             **variables,
         },
         capture_output=True,
@@ -142,8 +148,28 @@ def test_one_reflector_may_be_an_option_and_an_option_that_there_is_not_is_told(
 
 
 @pytest.mark.parametrize("shell", shells(), ids=" ".join)
+def test_a_list_that_there_is_not_is_told(tmp_path: Path, shell: list[str]) -> None:
+    said = run(
+        tmp_path,
+        shell,
+        "start_service",
+        SECTIONS="wan",
+        DEVICE_wan="eth0",
+        CONFIG_wan_enabled="1",
+        CONFIG_wan_reflector_LENGTH="1",
+        CONFIG_wan_reflector_ITEM1="192.0.2.1",
+        CONFIG_wan_reflectors_LENGTH="1",
+        CONFIG_wan_reflectors_ITEM1="192.0.2.2",
+    )
+    assert [line for line in said if line.startswith("log: ")] == [
+        "log: there is no list reflector: its ITEM is left out"
+    ]
+    assert (tmp_path / "out" / "wan.toml").read_text() == 'reflectors = ["192.0.2.2"]\n'
+
+
+@pytest.mark.parametrize("shell", shells(), ids=" ".join)
 def test_a_shaper_reads_what_the_script_writes(tmp_path: Path, shell: list[str]) -> None:
-    """Every setting that the script knows is one of the shaper's, by the shaper's own reader."""
+    """Every setting of the shaper's, and no other, as its own reader has them."""
     values = {
         "up": "auto",
         "down": "auto",
@@ -157,12 +183,17 @@ def test_a_shaper_reads_what_the_script_writes(tmp_path: Path, shell: list[str])
         "backend": "userspace",
         "rules": "usual",
         "state": "/etc/weir/wan.json",
+        "time": "3600s",
         "reflectors": "192.0.2.1",
     }
     script = (PACKAGE / "files" / "weir.init").read_text()
     named = re.search(r'SETTINGS="([\w ]+)"', script)
     assert named is not None
-    assert {*named[1].split(), "reflectors"} == set(values)
+    assert (
+        {*named[1].split(), "reflectors"}
+        == set(values)
+        == set(_native.shaper_schemas()["shaper"]["properties"])
+    )
     settings = {f"CONFIG_wan_{name}": value for name, value in values.items()}
     settings |= {"SECTIONS": "wan", "DEVICE_wan": "eth0", "CONFIG_wan_enabled": "1"}
     run(tmp_path, shell, "start_service", **settings)
