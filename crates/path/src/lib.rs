@@ -33,6 +33,7 @@ pub use hop::{CapturePoint, Hop, HopPlace};
 pub use line::{Capacity, Line};
 pub use loss::Loss;
 pub use path::{ArrivalPoint, Path, Traffic, Upcoming};
+pub use reconfiguration::path_shares;
 pub use sampler::QueueSampler;
 pub use trace::{Trace, TraceError};
 pub use weir_core::End;

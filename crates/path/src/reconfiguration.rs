@@ -62,6 +62,17 @@ impl Reconfiguration {
     }
 }
 
+/// The paths of the hop of that full name until `end`, in the run of `seed`: when each begins, and its share of the line's
+/// rate.
+#[must_use]
+pub fn path_shares(params: &Params, hop: &str, seed: Seed, end: Time) -> Vec<(Time, f64)> {
+    let seed = seed.derive(hop);
+    let later = (0..).map(|round| params.first_ns.saturating_add(round * params.period_ns));
+    let begins = std::iter::once(0).chain(later).map(Time::from_nanos).take_while(|at| *at < end);
+    let share = |number| drawn(params, seed, number).rate_share;
+    begins.zip(0..).map(|(at, number)| (at, share(number))).collect()
+}
+
 fn drawn(params: &Params, seed: Seed, number: u64) -> Path {
     let mut rng = seed.derive("link reconfiguration").stream(&number.to_string());
     Path {
@@ -107,6 +118,18 @@ mod tests {
         let kept = |from: usize, to: usize| told[from..to].iter().all(|one| *one == told[from]);
         assert!(kept(0, 12) && kept(12, 27) && kept(27, 42));
         assert!(told[11] != told[12] && told[26] != told[27]);
+    }
+
+    #[test]
+    fn shares_are_those_of_the_paths_that_a_hop_has() {
+        let run = Seed::new(3);
+        let told = path_shares(&PARAMS, "down/satellite", run, Time::from_millis(42_000));
+        let begin: Vec<_> = told.iter().map(|(at, _)| at.as_nanos() / 1_000_000).collect();
+        assert_eq!(begin, [0, 12_000, 27_000]);
+        let mut paths = Reconfiguration::new(PARAMS, run.derive("down/satellite"));
+        for (at, share) in told {
+            assert_eq!(paths.rate(Rate::from_mbit(100), at).as_bps(), (1e8 * share) as u64);
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyMapping, PyString, PyTuple};
+use weir_core::{Seed, Time};
 use weir_scenario::file::catalogue::{read, read_file, read_scenario_file};
 use weir_scenario::file::field::{Field, Form};
 use weir_scenario::file::link::LinkSpec;
@@ -152,6 +153,20 @@ pub(crate) fn mean_rate(
 ) -> PyResult<Option<u64>> {
     let link: LinkSpec = read_as(link, "link")?;
     link.mean_rate_bps(read_direction(direction)?, &PythonFiles(files)).map_err(fail)
+}
+
+/// When each path of a reconfiguration begins, in ns, and its share of the line's rate; `hop` is the hop's full name, and
+/// `reconfiguration` JSON.
+#[pyfunction]
+pub(crate) fn path_shares(
+    reconfiguration: &str,
+    hop: &str,
+    seed: u64,
+    end_ns: u64,
+) -> PyResult<Vec<(u64, f64)>> {
+    let params = serde_json::from_str(reconfiguration).map_err(fail)?;
+    let shares = weir_path::path_shares(&params, hop, Seed::new(seed), Time::from_nanos(end_ns));
+    Ok(shares.into_iter().map(|(at, share)| (at.as_nanos(), share)).collect())
 }
 
 /// A configuration of a scenario, ready for a world.

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from weirlab import _native
 from weirlab.stats.intervals import middles_ns
 
 if TYPE_CHECKING:
@@ -24,7 +26,7 @@ def slowest_hops(record: Record, direction: Direction, start: int, end: int) -> 
 
     Each is told once; none of a path of which no line is limited.
     """
-    found = [_slowest(record, on_path, start, end) for on_path in _paths(record, direction)]
+    found = [_slowest(record, direction, on_path, start, end) for on_path in _paths(record, direction)]
     return list({hop["name"]: hop for hop in found if hop is not None}.values())
 
 
@@ -60,7 +62,7 @@ def limit_bytes(
     """
     if hops is None:
         hops = limiting_hops(record, direction, int(times_ns[0]), int(times_ns[-1]))
-    each = [capacity_bytes(record, hop, times_ns) for hop in hops]
+    each = [capacity_bytes(record, direction, hop, times_ns) for hop in hops]
     known = [one for one in each if one is not None]
     return np.asarray(np.sum(known, axis=0)) if known and len(known) == len(each) else None
 
@@ -83,9 +85,11 @@ def share_remarks(record: Record) -> list[str]:
     return [f"The {word} are told no share of a line: {why}." for word, why in found if why is not None]
 
 
-def _slowest(record: Record, hops: Sequence[dict[str, Any]], start: int, end: int) -> dict[str, Any] | None:
+def _slowest(
+    record: Record, direction: Direction, hops: Sequence[dict[str, Any]], start: int, end: int
+) -> dict[str, Any] | None:
     """The hop of a path whose line could carry least from `start` to `end`; None if no line is limited."""
-    capacities = [(capacity_bytes(record, hop, [start, end]), hop) for hop in hops]
+    capacities = [(capacity_bytes(record, direction, hop, [start, end]), hop) for hop in hops]
     finite = [(float(np.diff(bytes_)[0]), hop) for bytes_, hop in capacities if bytes_ is not None]
     return min(finite, key=lambda one: one[0])[1] if finite else None
 
@@ -109,7 +113,7 @@ def _paths(record: Record, direction: Direction) -> list[list[dict[str, Any]]]:
 
 
 def capacity_bytes(
-    record: Record, hop: dict[str, Any], times_ns: Sequence[int] | NDArray[np.int64]
+    record: Record, direction: Direction, hop: dict[str, Any], times_ns: Sequence[int] | NDArray[np.int64]
 ) -> Numbers | None:
     """How many bytes a hop's line could have carried until each of `times_ns`; None if bytes do not limit it.
 
@@ -122,7 +126,7 @@ def capacity_bytes(
     if rate == "unlimited" or "packets_per_second" in rate:
         return None
     if "bps" in rate:
-        return _of_rates(hop, times)
+        return _of_rates(record, direction, hop, times)
     opportunities = np.array([int(word) for word in record.recording(rate["trace"]).split()]) * 1_000_000
     rounds, within = np.divmod(times, opportunities[-1])
     count = rounds * opportunities.size + np.searchsorted(opportunities, within, side="right")
@@ -153,7 +157,7 @@ def carried_bytes(
     if not ends_ns.size:
         return middles_ns(ends_ns, interval), carried, np.zeros(0)
     edges = np.append(ends_ns[:1] - interval, ends_ns).astype(np.int64)
-    until = capacity_bytes(record, hop, edges)
+    until = capacity_bytes(record, direction, hop, edges)
     could = np.full(carried.size, np.inf) if until is None else np.diff(until)
     longest = LONGEST_FRAMING * record.manifest.scenario["mtu_bytes"]
     return middles_ns(ends_ns, interval), _transmitted(carried, could, longest), could
@@ -179,18 +183,36 @@ LONGEST_FRAMING = 1.5
 """On the line a packet is no longer than so many times its greatest length: cells of ATM add a fifth."""
 
 
-def _of_rates(hop: dict[str, Any], times: NDArray[np.int64]) -> Numbers:
-    """Bytes that a line could carry which has one constant rate after another."""
-    edges, rates = [0.0], [float(hop["rate"]["bps"])]
+def _of_rates(record: Record, direction: Direction, hop: dict[str, Any], times: NDArray[np.int64]) -> Numbers:
+    """Bytes that a line could carry which has one rate after another."""
+    last = int(times.max()) + 1
+    changes = [(0, float(hop["rate"]["bps"]))]
     for change in hop.get("changes", ()):
         if change["to"] == "down":
-            rate = 0.0
+            changes.append((change["at_ns"], 0.0))
         elif "rate_bps" in change["to"]:
-            rate = float(change["to"]["rate_bps"])
-        else:
-            continue
-        edges.append(float(change["at_ns"]))
-        rates.append(rate)
-    last = max(edges[-1], float(times.max())) + 1.0
-    steps = np.diff([*edges, last]) * np.array(rates) / 8e9
-    return np.asarray(np.interp(times, [*edges, last], np.concatenate([[0.0], np.cumsum(steps)])))
+            changes.append((change["at_ns"], float(change["to"]["rate_bps"])))
+    shares = _shares(record, direction, hop, last)
+    edges = np.unique([at for at, _ in (*changes, *shares) if at < last] + [last])
+    rates = _at(changes, edges[:-1]) * _at(shares, edges[:-1])
+    steps = np.diff(edges) * rates / 8e9
+    return np.asarray(np.interp(times, edges, np.concatenate([[0.0], np.cumsum(steps)])))
+
+
+def _shares(record: Record, direction: Direction, hop: dict[str, Any], end: int) -> list[tuple[int, float]]:
+    """The share of its rate that a line carries from each of these times on."""
+    paths, seed = hop.get("reconfiguration"), record.manifest.seed
+    if paths is None or seed is None:
+        return [(0, 1.0)]
+    shares = []
+    for at, share in _native.path_shares(json.dumps(paths), f"{direction}/{hop['name']}", seed, end):
+        # Behind each path's beginning but the first's the line pauses.
+        pauses = paths["outage_ns"] if at else 0
+        shares += [(at, 0.0)] * bool(pauses) + [(at + pauses, share)]
+    return shares
+
+
+def _at(steps: Sequence[tuple[int, float]], times: NDArray[np.int64]) -> NDArray[np.float64]:
+    """What holds at each of `times`, of values that hold from the time beside them on."""
+    begins, values = zip(*steps, strict=True)
+    return np.asarray(np.array(values)[np.searchsorted(begins, times, side="right") - 1])
