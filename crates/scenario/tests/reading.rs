@@ -540,3 +540,21 @@ fn one_queue_shaper_or_direction_needs_no_list() {
     });
     assert_eq!(shapers, [[Direction::Up], [Direction::Up]]);
 }
+
+#[test]
+fn pings_that_keep_step_with_a_line_are_told() {
+    let says = |text: &str| remarks(&read_file(text, "s.toml").unwrap(), &NoFiles).unwrap();
+    let docsis = "test = 'rrul'\nlink = ['docsis-31', 'line-50']\n";
+    assert_eq!(
+        says(docsis),
+        [
+            "link `docsis-31`: pings every 10ms meet the intervals of 2ms of hop `modem` always at the same moment, \
+          which the seed draws, so that single runs differ by up to 2ms: `--ping 10370us` meets all moments"
+        ]
+    );
+    let other = |period: &str| says(&format!("{docsis}[sampling]\nping = '{period}'\n"));
+    assert_eq!(other("10.37ms"), [""; 0]);
+    assert_eq!(other("1ms"), [""; 0], "which meets two moments");
+    assert_eq!(says("test = 'rrul'\nlink = 'line-50'"), [""; 0]);
+    assert_eq!(says("test = 'http'\nlink = 'docsis-31'").len(), 1, "by its own pings");
+}

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use weir_core::Direction;
+use weir_core::{Direction, Duration};
 
 use crate::file::beside;
 use crate::file::catalogue::{Files, chosen_link, chosen_test};
-use crate::file::link::LinkSpec;
+use crate::file::link::{HopSpec, LinkSpec};
 use crate::file::plain::OneOrMore;
 use crate::file::plain::Word;
 use crate::file::shaper::ShaperChoice;
@@ -113,13 +113,44 @@ fn product<'q>(
     both.iter().flat_map(|&queue| ups.iter().flat_map(move |&up| with(queue, up))).collect()
 }
 
-/// Sentences about what a scenario compares in vain: what is given more than once, which counts once, and what nothing
-/// takes.
+/// Sentences about what a scenario compares in vain: what is given more than once, which counts once, what nothing
+/// takes, and pings that keep step with a line.
 ///
 /// # Errors
-/// If it compares congestion controls, and its tests cannot be had.
+/// If its tests or links cannot be had.
 pub fn remarks(spec: &ScenarioSpec, files: &impl Files) -> Result<Vec<String>, String> {
-    Ok([given_again(spec), untaken_ccs(spec, files)?, untaken_queues(spec)].concat())
+    let in_step = pings_in_step(spec, files)?;
+    Ok([given_again(spec), untaken_ccs(spec, files)?, untaken_queues(spec), in_step].concat())
+}
+
+/// A sentence for each line with grants that meets all pings of a train at the same moment of its intervals.
+fn pings_in_step(spec: &ScenarioSpec, files: &impl Files) -> Result<Vec<String>, String> {
+    let links = links(spec, files)?;
+    let hops =
+        links.iter().flat_map(|link| link.up.iter().chain(&link.down).map(move |hop| (link, hop)));
+    let lines: Vec<_> =
+        hops.filter_map(|(link, hop)| Some((link, hop, hop.grants.as_ref()?.interval.0))).collect();
+    if lines.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut test = chosen_test(&spec.test, files)?;
+    beside::join(&mut test, &spec.beside.0, files)?;
+    let usual = spec.sampling.ping.0;
+    let periods: BTreeSet<u64> =
+        test.probes.iter().map(|probe| probe.period.map_or(usual, |own| own.0)).collect();
+    let says = |(link, hop, interval): &(&LinkSpec, &HopSpec, u64), period: u64| {
+        let [every, step, other] =
+            [period, *interval, period / 1000 * 1037].map(Duration::from_nanos);
+        format!(
+            "link `{}`: pings every {every} meet the intervals of {step} of hop `{}` always at the same moment, which \
+             the seed draws, so that single runs differ by up to {step}: `--ping {other}` meets all moments",
+            link.name.0, hop.name.0
+        )
+    };
+    let met = lines.iter().flat_map(|line| {
+        periods.iter().filter(|&period| period % line.2 == 0).map(move |&period| says(line, period))
+    });
+    Ok(met.collect())
 }
 
 /// A sentence for each congestion control, if no load takes any.
