@@ -68,6 +68,18 @@ def test_the_edges_of_a_phase_need_not_be_those_of_intervals() -> None:
         assert found.per_flow_mbps == pytest.approx(exact.per_flow_mbps, rel=0.02)
 
 
+def test_the_rates_of_flows_add_up_to_that_of_all() -> None:
+    """One began before the load, whose first interval is no whole one, and the other within it."""
+    early = {"name": "early", "udp": {"rate": "1mbit"}, "start": "500ms", "stop": "3s"}
+    burst = {"name": "burst", "bytes": "20kB", "start": "1070ms"}
+    flows = [{"direction": "down"} | flow for flow in (early, burst)]
+    test = {"name": "two", "title": "Two", "phases": {"idle": "1070ms", "load": "2s"}, "flows": flows}
+    found = summarise(weirlab.run(test, sampling={"throughput": "100ms"})[0]).down
+    assert found is not None
+    assert found.per_flow_mbps.keys() == {"early", "burst"}
+    assert sum(found.per_flow_mbps.values()) == pytest.approx(found.goodput_mbps)
+
+
 @pytest.fixture(scope="module")
 def short(tmp_path_factory: pytest.TempPathFactory) -> Record:
     out: Path = tmp_path_factory.mktemp("short") / "out"

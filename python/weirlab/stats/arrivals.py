@@ -78,22 +78,25 @@ class Arrivals:
         }
 
     def rates_mbps(self, flows: Sequence[Flow], span_ns: tuple[int, int]) -> dict[str, float]:
-        """Goodput in Mbit/s of each flow over the whole span, by name: what `rate_mbps` has of it alone.
+        """Goodput in Mbit/s of each flow over the whole span, by name: its part of `rate_mbps` of all.
 
         Nothing if the run did not sample any, or no whole interval lies within the span.
 
         Args:
-            flows: rows of `Record.flow_rows`.
+            flows: rows of `Record.flow_rows`: all that count together.
             span_ns: start and end of the span in ns since the run began.
         """
         if not self._sampled or not flows:
             return {}
-        spans = [self._span([flow], span_ns) for flow in flows]
-        arrived = self._bytes("bytes", flows, *zip(*spans, strict=True))
+        # Of the same part for all, so that they add up to the rate of all together.
+        start, end = self._span(flows, span_ns)
+        if end <= start:
+            return {}
+        arrived = self._bytes("bytes", flows, [start] * len(flows), [end] * len(flows))
         return {
             flow["name"]: float(bytes_) * 8e3 / (end - start)
-            for flow, bytes_, (start, end) in zip(flows, arrived, spans, strict=True)
-            if end > start and not np.isnan(bytes_)
+            for flow, bytes_ in zip(flows, arrived, strict=True)
+            if not np.isnan(bytes_)
         }
 
     def rate_mbps(self, flows: Sequence[Flow], span_ns: tuple[int, int], column: str) -> float | None:
