@@ -335,12 +335,17 @@ impl Engine {
         let is_answered = self.observer.reflectors.is_heard(now);
         let mut heard = std::mem::take(&mut self.heard);
         heard.extend(self.observer.passive.take());
-        for delay in heard.drain(..) {
+        for delay in &heard {
             if !is_answered && delay.by.is_exact() {
-                self.show_delay(&delay);
+                self.show_delay(delay);
             }
-            self.pass_on(&delay, now);
         }
+        heard.retain(|delay| self.concerns_control(delay));
+        heard.iter().for_each(|delay| self.controller.on_delay(delay, now));
+        if let Some(log) = &mut self.log {
+            log.delays(&heard, now);
+        }
+        heard.clear();
         self.heard = heard;
     }
 
@@ -349,8 +354,13 @@ impl Engine {
         self.diagnostics.on_delay(delay.source, delay.rtt.as_nanos());
     }
 
+    /// Whether a delay is of the time in which the controller is at work.
+    fn concerns_control(&self, delay: &Delay) -> bool {
+        !self.open && delay.sent >= self.since
+    }
+
     fn pass_on(&mut self, delay: &Delay, now: Time) {
-        if self.open || delay.sent < self.since {
+        if !self.concerns_control(delay) {
             return;
         }
         self.controller.on_delay(delay, now);

@@ -5,6 +5,7 @@
 //! | `{"weir_shape": 1, "settings": {...}}` | the first: version and settings |
 //! | `{"t": ns, "sent": source}` | a probe left |
 //! | `{"t": ns, "delay": {...}}` | a delay was measured |
+//! | `{"t": ns, "delays": [[source, sent, rtt, [there, back] or null, by], ...]}` | several were, such as those of connections at a tick |
 //! | `{"t": ns, "late": ns}` | the shaper itself was late: since when |
 //! | `{"t": ns, "tick": [[bytes, packets, backlog_bytes] or null, ...]}` | the counters of up and down |
 //! | `{"t": ns, "suspended": true or false}` | everything is let through from now on, and the controller hears of nothing, or it goes on |
@@ -54,28 +55,30 @@ struct Line {
 #[serde(rename_all = "snake_case")]
 enum What {
     Sent(u32),
-    Delay {
-        source: u32,
-        sent: u64,
-        rtt: u64,
-        one_way: Option<(i64, i64)>,
-        /// What it was measured by, if not by an answer.
-        #[serde(default, skip_serializing_if = "Measured::is_answer")]
-        by: Measured,
-    },
+    Delay(Heard),
+    Delays(Vec<HeardInShort>),
     Late(u64),
     Tick([Option<(u64, u64, u64)>; 2]),
     Suspended(bool),
     Open(bool),
     Warning(String),
-    Decision {
-        side: LoggedSide,
-        rate_bps: Option<u64>,
-        state: String,
-        reason: String,
-        value: f64,
-    },
+    Decision { side: LoggedSide, rate_bps: Option<u64>, state: String, reason: String, value: f64 },
 }
+
+/// A delay.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+struct Heard {
+    source: u32,
+    sent: u64,
+    rtt: u64,
+    one_way: Option<(i64, i64)>,
+    /// What it was measured by, if not by an answer.
+    #[serde(default, skip_serializing_if = "Measured::is_answer")]
+    by: Measured,
+}
+
+/// A delay among others: what [`Heard`] has, in its order.
+type HeardInShort = (u32, u64, u64, Option<(i64, i64)>, Measured);
 
 /// A side, as options and logs name it; older logs have the names of [`Side`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -142,9 +145,22 @@ impl Log {
     }
 
     pub fn delay(&mut self, delay: &Delay, now: Time) {
-        let one_way = delay.one_way.map(|ways| (ways.there_ns, ways.back_ns));
-        let (sent, rtt) = (delay.sent.as_nanos(), delay.rtt.as_nanos());
-        self.write(now, What::Delay { source: delay.source, sent, rtt, one_way, by: delay.by });
+        self.write(now, What::Delay(Heard::from(delay)));
+    }
+
+    /// Delays that were told at once: of 64 connections there are as many at every tick.
+    pub fn delays(&mut self, delays: &[Delay], now: Time) {
+        match delays {
+            [] => {}
+            [one] => self.delay(one, now),
+            all => {
+                let short = |delay: &Delay| {
+                    let Heard { source, sent, rtt, one_way, by } = Heard::from(delay);
+                    (source, sent, rtt, one_way, by)
+                };
+                self.write(now, What::Delays(all.iter().map(short).collect()));
+            }
+        }
     }
 
     pub fn late(&mut self, since: Time, now: Time) {
@@ -189,6 +205,46 @@ impl Log {
             ));
         }
     }
+}
+
+impl From<&Delay> for Heard {
+    fn from(delay: &Delay) -> Self {
+        Self {
+            source: delay.source,
+            sent: delay.sent.as_nanos(),
+            rtt: delay.rtt.as_nanos(),
+            one_way: delay.one_way.map(|ways| (ways.there_ns, ways.back_ns)),
+            by: delay.by,
+        }
+    }
+}
+
+impl Heard {
+    /// Refuses what no shaper hears at `t`, in ns.
+    fn check(self, t: u64) -> Result<(), String> {
+        let Self { sent, rtt, one_way, .. } = self;
+        if sent > t {
+            return Err(format!("what was sent at {sent} ns cannot be back at {t} ns"));
+        }
+        let is_long =
+            |(there, back): (i64, i64)| there.unsigned_abs().max(back.unsigned_abs()) > MAX_TIME_NS;
+        if rtt > MAX_TIME_NS || one_way.is_some_and(is_long) {
+            return Err(format!("its delay is longer than {MAX_TIME_NS} ns"));
+        }
+        Ok(())
+    }
+
+    fn delay(self) -> Delay {
+        let Self { source, sent, rtt, one_way, by } = self;
+        let one_way = one_way.map(|(there_ns, back_ns)| OneWay { there_ns, back_ns });
+        let (sent, rtt) = (Time::from_nanos(sent), Duration::from_nanos(rtt));
+        Delay { source, sent, rtt, one_way, by }
+    }
+}
+
+/// The delay that stands in short.
+const fn whole((source, sent, rtt, one_way, by): HeardInShort) -> Heard {
+    Heard { source, sent, rtt, one_way, by }
 }
 
 fn json(value: &impl Serialize) -> String {
@@ -289,17 +345,8 @@ impl Replay {
         }
         self.reached = now;
         match *what {
-            What::Delay { sent, .. } if sent > t => {
-                Err(format!("what was sent at {sent} ns cannot be back at {t} ns"))
-            }
-            What::Delay { rtt, one_way, .. }
-                if rtt > MAX_TIME_NS
-                    || one_way.is_some_and(|(there, back)| {
-                        there.unsigned_abs().max(back.unsigned_abs()) > MAX_TIME_NS
-                    }) =>
-            {
-                Err(format!("its delay is longer than {MAX_TIME_NS} ns"))
-            }
+            What::Delay(heard) => heard.check(t),
+            What::Delays(ref all) => all.iter().try_for_each(|&short| whole(short).check(t)),
             What::Late(since) if since > t => {
                 Err(format!("the shaper is late since {since} ns, which is after {t} ns"))
             }
@@ -348,10 +395,9 @@ impl Replay {
             _ if self.open => {}
             What::Late(since) => self.controller.on_late(Time::from_nanos(since), now),
             What::Sent(source) => self.controller.on_sent(source, now),
-            What::Delay { source, sent, rtt, one_way, by } => {
-                let one_way = one_way.map(|(there_ns, back_ns)| OneWay { there_ns, back_ns });
-                let (sent, rtt) = (Time::from_nanos(sent), Duration::from_nanos(rtt));
-                self.controller.on_delay(&Delay { source, sent, rtt, one_way, by }, now);
+            What::Delay(heard) => self.controller.on_delay(&heard.delay(), now),
+            What::Delays(ref all) => {
+                all.iter().for_each(|&short| self.controller.on_delay(&whole(short).delay(), now));
             }
             What::Tick(counters) => {
                 let traffic = counters.map(|it| {
@@ -514,6 +560,44 @@ mod tests {
         let former = text.replace("\"suspended\":", "\"open\":");
         let [logged, made, same] = replay(&former, None, &mut |_| {}).unwrap();
         assert!(logged == decisions.len() && same < made, "{logged} {made} {same}");
+    }
+
+    #[test]
+    fn delays_that_were_told_at_once_stand_in_one_line() {
+        let ways = Some(OneWay { there_ns: -5, back_ns: 7 });
+        let delay = |source, by, one_way| {
+            let (sent, rtt) = (Time::from_millis(1), Duration::from_millis(2));
+            Delay { source, sent, rtt, one_way, by }
+        };
+        let all = [
+            delay(65_536, Measured::Echo, None),
+            delay(65_537, Measured::Answer, ways),
+            delay(65_538, Measured::Arrival, None),
+        ];
+        let file =
+            std::env::temp_dir().join(format!("weir-shape-log-at-once-{}", std::process::id()));
+        let mut log =
+            Log::create(&file, &settings(Control::Auto(AutoSettings::default()))).unwrap();
+        for count in 0..=3 {
+            log.delays(&all[..count], Time::from_millis(4));
+        }
+        drop(log);
+        let text = std::fs::read_to_string(&file).unwrap();
+        std::fs::remove_file(&file).unwrap();
+        let lines: Vec<_> = text.lines().skip(1).collect();
+        assert_eq!(lines.len(), 3, "none, one, two and three: {lines:?}");
+        assert!(lines[0].contains("\"delay\":{\"source\":65536,"), "{lines:?}");
+        let said = "{\"t\":4000000,\"delays\":[[65536,1000000,2000000,null,\"echo\"],\
+                    [65537,1000000,2000000,[-5,7],\"answer\"],[65538,1000000,2000000,null,\"arrival\"]]}";
+        assert_eq!(lines[2], said);
+        let Line { what: What::Delays(read), .. } = serde_json::from_str(lines[2]).unwrap() else {
+            panic!("{lines:?}")
+        };
+        assert_eq!(read.into_iter().map(|short| whole(short).delay()).collect::<Vec<_>>(), all);
+        assert_eq!(replay(&text, None, &mut |_| {}).unwrap(), [0; 3]);
+        let early = text.replace("[65537,1000000,", "[65537,5000000,");
+        let refused = replay(&early, None, &mut |_| {}).unwrap_err().to_string();
+        assert!(refused.contains("cannot be back at 4000000 ns"), "{refused}");
     }
 
     #[test]
