@@ -157,8 +157,21 @@ print(json.dumps([json.loads(told or "null"), state()]))
     counts = _native.replay_shaper((tmp_path / "log").read_text(), None, lambda _: None)
     assert counts[0] > 10
     assert set(counts) == {counts[0]}, "a replay decides what was decided"
-    skip_if_late(warnings)
     assert told is not None
+    lines = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
+    turns = [place for place, line in enumerate(lines) if "suspended" in line]
+    # Not yet at the start, where it is known by the settings.
+    assert [lines[place]["suspended"] for place in turns] == [False, True, False][
+        : 2 + (told["verdict"] is None)
+    ]
+    skip_if_late(warnings)
+    rates = [
+        line["decision"]["rate_bps"]
+        for line in lines[turns[-1] :]
+        if line.get("decision", {}).get("side") == "up"
+    ]
+    # It goes on at what it knew before the line was idle; of a proof that fails it does not go on.
+    assert told["verdict"] is not None or rates[0] == pytest.approx(8e6, rel=0.25)
     assert told["before_ms"] > 30
     # A loaded line may even answer sooner than an idle one, whose processors sleep: then there is no factor.
     assert told["after_ms"] < told["before_ms"] / 5
