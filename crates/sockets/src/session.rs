@@ -277,7 +277,7 @@ fn refused(server: &str, error: &HandshakeError<ClientHandshake<TcpStream>>) -> 
             ))
         }
         _ => NetError::foreign(format!(
-            "server `{server}` does not speak Weir's protocol ({error}): start `weir serve` there"
+            "server `{server}` does not speak Weir's protocol ({error}): start `weir serve` or `weir-agent serve` there"
         )),
     }
 }
