@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 from importlib import resources
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from weirlab import reading
+from weirlab import _native, reading
 from weirlab.errors import UsageError
 
 Direction = Literal["up", "down"]
@@ -26,6 +27,19 @@ def of_direction(spec: str, direction: str) -> str:
     """What a record's queue spec says of one direction: with one each it is `up fq_codel, down default`."""
     own = re.fullmatch(r"up (?P<up>.+), down (?P<down>.+)", spec)
     return own[direction] if own else spec
+
+
+def path_shares(hop: dict[str, Any], direction: str, seed: int, end_ns: int) -> list[tuple[int, float]]:
+    """When each path of a hop with a `reconfiguration` begins, in ns, and its share of the line's rate.
+
+    Args:
+        hop: the hop, resolved.
+        direction: `up` or `down`.
+        seed: the run's.
+        end_ns: paths that begin later are left out.
+    """
+    paths = json.dumps(hop["reconfiguration"])
+    return _native.path_shares(paths, f"{direction}/{hop['name']}", seed, end_ns)
 
 
 def load_trace(name: str) -> str:

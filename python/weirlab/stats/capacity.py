@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weirlab import _native
+from weirlab.scenario.plain import path_shares
 from weirlab.stats.intervals import middles_ns
 
 if TYPE_CHECKING:
@@ -205,7 +204,7 @@ def _shares(record: Record, direction: Direction, hop: dict[str, Any], end: int)
     if paths is None or seed is None:
         return [(0, 1.0)]
     shares = []
-    for at, share in _native.path_shares(json.dumps(paths), f"{direction}/{hop['name']}", seed, end):
+    for at, share in path_shares(hop, direction, seed, end):
         # Behind each path's beginning but the first's the line pauses.
         pauses = paths["outage_ns"] if at else 0
         shares += [(at, 0.0)] * bool(pauses) + [(at + pauses, share)]
