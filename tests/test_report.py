@@ -21,8 +21,10 @@ from weirlab.errors import RecordError
 from weirlab.record import open_record
 from weirlab.report import flow_table
 from weirlab.stats import summarise
+from weirlab.ui.table import Table
 from weirlab.viewer import grade_of, report_page
 from weirlab.viewer.data import record_data, service
+from weirlab.viewer.page import _table
 from weirlab.viewer.path import path_svg
 from weirlab.viewer.repeat import repeat_of
 
@@ -102,6 +104,20 @@ def test_the_figures_are_those_of_terminal_and_notebook(rrul: list[Record]) -> N
         assert html.escape(str(cell)) in page
     assert summary.latency.increase_mean_ms is not None
     assert f"Increase under load: mean {summary.latency.increase_mean_ms:.1f} ms" in page
+
+
+def test_words_of_a_table_are_told_from_its_numbers() -> None:
+    """Numbers stand beneath each other at the right; words wrap, and are not cut off by the page's edge."""
+    table = Table(title="T")
+    table.add_column("score")
+    table.add_column("figure", justify="right")
+    table.add_column("says")
+    table.add_row("calls", "67", "held back by latency")
+    shown = _table(table)
+    assert '<th scope="col">figure</th><th scope="col" class="words">says</th>' in shown
+    assert '<th scope="row">calls</th><td>67</td><td class="words">held back by latency</td>' in shown
+    style = (Path(weirlab.__file__).parent / "viewer/dist/viewer.css").read_text()
+    assert re.search(r"\.words\{[^}]*white-space:normal", style)
 
 
 def test_the_grade_is_that_of_the_increase(rrul: list[Record]) -> None:

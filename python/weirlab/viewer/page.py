@@ -378,15 +378,16 @@ def _seed(seed: int | None) -> str:
 def _table(table: Table) -> str:
     """A table of the terminal as HTML: the same cells."""
     columns = [[_text(cell) for cell in column.cells] for column in table.columns]
+    kinds = ["" if column.justify == "right" else ' class="words"' for column in table.columns]
     caption = "; ".join(filter(None, (_text(table.title), _text(table.caption))))
     head = "".join(
-        f'<th scope="col">{_cell(text)}</th>' if (text := _text(column.header)) else "<td></td>"
-        for column in table.columns
+        f'<th scope="col"{kind}>{_cell(text)}</th>' if (text := _text(column.header)) else "<td></td>"
+        for column, kind in zip(table.columns, kinds, strict=True)
     )
     body = "".join(
         "<tr>"
         + "".join(
-            f"<td>{_cell(text)}</td>" if number else f'<th scope="row">{_cell(text)}</th>'
+            f"<td{kinds[number]}>{_cell(text)}</td>" if number else f'<th scope="row">{_cell(text)}</th>'
             for number, text in enumerate(row)
         )
         + "</tr>"
