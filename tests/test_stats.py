@@ -342,6 +342,10 @@ def test_a_cure_without_any_rest_has_no_upper_end() -> None:
     nothing = Factor(factor=None, low=None, high=None)
     assert factor([-10.0, -9.9, -10.1], [46.0, 46.5, 46.8], same=False, paired=True) == nothing
     assert factor([0.0], [46.0], same=False) == nothing
+    # Nor what tables show as 0.0, be it by microseconds less or by a hundred milliseconds more.
+    assert factor([0.0031], [0.0028], same=False) == nothing
+    assert factor([0.0023, 0.0024], [100.0, 99.0], same=False) == nothing
+    assert factor([0.06], [0.03], same=False).factor == 2.0
     assert factor([0.1, -0.3, 0.4], [0.1, 0.2, 0.1], same=False).low == 0
 
 
@@ -442,13 +446,15 @@ def test_a_record_without_queues_gives_no_advice(rrul: list[Record]) -> None:
 
 def test_a_factor_is_never_shown_as_nothing() -> None:
     """A configuration that is two hundred times slower has the factor 0.005, not 0.0."""
-    assert [factor_text(one) for one in (216.25, 3.24, 1, 0.96, 0.5, 0.0049)] == [
+    assert [factor_text(one) for one in (216.25, 3.24, 1, 0.96, 0.5, 0.0049, 2.34e-05, 0)] == [
         "216.2",
         "3.2",
         "1.0",
         "1.0",
         "0.5",
         "0.0049",
+        "0.000023",
+        "0",
     ]
     slower = factor([0.1, 0.11], [20.0, 20.2], same=False)
     assert slower.ends is not None

@@ -30,6 +30,7 @@ from weirlab.report import (
     assertion_table,
     comparison_table,
     flow_table,
+    increase_line,
     latency_table,
     quality_table,
     story,
@@ -446,29 +447,76 @@ def shown(one: Comparison, *, p: float | None, better: bool | None) -> Compariso
 def test_what_is_not_shown_is_not_stated(rrul: list[Record]) -> None:
     """The sentence says what the table of differences says, and no more."""
     baseline, other = compare(rrul)
-    baseline = increased(baseline, "plain", 9.4, Factor(factor=1.0, low=None, high=None))
-    chance = increased(other, "chance", 7.1, Factor(factor=9.4 / 7.1, low=0.9, high=2.0))
+    baseline = increased(baseline, "plain", 94.0, Factor(factor=1.0, low=None, high=None))
+    chance = increased(other, "chance", 71.0, Factor(factor=94 / 71, low=0.9, high=2.0))
     chance = shown(chance, p=1.0, better=None)
     sure = shown(
-        increased(other, "sure", 8.0, Factor(factor=9.4 / 8.0, low=1.1, high=1.3)), p=0.01, better=True
+        increased(other, "sure", 80.0, Factor(factor=94 / 80, low=1.1, high=1.3)), p=0.01, better=True
     )
-    text = "With `chance` the load makes pings 7.1 ms slower instead of 9.4 ms"
+    text = "With `chance` the load makes pings 71.0 ms slower instead of 94.0 ms"
     doubt = "; 2 repetitions do not show that this is more than chance."
     assert story([baseline, chance]).plain == text + doubt
     assert (
         story([baseline, chance, sure]).plain
-        == "With `sure` the load makes pings 8.0 ms slower instead of 9.4 ms: 1.2 times less."
+        == "With `sure` the load makes pings 80.0 ms slower instead of 94.0 ms: 1.2 times less."
     )
     untested = shown(chance, p=None, better=None)
     assert story([baseline, untested]).plain == f"{text}: 1.3 times less."
     gone = shown(increased(other, "gone", -0.1, Factor(factor=None, low=3.0, high=None)), p=0.5, better=None)
-    said = "With `gone` the load makes pings no slower, instead of 9.4 ms slower"
+    said = "With `gone` the load makes pings no slower, instead of 94.0 ms slower"
     assert story([baseline, gone]).plain == said + doubt
-    worse = shown(increased(other, "worse", 60.0, Factor(factor=0.15, low=0.1, high=0.2)), p=0.5, better=None)
+    worse = shown(
+        increased(other, "worse", 600.0, Factor(factor=0.15, low=0.1, high=0.2)), p=0.5, better=None
+    )
     none = "None of them shortens the wait of `plain` noticeably"
     assert story([baseline, worse]).plain == f"{none}."
     worse = shown(worse, p=0.001, better=False)
-    assert story([baseline, worse]).plain == f"{none}: with `worse` it is 60.0 ms instead of 9.4 ms."
+    assert story([baseline, worse]).plain == f"{none}: with `worse` it is 600.0 ms instead of 94.0 ms."
+
+
+@pytest.mark.parametrize(
+    ("usual", "ms", "named"),
+    [
+        (0.0031, 0.0028, False),
+        (0.04, -0.01, False),
+        (2.8, 2.5, False),
+        (9.4, 7.1, False),
+        (1.2, 0.3, False),
+        (4.9, -0.1, True),
+        (2.0, 0.9, True),
+        (9.4, 4.4, True),
+        (200.0, 178.0, True),
+        (200.0, 190.0, False),
+    ],
+)
+def test_only_a_gain_that_somebody_notices_is_told(
+    rrul: list[Record], usual: float, ms: float, named: bool
+) -> None:
+    """A shaper costs throughput: nobody is told to pay that for microseconds."""
+    baseline, other = compare(rrul)
+    baseline = increased(baseline, "plain", usual, Factor(factor=1.0, low=None, high=None))
+    times = usual / ms if ms > 0 else None
+    shaped = increased(other, "shaped", ms, Factor(factor=times, low=None, high=None))
+    said = story([baseline, replace(shaped, differences=[])]).plain
+    assert said.startswith(
+        "With `shaped` " if named else "None of them shortens the wait of `plain` noticeably"
+    )
+
+
+def test_no_zero_has_a_minus(rrul: list[Record]) -> None:
+    baseline, other = compare(rrul)
+    none = increased(other, "none", -0.004, Factor(factor=None, low=None, high=None))
+    assert "-0.0" not in printed(comparison_table(rrul, [baseline, none]), 160)
+    latency = replace(
+        summarise(rrul[0]).latency,
+        increase_mean_ms=-0.04,
+        increase_median_ms=-0.0,
+        increase_p95_ms=0.0,
+        increase_p99_ms=-0.06,
+    )
+    assert str(increase_line(latency)).startswith(
+        "Increase under load: mean 0.0 ms, median 0.0 ms, p95 0.0 ms, p99 -0.1 ms"
+    )
 
 
 def test_signs_that_steer_nothing_are_shown_as_they_are() -> None:

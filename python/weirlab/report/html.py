@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from weirlab.record.differences import finds_its_loads, load_of
 from weirlab.report.tables import COLUMNS, UNLOADED, has_load
 from weirlab.stats import summarise
+from weirlab.ui.numbers import unsigned_zero
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -34,7 +35,9 @@ def record_html(record: Record) -> str:
     if loaded:
         rows.append([name, *_pings(loaded)])
     if summary.latency.increase_mean_ms is not None:
-        rows.append(["increase under load", f"{summary.latency.increase_mean_ms:.1f} ms", "mean"])
+        rows.append(
+            ["increase under load", f"{unsigned_zero(summary.latency.increase_mean_ms, 1)} ms", "mean"]
+        )
     if summary.latency.loaded and summary.latency.is_of_some:
         rows.append([f"{name}, all probes", *_pings(summary.latency.loaded)])
     if summary.latency.lost is not None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from rich import box
 
 from weirlab.scores.measured import PHASES
+from weirlab.ui.numbers import unsigned_zero
 from weirlab.ui.table import Table
 
 if TYPE_CHECKING:
@@ -27,7 +28,9 @@ def location_table(place: Location) -> Table:
         if not hop.answered:
             continue
         idle = "-" if hop.idle_ms is None else f"{hop.idle_ms:.1f}"
-        more = [f"{hop.increase_ms[p]:+.1f}" if p in hop.increase_ms else "-" for p in place.begins]
+        more = [
+            unsigned_zero(hop.increase_ms[p], 1, "+") if p in hop.increase_ms else "-" for p in place.begins
+        ]
         table.add_row(hop.name, idle, *more, f"{hop.answered:.0%}")
     table.caption = "; ".join([*_silent(place), _found(place)])
     return table

@@ -13,7 +13,7 @@ from rich.text import Text
 from weirlab.record.configurations import joined, run_names
 from weirlab.record.differences import DURING, WITH_BOTH, load_of
 from weirlab.stats import bypassed_queues, factor_text, quantile
-from weirlab.ui.numbers import four_digits
+from weirlab.ui.numbers import four_digits, unsigned_zero
 from weirlab.ui.table import Table
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def _beside(baseline: Comparison, usual: Interval, others: Sequence[Comparison],
     known = [(one, _times_less(usual, one)) for one in others if one.increase_ms]
     if not known:
         return ""
-    felt = [(one, times) for one, times in known if times >= NOTICEABLE]
+    felt = [(one, times) for one, times in known if _is_felt(usual, one, times)]
     if not felt:
         return _no_cure(baseline, others, load)
     sure = [(one, times) for one, times in felt if _verdict(one) is not False]
@@ -148,6 +148,17 @@ def _beside(baseline: Comparison, usual: Interval, others: Sequence[Comparison],
         told = _cure(baseline, best, load)
         return f"{told}; {repeats} repetitions do not show that this is more than chance."
     return f"{_cure(baseline, best, load, told=True)}{_cost(baseline, best)}."
+
+
+def _is_felt(usual: Interval, one: Comparison, times: float) -> bool:
+    """Whether pings wait so much less that somebody notices: by the ratio, and by the time itself.
+
+    Of waits that are short anyway, thousands of times less may be microseconds.
+    """
+    less_ms = 0.0 if one.increase_ms is None else usual.mean - one.increase_ms.mean
+    if less_ms < FELT_MS:
+        return times >= MUCH_LESS and less_ms >= WORTH_A_WORD_MS
+    return times >= NOTICEABLE
 
 
 def _verdict(one: Comparison) -> bool | None:
@@ -193,7 +204,7 @@ def _no_cure(baseline: Comparison, others: Sequence[Comparison], load: str) -> s
 
 def _ms(value: Interval | None) -> str:
     """The mean with its unit; never a 0 with a minus."""
-    return "-" if value is None else f"{round(value.mean, 1) + 0.0:.1f} ms"
+    return "-" if value is None else f"{unsigned_zero(value.mean, 1)} ms"
 
 
 def advice(records: Sequence[Record]) -> list[str]:
@@ -364,11 +375,9 @@ def increase_line(latency: LatencySummary) -> str | None:
     if latency.increase_mean_ms is None:
         return f"{latency.lost} of {latency.sent} pings lost." if latency.lost else None
     lost = "" if latency.lost is None else f"; {latency.lost} of {latency.sent} pings lost"
-    return (
-        f"Increase under load: mean {latency.increase_mean_ms:.1f} ms, median "
-        f"{latency.increase_median_ms:.1f} ms, p95 {latency.increase_p95_ms:.1f} ms, p99 "
-        f"{latency.increase_p99_ms:.1f} ms{lost}."
-    )
+    figures = ("mean", "median", "p95", "p99")
+    each = (f"{name} {unsigned_zero(getattr(latency, f'increase_{name}_ms'), 1)} ms" for name in figures)
+    return f"Increase under load: {', '.join(each)}{lost}."
 
 
 def cut_short(record: Record) -> str | None:
@@ -412,7 +421,7 @@ def _interval_column(heading: str, figure: str, digits: int, *, rank: int = 0) -
         value: Interval | None = getattr(one, figure)
         if value is None:
             return "-"
-        text = f"{value.mean:.{digits}f}"
+        text = unsigned_zero(value.mean, digits)
         text += "" if value.high is None else f"\n±{value.high - value.mean:.{digits}f}"
         return text if value.count == len(one.runs) else f"{text}{OF_SOME}{value.count}"
 
@@ -470,7 +479,13 @@ MANY_LOST = 0.01
 """A smaller share of lost pings is not worth a word: full queues drop some."""
 
 FELT_MS = 5.0
-"""By how much longer a wait is told of: less is no difference to a call."""
+"""By how much longer or shorter a wait is told of: less is no difference to a call."""
+
+WORTH_A_WORD_MS = 1.0
+"""A change of less is told of no factor at all: a line's own delays vary by that, and no program minds it."""
+
+MUCH_LESS = 2.0
+"""A factor from which on less than `FELT_MS` is told of too: on a line of short waits half of one is much."""
 
 NOTICEABLE = 1.1
 """A factor below this is not worth a word."""

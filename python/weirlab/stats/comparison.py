@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
@@ -45,8 +46,9 @@ class Factor:
 
     Attributes:
         factor: mean increase of the baseline / mean increase of this configuration, as in the cFosSpeed
-            report; None if one of them is missing or not above 0: what was no increase cannot have become
-            less, and if nothing is left of one, no number says how many times less that is.
+            report; None if one of them is missing, if the first is below `MEASURED_MS` or the second not
+            above 0: what was no increase cannot have become less, and if nothing is left of one, no number
+            says how many times less that is.
         low, high: 95 % BCa bootstrap interval over repetitions; None for single runs, for the baseline, and
             where neither side scatters. `high` alone is None if it has no upper end: what is left of the
             increase may be nothing.
@@ -66,6 +68,9 @@ class Factor:
 
 def factor_text(factor: float) -> str:
     """A factor with one decimal; or with two digits where it is below 1, so that it is never 0.0."""
+    if 0 < factor < 1e-4:
+        # Of smaller ones `g` would make powers of ten, which tables for people do not have.
+        return f"{factor:.{1 - math.floor(math.log10(factor))}f}"
     return f"{factor:.1f}" if factor >= 0.95 else f"{factor:.2g}"
 
 
@@ -80,7 +85,7 @@ class Comparison(Shown):
             probes of which the increase is, if there is one.
         down_mbps, up_mbps: goodput, over the repetitions.
         down_jain, up_jain: fairness, over the repetitions.
-        factor: increase of the baseline / increase of this configuration, where both are above 0.
+        factor: increase of the baseline / increase of this configuration, where there is one of each.
         differences: this configuration less the baseline, in each figure that both have; none for the
             baseline.
     """
@@ -224,7 +229,7 @@ def factor(before: list[float], after: list[float], *, same: bool, paired: bool 
         same: whether both are the same runs.
         paired: whether the repetitions of one place belong together.
     """
-    if not before or not after or np.mean(before) <= 0:
+    if not before or not after or np.mean(before) < MEASURED_MS:
         return Factor(factor=None, low=None, high=None)
     left = float(np.mean(after))
     ratio = float(np.mean(before)) / left if left > 0 else None
@@ -247,3 +252,10 @@ def _angle(
     """
     increase, left = before.mean(axis=axis), np.maximum(after.mean(axis=axis), 0)
     return np.where(increase > 0, np.arctan2(increase, left), 0.0)
+
+
+MEASURED_MS = 0.05
+"""A baseline's increase of less is none: tables, which have tenths of a millisecond, show it as 0.0.
+
+A simulated one may be of a few nanoseconds, of which packet comes first; a live clock's wake-ups take longer.
+"""

@@ -8,5 +8,16 @@ def four_digits(value: float) -> str:
     return f"{value:.4g}" if abs(value) < WHOLE_FROM else f"{value:.0f}"
 
 
+def unsigned_zero(value: float, digits: int, sign: str = "") -> str:
+    """`value` with so many digits behind the point; where these are all 0, without a minus.
+
+    Args:
+        value: the number.
+        digits: how many.
+        sign: `+` to have a sign before what is above 0, and before 0.
+    """
+    return f"{round(value, digits) + 0.0:{sign}.{digits}f}"
+
+
 WHOLE_FROM = 9_999.5
 """Numbers from here on, which four digits would write as a power of ten, are written whole."""
