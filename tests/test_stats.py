@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -429,6 +429,57 @@ def test_of_a_shaper_that_is_above_the_line_it_is_not_said_that_a_shaper_helps(t
     assert told.startswith(f"`{spec}` at `router` has nothing to manage")
     assert "such as `htb rate" not in told
     assert "Its own rate is above what the line carries" in told
+
+
+def crossed(spec: str, tmp_path: Path, **of_b: Any) -> Record:
+    """A run whose path is `a` and then `b`; a second load comes to `b` only, unless more is said of `b`."""
+    (record,) = weirlab.run(
+        {
+            "name": "crossed",
+            "title": "crossed",
+            "phases": SHORT,
+            "hosts": [{"name": "far"}, *([] if of_b else [{"name": "near", "route": "b"}])],
+            "flows": [
+                {"name": "far", "direction": "up", "host": "far"},
+                *([] if of_b else [{"name": "near", "direction": "up", "host": "near"}]),
+            ],
+        },
+        link={
+            "name": "crossed",
+            "title": "crossed",
+            "up": [
+                {"name": "a", "place": "queue", "rate": "20mbit", "delay": "5ms"},
+                {"name": "b", "queue": "pfifo limit 100", "rate": "15mbit", "delay": "10ms", **of_b},
+            ],
+            "down": [{"name": "d", "rate": "50mbit", "delay": "5ms"}],
+            **({} if of_b else {"routes": {"b": {"up": ["b"], "down": []}}}),
+        },
+        queue=spec,
+        out=tmp_path / "crossed",
+    )
+    return record
+
+
+@pytest.mark.parametrize("spec", ["fq_codel", "htb rate 95% fq_codel"])
+def test_where_loads_come_behind_the_queue_no_rate_of_it_is_said_to_help(spec: str, tmp_path: Path) -> None:
+    (told,) = advice([crossed(spec, tmp_path)])
+    assert told.startswith(f"`{spec}` at `a` has nothing to manage: packets wait elsewhere, ")
+    assert told.endswith(
+        " in `b` on the way up. Loads come to `b` that do not pass `a`, where no rate holds them back: "
+        "it takes a queue at `b` to manage them."
+    )
+
+
+def test_only_of_a_line_whose_rate_changes_it_is_said_how_that_is_followed(tmp_path: Path) -> None:
+    spec = "htb rate 18mbit fq_codel"
+    changes = [{"at": "2s", "rate": "10mbit"}]
+    steady, changing = (
+        advice([crossed(spec, tmp_path / name, delay=delay, **more)])
+        for name, delay, more in (("s", "10ms", {}), ("c", "10ms", {"changes": changes}))
+    )
+    reason = " Its own rate is above what the line carries then: a lower one moves the wait to `a`"
+    assert steady[0].endswith(f"{reason}.")
+    assert changing[0].endswith(f"{reason}, and `weir shape` follows a line whose rate changes.")
 
 
 def test_a_queue_at_the_bottleneck_needs_no_advice(tmp_path: Path) -> None:

@@ -20,7 +20,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from weirlab.record import Record
-    from weirlab.stats import Comparison, DirectionSummary, Distribution, Interval, LatencySummary, Summary
+    from weirlab.stats import (
+        Bypassed,
+        Comparison,
+        DirectionSummary,
+        Distribution,
+        Interval,
+        LatencySummary,
+        Summary,
+    )
     from weirlab.stats.assertions import Outcome
 
 
@@ -209,26 +217,33 @@ def _ms(value: Interval | None) -> str:
 
 def advice(records: Sequence[Record]) -> list[str]:
     """For each queue under test that stayed empty: where packets waited instead, and what helps."""
-    waited: dict[tuple[str, str], dict[str, str]] = {}
+    found: dict[tuple[str, str], dict[str, Bypassed]] = {}
     for record in records:
         for one in bypassed_queues(record):
             if one.queue.split()[0] not in PLAIN_QUEUES:
-                way = f"{one.wait_ms:.0f} ms in `{one.other_hop}` on the way {one.direction}"
-                waited.setdefault((one.queue, f"`{one.queue}` at `{one.hop}`"), {}).setdefault(
-                    one.direction, way
-                )
-    return [
-        f"{queue} has nothing to manage: packets wait elsewhere, {' and '.join(ways.values())}. "
-        + _what_helps(spec)
-        for (spec, queue), ways in waited.items()
-    ]
+                found.setdefault((one.queue, one.hop), {}).setdefault(one.direction, one)
+    told = []
+    for (queue, hop), ways in found.items():
+        waits = [f"{one.wait_ms:.0f} ms in `{one.other_hop}` on the way {way}" for way, one in ways.items()]
+        helps = dict.fromkeys(_what_helps(one) for one in ways.values())
+        nothing = (
+            f"`{queue}` at `{hop}` has nothing to manage: packets wait elsewhere, {' and '.join(waits)}."
+        )
+        told.append(" ".join([nothing, *helps]))
+    return told
 
 
-def _what_helps(spec: str) -> str:
-    if SHAPING & {*spec.split()}:
+def _what_helps(one: Bypassed) -> str:
+    if one.joined:
         return (
-            "Its own rate is above what the line carries then: a lower one moves the wait to it, and "
-            "`weir shape` follows a line whose rate changes."
+            f"Loads come to `{one.other_hop}` that do not pass `{one.hop}`, where no rate holds them back: "
+            f"it takes a queue at `{one.other_hop}` to manage them."
+        )
+    if SHAPING & {*one.queue.split()}:
+        follows = ", and `weir shape` follows a line whose rate changes" if one.varies else ""
+        return (
+            "Its own rate is above what the line carries then: a lower one moves the wait to "
+            f"`{one.hop}`{follows}."
         )
     return "A shaper below the line's rate moves the wait to it, such as `htb rate 95% fq_codel`."
 

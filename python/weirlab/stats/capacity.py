@@ -25,7 +25,7 @@ def slowest_hops(record: Record, direction: Direction, start: int, end: int) -> 
 
     Each is told once; none of a path of which no line is limited.
     """
-    found = [_slowest(record, direction, on_path, start, end) for on_path in _paths(record, direction)]
+    found = [_slowest(record, direction, on_path, start, end) for on_path in load_paths(record, direction)]
     return list({hop["name"]: hop for hop in found if hop is not None}.values())
 
 
@@ -36,7 +36,7 @@ def limiting_hops(record: Record, direction: Direction, start: int, end: int) ->
     passes the slowest lines of two of them, whose capacities then do not add up.
     """
     slowest = {hop["name"]: hop for hop in slowest_hops(record, direction, start, end)}
-    for on_path in _paths(record, direction):
+    for on_path in load_paths(record, direction):
         if len({hop["name"] for hop in on_path} & slowest.keys()) != 1:
             return []
     return list(slowest.values())
@@ -69,7 +69,7 @@ def limit_bytes(
 def why_no_limit(record: Record, direction: Direction) -> str | None:
     """Why several paths have no capacity of which loads take shares; None if they do or are unlimited."""
     start, end = 0, record.manifest.scenario["duration_ns"]
-    if len(_paths(record, direction)) < 2 or limiting_hops(record, direction, start, end):
+    if len(load_paths(record, direction)) < 2 or limiting_hops(record, direction, start, end):
         return None
     if not slowest_hops(record, direction, start, end):
         return None
@@ -93,7 +93,7 @@ def _slowest(
     return min(finite, key=lambda one: one[0])[1] if finite else None
 
 
-def _paths(record: Record, direction: Direction) -> list[list[dict[str, Any]]]:
+def load_paths(record: Record, direction: Direction) -> list[list[dict[str, Any]]]:
     """The paths that loads of `direction` take, each as its hops; all paths if there is no load."""
     scenario = record.manifest.scenario
     hops = scenario["path"][direction]

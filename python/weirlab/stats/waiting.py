@@ -9,10 +9,12 @@ import numpy as np
 
 from weirlab.record.tables import TABLES
 from weirlab.scenario.plain import of_direction
+from weirlab.stats.capacity import load_paths
 from weirlab.stats.pings import load_window_ns
 
 if TYPE_CHECKING:
     from weirlab.record import Record
+    from weirlab.scenario import Direction
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +27,8 @@ class Bypassed:
         hop: where it stands.
         other_hop: where packets waited instead.
         wait_ms: how long they waited there during the load, on average.
+        joined: whether loads come to the other hop on routes that do not pass the queue.
+        varies: whether the rate of the other hop's line changes during the run.
     """
 
     direction: str
@@ -32,6 +36,8 @@ class Bypassed:
     hop: str
     other_hop: str
     wait_ms: float
+    joined: bool
+    varies: bool
 
 
 def bypassed_queues(record: Record) -> list[Bypassed]:
@@ -41,31 +47,45 @@ def bypassed_queues(record: Record) -> list[Bypassed]:
     that dropped or marked something has managed it.
     """
     waits, acted = _waits_and_acts(record)
-    path: dict[str, list[dict[str, Any]]] = record.manifest.scenario.get("path", {})
+    path: dict[Direction, list[dict[str, Any]]] = record.manifest.scenario.get("path", {})
     found = []
     for direction, hops in path.items():
         for hop in hops:
             if hop["queue"] != of_direction(record.manifest.queue, direction):
                 continue
-            others = [one["name"] for one in hops if one["name"] != hop["name"]]
-            other = max(others, key=lambda name: waits.get(f"{direction}/{name}", 0.0), default=None)
+            others = [one for one in hops if one["name"] != hop["name"]]
+            other = max(others, key=lambda one: waits.get(f"{direction}/{one['name']}", 0.0), default=None)
             own_ms = waits.get(f"{direction}/{hop['name']}")
             if other is None or own_ms is None or own_ms >= MAX_EMPTY_MS:
                 continue
             if f"{direction}/{hop['name']}" in acted:
                 continue
-            wait_ms = waits.get(f"{direction}/{other}", 0.0)
+            wait_ms = waits.get(f"{direction}/{other['name']}", 0.0)
             if wait_ms >= MIN_WAIT_MS:
                 found.append(
                     Bypassed(
                         direction=direction,
                         queue=hop["queue"],
                         hop=hop["name"],
-                        other_hop=other,
+                        other_hop=other["name"],
                         wait_ms=wait_ms,
+                        joined=_is_joined(record, direction, hop["name"], other["name"]),
+                        varies=_varies(other),
                     )
                 )
     return found
+
+
+def _is_joined(record: Record, direction: Direction, hop: str, other: str) -> bool:
+    """Whether loads come to the hop `other` on a path that `hop` does not lie on."""
+    paths = [{one["name"] for one in on_path} for on_path in load_paths(record, direction)]
+    return any(other in names and hop not in names for names in paths)
+
+
+def _varies(hop: dict[str, Any]) -> bool:
+    """Whether a hop's line has one rate after another: by a recording, by changes, or by its path's."""
+    recorded = hop["rate"] != "unlimited" and "trace" in hop["rate"]
+    return bool(recorded or hop.get("changes") or hop.get("reconfiguration"))
 
 
 def _waits_and_acts(record: Record) -> tuple[dict[str, float], set[str]]:
