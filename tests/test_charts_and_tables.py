@@ -30,7 +30,9 @@ from weirlab.plots.layout import grid_of
 from weirlab.plots.scope import Scope
 from weirlab.record import Record, configurations, open_record
 from weirlab.report import charts_of
+from weirlab.scenario import ScenarioSpec, resolve
 from weirlab.stats import compare, describe, summarise, totals_mbps
+from weirlab.worlds.sim import SimWorld
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -311,6 +313,25 @@ def test_svg_text_stays_text(records: list[Record], tmp_path: Path) -> None:
 def test_all_charts_of_a_command_are_drawn(records: list[Record], tmp_path: Path) -> None:
     drawn = charts_of(records, tmp_path / "charts", title="Mine", quiet=True)
     assert {path.name for path in drawn} >= {"box.png", "cdf.png", "ping.png", "overlay.png"}
+
+
+@pytest.mark.parametrize("test", ["rrul_be", "udp_flood"])
+def test_of_runs_that_were_cut_short_before_the_load_there_are_the_charts_that_can_be(
+    test: str, records: list[Record], tmp_path: Path
+) -> None:
+    """Charts of the load are left out, or drawn of the runs that have it: what was measured is no error."""
+    cut = []
+    for queue in ("default", "fq_codel"):
+        words = {"test": test, "link": "cable-20-8", "queue": queue, "phases": {"idle": "100h"}}
+        (run,) = resolve(ScenarioSpec.model_validate(words))
+        assert not SimWorld().run(run, tmp_path / queue, lambda _: False)
+        cut.append(open_record(tmp_path / queue))
+    for number, few in enumerate((cut[:1], cut)):
+        names = {path.name for path in charts_of(few, tmp_path / f"charts-{number}", quiet=True)}
+        assert "ping.png" in names
+        assert not names & {"box.png", "cdf.png"}
+    beside = {path.name for path in charts_of([*records, *cut], tmp_path / "beside", quiet=True)}
+    assert beside >= {"box.png", "cdf.png", "ping.png"}
 
 
 def test_very_long_names_are_shortened_in_charts(records: list[Record], tmp_path: Path) -> None:

@@ -11,13 +11,16 @@ from rich.progress import track
 from weirlab.drawers import Order, begun_or_new
 from weirlab.record import configurations
 from weirlab.record.configurations import slug
-from weirlab.stats import answered_count
+from weirlab.stats import answered_count, load_window_ns
+from weirlab.stats.pings import any_answered
+from weirlab.stats.summary import latency_summary, totals
 from weirlab.ui.terminal import messages
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from weirlab.record import Record
+    from weirlab.stats import Direction
 
 
 def charts_of(
@@ -28,7 +31,7 @@ def charts_of(
     A three-plot of the first repetition of each configuration, and its UDP flows and applications
     if it has any; CDF, box plot
     and ping time series of all configurations together; and their overlay, if there are several. Charts for
-    which there is no data (no load, no pings) are left out.
+    which there is no data (no load, no pings, as of a run that was cut short before its load) are left out.
     """
     loaded = [record for record in records if record.flow_rows]
     probed = [record for record in records if answered_count(record)]
@@ -47,10 +50,13 @@ def charts_of(
         for number, one in enumerate(configurations(loaded), start=1)
         if one.records[0].columns("transfers").height
     ]
-    if loaded:
+    if any(_has_boxes(record) for record in loaded):
         jobs.append(("box", loaded, "box"))
+    during = [record for record in probed if any_answered(record, load_window_ns(record))]
+    if during:
+        jobs.append(("cdf", during, "cdf"))
     if probed:
-        jobs += [("cdf", probed, "cdf"), ("ping", firsts, "ping")]
+        jobs.append(("ping", firsts, "ping"))
     if len(firsts) > 1:
         jobs.append(("overlay", probed, "overlay"))
     orders = [
@@ -71,6 +77,12 @@ def charts_of(
         ):
             pass
     return [Path(order.target) for order in orders]
+
+
+def _has_boxes(record: Record) -> bool:
+    """Whether there are samples of its load: none are of a run that was cut short before it."""
+    ways: tuple[Direction, ...] = ("down", "up")
+    return latency_summary(record).loaded is not None or any(totals(record, way)[1].size for way in ways)
 
 
 def _paths(records: Sequence[Record]) -> list[str]:
