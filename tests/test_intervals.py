@@ -9,6 +9,7 @@ import pytest
 import weirlab
 from conftest import SHORT
 from weirlab.plots.ellipse import steps
+from weirlab.report import flow_table
 from weirlab.scores import measured
 from weirlab.stats import summarise, totals_mbps
 from weirlab.stats.assertions import Assertion
@@ -55,6 +56,29 @@ def test_a_load_without_a_whole_interval_has_no_rates() -> None:
     assert found.per_flow_mbps == {}
     assert totals_mbps(record, "up").height == 0
     assert not Assertion("up.goodput < 1mbit").of(record).holds
+
+
+@pytest.mark.parametrize(
+    ("every", "idle", "load"), [("200ms", "2.05s", "10.05s"), ("300ms", "2s", "10s"), ("3s", "2s", "10s")]
+)
+def test_goodputs_of_flows_add_up_where_one_begins_later(every: str, idle: str, load: str) -> None:
+    """The statistics page promises it: a flow that begins later is told of the same span as the others."""
+    found = summarise(run("tcp_2up_delay", every, idle=idle, load=load)).up
+    assert found is not None
+    assert found.goodput_mbps is not None
+    assert len(found.per_flow_mbps) == found.flows == 2
+    assert sum(found.per_flow_mbps.values()) == pytest.approx(found.goodput_mbps, rel=1e-9)
+
+
+def test_flows_without_a_whole_interval_are_told_as_such() -> None:
+    """No flow has a goodput of the load where all together have none, and none vanishes from the table."""
+    summary = summarise(run("tcp_2up_delay", "7s", idle="2s", load="10s"))
+    assert summary.up is not None
+    assert (summary.up.goodput_mbps, summary.up.per_flow_mbps) == (None, {})
+    assert list(summary.up.per_flow_running_mbps) == ["TCP stream 2"]
+    first, second, _ = zip(*(column.cells for column in flow_table(summary).columns[:2]), strict=True)
+    assert first == ("TCP stream 2", "-")
+    assert second == ("1 flow without a whole interval of samples", "-")
 
 
 def test_the_edges_of_a_phase_need_not_be_those_of_intervals() -> None:

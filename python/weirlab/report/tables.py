@@ -337,6 +337,10 @@ def flow_table(summary: Summary, during: str = DURING) -> Table:
         for name in dict.fromkeys([*whole, *running]):
             cells = [_mbps(of_each.get(name)) for of_each in ((whole, running) if in_part else (whole,))]
             table.add_row(name, *cells)
+        untold = direction.flows - len(running)
+        if not whole and untold > 0:
+            flows = "1 flow" if untold == 1 else f"{untold} flows"
+            table.add_row(f"{flows} without a whole interval of samples", "-")
         way = "download" if direction is summary.down else "upload"
         used = "" if direction.utilisation is None else f", {direction.utilisation:.1%} of the line"
         table.add_row(
