@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import io
+import json
 import re
 from contextlib import redirect_stdout
 from dataclasses import fields
@@ -177,6 +178,39 @@ def test_files_that_pages_name_are_there() -> None:
             assert (ROOT / name).exists() or "NAME" in name or name in WRITTEN_BY_READERS, f"{page}: {name}"
 
 
+def recordings() -> dict[str, str]:
+    """The recordings of Linux' queues: their names, with the disciplines that they are of."""
+    files = (ROOT / "vectors" / "linux-6.12").glob("*.json")
+    found = [json.loads(file.read_text()) for file in files if file.name != "exceptions.json"]
+    return {one["name"]: one["discipline"] for one in found}
+
+
+def test_every_recording_is_named_on_the_page_of_its_queue() -> None:
+    for name, discipline in recordings().items():
+        page = ROOT / f"docs/queues/{PAGES_OF_RECORDINGS.get(discipline, discipline)}.md"
+        assert f"`{name}`" in page.read_text(), page.name
+
+
+@pytest.mark.parametrize(
+    ("page", "words"),
+    [
+        ("README.md", r"(\d+) recordings of Linux 6\.12"),
+        ("docs/validation.md", r"^(\d+) recordings of real Linux"),
+        ("docs/validation.md", r"^\| all (\d+) \|"),
+        ("docs/cli.md", r"`vectors/linux-6\.12` has (\d+)\b"),
+        ("vectors/linux-6.12/README.md", r"^There are (\d+) vectors"),
+    ],
+)
+def test_pages_count_as_many_recordings_as_there_are(page: str, words: str) -> None:
+    (count,) = re.findall(words, (ROOT / page).read_text(), re.MULTILINE)
+    assert int(count) == len(recordings())
+
+
+def test_the_page_of_cake_counts_its_recordings() -> None:
+    (count,) = re.findall(r"all (\d+) of `cake-\*`", (ROOT / "docs/queues/cake.md").read_text())
+    assert int(count) == sum(name.startswith("cake-") for name in recordings())
+
+
 def python_blocks() -> list[tuple[str, str]]:
     """The Python programs of all pages, with where each stands."""
     found = []
@@ -237,6 +271,9 @@ SHARED_PAGES = {
     "skbprio": "schedulers",
 }
 """Pages of several disciplines; all others have one of their own name."""
+
+PAGES_OF_RECORDINGS = SHARED_PAGES | {"police": "ingress"}
+"""The same of what recordings are of, which a policer is too."""
 
 WRITTEN_BY_READERS = {"crates/qdisc/src/lifo.rs"}
 """docs/adding-a-queue.md shows how."""
