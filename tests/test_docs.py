@@ -7,6 +7,7 @@ import builtins
 import io
 import json
 import re
+import tomllib
 from contextlib import redirect_stdout
 from dataclasses import fields
 from pathlib import Path
@@ -176,6 +177,81 @@ def test_files_that_pages_name_are_there() -> None:
     for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]:
         for name in re.findall(r"`((?:crates|python|tests|tools|scenarios)/[\w./-]+)`", page.read_text()):
             assert (ROOT / name).exists() or "NAME" in name or name in WRITTEN_BY_READERS, f"{page}: {name}"
+
+
+EXAMPLES = re.findall(
+    r"^```toml\n(.*?)^```", (ROOT / "docs/scenarios.md").read_text(), re.DOTALL | re.MULTILINE
+)
+
+PLACED = {
+    "name": (
+        'test = "rrul_be"\nlink = "example.toml"\n',
+        'test = "example.toml"\nlink = "cable-20-8"\n',
+    ),
+    "methods": ('test = "ping"\nlink = "cable-20-8"\n',),
+    "assert": ('test = "rrul"\nlink = "cable-20-8"\n',),
+}
+"""What stands before an example that is no whole scenario, by its first key; one with a name is a file."""
+
+BELOW_TOPOLOGIES = """
+[test]
+name = "routed"
+title = "routed"
+flows = [
+    { name = "long", direction = "up", host = "end" },
+    { name = "cross", direction = "up", host = "exit b" },
+]
+phases = { load = "2s" }
+[link]
+name = "routed"
+title = "routed"
+[[link.up]]
+name = "a"
+rate = "10mbit"
+[[link.up]]
+name = "b"
+rate = "10mbit"
+place = "queue"
+[[link.up]]
+name = "c"
+rate = "10mbit"
+[[link.down]]
+name = "back"
+rate = "10mbit"
+"""
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda text: text.split("=")[0].strip().split("\n")[0])
+def test_the_examples_of_scenarios_tests_and_links_run(
+    example: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As whoever copies one runs it, with what the page says stands around it."""
+    monkeypatch.chdir(tmp_path)
+    keys = tomllib.loads(example)
+    if "routes" in keys.get("link", {}):
+        text = f"{BELOW_TOPOLOGIES}\n{example}"
+    elif "name" in keys:
+        Path("example.toml").write_text(example)
+        is_link = "up" in keys
+        text = PLACED["name"][0 if is_link else 1]
+    else:
+        text = "".join(PLACED.get(next(iter(keys)), ())) + example
+    Path("scenario.toml").write_text(text)
+    records = weirlab.run("scenario.toml", repeat=1, out="out")
+    assert all(record.manifest.complete for record in records)
+
+
+def test_a_flow_of_the_tree_on_the_page_of_the_syntax_reaches_its_ceil() -> None:
+    """One that has the tree for itself borrows what the other class leaves: it has 2 Mbit/s of cells."""
+    page = (ROOT / "docs/queues/syntax.md").read_text()
+    (tree,) = re.findall(r"^```\n(# 2 Mbit/s over ADSL\n.*?)^```", page, re.DOTALL | re.MULTILINE)
+    flow = {"name": "flood", "direction": "up", "udp": {"rate": "3mbit", "payload": 1472}}
+    test = {"name": "flood", "title": "flood", "phases": {"load": "20s"}, "flows": [flow]}
+    (record,) = weirlab.run(test, link="line-50", queue_up=tree)
+    up = weirlab.summarise(record).up
+    assert up is not None
+    # A packet of 1500 bytes takes 33 cells of 53 with the 14 of Ethernet and 40 more.
+    assert up.throughput_mbps == pytest.approx(2 * 1500 / (33 * 53), rel=0.01)
 
 
 def recordings() -> dict[str, str]:
