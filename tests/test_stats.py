@@ -180,6 +180,35 @@ def test_what_a_killed_run_did_not_total_comes_from_the_senders_samples(rrul: li
     assert (killed.loss_rate, killed.mark_rate) == (None, None)
 
 
+def test_what_programs_in_a_lab_resent_comes_from_the_senders_samples(rrul: list[Record]) -> None:
+    """No scenario names their connections, and nothing totals them; an end that sent nothing counts not."""
+    record = rrul[0]
+    ends = [{"client": f"10.0.0.1:{port}", "server": "10.1.0.1:80"} for port in range(1, 5)]
+    scenario = record.manifest.scenario | {"flows": []}
+
+    def of_programs(**tables: pl.DataFrame) -> Record:
+        copy = with_tables(record, flows=record.flows.clear(), **tables)
+        copy.manifest = replace(copy.manifest, scenario=scenario, extra={"connections": ends})
+        return copy
+
+    last = dict(record.tcp.group_by("flow").agg(pl.col("retransmits").max()).iter_rows())
+    found = summarise(of_programs())
+    assert found.up is not None
+    assert found.down is not None
+    assert (found.up.flows, found.down.flows) == (4, 4)
+    assert found.up.retransmitted_segments == sum(last[flow] for flow in (0, 2, 4, 6)) > 0
+    assert found.down.retransmitted_segments == sum(last[flow] for flow in (1, 3, 5, 7))
+    assert found.up.timeouts is not None
+    others = pl.col("flow") != 1
+    unseen = summarise(of_programs(tcp=record.tcp.filter(others))).down
+    assert unseen is not None
+    assert unseen.retransmitted_segments is None
+    silent = of_programs(tcp=record.tcp.filter(others), throughput=record.throughput.filter(others))
+    idle = summarise(silent).down
+    assert idle is not None
+    assert idle.retransmitted_segments == sum(last[flow] for flow in (3, 5, 7))
+
+
 def test_unknown_is_never_nought(rrul: list[Record]) -> None:
     """Tables that are absent, and columns that a kernel does not count, are no zeros."""
     record = rrul[0]

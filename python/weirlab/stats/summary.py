@@ -105,8 +105,8 @@ class DirectionSummary:
             which all of them run; None for fewer than two, and if there is no such part.
         loss_rate: data packets dropped on the path / data packets sent, over the whole run.
         mark_rate: data packets marked CE / data packets sent, over the whole run.
-        retransmitted_segments, timeouts: totals over the whole run; of a run that was cut short those up to
-            the last sample of TCP's state.
+        retransmitted_segments, timeouts: totals over the whole run; of a run that was cut short, and of
+            programs in a lab, those up to the last sample of TCP's state.
     """
 
     flows: int
@@ -366,7 +366,8 @@ def direction_of(record: Record, direction: Direction) -> DirectionSummary | Non
 def _total(record: Record, flows: Sequence[int], column: str) -> int | None:
     """The sum of a column of totals over some rows of `flow_rows`; None if it is not known of every one.
 
-    A run that was cut short has no totals. What the senders had counted until then stands in `tcp`.
+    A run that was cut short has no totals, nor has one of programs in a lab, whose connections nobody but the
+    kernel knows. What the senders had counted until then stands in `tcp`.
     """
     values = record.totals(column)
     if values is not None:
@@ -375,7 +376,13 @@ def _total(record: Record, flows: Sequence[int], column: str) -> int | None:
     so_far = COUNTED_SO_FAR.get(column)
     # Of a speed test `tcp` follows one of its connections at a time, which are not all.
     numbers = [record.flow_rows[row]["flow"] for row in flows]
-    followed = all(number < len(record.manifest.scenario["flows"]) for number in numbers)
+    named = len(record.manifest.scenario["flows"])
+    if not named and record.manifest.extra.get("connections"):
+        # Each way of a connection is a flow; the end that sends nothing in it is not looked at.
+        carried = _carrying(record)
+        numbers = [number for number in numbers if number in carried]
+        named = len(record.flow_rows)
+    followed = all(number < named for number in numbers)
     if so_far is None or not followed:
         return None
     last: dict[int, int] = {}
@@ -386,6 +393,14 @@ def _total(record: Record, flows: Sequence[int], column: str) -> int | None:
             if value is not None:
                 last[number] = max(value, last.get(number, value))
     return sum(last[number] for number in numbers) if last.keys() >= set(numbers) else None
+
+
+def _carrying(record: Record) -> set[int]:
+    """The flows of which something arrived."""
+    found: set[int] = set()
+    for rows in record.pieces("throughput", ("flow", "bytes")):
+        found.update(rows.numbers("flow")[rows.numbers("bytes") > 0].tolist())
+    return found
 
 
 def _packets(record: Record, direction: Direction, flows: Sequence[int], what: str) -> int | None:
