@@ -8,7 +8,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -22,6 +22,7 @@ from matplotlib.textpath import text_to_path
 from scipy import stats
 
 import weirlab
+from weirlab.cli import show_command
 from weirlab.errors import RecordError, UsageError, WriteError
 from weirlab.plots import (
     KINDS,
@@ -825,6 +826,28 @@ def test_names_say_what_differs(rrul: list[Record], idle: Record) -> None:
         f"pfifo_fast · {title} · idle 1 s",
         "the link's own queue · Ping without load · idle 2 s",
     ]
+
+
+def test_what_was_asked_of_tcp_stands_in_the_heading_of_a_single_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Runs that are compared by it have otherwise the same words above them."""
+    asked: dict[str, Any] = {"queue": "fq_codel", "phases": {"idle": "1s", "load": "1s"}}
+    third = {"congestion_control": "reno", "ecn": True}
+    plain, *others = [
+        *weirlab.run("tcp_upload", out=tmp_path / "a", **asked),
+        *weirlab.run("tcp_upload", cc=["cubic", "bbr"], out=tmp_path / "b", **asked),
+        *weirlab.run("tcp_upload", tcp=third, out=tmp_path / "c", **asked),
+    ]
+    line = caption.configuration_line([plain])
+    assert line.endswith("; fq_codel")
+    said = [f"{line}; cubic", f"{line}; bbr", f"{line}; reno, ECN"]
+    assert [caption.configuration_line([record]) for record in others] == said
+    assert caption.configuration_line(others) == f"{line}; 3 configurations"
+    for record, words in zip(others, said, strict=True):
+        assert words in str(record._repr_html_())
+        show_command._show(record)
+        assert words in " ".join(capsys.readouterr().out.split())
 
 
 def test_heading_and_lines_below(rrul: list[Record], idle: Record) -> None:

@@ -10,7 +10,7 @@ import click
 
 from weirlab.cli.options import argument, option
 from weirlab.cli.records import readable, told
-from weirlab.record.differences import finds_its_loads
+from weirlab.record.differences import configuration_name, finds_its_loads
 from weirlab.report import (
     cautions,
     cut_short,
@@ -53,7 +53,7 @@ def _show(record: Record) -> None:
     manifest = record.manifest
     summary = summarise(record)
     section(f"{record.path}")
-    console.print(f"{manifest.title}, {manifest.configuration}")
+    console.print(f"{manifest.title}, {configuration_name(record)}")
     console.print(_origin(record), style="dim")
     said = told(record)
     if said:

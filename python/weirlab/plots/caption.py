@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from weirlab.record.configurations import configurations, joined
-from weirlab.record.differences import queue_name
+from weirlab.record.differences import configuration_name, queue_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -21,11 +21,13 @@ def heading(records: Sequence[Record]) -> str:
 
 def configuration_line(records: Sequence[Record]) -> str:
     """Link and configuration; of several how many there are, as the chart itself names them."""
-    if len({record.manifest.configuration for record in records}) == 1:
-        return records[0].manifest.configuration
+    if len({configuration_name(record) for record in records}) == 1:
+        return configuration_name(records[0])
     links = joined((record.manifest.link["title"] for record in records), "links")
     queues = list(dict.fromkeys(queue_name(record) for record in records))
-    return f"{links}; {queues[0] if len(queues) == 1 else f'{len(configurations(records))} configurations'}"
+    several = len(configurations(records))
+    parts = [links, queues[0] if len(queues) == 1 else "", f"{several} configurations" if several > 1 else ""]
+    return "; ".join(filter(None, parts))
 
 
 def origin_line(records: Sequence[Record], runs: Sequence[int] = ()) -> str:

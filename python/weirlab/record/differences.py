@@ -83,6 +83,16 @@ def place_name(world: str, datapath: str | None) -> str:
     return name if datapath in (None, usual_datapath(world)) else f"{name}, {whose}'s queues"
 
 
+def configuration_name(record: Record) -> str:
+    """Link and queue of a record, and what was asked of the TCP of all its loads."""
+    words = record.manifest.words or {}
+    tcp = words.get("tcp")
+    tcp = tcp if isinstance(tcp, dict) else {}
+    control = words.get("cc") or tcp.get("congestion_control")
+    asked = [*([str(control)] if control else []), *(["ECN"] if tcp.get("ecn") is True else [])]
+    return "; ".join([record.manifest.configuration, *([", ".join(asked)] if asked else [])])
+
+
 def version(record: Record) -> str:
     """Version of the Weir that made the record."""
     return f"Weir {record.manifest.versions.get('weir', '?')}"

@@ -6,7 +6,7 @@ from html import escape
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from weirlab.record.differences import finds_its_loads, load_of
+from weirlab.record.differences import configuration_name, finds_its_loads, load_of
 from weirlab.report.tables import COLUMNS, UNLOADED, has_load
 from weirlab.stats import summarise
 from weirlab.ui.numbers import unsigned_zero
@@ -42,7 +42,7 @@ def record_html(record: Record) -> str:
         rows.append([f"{name}, all probes", *_pings(summary.latency.loaded)])
     if summary.latency.lost is not None:
         rows.append(["pings lost", str(summary.latency.lost), f"of {summary.latency.sent}"])
-    heading = f"<b>{escape(manifest.title)}</b>: {escape(manifest.configuration)}"
+    heading = f"<b>{escape(manifest.title)}</b>: {escape(configuration_name(record))}"
     path = f"<code>{escape(str(record.path))}</code>"
     seed = "" if manifest.seed is None else f", seed {manifest.seed}"
     origin = f"world {escape(manifest.world)}{seed}{state}, {path}"
@@ -66,7 +66,7 @@ def records_html(records: Sequence[Record]) -> str:
     for record in records:
         manifest = record.manifest
         complete = "yes" if manifest.complete else "no"
-        names = [manifest.title, manifest.configuration, manifest.world, _seed(manifest.seed), complete]
+        names = [manifest.title, configuration_name(record), manifest.world, _seed(manifest.seed), complete]
         rows.append([*names, str(record.path)])
     return _table(["test", "configuration", "world", "seed", "complete", "record"], rows)
 

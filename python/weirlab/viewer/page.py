@@ -17,6 +17,7 @@ from weirlab import _native
 from weirlab.errors import RecordError, UsageError
 from weirlab.record import pack
 from weirlab.record.configurations import run_names
+from weirlab.record.differences import configuration_name
 from weirlab.report import (
     advice,
     comparison_table,
@@ -324,7 +325,7 @@ def _run(record: Record, name: str) -> Iterator[str]:
 def _configuration(record: Record) -> Iterator[str]:
     manifest = record.manifest
     summary = _sentence(str(manifest.test.get("summary", "")))
-    yield f"<p>{escape(manifest.configuration)}.{escape(summary)}</p>\n"
+    yield f"<p>{escape(configuration_name(record))}.{escape(summary)}</p>\n"
     yield '<div class="path scroll" tabindex="0" role="group" aria-label="Picture of the path">'
     yield f"{path_svg(record)}</div>\n"
 
