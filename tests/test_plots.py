@@ -400,6 +400,14 @@ def test_a_chart_of_queues_says_what_its_record_does_not_tell(rrul: list[Record]
         queues.figure([record], None)
 
 
+@pytest.mark.parametrize(("ecn", "did"), [(False, "dropped"), (True, "dropped or marked")])
+def test_a_chart_of_queues_speaks_of_marks_where_it_draws_some(ecn: bool, did: str, tmp_path: Path) -> None:
+    words: dict[str, Any] = {"queue": "cake bandwidth 95%", "phases": {"load": "3s"}}
+    (record,) = weirlab.run("tcp_upload", tcp={"ecn": ecn}, out=tmp_path / "run", **words)
+    said = " ".join(" ".join(text.get_text() for text in queues.figure([record], None).texts).split())
+    assert f"and what it {did}, by interval." in said
+
+
 def test_a_chart_of_queues_counts_drops_for_every_reason_by_second(rrul: list[Record]) -> None:
     record = rrul[1]
     chart = queues.figure([record], None)

@@ -503,6 +503,27 @@ def test_only_a_gain_that_somebody_notices_is_told(
     )
 
 
+@pytest.mark.parametrize(
+    ("lost", "marked", "said"),
+    [
+        (0.0, 0.0, ""),
+        (None, None, ""),
+        (0.0, 8391 / 15311, "data packets: marked CE 54.80%"),
+        (0.0123, None, "data packets: dropped 1.23%"),
+        (0.00004, 0.5, "data packets: dropped below 0.01%, marked CE 50.00%"),
+    ],
+)
+def test_what_the_path_dropped_and_marked_is_told_with_the_flows(
+    rrul: list[Record], lost: float | None, marked: float | None, said: str
+) -> None:
+    summary = summarise(rrul[0])
+    assert summary.up is not None
+    up = replace(summary.up, loss_rate=lost, mark_rate=marked)
+    foot = printed(flow_table(replace(summary, down=None, up=up)), 80).partition("upload: retransmitted")[2]
+    assert ("data packets" in foot) == bool(said)
+    assert said in foot
+
+
 def test_no_zero_has_a_minus(rrul: list[Record]) -> None:
     baseline, other = compare(rrul)
     none = increased(other, "none", -0.004, Factor(factor=None, low=None, high=None))

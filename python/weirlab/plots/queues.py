@@ -46,11 +46,12 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
         Panel(label="Sojourn, ms", lines=_lines(gathered, styles, "sojourn")),
         Panel(label="Dropped,\npackets/s", lines=_lines(gathered, styles, "dropped"), least=1.0),
     ]
-    if any(_any(gathered, "marked", name) for name in busy):
+    marks = any(_any(gathered, "marked", name) for name in busy)
+    if marks:
         shown.append(Panel(label="Marked,\npackets/s", lines=_lines(gathered, styles, "marked"), least=1.0))
     note = (
         "Each queue of the path: what waits in it, how long what left had waited on average, and what it "
-        "dropped, by interval."
+        f"dropped{' or marked' if marks else ''}, by interval."
     )
     if idle:
         note += f" Nothing waited in {', '.join(idle[:MAX_NAMED])}{' and others' * (len(idle) > MAX_NAMED)}."

@@ -346,13 +346,25 @@ def flow_table(summary: Summary, during: str = DURING) -> Table:
         table.add_row(
             Text(
                 f"{way}: retransmitted {_known(direction.retransmitted_segments)}, "
-                f"timeouts {_known(direction.timeouts)}{used}",
+                f"timeouts {_known(direction.timeouts)}{used}{_queues_did(direction)}",
                 style="dim",
             ),
             _mbps(direction.goodput_mbps),
             end_section=True,
         )
     return table
+
+
+def _queues_did(direction: DirectionSummary) -> str:
+    """A line on what became of a direction's packets on the path, if some were dropped or marked."""
+    shares = {"dropped": direction.loss_rate, "marked CE": direction.mark_rate}
+    told = [f"{what} {_at_least(share)}" for what, share in shares.items() if share]
+    return f"\ndata packets: {', '.join(told)}" if told else ""
+
+
+def _at_least(share: float) -> str:
+    """A share above 0, which is never shown as none."""
+    return f"{share:.2%}" if share >= LEAST_SHOWN else f"below {LEAST_SHOWN:.2%}"
 
 
 def _runs_for_a_part(direction: DirectionSummary) -> bool:
@@ -508,6 +520,9 @@ MUCH_LESS = 2.0
 
 NOTICEABLE = 1.1
 """A factor below this is not worth a word."""
+
+LEAST_SHOWN = 0.0001
+"""A share has two digits behind the point, in per cent."""
 
 OF_SOME = "\nof "
 """Stands in a cell before the number of runs that have the figure, if some have not."""
