@@ -858,6 +858,18 @@ def test_what_was_asked_of_tcp_stands_in_the_heading_of_a_single_run(
         assert words in " ".join(capsys.readouterr().out.split())
 
 
+def test_of_many_boxes_and_bars_none_has_colour_and_hatching_of_another(tmp_path: Path) -> None:
+    controls = ["cubic", "reno", "bbr", "westwood", "ledbat", "lp", "dctcp", "cdg"]
+    records = weirlab.run(
+        "tcp_upload", cc=controls, phases={"idle": "500ms", "load": "1s"}, out=tmp_path / "out"
+    )
+    for chart in (box.figure(records, None), bar.figure(records, None)):
+        for panel in chart.axes:
+            areas = [(one.get_facecolor(), one.get_hatch() or "") for one in panel.patches]
+            assert len(areas) == len(set(areas)) == len(controls)
+            assert [hatch for _, hatch in areas[:6]] == [""] * 6
+
+
 def test_heading_and_lines_below(rrul: list[Record], idle: Record) -> None:
     assert caption.heading(rrul) == "Realtime Response Under Load"
     assert caption.heading([*rrul, idle]) == "Realtime Response Under Load / Ping without load"

@@ -83,7 +83,16 @@ def _draw(axes: Axes, middle: float, one: Interval | None, style: theme.Style) -
         return
     # The number stands above the bar, which therefore lies a little below the row's middle.
     middle += 0.07
-    axes.barh([middle], [one.mean], height=THICK, color=style.colour, linewidth=0)
+    axes.barh(
+        [middle],
+        [one.mean],
+        height=THICK,
+        facecolor=style.colour,
+        # Of the hatching: an edge of no width is not drawn.
+        edgecolor="white",
+        hatch=style.hatch or None,
+        linewidth=0,
+    )
     parts.above(axes, one.mean, middle - THICK / 2, caption.number(one.mean))
     if one.low is None or one.high is None:
         return

@@ -153,6 +153,7 @@ def _draw(axes: Axes, middle: float, box: Distribution | None, style: theme.Styl
             THICK,
             facecolor=colour + "55",
             edgecolor=colour,
+            hatch=style.hatch or None,
             linewidth=1.2,
             zorder=2,
         )

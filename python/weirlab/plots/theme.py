@@ -42,11 +42,13 @@ class Style:
         colour: its colour.
         dash: its dashes, for smooth curves.
         marker: its marker, for ragged ones, on which dashes cannot be seen.
+        hatch: its hatching, for areas; empty unless an earlier thing has the colour.
     """
 
     colour: str
     dash: Any
     marker: str
+    hatch: str = ""
 
 
 def styles(count: int) -> list[Style]:
@@ -56,7 +58,12 @@ def styles(count: int) -> list[Style]:
     set_by_user = current().colours[:count]
     colours[: len(set_by_user)] = set_by_user
     return [
-        Style(colour, DASHES[number % len(DASHES)], MARKERS[number % len(MARKERS)])
+        Style(
+            colour,
+            DASHES[number % len(DASHES)],
+            MARKERS[number % len(MARKERS)],
+            HATCHES[colours[:number].count(colour) % len(HATCHES)],
+        )
         for number, colour in enumerate(colours)
     ]
 
@@ -297,6 +304,9 @@ DASHES: tuple[Any, ...] = (
 )
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+
+HATCHES = ("", "////", "....", "xxxx", "----")
+"""For the first thing of a colour, the second, and so on."""
 
 OF_THE_SCREEN = {"backend", "backend_fallback", "interactive", "toolbar"}
 """Settings that are no matter of looks."""
