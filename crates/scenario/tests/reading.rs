@@ -549,12 +549,21 @@ fn pings_that_keep_step_with_a_line_are_told() {
         says(docsis),
         [
             "link `docsis-31`: pings every 10ms meet the intervals of 2ms of hop `modem` always at the same moment, \
-          which the seed draws, so that single runs differ by up to 2ms: `--ping 10370us` meets all moments"
+          which the seed draws, so that single runs differ by up to 2ms: `--ping 10740us` meets all moments"
         ]
     );
     let other = |period: &str| says(&format!("{docsis}[sampling]\nping = '{period}'\n"));
-    assert_eq!(other("10.37ms"), [""; 0]);
+    assert_eq!(other("10.74ms"), [""; 0]);
     assert_eq!(other("1ms"), [""; 0], "which meets two moments");
+    assert!(other("1s")[0].ends_with(": `--ping 1000740us` meets all moments"));
     assert_eq!(says("test = 'rrul'\nlink = 'line-50'"), [""; 0]);
-    assert_eq!(says("test = 'http'\nlink = 'docsis-31'").len(), 1, "by its own pings");
+    let own = "link = 'docsis-31'\n[test]\nname = 't'\ntitle = 'T'\nphases = { load = '1s' }\n\
+               probes = [{ name = 'own', kind = 'udp', period = '20ms' }, { name = 'usual', kind = 'udp' }]\n";
+    let said = says(own);
+    assert_eq!(said.len(), 2, "{said:?}");
+    assert!(said[0].contains("every 10ms") && said[0].contains("`--ping 10740us`"), "{said:?}");
+    assert!(
+        said[1].contains("every 20ms") && said[1].contains("`period = \"20740us\"`"),
+        "{said:?}"
+    );
 }

@@ -136,19 +136,26 @@ fn pings_in_step(spec: &ScenarioSpec, files: &impl Files) -> Result<Vec<String>,
     let mut test = chosen_test(&spec.test, files)?;
     beside::join(&mut test, &spec.beside.0, files)?;
     let usual = spec.sampling.ping.0;
-    let periods: BTreeSet<u64> =
-        test.probes.iter().map(|probe| probe.period.map_or(usual, |own| own.0)).collect();
-    let says = |(link, hop, interval): &(&LinkSpec, &HopSpec, u64), period: u64| {
-        let [every, step, other] =
-            [period, *interval, period / 1000 * 1037].map(Duration::from_nanos);
+    let periods: BTreeSet<(u64, bool)> = test
+        .probes
+        .iter()
+        .map(|probe| probe.period.map_or((usual, false), |own| (own.0, true)))
+        .collect();
+    let says = |(link, hop, interval): &(&LinkSpec, &HopSpec, u64), period: u64, is_own: bool| {
+        // A part of the interval that comes back to the same moment after a hundred pings.
+        let other = period + interval / 100 * 37;
+        let [every, step, other] = [period, *interval, other].map(Duration::from_nanos);
+        let remedy =
+            if is_own { format!("`period = \"{other}\"`") } else { format!("`--ping {other}`") };
         format!(
             "link `{}`: pings every {every} meet the intervals of {step} of hop `{}` always at the same moment, which \
-             the seed draws, so that single runs differ by up to {step}: `--ping {other}` meets all moments",
+             the seed draws, so that single runs differ by up to {step}: {remedy} meets all moments",
             link.name.0, hop.name.0
         )
     };
     let met = lines.iter().flat_map(|line| {
-        periods.iter().filter(|&period| period % line.2 == 0).map(move |&period| says(line, period))
+        let in_step = periods.iter().filter(|(period, _)| period % line.2 == 0);
+        in_step.map(move |&(period, is_own)| says(line, period, is_own))
     });
     Ok(met.collect())
 }
