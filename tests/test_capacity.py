@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
 import weirlab
+from weirlab.errors import RecordError
 from weirlab.stats import summarise
 from weirlab.stats.capacity import capacity_bytes, carried_bytes
 
@@ -47,6 +50,25 @@ def test_a_line_in_use_all_the_time_carried_what_each_path_could(
     assert down is not None
     assert down.utilisation is not None
     assert 0.95 < down.utilisation <= 1.0
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"period_ns": 0}, "reconfiguration: period 0ms: write 10ms or more"),
+        ({"period_ns": -1}, "invalid value: integer `-1`"),
+        ({"outage_ns": None}, "invalid type: null"),
+    ],
+)
+def test_a_manifest_with_paths_that_cannot_be_is_refused_in_a_sentence(
+    tmp_path: Path, changes: dict[str, Any], why: str
+) -> None:
+    record = run(tmp_path / "run", 1, reconfiguration=PATHS)
+    manifest = json.loads((record.path / "manifest.json").read_text())
+    manifest["scenario"]["path"]["down"][0]["reconfiguration"] |= changes
+    (record.path / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(RecordError, match=f"hop `down/line` of its scenario: .*{re.escape(why)}"):
+        summarise(weirlab.open_record(record.path))
 
 
 def test_a_pause_is_none_of_what_a_line_could_carry(tmp_path: Path) -> None:

@@ -64,13 +64,21 @@ impl Reconfiguration {
 
 /// The paths of the hop of that full name until `end`, in the run of `seed`: when each begins, and its share of the line's
 /// rate.
-#[must_use]
-pub fn path_shares(params: &Params, hop: &str, seed: Seed, end: Time) -> Vec<(Time, f64)> {
+///
+/// # Errors
+/// What is wrong with `params`, in one sentence.
+pub fn path_shares(
+    params: &Params,
+    hop: &str,
+    seed: Seed,
+    end: Time,
+) -> Result<Vec<(Time, f64)>, String> {
+    params.check()?;
     let seed = seed.derive(hop);
-    let later = (0..).map(|round| params.first_ns.saturating_add(round * params.period_ns));
+    let later = std::iter::successors(Some(params.first_ns), |at| at.checked_add(params.period_ns));
     let begins = std::iter::once(0).chain(later).map(Time::from_nanos).take_while(|at| *at < end);
     let share = |number| drawn(params, seed, number).rate_share;
-    begins.zip(0..).map(|(at, number)| (at, share(number))).collect()
+    Ok(begins.zip(0..).map(|(at, number)| (at, share(number))).collect())
 }
 
 fn drawn(params: &Params, seed: Seed, number: u64) -> Path {
@@ -123,13 +131,17 @@ mod tests {
     #[test]
     fn shares_are_those_of_the_paths_that_a_hop_has() {
         let run = Seed::new(3);
-        let told = path_shares(&PARAMS, "down/satellite", run, Time::from_millis(42_000));
+        let until = Time::from_millis(42_000);
+        let told = path_shares(&PARAMS, "down/satellite", run, until).unwrap();
         let begin: Vec<_> = told.iter().map(|(at, _)| at.as_nanos() / 1_000_000).collect();
         assert_eq!(begin, [0, 12_000, 27_000]);
         let mut paths = Reconfiguration::new(PARAMS, run.derive("down/satellite"));
         for (at, share) in told {
             assert_eq!(paths.rate(Rate::from_mbit(100), at).as_bps(), (1e8 * share) as u64);
         }
+        let endless = Params { period_ns: 0, ..PARAMS };
+        let why = path_shares(&endless, "down/satellite", run, until).unwrap_err();
+        assert_eq!(why, "reconfiguration: period 0ms: write 10ms or more");
     }
 
     #[test]

@@ -165,7 +165,8 @@ pub(crate) fn path_shares(
     end_ns: u64,
 ) -> PyResult<Vec<(u64, f64)>> {
     let params = serde_json::from_str(reconfiguration).map_err(fail)?;
-    let shares = weir_path::path_shares(&params, hop, Seed::new(seed), Time::from_nanos(end_ns));
+    let end = Time::from_nanos(end_ns);
+    let shares = weir_path::path_shares(&params, hop, Seed::new(seed), end).map_err(fail)?;
     Ok(shares.into_iter().map(|(at, share)| (at.as_nanos(), share)).collect())
 }
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from weirlab import _native, reading
-from weirlab.errors import UsageError
+from weirlab.errors import RecordError, UsageError
 
 Direction = Literal["up", "down"]
 """Direction, as the client sees it."""
@@ -37,9 +37,15 @@ def path_shares(hop: dict[str, Any], direction: str, seed: int, end_ns: int) -> 
         direction: `up` or `down`.
         seed: the run's.
         end_ns: paths that begin later are left out.
+
+    Raises:
+        RecordError: if there can be no such reconfiguration.
     """
-    paths = json.dumps(hop["reconfiguration"])
-    return _native.path_shares(paths, f"{direction}/{hop['name']}", seed, end_ns)
+    paths, name = json.dumps(hop["reconfiguration"]), f"{direction}/{hop['name']}"
+    try:
+        return _native.path_shares(paths, name, seed, end_ns)
+    except (_native.NativeError, OverflowError) as error:
+        raise RecordError(f"hop `{name}` of its scenario: {error}") from error
 
 
 def load_trace(name: str) -> str:
