@@ -44,7 +44,7 @@ impl<K: Ord + Copy> Connections<K> {
             self.heard.remove(&key);
         }
         if !self.heard.contains_key(&key) {
-            if packet.closes || !self.make_room(now) {
+            if packet.closes || !self.make_room(packet, now) {
                 return;
             }
             let round_trips = RoundTrips::new(FIRST_CONNECTION + self.next_source);
@@ -82,19 +82,26 @@ impl<K: Ord + Copy> Connections<K> {
         self.heard.values_mut().filter_map(|connection| connection.told.take())
     }
 
-    /// Whether there is room for one more, one that is closed or silent perhaps being forgotten.
-    fn make_room(&mut self, now: Time) -> bool {
+    /// Whether there is room for that of `packet` too, one that is closed or silent perhaps being forgotten.
+    ///
+    /// One that is closed makes room for what begins or sends alone: nothing else tells it from the last word of another one that
+    /// was closed and forgotten.
+    fn make_room(&mut self, packet: &Seen, now: Time) -> bool {
         if self.heard.len() < MAX_CONNECTIONS {
             return true;
         }
         if now < self.full_until {
             return false;
         }
-        let first = self.heard.iter().min_by_key(|(_, it)| (!it.closed, it.seen));
+        let takes_closed = packet.opens || packet.has_data();
+        let goes = |connection: &Connection| connection.closed && takes_closed;
+        let first = self.heard.iter().min_by_key(|(_, it)| (!goes(it), it.seen));
         let (&key, connection) = first.expect("there are some");
         let forgotten_at = connection.seen + SILENT_AFTER;
-        if !connection.closed && now < forgotten_at {
-            self.full_until = forgotten_at;
+        if !goes(connection) && now < forgotten_at {
+            if takes_closed {
+                self.full_until = forgotten_at;
+            }
             return false;
         }
         self.heard.remove(&key);
@@ -175,7 +182,7 @@ mod tests {
                 Some((of, false)) => connections.on_came(of, &end, ms(at)),
                 None => (),
             }
-            connections.on_sent(key, &out(1), ms(at + 1));
+            connections.on_sent(key, &Seen { data: (1, 9), ..out(1) }, ms(at + 1));
             connections.on_came(key, &back(1, 0), ms(at + 21));
             told(&mut connections).len()
         };
@@ -185,6 +192,31 @@ mod tests {
         assert_eq!(opened(most + 1, Some((9, false)), 400), 1, "its end came");
         // The end of one that is not heard is nothing.
         assert_eq!(opened(most + 2, Some((most + 2, true)), 500), 0);
+    }
+
+    #[test]
+    fn the_last_word_of_a_connection_that_was_forgotten_takes_no_place() {
+        let mut connections = Connections::default();
+        let most = MAX_CONNECTIONS as u8;
+        for key in 0..most {
+            connections.on_sent(key, &out(1), ms(u64::from(key)));
+        }
+        let opening = Seen { opens: true, data: (1, 1), ..out(1) };
+        for key in [5, 6] {
+            connections.on_sent(key, &Seen { closes: true, ..out(9) }, ms(100));
+        }
+        connections.on_sent(most, &opening, ms(101));
+        // It acknowledges the other end's end.
+        connections.on_sent(5, &out(10), ms(120));
+        connections.on_sent(most + 1, &opening, ms(130));
+        for key in [most, most + 1] {
+            connections.on_came(key, &back(1, 0), ms(150));
+        }
+        assert_eq!(told(&mut connections).len(), 2);
+        // Once all are silent for long it is as good as any.
+        connections.on_sent(5, &out(11), ms(5_101));
+        connections.on_came(5, &back(11, 0), ms(5_121));
+        assert_eq!(told(&mut connections).len(), 1);
     }
 
     #[test]

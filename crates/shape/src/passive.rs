@@ -88,7 +88,8 @@ mod tests {
             |value, echo| TcpHeader { timestamps: Some((value, echo)), ..TcpHeader::default() };
         let of = |sport| FlowKey { sport, ..key() };
         let is_heard = |by: &mut Passive, sport, at| {
-            see(by, &of(sport), &stamps(7, 1), Side::Egress, at);
+            let data = TcpHeader { payload: 9, ..stamps(7, 1) };
+            see(by, &of(sport), &data, Side::Egress, at);
             see(by, &of(sport).reversed(), &stamps(9, 7), Side::Ingress, at + 20) == 20
         };
         assert_eq!((0..=64).filter(|&sport| is_heard(&mut passive, sport, 1)).count(), 64);
