@@ -69,7 +69,7 @@ pub struct Seen {
 }
 
 impl Seen {
-    pub const fn has_data(&self) -> bool {
+    pub(crate) const fn has_data(&self) -> bool {
         self.data.0 != self.data.1
     }
 }
