@@ -144,6 +144,26 @@ def test_of_tests_of_a_line_beside_each_other_the_part_is_told(
     assert "Each part of the test, once the line was full" in page
 
 
+def cut_at(record: Record, seconds: float, place: Path) -> Record:
+    """A copy of a test of a line that was stopped there."""
+    shutil.copytree(record.path, place)
+    manifest = json.loads((place / "manifest.json").read_text())
+    manifest |= {"complete": False, "reached_ns": int(seconds * 1e9)}
+    (place / "manifest.json").write_text(json.dumps(manifest))
+    return open_record(place)
+
+
+@pytest.mark.parametrize("reached", [1.0, 2.6])
+def test_of_a_test_that_has_no_part_to_tell_no_table_of_parts_is_shown(
+    of_a_line: Record, weir_here: Any, tmp_path: Path, reached: float
+) -> None:
+    record = cut_at(of_a_line, reached, tmp_path / "cut")
+    shown = weir_here("compare", str(record.path))
+    assert shown.returncode == 0, shown.stderr
+    assert "None" not in shown.stdout
+    assert "Each part of the test" not in shown.stdout
+
+
 def test_of_tests_of_a_line_that_ran_once_it_is_told_how_to_repeat_them(
     of_a_line: Record, rrul: list[Record], tmp_path: Path
 ) -> None:

@@ -26,7 +26,9 @@ def tell(records: Sequence[Record], comparisons: Sequence[Comparison]) -> None:
     if any(map(finds_its_loads, records)):
         from weirlab.report.scores import parts_table  # noqa: PLC0415 - few records are of such a test
 
-        console.print(parts_table(records))
+        # Of a test that was cut short before a line was full there is no part to show.
+        if (parts := parts_table(records)) is not None:
+            console.print(parts)
     if any(run.udp or run.applications for one in comparisons for run in one.runs):
         from weirlab.report.applications import comparison_of_applications  # noqa: PLC0415 - few tests have any
 
