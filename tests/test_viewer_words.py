@@ -13,14 +13,14 @@ import weirlab
 from browsing import opened
 from weirlab.plots.caption import number
 from weirlab.record import open_record
-from weirlab.report import story
+from weirlab.record.differences import WHEN
+from weirlab.report import comparison_table, story
 from weirlab.report.differences import unrepeated
 from weirlab.report.html import record_html
 from weirlab.report.scores import parts_table
 from weirlab.scores import measured
 from weirlab.scores.bufferbloat import grade as grade_of_increase
-from weirlab.scores.measured import WHEN
-from weirlab.stats import compare, summarise
+from weirlab.stats import beside, compare, load_window_ns, summarise
 from weirlab.viewer import report_page
 from weirlab.viewer.words import comparison_says, grade_of, record_says, summary_of
 
@@ -151,6 +151,70 @@ def cut_at(record: Record, seconds: float, place: Path) -> Record:
     manifest |= {"complete": False, "reached_ns": int(seconds * 1e9)}
     (place / "manifest.json").write_text(json.dumps(manifest))
     return open_record(place)
+
+
+@pytest.mark.parametrize(
+    ("part", "span"),
+    [("download", (2, 2.6)), ("upload", (6, 9))],
+)
+def test_of_a_test_of_a_line_that_was_cut_short_the_part_that_it_reached_is_told(
+    of_a_line: Record, weir_here: Any, tmp_path: Path, part: str, span: tuple[float, float]
+) -> None:
+    """It never had both at once, and pings before the load are none of a loaded line."""
+    record = cut_at(of_a_line, span[1], tmp_path / "cut")
+    when, way, other = f"during the {part}", *(("down", "up") if part == "download" else ("up", "down"))
+    summary = summarise(record)
+    assert summary.during == when
+    assert load_window_ns(record) == tuple(int(at * 1e9) for at in span)
+    assert summary.latency.idle is not None
+    assert summary.latency.idle.count == 100
+    assert summary.latency.sent == round((span[1] - span[0]) * 50)
+    assert (summary.down is not None, summary.up is not None) == (way == "down", way == "up")
+    said = story(beside([record])).plain
+    assert said.startswith(f"{when.capitalize()} a ping takes ")
+    compared = " ".join(weir_here("compare", str(record.path)).stdout.split())
+    assert f"plain line, {when}" in compared
+    shown = " ".join(weir_here("show", str(record.path)).stdout.split())
+    assert f"Flows {when}" in shown
+    assert f"Round trips {when}, ms" in shown
+    page = report_page([record])
+    assert f"Round trips {when}, ms" in page
+    told = record_says(record)
+    for name in (way, "ping", "cdf", "boxes"):
+        assert told[name].startswith(f"{when.capitalize()} "), told[name]
+    assert told[other] == f"No {other}load was measured {when}."
+    for words in (said, compared, shown, page, *told.values()):
+        assert "both at once a" not in words.lower()
+        assert "with both at once, ms" not in words
+        assert "The load has not begun" not in words
+
+
+def test_of_tests_of_a_line_that_were_cut_short_elsewhere_each_part_is_named(
+    of_a_line: Record, tmp_path: Path
+) -> None:
+    down = cut_at(of_a_line, 5, tmp_path / "down")
+    up = cut_at(of_a_line, 9, tmp_path / "up")
+    both = [of_a_line, down]
+    assert str(comparison_table(both, beside(both)).title).endswith(
+        "plain line, with both at once / during the download"
+    )
+    assert "the load of" not in story(beside([down, up])).plain
+    assert comparison_says([down, up], ["a", "b"])["ping"].startswith("Under load a ping took ")
+    alike = [down, cut_at(line_test(tmp_path / "cured", "fq_codel"), 5, tmp_path / "down cured")]
+    assert " the load of the download makes pings " in story(beside(alike)).plain
+
+
+def test_a_test_of_a_line_that_was_cut_short_before_its_loads_has_idle_pings_only(
+    of_a_line: Record, tmp_path: Path
+) -> None:
+    record = cut_at(of_a_line, 1, tmp_path / "cut")
+    summary = summarise(record)
+    assert summary.during == "during the load"
+    assert (summary.latency.sent, summary.latency.increase_mean_ms) == (0, None)
+    assert story(beside([record])).plain.startswith("Nothing but pings ran")
+    assert set(record_says(record)) == {"down", "up", "ping", "cdf", "boxes"}
+    assert all(one.startswith("The load has not begun.") for one in record_says(record).values())
+    assert "both at once" not in str(comparison_table([record], beside([record])).title)
 
 
 @pytest.mark.parametrize("reached", [1.0, 2.6])

@@ -39,6 +39,9 @@ def differences(records: Sequence[Record]) -> list[str]:
 WITH_BOTH = "with both at once"
 """When a test of a line loads both directions, after each by itself."""
 
+WHEN = {"download": "during the download", "upload": "during the upload", "load": WITH_BOTH}
+"""The phases of a test of a line that have load, in order, in words."""
+
 DURING = "during the load"
 """When the load of any test was, but of one of a line."""
 
@@ -48,9 +51,23 @@ def finds_its_loads(record: Record) -> bool:
     return bool(record.manifest.extra.get("ramps"))
 
 
+def load_phase(record: Record) -> str:
+    """The phase of which figures under load are: `load`, if there is one.
+
+    Of a test of a line that was cut short before it, it is the last one with load that was reached, if any.
+    """
+    if not finds_its_loads(record):
+        return "load"
+    return next((name for name in reversed(WHEN) if record.phase(name) is not None), "load")
+
+
 def load_of(record: Record) -> str:
-    """When the load was: of a test of a line, which loads each direction by itself before, both at once."""
-    return WITH_BOTH if finds_its_loads(record) else DURING
+    """When the load was: of a test of a line, which loads each direction by itself before, both at once.
+
+    Of one that was cut short before that, the direction by itself that it reached last.
+    """
+    name = load_phase(record)
+    return WHEN[name] if finds_its_loads(record) and record.phase(name) is not None else DURING
 
 
 def as_asked(record: Record) -> Mapping[str, Any]:

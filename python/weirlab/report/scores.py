@@ -8,9 +8,10 @@ from rich import box
 from rich.text import Text
 
 from weirlab.record.configurations import configurations
+from weirlab.record.differences import WHEN
 from weirlab.scores import of_a_line, score_all
 from weirlab.scores.bufferbloat import grade
-from weirlab.scores.measured import PHASES, WHEN
+from weirlab.scores.measured import PHASES
 from weirlab.stats import interval
 from weirlab.stats.one_way import one_way
 from weirlab.ui.table import Table

@@ -11,7 +11,7 @@ from rich import box
 from rich.text import Text
 
 from weirlab.record.configurations import joined, run_names
-from weirlab.record.differences import DURING, WITH_BOTH, load_of
+from weirlab.record.differences import DURING, WHEN, WITH_BOTH, load_of
 from weirlab.stats import bypassed_queues, factor_text, quantile
 from weirlab.ui.numbers import four_digits, unsigned_zero
 from weirlab.ui.table import Table
@@ -65,9 +65,10 @@ def _subject(records: Sequence[Record]) -> str:
     """Test and link, or of several which or how many; and the part of the test, where it has several."""
     tests = joined((record.manifest.title for record in records), "tests")
     links = joined((record.manifest.link["title"] for record in records), "links")
-    parts = {load_of(record) for record in records}
-    of_some = f"; tests of a line {WITH_BOTH}" if len(parts) > 1 else ""
-    return f"{tests}: {links}{f', {WITH_BOTH}' if parts == {WITH_BOTH} else of_some}"
+    whens = list(dict.fromkeys(map(load_of, records)))
+    parts = " / ".join(when for when in whens if when != DURING)
+    of_some = "; tests of a line " if DURING in whens else ", "
+    return f"{tests}: {links}{of_some}{parts}" if parts else f"{tests}: {links}"
 
 
 def assertion_table(runs: Sequence[str], outcomes: Sequence[Sequence[Outcome]]) -> Table:
@@ -131,31 +132,33 @@ def _told(comparisons: Sequence[Comparison]) -> str:
         return f"By how much load makes pings slower cannot be told: {_missing(baseline)}."
     if not others:
         longer = f"{baseline.increase_ms.mean:.1f} ms" if baseline.increase_ms.mean >= 0.05 else "no"
-        when = "Under load" if _load(comparisons) == LOAD else WITH_BOTH.capitalize()
-        return f"{when} a ping takes {longer} longer than before it."
-    return _beside(baseline, baseline.increase_ms, others, _load(comparisons))
+        when = _when(comparisons)
+        under = "Under load" if when == DURING else when.capitalize()
+        return f"{under} a ping takes {longer} longer than before it."
+    return _beside(baseline, baseline.increase_ms, others, _when(comparisons))
 
 
-def _load(comparisons: Sequence[Comparison]) -> str:
-    """What makes pings slower: of tests of a line, which load each direction by itself too, both at once."""
-    return LOAD if {run.during for one in comparisons for run in one.runs} != {WITH_BOTH} else LOAD_OF_BOTH
+def _when(comparisons: Sequence[Comparison]) -> str:
+    """When the load was that makes pings slower: of tests of a line the part that is told of all of them."""
+    whens = {run.during for one in comparisons for run in one.runs}
+    return whens.pop() if len(whens) == 1 else DURING
 
 
-def _beside(baseline: Comparison, usual: Interval, others: Sequence[Comparison], load: str) -> str:
+def _beside(baseline: Comparison, usual: Interval, others: Sequence[Comparison], when: str) -> str:
     """Which configuration is better than the baseline, and whether repetitions show that."""
     known = [(one, _times_less(usual, one)) for one in others if one.increase_ms]
     if not known:
         return ""
     felt = [(one, times) for one, times in known if _is_felt(usual, one, times)]
     if not felt:
-        return _no_cure(baseline, others, load)
+        return _no_cure(baseline, others, when)
     sure = [(one, times) for one, times in felt if _verdict(one) is not False]
     best, _ = max(sure or felt, key=itemgetter(1))
     if not sure:
         repeats = next(each.repeats for each in best.differences if each.figure == "increase_ms")
-        told = _cure(baseline, best, load)
+        told = _cure(baseline, best, LOADS[when])
         return f"{told}; {repeats} repetitions do not show that this is more than chance."
-    return f"{_cure(baseline, best, load, told=True)}{_cost(baseline, best)}."
+    return f"{_cure(baseline, best, LOADS[when], told=True)}{_cost(baseline, best)}."
 
 
 def _is_felt(usual: Interval, one: Comparison, times: float) -> bool:
@@ -193,10 +196,10 @@ def _cure(baseline: Comparison, best: Comparison, load: str, *, told: bool = Fal
     return f"{slower}: {best.factor.factor:.1f} times less" if told else slower
 
 
-def _no_cure(baseline: Comparison, others: Sequence[Comparison], load: str) -> str:
+def _no_cure(baseline: Comparison, others: Sequence[Comparison], when: str) -> str:
     """That no configuration is better than the baseline, and by how much the worst is worse."""
-    when = "" if load == LOAD else f" {WITH_BOTH}"
-    told = f"None of them shortens the wait of `{baseline.name}`{when} noticeably"
+    part = "" if when == DURING else f" {when}"
+    told = f"None of them shortens the wait of `{baseline.name}`{part} noticeably"
     waits = [
         (one.name, one.increase_ms, one.increase_ms.mean)
         for one in others
@@ -497,11 +500,13 @@ PLAIN_QUEUES = {"pfifo", "bfifo", "pfifo_fast", "pfifo_head_drop", "noqueue"}
 SHAPING = {"rate", "bandwidth"}
 """Words of queue specs that shape: `htb rate 95% fq_codel`, `tbf rate 18mbit`, `cake bandwidth 18mbit`."""
 
-LOAD = "the load"
-"""What makes pings slower, in any test but one of a line."""
-
-LOAD_OF_BOTH = "the load of both directions at once"
-"""The same in a test of a line, which loads each direction by itself too."""
+LOADS = {
+    DURING: "the load",
+    WHEN["download"]: "the load of the download",
+    WHEN["upload"]: "the load of the upload",
+    WITH_BOTH: "the load of both directions at once",
+}
+"""What makes pings slower, by when it did: a test of a line loads each direction by itself too."""
 
 MAX_CAUTIONS = 5
 """More lines than this nobody reads before the numbers."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from weirlab.record.differences import WITH_BOTH, finds_its_loads
+from weirlab.record.differences import WHEN, finds_its_loads
 from weirlab.stats.arrivals import Arrivals
 from weirlab.stats.pings import idle_window_ns, pings_within
 
@@ -165,10 +165,8 @@ def _goodput(record: Record, way: Way, start: int, end: int) -> float | None:
     return Arrivals(record).rate_mbps(flows, (start, end), "bytes") if flows else None
 
 
-WHEN = {"download": "during the download", "upload": "during the upload", "load": WITH_BOTH}
-"""The phases with load, in order, in words."""
-
 LOADED = tuple(WHEN)
+"""The phases with load, in order."""
 
 PHASES = {"download": "download", "upload": "upload", "load": "both at once"}
 """Names of the phases with load, for people."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weirlab.scores.measured import WHEN
+from weirlab.record.differences import WHEN
 
 if TYPE_CHECKING:
     from weirlab.scores.measured import Loaded, Measured

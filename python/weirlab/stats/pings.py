@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from weirlab.record.differences import load_phase
 from weirlab.record.flows import WITHOUT_TCP
 from weirlab.stats.counted import MOST_HELD, MOST_KEPT, Chunk, Counted, in_little_room
 from weirlab.stats.distribution import Distribution, describe
@@ -207,13 +208,12 @@ class _Pooled:
 def load_window_ns(record: Record) -> tuple[int, int]:
     """Start and end of the phase `load` in nanoseconds, or of the whole run if its test has none.
 
-    Of a run that was cut short before all of its load the end is the start.
+    Of a test of a line that was cut short before it, those of the direction by itself that it reached last
+    (`load_phase`). Of a run that was cut short before all of its load the end is the start.
     """
     reached = record.reached_ns
     has_load = any(phase["name"] == "load" for phase in record.manifest.scenario["phases"])
-    # Before the phase `load` a test of a line has a phase for each direction.
-    is_idle = has_load and not any(flow["start_ns"] < reached for flow in record.flow_rows)
-    return record.phase("load") or (reached if is_idle else 0, reached)
+    return record.phase(load_phase(record)) or (reached if has_load else 0, reached)
 
 
 def any_answered(record: Record, window: tuple[int, int]) -> bool:

@@ -51,7 +51,7 @@ class LatencySummary:
 
     Attributes:
         idle: during the phase `idle`; None without one.
-        loaded: during the phase `load`, or the whole run if it has none.
+        loaded: during the phase `load`, or the whole run if its test has none (`load_window_ns`).
         compared: both of the probes that have pings of each, which are all of most tests; None without any.
         increase_mean_ms, increase_median_ms, increase_p95_ms, increase_p99_ms: the loaded figure less
             the idle one of the same kind, of pings of these probes that each count from their own probe's
@@ -137,7 +137,8 @@ class Summary:
         seed: the run's seed; None of an imported one.
         complete: whether the run came to its end.
         during: when the load was of which the figures are: `during the load`, or of a test of a line, which
-            loads each direction by itself before, `with both at once`.
+            loads each direction by itself before, `with both at once`; of one that was cut short before
+            that, `during the upload` or `during the download`, whichever it reached last.
         latency: round trips.
         idle_remark: what loads the line in the phase `idle`, if anything, and what idle pings then are.
         compared_remark: which probes have no idle pings, if others have.

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from weirlab.plots.caption import number
-from weirlab.record.differences import WITH_BOTH
-from weirlab.scores import measured, of_a_line, score_all, verdict
+from weirlab.record.differences import DURING, WHEN, load_of, load_phase
+from weirlab.scores import of_a_line, score_all, verdict
 from weirlab.scores.bufferbloat import grade, sentence
 from weirlab.scores.gradable import is_gradable
-from weirlab.scores.measured import WHEN
 from weirlab.stats import summarise
 
 __all__ = ["TERMS", "Grade", "comparison_says", "grade_of", "record_says", "summary_of"]
@@ -51,7 +50,7 @@ def grade_of(record: Record) -> Grade | None:
         return Grade(said.grade, reason[:1].upper() + reason[1:])
     if not is_gradable(record):
         return None
-    figures = measured(record) if "ramps" in record.manifest.extra else None
+    figures = of_a_line(record)
     if figures is not None:
         return _grade_of_parts(record, figures)
     increase = summarise(record).latency.increase_mean_ms
@@ -73,7 +72,7 @@ def summary_of(record: Record) -> list[str]:
     """Sentences about throughput, pings and loss; of a test of a line those of all its parts."""
     figures = of_a_line(record)
     if figures is not None:
-        return [one for one in _parts_of(figures) if one]
+        return [one for one in _parts_of(figures, load_of(record)) if one]
     summary = summarise(record)
     said = [
         _throughput("Download", summary.down),
@@ -92,8 +91,8 @@ def summary_of(record: Record) -> list[str]:
     return [one for one in said if one]
 
 
-def _parts_of(figures: Measured) -> list[str]:
-    """Sentences on all parts of a test of a line, as its command has them."""
+def _parts_of(figures: Measured, during: str) -> list[str]:
+    """Sentences on all parts of a test of a line, as its command has them; `during` as `load_of` has it."""
     parts = figures.loaded.values()
     rates = "; ".join(filter(None, map(_rates, parts)))
     pings = ", ".join(f"{one.latency.mean:.1f} ms {WHEN[one.phase]}" for one in parts)
@@ -103,10 +102,7 @@ def _parts_of(figures: Measured) -> list[str]:
         f"Once the line was full: {rates}." if rates else "",
         f"A ping took {figures.idle.mean:.1f} ms before, and on the full line {pings} (means).",
         f"{lost} of {sent} pings on the full line were lost.",
-        "Flows and round trips with both at once, below, are those of all of that time, also of that "
-        "before the line was full."
-        if "load" in figures.loaded
-        else "",
+        f"Flows and round trips {during}, below, are those of all of that time, {ALSO_BEFORE}",
     ]
 
 
@@ -135,7 +131,7 @@ def record_says(record: Record) -> dict[str, str]:
 def _is_before_load(record: Record) -> bool:
     """Whether a run is still before the load that its test has, or ended before it."""
     phases = record.manifest.scenario["phases"]
-    return any(one["name"] == "load" for one in phases) and record.phase("load") is None
+    return any(one["name"] == "load" for one in phases) and record.phase(load_phase(record)) is None
 
 
 def _before_load_says(found: Distribution | None) -> dict[str, str]:
@@ -170,8 +166,9 @@ def comparison_says(records: Sequence[Record], names: Sequence[str]) -> dict[str
 
 
 def _during(records: Sequence[Record]) -> str:
-    """When the load was of which sentences tell: of tests of a line it is the part with both at once."""
-    return BOTH if all(of_a_line(one) is not None for one in records) else DURING
+    """When the load was of which sentences tell: of tests of a line the part that is told of all of them."""
+    whens = {load_of(one) for one in records}
+    return whens.pop() if len(whens) == 1 else DURING
 
 
 def _throughput(word: str, found: DirectionSummary | None) -> str:
@@ -191,25 +188,25 @@ def _took(latency: LatencySummary) -> str:
 
 def _goodput(word: str, found: DirectionSummary | None, during: str) -> str:
     if found is None or found.goodput_mbps is None:
-        return f"No {word} was measured during the load."
+        return f"No {word} was measured {during}."
     flows = f"one {word}" if found.flows == 1 else f"{found.flows} {word}s together"
     each = list(found.per_flow_mbps.values())
     spread = f", from {number(min(each))} to {number(max(each))} each" if len(each) > 1 else ""
     share = found.utilisation
     used = "" if share is None else f"; the line was in use for {share:.0%} of what it carries"
-    return f"{during} {flows} received {number(found.goodput_mbps)} Mbit/s{spread}{used}."
+    return f"{during.capitalize()} {flows} received {number(found.goodput_mbps)} Mbit/s{spread}{used}."
 
 
 def _pings(latency: LatencySummary, during: str) -> str:
     _, loaded = latency.told
     if loaded is None:
-        return "No ping was answered during the load."
+        return f"No ping was answered {during}."
     lost = ""
     if latency.lost is not None:
         lost = f", and {latency.lost} of {latency.sent} were lost" if latency.lost else ", and none was lost"
     tail = f"one in twenty took {number(loaded.p95)} ms or more{lost}"
-    if during == BOTH:
-        return f"{BOTH} a ping took {loaded.mean:.1f} ms in the mean; {tail}."
+    if during != DURING:
+        return f"{during.capitalize()} a ping took {loaded.mean:.1f} ms in the mean; {tail}."
     return f"{_took(latency)} in the mean; {tail}."
 
 
@@ -220,7 +217,7 @@ def _best_and_worst(named: Iterable[tuple[str, Summary]], during: str) -> str:
         return "Only one of the runs has pings under load." if means else "No run has pings under load."
     best, worst = min(means), max(means)
     each = " and ".join(f"{number(mean)} ms with {_quoted(name)}" for mean, name in (best, worst))
-    return f"{BOTH if during == BOTH else 'Under load'} a ping took {each} in the mean."
+    return f"{'Under load' if during == DURING else during.capitalize()} a ping took {each} in the mean."
 
 
 def _totals(found: Iterable[tuple[str, DirectionSummary | None]], during: str) -> str:
@@ -231,7 +228,7 @@ def _totals(found: Iterable[tuple[str, DirectionSummary | None]], during: str) -
     ]
     if not parts:
         return "Nothing was measured in this direction."
-    return f"{during} all flows together received {', '.join(parts[:MAX_NAMED])}."
+    return f"{during.capitalize()} all flows together received {', '.join(parts[:MAX_NAMED])}."
 
 
 def _quantiles(loaded: Iterable[tuple[str, Distribution | None]], during: str) -> str:
@@ -242,8 +239,8 @@ def _quantiles(loaded: Iterable[tuple[str, Distribution | None]], during: str) -
         if one is not None
     ]
     if not parts:
-        return "No ping was answered during the load."
-    return f"{during} {'; '.join(parts[:MAX_NAMED])}."
+        return f"No ping was answered {during}."
+    return f"{during.capitalize()} {'; '.join(parts[:MAX_NAMED])}."
 
 
 def _spread(loaded: Iterable[Distribution | None], during: str) -> str:
@@ -253,15 +250,15 @@ def _spread(loaded: Iterable[Distribution | None], during: str) -> str:
         return "The spread of the throughput in each interval of the load."
     low, high = min(one.p5 for one in found), max(one.p95 for one in found)
     share = "nine of ten pings" if len(found) == 1 else "at least nine of ten pings of each run"
-    return f"{during} {share} took between {number(low)} and {number(high)} ms."
+    return f"{during.capitalize()} {share} took between {number(low)} and {number(high)} ms."
 
 
 def _quoted(name: str) -> str:
     return f"\N{LEFT DOUBLE QUOTATION MARK}{name}\N{RIGHT DOUBLE QUOTATION MARK}"
 
 
-DURING, BOTH = "During the load", WITH_BOTH.capitalize()
-"""When the load was that a sentence is of: of any test, and of one of a line."""
+ALSO_BEFORE = "also of that before the line was full."
+"""What flows and round trips of a test of a line are of too, other than its parts."""
 
 BEFORE_LOAD = "The load has not begun."
 """What is said of a run that has only its idle phase, in place of figures under load."""
