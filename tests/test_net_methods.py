@@ -15,6 +15,7 @@ from weirlab.net.methods import ALONE, kept_run, run_alone, run_beside
 from weirlab.net.plan import plan_test
 from weirlab.record import open_record
 from weirlab.report import cut_short, latency_table
+from weirlab.report.differences import unrepeated
 from weirlab.scores import truth_of, verdict_of_truth
 from weirlab.stats import compare, summarise
 from weirlab.viewer import report_page
@@ -78,6 +79,20 @@ def test_what_our_own_pings_saw_is_told_again(tmp_path: Path, weir_here: Any) ->
     assert html.escape(said.says) in page
     assert "our own pings before it" in page
     assert repeat_of(record).text == "weir test HOST --method librespeed --truth"
+
+
+def test_how_a_speed_test_is_repeated_is_told_by_what_ran_it(tmp_path: Path) -> None:
+    """One that a scenario has is repeated with its scenario."""
+    both = [beside(tmp_path / "run"), open_record(tmp_path / "run")]
+    other = both[1].manifest
+    both[1].manifest = replace(other, link=other.link | {"title": "path to another"})
+    (told,) = unrepeated(both, compare(both))
+    assert told.endswith("needs repetitions (the same `weir test` several times)")
+    for record in both:
+        methods = [{"name": "Speed test", "kind": "http", "start_ns": 0, "stop_ns": None}]
+        record.manifest = replace(record.manifest, scenario=record.manifest.scenario | {"methods": methods})
+    (told,) = unrepeated(both, compare(both))
+    assert told.endswith("needs repetitions (`--repeat 10`)")
 
 
 def test_that_of_a_speed_test_alone_is_repeated_by_its_own_command(tmp_path: Path) -> None:

@@ -232,11 +232,20 @@ def test_of_tests_of_a_line_that_ran_once_it_is_told_how_to_repeat_them(
     of_a_line: Record, rrul: list[Record], tmp_path: Path
 ) -> None:
     cured = line_test(tmp_path / "cured", "fq_codel", "cured")
-    needs = "a single run shows no scatter: whether configurations differ needs repetitions"
     again = "several `weir test` with the same `--note`"
-    assert unrepeated(compare([of_a_line, cured])) == [f"{needs} ({again})"]
-    assert unrepeated(compare([of_a_line, rrul[0]])) == [f"{needs} ({again}, `--repeat 10`)"]
-    assert unrepeated(compare(rrul[:2])) == [f"{needs} (`--repeat 10`)"]
+    assert advised([of_a_line, cured]) == again
+    assert advised([of_a_line, rrul[0]]) == f"{again}, `--repeat 10`"
+    assert advised(rrul[:2]) == "`--repeat 10`"
+    cut = [cut_at(one, 5, tmp_path / f"cut{number}") for number, one in enumerate((of_a_line, cured))]
+    assert advised(cut) == again
+
+
+def advised(records: list[Record]) -> str:
+    """How the records are to be repeated."""
+    (told,) = unrepeated(records, beside(records))
+    needs = "a single run shows no scatter: whether configurations differ needs repetitions"
+    assert told.startswith(f"{needs} (")
+    return told.removeprefix(f"{needs} (").removesuffix(")")
 
 
 def test_of_a_test_of_a_line_all_its_parts_are_told(of_a_line: Record) -> None:

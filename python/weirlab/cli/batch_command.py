@@ -94,7 +94,7 @@ def _tell(outcome: Outcome, folder: Path) -> None:
             section(name)
             comparisons = beside(records)
             tell(records, comparisons)
-            tell_differences(comparisons)
+            tell_differences(records, comparisons)
     done = f"{_runs(outcome.done)} made, {outcome.there} were there"
     note(f"{done}: records in {folder}")
 

@@ -52,7 +52,7 @@ def _compare(records: Sequence[Record], *, as_json: bool) -> None:
             f"these records are not alike: tests {', '.join(sorted(tests))}; links {', '.join(sorted(links))}"
         )
     tell(records, comparisons)
-    tell_differences(comparisons)
+    tell_differences(records, comparisons)
     for text in advice(records):
         console.print(text)
     for record, name in zip(records, run_names(records), strict=True):

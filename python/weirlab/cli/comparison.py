@@ -37,9 +37,9 @@ def tell(records: Sequence[Record], comparisons: Sequence[Comparison]) -> None:
     console.print(story(comparisons))
 
 
-def tell_differences(comparisons: Sequence[Comparison]) -> None:
+def tell_differences(records: Sequence[Record], comparisons: Sequence[Comparison]) -> None:
     """By how much each configuration differs from the first, and which cannot say for want of repetitions."""
     for table in difference_tables(comparisons):
         console.print(table)
-    for text in unrepeated(comparisons):
+    for text in unrepeated(records, comparisons):
         warn(text)

@@ -51,6 +51,13 @@ def finds_its_loads(record: Record) -> bool:
     return bool(record.manifest.extra.get("ramps"))
 
 
+def is_beside_no_scenario(record: Record) -> bool:
+    """Whether the record is of a foreign speed test that ran for itself over a real path (`weir test`)."""
+    manifest = record.manifest
+    alone = manifest.world == "net" and not manifest.scenario.get("methods") and not finds_its_loads(record)
+    return alone and record.columns("method").height > 0
+
+
 def load_phase(record: Record) -> str:
     """The phase of which figures under load are: `load`, if there is one.
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from weirlab.record.differences import WITH_BOTH
+from weirlab.record.differences import finds_its_loads, is_beside_no_scenario
 from weirlab.report.tables import LOOK
 from weirlab.stats.difference import MIN_REPEATS
 from weirlab.ui.table import Table
@@ -15,7 +15,8 @@ from weirlab.ui.table import Table
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from weirlab.stats import Comparison, Difference, Summary
+    from weirlab.record import Record
+    from weirlab.stats import Comparison, Difference
 
 
 def difference_tables(comparisons: Sequence[Comparison]) -> list[Table]:
@@ -38,8 +39,8 @@ def difference_tables(comparisons: Sequence[Comparison]) -> list[Table]:
     return tables
 
 
-def unrepeated(comparisons: Sequence[Comparison]) -> list[str]:
-    """Warnings about configurations that ran once, and about repetitions that repeat nothing."""
+def unrepeated(records: Sequence[Record], comparisons: Sequence[Comparison]) -> list[str]:
+    """Warnings about configurations of `records` that ran once, and repetitions that repeat nothing."""
     alike = [one.name for one in comparisons[1:] if any(each.alike for each in one.differences)]
     told = [
         f"`{name}`: repetitions are alike in all figures, here and in the baseline: they count as one run, "
@@ -51,21 +52,21 @@ def unrepeated(comparisons: Sequence[Comparison]) -> list[str]:
         for one in comparisons[1:]
         if one.name not in alike and any(each.repeats < SCATTERED for each in one.differences)
     ]
-    return told + ([_needed(comparisons)] if single else [])
+    return told + ([_needed(records)] if single else [])
 
 
-def _needed(comparisons: Sequence[Comparison]) -> str:
+def _needed(records: Sequence[Record]) -> str:
     """That repetitions are needed, and how the commands that made these records make them."""
-    ways = dict.fromkeys(_way(run) for one in comparisons for run in one.runs)
+    ways = dict.fromkeys(map(_way, records))
     needs = "a single run shows no scatter: whether configurations differ needs repetitions"
     return f"{needs} ({', '.join(ways)})"
 
 
-def _way(run: Summary) -> str:
-    """How a run is repeated."""
-    if run.during == WITH_BOTH:
+def _way(record: Record) -> str:
+    """How the run of a record is repeated."""
+    if finds_its_loads(record):
         return "several `weir test` with the same `--note`"
-    if run.world == "net" and run.speed_tests:
+    if is_beside_no_scenario(record):
         return "the same `weir test` several times"
     return "`--repeat 10`"
 

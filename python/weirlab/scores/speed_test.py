@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from weirlab.record.differences import is_beside_no_scenario
 from weirlab.scores import bufferbloat
 from weirlab.scores.responsiveness import band
 from weirlab.stats import describe
@@ -64,13 +65,6 @@ def verdict(result: MethodResult) -> Verdict:
         says=f"Grade {letter}: by this test's own figures a round trip takes {increase:.0f} ms longer during "
         f"the {way}: {bufferbloat.MEANING[letter]}",
     )
-
-
-def is_beside_no_scenario(record: Record) -> bool:
-    """Whether the record is of a foreign speed test that ran for itself over a real path (`weir test`)."""
-    manifest = record.manifest
-    alone = manifest.world == "net" and not manifest.scenario.get("methods")
-    return alone and record.columns("method").height > 0
 
 
 def truth_of(record: Record) -> Truth | None:

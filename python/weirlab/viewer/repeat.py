@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from weirlab.errors import WeirError
-from weirlab.record.differences import finds_its_loads
+from weirlab.record.differences import finds_its_loads, is_beside_no_scenario
 from weirlab.record.manifest import usual_datapath
 from weirlab.scenario import ScenarioSpec, check, resolve
-from weirlab.scores.speed_test import is_beside_no_scenario
 
 __all__ = ["Repeat", "commands", "repeat_of"]
 
