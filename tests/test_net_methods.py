@@ -13,7 +13,7 @@ from serving import serving
 from weirlab.errors import NetError
 from weirlab.net.methods import ALONE, kept_run, run_alone, run_beside
 from weirlab.net.plan import plan_test
-from weirlab.record import open_record
+from weirlab.record import configurations, open_record
 from weirlab.report import cut_short, latency_table
 from weirlab.report.differences import unrepeated
 from weirlab.scores import truth_of, verdict_of_truth
@@ -93,6 +93,40 @@ def test_how_a_speed_test_is_repeated_is_told_by_what_ran_it(tmp_path: Path) -> 
         record.manifest = replace(record.manifest, scenario=record.manifest.scenario | {"methods": methods})
     (told,) = unrepeated(both, compare(both))
     assert told.endswith("needs repetitions (`--repeat 10`)")
+
+
+def on_its_own(folder: Path, method: str, host: str = "server.example", note: str = "") -> Record:
+    """The record of a speed test that was not measured beside."""
+    run_alone(kept_run(host), folder, lambda: cast("MethodResult", RESULT | {"method": method}))
+    record = open_record(folder)
+    record.manifest = replace(record.manifest, note=note)
+    return record
+
+
+def test_the_same_speed_test_several_times_is_repetitions(tmp_path: Path) -> None:
+    """How long one takes is found by itself; its server, its kind and its note are what was asked."""
+    first, again, other = (
+        beside(tmp_path / name, method=method)
+        for name, method in (("first", "librespeed"), ("again", "librespeed"), ("other", "ookla"))
+    )
+    path = first.manifest.link["title"]
+    for record in (again, other):
+        assert record.manifest.scenario["phases"] != first.manifest.scenario["phases"]
+        record.manifest = replace(record.manifest, link=record.manifest.link | {"title": path})
+    assert [(one.name, len(one.records)) for one in configurations([first, again, other])] == [
+        ("speed test librespeed", 2),
+        ("speed test ookla", 1),
+    ]
+    assert [one.loaded_ms.count for one in compare([first, again]) if one.loaded_ms] == [2]
+    alone = [on_its_own(tmp_path / f"alone {number}", "librespeed") for number in range(2)]
+    asked = [
+        on_its_own(tmp_path / "kind", "ookla"),
+        on_its_own(tmp_path / "host", "librespeed", "another.example"),
+        on_its_own(tmp_path / "note", "librespeed", note="with a shaper"),
+    ]
+    assert [len(one.records) for one in configurations([*alone, *asked])] == [2, 1, 1, 1]
+    assert [len(one.records) for one in configurations([first, alone[0]])] == [1, 1]
+    assert not any("load" in one.name.split() for one in configurations([first, alone[0]]))
 
 
 def test_that_of_a_speed_test_alone_is_repeated_by_its_own_command(tmp_path: Path) -> None:

@@ -78,14 +78,23 @@ def load_of(record: Record) -> str:
 
 
 def as_asked(record: Record) -> Mapping[str, Any]:
-    """The scenario as it was asked for: without loads that its test began by itself."""
+    """The scenario as it was asked for: without loads and lengths that its test found by itself."""
     scenario = record.manifest.scenario
-    return scenario | {"flows": []} if finds_its_loads(record) else scenario
+    if finds_its_loads(record):
+        return scenario | {"flows": []}
+    return _of_any_length(scenario) if is_beside_no_scenario(record) else scenario
 
 
 def remark(record: Record) -> str:
-    """The note of a test of a line, of which a record tells nothing else; of others nothing."""
-    return record.manifest.note if finds_its_loads(record) else ""
+    """The note of a test of a real line, of which a record tells nothing else; of others nothing."""
+    return record.manifest.note if finds_its_loads(record) or is_beside_no_scenario(record) else ""
+
+
+def speed_test_name(record: Record) -> str:
+    """Which foreign speed test ran beside pings over a real path, where the title says nothing of it."""
+    if not is_beside_no_scenario(record) or not record.manifest.scenario["probes"]:
+        return ""
+    return f"speed test {', '.join(row['kind'] for row in record.columns('method').rows())}"
 
 
 def queue_name(record: Record) -> str:
@@ -147,6 +156,13 @@ class _Fact:
 _Facts = dict[str, _Fact]
 
 
+def _of_any_length(scenario: dict[str, Any]) -> dict[str, Any]:
+    """A scenario that went on until its speed test was over: as long as that took."""
+    phases = [one | {"end_ns": None} if one["name"] == "load" else one for one in scenario["phases"]]
+    probes = [one | {"stop_ns": None} for one in scenario["probes"]]
+    return scenario | {"phases": phases, "probes": probes, "duration_ns": None}
+
+
 def _add(parts: list[list[str]], facts: Sequence[_Facts], coarse: Sequence[str], *, by_name: bool) -> None:
     """Adds the words of facts that differ and do not follow from `coarse` aspects, which stand in `parts`."""
     said = [words[: len(coarse)] for words in parts]
@@ -184,10 +200,7 @@ def _facts(scenario: Mapping[str, Any]) -> _Facts:
         things = [(one["name"], _flat(_since(one, span))) for one in scenario.get(kind, [])]
         found.update(_of_things(kind, things))
     found.update(_of_counts(scenario))
-    for phase in scenario["phases"]:
-        length = phase["end_ns"] - phase["start_ns"]
-        found[f"phase {phase['name']}"] = _Fact(json.dumps(length), f"{phase['name']} {_time(length)}")
-    found["phases"] = _names("phases", scenario["phases"], ("test",))
+    found.update(_of_phases(scenario["phases"]))
     for table, period in scenario.get("sampling", {}).items():
         name = table.removesuffix("_ns")
         found[f"sampling {name}"] = _Fact(json.dumps(period), f"{name} every {_time(period)}")
@@ -239,6 +252,15 @@ def _of_counts(scenario: Mapping[str, Any]) -> Iterator[tuple[str, _Fact]]:
         yield f"flows {direction}", _Fact(json.dumps(count), f"{count} {word}", ("test",))
     for kind in ("methods", "probes"):
         yield f"{kind} by name", _names(kind, scenario.get(kind, []), ("test",))
+
+
+def _of_phases(phases: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, _Fact]]:
+    """The phases, and the lengths of those that were asked to have one."""
+    for phase in phases:
+        if phase["end_ns"] is not None:
+            length = phase["end_ns"] - phase["start_ns"]
+            yield f"phase {phase['name']}", _Fact(json.dumps(length), f"{phase['name']} {_time(length)}")
+    yield "phases", _names("phases", phases, ("test",))
 
 
 def _of_path(path: Mapping[str, Sequence[Mapping[str, Any]]]) -> Iterator[tuple[str, _Fact]]:
@@ -322,6 +344,7 @@ ASPECTS: Mapping[str, Callable[[Record], str]] = {
     "queue": queue_name,
     "link": lambda record: str(record.manifest.link["title"]),
     "test": lambda record: record.manifest.title,
+    "speed test": speed_test_name,
     "world": world_name,
     "version": version,
     "wholeness": wholeness,
