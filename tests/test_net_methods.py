@@ -87,7 +87,7 @@ def test_how_a_speed_test_is_repeated_is_told_by_what_ran_it(tmp_path: Path) -> 
     other = both[1].manifest
     both[1].manifest = replace(other, link=other.link | {"title": "path to another"})
     (told,) = unrepeated(both, compare(both))
-    assert told.endswith("needs repetitions (the same `weir test` several times)")
+    assert told.endswith("needs repetitions (several `weir test` with the same `--note`)")
     for record in both:
         methods = [{"name": "Speed test", "kind": "http", "start_ns": 0, "stop_ns": None}]
         record.manifest = replace(record.manifest, scenario=record.manifest.scenario | {"methods": methods})
@@ -113,15 +113,20 @@ def test_the_same_speed_test_several_times_is_repetitions(tmp_path: Path) -> Non
     for record in (again, other):
         assert record.manifest.scenario["phases"] != first.manifest.scenario["phases"]
         record.manifest = replace(record.manifest, link=record.manifest.link | {"title": path})
+    # What was changed on the line between two of them no record tells.
+    assert [len(one.records) for one in configurations([first, again, other])] == [1, 1, 1]
+    for record in (first, again, other):
+        record.manifest = replace(record.manifest, note="as it is")
     assert [(one.name, len(one.records)) for one in configurations([first, again, other])] == [
         ("speed test librespeed", 2),
         ("speed test ookla", 1),
     ]
     assert [one.loaded_ms.count for one in compare([first, again]) if one.loaded_ms] == [2]
-    alone = [on_its_own(tmp_path / f"alone {number}", "librespeed") for number in range(2)]
+    usual = "as it is"
+    alone = [on_its_own(tmp_path / f"alone {number}", "librespeed", note=usual) for number in range(2)]
     asked = [
-        on_its_own(tmp_path / "kind", "ookla"),
-        on_its_own(tmp_path / "host", "librespeed", "another.example"),
+        on_its_own(tmp_path / "kind", "ookla", note=usual),
+        on_its_own(tmp_path / "host", "librespeed", "another.example", note=usual),
         on_its_own(tmp_path / "note", "librespeed", note="with a shaper"),
     ]
     assert [len(one.records) for one in configurations([*alone, *asked])] == [2, 1, 1, 1]

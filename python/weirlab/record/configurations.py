@@ -15,6 +15,7 @@ from weirlab.record.differences import (
     as_asked,
     differences,
     finds_its_loads,
+    is_of_a_real_line,
     queue_name,
     wholeness,
 )
@@ -149,7 +150,7 @@ def _identity(record: Record) -> str:
 def _configuration_key(record: Record) -> str:
     aspects = [aspect(record) for aspect in ASPECTS.values() if aspect is not wholeness]
     # What was changed between two tests of a line nobody told: only the same note makes them repetitions.
-    alone = str(record.path.resolve()) if finds_its_loads(record) and not record.manifest.note else ""
+    alone = str(record.path.resolve()) if is_of_a_real_line(record) and not record.manifest.note else ""
     return json.dumps([record.label, aspects, as_asked(record), alone], sort_keys=True)
 
 

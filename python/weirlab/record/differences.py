@@ -77,6 +77,11 @@ def load_of(record: Record) -> str:
     return WHEN[name] if finds_its_loads(record) and record.phase(name) is not None else DURING
 
 
+def is_of_a_real_line(record: Record) -> bool:
+    """Whether `weir test` made it, of a real line: what was changed there between two of them nobody told."""
+    return finds_its_loads(record) or is_beside_no_scenario(record)
+
+
 def as_asked(record: Record) -> Mapping[str, Any]:
     """The scenario as it was asked for: without loads and lengths that its test found by itself."""
     scenario = record.manifest.scenario
@@ -87,7 +92,7 @@ def as_asked(record: Record) -> Mapping[str, Any]:
 
 def remark(record: Record) -> str:
     """The note of a test of a real line, of which a record tells nothing else; of others nothing."""
-    return record.manifest.note if finds_its_loads(record) or is_beside_no_scenario(record) else ""
+    return record.manifest.note if is_of_a_real_line(record) else ""
 
 
 def speed_test_name(record: Record) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from weirlab.record.differences import finds_its_loads, is_beside_no_scenario
+from weirlab.record.differences import is_of_a_real_line
 from weirlab.report.tables import LOOK
 from weirlab.stats.difference import MIN_REPEATS
 from weirlab.ui.table import Table
@@ -64,11 +64,7 @@ def _needed(records: Sequence[Record]) -> str:
 
 def _way(record: Record) -> str:
     """How the run of a record is repeated."""
-    if finds_its_loads(record):
-        return "several `weir test` with the same `--note`"
-    if is_beside_no_scenario(record):
-        return "the same `weir test` several times"
-    return "`--repeat 10`"
+    return "several `weir test` with the same `--note`" if is_of_a_real_line(record) else "`--repeat 10`"
 
 
 def narrow(comparisons: Sequence[Comparison]) -> list[str]:
