@@ -16,8 +16,9 @@ from test_capture import captured, time_to_live, transport
 from weirlab.capture import Packets
 from weirlab.export import export
 from weirlab.plots.series import exceeds_line
-from weirlab.stats import summarise
+from weirlab.stats import load_window_ns, summarise
 from weirlab.stats.capacity import limit_bytes, limiting_hops, share_remarks, slowest_hops, why_no_limit
+from weirlab.stats.shaping import course
 from weirlab.viewer.path import path_svg
 
 if TYPE_CHECKING:
@@ -122,6 +123,63 @@ def test_shares_of_lines_are_of_all_paths_that_loads_take(tmp_path: Path) -> Non
     assert up.throughput_mbps / up.utilisation == pytest.approx(5, rel=0.1)
     # What both paths carry together is more than one of them could, and the charts do not call that an error.
     assert not exceeds_line(record, "down")
+
+
+BEHIND = """
+[link]
+name = "behind"
+title = "Two lines that meet"
+up = [{ name = "up" }]
+down = [
+    { name = "a", rate = "10mbit" },
+    { name = "b", rate = "10mbit" },
+    { name = "shared", rate = "12mbit" },
+]
+
+[link.routes]
+first = { down = ["a", "shared"] }
+second = { down = ["b", "shared"] }
+"""
+
+
+def test_where_paths_meet_behind_their_own_lines_the_shared_line_may_limit_them(tmp_path: Path) -> None:
+    said = tomllib.loads(BEHIND)
+    test = {"name": "both", "title": "Both paths", **tomllib.loads(LOADED_APART)}
+    (record,) = weirlab.run(test, link=said["link"], out=tmp_path / "out")
+    span = load_window_ns(record)
+    assert [hop["name"] for hop in limiting_hops(record, "down", *span)] == ["shared"]
+    down = summarise(record).down
+    assert down is not None
+    assert down.throughput_mbps is not None
+    assert down.utilisation is not None
+    assert 0.9 < down.utilisation <= 1
+    # Data packets fill the line but for what frames cost and the first moments.
+    assert down.throughput_mbps / down.utilisation == pytest.approx(12, rel=0.05)
+    assert course(record, "down").capacity_mbps == pytest.approx(12)
+
+
+@pytest.mark.parametrize(
+    ("rates", "limiting"),
+    [
+        ({"a": 10, "b": 10, "shared": 20}, ["shared"]),
+        ({"a": 10, "b": 10, "shared": 21}, ["a", "b"]),
+        ({"a": 10, "b": 30, "shared": 21}, ["shared"]),
+        ({"a": 10, "b": None, "shared": 21}, ["shared"]),
+        ({"a": 10, "b": 10, "shared": None}, ["a", "b"]),
+        ({"a": 10, "b": None, "shared": None}, []),
+    ],
+)
+def test_the_lines_that_limit_are_those_that_carry_least_together(
+    rates: dict[str, int | None], limiting: list[str], tmp_path: Path
+) -> None:
+    link = tomllib.loads(BEHIND)["link"]
+    link["down"] = [
+        {"name": name, "delay": "5ms"} | ({"rate": f"{rate}mbit"} if rate else {})
+        for name, rate in rates.items()
+    ]
+    test = {"name": "both", "title": "Both paths", **tomllib.loads(LOADED_APART), "phases": {"load": "1s"}}
+    (record,) = weirlab.run(test, link=link, out=tmp_path / "out")
+    assert [hop["name"] for hop in limiting_hops(record, "down", 0, 1_000_000_000)] == limiting
 
 
 def test_paths_that_part_and_meet_have_no_one_capacity(record: Record) -> None:

@@ -10,7 +10,7 @@ from weirlab.scenario.plain import path_shares
 from weirlab.stats.intervals import middles_ns
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from weirlab.scenario import Direction
 
     Numbers = NDArray[np.number[Any]]
+
+    _Cut = tuple[int, int, int, tuple[str, ...]]
 
 
 def slowest_hops(record: Record, direction: Direction, start: int, end: int) -> list[dict[str, Any]]:
@@ -32,14 +34,50 @@ def slowest_hops(record: Record, direction: Direction, start: int, end: int) -> 
 def limiting_hops(record: Record, direction: Direction, start: int, end: int) -> list[dict[str, Any]]:
     """The hops whose lines together limit what crosses all paths that loads of `direction` take.
 
-    None if there is no such limit: no line of some path is limited, or paths part and meet, so that a packet
-    passes the slowest lines of two of them, whose capacities then do not add up.
+    Of all hops of which each path passes one at least, those whose lines could carry least together from
+    `start` to `end`: one that several paths share may carry less than the lines behind which they meet.
+    None if there is no such limit: no line of some path is limited, or a packet of some path passes two of
+    these lines, whose capacities then do not add up.
     """
-    slowest = {hop["name"]: hop for hop in slowest_hops(record, direction, start, end)}
-    for on_path in load_paths(record, direction):
-        if len({hop["name"] for hop in on_path} & slowest.keys()) != 1:
-            return []
-    return list(slowest.values())
+    paths = load_paths(record, direction)
+    hops = {hop["name"]: hop for on_path in paths for hop in on_path}
+    carry = {name: _carries(record, direction, hop, start, end) for name, hop in hops.items()}
+    limited = {name: most for name, most in carry.items() if most is not None}
+    cut = _least_cut([[hop["name"] for hop in on_path] for on_path in paths], limited)
+    return [hops[name] for name in hops if name in cut]
+
+
+def _least_cut(paths: Sequence[Sequence[str]], carry: Mapping[str, float]) -> set[str]:
+    """The hops of those in `carry` that carry least together of all that cross every path.
+
+    There are none if a path has none of these hops, or the least crosses some path twice. Of several that
+    carry alike it is one that crosses each path once if there is one, and of these the fewest.
+    """
+    crossed = {name: frozenset(n for n, one in enumerate(paths) if name in one) for name in carry}
+    # Of hops in one row, which the same paths pass, only the slowest can be of the cut.
+    slowest: dict[frozenset[int], str] = {}
+    for name, numbers in crossed.items():
+        if numbers not in slowest or carry[name] < carry[slowest[numbers]]:
+            slowest[numbers] = name
+    best: _Cut | None = None
+    # By the paths that are not crossed yet: the least that leaves these.
+    least: dict[frozenset[int], _Cut] = {}
+    open_: list[tuple[frozenset[int], _Cut]] = [(frozenset(range(len(paths))), (0, 0, 0, ()))]
+    while open_:
+        left, so_far = open_.pop()
+        if (best is not None and so_far >= best) or (left in least and so_far >= least[left]):
+            continue
+        least[left] = so_far
+        if not left:
+            best = so_far
+            continue
+        total, crossings, count, names = so_far
+        for numbers, name in slowest.items():
+            if min(left) in numbers:
+                # In whole bytes, so that no sum is less than another because of its last digit.
+                more = (total + round(carry[name]), crossings + len(numbers), count + 1, (*names, name))
+                open_.append((left - numbers, more))
+    return set(best[3]) if best is not None and best[1] == len(paths) else set()
 
 
 def limit_bytes(
@@ -88,9 +126,15 @@ def _slowest(
     record: Record, direction: Direction, hops: Sequence[dict[str, Any]], start: int, end: int
 ) -> dict[str, Any] | None:
     """The hop of a path whose line could carry least from `start` to `end`; None if no line is limited."""
-    capacities = [(capacity_bytes(record, direction, hop, [start, end]), hop) for hop in hops]
-    finite = [(float(np.diff(bytes_)[0]), hop) for bytes_, hop in capacities if bytes_ is not None]
+    capacities = [(_carries(record, direction, hop, start, end), hop) for hop in hops]
+    finite = [(most, hop) for most, hop in capacities if most is not None]
     return min(finite, key=lambda one: one[0])[1] if finite else None
+
+
+def _carries(record: Record, direction: Direction, hop: dict[str, Any], start: int, end: int) -> float | None:
+    """How many bytes a hop's line could carry from `start` to `end`; None if bytes do not limit it."""
+    bytes_ = capacity_bytes(record, direction, hop, [start, end])
+    return None if bytes_ is None else float(np.diff(bytes_)[0])
 
 
 def load_paths(record: Record, direction: Direction) -> list[list[dict[str, Any]]]:

@@ -50,7 +50,7 @@ class Course:
 
 
 def course(record: Record, direction: Direction, slot_s: float = 0.1) -> Course:
-    """The record over time, as the lines that limit `direction` see it: the slowest of each path.
+    """The record over time, as the lines that limit `direction` see it.
 
     Raises:
         UsageError: if no line of that direction is limited, or the capacities of several do not add up.

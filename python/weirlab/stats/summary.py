@@ -94,9 +94,9 @@ class DirectionSummary:
             did not sample throughput.
         throughput_mbps: bytes of IP packets with data that arrived; Mbit/s. None like `goodput_mbps`, and if
             the record does not tell packets.
-        utilisation: share of the slowest line's capacity that was occupied, by whatever, or of the slowest
-            lines of all paths that loads take; None if a line is unlimited, or the paths share hops so that
-            their lines add up to no one capacity.
+        utilisation: share of the slowest line's capacity that was occupied, by whatever, or of the lines
+            that limit all paths of loads together; None if no line limits a path, or the paths share hops so
+            that their lines add up to no one capacity.
         per_flow_mbps: goodput of each flow, over the whole load as that of all; empty if the run did not
             sample throughput.
         per_flow_running_mbps: goodput of each flow while it runs, which is more for one that runs for a part
@@ -424,7 +424,7 @@ def _share(part: int | None, whole: int | None) -> float | None:
 
 
 def busy_share(record: Record, direction: Direction, start: int, end: int) -> float | None:
-    """Bytes that the slowest line of each path carried that loads take, of those that these lines could have.
+    """Bytes that the lines which limit a direction carried, of those that these lines could have.
 
     Those of the whole intervals of samples within the span. None if there are none, no line is limited, or
     the capacities of several paths do not add up.
