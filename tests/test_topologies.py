@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import tomllib
 from pathlib import Path
@@ -14,9 +15,11 @@ import pytest
 import weirlab
 from test_capture import captured, time_to_live, transport
 from weirlab.capture import Packets
+from weirlab.cli.verdicts import Verdicts
 from weirlab.export import export
 from weirlab.plots.series import exceeds_line
-from weirlab.stats import load_window_ns, summarise
+from weirlab.report.tables import assertion_table
+from weirlab.stats import Assertion, load_window_ns, summarise
 from weirlab.stats.capacity import limit_bytes, limiting_hops, share_remarks, slowest_hops, why_no_limit
 from weirlab.stats.shaping import course
 from weirlab.viewer.path import path_svg
@@ -180,6 +183,46 @@ def test_the_lines_that_limit_are_those_that_carry_least_together(
     test = {"name": "both", "title": "Both paths", **tomllib.loads(LOADED_APART), "phases": {"load": "1s"}}
     (record,) = weirlab.run(test, link=link, out=tmp_path / "out")
     assert [hop["name"] for hop in limiting_hops(record, "down", 0, 1_000_000_000)] == limiting
+    told = [] if limiting else [f"{NO_SHARE}: no line of one of their paths is limited."]
+    assert share_remarks(record) == told
+    found = Assertion("down.utilisation > 90%").of(record)
+    assert found.remark == (told[0] if told else None)
+    assert math.isnan(found.left) == (not limiting)
+    shown = Verdicts(runs=["run"], outcomes=[[found]], compared=[]).each[0].found
+    assert shown.endswith("is limited.") == (not limiting)
+    table = assertion_table(["run"], [[found]])
+    assert (NO_SHARE in str(next(iter(table.columns[0].cells)))) == (not limiting)
+
+
+NO_SHARE = "The downloads are told no share of a line"
+
+
+def test_why_there_is_no_share_is_told_of_the_load(tmp_path: Path) -> None:
+    """What lines carry may change as the load begins, and a share is of its time."""
+    hops = [{"name": name, "rate": "5mbit"} for name in "abc"]
+    change = {"at": "1s", "rate": "100mbit"}
+    routes = {f"{one}{two}": {"down": [one, two, "all"]} for one, two in ("ab", "bc", "ca")}
+    link = {
+        "name": "ring",
+        "title": "Each two paths share a line",
+        "up": [{"name": "up"}],
+        "down": [*hops, {"name": "all", "rate": "100kbit", "changes": [change]}],
+        "routes": routes,
+    }
+    test = {
+        "name": "three",
+        "title": "Three paths",
+        "phases": {"idle": "1s", "load": "1s"},
+        "hosts": [{"name": route, "route": route} for route in routes],
+        "flows": [{"name": route, "direction": "down", "host": route, "start": "1s"} for route in routes],
+    }
+    (record,) = weirlab.run(test, link=link, out=tmp_path / "out")
+    assert why_no_limit(record, "down", 0, 1_000_000_000) is None
+    why = "their paths share hops, whose lines add up to no one capacity"
+    assert share_remarks(record) == [f"{NO_SHARE}: {why}."]
+    down = summarise(record).down
+    assert down is not None
+    assert down.utilisation is None
 
 
 def test_paths_that_part_and_meet_have_no_one_capacity(record: Record) -> None:
@@ -187,8 +230,9 @@ def test_paths_that_part_and_meet_have_no_one_capacity(record: Record) -> None:
     assert summary.up is not None
     assert summary.up.utilisation is None
     assert [hop["name"] for hop in slowest_hops(record, "up", 0, record.reached_ns)] == ["a", "b", "c"]
-    assert why_no_limit(record, "up") is not None
-    assert why_no_limit(record, "down") is None
+    span = load_window_ns(record)
+    assert why_no_limit(record, "up", *span) is not None
+    assert why_no_limit(record, "down", *span) == "no line of their path is limited"
     [told] = share_remarks(record)
     said = "The uploads are told no share of a line: their paths share hops, whose lines add up to no one "
     assert told == f"{said}capacity."

@@ -117,19 +117,25 @@ class Verdicts:
     @property
     def each(self) -> list[Verdict]:
         """All of them, one for each rule and run or configuration."""
-        from weirlab.ui.numbers import four_digits  # noqa: PLC0415 - loads Rich, which no run waits for
-
         asserted = [
             Verdict(
                 of=name,
                 rule=one.text,
-                found=f"left {four_digits(one.left)}, right {four_digits(one.right)} {one.unit}".rstrip(),
+                found=_sides(one),
                 holds=one.holds,
             )
             for name, outcomes in zip(self.runs, self.outcomes, strict=True)
             for one in outcomes
         ]
         return asserted + self.compared
+
+
+def _sides(one: Outcome) -> str:
+    """The figures of an assertion, and why it has none."""
+    from weirlab.ui.numbers import four_digits  # noqa: PLC0415 - loads Rich, which no run waits for
+
+    found = f"left {four_digits(one.left)}, right {four_digits(one.right)} {one.unit}".rstrip()
+    return found if one.remark is None else f"{found}. {one.remark}"
 
 
 def _found(result: NotWorseOutcome) -> str:

@@ -90,7 +90,8 @@ def assertion_table(runs: Sequence[str], outcomes: Sequence[Sequence[Outcome]]) 
         for found in of_run:
             verdict = Text("holds", style="green") if found.holds else Text("broken", style="bold red")
             sides = (four_digits(found.left), four_digits(found.right), found.unit)
-            table.add_row(*([run] if len(runs) > 1 else []), Text(found.text), *sides, verdict)
+            text = Text("\n".join(filter(None, (found.text, found.remark))))
+            table.add_row(*([run] if len(runs) > 1 else []), text, *sides, verdict)
     return table
 
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from weirlab.errors import UsageError
 from weirlab.scenario.units import time_ns
 from weirlab.stats.arrivals import Arrivals
+from weirlab.stats.capacity import share_remark
 from weirlab.stats.dimensions import DIMENSIONS_OF, NONE, RATE, READERS, TIME, UNITS, kind_of, unit_of
 from weirlab.stats.pings import pings_within
 from weirlab.stats.summary import busy_share
@@ -45,6 +46,7 @@ class Outcome:
         left, right: its two sides, in `unit`; NaN if a figure has no sample or something is divided by 0.
         unit: `ms`, `Mbit/s`, what is made of these, or nothing of shares and counts.
         holds: whether it holds. One without a sample does not.
+        remark: why a share of the line is NaN, in sentences; None if there is nothing to say.
     """
 
     text: str
@@ -52,6 +54,7 @@ class Outcome:
     right: float
     unit: str
     holds: bool
+    remark: str | None = None
 
 
 class _Reader:
@@ -225,7 +228,9 @@ class Assertion(_Reader):
         self.check(record.manifest.scenario)
         left, right = self._left(record), self._right(record)
         holds = bool(self._compare(left, right))
-        return Outcome(text=self.text, left=left, right=right, unit=self._unit, holds=holds)
+        remarks = dict.fromkeys(one.why_no_share(record) for one in self._selections)
+        told = " ".join(text for text in remarks if text is not None) or None
+        return Outcome(text=self.text, left=left, right=right, unit=self._unit, holds=holds, remark=told)
 
 
 class Figure(_Reader):
@@ -374,6 +379,14 @@ class _Selection:
         if self.span is not None:
             return self.span[0], min(self.span[1], record.reached_ns)
         return record.phase(self.phase) or (0, 0)
+
+    def why_no_share(self, record: Record) -> str | None:
+        """Of a share of the line why the record has none: the lines do not say what they carry together."""
+        direction, _, name = self.figure.partition(".")
+        start, end = self.window(record)
+        if name != "utilisation" or start >= end:
+            return None
+        return share_remark(record, "up" if direction == "up" else "down", start, end)
 
 
 def _named_by(figure: str) -> str | None:

@@ -8,6 +8,7 @@ import numpy as np
 
 from weirlab.scenario.plain import path_shares
 from weirlab.stats.intervals import middles_ns
+from weirlab.stats.pings import load_window_ns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -104,22 +105,33 @@ def limit_bytes(
     return np.asarray(np.sum(known, axis=0)) if known and len(known) == len(each) else None
 
 
-def why_no_limit(record: Record, direction: Direction) -> str | None:
-    """Why several paths have no capacity of which loads take shares; None if they do or are unlimited."""
-    start, end = 0, record.manifest.scenario["duration_ns"]
-    if len(load_paths(record, direction)) < 2 or limiting_hops(record, direction, start, end):
+def why_no_limit(record: Record, direction: Direction, start: int, end: int) -> str | None:
+    """Why the paths of loads of `direction` have no capacity from `start` to `end`; None if they have one."""
+    if limiting_hops(record, direction, start, end):
         return None
-    if not slowest_hops(record, direction, start, end):
-        return None
-    return "their paths share hops, whose lines add up to no one capacity"
+    paths = load_paths(record, direction)
+    limited = [_slowest(record, direction, on_path, start, end) is not None for on_path in paths]
+    if all(limited):
+        return "their paths share hops, whose lines add up to no one capacity"
+    if any(limited):
+        return "no line of one of their paths is limited"
+    return "no line of their path is limited" if len(paths) == 1 else "no line of their paths is limited"
+
+
+def share_remark(record: Record, direction: Direction, start: int, end: int) -> str | None:
+    """Says why loads of `direction` take no share of a line from `start` to `end`; None if they do."""
+    why = why_no_limit(record, direction, start, end)
+    words = {"down": "downloads", "up": "uploads"}
+    return None if why is None else f"The {words[direction]} are told no share of a line: {why}."
 
 
 def share_remarks(record: Record) -> list[str]:
-    """Of each direction whose load takes a share of no one line: why, in a sentence."""
+    """Why the load of a direction takes a share of no line, though some are limited: a sentence for each."""
     loaded = {flow["direction"] for flow in record.manifest.scenario["flows"]}
-    ways: dict[Direction, str] = {"down": "downloads", "up": "uploads"}
-    found = [(word, why_no_limit(record, way)) for way, word in ways.items() if way in loaded]
-    return [f"The {word} are told no share of a line: {why}." for word, why in found if why is not None]
+    ways: tuple[Direction, ...] = ("down", "up")
+    span = load_window_ns(record)
+    limited = [way for way in ways if way in loaded and slowest_hops(record, way, *span)]
+    return [text for way in limited if (text := share_remark(record, way, *span)) is not None]
 
 
 def _slowest(

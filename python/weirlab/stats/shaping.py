@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from weirlab.errors import UsageError
-from weirlab.stats.capacity import carried_together, limit_bytes, limiting_hops, why_no_limit
+from weirlab.stats.capacity import carried_together, limit_bytes, limiting_hops, slowest_hops, why_no_limit
 from weirlab.stats.pings import is_any_of
 
 if TYPE_CHECKING:
@@ -55,13 +55,13 @@ def course(record: Record, direction: Direction, slot_s: float = 0.1) -> Course:
     Raises:
         UsageError: if no line of that direction is limited, or the capacities of several do not add up.
     """
-    hops = limiting_hops(record, direction, 0, record.reached_ns)
+    span = 0, record.reached_ns
+    hops = limiting_hops(record, direction, *span)
     if not hops:
-        why = why_no_limit(record, direction)
         raise UsageError(
-            f"`{record.path}` has no line of limited rate {direction}"
-            if why is None
-            else f"`{record.path}` has no rate of its line {direction}: {why}"
+            f"`{record.path}` has no rate of its line {direction}: {why_no_limit(record, direction, *span)}"
+            if slowest_hops(record, direction, *span)
+            else f"`{record.path}` has no line of limited rate {direction}"
         )
     edges = np.arange(0, record.reached_ns + 1, round(slot_s * 1e9))
     capacity = limit_bytes(record, direction, edges, hops)
