@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
 import weirlab
+from weirlab.errors import UsageError
 from weirlab.plots import plot
 from weirlab.report import latency_table, story
-from weirlab.stats import compare, summarise
+from weirlab.scores import measured, score_all
+from weirlab.stats import compare, idle_pings, summarise
+from weirlab.stats.pings import pings_within
 from weirlab.viewer import grade_of
 from weirlab.viewer.words import summary_of
 
@@ -160,3 +164,63 @@ def test_where_all_probes_have_idle_pings_nothing_is_said(tmp_path: Path) -> Non
     assert (found.latency.compared.idle, found.latency.compared.loaded) == found.latency.told
     assert (found.latency.idle, found.latency.loaded) == found.latency.told
     assert found.remarks == []
+
+
+FAR: dict[str, Any] = {
+    "name": "t",
+    "title": "t",
+    "phases": {"idle": "2s", "load": "20s"},
+    "hosts": [{"name": "near"}, {"name": "far", "delay": "200ms"}],
+    "flows": [{**UPLOAD, "host": "near"}],
+}
+
+
+def near_and_far(out: Path, **more: Any) -> Record:
+    """A test with a probe to a host nearby, and one with `more` to a host that is 200 ms away."""
+    near = {**PINGS[0], "host": "near"}
+    (record,) = weirlab.run(
+        {**FAR, "probes": [near, {**near, "name": "far", "host": "far", **more}]}, link=LINK, out=out
+    )
+    return record
+
+
+def test_the_increase_of_a_phase_is_of_probes_that_have_idle_pings(tmp_path: Path) -> None:
+    """Chart and scores of phases have the grade that tables and pages have."""
+    record = near_and_far(tmp_path / "run", start="4s")
+    figures = measured(record)
+    assert figures is not None
+    one = figures.loaded["load"]
+    (near,) = pings_within(record, (one.start_ns, one.end_ns), [0])
+    assert one.latency == near.distribution
+    assert one.increase_ms == one.latency.mean - figures.idle.mean
+    assert one.pings.sent > 1.5 * near.sent, "losses are of all probes"
+    grade = grade_of(record)
+    assert grade is not None
+    assert grade.letter == score_all(record, figures).grade == "D"
+    words = [text.get_text() for axes in plot(record, "phases").axes for text in axes.texts]
+    assert any(word.startswith(f"+{one.increase_ms:.0f} ms: D") for word in words)
+
+
+def test_each_ping_of_a_phase_counts_from_its_own_probe(tmp_path: Path) -> None:
+    """That a far probe has a greater share of the pings under load is no increase."""
+    record = near_and_far(tmp_path / "run", period="100ms", start="1s")
+    figures = measured(record)
+    assert figures is not None
+    one = figures.loaded["load"]
+    under = pings_within(record, (one.start_ns, one.end_ns), [0], [1])
+    before = [idle_pings([record], probe=probe).rtt_ms.mean() for probe in (0, 1)]
+    more = [pings.rtt_ms - mean for pings, mean in zip(under, before, strict=True)]
+    assert one.increase_ms == pytest.approx(float(np.concatenate(more).mean()), abs=1e-9)
+    assert abs(one.increase_ms - (one.latency.mean - figures.idle.mean)) > 5
+
+
+def test_phases_of_different_probes_have_no_figures(tmp_path: Path) -> None:
+    """The chart says so, where a probe ends before the load begins and another starts in it."""
+    pings = [
+        {**PINGS[0], "host": "near", "stop": "2s"},
+        {**PINGS[0], "name": "far", "host": "far", "start": "4s"},
+    ]
+    (record,) = weirlab.run({**FAR, "probes": pings}, link=LINK, out=tmp_path / "run")
+    assert measured(record) is None
+    with pytest.raises(UsageError, match="has no probe of which pings were answered both in its idle phase"):
+        plot(record, "phases")

@@ -23,7 +23,7 @@ from weirlab.scores.bufferbloat import grade
 from weirlab.scores.gradable import is_gradable
 from weirlab.scores.measured import PHASES
 from weirlab.stats.intervals import middles_ns
-from weirlab.stats.pings import idle_window_ns, pings_within
+from weirlab.stats.pings import answered_of_each, idle_window_ns
 from weirlab.stats.summary import latency_summary
 
 if TYPE_CHECKING:
@@ -73,8 +73,11 @@ def _lacks(record: Record) -> str:
         return "has no idle phase and phases with load"
     if idle is None:
         return "has no idle line to compare with: something loads it in the phase `idle` already"
-    (before,) = pings_within(record, idle, record.ping_probes)
-    return f"has no answered ping {'in its phases with load' if before.answered else 'in its idle phase'}"
+    before = answered_of_each(record, idle)
+    during = any(answered_of_each(record, span) for span in map(record.phase, PHASES) if span)
+    if before and during:
+        return "has no probe of which pings were answered both in its idle phase and once the line was full"
+    return f"has no answered ping {'in its phases with load' if before else 'in its idle phase'}"
 
 
 def _throughput(axes: Axes, record: Record) -> None:

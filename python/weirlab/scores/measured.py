@@ -9,9 +9,11 @@ import numpy as np
 
 from weirlab.record.differences import WHEN, finds_its_loads
 from weirlab.stats.arrivals import Arrivals
-from weirlab.stats.pings import idle_window_ns, pings_within
+from weirlab.stats.pings import answered_of_each, idle_window_ns, pings_within
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
     from numpy.typing import NDArray
 
     from weirlab.record import Record
@@ -27,11 +29,13 @@ class Loaded:
     Attributes:
         phase: its name: `download`, `upload`, or `load` for both at once.
         start_ns, end_ns: what was taken.
-        latency: figures of the answered ones of `pings`.
+        latency: figures of the answered ones of `pings`, of probes that answered on the idle line too: those
+            of which the increase is, which are all of most tests.
         pings: those of all UDP and ICMP probes: packets in a flow of their own.
         in_flow_ms: smoothed round trips of the loads' own senders (TCP_INFO): packets within the load.
         down_mbps, up_mbps: goodput; None without loads that way, or a whole interval of samples.
-        increase_ms: mean of `latency` less that of the idle phase.
+        increase_ms: how much longer pings of these probes took, each than the mean of its own probe's idle
+            ones, so that probes at different distances may be pooled: the mean over all.
     """
 
     phase: str
@@ -50,8 +54,8 @@ class Measured:
     """One test.
 
     Attributes:
-        idle: round trips without load, in milliseconds.
-        before: the pings without load, of which these are.
+        idle: round trips without load, in milliseconds, of probes that answered under load too.
+        before: the pings without load of all probes.
         loaded: the phases with load, by name; there is one at least.
         cut: the phases with load that the test was to have, and of which it did not reach the end, by name.
     """
@@ -91,24 +95,26 @@ class Measured:
 
 
 def measured(record: Record) -> Measured | None:
-    """The figures of a record; None if it has no idle phase with pings, or no load with any.
+    """The figures of a record; None if no probe has pings both of its idle phase and of a load.
 
     A phase `idle` in which a load runs is none.
     """
     phase = idle_window_ns(record)
     if phase is None:
         return None
-    (before,) = pings_within(record, phase, record.ping_probes)
-    idle = before.distribution
-    if idle is None:
-        return None
-    loaded = {}
+    probes = record.ping_probes
+    before, *of_each = pings_within(record, phase, probes, *([one] for one in probes))
+    found = zip(probes, (one.distribution for one in of_each), strict=True)
+    means = {probe: one.mean for probe, one in found if one is not None}
+    loaded, compared = {}, set[int]()
     for name in LOADED:
         span = record.phase(name)
-        one = _loaded(record, name, span, idle.mean) if span else None
-        if one is not None:
-            loaded[name] = one
-    if not loaded:
+        of_phase = _loaded(record, name, span, means) if span else None
+        if of_phase is not None:
+            loaded[name], probes_of_phase = of_phase
+            compared |= probes_of_phase
+    idle = _of_probes(record, phase, before, compared, means)
+    if idle is None:
         return None
     ends = {one["name"]: one["end_ns"] for one in record.manifest.scenario["phases"]}
     cut = tuple(name for name in LOADED if ends.get(name, 0) > record.reached_ns)
@@ -120,13 +126,20 @@ def of_a_line(record: Record) -> Measured | None:
     return measured(record) if finds_its_loads(record) else None
 
 
-def _loaded(record: Record, name: str, span: tuple[int, int], idle_mean: float) -> Loaded | None:
+def _loaded(
+    record: Record, name: str, span: tuple[int, int], idle_means: Mapping[int, float]
+) -> tuple[Loaded, set[int]] | None:
+    """The figures of a phase, and the probes of which its increase is; None if none has pings of both."""
     start, end = max(span[0] + SETTLING_NS, _full(record, name)), span[1]
     (pings,) = pings_within(record, (start, end), record.ping_probes)
-    latency = pings.distribution
+    answered = answered_of_each(record, (start, end))
+    compared = answered.keys() & idle_means.keys()
+    latency = _of_probes(record, (start, end), pings, compared, answered)
     if latency is None:
         return None
-    return Loaded(
+    count = sum(answered[probe] for probe in compared)
+    idle_mean = sum(answered[probe] / count * idle_means[probe] for probe in sorted(compared))
+    figures = Loaded(
         phase=name,
         start_ns=start,
         end_ns=end,
@@ -137,6 +150,24 @@ def _loaded(record: Record, name: str, span: tuple[int, int], idle_mean: float) 
         up_mbps=_goodput(record, "up", start, end),
         increase_ms=latency.mean - idle_mean,
     )
+    return figures, compared
+
+
+def _of_probes(
+    record: Record,
+    span: tuple[int, int],
+    every: Pings,
+    wanted: Collection[int],
+    answered: Collection[int],
+) -> Distribution | None:
+    """The figures of pings of the `wanted` probes, of `every` ping in a span; None without any.
+
+    Those that are `answered` are of these probes, so that they are not read again if all are wanted.
+    """
+    if set(wanted) == set(answered):
+        return every.distribution
+    (found,) = pings_within(record, span, wanted)
+    return found.distribution
 
 
 def _smoothed_ms(record: Record, start: int, end: int) -> NDArray[np.float64]:

@@ -226,6 +226,21 @@ def any_answered(record: Record, window: tuple[int, int]) -> bool:
     return False
 
 
+def answered_of_each(record: Record, window: tuple[int, int]) -> dict[int, int]:
+    """How many pings over the whole path each probe has that were sent in a window in ns and answered.
+
+    Probes without any are left out.
+    """
+    found: dict[int, int] = {}
+    for at, probe, _, known in record.round_trip_chunks():
+        rows = rows_in(at, probe, window)
+        answered = probe[rows] if known is None else probe[rows][known[rows]]
+        for number in record.ping_probes:
+            if count := int(np.count_nonzero(answered == number)):
+                found[number] = found.get(number, 0) + count
+    return found
+
+
 def answered_count(record: Record) -> int:
     """How many round trips the record has, of pings and all others."""
     return sum(
