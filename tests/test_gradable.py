@@ -12,7 +12,9 @@ from weirlab.errors import UsageError
 from weirlab.plots import plot
 from weirlab.report import latency_table, story
 from weirlab.scores import measured, score_all
+from weirlab.scores.rrul import summary as rrul_summary
 from weirlab.stats import compare, idle_pings, summarise
+from weirlab.stats.assertions import Assertion, Figure
 from weirlab.stats.pings import pings_within
 from weirlab.viewer import grade_of
 from weirlab.viewer.words import summary_of
@@ -199,6 +201,32 @@ def test_the_increase_of_a_phase_is_of_probes_that_have_idle_pings(tmp_path: Pat
     assert grade.letter == score_all(record, figures).grade == "D"
     words = [text.get_text() for axes in plot(record, "phases").axes for text in axes.texts]
     assert any(word.startswith(f"+{one.increase_ms:.0f} ms: D") for word in words)
+
+
+def test_round_trips_of_a_row_are_of_the_probes_of_its_increase(tmp_path: Path) -> None:
+    record = near_and_far(tmp_path / "run", start="4s")
+    latency = summarise(record).latency
+    idle, loaded = latency.told
+    assert idle is not None
+    assert loaded is not None
+    assert latency.loaded is not None
+    (row,) = weirlab.frame(record).to_dicts()
+    assert (row["idle_mean_ms"], row["loaded_p95_ms"]) == (idle.mean, loaded.p95)
+    assert row["loaded_mean_ms"] - row["idle_mean_ms"] == pytest.approx(row["increase_mean_ms"], abs=1e-9)
+    assert row["pings_sent"] == latency.sent
+    (rrul,) = rrul_summary(record)
+    assert rrul["parts"]["ping_mean_ms"] == round(loaded.mean, 3)
+    # Rules compare records by it as `weir compare` does; an assertion is of all pings of what it names.
+    for text, of_compared, of_all in (
+        ("latency.p95", loaded.p95, latency.loaded.p95),
+        ("latency.mean[idle]", idle.mean, idle.mean),
+        ("latency.p95[2s..22s]", latency.loaded.p95, latency.loaded.p95),
+    ):
+        assert Figure(text).of(record) == pytest.approx(of_compared, abs=1e-9)
+        assert Assertion(f"{text} < 1s").of(record).left == pytest.approx(of_all, abs=1e-9)
+    assert loaded.p95 < latency.loaded.p95 - 50
+    losses = Figure("latency.loss").of(record)
+    assert losses == latency.loss_rate
 
 
 def test_each_ping_of_a_phase_counts_from_its_own_probe(tmp_path: Path) -> None:

@@ -37,7 +37,8 @@ def frame(records: Record | Sequence[Record], by: Rows = "run") -> pl.DataFrame:
     Returns:
         A Polars data frame; `.write_csv(PATH)` leads on, and `.to_pandas()` where pandas and pyarrow are
         installed, which Weir does not need. Figures are those of `summarise`: times in ms, rates in Mbit/s,
-        shares from 0 to 1. What a record does not tell is null. The columns
+        shares from 0 to 1. Round trips of a run are of the probes of which its increase is
+        (`summary.latency.told`). What a record does not tell is null. The columns
         `configuration`, `test`, `link`, `queue`, `world`, `seed` and `complete` say which run it is; whatever
         else the records differ in (such as `congestion_control`, `load_s`, `down_line_mbps`) has its own
         column.
@@ -134,10 +135,14 @@ def figures(record: Record) -> dict[str, Any]:
 def figures_of(
     latency: LatencySummary, down: DirectionSummary | None, up: DirectionSummary | None
 ) -> dict[str, Any]:
-    """The figures of one run, of what was computed of its pings and both directions."""
+    """The figures of one run, of what was computed of its pings and both directions.
+
+    Round trips are of the probes of which the increase is; which were sent and lost is of all.
+    """
+    idle, loaded = latency.told
     return {
-        "idle_mean_ms": latency.idle.mean if latency.idle else None,
-        **_distribution("loaded", latency.loaded),
+        "idle_mean_ms": idle.mean if idle else None,
+        **_distribution("loaded", loaded),
         "increase_mean_ms": latency.increase_mean_ms,
         "increase_median_ms": latency.increase_median_ms,
         "increase_p95_ms": latency.increase_p95_ms,

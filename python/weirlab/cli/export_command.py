@@ -75,8 +75,9 @@ def command(  # noqa: PLR0913 - one word each on the command line
     A .weir file is the whole record in one file; `weir show`, `compare` and `plot` read it. A
     .flent.gz file is of Flent's format, version 4, for Flent itself: records of its tests can be written. A
     .pcapng file has the packets of a simulated run, which is made once more for that. The tables
-    `runs`, `probes` and `flows` have the figures of `weir show`, a row a run, probe or flow; all others have
-    the samples, with the names of probes and flows. What is there already is never replaced.
+    `runs`, `probes` and `flows` have figures, a row a run, probe or flow; round trips of a run are of the
+    probes of which its increase is. All others have the samples, with the names of probes and flows. What is
+    there already is never replaced.
     """  # noqa: D301 - \b keeps click from folding the examples
     if flent and form not in (None, "flent"):
         raise UsageError(f"--flent and --format {form}: leave one of them out")

@@ -15,7 +15,7 @@ def summary(record: Record) -> list[dict[str, Any]]:
     if record.phase("load") is None:
         return []
     figures = summarise(record)
-    loaded, idle = figures.latency.loaded, figures.latency.idle
+    idle, loaded = figures.latency.told
     if loaded is None:
         return []
     down = figures.down.goodput_mbps if figures.down else None

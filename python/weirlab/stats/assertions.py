@@ -21,7 +21,7 @@ from weirlab.scenario.units import time_ns
 from weirlab.stats.arrivals import Arrivals
 from weirlab.stats.capacity import share_remark
 from weirlab.stats.dimensions import DIMENSIONS_OF, NONE, RATE, READERS, TIME, UNITS, kind_of, unit_of
-from weirlab.stats.pings import pings_within
+from weirlab.stats.pings import compared_probes, pings_within
 from weirlab.stats.summary import busy_share
 from weirlab.stats.transfers import APPLICATIONS, TransferSummary, completion_ms, transfer_summaries
 from weirlab.stats.udp import udp_summaries
@@ -59,6 +59,9 @@ class Outcome:
 
 class _Reader:
     """Reads a text of figures, quantities and signs."""
+
+    of_compared = False
+    """Whether round trips of all probes before or under load are of those alone that have pings of both."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -188,7 +191,10 @@ class _Reader:
                 raise self._error(
                     f"`[{text}]`: write a phase, a span such as 10s..20s, probe=NAME or flow=NAME"
                 )
-        return _Selection(figure=figure, phase=phase, span=span, pattern=pattern, text=self.text)
+        of_compared = self.of_compared and span is None and phase in {"idle", "load"}
+        return _Selection(
+            figure=figure, phase=phase, span=span, pattern=pattern, text=self.text, of_compared=of_compared
+        )
 
     def _take(self, wanted: str, allowed: Sequence[str] | Mapping[str, object] | None = None) -> str:
         found = self._tokens[self._at] if self._at < len(self._tokens) else None
@@ -234,7 +240,13 @@ class Assertion(_Reader):
 
 
 class Figure(_Reader):
-    """A figure of a record, or a sum or product of figures, such as `latency.p95[probe=Call*]`."""
+    """A figure of a record, or a sum or product of figures, such as `latency.p95[probe=Call*]`.
+
+    Records are compared by it. So round trips before and under load, of which no probe is named, are of the
+    probes that have pings of both, as in tables: each of those of which the increase is.
+    """
+
+    of_compared = True
 
     def __init__(self, text: str) -> None:
         """Reads `text`.
@@ -350,13 +362,23 @@ class _Part:
 
 @dataclass(frozen=True, kw_only=True)
 class _Selection:
-    """The flows or probes that a figure is taken of."""
+    """The flows or probes that a figure is taken of.
+
+    Attributes:
+        figure: the figure's name.
+        phase: the phase over which it is taken.
+        span: start and end of the span over which it is, in ns, instead of the phase.
+        pattern: what names of flows or probes match.
+        text: the whole text that it stands in.
+        of_compared: whether round trips are of those probes alone that have pings before and under load.
+    """
 
     figure: str
     phase: str
     span: tuple[int, int] | None
     pattern: str
     text: str
+    of_compared: bool
 
     def check(self, scenario: Mapping[str, Any]) -> None:
         """Whether a run of that scenario has the phase and something of that name."""
@@ -452,7 +474,7 @@ def _tokens(text: str) -> list[str]:
 
 def _latency(figure: str) -> Callable[[Record, _Selection], float]:
     def of(record: Record, selection: _Selection) -> float:
-        found = _pings(record, selection).distribution
+        found = _pings(record, selection, of_compared=selection.of_compared).distribution
         return float(getattr(found, figure)) if found else math.nan
 
     return of
@@ -463,10 +485,12 @@ def _loss(record: Record, selection: _Selection) -> float:
     return math.nan if share is None else share
 
 
-def _pings(record: Record, selection: _Selection) -> Pings:
-    wanted = [n for n, name in enumerate(record.probe_names) if fnmatchcase(name, selection.pattern)]
-    # What a speed test saw within its own flow counts only where it is named.
-    probes = record.ping_probes if selection.pattern == "*" else wanted
+def _pings(record: Record, selection: _Selection, *, of_compared: bool = False) -> Pings:
+    if selection.pattern != "*":
+        probes = [n for n, name in enumerate(record.probe_names) if fnmatchcase(name, selection.pattern)]
+    else:
+        # What a speed test saw within its own flow counts only where it is named.
+        probes = compared_probes(record) if of_compared else record.ping_probes
     (found,) = pings_within(record, selection.window(record), probes)
     return found
 

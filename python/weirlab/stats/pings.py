@@ -241,6 +241,17 @@ def answered_of_each(record: Record, window: tuple[int, int]) -> dict[int, int]:
     return found
 
 
+def compared_probes(record: Record) -> list[int]:
+    """The probes over the whole path of which increases are: those with pings before and under load.
+
+    All, if none has both.
+    """
+    idle = idle_window_ns(record)
+    before = answered_of_each(record, idle) if idle else {}
+    during = answered_of_each(record, load_window_ns(record)) if before else {}
+    return sorted(before.keys() & during.keys()) or list(record.ping_probes)
+
+
 def answered_count(record: Record) -> int:
     """How many round trips the record has, of pings and all others."""
     return sum(
