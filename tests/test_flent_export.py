@@ -163,6 +163,24 @@ def test_a_sum_over_some_flows_has_their_mean(tmp_path: Path) -> None:
         assert meta[f"TCP {way} Torrent avg"]["MEAN_VALUE"] == pytest.approx(sum(background) / 6)
 
 
+def test_the_mean_of_a_flow_is_of_when_it_ran(tmp_path: Path) -> None:
+    """As that of Flent's tools, which know nothing of the rest of the test; sums are of the whole load."""
+    phases = {"idle": "2s", "load": "10s", "cooldown": "0s"}
+    (record,) = weirlab.run("tcp_2up_delay", phases=phases, out=tmp_path / "out")
+    up = summarise(record).up
+    assert up is not None
+    meta = flent_document(record)["metadata"]["SERIES_META"]
+    assert meta.keys() >= up.per_flow_running_mbps.keys()
+    for name, mbps in up.per_flow_running_mbps.items():
+        assert meta[name]["MEAN_VALUE"] == mbps
+    # The second one runs from 5 s to 12 s, in seven of the ten seconds of the load.
+    second = "TCP stream 2"
+    assert up.per_flow_running_mbps[second] == pytest.approx(up.per_flow_mbps[second] * 10 / 7)
+    rows = {row["flow"]: row for row in weirlab.frame(record, by="flow").to_dicts()}
+    assert {name: row["goodput_running_mbps"] for name, row in rows.items()} == up.per_flow_running_mbps
+    assert {name: row["goodput_mbps"] for name, row in rows.items()} == up.per_flow_mbps
+
+
 def test_web_pages_are_written_as_their_times(tmp_path: Path) -> None:
     phases = {"idle": "1s", "load": "6s", "cooldown": "0s"}
     (record,) = weirlab.run("http-1up", phases=phases, out=tmp_path / "out")

@@ -181,17 +181,20 @@ def _probe(
 
 def _flows(record: Record) -> Iterator[dict[str, Any]]:
     summary = summarise(record)
-    goodputs = {
-        way: one.per_flow_mbps for way, one in (("down", summary.down), ("up", summary.up)) if one is not None
-    }
+    of_ways = {"down": summary.down, "up": summary.up}
     for row, name in zip(
         record.flows.iter_rows(named=True), numbered(record.flows["name"].to_list()), strict=True
     ):
-        yield _flow(name, row, goodputs.get(row["direction"], {}).get(row["name"]))
+        of_way = of_ways.get(row["direction"])
+        whole, running = (of_way.per_flow_mbps, of_way.per_flow_running_mbps) if of_way else ({}, {})
+        yield _flow(name, row, whole.get(row["name"]), running.get(row["name"]))
 
 
 def _flow(
-    name: str | None = None, row: Mapping[str, Any] | None = None, goodput_mbps: float | None = None
+    name: str | None = None,
+    row: Mapping[str, Any] | None = None,
+    goodput_mbps: float | None = None,
+    running_mbps: float | None = None,
 ) -> dict[str, Any]:
     """The row of a flow, of its row in the table `flows`."""
     told = row or {}
@@ -201,6 +204,7 @@ def _flow(
         "dscp": told.get("dscp"),
         "flow_congestion_control": told.get("congestion_control"),
         "goodput_mbps": goodput_mbps,
+        "goodput_running_mbps": running_mbps,
         **{column: told.get(column) for column in FLOW_TOTALS},
     }
 

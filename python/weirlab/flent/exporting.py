@@ -201,7 +201,8 @@ def _stream(
 
     summary = summarise(record)
     of_way = summary.up if flow["direction"] == "up" else summary.down
-    mean = None if of_way is None else of_way.per_flow_mbps.get(flow["name"])
+    # A tool tells what came through while its flow ran.
+    mean = None if of_way is None else of_way.per_flow_running_mbps.get(flow["name"])
     start, end = load_window_ns(record)
     tos = None if flow["dscp"] is None else int(flow["dscp"]) << 2
     is_tcp = flow["protocol"] == "tcp"
