@@ -197,10 +197,14 @@ def test_the_lines_that_limit_are_those_that_carry_least_together(
 NO_SHARE = "The downloads are told no share of a line"
 
 
-def test_why_there_is_no_share_is_told_of_the_load(tmp_path: Path) -> None:
-    """What lines carry may change as the load begins, and a share is of its time."""
+@pytest.mark.parametrize("loaded", ["100mbit", "9mbit"])
+def test_why_there_is_no_share_is_told_of_the_load(tmp_path: Path, loaded: str) -> None:
+    """What lines carry may change as the load begins, and a share is of its time.
+
+    Of three paths that share 5 Mbit/s two by two all together carry 7.5, and no line for all is full at 9.
+    """
     hops = [{"name": name, "rate": "5mbit"} for name in "abc"]
-    change = {"at": "1s", "rate": "100mbit"}
+    change = {"at": "1s", "rate": loaded}
     routes = {f"{one}{two}": {"down": [one, two, "all"]} for one, two in ("ab", "bc", "ca")}
     link = {
         "name": "ring",

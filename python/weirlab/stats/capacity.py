@@ -38,14 +38,16 @@ def limiting_hops(record: Record, direction: Direction, start: int, end: int) ->
     Of all hops of which each path passes one at least, those whose lines could carry least together from
     `start` to `end`: one that several paths share may carry less than the lines behind which they meet.
     None if there is no such limit: no line of some path is limited, or a packet of some path passes two of
-    these lines, whose capacities then do not add up.
+    these lines, whose capacities then do not add up, or other hops that paths share keep them from filling
+    these lines.
     """
     paths = load_paths(record, direction)
     hops = {hop["name"]: hop for on_path in paths for hop in on_path}
     carry = {name: _carries(record, direction, hop, start, end) for name, hop in hops.items()}
     limited = {name: most for name, most in carry.items() if most is not None}
-    cut = _least_cut([[hop["name"] for hop in on_path] for on_path in paths], limited)
-    return [hops[name] for name in hops if name in cut]
+    names = [[hop["name"] for hop in on_path] for on_path in paths]
+    cut = _least_cut(names, limited)
+    return [hops[name] for name in hops if name in cut] if cut and _can_fill(names, limited, cut) else []
 
 
 def _least_cut(paths: Sequence[Sequence[str]], carry: Mapping[str, float]) -> set[str]:
@@ -79,6 +81,18 @@ def _least_cut(paths: Sequence[Sequence[str]], carry: Mapping[str, float]) -> se
                 more = (total + round(carry[name]), crossings + len(numbers), count + 1, (*names, name))
                 open_.append((left - numbers, more))
     return set(best[3]) if best is not None and best[1] == len(paths) else set()
+
+
+def _can_fill(paths: Sequence[Sequence[str]], carry: Mapping[str, float], cut: set[str]) -> bool:
+    """Whether what crosses the paths can fill the hops of a cut, by what the other hops carry."""
+    shared = {frozenset(n for n, one in enumerate(paths) if name in one) for name in carry}
+    if sum(1 < len(numbers) < len(paths) for numbers in shared) < RING:
+        return True
+    from scipy.optimize import linprog  # noqa: PLC0415 - loads slowly, and few links need it
+
+    crosses = np.array([[name in one for one in paths] for name in carry], dtype=float)
+    found = linprog(-np.ones(len(paths)), A_ub=crosses, b_ub=np.array(list(carry.values())))
+    return bool(-found.fun >= (1 - ROUNDING) * sum(carry[name] for name in cut))
 
 
 def limit_bytes(
@@ -233,6 +247,13 @@ def _transmitted(begun: Numbers, capacity: Numbers, longest: float) -> Numbers:
         carried.append(there - under_way)
     return np.array(carried)
 
+
+RING = 3
+"""Where so many hops are each shared by some of the paths and not by all, as each by two of three paths, all
+paths together may carry less than any hops that each path crosses once."""
+
+ROUNDING = 1e-6
+"""What a sum of bytes may differ by."""
 
 LONGEST_FRAMING = 1.5
 """On the line a packet is no longer than so many times its greatest length: cells of ATM add a fifth."""
