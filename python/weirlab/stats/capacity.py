@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     Numbers = NDArray[np.number[Any]]
 
-    _Cut = tuple[int, int, int, tuple[str, ...]]
-
 
 def slowest_hops(record: Record, direction: Direction, start: int, end: int) -> list[dict[str, Any]]:
     """The hop of each path of loads of `direction` whose line could carry least from `start` to `end`.
@@ -35,64 +33,40 @@ def slowest_hops(record: Record, direction: Direction, start: int, end: int) -> 
 def limiting_hops(record: Record, direction: Direction, start: int, end: int) -> list[dict[str, Any]]:
     """The hops whose lines together limit what crosses all paths that loads of `direction` take.
 
-    Of all hops of which each path passes one at least, those whose lines could carry least together from
-    `start` to `end`: one that several paths share may carry less than the lines behind which they meet.
-    None if there is no such limit: no line of some path is limited, or a packet of some path passes two of
-    these lines, whose capacities then do not add up, or other hops that paths share keep them from filling
-    these lines.
+    One that several paths share may carry less than the lines behind which they meet. None if there is no
+    such limit from `start` to `end`: no line of some path is limited, a packet of some path passes two of
+    these lines, whose capacities then do not add up, or other hops keep the paths from filling them.
     """
     paths = load_paths(record, direction)
     hops = {hop["name"]: hop for on_path in paths for hop in on_path}
     carry = {name: _carries(record, direction, hop, start, end) for name, hop in hops.items()}
     limited = {name: most for name, most in carry.items() if most is not None}
-    names = [[hop["name"] for hop in on_path] for on_path in paths]
-    cut = _least_cut(names, limited)
-    return [hops[name] for name in hops if name in cut] if cut and _can_fill(names, limited, cut) else []
+    cut = _limiting([{hop["name"] for hop in on_path} for on_path in paths], limited)
+    return [hop for name, hop in hops.items() if name in cut]
 
 
-def _least_cut(paths: Sequence[Sequence[str]], carry: Mapping[str, float]) -> set[str]:
-    """The hops of those in `carry` that carry least together of all that cross every path.
+def _limiting(paths: Sequence[set[str]], carry: Mapping[str, float]) -> set[str]:
+    """The hops of those in `carry` that limit what crosses all paths together; each path crosses one of them.
 
-    There are none if a path has none of these hops, or the least crosses some path twice. Of several that
-    carry alike it is one that crosses each path once if there is one, and of these the fewest.
+    A byte more of each is a byte more for all together: these are the prices of a linear program's limits. Of
+    hops that carry alike they are those that paths cross seldom, and of these the fewest.
     """
-    crossed = {name: frozenset(n for n, one in enumerate(paths) if name in one) for name in carry}
-    # Of hops in one row, which the same paths pass, only the slowest can be of the cut.
-    slowest: dict[frozenset[int], str] = {}
-    for name, numbers in crossed.items():
-        if numbers not in slowest or carry[name] < carry[slowest[numbers]]:
-            slowest[numbers] = name
-    best: _Cut | None = None
-    # By the paths that are not crossed yet: the least that leaves these.
-    least: dict[frozenset[int], _Cut] = {}
-    open_: list[tuple[frozenset[int], _Cut]] = [(frozenset(range(len(paths))), (0, 0, 0, ()))]
-    while open_:
-        left, so_far = open_.pop()
-        if (best is not None and so_far >= best) or (left in least and so_far >= least[left]):
-            continue
-        least[left] = so_far
-        if not left:
-            best = so_far
-            continue
-        total, crossings, count, names = so_far
-        for numbers, name in slowest.items():
-            if min(left) in numbers:
-                # In whole bytes, so that no sum is less than another because of its last digit.
-                more = (total + round(carry[name]), crossings + len(numbers), count + 1, (*names, name))
-                open_.append((left - numbers, more))
-    return set(best[3]) if best is not None and best[1] == len(paths) else set()
+    if len(paths) == 1:
+        slowest = min(paths[0] & carry.keys(), key=lambda name: (carry[name], name), default=None)
+        return set() if slowest is None else {slowest}
+    if not all(path & carry.keys() for path in paths):
+        return set()
+    from scipy.optimize import linprog  # noqa: PLC0415 - loads slowly, and few links have several paths
 
-
-def _can_fill(paths: Sequence[Sequence[str]], carry: Mapping[str, float], cut: set[str]) -> bool:
-    """Whether what crosses the paths can fill the hops of a cut, by what the other hops carry."""
-    shared = {frozenset(n for n, one in enumerate(paths) if name in one) for name in carry}
-    if sum(1 < len(numbers) < len(paths) for numbers in shared) < RING:
-        return True
-    from scipy.optimize import linprog  # noqa: PLC0415 - loads slowly, and few links need it
-
-    crosses = np.array([[name in one for one in paths] for name in carry], dtype=float)
-    found = linprog(-np.ones(len(paths)), A_ub=crosses, b_ub=np.array(list(carry.values())))
-    return bool(-found.fun >= (1 - ROUNDING) * sum(carry[name] for name in cut))
+    crosses = np.array([[name in path for path in paths] for name in carry], dtype=float)
+    most = np.array(list(carry.values()))
+    last = TIE * (crosses.sum(axis=1) * (len(carry) + 1) + 1)
+    limits = most / max(most.max(), 1.0) + last
+    solved = linprog(-np.ones(len(paths)), A_ub=crosses, b_ub=limits, method="highs-ds")
+    prices = -solved.ineqlin.marginals
+    cut = {name for name, price in zip(carry, prices, strict=True) if price > ROUNDING}
+    is_clean = np.allclose(prices, prices.round(), atol=ROUNDING)
+    return cut if is_clean and all(len(path & cut) == 1 for path in paths) else set()
 
 
 def limit_bytes(
@@ -248,12 +222,11 @@ def _transmitted(begun: Numbers, capacity: Numbers, longest: float) -> Numbers:
     return np.array(carried)
 
 
-RING = 3
-"""Where so many hops are each shared by some of the paths and not by all, as each by two of three paths, all
-paths together may carry less than any hops that each path crosses once."""
-
 ROUNDING = 1e-6
-"""What a sum of bytes may differ by."""
+"""What a price may differ by from 0 or 1."""
+
+TIE = 1e-6
+"""Part of what the fastest line carries that decides between hops that carry alike: solvers err by less."""
 
 LONGEST_FRAMING = 1.5
 """On the line a packet is no longer than so many times its greatest length: cells of ATM add a fifth."""
