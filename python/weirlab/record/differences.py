@@ -77,6 +77,12 @@ def load_of(record: Record) -> str:
     return WHEN[name] if finds_its_loads(record) and record.phase(name) is not None else DURING
 
 
+def common_load(whens: Iterable[str]) -> str:
+    """When the load was of which words on several runs tell: the part of tests of a line that all are of."""
+    different = set(whens)
+    return different.pop() if len(different) == 1 else DURING
+
+
 def is_of_a_real_line(record: Record) -> bool:
     """Whether `weir test` made it, of a real line: what was changed there between two of them nobody told."""
     return finds_its_loads(record) or is_beside_no_scenario(record)

@@ -11,7 +11,7 @@ from rich import box
 from rich.text import Text
 
 from weirlab.record.configurations import joined, run_names
-from weirlab.record.differences import DURING, WHEN, WITH_BOTH, load_of
+from weirlab.record.differences import DURING, WHEN, WITH_BOTH, common_load, load_of
 from weirlab.stats import bypassed_queues, factor_text, quantile
 from weirlab.ui.numbers import four_digits, unsigned_zero
 from weirlab.ui.table import Table
@@ -131,18 +131,12 @@ def _told(comparisons: Sequence[Comparison]) -> str:
         )
     if baseline.increase_ms is None:
         return f"By how much load makes pings slower cannot be told: {_missing(baseline)}."
+    when = common_load(run.during for run in runs)
     if not others:
         longer = f"{baseline.increase_ms.mean:.1f} ms" if baseline.increase_ms.mean >= 0.05 else "no"
-        when = _when(comparisons)
         under = "Under load" if when == DURING else when.capitalize()
         return f"{under} a ping takes {longer} longer than before it."
-    return _beside(baseline, baseline.increase_ms, others, _when(comparisons))
-
-
-def _when(comparisons: Sequence[Comparison]) -> str:
-    """When the load was that makes pings slower: of tests of a line the part that is told of all of them."""
-    whens = {run.during for one in comparisons for run in one.runs}
-    return whens.pop() if len(whens) == 1 else DURING
+    return _beside(baseline, baseline.increase_ms, others, when)
 
 
 def _beside(baseline: Comparison, usual: Interval, others: Sequence[Comparison], when: str) -> str:

@@ -38,6 +38,8 @@ def limiting_hops(record: Record, direction: Direction, start: int, end: int) ->
     these lines, whose capacities then do not add up, or other hops keep the paths from filling them.
     """
     paths = load_paths(record, direction)
+    if len(paths) == 1:
+        return slowest_hops(record, direction, start, end)
     hops = {hop["name"]: hop for on_path in paths for hop in on_path}
     carry = {name: _carries(record, direction, hop, start, end) for name, hop in hops.items()}
     limited = {name: most for name, most in carry.items() if most is not None}
@@ -51,9 +53,6 @@ def _limiting(paths: Sequence[set[str]], carry: Mapping[str, float]) -> set[str]
     A byte more of each is a byte more for all together: these are the prices of a linear program's limits. Of
     hops that carry alike they are those that paths cross seldom, and of these the fewest.
     """
-    if len(paths) == 1:
-        slowest = min(paths[0] & carry.keys(), key=lambda name: (carry[name], name), default=None)
-        return set() if slowest is None else {slowest}
     if not all(path & carry.keys() for path in paths):
         return set()
     from scipy.optimize import linprog  # noqa: PLC0415 - loads slowly, and few links have several paths

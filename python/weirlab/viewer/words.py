@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from weirlab.plots.caption import number
-from weirlab.record.differences import DURING, WHEN, load_of, load_phase
+from weirlab.record.differences import DURING, WHEN, common_load, load_of, load_phase
 from weirlab.scores import of_a_line, score_all, verdict
 from weirlab.scores.bufferbloat import grade, sentence
 from weirlab.scores.gradable import is_gradable
@@ -118,7 +118,7 @@ def record_says(record: Record) -> dict[str, str]:
     summary = summarise(record)
     if _is_before_load(record):
         return _before_load_says(summary.latency.idle)
-    during = _during([record])
+    during = load_of(record)
     return {
         "down": _goodput("download", summary.down, during),
         "up": _goodput("upload", summary.up, during),
@@ -152,7 +152,7 @@ def comparison_says(records: Sequence[Record], names: Sequence[str]) -> dict[str
     """A sentence on each chart of several records together, by the name of the chart."""
     summaries = [summarise(one) for one in records]
     named = list(zip(names, summaries, strict=True))
-    during = _during(records)
+    during = common_load(map(load_of, records))
     loaded = [one.latency.loaded for one in summaries]
     return {
         "down": _totals(((name, one.down) for name, one in named), during),
@@ -163,12 +163,6 @@ def comparison_says(records: Sequence[Record], names: Sequence[str]) -> dict[str
         ),
         "boxes": _spread(loaded, during),
     }
-
-
-def _during(records: Sequence[Record]) -> str:
-    """When the load was of which sentences tell: of tests of a line the part that is told of all of them."""
-    whens = {load_of(one) for one in records}
-    return whens.pop() if len(whens) == 1 else DURING
 
 
 def _throughput(word: str, found: DirectionSummary | None) -> str:
