@@ -15,8 +15,8 @@ use crate::round_trips::{RoundTrips, Seen};
 pub struct Connections<K> {
     heard: BTreeMap<K, Connection>,
     next_source: u32,
-    /// Until then there is no room for another.
-    full_until: Time,
+    /// Until then there is no room for another: for one that may not take the place of a closed one, and for one that may.
+    full_until: [Time; 2],
 }
 
 #[derive(Clone, Debug)]
@@ -32,7 +32,7 @@ struct Connection {
 
 impl<K> Default for Connections<K> {
     fn default() -> Self {
-        Self { heard: BTreeMap::new(), next_source: 0, full_until: Time::ZERO }
+        Self { heard: BTreeMap::new(), next_source: 0, full_until: [Time::ZERO; 2] }
     }
 }
 
@@ -40,22 +40,24 @@ impl<K: Ord + Copy> Connections<K> {
     /// A packet of the connection `key` left at `now`.
     pub fn on_sent(&mut self, key: K, packet: &Seen, now: Time) {
         // Ports that are used again are those of another connection, perhaps by another path.
-        if self.heard.get(&key).is_some_and(|it| it.round_trips.is_reopened(packet)) {
+        let is_reopened = |it: &Connection| it.round_trips.is_reopened(packet);
+        if packet.opens && self.heard.get(&key).is_some_and(is_reopened) {
             self.heard.remove(&key);
         }
-        if !self.heard.contains_key(&key) {
-            if packet.closes || !self.make_room(packet, now) {
-                return;
-            }
+        if !self.heard.contains_key(&key) && (packet.closes || !self.make_room(packet, now)) {
+            return;
+        }
+        let connection = self.heard.entry(key).or_insert_with(|| {
             let round_trips = RoundTrips::new(FIRST_CONNECTION + self.next_source);
             self.next_source = (self.next_source + 1) % MAX_SOURCES;
-            let connection = Connection { seen: now, closed: false, told: None, round_trips };
-            self.heard.insert(key, connection);
-        }
-        let connection = self.heard.get_mut(&key).expect("it is there or was made");
+            Connection { seen: now, closed: false, told: None, round_trips }
+        });
         connection.seen = now;
         connection.round_trips.on_sent(packet, now);
-        self.note_end(key, packet);
+        if packet.closes {
+            connection.closed = true;
+            self.full_until[1] = Time::ZERO;
+        }
     }
 
     /// A packet of the connection `key` came in at `now`.
@@ -66,14 +68,9 @@ impl<K: Ord + Copy> Connections<K> {
         {
             connection.told = Some(delay);
         }
-        self.note_end(key, packet);
-    }
-
-    /// Notes that `packet` closes the connection `key`.
-    fn note_end(&mut self, key: K, packet: &Seen) {
-        if let Some(connection) = self.heard.get_mut(&key).filter(|_| packet.closes) {
+        if packet.closes {
             connection.closed = true;
-            self.full_until = Time::ZERO;
+            self.full_until[1] = Time::ZERO;
         }
     }
 
@@ -90,18 +87,17 @@ impl<K: Ord + Copy> Connections<K> {
         if self.heard.len() < MAX_CONNECTIONS {
             return true;
         }
-        if now < self.full_until {
+        let takes_closed = packet.opens || packet.has_data();
+        let full_until = &mut self.full_until[usize::from(takes_closed)];
+        if now < *full_until {
             return false;
         }
-        let takes_closed = packet.opens || packet.has_data();
         let goes = |connection: &Connection| connection.closed && takes_closed;
         let first = self.heard.iter().min_by_key(|(_, it)| (!goes(it), it.seen));
         let (&key, connection) = first.expect("there are some");
         let forgotten_at = connection.seen + SILENT_AFTER;
         if !goes(connection) && now < forgotten_at {
-            if takes_closed {
-                self.full_until = forgotten_at;
-            }
+            *full_until = forgotten_at;
             return false;
         }
         self.heard.remove(&key);
