@@ -78,3 +78,11 @@ def test_a_pause_is_none_of_what_a_line_could_carry(tmp_path: Path) -> None:
     could = capacity_bytes(record, "down", hop, times)
     assert could is not None
     assert could.tolist() == pytest.approx([0, 10e6, 10e6, 24e6, 24e6])
+
+
+def test_a_pause_at_the_beginning_is_none_of_it_either(tmp_path: Path) -> None:
+    record = run(tmp_path / "run", 1, reconfiguration=PATHS | {"min_rate_share": 1.0, "first": "0s"})
+    hop = record.manifest.scenario["path"]["down"][0]
+    could = capacity_bytes(record, "down", hop, [0, 100_000_000, 200_000_000, 3_000_000_000, 3_200_000_000])
+    assert could is not None
+    assert could.tolist() == pytest.approx([0, 0, 0, 14e6, 14e6])

@@ -253,9 +253,9 @@ def _shares(record: Record, direction: Direction, hop: dict[str, Any], end: int)
     if paths is None or seed is None:
         return [(0, 1.0)]
     shares = []
-    for at, share in path_shares(hop, direction, seed, end):
+    for number, (at, share) in enumerate(path_shares(hop, direction, seed, end)):
         # Behind each path's beginning but the first's the line pauses.
-        pauses = paths["outage_ns"] if at else 0
+        pauses = paths["outage_ns"] if number else 0
         shares += [(at, 0.0)] * bool(pauses) + [(at + pauses, share)]
     return shares
 
