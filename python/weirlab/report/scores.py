@@ -9,6 +9,7 @@ from rich.text import Text
 
 from weirlab.record.configurations import configurations
 from weirlab.record.differences import WHEN
+from weirlab.report.tables import interval_cell
 from weirlab.scores import of_a_line, score_all
 from weirlab.scores.bufferbloat import grade
 from weirlab.scores.measured import PHASES
@@ -54,11 +55,7 @@ def _part_cells(phase: str, parts: Sequence[Loaded]) -> Iterator[str]:
     """The cells of a part of a configuration, of all its repetitions."""
 
     def cell(digits: int, figure: Callable[[Loaded], float | None]) -> str:
-        value = interval([figure(one) for one in parts])
-        if value is None:
-            return "-"
-        spread = "" if value.high is None else f"\n±{value.high - value.mean:.{digits}f}"
-        return f"{value.mean:.{digits}f}{spread}"
+        return interval_cell(interval([figure(one) for one in parts]), digits, of=len(parts))
 
     yield PHASES[phase]
     yield cell(2, lambda one: one.down_mbps)

@@ -447,14 +447,18 @@ class _Column:
 
 def _interval_column(heading: str, figure: str, digits: int, *, rank: int = 0) -> _Column:
     def cell(one: Comparison) -> str:
-        value: Interval | None = getattr(one, figure)
-        if value is None:
-            return "-"
-        text = unsigned_zero(value.mean, digits)
-        text += "" if value.high is None else f"\n±{value.high - value.mean:.{digits}f}"
-        return text if value.count == len(one.runs) else f"{text}{OF_SOME}{value.count}"
+        return interval_cell(getattr(one, figure), digits, of=len(one.runs))
 
     return _Column(heading, cell, rank)
+
+
+def interval_cell(value: Interval | None, digits: int, *, of: int) -> str:
+    """A figure in a cell: its mean, half of its interval, and of how many of `of` runs, if not of all."""
+    if value is None:
+        return "-"
+    text = unsigned_zero(value.mean, digits)
+    text += "" if value.high is None else f"\n±{value.high - value.mean:.{digits}f}"
+    return text if value.count == of else f"{text}{OF_SOME}{value.count}"
 
 
 def _factor(one: Comparison) -> str:
