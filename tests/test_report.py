@@ -20,6 +20,7 @@ from weirlab.cli.pages_in_browser import write_page
 from weirlab.errors import RecordError
 from weirlab.record import open_record
 from weirlab.report import flow_table
+from weirlab.scenario import ScenarioSpec, resolve
 from weirlab.stats import summarise
 from weirlab.ui.table import Table
 from weirlab.viewer import grade_of, report_page
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from weirlab.record import Record
+    from weirlab.scenario import ResolvedRun
 
     Weir = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -207,6 +209,31 @@ def test_a_recording_of_ones_own_is_said_to_decide(tmp_path: Path) -> None:
     assert says.endswith(
         f"the same samples, if what is in `{tmp_path / 't.up'}` here is what was there then."
     )
+
+
+def kept(run: ResolvedRun) -> ResolvedRun:
+    """The run of what a record keeps of `run`."""
+    words = {"test": run.test_part.words, "link": run.link_part.words, "seed": run.seed, **(run.words or {})}
+    return resolve(ScenarioSpec.model_validate(json.loads(json.dumps(words))))[0]
+
+
+@pytest.mark.parametrize("test", weirlab.scenario.shipped_tests())
+def test_what_a_record_keeps_of_any_test_is_that_test(test: str) -> None:
+    """With every key, also those that were left to their defaults."""
+    (run,) = resolve(ScenarioSpec(test=test, link="cable-20-8"))
+    assert kept(run).scenario == run.scenario
+
+
+def test_what_a_record_keeps_of_what_goes_through_a_tunnel_is_that_test() -> None:
+    tunnel = {"name": "VPN", "kind": "wireguard", "host": "vpn"}
+    flow = {"name": "Upload", "direction": "up", "tunnel": "VPN"}
+    probes = [{"name": "Inside", "kind": "icmp", "tunnel": "VPN"}, {"name": "Outside", "kind": "icmp"}]
+    hosts = [{"name": "server"}, {"name": "vpn"}]
+    test = {"name": "t", "title": "T", "phases": {"load": "5s"}, "hosts": hosts}
+    test |= {"tunnels": [tunnel], "flows": [flow], "probes": probes}
+    (run,) = resolve(ScenarioSpec.model_validate({"test": test, "link": "cable-20-8"}))
+    assert [flow["host"] for flow in run.scenario["flows"]] == [1]
+    assert kept(run).scenario == run.scenario
 
 
 def test_a_record_of_an_earlier_version_is_repeated_as_far_as_it_says(

@@ -217,7 +217,7 @@ class FlowSpec(Spec):
         name: name of the flow; several are numbered `name::1`, `name::2` ...
         direction: direction of its data, as the client sees it.
         dscp: service class of its packets.
-        host: the server at its other end; that of its tunnel, if it has one.
+        host: the server at its other end; that of its tunnel, or else `server`, if nothing is said.
         tunnel: the tunnel that it goes through, by name; none if nothing is said.
         ip: internet protocol, 4 or 6; the scenario's if nothing is said.
         client_host: the machine in the client's network at its near end, by any name, each with an address of
@@ -244,7 +244,7 @@ class FlowSpec(Spec):
     name: str
     direction: Direction
     dscp: DscpValue = 0
-    host: str = "server"
+    host: str | None = None
     tunnel: str | None = None
     ip: Literal[4, 6] | None = None
     client_host: str = "client"
@@ -271,7 +271,7 @@ class ProbeSpec(Spec):
             with ICMP time exceeded), `tcp` (requests and responses over one connection; live worlds only).
         ttl: for `udp_ttl`: the number of the router that answers, from 1, the one before the first hop.
         dscp: service class of its packets.
-        host: the server that answers; that of its tunnel, if it has one.
+        host: the server that answers; that of its tunnel, or else `server`, if nothing is said.
         tunnel: the tunnel that it goes through, by name; none if nothing is said.
         ip: internet protocol, 4 or 6; the scenario's if nothing is said.
         period: time between two pings, answered or not; the scenario's if nothing is said.
@@ -284,7 +284,7 @@ class ProbeSpec(Spec):
     kind: Literal["icmp", "udp", "udp_ttl", "tcp"]
     ttl: int | None = None
     dscp: DscpValue = 0
-    host: str = "server"
+    host: str | None = None
     tunnel: str | None = None
     ip: Literal[4, 6] | None = None
     period: PositiveNanoseconds | None = None
@@ -301,7 +301,7 @@ class MethodSpec(Spec):
             round trips as the probe `name in flow`.
         kind: method, as `weir test --method` has it: `ndt7`, `cloudflare`, `rpm` and so on.
         start: when it begins; with the phase `load` if nothing is said.
-        host: server of the speed test; that of its tunnel, if it has one.
+        host: server of the speed test; that of its tunnel, or else `server`, if nothing is said.
         tunnel: the tunnel that it goes through, by name; none if nothing is said.
         dscp: service class of its packets.
         tls: whether its connections are secured, as those of all official clients are by default.
@@ -314,7 +314,7 @@ class MethodSpec(Spec):
     name: str
     kind: str
     start: Nanoseconds | None = None
-    host: str = "server"
+    host: str | None = None
     tunnel: str | None = None
     dscp: DscpValue = 0
     tls: bool = True

@@ -230,13 +230,13 @@ fn share_hosts(test: &mut TestSpec, other: &mut TestSpec, label: &str) {
     macro_rules! rename {
         ($list:expr) => {
             for one in &mut $list {
-                let goes_by_tunnel = one.tunnel.is_some() && !one.keys.has("host");
+                let goes_by_tunnel = one.tunnel.is_some() && one.host.is_none();
                 if let Some(tunnel) = &mut one.tunnel {
                     *tunnel = format!("{label} {tunnel}");
                 }
-                let host = if one.keys.has("host") { one.host.as_str() } else { SERVER };
+                let host = one.host.as_deref().unwrap_or(SERVER);
                 if !goes_by_tunnel && let Some(new) = new_name(host) {
-                    one.host = new;
+                    one.host = Some(new);
                     one.keys.add(&["host"]);
                 }
             }

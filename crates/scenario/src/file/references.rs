@@ -26,7 +26,7 @@ pub(crate) fn of_test(test: &TestSpec, found: &mut References<'_>) {
     }
     for (place, flow) in test.flows.iter().enumerate() {
         let place = &place.to_string();
-        let host = flow.keys.has("host").then_some(&*flow.host);
+        let host = flow.host.as_deref();
         way(test, ("flows", place), host, flow.tunnel.as_deref(), found);
         if let FlowCount::Parameter(name) = &flow.count
             && test.parameters.get(name).is_none()
@@ -35,7 +35,7 @@ pub(crate) fn of_test(test: &TestSpec, found: &mut References<'_>) {
         }
     }
     for (place, probe) in test.probes.iter().enumerate() {
-        let host = probe.keys.has("host").then_some(&*probe.host);
+        let host = probe.host.as_deref();
         way(test, ("probes", &place.to_string()), host, probe.tunnel.as_deref(), found);
     }
     methods(test, &test.methods, found);
@@ -167,7 +167,7 @@ pub(crate) fn no_such_count(name: &str) -> String {
 
 fn methods(test: &TestSpec, methods: &[MethodSpec], found: &mut References<'_>) {
     for (place, method) in methods.iter().enumerate() {
-        let host = method.keys.has("host").then_some(&*method.host);
+        let host = method.host.as_deref();
         way(test, ("methods", &place.to_string()), host, method.tunnel.as_deref(), found);
     }
 }

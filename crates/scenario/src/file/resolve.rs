@@ -277,7 +277,7 @@ impl<'s> Resolver<'s> {
 
     fn flows(&self, flow: &FlowSpec) -> Result<Vec<Flow>, String> {
         let count = self.count(flow)?;
-        let host = flow.keys.has("host").then_some(flow.host.as_str());
+        let host = flow.host.as_deref();
         let (host, tunnel) = self.path(&flow.name, host, flow.tunnel.as_deref())?;
         let window = self.flow_window(flow)?;
         let one = Flow {
@@ -336,7 +336,7 @@ impl<'s> Resolver<'s> {
     }
 
     fn probe(&self, probe: &ProbeSpec) -> Result<Probe, String> {
-        let host = probe.keys.has("host").then_some(probe.host.as_str());
+        let host = probe.host.as_deref();
         let (host, tunnel) = self.path(&probe.name, host, probe.tunnel.as_deref())?;
         let (kind, usual_bytes) = match probe.kind {
             ProbeWord::Icmp => (ProbeKind::Icmp, PING_BYTES),
@@ -360,7 +360,7 @@ impl<'s> Resolver<'s> {
     }
 
     fn method(&self, method: &MethodSpec) -> Result<SpeedTest, String> {
-        let host = method.keys.has("host").then_some(method.host.as_str());
+        let host = method.host.as_deref();
         let (host, tunnel) = self.path(&method.name, host, method.tunnel.as_deref())?;
         let tcp = settings(&method.tcp.over(&self.tcp));
         let usual = tcp.congestion_control.clone();

@@ -176,8 +176,8 @@ spec! {
         direction: Direction,
         /// Service class of its packets.
         dscp: DscpValue = DscpValue(0),
-        /// The server at its other end; that of its tunnel, if it has one.
-        host: String = SERVER.to_owned(),
+        /// The server at its other end; that of its tunnel, or else `server`, if nothing is said.
+        host: Option<String>,
         /// The tunnel that it goes through, by name; none if nothing is said.
         tunnel: Option<String>,
         /// Internet protocol, 4 or 6; the scenario's if nothing is said.
@@ -217,16 +217,17 @@ spec! {
 impl FlowSpec {
     /// Checks that it is a load of one kind.
     fn check_kind(&self) -> Result<(), String> {
-        let uses_udp = !self.uses_tcp();
-        let kinds = ["tcp", "udp", "voice", "web", "video", "dns"].into_iter();
-        let kinds: Vec<_> =
-            kinds.filter(|&key| self.keys.has(key) && (uses_udp || key != "tcp")).collect();
+        // What says no more than its default is as good as nothing: a record tells a test with all its keys.
+        let has_tcp = !self.uses_tcp() && self.tcp != blank();
+        let kinds: Vec<_> = has_tcp.then_some("tcp").into_iter().chain(self.kinds()).collect();
         let name = &self.name.0;
         if let [one, other, ..] = kinds[..] {
             return Err(format!("flow `{name}`: it has `{one}` and `{other}`: write one of them"));
         }
         let Some(kind) = kinds.first() else { return Ok(()) };
-        if let Some(key) = ["bytes", "opened_by"].into_iter().find(|key| self.keys.has(key)) {
+        let of_data =
+            [("bytes", self.bytes.is_some()), ("opened_by", self.opened_by != OpenerWord::Client)];
+        if let Some((key, _)) = of_data.into_iter().find(|(_, is_said)| *is_said) {
             return Err(format!(
                 "flow `{name}`: `{key}` is for data over TCP: one with `{kind}` has `start` and `stop`"
             ));
@@ -239,9 +240,21 @@ impl FlowSpec {
         Ok(())
     }
 
+    /// The keys that make it another load than data over TCP.
+    fn kinds(&self) -> impl Iterator<Item = &'static str> {
+        let kinds = [
+            ("udp", self.udp.is_some()),
+            ("voice", self.voice.is_some()),
+            ("web", self.web.is_some()),
+            ("video", self.video.is_some()),
+            ("dns", self.dns.is_some()),
+        ];
+        kinds.into_iter().filter_map(|(key, is_said)| is_said.then_some(key))
+    }
+
     /// Whether its data goes over TCP.
     pub(crate) fn uses_tcp(&self) -> bool {
-        !["udp", "voice", "dns"].into_iter().any(|key| self.keys.has(key))
+        self.udp.is_none() && self.voice.is_none() && self.dns.is_none()
     }
 
     /// Whether its congestion control is the scenario's.
@@ -399,8 +412,8 @@ spec! {
         ttl: Option<Whole<1, { MAX_ROUTERS as i64 }>>,
         /// Service class of its packets.
         dscp: DscpValue = DscpValue(0),
-        /// The server that answers; that of its tunnel, if it has one.
-        host: String = SERVER.to_owned(),
+        /// The server that answers; that of its tunnel, or else `server`, if nothing is said.
+        host: Option<String>,
         /// The tunnel that it goes through, by name; none if nothing is said.
         tunnel: Option<String>,
         /// Internet protocol, 4 or 6; the scenario's if nothing is said.
@@ -440,8 +453,8 @@ spec! {
         kind: String,
         /// When it begins; with the phase `load` if nothing is said.
         start: Option<Nanoseconds>,
-        /// Server of the speed test; that of its tunnel, if it has one.
-        host: String = SERVER.to_owned(),
+        /// Server of the speed test; that of its tunnel, or else `server`, if nothing is said.
+        host: Option<String>,
         /// The tunnel that it goes through, by name; none if nothing is said.
         tunnel: Option<String>,
         /// Service class of its packets.
