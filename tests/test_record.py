@@ -569,6 +569,29 @@ def test_one_bad_record_does_not_hide_the_others(weir_here: Weir, rrul: list[Rec
     assert (alone.returncode, alone.stderr) == (3, f"{bad}\n")
 
 
+def test_nothing_becomes_the_baseline_in_place_of_a_first_record_that_cannot_be_read(
+    weir_here: Weir, rrul: list[Record], tmp_path: Path
+) -> None:
+    copied(rrul[0], tmp_path / "good")
+    copied(rrul[1], tmp_path / "other")
+    _change_a_byte(copied(rrul[1], tmp_path / "bad"))
+    for words in (
+        ("compare",),
+        ("compare", "--json"),
+        ("report", "-o", "page.html"),
+        ("plot", "--kind", "qq"),
+    ):
+        for first, why in (("nope", "`nope`"), ("bad", "`bad`: `latency` is damaged")):
+            done = weir_here(words[0], first, "good", "other", *words[1:])
+            assert (done.returncode, done.stdout) == (3, ""), words
+            assert why in done.stderr
+            assert "the baseline, and no other replaces it" in done.stderr
+            assert not (tmp_path / "page.html").exists()
+    later = weir_here("compare", "good", "nope", "other")
+    assert later.returncode == 3
+    assert "weir: 1 of 3 records cannot be read; the others are shown" in later.stderr
+
+
 def test_notes_and_tags_are_kept_and_told(weir_here: Weir, tmp_path: Path) -> None:
     short = ("--idle", "200ms", "--load", "300ms", "--cooldown", "0s", "--no-charts")
     done = weir_here(

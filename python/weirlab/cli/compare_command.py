@@ -30,13 +30,14 @@ def command(paths: tuple[Path, ...], *, as_json: bool) -> None:
 
     A and B are folders of records, .weir files, or folders with records below them. Records that
     differ in nothing but the seed are repetitions of one configuration. The same run given twice counts once,
-    and a run that was cut short stands beside the whole ones, not among them.
+    and a run that was cut short stands beside the whole ones, not among them. A record that cannot be read is
+    told and left out, unless it is the first: nothing else becomes the baseline.
 
     Of configurations with two or more repetitions it is said by how much they differ from the baseline, with
     95 % intervals: pairs of runs where both have the same seeds, and corrected for all comparisons at once
     (Holm).
     """
-    with readable_runs(paths) as records:
+    with readable_runs(paths, baseline=True) as records:
         _compare(records, as_json=as_json)
 
 

@@ -140,7 +140,7 @@ def command(  # noqa: PLR0913 - one for each option
         out = out or Path(f"{kind}.png")
         format_of(out)
         check(kind, KINDS[kind].least, title=title, look=replace(look, span_s=span_s))
-    with readable_runs(paths) as records:
+    with readable_runs(paths, baseline=kind in AGAINST_THE_FIRST) as records:
         if kind == "all" or out is None:
             drawn = charts_of(records, out or Path("charts"), title=title)
             if not drawn:
@@ -205,3 +205,7 @@ def _milliseconds(text: str) -> float:
 
 def _megabits(text: str) -> float:
     return rate_bps(text) / 1e6
+
+
+AGAINST_THE_FIRST = ("qq", "overlay")
+"""Kinds of charts that hold records against the first one."""

@@ -19,29 +19,27 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def readable(paths: Sequence[Path], done: str = "shown") -> Iterator[list[Record]]:
+def readable(paths: Sequence[Path], done: str = "shown", *, baseline: bool = False) -> Iterator[list[Record]]:
     """All records at or below `paths` that can be read.
 
     One that cannot be is told on stderr and does not hide the others, which are `done` (a word).
 
+    Args:
+        paths: the paths.
+        done: what is done with the others.
+        baseline: whether others are held against the first record.
+
     Raises:
-        RecordError: at the end, if one could not be read; at once if none can.
+        RecordError: at the end, if one could not be read; at once if none can, or the first cannot and is the
+            baseline.
     """
-    records: list[Record] = []
-    errors: list[RecordError] = []
-    for path in paths:
-        try:
-            places = record_paths(path)
-        except RecordError as error:
-            errors.append(error)
-            continue
-        for place in places:
-            try:
-                records.append(_checked(place, records))
-            except RecordError as error:
-                errors.append(error)
+    records, errors, first_is_read = _read(paths)
     if len(errors) == 1 and not records:
         raise errors[0]
+    if baseline and not first_is_read:
+        raise RecordError(
+            f"{errors[0]}; it is the first that is given, the baseline, and no other replaces it"
+        )
     for one in errors:
         click.echo(f"weir: {one}", err=True)
     every = len(errors) + len(records)
@@ -52,6 +50,28 @@ def readable(paths: Sequence[Path], done: str = "shown") -> Iterator[list[Record
     yield records
     if errors:
         raise RecordError(f"{len(errors)} of {every} records cannot be read; the others are {done}")
+
+
+def _read(paths: Sequence[Path]) -> tuple[list[Record], list[RecordError], bool]:
+    """The records at or below `paths`, why others cannot be read, and whether the first one can."""
+    records: list[Record] = []
+    errors: list[RecordError] = []
+    began_well: bool | None = None
+    for path in paths:
+        try:
+            places = record_paths(path)
+        except RecordError as error:
+            places = []
+            errors.append(error)
+        for place in places:
+            try:
+                records.append(_checked(place, records))
+            except RecordError as error:
+                errors.append(error)
+            began_well = not errors if began_well is None else began_well
+        # A path below which nothing can be found is the first, too.
+        began_well = not errors if began_well is None else began_well
+    return records, errors, began_well is not False
 
 
 def _checked(place: Path, others: Sequence[Record]) -> Record:
@@ -74,13 +94,15 @@ def _let_go(records: Sequence[Record]) -> None:
 
 
 @contextmanager
-def readable_runs(paths: Sequence[Path]) -> Iterator[list[Record]]:
+def readable_runs(paths: Sequence[Path], *, baseline: bool = False) -> Iterator[list[Record]]:
     """The runs in the records at or below `paths`, each once; says on stderr which are none or not whole.
+
+    `baseline` is as of `readable`.
 
     Raises:
         RecordError: as `readable`.
     """
-    with readable(paths) as records:
+    with readable(paths, baseline=baseline) as records:
         for record, counts in same_runs(records):
             if record.path.resolve() == counts.path.resolve():
                 warn(f"`{record.path}` is given several times: it counts once")

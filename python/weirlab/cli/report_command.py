@@ -40,5 +40,5 @@ def command(paths: tuple[Path, ...], *, out: Path, title: str | None, span: str 
     if out.suffix.lower() not in {".html", ".htm"}:
         raise UsageError(f"--out {out}: a report is a page: name a file that ends in .html")
     span_s = None if span is None else span_in(span)
-    with readable_runs(paths) as records:
+    with readable_runs(paths, baseline=True) as records:
         write_page(records, out, title=title, span_s=span_s, show=show)
