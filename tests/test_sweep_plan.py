@@ -31,7 +31,7 @@ def plan(**sweep: Any) -> Any:
 
 
 def columns(**sweep: Any) -> list[dict[str, Any]]:
-    return list(points(plan(**sweep))[1].iter_rows(named=True))
+    return list(points(plan(**sweep)).columns.iter_rows(named=True))
 
 
 def faults(tmp_path: Path, text: str) -> str:
@@ -121,7 +121,7 @@ QUEUES_OF_CONDITIONS = ["pfifo_fast", "fq_codel", "sfq"]
 def test_a_condition_means_what_it_means_in_sql(where: str, kept: list[str]) -> None:
     asked = plan(axes={"queue": QUEUES_OF_CONDITIONS, "streams": {"key": "x.s", "values": [4]}}, where=where)
     if kept:
-        assert points(asked)[1]["queue"].to_list() == kept
+        assert points(asked).columns["queue"].to_list() == kept
     else:
         with pytest.raises(UsageError, match="no point is left"):
             points(asked)
@@ -186,7 +186,7 @@ def test_a_value_may_stand_at_several_places_and_in_elements_of_lists() -> None:
             "framing": {"key": "link.up.*.framing", "values": ["ethernet"]},
         }
     )
-    written = scenario_at(one, points(one)[0][0], {})
+    written = scenario_at(one, points(one).points[0], {})
     assert written["link"]["down"][0]["delay"] == "30ms"
     assert [hop["framing"] for hop in written["link"]["up"]] == ["ethernet", "ethernet"]
     assert written["link"]["up"][1]["delay"] == "30ms"
@@ -309,6 +309,11 @@ load = { key = "phases.load", values = ["3s", "5"] }
         ({"axes": {"queue": ["sfq"], "q": {"key": "queue", "values": ["sfq"]}}}, "is varied by `queue` too"),
         ({"axes": {"a.b": ["sfq"], "a-b": ["sfq"]}}, "its column `a_b` is that of `a.b` too"),
         ({"axes": {"queue": ["sfq"]}, "points": 3}, "leave `points` out"),
+        ({"axes": {"queue": ["sfq"]}, "design_seed": 2}, "leave `design_seed` out"),
+        (
+            {"axes": {"queue": ["sfq"]}, "samples": "load"},
+            'write `none`, `all`, or a list of phases such as `["load"]`',
+        ),
         ({"axes": {"queue": ["sfq"]}, "design": "random"}, "needs `points`"),
         ({"axes": {"queue": ["sfq"]}, "repeat": 0}, "1 or more"),
         ({"axes": {"queue": ["sfq"]}, "zip": [["queue"]]}, "two axes or more"),
@@ -358,6 +363,21 @@ def test_points_that_cannot_be_run_are_refused(sweep: dict[str, Any], says: str)
     with pytest.raises(UsageError) as refused:
         sweep_of(plan(**sweep))
     assert says in str(refused.value)
+
+
+@pytest.mark.parametrize("design", ["random", "latin", "sobol"])
+def test_points_that_a_design_draws_again_are_told(design: str) -> None:
+    rate = {"key": "link.down.cmts.rate", "values": ["10mbit", "20mbit", "30mbit"]}
+    axes = {"queue": ["pfifo_fast", "sfq", "fq_codel"], "rate": rate}
+    found = sweep_of(plan(axes=axes, design=design, points=64))
+    assert (found.points, len(found.runs), found.drawn_again) == (9, 9, 55)
+    (said,) = found.remarks
+    assert said == (
+        f"55 of 64 points that the design `{design}` drew are the same as others, which run once: 9 are "
+        "left; axes with more values, such as ranges, have more points"
+    )
+    ranged = {"queue": ["sfq"], "rate": {"key": "link.down.cmts.rate", "from": "10mbit", "to": "30mbit"}}
+    assert list(sweep_of(plan(axes=ranged, design=design, points=8)).remarks) == []
 
 
 def test_lists_that_compare_are_written_as_axes() -> None:
@@ -416,9 +436,9 @@ def test_whole_numbers_are_drawn_equally_often_at_the_ends_too() -> None:
 @settings(max_examples=30)
 def test_a_grid_has_as_many_points_as_its_axes_multiplied(lengths: list[int], at_most: int) -> None:
     axes = {f"a{n}": {"key": f"x.y{n}", "values": list(range(length))} for n, length in enumerate(lengths)}
-    chosen, shown = points(plan(axes=axes, where=f"a0 < {at_most}"))
-    assert len(chosen) == shown.height == math.prod([min(lengths[0], at_most), *lengths[1:]])
-    assert len(set(chosen)) == len(chosen)
+    found = points(plan(axes=axes, where=f"a0 < {at_most}"))
+    assert len(found.points) == found.columns.height == math.prod([min(lengths[0], at_most), *lengths[1:]])
+    assert len(set(found.points)) == len(found.points)
 
 
 @given(

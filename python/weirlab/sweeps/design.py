@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -20,8 +21,23 @@ Point = tuple[Any, ...]
 """A value of each axis, in the order of the plan's."""
 
 
-def points(plan: Plan) -> tuple[list[Point], pl.DataFrame]:
-    """The points of a plan that its conditions keep, and what stands in the columns of the axes for each.
+@dataclass(frozen=True)
+class Points:
+    """The points of a plan.
+
+    Attributes:
+        points: those that its conditions keep, each once.
+        columns: what stands in the columns of the axes for each.
+        again: how many a design drew that it had drawn before, which are left out.
+    """
+
+    points: list[Point]
+    columns: pl.DataFrame
+    again: int
+
+
+def points(plan: Plan) -> Points:
+    """The points of a plan that its conditions keep.
 
     Raises:
         UsageError: if there are too many, none, or a condition is none.
@@ -36,7 +52,7 @@ def points(plan: Plan) -> tuple[list[Point], pl.DataFrame]:
     kept = _kept(plan, columns)
     if not kept:
         raise plan.refusal([Fault(("sweep", "where"), "no point is left: the conditions exclude each other")])
-    return [distinct[number] for number in kept], columns[kept]
+    return Points([distinct[number] for number in kept], columns[kept], len(chosen) - len(distinct))
 
 
 def _groups(plan: Plan) -> list[list[int]]:

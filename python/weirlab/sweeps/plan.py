@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import polars as pl
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from weirlab import reading
 from weirlab.errors import UsageError
@@ -71,6 +71,18 @@ class UntilSpec(Model):
     most: Annotated[int, Field(ge=2, le=100_000)]
 
 
+def _samples(written: object) -> object:
+    """What is written for `samples`, if it is a list or one of the two words.
+
+    Raises:
+        ValueError: if it is neither.
+    """
+    if isinstance(written, list | tuple) or written in ("none", "all"):
+        return written
+    phase = written if isinstance(written, str) else "load"
+    raise ValueError(f'`{written}`: write `none`, `all`, or a list of phases such as `["{phase}"]`')
+
+
 class SweepSpec(Model):
     """The table `sweep` of a plan.
 
@@ -96,7 +108,7 @@ class SweepSpec(Model):
     design_seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
     repeat: Annotated[int, Field(ge=1, le=100_000)] = 1
     until: UntilSpec | None = None
-    samples: Literal["none", "all"] | list[str] = "none"
+    samples: Annotated[Literal["none", "all"] | list[str], BeforeValidator(_samples)] = "none"
     budget: str | None = None
     run_limit: str = "3600s"
 
@@ -341,6 +353,9 @@ def _of_design(sweep: SweepSpec, axes: list[Axis]) -> list[Fault]:
         ]
         if sweep.points is not None:
             found.append(Fault(("sweep", "points"), "a grid has the points of its axes: leave `points` out"))
+        if "design_seed" in sweep.model_fields_set:
+            says = "a grid has the points of its axes, and none is drawn: leave `design_seed` out"
+            found.append(Fault(("sweep", "design_seed"), says))
     elif sweep.points is None:
         found.append(Fault(("sweep", "design"), f"`{sweep.design}` needs `points`, the number of points"))
     elif sweep.design == "sobol" and sweep.points & (sweep.points - 1):

@@ -22,7 +22,7 @@ from weirlab.sweeps.written import NoPlace, Shipped, opened, placed
 from weirlab.worlds import check_all, world_named
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from weirlab.sweeps.design import Point
     from weirlab.sweeps.plan import Plan
@@ -112,6 +112,7 @@ class Sweep:
         points: number of points.
         traces: texts of all recordings, by their digests.
         work: how each run is made, and what is kept of it.
+        drawn_again: how many points its design drew that it had drawn before: they are points once.
     """
 
     plan: Plan | None
@@ -119,6 +120,25 @@ class Sweep:
     points: int
     traces: Mapping[str, str]
     work: Work = PLAIN
+    drawn_again: int = 0
+
+    @property
+    def remarks(self) -> Iterator[str]:
+        """Why it has fewer points or runs than its plan seems to ask for, in sentences."""
+        if self.plan is None:
+            return
+        drawn = self.plan.sweep.points
+        if self.drawn_again and drawn is not None:
+            yield (
+                f"{self.drawn_again} of {drawn} points that the design `{self.plan.sweep.design}` drew are "
+                f"the same as others, which run once: {drawn - self.drawn_again} are left; axes with more "
+                "values, such as ranges, have more points"
+            )
+        if len(self.runs) < self.points * self.plan.most_repeats:
+            # Such as those of an axis `cc` of a test without loads.
+            same = self.points - len(self.runs) // self.plan.most_repeats
+            points = f"{same} point{'' if same == 1 else 's'} of {self.points}"
+            yield f"{points} come to the same scenario as another: it runs once"
 
 
 def sweep_of(plan: Plan) -> Sweep:
@@ -127,7 +147,8 @@ def sweep_of(plan: Plan) -> Sweep:
     Raises:
         UsageError: all points that cannot be run, each kind of fault once.
     """
-    chosen, columns = points(plan)
+    found = points(plan)
+    chosen, columns = found.points, found.columns
     if len(chosen) * plan.most_repeats > MAX_RUNS:
         says = f"{len(chosen)} points x {plan.most_repeats}: a sweep has {MAX_RUNS} runs at most"
         raise plan.refusal([Fault(("sweep", "repeat"), says)])
@@ -154,7 +175,9 @@ def sweep_of(plan: Plan) -> Sweep:
     for one_round in rounds:
         for key, run in one_round.items():
             runs.setdefault(key, run)
-    return Sweep(plan, tuple(runs.values()), len(chosen), traces, Work(samples=plan.samples))
+    return Sweep(
+        plan, tuple(runs.values()), len(chosen), traces, Work(samples=plan.samples), drawn_again=found.again
+    )
 
 
 def sweep_of_runs(runs: Sequence[ResolvedRun], work: Work) -> Sweep:
