@@ -19,6 +19,7 @@ from live import PATIENCE_S
 from weirlab.errors import RecordError, UsageError, WriteError
 from weirlab.interrupt import Stop
 from weirlab.stats.pings import PingFigures, ping_figures
+from weirlab.sweeps import estimate as estimating
 from weirlab.sweeps import local, sweeping, work
 from weirlab.sweeps.columns import FIGURES, IDENTITY
 from weirlab.sweeps.estimate import ROW_BYTES, estimate
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
     from weirlab.record import Record
     from weirlab.sweeps.plan import Plan
-    from weirlab.sweeps.runs import Run
+    from weirlab.sweeps.runs import Run, Sweep
     from weirlab.sweeps.sweeping import Outcome
     from weirlab.sweeps.work import Row
 
@@ -323,6 +324,70 @@ def test_a_run_that_does_not_end_in_time_is_kept_as_failed(tmp_path: Path) -> No
     assert store.scan().collect()["error"].to_list() == [
         "it did not end within 50ms: `sweep.run_limit` is the time of a run"
     ]
+
+
+def test_runs_that_failed_in_an_earlier_call_are_told_again(
+    tmp_path: Path, weir_here: Callable[..., Any]
+) -> None:
+    file = tmp_path / "plan.toml"
+    file.write_text(
+        'test = "rrul"\nlink = "cable-20-8"\nphases = { idle = "1s", load = "3000s", cooldown = "0s" }\n'
+        '[sweep]\nrun_limit = "50ms"\naxes = { queue = ["sfq", "fq_codel"] }\n'
+    )
+    first = weir_here("sweep", str(file), "--jobs", "1")
+    assert (first.returncode, "2 of 2 runs failed: `weir sweep show" in first.stderr) == (1, True)
+    second = weir_here("sweep", str(file))
+    assert second.returncode == 1
+    assert "0 runs done, 2 were there, of 2" in second.stdout
+    assert "2 of 2 runs failed, 2 of them in an earlier call" in second.stderr
+    assert "`--retry` does these again" in second.stderr
+    said = weir_here("sweep", str(file), "--json")
+    told = json.loads(said.stdout)
+    assert (said.returncode, told["done"], told["failed"], told["failed_before"]) == (1, 0, 2, 2)
+    dry = weir_here("sweep", str(file), "--dry-run")
+    assert "2 points, 2 runs, 0 of them to do" in dry.stdout
+    assert "2 runs that are there failed: `--retry` does them again" in dry.stderr
+    again = json.loads(weir_here("sweep", str(file), "--dry-run", "--retry", "--json").stdout)
+    assert (again["missing"], again["failed"]) == (2, 0)
+
+
+def test_python_warns_of_all_that_the_command_line_tells(tmp_path: Path) -> None:
+    scenario: dict[str, Any] = SCENARIO
+    with pytest.warns(UserWarning, match="the budget is spent, what ran has ended: 9 runs left"):
+        rows = weirlab.sweep(
+            scenario, axes={"queue": ["sfq"]}, repeat=10, budget="1ms", store=tmp_path / "budget", jobs=1
+        )
+    assert rows.collect().height == 1
+    until = {"figure": "increase_p95_ms", "amount": 1e-9, "most": 3}
+    with pytest.warns(UserWarning, match="1 point did not come to the interval that `until` asks for"):
+        weirlab.sweep(
+            scenario, axes={"queue": ["sfq"]}, repeat=2, until=until, store=tmp_path / "until", jobs=1
+        )
+    long = {**scenario, "phases": {"idle": "1s", "load": "3000s", "cooldown": "0s"}}
+
+    def failing(**more: Any) -> None:
+        weirlab.sweep(
+            long, axes={"queue": ["sfq"]}, run_limit="50ms", store=tmp_path / "failed", jobs=1, **more
+        )
+
+    with pytest.warns(UserWarning, match="1 of 1 run failed: the column `error` says why"):
+        failing()
+    with pytest.warns(UserWarning, match=r"1 of 1 run failed, 1 of them in an earlier call: .*`retry=True`"):
+        failing()
+
+
+def test_an_estimate_is_free_of_what_a_process_loads_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of three pilot runs, and of the only one, the first takes longer."""
+    spent = iter([0.05, 0.002, 0.002] * 2)
+
+    def tried(_: Sweep, run: Run) -> estimating._Tried:
+        return estimating._Tried(next(spent), 0.001, run.configuration.volume_bits)
+
+    monkeypatch.setattr(estimating, "_tried", tried)
+    many = estimate(sweep_of(plan(["sfq"], repeat=100)), None)
+    assert many.processor_s == pytest.approx(100 * 0.003)
+    one = estimate(sweep_of(plan(["sfq"])), None)
+    assert one.processor_s == pytest.approx(0.003)
 
 
 def test_a_worker_that_hangs_is_ended_and_its_run_kept_as_failed(monkeypatch: pytest.MonkeyPatch) -> None:

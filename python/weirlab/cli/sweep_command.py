@@ -20,7 +20,7 @@ from weirlab.sweeps.plan import load_plan
 from weirlab.sweeps.runs import sweep_of
 from weirlab.sweeps.shown import FIGURES, alike, grouped, of_newest, shown_columns
 from weirlab.sweeps.store import Store
-from weirlab.sweeps.sweeping import Outcome, carry_out
+from weirlab.sweeps.sweeping import Outcome, carry_out, counted
 from weirlab.ui import CountProgress, Table, console, note, warn
 from weirlab.ui.numbers import four_digits
 
@@ -91,12 +91,10 @@ def run(  # noqa: PLR0913 - one word each on the command line
     said = load_plan(plan)
     place = out or str(plan.with_suffix(".sweep"))
     sweep = sweep_of(said)
-    if len(sweep.runs) < sweep.points * said.most_repeats:
-        # Such as those of an axis `cc` of a test without loads.
-        same = sweep.points - len(sweep.runs) // said.most_repeats
-        note(f"{_count(same, 'point')} of {sweep.points} come to the same scenario as another: it runs once")
+    for text in sweep.remarks:
+        note(text)
     if dry_run:
-        found = estimate(sweep, Store.found(place))
+        found = estimate(sweep, Store.found(place), retry=retry)
         _tell_estimate(found, as_json=as_json)
         return
     store = Store.made(place)
@@ -107,19 +105,18 @@ def run(  # noqa: PLR0913 - one word each on the command line
     else:
         _tell_outcome(outcome, place)
     if outcome.interrupted:
-        raise Interrupted(f"interrupted: {_count(outcome.left, 'run')} left; the same command goes on")
-    if outcome.failed:
-        raise WeirError(
-            f"{outcome.failed} of {_count(outcome.done, 'run')} failed: `weir sweep show {place}`"
-        )
+        raise Interrupted(f"interrupted: {counted(outcome.left, 'run')} left; the same command goes on")
+    if outcome.failure is not None:
+        again = ", `--retry` does these again" if outcome.failed_before else ""
+        raise WeirError(f"{outcome.failure}: `weir sweep show {place}`{again}")
 
 
 def _warn_alike(rows: pl.LazyFrame, store: Store) -> None:
     """Warns of runs that are no repetitions of each other, though they stand at one point."""
     if same := alike(rows, store.axes()):
         warn(
-            f"{_count(same, 'run')} stand at a point where another has the same seed: they are of plans that "
-            "differ in more than the axes, and no repetitions of each other"
+            f"{counted(same, 'run')} stand at a point where another has the same seed: they are of plans "
+            "that differ in more than the axes, and no repetitions of each other"
         )
 
 
@@ -138,7 +135,7 @@ def show(place: str, *, by: tuple[str, ...], figures: tuple[str, ...], as_json: 
     store = Store.opened(place)
     rows, newest, others = of_newest(store.collected().lazy())
     if others:
-        warn(f"{_count(others, 'run')} of other versions of Weir than {newest} left out: column `weir`")
+        warn(f"{counted(others, 'run')} of other versions of Weir than {newest} left out: column `weir`")
     _warn_alike(rows, store)
     axes, shown = shown_columns(store, by, figures or FIGURES)
     points = store.axes()
@@ -153,7 +150,8 @@ def show(place: str, *, by: tuple[str, ...], figures: tuple[str, ...], as_json: 
             )
         note(f"{groups.height} points: `--by COLUMN` joins others, `--json` has all")
     else:
-        console.print(_table(groups, axes, f"{_count(groups.height, 'point')} in {place}"))
+        what = "group" if by else "point"
+        console.print(_table(groups, axes, f"{counted(groups.height, what)} in {place}"))
     _tell_failures(rows)
 
 
@@ -198,7 +196,7 @@ def plot(place: str, *, kind: str, out: Path | None, **asked: Any) -> None:
 def compact(place: str) -> None:
     """Join the part files of a store into one, and write its manifest anew."""
     parts, rows = Store.opened(place).compact()
-    note(f"{_count(rows, 'row')} of {_count(parts, 'part')} in one")
+    note(f"{counted(rows, 'row')} of {counted(parts, 'part')} in one")
 
 
 def _table(groups: pl.DataFrame, axes: list[str], title: str) -> Table:
@@ -228,10 +226,10 @@ def _tell_failures(rows: pl.LazyFrame) -> None:
         .collect()
     )
     for reason, count in failed.iter_rows():
-        warn(f"{_count(count, 'run')} failed: {reason}")
+        warn(f"{counted(count, 'run')} failed: {reason}")
     unsure = rows.filter(pl.col("warnings").fill_null("") != "").select(pl.len()).collect().item()
     if unsure:
-        warn(f"{_count(unsure, 'run')} with warnings of their quality: column `warnings`")
+        warn(f"{counted(unsure, 'run')} with warnings of their quality: column `warnings`")
 
 
 def _tell_estimate(found: Estimate, *, as_json: bool) -> None:
@@ -240,8 +238,10 @@ def _tell_estimate(found: Estimate, *, as_json: bool) -> None:
         return
     most = "at most " if found.at_most else ""
     console.print(
-        f"{_count(found.points, 'point')}, {most}{_count(found.runs, 'run')}, {found.missing} of them to do"
+        f"{counted(found.points, 'point')}, {most}{counted(found.runs, 'run')}, {found.missing} of them to do"
     )
+    if found.failed:
+        warn(f"{counted(found.failed, 'run')} that are there failed: `--retry` does them again")
     if found.processor_s is None:
         warn("the pilot runs fail: the processor time is not known")
     elif found.missing:
@@ -254,31 +254,18 @@ def _tell_estimate(found: Estimate, *, as_json: bool) -> None:
 
 def _tell_outcome(outcome: Outcome, place: str) -> None:
     again = f", {outcome.kept} were there" if outcome.kept else ""
-    console.print(f"{_count(outcome.done, 'run')} done{again}, of {outcome.runs}, in {place}")
+    console.print(f"{counted(outcome.done, 'run')} done{again}, of {outcome.runs}, in {place}")
     if outcome.processor_s:
         share = outcome.simulator_s / outcome.processor_s
         note(f"{_duration(outcome.processor_s)} of processor time, {share:.0%} of it in the simulator")
-    if outcome.other_builds:
-        kept = _count(outcome.other_builds, "row")
-        warn(f"{kept} that were there are of another build of this version of Weir")
-    if outcome.unsettled:
-        warn(
-            f"{_count(outcome.unsettled, 'point')} did not come to the interval that `until` asks for: raise "
-            "its `most`, or read them as less certain than the others"
-        )
-    if outcome.left and not outcome.interrupted:
-        left = _count(outcome.left, "run")
-        warn(f"the budget is spent, what ran has ended: {left} left; the same command goes on")
+    for text in outcome.remarks:
+        warn(text)
 
 
 def _duration(seconds: float) -> str:
     if seconds < SHOWN_SECONDS:
         return f"{seconds:.3g} s"
     return f"{seconds / 60:.3g} min" if seconds < 2 * 3600 else f"{seconds / 3600:.3g} h"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 MAX_SHOWN = 40

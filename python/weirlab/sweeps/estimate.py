@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from weirlab.errors import WeirError
 from weirlab.record import open_record, pack
 from weirlab.sweeps.runs import unpacked
-from weirlab.sweeps.samples import ALL
-from weirlab.sweeps.sweeping import missing_runs
+from weirlab.sweeps.samples import ALL, keep_samples
+from weirlab.sweeps.sweeping import failed_runs, missing_runs
 from weirlab.sweeps.work import carried_out
 from weirlab.worlds.sim import SimWorld
 
@@ -30,11 +30,12 @@ class Estimate:
     Attributes:
         points: points of the plan.
         runs: runs of the plan, each counted once.
-        missing: those that the store does not have.
+        missing: those that the store does not have, and that failed if they are done again.
+        failed: those that the store has and that failed, unless they are done again.
         simulated_s: simulated time of the missing runs.
         processor_s: processor time of the missing runs; None if no pilot run could be made.
         bytes: about what the store will grow by: by rows as large as those of its largest part, and by raw
-            samples as large in proportion to their time as those of a pilot run.
+            samples as large in proportion to their time as those of a pilot run, or of its phases.
         budget_s: processor time after which no further run starts; None for no limit.
         at_most: whether there may be fewer runs: repetitions end when intervals are small enough.
     """
@@ -42,6 +43,7 @@ class Estimate:
     points: int
     runs: int
     missing: int
+    failed: int
     simulated_s: float
     processor_s: float | None
     bytes: int
@@ -53,19 +55,20 @@ class Estimate:
         return asdict(self)
 
 
-def estimate(sweep: Sweep, store: Store | None) -> Estimate:
-    """What the runs of `sweep` will take that `store` does not have.
+def estimate(sweep: Sweep, store: Store | None, *, retry: bool = False) -> Estimate:
+    """What the runs of `sweep` will take that `store` does not have, with `retry` also those that failed.
 
     Up to three of them are tried, each for a second of processor time at most: one whose lines carry little
-    in a run, one in the middle, one whose lines carry much. The processor time of a run is taken as a
-    constant part and one in proportion to what its lines can carry.
+    in a run, one in the middle, one whose lines carry much; the only one twice. The processor time of a run
+    is taken as a constant part and one in proportion to what its lines can carry.
     """
-    missing = missing_runs(sweep, store) if store is not None else list(sweep.runs)
+    missing = missing_runs(sweep, store, retry=retry) if store is not None else list(sweep.runs)
     row_bytes = (None if store is None else store.row_bytes()) or ROW_BYTES
     return Estimate(
         points=sweep.points,
         runs=len(sweep.runs),
         missing=len(missing),
+        failed=0 if store is None or retry else failed_runs(sweep, store),
         simulated_s=sum(run.configuration.duration_s for run in missing),
         processor_s=_processor_s(sweep, missing),
         bytes=round(len(missing) * row_bytes + _sample_bytes(sweep, missing)),
@@ -78,11 +81,14 @@ def _processor_s(sweep: Sweep, missing: Sequence[Run]) -> float | None:
     if not missing:
         return 0.0
     by_volume = sorted(missing, key=lambda run: run.configuration.volume_bits)
-    places = dict.fromkeys(int(share * (len(by_volume) - 1)) for share in (0.5, 0.1, 0.9))
+    places = list(dict.fromkeys(int(share * (len(by_volume) - 1)) for share in (0.5, 0.1, 0.9)))
+    if len(places) == 1:
+        places *= 2
     tried = [one for one in (_tried(sweep, by_volume[place]) for place in places) if one is not None]
     if not tried:
         return None
-    constant_s = sum(one.constant_s for one in tried) / len(tried)
+    # The first one pays for what a process loads once, which is no part of a run.
+    constant_s = min(one.constant_s for one in tried)
     of_bit_s = sum(one.simulator_s for one in tried) / sum(one.volume_bits for one in tried)
     volume_bits = sum(run.configuration.volume_bits for run in missing)
     return len(missing) * constant_s + of_bit_s * volume_bits
@@ -100,17 +106,21 @@ def _sample_bytes(sweep: Sweep, missing: Sequence[Run]) -> float:
     with tempfile.TemporaryDirectory(prefix="weir-pilot-") as place:
         folder = Path(place) / "record"
         try:
-            SimWorld().run(resolved, folder, lambda _: time.process_time() < ends_s)
+            whole = SimWorld().run(resolved, folder, lambda _: time.process_time() < ends_s)
+            if whole and phases != ALL:
+                keep_samples(folder, phases)
             record = open_record(folder)
             pack(record, Path(place) / "record.weir")
         except WeirError:
             return 0.0
         size = (Path(place) / "record.weir").stat().st_size
         of_second = size / max(record.reached_ns / 1e9, 1e-3)
-    kept = [one for one in resolved.scenario["phases"] if phases == ALL or one["name"] in phases]
-    of_run_s = sum(one["end_ns"] - one["start_ns"] for one in kept) / 1e9
     whole_s = resolved.scenario["duration_ns"] / 1e9
-    of_run = of_second * (whole_s if phases == ALL else of_run_s)
+    if whole or phases == ALL:
+        of_run = of_second * whole_s
+    else:
+        kept = [one for one in resolved.scenario["phases"] if one["name"] in phases]
+        of_run = of_second * sum(one["end_ns"] - one["start_ns"] for one in kept) / 1e9
     of_all_s = sum(one.configuration.duration_s for one in missing)
     return float(of_run * of_all_s / whole_s)
 

@@ -20,7 +20,7 @@ from weirlab.sweeps.store import sample_name
 from weirlab.sweeps.until import looks, unsettled
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from weirlab.sweeps.plan import Plan
     from weirlab.sweeps.runs import Run, Sweep
@@ -50,7 +50,8 @@ class Outcome:
         runs: runs of the plan; those that were wanted until the last look, if it has an `until`.
         kept: those that the store had already.
         done: those that were done now.
-        failed: those of `done` that failed.
+        failed: those of `kept` and `done` that failed.
+        failed_before: those of `kept` that failed, which are not done again unless that is asked for.
         left: those that were not done: the sweep was interrupted, or its budget spent.
         interrupted: whether it was told to stop.
         other_builds: those of `kept` that another build of the same version did.
@@ -64,12 +65,41 @@ class Outcome:
     kept: int
     done: int
     failed: int
+    failed_before: int
     left: int
     interrupted: bool
     other_builds: int
     unsettled: int | None
     processor_s: float
     simulator_s: float
+
+    @property
+    def failure(self) -> str | None:
+        """How many runs failed, in words, and when; None if none did."""
+        if not self.failed:
+            return None
+        before = f", {self.failed_before} of them in an earlier call" if self.failed_before else ""
+        return f"{self.failed} of {counted(self.kept + self.done, 'run')} failed{before}"
+
+    @property
+    def remarks(self) -> Iterator[str]:
+        """What else who reads the rows must know of them, in sentences."""
+        if self.other_builds:
+            kept = counted(self.other_builds, "row")
+            yield f"{kept} that were there are of another build of this version of Weir"
+        if self.unsettled:
+            yield (
+                f"{counted(self.unsettled, 'point')} did not come to the interval that `until` asks for: "
+                "raise its `most`, or read them as less certain than the others"
+            )
+        if self.left and not self.interrupted:
+            left = counted(self.left, "run")
+            yield f"the budget is spent, what ran has ended: {left} left; the same command goes on"
+
+
+def counted(number: int, what: str) -> str:
+    """A number of things, such as `1 run` and `2 runs`."""
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def carry_out(  # noqa: PLR0913 - each is one word of the command line
@@ -101,7 +131,7 @@ def carry_out(  # noqa: PLR0913 - each is one word of the command line
     if plan is not None:
         store.keep_plan({"weir": version(), "plan": said_of(plan)})
     keeper = _Keeper(store, axes, None if plan is None else plan.budget_s, watcher)
-    wanted = kept = other_builds = left = 0
+    wanted = kept = other_builds = failed_before = left = 0
     with heeding() as stop:
         orders = Orders(
             runs=(),
@@ -113,8 +143,9 @@ def carry_out(  # noqa: PLR0913 - each is one word of the command line
             keep=lambda run, archive: store.keep_samples(run.key, sweep.work.samples, archive),
         )
         for runs in looks(sweep, store):
-            missing, there, of_others = _missing(replace(sweep, runs=tuple(runs)), store, axes, retry=retry)
-            wanted, kept, other_builds = wanted + len(runs), kept + there, other_builds + of_others
+            missing, there = _missing(replace(sweep, runs=tuple(runs)), store, axes, retry=retry)
+            wanted, kept = wanted + len(runs), kept + there.runs
+            other_builds, failed_before = other_builds + there.other_builds, failed_before + there.failed
             before = keeper.done
             if watcher is not None:
                 watcher.begun(before + len(missing))
@@ -130,7 +161,8 @@ def carry_out(  # noqa: PLR0913 - each is one word of the command line
         runs=wanted,
         kept=kept,
         done=keeper.done,
-        failed=keeper.failed,
+        failed=keeper.failed + failed_before,
+        failed_before=failed_before,
         left=left,
         interrupted=left > 0 and not keeper.spent,
         other_builds=other_builds,
@@ -191,16 +223,30 @@ def _with_samples(sweep: Sweep, store: Store, there: pl.DataFrame) -> set[str]:
     }
 
 
+def failed_runs(sweep: Sweep, store: Store) -> int:
+    """How many runs of a sweep failed of those that the store has."""
+    there = store.done(["run", "error"], retry=False).filter(pl.col("error").is_not_null())
+    failed = set(there["run"])
+    return sum(run.key in failed for run in sweep.runs)
+
+
 def said_of(plan: Plan) -> dict[str, Any]:
     """A plan as plain values."""
     sweep = plan.sweep.model_dump(mode="json", by_alias=True, exclude_unset=True)
     return {**plan.scenario, "sweep": sweep}
 
 
-def _missing(
-    sweep: Sweep, store: Store, axes: Mapping[str, Any], *, retry: bool
-) -> tuple[list[Run], int, int]:
-    """The runs that the store does not have, how many it has, and how many of these are of another build.
+@dataclass(frozen=True, kw_only=True)
+class _There:
+    """How many runs the store has, and how many of these another build did and failed."""
+
+    runs: int
+    other_builds: int
+    failed: int
+
+
+def _missing(sweep: Sweep, store: Store, axes: Mapping[str, Any], *, retry: bool) -> tuple[list[Run], _There]:
+    """The runs that the store does not have, and those that it has.
 
     Rows that have no columns of these axes yet are written again with them.
     """
@@ -219,7 +265,11 @@ def _missing(
     _widen(store, have.filter(pl.any_horizontal(unlike)).select("run", *axes), axes)
     known = set(have["run"])
     missing = [run for run in sweep.runs if run.key not in known]
-    return missing, have.height, have.filter(pl.col("build").ne_missing(build())).height
+    return missing, _There(
+        runs=have.height,
+        other_builds=have.filter(pl.col("build").ne_missing(build())).height,
+        failed=have.height - have["error"].null_count(),
+    )
 
 
 def _unlike(name: str, there: Mapping[str, Any]) -> pl.Expr:
