@@ -148,6 +148,34 @@ def test_raw_samples_are_kept_of_all_of_some_phases_or_of_none(tmp_path: Path) -
     assert (rows.height, rows["warnings"].to_list()) == (1, [""])
 
 
+def test_samples_of_the_load_have_all_of_its_intervals_and_give_the_figures_of_the_row(
+    tmp_path: Path,
+) -> None:
+    store = Store.made(tmp_path / "store")
+    asked = plan(["htb rate 95% fq_codel"], samples=["load"], repeat=2)
+    carry_out(asked, store)
+    for run in sweep_of(asked).runs:
+        part = store.record(run.key, ["load"])
+        for times, table in ((part.throughput["t_ns"], "throughput"), (part.queue["t_ns"], "queue")):
+            interval = part.interval_ns("queue" if table == "queue" else "throughput")
+            assert (times.min(), times.max()) == (500_000_000 + interval, 1_500_000_000), table
+        [row] = store.collected().filter(pl.col("run") == run.key).to_dicts()
+        found = weirlab.frame([part]).to_dicts()[0]
+        for figure in ("down_goodput_mbps", "up_goodput_mbps", "down_utilisation", "up_utilisation"):
+            assert found[figure] == row[figure], figure
+        assert found["loaded_p95_ms"] == row["loaded_p95_ms"]
+
+
+def test_samples_of_a_phase_take_less_room_than_all(tmp_path: Path) -> None:
+    sizes = {}
+    for samples in ("load", "all"):
+        store = Store.made(tmp_path / samples)
+        asked = plan(["pfifo_fast", "fq_codel"], samples=samples if samples == "all" else [samples])
+        carry_out(asked, store)
+        sizes[samples] = sum((store.path / "samples" / name).stat().st_size for name in store.samples())
+    assert sizes["load"] < sizes["all"]
+
+
 def test_raw_samples_of_worker_processes_are_those_of_one_process(tmp_path: Path) -> None:
     stores = {}
     for jobs in (1, 2):
@@ -166,6 +194,13 @@ def test_bytes_of_raw_samples_are_estimated(tmp_path: Path) -> None:
     sweeping.carry_out(asked, store, jobs=1)
     taken = sum((store.path / "samples" / name).stat().st_size for name in store.samples())
     assert 0.5 * taken < expected < 2 * taken
+    for phase in ("idle", "load"):
+        some = sweep_of(plan(["sfq", "fq_codel"], samples=[phase]))
+        store = Store.made(tmp_path / phase)
+        expected = estimate(some, store).bytes
+        sweeping.carry_out(some, store, jobs=1)
+        taken = sum((store.path / "samples" / name).stat().st_size for name in store.samples())
+        assert 0.8 * taken < expected < 1.25 * taken, phase
     without = estimate(sweep_of(plan(["sfq", "fq_codel"])), None).bytes
     assert without < expected / 5
     assert pl.read_parquet(store.path / "runs" / "*.parquet").height == 2

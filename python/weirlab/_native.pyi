@@ -193,6 +193,7 @@ class Bounds(TypedDict):
 class Table(TypedDict):
     name: str
     meaning: str
+    of_each: Literal["run", "moment", "interval"]
     columns: list[Column]
 
 @type_check_only
@@ -289,6 +290,9 @@ def read_spec(kind: str, written: object, place: str, names: list[tuple[str, str
 def read_table(
     table: str, parts: Sequence[bytes], max_rows: int, wanted: Sequence[str] | None = None
 ) -> dict[str, _Values] | None: ...
+def thinned(
+    table: str, parts: Sequence[bytes], max_rows: int, spans: Sequence[tuple[int, int]]
+) -> list[tuple[bytes, int]] | None: ...
 def read_time(written: object) -> int: ...
 def remarks(scenario: object, files: _Files) -> list[str]: ...
 def resolve_scenario(scenario: object, files: _Files) -> Resolved: ...

@@ -5,7 +5,7 @@ use pyo3::types::{PyDict, PyList};
 use weir_core::{Dscp, RNG_NAME, Rate};
 use weir_path::Trace;
 use weir_qdisc::{DISCIPLINES, Device, MARKERS, Param, Preset, QueueSpec};
-use weir_scenario::{ColumnType, TABLES};
+use weir_scenario::{ColumnType, OfEach, TABLES};
 use weir_speedtest::{Caution, KnownBy, METHODS, Object};
 use weir_tcp::{ALGORITHMS, PROFILES};
 
@@ -84,6 +84,12 @@ pub(crate) fn tables(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
         let entry = PyDict::new(py);
         entry.set_item("name", table.name)?;
         entry.set_item("meaning", table.meaning)?;
+        let of_each = match table.of_each {
+            OfEach::Run => "run",
+            OfEach::Moment => "moment",
+            OfEach::Interval => "interval",
+        };
+        entry.set_item("of_each", of_each)?;
         entry.set_item("columns", columns)?;
         list.append(entry)?;
     }

@@ -65,7 +65,7 @@ mod _native {
         stop_shaper,
     };
     #[pymodule_export]
-    use super::simulate::{check_simulation, read_table, simulate, simulate_rows};
+    use super::simulate::{check_simulation, read_table, simulate, simulate_rows, thinned};
 }
 
 /// Turns any error into the exception of this module: all of them are one sentence for people.

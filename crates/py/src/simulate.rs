@@ -111,6 +111,23 @@ pub(crate) fn read_table<'py>(
     columns.map(|columns| of_columns(py, columns)).transpose()
 }
 
+/// Those rows of part files of the table `table`, given as their bytes, whose `t_ns` lies within one of `spans`, each from
+/// its first nanosecond to before its last: part files as a record has them, each as its bytes and its number of rows. `None`
+/// if the table has no `t_ns`, or a file is not as this version writes them or has more than `max_rows` rows.
+#[pyfunction]
+pub(crate) fn thinned<'py>(
+    py: Python<'py>,
+    table: &str,
+    parts: Vec<PyBackedBytes>,
+    max_rows: usize,
+    spans: Vec<(i64, i64)>,
+) -> Option<Vec<(Bound<'py, PyBytes>, usize)>> {
+    let parts: Vec<Bytes> = parts.into_iter().map(Bytes::from_owner).collect();
+    let spans: Vec<_> = spans.into_iter().map(|(start, end)| start..end).collect();
+    let written = py.detach(|| weir_record::thinned(table, &parts, max_rows, &spans))?;
+    Some(written.into_iter().map(|one| (PyBytes::new(py, &one.content), one.rows)).collect())
+}
+
 pub(crate) fn said<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyDict>> {
     let result = PyDict::new(py);
     result.set_item("reached_ns", outcome.reached.as_nanos())?;

@@ -86,7 +86,8 @@ impl Columns {
 }
 
 impl Column {
-    fn new(kind: ColumnType, nullable: bool) -> Self {
+    /// A column of a table, without rows.
+    pub fn new(kind: ColumnType, nullable: bool) -> Self {
         match (kind, nullable) {
             (ColumnType::Integer, false) => Self::Integer(Vec::new()),
             (ColumnType::Integer, true) => {
@@ -101,7 +102,39 @@ impl Column {
         }
     }
 
-    fn clear(&mut self) {
+    /// Appends those rows of a column, as it was read, that are `kept`; `None` if one has no value and this column
+    /// must have it, or the types differ.
+    pub fn append(&mut self, read: &Self, kept: &[bool]) -> Option<()> {
+        match (self, read) {
+            (Self::Integer(values), Self::Nullable { present, values: read }) => {
+                (!present.contains(&0)).then(|| values.extend(chosen(read, kept)))
+            }
+            (Self::Text(values), Self::NullableText { present, values: read }) => {
+                (!present.contains(&0)).then(|| values.extend(chosen(read, kept)))
+            }
+            (Self::Float(values), Self::Float(read)) => {
+                values.extend(chosen(read, kept));
+                Some(())
+            }
+            (Self::Nullable { present, values }, Self::Nullable { present: had, values: read }) => {
+                values.extend(chosen(read, &of_those_there(had, kept)));
+                present.extend(chosen(had, kept));
+                Some(())
+            }
+            (
+                Self::NullableText { present, values },
+                Self::NullableText { present: had, values: read },
+            ) => {
+                values.extend(chosen(read, &of_those_there(had, kept)));
+                present.extend(chosen(had, kept));
+                Some(())
+            }
+            _ => None,
+        }
+    }
+
+    /// Forgets all rows.
+    pub fn clear(&mut self) {
         match self {
             Self::Integer(values) => values.clear(),
             Self::Nullable { present, values } => {
@@ -137,6 +170,16 @@ impl Column {
             }
         }
     }
+}
+
+/// The values that are `kept`.
+fn chosen<T: Clone>(values: &[T], kept: &[bool]) -> impl Iterator<Item = T> {
+    values.iter().zip(kept).filter(|(_, kept)| **kept).map(|(value, _)| value.clone())
+}
+
+/// Of each row that has a value whether it is `kept`.
+fn of_those_there(present: &[i16], kept: &[bool]) -> Vec<bool> {
+    present.iter().zip(kept).filter(|(there, _)| **there != 0).map(|(_, kept)| *kept).collect()
 }
 
 /// The place of each text among the different ones, and these in the order in which they came first.

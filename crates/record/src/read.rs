@@ -51,7 +51,7 @@ pub fn read_table(
 
 /// What `work` gives; `None`, and no word on standard error, if it panics: of some damaged files the library makes
 /// no error.
-fn unless_it_panics<T>(work: impl FnOnce() -> T) -> Option<T> {
+pub(crate) fn unless_it_panics<T>(work: impl FnOnce() -> T) -> Option<T> {
     thread_local! {
         static SILENT: Cell<bool> = const { Cell::new(false) };
     }
@@ -71,7 +71,7 @@ fn unless_it_panics<T>(work: impl FnOnce() -> T) -> Option<T> {
 }
 
 /// A column without rows, of which each may have a value or none; numbers of type float have one each.
-const fn empty(kind: ColumnType) -> Column {
+pub(crate) const fn empty(kind: ColumnType) -> Column {
     match kind {
         ColumnType::Integer => Column::Nullable { present: Vec::new(), values: Vec::new() },
         ColumnType::Float => Column::Float(Vec::new()),
@@ -81,7 +81,7 @@ const fn empty(kind: ColumnType) -> Column {
 
 /// Appends the rows of a part file to those columns of its table that there are, and returns how many these are: no
 /// more than `max_rows`.
-fn append<'a>(
+pub(crate) fn append<'a>(
     columns: &mut [Option<Column>],
     declared: impl ExactSizeIterator<Item = (&'a str, ColumnType)>,
     part: Bytes,

@@ -20,13 +20,19 @@ use crate::columns::{Column, Columns};
 #[derive(Debug)]
 pub(crate) struct Table {
     folder: PathBuf,
-    schema: TypePtr,
-    properties: WriterPropertiesPtr,
+    format: Format,
     columns: Columns,
     parts: usize,
     rows_written: usize,
     /// SHA-256 over the bytes of all part files, one after the other.
     digest: Sha256,
+}
+
+/// How the part files of a table are written.
+#[derive(Debug)]
+pub(crate) struct Format {
+    schema: TypePtr,
+    properties: WriterPropertiesPtr,
 }
 
 /// Summary of a table's part files, by which a reader sees that it has all of them.
@@ -45,35 +51,9 @@ pub(crate) struct Written {
 impl Table {
     /// The empty table whose rows are `R`, in the record at `record`.
     pub fn of<R: Row>(record: &Path) -> Self {
-        let declared = (R::TABLE.columns)();
-        let fields = declared.iter().map(|column| {
-            let (physical, logical) = match column.kind {
-                ColumnType::Integer => (PhysicalType::INT64, None),
-                ColumnType::Float => (PhysicalType::DOUBLE, None),
-                ColumnType::Text => (PhysicalType::BYTE_ARRAY, Some(LogicalType::String)),
-            };
-            let repetition =
-                if column.nullable { Repetition::OPTIONAL } else { Repetition::REQUIRED };
-            let field = Type::primitive_type_builder(&column.name, physical)
-                .with_repetition(repetition)
-                .with_logical_type(logical)
-                .build();
-            Arc::new(field.expect("a column of a plain type"))
-        });
-        let schema = Type::group_type_builder(R::TABLE.name).with_fields(fields.collect()).build();
-        let mut properties = WriterProperties::builder()
-            .set_compression(Compression::SNAPPY)
-            .set_created_by(concat!("weir ", env!("CARGO_PKG_VERSION")).to_owned());
-        for column in declared.iter().filter(|column| goes_on(column)) {
-            let path = ColumnPath::from(column.name.as_str());
-            properties = properties
-                .set_column_dictionary_enabled(path.clone(), false)
-                .set_column_encoding(path, Encoding::DELTA_BINARY_PACKED);
-        }
         Self {
             folder: record.join(R::TABLE.name),
-            schema: Arc::new(schema.expect("a table of plain columns")),
-            properties: Arc::new(properties.build()),
+            format: Format::of(&R::TABLE),
             columns: Columns::of::<R>(),
             parts: 0,
             rows_written: 0,
@@ -88,7 +68,7 @@ impl Table {
 
     /// Name of the table.
     pub fn name(&self) -> &str {
-        self.schema.name()
+        self.format.schema.name()
     }
 
     /// Rows in memory.
@@ -104,7 +84,7 @@ impl Table {
         fs::create_dir_all(&self.folder)?;
         let part = self.folder.join(format!("part-{:06}.parquet", self.parts));
         let unfinished = part.with_extension("unfinished");
-        let bytes = self.encode()?;
+        let bytes = self.format.encode(self.columns.each())?;
         let written = fs::write(&unfinished, &bytes).and_then(|()| fs::rename(&unfinished, &part));
         if written.is_err() {
             // The first error is the one to tell; a half-written part must not stay.
@@ -133,9 +113,44 @@ impl Table {
                 .collect(),
         })
     }
+}
 
-    /// The rows in memory as a Parquet file.
-    fn encode(&self) -> io::Result<Vec<u8>> {
+impl Format {
+    /// That of the table.
+    pub fn of(table: &weir_scenario::Table) -> Self {
+        let declared = (table.columns)();
+        let fields = declared.iter().map(|column| {
+            let (physical, logical) = match column.kind {
+                ColumnType::Integer => (PhysicalType::INT64, None),
+                ColumnType::Float => (PhysicalType::DOUBLE, None),
+                ColumnType::Text => (PhysicalType::BYTE_ARRAY, Some(LogicalType::String)),
+            };
+            let repetition =
+                if column.nullable { Repetition::OPTIONAL } else { Repetition::REQUIRED };
+            let field = Type::primitive_type_builder(&column.name, physical)
+                .with_repetition(repetition)
+                .with_logical_type(logical)
+                .build();
+            Arc::new(field.expect("a column of a plain type"))
+        });
+        let schema = Type::group_type_builder(table.name).with_fields(fields.collect()).build();
+        let mut properties = WriterProperties::builder()
+            .set_compression(Compression::SNAPPY)
+            .set_created_by(concat!("weir ", env!("CARGO_PKG_VERSION")).to_owned());
+        for column in declared.iter().filter(|column| goes_on(column)) {
+            let path = ColumnPath::from(column.name.as_str());
+            properties = properties
+                .set_column_dictionary_enabled(path.clone(), false)
+                .set_column_encoding(path, Encoding::DELTA_BINARY_PACKED);
+        }
+        Self {
+            schema: Arc::new(schema.expect("a table of plain columns")),
+            properties: Arc::new(properties.build()),
+        }
+    }
+
+    /// Rows as a Parquet file: their columns in the table's order.
+    pub fn encode(&self, columns: &[Column]) -> io::Result<Vec<u8>> {
         let encode = || -> Result<Vec<u8>, ParquetError> {
             let mut writer = SerializedFileWriter::new(
                 Vec::new(),
@@ -143,7 +158,7 @@ impl Table {
                 Arc::clone(&self.properties),
             )?;
             let mut group = writer.next_row_group()?;
-            for column in self.columns.each() {
+            for column in columns {
                 write(column, &mut group)?;
             }
             group.close()?;

@@ -44,7 +44,7 @@ pub use scenario::{
 };
 pub use shaper::{Reflector, Shaper, ShaperProbe, Span, Trouble, TroubleKind};
 pub use speed_test::SpeedTest;
-pub use table::{Column, ColumnType, Row, Table, Values};
+pub use table::{Column, ColumnType, OfEach, Row, Table, Values};
 pub use tcp::{LINUX_INITIAL_WINDOW_SEGMENTS, LINUX_RTO_MIN, Overrides, TcpSettings};
 pub use tunnel::{Tunnel, TunnelKind};
 pub use udp::{UdpLoad, UdpPattern, UdpReceiver, UdpSchedule, UdpSender};

@@ -18,7 +18,7 @@ pub const TABLES: [Table; 10] = [
     TransferRow::TABLE,
 ];
 
-table! { "latency", "one row a ping":
+table! { "latency", "one row a ping", of each Moment:
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct LatencyRow {
         /// When it was sent.
@@ -52,7 +52,7 @@ columns! { "server_", since 2:
     }
 }
 
-table! { "throughput", "one row a flow and interval, while the flow runs or still delivers":
+table! { "throughput", "one row a flow and interval, while the flow runs or still delivers", of each Interval:
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct ThroughputRow {
         /// End of the interval.
@@ -66,10 +66,10 @@ table! { "throughput", "one row a flow and interval, while the flow runs or stil
     }
 }
 
-table! { "tcp", "one row a flow and interval, while the flow runs: the sender's state":
+table! { "tcp", "one row a flow and interval, while the flow runs: the sender's state", of each Interval:
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct TcpRow {
-        /// When the state was that.
+        /// When the state was that: the end of the interval.
         pub t: Time,
         /// Number of the flow in the scenario.
         pub flow: u32,
@@ -111,7 +111,7 @@ columns! { "", since 2:
     }
 }
 
-table! { "queue", "one row a queue and interval, and one a class":
+table! { "queue", "one row a queue and interval, and one a class", of each Interval:
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct QueueRow<'a> {
         /// End of the interval.
@@ -157,7 +157,7 @@ by_reason! {
     pub struct Marks of MarkReason
 }
 
-table! { "emulator", "one row an interval, where a live data path carries the packets":
+table! { "emulator", "one row an interval, where a live data path carries the packets", of each Interval:
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct EmulatorRow {
         /// End of the interval.
@@ -177,7 +177,7 @@ table! { "emulator", "one row an interval, where a live data path carries the pa
     }
 }
 
-table! { "shaper", "one row a change of a shaper's rate or state":
+table! { "shaper", "one row a change of a shaper's rate or state", of each Moment:
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct ShaperRow<'a> {
         /// When it changed.
@@ -197,7 +197,7 @@ table! { "shaper", "one row a change of a shaper's rate or state":
     }
 }
 
-table! { "method", "one row a speed test of the scenario, when it ends or the run does":
+table! { "method", "one row a speed test of the scenario, when it ends or the run does", of each Run:
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct MethodRow<'a> {
         /// Number of the speed test in the scenario.
@@ -215,7 +215,7 @@ table! { "method", "one row a speed test of the scenario, when it ends or the ru
     }
 }
 
-table! { "udp", "one row a UDP flow and interval, while the flow runs or still delivers: what its receiver counts":
+table! { "udp", "one row a UDP flow and interval, while the flow runs or still delivers: what its receiver counts", of each Interval:
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct UdpRow {
         /// End of the interval.
@@ -264,7 +264,7 @@ columns! { "", since 1:
     }
 }
 
-table! { "transfers", "one row a page, name or segment of a video that an application asked for, when it ended":
+table! { "transfers", "one row a page, name or segment of a video that an application asked for, when it ended", of each Moment:
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct TransferRow {
         /// When it was wanted.
@@ -301,7 +301,7 @@ columns! { "", since 1:
     }
 }
 
-table! { "flows", "one row a flow, at the end":
+table! { "flows", "one row a flow, at the end", of each Run:
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct FlowRow {
         /// Number of the flow in the scenario.
@@ -340,7 +340,7 @@ table! { "flows", "one row a flow, at the end":
 #[cfg(test)]
 mod tests {
     use super::{LatencyRow, QueueRow, TABLES};
-    use crate::table::{ColumnType, Row};
+    use crate::table::{ColumnType, OfEach, Row};
 
     #[test]
     fn a_column_is_called_by_its_field_and_unit_and_means_what_the_comment_says() {
@@ -364,6 +364,23 @@ mod tests {
         assert_eq!(dropped[0].name, "dropped_overlimit");
         let bytes = columns.iter().find(|column| column.name == "dropped_bytes");
         assert_eq!(bytes.map(|column| column.family), Some(None), "bytes are no reason");
+    }
+
+    #[test]
+    fn what_a_time_is_agrees_with_what_its_column_means() {
+        for table in TABLES {
+            let columns = (table.columns)();
+            let time = columns.iter().find(|column| column.name == "t_ns");
+            let meaning = time.map(|column| column.meaning);
+            let ends =
+                meaning.is_some_and(|one| one.to_lowercase().contains("end of the interval"));
+            let found = match (meaning, ends) {
+                (None, _) => OfEach::Run,
+                (Some(_), false) => OfEach::Moment,
+                (Some(_), true) => OfEach::Interval,
+            };
+            assert_eq!(table.of_each, found, "{}", table.name);
+        }
     }
 
     #[test]

@@ -12,8 +12,21 @@ pub struct Table {
     pub name: &'static str,
     /// Meaning of a row.
     pub meaning: &'static str,
+    /// What of a run there is a row of.
+    pub of_each: OfEach,
     /// Columns of the table in order.
     pub columns: fn() -> Vec<Column>,
+}
+
+/// What of a run there is a row of, by which rows belong to a span of its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OfEach {
+    /// Of the whole run: the table has no `t_ns`.
+    Run,
+    /// Of a moment, which is `t_ns`.
+    Moment,
+    /// Of an interval, whose end is `t_ns`.
+    Interval,
 }
 
 /// A column of a table.
@@ -171,11 +184,11 @@ impl Field for Option<&str> {
     }
 }
 
-/// Declares a table by its row. A column that came after the first format of the record has `#[since(N)]`, the format
+/// Declares a table by its row, and what of a run there is a row of. A column that came after the first format of the record has `#[since(N)]`, the format
 /// that it came with: older records are read without it.
 macro_rules! table {
     (
-        $name:literal, $row_meaning:literal:
+        $name:literal, $row_meaning:literal, of each $of_each:ident:
         $(#[$attribute:meta])+
         pub struct $row:ident $(<$life:lifetime>)? {
             $( $(#[doc = $meaning:literal])+ $(#[since($since:literal)])? pub $field:ident: $type:ty, )+
@@ -191,6 +204,7 @@ macro_rules! table {
             const TABLE: $crate::table::Table = $crate::table::Table {
                 name: $name,
                 meaning: $row_meaning,
+                of_each: $crate::table::OfEach::$of_each,
                 columns: || {
                     let mut columns = Vec::new();
                     $( <$type as $crate::table::Field>::columns($crate::table::Declared {

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 from weirlab import _native
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import polars as pl
 
@@ -15,6 +15,12 @@ TABLES: Mapping[str, Mapping[str, _native.Column]] = {
     table["name"]: {column["name"]: column for column in table["columns"]} for table in _native.tables()
 }
 """The columns of each table, by their names and in their order."""
+
+OF_EACH: Mapping[str, Literal["run", "moment", "interval"]] = {
+    table["name"]: table["of_each"] for table in _native.tables()
+}
+"""What of a run each table has a row of: of an interval `t_ns` is the end, of a moment it is that moment, and
+a table of whole runs has none. By it rows belong to a span of time."""
 
 NEWEST = max(column["since"] for columns in TABLES.values() for column in columns.values())
 """The format of the record that the newest columns came with."""
@@ -42,6 +48,25 @@ def is_always_there(column: _native.Column, version: int) -> bool:
     return column["since"] <= version and column["family"] is None
 
 
+def spans_of_rows(
+    table: str, spans: Sequence[tuple[int, int]], sampling: Mapping[str, Any]
+) -> list[tuple[int, int]]:
+    """Where `t_ns` lies of the rows of a table that belong to spans of time, in ns, the ends excluded.
+
+    A row of a moment belongs to the span in which the moment lies, one of an interval to that in which the
+    interval's middle does: its `t_ns` is the interval's end, which a live world tells a little late.
+
+    Args:
+        table: a table whose rows are not of the whole run.
+        spans: starts and ends in ns.
+        sampling: how often what was sampled, as a record's manifest has it.
+    """
+    if OF_EACH[table] == "moment":
+        return list(spans)
+    half_ns = sampling.get(f"{SAMPLED_WITH.get(table, table)}_ns", EMULATOR_NS) // 2
+    return [(start + half_ns, end + half_ns) for start, end in spans]
+
+
 def of_reasons(what: str) -> list[str]:
     """The columns of `queue` that count packets by reason.
 
@@ -49,3 +74,10 @@ def of_reasons(what: str) -> list[str]:
         what: `dropped` or `marked`.
     """
     return [name for name, column in TABLES["queue"].items() if column["family"] == what]
+
+
+SAMPLED_WITH = {"udp": "throughput"}
+"""Tables whose intervals are those of another."""
+
+EMULATOR_NS = 100_000_000
+"""Interval of the table `emulator`, which no scenario sets."""

@@ -6,11 +6,9 @@ import hashlib
 import json
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
-
-from weirlab.errors import UsageError
-from weirlab.record.parts import packed
-from weirlab.record.tables import TABLES
+from weirlab import _native
+from weirlab.errors import RecordError, UsageError
+from weirlab.record.tables import MAX_PART_ROWS, OF_EACH, spans_of_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,38 +28,43 @@ def keep_samples(folder: Path, phases: Sequence[str]) -> None:
 
     Raises:
         UsageError: if the run has no such phase.
+        RecordError: if it cannot be read.
     """
     manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-    there = {one["name"]: one for one in manifest["scenario"]["phases"]}
+    scenario = manifest["scenario"]
+    there = {one["name"]: one for one in scenario["phases"]}
     for name in phases:
         if name not in there:
             raise UsageError(f"samples of the phase `{name}`: the run has {', '.join(there) or 'none'}")
-    at = pl.col("t_ns")
-    within = pl.any_horizontal(
-        (at >= there[name]["start_ns"]) & (at < there[name]["end_ns"]) for name in phases
-    )
+    spans = [(there[name]["start_ns"], there[name]["end_ns"]) for name in phases]
     for table in list(manifest["tables"]):
-        if "t_ns" in TABLES[table]:
+        if OF_EACH[table] != "run":
+            within = spans_of_rows(table, spans, scenario["sampling"])
             _thin(folder / table, manifest["tables"], within)
     named = f"phase{'s' if len(phases) > 1 else ''} {', '.join(phases)}"
     manifest["warnings"].append(f"samples of the {named} alone are kept")
     (folder / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
 
 
-def _thin(folder: Path, counted: dict[str, Any], within: pl.Expr) -> None:
-    """Takes the rows out of a table's part files that are not `within`, and counts anew."""
-    digest, rows, parts = hashlib.sha256(), 0, 0
-    for part in sorted(folder.glob("part-*.parquet")):
-        left = pl.read_parquet(part).filter(within)
+def _thin(folder: Path, counted: dict[str, Any], spans: Sequence[tuple[int, int]]) -> None:
+    """Writes a table's part files anew with the rows whose times lie within spans, and counts them.
+
+    Raises:
+        RecordError: if a part file is not as this version of Weir writes it.
+    """
+    parts = sorted(folder.glob("part-*.parquet"))
+    left = _native.thinned(folder.name, [part.read_bytes() for part in parts], MAX_PART_ROWS, spans)
+    if left is None:
+        raise RecordError(f"`{folder}` is damaged: it is no table of a record that was just written")
+    for part in parts:
         part.unlink()
-        if left.height:
-            target = folder / f"part-{parts:06d}.parquet"
-            content = packed(left, statistics=False)
-            target.write_bytes(content)
-            digest.update(content)
-            rows, parts = rows + left.height, parts + 1
-    if parts:
-        counted[folder.name] = {"parts": parts, "rows": rows, "sha256": digest.hexdigest()}
+    digest = hashlib.sha256()
+    for number, (content, _) in enumerate(left):
+        (folder / f"part-{number:06d}.parquet").write_bytes(content)
+        digest.update(content)
+    if left:
+        rows = sum(count for _, count in left)
+        counted[folder.name] = {"parts": len(left), "rows": rows, "sha256": digest.hexdigest()}
     else:
         del counted[folder.name]
 
