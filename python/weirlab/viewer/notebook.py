@@ -58,7 +58,7 @@ def view(
 ) -> View:
     """Shows records in a notebook as the page of `weir report`: charts to zoom, figures, and the raw data.
 
-    The notebook keeps all samples in its file: a 70 s RRUL makes it 1.2 MB larger.
+    The notebook keeps all samples in its file: a 70 s RRUL makes it 0.6 MB larger.
 
     Args:
         records: a record, or up to 48, which are also set beside each other.
