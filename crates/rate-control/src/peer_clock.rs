@@ -34,8 +34,9 @@ impl PeerClock {
     pub fn since_ns(&self, value: u32, now: Time) -> Option<i64> {
         let began = self.began?;
         let took = self.seen.since(began);
-        let counted = self.last.1 * TICK_NS;
-        let off = (took.as_nanos() as i64 - counted).unsigned_abs();
+        // A peer may tell anything: what is far from the time that went by is no number to work with.
+        let counted = self.last.1.saturating_mul(TICK_NS);
+        let off = (took.as_nanos() as i64).saturating_sub(counted).unsigned_abs();
         let is_likely = off <= MAX_CHANGE.as_nanos() + took.as_nanos() / 2;
         is_likely.then(|| now.since(began).as_nanos() as i64 - self.ticks(value) * TICK_NS)
     }
@@ -43,14 +44,14 @@ impl PeerClock {
     /// How long at most after the newest before it a packet with timestamp `value` left; `None` if that is unknown.
     pub fn pause(&self, value: u32) -> Option<Duration> {
         self.began?;
-        let ticks = u64::try_from(self.ticks(value) - self.last.1).ok()?;
+        let ticks = u64::try_from(self.ticks(value).saturating_sub(self.last.1)).ok()?;
         Some(Duration::from_nanos((ticks + 1) * TICK_NS as u64))
     }
 
     /// How many ticks `value` is behind the first, around the end of the numbers.
     fn ticks(&self, value: u32) -> i64 {
         let (last, ticks) = self.last;
-        ticks + i64::from(value.wrapping_sub(last).cast_signed())
+        ticks.saturating_add(value.wrapping_sub(last).cast_signed().into())
     }
 }
 
@@ -109,6 +110,18 @@ mod tests {
             micro.note(at * 1_000, MS(u64::from(at)));
         }
         assert_eq!(micro.since_ns(2_000_000, MS(2_010)), None);
+    }
+
+    #[test]
+    fn whatever_a_peer_tells_is_no_harm() {
+        let mut clock = PeerClock::default();
+        for step in 0..10_000_u32 {
+            let value = step.wrapping_mul(i32::MAX as u32);
+            let pause = clock.pause(value);
+            assert!(step == 0 || pause.is_some_and(|it| it > Duration::from_secs(2_000_000)));
+            clock.note(value, MS(step.into()));
+            assert!(step == 0 || clock.since_ns(value, MS(step.into())).is_none(), "{step}");
+        }
     }
 
     #[test]
