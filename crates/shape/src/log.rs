@@ -421,7 +421,7 @@ impl Replay {
 
 const VERSION: u32 = 1;
 /// A hundred years: no time of a log is later, and sums of two still fit.
-const MAX_TIME_NS: u64 = 100 * 365 * 86_400 * 1_000_000_000;
+pub(crate) const MAX_TIME_NS: u64 = 100 * 365 * 86_400 * 1_000_000_000;
 
 #[cfg(test)]
 mod tests {

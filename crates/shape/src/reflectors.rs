@@ -11,6 +11,7 @@ use weir_scenario::LatencyRow;
 use weir_sockets::{Clock, EchoKeeper, EchoNews, NO_ICMP, Reflector, is_forbidden};
 use weir_speedtest::protocol::weir::Secret;
 
+use crate::log::MAX_TIME_NS;
 use crate::settings::Target;
 
 /// All reflectors.
@@ -424,11 +425,14 @@ fn plausible(rtt: Option<Duration>) -> Option<Duration> {
     rtt.filter(|rtt| !rtt.is_zero())
 }
 
-/// The two ways of an answer whose server tells its times, on its own clock.
+/// The two ways of an answer whose server tells its times, on its own clock; `None` if no clock is so far from ours.
 fn ways(row: &LatencyRow, rtt: Duration) -> Option<OneWay> {
     let turn = row.server?;
-    let there_ns = turn.received_ns as i64 - row.t.as_nanos() as i64;
-    Some(OneWay { there_ns, back_ns: rtt.as_nanos() as i64 - there_ns })
+    let there = i128::from(turn.received_ns) - i128::from(row.t.as_nanos());
+    let back = i128::from(rtt.as_nanos()) - there;
+    let is_short = |way: i128| way.unsigned_abs() <= MAX_TIME_NS.into();
+    let one_way = OneWay { there_ns: there as i64, back_ns: back as i64 };
+    (is_short(there) && is_short(back)).then_some(one_way)
 }
 
 /// Cloudflare's, Google's and Quad9's resolvers, by IPv4 and IPv6, as each publishes them.
@@ -488,6 +492,11 @@ mod tests {
         let found = ways(&row, Duration::from_millis(10)).unwrap();
         assert_eq!(found, OneWay { there_ns: -3_993_000_000, back_ns: 4_003_000_000 });
         assert_eq!(ways(&LatencyRow { server: None, ..row }, Duration::from_millis(10)), None);
+        // What no clock tells.
+        for received_ns in [1 << 63, u64::MAX, (1 << 63) - 1_000_000_000_000_000] {
+            let server = Some(ServerTurn { received_ns, sent_ns: received_ns });
+            assert_eq!(ways(&LatencyRow { server, ..row }, Duration::from_millis(10)), None);
+        }
     }
 
     /// Two that are probed by TCP, the first of which was asked `probes` times since 1 s without an answer.
