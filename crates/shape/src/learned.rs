@@ -319,6 +319,10 @@ fn read(file: &Path, device: &str) -> Result<Option<Kept>, String> {
     if let Some(bps) = [kept.up_bps, kept.down_bps].into_iter().flatten().find(|&bps| bps < least) {
         return Err(format!("{bps} bit/s is less than any shaper sets, {least}"));
     }
+    let most = MOST.as_bps();
+    if let Some(bps) = [kept.up_bps, kept.down_bps].into_iter().flatten().find(|&bps| bps > most) {
+        return Err(format!("{bps} bit/s is more than any shaper sets, {most}"));
+    }
     Ok(Some(kept))
 }
 
@@ -330,10 +334,14 @@ fn write(file: &Path, kept: &Kept) -> io::Result<()> {
     let mut name = file.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}", std::process::id()));
     let new = folder.join(name);
+    // What an earlier one left; a link that somebody laid there is taken away, and not followed.
+    match fs::remove_file(&new) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
     let done = (|| {
         // It tells where a machine is at home.
-        let mut written =
-            OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
+        let mut written = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
         let text = serde_json::to_string(kept).expect("plain JSON");
         written.write_all(text.as_bytes())?;
         written.write_all(b"\n")?;
@@ -403,6 +411,9 @@ const NEW_SHARE: f64 = 0.05;
 const FIRST: Duration = Duration::from_secs(10);
 /// Time between two writings, so that flash memory lasts; the last one is at the end.
 const EVERY: Duration = Duration::from_secs(600);
+
+/// More than any network device carries.
+const MOST: Rate = Rate::from_bps(10_000_000_000_000);
 
 #[cfg(test)]
 mod tests {
@@ -494,6 +505,23 @@ mod tests {
     }
 
     #[test]
+    fn what_somebody_laid_where_it_writes_is_not_followed() {
+        let folder = Folder::new("laid");
+        let file = folder.file();
+        let place = file.parent().unwrap();
+        fs::create_dir_all(place).unwrap();
+        let victim = place.join("victim");
+        fs::write(&victim, "mine").unwrap();
+        let name = file.file_name().unwrap().to_str().unwrap();
+        let laid = place.join(format!("{name}.{}", std::process::id()));
+        std::os::unix::fs::symlink(&victim, &laid).unwrap();
+        write(&file, &kept(0)).unwrap();
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "mine");
+        assert!(fs::symlink_metadata(&file).unwrap().is_file());
+        assert!(fs::symlink_metadata(&laid).is_err());
+    }
+
+    #[test]
     fn a_broken_file_is_told_of_and_harms_nothing() {
         let folder = Folder::new("broken");
         let file = folder.file();
@@ -505,6 +533,10 @@ mod tests {
             (text(&Kept { weir_shape_state: 2, ..kept(0) }), "its version is 2, and 1 is read"),
             (text(&Kept { device: "eth9".to_owned(), ..kept(0) }), "it is of another device"),
             (text(&Kept { down_bps: Some(3), ..kept(0) }), "3 bit/s is less than any shaper sets"),
+            (
+                text(&Kept { up_bps: Some(u64::MAX), ..kept(0) }),
+                "is more than any shaper sets, 10000000000000",
+            ),
             ("{\"weir_shape_state\":1,\"up_bps\":-1}".to_owned(), "invalid value"),
         ] {
             fs::write(&file, &content).unwrap();
