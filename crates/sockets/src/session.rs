@@ -5,6 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration as WallDuration, Instant};
 
+use serde_json::Value;
 use tungstenite::client::IntoClientRequest;
 use tungstenite::handshake::HandshakeError;
 use tungstenite::handshake::client::ClientHandshake;
@@ -252,12 +253,36 @@ fn receive(
     server: &str,
 ) -> Result<Option<ServerMessage>, NetError> {
     match socket.read() {
-        Ok(Message::Text(text)) => serde_json::from_str(&text).map(Some).map_err(|error| {
-            NetError::new(format!("server `{server}` said what is no message: {error}"))
+        Ok(Message::Text(text)) => message(&text).map(Some).map_err(|says| {
+            NetError::new(format!("server `{server}` said what is no message: {says}"))
         }),
         Ok(_) => Ok(None),
         Err(Error::Io(error)) if is_passing(&error) => Ok(None),
         Err(error) => Err(gone(server, &error)),
+    }
+}
+
+/// The message that a text is, if its numbers are such as may be counted on with.
+fn message(text: &str) -> Result<ServerMessage, String> {
+    let said: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    check_numbers("", &said)?;
+    serde_json::from_value(said).map_err(|error| error.to_string())
+}
+
+/// Refuses numbers that nothing comes to which a server counts: bytes, packets, rates or times.
+fn check_numbers(key: &str, said: &Value) -> Result<(), String> {
+    match said {
+        // A clock may have begun whenever it likes.
+        Value::Number(_) if key == "t_ns" => Ok(()),
+        Value::Number(number) => match number.as_u64() {
+            Some(counted) if counted > MAX_COUNT => {
+                Err(format!("`{key}` is {counted}, and at most {MAX_COUNT} is believed"))
+            }
+            _ => Ok(()),
+        },
+        Value::Array(all) => all.iter().try_for_each(|one| check_numbers(key, one)),
+        Value::Object(all) => all.iter().try_for_each(|(key, one)| check_numbers(key, one)),
+        _ => Ok(()),
     }
 }
 
@@ -287,6 +312,8 @@ fn gone(server: &str, error: &Error) -> NetError {
 }
 
 const SOFTWARE: &str = concat!("weir ", env!("CARGO_PKG_VERSION"));
+/// 100 petabytes, 3 years in nanoseconds: sums of such, and their bits, are numbers of 64 bits too.
+const MAX_COUNT: u64 = 100_000_000_000_000_000;
 /// Longer than a full buffer of any line, shorter than a person's patience.
 const PATIENCE: WallDuration = WallDuration::from_secs(8);
 /// The quickest of these counts.
@@ -327,5 +354,26 @@ mod tests {
         let error = why("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n");
         assert!(error.is_foreign());
         assert!(error.to_string().contains("does not speak Weir's protocol"));
+    }
+
+    #[test]
+    fn numbers_that_cannot_be_counts_are_told() {
+        let done = |bytes: u64, t_ns: u64| {
+            let last = format!(r#"{{"flow":0,"bytes":{bytes},"tcp":null}}"#);
+            message(&format!(
+                r#"{{"type":"done","last":{last},"t_ns":{t_ns},"reason":"duration"}}"#
+            ))
+        };
+        for (bytes, t_ns) in [(0, 0), (MAX_COUNT, u64::MAX)] {
+            let ServerMessage::Done { last, t_ns: told, .. } = done(bytes, t_ns).unwrap() else {
+                panic!("another message")
+            };
+            assert_eq!((last.bytes, told), (bytes, t_ns));
+        }
+        for bytes in [MAX_COUNT + 1, u64::MAX] {
+            let said = done(bytes, 0).unwrap_err();
+            assert!(said.starts_with(&format!("`bytes` is {bytes}, and at most ")), "{said}");
+        }
+        assert!(message("{").unwrap_err().contains("EOF"));
     }
 }
