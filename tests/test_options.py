@@ -194,7 +194,8 @@ def test_a_program_is_no_time(proving: list[str], program: str) -> None:
 
 
 def test_a_time_that_cannot_be_is_no_program() -> None:
-    for written, said in (("5", "without its unit"), ("0.5s", "write 1s or more"), ("5parsec", "parsec")):
+    cases = [("5", "without its unit"), ("0.5s", "write 1s or more"), ("90000s", "write 86400s or less")]
+    for written, said in [*cases, ("5parsec", "parsec")]:
         with pytest.raises(UsageError, match=said) as caught:
             weir.main(["shape", "lo", "--prove", "--load", written], standalone_mode=False)
         assert "--run" not in str(caught.value)

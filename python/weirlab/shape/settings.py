@@ -51,7 +51,7 @@ def settings_of(
 
 
 def time_of(name: str, written: str) -> int:
-    """A time of a second or more, in nanoseconds.
+    """A time from a second to a day, in nanoseconds.
 
     Raises:
         UsageError: if it is none.
@@ -62,6 +62,8 @@ def time_of(name: str, written: str) -> int:
         raise UsageError(f"{name}: {error}") from error
     if nanoseconds < 1_000_000_000:
         raise UsageError(f"{name} {written}: write 1s or more")
+    if nanoseconds > 86_400_000_000_000:
+        raise UsageError(f"{name} {written}: write 86400s or less")
     return nanoseconds
 
 

@@ -194,6 +194,7 @@ mod tests {
             ("eth0 --rounds 2", "--rounds goes with --prove: give that too, or leave it out"),
             ("eth0 --prove --rounds 21", "rounds `21`: write a whole number from 1 to 20"),
             ("eth0 --prove --load 500ms", "load 500ms: write 1s or more"),
+            ("eth0 --prove --load 90000s", "load 90000s: write 86400s or less"),
             (
                 "eth0 --prove --max-cost 1.1",
                 "max-cost: `1.1` is not a share: write a number from 0 to 1, such as 0.1",

@@ -47,8 +47,12 @@ impl ProofOptions {
             "load" => {
                 let read = read_time(&Written::from(value.as_str()));
                 self.measure_ns = read.map_err(|says| Failure::usage(format!("load: {says}")))?;
-                if self.measure_ns < 1_000_000_000 {
-                    return Err(Failure::usage(format!("load {value}: write 1s or more")));
+                match self.measure_ns {
+                    0..1_000_000_000 => {
+                        return Err(Failure::usage(format!("load {value}: write 1s or more")));
+                    }
+                    1_000_000_000..=MAX_MEASURE_NS => {}
+                    _ => return Err(Failure::usage(format!("load {value}: write 86400s or less"))),
                 }
             }
             _ => {
@@ -187,3 +191,6 @@ impl Proving {
         Err(Failure::other(why))
     }
 }
+
+/// How long a stage is measured at most: a day.
+const MAX_MEASURE_NS: u64 = 86_400_000_000_000;
