@@ -165,10 +165,23 @@ impl Session {
         NetError::io(format_args!("the control connection to server `{}`", self.server), error)
     }
 
-    /// Takes leave. Whether the server hears of it is not waited for.
+    /// Takes leave, and waits a moment until the server has ended the session too: a test that begins right after has its
+    /// place.
     pub fn close(mut self) {
+        let until = Instant::now() + FAREWELL;
         let _ = self.socket.close(None);
         let _ = self.socket.flush();
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            // A wait of no time is none for the socket.
+            if left.is_zero() || self.socket.get_ref().set_read_timeout(Some(left)).is_err() {
+                return;
+            }
+            // What the server said before it heard of the end comes first.
+            if self.socket.read().is_err() {
+                return;
+            }
+        }
     }
 }
 
@@ -316,6 +329,8 @@ const SOFTWARE: &str = concat!("weir ", env!("CARGO_PKG_VERSION"));
 const MAX_COUNT: u64 = 100_000_000_000_000_000;
 /// Longer than a full buffer of any line, shorter than a person's patience.
 const PATIENCE: WallDuration = WallDuration::from_secs(8);
+/// A server that does not answer in this time is gone, or far behind a full buffer.
+const FAREWELL: WallDuration = WallDuration::from_secs(1);
 /// The quickest of these counts.
 const LOOKS: u32 = 8;
 

@@ -129,8 +129,11 @@ pub(super) fn answer(client: &Arc<Client>, mut request: HttpRequest) -> HttpResp
                 let _ = talk.say(&ServerMessage::Error { flow: None, reason }).await;
             }
         }
-        let _ = timeout(FAREWELL, talk.socket.close(None)).await;
+        // Who hears that the session is over may begin the next one at once.
         talk.close();
+        let Talk { mut socket, test: place, .. } = talk;
+        drop(place);
+        let _ = timeout(FAREWELL, socket.close(None)).await;
     });
     response
 }
