@@ -42,6 +42,6 @@ impl ClientError {
 
 impl From<weir_sockets::NetError> for ClientError {
     fn from(error: weir_sockets::NetError) -> Self {
-        Self::new(error.to_string())
+        if error.is_input() { Self::input(error.to_string()) } else { Self::new(error.to_string()) }
     }
 }

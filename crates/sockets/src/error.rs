@@ -8,17 +8,29 @@ use std::io;
 pub struct NetError {
     message: String,
     foreign: bool,
+    input: bool,
 }
 
 impl NetError {
     /// An error with that message.
     pub(crate) fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), foreign: false }
+        Self { message: message.into(), foreign: false, input: false }
     }
 
     /// The server is there, and speaks something else.
     pub(crate) fn foreign(message: impl Into<String>) -> Self {
         Self { foreign: true, ..Self::new(message) }
+    }
+
+    /// What was given cannot be used.
+    pub(crate) fn input(message: impl Into<String>) -> Self {
+        Self { input: true, ..Self::new(message) }
+    }
+
+    /// Whether what was given cannot be used, and not something else has failed.
+    #[must_use]
+    pub const fn is_input(&self) -> bool {
+        self.input
     }
 
     /// Whether the server is there and speaks something else.

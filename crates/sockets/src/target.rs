@@ -34,7 +34,7 @@ impl Target {
             for target in Self::find_part(part, words)? {
                 if let Some(other) = found.iter().find(|one| one.is_ipv4() == target.is_ipv4()) {
                     let protocol = if target.is_ipv4() { "IPv4" } else { "IPv6" };
-                    return Err(NetError::new(format!(
+                    return Err(NetError::input(format!(
                         "server `{words}`: `{}` and `{}` both have an {protocol} address: write one server over each \
                          protocol, such as 192.0.2.1,2001:db8::1",
                         other.authority, target.authority
@@ -73,9 +73,10 @@ impl Target {
 
 /// Name and port of `words`, which are all or a part of what the user wrote: `whole`.
 fn authority(words: &str, whole: &str) -> Result<String, NetError> {
-    let wrong = || NetError::new(format!("server `{whole}`: write HOST, HOST:PORT or [IPV6]:PORT"));
+    let wrong =
+        || NetError::input(format!("server `{whole}`: write HOST, HOST:PORT or [IPV6]:PORT"));
     if words.starts_with("https://") {
-        return Err(NetError::new(format!(
+        return Err(NetError::input(format!(
             "server `{words}`: Weir's own protocol is spoken without TLS: write http:// or the name alone"
         )));
     }
@@ -114,8 +115,16 @@ mod tests {
         ] {
             assert_eq!(authority(words, words).unwrap(), expected);
         }
-        for wrong in ["", "a b", "host:http", "http://host/path", "https://host"] {
-            assert!(authority(wrong, wrong).is_err(), "{wrong}");
+        for wrong in [
+            "",
+            "a b",
+            "host:http",
+            "host:99999",
+            "[::1]:18080x",
+            "http://host/path",
+            "https://host",
+        ] {
+            assert!(authority(wrong, wrong).unwrap_err().is_input(), "{wrong}");
         }
     }
 
