@@ -36,6 +36,8 @@ from weirlab.stats import Distribution, Pings, describe
 from weirlab.worlds.machine import signal_dbm
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
 
@@ -79,7 +81,6 @@ def test_of(*phases: Loaded) -> Measured:
         idle=distribution(idle),
         before=pings_of(np.array(idle), 0),
         loaded={one.phase: one for one in phases},
-        cut=(),
     )
 
 
@@ -172,8 +173,8 @@ def test_figures_of_a_test_are_those_of_the_vector(late_ns: int) -> None:
 @pytest.mark.parametrize(
     ("reached_s", "said"),
     [
-        (21, "No grade: the test did not come to the end of the upload and both at once."),
-        (30, "No grade: the test did not come to the end of both at once."),
+        (21, "the upload and both at once"),
+        (30, "both at once"),
     ],
 )
 def test_a_test_that_was_cut_short_has_figures_and_no_grade(reached_s: int, said: str) -> None:
@@ -184,7 +185,37 @@ def test_a_test_that_was_cut_short_has_figures_and_no_grade(reached_s: int, said
     assert figures.down_mbps == vector["figures"]["down_mbps"]
     scores = score_all(record, figures)
     assert (scores.grade, scores.as_dict()) == (None, [])
-    assert [text.plain for text in advice(figures, scores)] == [said]
+    (told,) = [text.plain for text in advice(figures, scores)]
+    assert told.endswith(f", and the test did not come to the end of {said}.")
+
+
+SILENCES = json.loads((VECTOR.parent / "test-silences.json").read_text(encoding="utf-8"))
+"""What came in of tests, and why they have no grade, here and in crates/client/src/silence.rs."""
+
+
+@pytest.mark.parametrize("case", SILENCES["cases"], ids=lambda case: case["name"])
+def test_a_test_whose_path_or_server_fell_silent_has_no_grade(case: dict[str, Any]) -> None:
+    def rows(of: str) -> Iterator[tuple[int, int]]:
+        for start, end, last in case[of]:
+            step = 100 if of == "pings_answered" else last
+            yield from ((ms * 1_000_000, last * 1_000_000) for ms in range(start, end, step))
+
+    vector = {
+        "interval_ns": 100_000_000,
+        "phases": [{"name": "idle", "start_ns": 0, "end_ns": 4_000_000_000}, *SILENCES["phases"]],
+        "ramps": [{"phase": "download", "direction": "down", "flows": 2, "full_ns": None}],
+        "flows": [{"direction": "down", "start_ns": 4_000_000_000, "stop_ns": 32_000_000_000}],
+        "latency": [{"t_ns": at, "probe": 0, "rtt_ns": rtt} for at, rtt in rows("pings_answered")],
+        "throughput": [{"t_ns": at, "flow": 0, "bytes": 1000} for at, _ in rows("data")],
+    }
+    record = record_of(vector, case["reached_ms"] * 1_000_000)
+    figures = measured(record)
+    assert figures is not None
+    assert figures.ungraded == case["why"]
+    if case["why"] is not None:
+        scores = score_all(record, figures)
+        assert scores.grade is None
+        assert [text.plain for text in advice(figures, scores)] == [f"No grade: {case['why']}."]
 
 
 def test_the_worst_phase_is_graded_and_the_mean_of_both() -> None:

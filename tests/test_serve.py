@@ -22,7 +22,9 @@ import pytest
 from live import PATIENCE_S, weir_in
 from serving import RATE_MBIT, WEIR, Server, fetch, serving
 from weirlab.errors import NetError
-from weirlab.net.methods import Less, less
+from weirlab.net.methods import Less, offered
+from weirlab.net.plan import Limits
+from weirlab.record import open_record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -147,7 +149,7 @@ def test_a_log_that_cannot_be_written_stops_nothing(kind: str) -> None:
         for _ in range(100):
             assert fetch(address, "/empty")[0] == 200
         # The same thread answers both kinds of datagrams.
-        assert less(address, None) is None
+        assert isinstance(offered(address, None), Limits)
         status, body = fetch(address, "/healthz")
         health = json.loads(body)
         assert (status, health["status"]) == (200, "ok")
@@ -290,22 +292,49 @@ def forwarding(address: str) -> Iterator[str]:
 
 def test_what_a_server_lacks_is_seen_before_a_test(server: Server) -> None:
     """Nothing; datagrams; our protocol; TLS and files; an answer at all."""
-    assert less(server.address, None) is None
+    assert isinstance(offered(server.address, None), Limits)
     with forwarding(server.address) as address:
-        assert less(address, None) == Less(
+        assert offered(address, None) == Less(
             f"server `{address}` answers no datagrams from here", f"http://{address}"
         )
     with serving("--without", "weir") as other:
-        lacks = less(f"http://{other.address}/", None)
-        assert lacks is not None
+        lacks = offered(f"http://{other.address}/", None)
+        assert isinstance(lacks, Less)
         assert "does not speak Weir's protocol" in lacks.why
         assert lacks.url == f"http://{other.address}"
     for url in (f"https://{server.address}", f"http://{server.address}/file"):
-        lacks = less(url, None)
-        assert lacks is not None
+        lacks = offered(url, None)
+        assert isinstance(lacks, Less)
         assert lacks.url == url
     with pytest.raises(NetError, match="connection refused"):
-        less("127.0.0.1:1", None)
+        offered("127.0.0.1:1", None)
+
+
+def test_a_test_fits_what_its_server_allows(tmp_path: Path, weir_here: Any) -> None:
+    """Loads that nobody asked for are shorter; what was asked for is refused before anything is measured."""
+    with serving("--max-duration", "3s", "--max-rate", "50mbit", "--max-tests", "1") as short:
+        limits = offered(short.address, None)
+        assert isinstance(limits, Limits)
+        assert (limits.server, limits.load_ns) == (short.address, 3_000_000_000)
+        for words, why in (
+            (("--load", "5s"), f"load 5s: server `{short.address}` lets a load last 3 s at most"),
+            (("--cc", "nosuch"), f"cc nosuch: server `{short.address}` has "),
+        ):
+            done = weir_here("test", short.address, *words, "--out", "refused")
+            assert (done.returncode, why in done.stderr) == (2, True), done.stderr
+            assert not (tmp_path / "refused").exists()
+        # The session in which that was asked has ended on the server, which takes one at a time.
+        done = weir_here("test", short.address, "--idle", "1s", "--no-charts", "--out", "kept")
+        assert done.returncode == 0, done.stderr
+        assert "each phase with load takes 3 s instead of 8s" in done.stderr
+        record = open_record(tmp_path / "kept")
+        assert record.phase("download") == (1_000_000_000, 4_000_000_000)
+
+
+def test_a_session_that_has_ended_leaves_room_at_once() -> None:
+    with serving("--max-tests", "1") as server:
+        for _ in range(20):
+            assert isinstance(offered(server.address, None), Limits)
 
 
 def test_memory_stays_bounded_under_messages_that_never_end() -> None:

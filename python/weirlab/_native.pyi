@@ -25,6 +25,7 @@ __all__ = [
     "congestion_controls",
     "disciplines",
     "expand_queue",
+    "fit_test",
     "host_and_port",
     "join_paths",
     "lab",
@@ -35,7 +36,7 @@ __all__ = [
     "mean_rate",
     "measure",
     "methods",
-    "missing",
+    "offer",
     "parse_dscp",
     "path_shares",
     "ping",
@@ -76,6 +77,7 @@ __all__ = [
     "stop_shaper",
     "tables",
     "tcp_profiles",
+    "unmeasured",
     "version",
 ]
 
@@ -301,7 +303,17 @@ def shipped_links() -> list[str]: ...
 def shipped_tests() -> list[str]: ...
 def lab(request: str, show: Callable[[str], bool]) -> str: ...
 def markers() -> list[Marker]: ...
-def missing(host: str, secret: str | None) -> str | None: ...
+def offer(host: str, secret: str | None) -> tuple[str, None] | tuple[None, tuple[str, int, list[str]]]: ...
+def fit_test(
+    load: str, cc: str, limits: tuple[str, int, list[str]], is_load_given: bool
+) -> tuple[str, str | None]: ...
+def unmeasured(
+    phases: Sequence[tuple[str, int, int]],
+    reached_ns: int,
+    answers: Sequence[tuple[int, int]],
+    data: Sequence[int],
+    pinged: Sequence[str],
+) -> tuple[list[str], str | None]: ...
 def methods() -> list[Method]: ...
 def plan_test(
     *, idle: str, load: str, ping: str, max_flows: int, cc: str, locate: bool

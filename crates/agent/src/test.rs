@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use lexopt::prelude::*;
 use serde_json::{Map, json};
 use weir_client::{
-    ClientError, Figures, Loaded, MeasureRequest, TestFigures, TestPlan, TestWords, cautions,
-    measure, missing,
+    ClientError, Figures, Loaded, MeasureRequest, Offer, TestFigures, TestPlan, TestWords,
+    cautions, measure, offer,
 };
 use weir_core::Time;
 use weir_scenario::Phase;
@@ -19,14 +19,22 @@ use crate::once::Once;
 use crate::{Failure, print, tell, whole};
 
 pub(crate) fn run(words: Vec<OsString>) -> Result<(), Failure> {
-    let Some(asked) = parse(words)? else { return print(HELP) };
+    let Some(mut asked) = parse(words)? else { return print(HELP) };
+    asked.words.plan()?;
+    let secret = asked.secret()?;
+    match offer(&asked.host, secret.as_deref())? {
+        Offer::Missing(why) => {
+            let more = "this program runs Weir's own test alone, `weir test` others too";
+            return Err(Failure::other(format!("{why}: {more}")));
+        }
+        Offer::Test(limits) => {
+            if let Some(said) = asked.words.fit(&limits, asked.is_load_given)? {
+                tell(&said);
+            }
+        }
+    }
     let TestPlan { scenario, ramp } = asked.words.plan()?;
     let phases = scenario.phases.clone();
-    let secret = asked.secret()?;
-    if let Some(why) = missing(&asked.host, secret.as_deref())? {
-        let more = "this program runs Weir's own test alone, `weir test` others too";
-        return Err(Failure::other(format!("{why}: {more}")));
-    }
     let ending = Ending::watch()?;
     let mut told = Told { phases: &phases, quiet: asked.json, count: 0 };
     let mut sink = Figures::new(|now| {
@@ -42,8 +50,8 @@ pub(crate) fn run(words: Vec<OsString>) -> Result<(), Failure> {
         return Err(Failure::other("too little was measured for any figure"));
     };
     let said = cautions(sink.notes());
-    let is_whole = outcome.as_ref().is_ok_and(|outcome| outcome.complete);
-    let grade = is_whole.then(|| figures.worst_increase_ms());
+    let is_graded = figures.unmeasured.why().is_none();
+    let grade = is_graded.then(|| figures.worst_increase_ms());
     print(&if json { as_json(&figures, grade, &said) } else { as_text(&figures, grade, &said) })?;
     match outcome {
         Ok(outcome) if outcome.complete => Ok(()),
@@ -63,6 +71,7 @@ pub(crate) fn run(words: Vec<OsString>) -> Result<(), Failure> {
 struct Asked {
     host: String,
     words: TestWords,
+    is_load_given: bool,
     auth: Option<PathBuf>,
     seed: u64,
     json: bool,
@@ -81,6 +90,7 @@ impl Asked {
 /// What was asked for; `None` if that is help.
 fn parse(words: Vec<OsString>) -> Result<Option<Asked>, Failure> {
     let (mut host, mut auth, mut seed, mut json) = (None, None, 1, false);
+    let mut is_load_given = false;
     let mut of_test = TestWords::default();
     let mut parser = lexopt::Parser::from_args(words);
     let mut once = Once::default();
@@ -93,7 +103,10 @@ fn parse(words: Vec<OsString>) -> Result<Option<Asked>, Failure> {
         match word {
             Long("help") | Short('h') => return Ok(None),
             Long("idle") => of_test.idle = parser.value()?.string()?,
-            Long("load") => of_test.load = parser.value()?.string()?,
+            Long("load") => {
+                of_test.load = parser.value()?.string()?;
+                is_load_given = true;
+            }
             Long("ping") => of_test.ping = parser.value()?.string()?,
             Long("max-flows") => {
                 of_test.max_flows = whole(&mut parser, "max-flows", 1, MAX_FLOWS)? as u32;
@@ -107,7 +120,7 @@ fn parse(words: Vec<OsString>) -> Result<Option<Asked>, Failure> {
         }
     }
     let host = host.ok_or_else(|| Failure::usage("say whom: `weir-agent test HOST[:PORT]`"))?;
-    Ok(Some(Asked { host, words: of_test, auth, seed, json }))
+    Ok(Some(Asked { host, words: of_test, is_load_given, auth, seed, json }))
 }
 
 /// Tells which phase begins.
@@ -136,8 +149,13 @@ fn as_text(figures: &TestFigures, graded_ms: Option<f64>, cautions: &[String]) -
     let mut text =
         format!("{:12}{:>11}{:>18}  goodput\n", "phase", "median RTT", "rise of mean RTT");
     text += &format!(
-        "{:12}{:8.1} ms{:18}{:30}  {} of {} pings lost\n",
-        "idle", idle.median_ms, "", "", idle.lost, idle.sent
+        "{:12}{:>8} ms{:18}{:30}  {} of {} pings lost\n",
+        "idle",
+        milliseconds(idle.median_ms),
+        "",
+        "",
+        idle.lost,
+        idle.sent
     );
     for Loaded { phase, pings, increase_ms, down_mbps, up_mbps } in &figures.loaded {
         let rates = [(down_mbps, "down"), (up_mbps, "up")];
@@ -146,9 +164,10 @@ fn as_text(figures: &TestFigures, graded_ms: Option<f64>, cautions: &[String]) -
             .filter_map(|(mbps, way)| mbps.map(|mbps| format!("{mbps:.2} {way}")))
             .collect();
         text += &format!(
-            "{:12}{:8.1} ms{increase_ms:+15.1} ms{:30}  {} of {} pings lost\n",
+            "{:12}{:>8} ms{:>15} ms{:30}  {} of {} pings lost\n",
             in_words(phase),
-            pings.median_ms,
+            milliseconds(pings.median_ms),
+            rise(*increase_ms),
             format!("  {} Mbit/s", rates.join(", ")),
             pings.lost,
             pings.sent
@@ -157,10 +176,24 @@ fn as_text(figures: &TestFigures, graded_ms: Option<f64>, cautions: &[String]) -
     if let Some(worst_ms) = graded_ms {
         text += &format!("grade {}: {}\n", Grade::of(worst_ms).letter, Grade::sentence(worst_ms));
     }
+    if let Some(why) = figures.unmeasured.why() {
+        text += &format!("no grade: {why}\n");
+    }
     for caution in cautions {
         text += &format!("but {caution}\n");
     }
     text
+}
+
+/// A round trip in ms, with a digit more where one would leave nothing.
+fn milliseconds(ms: f64) -> String {
+    if ms >= 1.0 { format!("{ms:.1}") } else { format!("{ms:.2}") }
+}
+
+/// By how many ms a round trip grew, with as many digits. What comes out as 0 has no minus.
+fn rise(ms: f64) -> String {
+    let text = if ms.abs() >= 1.0 { format!("{ms:+.1}") } else { format!("{ms:+.2}") };
+    if text == "-0.00" { "+0.00".to_owned() } else { text }
 }
 
 /// The same under the names that `weir test --json` gives them.
@@ -222,7 +255,7 @@ Usage: weir-agent test HOST[:PORT] [OPTIONS]
 
 #[cfg(test)]
 mod tests {
-    use weir_client::Pinged;
+    use weir_client::{Pinged, Unmeasured};
 
     use super::*;
 
@@ -241,6 +274,7 @@ mod tests {
                 phase("download", 85.25, Some(18.518), None),
                 phase("load", 40.0, Some(17.0), Some(4.0)),
             ],
+            unmeasured: Unmeasured::default(),
         }
     }
 
@@ -261,6 +295,14 @@ but the machine is small
     }
 
     #[test]
+    fn where_a_phase_was_not_measured_it_says_why_there_is_no_grade() {
+        let silent = vec![("download".to_owned(), 5_000)];
+        let unmeasured = Unmeasured { silent, ..Unmeasured::default() };
+        let text = as_text(&TestFigures { unmeasured, ..figures() }, None, &[]);
+        assert!(text.ends_with("\nno grade: nothing came for 5.0 s of the download\n"), "{text}");
+    }
+
+    #[test]
     fn json_has_the_names_of_weir_test() {
         let said: serde_json::Value =
             serde_json::from_str(&as_json(&figures(), Some(65.25), &[])).unwrap();
@@ -269,6 +311,12 @@ but the machine is small
         assert_eq!(said["loaded_ms"], json!({"download": 85.25, "load": 40.0}));
         assert_eq!(said["scores"][0]["parts"], json!({"download": 65.25, "load": 20.0}));
         assert_eq!(said["warnings"], json!([]));
+    }
+
+    #[test]
+    fn short_round_trips_have_a_digit_more() {
+        assert_eq!([0.03, 0.999, 1.0, 85.25].map(milliseconds), ["0.03", "1.00", "1.0", "85.2"]);
+        assert_eq!([-0.001, 0.04, -0.5, 20.0].map(rise), ["+0.00", "+0.04", "-0.50", "+20.0"]);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! They are those of `weirlab.scores.measured`, which takes them from a record; `vectors/test-figures.json` holds both to
 //! the same values.
 
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use serde_json::{Map, Value};
@@ -13,6 +14,7 @@ use weir_scenario::{
 use weir_speedtest::figures::{mean, quantile};
 
 use crate::plan::{IDLE, LOADED};
+use crate::silence::{Heard, Unmeasured};
 
 /// A sink that keeps what figures need: a few bytes a ping, and a few an interval of each flow.
 pub struct Figures<P> {
@@ -20,6 +22,7 @@ pub struct Figures<P> {
     pings: Vec<(Time, Option<f64>)>,
     arrived: Vec<ThroughputRow>,
     notes: Map<String, Value>,
+    reached: Time,
 }
 
 /// Figures of a test.
@@ -29,6 +32,8 @@ pub struct TestFigures {
     pub idle: Pinged,
     /// The phases with load in which pings were answered, in order: one at least.
     pub loaded: Vec<Loaded>,
+    /// Phases with load that were not measured: with any, there is no grade.
+    pub unmeasured: Unmeasured,
 }
 
 /// Pings of a phase, of which one was answered at least.
@@ -87,7 +92,13 @@ impl TestFigures {
 impl<P: FnMut(Time) -> ControlFlow<()>> Figures<P> {
     /// Has seen nothing yet. `progress` is told how far the test has come, and may end it.
     pub fn new(progress: P) -> Self {
-        Self { progress, pings: Vec::new(), arrived: Vec::new(), notes: Map::new() }
+        Self {
+            progress,
+            pings: Vec::new(),
+            arrived: Vec::new(),
+            notes: Map::new(),
+            reached: Time::ZERO,
+        }
     }
 
     /// Notes of the measurement on itself.
@@ -106,7 +117,26 @@ impl<P: FnMut(Time) -> ControlFlow<()>> Figures<P> {
             .into_iter()
             .filter_map(|(name, ..)| self.loaded(&scenario, name, span(name)?, idle.mean_ms))
             .collect();
-        (!loaded.is_empty()).then_some(TestFigures { idle, loaded })
+        let unmeasured = self.unmeasured(&scenario, &loaded);
+        (!loaded.is_empty()).then_some(TestFigures { idle, loaded, unmeasured })
+    }
+
+    /// Phases with load that were not measured.
+    fn unmeasured(&self, scenario: &Scenario, loaded: &[Loaded]) -> Unmeasured {
+        let ms = |t: Time| t.as_nanos() / 1_000_000;
+        let mut answers = BTreeMap::new();
+        for (sent, rtt_ms) in &self.pings {
+            let Some(rtt_ms) = rtt_ms else { continue };
+            let came = (sent.as_nanos() as f64 / 1e6 + rtt_ms) as u64;
+            let longest = answers.entry(came).or_insert(0);
+            *longest = (*rtt_ms as u64).max(*longest);
+        }
+        let with_data = self.arrived.iter().filter(|row| row.bytes > 0);
+        let heard = Heard { answers, data: with_data.map(|row| ms(row.t)).collect() };
+        let is_loaded = |phase: &&Phase| LOADED.iter().any(|(name, ..)| *name == phase.name);
+        let phases: Vec<Phase> = scenario.phases.iter().filter(is_loaded).cloned().collect();
+        let has_pings = |name: &str| loaded.iter().any(|one| one.phase == name);
+        Unmeasured::of(&phases, self.reached.as_nanos(), &heard, has_pings)
     }
 
     fn loaded(
@@ -166,6 +196,7 @@ impl<P: FnMut(Time) -> ControlFlow<()>> Sink for Figures<P> {
     }
 
     fn progress(&mut self, now: Time) -> ControlFlow<()> {
+        self.reached = self.reached.max(now);
         (self.progress)(now)
     }
 }

@@ -54,6 +54,13 @@ pub(crate) enum LoadEvent {
     Totals(Totals),
 }
 
+impl LoadEvent {
+    /// Whether it tells of data that arrived here.
+    pub const fn has_data(&self) -> bool {
+        matches!(self, Self::Throughput(row, _) if row.bytes > 0)
+    }
+}
+
 /// Totals of this end of a load, when the load is over.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Totals {

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use serde_json::{Value, json};
+use weir_core::Duration;
 use weir_scenario::{Flow, IpVersion, Probe, Scenario};
 use weir_sockets::{Clock, ClockOffset, EchoSession, Grant, Session, SessionEnds, Target};
 use weir_speedtest::protocol::weir::{ClientMessage, FlowRequest, Secret, ServerMessage};
@@ -125,6 +126,14 @@ impl Peer {
     pub fn silent(&self) -> ClientError {
         let server = self.session.server();
         ClientError::new(format!("server `{server}` does not say how many datagrams arrived"))
+    }
+
+    /// What is said of it if nothing has come from it for so long.
+    pub fn fell_silent(&self, silence: Duration) -> ClientError {
+        let (server, seconds) = (self.session.server(), silence.as_nanos() / 1_000_000_000);
+        ClientError::new(format!(
+            "nothing has come from server `{server}` for {seconds} s: it, or the line, is cut off"
+        ))
     }
 
     /// Compares the clocks again, if the server still answers.

@@ -8,7 +8,7 @@ use weir_scenario::{
 };
 
 use crate::flow_table::MACHINES_OWN;
-use crate::{ClientError, RampPhase, RampPlan};
+use crate::{ClientError, RampPhase, RampPlan, TestLimits};
 
 /// Settings of a test, as a user writes them.
 #[derive(Clone, Debug)]
@@ -102,6 +102,45 @@ impl TestWords {
         Ok(TestPlan { scenario, ramp })
     }
 
+    /// Holds the words to the limits of a server: shortens the loads where nobody asked for their length (`is_load_given`),
+    /// and says so in a sentence.
+    ///
+    /// # Errors
+    /// If the server allows no such test.
+    pub fn fit(
+        &mut self,
+        limits: &TestLimits,
+        is_load_given: bool,
+    ) -> Result<Option<String>, ClientError> {
+        let TestLimits { server, load_ns: longest_ns, congestion } = limits;
+        let cc = &self.cc;
+        if cc != MACHINES_OWN && !congestion.contains(cc) {
+            let all = congestion.join(", ");
+            let says =
+                format!("cc {cc}: server `{server}` has {all}: write one of them, or `default`");
+            return Err(ClientError::input(says));
+        }
+        if length("load", &self.load)? <= *longest_ns {
+            return Ok(None);
+        }
+        let (longest, asked) = (*longest_ns as f64 / 1e9, &self.load);
+        if *longest_ns < MIN_LOAD_NS {
+            return Err(ClientError::new(format!(
+                "server `{server}` lets a load last {longest} s at most (--max-duration), and a test takes 3 s or more of each"
+            )));
+        }
+        if is_load_given {
+            return Err(ClientError::input(format!(
+                "load {asked}: server `{server}` lets a load last {longest} s at most: write {longest}s or less"
+            )));
+        }
+        let said = format!(
+            "server `{server}` lets a load last {longest} s at most: each phase with load takes {longest} s instead of {asked}"
+        );
+        self.load = format!("{longest}s");
+        Ok(Some(said))
+    }
+
     fn probes(&self, period_ns: u64, stop_ns: u64) -> Vec<Probe> {
         let pings = Probe {
             name: "UDP".to_owned(),
@@ -173,17 +212,14 @@ fn phases(idle_ns: u64, load_ns: u64) -> Vec<Phase> {
     phases
 }
 
-/// The length `name` that is written so, in nanoseconds: above 0 and no longer than a day.
+/// The length `name` that is written so, in nanoseconds: no longer than a day.
 fn length(name: &str, text: &str) -> Result<u64, ClientError> {
     let read = read_time(&Written::from(text.to_owned()));
     let ns = read.map_err(|says| ClientError::input(format!("{name}: {says}")))?;
-    match ns {
-        0 => Err(ClientError::input(format!("{name} {text}: write a time above 0, such as 4s"))),
-        _ if ns > MAX_LENGTH_NS => {
-            Err(ClientError::input(format!("{name} {text}: write 86400s or less")))
-        }
-        _ => Ok(ns),
+    if ns > MAX_LENGTH_NS {
+        return Err(ClientError::input(format!("{name} {text}: write 86400s or less")));
     }
+    Ok(ns)
 }
 
 /// The phase without load.
@@ -249,6 +285,32 @@ mod tests {
     }
 
     #[test]
+    fn a_test_fits_what_its_server_allows() {
+        let limits = |seconds: u64| TestLimits {
+            server: "s:8080".to_owned(),
+            load_ns: seconds * 1_000_000_000,
+            congestion: vec!["cubic".to_owned(), "reno".to_owned()],
+        };
+        let mut words = TestWords::default();
+        assert_eq!(words.fit(&limits(8), false), Ok(None));
+        let given = words.fit(&limits(5), true).unwrap_err();
+        let why = "load 8s: server `s:8080` lets a load last 5 s at most: write 5s or less";
+        assert_eq!((given.to_string().as_str(), given.is_input()), (why, true));
+        let shorter = words.fit(&limits(5), false).unwrap().unwrap();
+        assert!(shorter.ends_with("each phase with load takes 5 s instead of 8s"), "{shorter}");
+        assert_eq!(words.load, "5s");
+        assert_eq!(words.plan().unwrap().scenario.phases[1].end_ns, 9_000_000_000);
+        let too_short = words.fit(&limits(2), false).unwrap_err();
+        assert!(too_short.to_string().contains("2 s at most (--max-duration)"), "{too_short}");
+        words.cc = "nosuch".to_owned();
+        let unknown = words.fit(&limits(8), false).unwrap_err();
+        let why_not = "cc nosuch: server `s:8080` has cubic, reno: write one of them, or `default`";
+        assert_eq!((unknown.to_string().as_str(), unknown.is_input()), (why_not, true));
+        words.cc = MACHINES_OWN.to_owned();
+        assert_eq!(words.fit(&limits(8), false), Ok(None));
+    }
+
+    #[test]
     fn loads_each_way_are_a_scenario() {
         let scenario = loads_each_way(4, 10_000_000_000);
         assert_eq!(scenario.flows.len(), 8);
@@ -264,7 +326,7 @@ mod tests {
                 |words| words.load = "2s".into(),
                 "load 2s: write 3s or more, since a line takes time to fill",
             ),
-            (|words| words.idle = "0s".into(), "idle 0s: write a time above 0, such as 4s"),
+            (|words| words.idle = "0s".into(), "idle 0s: write 1s or more"),
             (|words| words.idle = "500ms".into(), "idle 500ms: write 1s or more"),
             (|words| words.ping = "1s".into(), "ping 1s: write 200ms or less"),
             (|words| words.ping = "1us".into(), "ping 1us: write 10us or more"),

@@ -71,6 +71,11 @@ impl<'p> Ramps<'p> {
         Self { plan, begun: 0, present: [None, None], took: [None, None], outcomes: Vec::new() }
     }
 
+    /// Whether the measurement has any, as the test of a line does.
+    pub const fn are_planned(&self) -> bool {
+        self.plan.is_some()
+    }
+
     /// Begins the phase among `phases` that starts within `lead` of `now`, and adds flows where those before brought
     /// more: the flows that are to run beside those there are.
     ///

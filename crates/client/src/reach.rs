@@ -9,23 +9,47 @@ use weir_speedtest::protocol::weir::{ECHO_BYTES, EchoReply, EchoRequest, Secret}
 
 use crate::ClientError;
 
-/// Says in one sentence why `host` cannot run a test of Weir's own; `None` if it can.
+/// What a server offers a test of Weir's own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Offer {
+    /// None, for this reason.
+    Missing(String),
+    /// A test within these limits.
+    Test(TestLimits),
+}
+
+/// What a server holds a test to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TestLimits {
+    /// Its name and port.
+    pub server: String,
+    /// How long a load may last.
+    pub load_ns: u64,
+    /// The congestion controls that its loads may have.
+    pub congestion: Vec<String>,
+}
+
+/// Asks what `host` offers a test of Weir's own.
 ///
 /// # Errors
 /// If the server cannot be reached, or refuses a session.
-pub fn missing(host: &str, secret: Option<&str>) -> Result<Option<String>, ClientError> {
+pub fn offer(host: &str, secret: Option<&str>) -> Result<Offer, ClientError> {
     let target = Target::find(host)?;
     let secret = secret.map(Secret::new).transpose();
     let secret = secret.map_err(|error| ClientError::new(error.to_string()))?;
     let session = match Session::open(&target, secret.as_ref()) {
-        Err(error) if error.is_foreign() => return Ok(Some(error.to_string())),
+        Err(error) if error.is_foreign() => return Ok(Offer::Missing(error.to_string())),
         session => session?,
     };
     let echoed = echoes(&session.grant, target.address)
         .map_err(|error| ClientError::io("datagrams to the server", &error))?;
+    let Grant { congestion, limits, .. } = session.grant.clone();
     session.close();
-    let authority = &target.authority;
-    Ok((!echoed).then(|| format!("server `{authority}` answers no datagrams from here")))
+    let server = target.authority;
+    if !echoed {
+        return Ok(Offer::Missing(format!("server `{server}` answers no datagrams from here")));
+    }
+    Ok(Offer::Test(TestLimits { server, load_ns: limits.duration_ns, congestion }))
 }
 
 /// Whether one of a few datagrams comes back.

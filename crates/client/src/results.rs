@@ -186,13 +186,22 @@ fn record_udp(row: &UdpRow, throughput: &ThroughputRow, record: &mut dyn RecordS
     record.udp(row);
 }
 
-/// Passes on the rows of pings that are there.
-pub(crate) fn pass_on_pings(samples: &Receiver<Sample>, record: &mut dyn RecordSink) {
+/// Passes on the rows of pings that are there, and says whether a server answered one of them. What routers on the way
+/// answer says nothing of the server.
+pub(crate) fn pass_on_pings(
+    samples: &Receiver<Sample>,
+    scenario: &Scenario,
+    record: &mut dyn RecordSink,
+) -> bool {
+    let mut is_answered = false;
     for sample in samples.try_iter() {
         if let Sample::Latency(row) = sample {
+            let probe = scenario.probes.get(row.probe as usize);
+            is_answered |= row.rtt.is_some() && probe.is_some_and(|probe| probe.ttl.is_none());
             record.latency(&row);
         }
     }
+    is_answered
 }
 
 /// How many datagrams arrived at the servers, and how many they left unanswered.

@@ -96,6 +96,10 @@ struct Run<'r> {
     pings: Pings,
     samples: Receiver<Sample>,
     cpu_ns: u64,
+    /// When anything last came from a server: its word, an answer to a ping, or data.
+    heard: Time,
+    /// Whether nothing has come for so long that the test of a line ended.
+    fell_silent: bool,
 }
 
 impl<'r> Run<'r> {
@@ -132,6 +136,8 @@ impl<'r> Run<'r> {
             pings,
             samples,
             cpu_ns: cpu_ns(),
+            heard: Time::ZERO,
+            fell_silent: false,
         })
     }
 
@@ -149,11 +155,21 @@ impl<'r> Run<'r> {
             self.advance_ramps(now, record)?;
             self.hear(record)?;
             self.pass_on(record)?;
+            self.check_silence(now)?;
             if record.progress(now.min(end)).is_break() && now < end {
                 self.pings.stop();
                 return Ok(now);
             }
         }
+    }
+
+    /// Ends the test of a line whose server, or path, says nothing any more.
+    fn check_silence(&mut self, now: Time) -> Result<(), ClientError> {
+        if !self.results.ramps.are_planned() || now < self.heard + MAX_SILENCE {
+            return Ok(());
+        }
+        self.fell_silent = true;
+        Err(self.peers[0].fell_silent(MAX_SILENCE))
     }
 
     /// The server of load `number` of the record, over its Internet protocol.
@@ -192,6 +208,7 @@ impl<'r> Run<'r> {
         for number in 0..self.peers.len() {
             for _ in 0..MESSAGES {
                 let Some(message) = self.peers[number].hear()? else { break };
+                self.heard = self.clock.now();
                 self.take(number, message, record)?;
             }
         }
@@ -247,7 +264,10 @@ impl<'r> Run<'r> {
 
     /// Passes on what the threads have measured.
     fn pass_on(&mut self, record: &mut dyn RecordSink) -> Result<(), ClientError> {
-        pass_on_pings(&self.samples, record);
+        let scenario = &self.results.flows.scenario;
+        if pass_on_pings(&self.samples, scenario, record) {
+            self.heard = self.clock.now();
+        }
         if let Some(udp) = &self.udp {
             udp.events().try_for_each(|event| self.results.on_udp(event, record))?;
         }
@@ -257,7 +277,12 @@ impl<'r> Run<'r> {
                 .try_for_each(|event| self.results.on_application(event, record))?;
         }
         if let Some(loads) = &self.loads {
-            loads.events().try_for_each(|event| self.results.on_load(event, record))?;
+            for event in loads.events() {
+                if event.has_data() {
+                    self.heard = self.clock.now();
+                }
+                self.results.on_load(event, record)?;
+            }
         }
         Ok(())
     }
@@ -273,7 +298,7 @@ impl<'r> Run<'r> {
         let Self { peers, clock, mut results, pings, samples, cpu_ns: cpu_before, .. } = self;
         pings.stop();
         results.ramps.settle();
-        pass_on_pings(&samples, record);
+        pass_on_pings(&samples, &results.flows.scenario, record);
         let passed_on =
             load_events.into_iter().try_for_each(|event| results.on_load(event, record));
         let passed_on = passed_on.and_then(|()| {
@@ -324,7 +349,9 @@ impl<'r> Run<'r> {
     fn hear_last(&mut self, record: &mut dyn RecordSink) -> Result<Echoes, ClientError> {
         let ask = |peer: &mut Peer| peer.say(&ClientMessage::CountEchoes);
         self.peers.iter_mut().try_for_each(ask)?;
-        let deadline = Instant::now() + PATIENCE;
+        // Who has been silent for long enough is not waited for.
+        let patience = if self.fell_silent { WallDuration::ZERO } else { PATIENCE };
+        let deadline = Instant::now() + patience;
         let mut echoes = Echoes::default();
         let mut counted = vec![false; self.peers.len()];
         while Instant::now() < deadline
@@ -350,7 +377,9 @@ impl<'r> Run<'r> {
                 }
             }
         }
-        self.results.warn_of_unheard()?;
+        if !self.fell_silent {
+            self.results.warn_of_unheard()?;
+        }
         match counted.iter().position(|&counted| !counted) {
             Some(number) => Err(self.peers[number].silent()),
             None => Ok(echoes),
@@ -402,6 +431,8 @@ const HEAD_START: Duration = Duration::from_millis(300);
 const LEAD: Duration = Duration::from_millis(1_500);
 const POLL: Duration = Duration::from_millis(10);
 const PATIENCE: WallDuration = WallDuration::from_secs(5);
+/// As long as the browser page waits for a silent server.
+const MAX_SILENCE: Duration = Duration::from_secs(10);
 const EVENTS: usize = 16;
 /// Messages of a server that are taken before others have their turn.
 const MESSAGES: usize = 64;

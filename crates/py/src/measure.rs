@@ -5,10 +5,13 @@ use std::path::PathBuf;
 
 use pyo3::prelude::*;
 use serde_json::{Map, Value};
-use weir_client::{ClientError, MeasureRequest, MethodRequest, Outcome, RampPlan, TestWords};
+use weir_client::{
+    ClientError, Heard, MeasureRequest, MethodRequest, Offer, Outcome, RampPlan, TestLimits,
+    TestWords, Unmeasured,
+};
 use weir_core::Time;
 use weir_record::Recorder;
-use weir_scenario::{IpVersion, MethodRow, Sink};
+use weir_scenario::{IpVersion, MethodRow, Phase, Sink};
 use weir_speedtest::bufferbloat::{GRADES, Grade, WORST_PHASE};
 
 use crate::simulate::{ManifestInputs, Report};
@@ -162,6 +165,27 @@ pub(crate) fn cautions(notes: &str) -> PyResult<Vec<String>> {
     Ok(weir_client::cautions(&serde_json::from_str(notes).map_err(wrong)?))
 }
 
+/// Phases with load of a test that were not measured, and why it has no grade; nothing and `None` if all were.
+///
+/// `phases` are those with load, each with its start and end in nanoseconds. `answers` have when answers to pings came, and
+/// the longest round trip of those that came then, `data` when data of loads arrived: both in milliseconds. `pinged` are the
+/// phases in which pings were answered once the line was full.
+#[pyfunction]
+pub(crate) fn unmeasured(
+    phases: Vec<(String, u64, u64)>,
+    reached_ns: u64,
+    answers: Vec<(u64, u64)>,
+    data: Vec<u64>,
+    pinged: Vec<String>,
+) -> (Vec<String>, Option<String>) {
+    let phase = |(name, start_ns, end_ns)| Phase { name, start_ns, end_ns };
+    let phases: Vec<Phase> = phases.into_iter().map(phase).collect();
+    let heard = Heard { answers: answers.into_iter().collect(), data };
+    let has_pings = |name: &str| pinged.iter().any(|one| one == name);
+    let found = Unmeasured::of(&phases, reached_ns, &heard, has_pings);
+    (found.phases().map(str::to_owned).collect(), found.why())
+}
+
 /// Bufferbloat grades, the best one first: the letter, the least increase of the round trip in milliseconds that gets it,
 /// and what it means.
 #[pyfunction]
@@ -175,14 +199,37 @@ pub(crate) fn bufferbloat_score(increase_ms: f64) -> (&'static str, &'static str
     (Grade::of(increase_ms).letter, WORST_PHASE, Grade::sentence(increase_ms))
 }
 
-/// One sentence about what `host` lacks for a test of Weir's own; `None` if it lacks nothing.
+/// One sentence about what `host` lacks for a test of Weir's own, or the limits of one there: the server's name, how long a
+/// load may last in nanoseconds, and the congestion controls.
 #[pyfunction]
-pub(crate) fn missing(
+#[expect(clippy::type_complexity, reason = "Python takes it apart at once")]
+pub(crate) fn offer(
     py: Python<'_>,
     host: &str,
     secret: Option<&str>,
-) -> PyResult<Option<String>> {
-    py.detach(|| weir_client::missing(host, secret)).map_err(fail)
+) -> PyResult<(Option<String>, Option<(String, u64, Vec<String>)>)> {
+    Ok(match py.detach(|| weir_client::offer(host, secret)).map_err(fail)? {
+        Offer::Missing(why) => (Some(why), None),
+        Offer::Test(TestLimits { server, load_ns, congestion }) => {
+            (None, Some((server, load_ns, congestion)))
+        }
+    })
+}
+
+/// The length of loads that a server's limits, as `offer` tells them, leave of the one that is written, and a sentence if
+/// that is less. `is_load_given` says whether the user asked for that length.
+#[pyfunction]
+pub(crate) fn fit_test(
+    load: String,
+    cc: String,
+    limits: (String, u64, Vec<String>),
+    is_load_given: bool,
+) -> PyResult<(String, Option<String>)> {
+    let (server, load_ns, congestion) = limits;
+    let mut words = TestWords { load, cc, ..TestWords::default() };
+    let held_to = TestLimits { server, load_ns, congestion };
+    let said = words.fit(&held_to, is_load_given).map_err(refused)?;
+    Ok((words.load, said))
 }
 
 /// The secret in a file, for those functions that take one.

@@ -113,7 +113,7 @@ def _check_server(server: str | None, settings: dict[str, Any]) -> None:
             )
         return
     try:
-        why = _native.missing(address_of(server), secret)
+        why, _ = _native.offer(address_of(server), secret)
     except _native.NativeError as error:
         hint = "; start `weir serve` there" if "refused (os" in str(error) else ""
         raise UsageError(f"{error}{hint}") from error

@@ -61,9 +61,10 @@ def _show(record: Record) -> None:
     for text in filter(None, [*cautions([record]), cut_short(record)]):
         warn(text)
     during = load_of(record)
+    _print_tables(quality_table(record), _line_table(record))
+    if ungraded := _why_ungraded(record):
+        console.print(ungraded, markup=False, style="bold")
     _print_tables(
-        quality_table(record),
-        _line_table(record),
         flow_table(summary, during) if summary.down or summary.up else None,
         udp_table(summary),
         *application_tables(summary),
@@ -87,6 +88,15 @@ def _line_table(record: Record) -> Table | None:
     from weirlab.report.scores import line_table  # noqa: PLC0415 - few records are of it
 
     return line_table(record)
+
+
+def _why_ungraded(record: Record) -> str | None:
+    """Why a record of `weir test` has no grade; None if it has one, and of any other."""
+    if not finds_its_loads(record):
+        return None
+    from weirlab.report.scores import why_ungraded  # noqa: PLC0415 - few records are of it
+
+    return why_ungraded(record)
 
 
 def _print_tables(*tables: Table | None) -> None:

@@ -17,9 +17,9 @@ from weirlab.cli.options import Whole, argument, option, renamed
 from weirlab.cli.scenario_words import secret_of
 from weirlab.cli.speed_test import SpeedTest, measure_speed
 from weirlab.errors import Interrupted, NetError, RecordError, UsageError
-from weirlab.net.methods import METHODS, host_of, kept_run, less, url_of
-from weirlab.net.plan import Planned, TestPlan, plan_test
-from weirlab.net.quality import warnings_of
+from weirlab.net.methods import METHODS, Less, host_of, kept_run, offered, url_of
+from weirlab.net.plan import Planned, TestPlan, fitted, plan_test
+from weirlab.net.quality import kept_warnings
 from weirlab.plots import draw
 from weirlab.record import open_record
 from weirlab.report.location import location_table
@@ -96,14 +96,20 @@ def command(  # noqa: PLR0913 - one word each on the command line
         return
     if truth or (no_verify and not host.startswith("https://")):
         raise UsageError("--truth and --no-verify belong to a foreign test: give --method too")
-    plan = plan_test(host, TestPlan.of(words))
-    plan = replace(plan, run=noted(plan.run, words))
-    instead = less(host, asked.secret)
-    if instead is None:
-        _own(asked, plan)
-    else:
-        test = _speed_test(asked, "http", instead.url, words)
-        _by_method(asked, replace(test, instead_of=instead.why))
+    plan = TestPlan.of(words)
+    # Wrong words are refused before anybody is asked.
+    plan_test(host, plan)
+    found = offered(host, asked.secret)
+    if isinstance(found, Less):
+        test = _speed_test(asked, "http", found.url, words)
+        _by_method(asked, replace(test, instead_of=found.why))
+        return
+    source = click.get_current_context().get_parameter_source("load")
+    fitting, said = fitted(plan, found, is_load_given=source is ParameterSource.COMMANDLINE)
+    if said is not None and not as_json:
+        note(said)
+    planned = plan_test(host, fitting)
+    _own(asked, replace(planned, run=noted(planned.run, words)))
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from urllib.parse import SplitResult, urlsplit
 from weirlab import _native
 from weirlab._native import SpeedTest
 from weirlab.errors import NetError, UsageError
-from weirlab.net.plan import TestPlan, plan_test
+from weirlab.net.plan import Limits, TestPlan, plan_test
 from weirlab.record import new_manifest, open_record
 from weirlab.record.store import MANIFEST
 from weirlab.scores import truth_of
@@ -65,8 +65,8 @@ class Less:
     url: str
 
 
-def less(host: str, secret: str | None) -> Less | None:
-    """Whether Weir's own test cannot run against `host`; None if it can.
+def offered(host: str, secret: str | None) -> Less | Limits:
+    """The limits of Weir's own test against `host`, or why it cannot run there.
 
     Raises:
         NetError: if nothing answers there, or a session is refused.
@@ -80,7 +80,7 @@ def less(host: str, secret: str | None) -> Less | None:
             f"`{host}` is a file: Weir's own protocol has none", url_of("http", host, tls=secret is not None)
         )
     try:
-        why = _native.missing(host, secret)
+        why, limits = _native.offer(host, secret)
     except _native.NativeError as error:
         # A URL without a port means port 80, where servers of others listen.
         if "://" in host and url.port is None:
@@ -89,9 +89,9 @@ def less(host: str, secret: str | None) -> Less | None:
             "; start `weir serve` there, or name its port: HOST:PORT" if "refused (os" in str(error) else ""
         )
         raise NetError(f"{error}{hint}") from error
-    if why is None:
-        return None
-    return Less(why, url_of("http", host.removeprefix("http://").rstrip("/"), tls=secret is not None))
+    if limits is not None:
+        return Limits(*limits)
+    return Less(str(why), url_of("http", host.removeprefix("http://").rstrip("/"), tls=secret is not None))
 
 
 def _server(written: str) -> SplitResult:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from weirlab import _native
-from weirlab.errors import UsageError
+from weirlab.errors import NetError, UsageError
 from weirlab.scenario import ScenarioSpec, resolve
 from weirlab.scenario.catalogue import check
 
-__all__ = ["Planned", "TestPlan", "plan_test"]
+__all__ = ["Limits", "Planned", "TestPlan", "fitted", "plan_test"]
 
 if TYPE_CHECKING:
     from weirlab._native import Ramp
@@ -60,6 +60,38 @@ class Planned:
     run: ResolvedRun
     ramp: Ramp
     said: dict[str, Any]
+
+
+class Limits(NamedTuple):
+    """What a server holds Weir's own test to.
+
+    Attributes:
+        server: its name and port.
+        load_ns: how long a load may last.
+        congestion: the congestion controls that its loads may have.
+    """
+
+    server: str
+    load_ns: int
+    congestion: list[str]
+
+
+def fitted(plan: TestPlan, limits: Limits, *, is_load_given: bool) -> tuple[TestPlan, str | None]:
+    """`plan` within the limits of a server, and a sentence if its loads are shorter for it.
+
+    They are made shorter only where the user did not ask for their length.
+
+    Raises:
+        UsageError: if the server allows no test with what was asked for.
+        NetError: if it allows none at all.
+    """
+    try:
+        load, said = _native.fit_test(plan.load, plan.cc, limits, is_load_given)
+    except _native.InputError as error:
+        raise UsageError(str(error)) from error
+    except _native.NativeError as error:
+        raise NetError(str(error)) from error
+    return replace(plan, load=load), said
 
 
 def plan_test(host: str, plan: TestPlan) -> Planned:

@@ -48,7 +48,7 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
     figures = measured(record)
     if figures is None:
         raise UsageError(f"`{record.path}` {_lacks(record)}: try `three-plot`")
-    graded = is_gradable(record)
+    graded = is_gradable(record) and figures.ungraded is None
     words = {name: _words(one, graded=graded) for name, one in figures.loaded.items()}
     note = _note(record, figures)
     # They hold what the senders had, of which nothing more is drawn.

@@ -30,6 +30,14 @@ def line_table(record: Record) -> Table | None:
     return None if figures is None else score_table(record, figures, score_all(record, figures))
 
 
+def why_ungraded(record: Record) -> str | None:
+    """Why a test of a line has no grade, in a sentence; None if it has one, and of any other record."""
+    figures = of_a_line(record)
+    if figures is None or figures.ungraded is None:
+        return None
+    return f"No grade: {figures.ungraded}."
+
+
 def parts_table(records: Sequence[Record]) -> Table | None:
     """Each part of tests of a line beside those of the others; None if there is no such test.
 
@@ -45,14 +53,15 @@ def parts_table(records: Sequence[Record]) -> Table | None:
     for one in configurations(records):
         tests = [found for found in map(of_a_line, one.records) if found is not None]
         for phase in PHASES:
+            unmeasured = any(phase in test.unmeasured for test in tests)
             parts = [test.loaded[phase] for test in tests if phase in test.loaded]
             if parts:
-                table.add_row(one.name, *_part_cells(phase, parts))
+                table.add_row(one.name, *_part_cells(phase, parts, graded=not unmeasured))
     return table if table.row_count else None
 
 
-def _part_cells(phase: str, parts: Sequence[Loaded]) -> Iterator[str]:
-    """The cells of a part of a configuration, of all its repetitions."""
+def _part_cells(phase: str, parts: Sequence[Loaded], *, graded: bool) -> Iterator[str]:
+    """The cells of a part of a configuration, of all its repetitions; a grade if it is `graded`."""
 
     def cell(digits: int, figure: Callable[[Loaded], float | None]) -> str:
         return interval_cell(interval([figure(one) for one in parts]), digits, of=len(parts))
@@ -62,7 +71,7 @@ def _part_cells(phase: str, parts: Sequence[Loaded]) -> Iterator[str]:
     yield cell(2, lambda one: one.up_mbps)
     yield cell(1, lambda one: one.latency.mean)
     yield cell(1, lambda one: one.increase_ms)
-    yield grade(sum(one.increase_ms for one in parts) / len(parts))
+    yield grade(sum(one.increase_ms for one in parts) / len(parts)) if graded else "-"
 
 
 def score_table(record: Record, figures: Measured, scores: Scores) -> Table:
@@ -129,10 +138,8 @@ def _ms(value: float) -> str:
 
 def advice(figures: Measured, scores: Scores) -> Iterator[Text]:
     """Meaning of the grade, and advice; why there is none, if so."""
-    if figures.cut:
-        phases = (WHEN[name].removeprefix("during ").removeprefix("with ") for name in figures.cut)
-        missing = " and ".join(phases)
-        yield Text(f"No grade: the test did not come to the end of {missing}.", style="bold")
+    if figures.ungraded is not None:
+        yield Text(f"No grade: {figures.ungraded}.", style="bold")
         return
     bloat = scores.scores[0]
     yield Text(f"Grade {scores.grade}: {bloat.says}", style="bold")

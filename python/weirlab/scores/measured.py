@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from weirlab import _native
 from weirlab.record.differences import WHEN, finds_its_loads
 from weirlab.stats.arrivals import Arrivals
-from weirlab.stats.pings import answered_of_each, idle_window_ns, pings_within
+from weirlab.stats.pings import answered_of_each, idle_window_ns, is_any_of, pings_within
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -57,13 +58,16 @@ class Measured:
         idle: round trips without load, in milliseconds, of probes that answered under load too.
         before: the pings without load of all probes.
         loaded: the phases with load, by name; there is one at least.
-        cut: the phases with load that the test was to have, and of which it did not reach the end, by name.
+        unmeasured: the phases with load that the test was to have, and of which it did not reach the end
+            or in which nothing came, by name.
+        ungraded: why the test has no grade, in a sentence without its end; None if all was measured.
     """
 
     idle: Distribution
     before: Pings
     loaded: dict[str, Loaded]
-    cut: tuple[str, ...]
+    unmeasured: tuple[str, ...] = ()
+    ungraded: str | None = None
 
     @property
     def down_mbps(self) -> float | None:
@@ -116,14 +120,52 @@ def measured(record: Record) -> Measured | None:
     idle = _of_probes(record, phase, before, compared, means)
     if idle is None:
         return None
-    ends = {one["name"]: one["end_ns"] for one in record.manifest.scenario["phases"]}
-    cut = tuple(name for name in LOADED if ends.get(name, 0) > record.reached_ns)
-    return Measured(idle=idle, before=before, loaded=loaded, cut=cut)
+    unmeasured, why = _unmeasured(record, loaded)
+    return Measured(idle=idle, before=before, loaded=loaded, unmeasured=tuple(unmeasured), ungraded=why)
 
 
 def of_a_line(record: Record) -> Measured | None:
     """The figures of a record of Weir's own test of a line; None of any other, or if it has none."""
     return measured(record) if finds_its_loads(record) else None
+
+
+def _unmeasured(record: Record, pinged: Collection[str]) -> tuple[list[str], str | None]:
+    """The phases with load that were not measured, and why there is no grade; `pinged` are those with pings.
+
+    Of any test that is a phase whose end was not reached, and of one of a line also one in which nothing
+    came: what a scenario does to its own line is what it shows.
+    """
+    spans = {one["name"]: (one["start_ns"], one["end_ns"]) for one in record.manifest.scenario["phases"]}
+    phases = [(name, *spans[name]) for name in LOADED if name in spans]
+    reached = record.reached_ns
+    if not finds_its_loads(record):
+        phases = [one for one in phases if one[2] > reached]
+    if not phases:
+        return [], None
+    return _native.unmeasured(phases, reached, _answers(record), _data(record), list(pinged))
+
+
+def _answers(record: Record) -> list[tuple[int, int]]:
+    """When answers to pings came, and the longest round trip of those that came then, in milliseconds."""
+    longest: dict[int, int] = {}
+    for at, probe, rtt_ns, known in record.round_trip_chunks():
+        mine = is_any_of(probe, list(record.ping_probes))
+        answered = mine if known is None else mine & known
+        took = rtt_ns[answered]
+        came, took_ms = (at[answered] + took) // NS_PER_MS, took // NS_PER_MS
+        order = np.lexsort((-took_ms, came))
+        times, first = np.unique(came[order], return_index=True)
+        for ms, most in zip(times.tolist(), took_ms[order][first].tolist(), strict=True):
+            longest[ms] = max(most, longest.get(ms, 0))
+    return sorted(longest.items())
+
+
+def _data(record: Record) -> list[int]:
+    """When data of loads came to their receivers, in milliseconds."""
+    times = set[int]()
+    for rows in record.pieces("throughput", ("t_ns", "bytes")):
+        times.update(np.unique(rows.numbers("t_ns")[rows.numbers("bytes") > 0] // NS_PER_MS).tolist())
+    return sorted(times)
 
 
 def _loaded(
@@ -201,6 +243,8 @@ LOADED = tuple(WHEN)
 
 PHASES = {"download": "download", "upload": "upload", "load": "both at once"}
 """Names of the phases with load, for people."""
+
+NS_PER_MS = 1_000_000
 
 SETTLING_NS = 1_000_000_000
 """Slow start and the first full buffer are no state of the line: at least so much is left out."""

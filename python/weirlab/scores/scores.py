@@ -35,7 +35,7 @@ class Score:
 
 @dataclass(frozen=True, kw_only=True)
 class Scores:
-    """All scores of one test, the bufferbloat grade first; none of a test that was cut short."""
+    """All scores of one test, the bufferbloat grade first; none of a test that was not all measured."""
 
     scores: list[Score]
 
@@ -54,11 +54,11 @@ class Scores:
 
 
 def score_all(record: Record, figures: Measured) -> Scores:
-    """All scores that the record has data for; none where the end of a phase with load was not reached.
+    """All scores that the record has data for; none where a phase with load was not measured.
 
     What was not measured may be what is worst.
     """
-    if figures.cut:
+    if figures.ungraded is not None:
         return Scores(scores=[])
     made = [
         bufferbloat.worse_direction(figures),

@@ -60,7 +60,7 @@ def grade_of(record: Record) -> Grade | None:
 
 
 def _grade_of_parts(record: Record, figures: Measured) -> Grade | None:
-    """That of the worst of the parts with load, and which it is; None if one was cut short."""
+    """That of the worst of the parts with load, and which it is; None if one was not measured."""
     scores = score_all(record, figures)
     if scores.grade is None:
         return None
@@ -99,6 +99,7 @@ def _parts_of(figures: Measured, during: str) -> list[str]:
     lost = sum(one.pings.unanswered for one in parts)
     sent = sum(one.pings.sent for one in parts)
     return [
+        f"No grade: {figures.ungraded}." if figures.ungraded else "",
         f"Once the line was full: {rates}." if rates else "",
         f"A ping took {figures.idle.mean:.1f} ms before, and on the full line {pings} (means).",
         f"{lost} of {sent} pings on the full line were lost.",

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use serde_json::Value;
-use weir_client::{ClientError, MeasureRequest, loads_each_way, measure, missing};
+use weir_client::{ClientError, MeasureRequest, Offer, loads_each_way, measure, offer};
 use weir_core::Time;
 use weir_scenario::file::shape::host_and_port;
 use weir_scenario::{RecordSink, Sink};
@@ -24,10 +24,10 @@ pub(crate) struct Load {
 impl Load {
     /// Refuses a server that is not there or cannot load the line.
     pub fn check(server: &str, settings: &Settings) -> Result<(), Failure> {
-        let found = missing(&authority(server)?, secret(settings)?.as_deref());
+        let found = offer(&authority(server)?, secret(settings)?.as_deref());
         match found.map_err(|error| Failure::usage(error.to_string()))? {
-            Some(why) => Err(Failure::usage(why)),
-            None => Ok(()),
+            Offer::Missing(why) => Err(Failure::usage(why)),
+            Offer::Test(_) => Ok(()),
         }
     }
 
