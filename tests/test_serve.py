@@ -329,6 +329,18 @@ def test_a_test_fits_what_its_server_allows(tmp_path: Path, weir_here: Any) -> N
         assert "each phase with load takes 3 s instead of 8s" in done.stderr
         record = open_record(tmp_path / "kept")
         assert record.phase("download") == (1_000_000_000, 4_000_000_000)
+    # What the command warned of is in the record, and told by what reads it.
+    limited = f"server `{short.address}` gives this address 50 Mbit/s at most: that may be the bottleneck"
+    told = [line.removeprefix("warning: ") for line in done.stderr.splitlines() if line.startswith("warning")]
+    assert told.count(limited) == 1
+    assert told == record.manifest.warnings
+    shown = weir_here("show", "kept")
+    assert [f"warning: {text}" in shown.stderr for text in told] == [True] * len(told)
+    page = weir_here("report", "kept", "-o", "page.html")
+    assert page.returncode == 0, page.stderr
+    assert f"Caution: {limited.replace('`', '')}" in re.sub(
+        "<[^>]*>", "", (tmp_path / "page.html").read_text()
+    )
 
 
 def test_a_session_that_has_ended_leaves_room_at_once() -> None:

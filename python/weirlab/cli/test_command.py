@@ -22,6 +22,7 @@ from weirlab.net.plan import Planned, TestPlan, fitted, plan_test
 from weirlab.net.quality import kept_warnings
 from weirlab.plots import draw
 from weirlab.record import open_record
+from weirlab.report import cut_short
 from weirlab.report.location import location_table
 from weirlab.report.scores import advice, formulas, score_table
 from weirlab.scores import measured, score_all
@@ -33,6 +34,7 @@ from weirlab.worlds.net import NetWorld
 if TYPE_CHECKING:
     from weirlab.record import Record
     from weirlab.scores import Measured
+    from weirlab.scores.locate import Location
 
 
 @click.command("test")
@@ -137,19 +139,23 @@ def _own(asked: Asked, plan: Planned) -> None:
     """Weir's own test."""
     world = NetWorld(asked.host, asked.secret)
     folder = _make_folder(asked.out)
-    cut_short = _measure(world, plan, folder, quiet=asked.as_json)
+    ended_by = _measure(world, plan, folder, quiet=asked.as_json)
     record = open_record(folder)
-    charts = ("phases", "cdf") if asked.charts and cut_short is None else ()
-    drawn = _draw(record, charts, folder / "charts")
     figures = measured(record)
+    place = None
+    if figures is not None:
+        place = locate(record, figures)
+        record = kept_warnings(record, figures, place)
+    charts = ("phases", "cdf") if asked.charts and ended_by is None else ()
+    drawn = _draw(record, charts, folder / "charts")
     if figures is None:
         why = f"too little was measured for any figure: see `weir show {folder}`"
-        raise Interrupted(f"interrupted: {why}") if cut_short else RecordError(f"`{folder}`: {why}")
-    _tell(record, figures, folder, as_json=asked.as_json)
+        raise Interrupted(f"interrupted: {why}") if ended_by else RecordError(f"`{folder}`: {why}")
+    _tell(record, figures, place, folder, as_json=asked.as_json)
     if drawn:
         _tell_kept(folder, drawn, quiet=asked.as_json)
-    if cut_short is not None:
-        raise cut_short
+    if ended_by is not None:
+        raise ended_by
 
 
 def _speed_test(asked: Asked, method: str, url: str, words: dict[str, Any]) -> SpeedTest:
@@ -262,10 +268,9 @@ def _ways(record: Record, figures: Measured) -> dict[str, Any] | None:
     }
 
 
-def _tell(record: Record, figures: Measured, folder: Path, *, as_json: bool) -> None:
+def _tell(record: Record, figures: Measured, place: Location | None, folder: Path, *, as_json: bool) -> None:
     scores = score_all(record, figures)
-    place = locate(record, figures)
-    cautions = [*record.manifest.warnings, *warnings_of(record, figures, place)]
+    cautions = [one for one in (*record.manifest.warnings, cut_short(record)) if one is not None]
     if as_json:
         said = {
             "out": str(folder),

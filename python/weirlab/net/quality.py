@@ -12,7 +12,10 @@ import polars as pl
 
 from weirlab import _native
 from weirlab.net.methods import KNOWN
+from weirlab.record import open_record
+from weirlab.record.store import MANIFEST
 from weirlab.stats import quantile
+from weirlab.writing import replaced
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,10 +33,26 @@ def warnings_of(record: Record, figures: Measured, place: Location | None = None
         *_of_this_machine(record),
         *(text for one in _interfaces(said) for text in of_the_interface(one, figures)),
         *_of_the_server(figures),
-        *_of_the_samples(record, figures),
+        *_of_the_samples(figures),
         *_of_the_flows(record),
         *of_second_bottlenecks(figures, place),
     ]
+
+
+def kept_warnings(record: Record, figures: Measured, place: Location | None = None) -> Record:
+    """The record of a test of our own that has just been made, with these cautions among its own warnings.
+
+    So whatever reads it tells them as the command did. That it was cut short stands in it already.
+
+    Raises:
+        WriteError: if they cannot be written.
+    """
+    file = record.path / MANIFEST
+    manifest = json.loads(file.read_bytes())
+    manifest["warnings"] = [*manifest["warnings"], *warnings_of(record, figures, place)]
+    text = json.dumps(manifest, indent=2)
+    replaced(file, lambda part: part.write_text(text, encoding="utf-8"))
+    return open_record(record.path)
 
 
 def warnings_of_method(result: MethodResult) -> list[str]:
@@ -134,14 +153,12 @@ def _of_the_server(figures: Measured) -> Iterator[str]:
         yield "pings varied a lot before there was any load: the line was in use by others, or is wireless"
 
 
-def _of_the_samples(record: Record, figures: Measured) -> Iterator[str]:
+def _of_the_samples(figures: Measured) -> Iterator[str]:
     few = [name for name, one in figures.loaded.items() if one.pings.answered < MIN_PINGS]
     if figures.idle.count < MIN_PINGS:
         few.insert(0, "idle")
     if few:
         yield f"fewer than {MIN_PINGS} pings were answered in phase {', '.join(few)}: too few for percentiles"
-    if not record.manifest.complete:
-        yield f"the test was cut short at {record.reached_ns / 1e9:.1f} s"
 
 
 def _of_the_flows(record: Record) -> Iterator[str]:
