@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -21,6 +22,7 @@ from weirlab.report.scores import parts_table
 from weirlab.scores import measured
 from weirlab.scores.bufferbloat import grade as grade_of_increase
 from weirlab.stats import beside, compare, load_window_ns, summarise
+from weirlab.ui.numbers import milliseconds
 from weirlab.viewer import report_page
 from weirlab.viewer.words import comparison_says, grade_of, record_says, summary_of
 
@@ -108,6 +110,20 @@ def line_test(out: Path, queue: str, note: str = "") -> Record:
     manifest["ramps"] = [{"phase": "load", "direction": "up", "flows": 1, "full_ns": None}]
     (record.path / "manifest.json").write_text(json.dumps(manifest | {"note": note}))
     return open_record(record.path)
+
+
+def test_on_a_quick_line_round_trips_have_a_digit_more() -> None:
+    assert [milliseconds(value) for value in (0.031, 0.4, 1.0, 254.34)] == ["0.03", "0.40", "1.0", "254.3"]
+
+
+def test_a_test_of_a_quick_line_has_pings_that_took_a_while(
+    of_a_line: Record, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    figures = measured(of_a_line)
+    assert figures is not None
+    quick = replace(figures, idle=replace(figures.idle, mean=0.03))
+    monkeypatch.setattr("weirlab.viewer.words.of_a_line", lambda _: quick)
+    assert any("A ping took 0.03 ms before" in text for text in summary_of(of_a_line))
 
 
 def test_of_tests_of_a_line_beside_each_other_the_part_is_told(

@@ -15,6 +15,7 @@ from weirlab.scores.bufferbloat import grade
 from weirlab.scores.measured import PHASES
 from weirlab.stats import interval
 from weirlab.stats.one_way import one_way
+from weirlab.ui.numbers import milliseconds as _ms
 from weirlab.ui.table import Table
 
 if TYPE_CHECKING:
@@ -129,11 +130,6 @@ def _waits(record: Record, figures: Measured) -> Iterator[tuple[str, float, floa
         inside = (ways.t_ns >= one.start_ns) & (ways.t_ns < one.end_ns)
         if inside.any():
             yield name, float(ways.up_ms[inside].mean()), float(ways.down_ms[inside].mean())
-
-
-def _ms(value: float) -> str:
-    """A digit more where one would leave nothing."""
-    return f"{value:.1f}" if value >= 1 else f"{value:.2f}"
 
 
 def advice(figures: Measured, scores: Scores) -> Iterator[Text]:

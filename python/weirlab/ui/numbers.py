@@ -19,5 +19,10 @@ def unsigned_zero(value: float, digits: int, sign: str = "") -> str:
     return f"{round(value, digits) + 0.0:{sign}.{digits}f}"
 
 
+def milliseconds(value: float) -> str:
+    """A round trip in ms, with a digit more where one would leave nothing."""
+    return f"{value:.1f}" if value >= 1 else f"{value:.2f}"
+
+
 WHOLE_FROM = 9_999.5
 """Numbers from here on, which four digits would write as a power of ten, are written whole."""

@@ -12,6 +12,7 @@ from weirlab.scores import of_a_line, score_all, verdict
 from weirlab.scores.bufferbloat import grade, sentence
 from weirlab.scores.gradable import is_gradable
 from weirlab.stats import summarise
+from weirlab.ui.numbers import milliseconds
 
 __all__ = ["TERMS", "Grade", "comparison_says", "grade_of", "record_says", "summary_of"]
 
@@ -80,13 +81,13 @@ def summary_of(record: Record) -> list[str]:
     ]
     latency = summary.latency
     if latency.idle is not None and _is_before_load(record):
-        said.append(f"{BEFORE_LOAD} A ping took {latency.idle.mean:.1f} ms (mean).")
+        said.append(f"{BEFORE_LOAD} A ping took {milliseconds(latency.idle.mean)} ms (mean).")
     elif latency.loaded is not None:
         said.append(f"{_took(latency)} (mean).")
     if latency.loaded is not None and latency.lost is not None:
         said.append(f"{latency.lost} of {latency.sent} pings under load were lost.")
     if latency.loaded is not None and latency.is_of_some:
-        said.append(f"Of all probes together a ping took {latency.loaded.mean:.1f} ms under load.")
+        said.append(f"Of all probes together a ping took {milliseconds(latency.loaded.mean)} ms under load.")
     said += summary.remarks
     return [one for one in said if one]
 
@@ -95,13 +96,13 @@ def _parts_of(figures: Measured, during: str) -> list[str]:
     """Sentences on all parts of a test of a line, as its command has them; `during` as `load_of` has it."""
     parts = figures.loaded.values()
     rates = "; ".join(filter(None, map(_rates, parts)))
-    pings = ", ".join(f"{one.latency.mean:.1f} ms {WHEN[one.phase]}" for one in parts)
+    pings = ", ".join(f"{milliseconds(one.latency.mean)} ms {WHEN[one.phase]}" for one in parts)
     lost = sum(one.pings.unanswered for one in parts)
     sent = sum(one.pings.sent for one in parts)
     return [
         f"No grade: {figures.ungraded}." if figures.ungraded else "",
         f"Once the line was full: {rates}." if rates else "",
-        f"A ping took {figures.idle.mean:.1f} ms before, and on the full line {pings} (means).",
+        f"A ping took {milliseconds(figures.idle.mean)} ms before, and on the full line {pings} (means).",
         f"{lost} of {sent} pings on the full line were lost.",
         f"Flows and round trips {during}, below, are those of all of that time, {ALSO_BEFORE}",
     ]
@@ -177,8 +178,8 @@ def _throughput(word: str, found: DirectionSummary | None) -> str:
 def _took(latency: LatencySummary) -> str:
     """How long a ping took, idle and under load, which it must have."""
     idle, loaded = latency.told
-    before = "" if idle is None else f"{idle.mean:.1f} ms before the load and "
-    return f"A ping took {before}{0.0 if loaded is None else loaded.mean:.1f} ms under load"
+    before = "" if idle is None else f"{milliseconds(idle.mean)} ms before the load and "
+    return f"A ping took {before}{milliseconds(0.0 if loaded is None else loaded.mean)} ms under load"
 
 
 def _goodput(word: str, found: DirectionSummary | None, during: str) -> str:
@@ -201,7 +202,7 @@ def _pings(latency: LatencySummary, during: str) -> str:
         lost = f", and {latency.lost} of {latency.sent} were lost" if latency.lost else ", and none was lost"
     tail = f"one in twenty took {number(loaded.p95)} ms or more{lost}"
     if during != DURING:
-        return f"{during.capitalize()} a ping took {loaded.mean:.1f} ms in the mean; {tail}."
+        return f"{during.capitalize()} a ping took {milliseconds(loaded.mean)} ms in the mean; {tail}."
     return f"{_took(latency)} in the mean; {tail}."
 
 
