@@ -343,6 +343,27 @@ def test_a_test_fits_what_its_server_allows(tmp_path: Path, weir_here: Any) -> N
     )
 
 
+def test_a_server_that_stands_still_ends_a_test_without_grade(tmp_path: Path, weir: Any) -> None:
+    with serving("--max-rate", "50mbit") as server:
+        stop = threading.Timer(4, server.process.send_signal, [signal.SIGSTOP])
+        stop.start()
+        try:
+            done = weir(
+                "test", server.address, "--idle", "1s", "--load", "5s", "--no-charts", "--out", "kept"
+            )
+        finally:
+            stop.join()
+            server.process.send_signal(signal.SIGCONT)
+    assert done.returncode == 1
+    assert f"nothing has come from server `{server.address}` for 10 s" in done.stderr
+    words = " ".join(done.stdout.split())
+    assert "No grade: " in words
+    assert "the test did not come to the end of" in words
+    assert "bufferbloat" not in words
+    assert not open_record(tmp_path / "kept").manifest.complete
+    assert "No grade: " in weir("show", "kept").stdout
+
+
 def test_a_session_that_has_ended_leaves_room_at_once() -> None:
     with serving("--max-tests", "1") as server:
         for _ in range(20):
