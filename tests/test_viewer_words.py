@@ -264,6 +264,22 @@ def advised(records: list[Record]) -> str:
     return told.removeprefix(f"{needs} (").removesuffix(")")
 
 
+def test_a_page_has_the_doubts_that_the_command_has(
+    of_a_line: Record, rrul: list[Record], weir_here: Any
+) -> None:
+    single = "a single run shows no scatter: whether configurations differ needs repetitions"
+    other = "these records are not alike: tests "
+    for records, expected in ((rrul[:2], [single]), ([rrul[0], of_a_line], [other, single])):
+        compared = weir_here("compare", *(str(one.path) for one in records))
+        assert compared.returncode == 0, compared.stderr
+        terminal = " ".join(compared.stderr.split())
+        page = report_page(records)
+        for text in expected:
+            assert text in terminal
+            assert f'<p class="warning">Caution: {text}' in page
+    assert single not in report_page(rrul[:1])
+
+
 def test_of_a_test_of_a_line_all_its_parts_are_told(of_a_line: Record) -> None:
     """What the command shows: each direction alone, and both at once; and which part a sentence is of."""
     figures = measured(of_a_line)

@@ -13,6 +13,7 @@ from weirlab.batches.running import alone, missing
 from weirlab.cli.comparison import tell, tell_differences
 from weirlab.cli.options import Whole, argument, option
 from weirlab.errors import Interrupted
+from weirlab.report.differences import narrow, unrepeated
 from weirlab.stats import beside
 from weirlab.ui import RunProgress, Table, console, note, section
 from weirlab.worlds import check_all, world_named
@@ -93,8 +94,8 @@ def _tell(outcome: Outcome, folder: Path) -> None:
         if records:
             section(name)
             comparisons = beside(records)
-            tell(records, comparisons)
-            tell_differences(records, comparisons)
+            tell(records, comparisons, [*narrow(comparisons), *unrepeated(records, comparisons)])
+            tell_differences(comparisons)
     done = f"{_runs(outcome.done)} made, {outcome.there} were there"
     note(f"{done}: records in {folder}")
 

@@ -13,8 +13,9 @@ from weirlab.cli.options import argument, option
 from weirlab.cli.records import readable_runs, told
 from weirlab.record.configurations import run_names
 from weirlab.report import advice
+from weirlab.report.differences import doubts
 from weirlab.stats import beside
-from weirlab.ui import console, warn
+from weirlab.ui import console
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,14 +47,8 @@ def _compare(records: Sequence[Record], *, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps([one.as_dict() for one in comparisons], indent=2))
         return
-    tests = {record.manifest.scenario["name"] for record in records}
-    links = {record.manifest.link["name"] for record in records}
-    if len(tests) > 1 or len(links) > 1:
-        warn(
-            f"these records are not alike: tests {', '.join(sorted(tests))}; links {', '.join(sorted(links))}"
-        )
-    tell(records, comparisons)
-    tell_differences(records, comparisons)
+    tell(records, comparisons, doubts(records, comparisons))
+    tell_differences(comparisons)
     for text in advice(records):
         console.print(text)
     for record, name in zip(records, run_names(records), strict=True):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from weirlab.record.differences import finds_its_loads
 from weirlab.report import cautions, comparison_table, story
-from weirlab.report.differences import difference_tables, narrow, unrepeated
+from weirlab.report.differences import difference_tables
 from weirlab.ui import console, warn
 
 if TYPE_CHECKING:
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 __all__ = ["tell", "tell_differences"]
 
 
-def tell(records: Sequence[Record], comparisons: Sequence[Comparison]) -> None:
-    """What to be careful of in `records`, the figures of their configurations, and what these say."""
-    for text in [*cautions(records), *narrow(comparisons)]:
+def tell(records: Sequence[Record], comparisons: Sequence[Comparison], doubts: Sequence[str]) -> None:
+    """What to be careful of in `records` and in comparing them, their figures, and what these say."""
+    for text in [*cautions(records), *doubts]:
         warn(text)
     console.print(comparison_table(records, comparisons))
     if any(map(finds_its_loads, records)):
@@ -37,9 +37,7 @@ def tell(records: Sequence[Record], comparisons: Sequence[Comparison]) -> None:
     console.print(story(comparisons))
 
 
-def tell_differences(records: Sequence[Record], comparisons: Sequence[Comparison]) -> None:
-    """By how much each configuration differs from the first, and which cannot say for want of repetitions."""
+def tell_differences(comparisons: Sequence[Comparison]) -> None:
+    """By how much each configuration differs from the first, where both have repetitions."""
     for table in difference_tables(comparisons):
         console.print(table)
-    for text in unrepeated(records, comparisons):
-        warn(text)

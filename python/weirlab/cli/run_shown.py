@@ -16,6 +16,7 @@ from weirlab.cli.verdicts import write_junit
 from weirlab.errors import AssertionBroken
 from weirlab.record.configurations import run_names
 from weirlab.report import advice, assertion_table
+from weirlab.report.differences import narrow
 from weirlab.report.methods import method_results, method_tables
 from weirlab.stats import beside
 from weirlab.ui import console, note, section
@@ -87,7 +88,8 @@ def _as_json(records: list[Record], verdicts: Verdicts, folder: Path) -> dict[st
 
 
 def _tell(records: list[Record], verdicts: Verdicts) -> None:
-    tell(records, beside(records))
+    comparisons = beside(records)
+    tell(records, comparisons, narrow(comparisons))
     for text in advice(records):
         console.print(text)
     _tell_methods(records)

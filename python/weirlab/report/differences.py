@@ -39,6 +39,20 @@ def difference_tables(comparisons: Sequence[Comparison]) -> list[Table]:
     return tables
 
 
+def doubts(records: Sequence[Record], comparisons: Sequence[Comparison]) -> list[str]:
+    """Why a comparison of `records` says less than its figures seem to, a sentence each."""
+    return [*_unlike(records), *narrow(comparisons), *unrepeated(records, comparisons)]
+
+
+def _unlike(records: Sequence[Record]) -> list[str]:
+    """A warning that records are of several tests or links; empty if all are of the same."""
+    tests = sorted({record.manifest.scenario["name"] for record in records})
+    links = sorted({record.manifest.link["name"] for record in records})
+    if len(tests) == len(links) == 1:
+        return []
+    return [f"these records are not alike: tests {', '.join(tests)}; links {', '.join(links)}"]
+
+
 def unrepeated(records: Sequence[Record], comparisons: Sequence[Comparison]) -> list[str]:
     """Warnings about configurations of `records` that ran once, and repetitions that repeat nothing."""
     alike = [one.name for one in comparisons[1:] if any(each.alike for each in one.differences)]

@@ -30,7 +30,7 @@ from weirlab.report import (
     story,
 )
 from weirlab.report.applications import comparison_of_applications
-from weirlab.report.differences import narrow
+from weirlab.report.differences import doubts
 from weirlab.report.methods import method_tables
 from weirlab.report.scores import line_table, parts_table
 from weirlab.scores import truth_of, verdict_of_truth
@@ -281,12 +281,13 @@ def _main(
 def _beside_each_other(records: Sequence[Record]) -> Iterator[str]:
     comparisons = beside(records)
     yield f"<p>{prose(story(comparisons).plain)}</p>\n"
+    for text in doubts(records, comparisons):
+        yield f'<p class="warning">Caution: {prose(text)}</p>\n'
     yield _table(comparison_table(records, comparisons))
     if (parts := parts_table(records)) is not None:
         yield _table(parts)
     if (applications := comparison_of_applications(comparisons)) is not None:
         yield _table(applications)
-    yield "".join(f'<p class="warning">Caution: {prose(text)}</p>\n' for text in narrow(comparisons))
 
 
 def _warnings(records: Sequence[Record], names: Sequence[str], source: Source | None) -> Iterator[str]:
