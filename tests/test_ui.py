@@ -486,8 +486,31 @@ def test_a_run_that_is_under_way_is_not_told_as_cut_short(tmp_path: Path) -> Non
         one.ask("/runs/1/stop", "POST", {})
         one.state_when(1, "end")
         assert re.search(r"Caution: the run was cut short at \d+\.\d s<", one.ask(asked)[1])
+        rows = dict(re.findall(r"<a>([^<]+)</a> \((.*?)\)", one.ask("/")[1]))
+        assert rows[record["place"]] == "cut short", "there is nothing to watch"
+        assert rows["others"].startswith("cut short, or under way: <a")
     finally:
         ended(one)
+
+
+@pytest.mark.parametrize("known", ["tables", "reached_ns"])
+def test_of_what_ended_too_early_it_is_not_told_that_it_may_be_under_way(
+    served: Served, rrul: list[Record], known: str
+) -> None:
+    """One of another command: an error ended it, of which only what was written is known, or a reader."""
+    place = served.folder / "ended"
+    shutil.copytree(rrul[0].path, place)
+    try:
+        manifest = json.loads((place / "manifest.json").read_text())
+        manifest["complete"] = False
+        del manifest["reached_ns" if known == "tables" else "tables"]
+        (place / "manifest.json").write_text(json.dumps(manifest))
+        assert dict(re.findall(r"<a>([^<]+)</a> \((.*?)\)", served.ask("/")[1]))["ended"] == "cut short"
+        content = served.ask("/view?record=ended")[1]
+        assert re.search(r"Caution: the run was cut short at \d+\.\d s<", content)
+        assert "or is under way" not in content
+    finally:
+        shutil.rmtree(place)
 
 
 def test_a_record_that_vanishes_is_told_in_a_sentence(

@@ -11,6 +11,7 @@ from playwright.sync_api import expect
 from browsing import WAIT_MS, opened
 from local_ui import PATIENCE_S, Served, begun, ended
 from weirlab.webapp import library, pages
+from weirlab.webapp.runs import Runs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -208,7 +209,7 @@ def test_of_more_records_than_are_shown_it_is_said(
         shutil.copytree(rrul[0].path, tmp_path / f"{number:02}")
     monkeypatch.setattr(library, "MAX_ENTRIES", 20)
     entries = library.Library(tmp_path).entries()
-    listed = pages.records_page("/x", tmp_path, entries, library.Library(tmp_path).count(), ())
+    listed = pages.records_page("/x", tmp_path, entries, library.Library(tmp_path).count(), Runs(tmp_path))
     assert "The latest 20 of 25 records below" in listed
     one = begun(tmp_path)
     try:

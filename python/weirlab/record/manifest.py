@@ -162,6 +162,11 @@ class Manifest:
     words: dict[str, Any] | None = None
     extra: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether its writer has told how the run ended: of one that goes on, or was killed, nobody has."""
+        return self.complete or self.tables is not None or self.reached_ns is not None
+
     @staticmethod
     def read(written: object) -> Manifest:
         """The manifest of which `written` are the keys and values, as JSON has them.

@@ -64,6 +64,7 @@ class Source:
         script, style: addresses of the viewer.
         overviews: the overview of each record that is too large to be read as a whole; None of others.
         under_way: where the records lie of which it is known that their runs are under way.
+        over: where those lie of which it is known that their runs have ended.
         home: HTML that leads back to where the page was opened from.
     """
 
@@ -72,6 +73,7 @@ class Source:
     style: str
     overviews: list[Overview | None]
     under_way: Collection[Path] = ()
+    over: Collection[Path] = ()
     home: str = ""
 
 
@@ -300,7 +302,7 @@ def _warnings(records: Sequence[Record], names: Sequence[str], source: Source | 
 def _unfinished(record: Record, source: Source | None) -> str | None:
     """That a run has not come to its end, and whether it may yet; None if it has."""
     reached = f"{record.reached_ns / 1e9:.1f} s"
-    if source is None or record.manifest.complete or record.manifest.reached_ns is not None:
+    if source is None or record.manifest.has_ended or record.path in source.over:
         return cut_short(record)
     if record.path in source.under_way:
         return f"the run is under way: these are its first {reached}, and the page opened anew has more"

@@ -124,8 +124,7 @@ class _Served:
         del request
         entries = self.library.entries()
         total = self.library.count() if len(entries) >= MAX_ENTRIES else len(entries)
-        under_way = {one.place for one in entries if self.runs.is_under_way(one.place)}
-        return _Page(pages.records_page(self.prefix, self.folder, entries, total, under_way))
+        return _Page(pages.records_page(self.prefix, self.folder, entries, total, self.runs))
 
     def view(self, request: Request) -> Response:
         places = [*dict.fromkeys(request.query_params.getlist("record"))]
@@ -134,9 +133,10 @@ class _Served:
         urls = [f"{self.prefix}/record?record={quote(place)}" for place in places]
         home = pages.header(self.prefix, command)
         paths = [one.path for one in chosen]
-        under_way = [
-            one.path for one, place in zip(chosen, places, strict=True) if self.runs.is_under_way(place)
-        ]
+        under_way, over = (
+            [one.path for one, place in zip(chosen, places, strict=True) if is_so(place)]
+            for is_so in (self.runs.is_under_way, self.runs.is_over)
+        )
         rows = sum(map(_pings, chosen))
         if "whole" not in request.query_params and rows > SOON_ROWS and not self.made.has(paths):
             whole = f"{self.prefix}/view?{request.url.query}&whole"
@@ -145,7 +145,7 @@ class _Served:
         def made() -> str:
             overviews = [self.overviews.read(one) for one in chosen]
             script, style = f"{self.prefix}/viewer.js", f"{self.prefix}/viewer.css"
-            return report_page(chosen, source=Source(urls, script, style, overviews, under_way, home))
+            return report_page(chosen, source=Source(urls, script, style, overviews, under_way, over, home))
 
         # What ends a run does not always change a file.
         return _Page(made() if under_way else self.made.page(paths, made))

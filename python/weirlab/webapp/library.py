@@ -25,6 +25,7 @@ class Entry:
         error: why it cannot be read; empty if it can.
         test, link, queue, world, seed, started_at, note, tags: what it says of itself.
         complete: whether its run came to its end.
+        has_ended: whether it is over, which of one that was killed nobody has written down.
     """
 
     place: str
@@ -38,6 +39,7 @@ class Entry:
     note: str = ""
     tags: tuple[str, ...] = ()
     complete: bool = True
+    has_ended: bool = True
 
 
 class Library:
@@ -124,6 +126,7 @@ class Library:
                 note=manifest.note,
                 tags=tuple(manifest.tags),
                 complete=manifest.complete,
+                has_ended=manifest.has_ended,
             )
         except RecordError as error:
             return Entry(place=place, error=str(error))

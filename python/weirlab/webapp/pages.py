@@ -42,13 +42,13 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     import polars as pl
 
     from weirlab.webapp.library import Entry
-    from weirlab.webapp.runs import Run
+    from weirlab.webapp.runs import Run, Runs
     from weirlab.webapp.sweeps import Seen
 
 
@@ -80,14 +80,12 @@ def header(prefix: str, command: str) -> str:
     return f"<header>{navigation(prefix)}{told}</header>\n"
 
 
-def records_page(
-    prefix: str, folder: Path, entries: Sequence[Entry], total: int, under_way: Container[str]
-) -> str:
+def records_page(prefix: str, folder: Path, entries: Sequence[Entry], total: int, runs: Runs) -> str:
     """The list of records, with its filters; of `total` records below the folder it may have the latest.
 
-    `under_way` has the places of those whose runs are known to be.
+    `runs` are those of the application, of which it knows whether they are under way.
     """
-    rows = "".join(_row(one, folder, prefix, is_under_way=one.place in under_way) for one in entries)
+    rows = "".join(_row(one, folder, prefix, _state(one, runs)) for one in entries)
     command = escape(shlex.join(["weir", "show", str(folder)]))
     worlds = _options(sorted({one.world for one in entries if one.world}), "any")
     tests = _options(sorted({one.test for one in entries if one.test}), "any")
@@ -411,7 +409,15 @@ def _style(prefix: str) -> str:
     return f'<link rel="stylesheet" href="{prefix}/viewer.css">\n'
 
 
-def _row(one: Entry, folder: Path, prefix: str, *, is_under_way: bool) -> str:
+def _state(one: Entry, runs: Runs) -> str:
+    """What the run of a record is that has not come to its end, as far as that can be told."""
+    if one.has_ended or runs.is_over(one.place):
+        return "cut short"
+    return "under way" if runs.is_under_way(one.place) else "cut short, or under way"
+
+
+def _row(one: Entry, folder: Path, prefix: str, state: str) -> str:
+    """A row of the list; `state` is what its run is that has not come to its end."""
     place = escape(one.place)
     word = escape(shlex.quote(str(folder / one.place)))
     if one.error:
@@ -432,8 +438,9 @@ def _row(one: Entry, folder: Path, prefix: str, *, is_under_way: bool) -> str:
     )
     choice = f'<input type="checkbox" aria-label="Choose {place}">'
     watched = f"{prefix}/watch?record={escape(quote(one.place))}"
-    state = "under way" if is_under_way else "cut short, or under way"
-    mark = "" if one.complete else f' ({state}: <a href="{watched}">watch</a>)'
+    # What has ended grows no more.
+    watch = f': <a href="{watched}">watch</a>' if "under way" in state else ""
+    mark = "" if one.complete else f" ({state}{watch})"
     return (
         f'<tr data-place="{place}" data-word="{word}" data-test="{escape(one.test)}" '
         f'data-link="{escape(one.link)}" data-queue="{escape(one.queue)}" data-world="{escape(one.world)}" '

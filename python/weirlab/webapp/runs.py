@@ -98,8 +98,18 @@ class Runs:
 
     def is_under_way(self, place: str) -> bool:
         """Whether a run that writes the record at `place`, below the folder, is under way."""
+        run = self._writes(place)
+        return run is not None and run.code is None
+
+    def is_over(self, place: str) -> bool:
+        """Whether the record at `place`, below the folder, is of a run of the application that has ended."""
+        run = self._writes(place)
+        return run is not None and run.code is not None
+
+    def _writes(self, place: str) -> Run | None:
+        """The run into whose folder the record at `place` was written; None if it is none of these."""
         out = place.partition("/")[0]
-        return any(one.out == out for one in self._runs if one.code is None)
+        return next((one for one in self._runs if one.out == out), None)
 
     def numbered(self, number: int) -> Run:
         """The run of that number.
