@@ -20,9 +20,16 @@ export function judgement(figures: Figures): Judgement {
   return { letter: grade(increase), increase };
 }
 
+/** Whether it may be the server's limit that the loads met, and not the line's. */
+export function limited({ limit, down, up }: Figures): boolean {
+  return limit !== null && NEAR * limit <= Math.max(down, up);
+}
+
 /** What is to be said beside a grade, a sentence each. */
-export function cautions({ pings, down, up }: Figures): string[] {
+export function cautions({ pings, down, up, limit }: Figures): string[] {
   const found: string[] = [];
+  // As `weir test` does (`cautions_of_server` of the crate client): whatever came of it.
+  if (limit !== null) found.push(`This server gives your address ${limit} Mbit/s at most: that may be the bottleneck.`);
   const few = (["idle", "down", "up", "both"] as const).filter((phase) => counting(pings, phase).length < MIN_PINGS);
   if (few.length > 0) {
     const phases = few.map((phase) => NAMES[phase]).join(", ");
@@ -32,6 +39,8 @@ export function cautions({ pings, down, up }: Figures): string[] {
   return found;
 }
 
+/** Share of a server's limit from which on it may be what was measured: goodput is without headers, and a mean. */
+const NEAR = 0.8;
 /** `weir test` warns below 100 of its 100 pings a second; here there are ten a second. */
 const MIN_PINGS = 20;
 const NAMES = { idle: "the idle phase", down: "the download", up: "the upload", both: "both at once" } as const;

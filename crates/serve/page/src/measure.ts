@@ -30,6 +30,7 @@ export async function measure(secret: string, show: (figures: Figures) => void, 
   const clock = () => performance.now();
   const samples = new Samples(clock);
   const session = await Session.open(samples, secret, stop);
+  samples.limited(session.limit);
   const plan = planWithin(session.longest);
   if (plan === null) {
     session.close();

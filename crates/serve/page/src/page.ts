@@ -3,7 +3,7 @@
 import { keep as keepFile } from "../../../../viewer/src/save";
 import { Charts } from "./charts.js";
 import { forget, keep, kept } from "./history.js";
-import { cautions, judgement } from "./grading.js";
+import { cautions, judgement, limited } from "./grading.js";
 import { measure, Stopped } from "./measure.js";
 import { asCsv, asJson, decoded, encoded, type Result } from "./result.js";
 import type { Loaded } from "./plan.js";
@@ -90,7 +90,7 @@ async function list(): Promise<void> {
     open.textContent = dateOf(result);
     open.addEventListener("click", () => !running && reveal(result, `A result of ${dateOf(result)}, which this browser has kept.`));
     const item = document.createElement("li");
-    const said = "why" in found ? ["no grade", ""] : [`grade ${found.letter}`, `, round trips ${shown(found.increase)} ms longer`];
+    const said = "why" in found ? ["no grade", ""] : [`grade ${found.letter}${limited(result.figures) ? " at the server's limit" : ""}`, `, round trips ${shown(found.increase)} ms longer`];
     item.append(open, ` ${said[0]}, ${shown(down)} Mbit/s down, ${shown(up)} up${said[1]}`);
     return item;
   });
@@ -177,14 +177,15 @@ function judge(figures: Figures): string | null {
   element("result", HTMLElement).hidden = "why" in found;
   if ("why" in found) return found.why;
   const { letter, increase } = found;
-  const said = words(letter);
+  const atLimit = limited(figures);
+  const said = words(letter, atLimit);
   const mark = element("grade", HTMLElement);
   mark.textContent = letter;
   mark.className = `grade ${said.colour}`;
   element("verdict", HTMLElement).textContent = said.verdict;
   element("meaning", HTMLElement).textContent =
     `A round trip takes on average ${longer(increases)}. ${said.meaning}`;
-  const items = uses(figures.idleMean + increase).map((text) => {
+  const items = uses(figures.idleMean + increase, atLimit).map((text) => {
     const item = document.createElement("li");
     item.textContent = text;
     return item;

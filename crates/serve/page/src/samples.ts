@@ -43,6 +43,8 @@ export interface Figures {
   phases: readonly Span[];
   /** Whether the flows had to share connections, which only a load of all can fill. */
   shared: boolean;
+  /** How many Mbit/s the server gives this address in each direction; null is without a limit, or unknown. */
+  limit: number | null;
   pings: readonly Ping[];
   /** Rates of both directions over time in Mbit/s, each the mean of `STEP` seconds. */
   rates: Record<Direction, readonly number[]>;
@@ -60,6 +62,7 @@ export class Samples {
   #loaded: number[] = [];
   #end = Number.POSITIVE_INFINITY;
   #shared = false;
+  #limit: number | null = null;
   #pings: Ping[] = [];
   #open: readonly number[] = [];
   #downBytes = 0;
@@ -101,6 +104,11 @@ export class Samples {
   /** Flows shared a connection. */
   sharing(): void {
     this.#shared = true;
+  }
+
+  /** The server gives this address so many Mbit/s in each direction. */
+  limited(mbps: number | null): void {
+    this.#limit = mbps;
   }
 
   /** A ping that left at `sent` was answered at `now`: it counts where it was sent. */
@@ -159,6 +167,7 @@ export class Samples {
       increases: { down: increase("down"), up: increase("up"), both: increase("both") },
       phases: this.#spans(),
       shared: this.#shared,
+      limit: this.#limit,
       pings: every,
       rates: { down: this.#rates("down"), up: this.#rates("up") },
     };

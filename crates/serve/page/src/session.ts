@@ -7,13 +7,20 @@ export interface FlowSample {
 
 type ServerMessage =
   | { type: "welcome"; version: number; server: string; challenge: string | null }
-  | { type: "ready"; token: string; client: string; congestion: string[]; limits: { duration_ns: number } }
+  | { type: "ready"; token: string; client: string; congestion: string[]; limits: Limits }
   | { type: "opened"; flow: number; ticket: string }
   | { type: "started"; flow: number; t_ns: number }
   | { type: "samples"; t_ns: number; flows: FlowSample[] }
   | { type: "done"; last: FlowSample; t_ns: number; reason: string }
   | { type: "pong"; id: number; t_ns: number }
   | { type: "error"; flow: number | null; reason: string };
+
+/** What the server lets a client do. */
+interface Limits {
+  duration_ns: number;
+  /** Of this client's address in each direction; a server of before tells none. */
+  rate_bps?: number | null;
+}
 
 export type Direction = "down" | "up";
 
@@ -40,6 +47,7 @@ export class Session {
   #congestion: string | undefined;
   #heard = performance.now();
   #longest = Number.POSITIVE_INFINITY;
+  #limit: number | null = null;
   #fail: (error: Error) => void = () => undefined;
   /** Rejects when the session breaks. */
   readonly broken: Promise<never>;
@@ -98,6 +106,7 @@ export class Session {
           case "ready":
             this.#congestion = message.congestion.includes(CONGESTION) ? CONGESTION : undefined;
             this.#longest = message.limits.duration_ns / 1e9;
+            this.#limit = (message.limits.rate_bps ?? 0) / 1e6 || null;
             resolve();
             break;
           case "opened":
@@ -147,6 +156,11 @@ export class Session {
   /** For how many seconds the server lets a flow last. */
   get longest(): number {
     return this.#longest;
+  }
+
+  /** How many Mbit/s the server gives this address in each direction; null is without a limit. */
+  get limit(): number | null {
+    return this.#limit;
   }
 
   /** Asks for a flow, and returns the address of its data. */

@@ -9,8 +9,20 @@ export interface Words {
   advice: string;
 }
 
-/** What a grade means, and what to do. */
-export function words(letter: Grade): Words {
+/** What a grade means, and what to do; `limited`: the loads may have met the server's limit, and never filled the line. */
+export function words(letter: Grade, limited: boolean): Words {
+  const said = ofLine(letter);
+  if (!limited) return said;
+  if (said.colour !== "good") return { ...said, advice: CURE_OF_UNKNOWN };
+  return {
+    colour: "good",
+    verdict: "Your line stays quick with as much as this server lets pass",
+    meaning: "What happens when the line itself is full, this test cannot tell.",
+    advice: "To learn what a full line does, measure against a server without such a limit, or with one above the rate of your line.",
+  };
+}
+
+function ofLine(letter: Grade): Words {
   switch (letter) {
     case "A+":
     case "A":
@@ -46,15 +58,18 @@ export function words(letter: Grade): Words {
   }
 }
 
-const CURE =
-  "A router with a good queue cures this: switch on SQM (cake or fq_codel), at about 90 % of the rates above. " +
+const cure = (rates: string) =>
+  `A router with a good queue cures this: switch on SQM (cake or fq_codel), at about 90 % of ${rates}. ` +
   "More bandwidth does not.";
+const CURE = cure("the rates above");
+const CURE_OF_UNKNOWN = cure("your line's rates, which may be more than those above");
 
 /** What a latency under load allows: bounds in ms of round trip. */
-export function uses(loadedMs: number): string[] {
+export function uses(loadedMs: number, limited: boolean): string[] {
+  const when = limited ? "under such a load" : "while the line is busy";
   return USES.map(([what, good, bearable]) => {
     const how = loadedMs <= good ? "fine" : loadedMs <= bearable ? "noticeably worse" : "poor";
-    return `${what} while the line is busy: ${how}`;
+    return `${what} ${when}: ${how}`;
   });
 }
 

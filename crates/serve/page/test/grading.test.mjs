@@ -4,10 +4,10 @@ import { test } from "node:test";
 import { build } from "esbuild";
 
 const { outputFiles } = await build({ entryPoints: ["src/grading.ts"], bundle: true, format: "esm", write: false });
-const { cautions, judgement } = await import(`data:text/javascript;base64,${Buffer.from(outputFiles[0].text).toString("base64")}`);
+const { cautions, judgement, limited } = await import(`data:text/javascript;base64,${Buffer.from(outputFiles[0].text).toString("base64")}`);
 
 const phases = ["idle", "down", "rest", "up", "rest", "both"].map((phase, at) => ({ phase, from: at, to: at + 1, loaded: at % 2 ? 1 : null }));
-const good = { down: 50, up: 10, increases: { down: 10, up: 70, both: -3 }, phases, shared: false };
+const good = { down: 50, up: 10, increases: { down: 10, up: 70, both: -3 }, phases, shared: false, limit: null };
 const loaded = (share) => phases.map((one) => (one.phase === "up" ? { ...one, loaded: share } : one));
 
 test("a grade is that of the worst phase", () => {
@@ -40,4 +40,15 @@ test("few pings are told, and rates at which a browser is busy", () => {
   assert.match(said, /^Fewer than 20 pings count in the download, the upload, both at once: /);
   assert.deepEqual(more, []);
   assert.match(cautions({ ...good, pings: [], up: 1000 }).join(), /in the idle phase, the download.*bottleneck/);
+});
+
+test("the limit of a server is told, and whether it may be what was measured", () => {
+  const pings = ["idle", "down", "up", "both"].flatMap((phase) => Array.from({ length: 20 }, () => ({ t: 3, phase }))).map((one, at) => ({ ...one, t: at % 20 ? 3 : 0 }));
+  const many = { ...good, pings: [...pings, ...pings.filter(({ t }) => t > 0)] };
+  const said = "This server gives your address 62.5 Mbit/s at most: that may be the bottleneck.";
+  assert.deepEqual(cautions({ ...many, limit: 62.5 }), [said]);
+  assert.equal(limited({ ...many, limit: 62.5 }), true);
+  assert.equal(limited({ ...many, limit: 63 }), false, "50 Mbit/s is far below it");
+  assert.equal(limited({ ...many, down: 8, up: 50, limit: 50 }), true, "of either way");
+  assert.equal(limited(many), false);
 });

@@ -13,7 +13,7 @@ const pings = Array.from({ length: 300 }, (_, at) => ({ t: at / 10, ms: 10 + (at
 const rates = { down: Array.from({ length: 64 }, (_, at) => at * 1.5), up: Array.from({ length: 64 }, () => 8) };
 const figures = {
   phase: "both", t: 32, down: 93.123456, up: 8, idle: 10, idleMean: 13.65, loadedDown: 20, loadedUp: 300.5, loadedBoth: Number.NaN,
-  increases: { down: 10, up: 290.5, both: Number.NaN }, pings, rates, shared: false,
+  increases: { down: 10, up: 290.5, both: Number.NaN }, pings, rates, shared: false, limit: null,
   phases: [
     ["idle", 0, 4, null], ["down", 4, 12.5, 1], ["rest", 12.5, 14.5, null], ["up", 14.5, 22.75, 0.95], ["rest", 22.75, 25, null], ["both", 25, 40, 0],
   ].map(([phase, from, to, loaded]) => ({ phase, from, to, loaded })),
@@ -31,6 +31,8 @@ test("a link carries a result whole, and is short", async () => {
   assert.deepEqual(found.figures.phases, figures.phases);
   assert.equal(found.figures.shared, false);
   assert.equal((await decoded(await encoded({ ...result, figures: { ...figures, shared: true } }))).figures.shared, true);
+  assert.equal(found.figures.limit, null);
+  assert.equal((await decoded(await encoded({ ...result, figures: { ...figures, limit: 20 } }))).figures.limit, 20);
   assert.equal(found.figures.down, figures.down);
   assert.ok(Number.isNaN(found.figures.loadedBoth) && Number.isNaN(found.figures.increases.both));
   assert.deepEqual({ ...found.figures.increases, both: 0 }, { ...figures.increases, both: 0 });
@@ -50,6 +52,8 @@ test("what is no result is refused", async () => {
   const spans = [0, 4, null, 4, 12, 1, 12, 14, null, 14, 22, 1, 22, 24, null, 24, 32, 0.5].map((one, at) => (at % 3 < 2 ? one * 1e3 : one));
   const timed = (some, shared = 0) => [2, ...good.slice(1), some, shared];
   assert.notEqual(await decoded(await packed(timed(spans))), null);
+  assert.equal((await decoded(await packed(timed(spans)))).figures.limit, null, "of a page that told no limit");
+  for (const limit of ["20", 0, -1, 1e17]) assert.equal(await decoded(await packed([...timed(spans), limit])), null, `limit ${limit}`);
   const other = (at, value) => timed(spans.map((one, place) => (place === at ? value : one)));
   for (const bad of [timed(spans, 2), timed("x"), timed(spans.slice(3)), other(0, -1), other(1, null), other(2, 1.5), other(3, 3e3), other(16, 9e7)]) {
     assert.equal(await decoded(await packed(bad)), null, JSON.stringify(bad));

@@ -35,9 +35,13 @@ test("numbers have three digits that mean something", async () => {
   ]);
 });
 
-test("every grade has words, and uses follow the latency", async () => {
+test("every grade has words, also of what a server limits, and uses follow the latency", async () => {
   const { words, uses } = await load("words.ts");
-  for (const letter of ["A+", "A", "B", "C", "D", "F"]) assert.ok(words(letter).meaning.length > 20);
+  for (const limited of [false, true]) {
+    for (const letter of ["A+", "A", "B", "C", "D", "F"]) assert.ok(words(letter, limited).meaning.length > 20);
+  }
+  assert.doesNotMatch(words("A", true).advice, /nothing to do/);
+  assert.doesNotMatch(words("F", true).advice, /rates above/);
   assert.match(uses(50).join(), /^Calls[^,]*fine,Fast games[^,]*fine,Web pages[^,]*fine$/);
   assert.match(uses(250).join(), /^Calls[^,]*noticeably worse,Fast games[^,]*poor,Web pages[^,]*noticeably worse$/);
 });
