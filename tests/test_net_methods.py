@@ -12,16 +12,17 @@ import pytest
 from serving import serving
 from weirlab.errors import NetError
 from weirlab.net.methods import ALONE, kept_run, run_alone, run_beside
-from weirlab.net.plan import plan_test
+from weirlab.net.plan import TestPlan, plan_test
 from weirlab.record import configurations, open_record
 from weirlab.report import cut_short, latency_table
 from weirlab.report.differences import unrepeated
+from weirlab.scenario import ScenarioSpec, check, resolve
 from weirlab.scores import truth_of, verdict_of_truth
 from weirlab.stats import compare, summarise
 from weirlab.viewer import report_page
 from weirlab.viewer.repeat import TEST_TITLE, repeat_of
 from weirlab.viewer.words import record_says, summary_of
-from weirlab.worlds.net import NetWorld
+from weirlab.worlds.net import NetWorld, path_to
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -78,7 +79,8 @@ def test_what_our_own_pings_saw_is_told_again(tmp_path: Path, weir_here: Any) ->
     page = report_page([record])
     assert html.escape(said.says) in page
     assert "our own pings before it" in page
-    assert repeat_of(record).text == "weir test HOST --method librespeed --truth"
+    server = record.manifest.link["title"].removeprefix("path to ")
+    assert repeat_of(record).text == f"weir test {server} --method librespeed --truth"
 
 
 def test_how_a_speed_test_is_repeated_is_told_by_what_ran_it(tmp_path: Path) -> None:
@@ -139,19 +141,52 @@ def test_that_of_a_speed_test_alone_is_repeated_by_its_own_command(tmp_path: Pat
     run_alone(run, tmp_path / "run", lambda: cast("MethodResult", RESULT))
     record = open_record(tmp_path / "run")
     assert truth_of(record) is None
-    assert repeat_of(record).text == "weir test HOST --method librespeed"
+    assert repeat_of(record).text == "weir test server.example --method librespeed"
 
 
 def test_a_test_that_has_no_load_or_result_yet_is_told_by_its_phases(tmp_path: Path) -> None:
     planned = plan_test("server.example", ALONE).run
     assert planned.test.title == TEST_TITLE
     record = beside(tmp_path / "run", download_mbps=None)
-    assert repeat_of(record).text == "weir test HOST --method METHOD --truth"
+    server = record.manifest.link["title"].removeprefix("path to ")
+    assert repeat_of(record).text == f"weir test {server} --method METHOD --truth"
     phases = planned.scenario["phases"]
     record.manifest = replace(record.manifest, scenario=record.manifest.scenario | {"phases": phases})
-    assert repeat_of(record).text == "weir test HOST"
+    assert repeat_of(record).text == f"weir test {server} --idle 3s --load 200s --seed 1"
+    assert "An earlier version wrote the record" in repeat_of(record).says
     record.manifest = replace(record.manifest, test=record.manifest.test | {"title": "RRUL"})
+    assert repeat_of(record).text == f"weir run TEST --world net --host {server}"
+    unnamed = record.manifest.link | {"title": "a path"}
+    record.manifest = replace(record.manifest, link=unnamed)
     assert repeat_of(record).text == "weir run TEST --world net --host HOST"
+    assert "HOST stands for the server, which it does not name" in repeat_of(record).says
+
+
+def test_a_test_of_a_line_is_repeated_with_its_server_and_all_that_it_was_asked_for(tmp_path: Path) -> None:
+    plan = TestPlan(idle="1s", load="3s", ping="20ms", max_flows=3, cc="reno", seed=7, locate=False)
+    with serving("--max-rate", "20mbit") as server:
+        planned = plan_test(server.address, plan)
+        NetWorld(server.address).measure(
+            planned.run, tmp_path / "run", None, ramp=planned.ramp, said=planned.said
+        )
+    how = repeat_of(open_record(tmp_path / "run"))
+    asked = "--idle 1s --load 3s --ping 20ms --max-flows 3 --cc reno --seed 7"
+    assert how.text == f"weir test {server.address} {asked}"
+    assert "--auth" in how.says
+    assert "does not name" not in how.says
+
+
+def test_a_scenario_over_a_real_path_is_repeated_with_its_server(tmp_path: Path) -> None:
+    words = {"test": "tcp_upload", "phases": {"idle": "1s", "load": "1s", "cooldown": "0s"}, "seed": 3}
+    with serving("--max-rate", "20mbit") as server:
+        (run,) = resolve(check(ScenarioSpec, words | {"link": path_to(server.address), "cc": "reno"}, "test"))
+        NetWorld(server.address).run(run, tmp_path / "run", None)
+    asked = "--cc reno --idle 1s --load 1s --cooldown 0s --seed 3"
+    expected = f"weir run tcp_upload {asked} --world net --host {server.address}"
+    found = repeat_of(open_record(tmp_path / "run")).text
+    assert found is not None
+    assert sorted(found.split()) == sorted(expected.split())
+    assert found.startswith("weir run tcp_upload ")
 
 
 @pytest.mark.parametrize("figures", [True, False])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from weirlab import _native
@@ -126,4 +126,5 @@ def plan_test(host: str, plan: TestPlan) -> Planned:
     run = resolve(check(ScenarioSpec, written, "command line"))[0]
     scenario = json.loads(planned)
     routers = list(range(1, len(scenario["probes"])))
-    return Planned(replace(run, scenario=scenario), ramp, {"routers": routers})
+    asked = {name: value for name, value in asdict(plan).items() if name not in {"seed", "locate"}}
+    return Planned(replace(run, scenario=scenario), ramp, {"routers": routers, "plan": asked})

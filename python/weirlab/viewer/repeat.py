@@ -14,7 +14,7 @@ from weirlab.scenario import ScenarioSpec, check, resolve
 __all__ = ["Repeat", "commands", "repeat_of"]
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from weirlab.record import Manifest, Record
     from weirlab.scenario import ResolvedRun
@@ -42,10 +42,7 @@ def repeat_of(record: Record) -> Repeat:
             f"It was measured by {manifest.imported.tool}: this is the file from which it was imported.",
         )
     if manifest.world == "net":
-        return Repeat(
-            _over_a_real_path(record),
-            "It measured a real path, whose server the record does not name: HOST stands for it.",
-        )
+        return _over_a_real_path(record)
     same = (
         "the same samples"
         if manifest.world == "sim"
@@ -76,20 +73,65 @@ def repeat_of(record: Record) -> Repeat:
     )
 
 
-def _over_a_real_path(record: Record) -> str:
-    """The command that measured a real path."""
+def _over_a_real_path(record: Record) -> Repeat:
+    """How what measured a real path is repeated."""
     manifest = record.manifest
+    hosts = _servers(manifest)
     if finds_its_loads(record):
-        return "weir test HOST"
+        return _own_test(manifest, hosts)
     if is_beside_no_scenario(record):
         kind = record.columns("method").rows()[0]["kind"]
-        truth = " --truth" if manifest.scenario["probes"] else ""
-        return f"weir test HOST --method {kind}{truth}"
-    if manifest.test.get("title") != TEST_TITLE:
-        return "weir run TEST --world net --host HOST"
-    # One that ended before it had begun a load, or before the foreign test had a result.
-    is_own = any(phase["name"] == "download" for phase in manifest.scenario["phases"])
-    return "weir test HOST" if is_own else "weir test HOST --method METHOD --truth"
+        return _foreign_test(hosts, kind, truth=bool(manifest.scenario["probes"]))
+    if manifest.test.get("title") == TEST_TITLE:
+        # One that ended before it had begun a load, or before the foreign test had a result.
+        is_own = any(phase["name"] == "download" for phase in manifest.scenario["phases"])
+        return _own_test(manifest, hosts) if is_own else _foreign_test(hosts, "METHOD", truth=True)
+    there = [word for host in hosts for word in ("--host", host)]
+    asked, _ = _found(manifest)
+    named = {"test": manifest.test.get("name"), "link": manifest.link.get("name"), **(asked or {})}
+    said = asked is not None and _can_be_said(named)
+    if said and _leads_to(manifest, named | {"link": manifest.link}):
+        words = named | {"link": None, "seed": manifest.seed, "world": manifest.world}
+        return Repeat(f"{commands(words)} {shlex.join(there)}", _says(hosts))
+    stands = " TEST stands for its scenario, which no name here leads to."
+    return Repeat(shlex.join(["weir", "run", "TEST", "--world", "net", *there]), _says(hosts) + stands)
+
+
+def _own_test(manifest: Manifest, hosts: Sequence[str]) -> Repeat:
+    """The command of Weir's own test, with all that it was asked for."""
+    plan = manifest.extra.get("plan")
+    phases = manifest.test.get("phases", {})
+    # Records of before have of it what their test has.
+    known = plan if isinstance(plan, dict) else phases
+    asked = [key for key in (_OF_A_TEST if known is plan else ("idle", "load")) if key in known]
+    options = [word for key in asked for word in (f"--{key.replace('_', '-')}", str(known[key]))]
+    seed = [] if manifest.seed is None else ["--seed", str(manifest.seed)]
+    locate = ["--locate"] if manifest.routers else []
+    text = shlex.join(["weir", "test", *hosts, *options, *seed, *locate])
+    missing = "" if known is plan else " An earlier version wrote the record: it has no other options of it."
+    return Repeat(text, _says(hosts) + missing)
+
+
+def _foreign_test(hosts: Sequence[str], kind: str, *, truth: bool) -> Repeat:
+    """The command of a foreign speed test."""
+    text = shlex.join(["weir", "test", *hosts, "--method", kind, *(["--truth"] if truth else [])])
+    method = " METHOD stands for the speed test, of which there is no result." if kind == "METHOD" else ""
+    return Repeat(text, f"{_says(hosts)} Nor does it tell whether the address began with https://.{method}")
+
+
+def _servers(manifest: Manifest) -> list[str]:
+    """The servers as they were named on the command line (`weirlab.worlds.net.path_to`)."""
+    title = str(manifest.link.get("title", ""))
+    named = title.removeprefix(PATH_TO).split(", ") if title.startswith(PATH_TO) else []
+    return named if all(named) and named else [UNKNOWN]
+
+
+def _says(hosts: Sequence[str]) -> str:
+    stands = f" {UNKNOWN} stands for the server, which it does not name." if UNKNOWN in hosts else ""
+    return (
+        "It measures a real path again, which has other samples. The record does not tell whether a secret "
+        f"was given (--auth) or any certificate believed (--no-verify).{stands}"
+    )
 
 
 def _found(manifest: Manifest) -> tuple[Mapping[str, Any] | None, ResolvedRun | None]:
@@ -176,8 +218,17 @@ def _options(words: Mapping[str, Any]) -> Iterator[str]:
         yield from ("--datapath", str(words["datapath"]))
 
 
+PATH_TO = "path to "
+"""How the title of what stands in place of a link begins, where a real path was measured."""
+
+UNKNOWN = "HOST"
+"""What stands in a command for a server that the record does not name."""
+
 TEST_TITLE = "Test of the path to a server"
 """What `weir test` calls its test (weirlab.net.plan)."""
+
+_OF_A_TEST = ("idle", "load", "ping", "max_flows", "cc")
+"""Options of `weir test` that its plan has (weirlab.net.plan)."""
 
 _COMPARED = ("link", "queue", "queue_up", "queue_down", "shaper", "cc")
 """Keys of a scenario file with one value or several, which options of the same name say."""
