@@ -18,7 +18,7 @@ from weirlab.scenario import ScenarioSpec, check, resolve, shipped_links, shippe
 from weirlab.viewer import commands
 from weirlab.webapp.library import Library
 
-__all__ = ["Run", "Runs", "command_of"]
+__all__ = ["MAX_RUNS", "WORLDS", "Run", "Runs", "command_of", "too_many"]
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -177,10 +177,18 @@ def command_of(form: Mapping[str, Any], out: str | None) -> tuple[str, int]:
     if phases:
         words["phases"] = phases
     words |= {key: _whole(key, texts[0]) for key in ("seed", "repeat") if (texts := _texts(form, key))}
+    # What is more than a file may have is more than this, too: one limit is told, not one after the other.
+    if words.get("repeat", 1) > MAX_RUNS:
+        raise too_many(words["repeat"])
     runs = resolve(check(ScenarioSpec, words, "form"))
     if len(runs) > MAX_RUNS:
-        raise UsageError(f"{len(runs)} runs are too many to start from here: start {MAX_RUNS} or fewer")
+        raise too_many(len(runs))
     return f"{commands(words | {'world': world}, out)} --no-charts", len(runs)
+
+
+def too_many(count: int) -> UsageError:
+    """That so many runs cannot be started from here."""
+    return UsageError(f"{count} runs are too many to start from here: start {MAX_RUNS} or fewer")
 
 
 def _whole(key: str, text: str) -> int:

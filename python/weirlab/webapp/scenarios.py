@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from weirlab import reading
 from weirlab.errors import UsageError
 from weirlab.scenario import read_scenario, resolve
-from weirlab.webapp.runs import MAX_RUNS, WORLDS
+from weirlab.webapp.runs import MAX_RUNS, WORLDS, too_many
 from weirlab.writing import replaced
 
 __all__ = ["FIRST", "Scenarios", "mark_of"]
@@ -73,7 +73,7 @@ class Scenarios:
         if unnamed is not None:
             raise unnamed
         if len(runs) > MAX_RUNS:
-            raise UsageError(f"{len(runs)} runs are too many to start from here: start {MAX_RUNS} or fewer")
+            raise too_many(len(runs))
         line = ["weir", "run", str(file), *(() if world == "sim" else ("--world", str(world)))]
         return shlex.join([*line, *(() if out is None else ("--out", out)), "--no-charts"]), len(runs)
 
