@@ -20,7 +20,7 @@ from weirlab.errors import UsageError
 from weirlab.net.methods import METHODS, hint
 from weirlab.net.quality import warnings_of_method
 from weirlab.record import open_record
-from weirlab.report.methods import method_results
+from weirlab.report.methods import method_results, method_table
 from weirlab.scenario import ScenarioSpec, resolve
 from weirlab.stats import summarise
 from weirlab.worlds import world_named
@@ -261,3 +261,15 @@ def test_cautions_name_the_figures_that_are_missing() -> None:
     (said,) = warnings_of_method(result)
     assert said.startswith("16 connections did not fill the line in the upload: its throughput is a lower")
     assert warnings_of_method(HTTP) == []
+
+
+@pytest.mark.parametrize(("kind", "own"), [("rpm", "goodput mbps: of the last 4 s"), ("ookla", "by its own")])
+def test_of_two_figures_of_a_rate_it_is_told_what_each_is(kind: str, own: str) -> None:
+    """The method's own may be more than a line has: it stands beside the mean."""
+    result: Any = {"method": kind, "formula": "x", "download": {"mean_mbps": 18.2}, "failures": []}
+    table = method_table(result, None)
+    told = " ".join(str(table.caption).split())
+    assert own in told
+    assert "mean mbps: all bytes over the whole" in told
+    result["method"] = "ndt7"
+    assert method_table(result, None).caption is None

@@ -37,6 +37,8 @@ pub struct Responsiveness {
     interval: Interval,
     intervals: VecDeque<Interval>,
     goodputs: Vec<f64>,
+    /// Bytes of all intervals of this direction that are over.
+    moved_bytes: u64,
     responses: Vec<f64>,
     saturated: bool,
     done: Vec<(Direction, DirectionResult)>,
@@ -75,6 +77,7 @@ struct DirectionResult {
     draft: Option<f64>,
     goresponsiveness: Option<f64>,
     goodput_mbps: Option<f64>,
+    mean_mbps: Option<f64>,
     connections: usize,
     confidence: &'static str,
     times: [Option<f64>; 4],
@@ -146,6 +149,7 @@ impl Responsiveness {
     }
 
     fn end_interval(&mut self, now: Time, actions: &mut Vec<Action>) {
+        self.moved_bytes += self.interval.bytes;
         self.intervals.push_back(std::mem::take(&mut self.interval));
         if self.intervals.len() > MAD {
             self.intervals.pop_front();
@@ -214,6 +218,8 @@ impl Responsiveness {
                 draft,
                 goresponsiveness,
                 goodput_mbps: self.goodputs.last().copied(),
+                mean_mbps: (self.moved_bytes > 0)
+                    .then(|| mbps(self.moved_bytes, now.since(self.began).as_secs_f64())),
                 connections: self.loads.len(),
                 confidence,
                 times,
@@ -330,6 +336,7 @@ impl Method for Responsiveness {
                 rpm: found.draft,
                 rpm_goresponsiveness: found.goresponsiveness,
                 goodput_mbps: found.goodput_mbps,
+                mean_mbps: found.mean_mbps,
                 connections: found.connections,
                 confidence: found.confidence,
                 foreign_tcp_ms: tcp,
@@ -370,8 +377,10 @@ object! {
         pub rpm: Option<f64>,
         /// Responsiveness by the formula of goresponsiveness, in round trips a minute.
         pub rpm_goresponsiveness: Option<f64>,
-        /// Goodput of all connections in the last interval, in Mbit/s.
+        /// Goodput of all connections over the last four intervals of 1 s, by which the method ends, in Mbit/s.
         pub goodput_mbps: Option<f64>,
+        /// All bytes over the whole load, with its beginning, in Mbit/s; null if nothing was moved.
+        pub mean_mbps: Option<f64>,
         /// How many connections carried the load.
         pub connections: usize,
         /// How far the figures can be trusted: `low`, `medium` or `high`.
@@ -511,6 +520,10 @@ mod tests {
                         assert_eq!(result["upload"]["foreign_tls_ms"], 20.0);
                         assert_eq!(result["download"]["rpm"], draft(20.0, 60.0));
                         assert_eq!(result["failures"], json!([]));
+                        // It begins with one connection: all of its time has less than the last intervals.
+                        let [mean, last] = ["mean_mbps", "goodput_mbps"]
+                            .map(|name| result["download"][name].as_f64().unwrap());
+                        assert!(0.0 < mean && mean < last, "{result}");
                         return;
                     }
                     _ => {}

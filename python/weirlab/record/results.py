@@ -225,7 +225,9 @@ class RpmDirection(TypedDict):
     Attributes:
         rpm: responsiveness by the draft, in round trips a minute.
         rpm_goresponsiveness: responsiveness by the formula of goresponsiveness, in round trips a minute.
-        goodput_mbps: goodput of all connections in the last interval, in Mbit/s.
+        goodput_mbps: goodput of all connections over the last four intervals of 1 s, by which the method
+            ends, in Mbit/s.
+        mean_mbps: all bytes over the whole load, with its beginning, in Mbit/s; null if nothing was moved.
         connections: how many connections carried the load.
         confidence: how far the figures can be trusted: `low`, `medium` or `high`.
         foreign_tcp_ms: mean of TCP's handshakes of probes on connections of their own, in ms (`tcp_f` in the
@@ -241,6 +243,7 @@ class RpmDirection(TypedDict):
     rpm: float | None
     rpm_goresponsiveness: float | None
     goodput_mbps: float | None
+    mean_mbps: float | None
     connections: int
     confidence: str
     foreign_tcp_ms: float | None

@@ -34,7 +34,8 @@ def method_tables(record: Record) -> Iterator[Table]:
             continue
         table = method_table(json.loads(row["result"]), truth)
         table.title = f"{row['name']}: {table.title}"
-        table.caption = f"from {began:.1f} to {row['ended_ns'] / 1e9:.1f} s"
+        when = f"from {began:.1f} to {row['ended_ns'] / 1e9:.1f} s"
+        table.caption = f"{when}; {table.caption}" if table.caption else when
         yield table
 
 
@@ -63,7 +64,8 @@ def method_verdicts(record: Record) -> Iterator[Text]:
 def method_table(result: MethodResult, truth: Truth | None) -> Table:
     """All its figures by name; the truth below them."""
     title = Text(f"{result['method']}, by {result['formula']}")
-    table = Table(title=title, box=box.SIMPLE_HEAD, pad_edge=False, show_header=False)
+    caption = RATES.get(result["method"])
+    table = Table(title=title, caption=caption, box=box.SIMPLE_HEAD, pad_edge=False, show_header=False)
     table.add_column()
     table.add_column(justify="right", style="bold")
     for name, value in _flat(result):
@@ -89,3 +91,12 @@ def _flat(values: Mapping[str, object], before: str = "") -> Iterator[tuple[str,
             yield full, f"{value:.2f}"
         else:
             yield full, "-" if value is None else str(value)
+
+
+RATES = {
+    "ookla": "download and upload mbps: by its own formula, which may give more than a line has; "
+    "mean mbps: all bytes over the whole time",
+    "rpm": "goodput mbps: of the last 4 s, by which the method ends, and which may be more than a line has; "
+    "mean mbps: all bytes over the whole load",
+}
+"""Of methods with two figures of a rate, what each is."""
