@@ -8,6 +8,8 @@ import re
 import shlex
 import shutil
 import socket
+import subprocess
+import time
 from shutil import ignore_patterns
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -20,8 +22,10 @@ from local_ui import PATIENCE_S, Served, begun, ended
 from weirlab.errors import UsageError
 from weirlab.record import open_record
 from weirlab.webapp import library
+from weirlab.webapp import runs as webapp_runs
 from weirlab.webapp.made import MAX_PAGES, Made
-from weirlab.webapp.runs import command_of
+from weirlab.webapp.pages import run_state
+from weirlab.webapp.runs import Run, Runs, command_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -238,6 +242,68 @@ def test_the_files_of_a_record_are_sent_without_reading_its_tables(
 def test_a_form_that_cannot_be_run_is_refused_in_a_sentence(change: dict[str, Any], said: str) -> None:
     with pytest.raises(UsageError, match=re.escape(said)):
         command_of(QUICK | change, None)
+
+
+@pytest.fixture
+def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runs]:
+    """Runs that last until they are interrupted."""
+
+    def begun(command: str) -> subprocess.Popen[str]:
+        del command
+        return subprocess.Popen(["sleep", "1000"], stdout=subprocess.PIPE, text=True)
+
+    monkeypatch.setattr(webapp_runs, "_begun", begun)
+    made = Runs(tmp_path)
+    yield made
+    made.end()
+
+
+def started(runs: Runs, *words: str) -> Run:
+    return runs.start("rrul", lambda out: (shlex.join(["weir", "run", "rrul", *words, "--out", out]), 1))
+
+
+def has_begun(run: Run) -> bool:
+    return run.process is not None
+
+
+LAB = ("--world", "lab")
+HAS_IT = "a run in real time has this machine for itself"
+
+
+@pytest.mark.parametrize(("first", "second"), [(LAB, LAB), ((), LAB), (LAB, ())])
+def test_a_run_in_real_time_has_the_machine_for_itself(
+    runs: Runs, first: tuple[str, ...], second: tuple[str, ...]
+) -> None:
+    one, other = started(runs, *first), started(runs, *second)
+    assert (run_state(one), run_state(other)) == ("under way", f"waits until run 1 has ended: {HAS_IT}")
+    assert not has_begun(other)
+    runs.stop(1)
+    assert one.ended.wait(PATIENCE_S)
+    assert run_state(one) == "stopped; what was measured is kept"
+    end = time.monotonic() + PATIENCE_S
+    while not has_begun(other) and time.monotonic() < end:
+        time.sleep(0.01)
+    assert run_state(other) == "under way"
+    third = started(runs, *LAB)
+    runs.stop(3)
+    assert run_state(third) == "stopped before it began"
+    runs.stop(2)
+    assert other.ended.wait(PATIENCE_S)
+    assert not has_begun(third)
+
+
+def test_simulated_runs_do_not_wait_for_each_other(runs: Runs) -> None:
+    assert [run_state(started(runs)) for _ in range(2)] == ["under way"] * 2
+    with pytest.raises(UsageError, match="2 runs are under way"):
+        started(runs)
+
+
+def test_when_the_application_ends_no_run_begins_that_has_waited(runs: Runs) -> None:
+    one, other = started(runs, *LAB), started(runs, *LAB)
+    runs.end()
+    assert one.ended.wait(PATIENCE_S)
+    assert other.ended.wait(PATIENCE_S)
+    assert not has_begun(other)
 
 
 def test_bodies_are_bounded_and_must_be_objects(served: Served) -> None:

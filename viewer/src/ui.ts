@@ -248,6 +248,8 @@ interface State {
   code: number | null;
   /** How it ended; null while it is under way. */
   ended: string | null;
+  /** What it waits for; null once it has begun. */
+  waits: string | null;
   lines: string[];
   records: { place: string; complete: boolean }[];
 }
@@ -263,7 +265,7 @@ function run(): void {
     byId("output").textContent = state.lines.join("\n");
     const complete = state.records.filter((one) => one.complete).length;
     byId<HTMLProgressElement>("progress").value = complete;
-    byId("state").textContent = state.ended ?? `under way: ${complete === 1 ? "1 record is" : `${complete} records are`} complete`;
+    byId("state").textContent = state.ended ?? state.waits ?? `under way: ${complete === 1 ? "1 record is" : `${complete} records are`} complete`;
     const places = state.records.map((one) => one.place).sort();
     if (places.length) {
       const few = places.length > (told.most ?? Infinity) ? `the first ${told.most} of ${places.length} records` : "";

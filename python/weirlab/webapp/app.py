@@ -266,6 +266,7 @@ class _Served:
             {
                 "code": code,
                 "ended": None if code is None else pages.run_state(run),
+                "waits": pages.run_state(run) if run.waits_for else None,
                 "lines": list(run.lines),
                 "records": [{**one, "place": f"{run.out}/{one['place']}"} for one in made],
             }

@@ -488,11 +488,16 @@ def _worlds() -> str:
 
 
 def run_state(run: Run) -> str:
-    """Whether a run is under way, or how it ended."""
+    """Whether a run waits or is under way, or how it ended."""
+    if waits := run.waits_for:
+        them = f"run {waits[0]} has" if len(waits) == 1 else f"runs {', '.join(map(str, waits))} have"
+        return f"waits until {them} ended: a run in real time has this machine for itself"
     if run.code is None:
         return "under way"
     if run.code == 0:
         return "done"
+    if run.process is None and run.is_stopped:
+        return "stopped before it began"
     return "stopped; what was measured is kept" if run.is_stopped else f"ended with exit code {run.code}"
 
 

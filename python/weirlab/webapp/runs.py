@@ -35,9 +35,12 @@ class Run:
         out: its folder below that of the application.
         library: the records in that folder.
         total: how many records it makes.
-        code: its exit code; None while it runs.
+        after: runs that end before it begins.
+        process: None until it begins.
+        code: its exit code; None while it waits or runs.
         lines: what it wrote, the last lines.
         is_stopped: whether a reader has stopped it.
+        ended: set once it has a code.
     """
 
     number: int
@@ -45,10 +48,29 @@ class Run:
     out: str
     library: Library
     total: int
-    process: subprocess.Popen[str]
+    after: list[Run]
+    process: subprocess.Popen[str] | None = None
     code: int | None = None
     lines: deque[str] = field(default_factory=lambda: deque[str](maxlen=MAX_LINES))
     is_stopped: bool = False
+    ended: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def is_live(self) -> bool:
+        """Whether it measures in real time, which whatever else this machine does disturbs."""
+        return "--world" in shlex.split(self.command)
+
+    @property
+    def waits_for(self) -> list[int]:
+        """The numbers of the runs for whose end it waits; empty once it has begun."""
+        if self.process is not None or self.code is not None:
+            return []
+        return [one.number for one in self.after if one.code is None]
+
+    def end_with(self, code: int) -> None:
+        """It is over."""
+        self.code = code
+        self.ended.set()
 
 
 class Runs:
@@ -61,7 +83,9 @@ class Runs:
         self._lock = threading.Lock()
 
     def start(self, name: str, command_for: Callable[[str], tuple[str, int]]) -> Run:
-        """Starts a command.
+        """Starts a command, as soon as nothing runs that it would disturb, or that would disturb it.
+
+        A run in real time has the machine for itself: it waits for all before it, and all after it for it.
 
         Args:
             name: what the folder for its records begins with.
@@ -71,26 +95,34 @@ class Runs:
             UsageError: if it cannot be run, or enough is running.
         """
         with self._lock:
-            if sum(one.code is None for one in self._runs) >= MAX_AT_ONCE:
+            under_way = [one for one in self._runs if one.code is None]
+            if len(under_way) >= MAX_AT_ONCE:
                 raise UsageError(f"{MAX_AT_ONCE} runs are under way: wait until one has ended, or stop one")
             out = self._free_name(name)
             command, total = command_for(str(self._folder / out))
-            process = subprocess.Popen(
-                # Not what lies in the working folder (-P): a file `json.py` beside records is no module.
-                [sys.executable, "-P", "-m", "weirlab", *shlex.split(command)[1:]],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                encoding="utf-8",
-                errors="replace",
-                # A Ctrl-C in the terminal is for the application, which then ends its runs itself.
-                start_new_session=True,
-            )
-            run = Run(len(self._runs) + 1, command, out, Library(self._folder / out), total, process)
+            run = Run(len(self._runs) + 1, command, out, Library(self._folder / out), total, after=[])
+            run.after = [one for one in under_way if run.is_live or one.is_live]
+            if not run.after:
+                run.process = _begun(command)
             self._runs.append(run)
-        threading.Thread(target=_follow, args=(run,), daemon=True).start()
+        threading.Thread(target=self._carry_out, args=(run,), daemon=True).start()
         return run
+
+    def _carry_out(self, run: Run) -> None:
+        """Begins a run once those before it have ended, and keeps what it writes until it ends."""
+        for one in run.after:
+            one.ended.wait()
+        with self._lock:
+            # Somebody may have stopped it meanwhile.
+            if run.code is not None:
+                return
+            try:
+                run.process = run.process or _begun(run.command)
+            except OSError as error:
+                run.lines.append(f"it cannot be started: {error.strerror}")
+                run.end_with(FAILED)
+                return
+        run.end_with(_followed(run.process, run.lines))
 
     def all(self) -> list[Run]:
         """All runs, the latest first."""
@@ -124,21 +156,24 @@ class Runs:
     def stop(self, number: int) -> None:
         """Ends a run as Ctrl-C does: what was measured is kept."""
         run = self.numbered(number)
-        if run.code is None:
-            run.is_stopped = True
-            run.process.send_signal(signal.SIGINT)
+        with self._lock:
+            if run.code is None:
+                run.is_stopped = True
+                _interrupt(run)
 
     def end(self) -> None:
         """Ends all runs, and waits until they have."""
-        under_way = [one for one in self._runs if one.code is None]
-        for one in under_way:
-            one.process.send_signal(signal.SIGINT)
-        for one in under_way:
+        with self._lock:
+            under_way = [one for one in self._runs if one.code is None]
+            # Those that wait first: none of them is to begin because another has ended.
+            for one in sorted(under_way, key=lambda run: run.process is not None):
+                _interrupt(one)
+        for process in [one.process for one in under_way if one.process is not None]:
             try:
-                one.process.wait(timeout=MAX_END_S)
+                process.wait(timeout=MAX_END_S)
             except subprocess.TimeoutExpired:
-                one.process.kill()
-                one.process.wait()
+                process.kill()
+                process.wait()
 
     def _free_name(self, name_of_run: str) -> str:
         word = "".join(sign for sign in name_of_run if sign.isalnum() or sign in "_-")[:40] or "run"
@@ -205,13 +240,37 @@ def _texts(form: Mapping[str, Any], key: str) -> list[str]:
     return [text for one in given if (text := str(one).strip())]
 
 
-def _follow(run: Run) -> None:
-    """Keeps what a run writes, until it ends."""
-    if run.process.stdout is not None:
-        with run.process.stdout as written:
+def _begun(command: str) -> subprocess.Popen[str]:
+    """The process of a command."""
+    return subprocess.Popen(
+        # Not what lies in the working folder (-P): a file `json.py` beside records is no module.
+        [sys.executable, "-P", "-m", "weirlab", *shlex.split(command)[1:]],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        encoding="utf-8",
+        errors="replace",
+        # A Ctrl-C in the terminal is for the application, which then ends its runs itself.
+        start_new_session=True,
+    )
+
+
+def _interrupt(run: Run) -> None:
+    """Ends a run as Ctrl-C does, or before it begins."""
+    if run.process is None:
+        run.end_with(STOPPED)
+    else:
+        run.process.send_signal(signal.SIGINT)
+
+
+def _followed(process: subprocess.Popen[str], lines: deque[str]) -> int:
+    """Keeps what a process writes, until it ends; its exit code."""
+    if process.stdout is not None:
+        with process.stdout as written:
             for line in written:
-                run.lines.append(line.rstrip("\n")[:MAX_LINE_CHARS])
-    run.code = run.process.wait()
+                lines.append(line.rstrip("\n")[:MAX_LINE_CHARS])
+    return process.wait()
 
 
 FIELDS = {"test", "link", "queue", "cc", "idle", "load", "cooldown", "seed", "repeat", "world"}
@@ -224,6 +283,12 @@ WORLDS = ("sim", "lab")
 
 MAX_AT_ONCE = 2
 """Runs at once, each of which uses all processors anyway."""
+
+STOPPED = 130
+"""The exit code of a command that Ctrl-C ended."""
+
+FAILED = 1
+"""That of one that could not be started."""
 
 MAX_RUNS = 1000
 """Records of one form; a larger study belongs on the command line."""
