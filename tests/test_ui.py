@@ -581,6 +581,39 @@ def test_of_what_ended_too_early_it_is_not_told_that_it_may_be_under_way(
         shutil.rmtree(place)
 
 
+def test_filters_are_there_again_when_a_reader_comes_back(
+    browser: Browser, served: Served, rrul: list[Record]
+) -> None:
+    del rrul
+    with opened(browser, served.link) as shown:
+        page = shown.page
+        rows = page.locator("#rows tr:not([hidden])")
+        every = rows.count()
+        page.locator("#rows input").first.check()
+        page.locator("#search").fill("no such words")
+        expect(page.locator("#count")).to_have_text(
+            "none fits: clear the search or a filter; of the chosen 1 is not shown"
+        )
+        page.locator("#rows input:checked").first.evaluate("one => one.click()")
+        page.locator("#search").fill("01-pfifo")
+        count = rows.count()
+        assert 0 < count < every
+        words = page.locator("#command").inner_text().split()
+        assert words[:2] == ["weir", "show"]
+        assert len(words) == 2 + count
+        rows.first.locator("a").first.click()
+        page.wait_for_url("**/view?*")
+        page.go_back()
+        expect(page.locator("#search")).to_have_value("01-pfifo")
+        expect(rows).to_have_count(count)
+        page.reload()
+        expect(page.locator("#search")).to_have_value("01-pfifo")
+        expect(rows).to_have_count(count)
+        page.locator("#search").fill("")
+        expect(rows).to_have_count(every)
+        assert "#" not in page.url
+
+
 def test_a_record_that_vanishes_is_told_in_a_sentence(
     browser: Browser, served: Served, rrul: list[Record]
 ) -> None:

@@ -52,6 +52,9 @@ async function send(place: string, content: unknown): Promise<Answer> {
   }
 }
 
+/** Records that a command line names one by one. */
+const MAX_WORDS = 100;
+
 /** The list of records: which are shown and chosen, and what is noted of them. */
 function records(): void {
   const rows = [...document.querySelectorAll<HTMLTableRowElement>("#rows tr")];
@@ -61,6 +64,16 @@ function records(): void {
   const open = byId<HTMLButtonElement>("open");
   const command = byId("command");
   const atFirst = command.textContent;
+  const filters = [search, since, ...selects];
+  // The address has them: a reader who comes back, or loads the page anew, finds what he left.
+  const keep = () => {
+    const asked = new URLSearchParams(filters.flatMap(({ id, value }) => (value ? [[id, value]] : [])));
+    history.replaceState(history.state, "", asked.size ? `#${asked}` : location.pathname + location.search);
+  };
+  const putBack = () => {
+    const asked = new URLSearchParams(location.hash.slice(1));
+    for (const one of filters) one.value = asked.get(one.id) ?? "";
+  };
   const filter = () => {
     const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
     let count = 0;
@@ -73,13 +86,21 @@ function records(): void {
       row.hidden = !shown;
       if (shown) count++;
     }
-    byId("count").textContent = rows.length > 0 && count === 0 ? "none fits: clear the search or a filter" : `${count} shown`;
+    const hidden = chosen().filter((row) => row.hidden).length;
+    const also = hidden ? `; of the chosen ${hidden} ${hidden === 1 ? "is" : "are"} not shown` : "";
+    const says = rows.length > 0 && count === 0 ? "none fits: clear the search or a filter" : `${count} shown`;
+    byId("count").textContent = says + also;
   };
   // The list has the latest first; what is compared begins with the earliest, as the command line does: its baseline.
   const chosen = () => rows.filter((row) => row.querySelector("input")?.checked).reverse();
   const tell = () => {
     const found = chosen();
-    command.textContent = found.length ? ["weir report", ...found.map((row) => row.dataset["word"])].join(" ") : atFirst;
+    const shown = rows.filter((row) => !row.hidden && row.dataset["word"] !== undefined).reverse();
+    const line = (name: string, some: HTMLTableRowElement[]) => [name, ...some.map((row) => row.dataset["word"])].join(" ");
+    if (found.length) command.textContent = line("weir report", found);
+    else if (shown.length === 0 || !filters.some(({ value }) => value)) command.textContent = atFirst;
+    else if (shown.length <= MAX_WORDS) command.textContent = line("weir show", shown);
+    else command.textContent = `${atFirst}  # all of them, also those that are not shown here`;
   };
   const noted = noting(chosen, filter, tell);
   const choose = () => {
@@ -87,16 +108,22 @@ function records(): void {
     const most = told.most ?? Infinity;
     open.disabled = found.length === 0 || found.length > most;
     open.textContent = found.length > most ? `Choose ${most} at most` : found.length > 1 ? `Compare ${found.length}` : "Open";
+    filter();
     noted();
   };
-  for (const one of [search, since, ...selects]) one.addEventListener("input", filter);
+  const narrow = () => {
+    keep();
+    filter();
+    noted();
+  };
+  for (const one of filters) one.addEventListener("input", narrow);
   for (const row of rows) {
     row.querySelector("input")?.addEventListener("change", choose);
     row.querySelector("a")?.setAttribute("href", viewOf([placeOf(row)]));
   }
   open.addEventListener("click", () => location.assign(viewOf(chosen().map(placeOf))));
   whenRestored(() => {
-    filter();
+    putBack();
     choose();
   });
 }
