@@ -38,8 +38,8 @@ def test_the_metadata_says_who_where_and_for_what() -> None:
 
 
 @pytest.fixture(scope="module")
-def shipped(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
-    """The files of the source distribution, below its folder."""
+def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the source distribution."""
     out = tmp_path_factory.mktemp("sdist")
     maturin = Path(sys.executable).parent / "maturin"
     done = subprocess.run(
@@ -48,7 +48,15 @@ def shipped(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
     assert done.returncode == 0, done.stderr
     (archive,) = out.glob("*.tar.gz")
     with tarfile.open(archive) as tar:
-        return {one.name.split("/", 1)[1] for one in tar.getmembers() if "/" in one.name}
+        tar.extractall(out, filter="data")
+    (folder,) = (one for one in out.iterdir() if one.is_dir())
+    return folder
+
+
+@pytest.fixture(scope="module")
+def shipped(unpacked: Path) -> set[str]:
+    """The files of the source distribution, below its folder."""
+    return {one.relative_to(unpacked).as_posix() for one in unpacked.rglob("*") if one.is_file()}
 
 
 def test_the_source_distribution_has_what_the_documentation_speaks_of(shipped: set[str]) -> None:
@@ -59,6 +67,7 @@ def test_the_source_distribution_has_what_the_documentation_speaks_of(shipped: s
             "*.md",
             "docs",
             "examples",
+            "packaging",
             "scenarios",
             "tests/*.py",
             "site",
@@ -77,8 +86,20 @@ def test_the_source_distribution_has_what_the_documentation_speaks_of(shipped: s
     assert wanted - shipped == set()
 
 
-def test_the_source_distribution_can_be_compiled(shipped: set[str]) -> None:
+def test_the_source_distribution_can_be_compiled(shipped: set[str], unpacked: Path) -> None:
     assert {"Cargo.lock", "Cargo.toml", "pyproject.toml", "crates/py/Cargo.toml"} <= shipped
+    # It has fewer crates than the lock file, so that Cargo must be free to leave some out, as pip has it compile.
+    assert "locked" not in tomllib.loads((unpacked / "pyproject.toml").read_text())["tool"]["maturin"]
+    words = ["cargo", "metadata", "--offline", "--format-version", "1"]
+    done = subprocess.run(words, cwd=unpacked, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    assert versions(unpacked) < versions(ROOT), "those that are there have the versions of the lock file"
+
+
+def versions(folder: Path) -> set[tuple[str, str]]:
+    """Names and versions of the crates of a lock file."""
+    packages = tomllib.loads((folder / "Cargo.lock").read_text())["package"]
+    return {(package["name"], package["version"]) for package in packages}
 
 
 def test_the_debian_package_finds_its_files_and_its_unit_its_settings() -> None:
