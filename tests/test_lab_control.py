@@ -10,6 +10,7 @@ import socket
 import stat
 import subprocess
 import sys
+import threading
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,7 +22,7 @@ import weirlab
 from live import PATIENCE_S, skip_if_late, weir_in
 from weirlab.cli.lab_command import _changes
 from weirlab.errors import UsageError
-from weirlab.lab.control import opened
+from weirlab.lab.control import change, opened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -328,3 +329,34 @@ def test_words_that_are_none_are_told(words: tuple[str, ...], message: str) -> N
     with pytest.raises(UsageError) as caught:
         _changes(words)
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"HTTP/1.1 400 Bad Request\r\n\r\n",
+        b'{"t_ns": "x"}\n',
+        b"[1]\n",
+        b'{"error": "no"}\n',
+        b"7\n",
+        b"\xff\xfe\n",
+        b"x" * 100_000,
+    ],
+)
+def test_somebody_elses_socket_is_told(answer: bytes, tmp_path: Path) -> None:
+    place = tmp_path / "other.sock"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+        listener.bind(str(place))
+        listener.listen()
+
+        def serve() -> None:
+            near, _ = listener.accept()
+            with near:
+                near.recv(10_000)
+                near.sendall(answer)
+
+        other = threading.Thread(target=serve)
+        other.start()
+        with pytest.raises(UsageError, match="is not the control socket of a lab"):
+            change(place, {"down/modem": {"rate": "5mbit"}})
+        other.join(PATIENCE_S)

@@ -92,7 +92,9 @@ def change(path: Path, changes: Mapping[str, Mapping[str, Any]]) -> float:
             near.connect(str(path))
             near.sendall((json.dumps(changes) + "\n").encode())
             with near.makefile(encoding="utf-8") as lines:
-                said = lines.readline()
+                said = lines.readline(MOST_SAID)
+        except UnicodeDecodeError as error:
+            raise _no_lab(path) from error
         except TimeoutError as error:
             raise LabError(f"the lab of `{path}` has not answered for {PATIENCE_S:g} s") from error
         except FileNotFoundError as error:
@@ -103,10 +105,18 @@ def change(path: Path, changes: Mapping[str, Mapping[str, Any]]) -> float:
             raise _unheard(path, error) from error
     if not said:
         raise LabError(f"the lab of `{path}` ended before it answered")
-    answer = json.loads(said)
-    if "error" in answer:
-        raise (UsageError if answer["of"] == "order" else LabError)(answer["error"])
-    return float(answer["t_ns"] / 1e9)
+    try:
+        answer = json.loads(said)
+        if "error" not in answer:
+            return float(answer["t_ns"] / 1e9)
+        failure = (UsageError if answer["of"] == "order" else LabError)(answer["error"])
+    except (ValueError, TypeError, KeyError) as error:
+        raise _no_lab(path) from error
+    raise failure
+
+
+def _no_lab(path: Path) -> UsageError:
+    return UsageError(f"`{path}` is not the control socket of a lab")
 
 
 def _unheard(path: Path, error: OSError) -> WeirError:
@@ -114,11 +124,14 @@ def _unheard(path: Path, error: OSError) -> WeirError:
     if isinstance(error, ConnectionRefusedError):
         if path.is_socket():
             return LabError(f"the lab of `{path}` has ended")
-        return UsageError(f"`{path}` is not the control socket of a lab")
+        return _no_lab(path)
     if isinstance(error, ConnectionError):
         return LabError(f"the lab of `{path}` ended before it answered")
     return UsageError(f"`{path}` cannot be asked: {error.strerror or error}")
 
+
+MOST_SAID = 65_536
+"""Characters of an answer at most."""
 
 PATIENCE_S = 10.0
 """How long an answer may take; a lab has it within a thousandth of that."""
