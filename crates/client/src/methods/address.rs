@@ -16,6 +16,8 @@ pub struct Url {
     pub authority: String,
     /// Path before the test's own paths, without a slash at its end.
     pub base: String,
+    /// Path and query of the URL itself.
+    pub itself: String,
 }
 
 impl Url {
@@ -39,7 +41,8 @@ impl Url {
         let port = uri.port_u16().unwrap_or(if tls { 443 } else { 80 });
         let name = host.trim_start_matches('[').trim_end_matches(']').to_owned();
         let base = uri.path().trim_end_matches('/').to_owned();
-        Ok(Self { tls, name, authority: format!("{host}:{port}"), base })
+        let itself = uri.path_and_query().map_or("/", |it| it.as_str()).to_owned();
+        Ok(Self { tls, name, authority: format!("{host}:{port}"), base, itself })
     }
 
     pub(crate) fn find(&self) -> Result<SocketAddr, ClientError> {
@@ -62,7 +65,10 @@ mod tests {
         let url = Url::parse("https://[::1]:8443/speed/").unwrap();
         assert_eq!((url.tls, url.name.as_str()), (true, "::1"));
         assert_eq!((url.authority.as_str(), url.base.as_str()), ("[::1]:8443", "/speed"));
+        assert_eq!(url.itself, "/speed/");
+        assert_eq!(Url::parse("http://server/a/?b=c/").unwrap().itself, "/a/?b=c/");
         let plain = Url::parse("http://server").unwrap();
+        assert_eq!(plain.itself, "/");
         assert_eq!((plain.authority.as_str(), plain.base.as_str()), ("server:80", ""));
         for wrong in ["server", "ftp://server", "http://", ""] {
             assert!(Url::parse(wrong).is_err(), "{wrong}");

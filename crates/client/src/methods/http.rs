@@ -115,13 +115,9 @@ async fn try_request(
     let url = &dialer.url;
     let two = matches!(http.speaker, Speaker::Two(_));
     let scheme = if url.tls { "https" } else { "http" };
-    let uri = if two {
-        format!("{scheme}://{}{}{path}", url.authority, url.base)
-    } else {
-        format!("{}{path}", url.base)
-    };
-    // The URL itself, without a path of its own.
-    let uri = if uri.is_empty() { "/".to_owned() } else { uri };
+    // Without a path of the test's own it is the URL itself.
+    let place = if path.is_empty() { url.itself.clone() } else { format!("{}{path}", url.base) };
+    let uri = if two { format!("{scheme}://{}{place}", url.authority) } else { place };
     let mut builder = Request::builder()
         .uri(uri)
         .version(if two { Version::HTTP_2 } else { Version::HTTP_11 })
