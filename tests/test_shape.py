@@ -308,7 +308,8 @@ def say(*words):
     done = subprocess.run([*WEIR, *words], capture_output=True, text=True)
     return [done.returncode, done.stdout, done.stderr]
 dry = say(device, "--dry-run", "--json")
-print(json.dumps([dry, say("nosuch0"), say(device, "--backend", "kernel"), state()]))
+subprocess.run(["ip", "link", "property", "add", "dev", device, "altname", "other0"], check=True)
+print(json.dumps([dry, say("nosuch0"), say("other0"), device, say(device, "--backend", "kernel"), state()]))
 """
 
 
@@ -359,12 +360,15 @@ def test_what_was_learned_is_there_after_a_restart(learned: Any) -> None:
 def test_it_says_which_backend_and_why_and_refuses_in_one_sentence(
     unhurried: dict[str, Future[Any]],
 ) -> None:
-    [dry, missing, kernel, after], _ = unhurried["backends"].result()
+    [dry, missing, other, device, kernel, after], _ = unhurried["backends"].result()
     chosen = json.loads(dry[1])
     assert chosen["backend"] == "userspace"
     assert "the backend `kernel` cannot be used: " in chosen["why"]
     assert missing[0] == 2
     assert "there is no device `nosuch0`" in missing[2]
+    # Rules of packets and /sys know a device by its own name alone.
+    assert other[0] in {1, 2}
+    assert f"`other0` is another name of the device `{device}`: write `{device}`" in other[2]
     assert kernel[0] == 1
     assert kernel[2].startswith("weir: the backend `kernel` cannot be used: ")
     assert after == {"tables": 0, "queues": 0, "answers": 100}

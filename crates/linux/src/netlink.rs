@@ -283,10 +283,17 @@ pub fn index_of(name: &str) -> Result<u32, LinuxError> {
 /// The index of the device called `name` in the calling thread's network namespace, if there is one.
 ///
 /// # Errors
-/// If the kernel does not say, as where this process may open no more files.
+/// If `name` is another name of a device, which rules of packets and `/sys` do not know, or the kernel does not say, as where
+/// this process may open no more files.
 pub fn find_device(name: &str) -> Result<Option<u32>, LinuxError> {
     match nix::net::if_::if_nametoindex(name) {
-        Ok(index) => Ok(Some(index)),
+        Ok(index) => match nix::net::if_::if_indextoname(index) {
+            Ok(own) if own.to_bytes() != name.as_bytes() => Err(LinuxError::new(format!(
+                "`{name}` is another name of the device `{0}`: write `{0}`",
+                own.to_string_lossy()
+            ))),
+            _ => Ok(Some(index)),
+        },
         Err(nix::Error::ENODEV | nix::Error::ENXIO | nix::Error::EINVAL) => Ok(None),
         Err(error) => {
             // The C library asks by a socket, and forgets why it could have none.
