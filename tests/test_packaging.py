@@ -88,7 +88,7 @@ def test_the_source_distribution_has_what_the_documentation_speaks_of(shipped: s
 
 def test_the_source_distribution_can_be_compiled(shipped: set[str], unpacked: Path) -> None:
     assert {"Cargo.lock", "Cargo.toml", "pyproject.toml", "crates/py/Cargo.toml"} <= shipped
-    # It has fewer crates than the lock file, so that Cargo must be free to leave some out, as pip has it compile.
+    # It has fewer crates than the lock file, so that Cargo must be free to leave some out, as with pip.
     assert "locked" not in tomllib.loads((unpacked / "pyproject.toml").read_text())["tool"]["maturin"]
     words = ["cargo", "metadata", "--offline", "--format-version", "1"]
     done = subprocess.run(words, cwd=unpacked, capture_output=True, text=True, timeout=300, check=False)
