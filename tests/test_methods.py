@@ -6,7 +6,6 @@ import json
 import threading
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -17,7 +16,7 @@ from weirlab.api import run_all
 from weirlab.cli import speed_test, test_command
 from weirlab.cli import weir as group
 from weirlab.errors import UsageError
-from weirlab.net.methods import METHODS, hint
+from weirlab.net.methods import METHODS, Less, hint
 from weirlab.net.quality import warnings_of_method
 from weirlab.record import open_record
 from weirlab.report.methods import method_results, method_table
@@ -190,7 +189,7 @@ def test_why_a_foreign_server_is_measured_over_http_is_said_once(
     form: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     why = "server `h` does not speak Weir's protocol (404): start `weir serve` there"
-    monkeypatch.setattr(test_command, "less", lambda *_: SimpleNamespace(why=why, url="http://h/"))
+    monkeypatch.setattr(test_command, "offered", lambda *_: Less(why, "http://h/"))
     monkeypatch.setattr(speed_test, "run_method", lambda *_, **__: dict(HTTP))
     group.main(["test", "h", "--out", str(tmp_path / "o"), *form], standalone_mode=False)
     said, told = capsys.readouterr()

@@ -100,7 +100,7 @@ def command(  # noqa: PLR0913 - one word each on the command line
         raise UsageError("--truth and --no-verify belong to a foreign test: give --method too")
     plan = TestPlan.of(words)
     # Wrong words are refused before anybody is asked.
-    plan_test(host, plan)
+    noted(plan_test(host, plan).run, words)
     found = offered(host, asked.secret)
     if isinstance(found, Less):
         test = _speed_test(asked, "http", found.url, words)
