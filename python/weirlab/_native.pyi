@@ -77,6 +77,7 @@ __all__ = [
     "stop_shaper",
     "tables",
     "tcp_profiles",
+    "thinned",
     "unmeasured",
     "version",
 ]

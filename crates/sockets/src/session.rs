@@ -294,7 +294,7 @@ fn check_numbers(key: &str, said: &Value) -> Result<(), String> {
             _ => Ok(()),
         },
         Value::Array(all) => all.iter().try_for_each(|one| check_numbers(key, one)),
-        Value::Object(all) => all.iter().try_for_each(|(key, one)| check_numbers(key, one)),
+        Value::Object(all) => all.iter().try_for_each(|(name, one)| check_numbers(name, one)),
         _ => Ok(()),
     }
 }
