@@ -15,6 +15,7 @@ from click.testing import CliRunner
 
 from weirlab.cli import weir
 from weirlab.errors import RecordError, UsageError
+from weirlab.record import open_record
 from weirlab.sweeps import bundle
 from weirlab.sweeps.bundle import write_bundle
 from weirlab.sweeps.bundle_check import _sampled, check_bundle
@@ -228,6 +229,17 @@ def test_the_command_writes_and_checks(store: Store, whole: Path, tmp_path: Path
     assert "differs in events" in refused.stdout
     assert "4 of 4 runs came to something else here" in refused.stderr
     assert weir_here("bundle", "--check", str(store.path / "manifest.json")).returncode == 3
+
+
+def test_a_bundle_and_a_store_where_another_thing_is_wanted_are_told(
+    store: Store, whole: Path, weir_here: Weir
+) -> None:
+    done = weir_here("bundle", str(whole))
+    assert done.returncode == 2
+    said = f"`{whole}` is a file, and a store is a folder: write --check to check a bundle"
+    assert " ".join(done.stderr.split()) == f"weir: {said}"
+    with pytest.raises(RecordError, match=r"but a store of a sweep: `weir sweep show .*rates\.sweep`"):
+        open_record(store.path)
 
 
 def test_a_folder_that_is_named_by_where_it_is_has_its_bundle_beside_it(

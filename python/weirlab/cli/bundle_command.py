@@ -43,6 +43,8 @@ def command(  # noqa: PLR0913 - one word each on the command line
         raise UsageError("--out goes with a store, not with --check")
     if not check and (sample is not None or jobs is not None):
         raise UsageError("--sample and --jobs go with --check")
+    if not check and Path(place).is_file():
+        raise UsageError(f"`{place}` is a file, and a store is a folder: write --check to check a bundle")
     if check:
         _tell_checked(
             check_bundle(Path(place), sample=sample or SAMPLE, jobs=jobs),

@@ -21,7 +21,7 @@ from weirlab.record.in_order import in_order, least_of, order_of
 from weirlab.record.manifest import SCHEMA, Manifest
 from weirlab.record.notes import keep_notes, notes_in
 from weirlab.record.part_files import PartFiles
-from weirlab.record.places import record_paths
+from weirlab.record.places import record_paths, store_paths
 from weirlab.record.round_trips import COLUMNS as ROUND_TRIPS
 from weirlab.record.round_trips import round_trips_in
 from weirlab.record.store import MANIFEST, NOTES, open_store
@@ -69,6 +69,8 @@ class Record(Shown):
             raw = json.loads(text)
         except (ValueError, RecursionError) as error:
             raise self._damaged("it is no JSON") from error
+        if isinstance(raw, dict) and "schema_version" not in raw and store_paths(path):
+            raise RecordError(f"`{path}` is no record, but a store of a sweep: `weir sweep show {path}`")
         try:
             version = raw.get("schema_version") if isinstance(raw, dict) else None
             if isinstance(version, int) and version > SCHEMA:

@@ -100,7 +100,10 @@ def run_on_cluster(orders: Orders, cluster: Cluster) -> None:
             ) from error
         except _NotStarted as error:
             if in_vain + 1 == MAX_IN_VAIN:
-                raise WeirError(f"a cluster cannot be started here: {error}") from error
+                raise WeirError(
+                    f"a cluster cannot be started here: {error}; a script asks for one below "
+                    '`if __name__ == "__main__":`'
+                ) from error
         in_vain = 0 if batches.done > had else in_vain + 1
         if in_vain == MAX_IN_VAIN and cluster.scheduler is None and not batches.are_done():
             raise WeirError(f"all workers of the cluster ended {in_vain} times: what was done is kept")
