@@ -1,8 +1,10 @@
 //! A session of Weir's own protocol, as its client (`docs/protocol.md`).
 
 use std::io;
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
 use std::time::{Duration as WallDuration, Instant};
 
 use serde_json::Value;
@@ -81,11 +83,16 @@ impl Session {
         let config = WebSocketConfig::default()
             .max_message_size(Some(MAX_MESSAGE_BYTES))
             .max_frame_size(Some(MAX_MESSAGE_BYTES));
-        let (socket, _) = tungstenite::client::client_with_config(request, stream, Some(config))
-            .map_err(|error| refused(server, &error))?;
-        let mut talk = Talk { socket, server };
-        let grant = talk.shake_hands(local, secret)?;
-        Ok(Self { socket: talk.socket, server: target.authority.clone(), grant })
+        let guard = Guard::of(&stream, HANDSHAKE).map_err(|error| fail(&error))?;
+        let begun = tungstenite::client::client_with_config(request, stream, Some(config))
+            .map_err(|error| refused(server, &error))
+            .and_then(|(socket, _)| {
+                let mut talk = Talk { socket, server };
+                let grant = talk.shake_hands(local, secret)?;
+                Ok((talk.socket, grant))
+            });
+        let (socket, grant) = begun.map_err(|error| guard.blamed(server).unwrap_or(error))?;
+        Ok(Self { socket, server: target.authority.clone(), grant })
     }
 
     /// Compares the clocks, while nothing else is said.
@@ -93,6 +100,13 @@ impl Session {
     /// # Errors
     /// If the server does not answer.
     pub fn compare_clocks(&mut self) -> Result<ClockOffset, NetError> {
+        let stream = self.socket.get_ref();
+        let guard = Guard::of(stream, LOOKS * PATIENCE).map_err(|error| self.fail(&error))?;
+        self.looked().map_err(|error| guard.blamed(&self.server).unwrap_or(error))
+    }
+
+    /// The quickest of several looks at the server's clock.
+    fn looked(&mut self) -> Result<ClockOffset, NetError> {
         let mut best: Option<ClockOffset> = None;
         for id in 0..LOOKS {
             let before = monotonic_ns();
@@ -189,6 +203,48 @@ impl AsFd for Session {
     /// It is readable once the server has said something.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.get_ref().as_fd()
+    }
+}
+
+/// Ends a connection that takes longer than it may, however little is said on it now and then.
+struct Guard {
+    limit: WallDuration,
+    /// Says that it is over, by being dropped.
+    over: Option<Sender<()>>,
+    watch: Option<JoinHandle<bool>>,
+}
+
+impl Guard {
+    fn of(stream: &TcpStream, limit: WallDuration) -> io::Result<Self> {
+        let stream = stream.try_clone()?;
+        let (over, waiting) = channel();
+        let watch = std::thread::Builder::new().name("patience".to_owned()).spawn(move || {
+            let is_late = waiting.recv_timeout(limit) == Err(RecvTimeoutError::Timeout);
+            if is_late {
+                let _ = stream.shutdown(Shutdown::Both);
+            }
+            is_late
+        })?;
+        Ok(Self { limit, over: Some(over), watch: Some(watch) })
+    }
+
+    fn end(&mut self) -> bool {
+        drop(self.over.take());
+        self.watch.take().is_some_and(|watch| watch.join().unwrap_or(false))
+    }
+
+    /// What is said of a failure if it was this that ended the connection.
+    fn blamed(mut self, server: &str) -> Option<NetError> {
+        self.end().then(|| {
+            let limit_s = self.limit.as_secs();
+            NetError::new(format!("server `{server}` has not said in {limit_s} s what it has to"))
+        })
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 
@@ -331,6 +387,8 @@ const MAX_COUNT: u64 = 100_000_000_000_000_000;
 const PATIENCE: WallDuration = WallDuration::from_secs(8);
 /// A server that does not answer in this time is gone, or far behind a full buffer.
 const FAREWELL: WallDuration = WallDuration::from_secs(1);
+/// Until there is a session, however the server dawdles.
+const HANDSHAKE: WallDuration = WallDuration::from_secs(16);
 /// The quickest of these counts.
 const LOOKS: u32 = 8;
 
@@ -390,5 +448,28 @@ mod tests {
             assert!(said.starts_with(&format!("`bytes` is {bytes}, and at most ")), "{said}");
         }
         assert!(message("{").unwrap_err().contains("EOF"));
+    }
+
+    #[test]
+    fn a_connection_that_dawdles_is_ended() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut dawdling, _) = listener.accept().unwrap();
+        let dawdler = std::thread::spawn(move || {
+            while dawdling.write_all(b"x").is_ok() {
+                std::thread::sleep(WallDuration::from_millis(20));
+            }
+        });
+        let guard = Guard::of(&stream, WallDuration::from_millis(100)).unwrap();
+        while stream.read(&mut [0; 9]).is_ok_and(|read| read > 0) {}
+        let said = guard.blamed("s").unwrap().to_string();
+        assert_eq!(said, "server `s` has not said in 0 s what it has to");
+        dawdler.join().unwrap();
+        // One that is in time is blamed for nothing, and not ended.
+        let mut in_time = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut other, _) = listener.accept().unwrap();
+        assert!(Guard::of(&in_time, HANDSHAKE).unwrap().blamed("s").is_none());
+        other.write_all(b"y").unwrap();
+        assert_eq!(in_time.read(&mut [0; 9]).unwrap(), 1);
     }
 }
