@@ -113,11 +113,27 @@ done = subprocess.run([*WEIR, device, *WORDS, "--time", "1s"], capture_output=Tr
 print(json.dumps([done.returncode, done.stderr, qdiscs() == before]))
 """
 
+GONE = """
+def ip(words):
+    subprocess.run(["ip", *words.split()], check=True)
+
+ip("link add gone0 type veth peer name gone1")
+ip("link set gone0 up")
+ip("link set gone1 up")
+words = [*WEIR, "gone0", "--quiet", "--up", "10mbit", "--down", "none", "--queue-up", "pfifo"]
+shaper = subprocess.Popen([*words, "--backend", "kernel"], stderr=subprocess.PIPE, text=True)
+while subprocess.run([*WEIR, "status", "gone0"], capture_output=True).returncode:
+    assert shaper.poll() is None
+    time.sleep(0.1)
+ip("link del gone0")
+print(json.dumps(shaper.communicate(timeout=60)[1]))
+"""
+
 
 @pytest.fixture(scope="module")
 def unhurried(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Future[Any]]:
     """Scripts in which no time is measured, each in a lab of its own, all at once."""
-    scripts = {"KILL": ended_by("KILL"), "TERM": ended_by("TERM"), "filtered": FILTERED}
+    scripts = {"KILL": ended_by("KILL"), "TERM": ended_by("TERM"), "filtered": FILTERED, "gone": GONE}
     return in_labs(tmp_path_factory, scripts)
 
 
@@ -270,3 +286,9 @@ print(json.dumps([rates, first, then, last, settle(before) == before]))
         assert [counted[tier] for tier in (0, 2, 3)] == [2, 3, 1]
         assert counted[1] >= 1
     assert [six[tier] - after[0][tier] for tier in (0, 2, 3)] == [1, 1, 2]
+
+
+@pytest.mark.needs_lab
+def test_a_device_that_has_gone_is_told_as_gone(unhurried: dict[str, Future[Any]]) -> None:
+    said, _ = unhurried["gone"].result()
+    assert "the device `gone0` has gone" in said

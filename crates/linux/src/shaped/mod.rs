@@ -41,7 +41,8 @@ use crate::facts;
 use crate::guard::{Guard, Post};
 use crate::message::{About, CREATE, Message, NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_REPLACE};
 use crate::netlink::{
-    IFF_UP, IFLA_IFNAME, IFLA_INFO_KIND, IFLA_LINKINFO, IFLA_TXQLEN, Netlink, RTM_NEWLINK, index_of,
+    IFF_UP, IFLA_IFNAME, IFLA_INFO_KIND, IFLA_LINKINFO, IFLA_TXQLEN, Netlink, RTM_NEWLINK,
+    find_device, index_of,
 };
 use crate::tc::{RTM_GETQDISC, RTM_NEWQDISC, TC_H_ROOT, cake, counts_of, put_kind};
 
@@ -257,10 +258,22 @@ impl KernelShaper {
             .map_err(|error| LinuxError::io("cannot read what the kernel's queues count", error))?;
         match sides.iter().zip(found).all(|(side, found)| side.is_none() || found) {
             true => Ok(()),
-            false => Err(LinuxError::new(format!(
-                "somebody else has changed the queue disciplines of `{}`",
-                self.device
-            ))),
+            false => Err(self.why_gone()),
+        }
+    }
+
+    /// Why a discipline of ours is not there any more.
+    fn why_gone(&self) -> LinuxError {
+        let index = self.sides[0].as_ref().map(|side| side.index);
+        let device = &self.device;
+        match find_device(device) {
+            Ok(None) => LinuxError::new(format!("the device `{device}` has gone")),
+            Ok(Some(found)) if index.is_some_and(|index| index != found) => {
+                LinuxError::new(format!("the device `{device}` has gone and come again as another"))
+            }
+            _ => LinuxError::new(format!(
+                "somebody else has changed the queue disciplines of `{device}`"
+            )),
         }
     }
 
