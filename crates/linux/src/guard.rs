@@ -90,8 +90,8 @@ impl Post {
                 }
                 Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
                     return Err(LinuxError::new(format!(
-                        "the guard of an earlier shaper of `{device}` has not ended: end the process \
-                         `{NAME}` with SIGKILL"
+                        "`@weir-shape-guard-{device}` is taken: end the process that has it (`ss -xap`), the \
+                         guard `{NAME}` of an earlier shaper of `{device}` or another program"
                     )));
                 }
                 Err(error) => return Err(fail(error)),
