@@ -114,19 +114,37 @@ print(json.dumps([done.returncode, done.stderr, qdiscs() == before]))
 """
 
 GONE = """
+import glob
+
 def ip(words):
     subprocess.run(["ip", *words.split()], check=True)
 
-ip("link add gone0 type veth peer name gone1")
-ip("link set gone0 up")
-ip("link set gone1 up")
-words = [*WEIR, "gone0", "--quiet", "--up", "10mbit", "--down", "none", "--queue-up", "pfifo"]
-shaper = subprocess.Popen([*words, "--backend", "kernel"], stderr=subprocess.PIPE, text=True)
-while subprocess.run([*WEIR, "status", "gone0"], capture_output=True).returncode:
-    assert shaper.poll() is None
-    time.sleep(0.1)
+def shaped():
+    ip("link add gone0 type veth peer name gone1")
+    ip("link set gone0 up")
+    ip("link set gone1 up")
+    words = [*WEIR, "gone0", "--quiet", "--up", "10mbit", "--down", "none", "--queue-up", "pfifo"]
+    shaper = subprocess.Popen([*words, "--backend", "kernel"], stderr=subprocess.PIPE, text=True)
+    while subprocess.run([*WEIR, "status", "gone0"], capture_output=True).returncode:
+        assert shaper.poll() is None
+        time.sleep(0.1)
+    return shaper
+
+def records():
+    return glob.glob(f"/run/weir/shape/gone0-*-{os.stat('/proc/self/ns/net').st_ino}")
+
+shaper = shaped()
 ip("link del gone0")
-print(json.dumps(shaper.communicate(timeout=60)[1]))
+said = shaper.communicate(timeout=60)[1]
+shaper = shaped()
+kept = records()
+shaper.kill()
+shaper.communicate()
+for _ in range(500):
+    if not records():
+        break
+    time.sleep(0.02)
+print(json.dumps([said, kept, records()]))
 """
 
 
@@ -290,5 +308,12 @@ print(json.dumps([rates, first, then, last, settle(before) == before]))
 
 @pytest.mark.needs_lab
 def test_a_device_that_has_gone_is_told_as_gone(unhurried: dict[str, Future[Any]]) -> None:
-    said, _ = unhurried["gone"].result()
+    [said, *_], _ = unhurried["gone"].result()
     assert "the device `gone0` has gone" in said
+
+
+@pytest.mark.needs_lab
+def test_the_guard_of_a_killed_shaper_leaves_no_record(unhurried: dict[str, Future[Any]]) -> None:
+    [_, kept, left], _ = unhurried["gone"].result()
+    assert len(kept) <= 1, "none where nobody may write below /run"
+    assert left == []

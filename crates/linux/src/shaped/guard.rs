@@ -1,6 +1,9 @@
 //! The duty of the guard of a device that is shaped by the kernel's own disciplines.
 
+use std::ffi::CString;
 use std::os::fd::RawFd;
+
+use nix::unistd::unlink;
 
 use super::undo::Undo;
 use crate::guard::Duty;
@@ -10,6 +13,8 @@ use crate::netlink::Netlink;
 pub(super) struct PutBack {
     pub netlink: Netlink,
     pub undo: Undo,
+    /// The file that keeps it for the next start, if its name can be told to the kernel.
+    pub record: Option<CString>,
 }
 
 impl Duty for PutBack {
@@ -26,6 +31,9 @@ impl Duty for PutBack {
     }
 
     fn end(&self) {
-        self.undo.run(self.netlink.fd());
+        let is_whole = self.undo.run(self.netlink.fd());
+        if let Some(file) = self.record.as_ref().filter(|_| is_whole) {
+            let _ = unlink(file.as_c_str());
+        }
     }
 }

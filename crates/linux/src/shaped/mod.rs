@@ -156,7 +156,7 @@ impl KernelShaper {
         let undo = undoing(index, queues, &before);
         // Where it cannot be kept, the guard has it still.
         let caution = record.write(&undo);
-        let duty = PutBack { netlink: Netlink::new()?, undo: undo.clone() };
+        let duty = PutBack { netlink: Netlink::new()?, undo: undo.clone(), record: record.name() };
         let guard = Guard::start(duty, post)?;
         let mut shaper = Self {
             device: device.to_owned(),

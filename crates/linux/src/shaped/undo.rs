@@ -1,8 +1,10 @@
 //! Requests to the kernel that bring back what was there; they are written before anything is changed.
 
+use std::ffi::CString;
 use std::fs;
 use std::io::{self, Write};
 use std::os::fd::RawFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::PathBuf;
 
@@ -117,6 +119,11 @@ impl Record {
         let mut file =
             options.write(true).create(true).truncate(true).mode(0o600).open(&self.file)?;
         file.write_all(&undo.to_bytes())
+    }
+
+    /// The name of its file, as the kernel takes it.
+    pub fn name(&self) -> Option<CString> {
+        CString::new(self.file.as_os_str().as_bytes()).ok()
     }
 
     pub fn read(&self) -> Option<Undo> {
