@@ -226,3 +226,23 @@ def test_the_command_draws(store: Store, tmp_path: Path, weir: Weir) -> None:
     drawn = weir("sweep", "plot", str(doubled.path), "--kind", "heat", "--out", str(out.with_suffix(".svg")))
     told = " ".join(drawn.stderr.split())
     assert "stand at a point where another has the same seed" in told
+
+
+@pytest.mark.parametrize(
+    ("kind", "vary"),
+    [
+        ("heat", {"queue", "rate_mbps", "delay_ms"}),
+        ("lines", {"rate_mbps"}),
+        ("pareto", {"queue"}),
+        ("pareto", set()),
+    ],
+)
+def test_who_names_no_chart_gets_one_that_the_axes_are_enough_for(
+    kind: str, vary: set[str], tmp_path: Path, weir_here: Weir
+) -> None:
+    still = {"queue": "codel", "rate_mbps": 3.0, "delay_ms": 5.0}
+    wanted = {name: value for name, value in still.items() if name not in vary}
+    stored(tmp_path / "some", [one for one in grid() if wanted.items() <= one.items()])
+    drawn = weir_here("sweep", "plot", "some")
+    assert (drawn.returncode, drawn.stderr) == (0, "")
+    assert [file.name for file in tmp_path.glob("*.png")] == [f"{kind}.png"]

@@ -12,7 +12,7 @@ from click.core import ParameterSource
 
 from weirlab.cli.options import Whole, argument, option
 from weirlab.errors import Interrupted, UsageError, WeirError
-from weirlab.sweeps.charts import KINDS, draw
+from weirlab.sweeps.charts import KINDS, draw, usual_kind
 from weirlab.sweeps.charts.asked import Asked
 from weirlab.sweeps.cluster import cluster_of
 from weirlab.sweeps.estimate import Estimate, estimate
@@ -157,7 +157,11 @@ def show(place: str, *, by: tuple[str, ...], figures: tuple[str, ...], as_json: 
 
 @command.command("plot")
 @argument("place", metavar="STORE")
-@option("--kind", type=click.Choice([*KINDS]), default="heat", show_default=True, help="Which chart.")
+@option(
+    "--kind",
+    type=click.Choice([*KINDS]),
+    help="Which chart.  [default: heat of two axes that vary, lines of one of numbers, else pareto]",
+)
 @option("--figure", default=Asked.figure, show_default=True, metavar="COLUMN", help="Figure that is shown.")
 @option(
     "--against",
@@ -175,16 +179,17 @@ def show(place: str, *, by: tuple[str, ...], figures: tuple[str, ...], as_json: 
     type=click.Path(path_type=Path),
     help="File to draw into, by its suffix .png, .svg or .pdf.  [default: KIND.png]",
 )
-def plot(place: str, *, kind: str, out: Path | None, **asked: Any) -> None:
+def plot(place: str, *, kind: str | None, out: Path | None, **asked: Any) -> None:
     """Draw a chart of a store.
 
     Runs that failed, or are of another version of Weir than that which ran last, are left out, and counted in
     the small print.
     """
     given = click.get_current_context().get_parameter_source("against")
+    store = Store.opened(place)
+    kind = kind or usual_kind(store)
     if kind != "pareto" and given is ParameterSource.COMMANDLINE:
         raise UsageError(f"--against {asked['against']}: only the chart `pareto` has it, `{kind}` has not")
-    store = Store.opened(place)
     rows, _, _ = of_newest(store.collected().lazy())
     _warn_alike(rows, store)
     target = draw(store, kind, Asked(**asked), out or Path(f"{kind}.png"))

@@ -19,6 +19,7 @@ from weirlab.scenario import (
 )
 from weirlab.sweeps.charts import KINDS
 from weirlab.sweeps.charts.data import plain, words
+from weirlab.sweeps.sweeping import counted
 from weirlab.viewer import prose, shell
 from weirlab.webapp.keys import scenario_keys
 from weirlab.webapp.library import MAX_SHOWN, NO_TEXT, as_text, is_text
@@ -277,12 +278,13 @@ def sweep_page(prefix: str, seen: Seen, query: str, refusal: str | None) -> str:
         else f'<p class="error" role="alert">{prose(refusal)}</p>\n'
     )
     failed = f", {seen.failed} of them failed" if seen.failed else ""
+    over = f", over {escape(', '.join(map(plain, seen.axes)))}" if seen.axes else ""
     return _page(
         prefix,
         "sweep",
         seen.place,
         f"""<h1>{place}</h1>
-<p class="quiet">{seen.runs} runs{failed}, over {escape(", ".join(map(plain, seen.axes)) or "no axis")}</p>
+<p class="quiet">{counted(seen.runs, "run")}{failed}{over}</p>
 <form id="form" class="choices" autocomplete="off"><input type="hidden" name="store" value="{place}">
 <label>Chart <select name="kind">{_titled(dict(KINDS), seen.kind)}</select></label>
 {selects}<button type="submit">Draw</button></form>

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from weirlab.errors import UsageError
 from weirlab.record.places import store_paths
-from weirlab.sweeps.charts import KINDS, draw
+from weirlab.sweeps.charts import KINDS, draw, usual_kind
 from weirlab.sweeps.charts.asked import Asked
 from weirlab.sweeps.columns import FIGURES
 from weirlab.sweeps.shown import grouped, of_newest, shown_columns
@@ -116,14 +116,15 @@ class Sweeps:
             return draw(store, kind, asked, Path(folder) / "chart.svg").read_bytes()
 
     def _asked(self, query: Mapping[str, str]) -> tuple[Store, str, Asked]:
-        place, kind = query.get("store", ""), query.get("kind", "heat")
+        place, kind = query.get("store", ""), query.get("kind")
         # Only what the folder's own list has: a path of the request is never opened.
         if place not in self.places():
             raise UsageError(f"`{place}`: there is no such store in `{self.folder}`")
-        if kind not in KINDS:
+        if kind is not None and kind not in KINDS:
             raise UsageError(f"there is no chart `{kind}` of a sweep (known: {', '.join(KINDS)})")
         words: dict[str, Any] = {name: query.get(name) or default for name, default in DEFAULTS.items()}
-        return Store.opened(self.folder / place), kind, Asked(**words)
+        store = Store.opened(self.folder / place)
+        return store, kind or usual_kind(store), Asked(**words)
 
     def _command(self, place: str, kind: str, asked: Asked) -> str:
         said = {name: getattr(asked, name) for name in DEFAULTS}

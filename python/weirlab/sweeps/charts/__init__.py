@@ -29,6 +29,18 @@ KINDS: Mapping[str, str] = MappingProxyType(
 """All kinds of charts with what they show. The function `figure` of the module of its name draws each."""
 
 
+def usual_kind(store: Store) -> str:
+    """The chart of a store for who asks for none: the first that its axes are enough for.
+
+    Two that vary make a heat map, one of numbers lines; of any other each value is a point.
+    """
+    rows = store.collected()
+    vary = [name for name in store.axes() if rows[name].drop_nulls().n_unique() > 1]
+    if len(vary) > 1:
+        return "heat"
+    return "lines" if vary and rows[vary[0]].dtype.is_numeric() else "pareto"
+
+
 def draw(store: Store, kind: str, asked: Asked, target: Path) -> Path:
     """Draws a chart of a store into the file `target`, in the format that its suffix names.
 
