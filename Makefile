@@ -205,7 +205,7 @@ $(LOCKED): requirements.lock tools/check-tools.sh tools/install.sh
 
 $(DEV_LOCKED): requirements-dev.lock $(LOCKED)
 	@$(STEP) 'Python packages for tests and linters' 90 '^(Collecting|Requirement already) ' -- \
-		$(BIN)/python -m pip install --disable-pip-version-check --require-hashes -r requirements-dev.lock
+		$(BIN)/python -m pip install --disable-pip-version-check --require-hashes --no-compile -r requirements-dev.lock
 	@$(BIN)/python -m pip check --disable-pip-version-check >/dev/null
 	@touch $@
 

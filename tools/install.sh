@@ -8,7 +8,8 @@ cd "$(dirname "$0")/.."
 venv=$PWD/$1
 lock=requirements.lock
 
-pip() { "$venv/bin/python" -m pip install --disable-pip-version-check --require-hashes "$@"; }
+# Modules are compiled when they are first loaded: most never are.
+pip() { "$venv/bin/python" -m pip install --disable-pip-version-check --require-hashes --no-compile "$@"; }
 
 # The lines of the lock file about maturin: its version and its hashes.
 of_maturin() { sed -n '/^maturin==/,/^    # via/p' "$lock"; }
