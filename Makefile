@@ -63,10 +63,14 @@ SEED :=
 torture: setup ## Clumsy and hostile use of every command and option: SECONDS=300, SEED=1 for what failed
 	@PYTHONPATH=$(CURDIR)/tests $(BIN)/python -m torture --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
 
+# What rustdoc makes pages of; a link in them that leads nowhere ends it.
+DOCUMENTED := --no-deps --workspace --exclude weir-py --exclude weir-benches --locked
+
 .PHONY: lint
-lint: setup ## rustfmt, clippy, ruff, mypy; warnings are errors
+lint: setup ## rustfmt, clippy, rustdoc, ruff, mypy; warnings are errors
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc $(DOCUMENTED) --quiet
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
@@ -146,11 +150,9 @@ playground: ## The simulator as a page for browsers, into out/playground (needs 
 	@cd viewer && npm ci --silent --no-audit --no-fund && npm run --silent check && \
 		node playground.mjs ../target/playground ../python/weirlab/data/traces ../out/playground
 
-# The documentation of the crates as rustdoc has it; a link in it that leads nowhere ends it.
 .PHONY: rustdoc
 rustdoc:
-	@RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --workspace --exclude weir-py --exclude weir-benches --locked --quiet \
-		--target-dir target/rustdoc
+	@RUSTDOCFLAGS="-D warnings" cargo doc $(DOCUMENTED) --quiet --target-dir target/rustdoc
 
 .PHONY: site
 site: rustdoc setup playground $(SITE_LOCKED) ## The documentation as a site with the playground, into out/site

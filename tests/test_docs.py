@@ -131,6 +131,22 @@ def test_links_between_pages_lead_somewhere() -> None:
                 assert (page.parent / target).exists(), f"{page}: {target}"
 
 
+def test_links_to_headings_lead_to_one_that_its_page_has_once() -> None:
+    # The second of a name has another anchor in each place where pages are shown.
+    for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]:
+        for target, anchor in re.findall(r"\]\(([^)#]*)#([^)]+)\)", page.read_text()):
+            if "://" not in target:
+                found = anchors(page.parent / target if target else page).count(anchor)
+                assert found == 1, f"{page}: {target}#{anchor}: {found} headings"
+
+
+def anchors(page: Path) -> list[str]:
+    """The anchors of a page's headings, as GitHub and the site make them of the first of each name."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+    titles = [re.sub(r"\[(.*?)\]\(.*?\)", r"\1", one) for one in re.findall(r"^#+ (.*)$", text, re.MULTILINE)]
+    return [re.sub(r"[^\w\- ]", "", one).replace(" ", "-").lower() for one in titles]
+
+
 @pytest.mark.parametrize(
     ("page", "words"),
     [

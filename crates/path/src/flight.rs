@@ -76,7 +76,7 @@ impl Flight {
     }
 
     /// Packets that leave from `now` on take `delay`. They wait for those that left before, but not for long: they pass
-    /// what is still under way [`LONGEST_WAIT`] after they would have arrived without it.
+    /// what is still under way a second (`LONGEST_WAIT`) after they would have arrived without it.
     pub fn set_delay(&mut self, delay: Duration, now: Time) {
         self.delay = delay;
         self.last_arrival = self.last_arrival.min(now + delay + LONGEST_WAIT);

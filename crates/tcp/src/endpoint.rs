@@ -18,7 +18,7 @@ use crate::window::Window;
 /// [`on_timer`](Self::on_timer) at [`next_timer`](Self::next_timer), which it reads anew after each
 /// call. An endpoint never reads a clock.
 ///
-/// In front is what an end needs that only receives, up to the first fields of [`Sender`]: with many connections each
+/// In front is what an end needs that only receives, up to the first fields of `Sender`: with many connections each
 /// packet finds its end far from the processor, in as many pieces as there are cache lines.
 #[derive(Debug)]
 #[repr(C)]
