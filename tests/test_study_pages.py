@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,9 @@ import pytest
 from weirstudies.gallery import study as gallery
 from weirstudies.speedtest_aqm.rules import RULES, Rule
 
-STUDIES = Path(__file__).parent.parent / "docs" / "studies"
+ROOT = Path(__file__).parent.parent
+STUDIES = ROOT / "docs" / "studies"
+TRANSCRIPTS = ROOT / "crates" / "rate-control" / "tests" / "transcripts" / "mod.rs"
 
 
 def words_of(page: str) -> str:
@@ -38,3 +41,12 @@ def test_the_page_on_speed_tests_quotes_every_rule_and_what_changed_of_it(rule: 
     )
     said = [rule.rule, rule.changed, rule.note, *(f"{why}: **" for why, _ in rule.others)]
     assert [one for one in said if one not in row] == []
+
+
+@pytest.mark.parametrize("page", ["autorate.md", "cfosspeed.md"])
+def test_figures_of_shapers_are_of_the_controller_as_it_is(page: str) -> None:
+    # Whoever changes what the controller decides changes its transcripts; the study is then run again, its
+    # tables and sentences are written anew, and with them this line.
+    now = hashlib.sha256(TRANSCRIPTS.read_bytes()).hexdigest()[:16]
+    said = f"<!-- run with the controller whose transcripts have the SHA-256 {now} -->"
+    assert said in (STUDIES / page).read_text()
