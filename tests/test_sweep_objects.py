@@ -233,6 +233,10 @@ def test_what_is_no_place_for_a_store_is_one_sentence(
     assert store.path == tmp_path / "a folder"
     with pytest.raises(UsageError, match=r"write `file:///PATH`"):
         Store.made("file://elsewhere/store")
+    with monkeypatch.context() as without:
+        without.delenv("AWS_ALLOW_HTTP")
+        with pytest.raises(UsageError, match=r"without TLS is asked only with AWS_ALLOW_HTTP=true"):
+            Store.made("s3://bucket/x")
     places.Objects("s3://bucket/letters").put("dear.txt", lambda path: path.write_text("dear"))
     with pytest.raises(UsageError, match="holds something else than a store"):
         Store.made("s3://bucket/letters")

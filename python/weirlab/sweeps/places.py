@@ -323,7 +323,10 @@ def _path_in(url: str) -> Path:
 
 def _said(error: Exception) -> str:
     """The first paragraph of what went wrong, in one line."""
-    return " ".join(str(error).split("\n\n", maxsplit=1)[0].split())
+    said = " ".join(str(error).split("\n\n", maxsplit=1)[0].split())
+    if "http://" in said and said.endswith("builder error"):
+        return f"{said}: a server without TLS is asked only with AWS_ALLOW_HTTP=true in the environment"
+    return said
 
 
 def wait_for(place: Place) -> None:
