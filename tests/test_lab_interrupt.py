@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from live import PATIENCE_S
+from weirlab.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -164,19 +165,24 @@ def test_so_does_the_second(interrupt: Callable[[Terminal], None]) -> None:
         assert "ended after 2" in terminal.said
 
 
-def test_a_program_that_does_not_handle_it_ends_by_it() -> None:
-    with Terminal("--", "sh", "-c", "echo ready; exec sleep 300") as terminal:
+def test_a_program_that_does_not_handle_it_ends_by_it(tmp_path: Path) -> None:
+    with Terminal(
+        "--out", str(tmp_path / "kept"), "--", "sh", "-c", "echo ready; exec sleep 300"
+    ) as terminal:
         terminal.until("ready\n")
         terminal.weir.send_signal(signal.SIGINT)
         assert terminal.end() == 128 + signal.SIGINT, terminal.said
+    # The program decided: its end is the run's.
+    assert Record(tmp_path / "kept").manifest.complete
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_other_requests_to_end_reach_it_as_one_to_end(number: signal.Signals) -> None:
-    with Terminal("--", sys.executable, "-c", PROGRAM) as terminal:
+def test_other_requests_to_end_reach_it_as_one_to_end(number: signal.Signals, tmp_path: Path) -> None:
+    with Terminal("--out", str(tmp_path / "kept"), "--", sys.executable, "-c", PROGRAM) as terminal:
         terminal.until("ready\n")
         terminal.weir.send_signal(number)
         assert terminal.end() == 9, terminal.said
+    assert not Record(tmp_path / "kept").manifest.complete
 
 
 def test_the_server_is_there_until_the_program_is_done(tmp_path: Path) -> None:
@@ -189,13 +195,17 @@ def test_the_server_is_there_until_the_program_is_done(tmp_path: Path) -> None:
         assert terminal.end() == 0, terminal.said
 
 
-def test_before_there_is_a_program_it_ends_the_lab() -> None:
-    with Terminal("--", "sh", "-c", "echo started; sleep 300") as terminal:
+def test_before_there_is_a_program_it_ends_the_lab(tmp_path: Path) -> None:
+    server = "sleep 300"  # It opens no port, for which the lab waits a while.
+    program = ("sh", "-c", "echo started; sleep 300")
+    with Terminal("--out", str(tmp_path / "kept"), "--server-command", server, "--", *program) as terminal:
         children = Path(f"/proc/{terminal.weir.pid}/task/{terminal.weir.pid}/children")
         deadline = time.monotonic() + PATIENCE_S
-        while not children.read_text():
+        while not (children.read_text() and (tmp_path / "kept" / "manifest.json").exists()):
             assert time.monotonic() < deadline
         terminal.ctrl_c()
         assert terminal.end() == 130, terminal.said
         assert "Traceback" not in terminal.said
-        assert "started" not in terminal.said
+        assert "started" not in terminal.said.splitlines()
+        assert "weir: interrupted before `sh` was started" in terminal.said
+    assert not Record(tmp_path / "kept").manifest.complete

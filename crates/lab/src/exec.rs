@@ -40,8 +40,11 @@ pub struct Exec {
 /// How a program has ended.
 #[derive(Clone, Debug)]
 pub struct Ended {
-    /// Exit code of the program; 128 and the number of the signal if one ended it.
-    pub exit_code: i32,
+    /// Exit code of the program; 128 and the number of the signal if one ended it. None if somebody asked for the end
+    /// before there was one.
+    pub exit_code: Option<i32>,
+    /// Whether it ended by itself: nobody asked for the end before, of it or of the lab.
+    pub complete: bool,
     /// Nanoseconds that it took.
     pub reached_ns: u64,
     /// How packets left and entered the kernel.
@@ -89,17 +92,18 @@ pub fn exec(
         await_port(&mut started, command)?;
         server = Some(started);
     }
-    let exit_code = if signals::end_requested() {
-        INTERRUPTED
+    let (exit_code, complete) = if signals::end_requested() {
+        (None, false)
     } else {
         signals::program_decides();
         let program = Program::start(&exec.program, &hosts.client, Kind::Foreground)?;
-        attend(program, || {
+        let (code, complete) = attend(program, || {
             pass_on(&samples, sink);
             note_changes(control.as_ref().and_then(ControlSocket::changed), sink);
             // Why the data path has ended it says when it is asked to finish.
             path.has_ended() || sink.progress(clock.now()).is_break()
-        })?
+        })?;
+        (Some(code), complete)
     };
     let reached_ns = clock.now().as_nanos();
     if let Some(server) = server {
@@ -111,20 +115,31 @@ pub fn exec(
     pass_on(&samples, sink);
     let quality = Quality::new(&report, hosts.overrun()?);
     let zero_ns = clock.monotonic_ns_of(Time::ZERO);
-    Ok(Ended { exit_code, reached_ns, device: hosts.device, quality, connections, zero_ns })
+    Ok(Ended {
+        exit_code,
+        complete,
+        reached_ns,
+        device: hosts.device,
+        quality,
+        connections,
+        zero_ns,
+    })
 }
 
-/// Waits for `program`, and returns its exit code. It is asked to end once `is_over` or somebody wants it; what SIGINT
-/// means it decides itself.
-fn attend(mut program: Program, mut is_over: impl FnMut() -> bool) -> Result<i32, LinuxError> {
+/// Waits for `program`, and returns its exit code and whether it ended by itself. It is asked to end once `is_over` or
+/// somebody wants it; what SIGINT means it decides itself.
+fn attend(
+    mut program: Program,
+    mut is_over: impl FnMut() -> bool,
+) -> Result<(i32, bool), LinuxError> {
     loop {
         std::thread::sleep(POLL);
         let is_over = is_over() || signals::end_requested();
         if let Some(code) = program.ended()? {
-            return Ok(code);
+            return Ok((code, !is_over));
         }
         if is_over {
-            return Ok(program.end(PATIENCE).unwrap_or(1));
+            return Ok((program.end(PATIENCE).unwrap_or(1), false));
         }
         if signals::hands_interrupt_on() {
             program.interrupt();
@@ -161,7 +176,5 @@ fn await_port(server: &mut Program, command: &str) -> Result<(), LinuxError> {
 const POLL: WallDuration = WallDuration::from_millis(5);
 /// Time that a server has to open its port: more than a Python program takes on a machine with other work.
 const SERVER_HEAD_START: WallDuration = WallDuration::from_secs(5);
-/// Exit code where somebody asked to end before there was a program.
-const INTERRUPTED: i32 = 130;
 /// How long a program that is asked to end may take.
 const PATIENCE: WallDuration = WallDuration::from_secs(2);

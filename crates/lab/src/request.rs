@@ -116,7 +116,8 @@ pub fn serve(
                 outcome.insert("connections".to_owned(), json!(ended.connections.as_ref().ok()));
                 outcome.insert("warnings".to_owned(), json!(warnings_of(&ended)));
                 outcome.insert("monotonic_zero_ns".to_owned(), json!(ended.zero_ns));
-                Ok((ended, true, outcome))
+                let complete = ended.complete;
+                Ok((ended, complete, outcome))
             })?;
             json!({
                 "exit_code": ended.exit_code,

@@ -15,7 +15,7 @@ import click
 from weirlab.cli.lab_lines import line_options, resolved
 from weirlab.cli.notes import note_options, noted
 from weirlab.cli.options import Whole, argument, elsewhere, option, renamed
-from weirlab.errors import UsageError
+from weirlab.errors import Interrupted, UsageError
 from weirlab.lab.client import ask
 from weirlab.lab.control import change, opened
 from weirlab.record import new_manifest
@@ -179,7 +179,9 @@ def _run(program: list[str], words: dict[str, Any]) -> int:
         answer = ask(request, _live_view(_paths(run)) if words["live"] else None, control)
     for warning in answer["warnings"]:
         note(f"warning: {warning}")
-    code: int = answer["exit_code"]
+    code: int | None = answer["exit_code"]
+    if code is None:
+        raise Interrupted(f"interrupted before `{program[0]}` was started")
     return code
 
 
