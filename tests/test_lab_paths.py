@@ -227,8 +227,9 @@ def test_paths_carry_at_once_what_their_lines_do_and_the_record_tells_them_apart
 
 
 def packets_by_interface(capture: bytes) -> Counter[tuple[str, str]]:
-    """How many packets of a pcapng file an interface has of the client's address."""
+    """How many packets of a pcapng file an interface has of the client's address; they are in order."""
     names: list[str] = []
+    last: tuple[int, ...] = (0, 0)
     found: Counter[tuple[str, str]] = Counter()
     while capture:
         kind, length = struct.unpack_from("=II", capture)
@@ -237,7 +238,9 @@ def packets_by_interface(capture: bytes) -> Counter[tuple[str, str]]:
             (size,) = struct.unpack_from("=H", block, 10)
             names.append(block[12 : 12 + size].decode())
         elif kind == PACKET:
-            (number,) = struct.unpack_from("=I", block)
+            number, *time = struct.unpack_from("=III", block)
+            assert tuple(time) >= last
+            last = tuple(time)
             ends = [str(IPv4Address(block[20 + at : 24 + at])) for at in (12, 16)]
             found[names[number], next(end for end in ends if end.startswith("10.0."))] += 1
     return found

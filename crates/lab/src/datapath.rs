@@ -271,6 +271,11 @@ impl Carrier {
         let now = self.now();
         self.router.advance(now, into_outboxes(&mut self.sides));
         self.flush_late(now, self.waking.hold(now))?;
+        if let Some(capture) = &mut self.capture {
+            let waiting = self.sides.iter().filter_map(|side| side.outbox.first());
+            let oldest = waiting.map(|&(_, due)| due).min();
+            capture.write_until(oldest.unwrap_or(now))?;
+        }
         Ok(now)
     }
 
@@ -384,7 +389,7 @@ impl Carrier {
         if let Some(capture) = &mut self.capture {
             for (packet, due) in &outbox {
                 let end = self.sides[side].interface.end;
-                capture.write(&self.router, packet, end, *due)?;
+                capture.keep(&self.router, packet, end, *due);
             }
         }
         if outbox.len() > 1 && self.sides[side].device.takes_super_packets() {
