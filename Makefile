@@ -140,6 +140,10 @@ test-router: ## Tests of packets, numbers and the controller on another processo
 page: ## Compiles the server's browser page (needs npm); what comes of it is part of the repository
 	cd crates/serve/page && npm ci --silent --no-audit --no-fund && npm run --silent check && npm run --silent build
 
+.PHONY: licences
+licences: ## Writes anew whose licences the programs carry along; no target has crates that x86_64 has not
+	@python3 tools/licences.py x86_64-unknown-linux-gnu weir-agent weir-py >LICENSES-THIRD-PARTY.txt
+
 .PHONY: viewer
 viewer: ## Compiles the viewer of records (needs npm); what comes of it is part of the repository
 	cd viewer && npm ci --silent --no-audit --no-fund && npm run --silent check && npm run --silent build

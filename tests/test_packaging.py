@@ -102,6 +102,20 @@ def versions(folder: Path) -> set[tuple[str, str]]:
     return {(package["name"], package["version"]) for package in packages}
 
 
+def test_programs_carry_the_licences_of_what_they_contain(shipped: set[str]) -> None:
+    words = [sys.executable, "tools/licences.py", "x86_64-unknown-linux-gnu", "weir-agent", "weir-py"]
+    made = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True).stdout
+    assert (ROOT / LICENCES).read_text() == made, "other crates, or versions: `make licences` writes it anew"
+    assert LICENCES in shipped
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert LICENCES in project["license-files"]
+    recipes = ["crates/agent/Cargo.toml", "packaging/openwrt/Makefile", "packaging/oci/Containerfile"]
+    assert [one for one in recipes if LICENCES not in (ROOT / one).read_text()] == []
+
+
+LICENCES = "LICENSES-THIRD-PARTY.txt"
+
+
 def test_the_debian_package_finds_its_files_and_its_unit_its_settings() -> None:
     agent = ROOT / "crates" / "agent"
     package = tomllib.loads((agent / "Cargo.toml").read_text())["package"]["metadata"]["deb"]

@@ -1,6 +1,6 @@
-"""Prints the licences of what a program links: `python tools/licences.py PACKAGE TARGET`.
+"""Prints the licences of what programs link: `python tools/licences.py TARGET PACKAGE...`.
 
-Of every crate that is compiled into it (not of those that only run while it is compiled) the text of one
+Of every crate that is compiled into one (not of those that only run while it is compiled) the text of one
 licence that it may be used under: MIT before others. A crate without such a text ends it.
 """
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 
-def main(package: str, target: str) -> str:
+def main(target: str, packages: list[str]) -> str:
     """The texts, each below the crates that it is of."""
     metadata = json.loads(
         subprocess.run(
@@ -23,9 +23,11 @@ def main(package: str, target: str) -> str:
         ).stdout
     )
     known = {one["id"]: one for one in metadata["packages"]}
-    (root,) = (one["id"] for one in known.values() if one["name"] == package)
-    of_text: dict[str, list[str]] = {RUST[1]: [RUST[0]]}
-    for one in sorted(linked(metadata, known, root), key=lambda one: str(one["name"])):
+    roots = [one["id"] for one in known.values() if one["name"] in packages]
+    if len(roots) != len(packages):
+        sys.exit(f"licences: not each of {', '.join(packages)} is a package of this workspace")
+    of_text: dict[str, list[str]] = {MIT: [RUST, *([MUSL] if STATIC in packages else [])]}
+    for one in sorted(linked(metadata, known, roots), key=lambda one: str(one["name"])):
         if one["source"] is not None:
             title = f"{one['name']} {one['version']} ({one['license']})"
             of_text.setdefault(licence_of(one), []).append(title)
@@ -33,8 +35,8 @@ def main(package: str, target: str) -> str:
     return HEAD + f"\n{'-' * 72}\n\n".join(["", *parts])
 
 
-def linked(metadata: dict[str, Any], known: dict[str, Any], root: str) -> list[dict[str, Any]]:
-    """The crates that `root` links, itself too."""
+def linked(metadata: dict[str, Any], known: dict[str, Any], roots: list[str]) -> list[dict[str, Any]]:
+    """The crates that `roots` link, themselves too."""
     needs = {
         node["id"]: [
             dep["pkg"] for dep in node["deps"] if any(kind["kind"] is None for kind in dep["dep_kinds"])
@@ -42,7 +44,7 @@ def linked(metadata: dict[str, Any], known: dict[str, Any], root: str) -> list[d
         for node in metadata["resolve"]["nodes"]
     }
     found: dict[str, dict[str, Any]] = {}
-    waiting = [root]
+    waiting = [*roots]
     while waiting:
         name = waiting.pop()
         macro = any("proc-macro" in one["kind"] for one in known[name]["targets"])
@@ -72,9 +74,7 @@ HEAD = """\
 Weir is under the MIT licence or the Apache licence 2.0, at your choice. What else is compiled in:
 """
 
-RUST = (
-    "Rust's standard library and what it contains (MIT OR Apache-2.0), https://www.rust-lang.org/policies/licenses",
-    """\
+MIT = """\
 Permission is hereby granted, free of charge, to any person obtaining a copy of this software and
 associated documentation files (the "Software"), to deal in the Software without restriction,
 including without limitation the rights to use, copy, modify, merge, publish, distribute,
@@ -88,13 +88,17 @@ THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLI
 NOT LIMITED TO THE WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND
 NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS OR COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES
 OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM, OUT OF OR IN
-CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE.""",
-)
-"""What every program of Rust has within, and its MIT licence, which has no line of copyright."""
+CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE."""
+
+RUST = "Rust's standard library and what it contains (MIT OR Apache-2.0), https://www.rust-lang.org/policies/licenses"
+"""What every program of Rust has within; its MIT licence has no line of copyright."""
+
+STATIC = "weir-agent"
+MUSL = "musl, the C library of static programs (MIT), Copyright (C) 2005-2020 Rich Felker, et al., https://musl.libc.org"
 
 if __name__ == "__main__":
     match sys.argv[1:]:
-        case [package, target]:
-            sys.stdout.write(main(package, target))
+        case [target, *packages] if packages:
+            sys.stdout.write(main(target, packages))
         case _:
-            sys.exit("licences: give a package and the target that it is compiled for")
+            sys.exit("licences: give the target that is compiled for, and packages")

@@ -10,7 +10,7 @@ CARGO_PROFILE_RELEASE_OPT_LEVEL=s CARGO_PROFILE_RELEASE_LTO=fat CARGO_PROFILE_RE
     CARGO_PROFILE_RELEASE_STRIP=debuginfo tools/wasm-cargo.sh build --release -p weir-wasm
 cargo build --release --locked --quiet --manifest-path tools/bindgen/Cargo.toml --target-dir target/bindgen
 target/bindgen/release/weir-bindgen target/wasm/wasm32-unknown-unknown/release/weir_wasm.wasm "$out"
-python3 tools/licences.py weir-wasm wasm32-unknown-unknown >"$out/licences.txt"
+python3 tools/licences.py wasm32-unknown-unknown weir-wasm >"$out/licences.txt"
 size=$(gzip -9 --stdout "$out/weir_bg.wasm" | wc -c)
 echo "weir: weir_bg.wasm has $(stat -c %s "$out/weir_bg.wasm") bytes, $size with gzip" >&2
 [ "$size" -lt 700000 ] || { echo "weir: that is more than the 700000 bytes that a page may take" >&2; exit 1; }
