@@ -103,7 +103,7 @@ def test_each_section_that_is_enabled_is_a_shaper_with_its_settings(tmp_path: Pa
         CONFIG_wan_reflectors_ITEM2="udp:[2001:db8::1]",
         CONFIG_lan_enabled="on",
         CONFIG_lan_device="br-lan.2",
-        CONFIG_lan_rules='/etc/weir/a "b" \\c.toml',
+        CONFIG_lan_rules='/etc/weir/a "b" \\c\nd\n.toml',
         CONFIG_gone_enabled="1",
         CONFIG_gone_interface="wan6",
     )
@@ -126,7 +126,7 @@ def test_each_section_that_is_enabled_is_a_shaper_with_its_settings(tmp_path: Pa
         'queue_up = "cake diffserv4"',
         'reflectors = ["192.0.2.1", "udp:[2001:db8::1]"]',
     ]
-    assert (out / "lan.toml").read_text() == 'rules = "/etc/weir/a \\"b\\" \\\\c.toml"\n'
+    assert (out / "lan.toml").read_text() == 'rules = "/etc/weir/a \\"b\\" \\\\c\\nd\\n.toml"\n'
 
 
 @pytest.mark.parametrize("shell", shells(), ids=" ".join)
