@@ -344,6 +344,12 @@ def test_a_record_without_pings_is_not_said_to_have_any(tmp_path: Path) -> None:
     )
 
 
+def test_a_load_that_ended_before_it_was_measured_is_no_load_that_pings_did_not_mind(tmp_path: Path) -> None:
+    records = weirlab.run("tcp_download", phases={"idle": "1s", "load": "50ms"}, out=tmp_path / "out")
+    told = story(compare(records)).plain
+    assert told.startswith("By how much load makes pings slower cannot be told: what it carried is not known")
+
+
 @pytest.mark.parametrize(("ms", "said"), [(3.24, "3.2 ms longer"), (0.04, "no longer"), (-0.3, "no longer")])
 def test_one_configuration_is_told_by_what_load_adds(tmp_path: Path, ms: float, said: str) -> None:
     made = weirlab.run("tcp_download", phases={"idle": "1s", "load": "1s"}, out=tmp_path / "run")

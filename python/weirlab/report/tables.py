@@ -61,6 +61,12 @@ def has_load(summary: Summary) -> bool:
     return summary.up is not None or summary.down is not None or summary.speed_tests > 0
 
 
+def _carried(summary: Summary) -> bool:
+    """Whether something is known of what a load carried; a speed test knows it itself."""
+    ways = [one for one in (summary.up, summary.down) if one is not None]
+    return summary.speed_tests > 0 or any(one.goodput_mbps is not None for one in ways)
+
+
 def _subject(records: Sequence[Record]) -> str:
     """Test and link, or of several which or how many; and the part of the test, where it has several."""
     tests = joined((record.manifest.title for record in records), "tests")
@@ -131,6 +137,11 @@ def _told(comparisons: Sequence[Comparison]) -> str:
         )
     if baseline.increase_ms is None:
         return f"By how much load makes pings slower cannot be told: {_missing(baseline)}."
+    if not any(_carried(run) for run in runs):
+        return (
+            "By how much load makes pings slower cannot be told: what it carried is not known, "
+            "since no interval of its samples lies within it."
+        )
     when = common_load(run.during for run in runs)
     if not others:
         longer = f"{baseline.increase_ms.mean:.1f} ms" if baseline.increase_ms.mean >= 0.05 else "no"
