@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 import weirlab
+from weirlab.plots import three_plot
+from weirlab.plots.caption import number
 from weirlab.report import flow_table
 from weirlab.stats import summarise
 from weirlab.stats.assertions import Assertion
+from weirlab.viewer.words import record_says
 
 if TYPE_CHECKING:
     import subprocess
@@ -43,6 +46,43 @@ def test_a_test_beside_another_runs_in_its_own_time(weir_here: Weir, tmp_path: P
     carried = rows.filter(rows["bytes"] > 0)["t_ns"] / 1e9
     assert carried.min() == pytest.approx(3.1, abs=0.3)
     assert carried.max() == pytest.approx(6.1, abs=0.5)
+
+
+def test_what_is_told_of_a_flow_beside_its_curve_is_of_when_it_runs(tmp_path: Path) -> None:
+    phases = {"idle": "0s", "load": "8s", "cooldown": "0s"}
+    runs = {
+        name: weirlab.run(
+            {"name": "many", "title": "Many", "phases": {"load": "1s"}, "flows": flows(count)},
+            link="line-50",
+            queue="fq_codel",
+            phases=phases,
+            out=tmp_path / name,
+        )[0]
+        for name, count in (("few", 1), ("groups", 8))
+    }
+    for name, record in runs.items():
+        down = summarise(record).down
+        assert down is not None
+        assert down.goodput_mbps is not None
+        late = [mbps for flow, mbps in down.per_flow_running_mbps.items() if "late" in flow]
+        assert min(late) > 2 * max(mbps for flow, mbps in down.per_flow_mbps.items() if "late" in flow)
+        legend = three_plot.figure([record], title=None).axes[0].get_legend()
+        assert legend is not None
+        words = [text.get_text() for text in legend.get_texts()]
+        least, most = number(min(late)), number(max(late))
+        assert (f"late: 8 flows, {least} to {most}" if name == "groups" else f"late  {least}") in words
+        assert words[0] == f"average of those that run; all: {number(down.goodput_mbps)}"
+        every = down.per_flow_running_mbps.values()
+        told = f", from {number(min(every))} to {number(max(every))} each while it runs"
+        assert told in record_says(record)["down"]
+
+
+def flows(count: int) -> list[dict[str, object]]:
+    """Downloads, of which as many again run for a quarter of the load."""
+    return [
+        {"name": "first", "direction": "down", "count": count},
+        {"name": "late", "direction": "down", "count": count, "start": "2s", "stop": "4s"},
+    ]
 
 
 def test_one_scenario_file_line_and_call_is_the_same_run(tmp_path: Path, weir_here: Weir) -> None:

@@ -23,7 +23,7 @@ from weirlab.plots.scope import Scope
 from weirlab.stats import summarise
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
@@ -125,7 +125,11 @@ def _throughput(
     spans = {
         (flow["start_ns"], flow["stop_ns"]) for flow in record.flow_rows if flow["direction"] == direction
     }
-    if len(spans) > 1:
+    whole, running = summary.per_flow_mbps, summary.per_flow_running_mbps
+    # The lines are those of flows that run, and so are the figures beside them.
+    each = {name: caption.number(mbps) for name, mbps in running.items()}
+    in_part = any(name in each and each[name] != caption.number(mbps) for name, mbps in whole.items())
+    if len(spans) > 1 or in_part:
         average = f"average of those that run; all: {caption.number(total)}"
     else:
         average = f"average  {caption.number(total / count)}"
@@ -139,34 +143,35 @@ def _throughput(
         axis=f"{heading},\nMbit/s per flow" if count > 1 else f"{heading},\nMbit/s",
         title=f"Goodput {during}, Mbit/s",
         average=average,
-        values={name: caption.number(mbps) for name, mbps in summary.per_flow_mbps.items()},
+        values=each,
         band=f"lowest to highest of {count}" if len(lines.lines) > MAX_LINES else "",
-        groups=_groups(summary.per_flow_mbps) if len(theme.COLOURS) < len(lines.lines) <= MAX_LINES else {},
+        groups=_groups(lines.lines, running) if len(theme.COLOURS) < len(lines.lines) <= MAX_LINES else {},
     )
 
 
-def _groups(per_flow_mbps: dict[str, float]) -> dict[str, _Group]:
+def _groups(flows: Iterable[str], running_mbps: dict[str, float]) -> dict[str, _Group]:
     """The flows by their load: their names before a number, or if these are too many before a direction."""
     for end in (NUMBER, LOAD):
         groups: dict[str, list[str]] = {}
-        for name in per_flow_mbps:
+        for name in flows:
             groups.setdefault(end.split(name)[0].strip() or name, []).append(name)
         if len(groups) <= len(theme.COLOURS):
             break
     else:
-        groups = {"": list(per_flow_mbps)}
+        groups = {"": list(flows)}
     return {
-        load: _Group(names=names, words=_words(load, names, per_flow_mbps)) for load, names in groups.items()
+        load: _Group(names=names, words=_words(load, names, running_mbps)) for load, names in groups.items()
     }
 
 
-def _words(load: str, names: list[str], per_flow_mbps: dict[str, float]) -> str:
-    of_each = [per_flow_mbps[name] for name in names]
+def _words(load: str, names: list[str], running_mbps: dict[str, float]) -> str:
+    # A flow that ran for less than an interval of samples has none.
+    of_each = [running_mbps[name] for name in names if name in running_mbps]
     if len(names) == 1:
         # As a flow is named that has a line of its own.
-        return f"{names[0]}  {caption.number(of_each[0])}"
-    least, most = caption.number(min(of_each)), caption.number(max(of_each))
-    return f"{load + ': ' if load else ''}{len(names)} flows, {least} to {most}"
+        return f"{names[0]}  {caption.number(of_each[0]) if of_each else ''}"
+    words = f"{load + ': ' if load else ''}{len(names)} flows"
+    return f"{words}, {caption.number(min(of_each))} to {caption.number(max(of_each))}" if of_each else words
 
 
 def _latency(lines: Lines | None, summary: Summary, during: str) -> _Panel | None:
