@@ -479,6 +479,33 @@ def test_the_page_says_what_was_run() -> None:
     assert "| rpm | none |  |  |  |  |  |  | 91 / 89 |" in page.page({rpm: [_run(rpm, goodput)]}, OF, None)
 
 
+def test_tables_and_charts_do_not_mix_senders() -> None:
+    alone = Cell(rate_mbps=500, rtt_ms=20, queue="sfq", burst="g0", cross="none", method="ndt7")
+    beside = dataclasses.replace(alone, rate_mbps=charts.AT_MBPS, burst="g2", cross="cubic-up")
+    found: dict[Cell, list[Run]] = {}
+    for cell, cubic, bbr in ((alone, 230.0, 346.0), (beside, 48.0, 255.0)):
+        for sender, mbps, times in ((None, cubic, 1), ("bbr", bbr, 3)):
+            one = dataclasses.replace(cell, client_cc=sender)
+            way = _way(mbps / 10, 20, 20, mbps=mbps)
+            run = _run(one, {"download_mbps": 345.0, "upload_mbps": mbps}, up=way)
+            found[one] = [run.model_copy(update={"seconds": mbps / 10})] * times
+    text = page.page(found, OF, None)
+    assert "BBR down, CUBIC up.\n\nRound trip 20 ms:" in text
+    assert "\n| sfq | 345 / 230 |\n" in text
+    assert text.count("\n| sfq | 255 |\n") == 1
+    assert text.count("\n| sfq | 25.5 |\n") == 1
+    # How long a test takes is told of the grid's cells, which send as the method does.
+    assert "\n| ndt7 | nothing | 23.0 (23.0 to 23.0) |" in text
+    assert "\n| ndt7 | cross traffic |" not in text
+    drawn = {name: set(chart.select(found, OF)) for name, chart in charts.CHARTS.items()}
+    theirs = dataclasses.replace(beside, client_cc="bbr")
+    assert {name: cells for name, cells in drawn.items() if cells} == {
+        "throughput": {alone},
+        "over-time": {theirs},
+        "durations": {alone},
+    }
+
+
 def test_throughput_is_drawn_by_queue_and_cross_traffic() -> None:
     alone = Cell(rate_mbps=100, rtt_ms=20, queue="sfq", burst="g0", cross="none", method="ndt7")
     beside = dataclasses.replace(alone, cross="cubic")

@@ -14,6 +14,8 @@ from functools import partial
 from statistics import median, quantiles
 from typing import TYPE_CHECKING, Any, Literal
 
+from weirstudies.speedtest_aqm import design
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
@@ -87,7 +89,7 @@ def rows(found: Mapping[Cell, Sequence[Run]], of: Study) -> list[Row]:
     """
     kept: dict[tuple[str, str, bool, str], dict[Cell, list[Run]]] = {}
     for cell, runs in found.items():
-        if of.cross_named(cell.cross).extra or cell.client_cc is not None:
+        if not design.in_grid(cell, of):
             continue
         for run in filter(_counts, runs):
             key = (cell.method, cell.queue, cell.cross != "none", run.world)

@@ -14,6 +14,7 @@ from weirlab import _native
 from weirlab.plots import axes as parts
 from weirlab.plots import theme
 from weirlab.plots.layout import constrained
+from weirstudies.speedtest_aqm import design
 from weirstudies.speedtest_aqm.calibration import reported_ms, true_ms
 from weirstudies.speedtest_aqm.figures import LOADED, QUANTILES, STEP_S, WAYS
 
@@ -345,7 +346,9 @@ def _of_world(found: Found, world: str) -> Found:
     return {cell: runs for cell, runs in kept.items() if runs}
 
 
-def _select(found: Found, world: str = "sim", **wanted: Any) -> Found:
+def _select(found: Found, world: str = "sim", *, client_cc: str | None = None, **wanted: Any) -> Found:
+    """The cells with these values; where no sender is named, those with the method's own."""
+    wanted["client_cc"] = client_cc
     return {
         cell: runs
         for cell, runs in _of_world(found, world).items()
@@ -355,7 +358,7 @@ def _select(found: Found, world: str = "sim", **wanted: Any) -> Found:
 
 def _beside(cross: str) -> Callable[[Found, Study], Found]:
     def select(found: Found, _: Study) -> Found:
-        return _select(found, rate_mbps=100, rtt_ms=20, burst="g0", cross=cross, client_cc=None)
+        return _select(found, rate_mbps=100, rtt_ms=20, burst="g0", cross=cross)
 
     return select
 
@@ -446,24 +449,23 @@ CHARTS: Mapping[str, Chart] = {
         lambda found, _: _select(found, "lab", rate_mbps=100, rtt_ms=20, burst="g0", cross="none"), latency
     ),
     "throughput-cdf": Chart(
-        lambda found, _: _select(found, rate_mbps=100, rtt_ms=20, burst="g0", method="ndt7", client_cc=None),
+        lambda found, _: _select(found, rate_mbps=100, rtt_ms=20, burst="g0", method="ndt7"),
         shares,
     ),
     "cross-traffic": Chart(
-        lambda found, _: _select(found, rate_mbps=100, rtt_ms=20, burst="g0", client_cc=None), beside_cross
+        lambda found, _: _select(found, rate_mbps=100, rtt_ms=20, burst="g0"), beside_cross
     ),
     "round-trips": Chart(
         lambda found, _: _select(found, rate_mbps=100, rtt_ms=20, burst="g0", cross="none", method="ndt7"),
         round_trips,
     ),
     "over-time": Chart(
-        lambda found, _: _select(found, rate_mbps=AT_MBPS, cross="cubic-up", method="ndt7"), over_time
+        lambda found, _: _select(found, rate_mbps=AT_MBPS, cross="cubic-up", method="ndt7", client_cc="bbr"),
+        over_time,
     ),
     "durations": Chart(
         lambda found, of: {
-            cell: runs
-            for cell, runs in _of_world(found, "sim").items()
-            if not of.cross_named(cell.cross).extra
+            cell: runs for cell, runs in _of_world(found, "sim").items() if design.in_grid(cell, of)
         },
         durations,
     ),

@@ -260,6 +260,11 @@ def all_cells(of: Study) -> dict[Cell, int]:
     }
 
 
+def in_grid(cell: Cell, of: Study) -> bool:
+    """Whether a cell is one of the grid's: none of the authors' own set, or with another sender."""
+    return cell.client_cc is None and not of.cross_named(cell.cross).extra
+
+
 def usual_cells(of: Study) -> dict[Cell, int]:
     """The cells that are run if nothing is said: each as often as the block that wants it most."""
     return _cells(of.block, methods(of))

@@ -340,8 +340,15 @@ def _throughput(found: Found, of: Study) -> str:
     for rtt_ms in sorted(of.rtts_ms, reverse=True):
 
         def figures(cell: Cell, run: Run, rtt_ms: int = rtt_ms) -> Figures | None:
-            alone = (cell.rtt_ms, cell.burst, cell.cross, cell.method) == (rtt_ms, "g0", "none", "ndt7")
-            return _reported_mbps(run) if alone and run.world == "sim" else None
+            at = design.Cell(
+                rate_mbps=cell.rate_mbps,
+                rtt_ms=rtt_ms,
+                queue=cell.queue,
+                burst="g0",
+                cross="none",
+                method="ndt7",
+            )
+            return _reported_mbps(run) if cell == at and run.world == "sim" else None
 
         table = _by_rate(found, of, figures)
         if table:
@@ -363,7 +370,8 @@ def _shares(found: Found, of: Study) -> str:
     """The authors' set with cross traffic: goodput, then SRTT."""
 
     def upload(cell: Cell, run: Run) -> Way | None:
-        return run.ways.get("up") if cell.cross == "cubic-up" and run.world == "sim" else None
+        theirs = (cell.burst, cell.cross, cell.method, cell.client_cc) == ("g2", "cubic-up", "ndt7", "bbr")
+        return run.ways.get("up") if theirs and run.world == "sim" else None
 
     def mbps(cell: Cell, run: Run) -> Figures | None:
         up = upload(cell, run)
@@ -453,7 +461,10 @@ def _durations(found: Found, of: Study) -> str:
                 run
                 for cell, all_of in found.items()
                 for run in all_of
-                if run.world == "sim" and cell.method == method.name and (cell.cross != "none") == crossed
+                if run.world == "sim"
+                and design.in_grid(cell, of)
+                and cell.method == method.name
+                and (cell.cross != "none") == crossed
             ]
             if not runs:
                 continue
@@ -511,8 +522,8 @@ OF_SHARES = (
 
 OF_DURATIONS = (
     "Seconds from its first packet to its end; the rate's range from the 5th to the 95th percentile of "
-    "100 ms over its median, while it loaded that direction. Medians over runs in the simulator, least "
-    "and greatest run in brackets."
+    "100 ms over its median, while it loaded that direction. Medians over runs of the grid's cells in the "
+    "simulator, least and greatest run in brackets."
 )
 """Text above a table of the page."""
 
