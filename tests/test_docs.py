@@ -124,6 +124,30 @@ def test_every_table_of_the_record_has_a_heading_that_says_what_a_row_is() -> No
         assert re.sub(r"\[(.*?)\]\(.*?\)", r"\1", heading[1]) == table["meaning"]
 
 
+def test_rows_of_tables_have_a_cell_for_each_heading() -> None:
+    for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]:
+        for block in re.split(r"^```.*?^```", page.read_text(), flags=re.MULTILINE | re.DOTALL):
+            for table in re.findall(r"(?:^ *\|.*\n)+", block, re.MULTILINE):
+                heading, *rows = (re.split(r"(?<!\\)\|", row.strip()) for row in table.splitlines())
+                odd = ["|".join(row) for row in rows if len(row) != len(heading)]
+                assert not odd, (page.name, "|".join(heading), odd)
+
+
+def test_the_page_on_validation_counts_the_rows_of_its_table() -> None:
+    page = (ROOT / "docs/validation.md").read_text().partition("## Simulator and lab")[2]
+    rows = re.findall(r"^\| \d+/\d+ (\d+)ms .*\| (met|scatter|missed)[^|]*\|$", page, re.MULTILINE)
+    assert len(rows) == 72
+    words = " ".join(page.split())
+    met, scatter, missed = (
+        [rows.count((rtt, one)) for rtt in ("20", "80")] for one in ("met", "scatter", "missed")
+    )
+    assert (
+        f"{sum(met)} of 72 configurations meet every goal, {sum(scatter)} are within the scatter of seeds, "
+        f"{sum(missed)} miss a goal: {met[0]}, {scatter[0]} and {missed[0]} of the 36 at 20 ms, "
+        f"{met[1]}, {scatter[1]} and {missed[1]} of the 36 at 80 ms."
+    ) in words
+
+
 def test_links_between_pages_lead_somewhere() -> None:
     for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]:
         for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
