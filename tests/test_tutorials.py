@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+import weirlab
+from weirlab.stats import summarise
+
 PAGES = Path(__file__).parent.parent / "docs" / "tutorials"
 BLOCK = re.compile(r"^```(sh|text)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LIMIT_S = 300
@@ -46,6 +49,27 @@ def typed(page: str, folder: Path) -> None:
 @pytest.mark.parametrize("page", ["researcher.md", "queue.md", "line.md", "router.md"])
 def test_a_tutorial_shows_what_comes_out(page: str, tmp_path: Path) -> None:
     typed(page, tmp_path)
+
+
+def test_the_factor_that_the_tutorial_of_a_router_names_is_that_of_its_table() -> None:
+    page = (PAGES / "router.md").read_text(encoding="utf-8")
+    (factor,) = re.findall(r"The load makes pings ([\d.]+) times less slow", page)
+    (row,) = re.findall(r"^ shaper auto .*$", page, re.MULTILINE)
+    assert factor == row.split()[-2]
+
+
+def test_buffers_follow_from_pings_as_the_tutorial_of_a_line_says(tmp_path: Path) -> None:
+    page = (PAGES / "line.md").read_text(encoding="utf-8")
+    (line,) = re.findall(r"<<'END'\n(.*?)^END$", page, re.MULTILINE | re.DOTALL)
+    (tmp_path / "my-line.toml").write_text(line)
+    for test, mbps, limit in (("tcp_upload", 10, 200_000), ("tcp_download", 50, 600_000)):
+        (record,) = weirlab.run(
+            test, link=str(tmp_path / "my-line.toml"), phases={"load": "15s"}, out=tmp_path / test
+        )
+        told = summarise(record).latency
+        assert told.idle is not None
+        assert told.loaded is not None
+        assert (told.loaded.p99 - told.idle.mean) * mbps * 1e3 / 8 == pytest.approx(limit, rel=0.03)
 
 
 @pytest.mark.realtime
