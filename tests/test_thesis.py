@@ -193,6 +193,46 @@ def test_what_the_thesis_states_is_seen_where_it_is_so_and_not_in_the_mirror() -
         assert (seen, not_seen) == (True, False)
 
 
+def test_rules_that_the_thesis_own_tables_fail_say_so() -> None:
+    tables = thesis.published()
+    rows = [
+        replace(row, published=tables[configuration.name, row.cell.flows, case.marker, case.queue])
+        for row in made_up(3.0)
+        for configuration, case in [(row.cell.configuration, row.cell.case)]
+    ]
+    said = {one.text: one.grounds for one in statements(rows, [], STUDY)}
+    for text, found in (
+        ("The number of timeouts falls by two orders of magnitude.", "1 of 8 below 0.02"),
+        ("The probability of loss is halved in all cases.", "5 of 8 below 0.5"),
+        ("The coefficient of variation is 1.5 orders of magnitude lower.", "0 of 8 below 0.0316"),
+    ):
+        assert said[text].endswith(found)
+        assert "in the thesis' own tables it is " in said[text]
+    # Without them there is nothing to say of them.
+    assert not any("own tables" in one.grounds for one in statements(made_up(3.0), [], STUDY))
+
+
+def test_aims_are_those_that_are_counted() -> None:
+    tables = thesis.published()
+    rows = [
+        replace(row, published=tables[configuration.name, row.cell.flows, case.marker, case.queue])
+        for row in made_up(3.0)
+        for configuration, case in [(row.cell.configuration, row.cell.case)]
+    ]
+    first = report.verdict(rows, [], STUDY).splitlines()[0]
+    assert " of 32 aims of the RED and token-bucket rows met" in first
+    assert first.endswith("(timeouts within a factor of 1.5, loss within 30 %).")
+    page = report.page([replace(row, late=row.whole) for row in rows], [], [], STUDY, None)
+    outside = page.partition("## Rows outside the bounds\n")[2].partition("\n## ")[0]
+    assert (
+        "goodput within 30 %, variation within a factor of 2. Aims are those of timeouts and of loss"
+        in outside
+    )
+    aimed = [row for row in outside.splitlines() if row.startswith("| A/") and "(no aim)" not in row]
+    assert aimed
+    assert all("timeouts" in row or "the loss" in row for row in aimed)
+
+
 def test_an_unknown_combination_is_one_sentence() -> None:
     with pytest.raises(
         UsageError, match="study `thesis` has no combination `E/50` \\(they are called as `A/50 "

@@ -159,6 +159,17 @@ class _Known:
         row = self.rows[configuration, flows, case]
         return {seed: float(getattr(run, metric)) for seed, run in enumerate(row.whole, start=1)}
 
+    def published(self, better: str, worse: str, metric: str) -> list[float]:
+        """A figure of a case over that of another one, in each place where the thesis has both."""
+        tables = [
+            (self.rows[*place, better].published, self.rows[*place, worse].published) for place in self.places
+        ]
+        return [
+            float(getattr(ours, metric)) / float(getattr(other, metric))
+            for ours, other in tables
+            if ours is not None and other is not None
+        ]
+
     def judge(self, claims: Sequence[Claim]) -> list[Ruling]:
         """The rulings after all repetitions, as they were planned."""
         return judge(claims, (len(next(iter(self.rows.values())).whole),))
@@ -234,7 +245,15 @@ def _share_of(known: _Known, metric: str, most: float, text: str) -> Statement:
         known.ratio(place, ORDER[0], ORDER[2], metric, what=f"{place[0]}/{place[1]}", below=most)
         for place in known.places
     ]
-    return Statement(text=text, rulings=known.judge(claims), evidence="share of the token bucket's with RIO")
+    evidence = "share of the token bucket's with RIO"
+    theirs = known.published(ORDER[0], ORDER[2], metric)
+    if theirs:
+        met = sum(one < most for one in theirs)
+        evidence += (
+            f"; in the thesis' own tables it is {min(theirs):.3g} to {max(theirs):.3g}, {met} of "
+            f"{len(theirs)} below {most:g}"
+        )
+    return Statement(text=text, rulings=known.judge(claims), evidence=evidence)
 
 
 def _goodput(known: _Known) -> Statement:
