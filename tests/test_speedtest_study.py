@@ -525,6 +525,22 @@ def test_throughput_is_drawn_by_queue_and_cross_traffic() -> None:
     assert drawn == [{80.0}, set(), {90.0}, {16.0}]
 
 
+def test_logarithmic_axes_of_charts_say_so() -> None:
+    cell = Cell(rate_mbps=100, rtt_ms=20, queue="cake", burst="g0", cross="none", method="ndt7")
+    found = {
+        one: [_run(one, {"latency_ms": 20.0, "srtt_ms": 30.0}, up=_way(60, 20, 20), down=_way(60, 20, 20))]
+        for one in (cell, dataclasses.replace(cell, method="weir"), dataclasses.replace(cell, method="rpm"))
+    }
+    for name in ("latency", "round-trips"):
+        chart = charts.CHARTS[name]
+        drawn = [axes for axes in chart.draw(chart.select(found, OF), OF).axes if axes.axison]
+        assert {axes.get_xscale() for axes in drawn} == {"log"}
+        labels = [axes.get_xlabel() for axes in drawn]
+        assert set(labels) - {""} == {"ms, log scale"}
+        # One a column, at the bottom.
+        assert len([label for label in labels if label]) == min(len(labels), 3)
+
+
 def test_charts_of_the_lab_leave_out_what_was_spoiled() -> None:
     cell = Cell(rate_mbps=100, rtt_ms=20, queue="cake", burst="g0", cross="none", method="weir")
     simulated = _run(cell, {"down_loaded_ms": 20.0}, down=_way(30, 20, 20))

@@ -10,9 +10,9 @@ import pytest
 from scipy.stats import rv_discrete, sobol_indices
 
 from weirlab.errors import UsageError
-from weirlab.sweeps.charts import KINDS, draw
+from weirlab.sweeps.charts import KINDS, draw, lines
 from weirlab.sweeps.charts.asked import Asked
-from weirlab.sweeps.charts.data import is_logarithmic, words
+from weirlab.sweeps.charts.data import drawn, is_logarithmic, words
 from weirlab.sweeps.charts.pareto import front
 from weirlab.sweeps.sensitivity import indices
 from weirlab.sweeps.store import Store
@@ -143,6 +143,13 @@ def test_scales_of_equal_ratios_are_told() -> None:
     assert not is_logarithmic([5, 10, 15, 20])
     assert not is_logarithmic([0, 1, 10, 100])
     assert not is_logarithmic([1, 10])
+
+
+def test_a_logarithmic_scale_says_so_and_a_linear_one_does_not(store: Store) -> None:
+    for x, label in (("rate_mbps", "rate, Mbit/s, log scale"), ("delay_ms", "delay, ms")):
+        chart = lines.figure(drawn(store), Asked(figure="increase_p95_ms", x=x))
+        assert [axes.get_xlabel() for axes in chart.axes] == [label]
+        assert chart.axes[0].get_xscale() == ("log" if "log" in label else "linear")
 
 
 def test_units_stand_behind_names() -> None:

@@ -111,10 +111,12 @@ def latency(cells: Found, of: Study) -> Figure:
     panels[0].set_ylim(len(names) - 0.4, -0.6)
     panels[0].set_yticks(range(len(names)), names)
     parts.logarithmic(panels[0], "x", min(ends), max(ends), most=6)
+    # Only the lowest panels have a label.
+    panels[0].set_xlabel("")
     for axes in panels[len(shown) :]:
         axes.set_axis_off()
     for axes in panels[max(0, len(shown) - wide) : len(shown)]:
-        axes.set_xlabel("ms")
+        axes.set_xlabel(f"ms{parts.LOG_SCALE}")
         axes.tick_params(axis="x", labelbottom=True)
     return chart
 
@@ -246,10 +248,11 @@ def round_trips(cells: Found, of: Study) -> Figure:
                 every += [float(values[0]), float(values[-1])]
                 _cdf(axes, values, styles[cell.queue])
         axes.set_title(title, size=9.5, loc="left")
-        axes.set_xlabel("ms")
     panels[0].set_ylabel("Round trips that took no longer, %")
     panels[0].set_ylim(0, 100)
     parts.logarithmic(panels[0], "x", min(every), max(every), most=7)
+    for axes in panels:
+        axes.set_xlabel(f"ms{parts.LOG_SCALE}")
     _lines_legend(chart, styles)
     return chart
 

@@ -8,6 +8,7 @@ import polars as pl
 
 from weirlab.errors import UsageError
 from weirlab.plots import theme
+from weirlab.plots.axes import LOG_SCALE
 from weirlab.sweeps.charts.data import is_logarithmic, number, plain, text, words
 from weirlab.sweeps.charts.panels import panelled
 
@@ -36,16 +37,18 @@ def figure(drawn: Drawn, asked: Asked) -> Figure:
     )
     heading = f"{plain(shown)} by {plain(x)}" + (f" and {plain(by)}" if by else "")
     panels = panelled(drawn, asked, heading, note)
+    places = drawn.values(x, "--x", MOST_PLACES)
+    logarithmic = is_logarithmic(places)
     for axes, (name, rows) in zip(panels.axes, panels.parts, strict=True):
         for value, style in zip(values, theme.styles(len(values)), strict=True):
             of_value = rows if by is None else rows.filter(pl.col(by) == value)
             _draw(axes, of_value, (x, shown), style, "" if value is None else text(value))
         axes.set_title(name, fontsize=9)
-        if is_logarithmic(drawn.values(x, "--x", MOST_PLACES)):
-            _logarithmic(axes, drawn.values(x, "--x", MOST_PLACES))
+        if logarithmic:
+            _logarithmic(axes, places)
     if not (drawn.rows[shown] < 0).any():
         panels.axes[0].set_ylim(bottom=0)
-    panels.label(words(x), words(shown))
+    panels.label(words(x) + (LOG_SCALE if logarithmic else ""), words(shown))
     if by is not None:
         panels.name(plain(by))
     return panels.figure
