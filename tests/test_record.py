@@ -569,6 +569,36 @@ def test_one_bad_record_does_not_hide_the_others(weir_here: Weir, rrul: list[Rec
     assert (alone.returncode, alone.stderr) == (3, f"{bad}\n")
 
 
+def test_charts_that_a_run_left_beside_its_records_are_no_record_that_is_missing(
+    weir_here: Weir, rrul: list[Record], tmp_path: Path
+) -> None:
+    copied(rrul[0], tmp_path / "out/01-a")
+    copied(rrul[1], tmp_path / "out/02-b")
+    charts = tmp_path / "out/charts"
+    charts.mkdir()
+    (charts / "box.png").touch()
+    of_shell = [f"out/{path.name}" for path in sorted((tmp_path / "out").iterdir())]
+    assert of_shell[-1] == "out/charts"
+    for words in (
+        ("show", *of_shell),
+        ("compare", *of_shell),
+        ("compare", of_shell[-1], *of_shell[:-1]),
+        ("report", *of_shell, "-o", "page.html"),
+        ("plot", *of_shell, "--kind", "cdf", "--out", "c.svg"),
+        ("export", *of_shell, "--out", "t.csv"),
+        ("note", *of_shell),
+    ):
+        done = weir_here(*words)
+        assert (done.returncode, "there is no record" in done.stderr) == (0, False), done.stderr
+    # Alone it is none, and neither is a folder with anything else, or with no record beside it.
+    assert "there is no record in `out/charts`" in weir_here("show", "out/charts").stderr
+    (charts / "mine.txt").touch()
+    assert weir_here("show", *of_shell).returncode == 3
+    (charts / "mine.txt").unlink()
+    charts.rename(tmp_path / "charts")
+    assert weir_here("show", "out", "charts").returncode == 3
+
+
 def test_nothing_becomes_the_baseline_in_place_of_a_first_record_that_cannot_be_read(
     weir_here: Weir, rrul: list[Record], tmp_path: Path
 ) -> None:

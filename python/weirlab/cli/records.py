@@ -10,6 +10,7 @@ import click
 from weirlab.errors import RecordError
 from weirlab.record import Record, record_paths
 from weirlab.record.configurations import distinct, same_runs
+from weirlab.record.places import are_charts_beside_records
 from weirlab.report import cut_short
 from weirlab.ui import warn
 
@@ -61,6 +62,9 @@ def _read(paths: Sequence[Path]) -> tuple[list[Record], list[RecordError], bool]
         try:
             places = record_paths(path)
         except RecordError as error:
+            if len(paths) > 1 and are_charts_beside_records(path):
+                # A shell's `FOLDER/*` has it.
+                continue
             places = []
             errors.append(error)
         for place in places:

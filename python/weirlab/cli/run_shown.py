@@ -15,6 +15,7 @@ from weirlab.cli.comparison import tell
 from weirlab.cli.verdicts import write_junit
 from weirlab.errors import AssertionBroken
 from weirlab.record.configurations import run_names
+from weirlab.record.places import CHARTS
 from weirlab.report import advice, assertion_table
 from weirlab.report.differences import narrow
 from weirlab.report.methods import method_results, method_tables
@@ -41,7 +42,7 @@ def show(records: list[Record], verdicts: Verdicts, folder: Path, *, charts: boo
     if charts:
         from weirlab.report import charts_of  # noqa: PLC0415 - only where they are drawn
 
-        drawn = charts_of(records, folder / "charts", quiet=as_json)
+        drawn = charts_of(records, folder / CHARTS, quiet=as_json)
         there += f", {_count(drawn, 'chart')} in {folder / 'charts'}"
     if not as_json:
         note(there)

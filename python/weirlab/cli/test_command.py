@@ -22,6 +22,7 @@ from weirlab.net.plan import Planned, TestPlan, fitted, plan_test
 from weirlab.net.quality import kept_warnings
 from weirlab.plots import draw
 from weirlab.record import open_record
+from weirlab.record.places import CHARTS
 from weirlab.report import cut_short
 from weirlab.report.location import location_table
 from weirlab.report.scores import advice, formulas, score_table
@@ -147,7 +148,7 @@ def _own(asked: Asked, plan: Planned) -> None:
         place = locate(record, figures)
         record = kept_warnings(record, figures, place)
     charts = ("phases", "cdf") if asked.charts and ended_by is None else ()
-    drawn = _draw(record, charts, folder / "charts")
+    drawn = _draw(record, charts, folder / CHARTS)
     if figures is None:
         why = f"too little was measured for any figure: see `weir show {folder}`"
         raise Interrupted(f"interrupted: {why}") if ended_by else RecordError(f"`{folder}`: {why}")
@@ -169,7 +170,7 @@ def _by_method(asked: Asked, test: SpeedTest) -> None:
     folder = _make_folder(asked.out)
     measure_speed(test, folder, as_json=asked.as_json)
     charts = ("ping", "cdf") if test.beside is not None and asked.charts else ()
-    drawn = _draw(open_record(folder), charts, folder / "charts")
+    drawn = _draw(open_record(folder), charts, folder / CHARTS)
     _tell_kept(folder, drawn, quiet=asked.as_json)
 
 

@@ -15,6 +15,7 @@ from weirlab.cli.options import Whole, argument, option
 from weirlab.cli.scenario_words import naming_options, scenario_options, spec_of
 from weirlab.errors import Interrupted
 from weirlab.record.configurations import configurations, slug
+from weirlab.record.places import CHARTS
 from weirlab.report.agreement import agreement_markdown, agreement_table, agreement_verdict
 from weirlab.scenario import resolve
 from weirlab.scenario.resolving import remarks
@@ -79,7 +80,7 @@ def command(  # noqa: PLR0913 - one word each on the command line
         side.name: _run(side, spec, world_of(side), folder / side.name, jobs, quiet=quiet) for side in sides
     }
     found = _agreements(sides, records)
-    drawn = _charts(records, folder / "charts") if charts else []
+    drawn = _charts(records, folder / CHARTS) if charts else []
     if as_json:
         figures = [one.as_dict() for one in found]
         click.echo(json.dumps({"out": str(folder), "configurations": figures}, indent=2))

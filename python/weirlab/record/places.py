@@ -12,7 +12,7 @@ from weirlab.record.store import MANIFEST
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["record_paths", "store_paths"]
+__all__ = ["CHARTS", "are_charts_beside_records", "record_paths", "store_paths"]
 
 
 def record_paths(path: Path) -> list[Path]:
@@ -28,6 +28,16 @@ def record_paths(path: Path) -> list[Path]:
         there = f", but a store of a sweep: `weir sweep show {stores[0]}`" if stores else ""
         raise RecordError(f"there is no record in `{path}`{there}")
     return found
+
+
+def are_charts_beside_records(path: Path) -> bool:
+    """Whether this is the folder of charts that a run left beside its records, and nothing else is in it."""
+    if path.name != CHARTS or not path.is_dir():
+        return False
+    beside = [path.parent, *path.parent.iterdir()]
+    return all(one.is_file() and one.suffix in SUFFIXES for one in path.iterdir()) and any(
+        one.suffix == ".weir" or (one / MANIFEST).is_file() for one in beside
+    )
 
 
 def store_paths(path: Path) -> list[Path]:
@@ -46,6 +56,13 @@ def _below(path: Path) -> tuple[list[Path], list[Path]]:
             records.append(here)
         records += [here / name for name in files if name.endswith(".weir")]
     return sorted(records), sorted(stores)
+
+
+CHARTS = "charts"
+"""The folder beside its records into which a run draws."""
+
+SUFFIXES = (".png", ".svg", ".pdf")
+"""Of charts."""
 
 
 def _is_store(folder: Path, folders: Sequence[str]) -> bool:
