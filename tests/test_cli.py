@@ -318,7 +318,7 @@ def test_ctrl_c_keeps_what_was_measured(tmp_path: Path) -> None:
         ("shape lo --up none --up-max 5mbit", "it bounds `auto`, and up is `none`"),
         ("shape lo --up 5mbit --down 5mbit --mode bandwidth", "mode bandwidth: it is `auto`'s"),
         ("study cfosspeed --load 10ms", "--load 10ms: write 2s or more"),
-        ("study cfosspeed --only down --only across", "no load `across` (known: down, up, up-path)"),
+        ("study cfosspeed --only down --only across", "for any part of it; known: down, up, up-path)"),
         ("study cfosspeed --json --markdown", "only one of them can be printed"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from importlib import metadata
 from pathlib import Path
@@ -26,6 +27,8 @@ from weirstudies.agreement.tables import matrix_markdown
 from weirstudies.command import by_label
 from weirstudies.gallery import study as gallery
 from weirstudies.linux import study as linux
+from weirstudies.shapers import cfosspeed, lines
+from weirstudies.thesis import study as thesis
 
 if TYPE_CHECKING:
     import subprocess
@@ -157,8 +160,31 @@ def test_a_ping_that_comes_back_too_late_is_lost(tmp_path: Path) -> None:
 
 
 def test_an_unknown_experiment_is_one_sentence() -> None:
-    with pytest.raises(UsageError, match="study `linux` has no experiment `A_moon` \\(known: A_pfifo1000, "):
+    said = r"study `linux` has no experiment `A_moon` \(write .*; known: A_pfifo1000, "
+    with pytest.raises(UsageError, match=said):
         linux.chosen(["A_moon"], of=REFERENCE)
+
+
+def test_every_study_chooses_by_patterns() -> None:
+    names = {one.name for one in linux.chosen(["A_westwood*", "A_codel"], of=REFERENCE)}
+    assert names == {"A_codel", *(f"A_westwood_{queue}" for queue in ("pfifo1000", "pfifo100", "fq_codel"))}
+    # One whole name is the beginning of another, and stands for itself alone.
+    assert [one.name for one in linux.chosen(["A_pfifo100"], of=REFERENCE)] == ["A_pfifo100"]
+    assert [one.name for one in cfosspeed.chosen(["up*"])] == ["up", "up-path"]
+    of = thesis.study()
+    assert {one.name[:6] for one in thesis.chosen(["A/100 *"], of=of)} == {"A/100 "}
+    assert len(agreement.chosen(["20/8 20ms *"])) == 18
+    assert {one.name for one in lines.chosen(["steps *"])} == {"steps down", "steps up"}
+    refused: list[Callable[[], object]] = [
+        lambda: linux.chosen(["A_"], of=REFERENCE),
+        lambda: thesis.chosen(["A/100"], of=of),
+        lambda: cfosspeed.chosen(["u"]),
+        lambda: agreement.chosen(["20/8"]),
+        lambda: lines.chosen(["steps"]),
+    ]
+    for one in refused:
+        with pytest.raises(UsageError, match=re.escape("(write a whole name, or `*` for any part of it; ")):
+            one()
 
 
 def test_the_command_prints_json_markdown_or_a_table(weir_here: Weir) -> None:

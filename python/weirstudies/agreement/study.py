@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from itertools import product
 from typing import TYPE_CHECKING
 
 from weirlab.api import kept, run_into
-from weirlab.errors import Interrupted, UsageError
+from weirlab.errors import Interrupted
 from weirlab.scenario import LinkSpec, ResolvedRun, ScenarioSpec, resolve, time_text
 from weirlab.stats import Agreement, agreement
+from weirstudies import choosing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -81,14 +81,8 @@ def chosen(only: Sequence[str]) -> list[Cell]:
     Raises:
         UsageError: if none matches a pattern.
     """
-    known = cells()
-    for pattern in only:
-        if not any(fnmatchcase(cell.name, pattern) for cell in known):
-            raise UsageError(
-                f"study `agreement` has no cell `{pattern}` (they are called as `{known[0].name}`; `*` "
-                "stands for anything)"
-            )
-    return [cell for cell in known if not only or any(fnmatchcase(cell.name, one) for one in only)]
+    known = {cell.name: cell for cell in cells()}
+    return choosing.chosen(known, only, study="agreement", what="cell")
 
 
 def runs_of(cell: Cell, *, repeat: int, load_ns: int | None = None) -> list[ResolvedRun]:

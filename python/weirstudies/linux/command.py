@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     short_help="The simulator beside real Linux 6.12: its own TCP and queues, the same configurations.",
 )
 @repeat_option("as Linux: 10, of a parking lot 5")
-@only_option("Only this experiment, such as A_codel.")
+@only_option("Only experiments of this pattern, such as A_codel or 'A_westwood*'.")
 @out_option("Folder to keep the records in; it goes on with what is there.  [default: none]")
 @cluster_options
 @printing_options

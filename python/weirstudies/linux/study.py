@@ -18,7 +18,6 @@ import numpy as np
 import polars as pl
 from pydantic import Field
 
-from weirlab.errors import UsageError
 from weirlab.record import of_reasons
 from weirlab.scenario import (
     Direction,
@@ -35,6 +34,7 @@ from weirlab.scenario import (
     time_text,
 )
 from weirlab.stats import Finding, Goal, finding, jain_index
+from weirstudies import choosing
 from weirstudies.linux.parking_lot import ParkingLot
 
 if TYPE_CHECKING:
@@ -154,16 +154,13 @@ def reference() -> Reference:
 
 
 def chosen(only: Sequence[str], *, of: Reference) -> list[Experiment]:
-    """The experiments of those names, all of them if none is named.
+    """The experiments whose names match one of the patterns, all of them if there is none.
 
     Raises:
-        UsageError: if there is none of a name.
+        UsageError: if none matches a pattern.
     """
-    known = [experiment.name for experiment in of.experiment]
-    for name in only:
-        if name not in known:
-            raise UsageError(f"study `linux` has no experiment `{name}` (known: {', '.join(known)})")
-    return [experiment for experiment in of.experiment if not only or experiment.name in only]
+    known = {experiment.name: experiment for experiment in of.experiment}
+    return choosing.chosen(known, only, study="linux", what="experiment")
 
 
 def missing(experiment: Experiment) -> str | None:

@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import polars as pl
 
-from weirlab.errors import UsageError
 from weirlab.scenario import HopSpec, LinkSpec, ResolvedRun, TestSpec, load_link, mean_rate, time_text
 from weirlab.stats import Factor, Interval, calm_after_s, describe, factor, interval, summarise
-from weirstudies import judge
+from weirstudies import choosing, judge
 from weirstudies.shapers import controls
 
 if TYPE_CHECKING:
@@ -145,16 +144,13 @@ class Statement:
         return judge.seen(self.rulings)
 
 
-def chosen(names: Sequence[str]) -> list[Load]:
-    """The loads of these names in their order; all if none is named.
+def chosen(only: Sequence[str]) -> list[Load]:
+    """The loads whose names match one of the patterns, all of them if there is none.
 
     Raises:
-        UsageError: if there is no load of a name.
+        UsageError: if none matches a pattern.
     """
-    for name in names:
-        if name not in LOADS:
-            raise UsageError(f"study `cfosspeed` has no load `{name}` (known: {', '.join(LOADS)})")
-    return [one for name, one in LOADS.items() if not names or name in names]
+    return choosing.chosen(LOADS, only, study="cfosspeed", what="load")
 
 
 def runs_of(

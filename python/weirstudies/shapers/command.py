@@ -105,7 +105,7 @@ def autorate(  # noqa: PLR0913 - one word each on the command line
 @option("--idle", metavar="TIME", help="Length of the phase without load.  [default: 60s]")
 @option("--load", metavar="TIME", help="Length of the phase with load.  [default: 60s]")
 @renamed("--span", "--idle and --load")
-@only_option("Only this load: `down`, `up` (its rate varies) or `up-path` (its path varies).")
+@only_option("Only loads of this pattern: `down`, `up` (its rate varies), `up-path` (its path).")
 @out_option("Folder for records, charts and the table; it goes on with what is there.  [default: none]")
 @cluster_options
 @printing_options

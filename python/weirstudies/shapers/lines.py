@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 import random
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
-from weirlab.errors import UsageError
 from weirlab.scenario import LinkSpec, load_link
+from weirstudies import choosing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -51,12 +50,8 @@ def chosen(only: Sequence[str]) -> list[Line]:
     Raises:
         UsageError: if none matches a pattern.
     """
-    known = lines()
-    for pattern in only:
-        if not any(fnmatchcase(line.name, pattern) for line in known):
-            names = ", ".join(f"`{line.name}`" for line in known)
-            raise UsageError(f"study `autorate` has no line `{pattern}` (known: {names})")
-    return [line for line in known if not only or any(fnmatchcase(line.name, one) for one in only)]
+    known = {line.name: line for line in lines()}
+    return choosing.chosen(known, only, study="autorate", what="line")
 
 
 def _changing(direction: Direction) -> list[Line]:

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 @repeat_option("20")
 @option("--lab", is_flag=True, help="Selected rows also in the lab, in real time.")
 @lab_repeat_option
-@only_option("Only rows whose names begin so, such as 'A/100'.")
+@only_option("Only rows of this pattern, such as 'A/100 *'.")
 @out_option("Folder for report and charts; it goes on with what is there.  [default: weir-thesis]")
 @cluster_options
 @printing_options

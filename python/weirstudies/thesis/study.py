@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, Literal
 import polars as pl
 from pydantic import Field
 
-from weirlab.errors import UsageError
 from weirlab.scenario import (
     LinkSpec,
     Model,
@@ -36,6 +35,7 @@ from weirlab.scenario import (
     time_text,
 )
 from weirlab.stats import Interval, coefficient_of_variation, interval
+from weirstudies import choosing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -305,19 +305,13 @@ def lab_cells(of: Study) -> list[Cell]:
 
 
 def chosen(only: Sequence[str], *, of: Study) -> list[Cell]:
-    """The combinations whose names begin with one of `only`, all of them if there is none.
+    """The combinations whose names match one of the patterns, all of them if there is none.
 
     Raises:
-        UsageError: if none begins so.
+        UsageError: if none matches a pattern.
     """
-    known = cells(of)
-    for text in only:
-        if not any(cell.name.startswith(text) for cell in known):
-            raise UsageError(
-                f"study `thesis` has no combination `{text}` (they are called as `{known[0].name}`, and "
-                "the beginning of a name is enough)"
-            )
-    return [cell for cell in known if not only or cell.name.startswith(tuple(only))]
+    known = {cell.name: cell for cell in cells(of)}
+    return choosing.chosen(known, only, study="thesis", what="combination")
 
 
 def runs_of(
