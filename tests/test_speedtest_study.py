@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 from weirlab.errors import LabError, UsageError
+from weirlab.plots.canvas import measuring
 from weirstudies.running import Manner
 from weirstudies.speedtest_aqm import (
     calibration,
@@ -523,6 +524,29 @@ def test_throughput_is_drawn_by_queue_and_cross_traffic() -> None:
     ]
     # Downloads alone and beside cross traffic, then uploads.
     assert drawn == [{80.0}, set(), {90.0}, {16.0}]
+
+
+def test_the_legend_of_methods_stands_between_heading_and_panels() -> None:
+    alone = Cell(rate_mbps=100, rtt_ms=20, queue="cake", burst="g0", cross="none", method="ndt7")
+    crosses = [one.name for one in OF.cross if not one.extra]
+    found = {
+        cell: [_run(cell, {}, up=_way(60, 20, 20), down=_way(60, 20, 20))]
+        for cross in crosses
+        for method in OF.method
+        for cell in [dataclasses.replace(alone, method=method.name, cross=cross)]
+    }
+    chart = charts.CHARTS["cross-traffic"]
+    figure = chart.draw(chart.select(found, OF), OF)
+    renderer = measuring(figure)
+    figure.draw(renderer)
+    (legend,) = figure.legends
+    named = legend.get_window_extent(renderer)
+    headings = [text.get_window_extent(renderer) for text in figure.texts[:3]]
+    panels = [box for axes in figure.axes if (box := axes.get_tightbbox(renderer)) is not None]
+    assert named.y1 <= min(one.y0 for one in headings)
+    assert named.y0 >= max(one.y1 for one in panels)
+    assert headings[0].x0 <= named.x0
+    assert named.x1 <= figure.bbox.x1 - headings[0].x0
 
 
 def test_logarithmic_axes_of_charts_say_so() -> None:
