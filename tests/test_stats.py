@@ -178,6 +178,10 @@ def test_what_a_killed_run_did_not_total_comes_from_the_senders_samples(rrul: li
     assert 0 < killed.retransmitted_segments <= whole.retransmitted_segments
     assert killed.timeouts is not None
     assert (killed.loss_rate, killed.mark_rate) == (None, None)
+    rows = weirlab.frame(with_tables(rrul[0], flows=rrul[0].flow_names), by="flow").filter(direction="up")
+    assert rows["retransmitted_segments"].sum() == killed.retransmitted_segments
+    assert rows["timeouts"].to_list() == [0] * 4
+    assert rows["sent_segments"].to_list() == [None] * 4
 
 
 def test_what_programs_in_a_lab_resent_comes_from_the_senders_samples(rrul: list[Record]) -> None:
@@ -199,10 +203,15 @@ def test_what_programs_in_a_lab_resent_comes_from_the_senders_samples(rrul: list
     assert found.up.retransmitted_segments == sum(last[flow] for flow in (0, 2, 4, 6)) > 0
     assert found.down.retransmitted_segments == sum(last[flow] for flow in (1, 3, 5, 7))
     assert found.up.timeouts is not None
+    rows = weirlab.frame(of_programs(), by="flow")
+    assert rows["retransmitted_segments"].to_list() == [last[flow] for flow in range(8)]
+    assert rows["timeouts"].null_count() == 0
     others = pl.col("flow") != 1
     unseen = summarise(of_programs(tcp=record.tcp.filter(others))).down
     assert unseen is not None
     assert unseen.retransmitted_segments is None
+    of_unseen = weirlab.frame(of_programs(tcp=record.tcp.filter(others)), by="flow")["retransmitted_segments"]
+    assert of_unseen.to_list() == [last[flow] if flow != 1 else None for flow in range(8)]
     silent = of_programs(tcp=record.tcp.filter(others), throughput=record.throughput.filter(others))
     idle = summarise(silent).down
     assert idle is not None

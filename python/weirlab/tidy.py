@@ -15,7 +15,7 @@ from weirlab.errors import UsageError
 from weirlab.record.configurations import configurations, distinct, numbered
 from weirlab.record.tables import TABLES as OF_RECORD
 from weirlab.record.tables import schema
-from weirlab.stats import idle_pings, loaded_pings, summarise
+from weirlab.stats import idle_pings, loaded_pings, summarise, totals_of_flows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -182,9 +182,11 @@ def _probe(
 def _flows(record: Record) -> Iterator[dict[str, Any]]:
     summary = summarise(record)
     of_ways = {"down": summary.down, "up": summary.up}
-    for row, name in zip(
-        record.flows.iter_rows(named=True), numbered(record.flows["name"].to_list()), strict=True
-    ):
+    # What a record has no totals of may stand in the samples of its senders, as in the figures of a run.
+    counted = {column: totals_of_flows(record, column) for column in FLOW_TOTALS}
+    names = numbered(record.flow_names["name"].to_list())
+    for place, (told, name) in enumerate(zip(record.flow_names.iter_rows(named=True), names, strict=True)):
+        row = told | {column: values[place] for column, values in counted.items() if values is not None}
         of_way = of_ways.get(row["direction"])
         whole, running = (of_way.per_flow_mbps, of_way.per_flow_running_mbps) if of_way else ({}, {})
         yield _flow(name, row, whole.get(row["name"]), running.get(row["name"]))

@@ -34,6 +34,7 @@ from weirlab.stats.summary import (
     goodputs_mbps,
     summarise,
     totals_mbps,
+    totals_of_flows,
 )
 from weirlab.stats.waiting import Bypassed, bypassed_queues
 
@@ -93,5 +94,6 @@ __all__ = [
     "quantile",
     "summarise",
     "totals_mbps",
+    "totals_of_flows",
     "used_after_s",
 ]

@@ -365,35 +365,47 @@ def direction_of(record: Record, direction: Direction) -> DirectionSummary | Non
 
 
 def _total(record: Record, flows: Sequence[int], column: str) -> int | None:
-    """The sum of a column of totals over some rows of `flow_rows`; None if it is not known of every one.
+    """The sum of a column of totals over some rows of `flow_rows`; None if it is not known of every one."""
+    values = totals_of_flows(record, column)
+    if values is None:
+        return None
+    # The end of a connection that sends nothing is not looked at, and counts nothing.
+    carried = _carrying(record) if None in values and _is_of_programs(record) else None
+    numbers = [record.flow_rows[row]["flow"] for row in flows]
+    known = [
+        values[row]
+        for row, number in zip(flows, numbers, strict=True)
+        if values[row] is not None or carried is None or number in carried
+    ]
+    return None if None in known else sum(known)
+
+
+def totals_of_flows(record: Record, column: str) -> list[Any] | None:
+    """A column of totals in the order of `flow_rows`: None of a flow of which it is not known, or of all.
 
     A run that was cut short has no totals, nor has one of programs in a lab, whose connections nobody but the
     kernel knows. What the senders had counted until then stands in `tcp`.
     """
     values = record.totals(column)
-    if values is not None:
-        known = [values[row] for row in flows]
-        return None if None in known else sum(known)
     so_far = COUNTED_SO_FAR.get(column)
-    # Of a speed test `tcp` follows one of its connections at a time, which are not all.
-    numbers = [record.flow_rows[row]["flow"] for row in flows]
-    named = len(record.manifest.scenario["flows"])
-    if not named and record.manifest.extra.get("connections"):
-        # Each way of a connection is a flow; the end that sends nothing in it is not looked at.
-        carried = _carrying(record)
-        numbers = [number for number in numbers if number in carried]
-        named = len(record.flow_rows)
-    followed = all(number < named for number in numbers)
-    if so_far is None or not followed:
-        return None
+    if values is not None or so_far is None:
+        return values
+    # Of a speed test `tcp` follows one of its connections at a time, which are not all. Each way of a
+    # connection is a flow.
+    named = len(record.flow_rows) if _is_of_programs(record) else len(record.manifest.scenario["flows"])
     last: dict[int, int] = {}
     for rows in record.pieces("tcp", ("flow", so_far)):
         if so_far not in rows:
             return None
         for number, value in zip(rows.values("flow"), rows.values(so_far), strict=True):
-            if value is not None:
+            if value is not None and number < named:
                 last[number] = max(value, last.get(number, value))
-    return sum(last[number] for number in numbers) if last.keys() >= set(numbers) else None
+    return [last.get(flow["flow"]) for flow in record.flow_rows]
+
+
+def _is_of_programs(record: Record) -> bool:
+    """Whether its flows are connections of programs in the lab, which no scenario names."""
+    return not record.manifest.scenario["flows"] and bool(record.manifest.extra.get("connections"))
 
 
 def _carrying(record: Record) -> set[int]:
