@@ -43,6 +43,34 @@ def test_what_is_written_is_read_again(rrul: list[Record], tmp_path: Path) -> No
             assert mbps == pytest.approx(getattr(ours, way).per_flow_mbps, rel=0.02)
 
 
+def test_one_way_delays_of_one_clock_are_read_again(tmp_path: Path) -> None:
+    """Those of pings whose answer was lost too: they tell on which way it was."""
+    phases = {"idle": "1s", "load": "5s", "cooldown": "0s"}
+    lossy = {
+        "name": "line",
+        "loss": {"model": "random", "probability": 0.05},
+        "delay": "5ms",
+        "rate": "20mbit",
+    }
+    link = {"name": "lossy", "title": "Lossy", "up": [lossy], "down": [lossy]}
+    (record,) = weirlab.run("rrul", link=link, phases=phases, out=tmp_path / "out")
+    told = []
+    for name in ("first", "second", "third"):
+        (file,) = export([record], tmp_path / f"{name}.flent.gz")
+        points = read_document(file).raw_values["Ping (ms) UDP BE"]
+        told.append([{key: value for key, value in one.items() if key != "t"} for one in points])
+        record = import_flent(file, tmp_path / name)
+        rows = record.latency.drop_nulls("rtt_ns")
+        assert rows["server_received_ns"].null_count() == rows.height
+    assert told[0] == told[1] == told[2]
+    lost = [point for point in told[0] if point.get("lost")]
+    assert {point["lost_dir"] for point in lost} == {"up", "down"}
+    assert all(("owd_up" in point) == (point["lost_dir"] == "down") for point in lost)
+    answered = [point for point in told[0] if "val" in point]
+    ways = [point["owd_up"] + point["owd_down"] for point in answered]
+    assert ways == pytest.approx([point["val"] for point in answered])
+
+
 @pytest.fixture
 def uneven(tmp_path: Path) -> Record:
     """A run that idles longer before its load than behind it, which Flent's own tests never do."""

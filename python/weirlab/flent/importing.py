@@ -58,7 +58,7 @@ def import_flent(file: Path, folder: Path) -> Record:
         own = read_own(document.own)
         series = _series(document, own)
         zero = samples.zero_s(document, series)
-        tables = _tables(document, series, zero)
+        tables = _tables(document, series, zero, one_clock=own is not None)
         plan = planned(document, series, zero) if own is None else told_plan(own, document.t0_s - zero)
         manifest = _manifest(document, series, tables, plan, zero, file)
     except RecordError as error:
@@ -79,10 +79,10 @@ def _why(series: Series) -> str:
     return "it is empty" if first is None else f"of `{first[0]}`, {first[1]}"
 
 
-def _tables(document: Document, series: Series, zero: float) -> dict[str, pl.DataFrame]:
+def _tables(document: Document, series: Series, zero: float, *, one_clock: bool) -> dict[str, pl.DataFrame]:
     tables = {
         "flows": samples.flows(series.streams),
-        "latency": samples.latency(series.pings, zero),
+        "latency": samples.latency(series.pings, zero, one_clock=one_clock),
         "throughput": samples.throughput(series.streams, zero, document.step_s),
         "tcp": samples.tcp(document, series.streams, zero),
     }

@@ -61,13 +61,18 @@ def _check_within(document: Document, times: Sequence[float]) -> None:
         )
 
 
-def latency(pings: Sequence[Ping], zero: float) -> pl.DataFrame:
+def latency(pings: Sequence[Ping], zero: float, *, one_clock: bool = False) -> pl.DataFrame:
     """The table `latency`: a row a ping, lost ones too where the file tells them.
+
+    Args:
+        pings: the series.
+        zero: time 0 of the record in seconds since 1970.
+        one_clock: whether one-way delays are those of one clock, as in all files that Weir wrote.
 
     Raises:
         RecordError: if numbers of pings leave too large a gap.
     """
-    tables = [_pings(number_, ping, zero) for number_, ping in enumerate(pings)]
+    tables = [_pings(number_, ping, zero, one_clock=one_clock) for number_, ping in enumerate(pings)]
     return pl.concat(tables) if tables else pl.DataFrame(schema=schema("latency"))
 
 
@@ -151,7 +156,7 @@ def flows(streams: Sequence[Stream]) -> pl.DataFrame:
     )
 
 
-def _pings(probe: int, ping: Ping, zero: float) -> pl.DataFrame:
+def _pings(probe: int, ping: Ping, zero: float, *, one_clock: bool) -> pl.DataFrame:
     rows: list[dict[str, int | None]] = []
     for point in ping.points:
         value = number(point.get("val"))
@@ -161,13 +166,13 @@ def _pings(probe: int, ping: Ping, zero: float) -> pl.DataFrame:
         sent_ns = round((_sent_s(ping, point) - zero) * 1e9)
         row: dict[str, int | None] = {"t_ns": sent_ns, "seq": _scaled(point.get("seq"), 1)}
         up, down = number(point.get("owd_up")), number(point.get("owd_down"))
+        if one_clock:
+            # Of a ping whose answer was lost that to the server is known.
+            row["up_ns"], row["down_ns"] = _way_ns(up), None if lost else _way_ns(down)
         if not lost and value is not None and 0 <= value <= MAX_RTT_MS:
             rtt_ns = row["rtt_ns"] = round(value * 1e6)
-            if up is not None and abs(up) <= MAX_RTT_MS * 1e6:
-                # irtt tells one-way delays between both clocks, which nobody set.
-                row["server_received_ns"] = sent_ns + round(up * 1e6)
-            if down is not None and abs(down) <= MAX_RTT_MS * 1e6:
-                row["server_sent_ns"] = sent_ns + rtt_ns - round(down * 1e6)
+            if not one_clock:
+                row |= _server_times(sent_ns, rtt_ns, up, down)
         elif not lost:
             raise RecordError(
                 f"a sample of `{ping.name}` is {value:g} ms; a round trip takes 0 to {MAX_RTT_MS} ms"
@@ -177,6 +182,20 @@ def _pings(probe: int, ping: Ping, zero: float) -> pl.DataFrame:
         rows += _unanswered(ping, rows)
     columns = {name: [row.get(name) for row in rows] for name in OF_PINGS}
     return _table("latency", probe=[probe] * len(rows), **columns)
+
+
+def _server_times(sent_ns: int, rtt_ns: int, up: float | None, down: float | None) -> dict[str, int | None]:
+    """When the server had a ping by its own clock: irtt tells delays between both, which nobody set."""
+    received, sent = (way is not None and abs(way) <= MAX_RTT_MS * 1e6 for way in (up, down))
+    return {
+        "server_received_ns": sent_ns + round((up or 0.0) * 1e6) if received else None,
+        "server_sent_ns": sent_ns + rtt_ns - round((down or 0.0) * 1e6) if sent else None,
+    }
+
+
+def _way_ns(delay_ms: float | None) -> int | None:
+    """A one-way delay of a single clock, if it can be one."""
+    return round(delay_ms * 1e6) if delay_ms is not None and 0 <= delay_ms <= MAX_RTT_MS else None
 
 
 def _unanswered(ping: Ping, rows: Sequence[dict[str, int | None]]) -> list[dict[str, int | None]]:
@@ -267,7 +286,7 @@ def _table(name: str, **columns: Any) -> pl.DataFrame:
     return given.with_columns(missing).select(*kinds)
 
 
-OF_PINGS = ("t_ns", "seq", "rtt_ns", "server_received_ns", "server_sent_ns")
+OF_PINGS = ("t_ns", "seq", "rtt_ns", "up_ns", "down_ns", "server_received_ns", "server_sent_ns")
 
 OF_SOCKETS = {
     "cwnd_segments": ("tcp_cwnd", 1.0),
