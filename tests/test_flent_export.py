@@ -118,6 +118,8 @@ def test_an_export_says_how_far_a_run_got(uneven: Record, tmp_path: Path) -> Non
         ({"phases": [{"name": "\ud800", "start_s": 0, "end_s": 1}]}, "a name that is no text"),
         ({"flows": "TCP upload"}, "the `flows` of its block `weir` are no list"),
         ({"means": [1]}, "the `means` of its block `weir` are no list of names"),
+        ({"warnings": "none"}, "the `warnings` of its block `weir` are no list of 1000 at most"),
+        ({"warnings": ["of it", 1]}, "one of the `warnings` of its block `weir` is no text"),
         ({"reached_s": None}, "`reached_s` of its block `weir` is no time"),
     ],
 )

@@ -9,6 +9,8 @@ import pytest
 
 import weirlab
 from flent_files import document, imported
+from weirlab.export import export
+from weirlab.flent import import_flent
 from weirlab.flent.exporting import flent_document
 from weirlab.record import Record
 
@@ -45,6 +47,48 @@ def test_what_a_file_said_of_its_run_is_written_again(tmp_path: Path) -> None:
     for key in ("NAME", "TITLE", "HOST", "LOCAL_HOST", "NOTE", "T0", "STEP_SIZE"):
         assert again[key] == content["metadata"][key]
     assert again["LENGTH"] == 2.0
+
+
+def test_what_a_file_said_of_its_series_is_written_again(tmp_path: Path) -> None:
+    content = document()
+    told = content["metadata"]["SERIES_META"]
+    told["Ping (ms) ICMP"] |= {"IDX": 7, "COMMAND": "/usr/bin/fping", "MEAN_VALUE": 21.5}
+    told["TCP upload"] |= {
+        "IDX": 4,
+        "RUNNER": "NetperfDemoRunner",
+        "MEAN_VALUE": 7.5,
+        "ELAPSED_TIME": 62.2,
+        "BYTES_SENT": 2_000_000,
+        "BYTES_RECVD": 1_999_000,
+        "TCPI_TOTAL_RETRANS": 35,
+        "TCP_MSS": 1448,
+        "CONG_CONTROL": None,
+    }
+    again = flent_document(imported(tmp_path, content))["metadata"]["SERIES_META"]
+    for series, meta in told.items():
+        assert {key: again[series][key] for key in meta} == meta
+    assert again["Ping (ms) ICMP"]["MIN_VALUE"] == 20.0, "what the file did not tell is added"
+
+
+def test_a_time_that_no_file_told_is_not_made_up(tmp_path: Path) -> None:
+    again = flent_document(imported(tmp_path, document()))["metadata"]["SERIES_META"]
+    assert "ELAPSED_TIME" not in again["TCP upload"]
+
+
+def test_what_flows_resent_and_warnings_are_read_again(tmp_path: Path) -> None:
+    phases = {"idle": "1s", "load": "6s", "cooldown": "0s"}
+    (record,) = weirlab.run("rrul", link="cable-20-8", phases=phases, out=tmp_path / "out")
+    totals = ("delivered_bytes", "retransmitted_segments")
+    ours = [record.flows[column].to_list() for column in totals]
+    assert all(any(column) for column in ours)
+    path = record.path / "manifest.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"warnings": ["the clock stood still"]}))
+    record = Record(record.path)
+    for name in ("first", "second", "third"):
+        (file,) = export([record], tmp_path / f"{name}.flent.gz")
+        record = import_flent(file, tmp_path / name)
+        assert record.manifest.warnings == ["the clock stood still"]
+        assert [record.flows[column].to_list() for column in totals] == ours
 
 
 @pytest.mark.parametrize("key", ["TIME", "BATCH_TIME"])

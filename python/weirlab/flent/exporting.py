@@ -21,11 +21,11 @@ import polars as pl
 
 from weirlab.errors import UsageError
 from weirlab.flent.document import VERSION
-from weirlab.flent.metadata import hosts_in_series, metadata, title
+from weirlab.flent.metadata import hosts_in_series, metadata, series_metadata, title
 from weirlab.flent.own import own_block
 from weirlab.flent.points import ReadAnew, aligned, epoch_of, ping_series, start_of, step_s, t0_ns
 from weirlab.flent.tests import computed_series
-from weirlab.stats import load_window_ns, summarise
+from weirlab.stats import load_window_ns, summarise, totals_of_flows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
@@ -133,8 +133,7 @@ def _document(record: Record) -> tuple[dict[str, Any], dict[str, Points]]:
         parts = {one: values for one, values in measured.items() if re.fullmatch(of, one)}
         results[name], meta[name] = _computed(record, name, parts, how)
         raw[name] = []
-    for place, name in enumerate(meta):
-        meta[name]["IDX"] = place
+    meta = series_metadata(record, meta)
     document = {
         "version": VERSION,
         "x_values": [round(float(x), 6) for x in x_values],
@@ -206,12 +205,13 @@ def _stream(
     start, end = load_window_ns(record)
     tos = None if flow["dscp"] is None else int(flow["dscp"]) << 2
     is_tcp = flow["protocol"] == "tcp"
-    again = flow.get("retransmitted_segments") if flow["direction"] == "up" and is_tcp else None
+    again = _resent(record, flow["flow"]) if is_tcp else None
     meta = {
         "UNITS": "Mbits/s",
         "RUNNER": "NetperfDemoRunner" if is_tcp else "IperfCsvRunner",
         "MEAN_VALUE": mean,
-        "ELAPSED_TIME": (end - start) / 1e9,
+        # An imported file tells it, or nobody knows.
+        "ELAPSED_TIME": None if record.manifest.imported else (end - start) / 1e9,
         "CONG_CONTROL": flow["congestion_control"],
         "UPSTREAM_TOS": tos,
         "DOWNSTREAM_TOS": tos,
@@ -220,6 +220,13 @@ def _stream(
     }
     known = {key: value for key, value in meta.items() if value is not None}
     return ReadAnew(points), aligned(at_s, [(ends / 1e9, mbps)], step_s(record)), known
+
+
+def _resent(record: Record, number: int) -> int | None:
+    """The segments that a flow sent again; of a run that was cut short those until its last sample."""
+    totals = totals_of_flows(record, "retransmitted_segments") or []
+    known = zip(record.flow_rows, totals, strict=False)
+    return next((total for flow, total in known if flow["flow"] == number), None)
 
 
 def _is_web(flow: Mapping[str, Any]) -> bool:

@@ -58,9 +58,9 @@ def import_flent(file: Path, folder: Path) -> Record:
         own = read_own(document.own)
         series = _series(document, own)
         zero = samples.zero_s(document, series)
-        tables = _tables(document, series, zero, one_clock=own is not None)
+        tables = _tables(document, series, zero, own)
         plan = planned(document, series, zero) if own is None else told_plan(own, document.t0_s - zero)
-        manifest = _manifest(document, series, tables, plan, zero, file)
+        manifest = _manifest(document, series, tables, plan, own, zero, file)
     except RecordError as error:
         raise RecordError(f"`{file}`: {error}") from error
     _write(manifest, tables, folder)
@@ -79,10 +79,10 @@ def _why(series: Series) -> str:
     return "it is empty" if first is None else f"of `{first[0]}`, {first[1]}"
 
 
-def _tables(document: Document, series: Series, zero: float, *, one_clock: bool) -> dict[str, pl.DataFrame]:
+def _tables(document: Document, series: Series, zero: float, own: Own | None) -> dict[str, pl.DataFrame]:
     tables = {
-        "flows": samples.flows(series.streams),
-        "latency": samples.latency(series.pings, zero, one_clock=one_clock),
+        "flows": samples.flows(series.streams, is_measured=own is not None and own.is_measured),
+        "latency": samples.latency(series.pings, zero, one_clock=own is not None),
         "throughput": samples.throughput(series.streams, zero, document.step_s),
         "tcp": samples.tcp(document, series.streams, zero),
     }
@@ -94,6 +94,7 @@ def _manifest(  # noqa: PLR0913, PLR0917 - what was read of a file
     series: Series,
     tables: Mapping[str, pl.DataFrame],
     plan: Plan,
+    own: Own | None,
     zero: float,
     file: Path,
 ) -> dict[str, Any]:
@@ -122,12 +123,12 @@ def _manifest(  # noqa: PLR0913, PLR0917 - what was read of a file
         .isoformat(timespec="microseconds")
         .replace("+00:00", "Z"),
         "offloads": "whatever the machines did; what Flent saw of it stands in `imported`",
-        "warnings": _warnings(document, series, plan),
+        "warnings": _warnings(document, series, plan, own),
         "reached_ns": reached,
         "note": _text(told, "NOTE"),
         "tags": [],
         "probes_apart": [number for number, ping in enumerate(series.pings) if _is_apart(ping, series)],
-        "imported": _imported(document, series, zero, file),
+        "imported": _imported(document, series, own, zero, file),
     }
 
 
@@ -145,7 +146,7 @@ def _host(told: Mapping[str, Any]) -> dict[str, str]:
     return ({"name": name} if name else {}) | ({"kernel": kernel} if kernel else {})
 
 
-def _imported(document: Document, series: Series, zero: float, file: Path) -> dict[str, Any]:
+def _imported(document: Document, series: Series, own: Own | None, zero: float, file: Path) -> dict[str, Any]:
     """Of which file the record was made, and what that says of itself."""
     return {
         "tool": "Flent",
@@ -157,6 +158,7 @@ def _imported(document: Document, series: Series, zero: float, file: Path) -> di
         "losses_unknown": [number for number, ping in enumerate(series.pings) if not ping.losses_known],
         "unnumbered": [number for number, ping in enumerate(series.pings) if not ping.numbered],
         "left_out": series.left_out,
+        "is_measured": own is not None and own.is_measured,
         "metadata": document.metadata,
         "series": document.series_meta,
     }
@@ -173,8 +175,8 @@ def _is_apart(ping: Ping, series: Series) -> bool:
     return ping.kind == "http" and any(one.kind != "http" for one in series.pings)
 
 
-def _warnings(document: Document, series: Series, plan: Plan) -> list[str]:
-    said = [plan.warning] if plan.warning else []
+def _warnings(document: Document, series: Series, plan: Plan, own: Own | None) -> list[str]:
+    said = [*(own.warnings if own else []), *([plan.warning] if plan.warning else [])]
     failed = samples.count_of(document.metadata.get("FAILED_RUNNERS"))
     if failed:
         said.append(f"{failed} of Flent's programs failed (FAILED_RUNNERS)")
@@ -199,7 +201,8 @@ def _warnings(document: Document, series: Series, plan: Plan) -> list[str]:
             f"of {_first_of(names)} the file has no single samples, and gaps between values, up to "
             f"{max(gaps.values()):.3g} s: the value behind a gap is taken for the mean over it"
         )
-    return said
+    # What a record of the same samples said already is said once.
+    return list(dict.fromkeys(said))
 
 
 def _first_of(names: Sequence[str]) -> str:

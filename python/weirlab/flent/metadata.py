@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from weirlab.flent.document import ZONE_S
+from weirlab.flent.document import ZONE_S, number
 from weirlab.flent.points import start_of, step_s
 from weirlab.stats import load_window_ns
 
@@ -25,6 +25,28 @@ def metadata(record: Record) -> dict[str, Any]:
         key: _in_utc(value, record, of) if key in TIMES else value
         for key, value in of.metadata.items()
         if key not in OWN and (value is not None or key not in told)
+    }
+
+
+def series_metadata(record: Record, ours: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """What is told of each series: all that the file had of which the record was made, and what that lacks.
+
+    Args:
+        record: the record.
+        ours: what the record itself says of each, by its name, in their order.
+    """
+    of = record.manifest.imported
+    told = {name: of.series.get(name, {}) if of else {} for name in ours}
+    places = [number(meta.get("IDX")) for meta in told.values()]
+    behind = 1 + int(max((one for one in places if one is not None), default=-1))
+    return {
+        name: {"IDX": behind + place, **meta}
+        | {
+            key: value
+            for key, value in told[name].items()
+            if key not in OWN_OF_SERIES and (value is not None or key not in meta)
+        }
+        for place, (name, meta) in enumerate(ours.items())
     }
 
 
@@ -119,6 +141,9 @@ def _text(time: datetime) -> str:
 
 OWN = {"NAME", "TITLE", "T0", "LENGTH", "TOTAL_LENGTH", "STEP_SIZE", "HOSTS", "NOTE", "FLENT_VERSION"}
 """What the record says, whatever the file did of which it was made."""
+
+OWN_OF_SERIES = {"UNITS"}
+"""What says how the values of a series stand in this file."""
 
 TIMES = {"TIME", "BATCH_TIME"}
 

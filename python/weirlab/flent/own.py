@@ -36,6 +36,8 @@ class Own:
         means: names of the series of pings of which each value is a mean over an interval.
         reached_s: how far the run got, in seconds since `T0`.
         complete: whether it came to its end.
+        warnings: why the run should not be trusted, if anything.
+        is_measured: whether Weir measured it, not the tool of whose file the record was made.
     """
 
     phases: list[Span]
@@ -43,6 +45,8 @@ class Own:
     means: frozenset[str]
     reached_s: float
     complete: bool
+    warnings: list[str]
+    is_measured: bool
 
 
 def own_block(record: Record, t0_ns: int) -> dict[str, Any]:
@@ -58,12 +62,13 @@ def own_block(record: Record, t0_ns: int) -> dict[str, Any]:
     return {
         "versions": manifest.versions,
         "world": manifest.world,
+        "is_measured": imported is None or imported.is_measured,
         "seed": manifest.seed,
         "queue": manifest.queue,
         "link": manifest.link.get("title"),
         "complete": manifest.complete,
         "warnings": manifest.warnings,
-        "mean_value": "of the phase `load`",
+        "mean_value": "as in the file that was imported" if imported else "of the phase `load`",
         "reached_s": (record.reached_ns - t0_ns) / 1e9,
         "phases": [told(one["name"], one["start_ns"], one["end_ns"]) for one in manifest.scenario["phases"]],
         "flows": [
@@ -91,6 +96,8 @@ def read_own(block: object) -> Own | None:
         means=_names(block, "means"),
         reached_s=_time(block, "reached_s"),
         complete=block.get("complete") is True,
+        warnings=_texts(block, "warnings"),
+        is_measured=block.get("is_measured", block.get("world") != "imported") is True,
     )
 
 
@@ -120,12 +127,24 @@ def _names(block: Mapping[str, Any], key: str) -> frozenset[str]:
     return frozenset(found)
 
 
+def _texts(block: Mapping[str, Any], key: str) -> list[str]:
+    found = block.get(key, [])
+    if not isinstance(found, list) or len(found) > MAX_TEXTS:
+        raise RecordError(f"the `{key}` of its block `weir` are no list of {MAX_TEXTS} at most")
+    if not all(isinstance(text, str) and is_text(text) for text in found):
+        raise RecordError(f"one of the `{key}` of its block `weir` is no text")
+    return found
+
+
 def _time(block: Mapping[str, Any], key: str) -> float:
     found = number(block.get(key))
     if found is None or not -MAX_LENGTH_S <= found <= MAX_LENGTH_S:
         raise RecordError(f"`{key}` of its block `weir` is no time of {MAX_LENGTH_S} s at most")
     return found
 
+
+MAX_TEXTS = 1000
+"""Sentences of a kind that are read. A run has a few."""
 
 MAX_PHASES = 100
 """A test has three, and one that loads each direction by itself five."""

@@ -125,7 +125,8 @@ class _Probe:
             return "IrttRunner" if self.udp else "PingRunner"
         of, name = self._record.manifest.imported, self._record.probe_names[self._number]
         told = of.series.get(name, {}).get("RUNNER") if of else None
-        return told if isinstance(told, str) else "NetperfDemoRunner"
+        is_web = self._record.manifest.scenario["probes"][self._number]["kind"] == "http"
+        return told if isinstance(told, str) else "HttpGetterRunner" if is_web else "NetperfDemoRunner"
 
     def __iter__(self) -> Iterator[Point]:
         epoch_s, told = epoch_of(self._record), self._told()

@@ -139,13 +139,22 @@ def gap_s(stream: Stream, step_s: float) -> float:
     return longest if longest > 1.5 * step_s else 0.0
 
 
-def flows(streams: Sequence[Stream]) -> pl.DataFrame:
-    """The table `flows`: the totals that netperf told; the rest is not known."""
+def flows(streams: Sequence[Stream], *, is_measured: bool = False) -> pl.DataFrame:
+    """The table `flows`: the totals that netperf told; the rest is not known.
+
+    Args:
+        streams: the series.
+        is_measured: whether Weir itself measured what the file tells. netperf's 0 of what a download resent
+            may stand for what it does not know.
+    """
     delivered: list[int | None] = [
-        _scaled(one.meta.get("BYTES_RECVD"), 1) if one.direction == "down" else None for one in streams
+        _scaled(one.meta.get("BYTES_RECVD"), 1) if is_measured or one.direction == "down" else None
+        for one in streams
     ]
     again = [
-        count_of(one.meta.get("TCP_RETRANSMIT")) if one.direction == "up" and not one.is_udp else None
+        count_of(one.meta.get("TCP_RETRANSMIT"))
+        if (is_measured or one.direction == "up") and not one.is_udp
+        else None
         for one in streams
     ]
     return _table(

@@ -71,6 +71,7 @@ class Imported:
             over intervals.
         unnumbered: those of them that are single pings, whose numbers do not tell which were lost.
         left_out: why the record does not hold a series of the file, by its name.
+        is_measured: whether Weir measured what the file tells.
         metadata, series: what the file says of itself, and of each series.
         extra: what else is told of it, by later versions of Weir.
     """
@@ -84,6 +85,7 @@ class Imported:
     losses_unknown: list[int] = field(default_factory=list)
     unnumbered: list[int] = field(default_factory=list)
     left_out: dict[str, str] = field(default_factory=dict)
+    is_measured: bool = False
     metadata: dict[str, Any] = field(default_factory=dict)
     series: dict[str, dict[str, Any]] = field(default_factory=dict)
     extra: dict[str, Any] = field(default_factory=dict)
