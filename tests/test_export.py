@@ -250,6 +250,7 @@ def test_wrong_words_are_refused_before_anything_is_read(tmp_path: Path) -> None
             "name a file that ends in .weir, .flent.gz, .pcapng, .csv, .jsonl or .parquet, or give",
         ),
         (["--out", "x.csv", "--format", "weir"], "its name says .csv, --format says weir"),
+        (["--out", "x.csv", "--title", "mine"], "only a .flent.gz file has a title: leave `mine` out"),
         (["--out", "x.weir", "--table", "latency"], "a .weir file always holds the whole record"),
     ):
         words[1] = str(tmp_path / words[1])

@@ -106,13 +106,15 @@ def test_what_cannot_be_translated_is_refused(words: str, said: str) -> None:
 
 
 def test_a_run_leaves_a_record_and_a_file_for_flent(tmp_path: Path) -> None:
-    words = ["tcp_2up", "--link", "cable-20-8", "-l", "2", "-d", "1", "-t", "before", "-D", str(tmp_path)]
+    words = ["tcp_2up", "--link", "cable-20-8", "-l", "2", "-d", "1", "-t", "-before", "-D", str(tmp_path)]
     done = CliRunner().invoke(group, ["flent", *words])
     assert done.exception is None, done.stderr
     (record,) = find_records(next(one for one in tmp_path.iterdir() if one.is_dir()))
-    assert record.manifest.note == "before"
+    assert record.manifest.note == "-before"
     (file,) = tmp_path.glob("*.flent.gz")
+    assert file.name.endswith(".-before.flent.gz")
     document = read_document(file)
+    assert document.metadata["TITLE"] == "-before"
     assert (document.name, document.length_s, document.total_s) == ("tcp_nup", 2.0, 4.0)
     assert document.metadata["TEST_PARAMETERS"] == {"upload_streams": "2"}
 

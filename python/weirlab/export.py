@@ -46,12 +46,14 @@ NAMES = ("runs", "probes", "flows", *TABLES)
 """All tables that can be exported: figures first, then samples."""
 
 
-def export(
+def export(  # noqa: PLR0913 - what may be said of one format each
     records: Sequence[Record],
     out: Path,
     form: str | None = None,
     table: str | None = None,
     packets: Packets | None = None,
+    *,
+    title: str | None = None,
 ) -> list[Path]:
     """Writes `records` for other programs.
 
@@ -61,6 +63,7 @@ def export(
         form: one of `FORMATS`; of a file the one that its suffix names if None.
         table: one of `NAMES`; None is `runs` for a file, and all tables that have a row for a folder.
         packets: which packets, of a pcapng file only; None for those that leave the slowest hops.
+        title: TITLE of a file for Flent; None for link and queue, or that of the file that was imported.
 
     Returns:
         The files that were written.
@@ -69,7 +72,7 @@ def export(
         UsageError: if something is there already, or words do not fit together; nothing is written then.
         WriteError: if a file cannot be written; none of them stays.
     """
-    wanted, alone = planned(out, form, table, packets)
+    wanted, alone = planned(out, form, table, packets, title=title)
     chosen = distinct(records)
     if wanted in OF_ONE_RECORD:
         if alone and len(chosen) > 1:
@@ -79,7 +82,7 @@ def export(
                 f"name a folder and give --format {wanted}"
             )
         if wanted == "flent":
-            return _write(_for_flent(chosen, out, alone=alone))
+            return _write(_for_flent(chosen, out, title, alone=alone))
         targets = [out] if alone else _names(chosen, out, wanted)
         if wanted == "pcapng":
             return _write(_captures(chosen, targets, packets or Packets()))
@@ -91,7 +94,12 @@ def export(
 
 
 def planned(
-    out: Path, form: str | None, table: str | None, packets: Packets | None = None
+    out: Path,
+    form: str | None,
+    table: str | None,
+    packets: Packets | None = None,
+    *,
+    title: str | None = None,
 ) -> tuple[str, bool]:
     """The format, and whether one file is written.
 
@@ -114,6 +122,8 @@ def planned(
         raise UsageError(f"table `{table}`: a {suffix} file always holds the whole record; leave it out")
     if packets is not None and wanted != "pcapng":
         raise UsageError(f"`{out}`: only a .pcapng file has packets: leave the words about packets out")
+    if title is not None and wanted != "flent":
+        raise UsageError(f"`{out}`: only a {FLENT_SUFFIX} file has a title: leave `{title}` out")
     if alone and os.path.lexists(out):
         raise UsageError(f"`{out}` exists: choose another name, or take it away first")
     if not alone and out.exists() and (not out.is_dir() or any(out.iterdir())):
@@ -126,7 +136,9 @@ def _any_of(words: Iterable[str]) -> str:
     return f"{', '.join(most)} or {last}"
 
 
-def _for_flent(records: Sequence[Record], out: Path, *, alone: bool) -> dict[Path, Callable[[Path], object]]:
+def _for_flent(
+    records: Sequence[Record], out: Path, title: str | None, *, alone: bool
+) -> dict[Path, Callable[[Path], object]]:
     """Files to write for Flent and what writes them; in a folder they have Flent's own names.
 
     Raises:
@@ -134,9 +146,9 @@ def _for_flent(records: Sequence[Record], out: Path, *, alone: bool) -> dict[Pat
     """
     for record in records:
         check_exportable(record)
-    named = numbered([flent_name(one).removesuffix(FLENT_SUFFIX) for one in records], "{}_{}")
+    named = numbered([flent_name(one, title).removesuffix(FLENT_SUFFIX) for one in records], "{}_{}")
     names = [out] if alone else [out / f"{name}{FLENT_SUFFIX}" for name in named]
-    return {path: partial(export_flent, one) for path, one in zip(names, records, strict=True)}
+    return {path: partial(export_flent, one, title=title) for path, one in zip(names, records, strict=True)}
 
 
 def _captures(

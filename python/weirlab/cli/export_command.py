@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     help="Capture packets as they arrive at the hop, those included that its queue drops, and not as they "
     "leave it.",
 )
+@option("--title", help="TITLE of a file for Flent.  [default: link and queue, or as it was imported]")
 @option("--snaplen", type=Whole(min=1), help="Bytes to keep of each packet.  [default: all]")
 def command(  # noqa: PLR0913 - one word each on the command line
     paths: tuple[Path, ...],
@@ -60,6 +61,7 @@ def command(  # noqa: PLR0913 - one word each on the command line
     table: str | None,
     hops: tuple[str, ...],
     arrivals: bool,
+    title: str | None,
     snaplen: int | None,
 ) -> None:
     """Write records for other programs: as .weir files, for Flent, for Wireshark, or as tidy tables.
@@ -84,11 +86,11 @@ def command(  # noqa: PLR0913 - one word each on the command line
     form = "flent" if flent else form
     wanted = Packets(hops=hops, arrivals=arrivals, snap_len=snaplen)
     packets = None if wanted == Packets() else wanted
-    kind, alone = planned(out, form, table, packets)
+    kind, alone = planned(out, form, table, packets, title=title)
     with readable(paths, "exported") as records:
         chosen = _for_flent(records) if kind == "flent" and not alone else records
         with waiting(f"writing {out}", quiet=False):
-            written = export(chosen, out, form, table, packets)
+            written = export(chosen, out, form, table, packets, title=title)
         for path in written:
             console.print(str(path), soft_wrap=True)
         if len(chosen) < len(records):

@@ -77,7 +77,7 @@ OF_THE_MACHINE = (
 @option(
     "-d", "--delay", metavar="SECONDS", default="5", show_default=True, help="Idle time before and after it."
 )
-@option("-t", "--title-extra", "title", help="Title, which becomes a part of the record's note.")
+@option("-t", "--title-extra", "title", help="TITLE of the file for Flent, and a part of the record's note.")
 @option("-n", "--note", "text", help="What to remember of the run, for the record.")
 @option(
     "-D", "--data-dir", type=click.Path(path_type=Path), default=Path(), help="Folder for what is written."
@@ -142,8 +142,8 @@ def command(  # noqa: PLR0913 - one word each on the command line
     if record.manifest.scenario["name"] not in computed_series():
         note(f"no file for Flent is written: its test `{test}` has series that a record has not")
         return
-    target = data_dir / flent_name(record)
-    export = ["export", str(out), "--out", str(target)]
+    target = data_dir / flent_name(record, title)
+    export = ["export", str(out), *([f"--title={title}"] if title is not None else []), "--out", str(target)]
     note(f"weir {shlex.join(export)}")
     _do(export)
 

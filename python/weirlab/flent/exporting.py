@@ -21,7 +21,7 @@ import polars as pl
 
 from weirlab.errors import UsageError
 from weirlab.flent.document import VERSION
-from weirlab.flent.metadata import hosts_in_series, metadata, series_metadata, title
+from weirlab.flent.metadata import hosts_in_series, metadata, series_metadata, title_of
 from weirlab.flent.own import own_block
 from weirlab.flent.points import ReadAnew, aligned, epoch_of, ping_series, start_of, step_s, t0_ns
 from weirlab.flent.tests import computed_series
@@ -50,27 +50,28 @@ class NotOfFlent(UsageError):
         self.why = why
 
 
-def export_flent(record: Record, file: Path) -> None:
+def export_flent(record: Record, file: Path, title: str | None = None) -> None:
     """Writes `record` into `file` as Flent's format, version 4.
 
     Args:
         record: of a test of Flent's, such as `rrul`, that ran here or was imported.
         file: where it goes; gzip.
+        title: its TITLE; None for link and queue, or that of the file that `record` was made of.
 
     Raises:
         UsageError: if Flent has no test of that name with these flows and probes.
     """
-    document, raw = _document(record)
+    document, raw = _document(record, title)
     # No time and no name in the gzip header: the same record gives the same bytes.
     with file.open("wb") as out, gzip.GzipFile("", "wb", COMPRESSION, out, mtime=0) as packed:
         for text in _texts(document, raw):
             packed.write(text.encode())
 
 
-def flent_name(record: Record) -> str:
+def flent_name(record: Record, title: str | None = None) -> str:
     """The file name by Flent's rule: test, time and title."""
     manifest = record.manifest
-    titled = re.sub(r"[^A-Za-z0-9-]", "_", title(record))
+    titled = re.sub(r"[^A-Za-z0-9-]", "_", title_of(record) if title is None else title)
     when = start_of(record).strftime("%Y-%m-%dT%H%M%S.%f")
     named = ".".join(filter(None, [f"{manifest.scenario['name']}-{when}", titled]))
     return f"{named[:MAX_FILE_NAME_CHARS]}{FLENT_SUFFIX}"
@@ -108,7 +109,7 @@ def _text_of(points: list[Point]) -> str:
     return f"\n      {{\n        {text}\n      }}"
 
 
-def _document(record: Record) -> tuple[dict[str, Any], dict[str, Points]]:
+def _document(record: Record, title: str | None = None) -> tuple[dict[str, Any], dict[str, Points]]:
     """The document without its `raw_values`, and these."""
     computed = check_exportable(record)
     offset_s = t0_ns(record) / 1e9
@@ -138,7 +139,7 @@ def _document(record: Record) -> tuple[dict[str, Any], dict[str, Points]]:
         "version": VERSION,
         "x_values": [round(float(x), 6) for x in x_values],
         "results": results,
-        "metadata": {**metadata(record), "SERIES_META": meta},
+        "metadata": {**metadata(record, title), "SERIES_META": meta},
         "weir": own_block(record, t0_ns(record)),
     }
     return document, raw

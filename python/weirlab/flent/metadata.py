@@ -16,9 +16,14 @@ if TYPE_CHECKING:
     from weirlab.record.manifest import Imported
 
 
-def metadata(record: Record) -> dict[str, Any]:
-    """Metadata of a run that Flent needs or shows, and all that the file had of which it was made."""
-    told, of = _of_run(record), record.manifest.imported
+def metadata(record: Record, title: str | None = None) -> dict[str, Any]:
+    """Metadata of a run that Flent needs or shows, and all that the file had of which it was made.
+
+    Args:
+        record: the record.
+        title: its TITLE; None for that of `title_of`.
+    """
+    told, of = _of_run(record) | ({} if title is None else {"TITLE": title}), record.manifest.imported
     if of is None:
         return told
     return told | {
@@ -61,7 +66,7 @@ def hosts_in_series(record: Record) -> list[str]:
     return [str(one["name"]) for one in record.manifest.scenario.get("hosts", [])] or ["server"]
 
 
-def title(record: Record) -> str:
+def title_of(record: Record) -> str:
     """Title of a run: link and queue, or the title of the file that it was made of."""
     of = record.manifest.imported
     return str(of.metadata.get("TITLE") or "") if of else record.manifest.configuration
@@ -88,7 +93,7 @@ def _of_run(record: Record) -> dict[str, Any]:
     in_series = any(host in series for host in hosts for series in record.flow_names["name"].to_list())
     return {
         "NAME": name,
-        "TITLE": title(record),
+        "TITLE": title_of(record),
         "TIME": began,
         "T0": began,
         "LENGTH": (end - start) / 1e9 if has_flows else total,
