@@ -38,19 +38,19 @@ def translated(*words: str) -> list[str]:
             "run rrul --world net --host server --idle 5s --load 60s --cooldown 5s --note note",
         ),
         (
-            "tcp_4up --link fibre -l 30 -d 2",
-            "run tcp_nup --set streams=4 --link fibre --idle 2s --load 30s --cooldown 2s",
+            "tcp_4up --link fios-25-25 -l 30 -d 2",
+            "run tcp_nup --set streams=4 --link fios-25-25 --idle 2s --load 30s --cooldown 2s",
         ),
         (
-            "rrul_be_nflows --link fibre --te upload_streams=3 --te download_streams=4",
+            "rrul_be_nflows --link fios-25-25 --te upload_streams=3 --te download_streams=4",
             (
-                "run rrul_be_nflows --link fibre --idle 5s --load 60s --cooldown 5s --set upload_streams=3 "
-                "--set download_streams=4"
+                "run rrul_be_nflows --link fios-25-25 --idle 5s --load 60s --cooldown 5s "
+                "--set upload_streams=3 --set download_streams=4"
             ),
         ),
-        ("voip --link fibre -l 10", "run voip --link fibre --idle 10s"),
-        ("tcp_4up_squarewave --link fibre", "run tcp_4up_squarewave --link fibre"),
-        ("bursts --link fibre", "run bursts --link fibre --idle 5s --load 60s"),
+        ("voip --link fios-25-25 -l 10", "run voip --link fios-25-25 --idle 10s"),
+        ("tcp_4up_squarewave --link fios-25-25", "run tcp_4up_squarewave --link fios-25-25"),
+        ("bursts --link fios-25-25", "run bursts --link fios-25-25 --idle 5s --load 60s"),
         ("ping -H server -l 10 -6", "run ping --world net --host server --idle 10s --ip 6"),
         (
             "rtt_fair -l 9 -H a -H b,::1 -H c -H d:80",
@@ -77,14 +77,14 @@ def test_options_of_flent_are_translated(flent: str, ours: str) -> None:
     [
         ("rrull -H s", "did you mean `rrul`"),
         ("sctp_vs_tcp -H s", "Weir has no SCTP"),
-        ("udp_flood_var_up_stagger --link fibre -l 30", "at fixed times: leave -l and -d out"),
+        ("udp_flood_var_up_stagger --link fios-25-25 -l 30", "at fixed times: leave -l and -d out"),
         ("rrul", "say where it runs"),
         ("rrul -H a -H b", "`rrul` has one server, and 2 are given .a, b.: give -H once"),
         (
             "rtt_fair -H a",
             "`rtt_fair` has 4 servers .*, and one is given .a.: give -H once for each, in that order",
         ),
-        ("rrul -H a --link fibre", "-H and --link exclude each other"),
+        ("rrul -H a --link fios-25-25", "-H and --link exclude each other"),
         ("rrul -H a -p all_scaled -o a.png", "-p: write `weir plot RECORD --kind CHART`"),
         ("rrul -H a --output a.png", "--output: write `weir plot RECORD"),
         ("-i old.flent.gz", "-i: write `weir import FILE`"),
@@ -98,6 +98,34 @@ def test_options_of_flent_are_translated(flent: str, ours: str) -> None:
         ("rrul -H a --te bidir_streams=3", "are understood: tcp_cong_control"),
         ("rrul -H a --te x", "write KEY=VALUE"),
         ("rrul -H a -4 -6", "exclude each other"),
+        (
+            "tcp_4up --te upload_streams=2 --link cable-20-8",
+            "^--test-parameter upload_streams=2: `tcp_4up` has 4 always, in Flent too; `tcp_nup` takes other",
+        ),
+        (
+            "tcp_nup --te upload_streams=0 -H a",
+            "^--test-parameter upload_streams: parameter `streams` is 0: write a number from 1 to 10000",
+        ),
+        (
+            "rrul_be_nflows --te download_streams=20000 --link cable-20-8",
+            "^--test-parameter download_streams: parameter `download_streams` is 20000: write a number",
+        ),
+        (
+            "tcp_nup --te upload_streams=two -H a",
+            "^--test-parameter upload_streams=two: write a number of streams, such as upload_streams=8",
+        ),
+        (
+            "tcp_nup --te upload_streams=2 --te upload_streams=3 -H a",
+            "^--test-parameter upload_streams is given twice, as `2` and `3`",
+        ),
+        (
+            "rrul --te tcp_cong_control=bbr,cubic -H a",
+            "^--test-parameter tcp_cong_control=bbr,cubic: write one of reno, cubic, bbr, .*, for all loads",
+        ),
+        ("rrul -l 0 -H a", "^-l: 0 leaves the loads of the test no time"),
+        ("rrul -l 99999999999999 -H a", "^-l: `99999999999999s` is not a time"),
+        ("rrul -d 99999999999999 -H a", "^-d: `99999999999999s` is not a time"),
+        ("rrul --link nowhere", "nowhere"),
     ],
 )
 def test_what_cannot_be_translated_is_refused(words: str, said: str) -> None:

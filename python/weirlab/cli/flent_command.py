@@ -5,22 +5,25 @@ from __future__ import annotations
 import shlex
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from weirlab import _native
 from weirlab.cli import completion, weir
-from weirlab.cli.options import argument, elsewhere, option
+from weirlab.cli.options import MAX_NUMBER_DIGITS, argument, elsewhere, option
 from weirlab.errors import UsageError
 from weirlab.flent.exporting import flent_name
 from weirlab.flent.tests import computed_series, flent_test
 from weirlab.record import find_records
 from weirlab.scenario import load_test
+from weirlab.scenario.files import told
+from weirlab.scenario.resolving import resolve
 from weirlab.ui import note
-from weirlab.worlds.net import check_hosts
+from weirlab.worlds.net import check_hosts, path_to
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 
 def _of_flent(command: Callable[..., None]) -> Callable[..., None]:
@@ -122,10 +125,11 @@ def command(  # noqa: PLR0913 - one word each on the command line
     Flent beside it. `weir list flent-tests` names the tests.
     """  # noqa: D301 - \b keeps click from folding the examples
     words = _run_words(test, hosts, link, length, delay)
-    words += _parameter_words(flent_test(test).runs[0], parameters)
+    words += _parameter_words(test, parameters)
     if ipv4 and ipv6:
         raise UsageError("-4 and -6 exclude each other: write one of them")
     words += ["--ip", "4" if ipv4 else "6"] if ipv4 or ipv6 else []
+    _check(words, hosts)
     remembered = ": ".join(filter(None, (title, text)))
     words += ["--note", remembered] if remembered else []
     out = data_dir / f"{test}-{time.strftime('%Y-%m-%dT%H%M%S')}"
@@ -194,27 +198,88 @@ def _phase_words(test: str, length: str, delay: str) -> list[str]:
 
 
 def _parameter_words(test: str, parameters: Sequence[str]) -> list[str]:
-    """Flent's test parameters as options of `weir run`.
+    """Parameters of Flent's `test` as options of `weir run`.
 
     Raises:
-        UsageError: for one that has no counterpart.
+        UsageError: for one that has no counterpart, or a value that it cannot have.
     """
-    known = {
-        "tcp_nup": {"upload_streams": "streams"},
-        "tcp_ndown": {"download_streams": "streams"},
-        "rrul_be_nflows": {"upload_streams": "upload_streams", "download_streams": "download_streams"},
-        "rrul_var": {"bidir_streams": "bidir_streams"},
-    }.get(test, {})
-    words: list[str] = []
+    runs = flent_test(test).runs
+    known = PARAMETERS.get(runs[0], {})
+    fixed = dict(word.split("=") for word in runs[1:] if "=" in word)
+    found: dict[str, str] = {}
     for parameter in parameters:
         key, equals, value = parameter.partition("=")
         if not equals:
             raise UsageError(f"--test-parameter {parameter}: write KEY=VALUE")
-        if key in known:
-            words += ["--set", f"{known[key]}={value}"]
-        elif key == "tcp_cong_control":
-            words += ["--cc", value]
-        else:
-            names = ", ".join(("tcp_cong_control", *known))
+        if key not in {CONTROL, *known}:
+            names = ", ".join((CONTROL, *known))
             raise UsageError(f"--test-parameter {parameter}: of `{test}` these are understood: {names}")
-    return words
+        if key in found:
+            raise UsageError(
+                f"--test-parameter {key} is given twice, as `{found[key]}` and `{value}`: write it once"
+            )
+        found[key] = value
+        if key == CONTROL:
+            controls = [str(one["name"]) for one in _native.congestion_controls()]
+            if value not in controls:
+                raise UsageError(
+                    f"--test-parameter {parameter}: write one of {', '.join(controls)}, for all loads"
+                )
+        elif known[key] in fixed:
+            raise UsageError(
+                f"--test-parameter {parameter}: `{test}` has {fixed[known[key]]} always, in Flent too; "
+                f"`{runs[0]}` takes other numbers"
+            )
+        elif not value.isascii() or not value.isdecimal() or len(value) > MAX_NUMBER_DIGITS:
+            raise UsageError(f"--test-parameter {parameter}: write a number of streams, such as {key}=8")
+    return [
+        word
+        for key, value in found.items()
+        for word in (("--cc", value) if key == CONTROL else ("--set", f"{known[key]}={value}"))
+    ]
+
+
+def _check(words: Sequence[str], hosts: Sequence[str]) -> None:
+    """Refuses what `weir run` would refuse of `words`, by the options that stand on Flent's line.
+
+    Raises:
+        UsageError: what is wrong.
+    """
+    given = list(zip(words[2::2], words[3::2], strict=True))
+    phases = {name: value for name in PHASES for option_, value in given if option_ == f"--{name}"}
+    settings = dict(value.split("=") for option_, value in given if option_ == "--set")
+    said: dict[str, Any] = {
+        "test": words[1],
+        "link": path_to(*hosts) if hosts else dict(given)["--link"],
+        **({"phases": phases} if phases else {}),
+        **({"parameters": {key: int(value) for key, value in settings.items()}} if settings else {}),
+    }
+    theirs = {ours: key for key, ours in PARAMETERS.get(words[1], {}).items()}
+    names = {
+        "link": "--link",
+        "phases.load": "-l",
+        "phases.idle": "-d" if "load" in phases else "-l",
+        "phases.cooldown": "-d",
+        **{f"parameters.{name}": f"--test-parameter {theirs[name]}" for name in settings},
+    }
+    told(lambda: _native.read_spec("ScenarioSpec", said, "command line", list(names.items())))
+    try:
+        resolve(said)
+    except UsageError as error:
+        key, colon, says = str(error).partition(": ")
+        if not colon or key not in names:
+            raise
+        raise UsageError(f"{names[key]}: {says}") from error
+
+
+CONTROL = "tcp_cong_control"
+
+PARAMETERS: Mapping[str, Mapping[str, str]] = {
+    "tcp_nup": {"upload_streams": "streams"},
+    "tcp_ndown": {"download_streams": "streams"},
+    "rrul_be_nflows": {"upload_streams": "upload_streams", "download_streams": "download_streams"},
+    "rrul_var": {"bidir_streams": "bidir_streams"},
+}
+"""Flent's parameters of numbers of streams, by test, and what they are called here."""
+
+PHASES = ("idle", "load", "cooldown")
