@@ -16,7 +16,7 @@ from weirlab.plots.look import current
 from weirlab.plots.measure import width_of
 from weirlab.plots.theme import INK, LINE, QUIET, SHADE
 
-__all__ = ["beyond", "from_zero", "logarithmic", "ping_axis", "throughput_axis", "time_axis"]
+__all__ = ["LOG_SCALE", "beyond", "from_zero", "logarithmic", "ping_axis", "throughput_axis", "time_axis"]
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
