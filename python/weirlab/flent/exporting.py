@@ -154,7 +154,7 @@ def check_exportable(record: Record) -> list[tuple[str, str, str]]:
     name = record.manifest.scenario["name"]
     known = computed_series()
     if name not in known:
-        more = f"; records of {', '.join(sorted(known))} can be written for it"
+        more = "; records of Flent's own tests, such as `rrul`, can be written for it"
         raise NotOfFlent(record, f"Flent has no test `{name}` with these series", more)
     streams = record.flow_names["name"].to_list()
     pings = record.probe_names[: len(record.manifest.scenario["probes"])]
