@@ -9,9 +9,10 @@ import click
 import polars as pl
 import pytest
 from click.testing import CliRunner
+from matplotlib.text import Text
 
 import weirlab
-from weirlab import _native
+from weirlab import _native, plots
 from weirlab.cli.study_command import command
 from weirlab.errors import UsageError
 from weirlab.record import Record, open_record
@@ -20,6 +21,8 @@ from weirstudies.gallery.figures import FIGURES
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from matplotlib.figure import Figure
 
 SECOND = 1_000_000_000
 SHORT = {"idle": "1s", "load": "3s", "cooldown": "0s"}
@@ -215,6 +218,26 @@ def test_the_command_says_what_was_seen(tmp_path: Path) -> None:
     page = (out / "gallery.md").read_text()
     assert "(fios/overlay.png)" in page
     assert "one seventh" in page
+
+
+def test_charts_call_configurations_as_tables_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[set[str]] = []
+    of_records = plots._figure
+
+    def read(*words: Any) -> Figure:
+        chart = of_records(*words)
+        drawn.append({text.get_text() for text in chart.findobj(Text)})
+        return chart
+
+    monkeypatch.setattr(plots, "_figure", read)
+    words = ["ipv6-ipv4", "--repeat", "1", "--out", str(tmp_path / "o"), "--json"]
+    result = CliRunner().invoke(command, words, standalone_mode=False)
+    assert result.exception is None
+    [found] = json.loads(result.stdout)
+    assert len(drawn) == 2
+    for named in drawn:
+        assert named >= set(found["rows"])
+        assert not any(text.startswith("IPv4 \N{MIDDLE DOT}") for text in named)
 
 
 def test_what_the_command_does_not_know_is_refused() -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from weirlab.plots import KINDS, draw
+from weirlab.plots import KINDS, Look, draw
 from weirlab.record import configurations
 from weirlab.stats import load_window_ns
 from weirlab.ui import console, note
@@ -112,10 +112,14 @@ def _help(name: str, summary: str) -> str:
 
 
 def _charts(experiment: study.Experiment, records: Sequence[Record], folder: Path) -> list[Path]:
-    """Charts of all records, or of the first run of each configuration where a chart takes few."""
+    """Charts of all records, or of the first run of each configuration where a chart takes few.
+
+    Configurations are called as tables and statements call them.
+    """
     drawn = []
     labels = [one.label for one in experiment.configurations if one.drawn]
     records = [record for label in labels for record in records if record.label == label]
+    look = Look(names=list(dict.fromkeys(record.label for record in records)))
     firsts = [one.records[0] for one in configurations(records)]
     for kind in experiment.charts:
         most = KINDS[kind].most
@@ -127,7 +131,8 @@ def _charts(experiment: study.Experiment, records: Sequence[Record], folder: Pat
         chosen = firsts if kind in ONE_RUN_EACH else list(records)
         span = _middle(chosen[0]) if kind == "windows" else None
         target = folder / f"{kind}.png"
-        drawn.append(draw(kind, chosen, target, title=experiment.title, whole=records, span_s=span))
+        title = experiment.title
+        drawn.append(draw(kind, chosen, target, title=title, whole=records, span_s=span, look=look))
     return drawn
 
 
