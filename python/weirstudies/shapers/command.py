@@ -11,7 +11,8 @@ import click
 
 from weirlab.cli.options import option, renamed
 from weirlab.errors import UsageError
-from weirlab.plots import draw
+from weirlab.plots import Look, draw
+from weirlab.record.differences import queue_name
 from weirlab.scenario import time_ns
 from weirlab.ui import console, note, warn
 from weirstudies.command import (
@@ -207,9 +208,17 @@ def _draw(load: vdsl.Load, records: Sequence[Record], folder: Path) -> None:
     drawn = [record for control in CFOSSPEED_DRAWN for record in by_control[control]]
     heading = f"{'Download' if load.direction == 'down' else 'Upload'} on VDSL-100"
     for kind in ("ping", "shaper"):
-        draw(kind, firsts, folder / f"{load.name}-{kind}.png", title=heading, whole=drawn)
-    both = [record for control in (controls.NONE, controls.PING) for record in by_control[control]]
-    draw("overlay", both, folder / f"{load.name}-overlay.png", title=heading, whole=drawn)
+        look = _named(firsts)
+        draw(kind, firsts, folder / f"{load.name}-{kind}.png", title=heading, whole=drawn, look=look)
+    two = (controls.NONE, controls.PING)
+    both = [record for control in two for record in by_control[control]]
+    look = _named([by_control[control][0] for control in two])
+    draw("overlay", both, folder / f"{load.name}-overlay.png", title=heading, whole=drawn, look=look)
+
+
+def _named(records: Sequence[Record]) -> Look:
+    """Names by the shaper alone: its pings go to the same router with another TTL, as it is one hop more."""
+    return Look(names=[queue_name(record) for record in records])
 
 
 def _span(name: str, written: str | None) -> int | None:
