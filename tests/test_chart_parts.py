@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from PIL import Image
 
-from weirlab.plots import Look, theme
+from weirlab.plots import Look, caption, theme
 from weirlab.plots.canvas import canvas_of, measuring
 from weirlab.plots.frame import Frame
 from weirlab.plots.key import Key
@@ -173,3 +173,28 @@ def test_a_key_of_anything_else_is_refused() -> None:
     axes = figure.add_subplot()
     with pytest.raises(TypeError, match="a key of Text"):
         Key(axes, [axes.text(0, 0, "a")], ["a"])
+
+
+def test_long_names_are_told_apart_by_what_differs() -> None:
+    """Titles of Flent's files begin and end alike: what differs stands in the middle."""
+    rest = "idle 5 s · throughput every 200 ms · IPv4 · no DSCP · load 140 s"
+    path = "qdisc:fq_codel rep:01 rtt:50ms rate:100Mbit/100Mbit cc:cubic (path to testserv-05)"
+    names = [
+        f"{path} · Voice stream beside RRUL · {rest}",
+        f"{path} · Voice stream beside a TCP upload · {rest}",
+        f"{path.replace('fq_codel', 'codel')} · Voice stream beside RRUL · {rest}",
+        "short",
+    ]
+    assert caption.told_apart(names) == [
+        "qdisc:fq_codel\nrep:01 rtt:50ms …",
+        "Voice stream\nbeside a TCP upload",
+        "qdisc:codel\nrep:01 rtt:50ms …",
+        "short",
+    ]
+
+
+def test_names_that_fit_are_as_they_are_and_no_two_are_the_same() -> None:
+    assert caption.told_apart(["fq_codel", "cake"]) == ["fq_codel", "cake"]
+    assert caption.told_apart(["x" * 40, "fq"]) == ["xxxxxxxxxx … xxxxxxxxxx", "fq"]
+    alike = ["a" * 60 + "1" + "b" * 60, "a" * 60 + "2" + "b" * 60]
+    assert len(set(caption.told_apart(alike))) == 2

@@ -102,8 +102,9 @@ def draw(  # noqa: PLR0913 - what is drawn, and what stands around it
     """
     names = list(dict.fromkeys(line.name for panel in panels for line in panel.lines))
     many = len(names) > MAX_NAMED
-    named = 0 if many else len(names)
-    height = 1.8 + max(ROW * len(panels), LEGEND_ROW * named)
+    said = {} if many else dict(zip(names, caption.told_apart(names), strict=True))
+    rows = sum(1 + name.count("\n") for name in said.values())
+    height = 1.8 + max(ROW * len(panels), LEGEND_ROW * rows)
     chart = theme.blank(records, title, note, height=height, runs=runs)
     drawn = list(chart.subplots(len(panels), sharex=True, squeeze=False)[:, 0])
     parts.time_axis(drawn, max(record.reached_ns for record in records), scope)
@@ -116,9 +117,10 @@ def draw(  # noqa: PLR0913 - what is drawn, and what stands around it
     order = {name: place for place, name in enumerate(names)}
     words = sorted(legend, key=lambda name: order.get(name, 0))
     theme.legend_beside(
-        drawn[0], [legend[name] for name in words], [caption.short(name, 24) for name in words], of_all=True
+        drawn[0], [legend[name] for name in words], [said.get(name, name) for name in words], of_all=True
     )
-    theme.in_column(chart, 0.5 + PAPER_ROW * len(panels) + 0.07 * len(words))
+    above = PAPER_LINE * rows if rows > len(said) else 0.07 * len(words)
+    theme.in_column(chart, 0.5 + PAPER_ROW * len(panels) + above)
     return chart
 
 
@@ -189,6 +191,9 @@ ROW, PAPER_ROW = 1.7, 1.05
 
 LEGEND_ROW = 0.19
 """Height of a line of the legend, in inches."""
+
+PAPER_LINE = 0.13
+"""Height of a line of names in two lines above the axes of a column of a paper, in inches."""
 
 MAX_NAMED = 24
 """More lines than this cannot be told apart: all are grey then."""

@@ -172,6 +172,7 @@ def _draw(axes: Axes, samples: _Samples, names: dict[int, str], *, legend_too: b
     grey = theme.Style(theme.QUIET, "-", "o")
     styles = [grey] * len(numbers) if many else theme.styles(len(numbers))
     legend: list[tuple[Artist, str]] = []
+    said = caption.told_apart([names.get(number, f"flow {number}") for number in numbers])
     for place, (number, style) in enumerate(zip(numbers, styles, strict=True)):
         (line,) = axes.plot(
             *samples.lines[number],
@@ -183,7 +184,7 @@ def _draw(axes: Axes, samples: _Samples, names: dict[int, str], *, legend_too: b
         height = top * (1 - MARGIN * (0.15 + 0.7 * place / max(1, len(numbers) - 1)))
         _ticks(axes, samples.began[number], height, style)
         if not many:
-            legend.append((line, caption.short(names.get(number, f"flow {number}"), 24)))
+            legend.append((line, said[place]))
     axes.plot(*samples.average, color=theme.INK, linewidth=1.5, path_effects=parts.halo(1.5))
     parts.from_zero(axes, "y", top)
     legend.insert(0, (Line2D([], [], color=theme.INK, linewidth=1.5), "average"))
