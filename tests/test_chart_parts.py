@@ -198,3 +198,8 @@ def test_names_that_fit_are_as_they_are_and_no_two_are_the_same() -> None:
     assert caption.told_apart(["x" * 40, "fq"]) == ["xxxxxxxxxx … xxxxxxxxxx", "fq"]
     alike = ["a" * 60 + "1" + "b" * 60, "a" * 60 + "2" + "b" * 60]
     assert len(set(caption.told_apart(alike))) == 2
+
+
+def test_no_number_has_an_exponent() -> None:
+    values = (2.64e-06, -2e-05, 0.000143, 0.00123, 0.0, 1234.5)
+    assert [caption.number(value) for value in values] == ["0.000", "0.000", "0.000", "0.00123", "0", "1234"]

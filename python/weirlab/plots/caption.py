@@ -80,9 +80,14 @@ def short_names(names: Sequence[str]) -> list[str]:
 
 
 def number(value: float) -> str:
-    """`value` with three digits, or all that stand before the point; 0 if it is nothing but rounding."""
+    """`value` with three digits, or all that stand before the point; 0 if it is nothing but rounding.
+
+    Less than 0.001 has three digits behind the point, as in tables: no figure has an exponent.
+    """
     if abs(value) < ROUNDING:
         return "0"
+    if abs(value) < 0.001:
+        return f"{abs(value):.3f}"
     return f"{value:.0f}" if abs(value) >= 99.95 else f"{value:#.3g}"
 
 
