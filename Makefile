@@ -14,7 +14,7 @@ SITE_VENV := target/site-venv
 SITE_LOCKED := $(SITE_VENV)/.locked
 # How a compiled extension is put into the virtual environment, with the versions of Cargo.lock: into ours, whichever else
 # the shell of who calls has activated.
-DEVELOP := env -u CONDA_PREFIX VIRTUAL_ENV=$(abspath $(VENV)) PIP_QUIET=1 PIP_DISABLE_PIP_VERSION_CHECK=1 \
+DEVELOP := env -u CONDA_PREFIX VIRTUAL_ENV="$(CURDIR)/$(VENV)" PIP_QUIET=1 PIP_DISABLE_PIP_VERSION_CHECK=1 \
 	$(BIN)/maturin develop --profile quick --locked
 # A step of set-up with a line of progress: title, lines of output that make it whole, which lines count.
 STEP := tools/step.sh
@@ -61,7 +61,7 @@ SEED :=
 
 .PHONY: torture
 torture: setup ## Clumsy and hostile use of every command and option: SECONDS=300, SEED=1 for what failed
-	@PYTHONPATH=$(CURDIR)/tests $(BIN)/python -m torture --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
+	@PYTHONPATH="$(CURDIR)/tests" $(BIN)/python -m torture --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
 
 # What rustdoc makes pages of; a link in them that leads nowhere ends it.
 DOCUMENTED := --no-deps --workspace --exclude weir-py --exclude weir-benches --locked
@@ -176,7 +176,7 @@ kernel: ## A Linux that runs as a process, for `weir run --world kernel`, into t
 
 .PHONY: test-kernel
 test-kernel: setup ## Runs in the world kernel, with the kernel of `make kernel` or WEIR_KERNEL=PATH
-	@WEIR_KERNEL=$${WEIR_KERNEL:-$(CURDIR)/target/kernel/linux} $(BIN)/pytest tests/test_kernel_runs.py
+	@WEIR_KERNEL="$${WEIR_KERNEL:-$(CURDIR)/target/kernel/linux}" $(BIN)/pytest tests/test_kernel_runs.py
 
 .PHONY: browser
 browser: ## Installs Chromium and axe, by which the tests look at the pages of reports
@@ -186,7 +186,7 @@ browser: ## Installs Chromium and axe, by which the tests look at the pages of r
 page-test: ## Clicks through the browser page in Chromium (needs npm and chromium)
 	cargo build --locked --quiet -p weir-agent
 	cd crates/serve/page && npm ci --silent --no-audit --no-fund && \
-		WEIR_AGENT=$${CARGO_TARGET_DIR:-$(CURDIR)/target}/debug/weir-agent npm test --silent
+		WEIR_AGENT="$${CARGO_TARGET_DIR:-$(CURDIR)/target}/debug/weir-agent" npm test --silent
 
 .PHONY: screenshots
 screenshots: setup ## Makes the pictures of pages in docs/images anew, from runs of this code (needs `make browser`)

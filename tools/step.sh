@@ -8,7 +8,7 @@ set -uo pipefail
 title=$1 total=$2 pattern=$3
 shift 4
 log=out/setup.log
-mkdir -p out
+mkdir -p out && : >"$log" || exit 1
 started=$SECONDS
 
 # How far the step is, in per cent. Never above 99: TOTAL is an estimate.
