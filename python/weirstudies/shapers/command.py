@@ -12,7 +12,6 @@ import click
 from weirlab.cli.options import option, renamed
 from weirlab.errors import UsageError
 from weirlab.plots import Look, draw
-from weirlab.record.differences import queue_name
 from weirlab.scenario import time_ns
 from weirlab.ui import console, note, warn
 from weirstudies.command import (
@@ -218,7 +217,7 @@ def _draw(load: vdsl.Load, records: Sequence[Record], folder: Path) -> None:
 
 def _named(records: Sequence[Record]) -> Look:
     """Names by the shaper alone: its pings go to the same router with another TTL, as it is one hop more."""
-    return Look(names=[queue_name(record) for record in records])
+    return Look(names=[record.label for record in records])
 
 
 def _span(name: str, written: str | None) -> int | None:
