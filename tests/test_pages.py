@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -76,6 +77,7 @@ def test_the_manual_is_well_formed() -> None:
         ("weir study yurt", {"yurtlab"}),
         ("weir lab exec --queue-down fq_pi", {"fq_pie"}),
         ("weir shape start l", {"lo"}),
+        ("weir shape l", {"lo"}),
         ("weir shape start lo --rules us", {"usual"}),
         ("weir run rrul --quie", set()),
     ],
@@ -99,6 +101,30 @@ def test_a_shell_asks_a_process_of_its_own() -> None:
         timeout=120,
     )
     assert completed(done) == {"rrul_be", "rrul_be_nflows"}
+
+
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [
+        ("run rrul_b", "rrul_be rrul_be_nflows"),
+        ("run rrul --link cab", "cable-140-12 cable-20-8"),
+        ("run ./", ""),
+    ],
+)
+def test_bash_has_what_it_was_told(words: str, wanted: str) -> None:
+    script = pages()["share/bash-completion/completions/weir"]
+    line = f"COMP_WORDS=(weir {words}); COMP_CWORD=$(({len(words.split())}))"
+    says = f'compopt() {{ :; }}\n{line}\n_weir_completion weir\necho "${{COMPREPLY[*]}}"'
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-c", f"{script}\n{says}"],
+        env=os.environ | {"PATH": path},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    assert done.stdout.strip() == wanted, done.stderr
 
 
 def asked(line: str) -> dict[str, str]:

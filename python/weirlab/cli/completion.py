@@ -21,7 +21,7 @@ def tests(context: click.Context, _param: click.Parameter, begun: str) -> list[C
     from weirlab.scenario import shipped_tests  # noqa: PLC0415 - only for this
 
     del context
-    return [*_beginning(shipped_tests(), begun), CompletionItem(begun, type="file")]
+    return _or_file(shipped_tests(), begun)
 
 
 def flent_tests(context: click.Context, _param: click.Parameter, begun: str) -> list[CompletionItem]:
@@ -37,7 +37,7 @@ def links(context: click.Context, _param: click.Parameter, begun: str) -> list[C
     from weirlab.scenario import shipped_links  # noqa: PLC0415 - only for this
 
     del context
-    return [*_beginning(shipped_links(), begun), CompletionItem(begun, type="file")]
+    return _or_file(shipped_links(), begun)
 
 
 def queues(context: click.Context, _param: click.Parameter, begun: str) -> list[CompletionItem]:
@@ -77,13 +77,18 @@ def rules(context: click.Context, _param: click.Parameter, begun: str) -> list[C
     from weirlab.shape.rules import shipped_rules  # noqa: PLC0415 - only for this
 
     del context
-    return [*_beginning(shipped_rules(), begun), CompletionItem(begun, type="file")]
+    return _or_file(shipped_rules(), begun)
 
 
-def devices(context: click.Context, _param: click.Parameter, begun: str) -> list[CompletionItem]:
+def devices(context: click.Context, _param: click.Parameter | None, begun: str) -> list[CompletionItem]:
     """Names of this machine's network interfaces."""
     del context
     return _beginning(sorted(one.name for one in DEVICES.iterdir()) if DEVICES.is_dir() else [], begun)
+
+
+def _or_file(names: Iterable[str], begun: str) -> list[CompletionItem]:
+    """Those of `names` that begin so, or a file: bash drops what it was given before it hears of files."""
+    return [CompletionItem(begun, type="file"), *_beginning(names, begun)]
 
 
 def _beginning(names: Iterable[str], begun: str) -> list[CompletionItem]:

@@ -23,6 +23,8 @@ from weirlab.shape.view import probed_in
 from weirlab.ui import console, note
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from weirlab.shape import ShaperView
     from weirlab.shape.view import Wanted
 
@@ -35,6 +37,10 @@ class _StartUnlessNamed(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """`start`, unless another command is named."""
         return super().resolve_command(ctx, args if args[0] in self.commands else ["start", *args])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Its commands, and the devices to start at."""
+        return [*super().shell_complete(ctx, incomplete), *completion.devices(ctx, None, incomplete)]
 
 
 @click.group(
