@@ -72,9 +72,9 @@ impl Seen {
         let (sent, answered) = (self.sent, self.rtts_ms.len());
         self.rtts_ms.sort_by(f64::total_cmp);
         let mut said = String::new();
-        if let [Some(least), Some(median), Some(most)] =
-            [self.rtts_ms.first(), self.rtts_ms.get(answered / 2), self.rtts_ms.last()]
-        {
+        if let [Some(least), Some(most)] = [self.rtts_ms.first(), self.rtts_ms.last()] {
+            let median =
+                f64::midpoint(self.rtts_ms[(answered - 1) / 2], self.rtts_ms[answered / 2]);
             let mean = self.rtts_ms.iter().sum::<f64>() / answered as f64;
             said += &format!(
                 "{host}: {answered} of {sent} pings answered; least {least:.2}, median {median:.2}, mean {mean:.2}, \
@@ -214,7 +214,7 @@ mod tests {
         assert_eq!(seen.line(2, Some(Duration::from_millis(10)), None), "2  10.00 ms\n");
         assert_eq!(
             seen.summary("h"),
-            "h: 2 of 3 pings answered; least 10.00, median 30.00, mean 20.00, greatest 30.00 ms\n"
+            "h: 2 of 3 pings answered; least 10.00, median 20.00, mean 20.00, greatest 30.00 ms\n"
         );
         assert_eq!(seen.failure("h"), None);
     }
