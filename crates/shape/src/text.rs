@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use serde::Deserialize;
 use weir_rate_control::{Control, Mode};
 
+use crate::rules::{Class, Rules};
 use crate::settings::{Backend, Settings, Target};
 use crate::view::{SideView, View, median_rtt_ns};
 use crate::{Choice, ShapeError};
@@ -283,8 +284,19 @@ pub fn plan_lines(settings: &Settings, choice: &Choice, framing_why: Option<&str
     } else {
         format!("probes: {}", probed.join(", "))
     });
+    lines.extend(settings.rules.iter().flat_map(rules_in_words));
     lines.extend(changes(choice.backend, settings));
     lines
+}
+
+/// The names of the rules that give each class, the most urgent first.
+fn rules_in_words(rules: &Rules) -> Vec<String> {
+    let of_class = |class: Class| {
+        let mine = rules.rules.iter().filter(|rule| rule.class == class);
+        let names: Vec<String> = mine.map(|rule| format!("`{}`", rule.name)).collect();
+        (!names.is_empty()).then(|| format!("rules for {}: {}", class.name(), names.join(", ")))
+    };
+    Class::ALL.into_iter().rev().filter_map(of_class).collect()
 }
 
 /// Changes that would be made on this machine, and what becomes of them.
