@@ -237,8 +237,8 @@ def test_the_socket_is_the_users_alone_refuses_in_a_sentence_and_goes_with_the_l
             ),
             (("down/line", "loss=5"), "down/line: loss: `5`: write a share from 0% to 100%"),
             (
-                ("down/line",),
-                "down/line: nothing changes: give `rate` (which ends `down`), `delay`, `loss`, or `down",
+                ("up/line", "down", "down/line"),
+                "`down/line`: write behind it what changes there: `rate=5mbit`, `delay=40ms`, `loss=1%`, `do",
             ),
         ):
             done = weir_in(tmp_path, "lab", "set", "line.sock", *words)
@@ -322,6 +322,7 @@ def test_words_are_hops_and_what_changes_there() -> None:
         (("up/b", "down", "up/a", "loss=1"), "up/a: loss: `1`: write a share from 0% to 100%, such as `1%`"),
         (("up/a", "loss=101%"), "loss: `101%`: write a share"),
         (("up/a", "loss=nan%"), "loss: `nan%`: write a share"),
+        (("up/a", "up/b", "down"), "`up/a`: write behind it what changes there: `rate=5mbit`, "),
         (("up/a", "rate=1mbit", "rate=2mbit"), "`rate` of this hop is given twice"),
     ],
 )

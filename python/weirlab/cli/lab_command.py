@@ -129,6 +129,9 @@ def _changes(words: tuple[str, ...]) -> dict[str, dict[str, Any]]:
             raise UsageError(f"`{word}`: `{key}` of this hop is given twice")
         else:
             hop[key] = True if key == "down" else _loss(value, of) if key == "loss" else value
+    idle = next((name for name, told in changes.items() if not told), None)
+    if idle is not None:
+        raise UsageError(f"`{idle}`: write behind it what changes there: {', '.join(CHANGES.values())}")
     return changes
 
 

@@ -4,7 +4,7 @@ use crate::check::check_delay;
 use crate::file::fault::Telling;
 use crate::file::field::Reader;
 use crate::file::hops::parts;
-use crate::file::link::ChangeSpec;
+use crate::file::link::{ChangeSpec, GilbertElliottWord, RandomWord};
 use crate::file::nearest::did_you_mean;
 use crate::file::written::{Value, Written};
 use crate::{Change, LineChange, Scenario, ScenarioError};
@@ -20,13 +20,16 @@ pub struct HopChange {
 }
 
 /// The changes that `written` orders: a table of hops by their full names, such as `down/modem`, in which each has the
-/// keys of a change of a link file, but for `at`.
+/// keys of a change of a link file, but for `at`. Orders are JSON, and what is wrong with one is told in its words.
 ///
 /// # Errors
 /// What is wrong with it, in one sentence: no table, a hop that `scenario` does not have, a value that is none.
 pub fn read_ordered(written: &Written, scenario: &Scenario) -> Result<Vec<HopChange>, String> {
     let Value::Table(hops) = &written.value else {
-        return Err(format!("{}: write a table of hops and their changes", written.shown()));
+        return Err(format!(
+            r#"{}: write an object of hops and their changes, such as {{"down/modem": {{"rate": "5mbit"}}}}"#,
+            written.shown()
+        ));
     };
     if hops.is_empty() {
         return Err("nothing changes: name a hop, and what changes there".to_owned());
@@ -38,6 +41,7 @@ pub fn read_ordered(written: &Written, scenario: &Scenario) -> Result<Vec<HopCha
         if said.get("at").is_some() {
             return Err(format!("{name}: at: it changes at once: leave `at` out"));
         }
+        check_json(said).map_err(|error| format!("{name}: {error}"))?;
         let mut whole = said.clone();
         whole.set("at", "0s".into());
         let spec: ChangeSpec = Reader::read(&whole).map_err(|faults| telling.sentence(faults))?;
@@ -53,6 +57,40 @@ pub fn read_ordered(written: &Written, scenario: &Scenario) -> Result<Vec<HopCha
         }
     }
     Ok(found)
+}
+
+/// What is said of a hop, where a link file, which is TOML, would be written otherwise than an order.
+fn check_json(said: &Written) -> Result<(), String> {
+    let Value::Table(changes) = &said.value else {
+        return Err(format!(
+            r#"{}: write an object of what changes, such as {{"rate": "5mbit"}}"#,
+            said.shown()
+        ));
+    };
+    let nothing = |(key, value): &(String, Written)| {
+        value.value == Value::Nothing || (key == "down" && value.value == Value::Bool(false))
+    };
+    if changes.iter().all(nothing) {
+        return Err(
+            r#"nothing changes: give "rate" (which ends "down"), "delay", "loss", or "down": true"#
+                .to_owned(),
+        );
+    }
+    let Some(loss) = said.get("loss").filter(|loss| loss.value != Value::Nothing) else {
+        return Ok(());
+    };
+    let models = [RandomWord::WORDS, GilbertElliottWord::WORDS].concat();
+    match loss.get("model").map(|model| &model.value) {
+        Some(Value::Text(model)) if models.contains(&model.as_str()) => Ok(()),
+        Some(_) => {
+            let models: Vec<String> = models.iter().map(|model| format!(r#""{model}""#)).collect();
+            Err(format!(r#"loss: "model": write {}"#, models.join(" or ")))
+        }
+        None => Err(format!(
+            r#"loss: {}: write an object such as {{"model": "random", "probability": 0.01}}"#,
+            loss.shown()
+        )),
+    }
 }
 
 /// Forty times what a geostationary satellite takes: what is longer was mistyped, and would stop the line.
@@ -145,7 +183,16 @@ mod tests {
         );
         assert_eq!(
             says(r#"{"up/modem": {}}"#),
-            "up/modem: nothing changes: give `rate` (which ends `down`), `delay`, `loss`, or `down = true`"
+            r#"up/modem: nothing changes: give "rate" (which ends "down"), "delay", "loss", or "down": true"#
+        );
+        assert_eq!(says(r#"{"up/modem": {"down": false}}"#), says(r#"{"up/modem": {}}"#));
+        assert_eq!(
+            says(r#"{"up/modem": {"loss": 0.5}}"#),
+            r#"up/modem: loss: 0.5: write an object such as {"model": "random", "probability": 0.01}"#
+        );
+        assert_eq!(
+            says(r#"{"up/modem": {"loss": {"model": "often"}}}"#),
+            r#"up/modem: loss: "model": write "random" or "gilbert_elliott""#
         );
         assert_eq!(
             says(r#"{"up/modem": {"at": "5s", "rate": "5mbit"}}"#),
@@ -160,8 +207,14 @@ mod tests {
             "down/cell: only a line of constant `rate` can be given another"
         );
         assert_eq!(says("{}"), "nothing changes: name a hop, and what changes there");
-        assert_eq!(says("[5]"), "[5]: write a table of hops and their changes");
-        assert_eq!(says(r#"{"up/modem": 5}"#), "up/modem: 5: write a table");
+        assert_eq!(
+            says("[5]"),
+            r#"[5]: write an object of hops and their changes, such as {"down/modem": {"rate": "5mbit"}}"#
+        );
+        assert_eq!(
+            says(r#"{"up/modem": 5}"#),
+            r#"up/modem: 5: write an object of what changes, such as {"rate": "5mbit"}"#
+        );
     }
 
     #[test]
