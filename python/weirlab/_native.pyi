@@ -312,7 +312,7 @@ def unmeasured(
     phases: Sequence[tuple[str, int, int]],
     reached_ns: int,
     answers: Sequence[tuple[int, int]],
-    data: Sequence[int],
+    data: tuple[Sequence[int], Sequence[int]],
     pinged: Sequence[str],
 ) -> tuple[list[str], str | None]: ...
 def methods() -> list[Method]: ...

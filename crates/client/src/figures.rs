@@ -131,8 +131,13 @@ impl<P: FnMut(Time) -> ControlFlow<()>> Figures<P> {
             let longest = answers.entry(came).or_insert(0);
             *longest = (*rtt_ms as u64).max(*longest);
         }
-        let with_data = self.arrived.iter().filter(|row| row.bytes > 0);
-        let heard = Heard { answers, data: with_data.map(|row| ms(row.t)).collect() };
+        let mut data: [Vec<u64>; 2] = Default::default();
+        for row in self.arrived.iter().filter(|row| row.bytes > 0) {
+            if let Some(flow) = scenario.flows.get(row.flow as usize) {
+                data[flow.direction as usize].push(ms(row.t));
+            }
+        }
+        let heard = Heard { answers, data };
         let is_loaded = |phase: &&Phase| LOADED.iter().any(|(name, ..)| *name == phase.name);
         let phases: Vec<Phase> = scenario.phases.iter().filter(is_loaded).cloned().collect();
         let has_pings = |name: &str| loaded.iter().any(|one| one.phase == name);

@@ -5,15 +5,17 @@
 
 use std::collections::BTreeMap;
 
-use weir_scenario::Phase;
+use weir_scenario::{Direction, Phase};
+
+use crate::plan::LOADED;
 
 /// What came in during a test, in milliseconds.
 #[derive(Clone, Debug, Default)]
 pub struct Heard {
     /// When answers to pings came, and the longest round trip of those that came then.
     pub answers: BTreeMap<u64, u64>,
-    /// When data of loads arrived at their receivers.
-    pub data: Vec<u64>,
+    /// When data of loads arrived at their receivers, by the direction in which they went.
+    pub data: [Vec<u64>; 2],
 }
 
 /// Phases with load that were not measured, in order.
@@ -25,6 +27,8 @@ pub struct Unmeasured {
     pub silent: Vec<(String, u64)>,
     /// Those in which no data came for so many ms, while pings were answered.
     pub idle: Vec<(String, u64)>,
+    /// Those in which nothing at all came in a direction that they load.
+    pub one_way: Vec<(String, Direction)>,
     /// Those in which no ping was answered once the line was full.
     pub unanswered: Vec<String>,
 }
@@ -39,7 +43,7 @@ impl Unmeasured {
         heard: &Heard,
         has_pings: impl Fn(&str) -> bool,
     ) -> Self {
-        let mut data = heard.data.clone();
+        let mut data = heard.data.concat();
         data.sort_unstable();
         data.dedup();
         let mut all: Vec<u64> = data.iter().chain(heard.answers.keys()).copied().collect();
@@ -57,6 +61,8 @@ impl Unmeasured {
                 found.silent.push((name, silent_ms));
             } else if idle_ms > SILENT_MS + longest_ms.unwrap_or(0) {
                 found.idle.push((name, idle_ms));
+            } else if let Some(missing) = missing(&name, span, heard) {
+                found.one_way.push((name, missing));
             } else if !has_pings(&name) {
                 found.unanswered.push(name);
             }
@@ -67,7 +73,8 @@ impl Unmeasured {
     /// The names of all of them.
     pub fn phases(&self) -> impl Iterator<Item = &str> {
         let for_long = self.silent.iter().chain(&self.idle).map(|(name, _)| name);
-        for_long.chain(&self.unanswered).chain(&self.cut).map(String::as_str)
+        let one_way = self.one_way.iter().map(|(name, _)| name);
+        for_long.chain(one_way).chain(&self.unanswered).chain(&self.cut).map(String::as_str)
     }
 
     /// Why the test has no grade, in a sentence without its end; `None` if it has one.
@@ -83,6 +90,10 @@ impl Unmeasured {
                 said.push(format!("{what} came for {}", parts.join(" and ")));
             }
         }
+        for (name, direction) in &self.one_way {
+            let moved = if *direction == Direction::Down { "downloaded" } else { "uploaded" };
+            said.push(format!("nothing was {moved} in {}", in_words(name)));
+        }
         if !self.unanswered.is_empty() {
             said.push(format!("no ping was answered in {}", joined(&self.unanswered)));
         }
@@ -91,6 +102,15 @@ impl Unmeasured {
         }
         (!said.is_empty()).then(|| said.join(", and "))
     }
+}
+
+/// A direction in which a phase has loads, of which nothing came within its span.
+fn missing(phase: &str, (start, end): (u64, u64), heard: &Heard) -> Option<Direction> {
+    let (_, down, up) = LOADED.into_iter().find(|(name, ..)| *name == phase)?;
+    [(Direction::Down, down), (Direction::Up, up)].into_iter().find_map(|(direction, has_loads)| {
+        let came = heard.data[direction as usize].iter().any(|t| (start..=end).contains(t));
+        (has_loads && !came).then_some(direction)
+    })
 }
 
 /// The longest time within a span in which nothing came; `times` are in order.
@@ -132,15 +152,26 @@ mod tests {
         let phases: Vec<Phase> = serde_json::from_value(vector["phases"].clone()).unwrap();
         for case in vector["cases"].as_array().unwrap() {
             let mut heard = Heard::default();
-            let spans =
-                |key: &str| -> Vec<[u64; 3]> { serde_json::from_value(case[key].clone()).unwrap() };
+            let spans = |key: &str| -> Vec<[u64; 3]> {
+                serde_json::from_value(case.get(key).cloned().unwrap_or(Value::Array(Vec::new())))
+                    .unwrap()
+            };
             for [from_ms, until_ms, rtt_ms] in spans("pings_answered") {
                 for sent in (from_ms..until_ms).step_by(100) {
                     heard.answers.insert(sent + rtt_ms, rtt_ms);
                 }
             }
-            for [from_ms, until_ms, every_ms] in spans("data") {
-                heard.data.extend((from_ms..until_ms).step_by(every_ms as usize));
+            for (key, ways) in [
+                ("data", &[Direction::Down, Direction::Up][..]),
+                ("data_down", &[Direction::Down][..]),
+                ("data_up", &[Direction::Up][..]),
+            ] {
+                for [from_ms, until_ms, every_ms] in spans(key) {
+                    for &way in ways {
+                        let times = (from_ms..until_ms).step_by(every_ms as usize);
+                        heard.data[way as usize].extend(times);
+                    }
+                }
             }
             let reached_ns = case["reached_ms"].as_u64().unwrap() * NS_PER_MS;
             let has_pings = |name: &str| {

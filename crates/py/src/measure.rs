@@ -11,7 +11,7 @@ use weir_client::{
 };
 use weir_core::Time;
 use weir_record::Recorder;
-use weir_scenario::{IpVersion, MethodRow, Phase, Sink};
+use weir_scenario::{Direction, IpVersion, MethodRow, Phase, Sink};
 use weir_speedtest::bufferbloat::{GRADES, Grade, WORST_PHASE};
 
 use crate::simulate::{ManifestInputs, Report};
@@ -168,19 +168,20 @@ pub(crate) fn cautions(notes: &str) -> PyResult<Vec<String>> {
 /// Phases with load of a test that were not measured, and why it has no grade; nothing and `None` if all were.
 ///
 /// `phases` are those with load, each with its start and end in nanoseconds. `answers` have when answers to pings came, and
-/// the longest round trip of those that came then, `data` when data of loads arrived: both in milliseconds. `pinged` are the
-/// phases in which pings were answered once the line was full.
+/// the longest round trip of those that came then, `data` when data of downloads and of uploads arrived: all in milliseconds.
+/// `pinged` are the phases in which pings were answered once the line was full.
 #[pyfunction]
 pub(crate) fn unmeasured(
     phases: Vec<(String, u64, u64)>,
     reached_ns: u64,
     answers: Vec<(u64, u64)>,
-    data: Vec<u64>,
+    data: (Vec<u64>, Vec<u64>),
     pinged: Vec<String>,
 ) -> (Vec<String>, Option<String>) {
     let phase = |(name, start_ns, end_ns)| Phase { name, start_ns, end_ns };
     let phases: Vec<Phase> = phases.into_iter().map(phase).collect();
-    let heard = Heard { answers: answers.into_iter().collect(), data };
+    let mut heard = Heard { answers: answers.into_iter().collect(), ..Heard::default() };
+    (heard.data[Direction::Down as usize], heard.data[Direction::Up as usize]) = data;
     let has_pings = |name: &str| pinged.iter().any(|one| one == name);
     let found = Unmeasured::of(&phases, reached_ns, &heard, has_pings);
     (found.phases().map(str::to_owned).collect(), found.why())

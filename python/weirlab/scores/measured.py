@@ -160,12 +160,19 @@ def _answers(record: Record) -> list[tuple[int, int]]:
     return sorted(longest.items())
 
 
-def _data(record: Record) -> list[int]:
-    """When data of loads came to their receivers, in milliseconds."""
-    times = set[int]()
-    for rows in record.pieces("throughput", ("t_ns", "bytes")):
-        times.update(np.unique(rows.numbers("t_ns")[rows.numbers("bytes") > 0] // NS_PER_MS).tolist())
-    return sorted(times)
+def _data(record: Record) -> tuple[list[int], list[int]]:
+    """When data of downloads and of uploads came to their receivers, in milliseconds."""
+    flows = {
+        way: [row["flow"] for row in record.flow_rows if row["direction"] == way] for way in ("down", "up")
+    }
+    ways = (set[int](), set[int]())
+    for rows in record.pieces("throughput", ("t_ns", "flow", "bytes")):
+        came = rows.numbers("bytes") > 0
+        for times, mine in zip(ways, flows.values(), strict=True):
+            which = came & np.isin(rows.numbers("flow"), mine)
+            times.update(np.unique(rows.numbers("t_ns")[which] // NS_PER_MS).tolist())
+    down, up = map(sorted, ways)
+    return down, up
 
 
 def _loaded(
