@@ -90,9 +90,9 @@ impl Settings {
                 return Beginning { words: anew(""), trouble };
             }
         };
-        let age_s = now_s().saturating_sub(kept.saved_s);
-        if age_s > MAX_LEARNED_AGE_S {
-            let why = format!(": what was kept is {} old", age(age_s));
+        let age_s = age_s(kept.saved_s, now_s());
+        if let Some(age_s) = age_s.filter(|age_s| *age_s > MAX_LEARNED_AGE_S) {
+            let why = format!(": what was kept is {} old", in_words(age_s));
             return Beginning { words: anew(&why), trouble: closed };
         }
         if let (Some(then), Some(now)) = (&kept.gateway, &gateway(&self.device))
@@ -110,11 +110,14 @@ impl Settings {
             .collect();
         let words = match known.as_slice() {
             [] => anew(""),
-            known => format!(
-                "it begins with what the line carried {} ago: {} (`{place}`)",
-                age(age_s),
-                known.join(", ")
-            ),
+            known => {
+                let when = age_s.map_or_else(
+                    || "at a time that the clock cannot tell".to_owned(),
+                    |age_s| format!("{} ago", in_words(age_s)),
+                );
+                let known = known.join(", ");
+                format!("it begins with what the line carried {when}: {known} (`{place}`)")
+            }
         };
         Beginning { words, trouble: closed }
     }
@@ -137,6 +140,8 @@ pub(crate) struct Keeper {
     failed: bool,
     /// When it may be written next.
     next: Time,
+    /// When it is written next even if nothing has changed, so that its age is not that of the last change.
+    renewed: Time,
     to_write: Option<Sender<Kept>>,
     troubles: Receiver<String>,
     thread: Option<JoinHandle<()>>,
@@ -167,17 +172,20 @@ impl Keeper {
             kept: [egress_known_bps, ingress_known_bps].map(|bps| bps.map(Rate::from_bps)),
             failed: false,
             next: now + FIRST,
+            renewed: now + RENEWED_EVERY,
             to_write: Some(to_write),
             troubles,
             thread: Some(thread),
         }))
     }
 
-    /// Has `learned` written if it is new and the time has come. Returns why something could not be.
+    /// Has `learned` written if it is new, or the file is a day old, and the time has come. Returns why something could not be.
     pub fn look(&mut self, learned: [Option<Rate>; 2], now: Time) -> Option<String> {
-        if now >= self.next && self.is_new(learned) {
+        let is_old = now >= self.renewed && learned.iter().any(Option::is_some);
+        if now >= self.next && (is_old || self.is_new(learned)) {
             self.keep(learned);
             self.next = now + EVERY;
+            self.renewed = now + RENEWED_EVERY;
         }
         let trouble = self.troubles.try_recv().ok();
         self.failed |= trouble.is_some();
@@ -383,19 +391,31 @@ fn hardware_in(table: &str, device: &str, address: Ipv4Addr) -> Option<String> {
     })
 }
 
-/// Seconds of Unix time; a clock that was never set tells few, and so no age.
+/// How long ago something was saved, in seconds; `None` if the clock was not set then or is not now, as on a router
+/// without a battery that has not heard of the time yet.
+fn age_s(saved_s: u64, now_s: u64) -> Option<u64> {
+    let was_set = saved_s.min(now_s) >= CLOCK_SET_S;
+    (was_set && saved_s <= now_s + CLOCK_STEP_S).then(|| now_s.saturating_sub(saved_s))
+}
+
+/// Seconds of Unix time.
 fn now_s() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
 /// A time in its greatest unit.
-fn age(seconds: u64) -> String {
+fn in_words(seconds: u64) -> String {
     let units = [(86_400, "day"), (3600, "hour"), (60, "minute"), (1, "second")];
     let (length, unit) =
         units.into_iter().find(|(length, _)| seconds >= *length).unwrap_or((1, "second"));
     let count = seconds / length;
     format!("{count} {unit}{}", if count == 1 { "" } else { "s" })
 }
+
+/// The first second of 2026: a clock that says less was not set.
+const CLOCK_SET_S: u64 = 1_767_225_600;
+/// By how much a clock that is set may be set back.
+const CLOCK_STEP_S: u64 = 60;
 
 /// Environment variable with the place of the file: for programs on a line that is not this machine's own.
 pub const STATE_VARIABLE: &str = "WEIR_SHAPE_STATE";
@@ -411,6 +431,8 @@ const NEW_SHARE: f64 = 0.05;
 const FIRST: Duration = Duration::from_secs(10);
 /// Time between two writings, so that flash memory lasts; the last one is at the end.
 const EVERY: Duration = Duration::from_secs(600);
+/// Time after which what did not change is written once more.
+const RENEWED_EVERY: Duration = Duration::from_secs(86_400);
 
 /// More than any network device carries.
 const MOST: Rate = Rate::from_bps(10_000_000_000_000);
@@ -494,9 +516,14 @@ mod tests {
         let said = old.recall();
         assert!(said.words.contains("anew: what was kept is 31 days old"), "{said:?}");
         assert_eq!(old.control, Control::Auto(AutoSettings::default()));
-        // A clock that was not set yet tells no age.
-        write(&file, &Kept { saved_s: now_s() + 1_000_000, ..kept(0) }).unwrap();
-        assert!(old.recall().words.contains("carried 0 seconds ago"));
+        // A clock that was not set, now or then, tells no age.
+        for saved_s in [now_s() + 1_000_000, 0, 40] {
+            write(&file, &Kept { saved_s, ..kept(0) }).unwrap();
+            let words = old.recall().words;
+            assert!(words.contains("carried at a time that the clock cannot tell: up"), "{words}");
+        }
+        assert_eq!(age_s(now_s(), 10), None);
+        assert_eq!(age_s(now_s() + 5, now_s()), Some(0));
         let known = |hardware: &str| Gateway { hardware: Some(hardware.to_owned()), ..GATEWAY };
         let other = Gateway { address: Ipv4Addr::new(192, 0, 2, 254), hardware: None };
         assert!(GATEWAY.may_be(&known("02:00:00:00:00:01")));
@@ -585,6 +612,13 @@ mod tests {
         }
         let expected = [None, Some(20), Some(20), Some(20), Some(30)];
         assert_eq!(written, expected.map(|mbit: Option<u64>| mbit.map(|mbit| mbit * 1_000_000)));
+        // What stays as it was is no older than a day.
+        let day_ms = 86_400_000;
+        for (at_ms, is_renewed) in [(day_ms, false), (day_ms + 611_000, true), (2 * day_ms, false)]
+        {
+            keeper.look(learned(30_000), Time::from_millis(at_ms));
+            assert_eq!(keeper.next == Time::from_millis(at_ms) + EVERY, is_renewed, "{at_ms}");
+        }
         keeper.end([None, Some(Rate::from_mbit(90))]);
         let found = read(&file, "nosuch0").unwrap().unwrap();
         assert_eq!((found.up_bps, found.down_bps), (Some(30_000_000), Some(90_000_000)));
