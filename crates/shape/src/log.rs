@@ -102,17 +102,24 @@ pub(crate) fn check_place(file: &Path) -> Result<(), ShapeError> {
         (_, Ok(place)) if !place.is_dir() => Err(io::Error::from(Errno::ENOTDIR)),
         _ => access(folder, AccessFlags::W_OK | AccessFlags::X_OK).map_err(io::Error::from),
     };
-    found.map_err(|error| {
-        ShapeError::input(format!("cannot write the log `{}`: {error}", file.display()))
-    })
+    found.map_err(|error| unopened(file, &error))
+}
+
+/// Why a log cannot be begun. One that is there is what a run was like, and is kept.
+fn unopened(file: &Path, error: &io::Error) -> ShapeError {
+    let kept = match error.kind() {
+        io::ErrorKind::AlreadyExists => {
+            "; a log is never written over: name another file, or move it"
+        }
+        _ => "",
+    };
+    ShapeError::input(format!("cannot write the log `{}`: {error}{kept}", file.display()))
 }
 
 impl Log {
     /// Begins a log in a file that does not exist yet.
     pub fn create(file: &Path, settings: &Settings) -> Result<Self, ShapeError> {
-        let opened = File::create_new(file).map_err(|error| {
-            ShapeError::input(format!("cannot write the log `{}`: {error}", file.display()))
-        })?;
+        let opened = File::create_new(file).map_err(|error| unopened(file, &error))?;
         Self::begin(file, opened, settings)
     }
 
@@ -459,7 +466,7 @@ mod tests {
         std::fs::remove_dir_all(&folder).unwrap();
         assert!(free.is_ok() && is_empty);
         for (place, (before, then)) in all.iter().zip(said) {
-            assert_eq!(before, format!("cannot write the log `{}`: {then}", place.display()));
+            assert_eq!(before, unopened(place, &then).to_string());
         }
     }
 
@@ -478,7 +485,7 @@ mod tests {
         let is_kept = std::fs::read(&place).is_ok_and(|log| !log.is_empty());
         std::fs::remove_file(&place).unwrap();
         assert!(next.is_ok(), "{next:?}");
-        assert!(exists.contains("File exists") && is_kept, "{exists}");
+        assert!(exists.contains("a log is never written over") && is_kept, "{exists}");
     }
 
     fn settings(control: Control) -> Settings {
