@@ -68,6 +68,14 @@ impl Server {
         let tls = tls::acceptor(&options)?;
         let open_files = weir_sockets::sys::option::raise_open_files()
             .map_err(|error| ServeError::io("the number of open files", &error))?;
+        let connections = options.max_connections.min(most_connections(open_files));
+        if connections < options.max_connections {
+            let wanted = options.max_connections;
+            warn!(
+                open_files,
+                connections, wanted, "the limit of open files allows fewer connections"
+            );
+        }
         let services = options.services();
         let (listeners, mut sockets) = open_places(&options)?;
         let addresses: Vec<_> =
@@ -86,7 +94,7 @@ impl Server {
         let (to_senders, begin) = senders::channel();
         let shared = Arc::new(Shared {
             admission: Admission::new(Bounds {
-                connections: options.max_connections.min(most_connections(open_files)),
+                connections,
                 connections_per_address: options.max_connections_per_address,
                 tests: options.max_tests,
                 tests_per_address: options.max_tests_per_address,
@@ -395,9 +403,10 @@ impl Drop for Leaving<'_> {
     }
 }
 
-/// Some files are needed for other things.
+/// Some files are needed for other things: of few, half.
 fn most_connections(open_files: u64) -> u32 {
-    u32::try_from(open_files.saturating_sub(OTHER_FILES)).unwrap_or(u32::MAX).max(1)
+    let others = OTHER_FILES.min(open_files / 2);
+    u32::try_from(open_files - others).unwrap_or(u32::MAX).max(1)
 }
 
 /// Connections that may wait to be accepted; `net.core.somaxconn` bounds it, too.
