@@ -186,10 +186,19 @@ def test_long_names_are_told_apart_by_what_differs() -> None:
         "short",
     ]
     assert caption.told_apart(names) == [
-        "qdisc:fq_codel\nrep:01 rtt:50ms …",
-        "Voice stream\nbeside a TCP upload",
-        "qdisc:codel\nrep:01 rtt:50ms …",
+        "qdisc:fq_codel … RRUL …",
+        "qdisc:fq_codel\n… a TCP upload …",
+        "qdisc:codel … RRUL …",
         "short",
+    ]
+    lines = ("Cable, 20 Mbit/s down, 8 Mbit/s up", "Fibre, 25 Mbit/s down, 25 Mbit/s up")
+    tins = ("diffserv4", "besteffort")
+    both = [f"{line} · cake bandwidth 19mbit {one}" for line in lines for one in tins]
+    assert caption.told_apart(both) == [
+        "Cable, 20 …\n8 … diffserv4",
+        "Cable, 20 … 8\n… besteffort",
+        "Fibre, 25 …\n25 … diffserv4",
+        "Fibre, 25 … 25\n… besteffort",
     ]
 
 
@@ -201,5 +210,6 @@ def test_names_that_fit_are_as_they_are_and_no_two_are_the_same() -> None:
 
 
 def test_no_number_has_an_exponent() -> None:
-    values = (2.64e-06, -2e-05, 0.000143, 0.00123, 0.0, 1234.5)
-    assert [caption.number(value) for value in values] == ["0.000", "0.000", "0.000", "0.00123", "0", "1234"]
+    values = (2.64e-06, -2e-05, 0.000143, -0.0007, 0.00123, 0.0, 1234.5)
+    said = ["0.000", "0.000", "0.000", "-0.001", "0.00123", "0", "1234"]
+    assert [caption.number(value) for value in values] == said

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from weirlab.record.configurations import configurations, joined, numbered
 from weirlab.record.differences import configuration_name, queue_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from weirlab.record import Record
 
@@ -87,7 +88,7 @@ def number(value: float) -> str:
     if abs(value) < ROUNDING:
         return "0"
     if abs(value) < 0.001:
-        return f"{abs(value):.3f}"
+        return f"{round(value, 3) + 0.0:.3f}"
     return f"{value:.0f}" if abs(value) >= 99.95 else f"{value:#.3g}"
 
 
@@ -123,7 +124,7 @@ def short(name: str, most: int = 160) -> str:
 
 
 def told_apart(names: Sequence[str], most: int = 24) -> list[str]:
-    """`names` for a key, no two the same: of long ones what the others have not, in one or two lines.
+    """`names` for a key, no two the same: long ones in two lines, if need be without what all have in common.
 
     Args:
         names: the names, which differ.
@@ -132,50 +133,33 @@ def told_apart(names: Sequence[str], most: int = 24) -> list[str]:
     long = [name for name in names if len(name) > most]
     if len(long) < 2:
         return numbered([short(name, most) for name in names])
-    often = Counter(part for name in names for part in set(name.split(PART)))
-    parts = [_telling(name, names, often) for name in names]
-    common = Counter(word for name in long for word in set(name.split()))
-    worth = {word: 1 / times**2 if times < len(long) else 0.0 for word, times in common.items()}
-    cut = [_window(part, worth, 2 * most - 4) for part in parts]
-    return ["\n".join(_two_lines(name, most)) for name in numbered(cut)]
+    room = 2 * most - 4
+    common = set[str].intersection(*(set(name.split()) for name in long))
+    cut = [name if len(name) <= room else _without(name, common) for name in names]
+    fitting = [short(name, room) for name in cut]
+    # Where the middle that is left out tells two apart, it is looked for in their whole names.
+    often = Counter(fitting)
+    fitting = [
+        short(name, room) if often[said] > 1 else said for name, said in zip(names, fitting, strict=True)
+    ]
+    return ["\n".join(_two_lines(name, most)) for name in numbered(fitting)]
 
 
-def _telling(name: str, names: Sequence[str], often: Mapping[str, int]) -> str:
-    """The parts of a name that no other has together, the rarest first of all; as they stand in it."""
-    parts = name.split(PART)
-    others = [set(other.split(PART)) for other in names if other != name]
-    kept: list[str] = []
-    for part in sorted(dict.fromkeys(parts), key=lambda one: often[one]):
-        if kept and not any(other.issuperset(kept) for other in others):
-            break
-        kept.append(part)
-    return PART.join(part for part in parts if part in kept)
-
-
-def _window(name: str, worth: Mapping[str, float], most: int) -> str:
-    """The words of a name beside each other that fit into `most` characters and are worth most together."""
-    words = name.split()
-    if len(name) <= most:
-        return name
-    found: tuple[float, int, int] | None = None
-    for first in range(len(words)):
-        last = first
-        while last < len(words) and len(" ".join(words[first : last + 1])) <= most:
-            last += 1
-        together = sum(worth[word] for word in words[first:last])
-        if last > first and (found is None or together > found[0]):
-            found = (together, first, last)
-    if found is None:
-        return short(name, most)
-    _, first, last = found
-    before, after = ("\N{HORIZONTAL ELLIPSIS} ", " \N{HORIZONTAL ELLIPSIS}")
-    return f"{before * (first > 0)}{' '.join(words[first:last])}{after * (last < len(words))}"
+def _without(name: str, common: Collection[str]) -> str:
+    """A name with an ellipsis in place of words beside each other that are common."""
+    said: list[str] = []
+    for is_common, words in groupby(name.split(), key=lambda word: word in common or word == PART.strip()):
+        part = " ".join(words)
+        said.append("\N{HORIZONTAL ELLIPSIS}" if is_common and len(part) > 1 else part)
+    return " ".join(said)
 
 
 def _two_lines(name: str, most: int) -> list[str]:
     """A name in one line, or in two about as long as each other."""
-    if len(name) <= most or " " not in name:
+    if len(name) <= most:
         return [name]
+    if " " not in name:
+        return [name[:most], name[most:]]
     places = [place for place, sign in enumerate(name) if sign == " "]
     middle = min(places, key=lambda place: max(place, len(name) - place - 1))
     return [name[:middle], name[middle + 1 :]]

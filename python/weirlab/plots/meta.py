@@ -97,12 +97,13 @@ def _panel(
     axes.set_ylabel(_words(name))
     highest = []
     styles = theme.styles(len(groups))
-    for number, (group, style) in enumerate(zip(groups, styles, strict=True)):
+    labels = caption.told_apart([group or "" for group in groups])
+    for number, (group, style, label) in enumerate(zip(groups, styles, labels, strict=True)):
         mine = rows if group is None else rows.filter(pl.col(look.group).cast(pl.String) == group)
         # Groups stand a little beside each other where there are no numbers between.
         beside = 0.0 if rows[look.against].dtype.is_numeric() else 0.5 * ((number + 0.5) / len(groups) - 0.5)
         moved = {key: at + beside for key, at in places.items()}
-        highest.append(_points(axes, mine, name, style, moved, group=group))
+        highest.append(_points(axes, mine, name, style, moved, label=None if group is None else label))
     values = np.concatenate(highest)
     if name.endswith("_ms"):
         parts.ping_axis(axes, "y", values)
@@ -116,7 +117,7 @@ def _panel(
 
 
 def _points(  # noqa: PLR0913 - points, and how they are drawn
-    axes: Axes, rows: pl.DataFrame, name: str, style: Style, places: dict[Any, float], *, group: str | None
+    axes: Axes, rows: pl.DataFrame, name: str, style: Style, places: dict[Any, float], *, label: str | None
 ) -> np.ndarray[Any, np.dtype[np.float64]]:
     """Draws the means of a group; the values that its axis must hold."""
     against = current().against
@@ -150,7 +151,7 @@ def _points(  # noqa: PLR0913 - points, and how they are drawn
         markersize=5,
         elinewidth=1.0,
         capsize=2.5,
-        label=None if group is None else caption.short(group, 24),
+        label=label,
     )
     return high
 

@@ -23,7 +23,7 @@ from weirlab.plots.scope import Scope
 from weirlab.record.configurations import configurations, numbered
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
@@ -43,8 +43,9 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
     if start >= longest:
         raise UsageError(f"span {start:g}s..{end:g}s: the run ends at {longest:g} s")
     rows = [_samples(record, start, end) for record in records]
-    flows = max(len(one.lines) for one in rows)
-    high = max(ROW, 0.45 + LEGEND_ROW * (min(flows, MAX_FLOWS) + 1))
+    keys = [_key(record, one.lines) for record, one in zip(records, rows, strict=True)]
+    lines = max(min(len(key), MAX_FLOWS) + sum(name.count("\n") for name in key) for key in keys)
+    high = max(ROW, 0.45 + LEGEND_ROW * (lines + 1))
     note = (
         "Coloured: the congestion window of each flow. Black: their average. Ticks at the top: a flow "
         f"began to retransmit, one row for each flow.{max((one.note for one in rows), key=len)}"
@@ -54,16 +55,16 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
     chart = theme.blank(records, title, note, height=1.8 + high * len(records), runs=runs)
     drawn = chart.subplots(len(records), sharex=True, squeeze=False)[:, 0]
     parts.time_axis(list(drawn), max(record.reached_ns for record in records), scope)
-    for axes, record, samples, name in zip(drawn, records, rows, run_names(records), strict=True):
+    for axes, record, samples, key, name in zip(drawn, records, rows, keys, run_names(records), strict=True):
         axes.set_ylabel("Window, segments")
         parts.phases(axes, record, named=axes is drawn[0] and len(records) == 1 and not current().paper)
         # In a column one legend stands above all runs, if their flows are the same in the same styles.
-        shared = current().paper and axes is not drawn[0] and _names(record) == _names(records[0])
-        _draw(axes, samples, _names(record), legend_too=not shared)
+        shared = current().paper and axes is not drawn[0] and key == keys[0]
+        _draw(axes, samples, key, legend_too=not shared)
         if len(records) > 1:
             short = caption.short(name, 48 if current().paper else 120)
             axes.set_title(short, loc="left", size=parts.small() + 0.5, pad=3)
-    theme.in_column(chart, 0.5 + 0.08 * min(flows, MAX_FLOWS) + 1.25 * len(records))
+    theme.in_column(chart, 0.5 + 0.08 * lines + 1.25 * len(records))
     return chart
 
 
@@ -158,13 +159,16 @@ LONG_GAP = 3.0
 """So many steps without a sample of any flow are a pause, and not a sample that is missing."""
 
 
-def _names(record: Record) -> dict[int, str]:
-    """Name of each flow, by number: without what all have in common."""
-    names = caption.short_names(numbered([flow["name"] for flow in record.flow_rows]))
-    return dict(zip((flow["flow"] for flow in record.flow_rows), names, strict=True))
+def _key(record: Record, numbers: Collection[int]) -> list[str]:
+    """What the key calls the flows of these numbers: nothing if they are too many to be named."""
+    if len(numbers) > MAX_FLOWS:
+        return []
+    short = caption.short_names(numbered([flow["name"] for flow in record.flow_rows]))
+    names = dict(zip((flow["flow"] for flow in record.flow_rows), short, strict=True))
+    return caption.told_apart([names.get(number, f"flow {number}") for number in numbers])
 
 
-def _draw(axes: Axes, samples: _Samples, names: dict[int, str], *, legend_too: bool) -> None:
+def _draw(axes: Axes, samples: _Samples, key: Sequence[str], *, legend_too: bool) -> None:
     numbers = list(samples.lines)
     windows = np.concatenate([values for _, values in samples.lines.values()])
     top = float(np.nanmax(windows)) * (1 + MARGIN)
@@ -172,7 +176,6 @@ def _draw(axes: Axes, samples: _Samples, names: dict[int, str], *, legend_too: b
     grey = theme.Style(theme.QUIET, "-", "o")
     styles = [grey] * len(numbers) if many else theme.styles(len(numbers))
     legend: list[tuple[Artist, str]] = []
-    said = caption.told_apart([names.get(number, f"flow {number}") for number in numbers])
     for place, (number, style) in enumerate(zip(numbers, styles, strict=True)):
         (line,) = axes.plot(
             *samples.lines[number],
@@ -184,7 +187,7 @@ def _draw(axes: Axes, samples: _Samples, names: dict[int, str], *, legend_too: b
         height = top * (1 - MARGIN * (0.15 + 0.7 * place / max(1, len(numbers) - 1)))
         _ticks(axes, samples.began[number], height, style)
         if not many:
-            legend.append((line, said[place]))
+            legend.append((line, key[place]))
     axes.plot(*samples.average, color=theme.INK, linewidth=1.5, path_effects=parts.halo(1.5))
     parts.from_zero(axes, "y", top)
     legend.insert(0, (Line2D([], [], color=theme.INK, linewidth=1.5), "average"))
