@@ -348,6 +348,9 @@ def test_a_load_that_ended_before_it_was_measured_is_no_load_that_pings_did_not_
     records = weirlab.run("tcp_download", phases={"idle": "1s", "load": "50ms"}, out=tmp_path / "out")
     told = story(compare(records)).plain
     assert told.startswith("By how much load makes pings slower cannot be told: what it carried is not known")
+    whole = weirlab.run("tcp_download", phases={"idle": "1s", "load": "2s"}, out=tmp_path / "whole")
+    for both in ([*records, *whole], [*whole, *records]):
+        assert "cannot be told: what it carried with `" in story(compare(both)).plain
 
 
 @pytest.mark.parametrize(("ms", "said"), [(3.24, "3.2 ms longer"), (0.04, "no longer"), (-0.3, "no longer")])

@@ -137,9 +137,11 @@ def _told(comparisons: Sequence[Comparison]) -> str:
         )
     if baseline.increase_ms is None:
         return f"By how much load makes pings slower cannot be told: {_missing(baseline)}."
-    if not any(_carried(run) for run in runs):
+    unknown = [one for one in comparisons if not any(_carried(run) for run in one.runs)]
+    if unknown:
+        whose = "" if len(unknown) == len(comparisons) else f" with `{unknown[0].name}`"
         return (
-            "By how much load makes pings slower cannot be told: what it carried is not known, "
+            f"By how much load makes pings slower cannot be told: what it carried{whose} is not known, "
             "since no interval of its samples lies within it."
         )
     when = common_load(run.during for run in runs)
