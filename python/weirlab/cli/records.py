@@ -34,48 +34,43 @@ def readable(paths: Sequence[Path], done: str = "shown", *, baseline: bool = Fal
         RecordError: at the end, if one could not be read; at once if none can, or the first cannot and is the
             baseline.
     """
-    records, errors, first_is_read = _read(paths)
+    found = _read(paths)
+    records = [one for one in found if isinstance(one, Record)]
+    errors = [one for one in found if isinstance(one, RecordError)]
     if len(errors) == 1 and not records:
         raise errors[0]
-    if baseline and not first_is_read:
+    if baseline and found[0] not in records:
         raise RecordError(
             f"{errors[0]}; it is the first that is given, the baseline, and no other replaces it"
         )
     for one in errors:
         click.echo(f"weir: {one}", err=True)
-    every = len(errors) + len(records)
     if not records:
-        raise RecordError(f"none of {every} records can be read")
-    if every > 1:
+        raise RecordError(f"none of {len(found)} records can be read")
+    if len(found) > 1:
         _let_go(records)
     yield records
     if errors:
-        raise RecordError(f"{len(errors)} of {every} records cannot be read; the others are {done}")
+        raise RecordError(f"{len(errors)} of {len(found)} records cannot be read; the others are {done}")
 
 
-def _read(paths: Sequence[Path]) -> tuple[list[Record], list[RecordError], bool]:
-    """The records at or below `paths`, why others cannot be read, and whether the first one can."""
-    records: list[Record] = []
-    errors: list[RecordError] = []
-    began_well: bool | None = None
+def _read(paths: Sequence[Path]) -> list[Record | RecordError]:
+    """What lies at or below `paths`, in order: records, and why others cannot be read; never nothing."""
+    found: list[Record | RecordError] = []
+    charts: list[Record | RecordError] = []
     for path in paths:
         try:
             places = record_paths(path)
         except RecordError as error:
-            if len(paths) > 1 and are_charts_beside_records(path):
-                # A shell's `FOLDER/*` has it.
-                continue
-            places = []
-            errors.append(error)
+            # A shell's `FOLDER/*` has the charts beside records, too.
+            (charts if are_charts_beside_records(path) else found).append(error)
+            continue
         for place in places:
             try:
-                records.append(_checked(place, records))
+                found.append(_checked(place, [one for one in found if isinstance(one, Record)]))
             except RecordError as error:
-                errors.append(error)
-            began_well = not errors if began_well is None else began_well
-        # A path below which nothing can be found is the first, too.
-        began_well = not errors if began_well is None else began_well
-    return records, errors, began_well is not False
+                found.append(error)
+    return found or charts
 
 
 def _checked(place: Path, others: Sequence[Record]) -> Record:
