@@ -191,7 +191,8 @@ def _goodput(word: str, found: DirectionSummary | None, during: str) -> str:
     in_part = any(
         number(found.per_flow_mbps.get(name, mbps)) != number(mbps) for name, mbps in running.items()
     )
-    spread = f", from {number(min(each))} to {number(max(each))} each" if len(each) > 1 else ""
+    whose = "each" if len(each) == found.flows else f"each of the {len(each)} that ran"
+    spread = f", from {number(min(each))} to {number(max(each))} {whose}" if len(each) > 1 else ""
     spread += " while it runs" if spread and in_part else ""
     share = found.utilisation
     used = "" if share is None else f"; the line was in use for {share:.0%} of what it carries"
