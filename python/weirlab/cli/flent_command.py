@@ -125,7 +125,7 @@ def command(  # noqa: PLR0913 - one word each on the command line
     Flent beside it. `weir list flent-tests` names the tests.
     """  # noqa: D301 - \b keeps click from folding the examples
     words = _run_words(test, hosts, link, length, delay)
-    words += _parameter_words(test, parameters)
+    words += _parameter_words(test, parameters, is_simulated=link is not None)
     if ipv4 and ipv6:
         raise UsageError("-4 and -6 exclude each other: write one of them")
     words += ["--ip", "4" if ipv4 else "6"] if ipv4 or ipv6 else []
@@ -197,8 +197,8 @@ def _phase_words(test: str, length: str, delay: str) -> list[str]:
     return [word for name in given if name in phases for word in (f"--{name}", f"{given[name]}s")]
 
 
-def _parameter_words(test: str, parameters: Sequence[str]) -> list[str]:
-    """Parameters of Flent's `test` as options of `weir run`.
+def _parameter_words(test: str, parameters: Sequence[str], *, is_simulated: bool) -> list[str]:
+    """Parameters of Flent's `test` as options of `weir run`; only a server knows its congestion controls.
 
     Raises:
         UsageError: for one that has no counterpart, or a value that it cannot have.
@@ -221,7 +221,7 @@ def _parameter_words(test: str, parameters: Sequence[str]) -> list[str]:
         found[key] = value
         if key == CONTROL:
             controls = [str(one["name"]) for one in _native.congestion_controls()]
-            if value not in controls:
+            if value not in controls and (is_simulated or "," in value):
                 raise UsageError(
                     f"--test-parameter {parameter}: write one of {', '.join(controls)}, for all loads"
                 )
