@@ -468,6 +468,15 @@ mod tests {
     }
 
     #[test]
+    fn rules_are_named_by_the_class_that_they_give() {
+        let rule = |name: &str, class: &str| serde_json::json!({ "name": name, "class": class });
+        let rules = [rule("copies", "bulk"), rule("calls", "voice"), rule("names, time", "voice")];
+        let rules: Rules = serde_json::from_value(serde_json::json!({ "rules": rules })).unwrap();
+        let said = ["rules for voice: `calls`, `names, time`", "rules for bulk: `copies`"];
+        assert_eq!(rules_in_words(&rules), said);
+    }
+
+    #[test]
     fn a_view_of_somebody_else_steers_no_terminal() {
         let hostile = "\u{1b}[31mred\u{9b}2J\r\u{202e}";
         let said_of_side =

@@ -82,7 +82,8 @@ pub struct SideCounts {
 pub(crate) fn median_rtt_ns(delays: &[(u64, u64, u32)]) -> Option<u64> {
     let mut rtts: Vec<u64> = delays.iter().map(|(_, rtt, _)| *rtt).collect();
     rtts.sort_unstable();
-    rtts.get(rtts.len() / 2).copied()
+    let last = rtts.len().checked_sub(1)?;
+    Some(u64::midpoint(rtts[last / 2], rtts[rtts.len() / 2]))
 }
 
 /// State and reason of a side whose controller is suspended: a proof measures the line without a shaper.
