@@ -238,6 +238,8 @@ def test_doctor_calls_nothing_good_that_is_not_there(
         (("plot", ".", "--kind", "windows", "--span", "5s"), 2, "write where it begins and ends"),
         (("plot", ".", "--kind", "box", "--span", "5s..8s"), 2, "chart `box` has no axis of time"),
         (("test", "localhost", "--auth", "gone"), 2, "secret `gone`: no such file or directory"),
+        (("shape", "lo", "--dry-run", "--auth", "gone"), 2, "gone`: no such file or directory"),
+        (("shape", "lo", "--dry-run", "--log", "gone/log"), 2, "cannot write the log `"),
         (("run", "rrul", "--world", "net", "--host", "localhost", "--auth", "gone"), 2, "secret `gone`"),
         (("shape", "status", "nodev0"), 2, "there is no device `nodev0`"),
         (("shape", "stop", "nodev0"), 2, "there is no device `nodev0`"),

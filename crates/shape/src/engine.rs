@@ -134,8 +134,7 @@ impl Engine {
         clock: Clock,
         trouble: Option<String>,
     ) -> Result<Self, ShapeError> {
-        let secret = settings.auth.as_deref().map(weir_sockets::read_secret).transpose();
-        let secret = secret.map_err(|error| ShapeError::input(error.to_string()))?;
+        let secret = settings.secret()?;
         let log = settings.log.as_deref().map(|file| Log::create(file, &settings)).transpose()?;
         let device = DeviceCounters::new(&settings.device)?;
         let bytes = device.bytes().unwrap_or_default();

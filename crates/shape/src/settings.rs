@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use weir_core::Framing;
 use weir_qdisc::{Device, Port, QueueSpec};
 use weir_rate_control::{Control, Side};
+use weir_speedtest::protocol::weir::Secret;
 
 use crate::ShapeError;
 use crate::log::check_place;
@@ -76,6 +77,7 @@ impl Settings {
     pub fn check(&self) -> Result<(), ShapeError> {
         self.control.check().map_err(ShapeError::input)?;
         self.log.as_deref().map_or(Ok(()), check_place)?;
+        self.secret()?;
         if self.queues.iter().all(Option::is_none) {
             return Err(ShapeError::input("neither up nor down is to be shaped: leave one"));
         }
@@ -88,6 +90,12 @@ impl Settings {
         }
         // The kernel may have what ours have not.
         if self.backend == Some(Backend::Kernel) { Ok(()) } else { self.check_queues() }
+    }
+
+    /// What is in the file of the secret, if there is to be one.
+    pub(crate) fn secret(&self) -> Result<Option<Secret>, ShapeError> {
+        let read = self.auth.as_deref().map(weir_sockets::read_secret).transpose();
+        read.map_err(|error| ShapeError::input(error.to_string()))
     }
 
     /// Whether the specs are such as our own disciplines can be.
