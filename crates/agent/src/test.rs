@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use lexopt::prelude::*;
-use serde_json::{Map, json};
+use serde_json::{Map, Value, json};
 use weir_client::{
     ClientError, Figures, Loaded, MeasureRequest, Offer, TestFigures, TestPlan, TestWords,
     cautions, measure, offer,
@@ -49,7 +49,7 @@ pub(crate) fn run(words: Vec<OsString>) -> Result<(), Failure> {
         outcome?;
         return Err(Failure::other("too little was measured for any figure"));
     };
-    let said = cautions(sink.notes());
+    let said = warnings(sink.notes());
     let is_graded = figures.unmeasured.why().is_none();
     let grade = is_graded.then(|| figures.worst_increase_ms());
     print(&if json { as_json(&figures, grade, &said) } else { as_text(&figures, grade, &said) })?;
@@ -64,6 +64,13 @@ pub(crate) fn run(words: Vec<OsString>) -> Result<(), Failure> {
             "{error}; the figures are those of what was measured until then"
         ))),
     }
+}
+
+/// What went wrong as the test ran, and what its notes tell besides, as `weir test` has both.
+fn warnings(notes: &Map<String, Value>) -> Vec<String> {
+    let told = notes.get("warnings").and_then(Value::as_array).into_iter().flatten();
+    let told = told.filter_map(Value::as_str).map(str::to_owned);
+    told.chain(cautions(notes)).collect()
 }
 
 /// What was asked for.
@@ -198,7 +205,7 @@ fn rise(ms: f64) -> String {
 
 /// The same under the names that `weir test --json` gives them.
 fn as_json(figures: &TestFigures, graded_ms: Option<f64>, cautions: &[String]) -> String {
-    let by_phase = |figure: fn(&Loaded) -> f64| -> Map<String, serde_json::Value> {
+    let by_phase = |figure: fn(&Loaded) -> f64| -> Map<String, Value> {
         figures.loaded.iter().map(|one| (one.phase.to_owned(), json!(figure(one)))).collect()
     };
     let score = |worst_ms: f64| {
@@ -279,6 +286,14 @@ mod tests {
     }
 
     #[test]
+    fn what_went_wrong_is_told_before_what_the_notes_tell() {
+        let notes = json!({ "warnings": ["`down 1` failed 5 times: 503"], "own_cpu_percent": 90 });
+        let said = warnings(notes.as_object().unwrap());
+        assert_eq!(said[0], "`down 1` failed 5 times: 503");
+        assert!(said[1].contains("90 % of a processor") && said.len() == 2, "{said:?}");
+    }
+
+    #[test]
     fn a_person_reads_latency_goodput_and_the_grade() {
         let text = as_text(&figures(), Some(65.25), &["the machine is small".to_owned()]);
         assert_eq!(
@@ -304,8 +319,7 @@ but the machine is small
 
     #[test]
     fn json_has_the_names_of_weir_test() {
-        let said: serde_json::Value =
-            serde_json::from_str(&as_json(&figures(), Some(65.25), &[])).unwrap();
+        let said: Value = serde_json::from_str(&as_json(&figures(), Some(65.25), &[])).unwrap();
         assert_eq!(said["grade"], "C");
         assert_eq!((&said["down_mbps"], &said["up_mbps"]), (&json!(18.518), &json!(4.0)));
         assert_eq!(said["loaded_ms"], json!({"download": 85.25, "load": 40.0}));
