@@ -172,7 +172,7 @@ def _note(records: Sequence[Record], groups: Sequence[Configuration], *, cut: bo
     of = quantity.asked()
     what = f"of {of.plural}" if of else f"of goodput in each {lengths} and of answered pings"
     note = (
-        "Box: 25 % to 75 %, line and number: median, diamond: mean, dotted: full range, "
+        "Box: 25 % to 75 %, line and number: median, diamond: mean, dashed: full range, "
         f"{what}, {caption.when(records)}."
     )
     if len(records) > len(groups):

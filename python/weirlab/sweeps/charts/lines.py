@@ -50,7 +50,7 @@ def figure(drawn: Drawn, asked: Asked) -> Figure:
         panels.axes[0].set_ylim(bottom=0)
     panels.label(words(x) + (LOG_SCALE if logarithmic else ""), words(shown))
     if by is not None:
-        panels.name(plain(by))
+        panels.name(words(by))
     return panels.figure
 
 

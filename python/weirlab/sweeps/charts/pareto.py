@@ -44,7 +44,7 @@ def figure(drawn: Drawn, asked: Asked) -> Figure:
         _front(axes, means[costs].to_numpy(), means[gains].to_numpy())
         axes.set_title(name, fontsize=9)
     panels.label(words(costs), words(gains))
-    panels.name(plain(by) if by else None)
+    panels.name(words(by) if by else None)
     return panels.figure
 
 
