@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.legend import Legend
     from numpy.typing import NDArray
 
-__all__ = ["Grid", "constrained", "grid_of", "make_room_above"]
+__all__ = ["Grid", "constrained", "grid_of", "make_room_above", "name_above"]
 
 
 class Grid(LayoutEngine):
@@ -114,11 +114,43 @@ def grid_of(figure: Figure) -> Grid:
     return engine
 
 
+def name_above(figure: Figure, *, columns: int, title: str | None = None) -> None:
+    """Puts the names of what the first axes draw between the heading and all axes, which make room."""
+    left, bottom, _, height = _part_of(figure)
+    handles, labels = figure.axes[0].get_legend_handles_labels()
+    legend = figure.legend(
+        handles,
+        labels,
+        title=title,
+        loc="upper left",
+        bbox_to_anchor=(left, bottom + height),
+        ncols=columns,
+        frameon=False,
+        alignment="left",
+        borderaxespad=0,
+    )
+    make_room_above(figure, legend)
+
+
 def make_room_above(figure: Figure, legend: Legend) -> None:
     """Lets the axes of a chart begin below a legend that stands where they did."""
     legend.set_in_layout(False)
-    taken = legend.get_window_extent(measuring(figure)).height
-    grid_of(figure).less(above=taken / figure.dpi)
+    taken = legend.get_window_extent(measuring(figure)).height / figure.dpi
+    engine = figure.get_layout_engine()
+    if isinstance(engine, ConstrainedLayoutEngine):
+        left, bottom, width, height = _part_of(figure)
+        engine.set(rect=(left, bottom, width, height - taken / figure.get_figheight()))
+    else:
+        grid_of(figure).less(above=taken)
+
+
+def _part_of(figure: Figure) -> tuple[float, float, float, float]:
+    """Left, bottom, width and height of the part of a chart that its axes have, as shares of it."""
+    engine = figure.get_layout_engine()
+    if isinstance(engine, ConstrainedLayoutEngine):
+        left, bottom, width, height = engine.get()["rect"]
+        return left, bottom, width, height
+    return grid_of(figure).rect_in(figure)
 
 
 def constrained(figure: Figure) -> None:

@@ -9,13 +9,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from weirlab import _native
 from weirlab.plots import axes as parts
 from weirlab.plots import theme
-from weirlab.plots.canvas import measuring
-from weirlab.plots.layout import constrained
+from weirlab.plots.layout import constrained, name_above
 from weirstudies.speedtest_aqm import design
 from weirstudies.speedtest_aqm.calibration import reported_ms, true_ms
 from weirstudies.speedtest_aqm.figures import LOADED, QUANTILES, STEP_S, WAYS
@@ -215,7 +213,7 @@ def beside_cross(cells: Found, of: Study) -> Figure:
     panels[0][0].set_xlim(0, 100)
     for name, style in styles.items():
         panels[0][0].plot([], [], linestyle="none", marker=style.marker, color=style.colour, label=name)
-    _legend_above(chart, columns=len(styles))
+    name_above(chart, columns=len(styles))
     return chart
 
 
@@ -423,27 +421,6 @@ def _lines_legend(chart: Figure, styles: Mapping[str, Style]) -> None:
     for name, style in styles.items():
         chart.axes[0].plot([], [], color=style.colour, linestyle=style.dash, linewidth=2, label=name)
     chart.legend(loc="outside right center", frameon=False, handlelength=4)
-
-
-def _legend_above(chart: Figure, *, columns: int) -> None:
-    """Puts the names of what the first panel draws between the heading and all panels."""
-    engine = chart.get_layout_engine()
-    if not isinstance(engine, ConstrainedLayoutEngine):
-        raise TypeError("a chart of this study has Matplotlib's own layout")
-    left, bottom, width, height = engine.get()["rect"]
-    handles, labels = chart.axes[0].get_legend_handles_labels()
-    legend = chart.legend(
-        handles,
-        labels,
-        loc="upper left",
-        bbox_to_anchor=(left, bottom + height),
-        ncols=columns,
-        frameon=False,
-        borderaxespad=0,
-    )
-    legend.set_in_layout(False)
-    taken = legend.get_window_extent(measuring(chart)).height / chart.dpi / chart.get_figheight()
-    engine.set(rect=(left, bottom, width, height - taken))
 
 
 SEVENTH = "#777777"

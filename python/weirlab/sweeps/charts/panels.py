@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from weirlab.plots import theme
-from weirlab.plots.layout import grid_of, make_room_above
+from weirlab.plots.layout import name_above
 from weirlab.sweeps.charts.data import plain, text, words
 
 if TYPE_CHECKING:
@@ -48,20 +48,7 @@ class Panels:
 
     def name(self, title: str | None) -> None:
         """Puts the names of what the first panel draws above all panels, which make room for them."""
-        left, bottom, _, height = grid_of(self.figure).rect_in(self.figure)
-        handles, labels = self.axes[0].get_legend_handles_labels()
-        legend = self.figure.legend(
-            handles,
-            labels,
-            title=title,
-            loc="upper left",
-            bbox_to_anchor=(left, bottom + height),
-            ncols=LEGEND,
-            frameon=False,
-            alignment="left",
-            borderaxespad=0,
-        )
-        make_room_above(self.figure, legend)
+        name_above(self.figure, columns=LEGEND, title=title)
 
 
 def panelled(drawn: Drawn, asked: Asked, heading: str, note: str) -> Panels:
