@@ -125,11 +125,10 @@ def _throughput(
     spans = {
         (flow["start_ns"], flow["stop_ns"]) for flow in record.flow_rows if flow["direction"] == direction
     }
-    whole, running = summary.per_flow_mbps, summary.per_flow_running_mbps
     # The lines are those of flows that run, and so are the figures beside them.
+    running = summary.per_flow_running_mbps
     each = {name: caption.number(mbps) for name, mbps in running.items()}
-    in_part = any(name in each and each[name] != caption.number(mbps) for name, mbps in whole.items())
-    if len(spans) > 1 or in_part:
+    if len(spans) > 1 or summary.runs_in_part(caption.number):
         average = f"average of those that run; all: {caption.number(total)}"
     else:
         average = f"average  {caption.number(total / count)}"

@@ -340,7 +340,7 @@ def flow_table(summary: Summary, during: str = DURING) -> Table:
     table.add_column("flow")
     table.add_column("goodput Mbit/s", justify="right")
     ways = [direction for direction in (summary.down, summary.up) if direction is not None]
-    in_part = any(_runs_for_a_part(direction) for direction in ways)
+    in_part = any(direction.runs_in_part(_mbps) for direction in ways)
     if in_part:
         table.add_column("while it runs", justify="right")
     for direction in ways:
@@ -376,12 +376,6 @@ def _queues_did(direction: DirectionSummary) -> str:
 def _at_least(share: float) -> str:
     """A share above 0, which is never shown as none."""
     return f"{share:.2%}" if share >= LEAST_SHOWN else f"below {LEAST_SHOWN:.2%}"
-
-
-def _runs_for_a_part(direction: DirectionSummary) -> bool:
-    """Whether a flow has another goodput while it runs than during the load, as it is shown."""
-    whole, running = direction.per_flow_mbps, direction.per_flow_running_mbps
-    return any(_mbps(whole.get(name)) != _mbps(mbps) for name, mbps in running.items())
 
 
 def _mbps(rate: float | None) -> str:

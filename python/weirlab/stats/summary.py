@@ -21,7 +21,7 @@ from weirlab.stats.transfers import TransferSummary, completion_ms, transfer_sum
 from weirlab.stats.udp import UdpSummary, udp_summaries
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Sequence
+    from collections.abc import Callable, Container, Sequence
 
     import polars as pl
     from numpy.typing import NDArray
@@ -121,6 +121,11 @@ class DirectionSummary:
     mark_rate: float | None
     retransmitted_segments: int | None
     timeouts: int | None
+
+    def runs_in_part(self, shown: Callable[[float], str]) -> bool:
+        """Whether a flow has another goodput while it runs than during the load, as `shown` writes them."""
+        whole = {name: shown(mbps) for name, mbps in self.per_flow_mbps.items()}
+        return any(whole.get(name) != shown(mbps) for name, mbps in self.per_flow_running_mbps.items())
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -186,14 +186,10 @@ def _goodput(word: str, found: DirectionSummary | None, during: str) -> str:
     if found is None or found.goodput_mbps is None:
         return f"No {word} was measured {during}."
     flows = f"one {word}" if found.flows == 1 else f"{found.flows} {word}s together"
-    running = found.per_flow_running_mbps
-    each = list(running.values())
-    in_part = any(
-        number(found.per_flow_mbps.get(name, mbps)) != number(mbps) for name, mbps in running.items()
-    )
+    each = list(found.per_flow_running_mbps.values())
     whose = "each" if len(each) == found.flows else f"each of the {len(each)} that ran"
     spread = f", from {number(min(each))} to {number(max(each))} {whose}" if len(each) > 1 else ""
-    spread += " while it runs" if spread and in_part else ""
+    spread += " while it runs" if spread and found.runs_in_part(number) else ""
     share = found.utilisation
     used = "" if share is None else f"; the line was in use for {share:.0%} of what it carries"
     return f"{during.capitalize()} {flows} received {number(found.goodput_mbps)} Mbit/s{spread}{used}."
