@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 One = TypeVar("One")
 
 
-def chosen(known: Mapping[str, One], only: Sequence[str], *, study: str, what: str) -> list[One]:
+def chosen(
+    known: Mapping[str, One], only: Sequence[str], *, study: str, what: str, more: str = ""
+) -> list[One]:
     """The ones whose names match one of the patterns, in their order; all of them if there is no pattern.
 
     Args:
@@ -21,6 +23,7 @@ def chosen(known: Mapping[str, One], only: Sequence[str], *, study: str, what: s
         only: whole names, or patterns in which `*` stands for anything.
         study: name of the study.
         what: what a message calls one of them, such as `experiment`.
+        more: what else a message says, such as where there are more of them.
 
     Raises:
         UsageError: if nothing matches a pattern.
@@ -30,6 +33,8 @@ def chosen(known: Mapping[str, One], only: Sequence[str], *, study: str, what: s
             named = f"known: {', '.join(known)}"
             if len(known) > MOST_NAMED:
                 named = f"they are called as `{next(iter(known))}`"
+            if more:
+                named += f"; {more}"
             raise UsageError(
                 f"study `{study}` has no {what} `{pattern}` (write a whole name, or `*` for any part of "
                 f"it; {named})"

@@ -6,14 +6,12 @@ import dataclasses
 import math
 import tomllib
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from importlib import resources
 from itertools import product
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
-from weirlab.errors import UsageError
 from weirlab.net.methods import METHODS
 from weirlab.scenario import (
     Direction,
@@ -26,6 +24,7 @@ from weirlab.scenario import (
     resolve,
     time_text,
 )
+from weirstudies import choosing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -305,18 +304,9 @@ def chosen(known: dict[Cell, int], only: Sequence[str], *, repetitions: int | No
     Raises:
         UsageError: if none matches a pattern.
     """
-    for pattern in only:
-        if not any(fnmatchcase(cell.name, pattern) for cell in known):
-            raise UsageError(
-                f"study `speedtest-aqm` has no cell `{pattern}` among the {len(known)} chosen (they are "
-                f"called "
-                f"as `{next(iter(known)).name}`; `*` stands for anything; --full has them all)"
-            )
-    return {
-        cell: repetitions or count
-        for cell, count in known.items()
-        if not only or any(fnmatchcase(cell.name, pattern) for pattern in only)
-    }
+    named = {cell.name: cell for cell in known}
+    found = choosing.chosen(named, only, study="speedtest-aqm", what="cell", more="--full has all of them")
+    return {cell: repetitions or known[cell] for cell in found}
 
 
 def runs_of(cell: Cell, *, of: Study, repetitions: int) -> list[ResolvedRun]:
