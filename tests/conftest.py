@@ -7,7 +7,7 @@ import signal
 from collections import Counter
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import hypothesis
 import pytest
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import subprocess
     from collections.abc import Callable, Generator, Iterable, Iterator
 
+    from matplotlib.figure import Figure
     from playwright.sync_api import Browser
 
     from weirlab.record import Record
@@ -90,6 +91,25 @@ def browser() -> Iterator[Browser]:
 
     with started() as found:
         yield found
+
+
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> list[set[str]]:
+    """The words of each chart of records that the test draws."""
+    from matplotlib.text import Text  # noqa: PLC0415 - only these tests need Matplotlib
+
+    from weirlab import plots  # noqa: PLC0415 - only these tests draw
+
+    found: list[set[str]] = []
+    of_records = plots._figure
+
+    def read(*words: Any) -> Figure:
+        chart = of_records(*words)
+        found.append({text.get_text() for text in chart.findobj(Text)})
+        return chart
+
+    monkeypatch.setattr(plots, "_figure", read)
+    return found
 
 
 @pytest.fixture

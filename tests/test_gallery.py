@@ -9,10 +9,9 @@ import click
 import polars as pl
 import pytest
 from click.testing import CliRunner
-from matplotlib.text import Text
 
 import weirlab
-from weirlab import _native, plots
+from weirlab import _native
 from weirlab.cli.study_command import command
 from weirlab.errors import UsageError
 from weirlab.record import Record, open_record
@@ -22,7 +21,6 @@ from weirstudies.gallery.figures import FIGURES
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from matplotlib.figure import Figure
 
 SECOND = 1_000_000_000
 SHORT = {"idle": "1s", "load": "3s", "cooldown": "0s"}
@@ -220,16 +218,7 @@ def test_the_command_says_what_was_seen(tmp_path: Path) -> None:
     assert "one seventh" in page
 
 
-def test_charts_call_configurations_as_tables_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    drawn: list[set[str]] = []
-    of_records = plots._figure
-
-    def read(*words: Any) -> Figure:
-        chart = of_records(*words)
-        drawn.append({text.get_text() for text in chart.findobj(Text)})
-        return chart
-
-    monkeypatch.setattr(plots, "_figure", read)
+def test_charts_call_configurations_as_tables_do(tmp_path: Path, drawn: list[set[str]]) -> None:
     words = ["ipv6-ipv4", "--repeat", "1", "--out", str(tmp_path / "o"), "--json"]
     result = CliRunner().invoke(command, words, standalone_mode=False)
     assert result.exception is None

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from matplotlib.text import Text
 
 import weirlab
-from weirlab import _native, plots
+from weirlab import _native
 from weirlab.api import run, run_all, run_into
 from weirlab.cli import weir
 from weirlab.cli.study_command import command as study
@@ -28,8 +27,6 @@ from weirlab.worlds import world_named
 from weirstudies.shapers import autorate, cfosspeed, controls, lines
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from weirlab.record import Record
 
 CASES = Path(__file__).parent.parent / "scenarios" / "shaper"
@@ -578,17 +575,8 @@ def test_the_study_cfosspeed_in_short(tmp_path: Path) -> None:
 
 
 def test_charts_of_the_study_cfosspeed_name_shapers_and_not_how_the_router_is_reached(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, drawn: list[set[str]]
 ) -> None:
-    drawn: list[set[str]] = []
-    of_records = plots._figure
-
-    def read(*words: Any) -> Figure:
-        chart = of_records(*words)
-        drawn.append({text.get_text() for text in chart.findobj(Text)})
-        return chart
-
-    monkeypatch.setattr(plots, "_figure", read)
     words = ["cfosspeed", "--only", "down", "--idle", "2s", "--load", "3s", "--repeat", "1", "--json"]
     done = CliRunner().invoke(study, [*words, "--out", str(tmp_path / "o")], standalone_mode=False)
     assert done.exception is None
