@@ -33,7 +33,7 @@ flags_of() {
 }
 
 has_library() {
-    rustc --print target-libdir --target "$1" 2>/dev/null | xargs -r test -d
+    there="$(rustc --print target-libdir --target "$1" 2>/dev/null)" && [ -d "$there" ]
 }
 
 # Build with the library that rustup has for the target, and the linker of this machine or of Zig.
@@ -47,7 +47,9 @@ with_rustup() {
 # A command of cargo-zigbuild for the architecture $1 and target $2, with the parts $3 of a standard library that is
 # compiled too, by a compiler that has its sources.
 with_sources() {
-    zig_there
+    # For its own processor a machine needs no other linker than its own.
+    [ "$1" = "$(uname -m)" ] && instead="; without it: rustup target add $2" || instead=
+    zig_there "$instead"
     arch="$1" target="$2" parts="$3"
     shift 3
     compiler="${WEIR_RUSTC:-rustc}"
@@ -72,8 +74,9 @@ test_there() {
     with_sources "$1" "$target" std,panic_abort,panic_unwind,test test --no-fail-fast --lib --tests $TESTED
 }
 
+# Zig and the command that has Cargo use it; $1: what else would do.
 zig_there() {
-    command -v cargo-zigbuild >/dev/null 2>&1 || fail "\`cargo-zigbuild\` is missing: pip install -r tools/zig.txt"
+    command -v cargo-zigbuild >/dev/null 2>&1 || fail "\`cargo-zigbuild\` is missing: pip install -r tools/zig.txt${1:-}"
 }
 
 if [ "${1:-}" = --test ]; then
