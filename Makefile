@@ -159,7 +159,7 @@ rustdoc:
 	@RUSTDOCFLAGS="-D warnings" cargo doc $(DOCUMENTED) --quiet --target-dir target/rustdoc
 
 .PHONY: site
-site: rustdoc setup playground $(SITE_LOCKED) ## The documentation as a site with the playground, into out/site
+site: playground setup rustdoc $(SITE_LOCKED) ## The documentation as a site with the playground, into out/site
 	@rm -rf target/site-studies
 	@$(BIN)/python site/studies.py target/site-studies
 	@$(BIN)/python site/assemble.py out/playground target/site-studies target/rustdoc/doc target/site
