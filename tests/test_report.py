@@ -20,6 +20,7 @@ from weirlab.cli.pages_in_browser import write_page
 from weirlab.errors import RecordError
 from weirlab.record import open_record
 from weirlab.report import flow_table
+from weirlab.report.figures import figures_of
 from weirlab.scenario import ScenarioSpec, resolve
 from weirlab.stats import summarise
 from weirlab.ui.table import Table
@@ -106,6 +107,30 @@ def test_the_figures_are_those_of_terminal_and_notebook(rrul: list[Record]) -> N
         assert html.escape(str(cell)) in page
     assert summary.latency.increase_mean_ms is not None
     assert f"Increase under load: mean {summary.latency.increase_mean_ms:.1f} ms" in page
+
+
+@pytest.mark.parametrize(
+    ("test", "titles"),
+    [
+        ("voip-rrul", ["UDP flows during the load"]),
+        ("dash", ["Videos during the load"]),
+        ("http-rrul", ["Pages and names during the load"]),
+        ("rrul_spec", ["Scores of the RRUL specification"]),
+    ],
+)
+def test_a_page_has_every_table_that_the_terminal_has(
+    test: str, titles: list[str], weir_here: Weir, tmp_path: Path
+) -> None:
+    phases = {"idle": "1s", "load": "6s"}
+    [record] = weirlab.run(test, link="cable-20-8", queue="pfifo_fast", phases=phases, out=tmp_path / "o")
+    page, shown = report_page([record]), weir_here("show", str(record.path)).stdout
+    for title in titles:
+        assert title in shown
+        assert f"<caption>{title}" in page
+    for table in figures_of(record):
+        for column in table.columns if isinstance(table, Table) else []:
+            for cell in column.cells:
+                assert html.escape(str(cell)).replace("\n", "<br>") in page
 
 
 def test_words_of_a_table_are_told_from_its_numbers() -> None:

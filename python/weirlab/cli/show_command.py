@@ -10,26 +10,15 @@ import click
 
 from weirlab.cli.options import argument, option
 from weirlab.cli.records import readable, told
-from weirlab.record.differences import configuration_name, finds_its_loads
-from weirlab.report import (
-    cautions,
-    cut_short,
-    flow_table,
-    increase_line,
-    latency_table,
-    load_of,
-    quality_table,
-)
-from weirlab.report.applications import application_tables, rrul_table
-from weirlab.report.methods import method_results, method_tables, method_verdicts
-from weirlab.report.tables import udp_table
+from weirlab.record.differences import configuration_name
+from weirlab.report import cautions, cut_short
+from weirlab.report.figures import figures_of
+from weirlab.report.methods import method_results
 from weirlab.stats import summarise
-from weirlab.stats.capacity import share_remarks
 from weirlab.ui import console, section, warn
 
 if TYPE_CHECKING:
     from weirlab.record import Record
-    from weirlab.ui.table import Table
 
 
 @click.command("show")
@@ -51,7 +40,6 @@ def command(paths: tuple[Path, ...], *, as_json: bool) -> None:
 
 def _show(record: Record) -> None:
     manifest = record.manifest
-    summary = summarise(record)
     section(f"{record.path}")
     console.print(f"{manifest.title}, {configuration_name(record)}")
     console.print(_origin(record), style="dim")
@@ -60,49 +48,8 @@ def _show(record: Record) -> None:
         console.print(said)
     for text in filter(None, [*cautions([record]), cut_short(record)]):
         warn(text)
-    during = load_of(record)
-    _print_tables(quality_table(record), _line_table(record))
-    if ungraded := _why_ungraded(record):
-        console.print(ungraded, markup=False, style="bold")
-    _print_tables(
-        flow_table(summary, during) if summary.down or summary.up else None,
-        udp_table(summary),
-        *application_tables(summary),
-        rrul_table(record),
-    )
-    if summary.latency.sent or summary.latency.idle is not None:
-        console.print(latency_table(summary, during))
-    increase = increase_line(summary.latency)
-    for text in filter(None, [increase, *summary.remarks, *share_remarks(record)]):
-        console.print(text, markup=False)
-    for table in method_tables(record):
-        console.print(table)
-    for line in method_verdicts(record):
-        console.print(line)
-
-
-def _line_table(record: Record) -> Table | None:
-    """What `weir test` showed of a record of its own; None of any other."""
-    if not finds_its_loads(record):
-        return None
-    from weirlab.report.scores import line_table  # noqa: PLC0415 - few records are of it
-
-    return line_table(record)
-
-
-def _why_ungraded(record: Record) -> str | None:
-    """Why a record of `weir test` has no grade; None if it has one, and of any other."""
-    if not finds_its_loads(record):
-        return None
-    from weirlab.report.scores import why_ungraded  # noqa: PLC0415 - few records are of it
-
-    return why_ungraded(record)
-
-
-def _print_tables(*tables: Table | None) -> None:
-    for table in tables:
-        if table is not None:
-            console.print(table)
+    for shown in figures_of(record):
+        console.print(shown)
 
 
 def _origin(record: Record) -> str:

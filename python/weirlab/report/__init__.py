@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING
 
 from weirlab.loading import asked_for
-from weirlab.record.differences import load_of
 from weirlab.report.tables import (
     advice,
     assertion_table,
@@ -32,7 +31,6 @@ __all__ = [
     "flow_table",
     "increase_line",
     "latency_table",
-    "load_of",
     "quality_table",
     "story",
 ]

@@ -13,6 +13,8 @@ from importlib import resources
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from rich.text import Text
+
 from weirlab import _native
 from weirlab.errors import RecordError, UsageError
 from weirlab.record import pack
@@ -22,20 +24,13 @@ from weirlab.report import (
     advice,
     comparison_table,
     cut_short,
-    flow_table,
-    increase_line,
-    latency_table,
-    load_of,
-    quality_table,
     story,
 )
 from weirlab.report.applications import comparison_of_applications
 from weirlab.report.differences import doubts
-from weirlab.report.methods import method_tables
-from weirlab.report.scores import line_table, parts_table
-from weirlab.scores import truth_of, verdict_of_truth
-from weirlab.stats import beside, summarise
-from weirlab.stats.capacity import share_remarks
+from weirlab.report.figures import figures_of
+from weirlab.report.scores import parts_table
+from weirlab.stats import beside
 from weirlab.viewer.data import record_data
 from weirlab.viewer.overview import is_large, overview_of
 from weirlab.viewer.path import path_svg
@@ -339,24 +334,8 @@ def _sentence(summary: str) -> str:
 
 
 def _figures(record: Record) -> Iterator[str]:
-    summary = summarise(record)
-    quality = quality_table(record)
-    if quality is not None:
-        yield _table(quality)
-    during = load_of(record)
-    if (scores := line_table(record)) is not None:
-        yield _table(scores)
-    if summary.down or summary.up:
-        yield _table(flow_table(summary, during))
-    if summary.latency.sent or summary.latency.idle is not None:
-        yield _table(latency_table(summary, during))
-    increase = increase_line(summary.latency)
-    for text in filter(None, [increase, *summary.remarks, *share_remarks(record)]):
-        yield f"<p>{prose(text)}</p>\n"
-    for table in method_tables(record):
-        yield _table(table)
-    if (seen := verdict_of_truth(truth_of(record))) is not None:
-        yield f"<p>{escape(seen.says)}</p>\n"
+    for shown in figures_of(record):
+        yield f"<p>{prose(shown.plain)}</p>\n" if isinstance(shown, Text) else _table(shown)
 
 
 def _repeat(record: Record) -> Iterator[str]:
