@@ -40,12 +40,13 @@ pub fn go_as_others() {
 }
 
 fn set_policy(policy: libc::c_int, priority: libc::c_int) -> bool {
+    // The kernel itself is asked: musl's function of that name does nothing, since to POSIX 0 is the process.
     // SAFETY: the structure is plain numbers, of which zero is a valid one, and outlives the call; 0 is the
     // calling thread.
     unsafe {
         let mut wanted: libc::sched_param = MaybeUninit::zeroed().assume_init();
         wanted.sched_priority = priority;
-        libc::sched_setscheduler(0, policy, &raw const wanted) == 0
+        libc::syscall(libc::SYS_sched_setscheduler, 0, policy, &raw const wanted) == 0
     }
 }
 
@@ -53,3 +54,48 @@ fn set_policy(policy: libc::c_int, priority: libc::c_int) -> bool {
 pub(crate) const MIN_REAL_TIME_PRIORITY: libc::c_int = 1;
 /// The nice value of the data path.
 const URGENT: libc::c_int = -19;
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    /// How the calling thread is scheduled, as the kernel says.
+    fn policy() -> libc::c_long {
+        // SAFETY: plain numbers; 0 is the calling thread.
+        unsafe { libc::syscall(libc::SYS_sched_getscheduler, 0) }
+    }
+
+    /// Whether the kernel lets a thread of this user be scheduled in real time.
+    fn may_be_real_time() -> bool {
+        let asks = || {
+            // The kernel's structure has but the priority.
+            let priority = MIN_REAL_TIME_PRIORITY;
+            // SAFETY: the number outlives the call; 0 is the calling thread, which ends after it.
+            unsafe {
+                libc::syscall(
+                    libc::SYS_sched_setscheduler,
+                    0,
+                    libc::SCHED_FIFO,
+                    &raw const priority,
+                ) == 0
+            }
+        };
+        thread::spawn(asks).join().expect("the thread ended well")
+    }
+
+    #[test]
+    fn a_thread_goes_first_where_its_user_may_whatever_the_c_library() {
+        thread::spawn(|| {
+            go_first();
+            let wanted = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
+            let real_time = policy() == libc::c_long::from(wanted);
+            assert_eq!(real_time, may_be_real_time(), "policy {}", policy());
+            go_as_others();
+            assert_eq!(policy(), libc::c_long::from(libc::SCHED_OTHER));
+        })
+        .join()
+        .expect("the thread ended well");
+    }
+}
