@@ -7,6 +7,8 @@ import builtins
 import io
 import json
 import re
+import subprocess
+import sys
 import tomllib
 from contextlib import redirect_stdout
 from dataclasses import fields
@@ -25,12 +27,25 @@ from weirlab.record.manifest import Manifest
 from weirlab.scenario import load_link
 
 if TYPE_CHECKING:
-    import subprocess
     from collections.abc import Callable
 
     Weir = Callable[..., subprocess.CompletedProcess[str]]
 
 ROOT = Path(__file__).parent.parent
+
+
+def test_names_within_the_package_are_found_behind_its_import_alone() -> None:
+    """In a fresh interpreter: there no command has loaded what the next one finds. A module is imported."""
+    pages = [*(ROOT / "docs").rglob("*.md"), ROOT / "README.md"]
+    named = sorted({
+        name for page in pages for name in re.findall(r"`(weirlab\.[a-z_]+(?:\.\w+)+)", page.read_text())
+    })  # fmt: skip
+    modules = {name for name in named if (ROOT / "python" / f"{name.replace('.', '/')}.py").exists()}
+    assert len(named) - len(modules) >= 4
+    for name in set(named) - modules:
+        code = f"import weirlab\n{name}\nassert {name.split('.')[1]!r} in dir(weirlab)"
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
 
 
 def test_examples_of_lines_that_change_name_hops_of_their_link() -> None:

@@ -3,7 +3,8 @@
 import weirlab
 records = weirlab.run("rrul", link="cable-20-8", queue=["pfifo_fast", "htb rate 95% fq_codel"])
 for one in weirlab.compare(records):
-    print(one.name, one.loaded_ms.mean, one.factor.factor)
+    if one.increase_ms:
+        print(one.name, one.increase_ms.mean, one.factor.factor)
 """
 
 from __future__ import annotations
@@ -71,13 +72,19 @@ def _html(kind: str, of: Any) -> str:
 render_with(_html)
 
 
+_PACKAGES = {"batches", "errors", "lab", "plots", "record", "scenario", "stats", "sweeps"}
+"""What may be written behind `import weirlab` alone: `weirlab.stats.loaded_pings`."""
+
+
 def __dir__() -> list[str]:
     """The names of the package, for completion, whether they are loaded or not."""
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *_PACKAGES})
 
 
 def __getattr__(name: str) -> object:
     """Loads what is asked for only then: `weir --help` shall not wait for data frames."""
     if name in _HOME:
         return getattr(importlib.import_module(_HOME[name]), name)
+    if name in _PACKAGES:
+        return importlib.import_module(f"weirlab.{name}")
     raise AttributeError(f"module `weirlab` has no attribute `{name}`")
