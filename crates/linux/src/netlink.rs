@@ -315,13 +315,13 @@ const RTM_SETLINK: u16 = 19;
 const RTM_NEWADDR: u16 = 20;
 const RTM_NEWROUTE: u16 = 24;
 const RTM_NEWRULE: u16 = 32;
-const RT_TABLE_MAIN: u8 = 254;
+pub(crate) const RT_TABLE_MAIN: u8 = 254;
 const RTPROT_STATIC: u8 = 4;
 const RT_SCOPE_UNIVERSE: u8 = 0;
 const RT_SCOPE_LINK: u8 = 253;
-const RTN_UNICAST: u8 = 1;
+pub(crate) const RTN_UNICAST: u8 = 1;
 const RTA_DST: u16 = 1;
-const RTA_OIF: u16 = 4;
+pub(crate) const RTA_OIF: u16 = 4;
 // include/uapi/linux/fib_rules.h
 const FRA_SRC: u16 = 2;
 const FRA_PRIORITY: u16 = 6;

@@ -6,7 +6,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -41,8 +41,14 @@ struct Kept {
     device: String,
     /// When it was written, in seconds of Unix time.
     saved_s: u64,
-    /// Gateway of the device; `None` where none could be told.
+    /// Gateway of the device by IPv4; `None` where none could be told.
     gateway: Option<Gateway>,
+    /// Gateway of the device by IPv6, likewise.
+    #[serde(default)]
+    gateway6: Option<Gateway>,
+    /// Whether the kernel said where routes lead: earlier versions did not ask for those of IPv6.
+    #[serde(default)]
+    routes_known: bool,
     /// Usual capacity out of the device, in bit/s; `None` before it was measured.
     up_bps: Option<u64>,
     /// Usual capacity into the device, in bit/s; `None` before it was measured.
@@ -53,7 +59,8 @@ struct Kept {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Gateway {
-    address: Ipv4Addr,
+    /// `None` where the device has but one peer, as one of PPP.
+    address: Option<IpAddr>,
     /// Its hardware address, if the kernel knew it: many networks have a 192.168.1.1.
     hardware: Option<String>,
 }
@@ -95,10 +102,9 @@ impl Settings {
             let why = format!(": what was kept is {} old", in_words(age_s));
             return Beginning { words: anew(&why), trouble: closed };
         }
-        if let (Some(then), Some(now)) = (&kept.gateway, &gateway(&self.device))
-            && !then.may_be(now)
-        {
-            let why = format!(": what was kept is of another network, behind {}", then.address);
+        let now = weir_linux::gateways(&self.device).map(written).unwrap_or_default();
+        if let Some(then) = kept.is_behind_another(&now) {
+            let why = format!(": what was kept is of another network, {}", then.in_words());
             return Beginning { words: anew(&why), trouble: closed };
         }
         auto.egress_known_bps = kept.up_bps.filter(|_| auto.egress_bps.is_none());
@@ -123,7 +129,36 @@ impl Settings {
     }
 }
 
+impl Kept {
+    /// The gateway of what was kept, if the ones `now`, by IPv4 and by IPv6, are others.
+    ///
+    /// Where each has one of another protocol alone they are others too; where one of both has none, or was not asked for,
+    /// nothing is known.
+    fn is_behind_another(&self, now: &[Option<Gateway>; 2]) -> Option<&Gateway> {
+        let before = [&self.gateway, &self.gateway6];
+        let mut is_known = false;
+        for pair in before.into_iter().zip(now) {
+            if let (Some(old), Some(new)) = pair {
+                is_known = true;
+                if !old.may_be(new) {
+                    return Some(old);
+                }
+            }
+        }
+        let of_one_protocol = self.routes_known && !is_known && now.iter().any(Option::is_some);
+        before.into_iter().flatten().next().filter(|_| of_one_protocol)
+    }
+}
+
 impl Gateway {
+    fn in_words(&self) -> String {
+        match (self.address, &self.hardware) {
+            (None, _) => "over a line without a gateway".to_owned(),
+            (Some(address), None) => format!("behind {address}"),
+            (Some(address), Some(hardware)) => format!("behind {address} ({hardware})"),
+        }
+    }
+
     /// Whether this may be `other`: what is not known of one of them tells nothing.
     fn may_be(&self, other: &Self) -> bool {
         let differ =
@@ -224,11 +259,16 @@ impl Keeper {
             *kept = now.or(*kept);
         }
         let [up_bps, down_bps] = self.kept.map(|rate| rate.map(Rate::as_bps));
+        let routes = weir_linux::gateways(&self.device).ok();
+        let routes_known = routes.is_some();
+        let [gateway, gateway6] = routes.map(written).unwrap_or_default();
         let kept = Kept {
             weir_shape_state: VERSION,
             device: self.device.clone(),
             saved_s: now_s(),
-            gateway: gateway(&self.device),
+            gateway,
+            gateway6,
+            routes_known,
             up_bps,
             down_bps,
         };
@@ -363,31 +403,15 @@ fn write(file: &Path, kept: &Kept) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// The gateway of a device by IPv4, as the kernel tells it; `None` if there is none, or no such file.
-fn gateway(device: &str) -> Option<Gateway> {
-    let table = |file| fs::read_to_string(file).unwrap_or_default();
-    let address = gateway_in(&table("/proc/net/route"), device)?;
-    Some(Gateway { address, hardware: hardware_in(&table("/proc/net/arp"), device, address) })
-}
-
-/// The address of the default route through a device in the text of `/proc/net/route`, proc(5).
-fn gateway_in(table: &str, device: &str) -> Option<Ipv4Addr> {
-    table.lines().skip(1).find_map(|line| {
-        let fields: Vec<_> = line.split_whitespace().collect();
-        let [name, "00000000", gateway, ..] = fields.as_slice() else { return None };
-        // The four bytes as they lie in memory, read as a number of this machine.
-        let address = u32::from_str_radix(gateway, 16).ok()?.to_ne_bytes();
-        (*name == device && *gateway != "00000000").then(|| Ipv4Addr::from(address))
-    })
-}
-
-/// The hardware address of a neighbour in the text of `/proc/net/arp`, proc(5).
-fn hardware_in(table: &str, device: &str, address: Ipv4Addr) -> Option<String> {
-    table.lines().skip(1).find_map(|line| {
-        let fields: Vec<_> = line.split_whitespace().collect();
-        let [ip, _, _, hardware, _, name] = fields.as_slice() else { return None };
-        let is_it = ip.parse() == Ok(address) && *name == device;
-        (is_it && *hardware != "00:00:00:00:00:00").then(|| (*hardware).to_owned())
+/// Gateways by IPv4 and by IPv6 as the file has them.
+fn written(found: [Option<weir_linux::Gateway>; 2]) -> [Option<Gateway>; 2] {
+    found.map(|gateway| {
+        gateway.map(|gateway| Gateway {
+            address: gateway.address,
+            hardware: gateway.hardware.map(|bytes| {
+                bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(":")
+            }),
+        })
     })
 }
 
@@ -439,11 +463,16 @@ const MOST: Rate = Rate::from_bps(10_000_000_000_000);
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
 
-    const GATEWAY: Gateway = Gateway { address: Ipv4Addr::new(192, 0, 2, 1), hardware: None };
+    const GATEWAY: Gateway = behind(1);
+
+    const fn behind(last: u8) -> Gateway {
+        Gateway { address: Some(IpAddr::V4(Ipv4Addr::new(192, 0, 2, last))), hardware: None }
+    }
 
     /// A folder of this test's own, which goes with it.
     struct Folder(PathBuf);
@@ -477,6 +506,8 @@ mod tests {
             device: "nosuch0".to_owned(),
             saved_s: now_s() - age_s,
             gateway: Some(GATEWAY),
+            gateway6: None,
+            routes_known: true,
             up_bps: Some(38_400_000),
             down_bps: None,
         }
@@ -525,10 +556,45 @@ mod tests {
         assert_eq!(age_s(now_s(), 10), None);
         assert_eq!(age_s(now_s() + 5, now_s()), Some(0));
         let known = |hardware: &str| Gateway { hardware: Some(hardware.to_owned()), ..GATEWAY };
-        let other = Gateway { address: Ipv4Addr::new(192, 0, 2, 254), hardware: None };
         assert!(GATEWAY.may_be(&known("02:00:00:00:00:01")));
         assert!(!known("02:00:00:00:00:02").may_be(&known("02:00:00:00:00:01")));
-        assert!(!GATEWAY.may_be(&other));
+        assert!(!GATEWAY.may_be(&behind(254)));
+    }
+
+    #[test]
+    fn a_network_is_another_by_either_protocol_or_by_having_but_the_other_one() {
+        let peer = Gateway { address: None, hardware: None };
+        let router = Gateway { address: Some("fe80::1".parse().unwrap()), hardware: None };
+        let by = |gateway: Option<&Gateway>, gateway6: Option<&Gateway>| Kept {
+            gateway: gateway.cloned(),
+            gateway6: gateway6.cloned(),
+            ..kept(0)
+        };
+        let (v4, v6) = (by(Some(&GATEWAY), None), by(None, Some(&router)));
+        let both = by(Some(&GATEWAY), Some(&router));
+        let now = |gateway: Option<&Gateway>, gateway6: Option<&Gateway>| {
+            [gateway.cloned(), gateway6.cloned()]
+        };
+        assert_eq!(v4.is_behind_another(&now(Some(&GATEWAY), Some(&router))), None);
+        assert_eq!(both.is_behind_another(&now(None, Some(&router))), None);
+        // Before the network has an address nothing is known.
+        assert_eq!(both.is_behind_another(&now(None, None)), None);
+        assert_eq!(by(None, None).is_behind_another(&now(Some(&GATEWAY), None)), None);
+        assert_eq!(v4.is_behind_another(&now(Some(&behind(9)), None)), Some(&GATEWAY));
+        assert_eq!(v4.is_behind_another(&now(Some(&peer), None)), Some(&GATEWAY));
+        assert_eq!(v4.is_behind_another(&now(None, Some(&router))), Some(&GATEWAY));
+        assert_eq!(v6.is_behind_another(&now(Some(&GATEWAY), None)), Some(&router));
+        // A file of an earlier version, which asked for gateways of IPv4 alone.
+        let text = r#"{"weir_shape_state":1,"device":"eth0","saved_s":5,"gateway":{"address":"192.0.2.1","hardware":null},"up_bps":null,"down_bps":null}"#;
+        let before: Kept = serde_json::from_str(text).unwrap();
+        assert_eq!(before.is_behind_another(&now(None, Some(&router))), None);
+        assert_eq!(before.is_behind_another(&now(Some(&behind(9)), None)), Some(&GATEWAY));
+        let other = Gateway { hardware: Some("02:00:00:00:00:01".to_owned()), ..router.clone() };
+        let here = Gateway { hardware: Some("02:00:00:00:00:02".to_owned()), ..router.clone() };
+        let of = by(Some(&GATEWAY), Some(&other));
+        assert_eq!(of.is_behind_another(&now(Some(&GATEWAY), Some(&here))), Some(&other));
+        assert_eq!(other.in_words(), "behind fe80::1 (02:00:00:00:00:01)");
+        assert_eq!(peer.in_words(), "over a line without a gateway");
     }
 
     #[test]
@@ -675,24 +741,5 @@ mod tests {
             assert_eq!(folder.file().exists(), is_mended);
             let _ = fs::remove_file(&folder.0);
         }
-    }
-
-    #[test]
-    fn the_gateway_is_read_as_the_kernel_writes_it() {
-        let number = u32::from_ne_bytes([192, 0, 2, 1]);
-        let routes = format!(
-            "Iface\tDestination\tGateway \tFlags\neth0\t000200C0\t00000000\t0001\n\
-             eth1\t00000000\t{number:08X}\t0003\t0\t0\t0\t00000000\n"
-        );
-        assert_eq!(gateway_in(&routes, "eth1"), Some(Ipv4Addr::new(192, 0, 2, 1)));
-        assert_eq!(gateway_in(&routes, "eth0"), None);
-        assert_eq!(gateway_in("", "eth0"), None);
-        let neighbours = "IP address       HW type     Flags       HW address            Mask     Device\n\
-            192.0.2.1        0x1         0x2         02:00:00:00:00:01     *        eth1\n\
-            192.0.2.9        0x1         0x0         00:00:00:00:00:00     *        eth1\n";
-        let known = |last| hardware_in(neighbours, "eth1", Ipv4Addr::new(192, 0, 2, last));
-        assert_eq!(known(1).as_deref(), Some("02:00:00:00:00:01"));
-        assert_eq!(known(9), None);
-        assert_eq!(hardware_in(neighbours, "eth0", Ipv4Addr::new(192, 0, 2, 1)), None);
     }
 }
