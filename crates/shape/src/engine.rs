@@ -506,7 +506,7 @@ impl Engine {
             decisions: std::mem::take(&mut self.undisclosed),
             trouble: self.observer.reflectors.trouble(now),
             late_ns: std::mem::take(&mut self.late).as_nanos(),
-            reflectors: self.observer.reflectors.heard(now).map(|it| it.to_string()).collect(),
+            reflectors: self.observer.reflectors.heard(now).map(|it| it.name()).collect(),
             missed: self.shaper.missed(),
             warnings: self.warnings().cloned().collect(),
         }

@@ -49,12 +49,15 @@ struct Session {
     source: Option<u32>,
     /// Why it is not open.
     trouble: Option<String>,
+    /// When it was begun.
+    begun: Time,
 }
 
 struct Source {
     reflector: Reflector,
-    /// As it is named to people.
-    name: String,
+    target: Target,
+    /// When its socket was opened.
+    opened: Time,
     /// Priority of the reflector's socket (SO_PRIORITY), as far as it was set here.
     priority: i32,
     number: u32,
@@ -98,7 +101,7 @@ impl Reflectors {
             next_source: 0,
             asked: None,
         };
-        it.open_missing();
+        it.open_missing(now);
         it
     }
 
@@ -164,9 +167,9 @@ impl Reflectors {
         self.heard(now).next().is_some()
     }
 
-    /// Addresses of the reflectors that have answered lately.
-    pub fn heard(&self, now: Time) -> impl Iterator<Item = IpAddr> {
-        self.all.iter().filter(move |it| it.is_heard(now)).map(|it| it.reflector.address())
+    /// The reflectors that have answered lately, as they are named.
+    pub fn heard(&self, now: Time) -> impl Iterator<Item = Target> {
+        self.all.iter().filter(move |it| it.is_heard(now)).map(|it| it.target)
     }
 
     /// Sends what is due and looks who is left; `every` is the pause since the last probe, however long it was then. A
@@ -237,7 +240,7 @@ impl Reflectors {
         if self.learn {
             return refused;
         }
-        let silent = self.all.iter().filter(|it| it.is_silent(now)).map(|it| it.name.clone());
+        let silent = self.all.iter().filter(|it| it.is_silent(now)).map(|it| it.target.name());
         // Those that could not even be asked for that say nothing by it.
         let askable = |target: &&Target| !(self.refused && matches!(target, Target::Icmp(_)));
         let missing = self.missing.iter().flatten().filter(askable).map(Target::name);
@@ -255,7 +258,8 @@ impl Reflectors {
             return;
         }
         self.looked = now;
-        self.attend_sessions();
+        self.attend_sessions(now);
+        self.reopen_silent(now);
         let Self { all, mute, .. } = self;
         all.retain(|it| {
             let leaves = it.learned && it.is_silent(now);
@@ -279,7 +283,7 @@ impl Reflectors {
             if let Some((&address, _)) =
                 most.filter(|&(_, &bytes)| bytes >= WORTH).max_by_key(|&(_, bytes)| bytes)
             {
-                self.open(Target::Icmp(address), true);
+                self.open(Target::Icmp(address), true, now);
             }
         }
         if now.as_nanos() / RETRY.as_nanos()
@@ -287,7 +291,39 @@ impl Reflectors {
         {
             self.mute.clear();
             self.reopen_well_known(now);
-            self.open_missing();
+            self.open_missing(now);
+        }
+    }
+
+    /// Opens those anew that do not answer and were not learned from traffic: a socket keeps the address that this host had
+    /// when it was opened, and the host may have another one since. They stay silent until they answer.
+    fn reopen_silent(&mut self, now: Time) {
+        let pause = if self.is_heard(now) { RETRY } else { RETRY_ALONE };
+        let places: Vec<usize> = (0..self.all.len())
+            .filter(|&place| {
+                let source = &self.all[place];
+                !source.learned && source.is_silent(now) && now.since(source.opened) >= pause
+            })
+            .collect();
+        for place in places {
+            let port = self.next_port();
+            let source = &mut self.all[place];
+            let opened = match source.target {
+                Target::Icmp(address) => Reflector::icmp(address, port),
+                // Each connection has a socket of its own, and a session is begun anew as a whole.
+                Target::Tcp(_) | Target::Udp(_) => continue,
+            };
+            // Where there is no way to it just now it is tried again at the next look.
+            if let Ok(reflector) = opened {
+                (source.reflector, source.opened, source.priority) = (reflector, now, 0);
+            }
+        }
+        let silent = |number| self.all.iter().any(|it| it.number == number && it.is_silent(now));
+        for session in &mut self.sessions {
+            let is_lost = session.source.is_some_and(silent) && now.since(session.begun) >= pause;
+            if is_lost && let Ok(keeper) = EchoKeeper::start(session.server, self.secret.clone()) {
+                (session.keeper, session.begun) = (keeper, now);
+            }
         }
     }
 
@@ -299,15 +335,16 @@ impl Reflectors {
         }
     }
 
-    fn open_missing(&mut self) {
+    fn open_missing(&mut self, now: Time) {
         let missing = std::mem::take(&mut self.missing);
-        let is_missing =
-            |addresses: &Vec<Target>| !addresses.iter().any(|&target| self.open(target, false));
+        let is_missing = |addresses: &Vec<Target>| {
+            !addresses.iter().any(|&target| self.open(target, false, now))
+        };
         self.missing = missing.into_iter().filter(is_missing).collect();
     }
 
     /// Whether the reflector can be had.
-    fn open(&mut self, target: Target, learned: bool) -> bool {
+    fn open(&mut self, target: Target, learned: bool, now: Time) -> bool {
         let port = self.next_port();
         let (reflector, least) = match target {
             Target::Icmp(address) => {
@@ -325,20 +362,28 @@ impl Reflectors {
             Target::Tcp(address) => (Reflector::tcp(address, port), MIN_CONNECT_INTERVAL),
             Target::Udp(server) => {
                 let keeper = EchoKeeper::start(server, self.secret.clone());
-                let opened = keeper.map(|keeper| Session::new(server, keeper));
+                let opened = keeper.map(|keeper| Session::new(server, keeper, now));
                 self.sessions.extend(opened);
                 return self.sessions.iter().any(|session| session.server == server);
             }
         };
-        reflector.map(|it| self.add(it, target.name(), least, learned)).is_ok()
+        reflector.map(|it| self.add(it, target, least, learned, now)).is_ok()
     }
 
-    fn add(&mut self, reflector: Reflector, name: String, least: Duration, learned: bool) -> u32 {
+    fn add(
+        &mut self,
+        reflector: Reflector,
+        target: Target,
+        least: Duration,
+        learned: bool,
+        now: Time,
+    ) -> u32 {
         let number = self.next_source;
         self.next_source += 1;
         let source = Source {
             reflector,
-            name,
+            target,
+            opened: now,
             priority: 0,
             number,
             least,
@@ -354,26 +399,26 @@ impl Reflectors {
 
     /// A session that was opened is a source, and one that has ended is none any more: the next has another
     /// clock.
-    fn attend_sessions(&mut self) {
+    fn attend_sessions(&mut self, now: Time) {
         let mut sessions = std::mem::take(&mut self.sessions);
         for session in &mut sessions {
             while let Some(news) = session.keeper.news() {
-                if let Some(number) = session.source.take() {
-                    self.all.retain(|it| it.number != number);
-                }
+                let before = session.source.take().and_then(|number| self.forget(number));
                 session.trouble = match news {
                     EchoNews::Open(grant) => {
                         let port = self.next_port();
                         let reflector = Reflector::weir(session.server.ip(), port, grant.session);
                         let pause = 1_000_000_000 / u64::from(grant.rate_pps.max(1));
                         let least = Duration::from_nanos(pause);
-                        let name = Target::Udp(session.server).name();
+                        let target = Target::Udp(session.server);
                         match reflector {
                             Ok(it) => {
-                                session.source = Some(self.add(it, name, least, false));
+                                let number = self.add(it, target, least, false, now);
+                                session.source = Some(number);
+                                self.goes_on(before.filter(|old| old.is_silent(now)));
                                 None
                             }
-                            Err(error) => Some(format!("no probes to {name}: {error}")),
+                            Err(error) => Some(format!("no probes to {}: {error}", target.name())),
                         }
                     }
                     EchoNews::Closed(why) => Some(why),
@@ -381,6 +426,19 @@ impl Reflectors {
             }
         }
         self.sessions = sessions;
+    }
+
+    fn forget(&mut self, number: u32) -> Option<Source> {
+        let place = self.all.iter().position(|it| it.number == number)?;
+        Some(self.all.remove(place))
+    }
+
+    /// What was added last is as silent as the source in whose place it is: it has not answered yet.
+    fn goes_on(&mut self, silent: Option<Source>) {
+        if let (Some(before), Some(now)) = (silent, self.all.last_mut()) {
+            (now.waiting, now.unanswered, now.asked) =
+                (before.waiting, before.unanswered, before.asked);
+        }
     }
 
     const fn next_port(&mut self) -> u16 {
@@ -391,8 +449,8 @@ impl Reflectors {
 }
 
 impl Session {
-    const fn new(server: SocketAddr, keeper: EchoKeeper) -> Self {
-        Self { server, keeper, source: None, trouble: None }
+    const fn new(server: SocketAddr, keeper: EchoKeeper, begun: Time) -> Self {
+        Self { server, keeper, source: None, trouble: None, begun }
     }
 }
 
@@ -456,6 +514,8 @@ const MIN_CONNECT_INTERVAL: Duration = Duration::from_millis(100);
 const HEARD_LATELY: Duration = Duration::from_secs(3);
 /// Time after which reflectors that could not be opened, or are silent, are tried again: networks come and go.
 const RETRY: Duration = Duration::from_secs(30);
+/// The same where nobody answers: this host may have another address.
+const RETRY_ALONE: Duration = Duration::from_secs(10);
 /// What else a shaper may do.
 const OTHER_PROBES: &str = ", or probe by `--reflector tcp:HOST:PORT` or `udp:HOST`";
 /// How soon a controller that wants no probes is asked again.
@@ -465,172 +525,4 @@ const FIRST_PORT: u16 = 20_000;
 const PORTS: u32 = 10_000;
 
 #[cfg(test)]
-mod tests {
-    use weir_scenario::ServerTurn;
-
-    use super::*;
-
-    #[test]
-    fn a_round_trip_that_took_no_time_is_a_clock_that_was_set() {
-        assert_eq!(plausible(Some(Duration::ZERO)), None);
-        assert_eq!(plausible(Some(Duration::from_nanos(1))), Some(Duration::from_nanos(1)));
-        assert_eq!(plausible(None), None);
-    }
-
-    #[test]
-    fn the_ways_of_a_server_with_a_clock_of_its_own_add_up_to_the_round_trip() {
-        let row = LatencyRow {
-            t: Time::from_millis(5_000),
-            probe: 0,
-            seq: 0,
-            rtt: None,
-            up: None,
-            down: None,
-            timer_error: Duration::ZERO,
-            server: Some(ServerTurn { received_ns: 1_007_000_000, sent_ns: 1_009_000_000 }),
-        };
-        let found = ways(&row, Duration::from_millis(10)).unwrap();
-        assert_eq!(found, OneWay { there_ns: -3_993_000_000, back_ns: 4_003_000_000 });
-        assert_eq!(ways(&LatencyRow { server: None, ..row }, Duration::from_millis(10)), None);
-        // What no clock tells.
-        for received_ns in [1 << 63, u64::MAX, (1 << 63) - 1_000_000_000_000_000] {
-            let server = Some(ServerTurn { received_ns, sent_ns: received_ns });
-            assert_eq!(ways(&LatencyRow { server, ..row }, Duration::from_millis(10)), None);
-        }
-    }
-
-    /// Two that are probed by TCP, the first of which was asked `probes` times since 1 s without an answer.
-    fn one_of_two_waits(probes: u32) -> Reflectors {
-        let targets = [9, 7].map(|port| Target::Tcp(SocketAddr::from(([127, 0, 0, 1], port))));
-        let mut reflectors = Reflectors::new(&targets, None, Time::ZERO);
-        reflectors.all.iter_mut().for_each(|it| (it.heard, it.asked) = (true, ms(1_000)));
-        let first = &mut reflectors.all[0];
-        (first.waiting, first.unanswered) = (Some(ms(1_000)), probes);
-        reflectors
-    }
-
-    const fn ms(ms: u64) -> Time {
-        Time::from_millis(ms)
-    }
-
-    fn turns(reflectors: &mut Reflectors, now: Time) -> [Option<usize>; 2] {
-        [1, 0].map(|last| {
-            reflectors.turn = last;
-            reflectors.next_turn(now)
-        })
-    }
-
-    #[test]
-    fn one_that_is_silent_has_its_turn_only_now_and_then() {
-        let mut reflectors = one_of_two_waits(3);
-        assert_eq!(turns(&mut reflectors, ms(5_900)), [Some(0), Some(1)]);
-        assert_eq!(turns(&mut reflectors, ms(6_000)), [Some(1), Some(1)]);
-        assert_eq!(turns(&mut reflectors, ms(31_000)), [Some(0), Some(1)]);
-        // Where nobody answers all are asked in turn.
-        reflectors.all[1].heard = false;
-        assert_eq!(turns(&mut reflectors, ms(6_000)), [Some(0), Some(1)]);
-    }
-
-    #[test]
-    fn one_that_is_hardly_asked_is_not_silent_for_that() {
-        let mut reflectors = one_of_two_waits(2);
-        assert_eq!(turns(&mut reflectors, ms(60_000)), [Some(0), Some(1)]);
-        assert_eq!(reflectors.heard(ms(3_900)).count(), 2);
-        // The other one, which was not asked since, is still taken to answer.
-        assert_eq!(reflectors.heard(ms(60_000)).count(), 1);
-    }
-
-    #[test]
-    fn those_that_were_named_and_do_not_answer_are_told_of_until_they_do() {
-        let mut reflectors = one_of_two_waits(3);
-        assert_eq!(reflectors.trouble(ms(5_900)), None);
-        let silent = "no answer to probes from tcp:127.0.0.1:9";
-        assert_eq!(reflectors.trouble(ms(6_000)).as_deref(), Some(silent));
-        // Of servers each has its own reason.
-        for (port, why) in [(7, "refused"), (9, "no session")] {
-            let server = SocketAddr::from(([127, 0, 0, 1], port));
-            let keeper = EchoKeeper::start(server, None).unwrap();
-            let session = Session::new(server, keeper);
-            reflectors.sessions.push(Session { trouble: Some(why.to_owned()), ..session });
-        }
-        let all = format!("refused; no session; {silent}");
-        assert_eq!(reflectors.trouble(ms(6_000)), Some(all));
-        reflectors.sessions.clear();
-        // An answer.
-        let first = &mut reflectors.all[0];
-        (first.waiting, first.unanswered) = (None, 0);
-        assert_eq!(reflectors.trouble(ms(60_000)), None);
-        // One that cannot even be asked, as there is no route to it.
-        reflectors.missing = vec![vec![Target::Icmp([192, 0, 2, 1].into())]];
-        assert_eq!(
-            reflectors.trouble(ms(60_000)).as_deref(),
-            Some("no answer to probes from 192.0.2.1")
-        );
-        // Those that nobody named are not missed.
-        reflectors.learn = true;
-        assert_eq!(reflectors.trouble(ms(60_000)), None);
-    }
-
-    #[test]
-    fn a_host_that_cannot_ping_is_told_of_and_nobody_else_is_blamed() {
-        let mut reflectors = one_of_two_waits(0);
-        reflectors.missing = vec![vec![Target::Icmp([192, 0, 2, 1].into())]];
-        reflectors.refused = true;
-        let said = reflectors.trouble(ms(6_000)).unwrap();
-        assert!(said.starts_with(NO_ICMP) && said.ends_with("`udp:HOST`"), "{said}");
-        // What is asked otherwise may still not answer.
-        reflectors.all[0].unanswered = 3;
-        let silent = "; no answer to probes from tcp:127.0.0.1:9";
-        assert_eq!(reflectors.trouble(ms(6_000)).unwrap(), format!("{said}{silent}"));
-        // Nobody was named.
-        reflectors.learn = true;
-        assert_eq!(reflectors.trouble(ms(6_000)), Some(said));
-    }
-
-    /// As root, and as one who may neither: `setpriv --bounding-set -net_raw` where `ping_group_range` is 1 0.
-    #[test]
-    fn whether_this_host_can_ping_is_found_out_when_reflectors_are_opened() {
-        let may = Reflector::icmp(Ipv4Addr::LOCALHOST.into(), FIRST_PORT);
-        let forbidden = may.is_err_and(|error| is_forbidden(&error));
-        let host = Target::Icmp(Ipv4Addr::LOCALHOST.into());
-        for targets in [vec![], vec![host]] {
-            let mut reflectors = Reflectors::new(&targets, None, Time::ZERO);
-            let said = reflectors.trouble(Time::ZERO);
-            assert_eq!(said.is_some_and(|said| said.starts_with(NO_ICMP)), forbidden);
-            // It is looked at anew.
-            reflectors.refused = true;
-            reflectors.open(host, false);
-            assert_eq!(reflectors.refused, forbidden);
-        }
-        // An address that nobody may probe is no reason to say so.
-        let broadcast = Target::Icmp(Ipv4Addr::BROADCAST.into());
-        let reflectors = Reflectors::new(&[broadcast], None, Time::ZERO);
-        assert_eq!(reflectors.refused, forbidden);
-    }
-
-    /// A pause that was asked for while the line slept does not hold once it is awake.
-    #[test]
-    fn a_shorter_pause_counts_from_the_last_probe() {
-        let clock = Clock::starting_in(Duration::ZERO);
-        let mut reflectors = one_of_two_waits(0);
-        let mut next = |every: Duration, now| {
-            reflectors.ask(Some(every), true, clock, now);
-            reflectors.next()
-        };
-        let (asleep, awake) = (Duration::from_secs(60), Duration::from_millis(20));
-        assert_eq!(next(asleep, ms(2_000)), ms(62_000));
-        assert_eq!(next(asleep, ms(9_000)), ms(62_000));
-        assert_eq!(next(awake, ms(9_020)), ms(9_040), "asked at once");
-    }
-
-    #[test]
-    fn each_well_known_reflector_is_tried_by_ipv4_and_then_by_ipv6() {
-        for addresses in well_known() {
-            let kinds: Vec<bool> = addresses
-                .iter()
-                .map(|target| matches!(target, Target::Icmp(address) if address.is_ipv4()))
-                .collect();
-            assert_eq!(kinds, [true, false]);
-        }
-    }
-}
+mod tests;
