@@ -229,6 +229,13 @@ def test_doctor_calls_nothing_good_that_is_not_there(
         (("run", "tcp_nup", "--set", "streams=many"), 2, "write NAME=NUMBER"),
         (("run", "gone.toml"), 2, "`gone.toml` cannot be read"),
         (("runn",), 2, "No such command"),
+        (
+            ("shape", "status", "lo", "--json", "--prometheus"),
+            2,
+            "--json and --prometheus exclude each other",
+        ),
+        (("shape", "lo", "--prove", "--load", "5", "--dry-run"), 2, "`5` is a time without its unit"),
+        (("shape", "lo", "--prove", "--time", "2s", "--dry-run"), 2, "that the measurement takes"),
         (("show", "nothing"), 3, "there is no record in `nothing`"),
         (("list", "queues", "cak"), 2, "there is no queue `cak`"),
         (("plot", "."), 3, "there is no record in `.`"),

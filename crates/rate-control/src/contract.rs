@@ -205,6 +205,24 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// All of them.
+    pub const ALL: [Self; 14] = [
+        Self::Start,
+        Self::Delay,
+        Self::Overdue,
+        Self::Clear,
+        Self::Probe,
+        Self::Unused,
+        Self::Load,
+        Self::Idle,
+        Self::Test,
+        Self::Reroute,
+        Self::Foreign,
+        Self::Silence,
+        Self::Resume,
+        Self::Age,
+    ];
+
     /// The reason as records name it.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -409,23 +427,8 @@ mod tests {
     #[test]
     fn every_reason_has_the_unit_of_its_number() {
         let of_unit = |unit: &str| {
-            let all = [
-                Reason::Start,
-                Reason::Delay,
-                Reason::Overdue,
-                Reason::Clear,
-                Reason::Probe,
-                Reason::Unused,
-                Reason::Load,
-                Reason::Idle,
-                Reason::Test,
-                Reason::Reroute,
-                Reason::Foreign,
-                Reason::Silence,
-                Reason::Resume,
-                Reason::Age,
-            ];
-            let named = all.into_iter().filter(|reason| reason.unit() == unit).map(Reason::name);
+            let named =
+                Reason::ALL.into_iter().filter(|reason| reason.unit() == unit).map(Reason::name);
             named.collect::<Vec<_>>().join(" ")
         };
         assert_eq!(of_unit(""), "start");

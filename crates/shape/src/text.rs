@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use serde::Deserialize;
-use weir_rate_control::{Control, Mode};
+use weir_core::{Cells, Framing};
+use weir_rate_control::{Control, Mode, Reason};
 
 use crate::rules::{Class, Rules};
 use crate::settings::{Backend, Settings, Target};
@@ -208,12 +209,7 @@ impl<S: AsRef<str>> SideView<S> {
     /// The reason of the state in words.
     #[must_use]
     pub fn reason_in_words(&self) -> String {
-        let reason = self.reason.as_ref();
-        let Some((_, words)) = REASONS.iter().find(|(name, _)| *name == reason) else {
-            return reason.to_owned();
-        };
-        let value = format!("{} {}", three_digits(self.value), self.unit.as_ref());
-        words.replace("{value}", value.trim())
+        in_words(self.reason.as_ref(), self.value, self.unit.as_ref())
     }
 
     /// The state with its reason, if there is one, in words.
@@ -248,16 +244,25 @@ pub fn decision_line(line: &str) -> Result<String, ShapeError> {
     }
     let Logged { t, decision } = serde_json::from_str(line)
         .map_err(|error| ShapeError::input(format!("this is no decision of a log: {error}")))?;
+    let known = Reason::ALL.into_iter().find(|known| known.name() == decision.reason);
+    let unit = known.map_or("", Reason::unit);
     let rate =
         decision.rate_bps.map_or_else(|| "open".to_owned(), |bps| format!("{} Mbit/s", mbps(bps)));
     Ok(format!(
-        "{:9.2} s  {:4} {rate:15} {:12} {} {}",
+        "{:9.2} s  {:4} {rate:15} {:12} {}",
         t as f64 / 1e9,
         decision.side,
         decision.state.replace('_', " "),
-        decision.reason,
-        three_digits(decision.value)
+        in_words(&decision.reason, decision.value, unit)
     ))
+}
+
+/// A reason of the controller in words, with its number.
+fn in_words(reason: &str, value: f64, unit: &str) -> String {
+    let Some((_, words)) = REASONS.iter().find(|(name, _)| *name == reason) else {
+        return reason.to_owned();
+    };
+    words.replace("{value}", format!("{} {unit}", three_digits(value)).trim())
 }
 
 /// Lines that say what a shaper of these settings would do, and what would become of the machine.
@@ -277,7 +282,7 @@ pub fn plan_lines(settings: &Settings, choice: &Choice, framing_why: Option<&str
             .filter(|line| !line.is_empty()),
     );
     let why = framing_why.map_or_else(String::new, |why| format!(" ({why})"));
-    lines.push(format!("framing: {} bytes a packet{why}", settings.framing.overhead_bytes));
+    lines.push(format!("framing: {}{why}", framing_in_words(&settings.framing)));
     let probed: Vec<String> = settings.reflectors.iter().map(Target::place).collect();
     lines.push(if probed.is_empty() {
         "probes: public resolvers, and the hosts that the traffic goes to".to_owned()
@@ -287,6 +292,20 @@ pub fn plan_lines(settings: &Settings, choice: &Choice, framing_why: Option<&str
     lines.extend(settings.rules.iter().flat_map(rules_in_words));
     lines.extend(changes(choice.backend, settings));
     lines
+}
+
+/// How the bytes of a packet are counted.
+fn framing_in_words(framing: &Framing) -> String {
+    let mut words = format!("{} bytes a packet", framing.overhead_bytes);
+    if framing.minimum_bytes > 0 {
+        words += &format!(", {} at least", framing.minimum_bytes);
+    }
+    words
+        + match framing.cells {
+            Cells::None => "",
+            Cells::Atm => ", in cells of 53 bytes that carry 48",
+            Cells::Ptm => ", and one for every 64",
+        }
 }
 
 /// The names of the rules that give each class, the most urgent first.
@@ -443,6 +462,32 @@ const REASONS: &[(&str, &str)] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_decision_is_told_in_the_words_of_a_view() {
+        let said = |reason: &str, value: f64| {
+            let decision = serde_json::json!({
+                "side": "up", "rate_bps": 8_000_000, "state": "backing_off", "reason": reason, "value": value
+            });
+            let line = serde_json::json!({ "t": 1_500_000_000, "decision": decision });
+            decision_line(&line.to_string()).unwrap()
+        };
+        let begins = "     1.50 s  up   8.00 Mbit/s     backing off  ";
+        assert_eq!(said("delay", 31.2), format!("{begins}queue of 31.2 ms"));
+        assert_eq!(said("load", 0.576), format!("{begins}traffic of 0.576 Mbit/s"));
+        assert_eq!(said("unused", 66.9), format!("{begins}66.9 % of it used"));
+        // Of a version that knows more.
+        assert_eq!(said("unheard", 1.0), format!("{begins}unheard"));
+    }
+
+    #[test]
+    fn a_framing_is_told_with_its_cells_and_its_least_packet() {
+        assert_eq!(framing_in_words(&Framing::NONE), "0 bytes a packet");
+        assert_eq!(framing_in_words(&Framing::ETHERNET), "38 bytes a packet, 84 at least");
+        let atm = "32 bytes a packet, in cells of 53 bytes that carry 48";
+        assert_eq!(framing_in_words(&Framing::ATM), atm);
+        assert_eq!(framing_in_words(&Framing::PTM), "22 bytes a packet, and one for every 64");
+    }
 
     #[test]
     fn numbers_have_digits_that_count_and_no_exponent_if_large() {

@@ -7,6 +7,7 @@ The options of `start` and what they say stand in `shape_settings`, what is show
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -67,6 +68,12 @@ def start(device: str, **given: Any) -> None:
     """Shape IFACE until Ctrl-C, `weir shape stop IFACE`, or the time is over."""
     options = StartOptions(**given)
     settings = read_settings(device, options)
+    proof = None
+    if options.prove:
+        # It needs numpy and polars, which a shaper at work on a router does not.
+        from weirlab.cli import shape_proof  # noqa: PLC0415
+
+        proof = partial(shape_proof.prove, settings, options, shape_proof.prover_of(settings, options))
     choice = running.choose(settings)
     if options.dry_run:
         show_dry_run(settings, choice, as_json=options.as_json)
@@ -74,13 +81,10 @@ def start(device: str, **given: Any) -> None:
     note(f"backend {choice['backend']}: {choice['why']}")
     if choice["beginning"]:
         note(choice["beginning"])
-    if options.prove:
-        # It needs numpy and polars, which a shaper at work on a router does not.
-        from weirlab.cli.shape_proof import prove  # noqa: PLC0415
-
-        prove(settings, options)
-    else:
+    if proof is None:
         _shape(settings, options)
+    else:
+        proof()
 
 
 def _shape(settings: dict[str, Any], options: StartOptions) -> None:
@@ -106,6 +110,8 @@ def _shape(settings: dict[str, Any], options: StartOptions) -> None:
 @option("--prometheus", is_flag=True, help="Print metrics as Prometheus reads them, nothing else.")
 def status(device: str, *, as_json: bool, prometheus: bool) -> None:
     """Say what the shaper of IFACE does."""
+    if as_json and prometheus:
+        raise UsageError("--json and --prometheus exclude each other: write one of them")
     text = running.status(device)
     if as_json:
         click.echo(text or "{}")

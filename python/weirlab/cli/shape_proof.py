@@ -25,12 +25,11 @@ if TYPE_CHECKING:
     from weirlab.shape.view import Wanted
 
 
-def prove(settings: dict[str, Any], options: StartOptions) -> None:
-    """Measures without and with the shaper, and shapes on until it is ended if the shaper helps.
+def prover_of(settings: dict[str, Any], options: StartOptions) -> _native.Prover:
+    """The prover that the options ask for.
 
     Raises:
-        UsageError: if the measurement takes longer than the shaper is to run.
-        ShapeError: if it does not help, or if nothing could be proved. What was there before is there again.
+        UsageError: if they cannot be had, or the measurement takes longer than the shaper is to run.
     """
     prover = _native.Prover(
         rounds=options.rounds,
@@ -39,6 +38,15 @@ def prove(settings: dict[str, Any], options: StartOptions) -> None:
         own_traffic=options.run is None and options.server is None,
     )
     asked(lambda: prover.check_time(settings["time_ns"]))
+    return prover
+
+
+def prove(settings: dict[str, Any], options: StartOptions, prover: _native.Prover) -> None:
+    """Measures without and with the shaper, and shapes on until it is ended if the shaper helps.
+
+    Raises:
+        ShapeError: if it does not help, or if nothing could be proved. What was there before is there again.
+    """
     note(prover.plan)
     display = Display(quiet=options.quiet)
     with _load(options, settings["auth"], prover.total_ns / 1e9) as load:

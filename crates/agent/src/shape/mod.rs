@@ -99,6 +99,11 @@ fn status(words: Vec<OsString>) -> Result<(), Failure> {
             other => return Err(other.unexpected().into()),
         }
     }
+    if json && prometheus {
+        return Err(Failure::usage(
+            "--json and --prometheus exclude each other: write one of them",
+        ));
+    }
     let view = weir_shape::ask(&named(device, "status")?)?;
     if json {
         let said = view.as_ref().map_or_else(|| Ok("{}".to_owned()), serde_json::to_string);
