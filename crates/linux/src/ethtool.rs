@@ -33,6 +33,19 @@ pub(crate) fn feature(device: &str, name: &str) -> io::Result<Option<bool>> {
     Ok(Some(active >> (place % 32) & 1 == 1))
 }
 
+/// Speed of a device in Mbit/s; `None` if it has none, or has no link now.
+pub(crate) fn speed_mbps(device: &str) -> Option<u32> {
+    let mut command = [0_u32; ETHTOOL_CMD_WORDS];
+    command[0] = ETHTOOL_GSET;
+    ask(device, &mut command).ok()?;
+    // `struct ethtool_cmd` has it in two halves of 16 bits, each at the front of a word.
+    let half =
+        |word: u32| u32::from(u16::from_ne_bytes([word.to_ne_bytes()[0], word.to_ne_bytes()[1]]));
+    let mbps = half(command[3]) | half(command[7]) << 16;
+    // Unknown are -1 and, of some drivers, 0 and the greatest number of one half.
+    (mbps != 0 && mbps != u32::MAX && mbps != u32::from(u16::MAX)).then_some(mbps)
+}
+
 /// Makes the device send packets one by one with their checksums done (`ethtool -K tx off tso off`).
 ///
 /// # Errors
@@ -59,6 +72,8 @@ fn ask(device: &str, words: &mut [u32]) -> io::Result<()> {
 
 nix::ioctl_readwrite_bad!(siocethtool, libc::SIOCETHTOOL, libc::ifreq);
 
+const ETHTOOL_GSET: u32 = 0x1;
+const ETHTOOL_CMD_WORDS: usize = 11;
 const ETHTOOL_STXCSUM: u32 = 0x17;
 const ETHTOOL_STSO: u32 = 0x1f;
 const ETHTOOL_SGSO: u32 = 0x24;
@@ -76,6 +91,18 @@ const ACTIVE: usize = 2;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_speed_of_a_device_is_that_of_sysfs() {
+        for device in std::fs::read_dir("/sys/class/net").unwrap() {
+            let device = device.unwrap();
+            let told = std::fs::read_to_string(device.path().join("speed")).ok();
+            let told =
+                told.and_then(|text| text.trim().parse::<u32>().ok()).filter(|&mbps| mbps > 0);
+            assert_eq!(speed_mbps(&device.file_name().to_string_lossy()), told, "{device:?}");
+        }
+        assert_eq!(speed_mbps("weir-none"), None);
+    }
 
     #[test]
     fn the_features_of_a_device_are_told_by_name() {

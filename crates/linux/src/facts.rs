@@ -1,4 +1,4 @@
-//! Facts about a network device: rtnetlink(7), and sysfs where rtnetlink is silent.
+//! Facts about a network device: rtnetlink(7) and ethtool(8), and sysfs and proc(5) where both are silent.
 
 use std::fs;
 use std::path::Path;
@@ -6,6 +6,7 @@ use std::path::Path;
 use nix::net::if_::if_indextoname;
 
 use crate::LinuxError;
+use crate::ethtool::speed_mbps;
 use crate::message::{IFINFOMSG, Message, attributes};
 use crate::netlink::{IFLA_INFO_KIND, IFLA_LINKINFO, IFLA_MTU, Netlink, index_of};
 
@@ -70,8 +71,6 @@ pub fn device_facts(device: &str) -> Result<DeviceFacts, LinuxError> {
     let link = netlink.get(&request(index_of(device)?));
     let link = link.map_err(|error| LinuxError::io("cannot read what the device is", error))?;
     let folder = Path::new("/sys/class/net").join(device);
-    let speed = fs::read_to_string(folder.join("speed")).ok();
-    let mbps = speed.and_then(|text| text.trim().parse::<i64>().ok()).filter(|&mbps| mbps > 0);
     let filled = |path: &str| fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some());
     let sessions = fs::read_to_string("/proc/thread-self/net/pppoe").unwrap_or_default();
     Ok(DeviceFacts {
@@ -80,7 +79,7 @@ pub fn device_facts(device: &str) -> Result<DeviceFacts, LinuxError> {
         kind: kind(&link),
         port_of: port_of(&link),
         wireless: folder.join("phy80211").exists() || folder.join("wireless").exists(),
-        speed_bps: mbps.map(|mbps| mbps as u64 * 1_000_000),
+        speed_bps: speed_mbps(device).map(|mbps| u64::from(mbps) * 1_000_000),
         atm: filled("/sys/class/atm"),
         pppoe: sessions.lines().count() > 1,
     })

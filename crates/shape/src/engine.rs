@@ -16,8 +16,10 @@ use crate::backend::Choice;
 use crate::diagnostics::{Diagnostics, Second, slower_link, taken_by, taken_by_hardware};
 use crate::learned::Keeper;
 use crate::log::Log;
+use crate::owners::owners_are_seen;
 use crate::passive::Passive;
 use crate::reflectors::Reflectors;
+use crate::rules::Rules;
 use crate::run::Ended;
 use crate::settings::{Backend, Settings};
 use crate::shaper::{Found, Shaper, Watch};
@@ -559,6 +561,9 @@ fn standing(settings: &Settings, backend: Backend) -> Result<Vec<String>, ShapeE
     if facts.wireless {
         said.push(RADIO.to_owned());
     }
+    if settings.rules.as_ref().is_some_and(Rules::ask_owner) && !owners_are_seen() {
+        said.push(UNOWNED.to_owned());
+    }
     let sees_all = backend == Backend::Kernel && settings.rules.is_none();
     let flowtables = weir_linux::flowtables(device)?;
     said.extend(flowtables.iter().filter_map(|it| taken_by(it, device, sees_all)));
@@ -592,6 +597,8 @@ const BEAT: Duration = Duration::from_nanos(weir_linux::BEAT.as_nanos() as u64);
 const PROBE_OPEN: Duration = Duration::from_millis(20);
 /// Between two probes where the controller wants none: two a second tell a queue that lasts.
 const PROBE_ANYWAY: Duration = Duration::from_millis(500);
+/// Said where no process can be seen.
+const UNOWNED: &str = "rules by `program` or `cgroup` hold for nothing: there is no /proc here, which tells whose a packet is";
 /// Said of every radio.
 const RADIO: &str = "the device is a radio, whose rate changes with every packet: queues in its driver and at \
                      the access point are not seen here";
