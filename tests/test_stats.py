@@ -448,7 +448,9 @@ def test_a_queue_that_is_not_at_the_bottleneck_is_told_so(tmp_path: Path) -> Non
     # Flows that hold few packets are not spared by it: it drops some of those that pass on the way up.
     assert [one.direction for one in found[3]] == ["down"]
     (told,) = advice(records[:3])
-    assert told.startswith("`fq_codel` at `router` has nothing to manage: packets wait elsewhere, ")
+    assert told.startswith(
+        "`fq_codel` at `router` has nothing to manage either way: packets wait elsewhere, "
+    )
     assert " in `modem` on the way up" in told
     assert told.endswith(" such as `htb rate 95% fq_codel`.")
 
@@ -458,6 +460,28 @@ def test_so_is_one_of_a_single_direction(tmp_path: Path) -> None:
         "rrul", link="cable-20-8", queue_up="fq_codel", phases=SHORT, out=tmp_path / "one"
     )
     assert [(one.direction, one.queue) for one in bypassed_queues(record)] == [("up", "fq_codel")]
+    (told,) = advice([record])
+    assert told.startswith(
+        "`fq_codel` at `router` has nothing to manage on the way up: packets wait elsewhere, "
+    )
+    assert "the way down" not in told
+
+
+def test_a_queue_that_holds_the_wait_of_the_other_way_is_not_said_to_have_nothing_to_manage(
+    tmp_path: Path,
+) -> None:
+    """Uploads wait 100 ms in the very queue that is behind the line, and so idle, on the way down."""
+    phases = {"idle": "1s", "load": "3s", "cooldown": "1s"}
+    run: dict[str, Any] = {"link": "cable-20-8", "phases": phases}
+    (record,) = weirlab.run("rrul", **run, queue="htb rate 95% pfifo", out=tmp_path / "both")
+    assert bypassed_queues(record) == []
+    assert advice([record]) == []
+    # Of another queue down there it is true, and says of which way.
+    (record,) = weirlab.run(
+        "rrul", **run, queue_up="htb rate 95% pfifo", queue_down="htb rate 96% pfifo", out=tmp_path / "two"
+    )
+    assert [one.direction for one in bypassed_queues(record)] == ["down"]
+    assert " has nothing to manage on the way down: packets wait elsewhere, " in advice([record])[0]
 
 
 def test_of_a_shaper_that_is_above_the_line_it_is_not_said_that_a_shaper_helps(tmp_path: Path) -> None:
@@ -501,7 +525,7 @@ def crossed(spec: str, tmp_path: Path, **of_b: Any) -> Record:
 @pytest.mark.parametrize("spec", ["fq_codel", "htb rate 95% fq_codel"])
 def test_where_loads_come_behind_the_queue_no_rate_of_it_is_said_to_help(spec: str, tmp_path: Path) -> None:
     (told,) = advice([crossed(spec, tmp_path)])
-    assert told.startswith(f"`{spec}` at `a` has nothing to manage: packets wait elsewhere, ")
+    assert told.startswith(f"`{spec}` at `a` has nothing to manage on the way up: packets wait elsewhere, ")
     assert told.endswith(
         " in `b` on the way up. Loads come to `b` that do not pass `a`, where no rate holds them back: "
         "it takes a queue at `b` to manage them."

@@ -227,7 +227,7 @@ def _ms(value: Interval | None) -> str:
 
 
 def advice(records: Sequence[Record]) -> list[str]:
-    """For each queue under test that stayed empty: where packets waited instead, and what helps."""
+    """For each queue under test that stayed empty: on which way, where packets waited instead, what helps."""
     found: dict[tuple[str, str], dict[str, Bypassed]] = {}
     for record in records:
         for one in bypassed_queues(record):
@@ -237,10 +237,9 @@ def advice(records: Sequence[Record]) -> list[str]:
     for (queue, hop), ways in found.items():
         waits = [f"{one.wait_ms:.0f} ms in `{one.other_hop}` on the way {way}" for way, one in ways.items()]
         helps = dict.fromkeys(_what_helps(one) for one in ways.values())
-        nothing = (
-            f"`{queue}` at `{hop}` has nothing to manage: packets wait elsewhere, {' and '.join(waits)}."
-        )
-        told.append(" ".join([nothing, *helps]))
+        which = "either way" if len(ways) > 1 else f"on the way {next(iter(ways))}"
+        nothing = f"`{queue}` at `{hop}` has nothing to manage {which}: packets wait elsewhere, "
+        told.append(" ".join([f"{nothing}{' and '.join(waits)}.", *helps]))
     return told
 
 

@@ -44,12 +44,14 @@ def bypassed_queues(record: Record) -> list[Bypassed]:
     """The queues under test in which nothing waited, although packets waited elsewhere.
 
     Only queues that the queue spec names as they stand count: a link's own queues are not under test. One
-    that dropped or marked something has managed it.
+    that dropped or marked something has managed it, and one in which packets wait longer on the other way is
+    where the wait is.
     """
     waits, acted = _waits_and_acts(record)
     path: dict[Direction, list[dict[str, Any]]] = record.manifest.scenario.get("path", {})
     found = []
     for direction, hops in path.items():
+        across_ms = _wait_across(record, direction, waits)
         for hop in hops:
             if hop["queue"] != of_direction(record.manifest.queue, direction):
                 continue
@@ -61,7 +63,7 @@ def bypassed_queues(record: Record) -> list[Bypassed]:
             if f"{direction}/{hop['name']}" in acted:
                 continue
             wait_ms = waits.get(f"{direction}/{other['name']}", 0.0)
-            if wait_ms >= MIN_WAIT_MS:
+            if wait_ms >= MIN_WAIT_MS and wait_ms > across_ms:
                 found.append(
                     Bypassed(
                         direction=direction,
@@ -74,6 +76,18 @@ def bypassed_queues(record: Record) -> list[Bypassed]:
                     )
                 )
     return found
+
+
+def _wait_across(record: Record, direction: Direction, waits: dict[str, float]) -> float:
+    """How many ms packets of the other direction wait in the same queue under test; 0 without it there."""
+    other: Direction = "down" if direction == "up" else "up"
+    spec = of_direction(record.manifest.queue, other)
+    if spec != of_direction(record.manifest.queue, direction):
+        return 0.0
+    hops = record.manifest.scenario.get("path", {}).get(other, [])
+    return max(
+        (waits.get(f"{other}/{one['name']}", 0.0) for one in hops if one["queue"] == spec), default=0.0
+    )
 
 
 def _is_joined(record: Record, direction: Direction, hop: str, other: str) -> bool:
