@@ -365,12 +365,12 @@ def test_one_configuration_is_told_by_what_load_adds(tmp_path: Path, ms: float, 
 @pytest.mark.parametrize(
     ("usual", "ms", "said"),
     [
-        (20.0, 19.5, "noticeably."),
-        (0.01, 2.0, "noticeably."),
-        (20.0, 174.0, "noticeably: with `fq_codel` it is 174.0 ms instead of 20.0 ms."),
-        (-0.2, 174.0, "noticeably: with `fq_codel` it is 174.0 ms instead of -0.2 ms."),
-        (-0.02, 174.0, "noticeably: with `fq_codel` it is 174.0 ms instead of 0.0 ms."),
-        (-0.2, -0.3, "noticeably."),
+        (20.0, 19.5, " noticeably."),
+        (0.01, 2.0, " noticeably."),
+        (20.0, 174.0, ": with `fq_codel` it is longer, 174.0 ms instead of 20.0 ms."),
+        (-0.2, 174.0, ": with `fq_codel` it is longer, 174.0 ms instead of -0.2 ms."),
+        (-0.02, 174.0, ": with `fq_codel` it is longer, 174.0 ms instead of 0.0 ms."),
+        (-0.2, -0.3, " noticeably."),
     ],
 )
 def test_a_queue_that_makes_it_worse_is_told(rrul: list[Record], usual: float, ms: float, said: str) -> None:
@@ -380,7 +380,7 @@ def test_a_queue_that_makes_it_worse_is_told(rrul: list[Record], usual: float, m
     baseline = replace(baseline, increase_ms=replace(baseline.increase_ms, mean=usual))
     increase, factor = replace(other.increase_ms, mean=ms), replace(other.factor, factor=usual / ms)
     told = replace(other, name="fq_codel", increase_ms=increase, factor=factor)
-    assert story([baseline, told]).plain == f"None of them shortens the wait of `{baseline.name}` {said}"
+    assert story([baseline, told]).plain == f"None of them shortens the wait of `{baseline.name}`{said}"
 
 
 def test_columns_that_are_left_out_are_named(repeated: list[Record]) -> None:
@@ -480,7 +480,8 @@ def test_what_is_not_shown_is_not_stated(rrul: list[Record]) -> None:
     none = "None of them shortens the wait of `plain` noticeably"
     assert story([baseline, worse]).plain == f"{none}."
     worse = shown(worse, p=0.001, better=False)
-    assert story([baseline, worse]).plain == f"{none}: with `worse` it is 600.0 ms instead of 94.0 ms."
+    longer = "with `worse` it is longer, 600.0 ms instead of 94.0 ms."
+    assert story([baseline, worse]).plain == f"None of them shortens the wait of `plain`: {longer}"
 
 
 @pytest.mark.parametrize(

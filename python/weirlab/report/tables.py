@@ -207,7 +207,8 @@ def _cure(baseline: Comparison, best: Comparison, load: str, *, told: bool = Fal
 def _no_cure(baseline: Comparison, others: Sequence[Comparison], when: str) -> str:
     """That no configuration is better than the baseline, and by how much the worst is worse."""
     part = "" if when == DURING else f" {when}"
-    told = f"None of them shortens the wait of `{baseline.name}`{part} noticeably"
+    longer = f"None of them shortens the wait of `{baseline.name}`{part}"
+    told = f"{longer} noticeably"
     waits = [
         (one.name, one.increase_ms, one.increase_ms.mean)
         for one in others
@@ -218,7 +219,7 @@ def _no_cure(baseline: Comparison, others: Sequence[Comparison], when: str) -> s
     name, worst, ms = max(waits, key=itemgetter(2))
     if ms - baseline.increase_ms.mean < FELT_MS:
         return f"{told}."
-    return f"{told}: with `{name}` it is {_ms(worst)} instead of {_ms(baseline.increase_ms)}."
+    return f"{longer}: with `{name}` it is longer, {_ms(worst)} instead of {_ms(baseline.increase_ms)}."
 
 
 def _ms(value: Interval | None) -> str:
