@@ -98,7 +98,8 @@ def test_a_sentence_tells_that_many_pings_were_lost(
     assert share is not None
     assert story(weirlab.compare(broken)).plain.endswith(f" Of the pings under load {share:.1%} were lost.")
     assert story(weirlab.compare(silent)).plain.endswith(
-        "no ping was answered during the load. Of the pings under load 100.0% were lost."
+        "no ping was answered during the load. Of the pings under load 100.0% were lost. "
+        "Of the pings in the phase `idle` 100.0% were lost."
     )
     assert "lost" not in story(weirlab.compare(rrul[1])).plain
 

@@ -41,6 +41,8 @@ def run(increase: float | None, seed: int | None) -> Summary:
         sent=1,
         lost=0,
         loss_rate=0.0,
+        idle_sent=1,
+        idle_lost=0,
     )
     return Summary(
         path="",
@@ -57,6 +59,7 @@ def run(increase: float | None, seed: int | None) -> Summary:
         latency=latency,
         idle_remark=None,
         compared_remark=None,
+        idle_use=None,
         probes={},
         up=None,
         down=None,

@@ -115,6 +115,70 @@ def test_idle_pings_are_those_before_the_first_load(tmp_path: Path, start: str, 
         assert found.idle_remark.endswith(f"idle pings are those before {float(count) / 50:g} s.")
 
 
+SLOW = {"name": "slow", "rate": "64kbit", "delay": "300ms", "queue": "bfifo limit 20000"}
+
+
+def of_a_slow_line(out: Path, *flows: dict[str, Any], period: str = "5ms", **queue: Any) -> list[Record]:
+    """Runs of pings and an upload on a line of 64 kbit/s, of which a ping each 5 ms takes more than all."""
+    test = {"name": "t", "title": "t", "phases": {"idle": "5s", "load": "10s"}, "flows": [UPLOAD, *flows]}
+    probes = [{**PINGS[0], "period": period}]
+    link = {"name": "slow", "title": "slow", "up": [{**SLOW, "place": "queue"}], "down": [HOP]}
+    return weirlab.run({**test, "probes": probes}, link=link, out=out, **queue)
+
+
+def test_pings_that_fill_a_line_themselves_are_told(tmp_path: Path) -> None:
+    """84 bytes each 5 ms are 134 kbit/s: an idle round trip of 0.3 s is told as far more."""
+    (record,) = of_a_slow_line(tmp_path / "run")
+    found = summarise(record)
+    assert found.latency.idle is not None
+    assert found.latency.idle.max > 700
+    assert found.idle_use is not None
+    assert (found.idle_use.line, found.idle_use.flows) == ("up/slow", False)
+    assert found.idle_use.share > 0.99
+    said = (
+        "Pings take 100% of what the line `up/slow` carries in the phase `idle` already: round trips there "
+        "may hold the wait behind other pings, and less is told than what the load adds."
+    )
+    assert said in found.remarks
+    assert said in story(compare([record])).plain
+    assert said in summary_of(record)
+
+
+def test_what_runs_beside_such_pings_is_told_and_of_several_runs_the_most(tmp_path: Path) -> None:
+    call = {"name": "call", "direction": "up", "voice": {}}
+    queues = ["bfifo limit 20000", "htb rate 95% fq_codel"]
+    records = of_a_slow_line(tmp_path / "run", call, period="20ms", queue=queues)
+    shares = {record: summarise(record).idle_use for record in records}
+    assert all(one is not None and one.flows for one in shares.values())
+    told = story(compare(records)).plain
+    assert told.count("in the phase `idle` already") == 1
+    assert "Pings, and what runs beside them, take " in told
+
+
+def test_pings_that_leave_most_of_a_line_free_are_not_mentioned(tmp_path: Path) -> None:
+    (record,) = of_a_slow_line(tmp_path / "run", period="100ms")
+    found = summarise(record)
+    assert (found.idle_use, found.remarks) == (None, [])
+    assert (found.latency.idle_sent, found.latency.idle_lost) == (50, 0)
+
+
+def test_idle_pings_that_were_lost_are_told(tmp_path: Path) -> None:
+    queues = ["bfifo limit 500", "bfifo limit 100000"]
+    records = of_a_slow_line(tmp_path / "run", period="4ms", queue=queues)
+    few, many = (summarise(record).latency for record in records)
+    assert (many.idle_sent, many.idle_lost) == (1250, 0)
+    assert few.idle_lost is not None
+    share = few.idle_lost / few.idle_sent
+    assert share == pytest.approx(1 - 64 / 168, abs=0.02)
+    said = f"Of the pings in the phase `idle` {share:.1%} were lost."
+    assert said in summarise(records[0]).remarks
+    assert said in story(compare(records[:1])).plain
+    assert (
+        f"Pings lost in the phase `idle`: {share:.1%} with `bfifo limit 500`."
+        in story(compare(records)).plain
+    )
+
+
 def test_pings_beside_a_load_are_none_of_an_idle_line(tmp_path: Path) -> None:
     latency = summarise(run(tmp_path / "run", {**UPLOAD, "start": "0s"})).latency
     assert (latency.idle, latency.increase_mean_ms) == (None, None)

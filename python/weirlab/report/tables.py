@@ -13,6 +13,7 @@ from rich.text import Text
 from weirlab.record.configurations import joined, run_names
 from weirlab.record.differences import DURING, WHEN, WITH_BOTH, common_load, load_of
 from weirlab.stats import bypassed_queues, factor_text, quantile
+from weirlab.stats.probing import idle_loss_remark, idle_use_remark
 from weirlab.ui.numbers import four_digits, unsigned_zero
 from weirlab.ui.table import Table
 
@@ -103,8 +104,15 @@ def assertion_table(runs: Sequence[str], outcomes: Sequence[Sequence[Outcome]]) 
 
 def story(comparisons: Sequence[Comparison]) -> Text:
     """Summary of the comparison in a sentence or two."""
-    remarks = dict.fromkeys(text for one in comparisons for run in one.runs for text in run.remarks)
-    return Text(" ".join(filter(None, (_told(comparisons), _losses(comparisons), *remarks))))
+    runs = [run for one in comparisons for run in one.runs]
+    remarks = dict.fromkeys(text for run in runs for text in (run.idle_remark, run.compared_remark))
+    shares = ((one.name, one.idle_lost_share) for one in comparisons)
+    idle_losses = [(name, share) for name, share in shares if share is not None]
+    of_idle = (
+        idle_use_remark([run.idle_use for run in runs if run.idle_use is not None]),
+        idle_loss_remark(idle_losses, named=len(comparisons) > 1),
+    )
+    return Text(" ".join(filter(None, (_told(comparisons), _losses(comparisons), *remarks, *of_idle))))
 
 
 def _losses(comparisons: Sequence[Comparison]) -> str:

@@ -119,6 +119,13 @@ class Comparison(Shown):
         sent = sum(run.latency.sent for run in self.runs)
         return sum(lost) / sent if sent and len(lost) == len(self.runs) else None
 
+    @property
+    def idle_lost_share(self) -> float | None:
+        """The same of the pings in the phase `idle`."""
+        lost = [run.latency.idle_lost for run in self.runs if run.latency.idle_lost is not None]
+        sent = sum(run.latency.idle_sent for run in self.runs)
+        return sum(lost) / sent if sent and len(lost) == len(self.runs) else None
+
     def __repr__(self) -> str:
         """The name of the comparison and the figures that one looks for."""
         loaded = "" if self.loaded_ms is None else f", {self.loaded_ms.mean:.1f} ms under load"

@@ -277,6 +277,7 @@ class PingFigures:
             empty if they were not asked for.
         sent: pings that were sent during the load; where losses are not known how many samples there are.
         lost: how many of them were lost, on either way; None if that is not known.
+        idle_sent, idle_lost: the same of the phase `idle`.
     """
 
     idle: Distribution | None
@@ -289,6 +290,8 @@ class PingFigures:
     probes: dict[int, Distribution | None]
     sent: int
     lost: int | None
+    idle_sent: int
+    idle_lost: int | None
 
     @property
     def loss_rate(self) -> float | None:
@@ -319,8 +322,9 @@ def ping_figures(record: Record, *, of_probes: bool = True) -> PingFigures:
     found = counted.describe([*pools, *more], NS_PER_MS)
     compared_idle, compared_loaded = (found[[*pools, *more].index(pool)] for pool in compared)
     imported = record.manifest.imported
-    known = imported is None or loaded.keys().isdisjoint(imported.losses_unknown)
+    unknown = set() if imported is None else set(imported.losses_unknown)
     lost = sum(counted.missing(probe) for probe in loaded)
+    idle_lost = sum(counted.missing(group) for group in idle)
     return PingFigures(
         idle=found[0],
         loaded=found[1],
@@ -331,7 +335,9 @@ def ping_figures(record: Record, *, of_probes: bool = True) -> PingFigures:
         late=tuple(probe for probe in answered if probe not in means),
         probes=dict(zip(probes, found[4 : len(pools)], strict=True)) if of_probes else {},
         sent=lost + sum(counted.count(probe) for probe in loaded),
-        lost=lost if known else None,
+        lost=lost if unknown.isdisjoint(loaded) else None,
+        idle_sent=idle_lost + sum(counted.count(group) for group in idle),
+        idle_lost=idle_lost if unknown.isdisjoint(~group for group in idle) else None,
     )
 
 

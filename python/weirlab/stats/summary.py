@@ -17,6 +17,7 @@ from weirlab.stats.capacity import carried_together, limiting_hops
 from weirlab.stats.fairness import coefficient_of_variation, jain_index
 from weirlab.stats.intervals import middles_ns, whole_intervals
 from weirlab.stats.pings import PingFigures, compared_remark, idle_remark, load_window_ns, ping_figures
+from weirlab.stats.probing import IdleUse, idle_loss_remark, idle_use, idle_use_remark
 from weirlab.stats.transfers import TransferSummary, completion_ms, transfer_summaries
 from weirlab.stats.udp import UdpSummary, udp_summaries
 
@@ -59,6 +60,7 @@ class LatencySummary:
         sent: pings sent during the load.
         lost: how many of them were lost, on either way; None if the record does not tell.
         loss_rate: lost / sent; None if none was sent, or `lost` is.
+        idle_sent, idle_lost: the same of pings sent during the phase `idle`.
     """
 
     idle: Distribution | None
@@ -71,6 +73,13 @@ class LatencySummary:
     sent: int
     lost: int | None
     loss_rate: float | None
+    idle_sent: int
+    idle_lost: int | None
+
+    @property
+    def idle_loss_rate(self) -> float | None:
+        """idle_lost / idle_sent; None if none was sent, or that is not known."""
+        return self.idle_lost / self.idle_sent if self.idle_sent and self.idle_lost is not None else None
 
     @property
     def told(self) -> tuple[Distribution | None, Distribution | None]:
@@ -147,6 +156,7 @@ class Summary:
         latency: round trips.
         idle_remark: what loads the line in the phase `idle`, if anything, and what idle pings then are.
         compared_remark: which probes have no idle pings, if others have.
+        idle_use: what pings take of a line in the phase `idle` already, if that is a good part of it.
         probes: round trips of each probe by itself, during the load.
         up, down: the flows of each direction; None without any.
         udp: what the receivers of UDP flows counted, by the flow's name.
@@ -170,6 +180,7 @@ class Summary:
     latency: LatencySummary
     idle_remark: str | None
     compared_remark: str | None
+    idle_use: IdleUse | None
     probes: dict[str, Distribution | None]
     up: DirectionSummary | None
     down: DirectionSummary | None
@@ -182,7 +193,14 @@ class Summary:
     @property
     def remarks(self) -> list[str]:
         """What has to be known of idle pings, and so of the increase, if anything."""
-        return [one for one in (self.idle_remark, self.compared_remark) if one is not None]
+        lost = self.latency.idle_loss_rate
+        found = (
+            self.idle_remark,
+            self.compared_remark,
+            idle_use_remark([] if self.idle_use is None else [self.idle_use]),
+            idle_loss_remark([] if lost is None else [("", lost)], named=False),
+        )
+        return [one for one in found if one is not None]
 
     def as_dict(self) -> dict[str, Any]:
         """The summary as plain values, for JSON."""
@@ -232,6 +250,7 @@ def _summarised(record: Record) -> Summary:
         latency=latency_of(pings),
         idle_remark=idle_remark(record),
         compared_remark=compared_remark(record, pings),
+        idle_use=idle_use(record),
         probes={name: pings.probes.get(number) for number, name in enumerate(record.probe_names)},
         up=direction_of(record, "up"),
         down=direction_of(record, "down"),
@@ -323,6 +342,8 @@ def latency_of(pings: PingFigures) -> LatencySummary:
         sent=pings.sent,
         lost=pings.lost,
         loss_rate=pings.loss_rate,
+        idle_sent=pings.idle_sent,
+        idle_lost=pings.idle_lost,
     )
 
 
