@@ -11,6 +11,7 @@ import { type Figures, type Ping, type Span, STEP } from "./samples.js";
 import type { Phase as Load } from "../../../../viewer/src/data";
 import type { Direction } from "./session.js";
 import { shown } from "./statistics.js";
+import { pingsSay, ratesSay, WHEN } from "./words.js";
 
 /** The charts of one test, within an element of the page. */
 export class Charts {
@@ -101,15 +102,6 @@ export class Charts {
 const line = (name: string, colour: number, direction: Direction | "" = ""): Line =>
   ({ name, label: name, run: 0, colour, direction, service: "", t: new Float64Array(), y: new Float64Array() });
 
-function pingsSay({ idle, loadedDown, loadedUp, loadedBoth }: Figures): string {
-  return (
-    `Half of the pings took no longer than ${shown(idle)} ms on the idle line, ${shown(loadedDown)} ms while downloading, ` +
-    `${shown(loadedUp)} ms while uploading and ${shown(loadedBoth)} ms with both at once.`
-  );
-}
-
-const ratesSay = ({ down, up }: Figures) => `Alone the download carried ${shown(down)} Mbit/s and the upload ${shown(up)} Mbit/s.`;
-
 function spreadSays({ pings }: Figures): string {
   const [first, ...more] = pings;
   if (first === undefined) return "No ping was answered.";
@@ -129,14 +121,6 @@ function named(at: number): string {
   if (phase !== undefined && phase !== "rest") return NAMES[phase];
   return before === undefined || before === "rest" ? "rest" : `after the ${NAMES[before]}`;
 }
-
-const WHEN: Record<Phase, string> = {
-  idle: "on the idle line",
-  down: "while downloading",
-  up: "while uploading",
-  both: "with both at once",
-  rest: "between two loads",
-};
 
 /** The phases that do not rest, as charts show them. */
 const loadsOf = (phases: readonly Span[]): Load[] =>

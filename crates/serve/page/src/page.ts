@@ -7,10 +7,10 @@ import { cautions, judgement, limited } from "./grading.js";
 import { measure, Stopped } from "./measure.js";
 import { asCsv, asJson, decoded, encoded, type Result } from "./result.js";
 import type { Loaded } from "./plan.js";
-import type { Figures } from "./samples.js";
+import { type Figures, upTo } from "./samples.js";
 import { SecretNeeded } from "./session.js";
 import { shown } from "./statistics.js";
-import { uses, words } from "./words.js";
+import { felt, words } from "./words.js";
 
 const element = <T extends Element>(id: string, kind: new () => T): T => {
   const found = document.getElementById(id);
@@ -124,7 +124,7 @@ async function run(): Promise<void> {
   } catch (error) {
     status.textContent = whyEnded(error);
     // What was measured until then stays, without a grade.
-    if (known) charts.open(known);
+    if (known) charts.open(upTo(known));
   } finally {
     running = null;
     progress.hidden = true;
@@ -165,7 +165,7 @@ function tell(figures: Figures): void {
   element("idle-mean", HTMLElement).textContent = shown(figures.idleMean);
   for (const way of ["down", "up", "both"] as const) {
     const more = figures.increases[way];
-    element(`more-${way}`, HTMLElement).textContent = Number.isFinite(more) ? `+${shown(Math.max(more, 0))}` : "–";
+    element(`more-${way}`, HTMLElement).textContent = shown(Math.max(more, 0));
   }
 }
 
@@ -176,7 +176,7 @@ function judge(figures: Figures): string | null {
   charts.open(figures);
   element("result", HTMLElement).hidden = "why" in found;
   if ("why" in found) return found.why;
-  const { letter, increase } = found;
+  const { letter } = found;
   const atLimit = limited(figures);
   const said = words(letter, atLimit);
   const mark = element("grade", HTMLElement);
@@ -185,12 +185,7 @@ function judge(figures: Figures): string | null {
   element("verdict", HTMLElement).textContent = said.verdict;
   element("meaning", HTMLElement).textContent =
     `A round trip takes on average ${longer(increases)}. ${said.meaning}`;
-  const items = uses(figures.idleMean + increase, atLimit).map((text) => {
-    const item = document.createElement("li");
-    item.textContent = text;
-    return item;
-  });
-  element("uses", HTMLUListElement).replaceChildren(...items);
+  element("felt", HTMLElement).textContent = felt(letter, atLimit);
   element("advice", HTMLElement).textContent = said.advice;
   element("caveat", HTMLElement).textContent = cautions(figures).join(" ");
   return null;

@@ -235,3 +235,10 @@ export function counting(pings: readonly Ping[], phase: Phase): Ping[] {
 
 /** What has no answer after so long is shown as it is. */
 const LATE_MS = 1000;
+
+/** Figures of a test that was cut short: without the phases that it did not come to. */
+export function upTo(figures: Figures): Figures {
+  const { t } = figures;
+  const phases = figures.phases.flatMap((one) => (one.from < t ? [{ ...one, to: Math.min(one.to, t) }] : []));
+  return { ...figures, phases };
+}

@@ -1,6 +1,8 @@
 // What figures mean, in plain words. Pure.
 
-import type { Grade } from "./statistics.js";
+import type { Phase } from "./plan.js";
+import type { Figures } from "./samples.js";
+import { type Grade, shown } from "./statistics.js";
 
 export interface Words {
   colour: "good" | "fair" | "poor";
@@ -64,21 +66,53 @@ const cure = (rates: string) =>
 const CURE = cure("the rates above");
 const CURE_OF_UNKNOWN = cure("your line's rates, which may be more than those above");
 
-/** What a latency under load allows: bounds in ms of round trip. */
-export function uses(loadedMs: number, limited: boolean): string[] {
-  const when = limited ? "under such a load" : "while the line is busy";
-  return USES.map(([what, good, bearable]) => {
-    const how = loadedMs <= good ? "fine" : loadedMs <= bearable ? "noticeably worse" : "poor";
-    return `${what} ${when}: ${how}`;
-  });
+/** What people notice of a line with a grade, in the words of `weir test` (`crates/speedtest/src/bufferbloat.rs`). */
+export function felt(letter: Grade, limited: boolean): string {
+  const said = FELT[letter];
+  return limited ? `With as much as this server lets pass ${said}` : said.charAt(0).toUpperCase() + said.slice(1);
 }
 
-/**
- * Round trips under which something is good, and bearable. Calls: ITU-T G.114 has 150 ms one way as good and
- * 400 ms as the limit. Games: what players call playable. Pages: a few round trips each.
- */
-const USES: readonly (readonly [string, number, number])[] = [
-  ["Calls", 150, 300],
-  ["Fast games", 60, 120],
-  ["Web pages", 200, 500],
-];
+const FELT: Record<Grade, string> = {
+  "A+": "nobody notices that the line is in use.",
+  A: "calls and games hardly notice that the line is in use.",
+  B: "games become a little sluggish while the line is in use.",
+  C: "calls and games suffer while the line is in use.",
+  D: "calls stumble and pages wait while the line is in use.",
+  F: "calls, games and pages are close to unusable while the line is in use.",
+};
+
+/** What the chart of pings shows, of the phases that have any. */
+export function pingsSay({ idle, loadedDown, loadedUp, loadedBoth }: Figures): string {
+  const known = told(
+    [idle, (ms) => `${ms} ms ${WHEN.idle}`],
+    [loadedDown, (ms) => `${ms} ms ${WHEN.down}`],
+    [loadedUp, (ms) => `${ms} ms ${WHEN.up}`],
+    [loadedBoth, (ms) => `${ms} ms ${WHEN.both}`],
+  );
+  return known === "" ? "No ping was answered in a phase." : `Half of the pings took no longer than ${known}.`;
+}
+
+/** What the chart of throughput shows, of the directions that carried something alone. */
+export function ratesSay({ down, up }: Figures): string {
+  const known = told(
+    [down, (rate) => `the download carried ${rate} Mbit/s`],
+    [up, (rate) => `the upload ${rate} Mbit/s`],
+  );
+  return known === "" ? "Nothing was loaded yet." : `Alone ${known.replace(/^the upload/, "the upload carried")}.`;
+}
+
+/** What is said of the numbers that are known, joined. */
+function told(...parts: readonly (readonly [number, (text: string) => string])[]): string {
+  const said = parts.flatMap(([value, say]) => (Number.isFinite(value) ? [say(shown(value))] : []));
+  const last = said.pop() ?? "";
+  return said.length > 0 ? `${said.join(", ")} and ${last}` : last;
+}
+
+/** When a ping of a phase was sent. */
+export const WHEN: Record<Phase, string> = {
+  idle: "on the idle line",
+  down: "while downloading",
+  up: "while uploading",
+  both: "with both at once",
+  rest: "between two loads",
+};

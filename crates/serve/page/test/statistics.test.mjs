@@ -1,5 +1,6 @@
 // Figures and words, without a browser.
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { build } from "esbuild";
 
@@ -35,13 +36,33 @@ test("numbers have three digits that mean something", async () => {
   ]);
 });
 
-test("every grade has words, also of what a server limits, and uses follow the latency", async () => {
-  const { words, uses } = await load("words.ts");
+test("every grade has words, also of what a server limits, and what is felt is said as by weir test", async () => {
+  const { words, felt } = await load("words.ts");
   for (const limited of [false, true]) {
     for (const letter of ["A+", "A", "B", "C", "D", "F"]) assert.ok(words(letter, limited).meaning.length > 20);
   }
   assert.doesNotMatch(words("A", true).advice, /nothing to do/);
   assert.doesNotMatch(words("F", true).advice, /rates above/);
-  assert.match(uses(50).join(), /^Calls[^,]*fine,Fast games[^,]*fine,Web pages[^,]*fine$/);
-  assert.match(uses(250).join(), /^Calls[^,]*noticeably worse,Fast games[^,]*poor,Web pages[^,]*noticeably worse$/);
+  const rust = readFileSync("../../speedtest/src/bufferbloat.rs", "utf8");
+  const said = [...rust.matchAll(/grade\("(A\+|[A-F])", [^"]*"([^"]*)"\)/g)];
+  assert.equal(said.length, 6);
+  for (const [, letter, meaning] of said) {
+    assert.equal(felt(letter, false).toLowerCase(), meaning.toLowerCase());
+    assert.equal(felt(letter, true), `With as much as this server lets pass ${meaning}`);
+  }
+});
+
+test("of a test that was stopped only what is known is said", async () => {
+  const { upTo } = await load("samples.ts");
+  const { pingsSay, ratesSay } = await load("words.ts");
+  const unknown = { idle: NaN, loadedDown: NaN, loadedUp: NaN, loadedBoth: NaN, down: NaN, up: NaN };
+  const stopped = { ...unknown, idle: 1.95, loadedDown: 40.1, down: 5573 };
+  assert.equal(pingsSay(stopped), "Half of the pings took no longer than 1.95 ms on the idle line and 40.1 ms while downloading.");
+  assert.equal(ratesSay(stopped), "Alone the download carried 5573 Mbit/s.");
+  assert.equal(ratesSay({ ...stopped, up: 7 }), "Alone the download carried 5573 Mbit/s and the upload 7.00 Mbit/s.");
+  assert.equal(ratesSay({ ...unknown, up: 7 }), "Alone the upload carried 7.00 Mbit/s.");
+  assert.equal(pingsSay(unknown), "No ping was answered in a phase.");
+  assert.equal(ratesSay(unknown), "Nothing was loaded yet.");
+  const phases = [{ phase: "idle", from: 0, to: 5 }, { phase: "down", from: 5, to: 13 }, { phase: "rest", from: 13, to: 15 }];
+  assert.deepEqual(upTo({ t: 9, phases }).phases, [{ phase: "idle", from: 0, to: 5 }, { phase: "down", from: 5, to: 9 }]);
 });
