@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from html import unescape
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+import polars as pl
 import pytest
 from playwright.sync_api import expect
 
@@ -14,6 +16,7 @@ from local_ui import Served, begun, ended
 from test_sweep_charts import QUEUES, grid, stored
 from weirlab.errors import RecordError
 from weirlab.record import record_paths
+from weirlab.sweeps.sensitivity import indices
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -79,6 +82,56 @@ def test_the_page_has_the_chart_the_command_and_the_figures(served: Served) -> N
     chart = served.bytes(f"/sweep/chart?store=rates.sweep&{LINES}").decode()
     assert chart.lstrip().startswith("<?xml")
     assert "</svg>" in chart
+
+
+def shown(served: Served, query: str) -> tuple[str, list[list[str]]]:
+    """The text alternative of a chart, and the rows of the table below it."""
+    status, page, _ = served.ask(f"/sweep?store=rates.sweep&{query}")
+    assert status == 200
+    (says,) = re.findall(r'<img class="sweep" [^>]*alt="([^"]*)"', page)
+    rows = re.findall(r"<tr>(.*?)</tr>", page)
+    return unescape(says), [
+        [unescape(one) for one in re.findall(r"<t[hd][^>]*>(.*?)</t", row)] for row in rows
+    ]
+
+
+def test_the_shares_of_a_chart_of_sensitivity_are_read_and_tabled(served: Served) -> None:
+    says, (head, *rows) = shown(served, "kind=sensitivity")
+    found = indices(pl.DataFrame(grid()), ["queue", "rate_mbps", "delay_ms"], "increase_p95_ms")
+    assert head == ["axis", "first order: by itself", "total: with its interactions"]
+    assert [[name.replace("_mbps", "").replace("_ms", "") for name in row[:1]] for row in rows] == [
+        [one.axis.removesuffix("_mbps").removesuffix("_ms")] for one in found
+    ]
+    assert [row[1:] for row in rows] == [[f"{one.first:.4g}", f"{one.total:.4g}"] for one in found]
+    assert says.startswith("Chart: which axis matters to increase p95. Total, with its interactions: ")
+    assert f"{found[0].total:.3g} (axis " in says
+    _, (head, *rows) = shown(served, "kind=sensitivity&panels=queue")
+    assert (head[0], {row[0] for row in rows}) == ("queue", set(QUEUES))
+
+
+def test_the_medians_of_a_chart_of_lines_are_read_and_tabled(served: Served) -> None:
+    says, (head, *rows) = shown(served, LINES)
+    assert head == ["queue", "rate, Mbit/s", "median increase p95, ms", "10th percentile", "90th percentile"]
+    runs = pl.DataFrame(grid()).filter(queue=rows[0][0], rate_mbps=float(rows[0][1]))["increase_p95_ms"]
+    low, high = (runs.quantile(share, "linear") for share in (0.1, 0.9))
+    medians: list[Any] = [runs.median(), low, high]
+    assert rows[0][2:] == [f"{one:.4g}" for one in medians]
+    assert says.startswith("Chart: increase p95 by rate and queue. Median increase p95, ms: from ")
+    assert re.search(r"\(queue [a-z_]+, rate \d+ Mbit/s\) to ", says)
+    assert says.endswith(" The table below has all of its figures.")
+
+
+def test_the_cells_of_a_heat_map_and_the_points_of_a_front_are_tabled(served: Served) -> None:
+    _, (head, *rows) = shown(served, "kind=heat&x=rate_mbps&by=queue")
+    assert head == ["queue", "rate, Mbit/s", "increase p95, ms"]
+    cell = pl.DataFrame(grid()).filter(queue=rows[0][0], rate_mbps=float(rows[0][1]))
+    assert float(rows[0][2]) == pytest.approx(cell["increase_p95_ms"].mean(), rel=1e-3)
+    says, (head, *rows) = shown(served, "kind=pareto&panels=queue")
+    assert head[-1] == "on the front"
+    assert len(rows) == pl.DataFrame(grid()).select("queue", "rate_mbps", "delay_ms").n_unique()
+    assert {row[-1] for row in rows} <= {"yes", "no"}
+    assert "yes" in {row[-1] for row in rows}
+    assert says.startswith("Chart: down goodput against increase p95. Increase p95, ms: from ")
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from weirlab.record import Record
+    from weirlab.sweeps.charts.told import Told
 
 
 @dataclass(frozen=True)
@@ -282,13 +283,14 @@ class _Served:
 
     def sweep(self, request: Request) -> Response:
         seen = self.sweeps.seen(request.query_params)
+        chart: Told | str
         try:
             # Kept for the request that brings it into the page.
             self.sweeps.chart(request.query_params)
-            refusal = None
+            chart = self.sweeps.told(request.query_params)
         except UsageError as error:
-            refusal = str(error)
-        return _Page(pages.sweep_page(self.prefix, seen, request.url.query, refusal))
+            chart = str(error)
+        return _Page(pages.sweep_page(self.prefix, seen, request.url.query, chart))
 
     def chart(self, request: Request) -> Response:
         """The chart of a store, as a picture."""

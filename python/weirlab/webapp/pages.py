@@ -24,6 +24,7 @@ from weirlab.viewer import prose, shell
 from weirlab.webapp.keys import scenario_keys
 from weirlab.webapp.library import MAX_SHOWN, NO_TEXT, as_text, is_text
 from weirlab.webapp.runs import PHASES, WORLDS
+from weirlab.webapp.sweeps import MAX_ROWS
 
 __all__ = [
     "error_page",
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
+    from weirlab.sweeps.charts.told import Told
     from weirlab.webapp.library import Entry
     from weirlab.webapp.runs import Run, Runs
     from weirlab.webapp.sweeps import Seen
@@ -249,16 +251,16 @@ def sweeps_page(prefix: str, folder: Path, places: Sequence[str]) -> str:
     )
 
 
-def sweep_page(prefix: str, seen: Seen, query: str, refusal: str | None) -> str:
+def sweep_page(prefix: str, seen: Seen, query: str, chart: Told | str) -> str:
     """A store: one chart of it, and the figures that it shows.
 
     Args:
         prefix: the first part of every address.
         seen: what there is to see.
         query: how the page was asked for.
-        refusal: why there is no such chart; None if there is one.
+        chart: the figures of the chart, or why there is no such chart.
     """
-    asked, place, told = seen.asked, escape(seen.place), KINDS[seen.kind]
+    asked, place = seen.asked, escape(seen.place)
     figures = {name: words(name) for name in seen.figures}
     choices = [
         ("figure", "Figure", _entitled(figures, asked.figure), " ".join(KINDS)),
@@ -271,12 +273,15 @@ def sweep_page(prefix: str, seen: Seen, query: str, refusal: str | None) -> str:
         f'<label data-for="{kinds}">{what} <select name="{name}">{among}</select></label>\n'
         for name, what, among, kinds in choices
     )
-    says = f"Chart: {escape(told)}; the table below has means over the runs of each row"
-    chart = (
-        f'<img class="sweep" src="{prefix}/sweep/chart?{escape(query)}" alt="{says}">\n'
-        if refusal is None
-        else f'<p class="error" role="alert">{prose(refusal)}</p>\n'
-    )
+    if isinstance(chart, str):
+        picture = f'<p class="error" role="alert">{prose(chart)}</p>\n'
+        figures_of, table = "Means over the runs of each row.", seen.table
+    else:
+        says = escape(f"Chart: {chart.heading}. {chart.summary} The table below has all of its figures.")
+        picture = f'<img class="sweep" src="{prefix}/sweep/chart?{escape(query)}" alt="{says}">\n'
+        figures_of, table = chart.figures, chart.table.head(MAX_ROWS)
+        if chart.table.height > MAX_ROWS:
+            figures_of += f" The first {MAX_ROWS} of {chart.table.height} rows."
     failed = f", {seen.failed} of them failed" if seen.failed else ""
     over = f", over {escape(', '.join(map(plain, seen.axes)))}" if seen.axes else ""
     return _page(
@@ -288,11 +293,11 @@ def sweep_page(prefix: str, seen: Seen, query: str, refusal: str | None) -> str:
 <form id="form" class="choices" autocomplete="off"><input type="hidden" name="store" value="{place}">
 <label>Chart <select name="kind">{_titled(dict(KINDS), seen.kind)}</select></label>
 {selects}<button type="submit">Draw</button></form>
-{chart}<p>The same on the command line:</p>
+{picture}<p>The same on the command line:</p>
 <pre role="region" tabindex="0" aria-label="The command that does it">{escape(seen.command)}</pre>
 <h2>Figures</h2>
-<p class="quiet">Means over the runs of each row.</p>
-{_table(seen.table)}""",
+<p class="quiet">{escape(figures_of)}</p>
+{_table(table)}""",
     )
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from weirlab.errors import UsageError
 from weirlab.record.places import store_paths
-from weirlab.sweeps.charts import KINDS, draw, usual_kind
+from weirlab.sweeps.charts import KINDS, draw, told, usual_kind
 from weirlab.sweeps.charts.asked import Asked
 from weirlab.sweeps.columns import FIGURES
 from weirlab.sweeps.shown import grouped, of_newest, shown_columns
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import polars as pl
+
+    from weirlab.sweeps.charts.told import Told
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,6 +112,18 @@ class Sweeps:
         return self._charts.get(
             (store.name, *store.parts(), kind, asked), lambda: self._drawn(store, kind, asked)
         )
+
+    def told(self, query: Mapping[str, str]) -> Told:
+        """The figures of the chart that is asked for.
+
+        Args:
+            query: as for `seen`.
+
+        Raises:
+            UsageError: if there is no such store or chart, or nothing to draw.
+            RecordError: if the store cannot be read.
+        """
+        return told(*self._asked(query))
 
     def _drawn(self, store: Store, kind: str, asked: Asked) -> bytes:
         with tempfile.TemporaryDirectory(prefix="weir-") as folder, self._drawing:

@@ -12,10 +12,12 @@ from weirlab.plots import MAX_TITLE_CHARS, format_of, save
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+    from types import ModuleType
 
     from matplotlib.figure import Figure
 
     from weirlab.sweeps.charts.asked import Asked
+    from weirlab.sweeps.charts.told import Told
     from weirlab.sweeps.store import Store
 
 KINDS: Mapping[str, str] = MappingProxyType(
@@ -57,19 +59,43 @@ def draw(store: Store, kind: str, asked: Asked, target: Path) -> Path:
         UsageError: if the suffix does not fit, an axis or figure is none or has no room, or there is nothing
             to draw.
     """
-    if kind not in KINDS:
-        raise UsageError(f"there is no chart `{kind}` of a sweep (known: {', '.join(KINDS)})")
     if asked.title is not None and len(asked.title) > MAX_TITLE_CHARS:
         raise UsageError(f"a title of {len(asked.title)} characters: write {MAX_TITLE_CHARS} or fewer")
+    drawing = _drawing(kind)
     asked.check()
     format_of(target)
     from weirlab.sweeps.charts.data import drawn  # noqa: PLC0415 - loads Polars
 
     found = drawn(store)
-    drawing = importlib.import_module(f"weirlab.sweeps.charts.{kind}")
 
     def make() -> Figure:
         chart: Figure = drawing.figure(found, asked)
         return chart
 
     return save(make, target)
+
+
+def told(store: Store, kind: str, asked: Asked) -> Told:
+    """The figures that `draw` draws.
+
+    Args:
+        store: the store.
+        kind: one of `KINDS`.
+        asked: which figure, by which axes.
+
+    Raises:
+        UsageError: as `draw`.
+    """
+    drawing = _drawing(kind)
+    asked.check()
+    from weirlab.sweeps.charts.data import drawn  # noqa: PLC0415 - loads Polars
+
+    found: Told = drawing.told(drawn(store), asked)
+    return found
+
+
+def _drawing(kind: str) -> ModuleType:
+    """The module of a kind."""
+    if kind not in KINDS:
+        raise UsageError(f"there is no chart `{kind}` of a sweep (known: {', '.join(KINDS)})")
+    return importlib.import_module(f"weirlab.sweeps.charts.{kind}")

@@ -13,6 +13,7 @@ from weirlab.errors import UsageError
 from weirlab.plots.layout import constrained
 from weirlab.sweeps.charts.data import number, plain, text, words
 from weirlab.sweeps.charts.panels import panelled
+from weirlab.sweeps.charts.told import Told
 from weirlab.sweeps.shown import of_points
 
 if TYPE_CHECKING:
@@ -29,15 +30,11 @@ if TYPE_CHECKING:
 
 def figure(drawn: Drawn, asked: Asked) -> Figure:
     """The chart."""
-    x = asked.x or next(iter(drawn.axes), None)
-    y = asked.by or next((name for name in drawn.axes if name not in {x, asked.panels}), None)
-    if x is None or y is None:
-        raise UsageError("a heat map needs two axes that vary: name them with --x and --by")
-    shown = drawn.figure(asked.figure, "--figure")
+    x, y, shown = _columns(drawn, asked)
     columns = drawn.values(x, "--x", MOST)
     lines = drawn.values(y, "--by", MOST)
     note = f"Each cell: mean of {plain(shown)} over {drawn.over(x, y, asked.panels)}, each point once."
-    panels = panelled(drawn, asked, f"{plain(shown)} by {plain(x)} and {plain(y)}", note)
+    panels = panelled(drawn, asked, _heading(x, y, shown), note)
     means = [of_points(rows.lazy(), [*drawn.axes, x, y], [shown]).collect() for _, rows in panels.parts]
     grids = [_means(rows, (x, y), shown, (columns, lines)) for rows in means]
     known = np.concatenate([grid[np.isfinite(grid)] for grid in grids])
@@ -57,6 +54,35 @@ def figure(drawn: Drawn, asked: Asked) -> Figure:
     bar.set_label(words(shown))
     bar.outline.set_visible(False)
     return panels.figure
+
+
+def told(drawn: Drawn, asked: Asked) -> Told:
+    """The figures that it draws."""
+    x, y, shown = _columns(drawn, asked)
+    keys = [name for name in (asked.panels, y, x) if name is not None]
+    points = of_points(drawn.rows.lazy(), [*drawn.axes, *keys], [shown])
+    cells = points.drop_nulls([*keys, shown]).group_by(keys).agg(pl.col(shown).mean()).sort(keys).collect()
+    return Told(
+        heading=_heading(x, y, shown),
+        figures=f"Means over {drawn.over(*keys)}, each point once, as they are drawn.",
+        keys=keys,
+        value=shown,
+        table=cells,
+    )
+
+
+def _columns(drawn: Drawn, asked: Asked) -> tuple[str, str, str]:
+    """The axes from left to right and from below upwards, and the figure."""
+    x = asked.x or next(iter(drawn.axes), None)
+    y = asked.by or next((name for name in drawn.axes if name not in {x, asked.panels}), None)
+    if x is None or y is None:
+        raise UsageError("a heat map needs two axes that vary: name them with --x and --by")
+    shown = drawn.figure(asked.figure, "--figure")
+    return x, y, shown
+
+
+def _heading(x: str, y: str, shown: str) -> str:
+    return f"{plain(shown)} by {plain(x)} and {plain(y)}"
 
 
 def _means(

@@ -11,6 +11,7 @@ from weirlab.plots import theme
 from weirlab.plots.axes import LOG_SCALE
 from weirlab.sweeps.charts.data import is_logarithmic, number, plain, text, words
 from weirlab.sweeps.charts.panels import panelled
+from weirlab.sweeps.charts.told import Told
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,21 +23,13 @@ if TYPE_CHECKING:
 
 def figure(drawn: Drawn, asked: Asked) -> Figure:
     """The chart."""
-    numbers = [name for name in drawn.axes if drawn.rows[name].dtype.is_numeric()]
-    x = asked.x or next(iter(numbers), None)
-    if x is None:
-        raise UsageError("lines need an axis of numbers from left to right: none of this store varies")
-    x = drawn.figure(x, "--x")
-    shown = drawn.figure(asked.figure, "--figure")
-    free = (name for name in drawn.axes if name not in {x, asked.panels})
-    by = asked.by or next((name for name in free if name not in numbers), None)
+    x, shown, by = _columns(drawn, asked)
     values = drawn.values(by, "--by", MOST) if by is not None else [None]
     note = (
         f"Lines: medians over {drawn.over(x, by, asked.panels)}. Bands: from the 10th to the 90th percentile "
         "of these runs."
     )
-    heading = f"{plain(shown)} by {plain(x)}" + (f" and {plain(by)}" if by else "")
-    panels = panelled(drawn, asked, heading, note)
+    panels = panelled(drawn, asked, _heading(x, shown, by), note)
     places = drawn.values(x, "--x", MOST_PLACES)
     logarithmic = is_logarithmic(places)
     for axes, (name, rows) in zip(panels.axes, panels.parts, strict=True):
@@ -54,14 +47,51 @@ def figure(drawn: Drawn, asked: Asked) -> Figure:
     return panels.figure
 
 
-def _draw(axes: Axes, rows: pl.DataFrame, of: tuple[str, str], style: theme.Style, name: str) -> None:
-    x, shown = of
-    groups = rows.drop_nulls([x, shown]).group_by(x)
-    found = groups.agg(
+def told(drawn: Drawn, asked: Asked) -> Told:
+    """The figures that it draws."""
+    x, shown, by = _columns(drawn, asked)
+    keys = [name for name in (asked.panels, by, x) if name is not None]
+    named = {"median": f"median {words(shown)}", "low": "10th percentile", "high": "90th percentile"}
+    rows = drawn.rows.drop_nulls(keys)
+    return Told(
+        heading=_heading(x, shown, by),
+        figures=f"Medians and percentiles over {drawn.over(*keys)}, as they are drawn.",
+        keys=keys,
+        value=named["median"],
+        table=_bands(rows, keys, shown).select(*keys, *named).rename(named),
+    )
+
+
+def _columns(drawn: Drawn, asked: Asked) -> tuple[str, str, str | None]:
+    """What is drawn from left to right, the figure, and what has a line for each of its values."""
+    numbers = [name for name in drawn.axes if drawn.rows[name].dtype.is_numeric()]
+    x = asked.x or next(iter(numbers), None)
+    if x is None:
+        raise UsageError("lines need an axis of numbers from left to right: none of this store varies")
+    x = drawn.figure(x, "--x")
+    shown = drawn.figure(asked.figure, "--figure")
+    free = (name for name in drawn.axes if name not in {x, asked.panels})
+    by = asked.by or next((name for name in free if name not in numbers), None)
+    return x, shown, by
+
+
+def _heading(x: str, shown: str, by: str | None) -> str:
+    return f"{plain(shown)} by {plain(x)}" + (f" and {plain(by)}" if by else "")
+
+
+def _bands(rows: pl.DataFrame, keys: list[str], shown: str) -> pl.DataFrame:
+    """Median and the 10th and 90th percentile of a figure, for all values of `keys` in their order."""
+    groups = rows.drop_nulls([*keys, shown]).group_by(keys)
+    return groups.agg(
         low=pl.col(shown).quantile(0.1, "linear"),
         median=pl.col(shown).median(),
         high=pl.col(shown).quantile(0.9, "linear"),
-    ).sort(x)
+    ).sort(keys)
+
+
+def _draw(axes: Axes, rows: pl.DataFrame, of: tuple[str, str], style: theme.Style, name: str) -> None:
+    x, shown = of
+    found = _bands(rows, [x], shown)
     places = found[x].to_numpy()
     low, high = found["low"].to_numpy(), found["high"].to_numpy()
     axes.fill_between(places, low, high, color=style.colour, alpha=0.15, linewidth=0)

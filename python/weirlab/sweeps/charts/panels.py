@@ -60,7 +60,7 @@ def panelled(drawn: Drawn, asked: Asked, heading: str, note: str) -> Panels:
         heading: heading, if none is asked for.
         note: what was done to the runs, in small print.
     """
-    parts = _parts(drawn, asked.panels)
+    parts = parts_of(drawn, asked.panels)
     columns = min(len(parts), WIDEST)
     lines = math.ceil(len(parts) / columns)
     varied = f"axes: {', '.join(plain(name) for name in drawn.axes)}" if drawn.axes else "one point"
@@ -80,7 +80,8 @@ def panelled(drawn: Drawn, asked: Asked, heading: str, note: str) -> Panels:
     return Panels(figure, every[: len(parts)], parts, columns)
 
 
-def _parts(drawn: Drawn, panels: str | None) -> list[tuple[str, pl.DataFrame]]:
+def parts_of(drawn: Drawn, panels: str | None) -> list[tuple[str, pl.DataFrame]]:
+    """Heading and rows of each panel."""
     if panels is None:
         return [("", drawn.rows)]
     values = drawn.values(panels, "--panels", MOST)

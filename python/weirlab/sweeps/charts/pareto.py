@@ -10,7 +10,8 @@ import polars as pl
 from weirlab.errors import UsageError
 from weirlab.plots import theme
 from weirlab.sweeps.charts.data import plain, text, words
-from weirlab.sweeps.charts.panels import panelled
+from weirlab.sweeps.charts.panels import panelled, parts_of
+from weirlab.sweeps.charts.told import Told
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,19 +24,13 @@ if TYPE_CHECKING:
 
 def figure(drawn: Drawn, asked: Asked) -> Figure:
     """The chart."""
-    if asked.x is not None:
-        raise UsageError(f"--x {asked.x}: a Pareto front has figures on both scales: --figure and --against")
-    if asked.figure == asked.against:
-        raise UsageError(f"--figure and --against are both {asked.figure}: a Pareto front is of two figures")
-    costs = drawn.figure(asked.figure, "--figure")
-    gains = drawn.figure(asked.against, "--against")
-    by = asked.by or next((name for name in drawn.axes if name != asked.panels), None)
+    costs, gains, by = _columns(drawn, asked)
     values = drawn.values(by, "--by", MOST) if by is not None else [None]
     note = (
         f"Better is up and left. A point: means over the runs of a point of the plan. Line: the front, whose "
         f"points no other of the panel beats in both {plain(costs)} and {plain(gains)}."
     )
-    panels = panelled(drawn, asked, f"{plain(gains)} against {plain(costs)}", note)
+    panels = panelled(drawn, asked, _heading(costs, gains), note)
     for axes, (name, rows) in zip(panels.axes, panels.parts, strict=True):
         means = _means(rows, drawn.axes, [costs, gains])
         for value, style in zip(values, theme.styles(len(values)), strict=True):
@@ -46,6 +41,43 @@ def figure(drawn: Drawn, asked: Asked) -> Figure:
     panels.label(words(costs), words(gains))
     panels.name(words(by) if by else None)
     return panels.figure
+
+
+def told(drawn: Drawn, asked: Asked) -> Told:
+    """The figures that it draws."""
+    costs, gains, _ = _columns(drawn, asked)
+    found = []
+    for _, rows in parts_of(drawn, asked.panels):
+        means = _means(rows, drawn.axes, [costs, gains])
+        if asked.panels is not None and asked.panels not in drawn.axes:
+            means = means.with_columns(pl.lit(rows[asked.panels][0]).alias(asked.panels))
+        best = np.zeros(means.height, bool)
+        best[front(means[costs].to_numpy(), means[gains].to_numpy())] = True
+        found.append(means.with_columns(pl.Series(FRONT, np.where(best, "yes", "no"))))
+    table = pl.concat(found)
+    return Told(
+        heading=_heading(costs, gains),
+        figures="Means over the runs of each point, and whether it is on the front, as they are drawn.",
+        keys=[name for name in table.columns if name not in {costs, gains, FRONT}],
+        value=costs,
+        table=table,
+    )
+
+
+def _columns(drawn: Drawn, asked: Asked) -> tuple[str, str, str | None]:
+    """The figure of latency, that of throughput, and the axis whose values have a colour each."""
+    if asked.x is not None:
+        raise UsageError(f"--x {asked.x}: a Pareto front has figures on both scales: --figure and --against")
+    if asked.figure == asked.against:
+        raise UsageError(f"--figure and --against are both {asked.figure}: a Pareto front is of two figures")
+    costs = drawn.figure(asked.figure, "--figure")
+    gains = drawn.figure(asked.against, "--against")
+    by = asked.by or next((name for name in drawn.axes if name != asked.panels), None)
+    return costs, gains, by
+
+
+def _heading(costs: str, gains: str) -> str:
+    return f"{plain(gains)} against {plain(costs)}"
 
 
 def front(costs: NDArray[np.float64], gains: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -100,3 +132,6 @@ def _front(axes: Axes, costs: NDArray[np.float64], gains: NDArray[np.float64]) -
 
 MOST = 12
 """Colours of a panel."""
+
+FRONT = "on the front"
+"""The column that says whether no other point beats this one."""
