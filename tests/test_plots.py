@@ -16,6 +16,7 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.image import imread
+from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 from matplotlib.textpath import text_to_path
@@ -764,6 +765,18 @@ def test_quantiles_are_paired_and_those_of_the_same_distribution_lie_on_the_diag
     _, moved = qq.pairs(Ordered.of(values), Ordered.of(3 * values[::5] + 5))
     assert moved.size == 1000
     assert np.corrcoef(np.quantile(values, (np.arange(1000) + 0.5) / 1000), moved)[0, 1] > 0.99
+
+
+def test_of_many_configurations_the_table_tells_points_apart_as_the_axes_do(tmp_path: Path) -> None:
+    queues = [f"pfifo limit {limit}" for limit in range(10, 120, 10)]
+    chart = qq.figure(weirlab.run("ping", link="cable-20-8", queue=queues, out=tmp_path / "runs"), None)
+
+    def looks(lines: Sequence[Line2D]) -> list[tuple[Any, Any]]:
+        return [(one.get_color(), one.get_marker()) for one in lines if one.get_linestyle() == "None"]
+
+    samples = looks([one for one in chart.get_children() if isinstance(one, Line2D)])
+    assert len(set(samples)) == len(queues) - 1
+    assert samples == looks(chart.axes[0].lines)
 
 
 def test_a_normal_distribution_is_straight_and_a_long_tail_bends_up() -> None:

@@ -50,7 +50,7 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
     first = _cells_of_points(drawn[0][2][0]) if alone else _cells(groups[0])
     rows = [table.Row({**DIAGONAL}, baseline, first)]
     rows += [
-        table.Row({"color": style.colour, "linewidth": 6}, name, _cells(one))
+        table.Row(_look(style) | {"markersize": 5}, name, _cells(one))
         for one, (name, style, _) in zip(groups if alone else groups[1:], drawn, strict=True)
     ]
     unit = f", {of.unit}" if of and of.unit else "" if of else ", ms"
@@ -65,14 +65,21 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
     for _, style, points in drawn:
         axes.plot(
             *points,
-            linestyle="none",
-            marker=style.marker,
-            markersize=3.5,
-            markeredgewidth=0,
-            color=style.colour,
+            **_look(style),
             rasterized=True,
         )
     return chart
+
+
+def _look(style: theme.Style) -> dict[str, Any]:
+    """How points are drawn: of many configurations only colour and marker together tell them apart."""
+    return {
+        "linestyle": "none",
+        "marker": style.marker,
+        "markersize": 3.5,
+        "markeredgewidth": 0,
+        "color": style.colour,
+    }
 
 
 def _ordered(records: Sequence[Record]) -> Ordered:
