@@ -19,9 +19,11 @@ from playwright.sync_api import expect
 from browsing import WAIT_MS, Opened, opened
 from local_ui import Served, begun, ended
 from weirlab.errors import RecordError
+from weirlab.plots.caption import number as written
 from weirlab.record import open_record
 from weirlab.stats import counted, describe, load_window_ns, loaded_pings, pings, summarise
 from weirlab.viewer import is_large, overview_of, report_page
+from weirlab.viewer.overview import SHARES
 from weirlab.webapp import pages
 
 if TYPE_CHECKING:
@@ -126,6 +128,7 @@ def test_its_means_and_curves_are_those_of_all_pings(large: Record) -> None:
         after = np.searchsorted(values, np.array(ms) + 0.0125, side="right") / values.size * 100
         assert (np.array(percent) >= at - 1e-5).all()
         assert (np.array(percent) <= after + 1e-5).all()
+        np.testing.assert_allclose(found.reached[probe], np.percentile(values, SHARES), atol=0.0125)
 
 
 def test_pings_of_a_span_are_those_of_the_table_by_the_time_of_sending(
@@ -288,6 +291,15 @@ def test_a_large_record_in_a_page_of_its_own(browser: Browser, large: Record, tm
     file.write_text(report_page([large]), encoding="utf-8")
     with opened(browser, file) as shown:
         look_closely(shown, large)
+        chart = shown.chart("Distribution of pings under load")
+        chart.get_by_text("Table of what is shown").click()
+        chart.locator("table").wait_for()
+        cells = chart.locator("tbody tr").first.locator("td").all_inner_texts()
+        loaded = summarise(large).probes[large.probe_names[0]]
+        assert loaded is not None
+        known = [loaded.p5, loaded.p25, loaded.median, loaded.p75, loaded.p95, loaded.p99, loaded.max]
+        assert [cells[at] for at in (0, 1, 2, 3, 5, 6, 8)] == [written(one) for one in known]
+        assert [float(cells[at]) for at in (4, 7)] == pytest.approx(overview_of(large).reached[0], rel=5e-3)
 
 
 def test_large_records_are_compared_by_their_overviews(

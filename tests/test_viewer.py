@@ -24,9 +24,10 @@ from live import weir_in
 from weirlab.api import run_all
 from weirlab.errors import UsageError
 from weirlab.plots import series
+from weirlab.plots.caption import number as number_of
 from weirlab.record import open_record
 from weirlab.scenario import ScenarioSpec, resolve
-from weirlab.stats import describe
+from weirlab.stats import describe, load_window_ns
 from weirlab.viewer import asset, report_page
 from weirlab.worlds import world_named
 
@@ -136,6 +137,29 @@ def test_figures_of_a_span_follow_the_definitions_of_the_statistics(
         figures = [ours.mean, ours.min, ours.median, ours.p95, ours.p99, ours.max]
         assert [float(one) for one in cells[2:8]] == pytest.approx(figures, rel=5e-3)
         assert cells[8] == str(rows["rtt_ns"].null_count())
+
+
+def test_the_table_of_a_distribution_has_the_quantiles_of_the_figures(
+    browser: Browser, one_page: Path, two_page: Path, rrul: list[Record]
+) -> None:
+    """Every sample counts, by the one definition of quantiles: a page has one figure of one thing."""
+    shares = [5, 25, 50, 75, 90, 95, 99, 99.9, 100]
+    for page, records in ((one_page, rrul[:1]), (two_page, rrul)):
+        with opened(browser, page) as shown:
+            chart = shown.chart("Distribution of pings under load")
+            shown.plot("Distribution of pings under load")
+            chart.get_by_text("Table of what is shown").click()
+            chart.locator("table").wait_for()
+            rows = [one.locator("th, td").all_inner_texts() for one in chart.locator("tbody tr").all()]
+        of = [[number] for number in range(len(rrul[0].probe_names))] if len(records) == 1 else [None] * 2
+        assert len(rows) == len(of)
+        for number, (cells, probes) in enumerate(zip(rows, of, strict=True)):
+            record = records[min(number, len(records) - 1)]
+            start, end = load_window_ns(record)
+            loaded = record.latency.filter(pl.col("probe").is_in(probes or [*record.ping_probes]))
+            loaded = loaded.filter((pl.col("t_ns") >= start) & (pl.col("t_ns") < end))
+            values = loaded["rtt_ns"].drop_nulls().to_numpy() / 1e6
+            assert cells[1:] == [number_of(one) for one in np.percentile(values, shares)]
 
 
 def test_zoom_by_drag_wheel_keys_and_buttons_moves_all_charts(browser: Browser, one_page: Path) -> None:

@@ -378,7 +378,7 @@ export class Chart {
   /** Where each line reaches round shares; of a chart that is not over time. */
   private points(): HTMLElement {
     const shares = [5, 25, 50, 75, 90, 95, 99, 99.9, 100];
-    const rows = this.visible().map((line) => [line.name, ...shares.map((share) => short(line.t[indexOf(line.y, share)] ?? NaN))]);
+    const rows = this.visible().map((line) => [line.name, ...shares.map((share) => short(line.reaches?.(share) ?? NaN))]);
     return tableOf(`${this.spec.xLabel}, by share`, ["line", ...shares.map((share) => `${share} %`)], rows);
   }
 }

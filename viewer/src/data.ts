@@ -98,8 +98,11 @@ export interface Overview {
   parts: [number, number | null][];
   /** Means of the pings over the whole path in each step of the charts. */
   means_ms: (number | null)[];
-  /** Of each probe by number, and of all over the whole path together (-1): how many % took no longer. */
-  curves: Record<string, { ms: number[]; percent: number[] }>;
+  /**
+   * Of each probe by number, and of all over the whole path together (-1): how many % took no longer; and quantiles in ms
+   * that the figures of a run have not, by share in %.
+   */
+  curves: Record<string, { ms: number[]; percent: number[]; reached: Record<string, number> }>;
 }
 
 export interface PageData {

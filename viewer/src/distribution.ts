@@ -8,7 +8,7 @@ import * as words from "./words";
 export function distribution(found: { line: Line; curve: Curve | null }[], shows: string, of: string): ChartSpec | null {
   const lines = found.flatMap(({ line, curve }) => {
     const { lost, ...rest } = line;
-    return curve?.x.length ? [{ ...rest, t: curve.x, y: curve.y }] : [];
+    return curve?.x.length ? [{ ...rest, t: curve.x, y: curve.y, reaches: curve.reaches }] : [];
   });
   if (lines.length === 0) return null;
   const least = Math.min(...lines.map((line) => line.t[0] as number));

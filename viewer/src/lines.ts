@@ -1,6 +1,6 @@
 // Lines of charts, whatever they were made of.
 import type { Direction } from "./data";
-import { indexOf } from "./statistics";
+import { indexOf, quantile } from "./statistics";
 import type { Span } from "./view";
 
 /** One quantity over time. Times are seconds, in order; a value is NaN where there is none. */
@@ -25,6 +25,8 @@ export interface Line {
   step_s?: number;
   /** What they are means of, if it is there. */
   samples?: Line;
+  /** Of a distribution: its quantile at a share in %. */
+  reaches?: (share: number) => number;
   /** Whether it is the mean of the others, which is drawn over them. */
   average?: boolean;
 }
@@ -43,6 +45,8 @@ export interface Closer {
 export interface Curve {
   x: Float64Array;
   y: Float64Array;
+  /** The quantile of all values at a share in %, by the definition of docs/statistics.md. */
+  reaches(share: number): number;
 }
 
 /** The curve of `values`, NaN left out: in steps fine enough for any screen, the tail in full. */
@@ -55,6 +59,7 @@ export function cumulative(values: Float64Array): Curve {
   return {
     x: Float64Array.from(shares, (at) => sorted[at] as number),
     y: Float64Array.from(shares, (at) => (100 * (at + 1)) / sorted.length),
+    reaches: (share) => quantile(sorted, share / 100),
   };
 }
 

@@ -68,7 +68,9 @@ async function pingCharts({ record, run, tables, of, closer }: Opened, view: Vie
 
 /** How long the pings of a line took during the load. */
 function loadCurve(record: RecordData, line: Line, probe: number | "all"): Curve | null {
-  return record.overview ? curveOf(record.overview, probe) : cumulative(within(line, ...record.load_s));
+  if (record.overview === null) return cumulative(within(line, ...record.load_s));
+  const figures = probe === "all" ? record.summary.latency.loaded : (record.summary.probes[line.name] ?? null);
+  return curveOf(record.overview, probe, figures);
 }
 
 /** Waits until what was drawn is on the screen; not in a page that nobody sees, where nothing is. */

@@ -1,5 +1,5 @@
 // What the charts draw, from the tables of a record: numbers over time, nothing of how they look.
-import type { Direction, Overview, RecordData } from "./data";
+import type { Direction, Distribution, Overview, RecordData } from "./data";
 import type { Curve, Line } from "./lines";
 import { indexOf, ROUNDING } from "./statistics";
 import type { TableReader } from "./tables";
@@ -229,10 +229,16 @@ export async function shaperRates(tables: TableReader, record: RunShape, run: nu
   });
 }
 
-/** The curve of a large record's probe, or of all pings over its whole path together; null if it has none. */
-export function curveOf(overview: Overview, probe: number | "all"): Curve | null {
+/**
+ * The curve of a large record's probe, or of all pings over its whole path together; null if it has none. Quantiles that
+ * are among the `figures` of the same pings are taken from there.
+ */
+export function curveOf(overview: Overview, probe: number | "all", figures: Distribution | null): Curve | null {
   const found = overview.curves[probe === "all" ? "-1" : String(probe)];
-  return found ? { x: Float64Array.from(found.ms), y: Float64Array.from(found.percent) } : null;
+  if (!found) return null;
+  const { p5, p25, median, p75, p95, p99, max } = figures ?? {};
+  const known: Record<string, number | undefined> = { ...found.reached, 5: p5, 25: p25, 50: median, 75: p75, 95: p95, 99: p99, 100: max };
+  return { x: Float64Array.from(found.ms), y: Float64Array.from(found.percent), reaches: (share) => known[share] ?? NaN };
 }
 
 function line(name: string, label: string, run: number, colour: number): Line {

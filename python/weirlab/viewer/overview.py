@@ -46,6 +46,7 @@ class Overview:
         means_ms: means of the pings over the whole path in each step of the charts; None where there is none.
         curves: of each probe by number, and of all pings over the whole path together (-1), how many % took
             no longer than so many ms during the load.
+        reached: of each curve the quantiles at `SHARES` in ms, as near as its buckets tell.
         latency: the shortest, the longest and a lost ping of each spell and probe, as a Parquet file.
     """
 
@@ -54,6 +55,7 @@ class Overview:
     parts: list[tuple[float, float | None]]
     means_ms: list[float | None]
     curves: dict[int, tuple[list[float], list[float]]]
+    reached: dict[int, list[float]]
     latency: bytes
 
     def told(self) -> dict[str, Any]:
@@ -63,7 +65,14 @@ class Overview:
             "spell_s": self.spell_s,
             "parts": self.parts,
             "means_ms": self.means_ms,
-            "curves": {str(probe): {"ms": ms, "percent": part} for probe, (ms, part) in self.curves.items()},
+            "curves": {
+                str(probe): {
+                    "ms": ms,
+                    "percent": part,
+                    "reached": dict(zip(map(str, SHARES), self.reached[probe], strict=True)),
+                }
+                for probe, (ms, part) in self.curves.items()
+            },
         }
 
     def archive(self, record: Record, *, compressed: bool) -> bytes:
@@ -118,7 +127,7 @@ def overview_of(record: Record) -> Overview:
         spell_s=spell / 1e9,
         parts=spans,
         means_ms=means.found(),
-        curves=curves.found(),
+        **curves.found(),
         latency=_written(kept),
     )
 
@@ -212,19 +221,21 @@ class _Curves:
         least, greatest = self._ends.get(probe, (low, high))
         self._ends[probe] = min(low, least), max(high, greatest)
 
-    def found(self) -> dict[int, tuple[list[float], list[float]]]:
-        """The curves: ms, and % that took no longer."""
-        whole = Tally()
-        found = {}
-        for probe, tally in self._tallies.items():
-            found[probe] = self._curve(*tally.counts(), *self._ends[probe])
-            if probe in self._over_path:
-                whole.add(*tally.counts())
-        together = [self._ends[probe] for probe in self._tallies if probe in self._over_path]
+    def found(self) -> dict[str, Any]:
+        """The curves: ms, and % that took no longer; and quantiles of each in ms, at `SHARES`."""
+        tallies, ends = dict(self._tallies), dict(self._ends)
+        together = [probe for probe in tallies if probe in self._over_path]
         if together:
-            lows, highs = zip(*together, strict=True)
-            found[POOLED] = self._curve(*whole.counts(), min(lows), max(highs))
-        return found
+            tallies[POOLED] = whole = Tally()
+            for probe in together:
+                whole.add(*tallies[probe].counts())
+            lows, highs = zip(*(ends[probe] for probe in together), strict=True)
+            ends[POOLED] = min(lows), max(highs)
+        counted = {probe: tally.counts() for probe, tally in tallies.items()}
+        return {
+            "curves": {probe: self._curve(*counts, *ends[probe]) for probe, counts in counted.items()},
+            "reached": {probe: self._reached(*counts, *ends[probe]) for probe, counts in counted.items()},
+        }
 
     def _curve(self, buckets: Whole, counts: Whole, low: int, high: int) -> tuple[list[float], list[float]]:
         until = np.cumsum(counts)
@@ -238,6 +249,19 @@ class _Curves:
         ms = np.concatenate([[low], ends]) / NS_PER_MS
         percent = np.concatenate([[min(100 / total, 100.0)], 100 * until[chosen] / total])
         return np.round(ms, 6).tolist(), np.round(percent, 6).tolist()
+
+    def _reached(self, buckets: Whole, counts: Whole, low: int, high: int) -> list[float]:
+        """The quantiles at `SHARES`, as if every number were the middle one of its bucket."""
+        middles = np.clip((buckets * 2 + 1) << (self._digit or 0) >> 1, low, high) / NS_PER_MS
+        until = np.cumsum(counts)
+        places = np.array(SHARES) / 100 * (int(until[-1]) - 1)
+        below = np.floor(places).astype(np.int64)
+        first, second = (
+            middles[np.searchsorted(until, np.minimum(place, until[-1] - 1), side="right")]
+            for place in (below, below + 1)
+        )
+        reached: list[float] = np.round(first + (second - first) * (places - below), 6).tolist()
+        return reached
 
 
 def _written(kept: Sequence[Sequence[Whole]]) -> bytes:
@@ -269,6 +293,9 @@ MANY_PARTS = 12
 
 SPELLS = 1 << 15
 """Many times the pixels of a screen, so that a reader may zoom in before rows are read."""
+
+SHARES = (90, 99.9)
+"""Shares in % that the table of a distribution has and the figures of a run (`weirlab.stats`) have not."""
 
 CURVE_POINTS = 1000
 """A curve on a screen has no more steps that can be seen."""
