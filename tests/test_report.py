@@ -313,6 +313,48 @@ def test_what_a_record_says_is_never_markup(rrul: list[Record], tmp_path: Path) 
     assert json.loads(scripts(page)["weir-data"])["records"][0]["phases"][0]["name"].endswith(MARKUP)
 
 
+STEERING = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+"""Signs that could turn or hide what stands around them."""
+
+
+def test_what_a_record_says_turns_no_writing(rrul: list[Record], tmp_path: Path) -> None:
+    """As on the terminal: a name with a right-to-left override is written out, wherever a page has it."""
+    turned = "a\u202eevil\u202c\x07"
+    scenario = json.loads(json.dumps(rrul[0].manifest.scenario))
+    for way in ("up", "down"):
+        for hop in scenario["path"][way]:
+            hop["name"] = hop["queue"] = turned
+    for one in (*scenario["flows"], *scenario["probes"], *scenario["phases"], *scenario["hosts"]):
+        one["name"] = f"{one['name']}{turned}"
+    one = altered(
+        rrul[0],
+        tmp_path / turned.rstrip("\x07"),
+        title=turned,
+        configuration=turned,
+        queue=turned,
+        note=f"{turned}\nsecond line",
+        tags=[turned],
+        warnings=[turned],
+        started_at=turned,
+        versions={turned: turned},
+        host={"kernel": turned},
+        scenario=scenario,
+        test=rrul[0].manifest.test | {"summary": turned, "name": turned, "title": turned},
+        link=rrul[0].manifest.link | {"name": turned, "title": turned},
+    )
+    for page in (report_page([one]), report_page([one, rrul[1]]), report_page([one], title=turned)):
+        assert "<h1>a\\u202eevil\\u202c\\x07" in page
+        shown, _, script = page.partition("</main>")
+        assert STEERING.search(shown.partition("</style>")[2]) is None
+        data = json.loads(scripts(script)["weir-data"])
+        assert STEERING.search(json.dumps(data, ensure_ascii=False)) is None
+        assert '<p class="quiet">Note: a\\u202eevil\\u202c\\x07\nsecond line</p>' in shown
+    for cell in (one._repr_html_(), weirlab.compare([one, rrul[1]])[0]._repr_html_()):
+        assert cell is not None
+        assert "evil" in cell
+        assert STEERING.search(cell) is None
+
+
 @pytest.mark.parametrize(
     "scenario",
     [

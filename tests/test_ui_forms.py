@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ from playwright.sync_api import expect
 
 from browsing import WAIT_MS, opened
 from local_ui import PATIENCE_S, Served, begun, ended
+from weirlab.record import open_record
 from weirlab.webapp import library, pages
 from weirlab.webapp.runs import Runs
 
@@ -62,6 +64,28 @@ def test_a_button_that_gets_no_answer_says_so(browser: Browser, served: Served) 
         expect(pages["scenario"].get_by_role("alert")).to_have_text(SILENT, timeout=WAIT_MS)
         expect(pages["runs/1"].locator("#state")).to_have_text(SILENT, timeout=WAIT_MS)
         expect(pages["shapers"].locator("#count")).to_have_text(f"{SILENT}.", timeout=WAIT_MS)
+
+
+def test_notes_that_would_turn_writing_are_shown_as_on_the_terminal_and_edited_as_they_are(
+    browser: Browser, served: Served
+) -> None:
+    note = "a\u202eevil\u202c"
+    manifest = json.loads((served.folder / "one" / "manifest.json").read_text())
+    (served.folder / "one" / "manifest.json").write_text(json.dumps(manifest | {"note": note}))
+    with opened(browser, served.link) as shown:
+        page = shown.page
+        cell = page.locator('tr[data-place="one"] [data-column="Note"]')
+        expect(cell).to_have_text("a\\u202eevil\\u202c")
+        page.get_by_text("Note and tags of the chosen records").click()
+        page.get_by_label("Choose one", exact=True).check()
+        expect(page.get_by_label("Note", exact=True)).to_have_value(note)
+        page.get_by_label("Note", exact=True).fill(f"{note}!")
+        expect(page.locator("#command")).to_contain_text("'a\\u202eevil\\u202c!'", timeout=WAIT_MS)
+        page.get_by_role("button", name="Keep").click()
+        expect(page.locator("#note-kept")).to_have_text("Kept.", timeout=WAIT_MS)
+        expect(cell).to_have_text("a\\u202eevil\\u202c!")
+        expect(page.get_by_label("Note", exact=True)).to_have_value(f"{note}!")
+    assert open_record(served.folder / "one").manifest.note == f"{note}!"
 
 
 def test_links_of_an_application_that_was_started_anew_are_no_answer(

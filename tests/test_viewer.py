@@ -441,6 +441,21 @@ def test_hostile_names_and_numbers_harm_nothing(browser: Browser, rrul: list[Rec
             ET.fromstring(shown.saved(title, "Save as SVG"))  # noqa: S314
 
 
+def test_names_of_queues_turn_no_writing(browser: Browser, rrul: list[Record], tmp_path: Path) -> None:
+    """Those that the browser reads from the record's own tables."""
+    shutil.copytree(rrul[0].path, tmp_path / "record")
+    for part in (tmp_path / "record" / "queue").iterdir():
+        pl.read_parquet(part).with_columns(pl.col("queue") + "\u202eevil\t").write_parquet(part)
+    manifest = json.loads((tmp_path / "record" / "manifest.json").read_text())
+    (tmp_path / "record" / "manifest.json").write_text(json.dumps(manifest | {"tables": None}))
+    page = report_page([open_record(tmp_path / "record")])
+    with opened(browser, written(tmp_path / "page.html", page)) as shown:
+        shown.plot("Queue backlog")
+        legend = shown.chart("Queue backlog").locator(".legend").inner_text()
+        assert "down/cmts\\u202eevil\\t" in legend
+        assert "\u202e" not in legend
+
+
 def test_a_notebook_shows_the_page_and_keeps_it_apart(
     browser: Browser, rrul: list[Record], tmp_path: Path
 ) -> None:

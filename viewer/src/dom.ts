@@ -2,6 +2,14 @@
 
 type Child = Node | string | null;
 
+/** `text` in which signs that steer, such as those that turn the direction of writing, are written out, as Weir's terminal does. */
+export function writtenOut(text: string): string {
+  return text.replaceAll(STEERING, (sign) => {
+    const code = sign.charCodeAt(0);
+    return SHORT[sign] ?? (code < 0x100 ? `\\x${code.toString(16).padStart(2, "0")}` : `\\u${code.toString(16).padStart(4, "0")}`);
+  });
+}
+
 /** An element with attributes and children. */
 export function el<Name extends keyof HTMLElementTagNameMap>(
   name: Name,
@@ -39,13 +47,13 @@ export function toggle(
 
 /** A sentence with what stands in backticks as code. */
 export function prose(text: string): Node[] {
-  return text.split(/`([^`]+)`/).map((part, at) => (at % 2 ? el("code", {}, part) : document.createTextNode(part)));
+  return writtenOut(text).split(/`([^`]+)`/).map((part, at) => (at % 2 ? el("code", {}, part) : document.createTextNode(part)));
 }
 
 /** What an error says, in one short line. */
 export function said(error: unknown): string {
   const text = error instanceof Error ? error.message : String(error);
-  return text.replaceAll(/\s+/g, " ").slice(0, 200);
+  return writtenOut(text.replaceAll(/\s+/g, " ")).slice(0, 200);
 }
 
 /** A table with a caption; the first cell of each row is its heading. */
@@ -68,6 +76,11 @@ export function colour(name: string): string {
 
 /** The present value of the colour `number` of the palette, which begins again behind its last one. */
 export const paletteColour = (number: number) => colour(`c${number % COLOURS}`);
+
+/** As weirlab.errors has it: control characters but for the end of a line, and what turns the direction of writing. */
+// biome-ignore lint: control characters are what is looked for
+const STEERING = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
+const SHORT: Record<string, string> = { "\t": "\\t", "\r": "\\r" };
 
 /** As many colours as the style sheet has, `--c0` and on. */
 export const COLOURS = 6;

@@ -1,5 +1,6 @@
 // What the charts draw, from the tables of a record: numbers over time, nothing of how they look.
 import type { Direction, Distribution, Overview, RecordData } from "./data";
+import { writtenOut } from "./dom";
 import type { Curve, Line } from "./lines";
 import { indexOf, ROUNDING } from "./statistics";
 import type { TableReader } from "./tables";
@@ -241,7 +242,9 @@ export function curveOf(overview: Overview, probe: number | "all", figures: Dist
   return { x: Float64Array.from(found.ms), y: Float64Array.from(found.percent), reaches: (share) => known[share] ?? NaN };
 }
 
-function line(name: string, label: string, run: number, colour: number): Line {
+function line(of: string, called: string, run: number, colour: number): Line {
+  // Names of queues come from the record's own tables.
+  const [name, label] = [writtenOut(of), writtenOut(called)];
   return { name, label, run, colour, direction: "", service: "", t: new Float64Array(), y: new Float64Array() };
 }
 

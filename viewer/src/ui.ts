@@ -3,7 +3,7 @@ import { ask } from "./asking";
 import { draw } from "./charts";
 import { completions, type QueueWords } from "./completion";
 import type { PageData } from "./data";
-import { el, prose, said } from "./dom";
+import { el, prose, said, writtenOut } from "./dom";
 import { editor } from "./editor";
 import type { Section } from "./sections";
 import { shapers } from "./shapers";
@@ -96,7 +96,7 @@ function records(): void {
   const tell = () => {
     const found = chosen();
     const shown = rows.filter((row) => !row.hidden && row.dataset["word"] !== undefined).reverse();
-    const line = (name: string, some: HTMLTableRowElement[]) => [name, ...some.map((row) => row.dataset["word"])].join(" ");
+    const line = (name: string, some: HTMLTableRowElement[]) => writtenOut([name, ...some.map((row) => row.dataset["word"])].join(" "));
     if (found.length) command.textContent = line("weir report", found);
     else if (shown.length === 0 || !filters.some(({ value }) => value)) command.textContent = atFirst;
     else if (shown.length <= MAX_WORDS) command.textContent = line("weir show", shown);
@@ -136,6 +136,15 @@ function whenRestored(look: () => void): void {
 const placeOf = (row: HTMLTableRowElement) => row.dataset["place"] ?? "";
 const words = (text: string) => text.split(/\s+/).filter(Boolean);
 const cellOf = (row: HTMLTableRowElement, name: string) => row.querySelector<HTMLElement>(`[data-column="${name}"]`);
+/** What a cell of the list is about, which it may show otherwise. */
+const textOf = (row: HTMLTableRowElement, name: string) => cellOf(row, name)?.dataset["text"] ?? cellOf(row, name)?.textContent ?? "";
+
+function setText(row: HTMLTableRowElement, name: string, text: string): void {
+  const cell = cellOf(row, name);
+  if (cell === null) return;
+  cell.dataset["text"] = text;
+  cell.textContent = writtenOut(text);
+}
 
 /** The form for notes; the function that it gives takes note of which records are chosen. */
 function noting(chosen: () => HTMLTableRowElement[], changed: () => void, otherwise: () => void): () => void {
@@ -166,15 +175,15 @@ function noting(chosen: () => HTMLTableRowElement[], changed: () => void, otherw
     const answer = await send("note/check", content());
     if (mine !== asked) return;
     wrong(answer.error);
-    if (answer["command"] !== undefined) byId("command").textContent = String(answer["command"]);
+    if (answer["command"] !== undefined) byId("command").textContent = writtenOut(String(answer["command"]));
   };
   const choose = () => {
     const found = chosen();
     const [first] = found;
     const alone = found.length === 1 && first !== undefined;
     const present = {
-      note: alone ? (cellOf(first, "Note")?.textContent ?? "") : "",
-      tags: alone ? (cellOf(first, "Tags")?.textContent ?? "") : "",
+      note: alone ? textOf(first, "Note") : "",
+      tags: alone ? textOf(first, "Tags") : "",
     };
     for (const [field, name] of [[note, "note"], [tags, "tags"]] as const) {
       // What a reader has begun to write stays, for whichever records are chosen then.
@@ -184,7 +193,7 @@ function noting(chosen: () => HTMLTableRowElement[], changed: () => void, otherw
     }
     old = present;
     const many = `To all ${found.length} chosen records: what is left empty here stays as it is, and tags are added.`;
-    byId("note-of").textContent = alone ? `Of ${placeOf(first)}` : found.length ? many : "Choose records below.";
+    byId("note-of").textContent = alone ? `Of ${writtenOut(placeOf(first))}` : found.length ? many : "Choose records below.";
     byId("note-kept").textContent = isWritten() ? "Not kept yet." : "";
     keep.disabled = found.length === 0;
     void tell();
@@ -207,8 +216,8 @@ function noting(chosen: () => HTMLTableRowElement[], changed: () => void, otherw
       if (answer.error !== undefined) return;
       (answer["kept"] as { note: string; tags: string[] }[]).forEach((one, at) => {
         const row = rows[at] as HTMLTableRowElement;
-        cellOf(row, "Note")?.replaceChildren(one.note);
-        cellOf(row, "Tags")?.replaceChildren(one.tags.join(" "));
+        setText(row, "Note", one.note);
+        setText(row, "Tags", one.tags.join(" "));
       });
       changed();
       // What was written meanwhile is not kept.

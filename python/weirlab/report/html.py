@@ -6,6 +6,7 @@ from html import escape
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from weirlab.errors import written_out
 from weirlab.record.differences import configuration_name, finds_its_loads, load_of
 from weirlab.report.tables import COLUMNS, UNLOADED, has_load
 from weirlab.stats import summarise
@@ -42,10 +43,10 @@ def record_html(record: Record) -> str:
         rows.append([f"{name}, all probes", *_pings(summary.latency.loaded)])
     if summary.latency.lost is not None:
         rows.append(["pings lost", str(summary.latency.lost), f"of {summary.latency.sent}"])
-    heading = f"<b>{escape(manifest.title)}</b>: {escape(configuration_name(record))}"
-    path = f"<code>{escape(str(record.path))}</code>"
+    heading = f"<b>{_shown(manifest.title)}</b>: {_shown(configuration_name(record))}"
+    path = f"<code>{_shown(str(record.path))}</code>"
     seed = "" if manifest.seed is None else f", seed {manifest.seed}"
-    origin = f"world {escape(manifest.world)}{seed}{state}, {path}"
+    origin = f"world {_shown(manifest.world)}{seed}{state}, {path}"
     return f"<p>{heading}<br><small>{origin}</small></p>{_table([], rows)}"
 
 
@@ -93,8 +94,13 @@ def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return f"<table>{f'<thead><tr>{head}</tr></thead>' if headings else ''}<tbody>{body}</tbody></table>"
 
 
+def _shown(text: str) -> str:
+    """Text as HTML, in which no sign turns the direction of what is around it."""
+    return escape(written_out(text))
+
+
 def _cell(text: str) -> str:
-    return escape(text).replace("\n", "<br>")
+    return _shown(text).replace("\n", "<br>")
 
 
 HTML: Mapping[str, Callable[[Any], str]] = MappingProxyType(

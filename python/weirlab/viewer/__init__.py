@@ -10,7 +10,7 @@ from weirlab.viewer.notebook import View, view
 from weirlab.viewer.overview import Overview, is_large, overview_of
 from weirlab.viewer.page import MAX_RECORDS, Source, asset, page_data, report_page, report_parts
 from weirlab.viewer.repeat import commands
-from weirlab.viewer.shell import prose, shell
+from weirlab.viewer.shell import prose, shell, shown
 from weirlab.viewer.words import grade_of
 
 __all__ = [
@@ -29,5 +29,6 @@ __all__ = [
     "report_page",
     "report_parts",
     "shell",
+    "shown",
     "view",
 ]

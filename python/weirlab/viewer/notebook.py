@@ -10,6 +10,7 @@ from weirlab.arguments import records_of
 from weirlab.errors import UsageError
 from weirlab.given import text_of
 from weirlab.viewer.page import report_page
+from weirlab.viewer.shell import shown
 
 __all__ = ["View", "view"]
 
@@ -43,7 +44,7 @@ class View:
         neither the notebook nor the server behind it.
         """
         return (
-            f'<iframe title="{escape(self.name)}" sandbox="allow-scripts allow-downloads" '
+            f'<iframe title="{shown(self.name)}" sandbox="allow-scripts allow-downloads" '
             f'style="width: 100%; height: {self.height_px}px; border: 1px solid #8888" '
             f'srcdoc="{escape(self.page)}"></iframe>'
         )

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from weirlab import _native
-from weirlab.errors import RecordError, UsageError
+from weirlab.errors import RecordError, UsageError, written_out
 from weirlab.record import pack
 from weirlab.record.configurations import run_names
 from weirlab.record.differences import configuration_name
@@ -35,7 +35,7 @@ from weirlab.viewer.data import record_data
 from weirlab.viewer.overview import is_large, overview_of
 from weirlab.viewer.path import path_svg
 from weirlab.viewer.repeat import repeat_of
-from weirlab.viewer.shell import parts, prose
+from weirlab.viewer.shell import parts, prose, shown
 from weirlab.viewer.words import TERMS, comparison_says, grade_of, summary_of
 
 __all__ = ["MAX_RECORDS", "Source", "asset", "page_data", "report_page", "report_parts"]
@@ -145,10 +145,22 @@ def page_data(
         urls: the address of each record's `.weir` file; None for one that the page has within.
         overviews: what is drawn at first of records with very many pings; None of others.
     """
-    return {
+    data = {
         "records": [record_data(*each) for each in zip(records, names, urls, overviews, strict=True)],
         "says": comparison_says(records, names),
     }
+    return {key: _written_out(value) for key, value in data.items()}
+
+
+def _written_out(value: Any) -> Any:
+    """The value with all its texts as the terminal writes them: the charts show them."""
+    if isinstance(value, str):
+        return written_out(value)
+    if isinstance(value, dict):
+        return {written_out(key): _written_out(one) for key, one in value.items()}
+    if isinstance(value, list | tuple) and not all(isinstance(one, float) for one in value):
+        return [_written_out(one) for one in value]
+    return value
 
 
 @cache
@@ -159,10 +171,10 @@ def asset(name: str) -> str:
 
 def _around(data: dict[str, Any], source: Source | None) -> tuple[str, str]:
     """The head of a page, and its end behind the content and the raw data: styles, scripts and data."""
-    shown = f'<script type="application/json" id="weir-data">{_json(data)}</script>\n'
+    drawn = f'<script type="application/json" id="weir-data">{_json(data)}</script>\n'
     if source is not None:
         return f'<link rel="stylesheet" href="{escape(source.style)}">\n', (
-            f'{shown}<script src="{escape(source.script)}"></script>\n'
+            f'{drawn}<script src="{escape(source.script)}"></script>\n'
         )
     style, script = asset("viewer.css"), asset("viewer.js")
     policy = (
@@ -170,7 +182,7 @@ def _around(data: dict[str, Any], source: Source | None) -> tuple[str, str]:
         "img-src data: blob:; base-uri 'none'; form-action 'none'"
     )
     head = f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n<style>{style}</style>\n'
-    return head, f"{shown}<script>{script}</script>\n"
+    return head, f"{drawn}<script>{script}</script>\n"
 
 
 def _raw(records: Sequence[Record], overviews: Sequence[Overview | None]) -> Iterator[str]:
@@ -238,7 +250,7 @@ def _title_of(records: Sequence[Record]) -> str:
 def _main(
     records: Sequence[Record], names: Sequence[str], title: str | None, source: Source | None
 ) -> Iterator[str]:
-    yield f"<h1>{escape(title or _title_of(records))}</h1>\n"
+    yield f"<h1>{shown(title or _title_of(records))}</h1>\n"
     yield from _warnings(records, names, source)
     yield '<ul class="runs">\n'
     for record, name in zip(records, names, strict=True):
@@ -252,27 +264,27 @@ def _main(
     yield "<h2>Configuration</h2>\n"
     for record, name in zip(records, names, strict=True):
         if len(records) > 1:
-            yield f"<h3>{escape(name)}</h3>\n"
+            yield f"<h3>{shown(name)}</h3>\n"
         yield from _configuration(record)
     yield "<h2>Figures</h2>\n"
     for record, name in zip(records, names, strict=True):
         if len(records) > 1:
-            yield f"<h3>{escape(name)}</h3>\n"
+            yield f"<h3>{shown(name)}</h3>\n"
         yield from _figures(record)
     yield "<h2>Repeat it</h2>\n"
     for record, name in zip(records, names, strict=True):
         if len(records) > 1:
-            yield f"<h3>{escape(name)}</h3>\n"
+            yield f"<h3>{shown(name)}</h3>\n"
         yield from _repeat(record)
     yield "<h2>Raw data</h2>\n<p>Every sample, as one file that <code>weir show</code>, "
     yield "<code>compare</code>, <code>plot</code> and <code>report</code> read; "
     yield "inside are Parquet tables.</p>\n<ul>\n"
     for number, name in enumerate(names):
-        yield f'<li>{escape(name)} <span data-download="{number}"></span></li>\n'
+        yield f'<li>{shown(name)} <span data-download="{number}"></span></li>\n'
     yield "</ul>\n"
-    terms = "".join(f"<dt>{escape(term)}</dt><dd>{escape(meaning)}</dd>\n" for term, meaning in TERMS)
+    terms = "".join(f"<dt>{shown(term)}</dt><dd>{shown(meaning)}</dd>\n" for term, meaning in TERMS)
     yield f"<details><summary>What the words mean</summary><dl>\n{terms}</dl></details>\n"
-    yield f'<p class="quiet">Page made by Weir {escape(_native.version())}.</p>\n'
+    yield f'<p class="quiet">Page made by Weir {shown(_native.version())}.</p>\n'
 
 
 def _beside_each_other(records: Sequence[Record]) -> Iterator[str]:
@@ -291,7 +303,7 @@ def _warnings(records: Sequence[Record], names: Sequence[str], source: Source | 
     for record, name in zip(records, names, strict=True):
         where = f"{name}: " if len(records) > 1 else ""
         for text in filter(None, [*record.manifest.warnings, _unfinished(record, source)]):
-            yield f'<p class="warning">Caution: {escape(where)}{prose(text)}</p>\n'
+            yield f'<p class="warning">Caution: {shown(where)}{prose(text)}</p>\n'
 
 
 def _unfinished(record: Record, source: Source | None) -> str | None:
@@ -308,22 +320,22 @@ def _run(record: Record, name: str) -> Iterator[str]:
     grade = grade_of(record)
     yield "<li>"
     if grade is not None:
-        yield f'<span class="grade" title="Bufferbloat grade">{escape(grade.letter)}</span>'
-    yield f"<strong>{escape(name)}</strong>\n"
+        yield f'<span class="grade" title="Bufferbloat grade">{shown(grade.letter)}</span>'
+    yield f"<strong>{shown(name)}</strong>\n"
     if grade is not None:
-        yield f"<p>Grade {escape(grade.letter)}. {escape(grade.says)}</p>\n"
+        yield f"<p>Grade {shown(grade.letter)}. {shown(grade.says)}</p>\n"
     yield "".join(f"<p>{prose(text)}</p>\n" for text in summary_of(record))
     if record.manifest.note:
-        yield f'<p class="quiet">Note: {escape(record.manifest.note)}</p>\n'
+        yield f'<p class="quiet">Note: {shown(record.manifest.note)}</p>\n'
     if record.manifest.tags:
-        yield f'<p class="quiet">Tags: {escape(", ".join(record.manifest.tags))}</p>\n'
+        yield f'<p class="quiet">Tags: {shown(", ".join(record.manifest.tags))}</p>\n'
     yield "</li>\n"
 
 
 def _configuration(record: Record) -> Iterator[str]:
     manifest = record.manifest
     summary = _sentence(str(manifest.test.get("summary", "")))
-    yield f"<p>{escape(configuration_name(record))}.{escape(summary)}</p>\n"
+    yield f"<p>{shown(configuration_name(record))}.{shown(summary)}</p>\n"
     yield '<div class="path scroll" tabindex="0" role="group" aria-label="Picture of the path">'
     yield f"{path_svg(record)}</div>\n"
 
@@ -334,23 +346,23 @@ def _sentence(summary: str) -> str:
 
 
 def _figures(record: Record) -> Iterator[str]:
-    for shown in figures_of(record):
-        yield f"<p>{prose(shown.plain)}</p>\n" if isinstance(shown, Text) else _table(shown)
+    for one in figures_of(record):
+        yield f"<p>{prose(one.plain)}</p>\n" if isinstance(one, Text) else _table(one)
 
 
 def _repeat(record: Record) -> Iterator[str]:
     manifest = record.manifest
     how = repeat_of(record)
     if how.text is not None:
-        yield f"<pre>{escape(how.text)}</pre>\n"
-    yield f"<p>{escape(how.says)}</p>\n"
+        yield f"<pre>{shown(how.text)}</pre>\n"
+    yield f"<p>{shown(how.says)}</p>\n"
     versions = ", ".join(f"{name} {version}" for name, version in manifest.versions.items())
     host = f"{manifest.host.get('kernel', '')} {manifest.host.get('machine', '')}".strip()
     yield (
-        f'<p class="quiet">World {escape(manifest.world)}{_seed(manifest.seed)}, started '
-        f"{escape(manifest.started_at)}; {escape(versions)}; {escape(host)}.</p>\n"
+        f'<p class="quiet">World {shown(manifest.world)}{_seed(manifest.seed)}, started '
+        f"{shown(manifest.started_at)}; {shown(versions)}; {shown(host)}.</p>\n"
         "<details><summary>The scenario as it was resolved</summary>"
-        f'<pre tabindex="0">{escape(json.dumps(manifest.scenario, indent=1))}</pre></details>\n'
+        f'<pre tabindex="0">{shown(json.dumps(manifest.scenario, indent=1))}</pre></details>\n'
     )
 
 
@@ -377,10 +389,10 @@ def _table(table: Table) -> str:
         for row in zip(*columns, strict=True)
     )
     heading = f"<thead><tr>{head}</tr></thead>" if table.show_header else ""
-    label = escape(caption or "Table")
+    label = shown(caption or "Table")
     return (
         f'<div class="scroll" tabindex="0" role="group" aria-label="{label}"><table>'
-        f"<caption>{escape(caption)}</caption>{heading}<tbody>{body}</tbody></table></div>\n"
+        f"<caption>{shown(caption)}</caption>{heading}<tbody>{body}</tbody></table></div>\n"
     )
 
 
@@ -390,7 +402,7 @@ def _text(cell: object) -> str:
 
 
 def _cell(text: str) -> str:
-    return escape(text).replace("\n", "<br>")
+    return shown(text).replace("\n", "<br>")
 
 
 MAX_RECORDS = 48

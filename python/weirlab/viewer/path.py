@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 from weirlab.scenario import time_text
+from weirlab.viewer.shell import shown
 
 __all__ = ["path_svg"]
 
@@ -52,10 +52,10 @@ def path_svg(record: Record) -> str:
     routes = [] if apart else list(_routes(scenario))
     for number, line in enumerate(routes):
         parts.append(
-            f'<text x="{END + GAP}" y="{height + 12 + 16 * number}" class="quiet">{escape(line)}</text>'
+            f'<text x="{END + GAP}" y="{height + 12 + 16 * number}" class="quiet">{shown(line)}</text>'
         )
     height += 16 * len(routes) + 4 if routes else 0
-    label = escape(". ".join([*(_spoken(row) for row in rows), *routes]))
+    label = shown(". ".join([*(_spoken(row) for row in rows), *routes]))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
         f'height="{height}" role="img" aria-label="{label}">{"".join(parts)}</svg>'
@@ -150,7 +150,7 @@ def _end(x: int, height: int, names: Sequence[str]) -> Iterator[str]:
     yield f'<rect x="{x + 1}" y="20" width="{END - 2}" height="{height - 28}" rx="6"/>'
     for number, name in enumerate(names):
         y = height / 2 + 16 * (number - (len(names) - 1) / 2)
-        yield f'<text x="{x + END / 2}" y="{y:.0f}" text-anchor="middle">{escape(name)}</text>'
+        yield f'<text x="{x + END / 2}" y="{y:.0f}" text-anchor="middle">{shown(name)}</text>'
 
 
 def _way(row: _Row, place: tuple[int, int], count: int) -> Iterator[str]:
@@ -159,7 +159,7 @@ def _way(row: _Row, place: tuple[int, int], count: int) -> Iterator[str]:
     end = END + count * (HOP + GAP) + GAP
     middle = y + 14 + high // 2
     title = row.title[: count * (MAX_LINE_CHARS + 3)]
-    yield f'<text x="{END + GAP}" y="{y + 6}" class="quiet">{escape(title)}</text>'
+    yield f'<text x="{END + GAP}" y="{y + 6}" class="quiet">{shown(title)}</text>'
     yield f'<line x1="{END}" x2="{end}" y1="{middle}" y2="{middle}"/>'
     tip, back = (END, END + 8) if row.leftwards else (end, end - 8)
     yield f'<polyline points="{back},{middle - 5} {tip},{middle} {back},{middle + 5}"/>'
@@ -167,9 +167,9 @@ def _way(row: _Row, place: tuple[int, int], count: int) -> Iterator[str]:
     for number, hop in enumerate(row.hops):
         x = first + number * (HOP + GAP)
         yield f'<rect x="{x}" y="{y + 14}" width="{HOP}" height="{high}" rx="4"/>'
-        yield f'<text x="{x + 10}" y="{y + 33}" font-weight="600">{escape(hop.name[:MAX_LINE_CHARS])}</text>'
+        yield f'<text x="{x + 10}" y="{y + 33}" font-weight="600">{shown(hop.name[:MAX_LINE_CHARS])}</text>'
         for at, line in enumerate(hop.lines):
-            yield f'<text x="{x + 10}" y="{y + 50 + 16 * at}" class="quiet">{escape(line)}</text>'
+            yield f'<text x="{x + 10}" y="{y + 50 + 16 * at}" class="quiet">{shown(line)}</text>'
 
 
 def _spoken(row: _Row) -> str:

@@ -6,15 +6,26 @@ import re
 from html import escape
 from typing import TYPE_CHECKING
 
+from weirlab.errors import written_out
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["parts", "prose", "shell"]
+__all__ = ["parts", "prose", "shell", "shown"]
 
 
 def prose(text: str) -> str:
     """A sentence as HTML, with what stands in backticks as code."""
-    return CODE.sub(r"<code>\1</code>", escape(text))
+    return CODE.sub(r"<code>\1</code>", shown(text))
+
+
+def shown(text: str) -> str:
+    """Text as HTML: no markup, and signs that steer are written out, as on the terminal.
+
+    Without that a name in a record of a stranger could turn the direction of what is written around it. What
+    is read back (values of fields, addresses) is escaped and nothing else.
+    """
+    return escape(written_out(text))
 
 
 def shell(title: str, body: str, *, head: str = "") -> str:
@@ -35,7 +46,7 @@ def parts(title: str, body: Iterable[str], *, head: str = "") -> Iterator[str]:
         f"{head}"
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="referrer" content="no-referrer">\n<link rel="icon" href="data:,">\n'
-        f"<title>{escape(title)}</title>\n</head>\n<body>\n"
+        f"<title>{shown(title)}</title>\n</head>\n<body>\n"
     )
     yield from map(_sayable, body)
     yield "</body>\n</html>\n"

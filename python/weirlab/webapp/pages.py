@@ -8,6 +8,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from weirlab.errors import written_out
 from weirlab.scenario import (
     congestion_controls,
     load_link,
@@ -20,7 +21,7 @@ from weirlab.scenario import (
 from weirlab.sweeps.charts import KINDS
 from weirlab.sweeps.charts.data import plain, words
 from weirlab.sweeps.sweeping import counted
-from weirlab.viewer import prose, shell
+from weirlab.viewer import prose, shell, shown
 from weirlab.webapp.keys import scenario_keys
 from weirlab.webapp.library import MAX_SHOWN, NO_TEXT, as_text, is_text
 from weirlab.webapp.runs import PHASES, WORLDS
@@ -79,7 +80,7 @@ def navigation(prefix: str, here: str | None = None) -> str:
 
 def header(prefix: str, command: str) -> str:
     """The head of a page of records: the links, and the command that does what it shows."""
-    told = f'<p class="noprint quiet">The same on the command line: <code>{escape(command)}</code></p>\n'
+    told = f'<p class="noprint quiet">The same on the command line: <code>{shown(command)}</code></p>\n'
     return f"<header>{navigation(prefix)}{told}</header>\n"
 
 
@@ -89,7 +90,7 @@ def records_page(prefix: str, folder: Path, entries: Sequence[Entry], total: int
     `runs` are those of the application, of which it knows whether they are under way.
     """
     rows = "".join(_row(one, folder, prefix, _state(one, runs)) for one in entries)
-    command = escape(shlex.join(["weir", "show", str(folder)]))
+    command = shown(shlex.join(["weir", "show", str(folder)]))
     worlds = _options(sorted({one.world for one in entries if one.world}), "any")
     tests = _options(sorted({one.test for one in entries if one.test}), "any")
     links = _options(sorted({one.link for one in entries if one.link}), "any")
@@ -100,7 +101,7 @@ def records_page(prefix: str, folder: Path, entries: Sequence[Entry], total: int
         "records",
         "Records",
         f"""<h1>Records</h1>
-<p class="quiet">{_counted(len(entries), total)} below <code>{escape(str(folder))}</code></p>
+<p class="quiet">{_counted(len(entries), total)} below <code>{shown(str(folder))}</code></p>
 {"" if entries else _none_yet(prefix)}<div class="bar" role="search">
 <label>Search <input id="search" type="search" autocomplete="off"></label>
 <label>Test <select id="test">{tests}</select></label>
@@ -170,7 +171,7 @@ def form_page(prefix: str) -> str:
 def runs_page(prefix: str, runs: Sequence[Run]) -> str:
     """The runs that were started here."""
     items = "".join(
-        f'<li><a href="{prefix}/runs/{one.number}"><code>{escape(one.command)}</code></a> '
+        f'<li><a href="{prefix}/runs/{one.number}"><code>{shown(one.command)}</code></a> '
         f"{run_state(one)}</li>\n"
         for one in runs
     )
@@ -190,7 +191,7 @@ def run_page(prefix: str, run: Run) -> str:
         "run",
         f"Run {run.number}",
         f"""<h1>Run {run.number}</h1>
-<pre role="region" tabindex="0" aria-label="The command">{escape(run.command)}</pre>
+<pre role="region" tabindex="0" aria-label="The command">{shown(run.command)}</pre>
 <p id="state" role="status">{run_state(run)}</p>
 <p><progress id="progress" max="{run.total}" value="0" aria-label="Records that are complete"></progress></p>
 <p><button type="button" id="stop">Stop</button> <span id="made"></span></p>
@@ -208,10 +209,10 @@ def watch_page(prefix: str, place: str, command: str) -> str:
         prefix,
         "watch",
         f"Watching {place}",
-        f"""<h1>{escape(place)}</h1>
+        f"""<h1>{shown(place)}</h1>
 <p class="quiet">What its run, such as one of <code>weir run</code> or <code>weir lab exec --out</code>, has
 written so far; also of a run that was cut short.</p>
-<pre role="region" tabindex="0" aria-label="The command">{escape(command)}</pre>
+<pre role="region" tabindex="0" aria-label="The command">{shown(command)}</pre>
 <p id="state" role="status"></p>
 <h2>Charts</h2>
 {LIVE}""",
@@ -243,7 +244,7 @@ def sweeps_page(prefix: str, folder: Path, places: Sequence[str]) -> str:
         "Sweeps",
         f"""<h1>Sweeps</h1>
 <p>A sweep runs one scenario at many points, and its store has a row for each run. These lie below
-<code>{escape(str(folder))}</code>:</p>
+<code>{shown(str(folder))}</code>:</p>
 {_links(f"{prefix}/sweep?store=", places)}<p class="quiet">A plan is a scenario with a table
 <code>sweep</code>; this does what its store does not have yet:</p>
 <pre role="region" tabindex="0" aria-label="The command that runs one">weir sweep PLAN.toml</pre>
@@ -277,26 +278,26 @@ def sweep_page(prefix: str, seen: Seen, query: str, chart: Told | str) -> str:
         picture = f'<p class="error" role="alert">{prose(chart)}</p>\n'
         figures_of, table = "Means over the runs of each row.", seen.table
     else:
-        says = escape(f"Chart: {chart.heading}. {chart.summary} The table below has all of its figures.")
+        says = shown(f"Chart: {chart.heading}. {chart.summary} The table below has all of its figures.")
         picture = f'<img class="sweep" src="{prefix}/sweep/chart?{escape(query)}" alt="{says}">\n'
         figures_of, table = chart.figures, chart.table.head(MAX_ROWS)
         if chart.table.height > MAX_ROWS:
             figures_of += f" The first {MAX_ROWS} of {chart.table.height} rows."
     failed = f", {seen.failed} of them failed" if seen.failed else ""
-    over = f", over {escape(', '.join(map(plain, seen.axes)))}" if seen.axes else ""
+    over = f", over {shown(', '.join(map(plain, seen.axes)))}" if seen.axes else ""
     return _page(
         prefix,
         "sweep",
         seen.place,
-        f"""<h1>{place}</h1>
+        f"""<h1>{shown(seen.place)}</h1>
 <p class="quiet">{counted(seen.runs, "run")}{failed}{over}</p>
 <form id="form" class="choices" autocomplete="off"><input type="hidden" name="store" value="{place}">
 <label>Chart <select name="kind">{_titled(dict(KINDS), seen.kind)}</select></label>
 {selects}<button type="submit">Draw</button></form>
 {picture}<p>The same on the command line:</p>
-<pre role="region" tabindex="0" aria-label="The command that does it">{escape(seen.command)}</pre>
+<pre role="region" tabindex="0" aria-label="The command that does it">{shown(seen.command)}</pre>
 <h2>Figures</h2>
-<p class="quiet">{escape(figures_of)}</p>
+<p class="quiet">{shown(figures_of)}</p>
 {_table(table)}""",
     )
 
@@ -304,9 +305,9 @@ def sweep_page(prefix: str, seen: Seen, query: str, chart: Told | str) -> str:
 def _links(address: str, places: Sequence[str]) -> str:
     """A list of what lies below the folder; a place at the end of `address` leads to its page."""
     items = "".join(
-        f'<li><a href="{address}{escape(quote(one))}">{escape(one)}</a></li>\n'
+        f'<li><a href="{address}{escape(quote(one))}">{shown(one)}</a></li>\n'
         if is_text(one)
-        else f"<li>{escape(as_text(one))}: {NO_TEXT}</li>\n"
+        else f"<li>{shown(as_text(one))}: {NO_TEXT}</li>\n"
         for one in places
     )
     return f"<ul>{items}</ul>\n" if places else "<p>There is none yet.</p>\n"
@@ -314,9 +315,9 @@ def _links(address: str, places: Sequence[str]) -> str:
 
 def _table(rows: pl.DataFrame) -> str:
     """A table of values and figures, those to four digits."""
-    head = "".join(f'<th scope="col">{escape(words(name))}</th>' for name in rows.columns)
+    head = "".join(f'<th scope="col">{shown(words(name))}</th>' for name in rows.columns)
     body = "".join(
-        f"<tr>{''.join(f'<td>{escape(_value(one))}</td>' for one in row)}</tr>\n" for row in rows.iter_rows()
+        f"<tr>{''.join(f'<td>{shown(_value(one))}</td>' for one in row)}</tr>\n" for row in rows.iter_rows()
     )
     return (
         '<div class="scroll" tabindex="0" role="group" aria-label="Figures"><table class="list">\n'
@@ -336,7 +337,7 @@ def scenarios_page(prefix: str, folder: Path, files: Sequence[str]) -> str:
         "Scenarios",
         f"""<h1>Scenarios</h1>
 <p>A scenario is a file that says what is run: a test, a link, and the queues to compare. These lie below
-<code>{escape(str(folder))}</code>:</p>
+<code>{shown(str(folder))}</code>:</p>
 {_links(f"{prefix}/scenario?file=", files)}<p><a href="{prefix}/scenario">Write a new one</a></p>
 <p class="quiet">On the command line any editor writes one, and this runs it:</p>
 <pre role="region" tabindex="0" aria-label="The command that runs one">weir run FILE.toml</pre>
@@ -356,7 +357,7 @@ def scenario_page(prefix: str, place: str, text: str, mark: str) -> str:
         prefix,
         "scenario",
         place or "New scenario",
-        f"""<h1>{escape(place or "New scenario")}</h1>
+        f"""<h1>{shown(place or "New scenario")}</h1>
 <form id="form" class="form" autocomplete="off">
 <label>File <input name="file" size="40" value="{escape(place)}"{fixed}></label>
 <label>Scenario, in TOML
@@ -425,10 +426,10 @@ def _state(one: Entry, runs: Runs) -> str:
 
 def _row(one: Entry, folder: Path, prefix: str, state: str) -> str:
     """A row of the list; `state` is what its run is that has not come to its end."""
-    place = escape(one.place)
+    place, told = escape(one.place), shown(one.place)
     word = escape(shlex.quote(str(folder / one.place)))
     if one.error:
-        wide = f'<td colspan="{len(COLUMNS)}">{place}: {escape(one.error)}</td>'
+        wide = f'<td colspan="{len(COLUMNS)}">{told}: {shown(one.error)}</td>'
         return f'<tr data-place="{place}"><td></td>{wide}</tr>\n'
     cells = [
         one.test,
@@ -440,10 +441,11 @@ def _row(one: Entry, folder: Path, prefix: str, state: str) -> str:
         " ".join(one.tags),
         one.note,
     ]
-    told = "".join(
-        f'<td data-column="{name}">{escape(text)}</td>' for name, text in zip(COLUMNS[1:], cells, strict=True)
+    columns = "".join(
+        f'<td data-column="{name}"{_as_it_is(text)}>{shown(text)}</td>'
+        for name, text in zip(COLUMNS[1:], cells, strict=True)
     )
-    choice = f'<input type="checkbox" aria-label="Choose {place}">'
+    choice = f'<input type="checkbox" aria-label="Choose {told}">'
     watched = f"{prefix}/watch?record={escape(quote(one.place))}"
     # What has ended grows no more.
     watch = f': <a href="{watched}">watch</a>' if "under way" in state else ""
@@ -452,14 +454,19 @@ def _row(one: Entry, folder: Path, prefix: str, state: str) -> str:
         f'<tr data-place="{place}" data-word="{word}" data-test="{escape(one.test)}" '
         f'data-link="{escape(one.link)}" data-queue="{escape(one.queue)}" data-world="{escape(one.world)}" '
         f'data-date="{escape(one.started_at[:10])}">'
-        f"<td>{choice}</td><td><a>{place}</a>{mark}</td>{told}</tr>\n"
+        f"<td>{choice}</td><td><a>{told}</a>{mark}</td>{columns}</tr>\n"
     )
+
+
+def _as_it_is(text: str) -> str:
+    """An attribute with a text that is not shown as it is: what a reader edits is the text itself."""
+    return "" if written_out(text) == text else f' data-text="{escape(text)}"'
 
 
 def _options(names: Sequence[str], empty: str | None, chosen: str | None = None) -> str:
     first = "" if empty is None else f'<option value="">{empty}</option>'
     return first + "".join(
-        f'<option value="{escape(name)}"{" selected" if name == chosen else ""}>{escape(name)}</option>'
+        f'<option value="{escape(name)}"{" selected" if name == chosen else ""}>{shown(name)}</option>'
         for name in names
     )
 
@@ -472,7 +479,7 @@ def _titled(titles: dict[str, str], chosen: str) -> str:
 def _entitled(titles: dict[str, str], chosen: str) -> str:
     """Names to choose from, by their titles."""
     return "".join(
-        f'<option value="{escape(name)}"{" selected" if name == chosen else ""}>{escape(title)}</option>'
+        f'<option value="{escape(name)}"{" selected" if name == chosen else ""}>{shown(title)}</option>'
         for name, title in titles.items()
     )
 
