@@ -20,9 +20,10 @@ from weirlab.cli.pages_in_browser import write_page
 from weirlab.errors import RecordError
 from weirlab.record import open_record
 from weirlab.report import flow_table
+from weirlab.report.differences import doubts
 from weirlab.report.figures import figures_of
 from weirlab.scenario import ScenarioSpec, resolve
-from weirlab.stats import summarise
+from weirlab.stats import beside, summarise
 from weirlab.ui.table import Table
 from weirlab.viewer import grade_of, report_page
 from weirlab.viewer.data import record_data, service
@@ -311,6 +312,20 @@ def test_what_a_record_says_is_never_markup(rrul: list[Record], tmp_path: Path) 
     assert "<img" not in page.partition("<main>")[2].partition("</main>")[0]
     assert page.count("<script") == page.count("</script>") == 4
     assert json.loads(scripts(page)["weir-data"])["records"][0]["phases"][0]["name"].endswith(MARKUP)
+
+
+def test_records_that_are_not_alike_are_told_by_what_differs(rrul: list[Record], tmp_path: Path) -> None:
+    manifest = rrul[0].manifest
+    test = altered(rrul[0], tmp_path / "test", scenario=manifest.scenario | {"name": "another"})
+    link = altered(rrul[0], tmp_path / "link", link=manifest.link | {"name": "elsewhere"})
+    says = "these records are not alike: "
+    for records, told in (
+        ([rrul[0], test], "tests another, rrul"),
+        ([rrul[0], link], "links cable-20-8, elsewhere"),
+        ([test, link], "tests another, rrul; links cable-20-8, elsewhere"),
+    ):
+        assert doubts(records, beside(records))[0] == says + told
+    assert not any(one.startswith(says) for one in doubts(rrul, beside(rrul)))
 
 
 STEERING = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")

@@ -48,9 +48,8 @@ def _unlike(records: Sequence[Record]) -> list[str]:
     """A warning that records are of several tests or links; empty if all are of the same."""
     tests = sorted({record.manifest.scenario["name"] for record in records})
     links = sorted({record.manifest.link["name"] for record in records})
-    if len(tests) == len(links) == 1:
-        return []
-    return [f"these records are not alike: tests {', '.join(tests)}; links {', '.join(links)}"]
+    apart = [f"{what} {', '.join(each)}" for what, each in (("tests", tests), ("links", links)) if each[1:]]
+    return [f"these records are not alike: {'; '.join(apart)}"] if apart else []
 
 
 def unrepeated(records: Sequence[Record], comparisons: Sequence[Comparison]) -> list[str]:
