@@ -404,6 +404,43 @@ def test_print_is_light_and_leaves_the_buttons_out(browser: Browser, one_page: P
         assert shown.page.pdf().startswith(b"%PDF")
 
 
+def test_forced_colours_leave_lines_and_buttons_told_apart(browser: Browser, two_page: Path) -> None:
+    """A system with few colours of its own, for somebody who sees little: a key is coloured as its line."""
+    with opened(browser, two_page, forced_colors="active") as shown:
+        shown.plot("Ping, all runs")
+        seen = "found => found.map(one => getComputedStyle(one).borderTopColor)"
+        keys = shown.chart("Ping, all runs").locator(".swatch").evaluate_all(seen)
+        wanted = shown.page.evaluate(
+            """() => ["--c0", "--c1"].map((name) => {
+                const one = document.createElement("i");
+                one.style.forcedColorAdjust = "none";
+                one.style.color = getComputedStyle(document.documentElement).getPropertyValue(name);
+                document.body.append(one);
+                return getComputedStyle(one).color;
+            })"""
+        )
+        assert keys == wanted
+        look = "one => [getComputedStyle(one).backgroundColor, getComputedStyle(one).color]"
+        zooms, marks = (
+            shown.page.get_by_role("button", name=name).evaluate(look)
+            for name in ("Drag zooms", "Drag marks a span")
+        )
+        assert zooms[0] != marks[0]
+        assert zooms[1] != marks[1]
+        axis = shown.chart("Ping, all runs").get_by_role("button", name="Log")
+        before = axis.evaluate(look)
+        axis.click()
+        assert axis.evaluate(look) == zooms != before
+
+
+def test_without_javascript_a_page_says_so_and_waits_for_nothing(browser: Browser, one_page: Path) -> None:
+    with opened(browser, one_page.as_uri(), java_script_enabled=False) as shown:
+        says = "The charts, and the buttons that save raw data, need JavaScript."
+        assert shown.page.locator("noscript p", has_text=says).count() == 1
+        assert shown.page.locator("noscript p").is_visible()
+        assert not shown.page.get_by_text("The record is read").is_visible()
+
+
 def hostile(record: Record, folder: Path) -> Record:
     """A copy of `record` in which every name is markup and numbers are huge."""
     shutil.copytree(record.path, folder)

@@ -259,8 +259,8 @@ def _main(
     if len(records) > 1:
         yield from _beside_each_other(records)
     yield "".join(f"<p>{prose(text)}</p>\n" for text in advice(records))
-    yield '<h2>Charts</h2>\n<noscript><p class="warning">The charts need JavaScript.</p></noscript>\n'
-    yield '<div id="weir-charts"><p>The record is read…</p></div>\n'
+    yield f'<h2>Charts</h2>\n<noscript><p class="warning">{UNSCRIPTED}</p></noscript>\n'
+    yield '<div id="weir-charts"><p class="scripted">The record is read…</p></div>\n'
     yield "<h2>Configuration</h2>\n"
     for record, name in zip(records, names, strict=True):
         if len(records) > 1:
@@ -404,6 +404,9 @@ def _text(cell: object) -> str:
 def _cell(text: str) -> str:
     return shown(text).replace("\n", "<br>")
 
+
+UNSCRIPTED = "The charts, and the buttons that save raw data, need JavaScript."
+"""What stands where the charts would be, in a browser that runs no script."""
 
 MAX_RECORDS = 48
 """More lines than this nobody tells apart in one chart."""
