@@ -88,6 +88,37 @@ def test_notes_that_would_turn_writing_are_shown_as_on_the_terminal_and_edited_a
     assert open_record(served.folder / "one").manifest.note == f"{note}!"
 
 
+def test_a_button_that_is_switched_off_keeps_the_focus(browser: Browser, served: Served) -> None:
+    """Who uses the keyboard goes on from there, and does not begin again at the top of the page."""
+    with opened(browser, served.link) as shown:
+        page = shown.page
+        served.ask("/start", "POST", LONG)
+        page.goto(f"{served.link}runs/1")
+        expect(page.locator("#made a")).to_be_visible(timeout=WAIT_MS)
+        stop = page.locator("#stop")
+        stop.focus()
+        page.keyboard.press("Enter")
+        expect(stop).to_have_attribute("aria-disabled", "true", timeout=WAIT_MS)
+        expect(stop).to_be_focused()
+        page.keyboard.press("Enter")
+        page.keyboard.press("Tab")
+        expect(page.locator("#made a")).to_be_focused()
+        expect(stop).to_be_disabled()
+        page.goto(f"{served.link}view?record=one")
+        page.wait_for_selector("html[data-ready]", state="attached")
+        page.get_by_role("button", name="Drag marks a span").click()
+        clear = page.get_by_role("button", name="Clear the mark")
+        chart = shown.chart("Ping").locator(".plot")
+        chart.focus()
+        for key in ("ArrowLeft", "m", "ArrowRight", "m"):
+            page.keyboard.press(key)
+        expect(clear).to_be_enabled()
+        clear.focus()
+        page.keyboard.press("Enter")
+        expect(clear).to_have_attribute("aria-disabled", "true")
+        expect(clear).to_be_focused()
+
+
 def test_links_of_an_application_that_was_started_anew_are_no_answer(
     browser: Browser, served: Served
 ) -> None:

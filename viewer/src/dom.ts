@@ -45,6 +45,26 @@ export function toggle(
   return made;
 }
 
+/** Switches a button off or on. One that has the focus keeps it while it is off: the next Tab goes on from there. */
+export function switchOff(one: HTMLButtonElement, off: boolean): void {
+  const isHeld = off && document.activeElement === one;
+  one.disabled = off && !isHeld;
+  if (isHeld) one.setAttribute("aria-disabled", "true");
+  else one.removeAttribute("aria-disabled");
+  if (!isHeld || guarded.has(one)) return;
+  guarded.add(one);
+  one.addEventListener("click", (event) => {
+    if (!isOff(one)) return;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+  }, { capture: true });
+  one.addEventListener("blur", () => isOff(one) && switchOff(one, true));
+}
+
+const isOff = (one: HTMLButtonElement) => one.getAttribute("aria-disabled") === "true";
+/** Buttons that have been off while they had the focus. */
+const guarded = new WeakSet<HTMLButtonElement>();
+
 /** A sentence with what stands in backticks as code. */
 export function prose(text: string): Node[] {
   return writtenOut(text).split(/`([^`]+)`/).map((part, at) => (at % 2 ? el("code", {}, part) : document.createTextNode(part)));

@@ -1,5 +1,5 @@
 // The editor of a scenario file: what is wrong with it is told while it is written, and what the key of a line means.
-import { prose } from "./dom";
+import { prose, switchOff } from "./dom";
 import type { Answer, Send } from "./ui";
 
 /** Where a line of TOML stands: the name of its key, with the tables that it is in; empty if it has none. */
@@ -35,7 +35,7 @@ export function editor(send: Send, prefix: string, mark: string): void {
     const answer = await send("scenario/check", content());
     if (mine !== asked) return;
     wrong(answer.error);
-    start.disabled = answer.error !== undefined && !answer.silent;
+    switchOff(start, answer.error !== undefined && !answer.silent);
     if (answer["command"] !== undefined) found("command").textContent = String(answer["command"]);
   };
   let timer = 0;
@@ -88,9 +88,9 @@ export function editor(send: Send, prefix: string, mark: string): void {
   });
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    start.disabled = true;
+    switchOff(start, true);
     sendInTurn("scenario/start", (answer) => {
-      start.disabled = false;
+      switchOff(start, false);
       if (answer.error === undefined) location.assign(`${prefix}/runs/${String(answer["number"])}`);
     });
   });

@@ -1,5 +1,5 @@
 // What all charts of a page have in common: the bar above them, and when they are drawn anew.
-import { button, el, toggle } from "./dom";
+import { button, el, switchOff, toggle } from "./dom";
 import { atStep } from "./statistics";
 import { kindsOf, type View } from "./view";
 
@@ -15,7 +15,7 @@ export function fillBar(bar: HTMLElement, view: View, lines: { service: string; 
     const step = Math.min((to - from) / 10, 0.01);
     shown.textContent = `${atStep(from, step)} s to ${atStep(to, step)} s`;
     for (const one of modes) one.setAttribute("aria-pressed", String(one.dataset["mode"] === view.dragging));
-    clear.disabled = view.marked === null;
+    switchOff(clear, view.marked === null);
   };
   view.listen(tell);
   tell();

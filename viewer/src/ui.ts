@@ -3,7 +3,7 @@ import { ask } from "./asking";
 import { draw } from "./charts";
 import { completions, type QueueWords } from "./completion";
 import type { PageData } from "./data";
-import { el, prose, said, writtenOut } from "./dom";
+import { el, prose, said, switchOff, writtenOut } from "./dom";
 import { editor } from "./editor";
 import type { Section } from "./sections";
 import { shapers } from "./shapers";
@@ -249,7 +249,7 @@ function form(): void {
     const answer = await send("check", content());
     if (mine !== asked) return;
     wrong(answer.error);
-    start.disabled = answer.error !== undefined && !answer.silent;
+    switchOff(start, answer.error !== undefined && !answer.silent);
     if (!answer.silent) byId("command").textContent = String(answer["command"] ?? "");
   };
   let timer = 0;
@@ -267,12 +267,12 @@ function form(): void {
   });
   place.addEventListener("submit", (event) => {
     event.preventDefault();
-    start.disabled = true;
+    switchOff(start, true);
     // What a check says that is still under way is of no interest any more.
     asked++;
     void send("start", content()).then((answer) => {
       // It may be tried again: what keeps it from running now, such as other runs, may end.
-      start.disabled = false;
+      switchOff(start, false);
       if (answer.error === undefined) location.assign(`${told.prefix}/runs/${String(answer["number"])}`);
       else wrong(answer.error);
     });
@@ -311,7 +311,7 @@ function run(): void {
     // The record that is being made; of a run that has ended the latest.
     const latest = state.records.find((one) => !one.complete) ?? state.records[0];
     if (latest !== undefined) await live(latest.place, state.code !== null);
-    stop.disabled = state.code !== null;
+    switchOff(stop, state.code !== null);
     return state.code === null;
   };
   again(look, byId("state"));

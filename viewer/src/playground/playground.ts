@@ -1,5 +1,5 @@
 // The playground: controls, charts that are drawn anew while one drags, figures, and ways to take the scenario along.
-import { button, el, prose, tableOf } from "../dom";
+import { button, el, prose, switchOff, tableOf } from "../dom";
 import { colourOf, Plot } from "../plot";
 import type { Line } from "../lines";
 import { short } from "../statistics";
@@ -115,7 +115,7 @@ class Playground {
   }
 
   private run(text: string, name: string): void {
-    this.stop.disabled = false;
+    switchOff(this.stop, false);
     this.asked.set(this.simulator.run(text), name);
   }
 
@@ -142,14 +142,14 @@ class Playground {
     this.draw();
     this.fill();
     if (!this.simulator.isLast(done.id)) return;
-    this.stop.disabled = true;
+    switchOff(this.stop, true);
     this.bar.value = 1;
     performance.mark("weir-drawn");
     document.documentElement.dataset["ready"] = "yes";
   }
 
   private wrong(sentence: string): void {
-    this.stop.disabled = true;
+    switchOff(this.stop, true);
     this.fault.replaceChildren(...prose(sentence));
     this.fault.hidden = false;
     if (this.shown === null) this.answer.textContent = "Nothing could be simulated.";
