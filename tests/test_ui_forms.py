@@ -119,6 +119,25 @@ def test_a_button_that_is_switched_off_keeps_the_focus(browser: Browser, served:
         expect(clear).to_be_focused()
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_what_stands_in_an_empty_field_can_be_read(browser: Browser, served: Served, scheme: str) -> None:
+    """WCAG 2.2, 1.4.3; axe does not look at placeholders."""
+    with opened(browser, f"{served.link}new", within=served.link, color_scheme=scheme) as shown:
+        colours = shown.page.locator("[name=seed]").evaluate(
+            """field => [getComputedStyle(field, "::placeholder"), getComputedStyle(field)]
+                .map((one, at) => at ? one.backgroundColor : one.color)
+                .map((colour) => colour.match(/[0-9]+/g).slice(0, 3).map(Number))"""
+        )
+    lights = [
+        sum(
+            weight * (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4)
+            for weight, part in zip((0.2126, 0.7152, 0.0722), (one / 255 for one in colour), strict=True)
+        )
+        for colour in colours
+    ]
+    assert (max(lights) + 0.05) / (min(lights) + 0.05) >= 4.5
+
+
 def test_links_of_an_application_that_was_started_anew_are_no_answer(
     browser: Browser, served: Served
 ) -> None:
