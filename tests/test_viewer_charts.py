@@ -185,6 +185,33 @@ def test_a_saved_picture_has_what_the_screen_has(browser: Browser, cut: list[Rec
         assert zero - highest == pytest.approx((zero - mark) / values[1] * longest, rel=0.01)
 
 
+def test_whose_ping_was_lost_is_seen_where_several_runs_are(
+    browser: Browser, cut: list[Record], tmp_path: Path
+) -> None:
+    """Each run has a row of ticks in the colour of its line, and it is said what they are."""
+    with opened(browser, written(tmp_path / "page.html", report_page(cut))) as shown:
+        shown.plot("Ping, all runs")
+        chart = shown.chart("Ping, all runs")
+        assert "tick at the top is a lost ping" in chart.locator(".how").inner_text()
+
+        def ticks() -> dict[str, set[str]]:
+            picture = shown.saved("Ping, all runs", "Save as SVG").decode()
+            found: dict[str, set[str]] = {}
+            for y, tint in re.findall(
+                r'<rect x="[\d.]+" y="([\d.]+)" width="1.0" height="8" fill="(.*?)"', picture
+            ):
+                found.setdefault(tint, set()).add(y)
+            return found
+
+        first, second = (
+            shown.page.evaluate(f"getComputedStyle(document.documentElement).getPropertyValue('--c{number}')")
+            for number in (0, 1)
+        )
+        assert ticks() == {first: {"34"}, second: {"43"}}
+        chart.locator(".entry").first.click()
+        assert ticks() == {second: {"34"}}
+
+
 @pytest.fixture(scope="module")
 def long_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A page of a run of 200 s, with pings alone."""

@@ -45,8 +45,26 @@ export const dashOf = (line: Line) => DASHES[Math.floor(line.colour / COLOURS) %
 /** The name of a phase as charts write it. */
 export const phaseName = (phase: Phase) => phase.name.slice(0, 40);
 
-/** How long the tick of a lost ping is, in pixels. */
-export const LOST_TICK = 9;
+/** Ticks of lost pings: of which line, how far below the top edge and how long in pixels, and their colour. */
+export interface LostTicks {
+  lost: Float64Array;
+  top: number;
+  height: number;
+  tint: string;
+}
+
+/** The ticks of all lines: of the probes of a run in one row, of runs that are told by means in a row each. */
+export function lostTicksOf(lines: Line[]): LostTicks[] {
+  const losing = lines.filter(({ lost }) => lost?.length);
+  const apart = losing.some(({ step_s }) => step_s !== undefined);
+  const height = apart ? Math.min(LOST_TICK, Math.max(LOST_ROOM / losing.length, 2)) : LOST_TICK;
+  return losing.map((line, row) => ({
+    lost: line.lost as Float64Array,
+    top: apart ? row * height : 0,
+    height: apart ? Math.max(height - 1, 1) : height,
+    tint: apart ? colourOf(line) : colour("lost"),
+  }));
+}
 
 /** What draws a line: a path on the screen, or in a file. */
 export interface Pen {
@@ -214,15 +232,14 @@ export class Plot {
     if (this.shown === null) return;
     const { ctx, bbox } = plot;
     ctx.save();
-    ctx.fillStyle = colour("lost");
-    for (const line of this.shown.lines) {
-      if (line.lost === undefined) continue;
+    for (const { lost, top, height, tint } of lostTicksOf(this.shown.lines)) {
+      ctx.fillStyle = tint;
       let before = -Infinity;
-      for (const time of timesIn(line.lost, this.shown.x)) {
+      for (const time of timesIn(lost, this.shown.x)) {
         const x = Math.round(plot.valToPos(time, "x", true));
         if (x === before) continue;
         before = x;
-        ctx.fillRect(x, bbox.top, devicePixelRatio, LOST_TICK * devicePixelRatio);
+        ctx.fillRect(x, bbox.top + top * devicePixelRatio, devicePixelRatio, height * devicePixelRatio);
       }
     }
     ctx.restore();
@@ -384,6 +401,9 @@ const LOG: Partial<uPlot.Axis> = {
 
 /** The least room for a tick beside the time axis, and what each of its digits takes, in pixels. */
 const [TICK_PX, DIGIT_PX] = [50, 7];
+
+/** How long the tick of a lost ping is, and the room for rows of them, in pixels. */
+const [LOST_TICK, LOST_ROOM] = [9, 60];
 
 /** The room for the names of phases above a plot, in pixels. */
 const LABEL_PX = 18;

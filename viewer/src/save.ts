@@ -1,7 +1,7 @@
 // Charts as files: PNG, SVG and CSV, made in the page and given to the browser to keep.
 import type { Phase } from "./data";
 import { colour } from "./dom";
-import { colourOf, dashOf, LOST_TICK, phaseName, type Picture, type Placing, type Shown, trace } from "./plot";
+import { colourOf, dashOf, lostTicksOf, phaseName, type Picture, type Placing, type Shown, trace } from "./plot";
 import type { Line } from "./lines";
 import { labels, ticks, timesIn } from "./statistics";
 import type { Span } from "./view";
@@ -111,7 +111,7 @@ function path(line: Line, times: number[], values: (number | null | undefined)[]
 function markedSpan({ marked, x }: Shown, place: Placing): string[] {
   if (marked === null) return [];
   const [left, right] = [place.x(Math.max(marked.from, x.from)), place.x(Math.min(marked.to, x.to))];
-  return right > left ? [bar(left, right - left, PLOT, "marked")] : [];
+  return right > left ? [bar(left, right - left, PLOT, colour("marked"))] : [];
 }
 
 /** Where a phase begins, and its name if that has room. */
@@ -120,17 +120,20 @@ function phaseStart(phase: Phase, x: Span, place: Placing): string[] {
   const [left, right] = [place.x(Math.max(phase.start_s, x.from)), place.x(Math.min(phase.end_s, x.to))];
   const name = phaseName(phase);
   const text = `<text x="${left + 4}" y="${TOP - 4}" font-size="11" fill="${colour("quiet")}">${escaped(name)}</text>`;
-  return [...(phase.start_s > x.from ? [bar(left, 1, PLOT, "phase")] : []), ...(name.length * LETTER + 8 < right - left ? [text] : [])];
+  return [...(phase.start_s > x.from ? [bar(left, 1, PLOT, colour("phase"))] : []), ...(name.length * LETTER + 8 < right - left ? [text] : [])];
 }
 
 /** A tick at the top edge for each lost ping. */
 function lostTicks({ lines, x }: Shown, place: Placing): string[] {
-  const seen = lines.flatMap(({ lost = new Float64Array() }) => Array.from(timesIn(lost, x), (time) => Math.round(place.x(time))));
-  return [...new Set(seen)].map((left) => bar(left, 1, LOST_TICK, "lost"));
+  const ticks = lostTicksOf(lines).flatMap(({ lost, top, height, tint }) =>
+    Array.from(timesIn(lost, x), (time) => bar(Math.round(place.x(time)), 1, height, tint, top)),
+  );
+  return [...new Set(ticks)];
 }
 
-function bar(left: number, width: number, height: number, tint: string): string {
-  return `<rect x="${left.toFixed(1)}" y="${TOP}" width="${width.toFixed(1)}" height="${height}" fill="${colour(tint)}"/>`;
+function bar(left: number, width: number, height: number, tint: string, top = 0): string {
+  const y = Number((TOP + top).toFixed(1));
+  return `<rect x="${left.toFixed(1)}" y="${y}" width="${width.toFixed(1)}" height="${Number(height.toFixed(1))}" fill="${tint}"/>`;
 }
 
 /** What `make` makes of each value of an axis and its label. */

@@ -19,7 +19,8 @@ export const HOW = {
   cdf: "for each time on the x axis a curve shows which share of the pings took no longer; the further left and the steeper, the better.",
   boxes:
     "a box holds the middle half of all values, the thick line is the median, the circle the mean, and the thin line reaches from 5 % to 95 %.",
-  overlay: "each line is one run, by the means of short steps; the lower line kept the ping shorter under the same load.",
+  overlay:
+    "each line is one run, by the means of short steps; the lower line kept the ping shorter under the same load. A tick at the top is a lost ping: each run has a row of ticks in its colour.",
   total: "each line is what all flows of one run received together; higher is faster. A peak above the rate of the line is data that arrived earlier, and waited for a lost packet to be sent again.",
 } as const;
 
