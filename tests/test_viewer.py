@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import csv
 import io
 import json
 import re
@@ -257,6 +258,23 @@ def test_charts_are_saved_as_pictures(browser: Browser, one_page: Path) -> None:
         with shown.page.expect_download() as found:
             shown.page.get_by_role("button", name=re.compile("^Save .*weir$")).click()
         assert zipfile.is_zipfile(found.value.path())
+
+
+def test_columns_of_a_file_have_the_words_and_units_of_the_axes(browser: Browser, one_page: Path) -> None:
+    with opened(browser, one_page) as shown:
+        heads = {}
+        for title in ("Download", "Ping", "Queue backlog", "Distribution of pings under load"):
+            shown.plot(title)
+            rows = list(csv.reader(io.StringIO(shown.saved(title, "Save as CSV").decode())))
+            heads[title] = rows[0]
+            # Times are whole nanoseconds: no digits that are left of binary fractions.
+            assert max(len(row[1].partition(".")[2]) for row in rows[1:]) <= 9
+        assert heads == {
+            "Download": ["series", "time_s", "Mbit/s per flow"],
+            "Ping": ["series", "time_s", "ms"],
+            "Queue backlog": ["series", "time_s", "kB"],
+            "Distribution of pings under load": ["series", "Ping, ms", "% of pings that took no longer"],
+        }
 
 
 def test_axes_are_linear_until_a_logarithmic_one_is_asked_for(browser: Browser, one_page: Path) -> None:

@@ -219,7 +219,7 @@ export class Chart {
   private async csv(): Promise<Blob | null> {
     try {
       const lines = await this.whole(this.view.all);
-      const parts = csvOf(lines, this.isOverTime ? "time_s" : slug(this.spec.xLabel), slug(this.spec.yLabel));
+      const parts = csvOf(lines, this.isOverTime ? "time_s" : this.spec.xLabel, this.spec.yLabel);
       return new Blob(parts, { type: "text/csv" });
     } catch (error) {
       this.remark.textContent = `The file cannot be made: ${said(error)}.`;

@@ -49,16 +49,16 @@ export async function pngOf(text: string): Promise<Blob> {
   });
 }
 
-/** Every sample of the lines, a row each, in pieces: one text cannot hold the rows of a large record. */
+/** Every value of the lines, a row each below the words of the axes, in pieces: one text cannot hold the rows of a large record. */
 export function csvOf(lines: Line[], x: string, unit: string): string[] {
-  const pieces = [`series,${x},${unit}\n`];
+  const pieces = [`series,${cell(x)},${cell(unit)}\n`];
   for (const line of lines) {
     const name = cell(line.name);
     for (let from = 0; from < line.t.length; from += PIECE_ROWS) {
       let piece = "";
       for (let at = from; at < Math.min(from + PIECE_ROWS, line.t.length); at++) {
         const value = line.y[at] as number;
-        piece += `${name},${line.t[at]},${Number.isNaN(value) ? "" : value}\n`;
+        piece += `${name},${Number((line.t[at] as number).toFixed(9))},${Number.isNaN(value) ? "" : value}\n`;
       }
       pieces.push(piece);
     }
