@@ -273,7 +273,11 @@ def test_columns_of_a_file_have_the_words_and_units_of_the_axes(browser: Browser
             "Download": ["series", "time_s", "Mbit/s per flow"],
             "Ping": ["series", "time_s", "ms"],
             "Queue backlog": ["series", "time_s", "kB"],
-            "Distribution of pings under load": ["series", "Ping, ms", "% of pings that took no longer"],
+            "Distribution of pings under load": [
+                "series",
+                "Ping, ms",
+                "% of answered pings that took no longer",
+            ],
         }
 
 

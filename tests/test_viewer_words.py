@@ -7,6 +7,7 @@ import shutil
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
 import pytest
 from playwright.sync_api import expect
 
@@ -357,3 +358,25 @@ def test_the_spread_of_several_runs_is_true_of_each(rrul: list[Record]) -> None:
     assert said == f"During the load at least nine of ten pings of each run took {between}."
     alone = record_says(rrul[0])["boxes"]
     assert alone.startswith("During the load nine of ten pings took between ")
+
+
+def test_where_pings_were_lost_shares_are_told_as_those_of_the_answered(
+    rrul: list[Record], tmp_path: Path
+) -> None:
+    def rows(table: pl.DataFrame) -> pl.DataFrame:
+        every = pl.int_range(pl.len()) % 4 > 0
+        return table.with_columns(rtt_ns=pl.when(every).then(None).otherwise(pl.col("rtt_ns")))
+
+    shutil.copytree(rrul[0].path, tmp_path / "lossy")
+    for part in (tmp_path / "lossy" / "latency").iterdir():
+        rows(pl.read_parquet(part)).write_parquet(part)
+    manifest = json.loads((tmp_path / "lossy" / "manifest.json").read_text())
+    (tmp_path / "lossy" / "manifest.json").write_text(json.dumps(manifest | {"tables": None}))
+    lossy = weirlab.open_record(tmp_path / "lossy")
+    says = record_says(lossy)
+    assert says["cdf"].startswith("During the load half of the answered pings took at most ")
+    assert says["boxes"].startswith("During the load nine of ten answered pings took between ")
+    both = comparison_says([lossy, rrul[1]], ["lossy", "whole"])
+    assert "half of the answered pings took at most" in both["cdf"]
+    assert "; half of the pings took at most" in both["cdf"]
+    assert "at least nine of ten answered pings of each run" in both["boxes"]

@@ -16,7 +16,7 @@ export const HOW = {
     "the stepped line is the rate that the shaper sets, with a gap while everything passes; the other is the traffic, which should not be above it for long.",
   delay:
     "each point is the median round trip since the shaper's view before; lower is better, and a rise while there is much traffic is time spent in a queue.",
-  cdf: "for each time on the x axis a curve shows which share of the pings took no longer; the further left and the steeper, the better.",
+  cdf: "for each time on the x axis a curve shows which share of the answered pings took no longer; the further left and the steeper, the better.",
   boxes:
     "a box holds the middle half of all values, the thick line is the median, the circle the mean, and the thin line reaches from 5 % to 95 %.",
   overlay:

@@ -125,8 +125,8 @@ def record_says(record: Record) -> dict[str, str]:
         "down": _goodput("download", summary.down, during),
         "up": _goodput("upload", summary.up, during),
         "ping": _pings(summary.latency, during),
-        "cdf": _quantiles([("", summary.latency.loaded)], during),
-        "boxes": _spread([summary.latency.loaded], during),
+        "cdf": _quantiles([("", summary.latency)], during),
+        "boxes": _spread([summary.latency], during),
     }
 
 
@@ -155,15 +155,15 @@ def comparison_says(records: Sequence[Record], names: Sequence[str]) -> dict[str
     summaries = [summarise(one) for one in records]
     named = list(zip(names, summaries, strict=True))
     during = common_load(map(load_of, records))
-    loaded = [one.latency.loaded for one in summaries]
+    pings = [one.latency for one in summaries]
     return {
         "down": _totals(((name, one.down) for name, one in named), during),
         "up": _totals(((name, one.up) for name, one in named), during),
         "ping": _best_and_worst(named, during),
         "cdf": _quantiles(
-            [(f" with {_quoted(name)}", one) for name, one in zip(names, loaded, strict=True)], during
+            [(f" with {_quoted(name)}", one) for name, one in zip(names, pings, strict=True)], during
         ),
-        "boxes": _spread(loaded, during),
+        "boxes": _spread(pings, during),
     }
 
 
@@ -229,25 +229,31 @@ def _totals(found: Iterable[tuple[str, DirectionSummary | None]], during: str) -
     return f"{during.capitalize()} all flows together received {', '.join(parts[:MAX_NAMED])}."
 
 
-def _quantiles(loaded: Iterable[tuple[str, Distribution | None]], during: str) -> str:
+def _quantiles(found: Iterable[tuple[str, LatencySummary]], during: str) -> str:
     parts = [
-        f"half of the pings took at most {number(one.median)} ms "
+        f"half of the {_answered([pings])} took at most {number(one.median)} ms "
         f"and 99 of 100 at most {number(one.p99)} ms{of}"
-        for of, one in loaded
-        if one is not None
+        for of, pings in found
+        if (one := pings.loaded) is not None
     ]
     if not parts:
         return f"No ping was answered {during}."
     return f"{during.capitalize()} {'; '.join(parts[:MAX_NAMED])}."
 
 
-def _spread(loaded: Iterable[Distribution | None], during: str) -> str:
+def _answered(found: Iterable[LatencySummary]) -> str:
+    """What figures of pings are of: where any was lost, of those that were answered."""
+    return "answered pings" if any(one.lost for one in found) else "pings"
+
+
+def _spread(pings: Sequence[LatencySummary], during: str) -> str:
     """Where nine of ten pings lie; over several runs no more is known than that it holds of each."""
-    found = [one for one in loaded if one is not None]
+    found = [one.loaded for one in pings if one.loaded is not None]
     if not found:
         return "The spread of the throughput in each interval of the load."
     low, high = min(one.p5 for one in found), max(one.p95 for one in found)
-    share = "nine of ten pings" if len(found) == 1 else "at least nine of ten pings of each run"
+    of = _answered(pings)
+    share = f"nine of ten {of}" if len(found) == 1 else f"at least nine of ten {of} of each run"
     return f"{during.capitalize()} {share} took between {number(low)} and {number(high)} ms."
 
 
