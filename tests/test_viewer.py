@@ -325,12 +325,54 @@ def test_everything_can_be_done_with_the_keyboard_alone(browser: Browser, one_pa
         shown.chart("Ping").locator(".plot").focus()
         page.keyboard.press("ArrowRight")
         said = shown.chart("Ping").locator("[aria-live]")
-        assert "seconds: ICMP" in said.inner_text()
+        assert "seconds; ms: ICMP" in said.inner_text()
         page.keyboard.press("m")
         for _ in range(5):
             page.keyboard.press("ArrowRight")
         page.keyboard.press("m")
         page.locator(".marked table").first.wait_for()
+
+
+def test_the_keyboard_reads_a_distribution_too(browser: Browser, one_page: Path) -> None:
+    title = "Distribution of pings under load"
+    with opened(browser, one_page) as shown:
+        curve = next(iter(shown.lines(title).values()))
+        shown.plot(title)
+        chart = shown.chart(title)
+        said = chart.locator("[aria-live]")
+        for is_log in (False, True):
+            chart.locator(".plot").focus()
+            places = []
+            for _ in range(3):
+                shown.page.keyboard.press("ArrowRight")
+                place, percent = re.fullmatch(
+                    r"Ping, ms ([\d.]+); % of answered pings that took no longer: ICMP ([\d.]+), .*",
+                    said.inner_text(),
+                ).groups()  # type: ignore[union-attr]
+                at = np.argmin(np.abs(curve[0] - float(place)))
+                assert float(percent) == pytest.approx(curve[1][at], abs=3)
+                places.append(float(place))
+            assert places == sorted(set(places))
+            if not is_log:
+                chart.get_by_role("button", name="Log").click()
+
+
+def test_what_a_logarithmic_axis_has_no_place_for_is_told(browser: Browser, one_page: Path) -> None:
+    with opened(browser, one_page) as shown:
+        shown.plot("Download")
+        chart = shown.chart("Download")
+        says = "A logarithmic axis has no place for 0"
+        expect(chart.locator(".remark")).not_to_contain_text(says)
+        assert "Mbit/s per flow<" in shown.saved("Download", "Save as SVG").decode()
+        chart.get_by_role("button", name="Logarithmic axis of Download").click()
+        expect(chart.locator(".remark")).to_contain_text(says)
+        picture = shown.saved("Download", "Save as SVG").decode()
+        assert "Mbit/s per flow, log<" in picture
+        assert says in picture
+        names = shown.page.get_by_role("button", name="Logarithmic axis of").evaluate_all(
+            "all => all.map(one => one.getAttribute('aria-label'))"
+        )
+        assert len(set(names)) == len(names) > 6
 
 
 def test_a_finger_reads_values_zooms_and_marks(browser: Browser, one_page: Path) -> None:

@@ -70,7 +70,7 @@ export class Chart {
       { pointed: (x) => this.show(x), dragged: (span) => this.dragged(span) },
       this.isOverTime,
     );
-    const keys = this.isOverTime ? KEYS : "";
+    const keys = this.isOverTime ? KEYS : READ_KEYS;
     this.place.setAttribute("aria-label", `Chart: ${this.name}. ${spec.shows} ${keys} The table below has the values.`);
     this.element = el(
       "section",
@@ -105,11 +105,13 @@ export class Chart {
     if (this.isDue || width === 0) return;
     this.comeCloser(width);
     const lines = this.visible().map((line) => this.drawn(line));
-    const x = (this.xLog ? this.spec.xAll : this.spec.x) ?? this.view.shown;
+    const x = this.axis;
     const { phases, xLabel, yLabel, peaks = null, yMax = null } = this.spec;
     const marked = this.isOverTime ? this.view.marked : null;
-    this.plot.draw({ lines, x, marked, phases, log: this.log, xLog: this.xLog, xLabel, yLabel, yMax, peaks }, width, HEIGHT);
-    this.remarks = [this.cutOff(x), this.overview(width)].filter(Boolean);
+    const scale = (label: string, log: boolean) => (log ? `${label}, log` : label);
+    const labels = { xLabel: scale(xLabel, this.xLog), yLabel: scale(yLabel, this.log) };
+    this.plot.draw({ lines, x, marked, phases, log: this.log, xLog: this.xLog, ...labels, yMax, peaks }, width, HEIGHT);
+    this.remarks = [this.cutOff(x), this.leftOut(lines, x), this.overview(width)].filter(Boolean);
     this.remark.textContent = this.remarks.join(" ");
     for (const [line, swatch] of this.swatches) {
       swatch.style.borderTopColor = colourOf(line);
@@ -125,6 +127,12 @@ export class Chart {
       return longest > x.to ? `The longest, ${short(longest)}, lies beyond this axis; the logarithmic axis shows it.` : "";
     }
     return !this.log && greatest > room * 1.001 ? `Peaks up to ${short(greatest)} are cut off; the logarithmic axis shows them.` : "";
+  }
+
+  /** That a logarithmic axis has no place for nothing, in a sentence; empty if there is no such value. */
+  private leftOut(lines: Line[], { from, to }: Span): string {
+    if (!this.log || !lines.some((line) => within(line, from, to).some((value) => value <= 0))) return "";
+    return "A logarithmic axis has no place for 0: lines have gaps there, too.";
   }
 
   /** A line as it is drawn: with all samples where they are read. */
@@ -188,7 +196,7 @@ export class Chart {
       toggle(name, false, (now) => {
         action(now);
         this.draw(true);
-      }, { title: "Linear or logarithmic axis" });
+      }, { title: "Linear or logarithmic axis", "aria-label": `Logarithmic axis of ${title}` });
     const scales = this.isOverTime
       ? log("Log", (on) => (this.log = on))
       : log("Log", (on) => (this.xLog = on));
@@ -293,15 +301,18 @@ export class Chart {
   }
 
   private key(event: KeyboardEvent): void {
-    if (!this.isOverTime || event.ctrlKey || event.altKey || event.metaKey) return;
-    const { from, to } = this.view.shown;
+    if (event.ctrlKey || event.altKey || event.metaKey) return;
+    const { from, to } = this.axis;
     const move = (share: number) => {
-      const x = Math.min(Math.max((this.pointed ?? (from + to) / 2) + share * (to - from), from), to);
+      const step = this.xLog ? (to / from) ** share : share * (to - from);
+      const before = this.pointed ?? this.middle;
+      const x = Math.min(Math.max(this.xLog ? before * step : before + step, from), to);
       this.plot.point(x);
       this.show(x);
       this.tell(x);
     };
-    const actions: Record<string, () => void> = {
+    const reading: Record<string, () => void> = { ArrowLeft: () => move(-ARROW), ArrowRight: () => move(ARROW) };
+    const actions: Record<string, () => void> = !this.isOverTime ? reading : {
       "+": () => this.view.zoom(0.5, this.pointed ?? undefined),
       "=": () => this.view.zoom(0.5, this.pointed ?? undefined),
       "-": () => this.view.zoom(2, this.pointed ?? undefined),
@@ -332,6 +343,17 @@ export class Chart {
     this.start = null;
   }
 
+  /** What the x axis covers. */
+  private get axis(): Span {
+    return (this.xLog ? this.spec.xAll : this.spec.x) ?? this.view.shown;
+  }
+
+  /** Where the keyboard begins to read values. */
+  private get middle(): number {
+    const { from, to } = this.axis;
+    return this.xLog ? Math.sqrt(from * to) : (from + to) / 2;
+  }
+
   /** A time with the digits that tell it from one an arrow key further. */
   private time(x: number): string {
     return atStep(x, ((this.view.shown.to - this.view.shown.from) * ARROW) / 10);
@@ -339,7 +361,8 @@ export class Chart {
 
   private tell(x: number): void {
     const values = this.visible().map((line) => `${line.label} ${short(this.valueAt(line, x))}`);
-    this.live.textContent = `${this.time(x)} seconds: ${values.join(", ")}`;
+    const place = this.isOverTime ? `${this.time(x)} seconds` : `${this.spec.xLabel} ${short(x)}`;
+    this.live.textContent = `${place}; ${this.spec.yLabel}: ${values.join(", ")}`;
   }
 
   private fillMarked(): void {
@@ -426,4 +449,5 @@ const TABLE_STEPS = 20;
 const ARROW = 0.02;
 /** A span that stays that long is one whose samples are read for a table. */
 const SETTLED_MS = 150;
+const READ_KEYS = "Arrow keys read values.";
 const KEYS = "Arrow keys read values, plus and minus zoom, shift with arrows moves, 0 shows the whole run, m marks a span.";
