@@ -388,6 +388,7 @@ def test_records_are_found_chosen_and_compared(browser: Browser, served: Served)
         # No date and no name has this beside the queue.
         page.locator("#search").fill("fq_codel 01-pfifo")
         expect(page.locator("#count")).to_have_text("none fits: clear the search or a filter")
+        expect(page.locator("#command")).to_have_text("# none fits: there is nothing to show")
         page.locator("#search").fill("tagged")
         expect(page.locator("#count")).to_have_text("1 shown")
         page.locator("#search").fill("")

@@ -27,8 +27,9 @@ from weirlab.errors import UsageError
 from weirlab.plots import series
 from weirlab.plots.caption import number as number_of
 from weirlab.record import open_record
+from weirlab.report import story
 from weirlab.scenario import ScenarioSpec, resolve
-from weirlab.stats import describe, load_window_ns
+from weirlab.stats import compare, describe, load_window_ns
 from weirlab.viewer import asset, report_page
 from weirlab.worlds import world_named
 
@@ -373,6 +374,17 @@ def test_what_a_logarithmic_axis_has_no_place_for_is_told(browser: Browser, one_
             "all => all.map(one => one.getAttribute('aria-label'))"
         )
         assert len(set(names)) == len(names) > 6
+
+
+def test_a_record_without_a_sample_says_so(browser: Browser, tmp_path: Path) -> None:
+    (record,) = weirlab.run("ping", phases={"idle": "5ms"}, out=tmp_path / "out")
+    with opened(browser, written(tmp_path / "page.html", report_page([record]))) as shown:
+        charts = shown.page.locator("#weir-charts")
+        expect(charts).to_contain_text("Nothing was measured that a chart could show.")
+        assert charts.get_by_role("button").count() == 0
+        assert shown.page.get_by_text("Nothing was measured that figures could be made of.").is_visible()
+        assert shown.barriers() == []
+    assert story(compare([record])).plain.startswith("Neither loads nor pings of the scenario ran")
 
 
 def test_a_finger_reads_values_zooms_and_marks(browser: Browser, one_page: Path) -> None:

@@ -40,7 +40,8 @@ export async function draw(place: HTMLElement, { records, says }: PageData, view
   }
   if (opened.length === 1) await addRecord(place, opened[0] as Opened, view, sections);
   else for (const one of opened) place.append(folded(one, view, sections));
-  fillBar(bar, view, records.flatMap((one) => [...one.flows, ...one.probes]));
+  if (opened.length === 1 && sections.length === 0) bar.replaceWith(el("p", {}, "Nothing was measured that a chart could show."));
+  else fillBar(bar, view, records.flatMap((one) => [...one.flows, ...one.probes]));
   return sections;
 }
 
@@ -55,7 +56,8 @@ async function addRecord(place: HTMLElement, one: Opened, view: View, sections: 
     };
     // What a reader sees first is drawn while the rest is still read.
     await chartsOf(one, view, add);
-    add(boxesOf(one));
+    const spread = boxesOf(one);
+    if (spread.element.hasChildNodes()) add(spread);
   } catch (error) {
     place.append(failed(one.record, error));
   }

@@ -98,6 +98,7 @@ function records(): void {
     const shown = rows.filter((row) => !row.hidden && row.dataset["word"] !== undefined).reverse();
     const line = (name: string, some: HTMLTableRowElement[]) => writtenOut([name, ...some.map((row) => row.dataset["word"])].join(" "));
     if (found.length) command.textContent = line("weir report", found);
+    else if (rows.length && shown.length === 0) command.textContent = "# none fits: there is nothing to show";
     else if (shown.length === 0 || !filters.some(({ value }) => value)) command.textContent = atFirst;
     else if (shown.length <= MAX_WORDS) command.textContent = line("weir show", shown);
     else command.textContent = `${atFirst}  # all of them, also those that are not shown here`;

@@ -140,7 +140,7 @@ def _told(comparisons: Sequence[Comparison]) -> str:
     if not any(has_load(run) for run in runs):
         return (
             "Nothing but pings ran: these are round trips of the line without load."
-            if any(run.probes for run in runs)
+            if any(run.latency.sent or run.latency.idle_sent or any(run.probes.values()) for run in runs)
             else "Neither loads nor pings of the scenario ran: there are no figures to compare."
         )
     if baseline.increase_ms is None:

@@ -346,7 +346,10 @@ def _sentence(summary: str) -> str:
 
 
 def _figures(record: Record) -> Iterator[str]:
-    for one in figures_of(record):
+    there = list(figures_of(record))
+    if not there:
+        yield "<p>Nothing was measured that figures could be made of.</p>\n"
+    for one in there:
         yield f"<p>{prose(one.plain)}</p>\n" if isinstance(one, Text) else _table(one)
 
 
