@@ -55,7 +55,7 @@ def never(*_: object) -> bool:
         (
             "timeout_ns",
             2**64,
-            f"timeout_ns a whole number of more than 64 bits: write a whole number from 0 to {2**64 - 1}",
+            f"timeout_ns {2**64}: write a whole number from 0 to {2**64 - 1}",
         ),
     ],
 )

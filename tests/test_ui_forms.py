@@ -11,9 +11,10 @@ from playwright.sync_api import expect
 
 from browsing import WAIT_MS, opened
 from local_ui import PATIENCE_S, Served, begun, ended
+from weirlab.errors import UsageError
 from weirlab.record import open_record
 from weirlab.webapp import library, pages
-from weirlab.webapp.runs import Runs
+from weirlab.webapp.runs import Runs, command_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -86,6 +87,24 @@ def test_notes_that_would_turn_writing_are_shown_as_on_the_terminal_and_edited_a
         expect(cell).to_have_text("a\\u202eevil\\u202c!")
         expect(page.get_by_label("Note", exact=True)).to_have_value(f"{note}!")
     assert open_record(served.folder / "one").manifest.note == f"{note}!"
+
+
+@pytest.mark.parametrize(
+    ("seed", "told"),
+    [
+        ("9999999999999999999", "9999999999999999999: write 9223372036854775807 or less"),
+        ("9223372036854775807", None),
+        ("99999999999999999999", "`99999999999999999999`: write a whole number of up to 19 digits"),
+    ],
+)
+def test_a_seed_that_is_too_large_is_told_with_the_greatest(seed: str, told: str | None) -> None:
+    form = {"test": "rrul", "link": "cable-20-8", "seed": seed}
+    if told is None:
+        assert f"--seed {seed}" in command_of(form, None)[0]
+        return
+    with pytest.raises(UsageError) as refusal:
+        command_of(form, None)
+    assert str(refusal.value).endswith(told)
 
 
 def test_a_button_that_is_switched_off_keeps_the_focus(browser: Browser, served: Served) -> None:

@@ -351,7 +351,11 @@ fn inner_from_python(object: &Bound<'_, PyAny>, depth: usize) -> PyResult<Writte
     } else if object.is_instance_of::<PyInt>() {
         match object.extract() {
             Ok(number) => Value::Whole(number),
-            Err(_) => Value::Other("a whole number of more than 64 bits".to_owned()),
+            // Python writes no number of more than 4300 digits.
+            Err(_) => Value::Other(object.str().map_or_else(
+                |_| "a whole number of thousands of digits".to_owned(),
+                |text| text.to_string(),
+            )),
         }
     } else if let Ok(number) = object.cast::<PyFloat>() {
         Value::Number(number.value())

@@ -87,7 +87,11 @@ fn every_kind_of_fault_has_its_words() {
         ("repeat = 'many'", "repeat: `many`: write a whole number"),
         ("repeat = 1.5", "repeat: 1.5: write a whole number"),
         ("repeat = 0", "repeat: 0: write 1 or more"),
-        ("seed = 99999999999999999999", "seed: 99999999999999999999: write a whole number"),
+        (
+            "seed = 99999999999999999999",
+            "seed: 99999999999999999999: write 9223372036854775807 or less",
+        ),
+        ("repeat = -99999999999999999999", "repeat: -99999999999999999999: write 1 or more"),
         ("start_jitter = 1979-05-27", "start_jitter: 1979-05-27 is not a time"),
         ("tcp = {sack = 'maybe'}", "tcp.sack: `maybe`: write true or false"),
         ("tcp = 'bbr'", "tcp: `bbr`: write a table"),

@@ -300,7 +300,7 @@ MAX_LINE_CHARS = 500
 """Characters of a line of a run's output that are kept."""
 
 MAX_DIGITS = 19
-"""Of a number: more than any seed has."""
+"""Of a number: as many as the greatest seed has."""
 
 MAX_END_S = 20.0
 """How long a run may take to write what it has when the application ends."""

@@ -129,6 +129,15 @@ impl<const MIN: i64, const MAX: i64> Field for Whole<MIN, MAX> {
                 reader.wanted(written, &format!("{MAX} or less"))
             }
             Value::Whole(number) => Some(Self(number)),
+            Value::Other(ref text) if has_digits_only(text.strip_prefix('-').unwrap_or(text)) => {
+                // A whole number that 64 bits do not hold.
+                let bound = if text.starts_with('-') {
+                    format!("{MIN} or more")
+                } else {
+                    format!("{MAX} or less")
+                };
+                reader.wanted(written, &bound)
+            }
             _ => reader.wanted(written, "a whole number"),
         }
     }
@@ -147,6 +156,10 @@ impl<const MIN: i64, const MAX: i64> Field for Whole<MIN, MAX> {
         }
         Written::of(Value::Table(schema))
     }
+}
+
+fn has_digits_only(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|sign| sign.is_ascii_digit())
 }
 
 /// Any whole number that 64 bits hold.
