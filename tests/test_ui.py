@@ -232,7 +232,7 @@ def test_the_files_of_a_record_are_sent_without_reading_its_tables(
         ({"queue": ["nonsense"]}, "nonsense"),
         ({"queue": ["--out=/tmp/x"]}, "--out=/tmp/x"),
         ({"load": "soon"}, "soon"),
-        ({"repeat": "1e9"}, "repeat `1e9`: write a whole number"),
+        ({"repeat": "1e9"}, "Repeat: `1e9`: write a whole number"),
         ({"repeat": "100000"}, "100000 runs are too many to start from here: start 1000 or fewer"),
         ({"repeat": "1000000"}, "1000000 runs are too many to start from here: start 1000 or fewer"),
         ({"repeat": "501", "queue": ["default", "pfifo"]}, "1002 runs are too many to start from here"),

@@ -14,7 +14,7 @@ from local_ui import PATIENCE_S, Served, begun, ended
 from weirlab.errors import UsageError
 from weirlab.record import open_record
 from weirlab.webapp import library, pages
-from weirlab.webapp.runs import Runs, command_of
+from weirlab.webapp.runs import FormError, Runs, command_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -105,6 +105,40 @@ def test_a_seed_that_is_too_large_is_told_with_the_greatest(seed: str, told: str
     with pytest.raises(UsageError) as refusal:
         command_of(form, None)
     assert str(refusal.value).endswith(told)
+
+
+def test_fields_of_a_form_that_are_wrong_are_named_and_marked(browser: Browser, served: Served) -> None:
+    with opened(browser, f"{served.link}new", within=served.link) as shown:
+        page = shown.page
+        expect(page.locator("#command")).to_contain_text("weir run")
+        page.get_by_label("Queue 3").fill("foo")
+        page.get_by_label("Length of load").fill("1000000h")
+        error = page.locator("#error")
+        expect(error).to_contain_text(
+            "Queue 3: path up, hop router: unknown queue discipline foo", timeout=WAIT_MS
+        )
+        expect(error).to_contain_text("Length of load: duration")
+        wrong = page.locator('[aria-invalid="true"][aria-describedby="error"]')
+        assert wrong.evaluate_all("all => all.map(one => one.name)") == ["queue", "load"]
+        expect(page.get_by_label("Queue 3")).to_have_attribute("aria-invalid", "true")
+        assert shown.barriers() == []
+        page.get_by_label("Queue 3").fill("fq_codel")
+        page.get_by_label("Length of load").fill("10s")
+        expect(error).to_be_hidden(timeout=WAIT_MS)
+        expect(page.locator("[aria-invalid], [aria-describedby=error]")).to_have_count(0)
+
+
+def test_a_test_and_a_link_that_are_unknown_are_told_by_their_fields() -> None:
+    for form, fields in (
+        ({"test": "x"}, ["test"]),
+        ({"link": "x", "seed": "-1"}, ["link", "seed"]),
+        ({"world": "x"}, ["world"]),
+        ({"queue": ["fq_codel", "", "foo"], "idle": "-3s", "cc": "reno"}, ["queue-3", "idle"]),
+        ({"repeat": "1001"}, ["repeat"]),
+    ):
+        with pytest.raises(FormError) as refusal:
+            command_of({"test": "rrul", "link": "cable-20-8", **form}, None)
+        assert refusal.value.fields == fields
 
 
 def test_a_button_that_is_switched_off_keeps_the_focus(browser: Browser, served: Served) -> None:

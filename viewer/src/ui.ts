@@ -240,16 +240,25 @@ function form(): void {
     for (const key of new Set(data.keys())) found[key] = key === "queue" ? data.getAll(key) : data.get(key);
     return found;
   };
-  const wrong = (text: unknown) => {
+  const wrong = (text: unknown, fields: unknown = []) => {
     error.hidden = text === undefined;
     error.replaceChildren(...prose(text === undefined ? "" : String(text)));
+    let queue = 0;
+    for (const one of place.querySelectorAll<HTMLInputElement | HTMLSelectElement>("input, select")) {
+      const name = one.name === "queue" ? `queue-${++queue}` : one.name;
+      const isWrong = Array.isArray(fields) && fields.includes(name);
+      for (const [key, value] of [["aria-invalid", "true"], ["aria-describedby", "error"]] as const) {
+        if (isWrong) one.setAttribute(key, value);
+        else one.removeAttribute(key);
+      }
+    }
   };
   let asked = 0;
   const check = async () => {
     const mine = ++asked;
     const answer = await send("check", content());
     if (mine !== asked) return;
-    wrong(answer.error);
+    wrong(answer.error, answer["fields"]);
     switchOff(start, answer.error !== undefined && !answer.silent);
     if (!answer.silent) byId("command").textContent = String(answer["command"] ?? "");
   };

@@ -27,7 +27,7 @@ from weirlab.webapp.library import MAX_ENTRIES, Library
 from weirlab.webapp.made import Made
 from weirlab.webapp.noting import noting
 from weirlab.webapp.overviews import Overviews
-from weirlab.webapp.runs import Runs, command_of
+from weirlab.webapp.runs import FormError, Runs, command_of
 from weirlab.webapp.scenarios import FIRST, Scenarios, mark_of
 from weirlab.webapp.sweeps import Sweeps
 
@@ -201,7 +201,8 @@ class _Served:
             command, total = await run_in_threadpool(command_of, await _body(request), None)
         except WeirError as error:
             # What is wrong with a form that is being filled in is an answer, no failure.
-            return _Json({"error": str(error)})
+            fields = error.fields if isinstance(error, FormError) else []
+            return _Json({"error": str(error), "fields": fields})
         return _Json({"command": command, "total": total})
 
     async def start(self, request: Request) -> Response:

@@ -18,10 +18,10 @@ from weirlab.scenario import ScenarioSpec, check, resolve, shipped_links, shippe
 from weirlab.viewer import commands
 from weirlab.webapp.library import Library
 
-__all__ = ["MAX_RUNS", "WORLDS", "Run", "Runs", "command_of", "too_many"]
+__all__ = ["LABELS", "MAX_RUNS", "WORLDS", "FormError", "Run", "Runs", "command_of", "too_many"]
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
 
@@ -187,15 +187,65 @@ class Runs:
         return found
 
 
+class FormError(UsageError):
+    """Fields of a form that cannot be run.
+
+    Attributes:
+        fields: their names; those of the queues with a number from 1, such as `queue-2`.
+    """
+
+    def __init__(self, message: str, fields: Sequence[str]) -> None:
+        """Says what is wrong with which fields."""
+        super().__init__(message)
+        self.fields = list(fields)
+
+
 def command_of(form: Mapping[str, Any], out: str | None) -> tuple[str, int]:
     """The command that does what a form says, and how many records it makes.
 
     Raises:
-        UsageError: if it cannot be run: all that is wrong, in a sentence.
+        FormError: if some of its fields cannot be run by themselves: all that is wrong, in a sentence.
+        UsageError: if it cannot be run as a whole.
     """
     unknown = set(form) - FIELDS
     if unknown:
         raise UsageError(f"the form has no field `{min(unknown)}`")
+    try:
+        return _command_of(form, out)
+    except UsageError as error:
+        told = {name: why for name, label, part in _parts(form) if (why := _wrong_with(label, part))}
+        if not told:
+            raise
+        raise FormError("; ".join(told.values()), list(told)) from error
+
+
+def _parts(form: Mapping[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Each field that says something, alone: its name, its label, and a form with nothing else."""
+    for key in ("test", "link", "world"):
+        if key in form:
+            yield key, LABELS[key], SHIPPED | {key: form[key]}
+    chosen = SHIPPED | {key: form[key] for key in SHIPPED if key in form}
+    alone = SHIPPED if _wrong_with("", chosen) else chosen
+    queues = form.get("queue") or []
+    for number, text in enumerate(queues if isinstance(queues, list) else [queues], start=1):
+        if str(text).strip():
+            yield f"queue-{number}", f"Queue {number}", alone | {"queue": [text]}
+    for key in ("cc", *PHASES, "seed", "repeat"):
+        if _texts(form, key):
+            yield key, LABELS[key], alone | {key: form[key]}
+
+
+def _wrong_with(label: str, form: Mapping[str, Any]) -> str | None:
+    """What is wrong with a form, behind the label of the field that it is about; None if nothing is."""
+    try:
+        _command_of(form, None)
+    except UsageError as error:
+        said = str(error)
+        return said if said.startswith(f"{label}: ") else f"{label}: {said}"
+    return None
+
+
+def _command_of(form: Mapping[str, Any], out: str | None) -> tuple[str, int]:
     test, world = form.get("test"), form.get("world", "sim")
     links = _texts(form, "link")
     # Names alone: a form opens no file.
@@ -215,7 +265,7 @@ def command_of(form: Mapping[str, Any], out: str | None) -> tuple[str, int]:
     # What is more than a file may have is more than this, too: one limit is told, not one after the other.
     if words.get("repeat", 1) > MAX_RUNS:
         raise too_many(words["repeat"])
-    runs = resolve(check(ScenarioSpec, words, "form"))
+    runs = resolve(check(ScenarioSpec, words, "form", names=NAMES))
     if len(runs) > MAX_RUNS:
         raise too_many(len(runs))
     return f"{commands(words | {'world': world}, out)} --no-charts", len(runs)
@@ -229,7 +279,7 @@ def too_many(count: int) -> UsageError:
 def _whole(key: str, text: str) -> int:
     found = reading.whole(text, MAX_DIGITS)
     if found is None:
-        raise UsageError(f"{key} `{text}`: write a whole number of up to {MAX_DIGITS} digits")
+        raise UsageError(f"{LABELS[key]}: `{text}`: write a whole number of up to {MAX_DIGITS} digits")
     return found
 
 
@@ -277,6 +327,25 @@ FIELDS = {"test", "link", "queue", "cc", "idle", "load", "cooldown", "seed", "re
 """Fields of the form."""
 
 PHASES = ("idle", "load", "cooldown")
+
+LABELS = {
+    "test": "Test",
+    "link": "Link",
+    "world": "World",
+    "cc": "Congestion control",
+    **{name: f"Length of {name}" for name in PHASES},
+    "seed": "Seed",
+    "repeat": "Repeat",
+}
+"""What the page calls each field but those of the queues, which are numbered."""
+
+NAMES = {f"phases.{name}": LABELS[name] for name in PHASES} | {
+    name: LABELS[name] for name in ("seed", "repeat")
+}
+"""What keys of a scenario are called in messages about the form."""
+
+SHIPPED: dict[str, Any] = {"test": "rrul", "link": "cable-20-8"}
+"""A form with nothing wrong, of which single fields are tried where its own test or link cannot be run."""
 
 WORLDS = ("sim", "lab")
 """Worlds that a form can start: the world net measures a real path, for which `weir test` asks more."""
