@@ -12,7 +12,7 @@ import pytest
 import weirlab
 from weirlab.errors import RecordError
 from weirlab.stats import summarise
-from weirlab.stats.capacity import capacity_bytes, carried_bytes
+from weirlab.stats.capacity import capacity_bytes, carried_bytes, transmitted
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,6 +50,56 @@ def test_a_line_in_use_all_the_time_carried_what_each_path_could(
     assert down is not None
     assert down.utilisation is not None
     assert 0.95 < down.utilisation <= 1.0
+
+
+DOWN_AND_UP = [{"at": f"{n}.0205s", **({"down": True} if n % 2 else {"rate": "1mbit"})} for n in range(1, 19)]
+FALLS = [{"at": f"{n}.03s", "rate": ("1mbit", "100kbit")[n % 2]} for n in range(1, 19)]
+
+
+@pytest.mark.parametrize(
+    ("of_line", "beyond"),
+    [
+        ({"reconfiguration": {"period": "20ms", "outage": "10ms", "min_rate_share": 0.1}}, 0.15),
+        ({"reconfiguration": {"period": "20ms", "outage": "10ms"}}, 0.15),
+        (
+            {"rate": "10mbit", "reconfiguration": {"period": "1s", "outage": "100ms", "min_rate_share": 0.5}},
+            0,
+        ),
+        ({"changes": DOWN_AND_UP}, 0),
+        ({"changes": FALLS}, 0),
+    ],
+)
+def test_a_packet_that_leaves_while_its_line_pauses_is_of_what_the_line_could_carry(
+    tmp_path: Path, of_line: dict[str, Any], beyond: float
+) -> None:
+    """A flood fills a line that pauses or slows down; the packet that is on it leaves as if it had not."""
+    line = {"name": "line", "rate": "1mbit", "queue": "pfifo limit 100000"}
+    link = {"name": "l", "title": "A line", "up": [line | of_line], "down": [line]}
+    flow = {"name": "flood", "direction": "up", "udp": {"rate": "20mbit", "payload": 1472}}
+    phases = {"idle": "0s", "load": "20s", "cooldown": "0s"}
+    test: dict[str, Any] = {"name": "t", "title": "A flood", "phases": phases, "flows": [flow]}
+    (record,) = weirlab.run(test, link=link, start_jitter="0s", out=tmp_path / "run")
+    up, hop = summarise(record).up, record.manifest.scenario["path"]["up"][0]
+    assert up is not None
+    assert up.utilisation is not None
+    assert 0.985 < up.utilisation <= 1
+    _, carried, could = carried_bytes(record, "up", hop)
+    assert np.all(carried <= could)
+    until = capacity_bytes(record, "up", hop, [0, record.reached_ns])
+    assert until is not None
+    assert could.sum() >= (until[1] - until[0]) * (1 + beyond)
+    assert record.line("up/line")[1].sum() >= carried.sum(), "no byte is carried that was not begun"
+
+
+def test_bytes_beyond_what_a_line_could_carry_are_not_explained_away() -> None:
+    """One pause explains one packet."""
+    could = np.array([1000.0, 0.0, 1000.0])
+    carried, lifted = transmitted(np.array([2000.0, 0.0, 4000.0]), could, np.array([0, 1, 0]), 1500)
+    assert (carried <= lifted).tolist() == [True, True, False]
+    # Nor one of long after it.
+    falls = np.array([1, *[0] * 9])
+    later = transmitted(np.array([*[0.0] * 9, 4000.0]), np.full(10, 1000.0), falls, 1500)
+    assert later[1][-1] == 1000.0
 
 
 @pytest.mark.parametrize(

@@ -189,7 +189,9 @@ def carried_bytes(
 ) -> tuple[Numbers, Numbers, Numbers]:
     """What a hop's line, which bytes limit, carried in each interval of samples, and what it could have.
 
-    Both are of the same intervals, which in a live world end some milliseconds late.
+    Both are of the same intervals, which in a live world end some milliseconds late. A packet that is on the
+    line when its rate falls, or when it pauses, leaves as if it had not: what it took beyond the line's new
+    rate counts as what the line could carry too.
 
     Returns:
         The middle of each interval in ns, the bytes of the line that were occupied, and those that could be.
@@ -202,23 +204,31 @@ def carried_bytes(
     until = capacity_bytes(record, direction, hop, edges)
     could = np.full(carried.size, np.inf) if until is None else np.diff(until)
     longest = LONGEST_FRAMING * record.manifest.scenario["mtu_bytes"]
-    return middles_ns(ends_ns, interval), _transmitted(carried, could, longest), could
+    falls = np.histogram(_falls(record, direction, hop, int(edges[-1])), edges)[0]
+    return middles_ns(ends_ns, interval), *transmitted(carried, could, falls, longest)
 
 
-def _transmitted(begun: Numbers, capacity: Numbers, longest: float) -> Numbers:
-    """Bytes that a line carried in each interval, of packets that `begun` has as they began.
+def transmitted(begun: Numbers, capacity: Numbers, falls: Numbers, longest: float) -> tuple[Numbers, Numbers]:
+    """Bytes that a line carried in each interval, of packets that `begun` has as they began, and could have.
 
     A packet counts as it leaves the queue for the line, which on a slow one takes longer than an interval to
-    carry it. No more than one of `longest` bytes is under way at the end of an interval.
+    carry it. No more than one of `longest` bytes is under way at the end of an interval, nor at each of the
+    `falls` of the line's rate within it, of which the packet knows nothing: what is beyond the `capacity` of
+    each moment is what such packets took, and as much as the line could carry then.
     """
     if not np.any(begun > capacity) or np.isnan(begun).any():
-        return begun
-    carried, under_way = [], 0.0
-    for more, most in zip(begun.tolist(), capacity.tolist(), strict=True):
+        return begun, capacity
+    carried, could, under_way, unaware = [], [], 0.0, 0.0
+    for more, most, fell in zip(begun.tolist(), capacity.tolist(), falls.tolist(), strict=True):
         there = under_way + more
         under_way = min(max(there - most, 0.0), longest)
+        unaware += fell * longest
+        beyond = min(max(there - under_way - most, 0.0), unaware)
+        # A packet that was on the line when its rate fell has left where the line has room again.
+        unaware = unaware - beyond if fell or there > most else 0.0
         carried.append(there - under_way)
-    return np.array(carried)
+        could.append(most + beyond)
+    return np.array(carried), np.array(could)
 
 
 ROUNDING = 1e-6
@@ -233,7 +243,23 @@ LONGEST_FRAMING = 1.5
 
 def _of_rates(record: Record, direction: Direction, hop: dict[str, Any], times: NDArray[np.int64]) -> Numbers:
     """Bytes that a line could carry which has one rate after another."""
-    last = int(times.max()) + 1
+    edges, rates = _rates(record, direction, hop, int(times.max()) + 1)
+    steps = np.diff(edges) * rates / 8e9
+    return np.asarray(np.interp(times, edges, np.concatenate([[0.0], np.cumsum(steps)])))
+
+
+def _falls(record: Record, direction: Direction, hop: dict[str, Any], end: int) -> NDArray[np.int64]:
+    """When a line's rate falls before `end`, or the line begins to pause, in ns."""
+    if "bps" not in hop["rate"]:
+        return np.zeros(0, np.int64)
+    edges, rates = _rates(record, direction, hop, end)
+    return edges[1:-1][np.diff(rates) < 0]
+
+
+def _rates(
+    record: Record, direction: Direction, hop: dict[str, Any], last: int
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """When a line gets each of its rates, in ns, up to `last`, and the rates between these times in bit/s."""
     changes = [(0, float(hop["rate"]["bps"]))]
     for change in hop.get("changes", ()):
         if change["to"] == "down":
@@ -242,9 +268,7 @@ def _of_rates(record: Record, direction: Direction, hop: dict[str, Any], times: 
             changes.append((change["at_ns"], float(change["to"]["rate_bps"])))
     shares = _shares(record, direction, hop, last)
     edges = np.unique([at for at, _ in (*changes, *shares) if at < last] + [last])
-    rates = _at(changes, edges[:-1]) * _at(shares, edges[:-1])
-    steps = np.diff(edges) * rates / 8e9
-    return np.asarray(np.interp(times, edges, np.concatenate([[0.0], np.cumsum(steps)])))
+    return edges, _at(changes, edges[:-1]) * _at(shares, edges[:-1])
 
 
 def _shares(record: Record, direction: Direction, hop: dict[str, Any], end: int) -> list[tuple[int, float]]:
