@@ -27,7 +27,7 @@ SHORT = {"idle": "1s", "load": "2s", "cooldown": "500ms"}
 
 
 class Packet(NamedTuple):
-    """A packet of a capture: its interface, its time in ns, its length, and the bytes that were kept."""
+    """An IP packet of a capture: its interface, its time in ns, its length, and the bytes that were kept."""
 
     hop: str
     at_ns: int
@@ -51,11 +51,14 @@ def captured(file: Path) -> list[Packet]:
     names, found = [], []
     for kind, body in blocks(file):
         if kind == 1:
+            assert struct.unpack_from("<H", body) == (1,), "Ethernet"
             _, length = struct.unpack_from("<HH", body, 8)
             names.append(body[12 : 12 + length].decode())
         elif kind == 6:
             interface, high, low, kept, length = struct.unpack_from("<5I", body)
-            found.append(Packet(names[interface], high << 32 | low, length, body[20 : 20 + kept]))
+            data = body[20 : 20 + kept]
+            assert data[:14] == bytes(12) + {4: b"\x08\x00", 6: b"\x86\xdd"}[data[14] >> 4]
+            found.append(Packet(names[interface], high << 32 | low, length - 14, data[14:]))
     return found
 
 
@@ -262,6 +265,18 @@ def test_a_speed_test_opens_connections_that_are_whole(tmp_path: Path) -> None:
     (file,) = export(made, tmp_path / "run.pcapng")
     segments = [transport(packet) for packet in captured(file)]
     assert any(one.protocol == 6 and one.data[13] & 2 for one in segments)
+
+
+@pytest.mark.skipif(shutil.which("tcpdump") is None, reason="tcpdump is not there")
+def test_tcpdump_reads_all_packets_of_both_interfaces(record: Record, tmp_path: Path) -> None:
+    (file,) = export([record], tmp_path / "run.pcapng")
+    packets = captured(file)
+    assert {packet.hop.split("/")[0] for packet in packets} == {"up", "down"}
+    done = subprocess.run(
+        ["tcpdump", "-nqtr", str(file)], check=True, capture_output=True, text=True, timeout=120
+    )
+    assert "Ethernet" in done.stderr
+    assert len([line for line in done.stdout.splitlines() if line.startswith("IP ")]) == len(packets)
 
 
 @pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not there")

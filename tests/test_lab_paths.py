@@ -241,7 +241,9 @@ def packets_by_interface(capture: bytes) -> Counter[tuple[str, str]]:
             number, *time = struct.unpack_from("=III", block)
             assert tuple(time) >= last
             last = tuple(time)
-            ends = [str(IPv4Address(block[20 + at : 24 + at])) for at in (12, 16)]
+            ends = [
+                str(IPv4Address(block[34 + at : 38 + at])) for at in (12, 16)
+            ]  # behind an Ethernet header
             found[names[number], next(end for end in ends if end.startswith("10.0."))] += 1
     return found
 

@@ -1,5 +1,9 @@
 //! Files of packets (draft-ietf-opsawg-pcapng): one section with one or several interfaces, whose packets begin
-//! with their IP header and whose times are nanoseconds.
+//! with an Ethernet header of zeros as those of Linux' loopback do, and whose times are nanoseconds.
+//!
+//! IP packets need no such header: there is a link type without one, 101. But libpcap (sf-pcapng.c) holds the link types of
+//! all interfaces but the first, as they are written, against the first's as it calls that itself, which is 12, and so
+//! reads no file of two. Ethernet has one number in both.
 //!
 //! This is all of the format that captures of lab and simulator need; whoever reads such files reads far more of it.
 
@@ -16,13 +20,14 @@ pub struct Writer<W> {
 }
 
 impl<W: Write> Writer<W> {
-    /// Begins a file about `interfaces`, which are numbered as they come. Of each packet up to `snap_len` bytes are
+    /// Begins a file about `interfaces`, which are numbered as they come. Of each IP packet up to `snap_len` bytes are
     /// kept, all of them if that is `None`.
     ///
     /// # Errors
     /// If it cannot be written.
     pub fn new(out: W, interfaces: &[&str], snap_len: Option<NonZeroU32>) -> io::Result<Self> {
-        let snap = snap_len.map_or(NO_SNAP_LENGTH, NonZeroU32::get);
+        let header = ETHERNET_HEADER_BYTES as u32;
+        let snap = snap_len.map_or(NO_SNAP_LENGTH, |len| len.get().saturating_add(header));
         let kept = snap_len.map_or(usize::MAX, |len| len.get() as usize);
         let mut writer = Self { out, block: Vec::new(), snap_len: kept };
         writer.write_block(SECTION_HEADER, |block| {
@@ -32,7 +37,7 @@ impl<W: Write> Writer<W> {
         })?;
         for interface in interfaces {
             writer.write_block(INTERFACE_DESCRIPTION, |block| {
-                block.extend(LINKTYPE_RAW.to_ne_bytes());
+                block.extend(LINKTYPE_ETHERNET.to_ne_bytes());
                 block.extend([0; 2]);
                 block.extend(snap.to_ne_bytes());
                 put_option(block, IF_NAME, interface.as_bytes());
@@ -52,8 +57,10 @@ impl<W: Write> Writer<W> {
         self.write_block(ENHANCED_PACKET, |block| {
             // Which interface, the time's upper and lower half, bytes kept, bytes that there were.
             let (high, low) = ((at_ns >> 32) as u32, at_ns as u32);
-            let numbers = [interface, high, low, kept.len() as u32, packet.len() as u32];
-            block.extend(numbers.map(u32::to_ne_bytes).concat());
+            let [len, whole] = [kept, packet].map(|ip| (ETHERNET_HEADER_BYTES + ip.len()) as u32);
+            block.extend([interface, high, low, len, whole].map(u32::to_ne_bytes).concat());
+            block.extend([0; ETHERNET_HEADER_BYTES - 2]);
+            block.extend(ether_type(packet).to_be_bytes());
             put_padded(block, kept);
         })
     }
@@ -75,6 +82,12 @@ impl<W: Write> Writer<W> {
         self.out.write_all(&self.block)?;
         self.out.write_all(&len)
     }
+}
+
+/// What an Ethernet header calls such an IP packet (IEEE 802).
+fn ether_type(packet: &[u8]) -> u16 {
+    let is_ipv6 = packet.first().is_some_and(|first| first >> 4 == 6);
+    if is_ipv6 { 0x86dd } else { 0x0800 }
 }
 
 fn put_option(block: &mut Vec<u8>, kind: u16, value: &[u8]) {
@@ -99,8 +112,10 @@ const BYTE_ORDER: u32 = 0x1a2b_3c4d;
 const VERSION: [u16; 2] = [1, 0];
 /// The section ends where the file does.
 const UNKNOWN_LENGTH: i64 = -1;
-/// Packets begin with an IPv4 or IPv6 header (tcpdump.org/linktypes.html).
-const LINKTYPE_RAW: u16 = 101;
+/// Packets begin with an Ethernet header (tcpdump.org/linktypes.html).
+const LINKTYPE_ETHERNET: u16 = 1;
+/// Where to and where from, and the kind of packet.
+const ETHERNET_HEADER_BYTES: usize = 14;
 /// Packets are kept whole.
 const NO_SNAP_LENGTH: u32 = 0;
 const END_OF_OPTIONS: u16 = 0;
@@ -116,18 +131,20 @@ mod tests {
     /// A datagram of one byte from 10.0.0.1, port 12345, to port 7 of 10.0.0.2.
     const DATAGRAM: &str = "4500001d00010000401166cd0a0000010a000002303900070009000055";
 
-    /// A file as pcap-file 2.0.0 wrote it. tcpdump 4.99.3 and tshark 4.0 read in it two datagrams of one
-    /// byte from 10.0.0.1:12345 to 10.0.0.2:7, at 1.500000042 s and 5000 s.
+    /// A file in which tcpdump 4.99.3 reads two datagrams of one byte from 10.0.0.1:12345 to 10.0.0.2:7, at 1.500000042 s
+    /// and 5000 s, of two interfaces.
     const FILE: &str = concat!(
         "0a0d0d0a1c0000004d3c2b1a01000000ffffffffffffffff1c000000",
-        "010000002800000065000000000000000200040077656972090001000900000000000000",
-        "28000000",
-        "060000004000000000000000000000002a2f68591d0000001d000000",
-        "4500001d00010000401166cd0a0000010a000002303900070009000055000000",
-        "40000000",
-        "0600000040000000000000008c040000005039271d0000001d000000",
-        "4500001d00010000401166cd0a0000010a000002303900070009000055000000",
-        "40000000",
+        "01000000280000000100000000000000020002007570000009000100090000000000000028000000",
+        "0100000028000000010000000000000002000400646f776e09000100090000000000000028000000",
+        "060000004c00000000000000000000002a2f68592b0000002b000000",
+        "0000000000000000000000000800",
+        "4500001d00010000401166cd0a0000010a000002303900070009000055",
+        "004c000000",
+        "060000004c000000010000008c040000005039272b0000002b000000",
+        "0000000000000000000000000800",
+        "4500001d00010000401166cd0a0000010a000002303900070009000055",
+        "004c000000",
     );
 
     fn bytes(hex: &str) -> Vec<u8> {
@@ -139,12 +156,12 @@ mod tests {
 
     #[test]
     #[cfg(target_endian = "little")]
-    fn a_file_is_what_tcpdump_and_tshark_read() {
+    fn a_file_is_what_tcpdump_reads() {
         let packet = bytes(DATAGRAM);
         let mut file = Vec::new();
-        let mut writer = Writer::new(&mut file, &["weir"], None).unwrap();
+        let mut writer = Writer::new(&mut file, &["up", "down"], None).unwrap();
         writer.write(0, 1_500_000_042, &packet).unwrap();
-        writer.write(0, 5_000_000_000_000, &packet).unwrap();
+        writer.write(1, 5_000_000_000_000, &packet).unwrap();
         writer.finish().unwrap();
         assert_eq!(file, bytes(FILE));
     }
@@ -157,15 +174,15 @@ mod tests {
         let mut writer = Writer::new(&mut file, &["a", "bc"], NonZeroU32::new(20)).unwrap();
         writer.write(1, 7, &packet).unwrap();
         writer.finish().unwrap();
-        // Two interfaces, each with its snap length in front of its name.
-        assert_eq!(file[28..72][12..16], 20u32.to_le_bytes());
+        // Two interfaces, each with its snap length, an Ethernet header's 14 bytes included, in front of its name.
+        assert_eq!(file[28..72][12..16], 34u32.to_le_bytes());
         assert_eq!(file[28..][16..21], [2, 0, 1, 0, b'a']);
         assert_eq!(file[68..][16..22], [2, 0, 2, 0, b'b', b'c']);
         let block = &file[108..];
-        assert_eq!(block.len(), 52);
+        assert_eq!(block.len(), 68);
         let number = |at: usize| u32::from_le_bytes(block[at..at + 4].try_into().unwrap());
         let numbers = [4, 8, 12, 16, 20, 24].map(number);
-        assert_eq!(numbers, [52, 1, 0, 7, 20, 29]);
-        assert_eq!(block[28..48], packet[..20]);
+        assert_eq!(numbers, [68, 1, 0, 7, 34, 43]);
+        assert_eq!(block[42..62], packet[..20]);
     }
 }
