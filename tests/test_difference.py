@@ -237,9 +237,10 @@ def test_holm_corrects_all_comparisons_at_once() -> None:
     assert [one.better for (one,) in corrected(found)] == [True, None, None]
 
 
-def test_a_difference_that_is_shown_is_not_told_as_nothing() -> None:
-    runs = side([50.0, 61.0, 39.0, 70.0]), side([50.0038, 61.0039, 39.0037, 70.0038])
-    made = [
+def compared(*found: Difference) -> list[Comparison]:
+    """A baseline, and a configuration for each of these differences from it."""
+    named = {"before": [], **{f"after {number}": [one] for number, one in enumerate(found)}}
+    return [
         Comparison(
             name=name,
             runs=[],
@@ -254,14 +255,35 @@ def test_a_difference_that_is_shown_is_not_told_as_nothing() -> None:
             down_jain=None,
             up_jain=None,
             factor=Factor(factor=None, low=None, high=None),
-            differences=found,
+            differences=differences,
         )
-        for name, found in (("before", []), ("after", [increase(*runs)]))
+        for name, differences in named.items()
     ]
-    (table,) = difference_tables(made)
+
+
+def test_a_difference_that_is_shown_is_not_told_as_nothing() -> None:
+    runs = side([50.0, 61.0, 39.0, 70.0]), side([50.0038, 61.0039, 39.0037, 70.0038])
+    (table,) = difference_tables(compared(increase(*runs)))
     size, interval, verdict = (str(next(iter(table.columns[place].cells))) for place in (1, 2, 5))
     assert (size, verdict) == ("+0.0038", "worse")
     assert interval.startswith("+0.003")
+
+
+def test_a_caption_names_the_test_and_the_runs_of_both_sides() -> None:
+    """Pairs of the same seeds are tested by Student's, two samples by Welch's."""
+    pairs = increase(side([50.0, 61.0, 39.0]), side([40.0, 47.0, 32.0]))
+    samples = increase(side([50.0, 61.0, 39.0, 70.0, 55.0, 52.0]), side([40.0, 47.0, 32.0, 45.0], first=31))
+    assert (pairs.counts, samples.counts) == ((3, 3), (6, 4))
+
+    def caption(*found: Difference) -> str:
+        return str(difference_tables(compared(*found))[-1].caption).partition("; detectable")[0]
+
+    assert caption(pairs) == "BCa bootstrap over 3 pairs of runs with the same seed; p by Student's test"
+    assert caption(samples) == "BCa bootstrap over 6 and 4 runs; p by Welch's test"
+    assert caption(pairs, samples) == (
+        "BCa bootstrap over 3 to 6 runs, in pairs where both have the same seeds; p by Student's test where "
+        "there are pairs, otherwise by Welch's test, corrected for 2 comparisons (Holm)"
+    )
 
 
 def test_what_is_detectable_is_shown_in_four_of_five_cases() -> None:

@@ -110,16 +110,19 @@ def _verdict(one: Difference) -> Text:
 
 def _caption(shown: Sequence[Difference]) -> str:
     pairs = {one.paired for one in shown}
-    kind = "pairs of runs with the same seed" if pairs == {True} else "runs"
+    kind, test = ("pairs of runs with the same seed", "Student's") if pairs == {True} else ("runs", "Welch's")
     if len(pairs) > 1:
         kind = "runs, in pairs where both have the same seeds"
-    repeats = sorted({one.repeats for one in shown})
-    count = f"{repeats[0]}" if len(repeats) == 1 else f"{repeats[0]} to {repeats[-1]}"
+        test = "Student's test where there are pairs, otherwise by Welch's"
+    sides = sorted({side for one in shown for side in one.counts or (one.repeats, one.repeats)})
+    count = f"{sides[0]}" if len(sides) == 1 else f"{sides[0]} to {sides[-1]}"
+    if len({one.counts for one in shown}) == 1 and len(sides) > 1 and shown[0].counts:
+        count = "{} and {}".format(*shown[0].counts)
     many = f", corrected for {len(shown)} comparisons (Holm)" if len(shown) > 1 else ""
     still = any(one.low is None for one in shown)
     exact = ", where nothing scatters by the exact permutation test" if still else ""
     return (
-        f"BCa bootstrap over {count} {kind}; p by Student's test{exact}{many}; detectable: the smallest "
+        f"BCa bootstrap over {count} {kind}; p by {test} test{exact}{many}; detectable: the smallest "
         f"difference that so many show in four of five cases{' after this correction' if many else ''}"
     )
 

@@ -51,6 +51,7 @@ class Difference:
             not shown: `p_holm` is not below 0.05, or 0 lies within the interval.
         alike: whether the repetitions of each side are alike in all figures: nothing in them depends on the
             seed, so that they count as one run.
+        counts: repetitions of the baseline and of the configuration; None if not known.
     """
 
     figure: str
@@ -66,6 +67,7 @@ class Difference:
     detectable: float | None
     better: bool | None
     alike: bool = False
+    counts: tuple[int, int] | None = None
 
 
 def matched(
@@ -164,6 +166,7 @@ def _difference(figure: str, before: Numbers, after: Numbers, *, paired: bool) -
         freedom=None,
         detectable=None,
         better=None,
+        counts=(before.size, after.size),
     )
     if repeats < 2:
         return bare
