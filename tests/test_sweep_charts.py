@@ -72,6 +72,39 @@ def test_a_part_whose_rows_are_damaged_is_named(weir_here: Weir, store: Store) -
         assert len(done.stderr.splitlines()) == 1
 
 
+RENAMED = """
+test = "tcp_upload"
+link = "line-50"
+phases = { idle = "500ms", load = "500ms", cooldown = "0s" }
+
+[sweep]
+repeat = 2
+
+[sweep.axes]
+rate = { key = "link.up.line.rate", values = ["5mbit", "20mbit"] }
+q = { key = "queue", values = ["pfifo limit 10", "codel"], labels = ["short", "managed"] }
+control = { key = ["cc"], values = ["reno", "cubic"] }
+"""
+
+
+def test_what_an_axis_of_another_name_varies_is_no_further_axis(weir_here: Weir, tmp_path: Path) -> None:
+    """The columns `queue` and `cc` say what `q` and `control` do: the grid has three axes and is full."""
+    plan, place = tmp_path / "plan.toml", tmp_path / "plan.sweep"
+    plan.write_text(RENAMED)
+    assert weir_here("sweep", "run", str(plan)).returncode == 0
+    made = Store.opened(str(place))
+    assert made.axes() == ["rate_mbps", "q", "control"]
+    rows = made.collected()
+    assert rows.select(pl.col("queue", "cc", "q").n_unique()).row(0) == (2, 2, 2)
+    figure = ("--figure", "up_goodput_mbps")
+    chart = tmp_path / "chart.svg"
+    done = weir_here("sweep", "plot", str(place), "--kind", "sensitivity", *figure, "--out", str(chart))
+    assert done.returncode == 0, done.stderr
+    done = weir_here("sweep", "plot", str(place), *figure, "--by", "q", "--out", str(chart))
+    assert done.returncode == 0, done.stderr
+    assert drawn(made).over("rate_mbps", "q") == "control and seeds"
+
+
 def test_indices_are_those_of_the_analysis_of_variance() -> None:
     # y = a + b + a b over a in {-1, 1} and b in {-2, 2}: variances 1, 4 and 4 of 9; the seed changes nothing.
     rows = pl.DataFrame(

@@ -322,14 +322,31 @@ class Store:
         return found
 
     def axes(self) -> list[str]:
-        """Columns of the axes: all but a store's own, and `test`, `link`, `queue` and `cc` if they vary."""
-        rows = self.scan()
+        """Columns of the axes: all but a store's own, and `test`, `link`, `queue` and `cc` if they vary.
+
+        Not those of the latter that an axis of another name varies, whose column says the same.
+
+        Raises:
+            RecordError: if the store cannot be read.
+        """
+        rows, said = self.scan(), self._said_by_others()
         counts = rows.select(pl.col(*VARIABLE).n_unique()).collect().row(0, named=True)
         return [
             name
             for name in rows.collect_schema().names()
-            if name not in OWN or (name in VARIABLE and counts[name] > 1)
+            if name not in OWN or (name in VARIABLE and counts[name] > 1 and name not in said)
         ]
+
+    def _said_by_others(self) -> set[str]:
+        """Those of `VARIABLE` that are keys of axes with other names, and no axes of any plan themselves."""
+        said: set[str] = set()
+        named: set[str] = set()
+        for kept in self.kept_plans():
+            for name, written in kept["plan"].get("sweep", {}).get("axes", {}).items():
+                keys = written.get("key", name) if isinstance(written, dict) else name
+                said |= VARIABLE.intersection([keys] if isinstance(keys, str) else keys)
+                named.add(name)
+        return said - named
 
     def _write(self, rows: pl.DataFrame, time_ns: int) -> None:
         name = f"runs/part-{time_ns:020d}-{uuid.uuid4().hex[:12]}.parquet"
