@@ -214,6 +214,21 @@ def test_tests_of_a_line_are_told_apart_by_folder_or_note(short: Record, tmp_pat
     assert [(one.name, len(one.records)) for one in configurations(noted)] == [("with", 3), ("without", 2)]
 
 
+def test_how_long_a_program_might_have_run_in_a_lab_is_no_length_of_its_load(short: Record) -> None:
+    """`weir lab exec` writes a load of a day, which ends with the program."""
+    day = 86_400 * 10**9
+    phases = [{"name": "load", "start_ns": 0, "end_ns": day}]
+    program = open_record(short.path)
+    given = program.manifest
+    alone = given.scenario | {"flows": [], "probes": [], "phases": phases, "duration_ns": day}
+    extra = given.extra | {"connections": []}
+    program.manifest = replace(given, world="lab", seed=2, scenario=alone, extra=extra)
+    names = " ".join(one.name for one in configurations([program, short]))
+    assert "86400 s" not in names
+    program.manifest = replace(program.manifest, extra=given.extra)
+    assert "86400 s" in " ".join(one.name for one in configurations([program, short]))
+
+
 def test_a_run_cut_short_is_not_pooled_with_whole_ones(short: Record) -> None:
     def cut(seed: int, reached_ns: int) -> Record:
         record = as_if(short, seed=seed)

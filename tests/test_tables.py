@@ -434,6 +434,21 @@ def test_a_mean_over_some_of_the_runs_says_of_how_many_it_is(repeated: list[Reco
     assert "of N" not in whole
 
 
+def test_a_baseline_without_pings_is_not_what_all_of_them_lack(rrul: list[Record]) -> None:
+    baseline, other = compare(rrul)
+    silent = replace(
+        baseline, name="calls", increase_ms=None, runs=[replace(run, probes={}) for run in baseline.runs]
+    )
+    told = (
+        "By how much load makes pings slower cannot be compared with `calls`, where the test sends no pings."
+    )
+    assert story([silent, other]).plain == told
+    none = replace(other, increase_ms=None)
+    assert story([silent, none]).plain.startswith(
+        "By how much load makes pings slower cannot be told: the test"
+    )
+
+
 def shown(one: Comparison, *, p: float | None, better: bool | None) -> Comparison:
     """The same with that verdict on its increase."""
     found = Difference(

@@ -58,6 +58,12 @@ def is_beside_no_scenario(record: Record) -> bool:
     return alone and record.columns("method").height > 0
 
 
+def is_of_programs(record: Record) -> bool:
+    """Whether the record is of programs in a lab, whose load lasted for as long as they did."""
+    manifest = record.manifest
+    return manifest.world == "lab" and not manifest.scenario["flows"] and "connections" in manifest.extra
+
+
 def load_phase(record: Record) -> str:
     """The phase of which figures under load are: `load`, if there is one.
 
@@ -93,7 +99,8 @@ def as_asked(record: Record) -> Mapping[str, Any]:
     scenario = record.manifest.scenario
     if finds_its_loads(record):
         return scenario | {"flows": []}
-    return _of_any_length(scenario) if is_beside_no_scenario(record) else scenario
+    whole = is_beside_no_scenario(record) or is_of_programs(record)
+    return _of_any_length(scenario) if whole else scenario
 
 
 def remark(record: Record) -> str:
@@ -168,7 +175,7 @@ _Facts = dict[str, _Fact]
 
 
 def _of_any_length(scenario: dict[str, Any]) -> dict[str, Any]:
-    """A scenario that went on until its speed test was over: as long as that took."""
+    """A scenario that went on until its speed test or program was over: as long as that took."""
     phases = [one | {"end_ns": None} if one["name"] == "load" else one for one in scenario["phases"]]
     probes = [one | {"stop_ns": None} for one in scenario["probes"]]
     return scenario | {"phases": phases, "probes": probes, "duration_ns": None}

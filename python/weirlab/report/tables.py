@@ -143,6 +143,11 @@ def _told(comparisons: Sequence[Comparison]) -> str:
             if any(run.latency.sent or run.latency.idle_sent or any(run.probes.values()) for run in runs)
             else "Neither loads nor pings of the scenario ran: there are no figures to compare."
         )
+    if baseline.increase_ms is None and any(one.increase_ms for one in others):
+        return (
+            f"By how much load makes pings slower cannot be compared with `{baseline.name}`, "
+            f"where {_missing(baseline)}."
+        )
     if baseline.increase_ms is None:
         return f"By how much load makes pings slower cannot be told: {_missing(baseline)}."
     unknown = [one for one in comparisons if not any(_carried(run) for run in one.runs)]
