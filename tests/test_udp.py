@@ -127,8 +127,8 @@ def test_a_call_of_which_nothing_arrives_is_all_lost_and_has_the_worst_score(tmp
     hop = HOP | {"queue": "netem loss 100%"}
     (record,) = weirlab.run(test, link=LINK | {"down": [hop]}, out=tmp_path / "run")
     call = summarise(record).udp["call"]
-    # Those of the last two intervals may still be under way: a path takes 10 ms.
-    assert (call.received, call.lost, call.loss_rate) == (0, 240, 1.0)
+    # Those of the last two intervals might still be under way, but the record knows that they were dropped.
+    assert (call.received, call.lost, call.loss_rate) == (0, 250, 1.0)
     assert call.voice is not None
     assert (call.voice.mos, call.voice.mos_median, call.voice.mos_min) == (1.0, 1.0, 1.0)
 
@@ -182,6 +182,46 @@ def test_packets_that_are_overtaken_are_not_lost(tmp_path: Path) -> None:
     (record,) = weirlab.run(test, link=LINK | {"down": [hop]}, out=tmp_path / "run")
     load = summarise(record).udp["load"]
     assert (load.lost, load.loss_rate) == (0, 0.0)
+
+
+def test_overtaken_packets_that_came_are_taken_off_in_the_table_too(tmp_path: Path) -> None:
+    """A fifth passes a delay of 500 ms: what they overtook is called lost until it comes."""
+    hop = HOP | {"delay": "500ms", "reorder": {"probability": 0.25, "gap": 5}}
+    test: dict[str, Any] = {"name": "udp", "title": "UDP", "phases": {"load": "5s", "cooldown": "2s"}}
+    test["flows"] = [{"name": "load", "direction": "down", "udp": {"rate": "8mbit", "payload": 1222}}]
+    (record,) = weirlab.run(test, link=LINK | {"down": [hop]}, start_jitter="0s", out=tmp_path / "run")
+    told, (sent,) = record.udp, record.flows["sent_segments"]
+    assert told["received_packets"].sum() == sent
+    assert told["lost_packets"].sum() == 0
+    assert told["lost_packets"].max() > 10 > -10 > told["lost_packets"].min()  # type: ignore[operator]
+    assert udp_rows(record)["lost_packets"].to_list() == [0] * told.height
+
+
+@pytest.mark.parametrize("loss", [{}, {"loss": {"model": "random", "probability": 0.02}}])
+def test_overtaken_packets_under_way_at_the_end_are_not_lost(tmp_path: Path, loss: dict[str, Any]) -> None:
+    hop = HOP | {"delay": "500ms", "reorder": {"probability": 0.25, "gap": 5}} | loss
+    test: dict[str, Any] = {"name": "udp", "title": "UDP", "phases": {"load": "5s", "cooldown": "0s"}}
+    test["flows"] = [{"name": "load", "direction": "down", "udp": {"rate": "8mbit", "payload": 1222}}]
+    (record,) = weirlab.run(test, link=LINK | {"down": [hop]}, start_jitter="0s", out=tmp_path / "run")
+    (dropped,) = record.flows["dropped_packets"]
+    assert (dropped > 0) == bool(loss)
+    assert record.udp["lost_packets"].sum() > dropped, "some were called lost"
+    rows = udp_rows(record)
+    assert rows["lost_packets"].sum() == pytest.approx(dropped, abs=0)
+    assert rows["lost_packets"].min() == 0
+
+
+def test_what_is_known_to_be_dropped_behind_the_last_that_arrived_is_lost(tmp_path: Path) -> None:
+    """A queue holds more than the run carries: most of a flood is dropped, which no packet shows."""
+    hop = HOP | {"queue": "pfifo limit 2000", "rate": "1mbit"}
+    test: dict[str, Any] = {"name": "udp", "title": "UDP", "phases": {"load": "10s", "cooldown": "0s"}}
+    test["flows"] = [{"name": "flood", "direction": "down", "udp": {"rate": "10mbit", "payload": 1222}}]
+    (record,) = weirlab.run(test, link=LINK | {"down": [hop]}, start_jitter="0s", out=tmp_path / "run")
+    (dropped,), (sent,) = record.flows["dropped_packets"], record.flows["sent_segments"]
+    found = summarise(record).udp["flood"]
+    assert dropped > 7000
+    assert found.lost == pytest.approx(dropped, rel=0.01)
+    assert found.loss_rate == pytest.approx(dropped / sent, rel=0.01), "what waits is not lost, but was sent"
 
 
 def test_what_a_standing_queue_drops_is_lost_when_it_was_sent(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ impl UdpState {
 /// Whether rows are of a load that runs until `stop`, or tell what came or was counted later.
 pub(crate) fn tells_something(row: &UdpRow, throughput: &ThroughputRow, stop: Time) -> bool {
     let rests = row.sender.is_none_or(|sender| sender == UdpSenderCounts::default());
-    row.t <= stop || !throughput.is_empty() || row.lost_packets > 0 || !rests
+    row.t <= stop || !throughput.is_empty() || row.lost_packets != 0 || !rests
 }
 
 /// What a sender at the server did.

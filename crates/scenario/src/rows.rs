@@ -224,8 +224,9 @@ table! { "udp", "one row a UDP flow and interval, while the flow runs or still d
         pub flow: u32,
         /// Packets that arrived in the interval, each once.
         pub received_packets: u64,
-        /// Packets found missing in the interval, by the sequence numbers of those that arrived (RFC 3550, A.3).
-        pub lost_packets: u64,
+        /// Packets found missing in the interval, by the sequence numbers of those that arrived, less those found missing
+        /// before that came in it (RFC 3550, A.3): below 0 where more came.
+        pub lost_packets: i64,
         /// Mean one-way delay of the packets that arrived; null if none did.
         pub delay_mean: Option<Duration>,
         /// Longest one-way delay of the packets that arrived; null if none did.

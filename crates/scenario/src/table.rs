@@ -68,9 +68,9 @@ pub trait Row {
 
 /// Takes the values of a row, one column after the other.
 pub trait Values {
-    /// A whole number.
+    /// A whole number, as the bits of 64: those of one that may be below 0 are of two's complement.
     fn integer(&mut self, value: u64);
-    /// A whole number of a column that may be null.
+    /// The same of a column that may be null.
     fn integer_or_null(&mut self, value: Option<u64>);
     /// A number.
     fn float(&mut self, value: f64);
@@ -129,6 +129,14 @@ impl Integer for u32 {
     const UNIT: &'static str = "";
     fn integer(self) -> u64 {
         self.into()
+    }
+}
+
+impl Integer for i64 {
+    const UNIT: &'static str = "";
+    /// Its bits, as a column keeps them.
+    fn integer(self) -> u64 {
+        self.cast_unsigned()
     }
 }
 

@@ -324,9 +324,9 @@ impl UdpReceiver {
     /// The row of `flow` for the interval that ends at `t`, in which its sender did what `sender` counts, if that is known.
     pub fn row(&mut self, t: Time, flow: u32, sender: Option<UdpSenderCounts>) -> UdpRow {
         let interval = std::mem::take(&mut self.interval);
-        // A packet that was overtaken counts as lost until it arrives: rows before may hold it.
-        let lost = (self.expected - self.received).max(self.told_lost);
-        let lost_packets = lost - self.told_lost;
+        // A packet that was overtaken counts as lost until it arrives: rows before may hold it, and this one takes it off.
+        let lost = self.expected - self.received;
+        let lost_packets = lost.cast_signed() - self.told_lost.cast_signed();
         self.told_lost = lost;
         let mean = |sum: u64, count: u64| sum.checked_div(count).map(Duration::from_nanos);
         UdpRow {
@@ -540,6 +540,13 @@ mod tests {
         assert_eq!(later.jitter, ms(1) * 15 / 16, "16 ms of change, a sixteenth of it, and 0 ms");
         let empty = receiver.row(Time::from_millis(15), 7, None);
         assert_eq!((empty.received_packets, empty.delay_mean, empty.delay_max), (0, None, None));
+
+        assert!(receiver.on_packet(3, ms(40), Time::ZERO), "the last but one that is missing");
+        let back = receiver.row(Time::from_millis(20), 7, None);
+        assert_eq!((back.received_packets, back.lost_packets), (1, -1), "it was called lost");
+        assert!(receiver.on_packet(5, ms(40), Time::ZERO));
+        let all = receiver.row(Time::from_millis(25), 7, None);
+        assert_eq!(2 + later.lost_packets + back.lost_packets + all.lost_packets, 0, "all came");
     }
 
     #[test]

@@ -130,10 +130,10 @@ impl Cursor<'_> {
 
 impl Values for Cursor<'_> {
     fn integer(&mut self, value: u64) {
-        self.number(value as f64);
+        self.number(value.cast_signed() as f64);
     }
     fn integer_or_null(&mut self, value: Option<u64>) {
-        self.number(value.map_or(f64::NAN, |value| value as f64));
+        self.number(value.map_or(f64::NAN, |value| value.cast_signed() as f64));
     }
     fn float(&mut self, value: f64) {
         self.number(value);

@@ -19,7 +19,7 @@ from weirlab.stats import load_window_ns
 from weirlab.stats.summary import totals
 from weirlab.stats.transfers import applications, began_in, durations_ms
 from weirlab.stats.udp import mos_by_second
-from weirlab.stats.udp_losses import udp_rows
+from weirlab.stats.udp_losses import KNOWN, udp_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -121,7 +121,7 @@ def _losses(record: Record) -> dict[str, Numbers]:
     import polars as pl  # noqa: PLC0415 - charts of pings need none
 
     late = pl.col("late_packets")
-    sent = pl.col("received_packets") + pl.col("lost_packets")
+    sent = pl.sum_horizontal(*KNOWN)
     start, end = load_window_ns(record)
     rows = udp_rows(record)
     rows = rows.filter((pl.col("t_ns") > start) & (pl.col("t_ns") <= end) & late.is_not_null())

@@ -41,8 +41,9 @@ class UdpSummary:
     Attributes:
         received: packets that arrived.
         lost: packets that never arrived, as far as the record tells: see `udp_rows`.
-        loss_rate: lost / (received + lost); None if there were none, 1 if nothing of it arrived in the whole
-            run although it sent.
+        loss_rate: lost / (received + lost), of those too that waited at the end where it is known what was
+            dropped behind the last that arrived; None if there were none, 1 if nothing of it arrived in the
+            whole run although it sent.
         delay_mean_ms, delay_max_ms: one way, in ms; None if nothing arrived.
         jitter_ms: mean of the interarrival jitter (RFC 3550) over the load, in ms.
         voice: how good it sounded; None if it is no voice stream.
@@ -117,7 +118,8 @@ def _starved(record: Record) -> set[int]:
 
 def _summary(rows: pl.DataFrame, packet_ms: float, *, starved: bool) -> UdpSummary:
     received, lost = int(rows["received_packets"].sum()), int(rows["lost_packets"].sum())
-    loss_rate = lost / (received + lost) if received + lost else None
+    known = received + lost + int(rows["waiting_packets"].sum())
+    loss_rate = lost / known if known else None
     delays = rows.drop_nulls("delay_mean_ns")
     mean_ns = (delays["delay_mean_ns"] * delays["received_packets"]).sum()
     return UdpSummary(

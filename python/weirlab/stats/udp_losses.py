@@ -26,8 +26,10 @@ def udp_rows(record: Record) -> pl.DataFrame:
     tells when packets were sent, `lost_packets` has losses in the intervals in which they were sent: of
     those told at once evenly, and behind the last packet that arrived all but those that may still have
     been under way when the run ended: sent no longer before that than the flow's longest delay, or that
-    of its empty path, and an interval, and not before a second or more in which nothing came. No more
-    are lost than were sent and did not arrive: what was called lost and came after all is not.
+    of its empty path, and an interval, and not before a second or more in which nothing came. What was
+    called lost and came after all is not lost; nor is, of a flow whose packets overtake each other, what may
+    still have been under way. Packets that the record knows as dropped are lost in any case: of those behind
+    the last that arrived evenly, and `waiting_packets` then has the others that were sent there.
 
     `t_ns` is the end of the interval, which a live world samples a little late.
     """
@@ -36,23 +38,37 @@ def udp_rows(record: Record) -> pl.DataFrame:
     interval_ns = record.interval_ns("throughput")
     rows = record.udp.sort("flow", "t_ns", maintain_order=True)
     if rows.height == 0:
-        return rows
+        return rows.with_columns(waiting_packets=pl.lit(0, pl.Int64))
     rows = rows.with_columns(t_ns=pl.Series(ends_ns(rows["t_ns"].to_numpy(), interval_ns)))
-    totals = dict(record.flows.select("flow", "sent_segments").iter_rows())
-    ends = _Ends(reached_ns=record.reached_ns, interval_ns=interval_ns)
-    lost = [
-        _lost(one, totals.get(flow), ends, _way_ns(record, flow))
+    known = {flow: (sent, dropped) for flow, sent, dropped in record.flows.select(_TOTALS).iter_rows()}
+    knows_drops = record.manifest.world == "sim"
+    ends = _Ends(reached_ns=record.reached_ns, interval_ns=interval_ns, knows_drops=knows_drops)
+    copies = _copies(record)
+    found = [
+        _lost(one, _Flow(*known.get(flow, (None, None)), way_ns=_way_ns(record, flow), copied=copies), ends)
         for (flow,), one in rows.group_by("flow", maintain_order=True)
     ]
-    return rows.with_columns(pl.Series("lost_packets", np.concatenate(lost)))
+    lost, waiting = (np.concatenate(column) for column in zip(*found, strict=True))
+    return rows.with_columns(pl.Series("lost_packets", lost), pl.Series("waiting_packets", waiting))
 
 
 @dataclass(frozen=True)
 class _Ends:
-    """When the run ended, and how long intervals are, in ns."""
+    """When the run ended, how long intervals are, in ns, and whether all drops on the way are known."""
 
     reached_ns: int
     interval_ns: int
+    knows_drops: bool
+
+
+@dataclass(frozen=True)
+class _Flow:
+    """Of a flow packets sent and dropped, if known, its path's least delay in ns, and if it makes copies."""
+
+    sent: int | None
+    dropped: int | None
+    way_ns: int
+    copied: bool
 
 
 def _way_ns(record: Record, flow: int) -> int:
@@ -65,32 +81,65 @@ def _way_ns(record: Record, flow: int) -> int:
     return int(sum(hop["delay_ns"] for hop in path.get(one["direction"], [])) + host)
 
 
-def _lost(rows: pl.DataFrame, total: int | None, ends: _Ends, way_ns: int) -> Counts:
-    """Losses of a flow in each of its rows."""
+def _copies(record: Record) -> bool:
+    """Whether packets are doubled on the way: a copy may be dropped and the packet arrive."""
+    hops = [hop for way in record.manifest.scenario.get("path", {}).values() for hop in way]
+    return any(hop.get("duplicate") or "duplicate" in str(hop.get("queue", "")) for hop in hops)
+
+
+def _lost(rows: pl.DataFrame, flow: _Flow, ends: _Ends) -> tuple[Counts, Counts]:
+    """Losses of a flow in each of its rows, and what is known to wait behind the last that arrived."""
     told = rows["lost_packets"].to_numpy().astype(np.int64)
-    if rows["sent_packets"].null_count():
-        return told
+    lost, waiting = np.zeros_like(told), np.zeros_like(told)
     at = rows["t_ns"].to_numpy()
+    under_way = max(int(rows["delay_max_ns"].fill_null(0).to_numpy().max()), flow.way_ns) + ends.interval_ns
+    since = np.searchsorted(at, at - under_way).tolist()
+    if rows["sent_packets"].null_count():
+        for row in np.flatnonzero(told).tolist():
+            lost[row] = max(int(told[row]), 0)
+            _take_back(lost, -int(told[row]), since[row])
+        return lost, waiting
     received = rows["received_packets"].to_numpy().astype(np.int64)
     sent = np.cumsum(rows["sent_packets"].to_numpy().astype(np.int64))
-    sent[-1] = max(int(sent[-1]), total or 0)
-    under_way = max(int(rows["delay_max_ns"].fill_null(0).to_numpy().max()), way_ns) + ends.interval_ns
+    sent[-1] = max(int(sent[-1]), flow.sent or 0)
     silence = ends.reached_ns - int(at[received > 0].max(initial=0))
-    ended = received.any() and silence >= SILENCE_NS + way_ns
+    ended = received.any() and silence >= SILENCE_NS + flow.way_ns
     overdue = at <= ends.reached_ns - (min(under_way, silence) if ended else under_way)
     due = int(sent[overdue][-1]) if overdue.any() else 0
     settled = np.cumsum(received + told)
-    lost = np.zeros_like(told)
     # Of the packets whose fate a row tells, `first` to `settled[row]`, some arrived and some did not.
     for row in np.flatnonzero(told).tolist():
         first = int(settled[row - 1]) if row else 0
-        _share_out(lost, sent, (first, int(settled[row])), int(told[row]), row)
-    _share_out(lost, sent, (int(settled[-1]), due), max(due - int(settled[-1]), 0), told.size - 1)
-    # What is more than can be missing was overtaken, and what is told first was called lost too soon.
-    more = int(lost.sum() + received.sum() - sent[-1])
-    if more > 0:
-        lost = np.diff(np.maximum(np.cumsum(lost) - more, 0), prepend=0)
-    return lost
+        _share_out(lost, sent, (first, int(settled[row])), max(int(told[row]), 0), row)
+        _take_back(lost, -int(told[row]), since[row])
+    last = max(int(settled[-1]), due)
+    _share_out(lost, sent, (int(settled[-1]), last), last - int(settled[-1]), told.size - 1)
+    # Receivers of older records took nothing back: what is more than can be missing was overtaken.
+    _take_back(lost, int(lost.sum() + received.sum() - sent[-1]))
+    dropped = flow.dropped or 0
+    if ends.knows_drops:
+        _take_back(lost, min(int(sent[-1]) - due, int(lost.sum()) - dropped), int(overdue.sum()))
+    elif (told < 0).any():
+        _take_back(lost, min(int(lost[~overdue].sum()), int(lost.sum()) - dropped), int(overdue.sum()))
+    unseen, behind = dropped - int(lost.sum()), int(sent[-1]) - last
+    if 0 < unseen <= behind and not flow.copied:
+        _share_out(lost, sent, (last, int(sent[-1])), unseen, told.size - 1)
+        _share_out(waiting, sent, (last, int(sent[-1])), behind - unseen, told.size - 1)
+    return lost, waiting
+
+
+def _take_back(lost: Counts, count: int, since: int = 0) -> None:
+    """Takes so many losses back, if any: of row `since` and later, then any, the first that were told first.
+
+    A row tells what was found missing less what came, so that a row which tells neither may have had both.
+    """
+    if count <= 0:
+        return
+    for rows in (lost[since:], lost):
+        until = np.cumsum(rows)
+        taken = max(min(count, int(rows.sum())), 0)
+        rows[:] = np.diff(np.maximum(until - taken, 0), prepend=0)
+        count -= taken
 
 
 def _share_out(lost: Counts, sent: Counts, packets: tuple[int, int], count: int, row: int) -> None:
@@ -106,6 +155,12 @@ def _share_out(lost: Counts, sent: Counts, packets: tuple[int, int], count: int,
     shares = np.diff(np.round(np.cumsum(each) * (count / each.sum())), prepend=0.0)
     lost[low:high] += shares.astype(np.int64)
 
+
+KNOWN = ["received_packets", "lost_packets", "waiting_packets"]
+"""Columns of `udp_rows`: packets of which it is known what became of them."""
+
+_TOTALS = ["flow", "sent_segments", "dropped_packets"]
+"""Columns of `flows`: a flow, its packets that were sent, and those known to be dropped."""
 
 SILENCE_NS = 1_000_000_000
 """After so long without a packet, no earlier one is on its way."""

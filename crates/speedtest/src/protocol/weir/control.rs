@@ -304,8 +304,8 @@ pub struct UdpSent {
 pub struct UdpReceived {
     /// Packets that arrived, each once.
     pub packets: u64,
-    /// Packets found missing.
-    pub lost: u64,
+    /// Packets found missing, less those that had been and came.
+    pub lost: i64,
     /// Mean delay, in nanoseconds; `None` if nothing arrived.
     pub delay_mean_ns: Option<u64>,
     /// Longest delay, in nanoseconds; `None` if nothing arrived.
