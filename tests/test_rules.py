@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import xml.etree.ElementTree as ET
@@ -200,6 +201,28 @@ def test_a_figure_that_no_run_has_is_not_waited_for(tmp_path: Path) -> None:
     said = " ".join(done.stderr.split())
     assert "`up.goodput +-5%`: none of 3 runs has that figure" in said
     assert "nan" not in said
+
+
+def test_a_side_that_is_not_known_is_a_dash_and_null(tmp_path: Path) -> None:
+    """NaN is no JSON, and no figure for people."""
+    words = ["--assert", "latency.p95 < 10ms", "--assert", "down.goodput > 1mbit"]
+    junit = tmp_path / "junit.xml"
+    shown = run(*words, "--json", "--out", str(tmp_path / "json"), "--junit", str(junit))
+    data, _ = json.JSONDecoder(parse_constant=pytest.fail).raw_decode(shown.stdout)
+    ((_, goodput),) = data["assertions"].values()
+    assert (goodput["left"], goodput["right"], goodput["holds"]) == (None, 1.0, False)
+    assert "left -, right 1 Mbit/s" in junit.read_text()
+    table = run(*words, "--out", str(tmp_path / "table")).stdout
+    assert "nan" not in table
+
+
+def test_a_span_behind_the_end_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    words = ["--assert", "up.goodput[5s..30s] > 1mbit"]
+    done = run(*words, "--out", str(tmp_path / "out"))
+    assert isinstance(done.exception, UsageError)
+    told = "assertion `up.goodput[5s..30s] > 1mbit`: the run ends at 1.5 s: write a span that begins before"
+    assert str(done.exception) == told
+    assert not (tmp_path / "out").exists()
 
 
 def test_large_sides_of_an_assertion_are_written_whole() -> None:

@@ -78,7 +78,7 @@ def _as_json(records: list[Record], verdicts: Verdicts, folder: Path) -> dict[st
     }
     if any(verdicts.outcomes):
         shown["assertions"] = {
-            str(record.path): [asdict(one) for one in outcomes]
+            str(record.path): [one.as_dict() for one in outcomes]
             for record, outcomes in zip(records, verdicts.outcomes, strict=True)
         }
     if verdicts.compared:

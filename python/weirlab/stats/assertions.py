@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import operator
 import re
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from fnmatch import fnmatchcase
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
@@ -56,6 +56,13 @@ class Outcome:
     holds: bool
     remark: str | None = None
 
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON has it: None for NaN."""
+        sides = {
+            name: None if math.isnan(side := getattr(self, name)) else side for name in ("left", "right")
+        }
+        return asdict(self) | sides
+
 
 class _Reader:
     """Reads a text of figures, quantities and signs."""
@@ -76,10 +83,17 @@ class _Reader:
         """Refuses a text about what a run of that resolved scenario does not have.
 
         Raises:
-            UsageError: if it names a phase that there is not, or a pattern matches no name.
+            UsageError: if it names a phase that there is not or a span that begins behind the run's end, or a
+                pattern matches no name.
         """
         for selection in self._selections:
             selection.check(scenario)
+            selection.check_span(scenario)
+
+    def _check_names(self, record: Record) -> None:
+        """As `check`, but for spans: what a record has of one that it did not reach is nothing."""
+        for selection in self._selections:
+            selection.check(record.manifest.scenario)
 
     def _end(self) -> None:
         """Refuses what stands behind the end."""
@@ -229,9 +243,9 @@ class Assertion(_Reader):
         """Whether it holds for a record.
 
         Raises:
-            UsageError: as `check` does for its scenario.
+            UsageError: as `check` does for names of its scenario.
         """
-        self.check(record.manifest.scenario)
+        self._check_names(record)
         left, right = self._left(record), self._right(record)
         holds = bool(self._compare(left, right))
         remarks = dict.fromkeys(one.why_no_share(record) for one in self._selections)
@@ -295,9 +309,9 @@ class Figure(_Reader):
         """Its value for a record, in ms or Mbit/s; NaN if there is no sample of it.
 
         Raises:
-            UsageError: as `check` does for its scenario.
+            UsageError: as `check` does for names of its scenario.
         """
-        self.check(record.manifest.scenario)
+        self._check_names(record)
         return self._part.value(record)
 
 
@@ -401,6 +415,14 @@ class _Selection:
         if self.span is not None:
             return self.span[0], min(self.span[1], record.reached_ns)
         return record.phase(self.phase) or (0, 0)
+
+    def check_span(self, scenario: Mapping[str, Any]) -> None:
+        """Whether a run of that scenario can reach the span."""
+        if self.span is not None and self.span[0] >= scenario["duration_ns"]:
+            raise UsageError(
+                f"assertion `{self.text}`: the run ends at {scenario['duration_ns'] / 1e9:g} s: write a span "
+                "that begins before"
+            )
 
     def why_no_share(self, record: Record) -> str | None:
         """Of a share of the line why the record has none: the lines do not say what they carry together."""

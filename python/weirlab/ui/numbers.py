@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 
 def four_digits(value: float) -> str:
-    """`value` with four digits, or all that stand before the point: 10000 and not 1e+04."""
+    """`value` with four digits, or all before the point: 10000 and not 1e+04; `-` if not known."""
+    if math.isnan(value):
+        return "-"
     return f"{value:.4g}" if abs(value) < WHOLE_FROM else f"{value:.0f}"
 
 
