@@ -105,6 +105,28 @@ def test_what_an_axis_of_another_name_varies_is_no_further_axis(weir_here: Weir,
     assert drawn(made).over("rate_mbps", "q") == "control and seeds"
 
 
+def test_an_axis_that_goes_with_another_is_not_said_to_be_averaged(tmp_path: Path) -> None:
+    """Each rate has one delay: the line along the rates is one along the delays as well."""
+    points = [(queue, rate, 5 * rate, seed) for queue in QUEUES for rate in RATES for seed in SEEDS]
+    coupled = drawn(stored(tmp_path / "coupled", [row(n, *point) for n, point in enumerate(points)]))
+    assert coupled.over("rate_mbps", "queue") == "seeds"
+    assert coupled.beside("rate_mbps", "queue").startswith(
+        " Not averaged: delay, of which each place has one"
+    )
+    whole = drawn(stored(tmp_path / "whole", grid()))
+    assert (whole.over("rate_mbps", "queue"), whole.beside("rate_mbps", "queue")) == ("delay and seeds", "")
+
+
+def test_a_front_that_lacks_a_figure_says_what_there_is(tmp_path: Path) -> None:
+    """Uploads have no goodput of downloads."""
+    rows = [one | {"down_goodput_mbps": None, "up_goodput_mbps": 1.0} for one in grid()]
+    asked = Asked(figure="increase_p95_ms", against="down_goodput_mbps")
+    with pytest.raises(UsageError) as refused:
+        draw(stored(tmp_path / "up", rows), "pareto", asked, tmp_path / "chart.svg")
+    told = "no run has both `increase_p95_ms` and `down_goodput_mbps`: --against may be up_goodput_mbps"
+    assert str(refused.value) == told
+
+
 def test_indices_are_those_of_the_analysis_of_variance() -> None:
     # y = a + b + a b over a in {-1, 1} and b in {-2, 2}: variances 1, 4 and 4 of 9; the seed changes nothing.
     rows = pl.DataFrame(

@@ -67,10 +67,27 @@ class Drawn:
         return found
 
     def over(self, *used: str | None) -> str:
-        """The axes that are averaged, in words: all that vary but `used`."""
-        others = [plain(name) for name in self.axes if name not in used]
+        """The axes that are averaged, in words: all that vary where those of `used` have one value each."""
+        held = self._held(*used)
+        others = [plain(name) for name in self.axes if name not in used and name not in held]
         repeated = self.rows["seed"].n_unique() > 1
         return " and ".join([", ".join(others)] * bool(others) + ["seeds"] * repeated) or "single runs"
+
+    def beside(self, *used: str | None) -> str:
+        """A sentence on axes that differ with those of `used` and are not averaged; empty if none do."""
+        names = ", ".join(plain(name) for name in self._held(*used))
+        if not names:
+            return ""
+        return f" Not averaged: {names}, of which each place has one value, so that places differ in it too."
+
+    def _held(self, *used: str | None) -> list[str]:
+        """The axes but `used` that have one value at most wherever those of `used` have one each."""
+        by = [name for name in dict.fromkeys(used) if name is not None]
+        others = [name for name in self.axes if name not in by]
+        if not by or not others:
+            return []
+        most = self.rows.group_by(by).agg(pl.col(others).n_unique()).select(pl.col(others).max()).row(0)
+        return [name for name, count in zip(others, most, strict=True) if count == 1]
 
     def origin(self) -> str:
         """Where the runs come from, in words."""

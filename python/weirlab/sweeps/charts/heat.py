@@ -33,7 +33,8 @@ def figure(drawn: Drawn, asked: Asked) -> Figure:
     x, y, shown = _columns(drawn, asked)
     columns = drawn.values(x, "--x", MOST)
     lines = drawn.values(y, "--by", MOST)
-    note = f"Each cell: mean of {plain(shown)} over {drawn.over(x, y, asked.panels)}, each point once."
+    kept = drawn.beside(x, y, asked.panels)
+    note = f"Each cell: mean of {plain(shown)} over {drawn.over(x, y, asked.panels)}, each point once.{kept}"
     panels = panelled(drawn, asked, _heading(x, y, shown), note)
     means = [of_points(rows.lazy(), [*drawn.axes, x, y], [shown]).collect() for _, rows in panels.parts]
     grids = [_means(rows, (x, y), shown, (columns, lines)) for rows in means]

@@ -27,7 +27,7 @@ def figure(drawn: Drawn, asked: Asked) -> Figure:
     values = drawn.values(by, "--by", MOST) if by is not None else [None]
     note = (
         f"Lines: medians over {drawn.over(x, by, asked.panels)}. Bands: from the 10th to the 90th percentile "
-        "of these runs."
+        f"of these runs.{drawn.beside(x, by, asked.panels)}"
     )
     panels = panelled(drawn, asked, _heading(x, shown, by), note)
     places = drawn.values(x, "--x", MOST_PLACES)

@@ -12,6 +12,7 @@ from weirlab.plots import theme
 from weirlab.sweeps.charts.data import plain, text, words
 from weirlab.sweeps.charts.panels import panelled, parts_of
 from weirlab.sweeps.charts.told import Told
+from weirlab.sweeps.columns import FIGURES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -95,10 +96,21 @@ def _means(rows: pl.DataFrame, axes: list[str], figures: list[str]) -> pl.DataFr
     """The means of each point; a point of which one of the figures is not known is left out."""
     whole = rows.drop_nulls(figures)
     if whole.is_empty():
-        raise UsageError(f"no run has both `{figures[0]}` and `{figures[1]}`")
+        raise UsageError(f"no run has both `{figures[0]}` and `{figures[1]}`{_instead(rows, figures)}")
     if not axes:
         return whole.select(pl.col(figures).mean())
     return whole.group_by(axes).agg(pl.col(figures).mean()).sort(axes)
+
+
+def _instead(rows: pl.DataFrame, figures: list[str]) -> str:
+    """Which figures of the kind of each that no run has these runs do have."""
+    told = []
+    for name, option in zip(figures, ("--figure", "--against"), strict=True):
+        kind = "_goodput_mbps" if name.endswith("_goodput_mbps") else "_ms"
+        there = [one for one in FIGURES if one.endswith(kind) and rows[one].drop_nulls().len()]
+        if there and rows[name].drop_nulls().is_empty():
+            told.append(f"{option} may be {', '.join(there)}")
+    return f": {'; '.join(told)}" if told else ""
 
 
 def _points(axes: Axes, means: pl.DataFrame, of: tuple[str, str], style: theme.Style, name: str) -> None:
