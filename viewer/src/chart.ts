@@ -196,7 +196,7 @@ export class Chart {
       toggle(name, false, (now) => {
         action(now);
         this.draw(true);
-      }, { title: "Linear or logarithmic axis", "aria-label": `Logarithmic axis of ${title}` });
+      }, { title: "Linear or logarithmic axis", "aria-label": `Log: logarithmic axis of ${title}` });
     const scales = this.isOverTime
       ? log("Log", (on) => (this.log = on))
       : log("Log", (on) => (this.xLog = on));
