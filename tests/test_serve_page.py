@@ -82,6 +82,9 @@ def test_a_result_opens_in_the_charts_of_the_viewer(browser: Browser, address: s
         rates = shown.lines("Throughput")
         assert rates["download"][1] == pytest.approx([at % 8 for at in range(64)])
         assert rates["upload"][0] == pytest.approx(np.arange(64) / 2 + 0.25)
+        head = shown.saved("Distribution of pings", "Save as CSV").decode().partition("\n")[0]
+        # Also of those that had no answer: they count as long as they waited.
+        assert head == 'series,"Ping, ms","% of pings that took no longer"'
         spread = shown.lines("Distribution of pings")
         assert [float(spread[name][0][-1]) for name in LINES] == pytest.approx(
             [12.0 + one for one in EXTRA_MS]

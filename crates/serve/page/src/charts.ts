@@ -62,7 +62,7 @@ export class Charts {
     const specs: (ChartSpec | null)[] = [
       { ...base, title: "Ping", yLabel: "ms", lines: this.#pings, peaks: "pings", how: HOW.pings, shows: figures ? pingsSay(figures) : GROWS },
       { ...base, title: "Throughput", yLabel: "Mbit/s", lines: this.#rates, how: HOW.rates, shows: figures ? ratesSay(figures) : GROWS },
-      spread && { ...spread, title: "Distribution of pings" },
+      spread && { ...spread, title: "Distribution of pings", yLabel: "% of pings that took no longer", how: HOW.spread },
     ];
     this.#charts = specs.flatMap((spec) => (spec ? [new Chart({ ...spec, heading: "h2" }, view)] : []));
     const bar = el("div", { class: "bar", role: "toolbar", "aria-label": "Time of all charts" });
@@ -132,6 +132,8 @@ const WHOLE = { from: 0, to: LENGTH };
 const HOW = {
   pings: "each line joins the pings of one phase; lower is better, and a rise while a load runs is time spent in a queue.",
   rates: "each line is what all connections of one direction carried together, in steps of half a second; higher is faster.",
+  // Pings without an answer count as long as they had waited: other than in a record, these are all pings.
+  spread: "for each time on the x axis a curve shows which share of the pings took no longer; the further left and the steeper, the better.",
 };
 
 /** What a chart says while nobody knows yet what it will show. */
