@@ -44,7 +44,8 @@ def assemble(playground: Path, studies: Path, rustdoc: Path, folder: Path) -> No
         place = folder / name
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(text, encoding="utf-8")
-    shutil.copy(ROOT / "site" / "site.css", folder)
+    for name in ("site.css", "site.js"):
+        shutil.copy(ROOT / "site" / name, folder)
     shutil.copytree(playground, folder / "play")
     shutil.copytree(studies, folder / PAGES)
     shutil.copytree(rustdoc, folder / written.RUSTDOC)

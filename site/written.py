@@ -52,7 +52,7 @@ def _command(command: click.Command, parent: click.Context, name: str, level: in
         yield f"`{context.command_path} --help` lists its options."
     options = [found for param in command.get_params(context) if (found := param.get_help_record(context))]
     if options:
-        yield from ("", "| option | |", "|---|---|")
+        yield from ("", "| option | meaning |", "|---|---|")
         yield from (f"| {_code(words)} | {_cell(meaning)} |" for words, meaning in options)
     if isinstance(command, click.Group):
         for inner in command.list_commands(context):

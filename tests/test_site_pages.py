@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 
-from browsing import PHONE, opened, served
+from browsing import PHONE, SCREENS, opened, served
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -70,6 +70,18 @@ def test_no_page_is_wider_than_a_phone(browser: Browser, address: str, page: str
     with opened(browser, f"{address}{page}", within=address, viewport=PHONE) as shown:
         wide = shown.page.evaluate("document.documentElement.scrollWidth - innerWidth")
         assert wide <= 0, f"{wide} px beyond the screen"
+
+
+@pytest.mark.parametrize(("viewport", "scheme"), SCREENS)
+@pytest.mark.parametrize("page", ["", "scenarios/", "studies/thesis/", "reference/commands/"])
+def test_nothing_keeps_anybody_out(
+    browser: Browser, address: str, page: str, viewport: dict[str, int], scheme: str
+) -> None:
+    """Contrast, links told by more than colour, tables that a keyboard reaches, headings of tables."""
+    place = f"{address}{page}"
+    with opened(browser, place, within=address, viewport=viewport, color_scheme=scheme) as shown:
+        # On a phone the theme has its own menu twice under one name.
+        assert [one for one in shown.barriers() if one[0] != "landmark-unique"] == []
 
 
 def test_the_gallery_leads_to_the_records_of_each_experiment(browser: Browser, address: str) -> None:
