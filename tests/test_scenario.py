@@ -422,6 +422,27 @@ def test_words_of_queues_and_markers_that_are_not_known_have_their_lines(tmp_pat
         load_scenario(file)
 
 
+def test_words_of_queues_are_told_with_all_other_faults(tmp_path: Path) -> None:
+    file = tmp_path / "s.toml"
+    file.write_text(
+        "test = 'rrul'\nlink = 'line-50'\nqueue = ['fq_codle']\n[phases]\nload = 3\n"
+        "[parameters]\nnone_such = 3\n"
+    )
+    with pytest.raises(UsageError) as told:
+        load_scenario(file)
+    first, *faults = str(told.value).splitlines()
+    assert first == f"{file} has 2 faults:"
+    assert faults[0].startswith("  line 3: queue.0: unknown queue discipline `fq_codle`")
+    assert faults[1].startswith("  line 5: phases.load: ")
+    link = tmp_path / "l.toml"
+    link.write_text("name = 'l'\ntitle = 'l'\n[[up]]\nname = 'a'\nqueue = 'fq_kodel'\nrate = 3\n")
+    for read in (lambda: load_link(str(link)), lambda: resolve(scenario(link=str(link)))):
+        with pytest.raises(UsageError) as told:
+            read()
+        assert "line 5: up.0.queue: unknown queue discipline" in str(told.value)
+        assert "line 6: up.0.rate: " in str(told.value)
+
+
 def test_tunnels_that_cannot_be_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"flows.0.tunnel: unknown tunnel `ipsec` \(known: vpn\)"):
         resolve(scenario(test=through_a_tunnel(tunnel="ipsec")))

@@ -6,7 +6,7 @@ use weir_qdisc::{MarkerSpec, QueueSpec};
 use weir_scenario::file::spec::DEFAULT_QUEUE;
 use weir_scenario::file::{Fault, Value, Written};
 
-/// Faults in the queues and markers of a scenario or link file, which was read without faults otherwise: names and
+/// Faults in the queues and markers of a scenario or link file, whatever else is wrong with it: names and
 /// words that no discipline or marker has. Values that depend on the line are checked once the scenario is resolved.
 #[must_use]
 pub fn word_faults(file: &Written) -> Vec<Fault> {

@@ -3,11 +3,13 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyMapping, PyString, PyTuple};
 use weir_core::{Seed, Time};
-use weir_scenario::file::catalogue::{read, read_file, read_scenario_file};
+use weir_scenario::file::catalogue::{
+    load_link_beyond, read, read_file_beyond, read_scenario_file,
+};
 use weir_scenario::file::field::{Field, Form};
 use weir_scenario::file::link::LinkSpec;
 use weir_scenario::file::spec::{LinkChoice, ScenarioSpec};
-use weir_scenario::file::{Fault, Files, Telling, Value, Written, parse, quantity};
+use weir_scenario::file::{Fault, Files, Telling, Value, Written, quantity};
 use weir_scenario::{Direction, Scenario};
 use weir_speedtest::MethodInfo;
 
@@ -83,10 +85,9 @@ pub(crate) fn read_scenario_or_test<'py>(
     files: Bound<'py, PyAny>,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
     let link = link.map(from_python).transpose()?;
-    let spec = read_scenario_file(text, place, link.clone()).map_err(fail)?;
-    if let Some(spec) = &spec {
-        check_scenario(spec, text, place, link, &PythonFiles(files))?;
-    }
+    let files = PythonFiles(files);
+    let more = |written: &Written, spec: Option<&ScenarioSpec>| beyond(written, spec, &files);
+    let spec = read_scenario_file(text, place, link, &more).map_err(fail)?;
     spec.map(|spec| to_python(py, &spec.write(Form::Numbers))).transpose()
 }
 
@@ -98,8 +99,9 @@ pub(crate) fn read_scenario<'py>(
     place: &str,
     files: Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let spec: ScenarioSpec = read_file(text, place).map_err(fail)?;
-    check_scenario(&spec, text, place, None, &PythonFiles(files))?;
+    let files = PythonFiles(files);
+    let more = |written: &Written, spec: Option<&ScenarioSpec>| beyond(written, spec, &files);
+    let spec = read_file_beyond(text, place, &more).map_err(fail)?;
     to_python(py, &spec.write(Form::Numbers))
 }
 
@@ -122,8 +124,7 @@ pub(crate) fn load_link<'py>(
     files: Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let files = PythonFiles(files);
-    let spec = weir_scenario::file::load_link(name, &files).map_err(fail)?;
-    check_link_file(name, &files)?;
+    let spec = load_link_beyond(name, &files, &link_words).map_err(fail)?;
     to_python(py, &spec.write(Form::Numbers))
 }
 
@@ -210,8 +211,10 @@ pub(crate) fn resolve_scenario<'py>(
     let spec: ScenarioSpec = read_as(scenario, "scenario")?;
     let files = PythonFiles(files);
     for link in spec.link.all() {
-        if let LinkChoice::Name(name) = link {
-            check_link_file(name, &files)?;
+        if let LinkChoice::Name(name) = link
+            && name.ends_with(".toml")
+        {
+            load_link_beyond(name, &files, &link_words).map_err(fail)?;
         }
     }
     let resolved =
@@ -266,47 +269,19 @@ fn server_congestion_control(kind: &str) -> Option<&'static str> {
     MethodInfo::named(kind).ok()?.congestion_control
 }
 
-/// Checks what the text of a scenario file says of queues, markers and tests in files, where the lines are known. `link`
-/// takes the place of its own.
-fn check_scenario(
-    spec: &ScenarioSpec,
-    text: &str,
-    place: &str,
-    link: Option<Written>,
-    files: &PythonFiles<'_>,
-) -> PyResult<()> {
-    check_text(text, place, link, |written| {
-        let mut faults = weir_path::word_faults(written);
-        faults.extend(weir_scenario::file::faults_of_files(spec, written, files));
-        faults
-    })
+/// What is wrong with queues and markers of a scenario file; if nothing else is, also with what it names of tests in files.
+fn beyond(written: &Written, spec: Option<&ScenarioSpec>, files: &PythonFiles<'_>) -> Vec<Fault> {
+    let mut faults = weir_path::word_faults(written);
+    faults.extend(
+        spec.into_iter()
+            .flat_map(|spec| weir_scenario::file::faults_of_files(spec, written, files)),
+    );
+    faults
 }
 
-/// Refuses what `faults` finds in the text of a file.
-fn check_text(
-    text: &str,
-    place: &str,
-    link: Option<Written>,
-    faults: impl FnOnce(&Written) -> Vec<Fault>,
-) -> PyResult<()> {
-    // A text that cannot be read has been refused before.
-    let Ok(mut written) = parse(text) else { return Ok(()) };
-    if let Some(link) = link {
-        written.set("link", link);
-    }
-    let found = faults(&written);
-    if found.is_empty() {
-        return Ok(());
-    }
-    Err(fail(Telling { place, names: &[] }.sentence(found)))
-}
-
-/// Checks the words of queues and markers in the link file `name`, if it is a file that can be read.
-fn check_link_file(name: &str, files: &PythonFiles<'_>) -> PyResult<()> {
-    if shipped_links().contains(&name) || !name.ends_with(".toml") {
-        return Ok(());
-    }
-    files.read(name).map_or(Ok(()), |text| check_text(&text, name, None, weir_path::word_faults))
+/// What is wrong with queues and markers of a link file.
+fn link_words(written: &Written, _: Option<&LinkSpec>) -> Vec<Fault> {
+    weir_path::word_faults(written)
 }
 
 fn read_as<T: Field>(written: &Bound<'_, PyAny>, place: &str) -> PyResult<T> {

@@ -2,14 +2,14 @@
 
 use weir_core::Direction;
 use weir_scenario::LineRate;
-use weir_scenario::file::catalogue::{read, read_file, read_scenario_file};
+use weir_scenario::file::catalogue::{read, read_file, read_file_beyond, read_scenario_file};
 use weir_scenario::file::link::LinkSpec;
 use weir_scenario::file::plain::Named;
 use weir_scenario::file::spec::ScenarioSpec;
 use weir_scenario::file::test::TestSpec;
 use weir_scenario::file::{
-    Files, NoFiles, Value, Written, faults_of_files, load_link, load_test, parse, remarks, resolve,
-    schema, shipped_links, shipped_tests,
+    Fault, Files, NoFiles, Value, Written, faults_of_files, load_link, load_test, parse, remarks,
+    resolve, schema, shipped_links, shipped_tests,
 };
 
 const LINK: &str = r#"name = "l"
@@ -304,7 +304,7 @@ fn servers_of_a_speed_test_may_ask_for_a_congestion_control() {
 #[test]
 fn a_link_takes_the_place_of_that_of_a_file() {
     let link = || Some(Written::from("line-50"));
-    let read = |text: &str| read_scenario_file(text, "s.toml", link());
+    let read = |text: &str| read_scenario_file(text, "s.toml", link(), &|_, _| Vec::new());
     for text in
         ["test = 'ping'", "link = 'nowhere'\ntest = 'ping'", "link = ['a', 'b']\ntest = 'ping'"]
     {
@@ -319,8 +319,28 @@ fn a_link_takes_the_place_of_that_of_a_file() {
 }
 
 #[test]
+fn what_others_find_is_told_with_what_the_reader_finds() {
+    let beyond = |written: &Written, spec: Option<&ScenarioSpec>| {
+        let line = written.get("queue").and_then(|queue| queue.line);
+        let fault = |path: &str, says: &str| Fault { path: path.into(), line, says: says.into() };
+        let mut faults = vec![fault("queue", "no such queue"), fault("seed", "told twice")];
+        faults.extend(spec.map(|_| fault("", "read")));
+        faults
+    };
+    let said = |text: &str| read_file_beyond(text, "s.toml", &beyond).unwrap_err();
+    assert_eq!(
+        said("test = 'ping'\nlink = 'line-50'\nqueue = 'kodel'\nseed = 'x'\n"),
+        "s.toml has 2 faults:\n  line 3: queue: no such queue\n  line 4: seed: `x`: write a whole number"
+    );
+    assert!(said("test = 'ping'\nlink = 'line-50'\nqueue = 'kodel'\n").ends_with("line 3: read"));
+    let none = |_: &Written, _: Option<&ScenarioSpec>| Vec::new();
+    assert!(read_file_beyond("test = 'ping'\nlink = 'line-50'\n", "s.toml", &none).is_ok());
+}
+
+#[test]
 fn a_scenario_without_its_test_is_told_what_a_scenario_lacks() {
-    let said = |text: &str| read_scenario_file(text, "s.toml", None).unwrap_err();
+    let said =
+        |text: &str| read_scenario_file(text, "s.toml", None, &|_, _| Vec::new()).unwrap_err();
     let lines =
         |text: &str| said(text).lines().map(|one| one.trim().to_owned()).collect::<Vec<_>>();
     let known = "name, test, link, queue";
@@ -350,7 +370,10 @@ fn a_test_with_slips_is_still_a_test() {
         "nmae = 'own'\ntitel = 'a test'\nflosw = []",
         "name = 'own'\ntitle = 'a test'\nphases = { load = '5s' }\nlink = 'line-50'",
     ] {
-        assert!(read_scenario_file(text, "s.toml", None).unwrap().is_none(), "{text}");
+        assert!(
+            read_scenario_file(text, "s.toml", None, &|_, _| Vec::new()).unwrap().is_none(),
+            "{text}"
+        );
     }
 }
 

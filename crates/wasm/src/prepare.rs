@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use weir_core::Seed;
 use weir_path::Trace;
 use weir_scenario::Scenario;
-use weir_scenario::file::catalogue::{load_link, read_file};
+use weir_scenario::file::catalogue::{load_link, read_file_beyond};
 use weir_scenario::file::spec::{LinkChoice, ScenarioSpec};
-use weir_scenario::file::{Files, NoFiles, Telling, parse, resolve};
+use weir_scenario::file::{Files, NoFiles, resolve};
 use weir_sim::Simulation;
 
 /// A scenario that can be simulated, as its text says.
@@ -96,13 +96,7 @@ pub fn recordings_of(text: &str) -> Result<Vec<String>, String> {
 }
 
 fn read_scenario(text: &str) -> Result<ScenarioSpec, String> {
-    let spec = read_file(text, PLACE)?;
-    let written = parse(text).map_err(|why| format!("{PLACE} cannot be read: {why}"))?;
-    let faults = weir_path::word_faults(&written);
-    if faults.is_empty() {
-        return Ok(spec);
-    }
-    Err(Telling { place: PLACE, names: &[] }.sentence(faults))
+    read_file_beyond(text, PLACE, &|written, _| weir_path::word_faults(written))
 }
 
 /// What messages call the text.

@@ -1,7 +1,7 @@
 //! Tests and links by name: those that are shipped, and files.
 
 use crate::file::document;
-use crate::file::fault::Telling;
+use crate::file::fault::{Fault, Telling};
 use crate::file::field::{Field, Reader};
 use crate::file::link::LinkSpec;
 use crate::file::nearest::{did_you_mean, nearest};
@@ -68,7 +68,7 @@ pub fn shipped_links() -> Vec<&'static str> {
 /// # Errors
 /// If there is none, or something is wrong with it: all of that, in one sentence.
 pub fn load_test(name: &str, files: &impl Files) -> Result<TestSpec, String> {
-    TESTS.load(name, files)
+    TESTS.load(name, files, &nothing)
 }
 
 /// The shipped link of that name, or the link in that file.
@@ -76,7 +76,19 @@ pub fn load_test(name: &str, files: &impl Files) -> Result<TestSpec, String> {
 /// # Errors
 /// If there is none, or something is wrong with it: all of that, in one sentence.
 pub fn load_link(name: &str, files: &impl Files) -> Result<LinkSpec, String> {
-    LINKS.load(name, files)
+    LINKS.load(name, files, &nothing)
+}
+
+/// As [`load_link`], with what `beyond` finds besides in a file.
+///
+/// # Errors
+/// If there is none, or something is wrong with it: all of that, in one sentence.
+pub fn load_link_beyond(
+    name: &str,
+    files: &impl Files,
+    beyond: Beyond<'_, LinkSpec>,
+) -> Result<LinkSpec, String> {
+    LINKS.load(name, files, beyond)
 }
 
 /// The test that was chosen.
@@ -104,6 +116,49 @@ pub fn read_file<T: Field>(text: &str, place: &str) -> Result<T, String> {
     read(&written, place, &[])
 }
 
+/// What others find wrong with what was written, who know more than the reader, such as the words of queues; and with what
+/// was read of it, if there is nothing that the reader finds.
+pub type Beyond<'a, T> = &'a dyn Fn(&Written, Option<&T>) -> Vec<Fault>;
+
+/// As [`read_file`], with what `beyond` finds besides.
+///
+/// # Errors
+/// All that is wrong with it, each with its line.
+pub fn read_file_beyond<T: Field>(
+    text: &str,
+    place: &str,
+    beyond: Beyond<'_, T>,
+) -> Result<T, String> {
+    let written = document::parse(text).map_err(|why| format!("{place} cannot be read: {why}"))?;
+    read_beyond(&written, place, beyond)
+}
+
+fn read_beyond<T: Field>(
+    written: &Written,
+    place: &str,
+    beyond: Beyond<'_, T>,
+) -> Result<T, String> {
+    let (found, mut faults) = match Reader::read(written) {
+        Ok(found) => (Some(found), Vec::new()),
+        Err(faults) => (None, faults),
+    };
+    for more in beyond(written, found.as_ref()) {
+        // What the reader has told of a place is told once.
+        if !faults.iter().any(|fault| fault.path == more.path) {
+            faults.push(more);
+        }
+    }
+    match found {
+        Some(found) if faults.is_empty() => Ok(found),
+        _ => Err(Telling { place, names: &[] }.sentence(faults)),
+    }
+}
+
+/// Nobody knows more than the reader.
+fn nothing<T>(_: &Written, _: Option<&T>) -> Vec<Fault> {
+    Vec::new()
+}
+
 /// Reads a value, called `place` in messages; `names` are those of keys that have their own, such as `--load` for
 /// `phases.load`.
 ///
@@ -118,7 +173,7 @@ pub fn read<T: Field>(
 }
 
 /// The scenario in a file, if it is one, and none of a test. `link` takes the place of the scenario's own, which then
-/// need not be there.
+/// need not be there; `beyond` finds what is wrong besides.
 ///
 /// # Errors
 /// If it is no TOML, it is empty or the file of a link, or something is wrong with the scenario.
@@ -126,6 +181,7 @@ pub fn read_scenario_file(
     text: &str,
     place: &str,
     link: Option<Written>,
+    beyond: Beyond<'_, ScenarioSpec>,
 ) -> Result<Option<ScenarioSpec>, String> {
     let mut written =
         document::parse(text).map_err(|why| format!("`{place}` cannot be read: {why}"))?;
@@ -142,7 +198,7 @@ pub fn read_scenario_file(
             if let Some(link) = link {
                 written.set("link", link);
             }
-            read(&written, place, &[]).map(Some)
+            read_beyond(&written, place, beyond).map(Some)
         }
     }
 }
@@ -188,14 +244,19 @@ impl Shelf {
         self.files.iter().map(|(name, _)| *name).collect()
     }
 
-    fn load<T: Field>(&self, name: &str, files: &impl Files) -> Result<T, String> {
+    fn load<T: Field>(
+        &self,
+        name: &str,
+        files: &impl Files,
+        beyond: Beyond<'_, T>,
+    ) -> Result<T, String> {
         let word = self.word;
         if let Some((_, text)) = self.files.iter().find(|(shipped, _)| *shipped == name) {
             return read_file(text, &format!("{word} `{name}`"));
         }
         if name.ends_with(".toml") {
             let text = files.read(name).map_err(|why| format!("{name} cannot be read: {why}"))?;
-            return read_file(&text, name);
+            return read_file_beyond(&text, name, beyond);
         }
         if name.contains('/') || files.is_file(name) {
             return Err(format!(
