@@ -144,6 +144,18 @@ fn what_nothing_takes_is_told() {
         ]
     );
     assert_eq!(says(&format!("{ping}cc = 'bbr'\n[[beside]]\ntest = 'rrul'")), [""; 0]);
+    let calls = "test = 'voip'\nlink = 'line-50'\n";
+    assert_eq!(
+        says(&format!(
+            "{calls}tcp = {{ ecn = true, sack = false }}\nsampling = {{ ping = '5ms' }}"
+        )),
+        [
+            "options of TCP: no load of test `voip` takes them",
+            "pings every 5ms: no train of pings of test `voip` takes that period"
+        ]
+    );
+    assert_eq!(says(&format!("{ping}sampling = {{ ping = '5ms' }}")), [""; 0]);
+    assert_eq!(says(&format!("{ping}tcp = {{ ecn = true }}\n[[beside]]\ntest = 'rrul'")), [""; 0]);
     let both = "queue_up = 'codel'\nqueue_down = 'pie'";
     assert_eq!(
         says(&format!("{ping}{both}\nqueue = ['default', 'red']")),

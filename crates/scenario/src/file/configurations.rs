@@ -6,12 +6,13 @@ use weir_core::{Direction, Duration};
 
 use crate::file::beside;
 use crate::file::catalogue::{Files, chosen_link, chosen_test};
+use crate::file::field::blank;
 use crate::file::link::{HopSpec, LinkSpec};
 use crate::file::plain::OneOrMore;
 use crate::file::plain::Word;
 use crate::file::shaper::ShaperChoice;
-use crate::file::spec::{DEFAULT_QUEUE, LinkChoice, ScenarioSpec};
-use crate::file::test::TestSpec;
+use crate::file::spec::{DEFAULT_QUEUE, LinkChoice, SamplingSpec, ScenarioSpec};
+use crate::file::test::{FlowSpec, TestSpec};
 use crate::file::without_effect::{Queues, Shaped, takes_cc};
 
 /// A configuration, of which a scenario compares several.
@@ -120,7 +121,9 @@ fn product<'q>(
 /// If its tests or links cannot be had.
 pub fn remarks(spec: &ScenarioSpec, files: &impl Files) -> Result<Vec<String>, String> {
     let in_step = pings_in_step(spec, files)?;
-    Ok([given_again(spec), untaken_ccs(spec, files)?, untaken_queues(spec), in_step].concat())
+    let untaken = untaken_settings(spec, files)?;
+    Ok([given_again(spec), untaken_ccs(spec, files)?, untaken, untaken_queues(spec), in_step]
+        .concat())
 }
 
 /// A sentence for each line with grants that meets all pings of a train at the same moment of its intervals.
@@ -171,6 +174,31 @@ fn untaken_ccs(spec: &ScenarioSpec, files: &impl Files) -> Result<Vec<String>, S
     let name = &test.name.0;
     let says = |Word(cc): &Word| format!("cc `{cc}`: no load of test `{name}` takes it");
     Ok(once(ccs.all()).into_iter().map(says).collect())
+}
+
+/// Sentences on what is said of TCP or of pings, if no load has TCP, and no train of pings has the usual period.
+fn untaken_settings(spec: &ScenarioSpec, files: &impl Files) -> Result<Vec<String>, String> {
+    let usual: SamplingSpec = blank();
+    let (says_tcp, ping) = (spec.tcp != blank(), spec.sampling.ping);
+    if !says_tcp && ping == usual.ping {
+        return Ok(Vec::new());
+    }
+    let mut test = chosen_test(&spec.test, files)?;
+    beside::join(&mut test, &spec.beside.0, files)?;
+    let name = &test.name.0;
+    let has_methods = !test.methods.is_empty() || !spec.methods.is_empty();
+    let mut says = Vec::new();
+    if says_tcp && !has_methods && !test.flows.iter().any(FlowSpec::uses_tcp) {
+        says.push(format!("options of TCP: no load of test `{name}` takes them"));
+    }
+    if ping != usual.ping && !has_methods && test.probes.iter().all(|probe| probe.period.is_some())
+    {
+        let every = Duration::from_nanos(ping.0);
+        says.push(format!(
+            "pings every {every}: no train of pings of test `{name}` takes that period"
+        ));
+    }
+    Ok(says)
 }
 
 /// A sentence for each queue of both directions, if each of these has its own.
