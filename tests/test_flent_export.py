@@ -18,7 +18,7 @@ from weirlab.errors import RecordError, UsageError
 from weirlab.export import export
 from weirlab.flent import import_flent, read_document
 from weirlab.flent.exporting import flent_document
-from weirlab.flent.points import aligned
+from weirlab.flent.points import aligned, means
 from weirlab.flent.tests import flent_tests
 from weirlab.record import open_record, reader
 from weirlab.scenario import shipped_tests
@@ -150,6 +150,22 @@ def test_what_is_written_part_by_part_is_the_json_of_the_document(rrul: list[Rec
     export(rrul[:1], tmp_path / "x.flent.gz")
     whole = json.dumps(flent_document(rrul[0]), indent=2, sort_keys=True, allow_nan=False)
     assert gzip.decompress((tmp_path / "x.flent.gz").read_bytes()).decode() == whole
+
+
+def test_steps_of_a_stream_carry_what_the_stream_did(rrul: list[Record]) -> None:
+    """A point of every second interval would leave out half of the bytes."""
+    record = rrul[0]
+    results = flent_document(record)["results"]
+    for flow in record.flows.iter_rows(named=True):
+        rows = record.throughput.filter(pl.col("flow") == flow["flow"])
+        carried = sum(value or 0.0 for value in results[flow["name"]]) * 0.2
+        assert carried == pytest.approx(float(rows["bytes"].sum()) * 8e-6, rel=1e-3), flow["name"]
+
+
+def test_means_over_steps_are_of_the_intervals_in_them() -> None:
+    ends, lengths, rates = np.array([0.1, 0.2, 0.3, 0.7]), np.full(4, 0.1), np.array([4.0, 8.0, 2.0, 6.0])
+    found = means(np.arange(6) * 0.2, ends, lengths, rates, 0.2)
+    assert found == [None, pytest.approx(6.0), pytest.approx(1.0), None, pytest.approx(3.0), None]
 
 
 @pytest.mark.parametrize("seed", range(20))

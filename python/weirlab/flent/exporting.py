@@ -23,7 +23,7 @@ from weirlab.errors import UsageError
 from weirlab.flent.document import VERSION
 from weirlab.flent.metadata import hosts_in_series, metadata, series_metadata, title_of
 from weirlab.flent.own import own_block
-from weirlab.flent.points import ReadAnew, aligned, epoch_of, ping_series, start_of, step_s, t0_ns
+from weirlab.flent.points import ReadAnew, aligned, epoch_of, means, ping_series, start_of, step_s, t0_ns
 from weirlab.flent.tests import computed_series
 from weirlab.stats import load_window_ns, summarise, totals_of_flows
 
@@ -220,7 +220,10 @@ def _stream(
         "BYTES_RECVD": flow.get("delivered_bytes"),
     }
     known = {key: value for key, value in meta.items() if value is not None}
-    return ReadAnew(points), aligned(at_s, [(ends / 1e9, mbps)], step_s(record)), known
+    if record.manifest.imported:
+        # The file's own values at its own steps.
+        return ReadAnew(points), aligned(at_s, [(ends / 1e9, mbps)], step_s(record)), known
+    return ReadAnew(points), means(at_s, ends / 1e9, lengths / 1e9, mbps, step_s(record)), known
 
 
 def _resent(record: Record, number: int) -> int | None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     """Points, which are read anew each time that they are asked for."""
     Results = list[float | None]
 
-__all__ = ["ReadAnew", "aligned", "epoch_of", "ping_series", "start_of", "step_s", "t0_ns"]
+__all__ = ["ReadAnew", "aligned", "epoch_of", "means", "ping_series", "start_of", "step_s", "t0_ns"]
 
 
 def start_of(record: Record) -> datetime:
@@ -192,6 +192,38 @@ def aligned(at_s: Numbers, blocks: Iterable[tuple[Numbers, Numbers]], step: floa
     return found + [None] * (at_s.size - len(found))
 
 
+def means(at_s: Numbers, ends_s: Numbers, lengths_s: Numbers, rates: Numbers, step: float) -> Results:
+    """Means of a rate over the step that ends at each of these times: what was carried is told once.
+
+    Args:
+        at_s: the times, in order.
+        ends_s: ends of intervals, in order.
+        lengths_s: lengths of these.
+        rates: the rate in each of them, 0 between them.
+        step: time between two of `at_s` in seconds.
+
+    Returns:
+        The means; None of a step in which no interval lies.
+    """
+    if not ends_s.size:
+        return [None] * at_s.size
+    begins = np.maximum(ends_s - lengths_s, np.concatenate([[-np.inf], ends_s[:-1]]))
+    edges = np.column_stack([begins, ends_s]).ravel()
+    spans = ends_s - begins
+    until = np.column_stack([at_s - step, at_s])
+
+    def over_steps(carried: Numbers) -> Numbers:
+        whole = np.cumsum(carried)
+        so_far = np.column_stack([np.concatenate([[0.0], whole[:-1]]), whole]).ravel()
+        return np.asarray(np.diff(np.interp(until, edges, so_far), axis=1)[:, 0])
+
+    known, carried = over_steps(spans), over_steps(spans * rates)
+    return [
+        float(one) / step if there > step * ROUNDING else None
+        for one, there in zip(carried, known, strict=True)
+    ]
+
+
 def _at(x: float, times: Numbers, values: Numbers, step: float) -> float | None:
     """The value at a time that is no later than the last of `times`."""
     place = int(np.searchsorted(times, x))
@@ -205,6 +237,9 @@ def _at(x: float, times: Numbers, values: Numbers, step: float) -> float | None:
 
 STEP_S = 0.2
 """Flent's own time between two values of a series, in seconds."""
+
+ROUNDING = 1e-6
+"""Less of a step than this part of it is none."""
 
 MAX_GAP_STEPS = 5
 """Flent interpolates over no longer gap."""
