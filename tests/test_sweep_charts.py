@@ -113,6 +113,8 @@ def test_an_axis_that_goes_with_another_is_not_said_to_be_averaged(tmp_path: Pat
     assert coupled.beside("rate_mbps", "queue").startswith(
         " Not averaged: delay, of which each place has one"
     )
+    read = lines.told(coupled, Asked(figure="increase_p95_ms", x="rate_mbps", by="queue")).figures
+    assert read.endswith(coupled.beside("rate_mbps", "queue"))
     whole = drawn(stored(tmp_path / "whole", grid()))
     assert (whole.over("rate_mbps", "queue"), whole.beside("rate_mbps", "queue")) == ("delay and seeds", "")
 

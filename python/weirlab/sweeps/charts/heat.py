@@ -65,7 +65,7 @@ def told(drawn: Drawn, asked: Asked) -> Told:
     cells = points.drop_nulls([*keys, shown]).group_by(keys).agg(pl.col(shown).mean()).sort(keys).collect()
     return Told(
         heading=_heading(x, y, shown),
-        figures=f"Means over {drawn.over(*keys)}, each point once, as they are drawn.",
+        figures=f"Means over {drawn.over(*keys)}, each point once, as they are drawn.{drawn.beside(*keys)}",
         keys=keys,
         value=shown,
         table=cells,

@@ -55,7 +55,7 @@ def told(drawn: Drawn, asked: Asked) -> Told:
     rows = drawn.rows.drop_nulls(keys)
     return Told(
         heading=_heading(x, shown, by),
-        figures=f"Medians and percentiles over {drawn.over(*keys)}, as they are drawn.",
+        figures=f"Medians and percentiles over {drawn.over(*keys)}, as they are drawn.{drawn.beside(*keys)}",
         keys=keys,
         value=named["median"],
         table=_bands(rows, keys, shown).select(*keys, *named).rename(named),
