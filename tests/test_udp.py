@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +20,7 @@ from weirlab.scenario import ScenarioSpec, resolve
 from weirlab.stats import summarise
 from weirlab.stats.assertions import Assertion
 from weirlab.stats.e_model import mean_opinion_score, mos, rating
+from weirlab.stats.shaping import loaded_direction
 from weirlab.stats.summary import busy_share
 from weirlab.stats.udp import mos_by_second
 from weirlab.stats.udp_losses import udp_rows
@@ -243,6 +246,18 @@ def test_packets_under_way_at_the_end_are_not_lost(tmp_path: Path) -> None:
     test["flows"] = [{"name": "flood", "direction": "down", "udp": {"rate": "20mbit"}}]
     (record,) = weirlab.run(test, link=LINK | {"down": [hop]}, out=tmp_path / "run")
     assert summarise(record).udp["flood"].lost == 0
+
+
+def test_a_run_that_was_cut_short_has_no_totals_and_still_its_losses(tmp_path: Path) -> None:
+    whole = run(tmp_path / "run", {"name": "flood", "direction": "down", "udp": {"rate": "20mbit"}})
+    shutil.copytree(whole.path, tmp_path / "cut", ignore=shutil.ignore_patterns("flows"))
+    manifest = json.loads((tmp_path / "cut" / "manifest.json").read_text())
+    del manifest["tables"]["flows"]
+    (tmp_path / "cut" / "manifest.json").write_text(json.dumps(manifest | {"complete": False}))
+    cut = weirlab.open_record(tmp_path / "cut")
+    assert cut.totals("sent_segments") is None
+    assert summarise(cut).udp["flood"].lost == pytest.approx(summarise(whole).udp["flood"].lost, rel=0.02)
+    assert loaded_direction(cut) == loaded_direction(whole) == "down"
 
 
 def test_packets_that_cannot_have_arrived_yet_are_not_lost(tmp_path: Path) -> None:

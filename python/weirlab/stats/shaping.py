@@ -92,10 +92,15 @@ def _round_trips(record: Record, edges: NDArray[np.int64]) -> tuple[NDArray[np.i
 
 
 def loaded_direction(record: Record) -> Direction:
-    """The direction in which more was delivered."""
-    totals = record.flows.group_by("direction").agg(pl.col("delivered_bytes").sum())
-    by_direction = dict(totals.rows())
-    return "up" if by_direction.get("up", 0) > by_direction.get("down", 0) else "down"
+    """The direction in which more was delivered; of a run that was cut short, as far as it went."""
+    delivered = record.totals("delivered_bytes")
+    if delivered is None:
+        sums = dict(record.throughput.group_by("flow").agg(pl.col("bytes").sum()).rows())
+        delivered = [sums.get(flow["flow"], 0) for flow in record.flow_rows]
+    by_direction = dict.fromkeys(("up", "down"), 0)
+    for flow, length in zip(record.flow_rows, delivered, strict=True):
+        by_direction[flow["direction"]] += length or 0
+    return "up" if by_direction["up"] > by_direction["down"] else "down"
 
 
 def noticed_after_s(record: Record, direction: Direction, at_s: float) -> float | None:

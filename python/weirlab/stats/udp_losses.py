@@ -40,7 +40,12 @@ def udp_rows(record: Record) -> pl.DataFrame:
     if rows.height == 0:
         return rows.with_columns(waiting_packets=pl.lit(0, pl.Int64))
     rows = rows.with_columns(t_ns=pl.Series(ends_ns(rows["t_ns"].to_numpy(), interval_ns)))
-    known = {flow: (sent, dropped) for flow, sent, dropped in record.flows.select(_TOTALS).iter_rows()}
+    # A run that was cut short has no totals.
+    sent, dropped = (record.totals(column) for column in ("sent_segments", "dropped_packets"))
+    known = {
+        flow["flow"]: (sent[row] if sent else None, dropped[row] if dropped else None)
+        for row, flow in enumerate(record.flow_rows)
+    }
     knows_drops = record.manifest.world == "sim"
     ends = _Ends(reached_ns=record.reached_ns, interval_ns=interval_ns, knows_drops=knows_drops)
     copies = _copies(record)
@@ -117,7 +122,7 @@ def _lost(rows: pl.DataFrame, flow: _Flow, ends: _Ends) -> tuple[Counts, Counts]
     # Receivers of older records took nothing back: what is more than can be missing was overtaken.
     _take_back(lost, int(lost.sum() + received.sum() - sent[-1]))
     dropped = flow.dropped or 0
-    if ends.knows_drops:
+    if ends.knows_drops and flow.dropped is not None:
         _take_back(lost, min(int(sent[-1]) - due, int(lost.sum()) - dropped), int(overdue.sum()))
     elif (told < 0).any():
         _take_back(lost, min(int(lost[~overdue].sum()), int(lost.sum()) - dropped), int(overdue.sum()))
@@ -158,9 +163,6 @@ def _share_out(lost: Counts, sent: Counts, packets: tuple[int, int], count: int,
 
 KNOWN = ["received_packets", "lost_packets", "waiting_packets"]
 """Columns of `udp_rows`: packets of which it is known what became of them."""
-
-_TOTALS = ["flow", "sent_segments", "dropped_packets"]
-"""Columns of `flows`: a flow, its packets that were sent, and those known to be dropped."""
 
 SILENCE_NS = 1_000_000_000
 """After so long without a packet, no earlier one is on its way."""
