@@ -422,6 +422,11 @@ def test_a_configuration_that_leaves_nothing_of_the_wait_is_the_best(rrul: list[
     assert "> 812.0" in table
 
 
+def test_a_baseline_that_nothing_loads_is_said_to_be_one(rrul: list[Record], tmp_path: Path) -> None:
+    idle = weirlab.run("ping", link="cable-20-8", phases={"idle": "1s"}, out=tmp_path / "o")
+    assert "where nothing loads the line." in story(compare([*idle, rrul[0]])).plain
+
+
 def test_a_mean_over_some_of_the_runs_says_of_how_many_it_is(repeated: list[Record]) -> None:
     baseline, other = compare(repeated)
     assert other.increase_ms is not None

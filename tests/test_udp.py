@@ -188,7 +188,7 @@ def test_packets_that_are_overtaken_are_not_lost(tmp_path: Path) -> None:
 
 
 def test_overtaken_packets_that_came_are_taken_off_in_the_table_too(tmp_path: Path) -> None:
-    """A fifth passes a delay of 500 ms: what they overtook is called lost until it comes."""
+    """An eighth passes a delay of 500 ms: what they overtook is called lost until it comes."""
     hop = HOP | {"delay": "500ms", "reorder": {"probability": 0.25, "gap": 5}}
     test: dict[str, Any] = {"name": "udp", "title": "UDP", "phases": {"load": "5s", "cooldown": "2s"}}
     test["flows"] = [{"name": "load", "direction": "down", "udp": {"rate": "8mbit", "payload": 1222}}]

@@ -440,6 +440,8 @@ def _missing(one: Comparison) -> str:
     """Why a configuration has no increase."""
     if not any(run.probes for run in one.runs):
         return "the test sends no pings"
+    if not any(has_load(run) for run in one.runs):
+        return "nothing loads the line"
     if one.loaded_ms is None:
         return "no ping was answered during the load"
     return "there are no pings of the idle line, before any load"
