@@ -126,6 +126,15 @@ def test_the_cells_of_a_heat_map_and_the_points_of_a_front_are_tabled(served: Se
     assert head == ["queue", "rate, Mbit/s", "increase p95, ms"]
     cell = pl.DataFrame(grid()).filter(queue=rows[0][0], rate_mbps=float(rows[0][1]))
     assert float(rows[0][2]) == pytest.approx(cell["increase_p95_ms"].mean(), rel=1e-3)
+    # What is named elsewhere is not chosen for another place.
+    for query, columns in (
+        ("kind=heat&panels=queue", ["queue", "delay, ms", "rate, Mbit/s"]),
+        ("kind=heat&by=queue", ["queue", "rate, Mbit/s"]),
+        ("kind=lines&panels=rate_mbps", ["rate, Mbit/s", "queue", "delay, ms"]),
+        ("kind=lines&by=rate_mbps", ["rate, Mbit/s", "delay, ms"]),
+    ):
+        _, (head, *_) = shown(served, query)
+        assert head[: len(columns)] == columns, query
     says, (head, *rows) = shown(served, "kind=pareto&panels=queue")
     assert head[-1] == "on the front"
     assert len(rows) == pl.DataFrame(grid()).select("queue", "rate_mbps", "delay_ms").n_unique()

@@ -33,7 +33,16 @@ class Asked:
         Raises:
             UsageError: if one does.
         """
+        self.tell_apart(x=self.x, by=self.by)
+
+    def tell_apart(self, *, x: str | None, by: str | None, figure: str | None = None) -> None:
+        """The same for a column that a chart has chosen itself, and for the figure that it shows.
+
+        Raises:
+            UsageError: if one would stand for two things.
+        """
         of_columns: dict[str, str] = {}
-        for option, column in (("--x", self.x), ("--by", self.by), ("--panels", self.panels)):
+        chosen = (("--x", x), ("--by", by), ("--panels", self.panels), ("--figure", figure))
+        for option, column in chosen:
             if column is not None and (first := of_columns.setdefault(column, option)) != option:
                 raise UsageError(f"{first} {column} and {option} {column}: name two axes, or leave one out")

@@ -74,11 +74,12 @@ def told(drawn: Drawn, asked: Asked) -> Told:
 
 def _columns(drawn: Drawn, asked: Asked) -> tuple[str, str, str]:
     """The axes from left to right and from below upwards, and the figure."""
-    x = asked.x or next(iter(drawn.axes), None)
+    x = asked.x or next((name for name in drawn.axes if name not in {asked.by, asked.panels}), None)
     y = asked.by or next((name for name in drawn.axes if name not in {x, asked.panels}), None)
     if x is None or y is None:
         raise UsageError("a heat map needs two axes that vary: name them with --x and --by")
     shown = drawn.figure(asked.figure, "--figure")
+    asked.tell_apart(x=x, by=y, figure=shown)
     return x, y, shown
 
 

@@ -65,13 +65,16 @@ def told(drawn: Drawn, asked: Asked) -> Told:
 def _columns(drawn: Drawn, asked: Asked) -> tuple[str, str, str | None]:
     """What is drawn from left to right, the figure, and what has a line for each of its values."""
     numbers = [name for name in drawn.axes if drawn.rows[name].dtype.is_numeric()]
-    x = asked.x or next(iter(numbers), None)
+    x = asked.x or next((name for name in numbers if name not in {asked.by, asked.panels}), None)
     if x is None:
-        raise UsageError("lines need an axis of numbers from left to right: none of this store varies")
+        raise UsageError(
+            "lines need an axis of numbers from left to right: none of this store varies beside those named"
+        )
     x = drawn.figure(x, "--x")
     shown = drawn.figure(asked.figure, "--figure")
     free = (name for name in drawn.axes if name not in {x, asked.panels})
     by = asked.by or next((name for name in free if name not in numbers), None)
+    asked.tell_apart(x=x, by=by, figure=shown)
     return x, shown, by
 
 
