@@ -108,8 +108,10 @@ def story(comparisons: Sequence[Comparison]) -> Text:
     remarks = dict.fromkeys(text for run in runs for text in (run.idle_remark, run.compared_remark))
     shares = ((one.name, one.idle_lost_share) for one in comparisons)
     idle_losses = [(name, share) for name, share in shares if share is not None]
+    uses = [(one.name, run.idle_use) for one in comparisons for run in one.runs if run.idle_use is not None]
+    some = len({name for name, _ in uses}) < len(comparisons)
     of_idle = (
-        idle_use_remark([run.idle_use for run in runs if run.idle_use is not None]),
+        idle_use_remark(uses, named=some),
         idle_loss_remark(idle_losses, named=len(comparisons) > 1),
     )
     return Text(" ".join(filter(None, (_told(comparisons), _losses(comparisons), *remarks, *of_idle))))

@@ -57,17 +57,24 @@ def idle_use(record: Record) -> IdleUse | None:
     return IdleUse(line=line, share=shares[line], flows=_flows_run(record, window))
 
 
-def idle_use_remark(uses: list[IdleUse]) -> str | None:
-    """What pings take of a line in the phase `idle`, of one run or at most of several; None of no runs."""
+def idle_use_remark(uses: list[tuple[str, IdleUse]], *, named: bool) -> str | None:
+    """What pings take of a line in the phase `idle`, of one run or at most of several; None of no runs.
+
+    Args:
+        uses: the name of each and what its pings take.
+        named: whether to tell the names.
+    """
     if not uses:
         return None
-    most = max(uses, key=lambda one: one.share)
-    percents = {f"{one.share:.0%}" for one in uses}
+    most = max((one for _, one in uses), key=lambda one: one.share)
+    percents = {f"{one.share:.0%}" for _, one in uses}
     share = f"{'up to ' if len(percents) > 1 else ''}{most.share:.0%}"
     beside = ", and what runs beside them," if most.flows else ""
+    whose = f" with {', '.join(f'`{name}`' for name in dict(uses))}" if named else ""
     return (
-        f"Pings{beside} take {share} of what the line `{most.line}` carries in the phase `idle` already: "
-        "round trips there may hold the wait behind other pings, and less is told than what the load adds."
+        f"Pings{beside} take {share} of what the line `{most.line}` carries in the phase `idle` "
+        f"already{whose}: round trips there may hold the wait behind other pings, and less is told than what "
+        "the load adds."
     )
 
 

@@ -197,7 +197,7 @@ class Summary:
         found = (
             self.idle_remark,
             self.compared_remark,
-            idle_use_remark([] if self.idle_use is None else [self.idle_use]),
+            idle_use_remark([] if self.idle_use is None else [("", self.idle_use)], named=False),
             idle_loss_remark([] if lost is None else [("", lost)], named=False),
         )
         return [one for one in found if one is not None]
