@@ -214,10 +214,13 @@ def test_overtaken_packets_under_way_at_the_end_are_not_lost(tmp_path: Path, los
     assert rows["lost_packets"].min() == 0
 
 
-def test_what_is_known_to_be_dropped_behind_the_last_that_arrived_is_lost(tmp_path: Path) -> None:
+@pytest.mark.parametrize("cooldown", ["0s", "30s"])
+def test_what_is_known_to_be_dropped_behind_the_last_that_arrived_is_lost(
+    tmp_path: Path, cooldown: str
+) -> None:
     """A queue holds more than the run carries: most of a flood is dropped, which no packet shows."""
     hop = HOP | {"queue": "pfifo limit 2000", "rate": "1mbit"}
-    test: dict[str, Any] = {"name": "udp", "title": "UDP", "phases": {"load": "10s", "cooldown": "0s"}}
+    test: dict[str, Any] = {"name": "udp", "title": "UDP", "phases": {"load": "10s", "cooldown": cooldown}}
     test["flows"] = [{"name": "flood", "direction": "down", "udp": {"rate": "10mbit", "payload": 1222}}]
     (record,) = weirlab.run(test, link=LINK | {"down": [hop]}, start_jitter="0s", out=tmp_path / "run")
     (dropped,), (sent,) = record.flows["dropped_packets"], record.flows["sent_segments"]

@@ -19,7 +19,7 @@ from weirlab.stats import load_window_ns
 from weirlab.stats.summary import totals
 from weirlab.stats.transfers import applications, began_in, durations_ms
 from weirlab.stats.udp import mos_by_second
-from weirlab.stats.udp_losses import KNOWN, udp_rows
+from weirlab.stats.udp_losses import udp_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -121,11 +121,11 @@ def _losses(record: Record) -> dict[str, Numbers]:
     import polars as pl  # noqa: PLC0415 - charts of pings need none
 
     late = pl.col("late_packets")
-    sent = pl.sum_horizontal(*KNOWN)
+    known = pl.col("received_packets") + pl.col("lost_packets")
     start, end = load_window_ns(record)
     rows = udp_rows(record)
     rows = rows.filter((pl.col("t_ns") > start) & (pl.col("t_ns") <= end) & late.is_not_null())
-    rows = rows.filter(sent > 0).with_columns(share=100 * (pl.col("lost_packets") + late) / sent)
+    rows = rows.filter(known > 0).with_columns(share=100 * (pl.col("lost_packets") + late) / known)
     return {
         name: rows.filter(pl.col("flow") == number)["share"].cast(pl.Float64).to_numpy()
         for number, name in _flows(record)

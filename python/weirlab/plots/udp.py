@@ -17,7 +17,7 @@ from weirlab.plots import caption, panels, theme
 from weirlab.plots.panels import Line, Panel, Things
 from weirlab.plots.scope import Scope
 from weirlab.stats.udp import mos_by_second
-from weirlab.stats.udp_losses import KNOWN, udp_rows
+from weirlab.stats.udp_losses import of_packets, udp_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,7 +42,7 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
         rows = every.filter(pl.col("flow") == number)
         t_s = rows["t_ns"].to_numpy() / 1e9
         delay = rows["delay_mean_ns"].cast(pl.Float64).fill_null(float("nan")).to_numpy() / 1e6
-        expected = rows.select(pl.sum_horizontal(*KNOWN)).to_series().to_numpy().astype(float)
+        expected = of_packets(rows).to_numpy().astype(float)
         lost = 100 * rows["lost_packets"].to_numpy() / np.where(expected > 0, expected, np.nan)
         delays.append(Line(name=name, style=style, t_s=t_s, values=delay))
         jitters.append(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from weirlab.stats.e_model import MIN_MOS, mos
 from weirlab.stats.pings import load_window_ns
-from weirlab.stats.udp_losses import udp_rows
+from weirlab.stats.udp_losses import of_packets, udp_rows
 
 if TYPE_CHECKING:
     import polars as pl
@@ -118,7 +118,7 @@ def _starved(record: Record) -> set[int]:
 
 def _summary(rows: pl.DataFrame, packet_ms: float, *, starved: bool) -> UdpSummary:
     received, lost = int(rows["received_packets"].sum()), int(rows["lost_packets"].sum())
-    known = received + lost + int(rows["waiting_packets"].sum())
+    known = int(of_packets(rows).sum()) if received + lost else 0
     loss_rate = lost / known if known else None
     delays = rows.drop_nulls("delay_mean_ns")
     mean_ns = (delays["delay_mean_ns"] * delays["received_packets"]).sum()

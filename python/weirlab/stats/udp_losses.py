@@ -29,7 +29,7 @@ def udp_rows(record: Record) -> pl.DataFrame:
     of its empty path, and an interval, and not before a second or more in which nothing came. What was
     called lost and came after all is not lost; nor is, of a flow whose packets overtake each other, what may
     still have been under way. Packets that the record knows as dropped are lost in any case: of those behind
-    the last that arrived evenly, and `waiting_packets` then has the others that were sent there.
+    the last that arrived evenly.
 
     `t_ns` is the end of the interval, which a live world samples a little late.
     """
@@ -38,7 +38,7 @@ def udp_rows(record: Record) -> pl.DataFrame:
     interval_ns = record.interval_ns("throughput")
     rows = record.udp.sort("flow", "t_ns", maintain_order=True)
     if rows.height == 0:
-        return rows.with_columns(waiting_packets=pl.lit(0, pl.Int64))
+        return rows
     rows = rows.with_columns(t_ns=pl.Series(ends_ns(rows["t_ns"].to_numpy(), interval_ns)))
     # A run that was cut short has no totals.
     sent, dropped = (record.totals(column) for column in ("sent_segments", "dropped_packets"))
@@ -49,12 +49,22 @@ def udp_rows(record: Record) -> pl.DataFrame:
     knows_drops = record.manifest.world == "sim"
     ends = _Ends(reached_ns=record.reached_ns, interval_ns=interval_ns, knows_drops=knows_drops)
     copies = _copies(record)
-    found = [
+    lost = [
         _lost(one, _Flow(*known.get(flow, (None, None)), way_ns=_way_ns(record, flow), copied=copies), ends)
         for (flow,), one in rows.group_by("flow", maintain_order=True)
     ]
-    lost, waiting = (np.concatenate(column) for column in zip(*found, strict=True))
-    return rows.with_columns(pl.Series("lost_packets", lost), pl.Series("waiting_packets", waiting))
+    return rows.with_columns(pl.Series("lost_packets", np.concatenate(lost)))
+
+
+def of_packets(rows: pl.DataFrame) -> pl.Series:
+    """The packets of each row of `udp_rows` of which its losses are a share.
+
+    They are those that were sent then, as losses are of packets that were; where the record does not tell,
+    those of which it is known what became of them.
+    """
+    if rows["sent_packets"].null_count():
+        return rows["received_packets"] + rows["lost_packets"]
+    return rows["sent_packets"].cast(rows["lost_packets"].dtype)
 
 
 @dataclass(frozen=True)
@@ -92,10 +102,10 @@ def _copies(record: Record) -> bool:
     return any(hop.get("duplicate") or "duplicate" in str(hop.get("queue", "")) for hop in hops)
 
 
-def _lost(rows: pl.DataFrame, flow: _Flow, ends: _Ends) -> tuple[Counts, Counts]:
-    """Losses of a flow in each of its rows, and what is known to wait behind the last that arrived."""
+def _lost(rows: pl.DataFrame, flow: _Flow, ends: _Ends) -> Counts:
+    """Losses of a flow in each of its rows."""
     told = rows["lost_packets"].to_numpy().astype(np.int64)
-    lost, waiting = np.zeros_like(told), np.zeros_like(told)
+    lost = np.zeros_like(told)
     at = rows["t_ns"].to_numpy()
     under_way = max(int(rows["delay_max_ns"].fill_null(0).to_numpy().max()), flow.way_ns) + ends.interval_ns
     since = np.searchsorted(at, at - under_way).tolist()
@@ -103,7 +113,7 @@ def _lost(rows: pl.DataFrame, flow: _Flow, ends: _Ends) -> tuple[Counts, Counts]
         for row in np.flatnonzero(told).tolist():
             lost[row] = max(int(told[row]), 0)
             _take_back(lost, -int(told[row]), since[row])
-        return lost, waiting
+        return lost
     received = rows["received_packets"].to_numpy().astype(np.int64)
     sent = np.cumsum(rows["sent_packets"].to_numpy().astype(np.int64))
     sent[-1] = max(int(sent[-1]), flow.sent or 0)
@@ -129,8 +139,7 @@ def _lost(rows: pl.DataFrame, flow: _Flow, ends: _Ends) -> tuple[Counts, Counts]
     unseen, behind = dropped - int(lost.sum()), int(sent[-1]) - last
     if 0 < unseen <= behind and not flow.copied:
         _share_out(lost, sent, (last, int(sent[-1])), unseen, told.size - 1)
-        _share_out(waiting, sent, (last, int(sent[-1])), behind - unseen, told.size - 1)
-    return lost, waiting
+    return lost
 
 
 def _take_back(lost: Counts, count: int, since: int = 0) -> None:
@@ -160,9 +169,6 @@ def _share_out(lost: Counts, sent: Counts, packets: tuple[int, int], count: int,
     shares = np.diff(np.round(np.cumsum(each) * (count / each.sum())), prepend=0.0)
     lost[low:high] += shares.astype(np.int64)
 
-
-KNOWN = ["received_packets", "lost_packets", "waiting_packets"]
-"""Columns of `udp_rows`: packets of which it is known what became of them."""
 
 SILENCE_NS = 1_000_000_000
 """After so long without a packet, no earlier one is on its way."""
