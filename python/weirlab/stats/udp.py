@@ -41,9 +41,9 @@ class UdpSummary:
     Attributes:
         received: packets that arrived.
         lost: packets that never arrived, as far as the record tells: see `udp_rows`.
-        loss_rate: lost / (received + lost), of those too that waited at the end where it is known what was
-            dropped behind the last that arrived; None if there were none, 1 if nothing of it arrived in the
-            whole run although it sent.
+        loss_rate: lost / sent in the same time; lost / (received + lost) where the record does not tell how
+            many were sent; None if there were none, 1 if nothing of it arrived in the whole run although it
+            sent.
         delay_mean_ms, delay_max_ms: one way, in ms; None if nothing arrived.
         jitter_ms: mean of the interarrival jitter (RFC 3550) over the load, in ms.
         voice: how good it sounded; None if it is no voice stream.
