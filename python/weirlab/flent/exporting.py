@@ -120,12 +120,16 @@ def _document(record: Record, title: str | None = None) -> tuple[dict[str, Any],
     meta: dict[str, dict[str, Any]] = {}
     for number, name in enumerate(record.probe_names[: len(record.manifest.scenario["probes"])]):
         raw[name], results[name], meta[name] = ping_series(record, number, at_s)
-    for flow in record.flows.iter_rows(named=True):
+    # Of a run that was cut short those until its last sample.
+    resent = totals_of_flows(record, "retransmitted_segments") or [None] * len(record.flow_rows)
+    for flow, again in zip(record.flows.iter_rows(named=True), resent, strict=True):
         name = flow["name"]
         if _is_web(flow):
             raw[name], results[name], meta[name] = _pages(record, flow, at_s)
             continue
         raw[name], results[name], meta[name] = _stream(record, flow, at_s)
+        if flow["protocol"] == "tcp" and again is not None:
+            meta[name]["TCP_RETRANSMIT"] = again
         if flow["direction"] == "up":
             of_sockets = ReadAnew(partial(_sockets, record, flow["flow"]))
             raw[name] = ReadAnew(partial(merge, raw[name], of_sockets, key=itemgetter("t")))
@@ -206,7 +210,6 @@ def _stream(
     start, end = load_window_ns(record)
     tos = None if flow["dscp"] is None else int(flow["dscp"]) << 2
     is_tcp = flow["protocol"] == "tcp"
-    again = _resent(record, flow["flow"]) if is_tcp else None
     meta = {
         "UNITS": "Mbits/s",
         "RUNNER": "NetperfDemoRunner" if is_tcp else "IperfCsvRunner",
@@ -216,7 +219,6 @@ def _stream(
         "CONG_CONTROL": flow["congestion_control"],
         "UPSTREAM_TOS": tos,
         "DOWNSTREAM_TOS": tos,
-        "TCP_RETRANSMIT": again,
         "BYTES_RECVD": flow.get("delivered_bytes"),
     }
     known = {key: value for key, value in meta.items() if value is not None}
@@ -224,13 +226,6 @@ def _stream(
         # The file's own values at its own steps.
         return ReadAnew(points), aligned(at_s, [(ends / 1e9, mbps)], step_s(record)), known
     return ReadAnew(points), means(at_s, ends / 1e9, lengths / 1e9, mbps, step_s(record)), known
-
-
-def _resent(record: Record, number: int) -> int | None:
-    """The segments that a flow sent again; of a run that was cut short those until its last sample."""
-    totals = totals_of_flows(record, "retransmitted_segments") or []
-    known = zip(record.flow_rows, totals, strict=False)
-    return next((total for flow, total in known if flow["flow"] == number), None)
 
 
 def _is_web(flow: Mapping[str, Any]) -> bool:
