@@ -53,4 +53,6 @@ def fetch(address: str, path: str) -> tuple[int, bytes]:
         with urllib.request.urlopen(f"http://{address}{path}", timeout=PATIENCE_S) as answer:
             return answer.status, answer.read()
     except urllib.error.HTTPError as error:
-        return error.code, error.read()
+        # Closed also where the server resets the connection behind its answer, in the midst of what is read.
+        with error:
+            return error.code, error.read()

@@ -343,9 +343,23 @@ def test_a_test_fits_what_its_server_allows(tmp_path: Path, weir_here: Any) -> N
     )
 
 
+def sent_bytes(address: str) -> int:
+    """What a server has sent over TCP so far."""
+    return int(
+        re.findall(r"^weir_sent_bytes_total (\d+)", fetch(address, "/metrics")[1].decode(), re.MULTILINE)[0]
+    )
+
+
 def test_a_server_that_stands_still_ends_a_test_without_grade(tmp_path: Path, weir: Any) -> None:
+    def stop_in_the_midst(of: Server) -> None:
+        until = time.monotonic() + PATIENCE_S
+        # Half of what the download of 5 s brings: its beginning is measured by then, its end is not.
+        while sent_bytes(of.address) < 15_000_000 and time.monotonic() < until:
+            time.sleep(0.1)
+        of.process.send_signal(signal.SIGSTOP)
+
     with serving("--max-rate", "50mbit") as server:
-        stop = threading.Timer(4, server.process.send_signal, [signal.SIGSTOP])
+        stop = threading.Thread(target=stop_in_the_midst, args=[server])
         stop.start()
         try:
             done = weir(

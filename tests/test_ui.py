@@ -507,7 +507,7 @@ def test_a_run_is_started_watched_and_opened(browser: Browser, served: Served) -
         )
         page.locator("#start").click()
         expect(page.locator("#state")).to_have_text("done", timeout=PATIENCE_S * 1000)
-        assert "fq_codel" in page.locator("#output").inner_text()
+        expect(page.locator("#output")).to_contain_text("fq_codel")
         page.get_by_role("link", name="Open the records").click()
         page.wait_for_selector("html[data-ready]", state="attached")
         assert shown.chart("Ping").count() == 1
