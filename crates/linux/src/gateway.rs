@@ -73,15 +73,12 @@ fn default_route(message: &[u8], index: u32) -> Option<DefaultRoute> {
         match attribute {
             RTA_PRIORITY => metric = number(value)?,
             RTA_OIF => device = number(value),
-            RTA_GATEWAY => next = address(value),
-            // A route of IPv4 may lead over IPv6: the family comes first.
-            RTA_VIA => next = value.get(2..).and_then(address),
             RTA_MULTIPATH => {
                 let hop = hops(value).find(|hop| hop.index == index)?;
                 device = Some(hop.index);
                 next = hop.next;
             }
-            _ => {}
+            _ => next = next.or_else(|| hop_address(attribute, value)),
         }
     }
     (device == Some(index)).then_some(DefaultRoute { metric, next })
@@ -98,14 +95,20 @@ fn hops(mut bytes: &[u8]) -> impl Iterator<Item = Hop> {
         let len = usize::from(u16::from_ne_bytes(bytes.get(..2)?.try_into().ok()?));
         let index = number(bytes.get(4..8)?)?;
         let own = bytes.get(8..len)?;
-        let next = attributes(own).find_map(|(attribute, value)| match attribute {
-            RTA_GATEWAY => address(value),
-            RTA_VIA => value.get(2..).and_then(address),
-            _ => None,
-        });
+        let next = attributes(own).find_map(|(attribute, value)| hop_address(attribute, value));
         bytes = bytes.get(len.next_multiple_of(4)..).unwrap_or_default();
         Some(Hop { index, next })
     })
+}
+
+/// The next hop that an attribute of a route names, if it is one that names a next hop.
+fn hop_address(attribute: u16, value: &[u8]) -> Option<IpAddr> {
+    match attribute {
+        RTA_GATEWAY => address(value),
+        // A route of IPv4 may lead over IPv6: the family comes first.
+        RTA_VIA => address(value.get(2..)?),
+        _ => None,
+    }
 }
 
 /// The hardware address of a neighbour, if the kernel knows it.
