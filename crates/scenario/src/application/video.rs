@@ -221,11 +221,11 @@ impl Video {
     }
 
     pub fn stop(&mut self, work: &mut Work<'_>) {
+        // One that has not begun has nothing to play, and its start may lie ahead.
+        let Some(channel) = self.channel.take() else { return };
         self.buffer.advance(work.now);
         self.end(Outcome::Cut, work);
-        if let Some(channel) = self.channel.take() {
-            work.close(channel.connection);
-        }
+        work.close(channel.connection);
     }
 
     fn end(&mut self, outcome: Outcome, work: &mut Work<'_>) {
@@ -322,6 +322,20 @@ mod tests {
         let last = rows[1].segment.unwrap();
         assert_eq!((rows[1].outcome, last.stalled), ("cut", Duration::from_millis(8_000)));
         assert_eq!(last.buffer, Duration::ZERO);
+    }
+
+    #[test]
+    fn a_video_that_has_not_begun_stops_without_a_word() {
+        let load = VideoLoad {
+            bitrates_bps: vec![1_000_000],
+            segment_ns: 1_000_000_000,
+            buffer_ns: 2_000_000_000,
+        };
+        let times = (Time::from_millis(2_000), Time::from_millis(60_000));
+        let mut video = Client::new(&Application::Video(load), 0, times);
+        let mut actions = Vec::new();
+        video.stop(Time::from_millis(1_000), &mut actions);
+        assert_eq!((actions, video.take_rows().count()), (vec![], 0));
     }
 
     #[test]
