@@ -272,13 +272,14 @@ pub struct UdpReceiver {
     told_lost: u64,
 }
 
+/// Its sums hold as many packets as there can be, each with the longest delay that can be told.
 #[derive(Clone, Copy, Debug, Default)]
 struct Interval {
     received: u64,
-    delay_sum_ns: u64,
+    delay_sum_ns: u128,
     delay_max: Duration,
     late: u64,
-    playout_sum_ns: u64,
+    playout_sum_ns: u128,
 }
 
 impl UdpReceiver {
@@ -304,11 +305,11 @@ impl UdpReceiver {
         }
         self.last_delay = Some(delay);
         self.interval.received += 1;
-        self.interval.delay_sum_ns += delay.as_nanos();
+        self.interval.delay_sum_ns += u128::from(delay.as_nanos());
         self.interval.delay_max = self.interval.delay_max.max(delay);
         if let Some(buffer) = &mut self.buffer {
             match buffer.playout(delay, now) {
-                Some(playout) => self.interval.playout_sum_ns += playout.as_nanos(),
+                Some(playout) => self.interval.playout_sum_ns += u128::from(playout.as_nanos()),
                 None => self.interval.late += 1,
             }
         }
@@ -328,7 +329,8 @@ impl UdpReceiver {
         let lost = self.expected - self.received;
         let lost_packets = lost.cast_signed() - self.told_lost.cast_signed();
         self.told_lost = lost;
-        let mean = |sum: u64, count: u64| sum.checked_div(count).map(Duration::from_nanos);
+        let span = |ns: u128| u64::try_from(ns).map_or(Duration::MAX, Duration::from_nanos);
+        let mean = |sum: u128, count: u64| sum.checked_div(count.into()).map(span);
         UdpRow {
             t,
             flow,
@@ -339,7 +341,7 @@ impl UdpReceiver {
             jitter: Duration::from_nanos(self.jitter_ns as u64),
             buffer: self.buffer.as_ref().map(|_| JitterBufferCounts {
                 late_packets: interval.late,
-                playout_sum: Duration::from_nanos(interval.playout_sum_ns),
+                playout_sum: span(interval.playout_sum_ns),
             }),
             sender,
         }
@@ -568,5 +570,16 @@ mod tests {
         let last = feed(1_000..1_050, ms(300));
         assert_eq!(last.late_packets, 0);
         assert!(last.playout_sum > ms(300) * 50);
+    }
+
+    #[test]
+    fn sums_of_the_longest_delays_stay_numbers() {
+        let mut receiver = UdpReceiver::new(&UdpLoad::voice(u64::MAX, 20_000_000));
+        for seq in 0..3 {
+            assert!(receiver.on_packet(seq, Duration::MAX, Time::ZERO));
+        }
+        let row = receiver.row(Time::ZERO, 0, None);
+        assert_eq!((row.delay_mean, row.delay_max), (Some(Duration::MAX), Some(Duration::MAX)));
+        assert_eq!(row.buffer.map(|counts| counts.playout_sum), Some(Duration::MAX));
     }
 }

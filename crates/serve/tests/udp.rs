@@ -194,6 +194,10 @@ async fn rates_are_bounded_by_address_and_what_cannot_be_is_refused() {
             UdpRequest { pattern: UdpPattern::OnOff { on_ns: 0, off_ns: 1 }, ..LOAD },
             "udp.pattern: on_ns above 0 is allowed",
         ),
+        (
+            UdpRequest { jitter_buffer_ns: Some(60_000_000_001), ..LOAD },
+            "udp.jitter_buffer_ns 60000000001: 0 to 60000000000 are allowed",
+        ),
     ];
     for (udp, said) in refused {
         let request = FlowRequest { udp: Some(udp), ..flow(9, Direction::Up, 1_000) };

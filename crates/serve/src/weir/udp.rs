@@ -110,7 +110,7 @@ impl UdpFlow {
 
     /// Whether a load can be had: all but what depends on the others of its address.
     pub fn check(asked: &UdpRequest) -> Result<(), String> {
-        let UdpRequest { rate_bps, payload_bytes, pattern, .. } = *asked;
+        let UdpRequest { rate_bps, payload_bytes, pattern, jitter_buffer_ns, .. } = *asked;
         if !(LOAD_BYTES..=MAX_ECHO_BYTES).contains(&(payload_bytes as usize)) {
             return Err(format!(
                 "udp.payload_bytes {payload_bytes}: {LOAD_BYTES} to {MAX_ECHO_BYTES} are allowed"
@@ -124,6 +124,10 @@ impl UdpFlow {
         }
         if let UdpPattern::Bursts { on_ns: 0, .. } | UdpPattern::OnOff { on_ns: 0, .. } = pattern {
             return Err("udp.pattern: on_ns above 0 is allowed".to_owned());
+        }
+        let longest = MAX_DELAY.as_nanos();
+        if let Some(ns) = jitter_buffer_ns.filter(|&ns| ns > longest) {
+            return Err(format!("udp.jitter_buffer_ns {ns}: 0 to {longest} are allowed"));
         }
         Ok(())
     }
