@@ -143,7 +143,12 @@ def test_old_versions_have_other_units_and_places(tmp_path: Path) -> None:
     assert read.raw_values["TCP upload"][0] == {"t": T0 + 1.0, "val": 8.0}
 
 
-@pytest.mark.parametrize("pack_it", [gzip.compress, bz2.compress, bytes])
+def in_two_streams(data: bytes) -> bytes:
+    """As programs pack that work in parallel, padded as tapes are."""
+    return gzip.compress(data[:100]) + bytes(20_000) + gzip.compress(data[100:]) + bytes(7)
+
+
+@pytest.mark.parametrize("pack_it", [gzip.compress, bz2.compress, bytes, in_two_streams])
 def test_containers_are_told_by_their_first_bytes(pack_it: Any, tmp_path: Path) -> None:
     path = written(tmp_path, pack_it(json.dumps(document()).encode()), "any-name")
     assert read_document(path).name == "tcp_upload"
@@ -169,6 +174,7 @@ GZIP_BOMB = gzip.compress(b" " * (200 << 20), compresslevel=9, mtime=0)
         (gzip.compress(json.dumps(document()).encode(), mtime=0)[:-9], "ends too early"),
         (gzip.compress(b"{}", mtime=0) + b"more", "stands something else"),
         (b"BZh9 broken", "bzip2 data is damaged"),
+        (bz2.compress(b"") * 10_001, "bzip2 data is more than 10000 streams"),
         (GZIP_BOMB, "more than 192 MiB"),
         (b"[" * 100_000, "nested too deep"),
         (b"[" + b"0," * 8_100_000 + b"0]", "values"),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import bz2
 import json
 import math
+import re
 import zlib
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -99,29 +100,39 @@ def _unpacked(data: bytes) -> bytes:
 
 
 def _inflated(data: bytes, *, gzip: bool) -> bytes:
+    kind, first = ("gzip", b"\x1f\x8b") if gzip else ("bzip2", b"BZh")
     parts: list[bytes] = []
-    size = 0
-    kind = "gzip" if gzip else "bzip2"
-    while data:
+    size = at = streams = 0
+    while at < len(data):
         # A packed file may be several packed streams behind each other.
-        stream: Any = zlib.decompressobj(wbits=31) if gzip else bz2.BZ2Decompressor()
-        try:
-            if gzip:
-                part = stream.decompress(data, MAX_TEXT_BYTES + 1 - size)
-            else:
-                part = stream.decompress(data, max_length=MAX_TEXT_BYTES + 1 - size)
-        except (zlib.error, OSError, ValueError) as error:
-            raise Unreadable(f"its {kind} data is damaged: {error}") from error
-        parts.append(part)
-        size += len(part)
-        if size > MAX_TEXT_BYTES:
-            raise _too_long()
-        if not stream.eof:
-            raise Unreadable(f"its {kind} data ends too early")
-        data = stream.unused_data.lstrip(b"\0")
-        if data and not data.startswith(b"\x1f\x8b" if gzip else b"BZh"):
+        streams += 1
+        if streams > MAX_STREAMS:
+            raise Unreadable(f"its {kind} data is more than {MAX_STREAMS} streams behind each other")
+        if not data.startswith(first, at):
             raise Unreadable(f"behind its {kind} data stands something else")
+        stream: Any = zlib.decompressobj(wbits=31) if gzip else bz2.BZ2Decompressor()
+        while not stream.eof:
+            if at == len(data):
+                raise Unreadable(f"its {kind} data ends too early")
+            # What stands behind a stream is handed back as a copy: it is of a piece, not of all that is left.
+            piece = data[at : at + PIECE_BYTES]
+            try:
+                part = stream.decompress(piece, MAX_TEXT_BYTES + 1 - size)
+            except (zlib.error, OSError, ValueError) as error:
+                raise Unreadable(f"its {kind} data is damaged: {error}") from error
+            parts.append(part)
+            size += len(part)
+            if size > MAX_TEXT_BYTES:
+                raise _too_long()
+            at += len(piece) - len(stream.unused_data)
+        at = _behind_zeros(data, at)
     return b"".join(parts)
+
+
+def _behind_zeros(data: bytes, at: int) -> int:
+    """Where the bytes of zero that stand at `at` end: tapes and disks pad files with them."""
+    zeros = _ZEROS.match(data, at)
+    return zeros.end() if zeros else at
 
 
 def _too_long() -> Unreadable:
@@ -361,6 +372,11 @@ MAX_FILE_BYTES = 64 << 20
 MAX_TEXT_BYTES = 192 << 20
 """Bytes of the text in it, unpacked."""
 
+MAX_STREAMS = 10_000
+"""Packed streams of a file; programs that pack in parallel make one of each 100 kB of text at the least."""
+
+PIECE_BYTES = 8 << 10
+
 MAX_VALUES = 8_000_000
 """Values in it: 1000 flows over a minute have 1 million. Each takes about 100 bytes of memory."""
 
@@ -380,3 +396,5 @@ ZONE_S = 900
 
 YEAR_2000 = 946_684_800
 """Seconds since 1970: an earlier sample is one without a clock."""
+
+_ZEROS = re.compile(rb"\0*")
