@@ -539,6 +539,17 @@ def test_an_archive_of_a_stranger_is_looked_at_first(
         open_record(zipped(tmp_path / "one.weir", files))
 
 
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_an_archive_is_packed_as_records_are(method: int, rrul: list[Record], tmp_path: Path) -> None:
+    """These two are unpacked without a bound: 20 kB take gigabytes."""
+    archive = tmp_path / "one.weir"
+    pack(rrul[0], archive)
+    with zipfile.ZipFile(archive, "a", method) as more:
+        more.writestr("latency/part-00009.parquet", bytes(1000))
+    with pytest.raises(RecordError, match=f"is packed by method {method} of zip; .* stored .* deflated"):
+        open_record(archive)
+
+
 def test_a_truncated_archive_is_damaged(rrul: list[Record], tmp_path: Path) -> None:
     archive = tmp_path / "one.weir"
     pack(rrul[0], archive)

@@ -131,6 +131,12 @@ class Archive:
                 raise RecordError(f"`{path}`: the path `{one.filename}` leaves the archive")
             if stat.S_ISLNK(one.external_attr >> 16):
                 raise RecordError(f"`{path}`: `{one.filename}` is a symbolic link; a record has none")
+            # Of the other methods that `zipfile` knows it unpacks more than a file says that it has.
+            if one.compress_type not in {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
+                raise RecordError(
+                    f"`{path}`: `{one.filename}` is packed by method {one.compress_type} of zip; "
+                    "a record's files are stored (0) or deflated (8)"
+                )
         manifests = [name for name in names if name == MANIFEST or name.endswith(f"/{MANIFEST}")]
         if not manifests:
             raise _no_record(path)
