@@ -109,6 +109,15 @@ pub(crate) fn check(share: &Share<'_>, grant: &Grant) -> Result<(), ClientError>
             Duration::from_nanos(longest)
         ));
     }
+    let flows = share.flows.iter().map(|flow| flow.stop_ns);
+    let last = flows.chain(share.probes.iter().map(|probe| probe.stop_ns)).max().unwrap_or(0);
+    if last > grant.limits.session_ns {
+        return refuse(format!(
+            "the run lasts {}: this server ends a session after {}",
+            Duration::from_nanos(last),
+            Duration::from_nanos(grant.limits.session_ns)
+        ));
+    }
     check_probes(share, grant)
 }
 
@@ -234,6 +243,7 @@ fn check_probes(share: &Share<'_>, grant: &Grant) -> Result<(), ClientError> {
 
 #[cfg(test)]
 mod tests {
+    use weir_core::IpVersion;
     use weir_scenario::file::catalogue::read_file;
     use weir_scenario::file::spec::ScenarioSpec;
     use weir_scenario::file::{NoFiles, resolve, shipped_tests};
@@ -283,6 +293,30 @@ mod tests {
         let ecn = "flow `TCP upload BE`: tcp.ecn: the world net cannot ask for ECN by flow, since that is a setting of the \
                    whole machine (net.ipv4.tcp_ecn): leave it out, or run the scenario in the world `sim`";
         assert_eq!(refused, [("rrul_spec", ecn.to_owned())]);
+    }
+
+    #[test]
+    fn a_run_that_is_longer_than_a_session_is_refused_before_it_starts() {
+        let text = "test = \"tcp_download\"\nlink = \"line-50\"\nphases = { load = \"2h\" }";
+        let spec: ScenarioSpec = read_file(text, "long.toml").unwrap();
+        let resolved = resolve(&spec, &NoFiles, |_| None).unwrap();
+        let scenario = &resolved.configurations[0].scenario;
+        let mut grant = grant(None, Some(1));
+        let second = 1_000_000_000;
+        grant.congestion = vec!["cubic".to_owned()];
+        let end = scenario.duration_ns;
+        grant.limits = Limits {
+            duration_ns: 24 * 3600 * second,
+            session_ns: end,
+            echo_rate_pps: 1000,
+            ..grant.limits
+        };
+        let share = Share::of(scenario, 0, IpVersion::V4);
+        check(&share, &grant).unwrap();
+        grant.limits.session_ns = 3600 * second;
+        let said = check(&share, &grant).unwrap_err().to_string();
+        let lasts = Duration::from_nanos(end);
+        assert_eq!(said, format!("the run lasts {lasts}: this server ends a session after 3600s"));
     }
 
     #[test]

@@ -115,6 +115,12 @@ impl Options {
         Self::parse_from(["weir serve"])
     }
 
+    /// The longest session: longer than any load that a client may ask for and what a run has beside it, and short enough
+    /// that what was forgotten goes away.
+    pub(crate) fn session(&self) -> Duration {
+        SESSION.max(self.max_duration + BESIDE_A_LOAD)
+    }
+
     /// Addresses and ports to listen on.
     pub(crate) fn places(&self) -> Vec<Listen> {
         if self.listen.is_empty() { vec![Listen::Everywhere(PORT)] } else { self.listen.clone() }
@@ -223,6 +229,10 @@ fn count(text: &str) -> Result<u32, String> {
 const PORT: u16 = 8080;
 const MIN_DURATION: Duration = Duration::from_secs(1);
 const MAX_DURATION: Duration = Duration::from_secs(86_400);
+/// What a session may always last.
+const SESSION: Duration = Duration::from_secs(3600);
+/// Time for the phases without load of a run.
+const BESIDE_A_LOAD: Duration = Duration::from_secs(600);
 
 #[cfg(test)]
 mod tests {

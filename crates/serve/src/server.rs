@@ -328,7 +328,8 @@ async fn serve(shared: &Arc<Shared>, tls: &TlsAcceptor, stream: TcpStream) -> io
     stream.set_nodelay(true)?;
     let first = timeout(PATIENCE, Speech::sniff(&stream)).await??;
     let metrics = Arc::clone(&shared.metrics);
-    let connection = Connection::new(stream, permit, metrics, MAX_CONNECTION_DURATION);
+    let longest = shared.options.session() + MOMENT;
+    let connection = Connection::new(stream, permit, metrics, longest);
     let socket = Arc::clone(connection.socket());
     let server = Arc::clone(shared);
     let client = Client { server, ends, socket, secured: false, activity };
@@ -414,8 +415,8 @@ const BACKLOG: i32 = 4096;
 /// How long a client may take for what should take a round trip.
 const PATIENCE: Duration = Duration::from_secs(10);
 const HEARTBEAT: Duration = Duration::from_secs(15);
-/// As long as the longest session, and a moment.
-const MAX_CONNECTION_DURATION: Duration = Duration::from_secs(3700);
+/// How much longer than a session a connection may last.
+const MOMENT: Duration = Duration::from_secs(100);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// How long everything may take to end.
 const DRAIN: Duration = Duration::from_secs(3);

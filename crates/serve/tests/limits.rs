@@ -177,6 +177,15 @@ async fn who_says_nothing_or_too_slowly_is_dropped() {
 }
 
 #[tokio::test]
+async fn a_session_lasts_for_the_longest_load_and_what_is_beside_it() {
+    for (words, session_s) in [(&[][..], 3_600), (&["--max-duration", "86400s"][..], 87_000)] {
+        let (_server, address) = serve(words);
+        let limits = Session::open(address).await.limits;
+        assert_eq!(limits.session_ns, session_s * 1_000_000_000);
+    }
+}
+
+#[tokio::test]
 async fn messages_and_headers_are_bounded() {
     use futures_util::SinkExt;
     let (_server, address) = serve(&[]);

@@ -206,7 +206,7 @@ impl Talk {
             Ok(result) => result?,
             Err(_) => return Err(Over::Refused("the handshake took too long".into())),
         }
-        let end = Instant::now() + SESSION;
+        let end = Instant::now() + self.client.server.options.session();
         let mut over = std::pin::pin!(tokio::time::sleep_until(end));
         let mut heart = interval(HEARTBEAT);
         let stop = self.stop.clone();
@@ -280,7 +280,7 @@ impl Talk {
         let limits = Limits {
             flows: MAX_FLOWS as u32,
             duration_ns: server.options.max_duration.as_nanos() as u64,
-            session_ns: SESSION.as_nanos() as u64,
+            session_ns: server.options.session().as_nanos() as u64,
             ticket_ns: TICKET.as_nanos() as u64,
             sample_ns: MIN_SAMPLE_INTERVAL.as_nanos() as u64,
             echo_rate_pps: server.options.max_echo_rate,
@@ -551,8 +551,6 @@ fn decode(heard: Heard) -> Result<Option<ClientMessage>, Over> {
 const SOFTWARE: &str = concat!("weir ", env!("CARGO_PKG_VERSION"));
 const HELD: &str = "nothing panics while it is held";
 const HANDSHAKE: Duration = Duration::from_secs(10);
-/// Longest session: longer than any test, and short enough that what was forgotten goes away.
-const SESSION: Duration = Duration::from_secs(3600);
 const TICKET: Duration = Duration::from_secs(10);
 const FAREWELL: Duration = Duration::from_secs(2);
 /// Keeps address translators awake and finds clients that are gone.
