@@ -106,16 +106,18 @@ impl PingTracker {
         }
     }
 
-    /// The row of an answered ping; `None` for an answer that came before, or to nothing.
+    /// The row of an answered ping; `None` for an answer that came before, or to nothing. One that took longer than
+    /// `patience` counts as lost, however soon it is looked at.
     ///
     /// The time that the server took does not count: up and down add up to the round trip.
-    pub fn answered(&mut self, answer: Answer) -> Option<LatencyRow> {
+    pub fn answered(&mut self, answer: Answer, patience: Duration) -> Option<LatencyRow> {
         let sent = self.under_way.remove(&answer.seq)?;
         // Clocks are compared to within tens of nanoseconds: a way is never shorter than nothing.
         let span = |from: Time, to: Time| to.checked_since(from).unwrap_or(Duration::ZERO);
         let whole = span(sent.at, answer.at);
         let row = self.row(answer.seq, sent);
         Some(match answer.echo {
+            _ if whole > patience => row,
             None => LatencyRow { rtt: Some(whole), ..row },
             Some(Turn::Here { arrived, answered }) => {
                 let (up, down) = (span(sent.at, arrived), span(answered, answer.at));
@@ -201,6 +203,8 @@ impl PingTracker {
 mod tests {
     use super::*;
 
+    const FOREVER: Duration = Duration::MAX;
+
     fn ms(ms: u64) -> Time {
         Time::from_millis(ms)
     }
@@ -233,7 +237,7 @@ mod tests {
     fn the_servers_turn_is_no_part_of_the_round_trip() {
         let mut pings = pings(1);
         let echo = Some(Turn::Here { arrived: ms(4), answered: ms(6) });
-        let row = pings.answered(Answer { echo, ..answer(0, 9) }).unwrap();
+        let row = pings.answered(Answer { echo, ..answer(0, 9) }, FOREVER).unwrap();
         assert_eq!(row.up, Some(Duration::from_millis(4)));
         assert_eq!(row.down, Some(Duration::from_millis(3)));
         assert_eq!(row.rtt, Some(Duration::from_millis(7)));
@@ -243,7 +247,9 @@ mod tests {
     fn a_server_with_another_clock_tells_how_long_it_had_the_ping() {
         let mut pings = pings(1);
         let turn = ServerTurn { received_ns: 900_000_000, sent_ns: 902_000_000 };
-        let row = pings.answered(Answer { echo: Some(Turn::There(turn)), ..answer(0, 9) }).unwrap();
+        let row = pings
+            .answered(Answer { echo: Some(Turn::There(turn)), ..answer(0, 9) }, FOREVER)
+            .unwrap();
         assert_eq!(row.rtt, Some(Duration::from_millis(7)));
         assert_eq!((row.up, row.down, row.server), (None, None, Some(turn)));
     }
@@ -252,7 +258,7 @@ mod tests {
     fn a_late_ping_tells_by_how_much_and_counts_from_when_it_left() {
         let mut pings = PingTracker::new(0);
         pings.sent(ms(10), ms(12));
-        let row = pings.answered(answer(0, 20)).unwrap();
+        let row = pings.answered(answer(0, 20), FOREVER).unwrap();
         assert_eq!((row.t, row.timer_error), (ms(12), Duration::from_millis(2)));
         assert_eq!((row.rtt, row.up, row.down), (Some(Duration::from_millis(8)), None, None));
     }
@@ -261,9 +267,13 @@ mod tests {
     fn what_was_held_back_here_is_no_part_of_the_round_trip() {
         let mut pings = pings(2);
         pings.left(ms(17));
-        let row = pings.answered(answer(1, 30)).unwrap();
+        let row = pings.answered(answer(1, 30), FOREVER).unwrap();
         assert_eq!((row.t, row.rtt), (ms(17), Some(Duration::from_millis(13))));
-        assert_eq!(pings.answered(answer(0, 30)).unwrap().t, ms(0), "the one before had left");
+        assert_eq!(
+            pings.answered(answer(0, 30), FOREVER).unwrap().t,
+            ms(0),
+            "the one before had left"
+        );
         pings.left(ms(40));
     }
 
@@ -274,8 +284,8 @@ mod tests {
         for seq in [0, 2, 3] {
             pings.arrived(seq, ms(10 * u64::from(seq) + 3));
         }
-        assert!(pings.answered(answer(0, 6)).is_some());
-        assert!(pings.answered(answer(3, 90)).is_some());
+        assert!(pings.answered(answer(0, 6), FOREVER).is_some());
+        assert!(pings.answered(answer(3, 90), FOREVER).is_some());
         let lost: Vec<_> = pings.lost().map(|row| (row.seq, row.rtt, row.up)).collect();
         assert_eq!(lost, [(1, None, None), (2, None, Some(Duration::from_millis(3)))]);
         assert_eq!(pings.under_way(), 0);
@@ -286,9 +296,21 @@ mod tests {
         let mut pings = pings(4);
         let lost: Vec<_> = pings.lost_before(ms(20)).iter().map(|row| (row.seq, row.rtt)).collect();
         assert_eq!(lost, [(0, None), (1, None)]);
-        assert!(pings.answered(answer(1, 40)).is_none());
-        assert!(pings.answered(answer(2, 40)).is_some());
+        assert!(pings.answered(answer(1, 40), FOREVER).is_none());
+        assert!(pings.answered(answer(2, 40), FOREVER).is_some());
         assert_eq!(pings.under_way(), 1);
+    }
+
+    #[test]
+    fn an_answer_that_is_waited_for_too_long_counts_as_none() {
+        let mut pings = pings(2);
+        let patience = Duration::from_millis(5);
+        let of = |row: Option<LatencyRow>| row.map(|row| (row.seq, row.rtt, row.up));
+        let echo = Some(Turn::Here { arrived: ms(4), answered: ms(5) });
+        let late = Answer { echo, ..answer(0, 6) };
+        assert_eq!(of(pings.answered(late, patience)), Some((0, None, None)));
+        assert_eq!(of(pings.answered(answer(1, 15), patience)), Some((1, Some(patience), None)));
+        assert_eq!(pings.under_way(), 0);
     }
 
     #[test]
@@ -299,15 +321,15 @@ mod tests {
         assert_eq!((row.seq, row.rtt, row.up), (1, None, Some(Duration::from_millis(3))));
         assert_eq!(pings.under_way(), 1);
         assert!(pings.refused(1).is_none());
-        assert!(pings.answered(answer(0, 20)).is_some());
+        assert!(pings.answered(answer(0, 20), FOREVER).is_some());
     }
 
     #[test]
     fn an_answer_counts_once_and_only_to_what_was_sent() {
         let mut pings = pings(2);
-        assert!(pings.answered(answer(1, 15)).is_some());
-        assert!(pings.answered(answer(1, 16)).is_none());
-        assert!(pings.answered(answer(5, 17)).is_none());
+        assert!(pings.answered(answer(1, 15), FOREVER).is_some());
+        assert!(pings.answered(answer(1, 16), FOREVER).is_none());
+        assert!(pings.answered(answer(5, 17), FOREVER).is_none());
         assert_eq!(pings.oldest(), Some(0));
     }
 

@@ -200,8 +200,8 @@ impl<S: PingSink> Prober<S> {
             }
             match train.pinger.receive(&train.pings, clock) {
                 Ok(Some(answer)) => {
-                    if let Some(row) = train.pings.answered(answer) {
-                        self.sink.row(row, answer.by);
+                    if let Some(row) = train.pings.answered(answer, self.patience.with_each()) {
+                        self.sink.row(row, row.rtt.and(answer.by));
                     }
                 }
                 Ok(None) => {}
@@ -256,6 +256,14 @@ impl<S: PingSink> Prober<S> {
 }
 
 impl Patience {
+    /// How long an answer may take to count.
+    const fn with_each(self) -> Duration {
+        match self {
+            Self::UntilTheEnd => Duration::MAX,
+            Self::Each(patience) => patience,
+        }
+    }
+
     const fn after_the_end(self) -> Duration {
         match self {
             Self::UntilTheEnd => LAST_ANSWER,

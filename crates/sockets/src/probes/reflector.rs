@@ -132,7 +132,7 @@ impl Reflector {
                     {
                         answer.at = answer.at.min(came);
                     }
-                    if let Some(row) = self.pings.answered(answer) {
+                    if let Some(row) = self.pings.answered(answer, Duration::MAX) {
                         return Ok(Some(row));
                     }
                 }
