@@ -444,14 +444,19 @@ def test_a_look_at_a_store_that_changes_meanwhile_is_repeated(
     assert len(store.parts()) == 2
 
 
+class PanicException(BaseException):
+    """As a panic of Rust comes to Python: by no `except Exception`."""
+
+
+@pytest.mark.parametrize("fault", [ValueError, PanicException])
 def test_a_run_that_fails_is_kept_with_its_reason_and_stops_no_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    fault: type[BaseException], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     really = ping_figures
 
     def broken(record: Record, *, of_probes: bool) -> PingFigures:
         if record.manifest.queue == "fq_codel":
-            raise ValueError("no figure today")
+            raise fault("no figure today")
         return really(record, of_probes=of_probes)
 
     monkeypatch.setattr(work, "ping_figures", broken)
@@ -459,7 +464,7 @@ def test_a_run_that_fails_is_kept_with_its_reason_and_stops_no_other(
     outcome = carry_out(plan(["fq_codel", "sfq"]), store, jobs=1)
     assert (outcome.done, outcome.failed) == (2, 1)
     rows = rows_of(sweep_of(plan(["fq_codel", "sfq"])), store).collect()
-    assert rows["error"].to_list() == ["ValueError: no figure today", None]
+    assert rows["error"].to_list() == [f"{fault.__name__}: no figure today", None]
     assert rows["up_goodput_mbps"].is_null().to_list() == [True, False]
     # It counts as done until it is asked for again; the row without an error is the one that counts.
     monkeypatch.setattr(work, "ping_figures", really)

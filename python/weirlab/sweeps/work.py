@@ -71,7 +71,9 @@ def carried_out(  # noqa: PLR0913 - a run and how it is made
         row |= _recorded(run, how, archive, progress) if how.needs_record else _in_memory(run, progress)
     except WeirError as error:
         row["error"] = str(error)
-    except Exception as error:  # noqa: BLE001 - one run shall not end the others; the row says what happened
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # noqa: BLE001 - one run shall not end the others, nor shall a panic of Rust
         row["error"] = f"{type(error).__name__}: {error}"
     finished = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     return row | {
