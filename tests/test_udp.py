@@ -303,6 +303,7 @@ def test_a_chart_shows_delay_jitter_loss_and_score(tmp_path: Path) -> None:
         ({"udp": {"rate": "1mbit", "pattern": "bursts"}}, "need the times `on` and `off`"),
         ({"udp": {"rate": "1mbit", "payload": 1473}}, "udp.payload 1473: write 1 to 1472 bytes"),
         ({"udp": {}}, "rate"),
+        ({"voice": {"jitter_buffer": "61s"}}, "voice.jitter_buffer 61s: write 60s or less"),
     ],
 )
 def test_what_does_not_fit_is_refused(tmp_path: Path, flow: dict[str, Any], said: str) -> None:

@@ -87,8 +87,18 @@ impl UdpLoad {
         {
             return Err("udp.on 0s: write a time above 0".to_owned());
         }
+        let held = self.jitter_buffer_ns.map(Duration::from_nanos);
+        if let Some(held) = held.filter(|&held| held > Self::MAX_JITTER_BUFFER) {
+            return Err(format!(
+                "voice.jitter_buffer {held}: write {} or less",
+                Self::MAX_JITTER_BUFFER
+            ));
+        }
         Ok(())
     }
+
+    /// Longer than anybody waits for the other's word, and short enough that sums of it stay numbers.
+    pub const MAX_JITTER_BUFFER: Duration = Duration::from_secs(60);
 
     /// When its packets leave, the first at `start`; what is random comes from `seed`.
     #[must_use]

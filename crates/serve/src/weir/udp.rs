@@ -125,7 +125,7 @@ impl UdpFlow {
         if let UdpPattern::Bursts { on_ns: 0, .. } | UdpPattern::OnOff { on_ns: 0, .. } = pattern {
             return Err("udp.pattern: on_ns above 0 is allowed".to_owned());
         }
-        let longest = MAX_DELAY.as_nanos();
+        let longest = UdpLoad::MAX_JITTER_BUFFER.as_nanos();
         if let Some(ns) = jitter_buffer_ns.filter(|&ns| ns > longest) {
             return Err(format!("udp.jitter_buffer_ns {ns}: 0 to {longest} are allowed"));
         }
