@@ -16,8 +16,9 @@ import weirlab
 from weirlab.cli import weir as group
 from weirlab.errors import UsageError
 from weirlab.plots import plot
+from weirlab.report.applications import comparison_of_applications
 from weirlab.scenario import ScenarioSpec, resolve
-from weirlab.stats import summarise
+from weirlab.stats import compare, summarise
 from weirlab.stats.assertions import Assertion
 from weirlab.stats.e_model import mean_opinion_score, mos, rating
 from weirlab.stats.shaping import loaded_direction
@@ -291,6 +292,20 @@ def test_a_chart_shows_delay_jitter_loss_and_score(tmp_path: Path) -> None:
     bare = run(tmp_path / "bare", {"name": "TCP download", "direction": "down"}, load="1s")
     with pytest.raises(UsageError, match="has no UDP flows to draw"):
         plot(bare, "udp")
+
+
+def test_the_losses_of_all_streams_are_a_share_of_their_packets(tmp_path: Path) -> None:
+    """Not the mean of their shares: a call of 50 packets a second weighs as much as it sends."""
+    flood = {"name": "flood", "direction": "down", "udp": {"rate": "40mbit", "payload": 1000}}
+    record = run(tmp_path / "run", VOICE | {"direction": "up"}, flood)
+    summary = summarise(record)
+    call, drowned = summary.udp["call"], summary.udp["flood"]
+    assert (call.loss_rate, call.packets) == (0, 500)
+    assert drowned.loss_rate == pytest.approx(drowned.lost / drowned.packets)
+    table = comparison_of_applications(compare([record]))
+    assert table is not None
+    (shown,) = [next(iter(one.cells)) for one in table.columns if str(one.header).startswith("UDP lost")]
+    assert float(str(shown)) == pytest.approx(100 * drowned.lost / (drowned.packets + 500), abs=0.006)
 
 
 @pytest.mark.parametrize(

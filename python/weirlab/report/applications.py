@@ -45,9 +45,10 @@ def _mean_of(runs: Sequence[Summary], figure: Callable[[Summary], float | None],
 
 
 def _udp_lost(run: Summary) -> float | None:
-    """Mean share of what was sent in UDP streams that did not come, in percent."""
-    shares = [one.loss_rate for one in run.udp.values() if one.loss_rate is not None]
-    return 100 * sum(shares) / len(shares) if shares else None
+    """Share of the packets of all UDP streams that did not come, in percent; None if none was sent."""
+    known = [(one.loss_rate, one.packets) for one in run.udp.values() if one.loss_rate is not None]
+    packets = sum(of for _, of in known)
+    return 100 * sum(share * of for share, of in known) / packets if packets else None
 
 
 def application_tables(summary: Summary) -> list[Table]:

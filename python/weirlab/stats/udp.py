@@ -41,9 +41,11 @@ class UdpSummary:
     Attributes:
         received: packets that arrived.
         lost: packets that never arrived, as far as the record tells: see `udp_rows`.
-        loss_rate: lost / sent in the same time; lost / (received + lost) where the record does not tell how
-            many were sent; None if there were none, 1 if nothing of it arrived in the whole run although it
-            sent.
+        packets: packets of which `loss_rate` is a share: those sent in the same time; received + lost where
+            the record does not tell how many were; of a flow of which nothing arrived in the whole run, all
+            that it sent.
+        loss_rate: lost / packets; None if there were none, 1 if nothing of it arrived in the whole run
+            although it sent.
         delay_mean_ms, delay_max_ms: one way, in ms; None if nothing arrived.
         jitter_ms: mean of the interarrival jitter (RFC 3550) over the load, in ms.
         voice: how good it sounded; None if it is no voice stream.
@@ -51,6 +53,7 @@ class UdpSummary:
 
     received: int
     lost: int
+    packets: int
     loss_rate: float | None
     delay_mean_ms: float | None
     delay_max_ms: float | None
@@ -75,7 +78,7 @@ def udp_summaries(record: Record, span_ns: tuple[int, int] | None = None) -> dic
     starved = _starved(record)
     each = rows.partition_by("flow", as_dict=True)
     return {
-        name: _summary(each[number,], _packet_ms(record, number), starved=number in starved)
+        name: _summary(each[number,], _packet_ms(record, number), starved.get(number))
         for number, name in record.flow_names.select("flow", "name").iter_rows()
         if (number,) in each
     }
@@ -104,8 +107,8 @@ def _packet_ms(record: Record, flow: int) -> float:
     return float(8000 * load["payload_bytes"] / load["rate_bps"]) if known else 0.0
 
 
-def _starved(record: Record) -> set[int]:
-    """The flows that sent and of which nothing arrived, where the record does not tell when they sent."""
+def _starved(record: Record) -> dict[int, int]:
+    """What flows sent of which nothing arrived, in packets, where the record does not tell when they did."""
     import polars as pl  # noqa: PLC0415
 
     arrived = record.udp.group_by("flow").agg(
@@ -113,18 +116,22 @@ def _starved(record: Record) -> set[int]:
     )
     arrived = arrived.filter((pl.col("received_packets") == 0) & (pl.col("unknown") > 0))
     totals = arrived.join(record.flows, on="flow")
-    return set(totals.filter(pl.col("sent_segments") > 0)["flow"]) if totals.height else set()
+    if not totals.height:
+        return {}
+    return dict(totals.filter(pl.col("sent_segments") > 0).select("flow", "sent_segments").iter_rows())
 
 
-def _summary(rows: pl.DataFrame, packet_ms: float, *, starved: bool) -> UdpSummary:
+def _summary(rows: pl.DataFrame, packet_ms: float, starved: int | None) -> UdpSummary:
+    """Figures of a flow; `starved` is what it sent if nothing of it arrived in the whole run."""
     received, lost = int(rows["received_packets"].sum()), int(rows["lost_packets"].sum())
-    known = int(of_packets(rows).sum()) if received + lost else 0
-    loss_rate = lost / known if known else None
+    packets = starved or (int(of_packets(rows).sum()) if received + lost else 0)
+    loss_rate = lost / packets if packets else None
     delays = rows.drop_nulls("delay_mean_ns")
     mean_ns = (delays["delay_mean_ns"] * delays["received_packets"]).sum()
     return UdpSummary(
         received=received,
         lost=lost,
+        packets=packets,
         loss_rate=1.0 if starved else loss_rate,
         delay_mean_ms=float(mean_ns) / received / 1e6 if received else None,
         delay_max_ms=float(delays["delay_max_ns"].max()) / 1e6 if received else None,  # type: ignore[arg-type]
