@@ -225,6 +225,8 @@ def test_how_long_a_program_might_have_run_in_a_lab_is_no_length_of_its_load(sho
     program.manifest = replace(given, world="lab", seed=2, scenario=alone, extra=extra)
     names = " ".join(one.name for one in configurations([program, short]))
     assert "86400 s" not in names
+    lasted = weirlab.frame([program, short])["load_s"].to_list()
+    assert lasted[0] == program.reached_ns / 1e9, "the day is nobody's"
     program.manifest = replace(program.manifest, extra=given.extra)
     assert "86400 s" in " ".join(one.name for one in configurations([program, short]))
 

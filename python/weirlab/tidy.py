@@ -13,6 +13,7 @@ import polars as pl
 from weirlab.arguments import records_of
 from weirlab.errors import UsageError
 from weirlab.record.configurations import configurations, distinct, numbered
+from weirlab.record.differences import is_of_programs
 from weirlab.record.tables import TABLES as OF_RECORD
 from weirlab.record.tables import schema
 from weirlab.stats import idle_pings, loaded_pings, summarise, totals_of_flows
@@ -223,7 +224,12 @@ def _direction(way: Literal["down", "up"], one: DirectionSummary | None) -> dict
 def _phase_s(name: str) -> Callable[[Record], float | None]:
     def seconds(record: Record) -> float | None:
         spans = [one for one in record.manifest.scenario["phases"] if one["name"] == name]
-        return (spans[0]["end_ns"] - spans[0]["start_ns"]) / 1e9 if spans else None
+        if not spans:
+            return None
+        start: int = spans[0]["start_ns"]
+        end: int = spans[0]["end_ns"]
+        # The phase of programs in a lab would go on for a day, and ended when they did.
+        return (min(end, record.reached_ns) - start if is_of_programs(record) else end - start) / 1e9
 
     return seconds
 
