@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import weirlab
 from conftest import SHORT
 from weirlab.errors import UsageError
+from weirlab.plots import series
 from weirlab.record import open_record
 from weirlab.record.manifest import Imported
 from weirlab.report import advice
@@ -32,6 +33,7 @@ from weirlab.stats import (
 from weirlab.stats.assertions import Assertion
 from weirlab.stats.comparison import Factor, factor, factor_text
 from weirlab.stats.distribution import quantile
+from weirlab.stats.sharing import sharing
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -182,6 +184,28 @@ def test_what_a_killed_run_did_not_total_comes_from_the_senders_samples(rrul: li
     assert rows["retransmitted_segments"].sum() == killed.retransmitted_segments
     assert rows["timeouts"].to_list() == [0] * 4
     assert rows["sent_segments"].to_list() == [None] * 4
+
+
+def test_a_control_connection_of_a_program_shares_no_line(rrul: list[Record]) -> None:
+    """Its few bytes at the start and at the end would halve the average of the one that carries the load."""
+    record = rrul[0]
+    ends = [{"client": f"10.0.0.1:{port}", "server": "10.1.0.1:5201"} for port in (1, 2)]
+    # Of the first connection both ways carry 100 bytes now and then, of the second what they did.
+    slight = pl.when(pl.col("flow") < 2).then(pl.col("bytes").clip(0, 100)).otherwise(pl.col("bytes"))
+    rows = record.throughput.filter(pl.col("flow") < 4).with_columns(slight.alias("bytes"))
+    few = rows.filter((pl.col("flow") > 1) | (pl.col("t_ns") % 5_000_000_000 == 0))
+    program = with_tables(record, flows=record.flows.clear(), throughput=few)
+    scenario = record.manifest.scenario | {"flows": []}
+    program.manifest = replace(record.manifest, world="lab", scenario=scenario, extra={"connections": ends})
+    names = [flow["name"] for flow in sharing(program, program.flow_rows)]
+    assert names == ["port 2 up to 5201", "port 2 down from 5201"]
+    found = summarise(program)
+    assert found.down is not None
+    assert (found.down.flows, found.down.jain_index) == (2, None), "one has the line alone"
+    lines = series.throughput_mbps(program, "down")
+    assert lines is not None
+    assert lines.average == pytest.approx(lines.lines["port 2 down from 5201"])
+    assert sharing(record, record.flow_rows) == record.flow_rows, "of a test all share"
 
 
 def test_what_programs_in_a_lab_resent_comes_from_the_senders_samples(rrul: list[Record]) -> None:

@@ -11,6 +11,7 @@ from weirlab.errors import UsageError
 from weirlab.record.configurations import numbered
 from weirlab.record.round_trips import round_trips_in
 from weirlab.stats.capacity import limit_bytes
+from weirlab.stats.sharing import sharing
 from weirlab.stats.summary import latency_summary, totals
 
 if TYPE_CHECKING:
@@ -69,7 +70,10 @@ class Pings:
 
 
 def throughput_mbps(record: Record, direction: Direction) -> Lines | None:
-    """Goodput of each flow of a direction in Mbit/s; None if there is no such flow or no sample."""
+    """Goodput of each flow of a direction in Mbit/s; None if there is no such flow or no sample.
+
+    Mean and range are those of the flows that share the line.
+    """
     flows = [flow for flow in record.flow_rows if flow["direction"] == direction]
     edges = _edges(record)
     if edges.size < 2 or not record.has_rows("throughput"):
@@ -88,8 +92,10 @@ def throughput_mbps(record: Record, direction: Direction) -> Lines | None:
         name: np.diff(arrived[flow["flow"]].until) * 8e3 / np.diff(edges)
         for name, flow in zip(names, flows, strict=True)
     }
-    every = np.vstack(list(lines.values()))
-    return _lines(edges, lines, _mean_of_running(every, flows, edges), every.min(axis=0), every.max(axis=0))
+    averaged = sharing(record, flows)
+    every = np.vstack([line for line, flow in zip(lines.values(), flows, strict=True) if flow in averaged])
+    mean = _mean_of_running(every, averaged, edges)
+    return _lines(edges, lines, mean, every.min(axis=0), every.max(axis=0))
 
 
 def latency_ms(record: Record) -> Lines | None:

@@ -21,9 +21,11 @@ from weirlab.plots import caption, series, theme
 from weirlab.plots.look import current
 from weirlab.plots.scope import Scope
 from weirlab.stats import summarise
+from weirlab.stats.sharing import sharing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from typing import Any
 
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
@@ -95,6 +97,8 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
     runs = [scope.runs(record)]
     peaks = any(one.direction and series.exceeds_line(record, one.direction, one.lines) for one in panels)
     note = _note(panels[0].lines, peaks=peaks)
+    if any(len(sharing(record, flows)) < len(flows) for flows in _by_direction(record)):
+        note += " Connections that carried no more than an initial window are not averaged."
     if panels[-1].direction:
         note += series.none_answered(records)
     chart = theme.blank(records, title, note, runs=runs)
@@ -105,6 +109,10 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
         _draw(axes, panel)
     theme.in_column(chart, 0.4 + 1.5 * len(panels))
     return chart
+
+
+def _by_direction(record: Record) -> list[list[dict[str, Any]]]:
+    return [[flow for flow in record.flow_rows if flow["direction"] == way] for way in ("down", "up")]
 
 
 def _note(lines: Lines, *, peaks: bool) -> str:

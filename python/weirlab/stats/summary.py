@@ -18,6 +18,7 @@ from weirlab.stats.fairness import coefficient_of_variation, jain_index
 from weirlab.stats.intervals import middles_ns, whole_intervals
 from weirlab.stats.pings import PingFigures, compared_remark, idle_remark, load_window_ns, ping_figures
 from weirlab.stats.probing import IdleUse, idle_loss_remark, idle_use, idle_use_remark
+from weirlab.stats.sharing import sharing
 from weirlab.stats.transfers import TransferSummary, completion_ms, transfer_summaries
 from weirlab.stats.udp import UdpSummary, udp_summaries
 
@@ -369,7 +370,7 @@ def direction_of(record: Record, direction: Direction) -> DirectionSummary | Non
     flows = [row for row, flow in enumerate(record.flow_rows) if flow["flow"] in numbers]
     span, arrivals = (start, end), Arrivals(record)
     # UDP takes what it is told to, not a share.
-    compete = [flow for flow in running if flow["protocol"] == "tcp"]
+    compete = sharing(record, [flow for flow in running if flow["protocol"] == "tcp"])
     shares = list(arrivals.goodputs_mbps(compete, span, together=True).values())
     sent = _total(record, flows, "sent_segments")
     # What UDP lost is not sent again; of files of other tools it is not even told.
