@@ -20,7 +20,7 @@ export function distribution(found: { line: Line; curve: Curve | null }[], shows
     title: "Distribution of pings under load",
     of,
     xLabel: "Ping, ms",
-    yLabel: "% of answered pings that took no longer",
+    yLabel: "answered pings no longer, %",
     how: words.HOW.cdf,
     shows,
     lines,

@@ -121,6 +121,8 @@ export class Plot {
     this.made?.destroy();
     this.top = topOf(shown);
     this.made = new uPlot(this.options(shown, width, height), sampled(shown, width), this.place);
+    // At once: Firefox takes what it prints before a microtask has run.
+    this.made.batch(() => {});
     if (this.linked) touched(this.made, (plot) => this.selected(plot));
   }
 
