@@ -27,6 +27,8 @@ fn short_forms_nest() {
     builds("htb rate 10mbit ceil 12mbit burst 15k prio 1 quantum 1514 codel noecn");
     builds("tbf rate 8mbit burst 5kb latency 50ms fq_codel flows 32");
     builds("htb rate 9mbit tbf rate 8mbit burst 2000 limit 30000");
+    builds("htb default 1 rate 95% fq_codel");
+    builds("hfsc default 0x1 sc rate 9mbit ul rate 9mbit");
     builds("prio bands 3 fq_codel");
     builds("prio bands 2 priomap 1 1 1 1 1 1 0 0 1 1 1 1 1 1 1 1 pie ecn");
     builds("ets strict 1 quanta 3000 1514 fq_codel flows 32");
@@ -200,6 +202,27 @@ fn errors_are_one_sentence_with_what_is_allowed() {
              1mbit burst 5k",
             "`filter add dev e parent 1: matchall action police rate 1mbit burst 5k`: filters of \
              `ingress` name a policer, filters of others a class",
+        ),
+        (
+            "htb default 30 rate 1mbit fq_codel",
+            "htb: `default 30`: the short form has one class, 1, which takes everything: leave \
+             `default` out, or write every class with `class add`",
+        ),
+        (
+            "prio bands 2 priomap 1 htb rate 1mbit default 0 fq_codel",
+            "htb: `default 0`: the short form has one class, 1, which takes everything: leave \
+             `default` out, or write every class with `class add`",
+        ),
+        (
+            "hfsc default 0x30 sc rate 3mbit ul rate 3mbit",
+            "hfsc: `default 0x30`: the short form has one class, 1, which takes everything: leave \
+             `default` out, or write every class with `class add`",
+        ),
+        ("htb default x rate 1mbit", "htb: `default x`: write a hexadecimal number from 0 to ffff"),
+        (
+            "htb direct_qlen 5 rate 1mbit",
+            "htb: `direct_qlen 5`: the short form has one class, 1, which takes everything: leave \
+             `direct_qlen` out, or write every class with `class add`",
         ),
         ("hfsc fq_codel", "hfsc class `1:1`: one of `rt`, `ls` and `sc` is required"),
         (

@@ -136,7 +136,7 @@ pub(crate) static HTB: Discipline = Discipline {
     takes_child: false,
     examples: &[
         "htb rate 2mbit fq_codel limit 50",
-        "htb default 30 rate 1mbit",
+        "htb default 1 rate 1mbit",
         "htb rate 4mbit fq maxrate 500kbit flow_limit 10",
         "qdisc add dev eth0 root handle 1: htb default 20
          class add dev eth0 parent 1: classid 1:1 htb rate 4mbit burst 1600 cburst 1600

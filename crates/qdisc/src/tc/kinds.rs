@@ -82,10 +82,13 @@ pub(crate) const fn percent() -> Declared<f64> {
 /// A hexadecimal class number.
 pub(crate) const fn minor() -> Declared<u16> {
     Declared::new(ParamKind::Minor, |text| {
-        let digits = text.text.strip_prefix("0x").unwrap_or(text.text);
-        u16::from_str_radix(digits, 16)
-            .map_err(|_| text.bad("write a hexadecimal number from 0 to ffff"))
+        read_minor(text.text).ok_or_else(|| text.bad("write a hexadecimal number from 0 to ffff"))
     })
+}
+
+/// The class number that `text` writes, in hexadecimal.
+pub(super) fn read_minor(text: &str) -> Option<u16> {
+    u16::from_str_radix(text.strip_prefix("0x").unwrap_or(text), 16).ok()
 }
 
 /// An amount of bytes.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::filter::Filter;
+use super::kinds::read_minor;
 use super::params::{Param, first_words, known, needs_value, unknown};
 use super::{
     ClassSpec, Handle, QueueSpec, SizeTable, SpecError, did_you_mean, find, limits, size_table,
@@ -48,10 +49,34 @@ fn discipline(words: &[&str], level: usize) -> Result<QueueSpec, SpecError> {
             }
         };
         let count = param.kind.take(behind).ok_or_else(|| needs_value(name, word))?;
+        if !kind.class_params.is_empty() {
+            check_one_class(kind.name, param, &behind[..count])?;
+        }
         into.extend(rest[..=count].iter().copied().map(str::to_owned));
         rest = &behind[count..];
     }
     assemble(kind, own, of_class, beneath)
+}
+
+/// Refuses what speaks of packets outside the one class that there is, which takes everything: written from
+/// habit, `default 30` would have them all go past the class, or be dropped.
+fn check_one_class(name: &str, param: &Param, value: &[&str]) -> Result<(), SpecError> {
+    let value = value.join(" ");
+    let meant = match param.name {
+        // What is no number is told where values are read.
+        "default" => read_minor(&value).is_none_or(|minor| minor == THE_CLASS.minor),
+        "direct_qlen" => false,
+        _ => true,
+    };
+    if meant {
+        return Ok(());
+    }
+    let allowed = format!(
+        "the short form has one class, {:x}, which takes everything: leave `{}` out, or write every \
+         class with `class add`",
+        THE_CLASS.minor, param.name
+    );
+    Err(SpecError::bad(name, param.name, &value, &allowed))
 }
 
 /// A discipline with classes gets one class, `1:1`, that takes everything.
@@ -80,11 +105,11 @@ fn assemble(
         }
         spec.child = beneath.map(Box::new);
     } else {
-        let id = Handle { major: 1, minor: 1 };
+        let id = THE_CLASS;
         if answering(kind.params, "default").is_none() {
             spec.filters.push(Filter::to(id));
         } else if !own.iter().any(|word| word == "default") {
-            own.extend(["default".to_owned(), "1".to_owned()]);
+            own.extend(["default".to_owned(), format!("{:x}", id.minor)]);
         }
         spec.classes.push(ClassSpec {
             id,
@@ -111,3 +136,6 @@ fn unknown_in(owner: &str, table: &[&Param], word: &str) -> SpecError {
         .unwrap_or_else(|| format!(" (known parameters: {})", known(table.iter().copied())));
     SpecError::new(format!("{owner}: `{word}` is neither a parameter nor a queue discipline{near}"))
 }
+
+/// The class of a discipline in the short form.
+const THE_CLASS: Handle = Handle { major: 1, minor: 1 };
