@@ -12,8 +12,8 @@ use crate::Device;
 use crate::accounting::Accounting;
 use crate::contract::{Backlog, DropReason, DropSink, Qdisc, Stats};
 use crate::red::{
-    BANDWIDTH, BURST, ECN, PROBABILITY, Policy, RedParams, RedSettings, RedState, RedTold,
-    RedVerdict, burst, size, thresholds,
+    BANDWIDTH, ECN, PROBABILITY, Policy, RedParams, RedSettings, RedState, RedTold, RedVerdict,
+    burst, size, thresholds,
 };
 use crate::registry::Discipline;
 use crate::tc::{QueueSpec, Record, SpecError, Unless0, number, params};
@@ -192,7 +192,8 @@ params! {
         max: Unless0<u32> = number("packets", 0, MAX_PACKETS).absent_or_0("limit / 4"),
         /// bytes of an average packet
         avpkt: u32 = size().default("1000"),
-        burst: Unless0<u32> = BURST,
+        /// packets that may come at once; sets the weight of the average
+        burst: Unless0<u32> = number("packets", 0, u32::MAX as u64).absent_or_0("(2 min + max) / 3"),
         probability: f64 = PROBABILITY,
         bandwidth: Rate = BANDWIDTH.required(),
         ecn: bool = ECN,
@@ -225,6 +226,7 @@ mod tests {
 
     use super::*;
     use crate::port::Ignore;
+    use crate::tc::DefaultValue;
 
     fn packet(handle: u64, flow: u16) -> Packet {
         Packet {
@@ -240,6 +242,17 @@ mod tests {
 
     fn choke(words: &str) -> Result<Choke, SpecError> {
         Choke::new(&QueueSpec::parse(&format!("choke {words}"))?, &Device::default())
+    }
+
+    #[test]
+    fn the_burst_is_by_default_what_its_description_says() {
+        // Of thresholds in packets, which no length of a packet divides: (2 x 8 + 25) / 3.
+        let described = CHOKE.params.iter().find(|param| param.name == "burst").unwrap();
+        assert!(matches!(described.default, DefaultValue::Absent("(2 min + max) / 3")));
+        let shown = |words: &str| choke(words).unwrap().params.as_shown();
+        let by_default = shown("limit 100 bandwidth 10mbit");
+        assert_eq!(by_default, shown("limit 100 bandwidth 10mbit burst 13"));
+        assert_ne!(by_default, shown("limit 100 bandwidth 10mbit burst 30"));
     }
 
     /// Values that `tc -d qdisc show` of iproute2 6.1 prints: min, max, ewma, probability, Scell_log.
