@@ -10,7 +10,7 @@ use crate::Device;
 use crate::linux::{RateTable, burst_time};
 use crate::tbf::Lengths;
 use crate::tc::{
-    self, Plain, Record, SpecError, Text, Unless0, nonzero_size, params, rate, size, words,
+    self, Plain, Record, SpecError, Text, Unless0, depth, nonzero_depth, params, rate, words,
 };
 
 /// A policer.
@@ -248,11 +248,11 @@ params! {
         /// rate that packets may have
         rate: Option<Rate> = rate().absent("any"),
         /// bytes that may come at once
-        burst: Option<u64> = nonzero_size()
+        burst: Option<u64> = nonzero_depth()
             .aliases(&["buffer", "maxburst"])
             .absent("required with rate"),
         /// longest packet that may pass, Ethernet header included; depth of the bucket of peakrate
-        mtu: Unless0<u64> = size().aliases(&["minburst"]).absent_or_0("2040"),
+        mtu: Unless0<u64> = depth().aliases(&["minburst"]).absent_or_0("2040"),
         /// rate of a second bucket of depth `mtu`
         peakrate: Option<Rate> = rate().absent("any"),
         /// average rate that packets may have, as `estimator` sees it

@@ -12,7 +12,7 @@ use crate::fifo::{Fifo, Limit};
 use crate::linux::RateTable;
 use crate::peeked::{Peeked, TakesNext};
 use crate::registry::Discipline;
-use crate::tc::{QueueSpec, Record, SpecError, either, number, params, rate, size, time};
+use crate::tc::{QueueSpec, Record, SpecError, depth, either, number, params, rate, size, time};
 
 struct Tbf {
     rate: Bucket,
@@ -245,7 +245,7 @@ params! {
         /// rate at which tokens come in
         rate: Rate = rate(),
         /// depth of the bucket; a longer packet never passes
-        burst: u64 = size().aliases(&["buffer", "maxburst"]),
+        burst: u64 = depth().aliases(&["buffer", "maxburst"]),
         /// most bytes that may wait
         limit: Option<u64> = size().or_0().absent("from latency"),
         /// longest time that a packet may wait, in place of `limit`
@@ -253,7 +253,7 @@ params! {
         /// rate of a second bucket of depth `mtu`
         peakrate: Option<Rate> = rate().or_0().absent("unlimited"),
         /// depth of the bucket of `peakrate`
-        mtu: Option<u64> = size().aliases(&["minburst"]).or_0().absent("none"),
+        mtu: Option<u64> = depth().aliases(&["minburst"]).or_0().absent("none"),
         lengths: Lengths,
     }
 }

@@ -64,6 +64,21 @@ fn changes_count_behind_what_was_added() {
 }
 
 #[test]
+fn what_tc_takes_in_another_spelling_is_read() {
+    // The example of tc-drr(8): a handle without a colon; so does a class' number stand for itself.
+    builds("qdisc add dev e handle 1 root drr; class add dev e parent 1: classid 1:1 drr");
+    builds(
+        "qdisc add dev e root handle 1f htb; class add dev e parent 1f: classid 10 htb rate 1mbit",
+    );
+    // The example of tc-netem(8), whose bytes are a size.
+    builds("netem delay 800us slot 200us 10ms packets 32 bytes 64k");
+    // `burst bytes/cell`, as in tc-tbf(8), tc-htb(8) and tc-police(8).
+    builds("tbf rate 1mbit burst 10kb/8 latency 50ms peakrate 2mbit mtu 2000/16");
+    builds("htb rate 1mbit burst 15k/8 cburst 0/8");
+    builds("ingress police rate 1mbit burst 10k/8 mtu 2kb/8");
+}
+
+#[test]
 fn errors_are_one_sentence_with_what_is_allowed() {
     let cases = [
         ("", "an empty queue spec: name a discipline, such as `fq_codel`"),
@@ -223,6 +238,34 @@ fn errors_are_one_sentence_with_what_is_allowed() {
             "htb direct_qlen 5 rate 1mbit",
             "htb: `direct_qlen 5`: the short form has one class, 1, which takes everything: leave \
              `direct_qlen` out, or write every class with `class add`",
+        ),
+        (
+            "qdisc add dev e root handle 1x: drr",
+            "`qdisc add dev e root handle 1x: drr`: `1x:` is not a handle: write a hexadecimal number up \
+             to ffff and a colon, such as `1:`",
+        ),
+        (
+            "qdisc add dev e root handle 1: htb; class add dev e parent 1 classid 1:1 htb rate 1mbit",
+            "`class add dev e parent 1 classid 1:1 htb rate 1mbit`: `parent 1` names no discipline: write \
+             `parent 1:`",
+        ),
+        (
+            "qdisc add dev e root handle 1: htb; class add dev e parent 1: classid 1.1 htb rate 1mbit",
+            "`class add dev e parent 1: classid 1.1 htb rate 1mbit`: `1.1` is not a class: write \
+             `major:minor` in hexadecimal",
+        ),
+        (
+            "netem slot 1ms packets 3k",
+            "netem: `slot packets 3k`: write a whole number up to 2147483647",
+        ),
+        (
+            "netem slot 1ms bytes 64x",
+            "netem: `slot bytes 64x`: write a number with b, kb, mb or gb (kbit, mbit, gbit for bits)",
+        ),
+        ("netem slot 1ms bytes 3gb", "netem: `slot bytes 3gb`: write a size below 2gb"),
+        (
+            "tbf rate 1mbit burst 10kb/7 latency 50ms",
+            "tbf: `burst 10kb/7`: the cell behind the `/` is a power of two",
         ),
         ("hfsc fq_codel", "hfsc class `1:1`: one of `rt`, `ls` and `sc` is required"),
         (

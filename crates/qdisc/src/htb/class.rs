@@ -7,7 +7,7 @@ use crate::Device;
 use crate::linux::{RateTable, burst_time};
 use crate::tbf::Lengths;
 use crate::tc::{
-    self, ClassSpec, Handle, QueueSpec, SpecError, Unless0, number, params, rate, size,
+    self, ClassSpec, Handle, QueueSpec, SpecError, Unless0, depth, number, params, rate, size,
 };
 
 /// A class.
@@ -125,9 +125,9 @@ params! {
         /// rate that the class may reach by borrowing
         ceil: Option<Rate> = rate().or_0().absent("the rate"),
         /// bytes that may leave at once at the guaranteed rate
-        burst: Unless0<u64> = size().aliases(&["buffer", "maxburst"]).absent_or_0("1600 bytes"),
+        burst: Unless0<u64> = depth().aliases(&["buffer", "maxburst"]).absent_or_0("1600 bytes"),
         /// bytes that may leave at once at the greatest rate
-        cburst: Unless0<u64> = size().aliases(&["cbuffer", "cmaxburst"]).absent_or_0("1600 bytes"),
+        cburst: Unless0<u64> = depth().aliases(&["cbuffer", "cmaxburst"]).absent_or_0("1600 bytes"),
         /// bytes that the class may send in its turn
         quantum: Option<u64> = number("bytes", 1, u32::MAX as u64)
             .or_0()

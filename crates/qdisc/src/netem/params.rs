@@ -175,12 +175,17 @@ fn read_slots(text: &Text<'_>) -> Result<Slots, SpecError> {
             None => ((least, least, None), 1),
         }
     };
+    const MOST_PACKETS: &str = "write a whole number up to 2147483647";
     let mut slots = Slots { between, packets: i32::MAX, bytes: i32::MAX };
-    for pair in (next..words.len()).step_by(2) {
-        let most = reader.number(pair + 1)?.ok_or_else(missing)?;
-        match words[pair] {
-            "packets" => slots.packets = most,
-            _ => slots.bytes = most,
+    for pair in words[next..].chunks(2) {
+        let &[name, most] = pair else { return Err(missing()) };
+        let bad = |allowed: &str| text.bad_value(&format!("{name} {most}"), allowed);
+        if name == "packets" {
+            slots.packets = most.parse().map_err(|_| bad(MOST_PACKETS))?;
+        } else {
+            // A size to `tc`, 32 bits with a sign to the kernel.
+            let size = units::parse_size(most).map_err(|error| bad(error.allowed))?;
+            slots.bytes = i32::try_from(size.get()).map_err(|_| bad("write a size below 2gb"))?;
         }
     }
     Ok(slots)
@@ -296,4 +301,4 @@ params! {
 const LOSS_SHAPE: &str = "[random] PERCENT [CORRELATION] | state P13 [P31 [P32 [P23 [P14]]]] | \
                           gemodel P [R [1-H [1-K]]]";
 
-const SLOT_SHAPE: &str = "MIN [MAX] | distribution NAME DELAY JITTER, [packets N] [bytes N]";
+const SLOT_SHAPE: &str = "MIN [MAX] | distribution NAME DELAY JITTER, [packets N] [bytes SIZE]";

@@ -96,17 +96,45 @@ pub(crate) const fn size() -> Declared<u64> {
     Declared::new(ParamKind::Size, read_size)
 }
 
+/// The depth of a bucket in bytes, behind which a `/` and a cell may stand, as in `burst 10kb/8`.
+pub(crate) const fn depth() -> Declared<u64> {
+    Declared::new(ParamKind::Size, read_depth)
+}
+
+/// The depth of a bucket of which 0 would let nothing pass.
+pub(crate) const fn nonzero_depth() -> Declared<u64> {
+    Declared::new(ParamKind::Size, |text| nonzero(text, read_depth(text)?))
+}
+
+/// The cell is the step of a table of times, which `tc` computes and Linux 6.12 does not read.
+fn read_depth(text: &Text<'_>) -> Result<u64, SpecError> {
+    let Some((size, cell)) = text.text.split_once('/') else { return read_size(text) };
+    if !cell.parse().is_ok_and(u32::is_power_of_two) {
+        return Err(text.bad("the cell behind the `/` is a power of two"));
+    }
+    size_in(text, size)
+}
+
 /// An amount of bytes of which 0 would let nothing pass.
 pub(crate) const fn nonzero_size() -> Declared<u64> {
-    Declared::new(ParamKind::Size, |text| match read_size(text)? {
-        0 => Err(text.bad("write a size of at least 1 byte")),
-        bytes => Ok(bytes),
-    })
+    Declared::new(ParamKind::Size, |text| nonzero(text, read_size(text)?))
+}
+
+fn nonzero(text: &Text<'_>, bytes: u64) -> Result<u64, SpecError> {
+    if bytes == 0 {
+        return Err(text.bad("write a size of at least 1 byte"));
+    }
+    Ok(bytes)
 }
 
 /// An amount of bytes, which `tc` and the kernel keep in 32 bits.
 pub(crate) fn read_size(text: &Text<'_>) -> Result<u64, SpecError> {
-    let size = units::parse_size(text.text).map_err(|error| text.wrap(&error))?;
+    size_in(text, text.text)
+}
+
+/// `word`, which is the text or a part of it, as a size that fits into 32 bits.
+fn size_in(text: &Text<'_>, word: &str) -> Result<u64, SpecError> {
+    let size = units::parse_size(word).map_err(|error| text.wrap(&error))?;
     let bytes = u32::try_from(size.get());
     bytes.map(u64::from).map_err(|_| text.bad("write a size below 4gb"))
 }

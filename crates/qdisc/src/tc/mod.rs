@@ -31,8 +31,9 @@ pub use declared::{Every, Placed, Record, Unless0};
 pub use filter::{Classifier, Field as MatchField, Filter, FilterKind, Match};
 pub use gso::GsoPackets;
 pub(crate) use kinds::{
-    Choice, as_words, band_count, choice, either, integer, minor, nonzero_size, number, one_of,
-    percent, probability, rate, read_size, real, size, switch, time, word, words,
+    Choice, as_words, band_count, choice, depth, either, integer, minor, nonzero_depth,
+    nonzero_size, number, one_of, percent, probability, rate, read_size, real, size, switch, time,
+    word, words,
 };
 pub(crate) use nearest::did_you_mean;
 pub use params::{DefaultValue, Param, ParamKind, Params};
@@ -188,11 +189,29 @@ impl Handle {
     /// Reads `1:10`, `1:` or `:10` (whose major number is then 0).
     fn parse(text: &str) -> Option<Self> {
         let (major, minor) = text.split_once(':')?;
-        let number = |digits: &str| {
-            if digits.is_empty() { Some(0) } else { u16::from_str_radix(digits, 16).ok() }
-        };
-        Some(Self { major: number(major)?, minor: number(minor)? })
+        Some(Self { major: hexadecimal(major)?, minor: hexadecimal(minor)? })
     }
+
+    /// Reads the handle of a discipline, `1:` or, as `tc` does too, `1`.
+    fn of_discipline(text: &str) -> Option<Self> {
+        if text.contains(':') {
+            return Self::parse(text);
+        }
+        Some(Self { major: u16::from_str_radix(text, 16).ok()?, minor: 0 })
+    }
+
+    /// Reads the name of a class, `1:10`, `:10` or, as `tc` does too, `10` (whose major number is then 0).
+    fn of_class(text: &str) -> Option<Self> {
+        if text.contains(':') {
+            return Self::parse(text);
+        }
+        Some(Self { major: 0, minor: u16::from_str_radix(text, 16).ok()? })
+    }
+}
+
+/// One number of a handle, 0 where none is written.
+fn hexadecimal(digits: &str) -> Option<u16> {
+    if digits.is_empty() { Some(0) } else { u16::from_str_radix(digits, 16).ok() }
 }
 
 impl fmt::Display for Handle {

@@ -282,7 +282,7 @@ impl CommandTarget {
                     rest
                 }
                 ["parent", value, rest @ ..] => {
-                    self.parent = Some(handle(value)?);
+                    self.parent = Some(parent(value)?);
                     rest
                 }
                 ["stab", rest @ ..] => {
@@ -291,11 +291,11 @@ impl CommandTarget {
                     rest
                 }
                 ["handle", value, rest @ ..] => {
-                    self.handle = Some(handle(value)?);
+                    self.handle = Some(discipline(value)?);
                     rest
                 }
                 ["classid", value, rest @ ..] => {
-                    self.class = Some(handle(value)?);
+                    self.class = Some(class(value)?);
                     rest
                 }
                 _ => return Ok(words),
@@ -309,7 +309,7 @@ impl CommandTarget {
         match words {
             ["dev", _, rest @ ..] => self.read_parent(rest),
             ["parent", value, rest @ ..] => {
-                self.parent = Some(handle(value)?);
+                self.parent = Some(parent(value)?);
                 Ok(rest)
             }
             _ => Ok(words),
@@ -321,9 +321,29 @@ impl CommandTarget {
     }
 }
 
-fn handle(text: &str) -> Result<Handle, SpecError> {
-    Handle::parse(text).ok_or_else(|| {
-        SpecError::new(format!("`{text}` is not a handle: write `major:minor` in hexadecimal"))
+fn discipline(text: &str) -> Result<Handle, SpecError> {
+    Handle::of_discipline(text).ok_or_else(|| {
+        SpecError::new(format!(
+            "`{text}` is not a handle: write a hexadecimal number up to ffff and a colon, such as `1:`"
+        ))
+    })
+}
+
+fn class(text: &str) -> Result<Handle, SpecError> {
+    Handle::of_class(text).ok_or_else(|| {
+        SpecError::new(format!("`{text}` is not a class: write `major:minor` in hexadecimal"))
+    })
+}
+
+/// A class or a discipline: without a colon it is a class of none, where the kernel finds nothing.
+fn parent(text: &str) -> Result<Handle, SpecError> {
+    Handle::parse(text).ok_or_else(|| match Handle::of_discipline(text) {
+        Some(_) => {
+            SpecError::new(format!("`parent {text}` names no discipline: write `parent {text}:`"))
+        }
+        None => {
+            SpecError::new(format!("`{text}` is not a handle: write `major:minor` in hexadecimal"))
+        }
     })
 }
 
