@@ -19,6 +19,7 @@ from weirlab.errors import UsageError
 from weirlab.flent.plots import flent_plots
 from weirlab.flent.tests import flent_tests
 from weirlab.scenario import line_rate, load_link, load_test, shipped_links, shipped_tests
+from weirlab.scenario.files import told
 from weirlab.ui import console
 from weirlab.ui.table import Table
 from weirlab.worlds import world_names
@@ -206,7 +207,11 @@ def _queues() -> list[dict[str, Any]]:
 
 
 def _with_expansion(spec: str) -> dict[str, Any]:
-    """Description of the discipline or preset that `spec` names first."""
+    """Description of the discipline or preset that `spec` names first.
+
+    Raises:
+        UsageError: if there is none of that name, or its words are wrong.
+    """
     name, _, words = spec.strip().partition(" ")
     found = _named(name, "queues", _queues())
     if not found["preset"]:
@@ -214,7 +219,7 @@ def _with_expansion(spec: str) -> dict[str, Any]:
             raise UsageError(f"`{name}` is no preset: write its name only")
         return found
     text = spec if words else f"{name} {PRESET_EXAMPLE}"
-    return found | {"expands": text, "expansion": _native.expand_queue(text, None)}
+    return found | {"expands": text, "expansion": told(lambda: _native.expand_queue(text, None))}
 
 
 def _markers() -> list[dict[str, Any]]:
