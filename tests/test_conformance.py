@@ -100,4 +100,9 @@ def test_a_bad_exceptions_file_is_refused(folder: Path, text: str, says: str) ->
 
 
 def test_an_empty_folder_is_refused(tmp_path: Path) -> None:
-    assert "has no recordings" in str(run(tmp_path).exception)
+    said = str(run(tmp_path).exception)
+    assert "has no recordings" in said
+    told = next(word for word in said.replace(",", " ").split() if word.endswith(".md"))
+    assert "One JSON object per file" in (RECORDINGS.parent.parent / told).read_text(), (
+        f"{told} does not tell the format"
+    )

@@ -50,7 +50,7 @@ def command(folder: Path, *, as_json: bool) -> None:
     """
     files = sorted(path for path in folder.glob("*.json") if path.name != EXCEPTIONS)
     if not files:
-        raise UsageError(f"{folder} has no recordings: files NAME.json as docs/validation.md describes them")
+        raise UsageError(f"{folder} has no recordings: files NAME.json, whose format {FORMAT} tells")
     exceptions = _exceptions(folder / EXCEPTIONS)
     lines = [
         _judge(path, exceptions)
@@ -112,3 +112,6 @@ EXCEPTED: Final = "excepted"
 FAILS: Final = "fails"
 VERDICTS: Final = ("exact", "agrees", EXCEPTED, FAILS)
 STYLES: Final = {"exact": "green", "agrees": "green", FAILS: "bold red"}
+
+FORMAT: Final = "vectors/linux-6.12/README.md"
+"""Where the format of a recording stands, in the source."""
