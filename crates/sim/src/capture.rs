@@ -63,7 +63,8 @@ struct Router {
 struct TcpOptions {
     sack: bool,
     timestamps: bool,
-    window_scale: u8,
+    /// `None` of a TCP from before RFC 1323, which offers none.
+    window_scale: Option<u8>,
 }
 
 /// What a packet carries.
@@ -215,7 +216,9 @@ impl Capture {
         let byte = |seq: u32| 1u32.wrapping_add(acked.map_or(0, |one| one.offset_of(seq)) as u32);
         let is_syn = segment.flags.has(Flags::SYN);
         let options = sender.options;
-        let window = if is_syn { segment.window } else { segment.window >> options.window_scale };
+        // Rounded up, as `__tcp_select_window` does.
+        let scale = if is_syn { 0 } else { options.window_scale.unwrap_or(0) };
+        let window = segment.window.div_ceil(1 << scale);
         craft::Tcp {
             ip: Self::ip(packet, sender.key, hop, DEFAULT_TTL),
             seq: if is_syn { 0 } else { 1u32.wrapping_add(segment.offset as u32) },
@@ -291,26 +294,32 @@ impl TcpOptions {
             WindowRule::Follows(buffer) => buffer.greatest,
         };
         let fits = |scale: &u8| greatest >> scale <= u32::from(u16::MAX);
+        // As Linux chooses it (`tcp_select_initial_window`), and no more than RFC 7323 allows.
+        let scale = (0..MAX_WINDOW_SCALE).find(fits).unwrap_or(MAX_WINDOW_SCALE);
         Self {
             sack: profile.sack,
             timestamps: profile.timestamps,
-            // As Linux chooses it (`tcp_select_initial_window`), and no more than RFC 7323 allows.
-            window_scale: (0..MAX_WINDOW_SCALE).find(fits).unwrap_or(MAX_WINDOW_SCALE),
+            window_scale: (profile.timestamps || scale > 0).then_some(scale),
         }
     }
 
-    /// Options of a SYN, in the order and length of Linux; what a TCP does not offer is filled up.
+    /// Options of a SYN as Linux writes them (`tcp_options_write`): with timestamps 20 bytes. That long is every
+    /// simulated SYN: behind the options of a TCP that offers less stands the end of the list.
     fn of_syn(self, mss: u16, segment: &Segment) -> Vec<u8> {
         let mut options = vec![2, 4];
         options.extend(mss.to_be_bytes());
-        if self.sack {
-            options.extend([4, 2]);
-        }
+        let sack_permitted = if self.sack { [4, 2] } else { [NO_OPERATION; 2] };
         if self.timestamps {
+            options.extend(sack_permitted);
             options.extend(timestamps(segment));
+        } else if self.sack {
+            options.extend([NO_OPERATION; 2]);
+            options.extend(sack_permitted);
         }
-        options.extend([3, 3, self.window_scale]);
-        options.resize(SYN_OPTIONS, NO_OPERATION);
+        if let Some(scale) = self.window_scale {
+            options.extend([NO_OPERATION, 3, 3, scale]);
+        }
+        options.resize(SYN_OPTIONS, END_OF_OPTIONS);
         options
     }
 
@@ -411,8 +420,9 @@ fn filled(start: &[u8], len: u32) -> Vec<u8> {
 const TRANSPORT_HEADER: u32 = 8;
 /// Without options.
 const TCP_HEADER: u32 = 20;
-/// MSS 4, SACK permitted 2, timestamps 10, window scale 3, and one to fill up (`tcp_syn_options`).
+/// MSS 4, SACK permitted 2, timestamps 10, one to fill up, and window scale 3 (`tcp_syn_options`).
 const SYN_OPTIONS: usize = 20;
+const END_OF_OPTIONS: u8 = 0;
 const NO_OPERATION: u8 = 1;
 /// RFC 7323, section 2.3.
 const MAX_WINDOW_SCALE: u8 = 14;
@@ -465,6 +475,28 @@ mod tests {
     fn a_window_is_scaled_as_linux_does() {
         let scale = |name| TcpOptions::of(&Profile::named(name).unwrap()).window_scale;
         // 6 MiB of receive buffer.
-        assert_eq!(scale("linux"), 7);
+        assert_eq!(scale("linux"), Some(7));
+        // 64 KiB, with the options of RFC 1323; a TCP from before them offers no scale.
+        assert_eq!(scale("linux22"), Some(0));
+        assert_eq!(scale("bsd"), None);
+    }
+
+    #[test]
+    fn options_of_a_syn_stand_as_linux_writes_them() {
+        let syn = Segment { ts: 0x0102_0304, ..Segment::default() };
+        let options = |sack, timestamps, window_scale| {
+            TcpOptions { sack, timestamps, window_scale }.of_syn(1460, &syn)
+        };
+        // mss 1460, sackOK, TS val 16909060 ecr 0, nop, wscale 7
+        let all = [2, 4, 5, 180, 4, 2, 8, 10, 1, 2, 3, 4, 0, 0, 0, 0, 1, 3, 3, 7];
+        assert_eq!(options(true, true, Some(7)), all);
+        // nop, nop in the place of sackOK
+        let without_sack = [2, 4, 5, 180, 1, 1, 8, 10, 1, 2, 3, 4, 0, 0, 0, 0, 1, 3, 3, 7];
+        assert_eq!(options(false, true, Some(7)), without_sack);
+        // mss 1460, nop, nop, sackOK, nop, wscale 10, with `net.ipv4.tcp_timestamps` = 0
+        let without_timestamps = [2, 4, 5, 180, 1, 1, 4, 2, 1, 3, 3, 10, 0, 0, 0, 0, 0, 0, 0, 0];
+        assert_eq!(options(true, false, Some(10)), without_timestamps);
+        let mss_only = [2, 4, 5, 180, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        assert_eq!(options(false, false, None), mss_only);
     }
 }

@@ -114,6 +114,7 @@ impl Endpoint {
     /// Opens the connection.
     pub fn connect(&mut self, wire: &mut impl Wire, now: Time) {
         let handshake = Handshake::new(now);
+        self.receiver.open(&self.profile);
         self.send_syn(handshake, wire, now);
     }
 

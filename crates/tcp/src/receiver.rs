@@ -146,6 +146,11 @@ impl Receiver {
         }
     }
 
+    /// This end opens the connection.
+    pub fn open(&mut self, profile: &Profile) {
+        self.window.open(profile.timestamps);
+    }
+
     /// Starts the clocks of an open connection: pauses between data and the first round trip count from
     /// now (`tcp_finish_connect`).
     pub fn establish(&mut self, timers: Timers, now: Time) {
