@@ -84,6 +84,23 @@ def test_every_disciplines_own_page_has_every_parameter_and_its_default(
         assert any(word in written for word in words_for_default(param)), (param, defaults)
 
 
+def test_the_page_on_ones_own_discipline_names_all_that_tests_demand() -> None:
+    page = (ROOT / "docs/adding-a-queue.md").read_text()
+    places = (
+        "crates/qdisc/src/registry.rs",
+        "lib.rs",
+        "docs/queues/lifo.md",
+        # tests/test_readme.py
+        "README.md",
+        # What its `examples` take part in.
+        "crates/qdisc/tests/accounting.rs",
+        "crates/qdisc/tests/shift.rs",
+    )
+    assert [place for place in places if f"`{place}`" not in page] == []
+    # It compiles: two times have no `-`.
+    assert "now - packet" not in page
+
+
 def words_for_default(param: _native.Param) -> list[str]:
     """How a page may write the default of a parameter: of a switch by the word that is in force."""
     default = param["default"].replace("`", "")
