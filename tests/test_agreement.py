@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from pathlib import Path
+from statistics import mean
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,15 +13,27 @@ import pytest
 import weirlab
 from weirlab.errors import UsageError
 from weirlab.record import open_record
-from weirlab.report.agreement import agreement_markdown, agreement_verdict
-from weirlab.stats import Goal, agreement, finding
-from weirlab.stats.agreeing import AGREEMENT, FIGURES
+from weirlab.report.agreement import COLUMNS, agreement_markdown, agreement_verdict
+from weirlab.stats import Goal, agreement, finding, summarise
+from weirlab.stats.agreeing import AGREEMENT, FIGURES, figures
+from weirlab.ui import RunProgress
+from weirlab.worlds import SIDES
 from weirlab.worlds.sides import sides_named
+from weirstudies.agreement import study
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from weirlab.record import Record
+
+
+PAGE = Path(__file__).parent.parent / "docs/validation.md"
+
+SAMPLE = (
+    "20/8 20ms pfifo reno tcp_upload",
+    "20/8 80ms pfifo reno tcp_download",
+    "20/8 80ms htb+fq_codel cubic tcp_upload",
+    "20/8 20ms codel cubic rrul_be",
+)
+"""Rows of the table that take a few seconds to make again."""
 
 
 @pytest.mark.parametrize(
@@ -105,3 +120,28 @@ def test_figures_that_a_run_does_not_have_are_left_out(tmp_path: Path) -> None:
 def test_worlds_that_cannot_be_compared(words: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         sides_named(words)
+
+
+@pytest.mark.parametrize("name", SAMPLE)
+def test_the_page_has_the_simulators_side_of_the_study_as_it_is_now(tmp_path: Path, name: str) -> None:
+    """A row of the table of docs/validation.md, of which the lab's half is as old as the page says."""
+    [cell] = study.chosen([name])
+    found = study.measure(
+        [cell], SIDES["sim"], tmp_path, repeat=5, jobs=1, watching=lambda runs: RunProgress(runs, quiet=True)
+    )
+    runs = [figures(summarise(record)) for record in found[name]]
+    lines = PAGE.read_text().splitlines()
+    rows = [line.split("|") for line in lines if re.match(r"\| (configuration|\d+/\d+ \d+ms) ", line + " ")]
+    [row] = (one for one in rows if one[1].strip() == name)
+    printed = {
+        heading.strip(): cell.split(" / ")[0].strip(" *~")
+        for heading, cell in zip(rows[0], row, strict=True)
+        if " / " in cell
+    }
+    assert set(printed) > {"p50 ms", "p99 ms", "resent"}
+    columns = {column.name: column for column in COLUMNS}
+    now = {
+        heading: f"{mean(run[columns[heading].figure] for run in runs):.{columns[heading].digits}f}"
+        for heading in printed
+    }
+    assert now == printed, "the table is stale: `weir study agreement --markdown` makes it anew"
