@@ -180,6 +180,28 @@ def test_the_page_on_validation_counts_the_rows_of_its_table() -> None:
     ) in words
 
 
+def test_the_page_on_rate_control_quotes_the_study_of_cfosspeed() -> None:
+    study = (ROOT / "docs/studies/cfosspeed.md").read_text()
+    page = " ".join((ROOT / "docs/rate-control.md").read_text().split())
+    row = r"^\| (down|up|up-path) \| (auto, ping mode|auto, bandwidth mode|fixed 95 %) \|(.*)\|$"
+    cells = {
+        (side, control): [cell.strip() for cell in rest.split("|")]
+        for side, control, rest in reversed(re.findall(row, study, re.MULTILINE))
+    }
+    down, up = (round(float(cells[side, "auto, ping mode"][2].split()[0])) for side in ("down", "up"))
+    assert f"the download of the cFosSpeed line gains a factor of {down}, the upload of {up}" in page
+    ping, bandwidth = (
+        {side: cells[side, f"auto, {mode} mode"][5] for side in ("down", "up", "up-path")}
+        for mode in ("ping", "bandwidth")
+    )
+    assert (
+        f"the upload loses {ping['up']} and {bandwidth['up']} % of its rate to them, where its path varies "
+        f"{ping['up-path']} and {bandwidth['up-path']} %, and a download from a far server "
+        f"{ping['down']} and {bandwidth['down']} %"
+    ) in page
+    assert f"a fixed 95 % costs {cells['down', 'fixed 95 %'][5]} %" in page
+
+
 def test_links_between_pages_lead_somewhere() -> None:
     for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]:
         for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
