@@ -28,9 +28,9 @@ pub struct Overrides {
     pub ecn: Option<bool>,
     /// Whether data leaves evenly spread.
     pub pacing: Option<bool>,
-    /// `false` hands segments to the line one by one.
+    /// Whether segments are handed to the line in bursts, or one by one.
     pub bursts: Option<bool>,
-    /// `false` acknowledges every segment.
+    /// Whether acknowledgements are delayed, or every segment is acknowledged.
     pub delayed_ack: Option<bool>,
     /// Segments that may be sent first.
     pub initial_window: Option<u32>,

@@ -207,9 +207,12 @@ impl Profile {
         set(&mut self.sack, changes.sack);
         set(&mut self.ecn, changes.ecn);
         set(&mut self.pacing, changes.pacing);
-        if changes.bursts == Some(false) {
-            self.bursts = Bursts::None;
+        match changes.bursts {
+            Some(true) => self.bursts = Bursts::Linux,
+            Some(false) => self.bursts = Bursts::None,
+            None => {}
         }
+        // Every profile delays acknowledgements, each by its own rule: `true` asks for that.
         if changes.delayed_ack == Some(false) {
             self.delayed_ack = DelayedAck::Never;
         }
@@ -474,6 +477,21 @@ mod tests {
             Profile::named("windows").unwrap_err().to_string(),
             "unknown TCP profile `windows` (known: linux, rfc, linux22, bsd)"
         );
+    }
+
+    #[test]
+    fn bursts_and_delayed_acknowledgements_are_switched_both_ways_in_every_profile() {
+        for profile in PROFILES {
+            let with = |bursts, delayed_ack| {
+                let changes = Overrides { bursts, delayed_ack, ..Overrides::default() };
+                profile.clone().with(&changes)
+            };
+            assert_eq!(with(Some(true), None).bursts, Bursts::Linux, "{}", profile.name);
+            assert_eq!(with(Some(false), None).bursts, Bursts::None, "{}", profile.name);
+            assert_ne!(with(None, Some(true)).delayed_ack, DelayedAck::Never, "{}", profile.name);
+            assert_eq!(with(None, Some(false)).delayed_ack, DelayedAck::Never, "{}", profile.name);
+            assert_eq!(with(None, None), *profile);
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use weir_scenario::Overrides;
 use weir_tcp::Bursts;
 
 use crate::line::{ack, again, all, data};
-use crate::script::{Script, Setup, linux, ms, us};
+use crate::script::{Script, Setup, linux, ms, rfc, us};
 
 fn bursty() -> Setup {
     linux().with(|profile| profile.bursts = Bursts::Linux)
@@ -192,4 +192,15 @@ fn bursts_can_be_switched_off() {
     for number in 13..=16 {
         t.later(us(100)).arrives(ack(number)).leaves(&[data(number + 5)]);
     }
+}
+
+/// The scenario's option `bursts = true`, in a profile that sends one by one: segments leave in pairs.
+#[test]
+fn bursts_can_be_switched_on() {
+    let changes = Overrides { bursts: Some(true), ..Overrides::default() };
+    let setup = rfc().with(|profile| *profile = profile.clone().with(&changes));
+    let mut t = in_avoidance(setup, 12, ms(100));
+    t.later(us(100)).arrives(ack(13)).leaves(&[data(18)]);
+    t.later(us(100)).arrives(ack(14)).leaves(&[]);
+    t.later(us(100)).arrives(ack(15)).leaves(&[data(19), data(20)]);
 }
