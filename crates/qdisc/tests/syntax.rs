@@ -60,7 +60,71 @@ fn changes_count_behind_what_was_added() {
     let add = "qdisc add dev e root handle 1: pfifo limit 20";
     assert_eq!(limit_of(add), 20);
     assert_eq!(limit_of(&format!("{add}\nqdisc change dev e root pfifo limit 30")), 30);
+    let ingress = format!("{add}\nqdisc add dev e ingress");
+    assert_eq!(limit_of(&format!("{ingress}\nqdisc change dev e root pfifo limit 30")), 30);
     assert_eq!(limit_of(&format!("{add}\nqdisc change dev e handle 1: pfifo limit 40")), 40);
+}
+
+/// As `tc_modify_qdisc` has it: `add` wants a free place, `replace` changes a discipline of its own kind
+/// and takes the place of another.
+#[test]
+fn a_place_holds_one_discipline() {
+    let there = "is there already: write one of the two, or `qdisc replace`";
+    let refused = |commands: &str, second: &str, what: &str| {
+        assert_eq!(error(&format!("{commands}\n{second}")), format!("`{second}`: {what}"));
+    };
+    let pfifo = "qdisc add dev e root handle 1: pfifo limit 5";
+    refused(pfifo, "qdisc add dev e root pfifo limit 50", &format!("a `pfifo` {there}"));
+    refused(pfifo, "qdisc add dev e root fq_codel", &format!("a `pfifo` {there}"));
+    refused(pfifo, "qdisc add dev e root handle 2: codel", &format!("a `pfifo` {there}"));
+    let ingress = "qdisc add dev e handle ffff: ingress\nqdisc add dev e root codel";
+    refused(ingress, "qdisc add dev e root codel", &format!("a `codel` {there}"));
+    refused(ingress, "qdisc add dev e ingress", "`ingress` is there already");
+    let clsact = "qdisc add dev e root codel\nqdisc add dev e clsact";
+    refused(clsact, "qdisc add dev e clsact", "`clsact` is there already");
+    let tbf = "qdisc add dev e root handle 1: tbf rate 8mbit burst 5kb latency 50ms\n\
+               qdisc add dev e parent 1:1 codel";
+    refused(tbf, "qdisc add dev e parent 1: pie", &format!("a `codel` {there}"));
+    let prio = "qdisc add dev e root handle 1: prio\nqdisc add dev e parent 1:2 handle 10: codel";
+    refused(prio, "qdisc add dev e parent 1:2 codel", &format!("a `codel` {there}"));
+    refused(
+        prio,
+        "qdisc add dev e parent 1:3 handle 10: codel",
+        "the handle `10:` is given away already",
+    );
+    let htb =
+        "qdisc add dev e root handle 1: htb\nclass add dev e parent 1: classid 1:1 htb rate 1mbit";
+    refused(
+        htb,
+        "class add dev e parent 1: classid 1:1 htb rate 2mbit",
+        "class `1:1` is there already",
+    );
+    let htb_stays =
+        "a `htb` that is there cannot be changed: write all its words where it is added";
+    refused(htb, "qdisc replace dev e root handle 1: htb default 1", htb_stays);
+    refused(htb, "qdisc change dev e root htb default 1", htb_stays);
+    refused(
+        pfifo,
+        "qdisc replace dev e root handle 1: codel",
+        "a `pfifo` cannot be changed into a `codel`",
+    );
+}
+
+/// `qdisc replace` keeps what it does not name where the kind is the same, and nothing where it is
+/// another.
+#[test]
+fn replacing_changes_a_discipline_of_its_kind() {
+    let parse = |commands: &str| QueueSpec::parse(commands).unwrap();
+    let add = "qdisc add dev e root handle 1: fq_codel limit 20 noecn";
+    let words = |spec: &QueueSpec| spec.all_words().cloned().collect::<Vec<_>>().join(" ");
+    let same = parse(&format!("{add}\nqdisc replace dev e root fq_codel target 3ms"));
+    assert_eq!(words(&same), "limit 20 noecn target 3ms");
+    let handle = parse(&format!("{add}\nqdisc replace dev e root handle 2: fq_codel target 3ms"));
+    assert_eq!(words(&handle), "target 3ms");
+    let other = parse(&format!("{add}\nqdisc replace dev e root codel target 3ms"));
+    assert_eq!((other.discipline.name, words(&other)), ("codel", "target 3ms".to_owned()));
+    let first = parse("qdisc replace dev e root codel target 3ms");
+    assert_eq!((first.discipline.name, words(&first)), ("codel", "target 3ms".to_owned()));
 }
 
 #[test]

@@ -45,6 +45,7 @@ fn is_tc(word: &str) -> bool {
 struct Script {
     device: Option<String>,
     root: Option<QueueSpec>,
+    has_clsact: bool,
     egress: Vec<Filter>,
 }
 
@@ -54,10 +55,18 @@ impl Script {
         let root = &mut self.root;
         match words {
             // It only makes room for filters on the way out.
-            ["qdisc", "add" | "replace", "dev", _, "clsact"] => Ok(()),
-            ["qdisc", "add" | "replace", rest @ ..] => {
-                add_qdisc(rest, root)?;
-                root.as_ref().map_or(Ok(()), limits::check)
+            ["qdisc", verb @ ("add" | "replace"), "dev", _, "clsact"] => {
+                if *verb == "add" && self.has_clsact {
+                    return Err(SpecError::new("`clsact` is there already"));
+                }
+                self.has_clsact = true;
+                Ok(())
+            }
+            ["qdisc", verb @ ("add" | "replace"), rest @ ..] => {
+                let handle = add_qdisc(rest, root, *verb == "replace")?;
+                let Some(root) = root else { return Ok(()) };
+                check_handle(root, handle)?;
+                limits::check(root)
             }
             ["qdisc", "change", rest @ ..] => change_qdisc(rest, root),
             ["class", "add" | "replace", rest @ ..] => add_class(rest, root),
@@ -74,7 +83,8 @@ impl Script {
             )),
             ["sudo", ..] => Err(SpecError::new("behind `sudo` stands `tc`")),
             _ => Err(SpecError::new(
-                "a command starts with `qdisc add`, `qdisc change`, `class add` or `filter add`",
+                "a command starts with `qdisc add`, `qdisc replace`, `qdisc change`, `class add`, \
+                 `class replace`, `filter add` or `filter replace`",
             )),
         }
     }
@@ -114,22 +124,48 @@ fn change_qdisc(words: &[&str], root: &mut Option<QueueSpec>) -> Result<(), Spec
         rest.split_first().ok_or_else(|| SpecError::new("the discipline's name is missing"))?;
     let there = match (place.handle, place.at_root) {
         (Some(handle), _) => owner_of(root, handle)?,
-        (None, true) => root.as_mut().ok_or_else(|| SpecError::new("there is no root yet"))?,
+        (None, true) => match root {
+            Some(ingress) if ingress.discipline.name == INGRESS => ingress.child.as_deref_mut(),
+            _ => root.as_mut(),
+        }
+        .ok_or_else(|| SpecError::new("there is no root yet"))?,
         (None, false) => {
             return Err(SpecError::new("say which discipline to change: write its `handle`"));
         }
     };
-    if there.discipline.name != *name {
+    change(there, name, params.iter().map(|&word| word.to_owned()).collect(), place.size_table)
+}
+
+/// Gives further words to a discipline that is there. Its size table is that of the last command, or none
+/// (`qdisc_change`).
+fn change(
+    there: &mut QueueSpec,
+    name: &str,
+    words: Vec<String>,
+    size_table: Option<SizeTable>,
+) -> Result<(), SpecError> {
+    if there.discipline.name != name {
         return Err(SpecError::new(format!(
             "a `{}` cannot be changed into a `{name}`",
             there.discipline.name
         )));
     }
-    there.changes.push(params.iter().map(|&word| word.to_owned()).collect());
+    if NOT_CHANGED.contains(&name) {
+        return Err(SpecError::new(format!(
+            "a `{name}` that is there cannot be changed: write all its words where it is added"
+        )));
+    }
+    there.changes.push(words);
+    there.size_table = size_table;
     Ok(())
 }
 
-fn add_qdisc(words: &[&str], root: &mut Option<QueueSpec>) -> Result<(), SpecError> {
+/// Carries out a `qdisc add` or `replace`, and returns the handle that it gives.
+fn add_qdisc(
+    words: &[&str],
+    root: &mut Option<QueueSpec>,
+    replaces: bool,
+) -> Result<Option<Handle>, SpecError> {
     let mut place = CommandTarget::default();
     let rest = place.read(words)?;
     let (name, params) =
@@ -155,29 +191,67 @@ fn add_qdisc(words: &[&str], root: &mut Option<QueueSpec>) -> Result<(), SpecErr
         child: None,
     };
     if *name == INGRESS {
+        if root.as_ref().is_some_and(|root| root.discipline.name == INGRESS) {
+            let there = Err(SpecError::new("`ingress` is there already"));
+            return if replaces { Ok(None) } else { there };
+        }
         // It sees packets before the discipline at the root does, whichever was written first.
         let handle = Some(spec.handle.unwrap_or(INGRESS_HANDLE));
         *root = Some(QueueSpec { handle, child: root.take().map(Box::new), ..spec });
-        return Ok(());
+        return Ok(handle);
     }
     if place.at_root {
         match root {
             Some(ingress) if ingress.discipline.name == INGRESS => {
-                ingress.child = Some(Box::new(spec));
+                settle(&mut ingress.child, spec, replaces)?;
             }
-            _ => *root = Some(spec),
+            _ => {
+                let mut there = root.take().map(Box::new);
+                settle(&mut there, spec, replaces)?;
+                *root = there.map(|at_root| *at_root);
+            }
         }
-        return Ok(());
+        return Ok(place.handle);
     }
     let parent = place.parent()?;
-    add_beneath(owner_of(root, parent)?, parent, spec)
+    add_beneath(owner_of(root, parent)?, parent, spec, replaces)?;
+    Ok(place.handle)
+}
+
+/// Puts `spec` where `place` is free. Where it is not, only a `replace` goes on: it changes a discipline
+/// of its own kind, and takes the place of one of another kind, or of one whose handle is another
+/// (`tc_modify_qdisc`).
+fn settle(
+    place: &mut Option<Box<QueueSpec>>,
+    spec: QueueSpec,
+    replaces: bool,
+) -> Result<(), SpecError> {
+    if let Some(there) = place {
+        if !replaces {
+            return Err(SpecError::new(format!(
+                "a `{}` is there already: write one of the two, or `qdisc replace`",
+                there.discipline.name
+            )));
+        }
+        let same_kind = there.discipline.name == spec.discipline.name;
+        let same_handle = spec.handle.is_some() && spec.handle == there.handle;
+        if same_handle || (same_kind && spec.handle.is_none()) {
+            return change(there, spec.discipline.name, spec.words, spec.size_table);
+        }
+    }
+    *place = Some(Box::new(spec));
+    Ok(())
 }
 
 /// Puts `spec` into the class `parent` of `owner`, or beneath `owner` itself if that takes a child.
-fn add_beneath(owner: &mut QueueSpec, parent: Handle, spec: QueueSpec) -> Result<(), SpecError> {
+fn add_beneath(
+    owner: &mut QueueSpec,
+    parent: Handle,
+    spec: QueueSpec,
+    replaces: bool,
+) -> Result<(), SpecError> {
     if owner.discipline.takes_child {
-        owner.child = Some(Box::new(spec));
-        return Ok(());
+        return settle(&mut owner.child, spec, replaces);
     }
     if owner.discipline.has_bands() && owner.classes.iter().all(|class| class.id != parent) {
         let owner_id = Handle { minor: 0, ..parent };
@@ -193,8 +267,7 @@ fn add_beneath(owner: &mut QueueSpec, parent: Handle, spec: QueueSpec) -> Result
         .iter_mut()
         .find(|class| class.id == parent)
         .ok_or_else(|| SpecError::new(format!("there is no class `{parent}`")))?;
-    class.leaf = Some(Box::new(spec));
-    Ok(())
+    settle(&mut class.leaf, spec, replaces)
 }
 
 fn add_class(words: &[&str], root: &mut Option<QueueSpec>) -> Result<(), SpecError> {
@@ -362,9 +435,29 @@ fn descend(spec: &mut QueueSpec, major: u16) -> Option<&mut QueueSpec> {
     children.chain(spec.child.as_mut()).find_map(|child| descend(child, major))
 }
 
+/// Refuses a handle that two disciplines have.
+fn check_handle(root: &QueueSpec, handle: Option<Handle>) -> Result<(), SpecError> {
+    match handle {
+        Some(handle) if holders(root, handle.major) > 1 => {
+            Err(SpecError::new(format!("the handle `{:x}:` is given away already", handle.major)))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn holders(spec: &QueueSpec, major: u16) -> usize {
+    let own = usize::from(spec.handle.is_some_and(|handle| handle.major == major));
+    let children = spec.classes.iter().filter_map(|class| class.leaf.as_ref());
+    own + children.chain(&spec.child).map(|child| holders(child, major)).sum::<usize>()
+}
+
 /// The discipline that stands in front of the root, and its handle (`TC_H_INGRESS`).
 const INGRESS: &str = "ingress";
 const INGRESS_HANDLE: Handle = Handle { major: 0xffff, minor: 0 };
+
+/// Disciplines whose words Linux does not change once they are there ("Change operation not supported by
+/// specified qdisc").
+const NOT_CHANGED: [&str; 1] = ["htb"];
 
 /// The rule for filters, as error messages state it.
 const FILTERS: &str = "filters of `ingress` name a policer, filters of others a class";
