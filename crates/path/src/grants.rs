@@ -156,6 +156,34 @@ mod tests {
         assert_eq!(modem.ready_at(grant, 0, grant), grant, "nothing waits");
     }
 
+    /// A packet on an idle line waits the delay, rounded up to whole intervals, and up to two more; at least
+    /// one more where the delay is a whole number of them. `docs/links.md` says so.
+    #[test]
+    fn a_packet_on_an_idle_line_waits_one_to_two_intervals_beyond_the_delay() {
+        for (delay_us, least, greatest) in [
+            (3_000, 4_000, 8_000),
+            (2_000, 4_000, 6_000),
+            (4_000, 6_000, 8_000),
+            (0, 2_000, 4_000),
+            (5_000, 6_000, 10_000),
+        ] {
+            let params = GrantParams { interval_ns: 2_000_000, delay_ns: delay_us * 1_000 };
+            let mut modem = Grants::new(params, Seed::new(1).stream("link grants"));
+            // Every 20.007 ms one: at every moment of the intervals.
+            let waits: Vec<u64> = (1..=4_000)
+                .map(|number| {
+                    let from = us(number * 20_007);
+                    let leaves = *until_ready(&mut modem, from, 1).last().unwrap();
+                    modem.took();
+                    leaves.since(from).as_nanos() / 1_000
+                })
+                .collect();
+            let (min, max) = (*waits.iter().min().unwrap(), *waits.iter().max().unwrap());
+            assert!((least..least + 100).contains(&min), "delay {delay_us} us: {min} us at least");
+            assert!((greatest - 100..=greatest).contains(&max), "delay {delay_us} us: {max} us");
+        }
+    }
+
     #[test]
     fn what_comes_meanwhile_is_asked_for_with_what_is_sent() {
         let mut one = modem();
