@@ -184,7 +184,8 @@ impl Tbf {
 }
 
 impl TbfOptions {
-    /// The limit in bytes: given, or what arrives within `latency` at the rate and leaves the burst.
+    /// The limit in bytes: given, or what leaves within `latency` at the rate, and the burst; no more than
+    /// what leaves meanwhile at the peak rate, and its `mtu` (`tc/q_tbf.c`).
     fn byte_limit(&self) -> Result<u64, SpecError> {
         let within = |speed: Rate, latency: Duration| {
             (speed.as_bytes_per_sec() as f64 * latency.as_secs_f64()) as u64

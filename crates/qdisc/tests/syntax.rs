@@ -412,6 +412,23 @@ fn shells_comments_continued_lines_and_sudo_are_read() {
     builds("fq_codel # as everywhere");
 }
 
+/// `tc` makes of `latency` the lesser of what both buckets let through meanwhile (`tc/q_tbf.c`): 6250 bytes and a
+/// burst of 10240, or 7500 bytes and an `mtu` of 1540.
+#[test]
+fn the_limit_of_a_latency_is_the_lesser_of_both_buckets() {
+    let waiting = |words: &str| {
+        let spec = QueueSpec::parse(&format!("tbf rate 1mbit burst 10kb latency 50ms {words}"));
+        let mut queue = spec.unwrap().build(&Device::default()).unwrap();
+        for _ in 0..300 {
+            queue.enqueue(packet(), Time::ZERO, &mut Ignore);
+        }
+        u64::from(queue.backlog().packets) * u64::from(packet().len)
+    };
+    let len = u64::from(packet().len);
+    assert_eq!(waiting(""), 16_490 / len * len);
+    assert_eq!(waiting("peakrate 1200kbit mtu 1540"), 9_040 / len * len);
+}
+
 #[test]
 fn a_set_up_that_is_too_large_is_refused_before_it_is_built() {
     let nested = |levels: usize| "htb rate 90% ".repeat(levels - 1) + "fq_codel";
