@@ -21,7 +21,7 @@ pub struct UnitError {
 /// is bit/s.
 ///
 /// # Errors
-/// If the text is not a number with one of `tc`'s rate units, or the value is negative.
+/// If the text is not a number with one of `tc`'s rate units, or the value is negative or too great.
 pub fn parse_rate(text: &str) -> Result<Rate, UnitError> {
     const ALLOWED: &str =
         "write a number with bit, kbit, mbit, gbit or tbit (bps, kbps... for bytes per second)";
@@ -48,13 +48,15 @@ pub fn parse_rate(text: &str) -> Result<Rate, UnitError> {
         "tibps" => 8.0 * 1024f64.powi(4),
         _ => return Err(fail()),
     };
-    whole(number * factor).map(Rate::from_bps).ok_or_else(fail)
+    whole(number * factor)
+        .map(Rate::from_bps)
+        .ok_or_else(|| UnitError { allowed: GREATEST_RATE, ..fail() })
 }
 
 /// Parses a time such as `5ms`, `100us`, `1.5s`; a bare number is microseconds, as in `tc`.
 ///
 /// # Errors
-/// If the text is not a number with one of `tc`'s time units, or the value is negative.
+/// If the text is not a number with one of `tc`'s time units, or the value is negative or too great.
 pub fn parse_time(text: &str) -> Result<Duration, UnitError> {
     const ALLOWED: &str = "write a number that is not negative with ns, us, ms or s";
     let fail = || UnitError { text: text.to_owned(), kind: "time", allowed: ALLOWED };
@@ -66,13 +68,15 @@ pub fn parse_time(text: &str) -> Result<Duration, UnitError> {
         "s" | "sec" | "secs" => 1e9,
         _ => return Err(fail()),
     };
-    whole(number * factor).map(Duration::from_nanos).ok_or_else(fail)
+    whole(number * factor)
+        .map(Duration::from_nanos)
+        .ok_or_else(|| UnitError { allowed: GREATEST_TIME, ..fail() })
 }
 
 /// Parses how long something lasts: a time as [`parse_time`] reads it, or one with `min` or `h`, which `tc` has not.
 ///
 /// # Errors
-/// If the text is not a number with one of these units, or the value is negative.
+/// If the text is not a number with one of these units, or the value is negative or too great.
 pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
     const ALLOWED: &str = "write a number that is not negative with ns, us, ms, s, min or h";
     let fail = || UnitError { text: text.to_owned(), kind: "time", allowed: ALLOWED };
@@ -80,15 +84,23 @@ pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
     let factor = match unit.to_ascii_lowercase().as_str() {
         "min" => 60e9,
         "h" => 3600e9,
-        _ => return parse_time(text).map_err(|_| fail()),
+        _ => {
+            let allowed = |error: UnitError| match error.allowed {
+                GREATEST_TIME => error,
+                _ => fail(),
+            };
+            return parse_time(text).map_err(allowed);
+        }
     };
-    whole(number * factor).map(Duration::from_nanos).ok_or_else(fail)
+    whole(number * factor)
+        .map(Duration::from_nanos)
+        .ok_or_else(|| UnitError { allowed: GREATEST_TIME, ..fail() })
 }
 
 /// Parses a size such as `64kb`, `1600`, `1mbit` (bits); a bare number is bytes, `k` is 1024.
 ///
 /// # Errors
-/// If the text is not a number with one of `tc`'s size units, or the value is negative.
+/// If the text is not a number with one of `tc`'s size units, or the value is negative or too great.
 pub fn parse_size(text: &str) -> Result<Bytes, UnitError> {
     const ALLOWED: &str = "write a number with b, kb, mb or gb (kbit, mbit, gbit for bits)";
     let fail = || UnitError { text: text.to_owned(), kind: "size", allowed: ALLOWED };
@@ -103,7 +115,9 @@ pub fn parse_size(text: &str) -> Result<Bytes, UnitError> {
         "gbit" => 1024f64.powi(3) / 8.0,
         _ => return Err(fail()),
     };
-    whole(number * factor).map(Bytes::new).ok_or_else(fail)
+    whole(number * factor)
+        .map(Bytes::new)
+        .ok_or_else(|| UnitError { allowed: GREATEST_SIZE, ..fail() })
 }
 
 /// Parses a percentage such as `95%`; `None` if there is no percent sign.
@@ -130,6 +144,11 @@ fn split(text: &str) -> Option<(f64, &str)> {
 fn whole(value: f64) -> Option<u64> {
     (0.0..=u64::MAX as f64 / 2.0).contains(&value).then(|| value.round() as u64)
 }
+
+/// The greatest quantities that are read, as error messages state them: 2^63 bit/s, ns and bytes, rounded down.
+const GREATEST_RATE: &str = "write 9223372tbit or less";
+const GREATEST_TIME: &str = "write 9223372036s or less";
+const GREATEST_SIZE: &str = "write 8589934591gb or less";
 
 #[cfg(test)]
 mod tests {
@@ -181,6 +200,32 @@ mod tests {
         assert_eq!(parse_size("32Mb"), Ok(Bytes::new(33_554_432)));
         assert_eq!(parse_size("1kbit"), Ok(Bytes::new(128)));
         assert!(parse_size("big").is_err());
+    }
+
+    #[test]
+    fn a_quantity_beyond_the_greatest_is_told_which_that_is() {
+        let refused = |error: UnitError| error.to_string();
+        assert!(parse_rate("9223372tbit").is_ok());
+        assert_eq!(
+            refused(parse_rate("9223373tbit").unwrap_err()),
+            "`9223373tbit` is not a rate: write 9223372tbit or less"
+        );
+        assert!(parse_time("9223372036s").is_ok() && parse_duration("2562047h").is_ok());
+        for error in [parse_time("9223372037s"), parse_duration("9223372037s")] {
+            assert_eq!(
+                refused(error.unwrap_err()),
+                "`9223372037s` is not a time: write 9223372036s or less"
+            );
+        }
+        assert_eq!(
+            refused(parse_duration("2562048h").unwrap_err()),
+            "`2562048h` is not a time: write 9223372036s or less"
+        );
+        assert!(parse_size("8589934591gb").is_ok());
+        assert_eq!(
+            refused(parse_size("8589934593gb").unwrap_err()),
+            "`8589934593gb` is not a size: write 8589934591gb or less"
+        );
     }
 
     #[test]

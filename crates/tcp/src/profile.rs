@@ -163,10 +163,11 @@ pub struct UnknownProfile {
     known: String,
 }
 
-/// Checks that the TCP profiles of all loads and speed tests of `scenario` exist.
+/// Checks that the TCP profiles of all loads and speed tests of `scenario` exist, and that what these change
+/// fits them.
 ///
 /// # Errors
-/// If one does not exist: the message names the load or test, and the known profiles.
+/// If not: the message names the load or test, and what is allowed.
 pub fn check_profiles(scenario: &Scenario) -> Result<(), ScenarioError> {
     let flows = scenario.flows.iter().map(|flow| ("flow", &flow.name, &flow.tcp));
     let tests = scenario.methods.iter().map(|test| ("method", &test.name, &test.tcp));
@@ -192,10 +193,20 @@ impl Profile {
     /// The profile that a load's settings name, with the changes that they make.
     ///
     /// # Errors
-    /// If there is no profile of that name.
+    /// If there is no profile of that name, or a value does not fit the profile's others.
     pub fn of(settings: &TcpSettings) -> Result<Arc<Self>, ScenarioError> {
         let profile = Self::named(&settings.profile)
             .map_err(|error| ScenarioError::new(error.to_string()))?;
+        if let Some(ns) = settings.overrides.rto_min_ns
+            && Duration::from_nanos(ns) > profile.rto_max
+        {
+            return Err(ScenarioError::new(format!(
+                "rto_min {}: the profile `{}` waits for {} at most: write that or less",
+                Duration::from_nanos(ns),
+                profile.name,
+                profile.rto_max
+            )));
+        }
         Ok(Arc::new(profile.with(&settings.overrides)))
     }
 
@@ -491,6 +502,29 @@ mod tests {
             assert_ne!(with(None, Some(true)).delayed_ack, DelayedAck::Never, "{}", profile.name);
             assert_eq!(with(None, Some(false)).delayed_ack, DelayedAck::Never, "{}", profile.name);
             assert_eq!(with(None, None), *profile);
+        }
+    }
+
+    #[test]
+    fn no_shortest_timeout_is_above_the_longest() {
+        for (name, longest) in [("linux", 120), ("rfc", 60), ("linux22", 120), ("bsd", 64)] {
+            let settings = |seconds: u64| TcpSettings {
+                profile: name.to_owned(),
+                overrides: Overrides {
+                    rto_min_ns: Some(seconds * 1_000_000_000),
+                    ..Overrides::default()
+                },
+                ..TcpSettings::linux("cubic")
+            };
+            let profile = Profile::of(&settings(longest)).unwrap();
+            assert_eq!(profile.rto_min, profile.rto_max);
+            assert_eq!(
+                Profile::of(&settings(longest + 1)).unwrap_err().to_string(),
+                format!(
+                    "rto_min {}s: the profile `{name}` waits for {longest}s at most: write that or less",
+                    longest + 1
+                )
+            );
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Follows Linux `tcp_sendmsg_locked` (`net/ipv4/tcp.c`), `tcp_sndbuf_expand` and `tcp_check_space`
 //! (`net/ipv4/tcp_input.c`). The buffer is counted in kernel memory: data, and what each piece of it
-//! that is sent at once takes beside. It bounds what is in flight: about 1500 segments with 4 MiB.
+//! that is sent at once takes beside. It bounds what is in flight: about 1600 segments with 4 MiB.
 
 use weir_scenario::LINUX_INITIAL_WINDOW_SEGMENTS;
 
