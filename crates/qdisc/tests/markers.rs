@@ -291,6 +291,23 @@ fn red_packets_of_a_flow_are_spread_over_its_window() {
     assert_eq!(letters(&colours(text, &arrivals)[36..]), "grggrggrggrg");
 }
 
+/// `spacing` holds as long as tokens last; behind them every second packet is red, or each with a strict cap.
+#[test]
+fn red_packets_keep_their_distance_as_long_as_tokens_last() {
+    // Twenty packets an interval. Tokens cover twelve, less those that a soft cap gave on credit before.
+    let mut arrivals = Vec::new();
+    for interval in 0..2u32 {
+        for n in 0..20u32 {
+            let after = if interval > 0 && n == 0 { ms(400) } else { Duration::ZERO };
+            arrivals.push(Arrival { after, ..data(0, 20 * interval + n) });
+        }
+    }
+    let text = "tcp_friendly tokens 17760 interval 400ms small 2 spacing 5";
+    assert_eq!(&letters(&colours(text, &arrivals))[20..], "gggrggggrggrgrgrgrgr");
+    let strict = format!("{text} cap strict");
+    assert_eq!(&letters(&colours(&strict, &arrivals))[20..], "ggggrggggrggggrrrrrr");
+}
+
 #[test]
 fn the_oracle_knows_which_windows_are_small() {
     // It counts twenty packets, but the sender's window is two.

@@ -175,7 +175,7 @@ impl MarkedFlow {
         again
     }
 
-    /// One packet in so many is red at most: what the flow's tokens do not cover, spread evenly.
+    /// The distance of the flow's red packets as long as tokens last: what its own do not cover, spread evenly.
     fn gap(&self, expected: u32, full: i64, least: u32) -> u32 {
         let beyond = i64::from(expected) * full - self.given;
         if beyond <= 0 {
@@ -214,7 +214,7 @@ params! {
         strict as "cap": bool = either(&["soft", "strict"]).default("soft"),
         /// packets an interval (or segments of window) up to which a flow is all green
         small: u32 = number("packets", 0, 10_000).default("6"),
-        /// least distance of a flow's red packets
+        /// least distance of a flow's red packets as long as tokens last
         spacing: u32 = number("packets", 1, 10_000).default("2"),
         /// a flow's window: packets of the last interval, their average, or the largest of two
         estimate: Estimate = one_of().default("last"),
