@@ -22,46 +22,70 @@ use crate::shared::Shared;
 /// Over TCP and UDP too, beside the paths of HTTP.
 pub(crate) const SERVICE: Service = Service::Http(&weir_speedtest::protocol::ookla::TEST);
 
-/// The tests of loss under way, by address and name. A datagram only ever counts: it is not answered.
+/// The tests of loss under way. A datagram only ever counts: it is not answered.
 #[derive(Debug, Default)]
-pub(crate) struct LossTests(Mutex<BTreeMap<(IpAddr, String), LossCount>>);
+pub(crate) struct LossTests(Mutex<Counts>);
+
+#[derive(Debug, Default)]
+struct Counts {
+    /// By address and name, which several connections may have, and then by number.
+    tests: BTreeMap<Named, BTreeMap<u64, LossCount>>,
+    /// The number of the next test.
+    next: u64,
+}
+
+/// Address and name of a client.
+type Named = (IpAddr, String);
 
 /// A test of loss, until it is dropped.
 struct LossTest {
     server: Arc<Shared>,
-    key: (IpAddr, String),
+    named: Named,
+    number: u64,
 }
 
 impl LossTests {
     /// A datagram arrived. One of a test that nobody began is forgotten.
     pub fn arrived(&self, from: IpAddr, datagram: &LossDatagram<'_>) -> bool {
-        let key = (from.to_canonical(), datagram.name.to_owned());
-        let mut tests = self.tests();
-        let Some(count) = tests.get_mut(&key) else { return false };
-        count.arrived(datagram.index);
+        let named = (from.to_canonical(), datagram.name.to_owned());
+        let mut counts = self.counts();
+        let Some(tests) = counts.tests.get_mut(&named) else { return false };
+        for count in tests.values_mut() {
+            count.arrived(datagram.index);
+        }
         true
     }
 
-    fn tests(&self) -> MutexGuard<'_, BTreeMap<(IpAddr, String), LossCount>> {
+    fn counts(&self) -> MutexGuard<'_, Counts> {
         self.0.lock().expect("nothing panics with the tests held")
     }
 }
 
 impl LossTest {
     fn begin(server: &Arc<Shared>, client: IpAddr, name: &str) -> Self {
-        let key = (client.to_canonical(), name.to_owned());
-        server.loss_tests.tests().insert(key.clone(), LossCount::default());
-        Self { server: Arc::clone(server), key }
+        let named = (client.to_canonical(), name.to_owned());
+        let mut counts = server.loss_tests.counts();
+        let number = counts.next;
+        counts.next += 1;
+        counts.tests.entry(named.clone()).or_default().insert(number, LossCount::default());
+        drop(counts);
+        Self { server: Arc::clone(server), named, number }
     }
 
     fn answer(&self) -> String {
-        self.server.loss_tests.tests().get(&self.key).map(LossCount::answer).unwrap_or_default()
+        let counts = self.server.loss_tests.counts();
+        counts.tests[&self.named][&self.number].answer()
     }
 }
 
 impl Drop for LossTest {
     fn drop(&mut self) {
-        self.server.loss_tests.tests().remove(&self.key);
+        let mut counts = self.server.loss_tests.counts();
+        let Some(tests) = counts.tests.get_mut(&self.named) else { return };
+        tests.remove(&self.number);
+        if tests.is_empty() {
+            counts.tests.remove(&self.named);
+        }
     }
 }
 

@@ -91,17 +91,50 @@ async fn ookla_speaks_lines_on_the_same_port() {
     {
         socket.send_to(datagram.as_bytes(), address).await.unwrap();
     }
+    counts(&mut stream, "PLOSS 3 1 2\n").await;
+    assert_eq!(say(&mut stream, b"NONSENSE\n").await, "ERROR no such command\n");
+    assert_eq!(soon(stream.read(&mut [0; 8])).await.unwrap(), 0, "then it is closed");
+}
+
+/// Says `PLOSS` until the answer is `wanted`, since datagrams take their time.
+async fn counts(stream: &mut BufStream<TcpStream>, wanted: &str) {
     let mut answer = String::new();
     for _ in 0..100 {
-        answer = say(&mut stream, b"PLOSS\n").await;
-        if answer == "PLOSS 3 1 2\n" {
+        answer = say(stream, b"PLOSS\n").await;
+        if answer == wanted {
             break;
         }
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
-    assert_eq!(answer, "PLOSS 3 1 2\n");
-    assert_eq!(say(&mut stream, b"NONSENSE\n").await, "ERROR no such command\n");
-    assert_eq!(soon(stream.read(&mut [0; 8])).await.unwrap(), 0, "then it is closed");
+    assert_eq!(answer, wanted);
+}
+
+#[tokio::test]
+async fn ookla_s_loss_begins_anew_and_ends_with_its_own_connection() {
+    let (_server, address) = serve(&[]);
+    let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let mut streams = Vec::new();
+    for _ in 0..2 {
+        let mut stream = BufStream::new(TcpStream::connect(address).await.unwrap());
+        say(&mut stream, b"HI some-name\n").await;
+        stream.write_all(b"INITPLOSS\n").await.unwrap();
+        say(&mut stream, b"PING 1\n").await;
+        streams.push(stream);
+    }
+    socket.send_to(b"LOSS 1 7 some-name", address).await.unwrap();
+    for stream in &mut streams {
+        counts(stream, "PLOSS 1 0 7\n").await;
+    }
+    let mut again = streams.pop().unwrap();
+    again.write_all(b"INITPLOSS\n").await.unwrap();
+    counts(&mut again, "PLOSS 0 0 0\n").await;
+    // The other one ends, and takes nothing away.
+    let mut other = streams.pop().unwrap();
+    other.write_all(b"QUIT\n").await.unwrap();
+    other.flush().await.unwrap();
+    soon(other.read(&mut [0; 8])).await.unwrap();
+    socket.send_to(b"LOSS 1 3 some-name", address).await.unwrap();
+    counts(&mut again, "PLOSS 1 0 3\n").await;
 }
 
 #[tokio::test]
