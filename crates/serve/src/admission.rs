@@ -58,11 +58,12 @@ struct Client {
     connections: BTreeMap<u64, Arc<Activity>>,
 }
 
-/// Number of connections and tests that an address, or all of them, have at present.
+/// Number of connections, tests and irtt's connections that an address, or all of them, have at present.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Use {
     connections: u32,
     tests: u32,
+    irtt: u32,
 }
 
 /// Rates of UDP loads.
@@ -109,6 +110,8 @@ pub(crate) struct Entered {
 pub(crate) enum Thing {
     Connection,
     Test,
+    /// A connection of irtt, which is no test before its first echo.
+    Irtt,
 }
 
 impl Admission {
@@ -120,6 +123,13 @@ impl Admission {
     pub fn enter_test(self: &Arc<Self>, address: IpAddr) -> Result<Permit, Refusal> {
         let address = counted_as(address);
         self.enter(&mut self.admitted(), Thing::Test, address)
+    }
+
+    /// Lets one more connection of irtt's protocol of `address` in, or says why not. An address may have as many
+    /// as it may have tests, which they become.
+    pub fn enter_irtt(self: &Arc<Self>, address: IpAddr) -> Result<Permit, Refusal> {
+        let address = counted_as(address);
+        self.enter(&mut self.admitted(), Thing::Irtt, address)
     }
 
     /// Lets one more connection of `address` in, or says why not. An address that has as many as it may
@@ -180,6 +190,7 @@ impl Admission {
         let (most, most_of_one) = match thing {
             Thing::Connection => (bounds.connections, bounds.connections_per_address),
             Thing::Test => (bounds.tests, bounds.tests_per_address),
+            Thing::Irtt => (MAX_IRTT_CONNECTIONS, bounds.tests_per_address),
         };
         let used = admitted.addresses.get_mut(&address).map_or(0, |client| *client.used.of(thing));
         if used >= most_of_one {
@@ -262,12 +273,13 @@ impl Use {
         match thing {
             Thing::Connection => &mut self.connections,
             Thing::Test => &mut self.tests,
+            Thing::Irtt => &mut self.irtt,
         }
     }
 }
 
 /// An IPv6 client has at least a /64 of addresses (RFC 6177), which count as one.
-fn counted_as(address: IpAddr) -> IpAddr {
+pub(crate) fn counted_as(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
             Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).into()
@@ -276,6 +288,8 @@ fn counted_as(address: IpAddr) -> IpAddr {
     }
 }
 
+/// About 200 bytes each.
+const MAX_IRTT_CONNECTIONS: u32 = 4096;
 /// An idle connection may have its next request on the way: it is not given up before this. HTTP's clients
 /// repeat a request that met a connection's end.
 const MIN_IDLE: Duration = Duration::from_secs(1);
@@ -311,6 +325,22 @@ mod tests {
         drop(first);
         assert!(enter("192.0.2.1").is_ok());
         assert!(admission.enter_connection(address("192.0.2.1")).is_ok(), "counted apart");
+    }
+
+    #[test]
+    fn irtt_s_connections_of_an_address_are_as_many_as_its_tests() {
+        let admission = admission();
+        let enter = |from: &str| admission.enter_irtt(address(from));
+        let first = enter("192.0.2.1").unwrap();
+        let _second = enter("192.0.2.1").unwrap();
+        assert_eq!(enter("192.0.2.1").unwrap_err(), Refusal::Address);
+        assert!(admission.enter_test(address("192.0.2.1")).is_ok(), "counted apart");
+        drop(first);
+        assert!(enter("192.0.2.1").is_ok());
+        let clients = (0..MAX_IRTT_CONNECTIONS - 1)
+            .map(|one| enter(&format!("10.0.{}.{}", one / 250, one % 250)));
+        let _all: Vec<_> = clients.map(Result::unwrap).collect();
+        assert_eq!(enter("192.0.2.2").unwrap_err(), Refusal::Server);
     }
 
     #[test]

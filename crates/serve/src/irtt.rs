@@ -6,10 +6,12 @@ use std::time::{Duration, SystemTime};
 
 use socket2::Socket;
 use tokio::time::Instant;
+use tracing::debug;
 use weir_sockets::Clock;
 use weir_sockets::sys::message::Received;
 use weir_speedtest::protocol::irtt::{Answer, IrttRequest, Params, Stamp, Window, answer, opened};
 
+use crate::admission::{Permit, Refusal, counted_as};
 use crate::data;
 use crate::datagrams::{EchoOutcome, MAX_ECHO_BYTES, clock, send};
 use crate::service::{Own, Service};
@@ -22,12 +24,14 @@ pub(crate) const SERVICE: Service =
 pub(crate) struct Irtt {
     clock: Clock,
     connections: BTreeMap<u64, Connection>,
-    /// Bytes of requests to open a connection that were not answered, by address, and when the last came.
+    /// Bytes of requests to open a connection that were not answered, by address (of IPv6 by network, which is
+    /// one client), and when the last came.
     credits: BTreeMap<IpAddr, (usize, Instant)>,
     cleaned: Instant,
 }
 
 struct Connection {
+    _permit: Permit,
     client: SocketAddr,
     params: Params,
     window: Window,
@@ -38,6 +42,16 @@ struct Connection {
     credit: f64,
     /// The test, from the first echo on: only then it is sure that the address is the client's.
     test: Option<Test>,
+}
+
+/// What a request to open a connection deserves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Deserves {
+    Answer,
+    /// Nothing before the next request, which pays for the answer too.
+    AnotherRequest,
+    /// Nothing: there are too many addresses whose requests are remembered.
+    Refusal,
 }
 
 impl Irtt {
@@ -65,8 +79,13 @@ impl Irtt {
         match IrttRequest::parse(datagram, key) {
             None => EchoOutcome::Unknown,
             Some(IrttRequest::Open { params, and_close }) => {
-                if !self.deserves_answer(from.ip(), datagram.len(), now) {
-                    return EchoOutcome::Taken;
+                match self.deserves_answer(from.ip(), datagram.len(), now) {
+                    Deserves::Answer => {}
+                    Deserves::AnotherRequest => return EchoOutcome::Taken,
+                    Deserves::Refusal => {
+                        server.refused("irtt requests", from.ip());
+                        return EchoOutcome::Limited;
+                    }
                 }
                 let Some(reply) = self.open(server, from, params, and_close, now) else {
                     return EchoOutcome::Limited;
@@ -90,20 +109,21 @@ impl Irtt {
     /// longer than the request; the address may be anybody's, and nobody is to get more than was sent in
     /// their name. Two requests pay for an answer: irtt's clients repeat it after a second. Addresses of
     /// this machine and its own network are answered at once.
-    fn deserves_answer(&mut self, from: IpAddr, request: usize, now: Instant) -> bool {
+    fn deserves_answer(&mut self, from: IpAddr, request: usize, now: Instant) -> Deserves {
         if is_near(from) {
-            return true;
+            return Deserves::Answer;
         }
-        if self.credits.len() >= MAX_CONNECTIONS {
-            return false;
+        let client = counted_as(from);
+        if self.credits.len() >= MAX_CREDITS && !self.credits.contains_key(&client) {
+            return Deserves::Refusal;
         }
-        let (credit, last) = self.credits.entry(from.to_canonical()).or_insert((0, now));
+        let (credit, last) = self.credits.entry(client).or_insert((0, now));
         (*credit, *last) = (*credit + request, now);
         if *credit < request + TOKEN_BYTES {
-            return false;
+            return Deserves::AnotherRequest;
         }
         *credit -= request + TOKEN_BYTES;
-        true
+        Deserves::Answer
     }
 
     fn open(
@@ -121,12 +141,18 @@ impl Irtt {
         if refused || and_close {
             return Some(opened(0, &params, true, key));
         }
-        if self.connections.len() >= MAX_CONNECTIONS {
-            return None;
-        }
+        let entered = server.admission.enter_irtt(client.ip()).inspect_err(|refusal| {
+            let reason = match refusal {
+                Refusal::Server => "irtt connections",
+                Refusal::Address => "irtt connections of an address",
+            };
+            server.refused(reason, client.ip());
+            debug!(%client, %refusal, "refused");
+        });
         // 0 means that there is no connection.
         let token = data::random().max(1);
         let connection = Connection {
+            _permit: entered.ok()?,
             client,
             params: params.clone(),
             window: Window::default(),
@@ -238,8 +264,8 @@ const TOKEN_BYTES: usize = 8;
 /// Time for which unanswered requests are remembered: more than the pauses of a client that repeats, up to 8
 /// s.
 const CREDIT: Duration = Duration::from_secs(10);
-/// About 200 bytes each.
-const MAX_CONNECTIONS: usize = 4096;
+/// About 50 bytes each.
+const MAX_CREDITS: usize = 4096;
 
 #[cfg(test)]
 mod tests {
@@ -250,12 +276,32 @@ mod tests {
         let mut irtt = Irtt::new();
         let now = Instant::now();
         let stranger = "203.0.113.5".parse().unwrap();
-        assert!(!irtt.deserves_answer(stranger, 23, now));
-        assert!(irtt.deserves_answer(stranger, 23, now));
+        let mut asks = |from: IpAddr| irtt.deserves_answer(from, 23, now);
+        assert_eq!(asks(stranger), Deserves::AnotherRequest);
+        assert_eq!(asks(stranger), Deserves::Answer);
         // 46 bytes were sent and 31 answered: the third one pays with what is left.
-        assert!(irtt.deserves_answer(stranger, 23, now));
-        assert!(!irtt.deserves_answer(stranger, 23, now));
-        assert!(irtt.deserves_answer("192.168.1.9".parse().unwrap(), 23, now));
-        assert!(irtt.deserves_answer("::1".parse().unwrap(), 23, now));
+        assert_eq!(asks(stranger), Deserves::Answer);
+        assert_eq!(asks(stranger), Deserves::AnotherRequest);
+        assert_eq!(asks("192.168.1.9".parse().unwrap()), Deserves::Answer);
+        assert_eq!(asks("::1".parse().unwrap()), Deserves::Answer);
+    }
+
+    #[tokio::test]
+    async fn forged_addresses_do_not_take_away_what_others_have_paid() {
+        let mut irtt = Irtt::new();
+        let now = Instant::now();
+        let mut asks = |from: IpAddr| irtt.deserves_answer(from, 23, now);
+        let stranger = "203.0.113.5".parse().unwrap();
+        assert_eq!(asks(stranger), Deserves::AnotherRequest);
+        // A network of IPv6 is one client, whatever it calls itself.
+        for one in 1..=MAX_CREDITS as u128 {
+            asks(std::net::Ipv6Addr::from_bits((0x2001_0db8 << 96) | one).into());
+        }
+        assert_eq!(asks("203.0.113.6".parse().unwrap()), Deserves::AnotherRequest);
+        for one in 0..MAX_CREDITS as u32 {
+            asks(std::net::Ipv4Addr::from_bits((11 << 24) | one).into());
+        }
+        assert_eq!(asks("203.0.113.7".parse().unwrap()), Deserves::Refusal);
+        assert_eq!(asks(stranger), Deserves::Answer, "it was there before");
     }
 }
