@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -9,19 +10,23 @@ from statistics import mean
 from typing import TYPE_CHECKING
 
 import pytest
+from click.testing import CliRunner
 
 import weirlab
-from weirlab.errors import UsageError
+from weirlab.cli import weir as group
+from weirlab.errors import AssertionBroken, UsageError
 from weirlab.record import open_record
 from weirlab.report.agreement import COLUMNS, agreement_markdown, agreement_verdict
 from weirlab.stats import Goal, agreement, finding, summarise
 from weirlab.stats.agreeing import AGREEMENT, FIGURES, figures
 from weirlab.ui import RunProgress
-from weirlab.worlds import SIDES
-from weirlab.worlds.sides import sides_named
+from weirlab.worlds.sides import SIDES, sides_named
+from weirlab.worlds.sim import SimWorld
 from weirstudies.agreement import study
 
 if TYPE_CHECKING:
+    from click.testing import Result
+
     from weirlab.record import Record
 
 
@@ -145,3 +150,35 @@ def test_the_page_has_the_simulators_side_of_the_study_as_it_is_now(tmp_path: Pa
         for heading in printed
     }
     assert now == printed, "the table is stale: `weir study agreement --markdown` makes it anew"
+
+
+def test_what_a_scenario_asserts_is_judged_in_all_worlds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # What is judged matters here, and not the lab.
+    monkeypatch.setitem(SIDES, "lab", replace(SIDES["lab"], world=SimWorld))
+    file = tmp_path / "s.toml"
+    words = ["validate", str(file), "--worlds", "sim,lab", "--no-charts"]
+    monkeypatch.chdir(tmp_path)
+    folders = (f"out-{number}" for number in range(9))
+
+    def validated(rule: str, *more: str) -> Result:
+        phases = '{ idle = "0s", load = "500ms", cooldown = "0s" }'
+        text = f'test = "tcp_upload"\nlink = "cable-20-8"\nphases = {phases}\nassert = ["{rule}"]\n'
+        file.write_text(text)
+        return CliRunner().invoke(group, [*words, *more, "--out", next(folders)])
+
+    done = validated("latency.p99 < 1us", "--json")
+    assert isinstance(done.exception, AssertionBroken)
+    assert str(done.exception) == "6 of 6 assertions do not hold"
+    said = json.loads(done.stdout)["assertions"]
+    assert len(said) == 6
+    assert not any(one["holds"] for outcomes in said.values() for one in outcomes)
+    done = validated("latency.p99 < 100s", "--markdown")
+    assert (done.exit_code, done.stdout.count("| `latency.p99 < 100s` | ")) == (0, 6)
+    assert done.stdout.count("| lab · ") == 1
+    done = validated("latency.p99 < 100s")
+    assert (done.exit_code, done.stdout.count("holds")) == (0, 6)
+    done = validated("latency.p95 not worse than baseline by 2ms")
+    assert isinstance(done.exception, UsageError)
+    assert "`weir validate` takes no baseline" in str(done.exception)

@@ -19,7 +19,7 @@ from weirlab.api import in_turn, run_all
 from weirlab.batches import carry_out, load_batch, running
 from weirlab.batches.running import LOG, alone, missing
 from weirlab.cli import weir as group
-from weirlab.errors import LabError, UsageError
+from weirlab.errors import AssertionBroken, LabError, UsageError
 from weirlab.record import open_record
 from weirlab.scenario import ScenarioSpec, resolve
 from weirlab.worlds.sim import SimWorld
@@ -341,6 +341,59 @@ def test_what_cannot_be_run_is_refused_before_anything_is_written(
     with pytest.raises(UsageError, match=says):
         command(str(file))
     assert list(tmp_path.iterdir()) == [file]
+
+
+def test_what_scenarios_of_a_batch_assert_is_judged(tmp_path: Path) -> None:
+    (tmp_path / "own.toml").write_text(
+        f'test = "tcp_upload"\nlink = "cable-20-8"\nassert = ["latency.p99 < 100s"]\n{PHASES}\n'
+    )
+    file = written(tmp_path, f'{TWO}assert = ["latency.p99 < 1us"]\n[[scenario]]\nfile = "own.toml"\n')
+    for _ in ("made", "there"):
+        done = CliRunner().invoke(group, ["batch", str(file), "--json"])
+        assert isinstance(done.exception, AssertionBroken)
+        assert str(done.exception) == "1 of 4 assertions do not hold"
+        said = json.loads(done.stdout)["assertions"]
+        out = tmp_path / "b.batch"
+        assert {Path(path).relative_to(out).parts[0] for path in said} == {"02-tcp-download", "03-tcp-upload"}
+        [broken] = [one for outcomes in said.values() for one in outcomes if not one["holds"]]
+        assert broken["text"] == "latency.p99 < 1us"
+    done = CliRunner().invoke(group, ["batch", str(file)])
+    assert done.stdout.count("Assertions") == 2
+    assert "broken" in done.stdout
+    # What an assertion says is no part of the run.
+    written(tmp_path, TWO.replace("repeat = 1", 'repeat = 1\nassert = ["latency.p99 < 100s"]'))
+    assert "do not hold" not in command(str(file), "--json")
+
+
+@pytest.mark.parametrize(
+    ("rule", "says"),
+    [
+        ("latency.p99[upload] < 1ms", r"scenario 2: .*upload"),
+        ("latency.p99 <", "scenario 2: .*<"),
+        ("latency.p95 not worse than baseline by 2ms", "scenario 2: .*`weir batch` takes no baseline"),
+    ],
+)
+def test_what_cannot_be_asserted_is_refused_before_a_batch_begins(
+    tmp_path: Path, rule: str, says: str
+) -> None:
+    file = written(tmp_path, f'{TWO}assert = ["{rule}"]\n')
+    for words in ((), ("--dry-run",)):
+        with pytest.raises(UsageError, match=says):
+            command(str(file), *words)
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_what_scenarios_of_a_batch_compare_in_vain_is_told(tmp_path: Path) -> None:
+    file = written(tmp_path, f'{TWO}queue = ["pfifo", "pfifo"]\n')
+    done = CliRunner().invoke(group, ["batch", str(file), "--dry-run"])
+    assert "scenario 2: " in done.stderr
+    assert "pfifo" in done.stderr
+
+
+def test_scenarios_are_told_in_the_order_of_the_file(tmp_path: Path) -> None:
+    one = f'[[scenario]]\ntest = "ping"\nlink = "cable-20-8"\n{PHASES}\n'
+    names = load_batch(written(tmp_path, one * 101)).scenarios()
+    assert names == [f"{number:02d}-ping" for number in range(1, 102)]
 
 
 def test_a_plan_is_told_where_its_world_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,7 @@ from weirlab.forms import Model, check, read_toml
 from weirlab.record.configurations import slug
 from weirlab.scenario import ScenarioSpec, load_scenario, resolve, time_ns
 from weirlab.scenario.catalogue import check as check_scenario
+from weirlab.scenario.resolving import remarks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -75,12 +76,16 @@ class Batch:
     Attributes:
         name: its name.
         steps: all runs, in the order in which they are to begin.
+        assertions: what must hold for every run of each scenario, by its name, in the order of the file.
+        remarks: sentences about what scenarios compare in vain.
         spec: what the file says beside the runs.
         command_limit_s: time after which a command has failed, in seconds.
     """
 
     name: str
     steps: tuple[Step, ...]
+    assertions: dict[str, tuple[str, ...]]
+    remarks: tuple[str, ...]
     spec: BatchSpec = field(repr=False)
     command_limit_s: float
 
@@ -91,7 +96,7 @@ class Batch:
 
     def scenarios(self) -> list[str]:
         """The names of the scenarios, in the order of the file."""
-        return sorted({step.scenario for step in self.steps})
+        return list(self.assertions)
 
 
 def load_batch(path: Path) -> Batch:
@@ -120,26 +125,36 @@ def load_batch(path: Path) -> Batch:
         raise UsageError(
             f"`{path}`: command_limit `{spec.command_limit}`: write a time above 0, such as `60s`"
         )
-    listed, ranks = _listed(spec, path)
+    scenarios = [
+        _scenario(table, f"`{path}`, scenario {number}", path.parent, spec.repeat)
+        for number, table in enumerate(spec.scenario, 1)
+    ]
+    listed, ranks, assertions = _listed(scenarios)
     steps = tuple(listed[number] for number in _order(spec, ranks))
-    return Batch(name=path.stem, steps=steps, spec=spec, command_limit_s=limit_s)
+    return Batch(
+        name=path.stem,
+        steps=steps,
+        assertions=assertions,
+        remarks=tuple(f"scenario {n}: {text}" for n, one in enumerate(scenarios, 1) for text in remarks(one)),
+        spec=spec,
+        command_limit_s=limit_s,
+    )
 
 
-def _listed(spec: BatchSpec, path: Path) -> tuple[list[Step], list[int]]:
-    """All runs in the order of the file, and of each the repetition, counted from 0."""
-    steps, ranks = [], []
-    for number, table in enumerate(spec.scenario, 1):
-        where = f"`{path}`, scenario {number}"
-        scenario = _scenario(table, where, path.parent, spec.repeat)
+def _listed(scenarios: Sequence[ScenarioSpec]) -> tuple[list[Step], list[int], dict[str, tuple[str, ...]]]:
+    """All runs in the order of the file, the repetition of each, counted from 0, and all that is asserted."""
+    steps, ranks, assertions = [], [], {}
+    for number, scenario in enumerate(scenarios, 1):
         runs = resolve(scenario)
         name = f"{number:02d}-{slug(scenario.name or runs[0].test.name)}"
+        assertions[name] = tuple(scenario.assertions)
         seen: Counter[str] = Counter()
         for run, folder in zip(runs, folders_of(runs, Path(name)), strict=True):
             configuration = str(folder.parent if folder.name.startswith("seed-") else folder)
             steps.append(Step(scenario=name, run=run, folder=folder))
             ranks.append(seen[configuration])
             seen[configuration] += 1
-    return steps, ranks
+    return steps, ranks, assertions
 
 
 def _scenario(table: dict[str, Any], where: str, folder: Path, repeat: int) -> ScenarioSpec:

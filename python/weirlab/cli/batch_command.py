@@ -12,14 +12,19 @@ from weirlab.batches import carry_out, load_batch
 from weirlab.batches.running import alone, missing
 from weirlab.cli.comparison import tell, tell_differences
 from weirlab.cli.options import Whole, argument, option
-from weirlab.errors import Interrupted
+from weirlab.cli.verdicts import check_held, rules_without_baseline
+from weirlab.errors import Interrupted, UsageError
+from weirlab.report import assertion_table
 from weirlab.report.differences import narrow, unrepeated
 from weirlab.stats import beside
 from weirlab.ui import RunProgress, Table, console, note, section
 from weirlab.worlds import check_all, world_named
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from weirlab.batches import Batch, Outcome
+    from weirlab.cli.verdicts import Rules, Verdicts
 
 
 @click.command("batch")
@@ -37,9 +42,13 @@ def command(file: Path, *, out: Path | None, dry_run: bool, jobs: int | None, as
     weir compare routers/01-rrul
 
     What the folder has already is not run again: Ctrl-C keeps what is done, and the same command goes on. A
-    run that was cut short is made anew. docs/batch.md has the keys of the file.
+    run that was cut short is made anew. Exit code 1 if something that a scenario asserts does not hold.
+    docs/batch.md has the keys of the file.
     """  # noqa: D301 - \b keeps click from folding the examples
     batch = load_batch(file)
+    for text in batch.remarks:
+        note(text)
+    rules = _rules(batch, file)
     folder = out or file.with_suffix(".batch")
     if dry_run:
         _tell_plan(batch, folder, as_json=as_json)
@@ -56,12 +65,30 @@ def command(file: Path, *, out: Path | None, dry_run: bool, jobs: int | None, as
                 outcome = carry_out(batch, folder, steps, jobs=jobs, watcher=progress, world=world)
         else:
             outcome = carry_out(batch, folder, steps, jobs=jobs, watcher=None, world=world)
+    verdicts = {
+        name: rules[name].verdicts(records, whole=not outcome.left)
+        for name, records in outcome.records.items()
+        if records
+    }
     if as_json:
-        click.echo(json.dumps(_as_json(outcome, folder), indent=2))
+        click.echo(json.dumps(_as_json(outcome, verdicts, folder), indent=2))
     else:
-        _tell(outcome, folder)
+        _tell(outcome, verdicts, folder)
     if outcome.left:
         raise Interrupted(f"interrupted: {_runs(outcome.left)} left; the same command goes on")
+    check_held([verdict for of_scenario in verdicts.values() for verdict in of_scenario.each])
+
+
+def _rules(batch: Batch, file: Path) -> dict[str, Rules]:
+    """What must hold for every run of each scenario, by its name."""
+    rules = {}
+    for number, (name, texts) in enumerate(batch.assertions.items(), 1):
+        runs = [step.run for step in batch.steps if step.scenario == name] if texts else []
+        try:
+            rules[name] = rules_without_baseline(texts, runs, "batch")
+        except UsageError as error:
+            raise UsageError(f"`{file}`, scenario {number}: {error}") from error
+    return rules
 
 
 def _tell_plan(batch: Batch, folder: Path, *, as_json: bool) -> None:
@@ -89,30 +116,39 @@ def _tell_plan(batch: Batch, folder: Path, *, as_json: bool) -> None:
     console.print(f"{batch.duration_s:.0f} s {TIME_OF[batch.spec.world]}")
 
 
-def _tell(outcome: Outcome, folder: Path) -> None:
+def _tell(outcome: Outcome, verdicts: Mapping[str, Verdicts], folder: Path) -> None:
     for name, records in outcome.records.items():
         if records:
             section(name)
             comparisons = beside(records)
             tell(records, comparisons, [*narrow(comparisons), *unrepeated(records, comparisons)])
             tell_differences(comparisons)
+            if any(verdicts[name].outcomes):
+                console.print(assertion_table(verdicts[name].runs, verdicts[name].outcomes))
     done = f"{_runs(outcome.done)} made, {outcome.there} were there"
     note(f"{done}: records in {folder}")
 
 
-def _as_json(outcome: Outcome, folder: Path) -> dict[str, Any]:
+def _as_json(outcome: Outcome, verdicts: Mapping[str, Verdicts], folder: Path) -> dict[str, Any]:
     scenarios = {
         name: [one.as_dict() for one in beside(records)]
         for name, records in outcome.records.items()
         if records
     }
-    return {
+    shown: dict[str, Any] = {
         "out": str(folder),
         "there": outcome.there,
         "done": outcome.done,
         "left": outcome.left,
         "scenarios": scenarios,
     }
+    assertions = {
+        path: found
+        for name, of_scenario in verdicts.items()
+        for path, found in of_scenario.by_record(outcome.records[name]).items()
+        if found
+    }
+    return shown | ({"assertions": assertions} if assertions else {})
 
 
 def _runs(count: int) -> str:

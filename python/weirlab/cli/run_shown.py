@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from weirlab.cli.comparison import tell
-from weirlab.cli.verdicts import write_junit
-from weirlab.errors import AssertionBroken
+from weirlab.cli.verdicts import check_held, write_junit
 from weirlab.record.configurations import run_names
 from weirlab.record.places import CHARTS
 from weirlab.report import advice, assertion_table
@@ -55,9 +54,7 @@ def judge(verdicts: Verdicts, junit: Path | None) -> None:
     found = verdicts.each
     if junit is not None:
         write_junit(found, junit)
-    broken = sum(not one.holds for one in found)
-    if broken:
-        raise AssertionBroken(f"{broken} of {len(found)} assertions do not hold")
+    check_held(found)
 
 
 def open_page(records: list[Record], folder: Path) -> None:
@@ -77,10 +74,7 @@ def _as_json(records: list[Record], verdicts: Verdicts, folder: Path) -> dict[st
         "configurations": [one.as_dict() for one in beside(records)],
     }
     if any(verdicts.outcomes):
-        shown["assertions"] = {
-            str(record.path): [one.as_dict() for one in outcomes]
-            for record, outcomes in zip(records, verdicts.outcomes, strict=True)
-        }
+        shown["assertions"] = verdicts.by_record(records)
     if verdicts.compared:
         shown["baseline"] = [asdict(one) for one in verdicts.compared]
     return shown | {

@@ -13,10 +13,13 @@ from weirlab.api import run_all
 from weirlab.cli import completion
 from weirlab.cli.options import Whole, argument, option
 from weirlab.cli.scenario_words import naming_options, scenario_options, spec_of
+from weirlab.cli.verdicts import Verdicts, check_held, rules_without_baseline
 from weirlab.errors import Interrupted
 from weirlab.record.configurations import configurations, slug
 from weirlab.record.places import CHARTS
+from weirlab.report import assertion_table
 from weirlab.report.agreement import agreement_markdown, agreement_table, agreement_verdict
+from weirlab.report.findings import line
 from weirlab.scenario import resolve
 from weirlab.scenario.resolving import remarks
 from weirlab.stats import Agreement, agreement
@@ -27,6 +30,7 @@ from weirlab.worlds.sides import SIDES, Side, names_of, sides_named, usual_sides
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from weirlab.cli.verdicts import Rules
     from weirlab.record import Record
     from weirlab.scenario import ScenarioSpec
     from weirlab.worlds import World
@@ -65,7 +69,8 @@ def command(  # noqa: PLR0913 - one word each on the command line
     weir validate rrul_be --queue pfifo --queue 'htb rate 95% fq_codel' --load 10s --repeat 3
     weir validate rrul_be --worlds sim,kernel --queue 'cake bandwidth 95%' --load 10s --repeat 3
 
-    The simulator runs with at least five seeds. Exit code 1 if a goal is missed by more than seeds scatter.
+    The simulator runs with at least five seeds. Exit code 1 if a goal is missed by more than seeds scatter,
+    or something that the scenario asserts does not hold for a run.
     """  # noqa: D301 - \b keeps click from folding the examples
     spec = spec_of(what, words)
     for text in remarks(spec):
@@ -75,24 +80,34 @@ def command(  # noqa: PLR0913 - one word each on the command line
     with naming_options(words):
         sides = _sides(worlds, spec, world_of, quiet=quiet)
         _check(sides, spec, world_of)
+    rules = rules_without_baseline(spec.assertions, resolve(spec), "validate")
     folder = out or Path(f"weir-validate-{time.strftime('%Y%m%d-%H%M%S')}")
     records = {
         side.name: _run(side, spec, world_of(side), folder / side.name, jobs, quiet=quiet) for side in sides
     }
-    found = _agreements(sides, records)
+    found, verdicts = _agreements(sides, records), _verdicts(rules, records)
     drawn = _charts(records, folder / CHARTS) if charts else []
     if as_json:
         figures = [one.as_dict() for one in found]
-        click.echo(json.dumps({"out": str(folder), "configurations": figures}, indent=2))
+        shown: dict[str, Any] = {"out": str(folder), "configurations": figures}
+        if verdicts.each:
+            shown["assertions"] = verdicts.by_record([one for of_side in records.values() for one in of_side])
+        click.echo(json.dumps(shown, indent=2))
     elif as_markdown:
-        click.echo("\n\n".join(agreement_markdown(one) for one in found))
+        tables = [agreement_markdown(one) for one in found]
+        if verdicts.each:
+            tables.append(_markdown(verdicts))
+        click.echo("\n\n".join(tables))
     else:
         for text in dict.fromkeys(text for one in found for text in one.warnings):
             warn(text)
         for one in found:
             console.print(agreement_table(one))
         console.print(agreement_verdict(found))
+        if verdicts.each:
+            console.print(assertion_table(verdicts.runs, verdicts.outcomes))
         note(f"records of {names_of(sides)} in {folder}, {len(drawn)} charts")
+    check_held(verdicts.each)
     if not all(one.agrees for one in found):
         raise SystemExit(1)
 
@@ -140,6 +155,22 @@ def _run(  # noqa: PLR0913 - what is run, where, and what is said of it
     if len(records) < len(runs) or not all(record.manifest.complete for record in records):
         raise Interrupted("interrupted: worlds can only be compared over whole runs")
     return records
+
+
+def _verdicts(rules: Rules, records: Mapping[str, Sequence[Record]]) -> Verdicts:
+    """Whether what the scenario asserts holds for the runs of all sides, each named by its side too."""
+    of_sides = {side: rules.verdicts(of_side, whole=True) for side, of_side in records.items()}
+    return Verdicts(
+        runs=[f"{side} · {run}" for side, one in of_sides.items() for run in one.runs],
+        outcomes=[outcomes for one in of_sides.values() for outcomes in one.outcomes],
+        compared=[],
+    )
+
+
+def _markdown(verdicts: Verdicts) -> str:
+    """What became of assertions, in Markdown: a row for each and each run."""
+    rows = [(one.of, f"`{one.rule}`", one.found, "holds" if one.holds else "broken") for one in verdicts.each]
+    return "\n".join(map(line, [("run", "assertion", "figures", ""), ["---"] * 4, *rows]))
 
 
 def _agreements(sides: Sequence[Side], records: Mapping[str, Sequence[Record]]) -> list[Agreement]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from weirlab import reading
-from weirlab.errors import UsageError, cannot_write
+from weirlab.errors import AssertionBroken, UsageError, cannot_write
 from weirlab.record.configurations import configurations, run_names
 
 if TYPE_CHECKING:
@@ -129,6 +129,24 @@ class Verdicts:
         ]
         return asserted + self.compared
 
+    def by_record(self, records: Sequence[Record]) -> dict[str, list[dict[str, Any]]]:
+        """The outcomes of assertions as JSON has them, by the paths of the records that were judged."""
+        return {
+            str(record.path): [one.as_dict() for one in outcomes]
+            for record, outcomes in zip(records, self.outcomes, strict=True)
+        }
+
+
+def check_held(found: Sequence[Verdict]) -> None:
+    """Fails if an assertion does not hold.
+
+    Raises:
+        AssertionBroken: how many of them do not.
+    """
+    broken = sum(not one.holds for one in found)
+    if broken:
+        raise AssertionBroken(f"{broken} of {len(found)} assertions do not hold")
+
 
 def _sides(one: Outcome) -> str:
     """The figures of an assertion, and why it has none."""
@@ -175,6 +193,23 @@ def rules_of(texts: Sequence[str], file: Path | None, baseline: Path | None) -> 
             raise UsageError(f"`{text}`: there is no baseline: give one with --baseline RECORD")
     before = baseline_of(baseline) if baseline else []
     return Rules(asserted=asserted, compared=compared, baseline=before)
+
+
+def rules_without_baseline(texts: Sequence[str], runs: Sequence[ResolvedRun], command: str) -> Rules:
+    """The rules of a scenario that a command runs which takes no baseline.
+
+    Raises:
+        UsageError: if one is none, is about a baseline, or is about what the runs do not have.
+    """
+    for text in texts:
+        if "baseline" in text:
+            raise UsageError(
+                f"`{text}`: `weir {command}` takes no baseline: leave it out, or run the scenario by "
+                "`weir run --baseline RECORD`"
+            )
+    rules = rules_of(texts, None, None)
+    rules.check(runs)
+    return rules
 
 
 def baseline_of(path: Path) -> list[Record]:
