@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import weirlab
+from weirlab.cli.lab_lines import resolved
 from weirlab.cli.pages_in_browser import write_page
 from weirlab.errors import RecordError
-from weirlab.record import open_record
+from weirlab.record import new_manifest, open_record
 from weirlab.report import flow_table
 from weirlab.report.differences import doubts
 from weirlab.report.figures import figures_of
@@ -283,6 +284,80 @@ def test_a_record_that_does_not_say_enough_is_not_said_to_be_repeated(tmp_path: 
     old = altered(record, tmp_path / "old", words=None)
     assert repeat_of(old).text is None
     assert "cannot be repeated" in report_page([old])
+
+
+OF_A_PROGRAM = {
+    "link": None,
+    "paths": (),
+    "queues": (),
+    "queues_up": (),
+    "queues_down": (),
+    "seed": 7,
+    "ip": "4",
+}
+
+
+@pytest.mark.parametrize(
+    ("words", "command"),
+    [
+        ({"link": "vdsl-100-40"}, "--link vdsl-100-40"),
+        (
+            {"queues": ("fq_codel",), "queues_up": ("codel",), "ip": "6"},
+            "--link cable-20-8 --queue fq_codel --queue-up codel --ip 6",
+        ),
+        (
+            {"paths": ("a=cable-20-8", "b=vdsl-100-40"), "ip": "6"},
+            "--path a=cable-20-8 --path b=vdsl-100-40 --ip 6",
+        ),
+    ],
+    ids=str,
+)
+def test_the_command_of_a_program_on_a_line_is_told_without_the_program(
+    words: dict[str, Any], command: str, rrul: list[Record], tmp_path: Path
+) -> None:
+    record = of_a_program(rrul[0], resolved(OF_A_PROGRAM | words), tmp_path / "run")
+    how = repeat_of(record)
+    assert how.text == f"weir lab exec {command} --seed 7 -- PROGRAM"
+    assert "PROGRAM stands for what ran there" in how.says
+    assert "changed" not in how.says
+    assert "queues" not in how.says
+    page = report_page([record])
+    assert html.escape(how.text) in page
+    assert "weirlab.run(" not in page
+
+
+def test_a_line_that_was_changed_meanwhile_is_told(rrul: list[Record], tmp_path: Path) -> None:
+    for number, paths in enumerate(((), ("a=cable-20-8", "b=lte-verizon"))):
+        run = resolved(OF_A_PROGRAM | {"paths": paths, "queues": ("a=codel",) if paths else ()})
+        for hop in run.scenario["path"]["down"]:
+            hop["changes"] = [{"at_ns": 5, "to": {"rate_bps": 5_000_000}}]
+        how = repeat_of(of_a_program(rrul[0], run, tmp_path / f"{number}"))
+        assert how.text is not None
+        assert how.text.startswith("weir lab exec ")
+        assert "The line was changed meanwhile (weir lab set)" in how.says
+        assert ("queues of its paths were: a: codel; b: the link's own queue." in how.says) == bool(paths)
+        assert "LINK" not in how.says
+
+
+def test_changes_that_a_link_tells_are_none_meanwhile(rrul: list[Record], tmp_path: Path) -> None:
+    place = tmp_path / "own.toml"
+    rows = "".join(
+        f'[[{way}]]\nname = "line"\nrate = "5mbit"\n[[{way}.changes]]\nat = "1s"\nrate = "2mbit"\n'
+        for way in ("up", "down")
+    )
+    place.write_text(f'name = "own"\ntitle = "Own"\n{rows}')
+    run = resolved(OF_A_PROGRAM | {"link": str(place)})
+    how = repeat_of(of_a_program(rrul[0], run, tmp_path / "run"))
+    assert how.text == "weir lab exec --link LINK --seed 7 -- PROGRAM"
+    assert "LINK stands for a link" in how.says
+    assert "changed" not in how.says
+
+
+def of_a_program(record: Record, run: ResolvedRun, folder: Path) -> Record:
+    """What `weir lab exec` leaves: a record of that run, which tells no program."""
+    manifest = new_manifest(run, world="lab", clock="a clock", offloads="none")
+    keys = ("words", "link", "test", "scenario", "seed", "queue", "world")
+    return altered(record, folder, **{key: manifest.get(key) for key in keys})
 
 
 def test_what_a_record_says_is_never_markup(rrul: list[Record], tmp_path: Path) -> None:

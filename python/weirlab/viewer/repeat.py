@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from weirlab.errors import WeirError
 from weirlab.record.differences import finds_its_loads, is_beside_no_scenario
 from weirlab.record.manifest import usual_datapath
-from weirlab.scenario import ScenarioSpec, check, resolve
+from weirlab.scenario import DEFAULT_QUEUE, ScenarioSpec, check, resolve, shipped_links
 
 __all__ = ["Repeat", "commands", "repeat_of"]
 
@@ -43,6 +43,8 @@ def repeat_of(record: Record) -> Repeat:
         )
     if manifest.world == "net":
         return _over_a_real_path(record)
+    if manifest.test.get("title") == PROGRAM_TITLE and not manifest.scenario["flows"]:
+        return _program(manifest)
     same = (
         "the same samples"
         if manifest.world == "sim"
@@ -52,8 +54,8 @@ def repeat_of(record: Record) -> Repeat:
     if asked is None or run is None:
         return Repeat(
             None,
-            "It cannot be repeated from its record alone: an earlier version wrote it, its client has several"
-            " paths, or a recording that its link names is not here. Take the scenario of which it was made.",
+            "It cannot be repeated from its record alone: an earlier version wrote it, or a recording that"
+            " its link names is not here. Take the scenario of which it was made.",
         )
     named = {"test": manifest.test.get("name"), "link": manifest.link.get("name"), **asked}
     if _can_be_said(named) and _leads_to(manifest, named):
@@ -119,6 +121,55 @@ def _foreign_test(hosts: Sequence[str], kind: str, *, truth: bool) -> Repeat:
     return Repeat(text, f"{_says(hosts)} Nor does it tell whether the address began with https://.{method}")
 
 
+def _program(manifest: Manifest) -> Repeat:
+    """The command of `weir lab exec`, as far as the record tells: its program is in no record."""
+    routes = [route["name"] for route in manifest.scenario.get("routes", [])]
+    asked = {"queue": manifest.queue} if manifest.words is None else dict(manifest.words)
+    if routes:
+        joined = str(manifest.link["name"]).split("+")
+        links = joined if len(joined) == len(routes) else [""] * len(routes)
+        names = [name if name in shipped_links() else _LINK for name in links]
+        line = [word for both in zip(routes, names, strict=True) for word in ("--path", "=".join(both))]
+        # Of several paths the words are those of the first.
+        asked = {key: value for key, value in asked.items() if key == "ip"}
+        says = "" if manifest.queue == DEFAULT_QUEUE else f" The queues of its paths were: {manifest.queue}."
+    else:
+        names = [str(manifest.link["name"])]
+        run = _resolved(manifest, {"test": manifest.test, "link": names[0], **asked})
+        if run is None or _unchanged(run.scenario) != _unchanged(manifest.scenario):
+            names = [_LINK]
+        line, says = ["--link", *names], ""
+    if _LINK in names:
+        says += f" {_LINK} stands for a link that no name here leads to."
+    if _is_changed(manifest, asked):
+        says += " The line was changed meanwhile (weir lab set): the scenario below has when and how."
+    options = [*line, *_options({key: asked[key] for key in _OF_A_LINE if key in asked})]
+    text = shlex.join(["weir", "lab", "exec", *options, "--seed", str(manifest.seed), "--", "PROGRAM"])
+    return Repeat(
+        text,
+        "It gives the same line. PROGRAM stands for what ran there: the record does not tell it, nor what "
+        f"ran at the server meanwhile (--server-command).{says}",
+    )
+
+
+def _unchanged(scenario: Mapping[str, Any]) -> dict[str, Any]:
+    """A resolved scenario as it is without changes of its hops."""
+    path = {way: [{**hop, "changes": []} for hop in hops] for way, hops in scenario["path"].items()}
+    return {**scenario, "path": path}
+
+
+def _is_changed(manifest: Manifest, asked: Mapping[str, Any]) -> bool:
+    """Whether hops changed in another way than their link says."""
+    for way in ("up", "down"):
+        hops = zip(manifest.link[way], manifest.scenario["path"][way], strict=True)
+        if any(hop["changes"] and not of_link.get("changes") for of_link, hop in hops):
+            return True
+    run = _resolved(manifest, {"test": manifest.test, "link": manifest.link, **asked})
+    if run is None or _unchanged(run.scenario) != _unchanged(manifest.scenario):
+        return False
+    return bool(run.scenario != manifest.scenario)
+
+
 def _servers(manifest: Manifest) -> list[str]:
     """The servers as they were named on the command line (`weirlab.worlds.net.path_to`)."""
     title = str(manifest.link.get("title", ""))
@@ -171,12 +222,18 @@ def _arguments(manifest: Manifest, asked: Mapping[str, Any]) -> Iterator[str]:
 
 def _leads_to(manifest: Manifest, words: Mapping[str, Any]) -> ResolvedRun | None:
     """The run of a scenario of these words, if it is the very one of the manifest."""
+    run = _resolved(manifest, words)
+    return run if run is not None and run.scenario == manifest.scenario else None
+
+
+def _resolved(manifest: Manifest, words: Mapping[str, Any]) -> ResolvedRun | None:
+    """The run of a scenario of these words with the seed of the manifest, if they make one."""
     try:
         runs = resolve(check(ScenarioSpec, {**words, "seed": manifest.seed}, "the record's words"))
     except WeirError:
         # Names that are unknown here, or a manifest of another version.
         return None
-    return runs[0] if len(runs) == 1 and runs[0].scenario == manifest.scenario else None
+    return runs[0] if len(runs) == 1 else None
 
 
 def _can_be_said(words: Mapping[str, Any]) -> bool:
@@ -226,6 +283,15 @@ UNKNOWN = "HOST"
 
 TEST_TITLE = "Test of the path to a server"
 """What `weir test` calls its test (weirlab.net.plan)."""
+
+PROGRAM_TITLE = "A program on the line"
+"""What `weir lab exec` calls its test (weirlab.cli.lab_lines)."""
+
+_LINK = "LINK"
+"""What stands in a command for a link that the record does not name."""
+
+_OF_A_LINE = ("queue", "queue_up", "queue_down", "ip")
+"""Keys of a scenario file which options of `weir lab exec` say."""
 
 _OF_A_TEST = ("idle", "load", "ping", "max_flows", "cc")
 """Options of `weir test` that its plan has (weirlab.net.plan)."""
