@@ -20,6 +20,7 @@ from rich.console import Console
 from rich.text import Text
 
 import weirlab
+from live import weir_in
 from weirlab.ascii import ascii_of
 from weirlab.cli import weir as group
 from weirlab.cli.conformance_command import Line, verdict_table
@@ -593,3 +594,12 @@ def test_no_text_of_a_record_steers_the_terminal(rrul: list[Record], tmp_path: P
         )
         assert "\\x1b[31mred" in done.stdout, words
         assert not set("\x1b\x07\x9b") & set(done.stdout + done.stderr), words
+
+
+@pytest.mark.parametrize("size", ["0", "00", "-0", "²", "1234567890123"])
+def test_a_size_that_is_none_is_as_if_it_were_not_set(size: str, tmp_path: Path) -> None:
+    """Terminals without a size tell 0."""
+    known = weir_in(tmp_path, "list", "links", environment={"COLUMNS": "80"})
+    assert len(known.stdout.splitlines()) > 5
+    said = weir_in(tmp_path, "list", "links", environment={"COLUMNS": size, "LINES": size})
+    assert (said.returncode, said.stderr, said.stdout) == (0, "", known.stdout)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -18,6 +19,27 @@ def harmless(text: Text) -> Text:
     """A text that steers no terminal; one that would have loses the styles of its parts."""
     plain = written_out(text.plain)
     return text if plain == text.plain else Text(plain, style=text.style)
+
+
+class _Environment(Mapping[str, str]):
+    """The variables of the environment; those that tell no size of a terminal are as if they were not set.
+
+    A terminal without a size tells 0: a serial console, or one of a CI system.
+    """
+
+    def __getitem__(self, name: str) -> str:
+        value = os.environ[name]
+        if name in _SIZES:
+            is_number = value.isascii() and value.isdecimal() and len(value) <= MAX_SIZE_DIGITS
+            if not is_number or int(value) == 0:
+                raise KeyError(name)
+        return value
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name in os.environ if name in self)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
 
 
 class _Stream(Console):
@@ -39,10 +61,16 @@ class _Stream(Console):
         raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
 
 
-console = _Stream(highlight=False, markup=False)
+_SIZES = ("COLUMNS", "LINES")
+"""Variables with the size of the terminal."""
+
+MAX_SIZE_DIGITS = 5
+"""Digits of a width or height: terminals tell 65535 at most (`struct winsize` of asm-generic/termios.h)."""
+
+console = _Stream(highlight=False, markup=False, _environ=_Environment())
 """Standard output, for what was asked for. Brackets are brackets: names and addresses have them."""
 
-messages = _Stream(stderr=True, highlight=False, markup=False)
+messages = _Stream(stderr=True, highlight=False, markup=False, _environ=_Environment())
 """Standard error, for everything else."""
 
 
