@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from live import PATIENCE_S, weir_in
 from weirlab import drawers
 from weirlab.drawers import Order, begin, begun_or_new, draws, end_begun
 from weirlab.errors import UsageError, WeirError
@@ -30,6 +32,42 @@ if TYPE_CHECKING:
 def order(kind: str, records: list[Record], target: Path) -> Order:
     paths = [str(record.path) for record in records]
     return Order(kind, paths, str(target), None, paths)
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder for temporary files of a user whose home cannot be written, as that of a service."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setenv("HOME", "/dev/null")
+    for name in ("MPLCONFIGDIR", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    return folder
+
+
+def test_who_has_no_home_draws_without_a_word_and_nothing_is_left(temporary: Path, tmp_path: Path) -> None:
+    done = weir_in(tmp_path, "run", "ping", "--load", "200ms", "--idle", "100ms", "--out", "run")
+    assert done.returncode == 0
+    assert "atplotlib" not in done.stderr
+    assert list((tmp_path / "run" / "charts").iterdir())
+    assert list(temporary.iterdir()) == []
+    done = weir_in(tmp_path, "plot", "run", "--kind", "cdf", "--out", "cdf.png")
+    assert (done.returncode, "atplotlib" in done.stderr, list(temporary.iterdir())) == (0, False, [])
+
+
+def test_what_was_begun_for_nothing_leaves_nothing(
+    temporary: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    begin()
+    (one,) = drawers._begun
+    until = time.monotonic() + PATIENCE_S
+    while not list(temporary.iterdir()) and time.monotonic() < until:
+        time.sleep(0.01)
+    end_begun()
+    assert running_in(one.pid) == []
+    assert list(temporary.iterdir()) == []
+    assert capfd.readouterr().err == ""
 
 
 EXITING = 0x4

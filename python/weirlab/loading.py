@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from logging import LogRecord
 
 
 def asked_for(package: str, home: Mapping[str, Sequence[str]]) -> Callable[[str], object]:
@@ -47,6 +48,21 @@ def without_documentation() -> None:
 
     artist.kwdoc = lambda _: ""  # type: ignore[assignment]
     artist.Artist._update_set_signature_and_docstring = classmethod(lambda _: None)  # type: ignore[attr-defined] # noqa: SLF001
+
+
+def without_lament() -> None:
+    """Lets Matplotlib load without a word where its folder in the home cannot be written.
+
+    It then has a temporary one, which it removes when Python ends.
+    """
+    import logging  # noqa: PLC0415 - only where Matplotlib is loaded, which does so too
+
+    # Another one of the same function is not added.
+    logging.getLogger("matplotlib").addFilter(_is_no_lament)
+
+
+def _is_no_lament(record: LogRecord) -> bool:
+    return record.funcName != "_get_config_or_cache_dir"
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from weirlab import interrupt
 from weirlab.cli.options import Whole, argument, option
 from weirlab.cli.scenario_words import secret_of
 from weirlab.errors import NetError, WriteError
+from weirlab.loading import without_lament
 from weirlab.net.ping import (
     MAX_COUNT,
     MAX_PAYLOAD_BYTES,
@@ -182,6 +183,7 @@ def _losses(samples: Samples) -> str:
 
 
 def _draw(chart: Path, target: PingTarget, plan: PingPlan, samples: Samples) -> None:
+    without_lament()
     from weirlab.plots.pings import Drawn, figure  # noqa: PLC0415 - loads Matplotlib
 
     figures = samples.distribution

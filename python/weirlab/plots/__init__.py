@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from weirlab.arguments import records_of
 from weirlab.errors import UsageError
 from weirlab.given import path_of, span_of, text_of
+from weirlab.loading import without_lament
 from weirlab.plots.look import Look
 from weirlab.writing import replaced
 
@@ -177,6 +178,7 @@ def plot(
     """
     chosen, look = records_of(records, "plot"), _look_of(look, span_s)
     check(kind, len(chosen), title=title, look=look)
+    without_lament()
     from weirlab.plots import theme  # noqa: PLC0415 - loads Matplotlib
 
     with theme.applied(look):
@@ -255,6 +257,7 @@ def save(make: Callable[[], Figure], target: Path, look: Look | None = None) -> 
         UsageError: if the suffix does not fit or the file cannot be written. Nothing is left behind then.
     """
     suffix = format_of(target)
+    without_lament()
     from weirlab.plots import theme  # noqa: PLC0415 - loads Matplotlib
 
     with theme.applied(look):

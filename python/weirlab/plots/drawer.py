@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import shutil
 import signal
 import sys
 import traceback
@@ -18,10 +19,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from weirlab.loading import uncollected, without_documentation
+from weirlab.loading import uncollected, without_documentation, without_lament
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+FOLDER = "MPLCONFIGDIR"
+"""The variable by which Matplotlib names its folder, one that it made itself too."""
 
 LOADED = (
     *(f"weirlab.plots.{name}" for name in ("scope", "three_plot", "box", "cdf", "ping")),
@@ -36,10 +40,12 @@ Children load others, each for itself.
 def main() -> None:
     """Draws what the input says."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _tidies_up()
     answers = os.dup(sys.stdout.fileno())
     # What a library prints shall not stand among the answers.
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     with uncollected():
+        without_lament()
         import matplotlib as mpl  # noqa: PLC0415 - signals first
 
         without_documentation()
@@ -58,6 +64,23 @@ def main() -> None:
     # Who asked may be gone: nothing more is drawn then.
     with suppress(BrokenPipeError):
         _draw_all(asked, records, answers)
+
+
+def _tidies_up() -> None:
+    """Has this process, when it is told to end, remove the folder that Matplotlib made for want of a home.
+
+    Python's own end, which does so too, takes longer, and who asked waits for it.
+    """
+    given = os.environ.get(FOLDER)
+
+    def end(*_: object) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        made = os.environ.get(FOLDER)
+        if made is not None and made != given:
+            shutil.rmtree(made, ignore_errors=True)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    signal.signal(signal.SIGTERM, end)
 
 
 def _draw_all(asked: Mapping[str, Any], records: Mapping[str, Any], answers: int) -> None:

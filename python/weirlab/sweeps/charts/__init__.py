@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from weirlab.errors import UsageError
+from weirlab.loading import without_lament
 from weirlab.plots import MAX_TITLE_CHARS, format_of, save
 
 if TYPE_CHECKING:
@@ -98,4 +99,5 @@ def _drawing(kind: str) -> ModuleType:
     """The module of a kind."""
     if kind not in KINDS:
         raise UsageError(f"there is no chart `{kind}` of a sweep (known: {', '.join(KINDS)})")
+    without_lament()
     return importlib.import_module(f"weirlab.sweeps.charts.{kind}")
