@@ -8,7 +8,9 @@ import shutil
 from typing import TYPE_CHECKING
 
 import pytest
+from click.testing import CliRunner
 
+from weirlab.cli import weir as group
 from weirlab.errors import RecordError, UsageError
 from weirlab.record import open_record, pack
 from weirlab.record.configurations import distinct
@@ -130,3 +132,14 @@ def test_the_command_adds_takes_away_and_prints(folder: Path, weir_here: Weir) -
     assert weir_here("note", str(folder), "--tag", "b", "--untag", "b").returncode == 2
     done = weir_here("note", str(folder), "--no-note", "--untag", "b", "--untag", "c")
     assert done.stdout == f"{folder}: nothing noted\n"
+
+
+@pytest.mark.parametrize("command", [("exec", "--", "true"), ("shell",)])
+@pytest.mark.parametrize("words", [("--note", "x"), ("--tag", "y")])
+def test_a_lab_without_a_record_refuses_what_only_a_record_keeps(
+    command: tuple[str, ...], words: tuple[str, str]
+) -> None:
+    done = CliRunner().invoke(group, ["lab", command[0], *words, *command[1:]])
+    assert isinstance(done.exception, UsageError)
+    said = f"{words[0]}: a record keeps it, and none is written: give --out FOLDER too"
+    assert str(done.exception) == said

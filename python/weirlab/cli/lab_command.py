@@ -160,6 +160,9 @@ def _run(program: list[str], words: dict[str, Any]) -> int:
         raise UsageError(f"`{pcap}` exists: choose another file for the packets")
     if pcap is not None and not pcap.absolute().parent.is_dir():
         raise UsageError(f"`{pcap.parent}` is no folder: choose another file for the packets")
+    for name, said in (("--note", words["note"]), ("--tag", words["tags"])):
+        if said and record is None:
+            raise UsageError(f"{name}: a record keeps it, and none is written: give --out FOLDER too")
     run = noted(resolved(words), words)
     manifest = new_manifest(
         run,
