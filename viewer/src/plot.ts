@@ -1,7 +1,7 @@
 // Drawing lines with uPlot: what is sampled for the screen, axes, phases, lost pings, and what dragging does.
 import uPlot from "uplot";
 import type { Phase } from "./data";
-import { COLOURS, colour, paletteColour } from "./dom";
+import { COLOURS, colour, isPrinting, paletteColour } from "./dom";
 import type { Line } from "./lines";
 import { atStep, indexOf, labels, quantile, ticks, timesIn } from "./statistics";
 import type { Span } from "./view";
@@ -121,8 +121,8 @@ export class Plot {
     this.made?.destroy();
     this.top = topOf(shown);
     this.made = new uPlot(this.options(shown, width, height), sampled(shown, width), this.place);
-    // At once: Firefox takes what it prints before a microtask has run.
-    this.made.batch(() => {});
+    // Firefox takes what it prints before a microtask, in which uPlot draws, has run; drawn at once it is drawn twice.
+    if (isPrinting()) this.made.batch(() => {});
     if (this.linked) touched(this.made, (plot) => this.selected(plot));
   }
 
