@@ -62,6 +62,9 @@ SHORT = (
 )
 """The cases that take a second or two, here in the first of their runs; `make cases` runs all of all."""
 
+FIGURES_ON_THE_PAGE = ("adsl-down", "buffer-5ms-ping-up", "buffer-5ms-ping-down", "restart-down")
+"""Cases whose figures `docs/rate-control.md` states, and that take a few seconds with all their runs."""
+
 LINE = {
     "name": "line",
     "title": "10 Mbit/s",
@@ -86,6 +89,44 @@ def test_the_cases_hold(tmp_path: Path) -> None:
         if not outcome.holds
     ]
     assert broken == []
+
+
+def test_the_page_has_the_figures_of_the_cases_that_it_names(tmp_path: Path) -> None:
+    """A sample of them: all runs of cases that take a few seconds together."""
+    page = " ".join((CASES.parent.parent / "docs/rate-control.md").read_text().split())
+    figures = {name: _figures_of(name, tmp_path / name) for name in FIGURES_ON_THE_PAGE}
+    more, used = figures["adsl-down"]
+    assert f"(case `adsl-down`): {_range(more, 0)} ms more at {_range(used, 0)} % of the line," in page
+    (up, up_used), (down, down_used) = (figures[f"buffer-5ms-ping-{way}"] for way in ("up", "down"))
+    assert (
+        f"{_range(up, 1)} ms more on the way up, at {_range(up_used, 1)} % of the line, and "
+        f"{_range(down, 1)} ms on the way down, at {_range(down_used, 0)} %, instead of 3.5 ms"
+    ) in page
+    _, restarted = figures["restart-down"]
+    assert "a download whose line is known, after a restart (case `restart-down`) and" in page
+    assert f"without one: {_range(restarted, 0)} % of the line, instead of" in page
+
+
+def _figures_of(name: str, folder: Path) -> tuple[list[float], list[float]]:
+    """What all runs of a case have: ms that pings take more than on the idle line, and percent used."""
+    spec = load_scenario(CASES / f"{name}.toml")
+    runs = resolve(spec)
+    records = run_into(runs, world_named("sim"), [folder / str(number) for number in range(len(runs))])
+    found: dict[str, list[float]] = {"latency": [], "utilisation": []}
+    for record in records:
+        for text in spec.assertions:
+            outcome = Assertion(text).of(record)
+            allowed = re.search(r"latency\.median\[idle\] \+ ([\d.]+)ms$", text)
+            if allowed:
+                found["latency"].append(outcome.left - outcome.right + float(allowed[1]))
+            elif ".utilisation" in text:
+                found["utilisation"].append(outcome.left * 100)
+    return found["latency"], found["utilisation"]
+
+
+def _range(values: list[float], digits: int) -> str:
+    least, greatest = (f"{value:.{digits}f}" for value in (min(values), max(values)))
+    return least if least == greatest else f"{least} to {greatest}"
 
 
 def test_machines_share_by_their_connections_where_the_queue_does_not_know_them(tmp_path: Path) -> None:
