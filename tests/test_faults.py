@@ -47,7 +47,7 @@ TOLD = [
         "line 2: titel: unknown key, did you mean `title`? "
         "(known: name, title, summary, source, mtu, up, down, routes)"
     ),
-    "line 6: up.0.rate: `20` is a rate without its unit: write `20mbit`, `20kbit` or `20bit`",
+    "line 6: up.0.rate: `20` is a rate without its unit: write `20mbit` or `20kbit`",
     "line 7: up.0.framing: `atmm`: write 'none', 'ethernet', 'ptm', 'atm' or 'docsis'",
     "line 9: up.1.name: this key is missing",
     "line 10: up.1.framing.overhead: -1: write 0 or more",

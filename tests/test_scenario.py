@@ -515,7 +515,7 @@ def test_other_models_may_hold_parts_of_scenarios() -> None:
     with pytest.raises(UsageError) as caught:
         check(Own, {"hop": {"name": "line", "rate": 20}, "length": "0s"}, "own")
     assert str(caught.value) == (
-        "own: hop: HopSpec: rate: `20` is a rate without its unit: write `20mbit`, `20kbit` or `20bit`; "
+        "own: hop: HopSpec: rate: `20` is a rate without its unit: write `20mbit` or `20kbit`; "
         "length: `0s`: write a time above 0, such as `5ms`"
     )
 

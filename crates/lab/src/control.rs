@@ -276,7 +276,7 @@ mod tests {
         };
         assert_eq!(
             refused("{\"down/line\": {\"rate\": \"5\"}}\n"),
-            "down/line: rate: `5` is a rate without its unit: write `5mbit`, `5kbit` or `5bit`"
+            "down/line: rate: `5` is a rate without its unit: write `5mbit` or `5kbit`"
         );
         assert!(refused("rate\n").starts_with("the order is not JSON: "));
         assert_eq!(

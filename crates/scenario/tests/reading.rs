@@ -42,7 +42,7 @@ fn all_faults_of_a_file_are_told_with_their_lines() {
             "link.toml has 9 faults:",
             "line 1: title: this key is missing",
             "line 2: titel: unknown key, did you mean `title`? (known: name, title, summary, source, mtu, up, down, routes)",
-            "line 6: up.0.rate: `20` is a rate without its unit: write `20mbit`, `20kbit` or `20bit`",
+            "line 6: up.0.rate: `20` is a rate without its unit: write `20mbit` or `20kbit`",
             "line 7: up.0.framing: `atmm`: write 'none', 'ethernet', 'ptm', 'atm' or 'docsis'",
             "line 9: up.1.name: this key is missing",
             "line 10: up.1.framing.overhead: -1: write 0 or more",

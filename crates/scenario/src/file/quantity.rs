@@ -15,17 +15,19 @@ use crate::file::written::{Value, Written, table, texts};
 /// # Errors
 /// If it is none, or a number without a unit.
 pub fn read_time(written: &Written) -> Result<u64, String> {
-    let read = |text: &str| parse_duration(text).map(Duration::as_nanos);
-    let bare = match with_unit(written, read, "time", "5ms")? {
-        Amount::Of(nanoseconds) => return Ok(nanoseconds),
-        Amount::Bare(bare) => bare,
-    };
-    let instead = if bare.trim_matches(['0', '.']).is_empty() {
-        "`0s`".to_owned()
-    } else {
-        format!("`{bare}s`, `{bare}ms` or `{bare}us`")
-    };
-    Err(format!("`{bare}` is a time without its unit: write {instead}"))
+    time_that(written, |_| true, "a time such as `5ms`")
+}
+
+/// Nanoseconds of a time that `allows` takes; of any other it is told to write `instead`.
+///
+/// # Errors
+/// If it is none of these, or a number without a unit.
+pub(crate) fn time_that(
+    written: &Written,
+    allows: impl Fn(u64) -> bool,
+    instead: &str,
+) -> Result<u64, String> {
+    TIME.that(written, &allows, instead)
 }
 
 /// Bits per second of a rate such as `20mbit`.
@@ -33,12 +35,19 @@ pub fn read_time(written: &Written) -> Result<u64, String> {
 /// # Errors
 /// If it is none, or a number without a unit.
 pub fn read_rate(written: &Written) -> Result<u64, String> {
-    match with_unit(written, |text| parse_rate(text).map(Rate::as_bps), "rate", "20mbit")? {
-        Amount::Of(bps) => Ok(bps),
-        Amount::Bare(bare) => Err(format!(
-            "`{bare}` is a rate without its unit: write `{bare}mbit`, `{bare}kbit` or `{bare}bit`"
-        )),
-    }
+    rate_that(written, |_| true, "a rate such as `20mbit`")
+}
+
+/// Bits per second of a rate that `allows` takes; of any other it is told to write `instead`.
+///
+/// # Errors
+/// If it is none of these, or a number without a unit.
+pub(crate) fn rate_that(
+    written: &Written,
+    allows: impl Fn(u64) -> bool,
+    instead: &str,
+) -> Result<u64, String> {
+    RATE.that(written, &allows, instead)
 }
 
 /// Bytes of a size such as `64kb`; a whole number is bytes, as in `tc` and Flent.
@@ -56,36 +65,72 @@ pub fn read_size(written: &Written) -> Result<u64, String> {
     }
 }
 
-/// An amount that was written.
-enum Amount {
-    /// With its unit, in base units.
-    Of(u64),
-    /// Without a unit, as it was written.
-    Bare(String),
+/// What needs its unit, and how it is read.
+struct Quantity {
+    name: &'static str,
+    /// Units that are told where one is missing.
+    units: [&'static str; 3],
+    example: &'static str,
+    /// In base units.
+    read: fn(&str) -> Result<u64, UnitError>,
 }
 
-/// The amount that `read` finds in a text that ends in a unit.
-fn with_unit(
-    written: &Written,
-    read: impl Fn(&str) -> Result<u64, UnitError>,
-    quantity: &str,
-    example: &str,
-) -> Result<Amount, String> {
-    match &written.value {
-        Value::Text(text) => {
-            let found = read(text).map_err(|error| error.to_string())?;
-            let bare = !text.ends_with(char::is_alphabetic);
-            Ok(if bare { Amount::Bare(text.clone()) } else { Amount::Of(found) })
-        }
-        Value::Whole(0..) => Ok(Amount::Bare(written.literal())),
-        Value::Number(number) if *number >= 0.0 && number.is_finite() => {
-            Ok(Amount::Bare(written.literal()))
-        }
-        _ => Err(format!(
-            "{} is not a {quantity}: write it with its unit, such as `{example}`",
-            written.shown()
-        )),
+impl Quantity {
+    /// An amount that `allows` takes; of any other it is told to write `instead`.
+    fn that(
+        &self,
+        written: &Written,
+        allows: &dyn Fn(u64) -> bool,
+        instead: &str,
+    ) -> Result<u64, String> {
+        let bare = match &written.value {
+            Value::Text(text) => {
+                let found = (self.read)(text).map_err(|error| error.to_string())?;
+                if text.ends_with(char::is_alphabetic) {
+                    return if allows(found) {
+                        Ok(found)
+                    } else {
+                        Err(no_amount(written, instead))
+                    };
+                }
+                text.clone()
+            }
+            Value::Whole(0..) => written.literal(),
+            Value::Number(number) if *number >= 0.0 && number.is_finite() => written.literal(),
+            _ => {
+                let Self { name, example, .. } = self;
+                return Err(format!(
+                    "{} is not a {name}: write it with its unit, such as `{example}`",
+                    written.shown()
+                ));
+            }
+        };
+        Err(self.without_unit(&bare, allows).unwrap_or_else(|| no_amount(written, instead)))
     }
+
+    /// The sentence about a number without a unit: those units are told that make it one that is
+    /// allowed. `None` if there is none.
+    fn without_unit(&self, bare: &str, allows: &dyn Fn(u64) -> bool) -> Option<String> {
+        // Nothing is the same in all units.
+        let is_zero = bare.trim_matches(['0', '.']).is_empty();
+        let count = if is_zero { 1 } else { self.units.len() };
+        let fitting: Vec<String> = self.units[..count]
+            .iter()
+            .map(|unit| format!("{bare}{unit}"))
+            .filter(|text| (self.read)(text).is_ok_and(allows))
+            .map(|text| format!("`{text}`"))
+            .collect();
+        let texts = match fitting.as_slice() {
+            [] => return None,
+            [one] => one.clone(),
+            [others @ .., last] => format!("{} or {last}", others.join(", ")),
+        };
+        Some(format!("`{bare}` is a {} without its unit: write {texts}", self.name))
+    }
+}
+
+fn no_amount(written: &Written, instead: &str) -> String {
+    format!("{}: write {instead}", written.shown())
 }
 
 fn amount(amount: impl Into<u64>) -> Written {
@@ -154,21 +199,19 @@ quantity!(
 quantity!(
     /// A time above 0: text with a unit, such as `5ms`.
     PositiveNanoseconds(u64), (&["string"], "time"),
-    |written| match read_time(written)? {
-        0 => Err(format!("{}: write a time above 0, such as `5ms`", written.shown())),
-        nanoseconds => Ok(nanoseconds),
-    },
+    |written| time_that(written, |ns| ns > 0, "a time above 0, such as `5ms`"),
     |ns| time_words(ns).into()
 );
 
 quantity!(
     /// How much speech is in a packet: `5ms`, `10ms`, `20ms`, `30ms`, `40ms` or `60ms`.
     PacketTime(u64), (&["string"], "time"),
-    |written| match read_time(written)? {
-        // At each of these the rate is a whole number of bit/s.
-        ns if [5, 10, 20, 30, 40, 60].contains(&(ns / 1_000_000)) && ns % 1_000_000 == 0 => Ok(ns),
-        _ => Err(format!("{}: write 5ms, 10ms, 20ms, 30ms, 40ms or 60ms", written.shown())),
-    },
+    // At each of these the rate is a whole number of bit/s.
+    |written| time_that(
+        written,
+        |ns| [5, 10, 20, 30, 40, 60].contains(&(ns / 1_000_000)) && ns % 1_000_000 == 0,
+        "5ms, 10ms, 20ms, 30ms, 40ms or 60ms",
+    ),
     |ns| time_words(ns).into()
 );
 
@@ -224,10 +267,7 @@ pub fn no_dscp(text: &str) -> String {
 }
 
 fn line_rate(written: &Written) -> Result<u64, String> {
-    match read_rate(written)? {
-        bps if LINE_RATES_BPS.contains(&bps) => Ok(bps),
-        _ => Err(format!("{}: write {LINE_RATES}", written.shown())),
-    }
+    rate_that(written, |bps| LINE_RATES_BPS.contains(&bps), LINE_RATES)
 }
 
 /// The rate of a shaper: that of a line, or a share of the line's such as `95%`.
@@ -353,9 +393,26 @@ pub(crate) const MAX_FLOWS: i64 = 10_000;
 /// Percent of a line's rate: of one that a shaper is told to exceed on purpose.
 const MAX_SHARE: f64 = 1000.0;
 
+/// How long something takes; units as in Linux's `tc`.
+const TIME: Quantity = Quantity {
+    name: "time",
+    units: ["s", "ms", "us"],
+    example: "5ms",
+    read: |text| parse_duration(text).map(Duration::as_nanos),
+};
+
+/// How fast a line is; units as in `tc`.
+const RATE: Quantity = Quantity {
+    name: "rate",
+    units: ["mbit", "kbit", "bit"],
+    example: "20mbit",
+    read: |text| parse_rate(text).map(Rate::as_bps),
+};
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::file::read_quantity;
 
     fn text(text: &str) -> Written {
         Written::of(Value::Text(text.to_owned()))
@@ -382,6 +439,44 @@ mod tests {
         for none in [Value::Whole(-5), Value::Number(f64::NAN), Value::List(Vec::new())] {
             assert!(bare(&Written::of(none)).contains("is not a time"));
         }
+    }
+
+    #[test]
+    fn only_units_that_make_it_a_time_that_is_taken_are_told() {
+        let bare = |kind, written: &Written| read_quantity(kind, written).unwrap_err();
+        assert_eq!(
+            bare("PositiveNanoseconds", &text("0")),
+            "`0`: write a time above 0, such as `5ms`"
+        );
+        assert_eq!(
+            bare("PacketTime", &text("20")),
+            "`20` is a time without its unit: write `20ms`"
+        );
+        assert_eq!(
+            bare("PacketTime", &text("7")),
+            "`7`: write 5ms, 10ms, 20ms, 30ms, 40ms or 60ms"
+        );
+    }
+
+    #[test]
+    fn only_units_that_make_it_a_rate_of_a_line_are_told() {
+        let bare = |written: &str| line_rate(&text(written)).unwrap_err();
+        assert_eq!(bare("5"), "`5` is a rate without its unit: write `5mbit` or `5kbit`");
+        assert_eq!(bare("0"), "`0`: write a rate from 1kbit to 1tbit");
+        assert_eq!(bare("0.5"), "`0.5` is a rate without its unit: write `0.5mbit`");
+        assert_eq!(
+            bare("20000000"),
+            "`20000000` is a rate without its unit: write `20000000kbit` or `20000000bit`"
+        );
+        assert_eq!(bare("0mbit"), "`0mbit`: write a rate from 1kbit to 1tbit");
+        assert_eq!(
+            read_rate(&text("20")).unwrap_err(),
+            "`20` is a rate without its unit: write `20mbit`, `20kbit` or `20bit`"
+        );
+        assert_eq!(
+            read_rate(&text("0")).unwrap_err(),
+            "`0` is a rate without its unit: write `0mbit`"
+        );
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use weir_core::Framing;
 
 use crate::file::field::{Definitions, Field, Form, Reader, choice, spec, word_field};
-use crate::file::quantity::{rate_words, read_rate, read_time, time_words};
+use crate::file::quantity::{rate_that, rate_words, time_that, time_words};
 use crate::file::shaper::ModeWord;
 use crate::file::written::{Value, Written, table, texts};
 
@@ -129,12 +129,7 @@ word_field!(ShapedRate, &["string"], |written| shaped_rate(written).map(Self), |
 
 fn shaped_rate(written: &Written) -> Result<u64, String> {
     let least = weir_rate_control::MIN_RATE.as_bps();
-    match read_rate(written)? {
-        bps if bps < least => {
-            Err(format!("{}: write {} or more", written.shown(), rate_words(least)))
-        }
-        bps => Ok(bps),
-    }
+    rate_that(written, |bps| bps >= least, &format!("{} or more", rate_words(least)))
 }
 
 /// How long a shaper runs, in nanoseconds: a second or more.
@@ -144,10 +139,7 @@ pub struct RunTime(pub u64);
 word_field!(
     RunTime,
     &["string"],
-    |written| match read_time(written)? {
-        0..1_000_000_000 => Err(format!("{}: write 1s or more", written.shown())),
-        nanoseconds => Ok(Self(nanoseconds)),
-    },
+    |written| time_that(written, |ns| ns >= 1_000_000_000, "1s or more").map(Self),
     |time| time_words(time.0).into()
 );
 
