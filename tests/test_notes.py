@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import shutil
+import subprocess
+import sys
+import time
 from typing import TYPE_CHECKING
+from unittest.mock import Mock
 
 import pytest
 from click.testing import CliRunner
@@ -16,7 +21,6 @@ from weirlab.record import open_record, pack
 from weirlab.record.configurations import distinct
 
 if TYPE_CHECKING:
-    import subprocess
     from collections.abc import Callable
     from pathlib import Path
 
@@ -132,6 +136,40 @@ def test_the_command_adds_takes_away_and_prints(folder: Path, weir_here: Weir) -
     assert weir_here("note", str(folder), "--tag", "b", "--untag", "b").returncode == 2
     done = weir_here("note", str(folder), "--no-note", "--untag", "b", "--untag", "c")
     assert done.stdout == f"{folder}: nothing noted\n"
+
+
+@pytest.mark.parametrize("kind", ["folder", "archive"])
+def test_who_notes_at_the_same_time_loses_nothing(kind: str, request: pytest.FixtureRequest) -> None:
+    path: Path = request.getfixturevalue(kind)
+    rounds, words = 20, "abc"
+    program = """
+import sys, time
+from weirlab.record import open_record
+path, word, began, rounds = sys.argv[1:]
+record = open_record(path)
+time.sleep(max(0, float(began) - time.monotonic()))
+for number in range(int(rounds)):
+    record.note_more(lambda note, tags: (note + ".", [*tags, f"{word}{number}"]))
+"""
+    began = str(time.monotonic() + 1)
+    several = [
+        subprocess.Popen([sys.executable, "-c", program, str(path), word, began, str(rounds)])
+        for word in words
+    ]
+    assert [one.wait(60) for one in several] == [0] * len(words)
+    kept = open_record(path).manifest
+    assert sorted(kept.tags) == sorted(f"{word}{n}" for word in words for n in range(rounds))
+    assert kept.note == "." * len(kept.tags)
+
+
+def test_where_no_folder_can_be_locked_notes_are_kept_all_the_same(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refuse = Mock(side_effect=OSError(errno.EBADF, "Bad file descriptor"))
+    monkeypatch.setattr("fcntl.flock", refuse)
+    open_record(folder).note_more(lambda note, tags: (note, [*tags, "nfs"]))
+    assert open_record(folder).manifest.tags == ["nfs"]
+    refuse.assert_called_once()
 
 
 @pytest.mark.parametrize("command", [("exec", "--", "true"), ("shell",)])

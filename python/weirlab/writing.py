@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import uuid
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from weirlab.errors import WriteError, cannot_write
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
 
@@ -77,6 +78,28 @@ def all_replaced(files: Mapping[Path, Callable[[Path], object]]) -> None:
             _remove(begun, made)
             raise
         raise
+
+
+@contextmanager
+def changing(folder: Path) -> Iterator[None]:
+    """Has who else changes files of `folder` this way wait, so that none changes what another replaces.
+
+    Where the file system locks no folder (NFS), or who asks may not read it, nobody waits.
+    """
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except PermissionError:
+        yield
+        return
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        except OSError as error:
+            if error.errno not in NO_LOCKS:
+                raise cannot_write(f"`{folder}` cannot be locked", error) from error
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _remove(files: Sequence[Path], folders: Sequence[Path]) -> None:
@@ -147,3 +170,7 @@ def _sync_folder(folder: Path) -> None:
     except OSError as error:
         if error.errno not in {errno.EINVAL, errno.EACCES}:
             raise
+
+
+NO_LOCKS = frozenset({errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP})
+"""How file systems say that they do not lock folders (flock(2), under NFS and CIFS too)."""

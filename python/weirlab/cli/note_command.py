@@ -44,6 +44,10 @@ def command(
     if both:
         raise UsageError(f"--tag {both[0]} and --untag {both[0]}: leave one of them out")
     checked(text or "", tags)
+
+    def changed(note: str, kept: list[str]) -> tuple[str, list[str]]:
+        return "" if without else text or note, [*(one for one in kept if one not in removed), *tags]
+
     with readable(paths, "noted") as records:
         for record in records:
             manifest = record.manifest
@@ -54,8 +58,7 @@ def command(
                     )
         for record in records:
             if text is not None or without or tags or removed:
-                kept = [one for one in record.manifest.tags if one not in removed]
-                record.annotate("" if without else text or record.manifest.note, [*kept, *tags])
+                record.note_more(changed)
             console.print(f"{record.path}: {told(record) or 'nothing noted'}", markup=False, soft_wrap=True)
 
 

@@ -6,35 +6,33 @@ import json
 from typing import TYPE_CHECKING
 
 from weirlab.errors import RecordError, UsageError
-from weirlab.writing import replaced
+from weirlab.writing import changing, replaced
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from weirlab.record.store import Store
     from weirlab.scenario.models import NoteSpec
 
 
-def keep_notes(store: Store, note: str, tags: list[str], where: str = "note") -> NoteSpec:
-    """Keeps `note` and `tags` for the record in `store`, in place of those that it had.
+def keep_notes(store: Store, change: Callable[[], tuple[str, list[str]]]) -> None:
+    """Keeps a note and tags for the record in `store`, in place of those that it had.
 
     Args:
         store: where the record lies.
-        note: free text, of up to 10000 letters.
-        tags: up to 100 words; one that is given twice is kept once.
-        where: what a message calls the place where they were written.
-
-    Returns:
-        What was kept.
+        change: makes them of those that are there, which nobody else replaces meanwhile: free text of up to
+            10000 letters, and up to 100 words, of which one that is given twice is kept once.
 
     Raises:
         UsageError: if the note is too long, or a tag is no word.
         WriteError: if it cannot be written.
     """
-    kept = _checked({"note": note, "tags": list(dict.fromkeys(tags))}, where)
-    text = json.dumps({"note": kept.note, "tags": kept.tags}, indent=2, ensure_ascii=False) + "\n"
-    replaced(store.notes_file, lambda part: part.write_text(text, encoding="utf-8"))
-    return kept
+    with changing(store.notes_file.parent):
+        note, tags = change()
+        kept = _checked({"note": note, "tags": list(dict.fromkeys(tags))}, "note")
+        text = json.dumps({"note": kept.note, "tags": kept.tags}, indent=2, ensure_ascii=False) + "\n"
+        replaced(store.notes_file, lambda part: part.write_text(text, encoding="utf-8"))
 
 
 def notes_in(store: Store, path: Path) -> NoteSpec | None:

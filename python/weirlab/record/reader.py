@@ -31,7 +31,7 @@ from weirlab.scenario.plain import load_trace
 from weirlab.shown import Shown
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     import polars as pl
@@ -99,7 +99,25 @@ class Record(Shown):
             UsageError: if the note is too long, or a tag is no word.
             WriteError: if the file cannot be written.
         """
-        keep_notes(self._store, note, list(tags))
+        kept = note, list(tags)
+        keep_notes(self._store, lambda: kept)
+        self._take_notes()
+
+    def note_more(self, change: Callable[[str, list[str]], tuple[str, list[str]]]) -> None:
+        """Keeps as `annotate` what `change` makes of note and tags, as they are by now.
+
+        What others note of the record meanwhile, in this process or another, is not lost.
+
+        Raises:
+            RecordError: if those that are there cannot be read.
+            UsageError, WriteError: as `annotate`.
+        """
+
+        def changed() -> tuple[str, list[str]]:
+            self._take_notes()
+            return change(self.manifest.note, list(self.manifest.tags))
+
+        keep_notes(self._store, changed)
         self._take_notes()
 
     def _take_notes(self) -> None:

@@ -24,11 +24,13 @@ class Noting:
     Attributes:
         records: the records.
         note: the note in place of theirs; None leaves them as they are.
+        old_note: what a single record had when the form showed it.
         added, removed: tags.
     """
 
     records: list[Record]
     note: str | None
+    old_note: str
     added: list[str]
     removed: list[str]
 
@@ -47,13 +49,26 @@ class Noting:
         """Keeps it.
 
         Raises:
-            UsageError: if the note is too long, or a tag is no word.
+            UsageError: if the note is too long, a tag is no word, or a note has changed meanwhile that this
+                changes too.
             WriteError: if it cannot be written.
         """
         for record in self.records:
-            old = record.manifest
-            tags = [tag for tag in old.tags if tag not in self.removed]
-            record.annotate(old.note if self.note is None else self.note, [*tags, *self.added])
+            record.note_more(self._changed)
+
+    def check(self, there: str) -> None:
+        """Checks that a record's note, which is `there`, is still the one that the form showed.
+
+        Raises:
+            UsageError: if it has changed meanwhile, and this changes it too.
+        """
+        if self.note is not None and len(self.records) == 1 and there not in {self.note, self.old_note}:
+            raise UsageError(f"the note has changed meanwhile, to `{there}`: open this page anew")
+
+    def _changed(self, note: str, tags: list[str]) -> tuple[str, list[str]]:
+        self.check(note)
+        kept = [tag for tag in tags if tag not in self.removed]
+        return note if self.note is None else self.note, [*kept, *self.added]
 
 
 def noting(form: Mapping[str, Any], library: Library) -> Noting:
@@ -78,12 +93,12 @@ def noting(form: Mapping[str, Any], library: Library) -> Noting:
     ):
         raise UsageError("the form needs `records`, `note`, `tags`, `old_note` and `old_tags`")
     records = library.opened(places)
-    kept = records[0].manifest.note
-    if note != old_note and len(records) == 1 and kept not in {note, old_note}:
-        raise UsageError(f"the note has changed meanwhile, to `{kept}`: open this page anew")
-    return Noting(
+    wanted = Noting(
         records,
         None if note == old_note else note,
+        old_note,
         [one for one in tags if one not in old_tags],
         [one for one in old_tags if one not in tags],
     )
+    wanted.check(records[0].manifest.note)
+    return wanted
