@@ -6,7 +6,7 @@ import bz2
 import gzip
 import json
 import resource
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import polars as pl
 import pytest
@@ -15,7 +15,7 @@ from click.testing import CliRunner
 import weirlab
 from flent_files import CLOCK_NS, T0, document, imported, written
 from weirlab.cli import weir as group
-from weirlab.errors import RecordError, UsageError, WriteError
+from weirlab.errors import RecordError, UsageError, WeirError, WriteError
 from weirlab.export import export
 from weirlab.flent import import_flent, read_document
 from weirlab.plots import draw
@@ -224,7 +224,7 @@ def test_the_command_imports_many_and_tells_the_bad_one(tmp_path: Path) -> None:
     files = [str(tmp_path / f"{name}.flent.gz") for name in "abc"]
     done = CliRunner().invoke(group, ["import", *files, "--out", str(tmp_path / "out")])
     assert isinstance(done.exception, RecordError)
-    assert "1 of 3 files cannot be imported" in str(done.exception)
+    assert str(done.exception) == "1 of 3 files cannot be imported; the others are"
     assert sorted(one.name for one in (tmp_path / "out").iterdir()) == ["a", "b"]
     again = CliRunner().invoke(group, ["import", *files[:1], "--out", str(tmp_path / "out/a")])
     assert isinstance(again.exception, UsageError)
@@ -232,6 +232,29 @@ def test_the_command_imports_many_and_tells_the_bad_one(tmp_path: Path) -> None:
     assert one.exception is None
     shown = CliRunner().invoke(group, ["show", str(tmp_path / "x.weir")])
     assert "imported from Flent 2.3.0, test tcp_upload, format 4" in " ".join(shown.output.split())
+
+
+def test_of_many_files_a_disk_that_takes_none_counts_before_a_file_that_cannot_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good = [written(tmp_path, document(), f"{name}.flent.gz") for name in "ab"]
+    bad = written(tmp_path, b"{", "c.flent.gz")
+    full = WriteError("the folder `x` cannot be made: Read-only file system")
+    monkeypatch.setattr(
+        "weirlab.cli.import_command.import_flent",
+        lambda file, out: import_flent(file, out) if file == bad else raised(full),
+    )
+    done = CliRunner().invoke(group, ["import", *map(str, [bad, *good]), "--out", str(tmp_path / "out")])
+    assert isinstance(done.exception, WeirError)
+    assert done.exception.exit_code == 1
+    assert str(done.exception) == "3 of 3 files cannot be imported"
+    first, *others = done.stderr.splitlines()
+    assert first.startswith(f"weir: `{bad}`")
+    assert others == [f"weir: `{file}`: {full}" for file in good]
+
+
+def raised(error: Exception) -> NoReturn:
+    raise error
 
 
 def test_an_archive_that_has_no_room_is_not_left_in_part(tmp_path: Path) -> None:

@@ -278,7 +278,7 @@ def test_of_several_records_those_that_flent_has_a_test_for_are_written(tmp_path
     out = tmp_path / "out"
     words = ["export", str(good.path), str(bad.path), "--flent", "--out", str(out)]
     done = CliRunner().invoke(group, words)
-    assert isinstance(done.exception, RecordError)
+    assert isinstance(done.exception, UsageError)
     assert "1 of 2 records cannot be written for Flent; the others are" in str(done.exception)
     assert "Flent has no test `voip`" in done.stderr
     assert len(list(out.iterdir())) == 1

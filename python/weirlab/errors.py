@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import errno
 import re
+from typing import TYPE_CHECKING
 
 from weirlab.ending import INTERRUPTED
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 __all__ = [
     "AssertionBroken",
@@ -18,6 +22,7 @@ __all__ = [
     "WeirError",
     "WriteError",
     "cannot_write",
+    "of_several",
     "sentence",
 ]
 
@@ -78,6 +83,15 @@ def cannot_write(what: str, error: OSError) -> WeirError:
     """The error of something that cannot be written: wrong input if the name is wrong, else a failure."""
     said = f"{what}: {error.strerror or error}"
     return UsageError(said) if error.errno in _WRONG_NAME else WriteError(said)
+
+
+def of_several(errors: Sequence[WeirError], message: str) -> WeirError:
+    """The error of a command that has told what is wrong with each of several files, and did the others.
+
+    Its exit code is the least of theirs: a disk that is full is no file that cannot be read.
+    """
+    kinds = {kind.exit_code: kind for kind in (WeirError, UsageError, RecordError)}
+    return kinds[min(one.exit_code for one in errors)](message)
 
 
 def sentence(message: str) -> str:

@@ -10,7 +10,7 @@ import click
 from weirlab.capture import Packets
 from weirlab.cli.options import Whole, argument, option
 from weirlab.cli.records import readable
-from weirlab.errors import RecordError, UsageError
+from weirlab.errors import UsageError, of_several
 from weirlab.export import FORMATS, NAMES, export, planned
 from weirlab.flent.exporting import NotOfFlent, check_exportable
 from weirlab.ui import console, waiting
@@ -18,6 +18,7 @@ from weirlab.ui import console, waiting
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from weirlab.errors import WeirError
     from weirlab.record import Record
 
 
@@ -88,18 +89,18 @@ def command(  # noqa: PLR0913 - one word each on the command line
     packets = None if wanted == Packets() else wanted
     kind, alone = planned(out, form, table, packets, title=title)
     with readable(paths, "exported") as records:
-        chosen = _for_flent(records) if kind == "flent" and not alone else records
+        chosen, errors = _for_flent(records) if kind == "flent" and not alone else (records, [])
         with waiting(f"writing {out}", quiet=False):
             written = export(chosen, out, form, table, packets, title=title)
         for path in written:
             console.print(str(path), soft_wrap=True)
-        if len(chosen) < len(records):
-            count = f"{len(records) - len(chosen)} of {len(records)}"
-            raise RecordError(f"{count} records cannot be written for Flent; the others are")
+        if errors:
+            count = f"{len(errors)} of {len(records)}"
+            raise of_several(errors, f"{count} records cannot be written for Flent; the others are")
 
 
-def _for_flent(records: Sequence[Record]) -> list[Record]:
-    """Those that Flent has a test for; what is wrong with the others is told, in a line for each kind.
+def _for_flent(records: Sequence[Record]) -> tuple[Sequence[Record], Sequence[WeirError]]:
+    """Those that Flent has a test for, and why the others are none; that is told, in a line for each kind.
 
     Raises:
         UsageError: if it has none for any of them.
@@ -119,7 +120,7 @@ def _for_flent(records: Sequence[Record]) -> list[Record]:
         rest = len(paths) - MAX_NAMED
         more = f" and {rest} more" if rest > 0 else ""
         click.echo(f"weir: {why}: {', '.join(paths[:MAX_NAMED])}{more}", err=True)
-    return kept
+    return kept, errors
 
 
 MAX_NAMED = 3

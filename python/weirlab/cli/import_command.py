@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from weirlab.cli.options import argument, option
-from weirlab.errors import RecordError, UsageError, WeirError
+from weirlab.errors import UsageError, WeirError, of_several
 from weirlab.flent import import_flent
 from weirlab.record import Record, pack
 from weirlab.ui import console, warn
@@ -43,11 +43,13 @@ def command(files: tuple[Path, ...], *, out: Path | None) -> None:
         except WeirError as error:
             errors.append(error)
             if len(files) > 1:
-                click.echo(f"weir: {error}", err=True)
+                which = "" if f"`{file}`" in str(error) else f"`{file}`: "
+                click.echo(f"weir: {which}{error}", err=True)
     if len(files) == 1 and errors:
         raise errors[0]
     if errors:
-        raise RecordError(f"{len(errors)} of {len(files)} files cannot be imported; the others are")
+        others = "; the others are" if len(errors) < len(files) else ""
+        raise of_several(errors, f"{len(errors)} of {len(files)} files cannot be imported{others}")
 
 
 def _targets(files: tuple[Path, ...], out: Path | None) -> list[Path]:
