@@ -244,8 +244,9 @@ def test_commands_run_before_and_after_each_run(tmp_path: Path) -> None:
 def test_a_command_that_fails_ends_the_batch_and_the_next_call_goes_on(tmp_path: Path) -> None:
     batch, out = of_lab(tmp_path, before=['test "$WEIR_SEED" != 2'], after=["echo tidy"]), tmp_path / "out"
     out.mkdir()
+    place = "01-two-queues/01-pfifo-fast/seed-2"
     with pytest.raises(
-        LabError, match=r"before `seed-2`: `test .* ended with 1; its output is in .*commands.log"
+        LabError, match=rf"before `{place}`: `test .* ended with 1; its output is in .*commands.log"
     ):
         carry_out(batch, out, batch.steps, jobs=1, watcher=None)
     assert (out / LOG).read_text().count("tidy\n") == 2 + 2
@@ -269,7 +270,10 @@ def test_a_command_that_does_not_end_is_ended_with_all_that_it_started(tmp_path:
     child = f'{sys.executable} -c "import time; time.sleep(60)" & echo $! ; wait'
     batch, out = of_lab(tmp_path, before=[child], command_limit="500ms"), tmp_path / "out"
     out.mkdir()
-    with pytest.raises(LabError, match=r"was ended after 0\.5 s \(command_limit\)"):
+    with pytest.raises(
+        LabError,
+        match=r"before `01-two-queues/01-pfifo-fast/seed-1`: .* was ended after 0\.5 s \(command_limit\)",
+    ):
         carry_out(batch, out, batch.steps, jobs=1, watcher=None)
     process = int((out / LOG).read_text().splitlines()[-1])
     assert _ends(process)

@@ -176,9 +176,10 @@ class _Surrounded:
             "WEIR_WHEN": when,
         }
         said = f"; its output is in {self._out / LOG}"
+        place = folder.relative_to(self._out)
         for command in commands:
             with (self._out / LOG).open("ab") as log:
-                log.write(f"== {when} {folder.relative_to(self._out)}: {command}\n".encode())
+                log.write(f"== {when} {place}: {command}\n".encode())
                 log.flush()
                 group = Group(
                     ["/bin/sh", "-c", command],
@@ -196,10 +197,10 @@ class _Surrounded:
                 if time.monotonic() >= until_s:
                     group.end(0)
                     late = f"was ended after {limit_s:g} s (command_limit){said}"
-                    raise LabError(f"{when} `{folder.name}`: `{command}` {late}")
+                    raise LabError(f"{when} `{place}`: `{command}` {late}")
             group.let_go()
             if code != 0:
-                raise LabError(f"{when} `{folder.name}`: `{command}` ended with {code}{said}")
+                raise LabError(f"{when} `{place}`: `{command}` ended with {code}{said}")
         return True
 
 
