@@ -394,6 +394,20 @@ def test_what_scenarios_of_a_batch_compare_in_vain_is_told(tmp_path: Path) -> No
     assert "pfifo" in done.stderr
 
 
+def test_the_name_of_a_scenario_is_in_its_folder_whatever_its_script(tmp_path: Path) -> None:
+    words = f'test = "ping"\nlink = "cable-20-8"\n{PHASES}\n'
+    names = ("日本", "Привет", "Ünïcode")
+    text = "".join(f'[[scenario]]\nname = "{name}"\n{words}' for name in names)
+    file = written(tmp_path, text)
+    assert load_batch(file).scenarios() == ["01-日本", "02-привет", "03-ünïcode"]
+    command(str(file), "--out", str(tmp_path / "out"))
+    assert sorted(one.name for one in (tmp_path / "out").iterdir() if one.is_dir()) == [
+        "01-日本",
+        "02-привет",
+        "03-ünïcode",
+    ]
+
+
 def test_scenarios_are_told_in_the_order_of_the_file(tmp_path: Path) -> None:
     one = f'[[scenario]]\ntest = "ping"\nlink = "cable-20-8"\n{PHASES}\n'
     names = load_batch(written(tmp_path, one * 101)).scenarios()

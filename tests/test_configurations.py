@@ -11,7 +11,7 @@ import pytest
 
 import weirlab
 from weirlab.record import Record, configurations, open_record
-from weirlab.record.configurations import distinct, run_names, same_runs
+from weirlab.record.configurations import distinct, run_names, same_runs, slug
 from weirlab.scenario import ScenarioSpec, resolve
 from weirlab.stats import compare
 
@@ -31,6 +31,23 @@ def short(tmp_path_factory: pytest.TempPathFactory) -> Record:
     """The shortest of runs, of which others are made by changing its manifest."""
     (record,) = weirlab.run("rrul_be", phases=PHASES, out=tmp_path_factory.mktemp("short") / "out")
     return record
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("htb rate 95% fq_codel", "htb-rate-95-fq-codel"),
+        ("日本", "日本"),
+        ("Привет, мир!", "привет-мир"),
+        ("U\u0308nïcode", "ünïcode"),
+        ("हिन्दी", "हिन्दी"),
+        ("../a\\b\0c\u202ed", "a-b-c-d"),
+        ("!?", "queue"),
+        ("本" * 80, "本" * 40),
+    ],
+)
+def test_letters_of_every_script_are_kept_in_names_of_files(text: str, name: str) -> None:
+    assert slug(text) == name
 
 
 def scenario(**words: Any) -> dict[str, Any]:

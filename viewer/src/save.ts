@@ -75,9 +75,9 @@ export function keep(content: Blob, name: string): void {
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }
 
-/** A short file name made of `title`. */
+/** A short file name made of `title`: letters, of every script with their marks, and digits. */
 export function slug(title: string): string {
-  return title.toLowerCase().replaceAll(/[^a-z0-9]+/g, "-").replaceAll(/^-|-$/g, "").slice(0, 60) || "chart";
+  return title.toLowerCase().normalize("NFC").replaceAll(/[^\p{L}\p{M}\p{N}]+/gu, "-").replaceAll(/^-|-$/g, "").slice(0, 60) || "chart";
 }
 
 /** `text` in which nothing is markup. */

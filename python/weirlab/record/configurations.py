@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
+import unicodedata
 from collections import Counter
 from dataclasses import dataclass
 from functools import partial
@@ -129,8 +129,10 @@ def shared_parts(paths: Sequence[Sequence[str]]) -> int:
 
 
 def slug(text: str) -> str:
-    """`text` as a short file name."""
-    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:40].rstrip("-") or "queue"
+    """`text` as a short file name: letters, of every script with their marks, and digits."""
+    signs = unicodedata.normalize("NFC", text.lower())
+    kept = (one if unicodedata.category(one)[0] in "LMN" else " " for one in signs)
+    return "-".join("".join(kept).split())[:40].rstrip("-") or "queue"
 
 
 def _counted(records: Sequence[Record]) -> dict[str, Record]:
