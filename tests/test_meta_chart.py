@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,8 +13,11 @@ from matplotlib.text import Text
 import weirlab
 from weirlab.errors import UsageError
 from weirlab.plots import Look, plot
+from weirlab.record import find_records
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from matplotlib.axes import Axes
 
     from weirlab.record import Record
@@ -72,6 +76,19 @@ def test_what_is_no_number_stands_side_by_side(runs: list[Record]) -> None:
     assert {"cable-20-8", "line-50"} <= set(words)
     by_title = plot(runs, "meta", look=Look(against="title"))
     assert "TCP download" in [text.get_text() for text in by_title.findobj(Text)]
+
+
+def test_runs_without_tags_are_named_too(runs: list[Record], tmp_path: Path) -> None:
+    folder = shutil.copytree(runs[0].path.parent, tmp_path / "runs")
+    records = find_records(folder)
+    for record in records[1:]:
+        record.annotate("", ["kitchen"])
+    grouped = plot(records, "meta", look=Look(group="tags", against="queue"))
+    legend = grouped.axes[0].get_legend()
+    assert legend is not None
+    assert [one.get_text() for one in legend.get_texts()] == ["no tags", "kitchen"]
+    below = plot(records, "meta", look=Look(against="tags"))
+    assert [one.get_text() for one in below.axes[0].get_xticklabels()] == ["no tags", "kitchen"]
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ def _rows(records: Sequence[Record]) -> pl.DataFrame:
     runs = distinct(records)
     return frame(runs).with_columns(
         title=pl.Series([one.manifest.title for one in runs], dtype=pl.String),
-        tags=pl.Series([", ".join(one.manifest.tags) for one in runs], dtype=pl.String),
+        tags=pl.Series([", ".join(one.manifest.tags) or NO_TAGS for one in runs], dtype=pl.String),
     )
 
 
@@ -187,6 +187,9 @@ def _note(records: Sequence[Record]) -> str:
         note += " Of several runs with one value below and of one group: their mean, and its 95 % interval."
     return note
 
+
+NO_TAGS = "no tags"
+"""What a run without tags has in their place: no tag has two words."""
 
 UNITS = {"_ms": "ms", "_mbps": "Mbit/s", "_s": "s"}
 """Units by the ends of columns."""
