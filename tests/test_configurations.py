@@ -121,7 +121,7 @@ def test_of_no_records_there_are_no_configurations() -> None:
         (
             {"link": own_link()},
             {"link": own_link(changes=[{"at": "2s", "rate": "3mbit"}])},
-            ["down line no changes", "down line changes at 2 s rate 3 Mbit/s"],
+            ["down line unchanged", "down line changes at 2 s rate 3 Mbit/s"],
         ),
         (
             {"link": "cable-20-8"},
@@ -141,6 +141,38 @@ def test_whatever_differs_is_named_and_nothing_else(
     records = [as_if(short, **first), as_if(short, **second)]
     assert run_names(records) == names
     assert [one.name for one in configurations(records)] == names
+
+
+def test_changes_of_a_line_are_told_in_short_by_the_instant(short: Record) -> None:
+    def named(*changes: tuple[int, Any]) -> str:
+        record = as_if(short, link=own_link())
+        (line,) = record.manifest.scenario["path"]["down"]
+        line["changes"] = [{"at_ns": at_ns, "to": to} for at_ns, to in changes]
+        return run_names([as_if(short, link=own_link()), record])[1]
+
+    lost = {"loss": {"model": "random", "probability": 0.015}}
+    whole = {"loss": {"model": "random", "probability": 0.0}}
+    first, second = 2_939_590_953, 6_552_556_341
+    assert named(
+        *((first, to) for to in ({"rate_bps": 5_000_000}, {"delay_ns": 40_000_000}, lost)),
+        *((second, to) for to in ("down", {"delay_ns": 2_500_000}, whole)),
+    ) == (
+        "down line changes at 2.94 s rate 5 Mbit/s, delay 40 ms, loss 1.5 %; "
+        "at 6.553 s down, delay 2.5 ms, no loss"
+    )
+    bursts = {
+        "model": "gilbert_elliott",
+        "good_to_bad": 0.1,
+        "bad_to_good": 0.5,
+        "loss_when_bad": 1,
+        "loss_when_good": 0,
+    }
+    said = "gilbert_elliott good to bad 0.1 bad to good 0.5 loss when bad 1 loss when good 0"
+    assert named((9_000, {"loss": bursts})) == f"down line changes at 9 us loss {said}"
+    several = [(second_ns * 10**9, {"rate_bps": 10**6}) for second_ns in range(1, 6)]
+    assert named(*several) == (
+        "down line changes at 1 s rate 1 Mbit/s; at 2 s rate 1 Mbit/s; 3 more times until 5 s"
+    )
 
 
 def test_links_of_one_title_are_told_apart_beside_another_link(short: Record) -> None:

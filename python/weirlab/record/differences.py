@@ -288,11 +288,40 @@ def _of_path(path: Mapping[str, Sequence[Mapping[str, Any]]]) -> Iterator[tuple[
             for key, value in hop.items():
                 if key in DERIVED:
                     continue
-                words = f"{direction} {hop['name']} {_phrase(key, value)}"
+                said = _changes(value) if key == "changes" else _phrase(key, value)
+                words = f"{direction} {hop['name']} {said}"
                 yield (
                     f"path {direction} {hop['name']} {key}",
                     _Fact(json.dumps(value), words, ("link", "queue")),
                 )
+
+
+def _changes(changes: Sequence[Mapping[str, Any]]) -> str:
+    """What happens to a line, the instants rounded to milliseconds; of many the first."""
+    by_instant: dict[int, list[str]] = {}
+    for one in changes:
+        by_instant.setdefault(one["at_ns"], []).append(_change(one["to"]))
+    if not by_instant:
+        return "unchanged"
+    told = [f"at {_rounded(at)} {', '.join(words)}" for at, words in by_instant.items()]
+    if len(told) > MAX_INSTANTS:
+        left = len(told) - MAX_INSTANTS + 1
+        told[MAX_INSTANTS - 1 :] = [f"{left} more times until {_rounded(max(by_instant))}"]
+    return f"changes {'; '.join(told)}"
+
+
+def _change(to: str | Mapping[str, Any]) -> str:
+    """One change of a line: `down`, `rate 5 Mbit/s`, `delay 40 ms`, `loss 1 %`."""
+    if isinstance(to, str):
+        return to
+    loss = to.get("loss", {})
+    if loss.get("model") == "random":
+        return f"loss {100 * loss['probability']:g} %" if loss["probability"] else "no loss"
+    return " ".join(_phrase(key, value) for key, value in to.items())
+
+
+def _rounded(at_ns: int) -> str:
+    return _time(at_ns if at_ns < 10**6 else round(at_ns, -6))
 
 
 def _names(kind: str, things: Iterable[Mapping[str, Any]], follows: tuple[str, ...]) -> _Fact:
@@ -401,6 +430,9 @@ OFF_BY_DEFAULT = frozenset({"tcp.overrides.ecn"})
 
 OF_THE_COMMAND = frozenset({"period_ns", "client_congestion_control"})
 """Settings of flows and probes that a test seldom says, and the command line does."""
+
+MAX_INSTANTS = 3
+"""Instants at which a line changes that a name tells: one of a table's rows."""
 
 DERIVED = frozenset({"name", "reference_rate_bps", "shaped"})
 """Keys of a hop whose values follow from the others."""
