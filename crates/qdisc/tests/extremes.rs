@@ -2,7 +2,7 @@
 
 mod exercise;
 
-use weir_qdisc::{DISCIPLINES, MARKERS, Param, ParamKind};
+use weir_qdisc::{DISCIPLINES, Device, MARKERS, Param, ParamKind, QueueSpec};
 
 #[test]
 fn disciplines_stand_extreme_values_or_refuse_them() {
@@ -14,6 +14,49 @@ fn disciplines_stand_extreme_values_or_refuse_them() {
                 exercise::spec(format!("{base} {words}").as_bytes());
             }
         }
+    }
+}
+
+#[test]
+fn long_times_and_slow_and_fast_rates_stand_hours_of_packets() {
+    for discipline in DISCIPLINES {
+        let example = discipline.examples.iter().find(|text| text.starts_with(discipline.name));
+        let base = example.unwrap_or(&discipline.name);
+        for param in discipline.params.iter().chain(discipline.class_params) {
+            if matches!(param.kind, ParamKind::Time | ParamKind::Rate | ParamKind::Words { .. }) {
+                for value in SLOW_VALUES {
+                    exercise::slow_spec(format!("{base} {} {value}", param.name).as_bytes());
+                }
+            }
+        }
+    }
+    for codel in ["codel limit 100", "fq_codel limit 100"] {
+        for interval in ["4294967295us", "4399s"] {
+            exercise::slow_spec(format!("{codel} target 1ms interval {interval} noecn").as_bytes());
+            exercise::slow_spec(format!("{codel} target 1ms interval {interval} ecn").as_bytes());
+        }
+    }
+}
+
+#[test]
+fn a_time_is_no_longer_than_tc_can_hand_over() {
+    let built = |spec: &str| {
+        let spec = QueueSpec::parse(spec).unwrap();
+        spec.build(&Device::default()).map(drop).map_err(|error| error.to_string())
+    };
+    for (spec, most, beyond, allowed) in [
+        ("codel interval", "4294967295us", "4294967296us", "4294s"),
+        ("fq_codel target", "4294967295us", "4295s", "4294s"),
+        ("pie tupdate", "4294967295us", "4295s", "4294s"),
+        ("fq horizon", "4294967295us", "4295s", "4294s"),
+        ("fq timer_slack", "4294967295ns", "4294967296ns", "4294ms"),
+        ("dualpi2 max_rtt", "1s", "4294967296us", "4294s"),
+        ("dualpi2 step_thresh", "4294967295us", "4294967296us", "4294s"),
+    ] {
+        assert_eq!(built(&format!("{spec} {most}")), Ok(()));
+        let (name, param) = spec.split_once(' ').unwrap();
+        let refused = format!("{name}: `{param} {beyond}`: write a time up to {allowed}");
+        assert_eq!(built(&format!("{spec} {beyond}")), Err(refused));
     }
 }
 
@@ -43,7 +86,7 @@ fn extremes(param: &Param) -> Vec<String> {
 }
 
 /// Ends of all kinds, and of what several words can say.
-const VALUES: [&str; 22] = [
+const VALUES: [&str; 24] = [
     "0",
     "1",
     "255",
@@ -53,6 +96,8 @@ const VALUES: [&str; 22] = [
     "-64",
     "0ns",
     "1ns",
+    "4294967295us",
+    "5000s",
     "9000000000s",
     "8bit",
     "34gbit",
@@ -67,5 +112,15 @@ const VALUES: [&str; 22] = [
     // `rate` of netem
     "8bit 0 1 2147483647",
     "8bit 2147483647 1 -2147483648",
+    "9000000000s 9000000000s 100%",
+];
+
+/// Ends of times and rates.
+const SLOW_VALUES: [&str; 6] = [
+    "4294967295us",
+    "9000000000s",
+    "8bit",
+    "34gbit",
+    "9000000tbit",
     "9000000000s 9000000000s 100%",
 ];

@@ -17,8 +17,8 @@ use crate::linux::truesize;
 use crate::peeked::{Peeked, TakesNext};
 use crate::registry::Discipline;
 use crate::tc::{
-    Classifier, Plain, QueueSpec, Record, SpecError, Text, number, params, percent, real, size,
-    switch, time, words,
+    Classifier, Plain, QueueSpec, Record, SpecError, Text, number, params, percent, read_time,
+    real, size, switch, time, words,
 };
 
 struct DualPi2 {
@@ -186,9 +186,10 @@ fn read_step(text: &Text<'_>) -> Result<Step, SpecError> {
     {
         return Ok(Step::Packets(packets));
     }
-    let time = units::parse_time(text.text);
-    time.map(|time| Step::Sojourn(whole_micros(time)))
-        .map_err(|_| text.bad("write a time such as 1ms, or packets such as 5p"))
+    if units::parse_time(text.text).is_err() {
+        return Err(text.bad("write a time such as 1ms, or packets such as 5p"));
+    }
+    read_time(text).map(|time| Step::Sojourn(whole_micros(time)))
 }
 
 impl TakesNext for DualPi2 {

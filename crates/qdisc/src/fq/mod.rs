@@ -20,7 +20,8 @@ use crate::pool::{List, Pool};
 use crate::priomap::{PRIOMAP, PrioMap};
 use crate::registry::Discipline;
 use crate::tc::{
-    Plain, QueueSpec, Record, SpecError, Text, number, params, rate, switch, time, words,
+    Plain, QueueSpec, Record, SpecError, Text, number, params, rate, short_time, switch, time,
+    words,
 };
 
 struct Fq {
@@ -369,7 +370,7 @@ params! {
         /// packets that leave so much later than they might have are marked
         pub ce_threshold: Option<Duration> = time().absent("off"),
         /// by how much a flow that waits for its rate may be served late
-        pub timer_slack: Duration = time().default("10us"),
+        pub timer_slack: Duration = short_time().default("10us"),
         /// how far ahead a packet's departure time may lie; no packet here has one
         pub horizon: Duration = time().default("10s"),
         /// whether a packet beyond the horizon is dropped; no packet here is

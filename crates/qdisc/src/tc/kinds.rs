@@ -144,11 +144,27 @@ pub(crate) const fn rate() -> Declared<Rate> {
     Declared::new(ParamKind::Rate, |text| text.rate_in(text.text))
 }
 
-/// A time.
+/// A time that fits into 32 bits of microseconds, as `tc` hands times over.
 pub(crate) const fn time() -> Declared<Duration> {
-    Declared::new(ParamKind::Time, |text| {
-        units::parse_time(text.text).map_err(|error| text.wrap(&error))
-    })
+    Declared::new(ParamKind::Time, read_time)
+}
+
+/// A time that fits into 32 bits of nanoseconds, as `tc` hands over those of timers.
+pub(crate) const fn short_time() -> Declared<Duration> {
+    Declared::new(ParamKind::Time, |text| time_up_to(text, Duration::from_nanos(U32), "4294ms"))
+}
+
+/// The text as a time that fits into 32 bits of microseconds.
+pub(crate) fn read_time(text: &Text<'_>) -> Result<Duration, SpecError> {
+    time_up_to(text, Duration::from_micros(U32), "4294s")
+}
+
+fn time_up_to(text: &Text<'_>, most: Duration, shown: &str) -> Result<Duration, SpecError> {
+    let time = units::parse_time(text.text).map_err(|error| text.wrap(&error))?;
+    if time > most {
+        return Err(text.bad(&format!("write a time up to {shown}")));
+    }
+    Ok(time)
 }
 
 /// A word that switches something on, which is off where it is not written.
@@ -256,6 +272,9 @@ macro_rules! whole {
     )+ };
 }
 whole!(u8, u16, u32, u64, usize);
+
+/// The most that 32 bits hold.
+const U32: u64 = u32::MAX as u64;
 
 impl Plain for i32 {}
 impl Plain for f64 {}

@@ -32,8 +32,8 @@ pub use filter::{Classifier, Field as MatchField, Filter, FilterKind, Match};
 pub use gso::GsoPackets;
 pub(crate) use kinds::{
     Choice, as_words, band_count, choice, depth, either, integer, minor, nonzero_depth,
-    nonzero_size, number, one_of, percent, probability, rate, read_size, real, size, switch, time,
-    word, words,
+    nonzero_size, number, one_of, percent, probability, rate, read_size, read_time, real,
+    short_time, size, switch, time, word, words,
 };
 pub(crate) use nearest::did_you_mean;
 pub use params::{DefaultValue, Param, ParamKind, Params};

@@ -11,6 +11,19 @@ use weir_qdisc::{
 /// # Panics
 /// If something that must hold does not.
 pub fn spec(data: &[u8]) {
+    at_pace(data, Duration::from_micros(1));
+}
+
+/// As [`spec`], with packets that lie up to an hour and a half apart and wait for hours.
+///
+/// # Panics
+/// If something that must hold does not.
+#[allow(dead_code, reason = "not every owner of this file has hours")]
+pub fn slow_spec(data: &[u8]) {
+    at_pace(data, Duration::from_millis(10));
+}
+
+fn at_pace(data: &[u8], step: Duration) {
     let text = String::from_utf8_lossy(data);
     let spec = match QueueSpec::parse(&text) {
         Ok(spec) => spec,
@@ -21,7 +34,7 @@ pub fn spec(data: &[u8]) {
     let narrow = Device { mtu: 576, tx_queue_len: 2, ..Device::default() };
     for device in [wide, narrow] {
         match spec.build(&device) {
-            Ok(qdisc) => drive(qdisc, device.mtu),
+            Ok(qdisc) => drive(qdisc, device.mtu, step),
             Err(error) => check_sentence(&error),
         }
         if let Err(error) = spec.expanded(&device) {
@@ -53,10 +66,11 @@ fn check_sentence(error: &SpecError) {
     assert!(!text.is_empty() && !text.contains(char::is_control), "{text:?}");
 }
 
-/// Sends packets of several flows through `qdisc` and checks its counts after each step.
-fn drive(mut qdisc: Box<dyn Qdisc>, mtu: u32) {
+/// Sends packets of several flows through `qdisc`, with up to 2^19 times `step` between them, and checks its
+/// counts after each one.
+fn drive(mut qdisc: Box<dyn Qdisc>, mtu: u32, step: Duration) {
     let mut now = Time::ZERO;
-    for n in 0..40 {
+    for n in 0..60 {
         let ip_len = [mtu, 40, mtu / 2][n as usize % 3];
         let arrival = Packet { enqueued_at: now, ..packet(n, ip_len) };
         qdisc.enqueue(arrival, now, &mut Nobody);
@@ -68,7 +82,7 @@ fn drive(mut qdisc: Box<dyn Qdisc>, mtu: u32) {
             assert!(next.is_none() || next == sent, "another packet left than was looked at");
             check_accounting(&*qdisc);
         }
-        now += Duration::from_micros(1 << (n % 20));
+        now += step * (1 << (n % 20));
     }
     for _ in 0..100 {
         if qdisc.dequeue(now, &mut Nobody).is_none() {
