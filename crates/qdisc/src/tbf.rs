@@ -193,10 +193,19 @@ impl TbfOptions {
         match (self.limit, self.latency) {
             (Some(limit), None) => Ok(limit),
             (None, Some(latency)) => {
-                let by_rate = within(self.rate, latency) + self.burst;
-                let by_peak =
-                    self.peakrate.map(|peak| within(peak, latency) + self.mtu.unwrap_or(0));
-                Ok(by_peak.map_or(by_rate, |by_peak| by_rate.min(by_peak)))
+                let by_rate = within(self.rate, latency).saturating_add(self.burst);
+                let by_peak = self
+                    .peakrate
+                    .map(|peak| within(peak, latency).saturating_add(self.mtu.unwrap_or(0)));
+                let bytes = by_peak.map_or(by_rate, |by_peak| by_rate.min(by_peak));
+                if u32::try_from(bytes).is_err() {
+                    return Err(SpecError::new(format!(
+                        "tbf: `latency {latency}`: what leaves at {} meanwhile is no `limit` below 4gb: write a \
+                         shorter time",
+                        self.rate
+                    )));
+                }
+                Ok(bytes)
             }
             (None, None) => Err(SpecError::new("tbf: one of `limit` and `latency` is required")),
             (Some(_), Some(_)) => Err(SpecError::new(

@@ -61,6 +61,36 @@ fn a_time_is_no_longer_than_tc_can_hand_over() {
 }
 
 #[test]
+fn sums_of_times_and_what_leaves_meanwhile_stay_in_bounds() {
+    for spec in [
+        "netem delay 1000000s 1000000s 100% distribution pareto slot 1000000s 1000000s",
+        "netem slot distribution pareto 1000000s 1000000s netem delay 1000000s rate 8bit",
+        "netem delay 1000000s rate 8bit 2147483647 1 2147483647",
+        "netem rate 8bit 2147483647 1 2147483647 netem rate 8bit 2147483647 1 2147483647",
+        "tbf rate 1mbit burst 4000000000b latency 1s",
+    ] {
+        let built =
+            QueueSpec::parse(spec).and_then(|spec| spec.build(&Device::default()).map(drop));
+        assert!(built.is_ok() || spec.starts_with("tbf"), "{spec}: {built:?}");
+        exercise::spec(spec.as_bytes());
+        exercise::slow_spec(spec.as_bytes());
+    }
+    for (spec, says) in [
+        ("netem delay 1000001s", "netem: `delay 1000001s`: write times up to 1000000s"),
+        ("netem delay 1s 1000001s", "netem: `delay 1s 1000001s`: write times up to 1000000s"),
+        ("netem slot 9223372036s", "netem: `slot 9223372036s`: write times up to 1000000s"),
+        (
+            "tbf rate 9223372tbit burst 2000 latency 4294s",
+            "tbf: `latency 4294s`: what leaves at 9223372000Gbit meanwhile is no `limit` below 4gb: write a \
+             shorter time",
+        ),
+    ] {
+        let built = QueueSpec::parse(spec).unwrap().build(&Device::default()).map(drop);
+        assert_eq!(built.map_err(|error| error.to_string()), Err(says.to_owned()));
+    }
+}
+
+#[test]
 fn a_cake_of_a_fast_line_and_a_long_round_trip_has_a_limit_of_memory() {
     exercise::spec(b"cake bandwidth 100gbit rtt 4294s");
 }
@@ -86,7 +116,7 @@ fn extremes(param: &Param) -> Vec<String> {
 }
 
 /// Ends of all kinds, and of what several words can say.
-const VALUES: [&str; 24] = [
+const VALUES: [&str; 25] = [
     "0",
     "1",
     "255",
@@ -113,14 +143,9 @@ const VALUES: [&str; 24] = [
     "8bit 0 1 2147483647",
     "8bit 2147483647 1 -2147483648",
     "9000000000s 9000000000s 100%",
+    "1000000s 1000000s",
 ];
 
 /// Ends of times and rates.
-const SLOW_VALUES: [&str; 6] = [
-    "4294967295us",
-    "9000000000s",
-    "8bit",
-    "34gbit",
-    "9000000tbit",
-    "9000000000s 9000000000s 100%",
-];
+const SLOW_VALUES: [&str; 6] =
+    ["4294967295us", "1000000s", "8bit", "34gbit", "9000000tbit", "1000000s 1000000s 100%"];

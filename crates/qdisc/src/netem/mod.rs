@@ -138,9 +138,10 @@ impl OpenSlot {
     }
 }
 
-/// `nanos` after `from`, or before.
+/// `nanos` after `from`, or before; never is late enough for everything that a slow line would take longer to send.
 fn later(from: Time, nanos: i64) -> Time {
-    Time::from_nanos(from.as_nanos().saturating_add_signed(nanos))
+    let at = Time::from_nanos(from.as_nanos().saturating_add_signed(nanos));
+    at.min(NEVER.max(from))
 }
 
 impl Netem {
@@ -379,6 +380,9 @@ pub(crate) static NETEM: Discipline = Discipline {
 
 /// `NETEM_DIST_SCALE`.
 const TABLE_SCALE: i64 = 8_192;
+
+/// 2^62 ns, 146 years: what comes after it can still be counted.
+const NEVER: Time = Time::from_nanos(1 << 62);
 
 #[cfg(test)]
 mod tests {

@@ -20,8 +20,15 @@ impl<'t> Words<'t> {
         Self { text, words: text.words() }
     }
 
-    fn time(&self, place: usize) -> Result<Option<Duration>, SpecError> {
-        let parse = |word: &&str| units::parse_time(word).map_err(|error| self.text.wrap(&error));
+    /// A time in nanoseconds. `tc` has 64 bits for it, whose sums overflow in the kernel.
+    fn nanos(&self, place: usize) -> Result<Option<i64>, SpecError> {
+        let parse = |word: &&str| {
+            let time = units::parse_time(word).map_err(|error| self.text.wrap(&error))?;
+            if time > MAX_TIME {
+                return Err(self.text.bad("write times up to 1000000s"));
+            }
+            Ok(time.as_nanos() as i64)
+        };
         self.words.get(place).map(parse).transpose()
     }
 
@@ -73,14 +80,10 @@ pub(super) struct DelayOptions {
 
 fn read_delay(text: &Text<'_>) -> Result<DelayOptions, SpecError> {
     let words = Words::of(text);
-    let nanos = |time: Option<Duration>| {
-        let nanos = time.unwrap_or(Duration::ZERO).as_nanos();
-        i64::try_from(nanos).map_err(|_| text.bad("times up to 292 years are allowed"))
-    };
     let correlation = words.share(2)?.unwrap_or(0);
-    let mean = nanos(words.time(0)?)?;
+    let mean = words.nanos(0)?.unwrap_or(0);
     // The kernel caps it.
-    let width = nanos(words.time(1)?)?.min(i64::from(i32::MAX));
+    let width = words.nanos(1)?.unwrap_or(0).min(i64::from(i32::MAX));
     Ok(DelayOptions { mean, width, correlation })
 }
 
@@ -152,10 +155,7 @@ fn read_rate(text: &Text<'_>) -> Result<Cells, SpecError> {
 fn read_slots(text: &Text<'_>) -> Result<Slots, SpecError> {
     let reader = Words::of(text);
     let words = &reader.words[..];
-    let nanos = |place: usize| -> Result<Option<i64>, SpecError> {
-        let time = reader.time(place)?.map(|time| i64::try_from(time.as_nanos()));
-        time.transpose().map_err(|_| text.bad("times up to 292 years are allowed"))
-    };
+    let nanos = |place: usize| reader.nanos(place);
     let missing = || text.bad("write `MIN [MAX]` or `distribution NAME DELAY JITTER`");
     let (between, next) = if words[0] == "distribution" {
         let name = words.get(1).ok_or_else(missing)?;
@@ -302,3 +302,6 @@ const LOSS_SHAPE: &str = "[random] PERCENT [CORRELATION] | state P13 [P31 [P32 [
                           gemodel P [R [1-H [1-K]]]";
 
 const SLOT_SHAPE: &str = "MIN [MAX] | distribution NAME DELAY JITTER, [packets N] [bytes SIZE]";
+
+/// Eleven days.
+const MAX_TIME: Duration = Duration::from_secs(1_000_000);
