@@ -156,6 +156,46 @@ pub enum RecordingError {
         /// Arrival of the packet, in nanoseconds since the first one.
         arrived_ns: u64,
     },
+    /// A packet that comes or leaves later than any recording goes on.
+    #[error(
+        "packet {packet} is there {at_ns} ns after the first one, allowed is at most {MAX_AT_NS} (an hour)"
+    )]
+    Late {
+        /// The packet.
+        packet: u64,
+        /// Its arrival or departure, in nanoseconds since the first arrival.
+        at_ns: u64,
+    },
+    /// Two arrivals with one number.
+    #[error("packet {packet} arrives twice")]
+    Twice {
+        /// The packet.
+        packet: u64,
+    },
+    /// A phase that is no part of a CoDel tick.
+    #[error("`first_arrival_mod_1024ns` is {phase_ns}; write a number up to 1023")]
+    Phase {
+        /// Phase of the first arrival, in nanoseconds.
+        phase_ns: u64,
+    },
+    /// A number of runs that nobody makes, or from which no mean of the middle ones can be told.
+    #[error("{what} is {runs}; write a number from {least} to {MAX_RUNS}")]
+    Runs {
+        /// Where the recording says it.
+        what: &'static str,
+        /// Number of runs.
+        runs: u32,
+        /// The least one allowed.
+        least: u32,
+    },
+    /// Runs of Linux of which the recording does not have one share each.
+    #[error("`seed_runs` has {shares} shares of dropped packets of {runs} runs")]
+    Shares {
+        /// How many shares are there.
+        shares: usize,
+        /// Number of runs.
+        runs: u32,
+    },
     /// A discipline of that age would not have the phase of the recording's clocks.
     #[error("`age_ns` is {age_ns}; write a multiple of 16000000, 1024000000000 at most")]
     Age {
@@ -184,6 +224,9 @@ impl Recording {
         let age_ns = file.age_ns.unwrap_or(SETTLED.as_nanos());
         if age_ns > SETTLED.as_nanos() || !age_ns.is_multiple_of(TICK_NS) {
             return Err(RecordingError::Age { age_ns });
+        }
+        if file.first_arrival_mod_1024ns > MAX_PHASE_NS {
+            return Err(RecordingError::Phase { phase_ns: file.first_arrival_mod_1024ns });
         }
         let mut arrivals = file.arrivals;
         arrivals.sort_by_key(|arrival| (arrival.at_ns, arrival.id));
@@ -221,20 +264,35 @@ fn check(arrival: &Arrival, flows: &BTreeMap<u32, RecordedFlow>) -> Result<(), R
     if !flows.contains_key(&arrival.flow) {
         return Err(RecordingError::Flow { packet, flow: arrival.flow });
     }
-    for (what, value, most) in
-        [("DSCP", arrival.dscp, 63), ("ECN", arrival.ecn, 3)].map(|(a, b, c)| (a, b.into(), c))
-    {
+    for (what, value, most) in [
+        ("DSCP", arrival.dscp.into(), 63),
+        ("ECN", arrival.ecn.into(), 3),
+        ("length", arrival.ip_len.into(), MAX_IP_LEN),
+    ] {
         if value > most {
             return Err(RecordingError::Value { packet, what, value, most });
         }
+    }
+    check_time(packet, arrival.at_ns)
+}
+
+fn check_time(packet: u64, at_ns: u64) -> Result<(), RecordingError> {
+    if at_ns > MAX_AT_NS {
+        return Err(RecordingError::Late { packet, at_ns });
     }
     Ok(())
 }
 
 fn check_departures(arrivals: &[Arrival], departures: &[Departure]) -> Result<(), RecordingError> {
-    let arrived: BTreeMap<_, _> = arrivals.iter().map(|one| (one.id, one.at_ns)).collect();
+    let mut arrived = BTreeMap::new();
+    for Arrival { id: packet, at_ns, .. } in arrivals {
+        if arrived.insert(*packet, *at_ns).is_some() {
+            return Err(RecordingError::Twice { packet: *packet });
+        }
+    }
     for departure in departures {
         let (packet, left_ns) = (departure.id, departure.at_ns);
+        check_time(packet, left_ns)?;
         match arrived.get(&packet) {
             Some(&arrived_ns) if left_ns < arrived_ns => {
                 return Err(RecordingError::Early { packet, left_ns, arrived_ns });
@@ -277,6 +335,13 @@ struct Determinism {
 impl File {
     fn repeatability(&mut self) -> Result<Repeatability, RecordingError> {
         let runs = self.seed_runs.take();
+        if let Some(runs) = &runs {
+            // The means of spans are taken without both extremes, and their scatter needs two values.
+            check_runs("`n` of `seed_runs`", runs.runs, 4)?;
+            if runs.dropped.len() as u64 != u64::from(runs.runs) {
+                return Err(RecordingError::Shares { shares: runs.dropped.len(), runs: runs.runs });
+            }
+        }
         if runs.is_some() || self.random_discipline {
             return Ok(Repeatability::Random(runs));
         }
@@ -287,6 +352,7 @@ impl File {
             let of = words.nth(1).and_then(|word| word.parse().ok());
             return match (agree, of) {
                 (Some(agree), Some(of)) if agree <= of => {
+                    check_runs("the number of runs of `other_seeds`", of, 1)?;
                     Ok(Repeatability::Hashed { agree, runs: of })
                 }
                 _ => Err(RecordingError::Keys { text: text.clone() }),
@@ -294,6 +360,13 @@ impl File {
         }
         Ok(Repeatability::Exact)
     }
+}
+
+fn check_runs(what: &'static str, runs: u32, least: u32) -> Result<(), RecordingError> {
+    if !(least..=MAX_RUNS).contains(&runs) {
+        return Err(RecordingError::Runs { what, runs, least });
+    }
+    Ok(())
 }
 
 /// A row of `departures`: three columns, or four where the code point was recorded too.
@@ -323,6 +396,18 @@ const SETTLED: Duration = Duration::from_secs(1_024);
 
 /// A multiple of the kernel's jiffy (4 ms) and of CoDel's tick (1024 ns), whose phases recordings keep.
 const TICK_NS: u64 = 16_000_000;
+
+/// An hour; the longest recording of Linux goes on for 20 s.
+const MAX_AT_NS: u64 = 3_600_000_000_000;
+
+/// The first arrival's place within a tick of CoDel.
+const MAX_PHASE_NS: u64 = 1_023;
+
+/// The length field of an IPv4 header has 16 bits.
+const MAX_IP_LEN: u64 = 65_535;
+
+/// Far more than the 20 of the recordings, and few enough to be counted through.
+const MAX_RUNS: u32 = 10_000;
 
 /// Thrice the grain of most recordings.
 pub(crate) const FINE: Duration = Duration::from_nanos(3);

@@ -54,13 +54,14 @@ impl Shares {
         let mut waiting: BTreeMap<u64, _> =
             recording.arrivals.iter().map(|arrival| (arrival.id, (arrival, false))).collect();
         let mut marked = 0;
-        let mut delay_ns = 0;
+        // A packet of a slow line waits for years.
+        let mut delay_ns: u128 = 0;
         for departure in departures {
             let (arrival, left) = waiting.get_mut(&departure.id).expect("no packet is made up");
             // Of a duplicate the first copy counts.
             if !std::mem::replace(left, true) {
                 marked += u32::from(departure.ecn == CE && arrival.ecn != CE);
-                delay_ns += departure.at_ns - arrival.at_ns;
+                delay_ns += u128::from(departure.at_ns - arrival.at_ns);
             }
         }
         let total = recording.arrivals.len() as f64;

@@ -110,6 +110,91 @@ fn what_is_no_recording_is_refused_in_a_sentence() {
     }
 }
 
+#[test]
+fn numbers_that_no_recording_has_are_refused_in_a_sentence() {
+    let arrivals = |rows: &str| FEW.replace("[0,0,1500,0,0,0],[1,1000,1500,0,0,0]", rows);
+    let late =
+        "is there 3600000000001 ns after the first one, allowed is at most 3600000000000 (an hour)";
+    let seeds = |n: u32, dropped: &str| {
+        let span = r#"{"mean":0.0,"min":0.0,"max":0.0}"#;
+        let runs = format!(
+            r#","seed_runs":{{"n":{n},"per_run_drop_fraction":[{dropped}],"ce_fraction":{span},"mean_delay_ms":{span}}}}}"#
+        );
+        FEW.trim_end_matches('}').to_owned() + &runs
+    };
+    let keys = |text: &str| {
+        let text =
+            format!(r#","determinism":{{"other_seeds":"{text} runs, else hash collisions"}}}}"#);
+        FEW.trim_end_matches('}').to_owned() + &text
+    };
+    for (good, bad, says) in [
+        (
+            arrivals("[0,0,1500,0,0,0],[1,3600000000000,1500,0,0,0]"),
+            arrivals("[0,0,1500,0,0,0],[1,3600000000001,1500,0,0,0]"),
+            format!("packet 1 {late}"),
+        ),
+        (
+            FEW.replace("[0,5,0]", "[0,3600000000000,0]"),
+            FEW.replace("[0,5,0]", "[0,3600000000001,0]"),
+            format!("packet 0 {late}"),
+        ),
+        (
+            arrivals("[0,0,65535,0,0,0]"),
+            arrivals("[0,0,65536,0,0,0]"),
+            "packet 0 has length 65536, allowed is at most 65535".to_owned(),
+        ),
+        (
+            FEW.to_owned(),
+            arrivals("[0,0,1500,0,0,0],[0,9,1500,0,0,0]"),
+            "packet 0 arrives twice".to_owned(),
+        ),
+        (
+            FEW.replace("1024ns\":512", "1024ns\":1023"),
+            FEW.replace("1024ns\":512", "1024ns\":1024"),
+            "`first_arrival_mod_1024ns` is 1024; write a number up to 1023".to_owned(),
+        ),
+        (
+            seeds(4, "0.0,0.0,0.0,0.0"),
+            seeds(3, "0.0,0.0,0.0"),
+            "`n` of `seed_runs` is 3; write a number from 4 to 10000".to_owned(),
+        ),
+        (
+            seeds(5, "0.0,0.0,0.0,0.0,0.0"),
+            seeds(5, "0.0"),
+            "`seed_runs` has 1 shares of dropped packets of 5 runs".to_owned(),
+        ),
+        (
+            keys("10000 of 10000"),
+            keys("4294967295 of 4294967295"),
+            "the number of runs of `other_seeds` is 4294967295; write a number from 1 to 10000"
+                .to_owned(),
+        ),
+    ] {
+        judge(&Recording::parse(&good).unwrap_or_else(|error| panic!("{good}: {error}"))).unwrap();
+        let error = Recording::parse(&bad).map(|_| ()).expect_err(&says).to_string();
+        assert_eq!(error, says);
+    }
+}
+
+#[test]
+fn packets_that_wait_for_years_are_added_up() {
+    let arrivals = (0..9).map(|id| format!("[{id},{id},1500,0,0,0]")).collect::<Vec<_>>().join(",");
+    let slow = FEW
+        .replace("[0,0,1500,0,0,0],[1,1000,1500,0,0,0]", &arrivals)
+        .replace("pfifo", "netem rate 8bit 2147483647 1 2147483647");
+    let verdict = judge(&Recording::parse(&slow).unwrap()).unwrap();
+    assert!(
+        matches!(&verdict, Judgement::Fails(why) if why.contains("departure 0 ")),
+        "{verdict:?}"
+    );
+}
+
+/// A recording of two packets.
+const FEW: &str = r#"{"name":"few","qdisc":["qdisc add dev a0 root handle 1: pfifo"],
+"flows":{"0":{"src":"10.0.0.1","dst":"10.0.0.2","sport":1,"dport":2,"proto":17}},
+"first_arrival_mod_1024ns":512,"arrivals":[[0,0,1500,0,0,0],[1,1000,1500,0,0,0]],
+"departures":[[0,5,0]],"dropped":[]}"#;
+
 fn verdict(text: &str) -> Result<(), String> {
     let recording = Recording::parse(text).map_err(|error| error.to_string())?;
     match judge(&recording) {

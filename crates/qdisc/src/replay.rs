@@ -57,12 +57,15 @@ pub fn replay_tcp(
             // The sender is woken by a timer too, and then timers go off that may already.
             if port.may_wake_at().is_some_and(|from| from <= now) {
                 while let Some(due) = port.dequeue(now, &mut sink) {
+                    port.take_sojourn();
                     outcome.departures.push((now, due));
                 }
             }
             port.enqueue(&packet, now, &mut sink);
         }
         while let Some(packet) = port.dequeue(now, &mut sink) {
+            // Nobody asks for the sum of waits, which may be years.
+            port.take_sojourn();
             outcome.departures.push((now, packet));
         }
         wake = port.wake_at();
