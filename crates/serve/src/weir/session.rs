@@ -68,7 +68,7 @@ impl Session {
     /// A datagram of this session asks to be echoed; `None` if there were too many.
     pub fn echo(&self, request: &EchoRequest, tos: u8) -> Option<Echo> {
         let mut echoes = self.echoes.lock().expect(HELD);
-        if !self.has_room(&mut echoes) {
+        if !echoes.have_room(self.now_ns(), self.echo_rate_pps) {
             echoes.limited += 1;
             return None;
         }
@@ -83,20 +83,25 @@ impl Session {
 
     /// Whether a datagram that is no echo is answered: not if there were too many, echoes included.
     pub fn may_answer(&self) -> bool {
-        self.has_room(&mut self.echoes.lock().expect(HELD))
+        self.echoes.lock().expect(HELD).have_room(self.now_ns(), self.echo_rate_pps)
     }
 
     pub const fn clock(&self) -> Clock {
         self.clock
     }
 
-    /// Whether one more answer is below the highest rate; it counts as given then.
-    fn has_room(&self, echoes: &mut Echoes) -> bool {
-        let now_ns = self.clock.now().as_nanos();
-        let next_ns = echoes.next_ns.max(now_ns);
+    fn now_ns(&self) -> u64 {
+        self.clock.now().as_nanos()
+    }
+}
+
+impl Echoes {
+    /// Whether one more answer is below the highest rate at `now_ns`; it counts as given then.
+    fn have_room(&mut self, now_ns: u64, rate_pps: u32) -> bool {
+        let next_ns = self.next_ns.max(now_ns);
         let has_room = next_ns - now_ns <= ECHO_BURST_NS;
         if has_room {
-            echoes.next_ns = next_ns + 1_000_000_000 / u64::from(self.echo_rate_pps.max(1));
+            self.next_ns = next_ns + 1_000_000_000 / u64::from(rate_pps.max(1));
         }
         has_room
     }
@@ -564,3 +569,34 @@ const MAX_DSCP: u8 = 63;
 const ECN_BITS: u8 = 3;
 /// Length of the longest burst of echoes, in ns of the echo rate: what a briefly busy machine sends at once.
 const ECHO_BURST_NS: u64 = 50_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Answers that `rate_pps` lets a flood of one datagram each tenth of a millisecond have within `ms`.
+    fn answered(rate_pps: u32, ms: u64) -> usize {
+        let mut echoes = Echoes::default();
+        (0..ms * 10).filter(|tenth| echoes.have_room(tenth * 100_000, rate_pps)).count()
+    }
+
+    #[test]
+    fn a_flood_is_answered_at_the_rate_and_a_burst_of_50_ms() {
+        assert_eq!(answered(100, 10), 6, "those of 0 to 50 ms, at once");
+        assert_eq!(answered(100, 11), 7);
+        assert_eq!(answered(100, 1_000), 6 + 99);
+        assert_eq!(answered(100, 10_000), 6 + 999);
+        assert_eq!(answered(2_000, 10_000), 101 + 19_999);
+        assert_eq!(answered(1, 950), 1);
+        assert_eq!(answered(1, 951), 2, "one that is due within 50 ms is answered");
+        assert_eq!(answered(1, 1_950), 2);
+    }
+
+    #[test]
+    fn what_comes_at_the_rate_is_answered_and_a_pause_saves_up_no_more_than_the_burst() {
+        let mut echoes = Echoes::default();
+        assert!((0..500).all(|n| echoes.have_room(n * 10_000_000, 100)));
+        let later = 60_000_000_000;
+        assert_eq!((0..500).filter(|_| echoes.have_room(later, 100)).count(), 6);
+    }
+}
