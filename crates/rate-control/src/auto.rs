@@ -490,3 +490,112 @@ const PROBE_ASLEEP: Duration = Duration::from_secs(60);
 const PROBE_BITS: f64 = 84.0 * 8.0;
 /// Share of the slowest line that probes take at most: at 1 Mbit/s one every 22 ms.
 const PROBE_SHARE: f64 = 0.03;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINE: BitsPerSecond = BitsPerSecond(20e6);
+
+    /// A controller that has seen 3 s of these loads of egress and ingress, and the time that it is. It knows a side's
+    /// line where `known` says so, and else nothing.
+    fn after(loads: [BitsPerSecond; 2], known: [bool; 2]) -> (Auto, Time) {
+        let line = known.map(|is| is.then_some(LINE.0 as u64));
+        let mut auto = Auto::new(&AutoSettings {
+            egress_known_bps: line[0],
+            ingress_known_bps: line[1],
+            ..AutoSettings::default()
+        });
+        let mut now = Time::ZERO;
+        for tick in 0..=150 {
+            now = Time::ZERO + Duration::from_millis(20) * tick;
+            for (side, load) in auto.sides.iter_mut().zip(loads) {
+                let bytes = (load.0 / 8.0 * now.as_secs_f64()) as u64;
+                side.history.note(now, Traffic { bytes, packets: bytes / 1500, backlog_bytes: 0 });
+            }
+        }
+        (auto, now)
+    }
+
+    /// As [`after`], with loads as shares of the rates that the sides have of known lines.
+    fn at_shares(shares: [f64; 2]) -> (Auto, Time) {
+        let (auto, _) = after([BitsPerSecond::ZERO; 2], [true; 2]);
+        let rates = auto.sides.each_ref().map(|side| side.rate().expect("its line is known"));
+        after([rates[0] * shares[0], rates[1] * shares[1]], [true; 2])
+    }
+
+    fn suspected(shares: [f64; 2], excess: Seconds) -> ([bool; 2], bool) {
+        let (auto, now) = at_shares(shares);
+        let Suspects { sides, certain } = auto.suspects(excess, now);
+        (sides, certain)
+    }
+
+    #[test]
+    fn a_side_that_uses_seven_tenths_of_its_rate_may_have_made_a_queue() {
+        let small = Seconds(0.01);
+        // The one that presses is it, though the other has more of its rate than a side that makes none.
+        assert_eq!(suspected([0.701, 0.699], small), ([true, false], true));
+        assert_eq!(suspected([0.699, 0.701], small), ([false, true], true));
+        // Where neither does it is the one that uses more; where both do it may be both.
+        assert_eq!(suspected([0.698, 0.699], small), ([false, true], true));
+        assert_eq!(suspected([0.701, 0.702], small), ([true, true], false));
+    }
+
+    #[test]
+    fn of_two_sides_that_press_it_is_certain_from_40_ms_on_that_one_has_a_queue() {
+        assert_eq!(suspected([0.9, 0.9], Seconds(0.0399)), ([true, true], false));
+        assert_eq!(suspected([0.9, 0.9], Seconds(0.04)), ([true, true], true));
+    }
+
+    #[test]
+    fn while_eight_tenths_of_the_rate_arrive_nothing_is_stuck_on_the_way_in() {
+        let may_be = |share| {
+            let (auto, now) = at_shares([0.05, share]);
+            auto.may_be(Side::Ingress, now)
+        };
+        assert!(may_be(0.799) && !may_be(0.801));
+        let (auto, now) = at_shares([0.801, 0.05]);
+        assert!(auto.may_be(Side::Egress, now), "of what goes out nothing is told by its load");
+    }
+
+    #[test]
+    fn beside_a_load_a_quarter_of_it_is_one_too() {
+        let unknown = |share: f64| after([LINE * share, LINE], [false; 2]).0.usage();
+        assert_eq!(unknown(0.249), [0.0, 1.0]);
+        assert_eq!(unknown(0.251), [1.0, 1.0]);
+        // A side with a rate that has such a share uses enough of it to have made a queue.
+        let known = |share: f64| after([LINE * 0.04, LINE * 0.04 / share], [true; 2]).0.usage()[0];
+        assert!(known(0.249) < NOTICEABLE_SHARE);
+        assert_eq!(known(0.251), 0.15);
+    }
+
+    #[test]
+    fn a_load_has_long_packets_and_200_kbit() {
+        let is = |packets: u64, packet_bytes: u64, ms: u64| {
+            let latest = Traffic { bytes: packets * packet_bytes, packets, backlog_bytes: 0 };
+            is_load(&latest, &Traffic::default(), Duration::from_millis(ms))
+        };
+        assert!(is(100, 600, 1000) && !is(100, 599, 1000));
+        // 25 kB a second are 200 kbit/s.
+        assert!(is(25, 1000, 1000) && !is(25, 1000, 1001));
+        assert!(!is(0, 1000, 1000));
+    }
+
+    #[test]
+    fn probes_take_three_hundredths_of_the_slowest_line_and_are_at_most_200_ms_apart() {
+        let every = |bps: u64| {
+            let known = AutoSettings { egress_max_bps: Some(bps), ..AutoSettings::default() };
+            let mut auto = Auto::new(&known);
+            assert_eq!(auto.probe_every(), Some(PROBE_IDLE));
+            for tick in 0..=50u64 {
+                let sent = Traffic { bytes: bps / 8 * tick / 50, ..Traffic::default() };
+                let now = Time::ZERO + Duration::from_millis(20) * tick;
+                auto.on_tick(&[Some(sent), Some(Traffic::default())], now, &mut |_| {});
+            }
+            auto.probe_every().expect("it probes").as_nanos()
+        };
+        // 672 bits at 30 kbit/s; twice as fast a line has one at each tick at most.
+        assert_eq!(every(1_000_000), 22_400_000);
+        assert_eq!(every(2_000_000), TICK.as_nanos());
+    }
+}
