@@ -297,16 +297,23 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_connection_that_may_rest_ends_only_when_it_has_been_there_for_too_long() {
-        let longest = SILENCE * 3;
-        for (may_rest, lasts) in [(false, SILENCE), (true, longest)] {
+    async fn a_connection_ends_30_s_after_the_last_byte_and_one_that_may_rest_when_it_was_there_too_long()
+     {
+        let second = Duration::from_secs(1);
+        let longest = second * 90;
+        for (may_rest, last, lasts) in [
+            (false, Duration::ZERO, second * 30),
+            (false, second * 7, second * 37),
+            (false, second * 80, longest),
+            (true, Duration::ZERO, longest),
+        ] {
             let now = Instant::now();
             let timer = Box::pin(sleep_until(now + SILENCE));
-            let mut silence = Silence { last: now, may_rest, end: now + longest, timer };
+            let mut silence = Silence { last: now + last, may_rest, end: now + longest, timer };
             let ended: io::Result<()> = poll_fn(|context| silence.poll(context)).await;
             assert_eq!(ended.unwrap_err().kind(), io::ErrorKind::TimedOut);
             let took = now.elapsed();
-            assert!(took >= lasts && took < lasts + Duration::from_secs(1), "{took:?}");
+            assert!(took >= lasts && took < lasts + second, "{took:?}");
         }
     }
 }
