@@ -28,7 +28,7 @@ AIM_POINTS: dict[str, tuple[list[float], list[int]]] = {
     "loss": ([0.01, 0.05, 0.25, 0.5], [10, 5, 0, -10, -20]),
     "download": ([1, 10, 50, 100], [0, 5, 10, 20, 30]),
 }
-"""`aimMeasurementScoring` of Cloudflare's `defaultConfig.js`: each bound belongs to what is above it."""
+"""`aimMeasurementScoring` of Cloudflare's `internalConfig.js`: each bound belongs to what is above it."""
 
 AIM_WORDS: dict[str, tuple[tuple[str, ...], dict[str, int]]] = {
     "AIM, streaming": (

@@ -1,4 +1,4 @@
-"""AIM points of Cloudflare's speed test (`@cloudflare/speedtest` 1.14.1, `src/config/defaultConfig.js`)."""
+"""AIM points of Cloudflare's speed test (`@cloudflare/speedtest` 1.14.1, `src/config/internalConfig.js`)."""
 
 from __future__ import annotations
 
