@@ -3,7 +3,7 @@
 What waits for clocks, sockets and devices fails beside work that takes the processors. The mark is that of a
 whole module: `pytestmark = pytest.mark.realtime`. `make test` runs all others in several processes at once,
 and then these, which mostly wait and hardly disturb each other. Those of them that judge times or rates which
-work beside them would spoil run last, one at a time: `pytest.mark.alone`.
+much work beside them would spoil run last, two at a time: `pytest.mark.quiet`.
 """
 
 from __future__ import annotations

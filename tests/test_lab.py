@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     Weir = Callable[..., subprocess.CompletedProcess[str]]
 
-pytestmark = [pytest.mark.realtime, pytest.mark.alone, pytest.mark.needs_lab]
+pytestmark = [pytest.mark.realtime, pytest.mark.quiet, pytest.mark.needs_lab]
 
 SHORT = ("--idle", "1s", "--load", "5s", "--cooldown", "0s")
 

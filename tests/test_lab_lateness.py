@@ -17,7 +17,7 @@ import pytest
 
 from live import PATIENCE_S
 
-pytestmark = [pytest.mark.realtime, pytest.mark.alone, pytest.mark.needs_lab]
+pytestmark = [pytest.mark.realtime, pytest.mark.quiet, pytest.mark.needs_lab]
 
 LINE = """
 name = "line"

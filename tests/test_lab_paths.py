@@ -192,7 +192,7 @@ def test_what_is_bound_to_an_address_or_a_device_takes_its_path(tmp_path: Path, 
         assert least_ms < (50.0 if address == wifi else 120.0), name
 
 
-@pytest.mark.alone
+@pytest.mark.quiet
 @pytest.mark.needs_lab
 def test_paths_carry_at_once_what_their_lines_do_and_the_record_tells_them_apart(tmp_path: Path) -> None:
     options = ("--queue", "pfifo limit 60", "--queue-down", "lte=pfifo limit 20")

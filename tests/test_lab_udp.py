@@ -15,7 +15,7 @@ from weirlab.stats import summarise
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = [pytest.mark.realtime, pytest.mark.alone, pytest.mark.needs_lab]
+pytestmark = [pytest.mark.realtime, pytest.mark.quiet, pytest.mark.needs_lab]
 
 HOP = {"name": "line", "rate": "10mbit", "delay": "10ms", "queue": "pfifo limit 100"}
 LINK: dict[str, Any] = {"name": "plain", "title": "a plain line", "up": [HOP], "down": [HOP]}

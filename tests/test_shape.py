@@ -135,7 +135,7 @@ def in_labs(folders: pytest.TempPathFactory, scripts: dict[str, str]) -> dict[st
     return together({name: partial(run, script, folders.mktemp("lab")) for name, script in scripts.items()})
 
 
-@pytest.mark.alone
+@pytest.mark.quiet
 @pytest.mark.needs_lab
 def test_a_bloated_line_is_tamed_with_nothing_configured_and_proved(weir: Weir, tmp_path: Path) -> None:
     [told, after], warnings = in_lab(
@@ -344,7 +344,7 @@ def test_one_shaper_a_device_and_a_killed_one_is_no_obstacle(unhurried: dict[str
     assert again == 0
 
 
-@pytest.mark.alone
+@pytest.mark.quiet
 @pytest.mark.needs_lab
 def test_what_was_learned_is_there_after_a_restart(learned: Any) -> None:
     [kept, said, starts], _ = learned

@@ -212,7 +212,7 @@ for port in (5002, 5003, 5004, 5005):
 """
 
 
-@pytest.mark.alone
+@pytest.mark.quiet
 @pytest.mark.needs_lab
 def test_classes_by_program_and_port_reach_the_wire_and_have_their_own_rates(
     weir: Weir, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

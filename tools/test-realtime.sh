@@ -1,5 +1,5 @@
 #!/bin/sh
-# The Python tests in real time: four at once on any machine, since they mostly wait, and then those marked `alone`, one at a time.
+# The Python tests in real time: four at once on any machine, since they mostly wait, and then those marked `quiet`, two at a time.
 # On a machine that does other things too a moment may fail one of them: up to three that failed are run once more, one
 # at a time, and both results are told. What fails twice has failed.
 # Usage: tools/test-realtime.sh PYTEST
@@ -19,9 +19,9 @@ part() {
 	[ "$code" -le 1 ] || exit 1
 	[ "$code" -eq 0 ] || any_failed=yes
 }
-part -m 'realtime and not alone' -n 4 --dist loadfile --no-loadscope-reorder
-echo "== Python tests in real time, one at a time"
-part -m 'realtime and alone'
+part -m 'realtime and not quiet' -n 4 --dist loadfile --no-loadscope-reorder
+echo "== Python tests in real time that want a quiet machine, two at a time"
+part -m 'realtime and quiet' -n 2 --dist loadfile --no-loadscope-reorder
 [ -n "$any_failed" ] || exit 0
 
 failed=$(python3 -c 'import json, sys; print(*json.load(open(sys.argv[1])), sep="\n")' "$cache") || exit 1
