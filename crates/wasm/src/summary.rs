@@ -21,7 +21,7 @@ pub struct Summary {
 /// Round trips of all probes together, in milliseconds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LatencySummary {
-    /// Round trips in the phase `idle`; `None` without any, or if a load runs in it.
+    /// Round trips in the phase `idle` before anything loads the line; `None` without any.
     pub idle: Option<Distribution>,
     /// Round trips in the phase `load`, or in the whole run if it has none.
     pub loaded: Option<Distribution>,
@@ -69,8 +69,8 @@ pub struct Distribution {
 #[must_use]
 pub fn summarise(scenario: &Scenario, columns: &Columns, reached_ns: u64) -> Summary {
     let scenario = &completed(scenario, columns);
-    let load = phase(scenario, "load").unwrap_or((0, reached_ns));
-    let idle = phase(scenario, "idle").filter(|idle| !is_loaded(scenario, *idle));
+    let load = load_window(scenario, reached_ns);
+    let idle = idle_window(scenario, load, reached_ns);
     let direction = |direction| direction_summary(scenario, columns, direction, load);
     Summary {
         latency: latency(scenario, columns, idle, load),
@@ -95,19 +95,40 @@ fn completed(scenario: &Scenario, columns: &Columns) -> Scenario {
 /// A span in nanoseconds: its start, and its end, which is not within it.
 type Window = (u64, u64);
 
-fn phase(scenario: &Scenario, name: &str) -> Option<Window> {
+/// A phase, up to where the run came; `None` if there is none, or it was not reached.
+fn phase(scenario: &Scenario, name: &str, reached_ns: u64) -> Option<Window> {
     let found = scenario.phases.iter().find(|phase| phase.name == name)?;
-    Some((found.start_ns, found.end_ns))
+    let end_ns = found.end_ns.min(reached_ns);
+    (found.start_ns < end_ns).then_some((found.start_ns, end_ns))
 }
 
-/// Whether the idle line is loaded: TCP runs on it, and none begins later, so that the load adds nothing. Calls, other UDP
-/// streams and DNS queries are no load: they are what a line is to be quick for.
-fn is_loaded(scenario: &Scenario, (start, end): Window) -> bool {
-    let is_tcp =
-        |flow: &&Flow| flow.udp.is_none() && !matches!(flow.application, Some(Application::Dns(_)));
-    let mut tcp = scenario.flows.iter().filter(is_tcp);
-    let runs = |flow: &Flow| flow.start_ns < end && flow.stop_ns > start;
-    tcp.clone().any(runs) && !tcp.any(|flow| flow.start_ns >= end)
+/// The phase `load`, or the whole run of a scenario without one; nothing of a run that ended before its load.
+fn load_window(scenario: &Scenario, reached_ns: u64) -> Window {
+    let has_load = scenario.phases.iter().any(|phase| phase.name == "load");
+    let start_ns = if has_load { reached_ns } else { 0 };
+    phase(scenario, "load", reached_ns).unwrap_or((start_ns, reached_ns))
+}
+
+/// The part of the phase `idle` before anything loads the line; `None` without one beside the load, or if that
+/// part is shorter than [`MIN_IDLE_NS`].
+fn idle_window(scenario: &Scenario, load: Window, reached_ns: u64) -> Option<Window> {
+    let (start, end) = phase(scenario, "idle", reached_ns).filter(|idle| *idle != load)?;
+    let runs = |flow: &&Flow| flow.start_ns < end && flow.stop_ns > start;
+    let loads = scenario.flows.iter().filter(runs).filter(|flow| loads_the_line(flow));
+    match loads.map(|flow| flow.start_ns).min() {
+        None => Some((start, end)),
+        Some(begin) => (begin >= start + MIN_IDLE_NS).then_some((start, begin)),
+    }
+}
+
+/// TCP, pages and videos, and UDP from [`MIN_UDP_LOAD_BPS`] on. Calls, other slow UDP streams and DNS queries are
+/// no load: they are what a line is to be quick for.
+fn loads_the_line(flow: &Flow) -> bool {
+    match (&flow.udp, &flow.application) {
+        (Some(udp), _) => udp.rate_bps >= MIN_UDP_LOAD_BPS,
+        (None, Some(Application::Dns(_))) => false,
+        (None, _) => true,
+    }
 }
 
 /// Bytes of the samples that count.
@@ -245,8 +266,15 @@ fn quantile(ordered: &[f64], q: f64) -> f64 {
     if share < 0.5 { low + step * share } else { high - step * (1.0 - share) }
 }
 
+/// What is left of a phase `idle` before a load counts from here on, as in `weirlab.stats.pings`.
+const MIN_IDLE_NS: u64 = 1_000_000_000;
+/// A UDP stream of less loads no line, as in `weirlab.stats.pings`.
+const MIN_UDP_LOAD_BPS: u64 = 1_000_000;
+
 #[cfg(test)]
 mod tests {
+    use weir_core::Time;
+
     use super::*;
     use crate::prepare::{Prepared, Recordings};
 
@@ -280,5 +308,58 @@ mod tests {
         let increase = found.latency.increase_mean_ms.expect("there are idle pings");
         assert!((increase - (loaded.mean - idle.mean)).abs() < 1e-9, "there is one probe");
         assert_eq!(found.latency.sent, loaded.count + found.latency.lost);
+    }
+
+    /// The figures of a run of `text` that is stopped at `until_s` seconds.
+    fn stopped_at(text: &str, until_s: u64) -> Summary {
+        let none = Recordings::default();
+        let prepared = Prepared::new(text, &none).expect("it is sound");
+        let mut columns = Columns::default();
+        let mut simulation = prepared.simulation(&none).expect("it runs");
+        let _ = simulation.advance(Time::from_nanos(until_s * 1_000_000_000), &mut columns);
+        let outcome = simulation.finish(&mut columns);
+        summarise(&prepared.scenario, &columns, outcome.reached.as_nanos())
+    }
+
+    #[test]
+    fn rates_of_a_run_that_is_stopped_are_of_the_time_that_it_had() {
+        let text = "test = \"tcp_download\"\nlink = \"cable-20-8\"\n\
+            phases = { idle = \"1s\", load = \"40s\", cooldown = \"0s\" }\n";
+        let found = stopped_at(text, 5);
+        let goodput = found.down.expect("there is a download").goodput_mbps.expect("a rate");
+        assert!((15.0..20.0).contains(&goodput), "{goodput} Mbit/s of 20");
+        // Stopped before its load it has none.
+        let before = stopped_at(text, 1);
+        assert_eq!((before.down, before.latency.loaded, before.latency.sent), (None, None, 0));
+        assert!(before.latency.idle.is_some());
+    }
+
+    /// A download during the load, and another load from 1.5 s of the 4 s of the phase `idle` on.
+    fn early(load: &str, at: &str) -> String {
+        format!(
+            "link = \"cable-20-8\"\n[test]\nname = \"early\"\ntitle = \"Early\"\n\
+             phases = {{ idle = \"4s\", load = \"4s\" }}\n\
+             [[test.probes]]\nname = \"ping\"\nkind = \"icmp\"\n\
+             [[test.flows]]\nname = \"late\"\ndirection = \"down\"\n\
+             [[test.flows]]\nname = \"early\"\ndirection = \"down\"\nstart = \"{at}\"\n{load}\n"
+        )
+    }
+
+    #[test]
+    fn idle_pings_are_those_before_anything_loads_the_line() {
+        let of = |text: &str| stopped_at(text, 8).latency;
+        let udp = |rate: &str| format!("udp = {{ rate = \"{rate}\" }}");
+        for load in [String::new(), udp("19mbit")] {
+            let found = of(&early(&load, "1500ms"));
+            let idle = found.idle.expect("a second and a half of pings");
+            assert!((140..=151).contains(&idle.count), "{load}: {} pings", idle.count);
+            assert!(idle.max < 16.0, "{load}: {} ms", idle.max);
+            // Less than a second of an idle line tells nothing.
+            let soon = of(&early(&load, "500ms"));
+            assert_eq!((soon.idle, soon.increase_mean_ms), (None, None), "{load}");
+        }
+        // What is slow is no load.
+        let idle = of(&early(&udp("900kbit"), "1500ms")).idle.expect("all of the phase");
+        assert!((399..=400).contains(&idle.count), "{} pings", idle.count);
     }
 }

@@ -210,7 +210,7 @@ function answerOf(done: Done): string {
     const pings = latency.loaded ?? latency.idle;
     return `Nothing is loaded: ${pings == null ? "no ping was answered" : `a ping takes ${short(pings.median)} ms (median)`}.`;
   }
-  if (latency.loaded == null) return "Under load no ping was answered.";
+  if (latency.loaded == null) return latency.sent > 0 ? "Under load no ping was answered." : "It was stopped before its load.";
   const idle = latency.idle == null ? "" : `, and ${short(latency.idle.median)} ms while the line is idle`;
   return `Under load a ping takes ${short(latency.loaded.median)} ms${idle} (medians).`;
 }
