@@ -671,6 +671,30 @@ def test_tables_are_read_however_they_are_packed(
         np.testing.assert_allclose(backlog["up/modem"][1], queue["backlog_bytes"].to_numpy() / 1e3)
 
 
+def test_a_record_of_very_many_part_files_is_read_to_its_end(
+    browser: Browser, one_page: Path, tmp_path: Path
+) -> None:
+    """More than 65535 files, which a live run of an hour has, are counted where zip64 has its numbers."""
+    page = one_page.read_text(encoding="utf-8")
+    (kept,) = re.findall(r'id="weir-record-0">([^<]*)', page)
+    out = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(base64.b64decode(kept))) as old, zipfile.ZipFile(out, "w") as new:
+        first, *others = old.namelist()
+        new.writestr(first, old.read(first))
+        for number in range(1 << 16):
+            new.writestr(f"a/{number}", b"")
+        for name in others:
+            new.writestr(name, old.read(name))
+    with opened(browser, written(tmp_path / "page.html", with_archive(page, out.getvalue()))) as shown:
+        with opened(browser, one_page) as usual:
+            wanted = usual.lines("Ping")
+        found = shown.lines("Ping")
+        assert found.keys() == wanted.keys()
+        for name, (times, values) in wanted.items():
+            np.testing.assert_array_equal(found[name][0], times)
+            np.testing.assert_array_equal(found[name][1], values)
+
+
 def longer(part: bytes, rows: int) -> bytes:
     """A Parquet file whose footer says one row more than its row groups have."""
 

@@ -25,11 +25,9 @@ interface Member {
 
 function directory(bytes: Uint8Array): Member[] {
   const view = viewOf(bytes);
-  const end = endOfDirectory(view);
-  const count = view.getUint16(end + 10, true);
-  let at = view.getUint32(end + 16, true);
+  let { count, at } = placeOfDirectory(view);
   const members: Member[] = [];
-  for (let number = 0; number < count; number++) {
+  for (; count > 0; count--) {
     if (at + 46 > bytes.length || view.getUint32(at, true) !== ENTRY) throw damaged();
     const length = view.getUint16(at + 28, true);
     members.push({
@@ -42,6 +40,18 @@ function directory(bytes: Uint8Array): Member[] {
     at += 46 + length + view.getUint16(at + 30, true) + view.getUint16(at + 32, true);
   }
   return members;
+}
+
+/** How many entries the directory has, and where it begins: in an archive of more than 65535 files by the record of zip64. */
+function placeOfDirectory(view: DataView): { count: number; at: number } {
+  const end = endOfDirectory(view);
+  const locator = end - LOCATOR_BYTES;
+  if (locator < 0 || view.getUint32(locator, true) !== LOCATOR_64) {
+    return { count: view.getUint16(end + 10, true), at: view.getUint32(end + 16, true) };
+  }
+  const record = Number(view.getBigUint64(locator + 8, true));
+  if (record + END_64_BYTES > locator || view.getUint32(record, true) !== END_64) throw damaged();
+  return { count: Number(view.getBigUint64(record + 32, true)), at: Number(view.getBigUint64(record + 48, true)) };
 }
 
 function endOfDirectory(view: DataView): number {
@@ -87,6 +97,9 @@ const damaged = () => new Error("the archive is not whole");
 
 const MANIFEST = "manifest.json";
 const [END, ENTRY, LOCAL] = [0x06054b50, 0x02014b50, 0x04034b50];
+/** Of zip64 the record that ends the directory, and what tells where it is. */
+const [END_64, LOCATOR_64] = [0x06064b50, 0x07064b50];
+const [END_64_BYTES, LOCATOR_BYTES] = [56, 20];
 const [STORED, DEFLATED] = [0, 8];
 /** As Weir itself reads (docs/record.md). */
 const MAX_FILE_BYTES = 256 * 2 ** 20;
