@@ -695,6 +695,29 @@ def test_a_record_of_very_many_part_files_is_read_to_its_end(
             np.testing.assert_array_equal(found[name][1], values)
 
 
+def test_means_of_steps_are_of_the_pings_that_were_sent_in_them(
+    browser: Browser, two_page: Path, rrul: list[Record], tmp_path: Path
+) -> None:
+    """Also of those that were sent at the very beginning of a step, as those of Flent are."""
+    page = two_page.read_text(encoding="utf-8")
+    count = rrul[0].reached_ns // 200_000_000
+    latency = pl.DataFrame(
+        {
+            "t_ns": [number * 200_000_000 for number in range(count)],
+            "probe": [0] * count,
+            "rtt_ns": [(number + 1) * 1_000_000 for number in range(count)],
+        }
+    )
+    content = io.BytesIO()
+    latency.write_parquet(content, compression="uncompressed")
+    one = re.sub(r'id="weir-record-1">[^<]*', "", page)
+    archive = repacked(one, "latency/part-000000.parquet", content.getvalue(), alone=True)
+    with opened(browser, written(tmp_path / "page.html", with_archive(page, archive))) as shown:
+        times, values = next(iter(shown.lines("Ping, all runs").values()))
+        np.testing.assert_allclose(times, [0.1 + 0.2 * number for number in range(count)], atol=1e-9)
+        np.testing.assert_array_equal(values, range(1, count + 1))
+
+
 def longer(part: bytes, rows: int) -> bytes:
     """A Parquet file whose footer says one row more than its row groups have."""
 

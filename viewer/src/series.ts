@@ -97,8 +97,9 @@ function merged(lines: Line[]): Float64Array {
 export function means(one: Line, record: RunShape): Line {
   const steps = edgesOf(record).length - 1;
   const [sums, counts] = [new Float64Array(steps), new Float64Array(steps)];
+  const length = nanoseconds(record.step_s);
   for (let at = 0; at < one.t.length; at++) {
-    const step = Math.floor((one.t[at] as number) / record.step_s);
+    const step = Math.floor(nanoseconds(one.t[at] as number) / length);
     if (step >= steps || Number.isNaN(one.y[at])) continue;
     sums[step] = (sums[step] as number) + (one.y[at] as number);
     counts[step] = (counts[step] as number) + 1;
@@ -248,9 +249,11 @@ function line(of: string, called: string, run: number, colour: number): Line {
   return { name, label, run, colour, direction: "", service: "", t: new Float64Array(), y: new Float64Array() };
 }
 
+/** Where the steps of a record begin and end, in seconds: to the bit where a sample of that nanosecond is. */
 function edgesOf(record: RunShape): Float64Array {
-  const count = Math.floor(record.reached_s / record.step_s + 1e-9);
-  return new Float64Array(count < 1 ? 1 : count + 1).map((_, at) => at * record.step_s);
+  const step = nanoseconds(record.step_s);
+  const count = Math.floor(nanoseconds(record.reached_s) / step);
+  return new Float64Array(count < 1 ? 1 : count + 1).map((_, at) => (at * step) / 1e9);
 }
 
 /** Bytes that had arrived at each of `edges`; within an interval they are taken to arrive evenly. */
@@ -313,7 +316,10 @@ function take(column: Float64Array, rows: Uint32Array): Float64Array {
   return found;
 }
 
-const seconds = (nanoseconds: Float64Array) => nanoseconds.map((value) => value / 1e9);
+const seconds = (times: Float64Array) => times.map((value) => value / 1e9);
+
+/** Seconds that were whole nanoseconds, as these: of seconds a third of all multiples of 0.2 lie beside their step. */
+const nanoseconds = (time: number) => Math.round(time * 1e9);
 
 /** Seconds by which times are held apart that were whole nanoseconds. */
 const HALF_NS = 5e-10;
