@@ -139,6 +139,25 @@ def test_a_shapers_rate_has_a_gap_where_everything_passes(
         assert painted(shown, title, (4.1, 6.0)) > 30
 
 
+def test_numbers_are_written_as_those_of_weirs_own_charts(
+    browser: Browser, cut: list[Record], tmp_path: Path
+) -> None:
+    """One in the middle of two goes to the even one, and none has an exponent."""
+    rates_bps = [500, 62_250_000, 112_500_000, 1_234_567_000_000]
+    names = [f"up/{place}" for place in range(len(rates_bps))]
+    rates = pl.DataFrame({"t_ns": [0] * len(names), "queue": names, "rate_bps": rates_bps})
+    content = io.BytesIO()
+    rates.write_parquet(content, compression="uncompressed")
+    page = with_table(report_page(cut[:1]), "shaper", content.getvalue())
+    with opened(browser, written(tmp_path / "page.html", page)) as shown:
+        chart = shown.chart("Shaper's rate")
+        expect(chart.locator(".shows")).to_contain_text("The highest rate was 1234567 Mbit/s")
+        chart.locator("summary").click()
+        rows = chart.locator("table").first.locator("tbody tr")
+        found = [rows.nth(place).locator("td").nth(1).inner_text() for place in range(len(names))]
+        assert found == [number(rate / 1e6) for rate in rates_bps] == ["0.001", "62.2", "112", "1234567"]
+
+
 def with_table(page: str, table: str, part: bytes) -> str:
     """The page with one more table in its record."""
     (kept,) = re.findall(r'id="weir-record-0">([^<]*)', page)

@@ -54,14 +54,26 @@ export function timesIn(times: Float64Array, { from, to }: { from: number; to: n
   return times.subarray(indexOf(times, from), times[end] === to ? end + 1 : end);
 }
 
-/** A number with three digits, or all that stand before the point, as weirlab.plots writes them; 0 if it is nothing but rounding. */
+/**
+ * A number with three digits, or all that stand before the point, as `weirlab.plots.caption.number` writes it; 0 if it is
+ * nothing but rounding. Less than 0.001 has three digits behind the point: no figure has an exponent.
+ */
 export function short(value: number): string {
   if (!Number.isFinite(value)) return "-";
   const size = Math.abs(value);
-  if (size >= 1e6) return value.toExponential(2);
-  if (size >= 99.95) return value.toFixed(0);
   if (size < ROUNDING) return "0";
-  return size < 1e-3 ? value.toExponential(2) : value.toPrecision(3);
+  if (size >= 99.95) return fixed(value, 0);
+  return fixed(value, size < 1e-3 ? 3 : (value.toPrecision(3).split(".")[1] ?? "").length);
+}
+
+/** A number with so many digits behind the point; what lies in the middle of two goes to the even one, as in Python. */
+function fixed(value: number, digits: number): string {
+  const size = Math.abs(value);
+  const scaled = size * 10 ** digits;
+  // Only sums of halves, quarters and so on lie in the middle exactly.
+  const isTie = scaled % 1 === 0.5 && Number.isInteger(size * 2 ** (digits + 1));
+  const text = isTie ? ((2 * Math.round(scaled / 2)) / 10 ** digits).toFixed(digits) : size.toFixed(digits);
+  return value < 0 && Number(text) !== 0 ? `-${text}` : text;
 }
 
 /** The numbers beside an axis, each with the digits that tell it from the others and no noughts at its end. */
@@ -73,7 +85,7 @@ export function labels(values: number[]): string[] {
   // Differences of numbers in binary are not quite whole tenths.
   while (digits < MAX_DIGITS && Math.abs(step * 10 ** digits - Math.max(Math.round(step * 10 ** digits), 1)) > 1e-4) digits++;
   return values.map((value) => {
-    if (Math.abs(value) >= 1e6 && step >= 1e4) return short(value);
+    if (Math.abs(value) >= 1e6 && step >= 1e4) return value.toExponential(2);
     return digits ? value.toFixed(digits).replace(/\.?0+$/, "") : value.toFixed(0);
   });
 }
