@@ -12,7 +12,8 @@ from scipy.stats import rv_discrete, sobol_indices
 from weirlab.errors import UsageError
 from weirlab.sweeps.charts import KINDS, draw, lines
 from weirlab.sweeps.charts.asked import Asked
-from weirlab.sweeps.charts.data import drawn, is_logarithmic, words
+from weirlab.sweeps.charts.data import drawn, is_logarithmic, text, words
+from weirlab.sweeps.charts.data import number as number_of
 from weirlab.sweeps.charts.pareto import front
 from weirlab.sweeps.sensitivity import indices
 from weirlab.sweeps.store import Store
@@ -209,6 +210,21 @@ def test_a_logarithmic_scale_says_so_and_a_linear_one_does_not(store: Store) -> 
         assert chart.axes[0].get_xscale() == ("log" if "log" in label else "linear")
 
 
+def test_numbers_have_no_exponent() -> None:
+    assert [number_of(one) for one in (999.6, 1e6, 1234.5, 0.00005, -0.0123456, 12.345, 99.96, 1e-14)] == [
+        *("1000", "1000000", "1234", "0.00005", "-0.0123", "12.3", "100", "0")
+    ]
+    assert [text(one) for one in (10_000.0, 25_000.5, 9_999.9, 0.00002, 12.5, 3, True, "cake")] == [
+        *("10000", "25000", "10000", "0.00002", "12.5", "3", "True", "cake")
+    ]
+
+
+def test_one_run_is_no_runs(tmp_path: Path) -> None:
+    store = Store.made(tmp_path / "one.sweep")
+    store.append([row(1, "pie", 1.0, 5.0, 7)], {"rate_mbps": pl.Float64, "delay_ms": pl.Float64})
+    assert drawn(store).origin() == "world sim · 1 run of 1 point · seed 7 · one.sweep"
+
+
 def test_units_stand_behind_names() -> None:
     assert words("down_goodput_mbps") == "down goodput, Mbit/s"
     assert words("queue") == "queue"
@@ -242,7 +258,7 @@ def test_runs_that_are_left_out_are_counted(tmp_path: Path) -> None:
     asked = Asked(figure="increase_p95_ms", against="down_goodput_mbps")
     text = draw(place, "pareto", asked, tmp_path / "pareto.svg").read_text(encoding="utf-8")
     assert "24 runs of 12 points" in text
-    assert "1 runs failed left out; 1 runs of other versions than 1.0 left out" in " ".join(text.split())
+    assert "1 run that failed left out; 1 run of other versions than 1.0 left out" in " ".join(text.split())
 
 
 @pytest.mark.parametrize(

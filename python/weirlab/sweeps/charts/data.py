@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
 from weirlab.errors import UsageError
+from weirlab.plots.caption import ROUNDING
 from weirlab.sweeps.shown import of_newest
+from weirlab.sweeps.sweeping import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -93,10 +96,10 @@ class Drawn:
         """Where the runs come from, in words."""
         points = self.rows.select(self.axes).n_unique() if self.axes else 1
         seeds = self.rows["seed"].to_numpy()
-        return (
-            f"world sim · {self.rows.height} runs of {points} points · seeds {seeds.min()} to {seeds.max()}"
-            f" · {self.place}"
-        )
+        least, greatest = seeds.min(), seeds.max()
+        said = f"seed {least}" if least == greatest else f"seeds {least} to {greatest}"
+        of = f"{counted(self.rows.height, 'run')} of {counted(points, 'point')}"
+        return f"world sim · {of} · {said} · {self.place}"
 
 
 def drawn(store: Store) -> Drawn:
@@ -111,8 +114,8 @@ def drawn(store: Store) -> Drawn:
     whole = rows.filter(pl.col("error").is_null())
     if whole.is_empty():
         raise UsageError(f"`{store.name}` has no run that came to its end: there is nothing to draw")
-    reasons = {"failed": rows.height - whole.height, f"of other versions than {version}": others}
-    left_out = "; ".join(f"{count} runs {why} left out" for why, count in reasons.items() if count)
+    reasons = {"that failed": rows.height - whole.height, f"of other versions than {version}": others}
+    left_out = "; ".join(f"{counted(count, 'run')} {why} left out" for why, count in reasons.items() if count)
     axes = [name for name in store.axes() if whole[name].n_unique() > 1]
     return Drawn(whole, axes, store.name.rstrip("/").rpartition("/")[2], version, left_out)
 
@@ -131,13 +134,20 @@ def plain(column: str) -> str:
 
 
 def number(value: float) -> str:
-    """A figure for people: three digits, all of those before the point."""
-    return f"{value:.3g}" if abs(value) < THREE_DIGITS else f"{value:.0f}"
+    """A figure for people: three digits, and all of those before the point."""
+    return _with_digits(value, 3)
 
 
 def text(value: float | str | bool) -> str:
-    """A value of an axis for people."""
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    """A value of an axis for people: of a fraction four digits, and all of those before the point."""
+    return _with_digits(value, 4) if isinstance(value, float) else str(value)
+
+
+def _with_digits(value: float, digits: int) -> str:
+    """So many digits and all before the point, without an exponent; 0 if it is nothing but rounding."""
+    if abs(value) < ROUNDING:
+        return "0"
+    return f"{value:.0f}" if abs(value) >= 10**digits else format(Decimal(f"{value:.{digits}g}"), "f")
 
 
 def is_logarithmic(values: Sequence[Any]) -> bool:
@@ -148,9 +158,6 @@ def is_logarithmic(values: Sequence[Any]) -> bool:
     ratios, steps = np.diff(np.log(numbers)), np.diff(numbers)
     return bool(np.ptp(ratios) / ratios.mean() < np.ptp(steps) / steps.mean())
 
-
-THREE_DIGITS = 1000
-"""Figures from here on have more than three digits before the point."""
 
 FEWEST = 3
 """Values of which spacing can be told."""
