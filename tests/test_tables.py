@@ -335,6 +335,14 @@ def test_no_heading_speaks_of_a_load_where_there_is_none(tmp_path: Path) -> None
     assert "loaded" not in str(records[0]._repr_html_())
 
 
+def test_a_notebook_counts_flows_in_words(tmp_path: Path) -> None:
+    short = {"idle": "0s", "load": "1s", "cooldown": "0s"}
+    [one] = weirlab.run("tcp_download", phases=short, out=tmp_path / "one")
+    [several] = weirlab.run("rrul_be", phases=short, out=tmp_path / "several")
+    assert "<td>1 flow</td>" in str(one._repr_html_())
+    assert "<td>4 flows</td>" in str(several._repr_html_())
+
+
 def test_a_record_without_pings_is_not_said_to_have_any(tmp_path: Path) -> None:
     # As of `weir lab exec --out`.
     test = {"name": "quiet", "title": "quiet", "phases": {"load": "1s"}}

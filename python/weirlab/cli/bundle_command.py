@@ -14,6 +14,7 @@ from weirlab.errors import AssertionBroken, Interrupted, UsageError
 from weirlab.sweeps.bundle import write_bundle
 from weirlab.sweeps.bundle_check import MAX_SAMPLE, check_bundle
 from weirlab.sweeps.store import Store
+from weirlab.sweeps.sweeping import counted
 from weirlab.ui import console, note, warn
 
 if TYPE_CHECKING:
@@ -75,10 +76,11 @@ def _write(place: str, out: Path | None, *, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps({"bundle": str(out), "bytes": size, "sha256": digest, **said}, indent=2))
         return
-    console.print(f"{said['rows']} runs in {out}, {size / 1e6:.3g} MB")
+    console.print(f"{counted(said['rows'], 'run')} in {out}, {size / 1e6:.3g} MB")
     console.print(f"SHA-256 {digest}", soft_wrap=True)
     if said["left_out"]:
-        warn(f"{said['left_out']} rows left out: of another version of Weir, or of no plan of the store")
+        left_out = counted(said["left_out"], "row")
+        warn(f"{left_out} left out: of another version of Weir, or of no plan of the store")
 
 
 def _tell_checked(found: Checked, digest: str, place: str, *, as_json: bool) -> None:

@@ -28,7 +28,8 @@ def record_html(record: Record) -> str:
     during = f", {load_of(record)}" if rows else ""
     for name, one in (("download", summary.down), ("upload", summary.up)):
         if one is not None and one.goodput_mbps is not None:
-            rows.append([f"{name}{during}", f"{one.goodput_mbps:.2f} Mbit/s", f"{one.flows} flows"])
+            flows = "1 flow" if one.flows == 1 else f"{one.flows} flows"
+            rows.append([f"{name}{during}", f"{one.goodput_mbps:.2f} Mbit/s", flows])
     idle, loaded = summary.latency.told
     if idle:
         rows.append(["ping, idle", *_pings(idle)])
