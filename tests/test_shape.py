@@ -624,3 +624,13 @@ def test_a_service_manager_is_told_that_it_shapes(tmp_path: Path, monkeypatch: p
             assert near.recv(100, socket.MSG_DONTWAIT) == b"READY=1"
     monkeypatch.delenv("NOTIFY_SOCKET")
     tell_service_manager("READY=1")
+
+
+@pytest.mark.parametrize("where", ["none/there", "", f"/{'long' * 40}"])
+def test_a_service_manager_that_cannot_be_told_ends_no_shaper(
+    where: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("NOTIFY_SOCKET", where)
+    tell_service_manager("READY=1")
+    said = capsys.readouterr().err
+    assert said.startswith("warning: the service manager cannot be told that it shapes: "), said

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from weirlab import _native
 from weirlab.shape.asked import asked
+from weirlab.ui import warn
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -102,8 +103,16 @@ def replay(log: str, mode: str | None, show: Callable[[str], None]) -> tuple[int
 
 
 def tell_service_manager(news: str) -> None:
-    """Tells it to the service manager that started this, if one wants to know: sd_notify(3)."""
+    """Tells it to the service manager that started this, if one wants to know: sd_notify(3).
+
+    One that cannot be told ends no shaper.
+    """
     where = os.environ.get("NOTIFY_SOCKET")
-    if where is not None:
+    if where is None:
+        return
+    try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as near:
             near.sendto(news.encode(), where.replace("@", "\0", 1) if where.startswith("@") else where)
+    except OSError as error:
+        # `strerror` is None where the name itself is too long.
+        warn(f"the service manager cannot be told that it shapes: {error.strerror or error}")
