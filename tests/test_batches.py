@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import re
 import signal
@@ -9,7 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner
@@ -20,6 +21,7 @@ from weirlab.batches import carry_out, load_batch, running
 from weirlab.batches.running import LOG, alone, missing
 from weirlab.cli import weir as group
 from weirlab.errors import AssertionBroken, LabError, UsageError
+from weirlab.groups import Group
 from weirlab.record import open_record
 from weirlab.scenario import ScenarioSpec, resolve
 from weirlab.worlds.sim import SimWorld
@@ -277,6 +279,23 @@ def test_a_command_that_does_not_end_is_ended_with_all_that_it_started(tmp_path:
         carry_out(batch, out, batch.steps, jobs=1, watcher=None)
     process = int((out / LOG).read_text().splitlines()[-1])
     assert _ends(process)
+
+
+def test_a_command_that_nothing_can_guard_does_not_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where no further process is to be had: nobody would end it with Weir."""
+    begun: list[subprocess.Popen[bytes]] = []
+    popen = subprocess.Popen
+
+    def one_alone(*args: Any, **how: Any) -> subprocess.Popen[bytes]:
+        if begun:
+            raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+        begun.append(popen(*args, **how))
+        return begun[0]
+
+    monkeypatch.setattr(subprocess, "Popen", one_alone)
+    with pytest.raises(BlockingIOError):
+        Group(["sleep", "60"])
+    assert begun[0].returncode == -signal.SIGKILL
 
 
 def _ends(process: int) -> bool:

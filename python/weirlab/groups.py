@@ -24,14 +24,20 @@ class Group:
     def __init__(self, command: Sequence[str], **how: Any) -> None:
         """Starts the command, to which nothing is typed; `how` goes to `subprocess.Popen`."""
         self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True, **how)
-        # What kills this process cannot be heard by it: another one waits for the end of a pipe.
-        self._guard = subprocess.Popen(
-            ["/bin/sh", "-c", GUARD, "sh", str(self._process.pid)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
+        try:
+            # What kills this process cannot be heard by it: another one waits for the end of a pipe.
+            self._guard = subprocess.Popen(
+                ["/bin/sh", "-c", GUARD, "sh", str(self._process.pid)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        except BaseException:
+            # Without its guard, as where no process is left, nothing of it may go on.
+            self._signal(signal.SIGKILL)
+            self._wait()
+            raise
 
     def code(self) -> int | None:
         """The exit code of the command itself, below 0 for a signal; None while it runs."""
@@ -55,6 +61,9 @@ class Group:
     def let_go(self) -> None:
         """Leaves what still runs of it to itself."""
         self._guard.communicate(b"over\n")
+        self._wait()
+
+    def _wait(self) -> None:
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(LAST_S)
 
