@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -290,6 +291,19 @@ def test_a_run_in_real_time_has_the_machine_for_itself(
     runs.stop(2)
     assert other.ended.wait(PATIENCE_S)
     assert not has_begun(third)
+
+
+def test_a_run_that_cannot_be_started_is_told_and_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(command: str) -> subprocess.Popen[str]:
+        raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable", command)
+
+    monkeypatch.setattr(webapp_runs, "_begun", full)
+    made = Runs(tmp_path)
+    with pytest.raises(UsageError, match="the run cannot be started: Resource temporarily unavailable"):
+        started(made)
+    assert made.all() == []
 
 
 def test_simulated_runs_do_not_wait_for_each_other(runs: Runs) -> None:

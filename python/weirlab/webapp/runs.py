@@ -103,7 +103,10 @@ class Runs:
             run = Run(len(self._runs) + 1, command, out, Library(self._folder / out), total, after=[])
             run.after = [one for one in under_way if run.is_live or one.is_live]
             if not run.after:
-                run.process = _begun(command)
+                try:
+                    run.process = _begun(command)
+                except OSError as error:
+                    raise UsageError(f"the run cannot be started: {error.strerror}") from error
             self._runs.append(run)
         threading.Thread(target=self._carry_out, args=(run,), daemon=True).start()
         return run
