@@ -15,6 +15,10 @@ fail() {
     exit 1
 }
 
+# This machine's architecture, as it is named here.
+own="$(uname -m)"
+[ "$own" != armv7l ] || own=armv7
+
 target_of() {
     case "$1" in
     x86_64 | aarch64) echo "$1-unknown-linux-musl" ;;
@@ -39,7 +43,7 @@ has_library() {
 # Build with the library that rustup has for the target, and the linker of this machine or of Zig.
 with_rustup() {
     command=build
-    [ "$1" = "$(uname -m)" ] || command=zigbuild
+    [ "$1" = "$own" ] || command=zigbuild
     [ "$command" = build ] || zig_there
     RUSTFLAGS="$(flags_of "$1")" cargo "$command" --release --locked --quiet -p weir-agent $FEATURES --target "$2"
 }
@@ -48,7 +52,7 @@ with_rustup() {
 # compiled too, by a compiler that has its sources.
 with_sources() {
     # For its own processor a machine needs no other linker than its own.
-    [ "$1" = "$(uname -m)" ] && instead="; without it: rustup target add $2" || instead=
+    [ "$1" = "$own" ] && instead="; without it: rustup target add $2" || instead=
     zig_there "$instead"
     arch="$1" target="$2" parts="$3"
     shift 3
@@ -85,7 +89,7 @@ if [ "${1:-}" = --test ]; then
     for arch; do test_there "$arch"; done
     exit
 fi
-[ $# -gt 0 ] || set -- "$(uname -m)"
+[ $# -gt 0 ] || set -- "$own"
 mkdir -p out
 for arch; do
     target="$(target_of "$arch")"

@@ -6,7 +6,9 @@ target="$(uname -m)-unknown-linux-musl"
 mkdir -p out
 # Small rather than quick to compile.
 export CARGO_PROFILE_RELEASE_LTO=thin CARGO_PROFILE_RELEASE_CODEGEN_UNITS=1
-if ! rustc --print target-libdir --target "$target" 2>/dev/null | xargs -r test -d; then
+# Of some machines Rust's target has another name: of that of the kernel it then knows no folder.
+there="$(rustc --print target-libdir --target "$target" 2>/dev/null)" || there=
+if [ ! -d "$there" ]; then
     echo "weir: Rust has no target $target here, so the program needs this machine's C library: rustup target add $target" >&2
     cargo build --release --locked --quiet -p weir-agent
     strip -o out/weir-agent "${CARGO_TARGET_DIR:-target}/release/weir-agent"
