@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
+
+from live import PATIENCE_S
 
 ROOT = Path(__file__).parent.parent
 
@@ -46,3 +50,33 @@ def test_a_target_that_rust_does_not_know_is_not_built_for(tmp_path: Path, machi
     )
     assert (here / "asked").read_text().partition("--target ")[2].strip() == target
     assert ("so the program needs this machine's C library" in done.stderr) == (target == "")
+
+
+@pytest.mark.parametrize("number", [None, signal.SIGINT])
+def test_nothing_goes_on_behind_a_set_up_that_has_ended(
+    tmp_path: Path, number: signal.Signals | None
+) -> None:
+    """Whether it failed, as without a network, or was interrupted while the first package comes."""
+    here = project(tmp_path, "tools/install.sh", "requirements.lock")
+    environment = programs(here / "bin", cargo=f'echo $$ >"{here}/pid"\nexec sleep 60', rustc="echo here")
+    (here / "venv" / "bin").mkdir(parents=True)
+    wait = f'until [ -s "{here}/pid" ]; do sleep 0.01; done'
+    programs(here / "venv" / "bin", python=f"{wait}\n{'exit 1' if number is None else 'sleep 60'}")
+    called = subprocess.Popen(
+        [here / "tools/install.sh", "venv"],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+    )
+    end = time.monotonic() + PATIENCE_S
+    while not (here / "pid").exists() and time.monotonic() < end:
+        time.sleep(0.01)
+    if number is not None:
+        os.killpg(called.pid, number)
+    said, _ = called.communicate(timeout=PATIENCE_S)
+    assert called.returncode == (1 if number is None else 130)
+    assert said.splitlines()[-1:] == ([] if number else ["weir: maturin could not be installed"])
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((here / "pid").read_text()), 0)

@@ -14,33 +14,36 @@ pip() { "$venv/bin/python" -m pip install --disable-pip-version-check --require-
 # The lines of the lock file about maturin: its version and its hashes.
 of_maturin() { sed -n '/^maturin==/,/^    # via/p' "$lock"; }
 
+# Ends what is under way, with all that it started: each is a process group of its own.
+running=()
+end() { [ ${#running[@]} = 0 ] || kill "-$1" -- "${running[@]/#/-}" 2>/dev/null; }
+trap 'end INT; wait; exit 130' INT TERM
+
 fail() {
+    end TERM
+    wait
     echo "weir: $1"
     exit 1
 }
 
+set -m
 cargo fetch --locked --target "$(rustc --print host-tuple)" &
-fetching=$!
+running=($!)
+set +m
 [ -x "$venv/bin/python" ] || python3 -m venv "$venv" || fail "no virtual environment could be made"
 of_maturin | pip --no-deps --requirement /dev/stdin || fail "maturin could not be installed"
-wait $fetching || fail "the sources of the crates could not be fetched"
+wait "${running[0]}" || fail "the sources of the crates could not be fetched"
 
-# Each in a process group of its own, so that all of it can be ended.
 set -m
 pip --requirement "$lock" &
 packages=$!
 env -u CONDA_PREFIX VIRTUAL_ENV="$venv" "$venv/bin/maturin" develop --profile quick --locked --skip-install &
 compiling=$!
 set +m
-end() { kill "-$1" -- -$packages -$compiling 2>/dev/null; }
-trap 'end INT; wait; exit 130' INT TERM
+running=($packages $compiling)
 
 declare -A failure=([$packages]="the Python packages could not be installed" [$compiling]="Weir could not be compiled")
 while [ ${#failure[@]} -gt 0 ]; do
-    wait -n -p ended "${!failure[@]}" || {
-        end TERM
-        wait
-        fail "${failure[$ended]}"
-    }
+    wait -n -p ended "${!failure[@]}" || fail "${failure[$ended]}"
     unset "failure[$ended]"
 done
