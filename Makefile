@@ -1,5 +1,6 @@
 # Two commands are all that a newcomer needs: `make demo` and `make test`.
-# Everything is installed into this folder (.venv, target) and nowhere else.
+# Everything is installed into this folder and nowhere else: .venv, target and out, packages of npm beside what they are
+# for, and clients of other projects in tests/clients.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -233,4 +234,5 @@ lock: ## Writes the lock files anew (needs uv)
 
 .PHONY: clean
 clean: ## Removes everything that was made
-	rm -rf $(VENV) target out
+	rm -rf $(VENV) target out python/weirlab/_native*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf {viewer,crates/serve/page,tests/clients}/node_modules tests/clients/{bin,.flent,.venv}

@@ -80,3 +80,29 @@ def test_nothing_goes_on_behind_a_set_up_that_has_ended(
     assert said.splitlines()[-1:] == ([] if number else ["weir: maturin could not be installed"])
     with pytest.raises(ProcessLookupError):
         os.kill(int((here / "pid").read_text()), 0)
+
+
+def test_everything_that_is_made_is_cleared_away() -> None:
+    done = subprocess.run(["make", "-n", "clean"], cwd=ROOT, capture_output=True, text=True, check=True)
+    command = f"printf '%s\\n' {done.stdout.replace('rm -rf', '')}".replace("\n", " ")
+    # Bash makes names of the braces, as it does for make.
+    words = subprocess.run(
+        ["bash", "-fc", command], capture_output=True, text=True, check=True
+    ).stdout.split()
+    listed = ["git", "ls-files", "*.gitignore"]
+    files = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    assert len(files) > 3
+    for file in files:
+        for line in (ROOT / file).read_text().split():
+            made = (Path(file).parent / line.strip("/")).as_posix()
+            assert made in words or made in NO_TARGETS, made
+
+
+NO_TARGETS = {
+    *("__pycache__", "*.egg-info", "weir-report.html"),
+    # Of these the one that is made is named with its folder.
+    "*.so",
+    # Of cargo-fuzz, which no target calls.
+    *("fuzz/target", "fuzz/artifacts", "fuzz/coverage"),
+}
+"""What no target of make makes, or has no place of its own."""
