@@ -129,3 +129,65 @@ def has_example(file: Path) -> bool:
     """Whether the documentation in a file has code that is no plain text. Every other fence opens a block."""
     fences = re.findall(r"^\s*//[/!] ```(.*)$", file.read_text(encoding="utf-8"), re.MULTILINE)
     return any(words.strip() != "text" for words in fences[::2])
+
+
+def external() -> dict[str, set[str]]:
+    """The crates of others that ours need where they run, and which of ours do."""
+    found: dict[str, set[str]] = {}
+    for file in ROOT.glob("crates/*/Cargo.toml"):
+        manifest = tomllib.loads(file.read_text(encoding="utf-8"))
+        sections = [manifest, *manifest.get("target", {}).values()]
+        for name in chain.from_iterable(section.get("dependencies", {}) for section in sections):
+            if not name.startswith("weir-"):
+                found.setdefault(name, set()).add(file.parent.name)
+    return found
+
+
+def test_the_crates_of_others_are_in_a_table_with_those_that_use_them() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    table = text.partition("| crate | where | for |")[2].partition("\n\n")[0]
+    said: dict[str, set[str]] = {}
+    for line in table.splitlines()[2:]:
+        names, where = (cell.strip() for cell in line.split("|")[1:3])
+        crates = set(re.findall(r"[\w-]+", re.sub("`[^`]*`", "", where))) & {*allowed(), "most"}
+        said |= dict.fromkeys(re.findall(r"`([\w-]+)`", names), crates)
+    many = {name: used_by for name, used_by in external().items() if said.get(name) == {"most"}}
+    assert all(len(used_by) > len(allowed()) / 3 for used_by in many.values())
+    assert said == external() | {name: {"most"} for name in many}
+
+
+def test_what_is_more_than_once_in_the_tree_is_told() -> None:
+    command = ["cargo", "tree", "--offline", "--locked", "--workspace", "--duplicates", "--depth", "0"]
+    command += ["--edges", "normal,build"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=True)
+    versions = set(re.findall(r"^([\w-]+) v(\d+(?:\.\d+)?)", done.stdout, re.MULTILINE))
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    told = text.partition("**More than once in the tree**")[2].partition("\n\n")[0]
+    assert versions, "as of `ring` and `parquet`"
+    for name, version in versions:
+        major = version if version.startswith("0.") else version.partition(".")[0]
+        of = told.partition(f"`{name}` (")[2].partition(")")[0]
+        assert re.search(rf"(?<![\d.]){re.escape(major)}(?![\d.])", of), (name, version)
+
+
+def test_files_that_comments_and_maps_name_are_there() -> None:
+    """In ARCHITECTURE.md, CONTRIBUTING.md and comments of code, whole paths or their ends; `NAME` is any."""
+    listed = ["git", "ls-files"]
+    done = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
+    files = done.stdout.split()
+    there = {f"/{file}" for file in files}
+    for file in files:
+        of_code = file.endswith((".rs", ".py", ".ts")) and file.startswith(
+            ("crates/", "python/", "viewer/src")
+        )
+        if file not in {"ARCHITECTURE.md", "CONTRIBUTING.md"} and not of_code:
+            continue
+        text = (ROOT / file).read_text(encoding="utf-8")
+        pattern = (
+            r"`((?:[\w-]+/)+[\w-]+\.(?:rs|py|ts|sh|md))`"
+            if of_code
+            else r"`((?:[\w-]+/)*[\w-]+\.(?:rs|py|ts|sh))`"
+        )
+        for named in re.findall(pattern, text):
+            if "NAME" not in named:
+                assert any(one.endswith(f"/{named}") for one in there), f"{file}: {named}"

@@ -1,7 +1,7 @@
 //! The arithmetic of Linux' queue disciplines: what the kernel and `tc` round, and how.
 //!
 //! Where Linux has a discipline its rounding is part of its behaviour, and recordings of real
-//! kernels are met to the nanosecond only with it (`vectors/README.md`).
+//! kernels are met to the nanosecond only with it (`vectors/linux-6.12/README.md`).
 
 use weir_core::{Duration, ETHERNET_HEADER, IpVersion, Packet, Priority, Protocol, Rate};
 

@@ -1,7 +1,7 @@
 //! A scripted schedule of arrivals through a discipline: what left, when, and what did not.
 //!
 //! The port behaves as a real one whose line takes no time: a packet leaves at the instant at which
-//! the discipline lets it go, as in the recordings of real Linux (`vectors/README.md`).
+//! the discipline lets it go, as in the recordings of real Linux (`vectors/linux-6.12/README.md`).
 
 use std::collections::BTreeMap;
 
