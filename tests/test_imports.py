@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -143,3 +144,36 @@ def public() -> set[str]:
             if isinstance(node, ast.Assign) and [ast.unparse(one) for one in node.targets] == ["__all__"]:
                 found |= {f"{module}.{name}" for name in ast.literal_eval(node.value)}
     return found
+
+
+def own_names(module: str) -> Iterator[str]:
+    """What a module has of its own at its head: functions, classes and constants."""
+    for node in ast.parse(MODULES[module].read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.decorator_list:
+            yield node.name
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            yield node.target.id
+        elif isinstance(node, ast.Assign):
+            yield from (one.id for one in node.targets if isinstance(one, ast.Name))
+
+
+def test_nothing_stands_there_that_nobody_names() -> None:
+    """Nor a module that nobody imports: what is called from outside stands in pyproject.toml."""
+    places = [SOURCE, ROOT / "tests", ROOT / "tools", ROOT / "site"]
+    texts = [file.read_text(encoding="utf-8") for place in places for file in place.rglob("*.py")]
+    texts += [(ROOT / "pyproject.toml").read_text(encoding="utf-8"), MODULES["weirlab._native"].read_text()]
+    words = Counter(word for text in texts for word in re.findall(r"\w+", text))
+    own = {f"{module}: {name}" for module in MODULES for name in own_names(module) if words[name] < 2}
+    assert {one for one in own if not one.partition(": ")[2].startswith("__")} == set()
+    imported = {one for module in MODULES for one in imports(module)}
+    asked_for = re.compile(r"\bweir(?:lab|studies)(?:\.\w+)+")
+    imported |= {name for text in texts for name in asked_for.findall(text)}
+    alone = {one for one, file in MODULES.items() if file.name != "__init__.py" and not commands(one)}
+    assert alone - imported == set()
+
+
+def commands(module: str) -> bool:
+    """Whether a module is found by its name: that of a command, or of a chart."""
+    return (
+        module.endswith(("_command", ".command", "__main__")) or ".charts." in module or ".plots." in module
+    )

@@ -110,19 +110,6 @@ def _remove(files: Sequence[Path], folders: Sequence[Path]) -> None:
     remove_empty(folders)
 
 
-def make_folder(folder: Path) -> None:
-    """Makes a folder, and those above it that are missing; their names are on the disk when it returns.
-
-    Raises:
-        UsageError: if the name cannot be written.
-        WriteError: if the disk is full or broken.
-    """
-    try:
-        _sync_names(folders_made(folder))
-    except OSError as error:
-        raise cannot_write(f"the folder `{folder}` cannot be made", error) from error
-
-
 def folders_made(folder: Path) -> list[Path]:
     """Makes a folder, and those above it that are missing; returns what was made, the innermost first.
 

@@ -292,12 +292,6 @@ impl Timers {
         }
     }
 
-    /// Number of whole ticks since time 0; of milliseconds where timers are exact.
-    #[must_use]
-    pub const fn ticks_at(self, now: Time) -> u64 {
-        self.whole_ticks(Duration::from_nanos(now.as_nanos()))
-    }
-
     /// Length of a tick; a millisecond where timers are exact.
     #[must_use]
     pub const fn tick(self) -> Duration {

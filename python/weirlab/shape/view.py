@@ -64,8 +64,6 @@ class ShaperView(TypedDict):
 
 SIDES = ("up", "down")
 """The sides by the names of their options."""
-LATE_NS = 5_000_000
-"""As much as the increase that a shaper is to keep delays below."""
 
 
 class Column(NamedTuple):
