@@ -154,6 +154,9 @@ def test_a_manifest_is_read_again_only_if_it_was_written_again(
     os.utime(manifest, ns=(1, 1))
     (entry,) = listed.entries()
     assert (entry.queue, len(read)) == ("another", 2)
+    shutil.rmtree(tmp_path / "one")
+    assert listed.entries() == []
+    assert listed._read == {}, "of what is gone nothing is kept"
 
 
 def test_a_page_is_made_again_only_if_a_file_of_its_records_has_changed(

@@ -56,6 +56,9 @@ class Library:
         if len(paths) > MAX_ENTRIES:
             paths = sorted(paths, key=_written_ns)[-MAX_ENTRIES:]
         found = [self._entry(path) for path in paths]
+        # Of records that are gone nothing is kept.
+        for path in set(self._read).difference(paths):
+            self._read.pop(path, None)
         return sorted(found, key=lambda one: (one.started_at, one.place), reverse=True)
 
     def count(self) -> int:
