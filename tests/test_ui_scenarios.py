@@ -60,6 +60,17 @@ def test_what_is_written_is_checked_with_its_lines_and_the_command_told(tmp_path
         scenarios.command(form(text='test = "rrul"\nlink = "cable-20-8"\nspede = 3\n'), None)
 
 
+def test_lines_end_as_they_did(tmp_path: Path) -> None:
+    """Pages tell no carriage returns: a file of an editor that writes them keeps them."""
+    scenarios, file = Scenarios(tmp_path), tmp_path / "mine.toml"
+    for before, after in ((b"# a\r\n# b\r\n", b"# a\r\n# c\r\n"), (b"# a\n# b\n", b"# a\n# c\n")):
+        file.write_bytes(before)
+        text = scenarios.text("mine.toml")
+        mark = scenarios.keep(form(file="mine.toml", text=text.replace("b", "c"), mark=mark_of(text)))
+        assert file.read_bytes() == after
+        assert mark == mark_of(scenarios.text("mine.toml"))
+
+
 @pytest.mark.parametrize(
     "file",
     ["", "a", "../a.toml", "/etc/a.toml", "a/b.toml", ".toml", ".a.toml", "ä.toml", "x" * 99 + ".toml"],

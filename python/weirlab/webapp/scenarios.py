@@ -95,7 +95,12 @@ class Scenarios:
             raise UsageError(f"`{place}` {what}")
         if there is not None and mark_of(there) != form.get("mark"):
             raise UsageError(f"`{place}` was changed by somebody else since it was opened: open it anew")
-        replaced(file, lambda path: path.write_text(text, encoding="utf-8"))
+
+        def write(part: Path) -> None:
+            ends = "\n" if there is None else _ends_in(file.read_bytes())
+            part.write_text(text, encoding="utf-8", newline=ends)
+
+        replaced(file, write)
         return mark_of(text)
 
     def _file(self, form: Mapping[str, Any]) -> Path:
@@ -112,6 +117,11 @@ class Scenarios:
 def mark_of(text: str) -> str:
     """By which a version of a file is known."""
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _ends_in(content: bytes) -> str:
+    """How most lines of a file end, which pages do not tell."""
+    return "\r\n" if 2 * content.count(b"\r\n") > content.count(b"\n") else "\n"
 
 
 def _text(form: Mapping[str, Any]) -> str:
