@@ -10,6 +10,8 @@ import pytest
 from flent_files import T0, document, imported, written
 from weirlab.errors import RecordError
 from weirlab.flent import import_flent, read_document
+from weirlab.flent.samples import throughput
+from weirlab.flent.series import Stream
 from weirlab.stats import summarise
 
 if TYPE_CHECKING:
@@ -125,3 +127,20 @@ def test_one_flow_of_several_may_run_for_a_part_of_the_load(tmp_path: Path) -> N
     running = up.per_flow_running_mbps
     assert running == {name: pytest.approx(8.0, rel=0.11) for name in up.per_flow_mbps}
     assert record.manifest.warnings == []
+
+
+def far(name: str, at_s: float) -> Stream:
+    """A stream with an interval of 2 s that ends so long after time 0."""
+    return Stream(
+        name=name,
+        direction="down",
+        points=[{"t": at_s, "val": 1.0, "dur": 2.0}],
+        meta={},
+        on_steps=False,
+    )
+
+
+def test_a_stream_that_goes_on_for_too_long_is_told_with_what_is_read() -> None:
+    """Its own length is: few steps have something in them."""
+    with pytest.raises(RecordError, match=r"`TCP` goes on for 1300000 steps of 0\.2 s; 1000000 are read at"):
+        throughput([far("TCP", 260_000.0)], 0.0, 0.2)

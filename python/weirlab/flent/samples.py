@@ -93,8 +93,13 @@ def throughput(streams: Sequence[Stream], zero: float, step_s: float) -> pl.Data
             continue
         first, last = int(max(starts[0], 0) // step_s), int(np.ceil(round(ends[-1] / step_s, 6)))
         rows += last - first
-        if last > MAX_STEPS or rows > MAX_ROWS:
-            raise RecordError(f"its streams span {rows} steps of {step_s:g} s; {MAX_ROWS} are read at most")
+        if last > MAX_STEPS:
+            far = f"`{stream.name}` goes on for {last} steps of {step_s:g} s"
+            raise RecordError(f"{far}; {MAX_STEPS} are read at most")
+        if rows > MAX_ROWS:
+            raise RecordError(
+                f"its streams have {rows} steps of {step_s:g} s together; {MAX_ROWS} are read at most"
+            )
         edges = np.arange(first, last + 1) * step_s
         times = np.column_stack([starts, ends]).ravel()
         sums = np.cumsum(counts)
