@@ -144,3 +144,13 @@ def test_a_stream_that_goes_on_for_too_long_is_told_with_what_is_read() -> None:
     """Its own length is: few steps have something in them."""
     with pytest.raises(RecordError, match=r"`TCP` goes on for 1300000 steps of 0\.2 s; 1000000 are read at"):
         throughput([far("TCP", 260_000.0)], 0.0, 0.2)
+    assert throughput([far("TCP", 199_000.0)], 0.0, 0.2).height == 10
+
+
+@pytest.mark.parametrize("end_s", [2.6, 3.4, 3.5, 199_000.0])
+def test_a_stream_has_no_step_before_its_first(end_s: float) -> None:
+    """Also where it begins with a step: 0.6 s, in binary, seem to lie in the step before."""
+    rows = throughput([far("TCP", end_s)], 0.0, 0.2)
+    assert rows["bytes"].sum() == 250_000
+    assert 0 not in rows["bytes"].to_list()
+    assert rows["t_ns"][0] == round(5 * (end_s - 2) // 1 + 1) * 200_000_000

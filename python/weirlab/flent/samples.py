@@ -91,7 +91,9 @@ def throughput(streams: Sequence[Stream], zero: float, step_s: float) -> pl.Data
         starts, ends, counts = _intervals(stream, zero, step_s)
         if ends.size == 0:
             continue
-        first, last = int(max(starts[0], 0) // step_s), int(np.ceil(round(ends[-1] / step_s, 6)))
+        # In seconds the beginning of a step may lie a little before or behind it: 0.6 // 0.2 is 2.
+        begin, end = (round(max(at, 0) / step_s, 6) for at in (starts[0], ends[-1]))
+        first, last = int(begin), int(np.ceil(end))
         rows += last - first
         if last > MAX_STEPS:
             far = f"`{stream.name}` goes on for {last} steps of {step_s:g} s"
