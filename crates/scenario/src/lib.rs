@@ -25,6 +25,7 @@ mod tunnel;
 mod udp;
 
 pub use access::{Access, AirtimeParams, GrantParams, Reconfiguration};
+pub use application::sizes;
 pub use application::{Action, Application, Client, DnsLoad, Outcome, VideoLoad, WebLoad};
 pub use client_paths::{ClientPaths, MAX_CLIENT_PATHS};
 pub use flight::{FlightError, FlightParams, LossError, LossParams, ReorderParams};

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use super::Work;
+use super::sizes::{FINISHED, FLIGHT, FRAME, MAX_RECORD_BYTES, PREFACE, RECORD};
 
 /// A connection, and what its answers are about.
 #[derive(Clone, Debug)]
@@ -87,18 +88,6 @@ impl<W: Copy> Channel<W> {
 
 /// TLS 1.3 (RFC 8446): a client's first flight with one key share and the usual extensions, padded as browsers' are.
 const HELLO: u64 = 517;
-/// The server's: its hello, extensions, a chain of two certificates of ECDSA, their proof, the end.
-const FLIGHT: u64 = 3_000;
-/// The client's end of the handshake, with the record of compatibility before it.
-const FINISHED: u64 = 80;
-/// RFC 8446, section 5.2: a record's header, the type of its content and the tag of the cipher.
-const RECORD: u64 = 5 + 1 + 16;
-/// RFC 8446, section 5.1: the longest record; RFC 9113, section 4.2: the longest frame unless agreed on.
-const MAX_RECORD_BYTES: u64 = 16_384;
-/// RFC 9113, section 4.1.
-const FRAME: u64 = 9;
-/// RFC 9113, section 3.4: the words, a frame of settings with three of them, a window update.
-const PREFACE: u64 = 24 + FRAME + 18 + 13;
 /// Heads of a request and a response of HTTP/1.1, as a browser and a web server without cookies write them.
 const HEADS_1: (u64, u64) = (450, 300);
 /// Of HTTP/2, where HPACK (RFC 7541) shortens them.

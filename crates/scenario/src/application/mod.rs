@@ -6,6 +6,7 @@
 mod channel;
 mod dns;
 mod lookup;
+pub mod sizes;
 mod video;
 mod web;
 

@@ -1,19 +1,12 @@
 //! How many bytes the parts of protocols have that TCP carries here without their content.
 
-/// TLS 1.3 (RFC 8446): a client's first flight with one key share and the usual extensions.
+pub(crate) use weir_scenario::sizes::{
+    FINISHED, FLIGHT, FRAME, MAX_RECORD_BYTES, PREFACE, RECORD as SECURED,
+};
+
+/// TLS 1.3 (RFC 8446): a client's first flight with one key share and the usual extensions;
+/// of a program, which pads nothing.
 pub(crate) const HELLO: u64 = 300;
-/// The server's: its hello, extensions, a chain of two certificates of ECDSA, their proof, the end.
-pub(crate) const FLIGHT: u64 = 3_000;
-/// The client's end of the handshake, with the record of compatibility before it.
-pub(crate) const FINISHED: u64 = 80;
-/// RFC 8446, section 5.2: a record's header, the type of its content and the tag of the cipher.
-pub(crate) const SECURED: u64 = 5 + 1 + 16;
-/// RFC 8446, section 5.1: the longest record; RFC 9113, section 4.2: the longest frame unless agreed on.
-pub(crate) const MAX_RECORD_BYTES: u64 = 16_384;
-/// RFC 9113, section 4.1.
-pub(crate) const FRAME: u64 = 9;
-/// RFC 9113, section 3.4: the words, and a frame of settings with three of them, a window update.
-pub(crate) const PREFACE: u64 = 24 + FRAME + 18 + 13;
 /// The server's settings, and its word that it read the client's.
 pub(crate) const SETTINGS: u64 = FRAME + 18 + FRAME;
 /// A WebSocket's ping, whose payload is a time, and its answer, which is masked.
