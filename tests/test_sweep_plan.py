@@ -18,6 +18,7 @@ from weirlab.sweeps.axes import Span, Unusable
 from weirlab.sweeps.design import MAX_POINTS, points
 from weirlab.sweeps.plan import load_plan, plan_of
 from weirlab.sweeps.runs import scenario_at, sweep_of
+from weirlab.sweeps.sweeping import RUN_LIMIT_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -480,3 +481,9 @@ def test_no_ends_of_a_range_break_the_reader(low: Any, high: str) -> None:
         Span.of(low, high, log=False)
     except Unusable as error:
         assert str(error)  # noqa: PT017 - either is right
+
+
+def test_a_plan_that_says_no_limit_of_a_run_has_that_of_studies_and_checks(tmp_path: Path) -> None:
+    file = tmp_path / "plan.toml"
+    file.write_text('test = "ping"\nlink = "cable-20-8"\n[sweep.axes]\nip = [4, 6]\n')
+    assert load_plan(file).run_limit_s == RUN_LIMIT_S

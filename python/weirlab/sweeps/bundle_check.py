@@ -15,6 +15,7 @@ from weirlab.sweeps.bundle import MAX_ROW_BYTES, MAX_TEXT_CHARS, head_of, lines_
 from weirlab.sweeps.columns import FIGURES, table
 from weirlab.sweeps.local import Orders, processors, run_here, run_in_processes
 from weirlab.sweeps.runs import Configuration, Run, build, digest_of, identity, unpacked
+from weirlab.sweeps.sweeping import RUN_LIMIT_S
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,9 +24,6 @@ if TYPE_CHECKING:
     from weirlab.sweeps.bundle import Line
     from weirlab.sweeps.work import Row
 
-
-RUN_LIMIT_S = 3600.0
-"""Time by the clock in seconds after which a run is given up: that of a plan that says nothing."""
 
 MAX_SAMPLE = 10_000
 """Runs of a sample: their rows are in memory."""

@@ -344,7 +344,7 @@ class _Keeper:
 
 
 RUN_LIMIT_S = 3600.0
-"""Time of a study's run by the clock, in seconds, as plans have it where they say nothing."""
+"""Time of a run by the clock, in seconds, of studies and checks, as plans have it where they say nothing."""
 
 PART_ROWS = 5000
 """Rows of a part at most, before the store is compacted."""
