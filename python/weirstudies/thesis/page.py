@@ -11,7 +11,7 @@ from rich import box
 from weirlab.report.findings import line
 from weirlab.ui import Table
 from weirstudies.statements import seen_word
-from weirstudies.thesis.findings import DIGITS, NEAR, ORDER, WORDS, near, pairs, statements
+from weirstudies.thesis.findings import DIGITS, FALLING, NEAR, ORDER, WORDS, near, pairs, statements
 from weirstudies.thesis.study import METRICS, Row, Study
 
 if TYPE_CHECKING:
@@ -351,8 +351,6 @@ BOUNDS = f"{AIMS}, goodput within 30 %, variation within a factor of 2"
 
 AIMED = (ORDER[2], ORDER[3])
 """The cases without unknown algorithms: token bucket with RIO, and RED."""
-
-FALLING = ("timeouts", "loss_percent", "variation")
 
 HEADINGS = {
     "timeouts": "timeouts",
