@@ -18,7 +18,7 @@ from scipy import stats as reference
 import weirlab
 from weirlab.cli import weir as group
 from weirlab.cli.verdicts import rules_of
-from weirlab.errors import AssertionBroken, UsageError
+from weirlab.errors import AssertionBroken, Interrupted, UsageError
 from weirlab.record import find_records
 from weirlab.stats.assertions import Assertion, Figure
 from weirlab.stats.repetition import NotWorse, Until
@@ -296,6 +296,72 @@ def test_a_baseline_is_one_configuration_with_repetitions(
     )
     assert isinstance(once.exception, UsageError)
     assert "95 % need two repetitions" in str(once.exception)
+
+
+@pytest.mark.parametrize(
+    ("what", "words", "said"),
+    [
+        ("tcp_download", [], "has the test tcp_upload, what is to run tcp_download"),
+        ("tcp_upload", ["--link", "vdsl-100-40"], "has the link `cable-20-8`, what is to run `vdsl-100-40`"),
+        ("tcp_upload", ["--load", "2s"], "has the load of 1 s, what is to run 2 s"),
+        ("tcp_upload", ["--world", "lab"], "has the world sim, what is to run lab"),
+    ],
+)
+def test_a_baseline_of_something_else_is_refused_before_anything_runs(
+    what: str, words: list[str], said: str, tmp_path: Path, bloated: list[Record]
+) -> None:
+    rule = ["--assert", "latency.p95 not worse than baseline by 2ms"]
+    before = ["--baseline", str(bloated[0].path.parent), "--repeat", "2", "--out", str(tmp_path / "out")]
+    lengths = ["--idle", "500ms", "--cooldown", "0s", *([] if "--load" in words else ["--load", "1s"])]
+    done = CliRunner().invoke(group, ["run", what, *lengths, *rule, *before, *words])
+    assert isinstance(done.exception, UsageError)
+    assert said in str(done.exception)
+    assert str(bloated[0].path) in str(done.exception)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_baseline_that_was_cut_short_is_refused(tmp_path: Path, bloated: list[Record]) -> None:
+    shutil.copytree(bloated[0].path.parent, tmp_path / "before")
+    for one in find_records(tmp_path / "before"):
+        file = one.path / "manifest.json"
+        file.write_text(json.dumps(json.loads(file.read_text()) | {"complete": False}))
+    rule = ["--assert", "latency.p95 not worse than baseline by 2ms", "--repeat", "2"]
+    done = run(*rule, "--baseline", str(tmp_path / "before"), "--out", str(tmp_path / "out"))
+    assert isinstance(done.exception, UsageError)
+    assert "of the baseline was cut short" in str(done.exception)
+
+
+def test_a_baseline_that_no_rule_compares_with_is_refused(tmp_path: Path, bloated: list[Record]) -> None:
+    before = ["--baseline", str(bloated[0].path.parent), "--assert", "latency.p95 < 1s"]
+    done = run(*before, "--out", str(tmp_path / "out"))
+    assert isinstance(done.exception, UsageError)
+    assert "no assertion compares with it" in str(done.exception)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_report_of_an_earlier_run_does_not_stay_when_a_run_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    junit = tmp_path / "junit.xml"
+    junit.write_text("<testsuites/>")
+    monkeypatch.setattr("weirlab.cli.run_command._carried_out", lambda *_, **__: [])
+    done = run("--assert", "latency.p95 < 1s", "--junit", str(junit), "--out", str(tmp_path / "out"))
+    assert isinstance(done.exception, Interrupted)
+    assert not junit.exists()
+
+
+def test_the_report_of_an_interrupted_run_has_an_error(
+    tmp_path: Path, bloated: list[Record], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    junit = tmp_path / "junit.xml"
+    monkeypatch.setattr("weirlab.cli.run_command._carried_out", lambda *_, **__: bloated[:1])
+    words = ["--repeat", "3", "--assert", "latency.p95 < 1s", "--junit", str(junit)]
+    done = run(*words, "--out", str(tmp_path / "out"))
+    assert isinstance(done.exception, Interrupted)
+    suite = ET.parse(junit).getroot()[0]  # noqa: S314 - written a line before
+    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("2", "0", "1")
+    (error,) = suite.findall("testcase/error")
+    assert "interrupted" in (error.get("message") or "")
 
 
 def test_the_workflow_of_the_examples_uses_options_that_there_are() -> None:

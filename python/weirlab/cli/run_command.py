@@ -15,7 +15,7 @@ from weirlab.cli.notes import note_options, noted
 from weirlab.cli.options import Whole, argument, elsewhere, option
 from weirlab.cli.repeating import repeats, run_until
 from weirlab.cli.scenario_words import naming_options, scenario_options, secret_of, written
-from weirlab.cli.verdicts import rules_of
+from weirlab.cli.verdicts import remove_junit, rules_of
 from weirlab.errors import Interrupted, UsageError
 from weirlab.loading import in_one_thread, uncollected
 from weirlab.scenario.resolving import remarks, resolve
@@ -130,7 +130,9 @@ def command(  # noqa: PLR0913 - one word each on the command line
     scenario = _scenario(what, words, hosts)
     rules = rules_of([*scenario.get("assert", ()), *assertions], assert_file, baseline)
     runs = [noted(one, words) for one in _runs(scenario, words)]
-    rules.check(runs)
+    rules.check(runs, world)
+    if junit is not None:
+        remove_junit(junit)
     folder = out or Path(f"weir-{runs[0].test_part.words['name']}-{time.strftime('%Y%m%d-%H%M%S')}")
     records = _carried_out(runs, place, folder, wish, jobs=jobs, quiet=as_json)
     whole = _is_whole(records, len(records) if wish else len(runs))
@@ -139,9 +141,8 @@ def command(  # noqa: PLR0913 - one word each on the command line
     shown.show(records, verdicts, folder, charts=charts, as_json=as_json)
     if show:
         shown.open_page(records, folder)
-    if not whole:
-        raise Interrupted("interrupted: the figures are those of what was measured until then")
-    shown.judge(verdicts, junit)
+    early = "interrupted: the figures are those of what was measured until then"
+    shown.judge(verdicts, junit, None if whole else Interrupted(early))
 
 
 def _what_shows() -> ModuleType:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from weirlab.cli.verdicts import Verdicts
+    from weirlab.errors import Interrupted
     from weirlab.record import Record
 
 __all__ = ["judge", "open_page", "show"]
@@ -49,11 +50,18 @@ def show(records: list[Record], verdicts: Verdicts, folder: Path, *, charts: boo
             note(f"each call, UDP stream and application: weir show {folder}")
 
 
-def judge(verdicts: Verdicts, junit: Path | None) -> None:
-    """Writes what became of the assertions, if that is wanted, and fails if one does not hold."""
+def judge(verdicts: Verdicts, junit: Path | None, interrupted: Interrupted | None) -> None:
+    """Writes what became of the assertions, if that is wanted, and fails if one does not hold.
+
+    Raises:
+        Interrupted: if the runs were, whatever holds.
+        AssertionBroken: if one does not hold.
+    """
     found = verdicts.each
     if junit is not None:
-        write_junit(found, junit)
+        write_junit(found, junit, None if interrupted is None else str(interrupted))
+    if interrupted is not None:
+        raise interrupted
     check_held(found)
 
 

@@ -10,7 +10,7 @@ from weirlab.errors import AssertionBroken, UsageError, cannot_write
 from weirlab.record.configurations import configurations, run_names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from weirlab.record import Record
@@ -66,8 +66,12 @@ class Rules:
     compared: list[NotWorse]
     baseline: list[Record]
 
-    def check(self, runs: Sequence[ResolvedRun]) -> None:
-        """Refuses rules about what the runs do not have, or that need more repetitions.
+    def check(self, runs: Sequence[ResolvedRun], world: str = "sim") -> None:
+        """Refuses rules about what the runs do not have, that need more repetitions or another baseline.
+
+        Args:
+            runs: what is to run.
+            world: the name of the world in which.
 
         Raises:
             UsageError: which rule, and why.
@@ -81,6 +85,32 @@ class Rules:
         if self.compared and repeats < 2:
             text = self.compared[0].text
             raise UsageError(f"`{text}`: 95 % need two repetitions or more of the runs and of the baseline")
+        for run in runs if self.compared else ():
+            self._check_baseline(run, world)
+
+    def _check_baseline(self, run: ResolvedRun, world: str) -> None:
+        """Refuses a baseline that tells of something else than what changed.
+
+        Raises:
+            UsageError: in what it differs from `run`, or which of its runs was cut short.
+        """
+        text = self.compared[0].text
+        for before in self.baseline:
+            manifest = before.manifest
+            if not manifest.complete:
+                raise UsageError(f"`{text}`: the run `{before.path}` of the baseline was cut short")
+            sides = {
+                "test": (manifest.scenario["name"], run.scenario["name"]),
+                "world": (manifest.world, world),
+                "link": (_line(manifest.link, manifest.world), _line(run.link_part.words, world)),
+                "load of": (_load(manifest.scenario), _load(run.scenario)),
+            }
+            for what, (theirs, ours) in sides.items():
+                if theirs != ours:
+                    raise UsageError(
+                        f"`{text}`: the baseline `{before.path}` has the {what} {theirs}, what is to run "
+                        f"{ours}: give records of the same"
+                    )
 
     def verdicts(self, records: Sequence[Record], *, whole: bool) -> Verdicts:
         """Judges all rules: assertions for each run, comparisons for each configuration.
@@ -98,6 +128,17 @@ class Rules:
             for rule in self.compared:
                 result = rule.of(group.records, self.baseline)
                 yield Verdict(of=group.name, rule=rule.text, found=_found(result), holds=result.holds)
+
+
+def _line(link: Mapping[str, Any], world: str) -> str:
+    """Which line it is: a path that is measured as it is has a title of its own, and no name."""
+    return f"`{link['title'] if world == 'net' else link['name']}`"
+
+
+def _load(scenario: Mapping[str, Any]) -> str:
+    """How long the phase `load` lasts, in words."""
+    spans = [one["end_ns"] - one["start_ns"] for one in scenario["phases"] if one["name"] == "load"]
+    return f"{sum(spans) / 1e9:g} s"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,6 +232,11 @@ def rules_of(texts: Sequence[str], file: Path | None, baseline: Path | None) -> 
             compared.append(NotWorse(text))
         else:
             raise UsageError(f"`{text}`: there is no baseline: give one with --baseline RECORD")
+    if baseline is not None and not compared:
+        raise UsageError(
+            f"--baseline {baseline}: no assertion compares with it: write one such as "
+            "`latency.p95 not worse than baseline by 2ms`, or leave it out"
+        )
     before = baseline_of(baseline) if baseline else []
     return Rules(asserted=asserted, compared=compared, baseline=before)
 
@@ -230,8 +276,27 @@ def baseline_of(path: Path) -> list[Record]:
     return groups[0].records
 
 
-def write_junit(found: Sequence[Verdict], file: Path) -> None:
+def remove_junit(file: Path) -> None:
+    """Removes the report of an earlier run, which would be taken for that of one that does not end.
+
+    Raises:
+        UsageError: if it cannot be removed.
+    """
+    try:
+        file.unlink(missing_ok=True)
+    except NotADirectoryError:
+        return
+    except OSError as error:
+        raise cannot_write(f"--junit {file} cannot be written", error) from error
+
+
+def write_junit(found: Sequence[Verdict], file: Path, ended: str | None = None) -> None:
     """Writes verdicts as JUnit XML, which CI systems show: a test case for each.
+
+    Args:
+        found: the verdicts.
+        file: where to.
+        ended: why the runs ended early, which is an error; None if they did not.
 
     Raises:
         UsageError: if the file cannot be written.
@@ -239,12 +304,17 @@ def write_junit(found: Sequence[Verdict], file: Path) -> None:
     from xml.etree import ElementTree as ET  # noqa: PLC0415 - only where one is asked for
 
     failures = sum(not one.holds for one in found)
-    suite = ET.Element("testsuite", name="weir", tests=str(len(found)), failures=str(failures), errors="0")
+    errors = 0 if ended is None else 1
+    counts = {"tests": len(found) + errors, "failures": failures, "errors": errors}
+    suite = ET.Element("testsuite", {"name": "weir", **{name: str(of) for name, of in counts.items()}})
     for one in found:
         case = ET.SubElement(suite, "testcase", classname=_plain(one.of), name=_plain(one.rule))
         if not one.holds:
             ET.SubElement(case, "failure", message=_plain(f"{one.rule}: {one.found}"))
         ET.SubElement(case, "system-out").text = _plain(one.found)
+    if ended is not None:
+        case = ET.SubElement(suite, "testcase", classname="weir run", name="runs come to their end")
+        ET.SubElement(case, "error", message=_plain(ended))
     suites = ET.Element("testsuites")
     suites.append(suite)
     ET.indent(suites)
