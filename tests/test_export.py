@@ -119,6 +119,37 @@ def test_csv_and_parquet_have_names_in_place_of_numbers(records: list[Record], t
     assert set(flows["flow"]) == set(records[0].flow_names["name"])
 
 
+def _on_a_clock(record: Record, folder: Path, started_at: str, note: str = "") -> Record:
+    """A copy of a record, as if it had been measured then."""
+    shutil.copytree(record.path, folder)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    told = {"world": "net", "started_at": started_at, "note": note}
+    manifest["link"] |= {"name": "path", "title": f"path to {note}"}
+    (folder / "manifest.json").write_text(json.dumps(manifest | told))
+    return open_record(folder)
+
+
+def test_rows_of_runs_on_a_real_clock_say_which_run_they_are_of(
+    records: list[Record], tmp_path: Path
+) -> None:
+    """Their seed does not tell: all tests of a line have the same."""
+    times = ["2026-11-01T00:00:00Z", "2026-11-01T00:05:00Z"]
+    tests = [
+        _on_a_clock(records[0], tmp_path / at[14:16], at, note)
+        for at, note in zip(times, ("alice", "bob"), strict=True)
+    ]
+    rows = weirlab.frame(tests)
+    assert rows["started_at"].to_list() == times
+    assert rows["note"].to_list() == ["alice", "bob"]
+    assert rows["path"].to_list() == ["path to alice", "path to bob"]
+    export(tests, tmp_path / "pings.parquet", table="latency")
+    pings = pl.read_parquet(tmp_path / "pings.parquet")
+    counts = dict(pings.group_by("started_at").len().iter_rows())
+    assert counts == dict.fromkeys(times, records[0].latency.height)
+    # When a simulation was computed says nothing, and the same records give the same bytes.
+    assert "started_at" not in weirlab.frame(records).columns
+
+
 def test_the_table_of_runs_is_the_frame(records: list[Record], tmp_path: Path) -> None:
     export(records, tmp_path / "figures.parquet")
     assert pl.read_parquet(tmp_path / "figures.parquet").equals(weirlab.frame(records))

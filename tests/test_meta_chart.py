@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -89,6 +91,28 @@ def test_runs_without_tags_are_named_too(runs: list[Record], tmp_path: Path) -> 
     assert [one.get_text() for one in legend.get_texts()] == ["no tags", "kitchen"]
     below = plot(records, "meta", look=Look(against="tags"))
     assert [one.get_text() for one in below.axes[0].get_xticklabels()] == ["no tags", "kitchen"]
+
+
+def test_along_the_time_at_which_they_started_tests_have_their_distance(
+    runs: list[Record], tmp_path: Path
+) -> None:
+    """A month of tests of a line: one that was left out is a gap, and no step."""
+    tests = []
+    for day in (1, 2, 5):
+        shutil.copytree(runs[0].path, tmp_path / str(day))
+        file = tmp_path / str(day) / "manifest.json"
+        told = {"world": "net", "started_at": f"2026-11-0{day}T06:00:00Z"}
+        file.write_text(json.dumps(json.loads(file.read_text()) | told))
+        tests.append(weirlab.open_record(tmp_path / str(day)))
+    figure = plot(tests, "meta", look=Look(against="started_at"))
+    (one,) = points(figure.axes[0])
+    first = one[0][0]
+    assert [x - first for x, _ in one] == [0, 1, 4]
+    shown = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(days=first)
+    assert shown.isoformat() == "2026-11-01T06:00:00+00:00"
+    assert figure.axes[-1].get_xlabel() == "started at, UTC"
+    with pytest.raises(UsageError, match="--figure started_at: these records have"):
+        plot(tests, "meta", look=Look(against="started_at", figures=["started_at"]))
 
 
 @pytest.mark.parametrize(

@@ -41,8 +41,8 @@ def frame(records: Record | Sequence[Record], by: Rows = "run") -> pl.DataFrame:
         shares from 0 to 1. Round trips of a run are of the probes of which its increase is
         (`summary.latency.told`). What a record does not tell is null. The columns
         `configuration`, `test`, `link`, `queue`, `world`, `seed` and `complete` say which run it is; whatever
-        else the records differ in (such as `congestion_control`, `load_s`, `down_line_mbps`) has its own
-        column.
+        else the records differ in (such as `congestion_control`, `load_s`, `down_line_mbps`, of runs on a
+        real clock `started_at`) has its own column.
 
     Raises:
         UsageError: if these are no records, or `by` is none of the three.
@@ -108,7 +108,10 @@ def _which(records: Sequence[Record]) -> Iterator[tuple[Record, dict[str, Any]]]
         raise UsageError("give at least one record: there is none to make a table of")
     names = {id(record): one.name for one in configurations(records) for record in one.records}
     different = [
-        name for name, aspect in ASPECTS.items() if len({repr(aspect(record)) for record in records}) > 1
+        name
+        for name, aspect in ASPECTS.items()
+        if len({repr(aspect(record)) for record in records}) > 1
+        and (name not in OF_CLOCKS or not all(_is_repeatable(record) for record in records))
     ]
     for record in records:
         manifest = record.manifest
@@ -254,7 +257,22 @@ def _delay_ms(record: Record) -> float:
     return float(sum(hop["delay_ns"] for hop in hops)) / 1e6
 
 
+def _is_repeatable(record: Record) -> bool:
+    """Whether its seed makes the run: it says nothing more when that was."""
+    return record.manifest.world in ("sim", "kernel")
+
+
+def _path(record: Record) -> str | None:
+    """Which path was measured: as links all of them are called `path`."""
+    manifest = record.manifest
+    return manifest.link.get("title") if manifest.world == "net" else None
+
+
 ASPECTS: Mapping[str, Callable[[Record], Any]] = {
+    "started_at": lambda record: record.manifest.started_at,
+    "path": _path,
+    "note": lambda record: record.manifest.note,
+    "tags": lambda record: ", ".join(record.manifest.tags),
     "datapath": lambda record: record.manifest.datapath,
     "congestion_control": _controls,
     "ecn": lambda record: bool(record.flow_names["ecn"].any()),
@@ -267,8 +285,12 @@ ASPECTS: Mapping[str, Callable[[Record], Any]] = {
 }
 """In what records may differ beside the columns that all have.
 
-`down_line_mbps` is the least constant rate of a line, `path_delay_ms` the delay of all hops, both ways.
+`started_at` is UTC, `path` says which server was asked, `down_line_mbps` is the least constant rate of a
+line, `path_delay_ms` the delay of all hops, both ways.
 """
+
+OF_CLOCKS = ("started_at",)
+"""What tells runs on a real clock apart, and says nothing of others."""
 
 OF_DIRECTION = (
     "flows",
@@ -296,6 +318,7 @@ FLOW_TOTALS = (
 
 TEXTS = {
     *("configuration", "test", "link", "queue", "world", "datapath", "congestion_control"),
+    *("started_at", "path", "note", "tags"),
     *("probe", "flow", "direction", "flow_congestion_control"),
 }
 """Columns of text."""

@@ -2,15 +2,18 @@
 
 A point is the mean of a figure over the runs that have one value on the axis below and are of one group; the
 line at it is Student's 95 % confidence interval. Figures and parameters are columns of `weirlab.frame`, with
-`title` and `tags` of the records beside them. A parameter that is no number has its values side by side.
+`title` and `tags` of the records beside them. A parameter that is no number has its values side by side, but
+for `started_at`, along which time passes.
 """
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
+from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, date2num
 
 from weirlab.errors import UsageError
 from weirlab.plots import axes as parts
@@ -61,15 +64,27 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
 def _rows(records: Sequence[Record]) -> pl.DataFrame:
     """A row for each run, with what `weirlab.frame` has of it, its title and tags."""
     runs = distinct(records)
-    return frame(runs).with_columns(
+    rows = frame(runs)
+    if STARTED in rows.columns:
+        days = [_days(one) for one in rows[STARTED].to_list()]
+        rows = rows.with_columns(pl.Series(STARTED, days, dtype=pl.Float64))
+    return rows.with_columns(
         title=pl.Series([one.manifest.title for one in runs], dtype=pl.String),
         tags=pl.Series([", ".join(one.manifest.tags) or NO_TAGS for one in runs], dtype=pl.String),
     )
 
 
+def _days(started_at: str) -> float | None:
+    """A time in the days by which charts count; None if it is none."""
+    try:
+        return float(date2num(datetime.fromisoformat(started_at)))  # type: ignore[no-untyped-call]
+    except ValueError:
+        return None
+
+
 def _check(rows: pl.DataFrame, option: str, name: str) -> None:
     """Refuses a name that these records have not, and figures that are no numbers."""
-    numbers = [column for column in rows.columns if rows[column].dtype.is_numeric()]
+    numbers = [column for column in rows.columns if rows[column].dtype.is_numeric() and column != STARTED]
     known = numbers if option == "--figure" else rows.columns
     if name not in known:
         raise UsageError(f"{option} {name}: these records have {', '.join(known)}")
@@ -159,6 +174,12 @@ def _points(  # noqa: PLR0913 - points, and how they are drawn
 def _across(drawn: Sequence[Axes], values: pl.Series, places: dict[Any, float]) -> None:
     below = drawn[-1]
     below.set_xlabel(_words(values.name))
+    if values.name == STARTED:
+        below.set_xlabel("started at, UTC")
+        locator = AutoDateLocator(maxticks=MOST_DATES)  # type: ignore[no-untyped-call]
+        below.xaxis.set_major_locator(locator)
+        below.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
+        return
     if values.dtype.is_numeric():
         parts.from_zero(below, "x", max(places.values()))
         return
@@ -190,6 +211,12 @@ def _note(records: Sequence[Record]) -> str:
 
 NO_TAGS = "no tags"
 """What a run without tags has in their place: no tag has two words."""
+
+MOST_DATES = 8
+"""More have no room in a column of a paper."""
+
+STARTED = "started_at"
+"""The column of when a run started."""
 
 UNITS = {"_ms": "ms", "_mbps": "Mbit/s", "_s": "s"}
 """Units by the ends of columns."""
