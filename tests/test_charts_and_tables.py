@@ -24,6 +24,7 @@ from weirlab.plots import (
     ping,
     plot,
     series,
+    three_plot,
     windows,
 )
 from weirlab.plots.layout import grid_of
@@ -194,6 +195,29 @@ def test_charts_of_one_of_several_runs_say_so(records: list[Record]) -> None:
         module = {"three-plot": "three_plot"}.get(kind, kind)
         drawing: Any = __import__(f"weirlab.plots.{module}", fromlist=["figure"])
         assert said in texts(drawing.figure(part, None, scope)), kind
+
+
+def test_charts_of_tests_of_a_line_say_when_they_started(records: list[Record]) -> None:
+    """All have the same seed, which says nothing of them."""
+    tests = []
+    for minute, record in enumerate(records[:2]):
+        copy = open_record(record.path)
+        extra = {"ramps": [{"phase": "load", "direction": "up", "flows": 4}]}
+        at = f"2026-11-01T00:0{minute}:30Z"
+        copy.manifest = replace(copy.manifest, world="net", seed=1, started_at=at, note="before", extra=extra)
+        tests.append(copy)
+    assert "world net · started 2026-11-01 00:00:30 UTC, 1 of 2 runs" in texts(
+        three_plot.figure(tests[:1], None, Scope(tests))
+    )
+    both = "world net · 2 runs · started 2026-11-01 00:00:30 to 2026-11-01 00:01:30 UTC"
+    assert both in texts(cdf.figure(tests, None, Scope(tests)))
+
+
+def test_flows_without_a_part_in_the_load_are_not_counted_with_its_figures() -> None:
+    """A test of a line has flows of its own in each of its phases."""
+    running = {f"download {number}": 6.8 for number in (1, 2)}
+    assert three_plot._words("", [*running, "download 3"], running) == "3 flows, 2 of them 6.80 to 6.80"
+    assert three_plot._words("", list(running), running) == "2 flows, 6.80 to 6.80"
 
 
 def test_the_overlay_of_many_configurations_says_which_two(records: list[Record]) -> None:

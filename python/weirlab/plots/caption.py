@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from weirlab.record.configurations import configurations, joined, numbered
-from weirlab.record.differences import configuration_name, queue_name
+from weirlab.record.differences import configuration_name, is_of_a_real_line, queue_name
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -40,8 +40,7 @@ def origin_line(records: Sequence[Record], runs: Sequence[int] = ()) -> str:
         runs: how many runs there are of the configuration of each, if only one of them is drawn.
     """
     worlds = sorted({record.manifest.world for record in records})
-    seeds = _seeds(seed for seed in (record.manifest.seed for record in records) if seed is not None)
-    parts = [f"world {', '.join(worlds)}", (seeds + _of_runs(runs)).removeprefix(" ")]
+    parts = [f"world {', '.join(worlds)}", _which(records, runs)]
     parts = [part for part in parts if part]
     if len(records) > 1:
         parts.insert(1, f"{len(records)} runs")
@@ -167,6 +166,21 @@ def _two_lines(name: str, most: int) -> list[str]:
 
 PART = " \N{MIDDLE DOT} "
 """What stands between parts of the name of a configuration."""
+
+
+def _which(records: Sequence[Record], runs: Sequence[int]) -> str:
+    """Which runs are drawn, of how many: by their seeds, or of a line by when they started."""
+    if all(is_of_a_real_line(record) for record in records):
+        said, of = _started(record.manifest.started_at for record in records), _of_runs(runs)
+        return f"{said}, 1{of}" if of else said
+    seeds = _seeds(seed for seed in (record.manifest.seed for record in records) if seed is not None)
+    return (seeds + _of_runs(runs)).removeprefix(" ")
+
+
+def _started(times: Iterable[str]) -> str:
+    """When the first and the last of runs started."""
+    said = sorted({one[:19].replace("T", " ") for one in times})
+    return f"started {' to '.join(dict.fromkeys((said[0], said[-1])))} UTC"
 
 
 def _of_runs(runs: Sequence[int]) -> str:

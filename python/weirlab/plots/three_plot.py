@@ -178,7 +178,11 @@ def _words(load: str, names: list[str], running_mbps: dict[str, float]) -> str:
         # As a flow is named that has a line of its own.
         return f"{names[0]}  {caption.number(of_each[0]) if of_each else ''}"
     words = f"{load + ': ' if load else ''}{len(names)} flows"
-    return f"{words}, {caption.number(min(of_each))} to {caption.number(max(of_each))}" if of_each else words
+    if not of_each:
+        return words
+    # A test of a line has flows of its own in each phase, and figures are of that with both at once.
+    these = f"{len(of_each)} of them " if len(of_each) < len(names) else ""
+    return f"{words}, {these}{caption.number(min(of_each))} to {caption.number(max(of_each))}"
 
 
 def _latency(lines: Lines | None, summary: Summary, during: str) -> _Panel | None:
