@@ -19,6 +19,12 @@ pub fn cautions(notes: &Map<String, Value>) -> Vec<String> {
             "the server left {limited} pings unanswered because there were too many: they count as lost"
         ));
     }
+    if notes.get("echoes").is_some_and(|echoes| echoes["met_others"] == true) {
+        said.push(
+            "another test from this address ran meanwhile: both shared the line, and got less than it carries"
+                .to_owned(),
+        );
+    }
     for server in servers(notes) {
         said.extend(cautions_of_server(server));
     }
@@ -90,7 +96,7 @@ mod tests {
         let open = json!({"phase": "upload", "direction": "up", "flows": 16, "full_ns": null});
         let notes = json!({
             "own_cpu_percent": 80.1,
-            "echoes": {"limited": 3},
+            "echoes": {"limited": 3, "met_others": true},
             "servers": [
                 {"name": "near:8080", "clock_drift": {"ns": -4_200_000, "within_ns": 900_000}},
                 {"name": "far:8080", "limits": {"rate_bps": 12_500_000}},
@@ -102,6 +108,7 @@ mod tests {
             [
                 "this program used 80 % of a processor: the machine may be the bottleneck",
                 "the server left 3 pings unanswered because there were too many: they count as lost",
+                "another test from this address ran meanwhile: both shared the line, and got less than it carries",
                 "the clocks of this machine and of server `near:8080` ran apart by 4.2 ms: delays of UDP loads are off by up \
                  to as much",
                 "server `far:8080` gives this address 12.5 Mbit/s at most: that may be the bottleneck",
@@ -115,7 +122,7 @@ mod tests {
     fn without_a_reason_there_is_none() {
         let notes = json!({
             "own_cpu_percent": 80.0,
-            "echoes": {"limited": 0},
+            "echoes": {"limited": 0, "met_others": false},
             "servers": [
                 {"clock_drift": {"ns": 1_900_000, "within_ns": 900_000}, "limits": {"rate_bps": null}},
             ],

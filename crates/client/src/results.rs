@@ -209,11 +209,17 @@ pub(crate) fn pass_on_pings(
 pub(crate) struct Echoes {
     pub trains: Vec<EchoCount>,
     pub limited: u64,
+    /// Whether another test of this address loaded a server meanwhile.
+    pub met_others: bool,
 }
 
 impl Echoes {
     pub fn described(&self) -> Value {
         let count = |train: &EchoCount| json!({"probe": train.train, "received": train.received, "ce": train.ce});
-        json!({"trains": self.trains.iter().map(count).collect::<Vec<_>>(), "limited": self.limited})
+        json!({
+            "trains": self.trains.iter().map(count).collect::<Vec<_>>(),
+            "limited": self.limited,
+            "met_others": self.met_others,
+        })
     }
 }

@@ -362,9 +362,10 @@ impl<'r> Run<'r> {
                 for _ in 0..MESSAGES {
                     let Some(message) = self.peers[number].hear()? else { break };
                     match message {
-                        ServerMessage::Echoes { trains, limited } => {
+                        ServerMessage::Echoes { trains, limited, met_others } => {
                             echoes.trains.extend(trains);
                             echoes.limited = echoes.limited.saturating_add(limited);
+                            echoes.met_others |= met_others;
                             *done = true;
                         }
                         ServerMessage::Done { .. } => self.take(number, message, record)?,

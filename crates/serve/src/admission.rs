@@ -56,6 +56,25 @@ struct Client {
     pace: Option<Arc<Pace>>,
     /// The address's connections by number.
     connections: BTreeMap<u64, Arc<Activity>>,
+    loads: Loads,
+}
+
+/// Tests of an address that load its line: how many do now, and how many have begun.
+#[derive(Clone, Copy, Debug, Default)]
+struct Loads {
+    now: u32,
+    begun: u64,
+}
+
+/// A test that loads the line of its address, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Loading {
+    admission: Arc<Admission>,
+    address: IpAddr,
+    /// Whether another one did when it began.
+    met_others: bool,
+    /// How many of the address had begun with it.
+    begun: u64,
 }
 
 /// Number of connections, tests and irtt's connections that an address, or all of them, have at present.
@@ -204,6 +223,7 @@ impl Admission {
             used: Use::default(),
             pace: bounds.rate_bps.map(|bps| Arc::new(Pace::new(bps))),
             connections: BTreeMap::new(),
+            loads: Loads::default(),
         });
         *client.used.of(thing) += 1;
         let pace = client.pace.clone();
@@ -231,6 +251,42 @@ impl Drop for Reserved {
         *used = UdpUse { bps: used.bps - self.used.bps, pps: used.pps - self.used.pps };
         if *used == UdpUse::default() {
             admitted.udp.remove(&self.place);
+        }
+    }
+}
+
+impl Permit {
+    /// The test that this lets in loads the line from now on.
+    pub fn load(&self) -> Loading {
+        let mut admitted = self.admission.admitted();
+        let loads = admitted.addresses.get_mut(&self.address).map(|client| &mut client.loads);
+        let before = loads.as_deref().copied().unwrap_or_default();
+        if let Some(loads) = loads {
+            *loads = Loads { now: before.now + 1, begun: before.begun + 1 };
+        }
+        drop(admitted);
+        Loading {
+            admission: Arc::clone(&self.admission),
+            address: self.address,
+            met_others: before.now > 0,
+            begun: before.begun + 1,
+        }
+    }
+}
+
+impl Loading {
+    /// Whether another test of the address has loaded the line since this one began.
+    pub fn met_others(&self) -> bool {
+        let admitted = self.admission.admitted();
+        let begun = admitted.addresses.get(&self.address).map_or(0, |client| client.loads.begun);
+        self.met_others || begun > self.begun
+    }
+}
+
+impl Drop for Loading {
+    fn drop(&mut self) {
+        if let Some(client) = self.admission.admitted().addresses.get_mut(&self.address) {
+            client.loads.now -= 1;
         }
     }
 }
@@ -352,6 +408,22 @@ mod tests {
         assert!(Arc::ptr_eq(one.pace.as_ref().unwrap(), two.pace.as_ref().unwrap()));
         assert_eq!(enter("2001:db8::3").unwrap_err(), Refusal::Address);
         assert!(enter("2001:db8:0:1::1").is_ok());
+    }
+
+    #[test]
+    fn tests_that_load_a_line_at_once_know_of_each_other() {
+        let admission = admission();
+        let enter = |from: &str| admission.enter_test(address(from)).unwrap();
+        let (one, two, elsewhere) = (enter("192.0.2.1"), enter("192.0.2.1"), enter("192.0.2.2"));
+        let first = one.load();
+        let other = elsewhere.load();
+        assert!(!first.met_others() && !other.met_others());
+        let second = two.load();
+        assert!(first.met_others() && second.met_others() && !other.met_others());
+        drop(second);
+        assert!(first.met_others(), "it shared the line for a while");
+        drop(first);
+        assert!(!two.load().met_others(), "they came one after the other");
     }
 
     #[test]

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
+use std::sync::{Arc, OnceLock};
 
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
@@ -14,7 +14,7 @@ use tracing::{debug, info};
 use weir_core::Direction;
 use weir_speedtest::protocol::weir::Secret;
 
-use crate::admission::{Admission, Permit, Refusal};
+use crate::admission::{Admission, Loading, Permit, Refusal};
 use crate::health::Health;
 use crate::metrics::{Metrics, TestLabels};
 use crate::ookla::LossTests;
@@ -51,7 +51,9 @@ pub(crate) struct Shared {
 
 /// A test under way.
 pub(crate) struct Test {
-    _permit: Permit,
+    /// What it knows of others of its address, from when it loads the line; it goes before the permit does.
+    loading: OnceLock<Box<Loading>>,
+    permit: Permit,
     metrics: Arc<Metrics>,
     protocol: &'static str,
     direction: &'static str,
@@ -124,7 +126,8 @@ impl Shared {
             debug!(%client, protocol, %refusal, "refused");
         })?;
         Ok(Test {
-            _permit: permit,
+            loading: OnceLock::new(),
+            permit,
             metrics: Arc::clone(&self.metrics),
             protocol,
             direction,
@@ -144,7 +147,16 @@ impl Test {
             let Self { protocol, direction, .. } = *self;
             self.metrics.tests.get_or_create(&TestLabels { protocol, direction }).inc();
             self.metrics.tests_now.inc();
+            // Requests of one test cannot be told from those of another, and irtt loads nothing.
+            if !self.is_request && self.protocol != "irtt" {
+                self.loading.get_or_init(|| Box::new(self.permit.load()));
+            }
         }
+    }
+
+    /// Whether another test of the same address has loaded the line since this one does.
+    pub fn met_others(&self) -> bool {
+        self.loading.get().is_some_and(|loading| loading.met_others())
     }
 
     /// Counts bytes that went in the test's direction.

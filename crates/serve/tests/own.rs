@@ -227,12 +227,30 @@ async fn datagrams_are_echoed_with_stamps_and_counts() {
     let (third, _) = echo(&socket, &request(9), 48).await;
     assert_eq!((third.seq, third.received), (9, 3));
     session.say(&ClientMessage::CountEchoes).await;
-    let ServerMessage::Echoes { trains, limited } = session.hear().await else { panic!() };
-    assert_eq!((trains.len(), limited), (1, 0));
+    let ServerMessage::Echoes { trains, limited, met_others } = session.hear().await else {
+        panic!()
+    };
+    assert_eq!((trains.len(), limited, met_others), (1, 0, false));
     assert_eq!((trains[0].train, trains[0].received, trains[0].highest_seq), (2, 3, 9));
     session.say(&ClientMessage::Ping { id: 4 }).await;
     let ServerMessage::Pong { id: 4, t_ns } = session.hear().await else { panic!() };
     assert!(t_ns > third.sent_ns, "one clock for everything in a session");
+}
+
+#[tokio::test]
+async fn tests_of_one_address_at_once_are_told_of_each_other() {
+    let (_server, address) = serve(&[]);
+    let (mut one, mut two) = (Session::open(address).await, Session::open(address).await);
+    one.ticket(flow(1, Direction::Down, 60_000)).await.unwrap();
+    assert!(!has_met_others(&mut one).await, "who has no load yet disturbs nobody");
+    two.ticket(flow(1, Direction::Up, 60_000)).await.unwrap();
+    assert!(has_met_others(&mut one).await && has_met_others(&mut two).await);
+}
+
+async fn has_met_others(session: &mut Session) -> bool {
+    session.say(&ClientMessage::CountEchoes).await;
+    let ServerMessage::Echoes { met_others, .. } = session.hear().await else { panic!() };
+    met_others
 }
 
 #[tokio::test]
@@ -268,7 +286,9 @@ async fn a_flood_of_datagrams_is_cut_to_the_rate() {
     let counting = async {
         loop {
             session.say(&ClientMessage::CountEchoes).await;
-            let ServerMessage::Echoes { trains, limited } = session.hear().await else { panic!() };
+            let ServerMessage::Echoes { trains, limited, .. } = session.hear().await else {
+                panic!()
+            };
             let answered = trains.first().map_or(0, |train| train.received);
             if u64::from(answered) + limited == 200 {
                 break (answered, limited);

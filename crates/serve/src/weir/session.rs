@@ -328,7 +328,8 @@ impl Talk {
                     let session = self.session.as_ref().expect("the session is open");
                     let echoes = session.echoes.lock().expect(HELD);
                     let trains = echoes.trains.values().copied().collect();
-                    ServerMessage::Echoes { trains, limited: echoes.limited }
+                    let met_others = self.test.met_others();
+                    ServerMessage::Echoes { trains, limited: echoes.limited, met_others }
                 };
                 self.say(&counted).await
             }

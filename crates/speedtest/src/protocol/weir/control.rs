@@ -107,6 +107,9 @@ pub enum ServerMessage {
         trains: Vec<EchoCount>,
         /// Requests that were not answered because there were more than [`Limits::echo_rate_pps`].
         limited: u64,
+        /// Whether another test of the client's address has loaded its line meanwhile; older servers do not tell.
+        #[serde(default)]
+        met_others: bool,
     },
     /// Answers [`ClientMessage::Ping`].
     Pong {
