@@ -112,6 +112,10 @@ fn every_kind_of_fault_has_its_words() {
             "link = {name = 'l', title = 'l', up = [{name = 'a', rate = '1mbit', trace = 'x'}]}",
             "link.up.0: hop `a`: `rate` and `trace` exclude each other",
         ),
+        (
+            "idle = '2s'",
+            "idle: unknown key: lengths of phases stand in `phases = { idle = \"5s\" }`",
+        ),
         ("qeue = []", "qeue: unknown key, did you mean `queue`? (known: name, test, link, queue"),
         (
             "cc = 'bbr'\ntcp.congestion_control = 'bbr'",

@@ -225,15 +225,22 @@ impl<'w> Entries<'w> {
     pub fn finish(self, known: &[&str], reader: &mut Reader) -> Keys {
         for (key, written) in self.entries.iter().filter(|(key, _)| !known.contains(&key.as_str()))
         {
-            let says =
-                match FORMER_KEYS.iter().find(|(former, now)| former == key && known.contains(now))
-                {
-                    Some((_, now)) => format!("this key is now called `{now}`"),
-                    None => {
-                        let near = did_you_mean(key, known);
-                        format!("unknown key{near} (known: {})", known.join(", "))
-                    }
-                };
+            let says = match FORMER_KEYS
+                .iter()
+                .find(|(former, now)| former == key && known.contains(now))
+            {
+                Some((_, now)) => format!("this key is now called `{now}`"),
+                // As on the command line, `--load 5s`.
+                None if PHASES.contains(&key.as_str()) && known.contains(&"phases") => {
+                    format!(
+                        "unknown key: lengths of phases stand in `phases = {{ {key} = \"5s\" }}`"
+                    )
+                }
+                None => {
+                    let near = did_you_mean(key, known);
+                    format!("unknown key{near} (known: {})", known.join(", "))
+                }
+            };
             reader.at(key, written.line, |reader| reader.fault(says));
         }
         self.found
@@ -510,6 +517,9 @@ pub(crate) fn either(words: &[String]) -> String {
         [several @ .., last] => format!("{} or {last}", several.join(", ")),
     }
 }
+
+/// Phases of which the lengths are options on the command line, and stand in a table of a file.
+const PHASES: &[&str] = &["idle", "load", "cooldown"];
 
 /// Keys that had another name once, and their name now. A file that has the former name is refused with the present one.
 const FORMER_KEYS: &[(&str, &str)] = &[
