@@ -128,6 +128,7 @@ def test_plot_says_that_there_is_nothing_to_draw(weir_here: Weir, tmp_path: Path
     assert (done.returncode, done.stdout) == (2, "")
     assert "no loads or answered pings" in done.stderr
     assert "`--kind queues`" in done.stderr
+    assert "`--kind tcp`" not in done.stderr, "no TCP sent"
 
 
 FEW = "warning: 2 repetitions are few: intervals of fewer than 5 are narrower than they should be"

@@ -18,7 +18,9 @@ from weirlab.scenario.units import rate_bps, time_ns
 from weirlab.ui import console
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+
+    from weirlab.record import Record
 
 
 def _help() -> str:
@@ -144,15 +146,24 @@ def command(  # noqa: PLR0913 - one for each option
         if kind == "all" or out is None:
             drawn = charts_of(records, out or Path("charts"), title=title)
             if not drawn:
-                raise UsageError(
-                    "there are no loads or answered pings to draw: `--kind queues` draws what waits in "
-                    "queues, `--kind tcp` what senders of TCP do"
-                )
+                raise UsageError(f"there are no loads or answered pings to draw: {_what_there_is(records)}")
         else:
             check(kind, len(records))
             drawn = [draw(kind, records, out, title=title, span_s=span_s, look=look)]
         for path in drawn:
             console.print(str(path), soft_wrap=True)
+
+
+def _what_there_is(records: Sequence[Record]) -> str:
+    """What else records without loads and pings can be drawn as, or what tells of them."""
+    kinds = {
+        "queue": "`--kind queues` draws what waits in queues",
+        "tcp": "`--kind tcp` what senders of TCP do",
+    }
+    found = [says for table, says in kinds.items() if any(one.has_rows(table) for one in records)]
+    if any(one.has_rows("method") for one in records):
+        found.append("what a speed test showed `weir show` tells")
+    return ", ".join(found) or "`weir show` tells what is known of them"
 
 
 def _check_folder(out: Path | None) -> None:
