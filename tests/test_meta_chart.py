@@ -111,6 +111,10 @@ def test_along_the_time_at_which_they_started_tests_have_their_distance(
     shown = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(days=first)
     assert shown.isoformat() == "2026-11-01T06:00:00+00:00"
     assert figure.axes[-1].get_xlabel() == "started at, UTC"
+    noted = plot(tests[:1], "meta", look=Look(against="started_at", group="note"))
+    legend = noted.axes[0].get_legend()
+    assert legend is not None
+    assert [one.get_text() for one in legend.get_texts()] == ["no note"]
     with pytest.raises(UsageError, match="--figure started_at: these records have"):
         plot(tests, "meta", look=Look(against="started_at", figures=["started_at"]))
 

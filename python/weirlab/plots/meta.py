@@ -2,8 +2,8 @@
 
 A point is the mean of a figure over the runs that have one value on the axis below and are of one group; the
 line at it is Student's 95 % confidence interval. Figures and parameters are columns of `weirlab.frame`, with
-`title` and `tags` of the records beside them. A parameter that is no number has its values side by side, but
-for `started_at`, along which time passes.
+`title`, `note` and `tags` of the records beside them, and `started_at`, along which time passes. Another
+parameter that is no number has its values side by side.
 """
 
 from __future__ import annotations
@@ -64,11 +64,10 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
 def _rows(records: Sequence[Record]) -> pl.DataFrame:
     """A row for each run, with what `weirlab.frame` has of it, its title and tags."""
     runs = distinct(records)
-    rows = frame(runs)
-    if STARTED in rows.columns:
-        days = [_days(one) for one in rows[STARTED].to_list()]
-        rows = rows.with_columns(pl.Series(STARTED, days, dtype=pl.Float64))
-    return rows.with_columns(
+    days = [_days(one.manifest.started_at) for one in runs]
+    return frame(runs).with_columns(
+        pl.Series(STARTED, days, dtype=pl.Float64),
+        note=pl.Series([one.manifest.note or NO_NOTE for one in runs], dtype=pl.String),
         title=pl.Series([one.manifest.title for one in runs], dtype=pl.String),
         tags=pl.Series([", ".join(one.manifest.tags) or NO_TAGS for one in runs], dtype=pl.String),
     )
@@ -208,6 +207,9 @@ def _note(records: Sequence[Record]) -> str:
         note += " Of several runs with one value below and of one group: their mean, and its 95 % interval."
     return note
 
+
+NO_NOTE = "no note"
+"""What a run without a note has in its place."""
 
 NO_TAGS = "no tags"
 """What a run without tags has in their place: no tag has two words."""
