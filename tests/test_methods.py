@@ -19,7 +19,7 @@ from weirlab.errors import UsageError
 from weirlab.net.methods import METHODS, Less, hint
 from weirlab.net.quality import warnings_of_method
 from weirlab.record import open_record
-from weirlab.report.methods import method_results, method_table
+from weirlab.report.methods import comparison_of_methods, figures_of_methods, method_results, method_table
 from weirlab.scenario import ScenarioSpec, resolve
 from weirlab.stats import summarise
 from weirlab.worlds import world_named
@@ -119,6 +119,36 @@ def test_results_are_shown(record: Record, weir: Callable[..., subprocess.Comple
     (told,) = json.loads(weir("show", "--json", str(record.path)).stdout)
     assert told["methods"] == method_results(record)
     assert told["methods"][0]["result"]["truncated"] == {"download": False, "upload": False}
+
+
+def test_results_of_several_tests_are_set_beside_each_other(
+    tmp_path: Path, weir: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    """Means over the tests of a configuration; a speed test that does not end has none."""
+    asked = spec(
+        {**NDT7, "cc": "cubic"}, start_jitter="100ms", queue=["pfifo limit 1000", "fq_codel"], repeat=2
+    )
+    records = run_all(resolve(asked), world_named("sim"), tmp_path / "runs", jobs=1)
+    results = [method_results(record)[0]["result"] for record in records]
+    told = json.loads(weir("compare", str(tmp_path / "runs"), "--json").stdout)
+    for configuration, of in zip(told, (results[:2], results[2:]), strict=True):
+        shown = configuration["methods"]
+        assert set(shown) == {"download_mbps", "upload_mbps", "latency_ms"}
+        for name, figure in shown.items():
+            assert figure["mean"] == pytest.approx((of[0][name] + of[1][name]) / 2)
+            assert figure["count"] == 2
+    table = weir("compare", str(tmp_path / "runs")).stdout
+    assert "What the speed tests showed, by their own formulas" in table
+    assert "means of 2 tests" in table
+    assert f"{told[0]['methods']['download_mbps']['mean']:.2f}" in table
+
+
+def test_a_comparison_without_a_speed_test_that_ended_has_no_table(tmp_path: Path) -> None:
+    asked = spec({**NDT7, "cc": "cubic"}, load="2s")
+    (cut,) = run_all(resolve(asked), world_named("sim"), tmp_path / "runs", jobs=1)
+    assert method_results(cut)[0]["result"] is None
+    assert comparison_of_methods([cut]) is None
+    assert figures_of_methods([cut]) == {}
 
 
 def test_a_scenario_file_runs_a_speed_test(

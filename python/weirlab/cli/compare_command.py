@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from weirlab.cli.records import readable_runs, told
 from weirlab.record.configurations import run_names
 from weirlab.report import advice
 from weirlab.report.differences import doubts
+from weirlab.report.methods import comparison_of_methods, figures_of_methods
 from weirlab.stats import beside
 from weirlab.ui import console
 
@@ -45,9 +47,17 @@ def command(paths: tuple[Path, ...], *, as_json: bool) -> None:
 def _compare(records: Sequence[Record], *, as_json: bool) -> None:
     comparisons = beside(records)
     if as_json:
-        click.echo(json.dumps([one.as_dict() for one in comparisons], indent=2))
+        methods = figures_of_methods(records)
+        shown = {name: {figure: asdict(one) for figure, one in of.items()} for name, of in methods.items()}
+        click.echo(
+            json.dumps(
+                [one.as_dict() | {"methods": shown.get(one.name, {})} for one in comparisons], indent=2
+            )
+        )
         return
     tell(records, comparisons, doubts(records, comparisons))
+    if (table := comparison_of_methods(records)) is not None:
+        console.print(table)
     tell_differences(comparisons)
     for text in advice(records):
         console.print(text)

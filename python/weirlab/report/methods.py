@@ -8,13 +8,17 @@ from typing import TYPE_CHECKING, Any
 from rich import box
 from rich.text import Text
 
+from weirlab.record.configurations import configurations
+from weirlab.report.tables import LOOK
+from weirlab.stats import interval
 from weirlab.ui.table import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from weirlab.record import MethodResult, Record
     from weirlab.scores import Truth
+    from weirlab.stats import Interval
 
 
 def method_tables(record: Record) -> Iterator[Table]:
@@ -61,6 +65,66 @@ def method_verdicts(record: Record) -> Iterator[Text]:
         yield Text(seen.says)
 
 
+def figures_of_methods(records: Sequence[Record]) -> dict[str, dict[str, Interval]]:
+    """What speed tests of others showed, by configuration and figure: means over what ended, with intervals.
+
+    Configurations of which no speed test ended are left out, and so are figures that none showed.
+    """
+    found = {}
+    for one in configurations(records):
+        results = [json.loads(row["result"]) for row in _ended(one.records)]
+        figures = {name: interval([_at(result, ways) for result in results]) for name, ways in SHOWN.items()}
+        known = {name: figure for name, figure in figures.items() if figure is not None}
+        if known:
+            found[one.name] = known
+    return found
+
+
+def comparison_of_methods(records: Sequence[Record]) -> Table | None:
+    """A line a configuration: what its speed tests showed by their own formulas; None where none ended."""
+    found = figures_of_methods(records)
+    shown = [name for name in SHOWN if any(name in figures for figures in found.values())]
+    if not shown:
+        return None
+    table = Table(title="What the speed tests showed, by their own formulas", **LOOK)
+    table.add_column("queue", overflow="fold", min_width=16)
+    for name in shown:
+        table.add_column(HEADINGS[name], justify="right", no_wrap=True)
+    for configuration, figures in found.items():
+        table.add_row(configuration, *(_cell(name, figures.get(name)) for name in shown))
+    counts = sorted({one.count for figures in found.values() for one in figures.values()})
+    if counts[-1] > 1:
+        count = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+        table.caption = f"means of {count} tests, ± half of the 95 % interval"
+    return table
+
+
+def _ended(records: Sequence[Record]) -> Iterator[Mapping[str, Any]]:
+    for record in records:
+        for row in record.columns("method").rows():
+            if row["result"] is not None:
+                yield row
+
+
+def _at(result: Mapping[str, Any], ways: Sequence[str]) -> float | None:
+    """The figure at the first of these places that there is."""
+    for way in ways:
+        value: Any = result
+        for part in way.split("."):
+            value = value.get(part) if isinstance(value, dict) else None
+        if value is not None:
+            return float(value)
+    return None
+
+
+def _cell(name: str, value: Interval | None) -> str:
+    if value is None:
+        return "-"
+    digits = 2 if name.endswith("_mbps") else 0 if name.endswith("_rpm") else 1
+    spread = "" if value.high is None else f"\n±{value.high - value.mean:.{digits}f}"
+    return f"{value.mean:.{digits}f}{spread}"
+
+
 def method_table(result: MethodResult, truth: Truth | None) -> Table:
     """All its figures by name; the truth below them."""
     title = Text(f"{result['method']}, by {result['formula']}")
@@ -92,6 +156,27 @@ def _flat(values: Mapping[str, object], before: str = "") -> Iterator[tuple[str,
         else:
             yield full, "-" if value is None else str(value)
 
+
+SHOWN = {
+    "download_mbps": ("download_mbps", "download.goodput_mbps"),
+    "upload_mbps": ("upload_mbps", "upload.goodput_mbps"),
+    "latency_ms": ("latency_ms",),
+    "download_loaded_latency_ms": ("download_loaded_latency_ms",),
+    "upload_loaded_latency_ms": ("upload_loaded_latency_ms",),
+    "download_rpm": ("download.rpm",),
+    "upload_rpm": ("upload.rpm",),
+}
+"""Figures that are set beside each other, and where results have them."""
+
+HEADINGS = {
+    "download_mbps": "down\nMbit/s",
+    "upload_mbps": "up\nMbit/s",
+    "latency_ms": "latency\nms",
+    "download_loaded_latency_ms": "loaded\ndown ms",
+    "upload_loaded_latency_ms": "loaded\nup ms",
+    "download_rpm": "RPM\ndown",
+    "upload_rpm": "RPM\nup",
+}
 
 RATES = {
     "ookla": "download and upload mbps: by its own formula, which may give more than a line has; "
