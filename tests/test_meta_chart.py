@@ -110,7 +110,7 @@ def test_along_the_time_at_which_they_started_tests_have_their_distance(
     assert [x - first for x, _ in one] == [0, 1, 4]
     shown = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(days=first)
     assert shown.isoformat() == "2026-11-01T06:00:00+00:00"
-    assert figure.axes[-1].get_xlabel() == "started at, UTC"
+    assert figure.axes[-1].get_xlabel() == "started at, UTC, 2026"
     noted = plot(tests[:1], "meta", look=Look(against="started_at", group="note"))
     legend = noted.axes[0].get_legend()
     assert legend is not None

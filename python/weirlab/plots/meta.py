@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
-from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, date2num
+from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, date2num, num2date
 
 from weirlab.errors import UsageError
 from weirlab.plots import axes as parts
@@ -174,10 +174,12 @@ def _across(drawn: Sequence[Axes], values: pl.Series, places: dict[Any, float]) 
     below = drawn[-1]
     below.set_xlabel(_words(values.name))
     if values.name == STARTED:
-        below.set_xlabel("started at, UTC")
+        ends = [num2date(one).year for one in (min(places), max(places))]  # type: ignore[no-untyped-call]
+        below.set_xlabel(f"started at, UTC, {' to '.join(map(str, dict.fromkeys(ends)))}")
         locator = AutoDateLocator(maxticks=MOST_DATES)  # type: ignore[no-untyped-call]
         below.xaxis.set_major_locator(locator)
-        below.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
+        dates = ConciseDateFormatter(locator, show_offset=False)  # type: ignore[no-untyped-call]
+        below.xaxis.set_major_formatter(dates)
         return
     if values.dtype.is_numeric():
         parts.from_zero(below, "x", max(places.values()))
