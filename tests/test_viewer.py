@@ -492,6 +492,25 @@ def test_print_is_light_and_leaves_the_buttons_out(browser: Browser, one_page: P
         assert shown.page.pdf().startswith(b"%PDF")
 
 
+def test_print_has_every_column(browser: Browser, two_page: Path) -> None:
+    """Paper does not scroll: what a frame leaves out there is lost."""
+    with opened(browser, two_page) as shown:
+        shown.page.emulate_media(media="print")
+        # A sheet of A4 with margins of 1 cm.
+        shown.page.set_viewport_size({"width": 718, "height": 1000})
+        shown.page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+        frames = shown.page.locator(".scroll:visible:has(table)").evaluate_all(
+            """found => found.map((one) => [
+                one.querySelector('table').getBoundingClientRect().right,
+                document.body.getBoundingClientRect().right,
+                getComputedStyle(one).overflowX,
+            ])"""
+        )
+        assert len(frames) > 4
+        assert all(right <= most + 1 and over == "visible" for right, most, over in frames), frames
+        assert "pings" in shown.page.locator(".scroll:visible thead").first.inner_text()
+
+
 def test_forced_colours_leave_lines_and_buttons_told_apart(browser: Browser, two_page: Path) -> None:
     """A system with few colours of its own, for somebody who sees little: a key is coloured as its line."""
     with opened(browser, two_page, forced_colors="active") as shown:
