@@ -108,6 +108,28 @@ def test_the_average_is_that_of_the_flows_that_run(repeated: list[Record]) -> No
     assert np.array_equal(after.average[~late], before.average[~late])
 
 
+def test_what_arrives_when_no_flow_runs_any_more_is_averaged_over_those_it_is_of(
+    repeated: list[Record],
+) -> None:
+    record = repeated[0]
+    before = series.throughput_mbps(record, "down")
+    # All stop a second before the end; of the first alone bytes arrive until then.
+    end = record.reached_ns - 1_000_000_000
+    stopped = record.flow_names.with_columns(stop_ns=pl.lit(end, pl.Int64))
+    arrived = record.throughput
+    others = (pl.col("flow") > 0) & (pl.col("t_ns") > end)
+    record = changed(record, flow_names=stopped, throughput=arrived.filter(~others))
+    after = series.throughput_mbps(record, "down")
+    assert before is not None
+    assert after is not None
+    late = after.t_s > end / 1e9 + 0.2
+    first = next(iter(after.lines.values()))
+    assert late.sum() >= 3
+    assert first[late].max() > 0
+    assert np.array_equal(after.average[late], first[late])
+    assert np.array_equal(after.average[~late][:-2], before.average[~late][:-2])
+
+
 def test_more_flows_than_colours_are_thin_lines_in_the_colour_of_their_load(repeated: list[Record]) -> None:
     flows = repeated[0].flow_names
     named = [f"{('first', 'second')[number % 2]} download {number}" for number in range(flows.height)]

@@ -302,13 +302,13 @@ class _Arrived:
 
 
 def _mean_of_running(lines: Numbers, flows: Sequence[Mapping[str, Any]], edges: NDArray[np.int64]) -> Numbers:
-    """Mean over the flows that run in each step; over all where none does."""
+    """Mean over the flows that run in each step; where none does, over those of which bytes still arrive."""
     starts, stops = (
         np.array([flow[column] for flow in flows])[:, np.newaxis] for column in ("start_ns", "stop_ns")
     )
     runs = (starts < edges[1:]) & (stops > edges[:-1])
-    counted = np.where(runs.any(axis=0), runs, True)
-    return np.asarray((lines * counted).sum(axis=0) / counted.sum(axis=0))
+    counted = np.where(runs.any(axis=0), runs, lines > 0)
+    return np.asarray((lines * counted).sum(axis=0) / np.maximum(counted.sum(axis=0), 1))
 
 
 def _mean(lines: Numbers) -> Numbers:
