@@ -93,6 +93,24 @@ def test_runs_without_tags_are_named_too(runs: list[Record], tmp_path: Path) -> 
     assert [one.get_text() for one in below.axes[0].get_xticklabels()] == ["no tags", "kitchen"]
 
 
+def test_tests_of_one_day_have_its_date_and_seconds_have_their_minute(
+    runs: list[Record], tmp_path: Path
+) -> None:
+    tests = []
+    for second in (18, 34, 49):
+        record = shutil.copytree(runs[0].path, tmp_path / str(second))
+        file = record / "manifest.json"
+        told = {"world": "net", "started_at": f"2026-11-30T00:55:{second}Z"}
+        file.write_text(json.dumps(json.loads(file.read_text()) | told))
+        tests.append(weirlab.open_record(record))
+    figure = plot(tests, "meta", look=Look(against="started_at"))
+    figure.canvas.draw()
+    below = figure.axes[-1]
+    assert below.get_xlabel() == "started at, UTC, 2026-11-30"
+    ticks = [one.get_text() for one in below.get_xticklabels()]
+    assert {"00:55:20", "00:55:45"} <= {*ticks}
+
+
 def test_along_the_time_at_which_they_started_tests_have_their_distance(
     runs: list[Record], tmp_path: Path
 ) -> None:

@@ -174,11 +174,15 @@ def _across(drawn: Sequence[Axes], values: pl.Series, places: dict[Any, float]) 
     below = drawn[-1]
     below.set_xlabel(_words(values.name))
     if values.name == STARTED:
-        ends = [num2date(one).year for one in (min(places), max(places))]  # type: ignore[no-untyped-call]
-        below.set_xlabel(f"started at, UTC, {' to '.join(map(str, dict.fromkeys(ends)))}")
+        ends = [num2date(one).date() for one in (min(places), max(places))]  # type: ignore[no-untyped-call]
+        days = dict.fromkeys(ends)
+        said = days if len(days) == 1 else dict.fromkeys(day.year for day in ends)
+        below.set_xlabel(f"started at, UTC, {' to '.join(map(str, said))}")
         locator = AutoDateLocator(maxticks=MOST_DATES)  # type: ignore[no-untyped-call]
         below.xaxis.set_major_locator(locator)
         dates = ConciseDateFormatter(locator, show_offset=False)  # type: ignore[no-untyped-call]
+        # Seconds by themselves would be taken for numbers.
+        dates.formats[-1] = dates.zero_formats[-1] = "%H:%M:%S"
         below.xaxis.set_major_formatter(dates)
         return
     if values.dtype.is_numeric():
