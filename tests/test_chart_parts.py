@@ -209,6 +209,13 @@ def test_names_that_fit_are_as_they_are_and_no_two_are_the_same() -> None:
     assert len(set(caption.told_apart(alike))) == 2
 
 
+def test_names_in_a_line_are_cut_and_no_two_are_the_same() -> None:
+    assert caption.in_a_line(["BE", "BK"]) == ["BE", "BK"]
+    said = caption.in_a_line([f"{'F' * 190}{number}" for number in range(4)])
+    assert said == [f"{'F' * 12} … {'F' * 11}{number}" for number in range(4)]
+    assert len(set(caption.in_a_line(["a" * 60 + one + "b" * 60 for one in "12"]))) == 2
+
+
 def test_no_number_has_an_exponent() -> None:
     values = (2.64e-06, -2e-05, 0.000143, -0.0007, 0.00123, 0.0, 1234.5)
     said = ["0.000", "0.000", "0.000", "-0.001", "0.00123", "0", "1234"]

@@ -158,6 +158,25 @@ def test_a_load_of_one_flow_among_many_is_named_as_a_flow_is(tmp_path: Path) -> 
     assert any(one.startswith("TCP: 10 flows, ") for one in words)
 
 
+def test_long_names_leave_the_panels_their_room(tmp_path: Path) -> None:
+    flows = [{"name": f"{'F' * 190}{n}", "direction": "down", "dscp": "BE"} for n in range(3)]
+    probes = [{"name": f"{'P' * 190}{n}", "kind": "icmp", "dscp": "BE"} for n in range(3)]
+    for number, (some_flows, some_probes) in enumerate([(flows, probes), (flows[:1], probes[:1])]):
+        test = {"name": "n", "title": "n", "phases": {"idle": "300ms", "load": "1s"}, "flows": some_flows}
+        (record,) = weirlab.run(
+            test | {"probes": some_probes},
+            link="line-50",
+            out=tmp_path / str(number),
+        )
+        chart = plot(record, "three-plot")
+        theme.render(chart, "png")
+        for panel in chart.axes:
+            assert panel.get_position().width > 0.5
+            legend = panel.get_legend()
+            assert legend is not None
+            assert legend.get_window_extent().x1 <= chart.bbox.x1
+
+
 def pings(*rtt_ms: float | None, probe: int = 0, start_ns: int = 1_000_000_000) -> pl.DataFrame:
     """A ping every 100 ms."""
     return pl.DataFrame(

@@ -122,6 +122,16 @@ def short(name: str, most: int = 160) -> str:
     return name if len(name) <= most else f"{name[:half]} \N{HORIZONTAL ELLIPSIS} {name[-half:]}"
 
 
+def in_a_line(names: Sequence[str], most: int = 28) -> list[str]:
+    """`names` for a key beside a panel that is not high: each in one line, and no two the same.
+
+    Args:
+        names: the names; equal ones are numbered.
+        most: characters of a line.
+    """
+    return numbered([short(name, most) for name in names])
+
+
 def told_apart(names: Sequence[str], most: int = 24) -> list[str]:
     """`names` for a key, no two the same: long ones in two lines, if need be without what all have in common.
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from matplotlib.lines import Line2D
 
-from weirlab.plots.caption import short
+from weirlab.plots.caption import in_a_line, short
 from weirlab.plots.layout import grid_of, make_room_above
 from weirlab.plots.look import current
 from weirlab.plots.measure import width_of, wrapped
@@ -93,7 +93,8 @@ def add(figure: Figure, headings: Sequence[str], rows: Sequence[Row], foot: str 
 def _legend(figure: Figure, rows: Sequence[Row]) -> None:
     """The names alone, above the axes: a paper has its figures in a table of its own."""
     samples = [Line2D([], [], **row.look) for row in rows]
-    names = ["\n".join(wrapped(row.name, PAPER_WIDTH - 0.7, 7)) for row in rows]
+    said = in_a_line([row.name for row in rows], 48)
+    names = ["\n".join(wrapped(name, PAPER_WIDTH - 0.7, 7)) for name in said]
     legend = figure.legend(
         samples, names, loc="upper left", frameon=False, handlelength=2.4, borderpad=0.1, borderaxespad=0.4
     )

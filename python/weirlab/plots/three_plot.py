@@ -166,8 +166,11 @@ def _groups(flows: Iterable[str], running_mbps: dict[str, float]) -> dict[str, _
             break
     else:
         groups = {"": list(flows)}
+    # A flow alone is named as one that has a line of its own.
+    said = caption.in_a_line([names[0] if len(names) == 1 else load for load, names in groups.items()])
     return {
-        load: _Group(names=names, words=_words(load, names, running_mbps)) for load, names in groups.items()
+        load: _Group(names=names, words=_words(words, names, running_mbps))
+        for words, (load, names) in zip(said, groups.items(), strict=True)
     }
 
 
@@ -175,8 +178,7 @@ def _words(load: str, names: list[str], running_mbps: dict[str, float]) -> str:
     # A flow that ran for less than an interval of samples has none.
     of_each = [running_mbps[name] for name in names if name in running_mbps]
     if len(names) == 1:
-        # As a flow is named that has a line of its own.
-        return f"{names[0]}  {caption.number(of_each[0]) if of_each else ''}"
+        return f"{load}  {caption.number(of_each[0]) if of_each else ''}"
     words = f"{load + ': ' if load else ''}{len(names)} flows"
     if not of_each:
         return words
@@ -185,11 +187,16 @@ def _words(load: str, names: list[str], running_mbps: dict[str, float]) -> str:
     return f"{words}, {these}{caption.number(min(of_each))} to {caption.number(max(of_each))}"
 
 
+def _alone(lines: Lines) -> str:
+    """The name of the one line that there is, for a key."""
+    return caption.in_a_line(caption.short_names(list(lines.lines)))[0]
+
+
 def _latency(lines: Lines | None, summary: Summary, during: str) -> _Panel | None:
     if lines is None:
         return None
     loaded, idle, lost = summary.latency.loaded, summary.latency.idle, summary.latency.loss_rate
-    average = "average" if len(lines.lines) > 1 else caption.short_names(list(lines.lines))[0]
+    average = "average" if len(lines.lines) > 1 else _alone(lines)
     average += f"  {caption.number(loaded.mean)}" if loaded else "  none answered"
     if idle:
         average += f" (idle {caption.number(idle.mean)})"
@@ -231,7 +238,7 @@ def _draw(axes: Axes, panel: _Panel) -> None:
         legend.append((Line2D([], [], color=style.colour, linewidth=1.2), group.words))
     few = not panel.groups and count <= len(theme.COLOURS)
     if few and (count > 1 or panel.black is not lines.average):
-        names = caption.short_names(list(lines.lines))
+        names = caption.in_a_line(caption.short_names(list(lines.lines)))
         for number, (name, values) in enumerate(lines.lines.items()):
             style = theme.styles(count)[number]
             axes.plot(lines.t_s, values, color=style.colour, linewidth=0.9)
