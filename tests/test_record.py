@@ -741,6 +741,28 @@ def test_of_several_long_records_none_has_its_tables_in_memory(
         assert one[0]._columns, "who shows it needs them"
 
 
+def test_what_is_done_for_a_record_does_not_grow_with_how_many_there_are(
+    rrul: list[Record], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """How often a record is asked whether its tables are long: as often among twenty as among ten."""
+    asked: list[str] = []
+    real = reader.Record.is_long
+
+    def is_long(self: Record, table: str) -> bool:
+        asked.append(table)
+        return real(self, table)
+
+    for number in range(20):
+        (tmp_path / f"{number:02d}").symlink_to(rrul[0].path)
+    monkeypatch.setattr(reader.Record, "is_long", is_long)
+    counts = []
+    for count in (10, 20):
+        asked.clear()
+        with readable([tmp_path / f"{number:02d}" for number in range(count)]):
+            counts.append(len(asked))
+    assert counts[1] == pytest.approx(2 * counts[0], rel=0.05)
+
+
 def test_a_damaged_long_table_is_noticed(
     rrul: list[Record], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -67,20 +67,23 @@ def _read(paths: Sequence[Path]) -> list[Record | RecordError]:
             continue
         for place in places:
             try:
-                found.append(_checked(place, [one for one in found if isinstance(one, Record)]))
+                found.append(_checked(place, found[-1:]))
             except RecordError as error:
                 found.append(error)
     return found or charts
 
 
-def _checked(place: Path, others: Sequence[Record]) -> Record:
-    """The record there, which is whole. The tables of `others` are not held beside its own if they are long.
+def _checked(place: Path, before: Sequence[Record | RecordError]) -> Record:
+    """The record there, which is whole.
+
+    The tables of the one that was read `before` are not held beside its own if they are long; all earlier
+    ones were let go before that.
 
     Raises:
         RecordError: if it cannot be read.
     """
     record = Record(place)
-    _let_go(others)
+    _let_go([one for one in before if isinstance(one, Record)])
     record.check()
     return record
 
