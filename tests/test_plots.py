@@ -555,7 +555,21 @@ def test_errors_are_a_sentence_and_leave_nothing(rrul: list[Record], idle: Recor
     assert said("overlay", [rrul[0], empty]) == f"`{empty.path}` has no pings to draw"
     deaf = changed(rrul[1], latency=pings(None, None))
     assert said("cdf", [rrul[0], deaf]) == f"`{deaf.path}` has no pings to draw: all were lost"
-    assert said("ping", [rrul[0]] * 300).startswith("300 records are too many for one chart")
+    most = "inches high, and 200 are the most: draw fewer"
+    assert said("ping", [rrul[0]] * 300) == f"a chart of 300 records would be 302 {most} records at a time"
+    assert said("windows", [rrul[0]] * 300) == f"a chart of 300 records would be 452 {most} records at a time"
+
+
+def test_a_record_with_too_much_for_a_chart_is_told_with_what_helps(tmp_path: Path) -> None:
+    """It is one record, of which the user can draw less."""
+    probes = [{"name": f"ping {number}", "kind": "icmp"} for number in range(1400)]
+    test = {"name": "n", "title": "n", "phases": {"idle": "30ms", "load": "60ms"}, "probes": probes}
+    (record,) = weirlab.run(test, link="line-50", out=tmp_path / "out")
+    (tmp_path / "charts").mkdir()
+    said = refused(tmp_path / "charts", "cdf", [record])
+    assert said.startswith(f"a chart of what `{record.path}` has would be ")
+    assert "inches high, and 200 are the most: draw fewer of its probes or flows" in said
+    assert said.endswith(", as by --kind cdf --probe 'UDP *'")
 
 
 def test_a_chart_that_fails_leaves_the_old_one(

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 def figure(records: Sequence[Record], title: str | None, scope: Scope | None = None) -> Figure:
     """The chart of all configurations in `records`, with a panel for each quantity that one of them has."""
     groups = configurations(records)
+    rows = Rows(groups)
+    theme.check_height(records, 1.9 + rows.height)
     of = quantity.asked()
     if of:
         panels: Mapping[str, list[Interval | None]] = {
@@ -44,7 +46,6 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
     if not panels:
         raise UsageError(f"`{records[0].path}` has no samples of the load to draw")
     styles = (scope or Scope(records)).of_styles([one.records for one in groups])
-    rows = Rows(groups)
     repeated = len(records) > len(groups)
     chart = theme.blank(records, title, _note(records, repeated=repeated), height=1.9 + rows.height)
     for axes, (label, found) in zip(rows.panels(chart, list(panels)), panels.items(), strict=True):

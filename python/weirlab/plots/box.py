@@ -43,6 +43,8 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
         if answered_count(record) == 0 and not record.has_rows("throughput"):
             raise UsageError(f"`{record.path}` has no samples to draw")
     groups = configurations(records)
+    rows = Rows(groups)
+    theme.check_height(records, 1.9 + rows.height)
     of = quantity.asked()
     if of:
         possible: dict[str, Boxes] = {
@@ -58,7 +60,6 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
     panels = {label: boxes for label, boxes in possible.items() if any(boxes)}
     if not panels:
         raise UsageError(f"`{records[0].path}` has no samples of the load to draw")
-    rows = Rows(groups)
     cut = any(_leaves(boxes, label) for label, boxes in panels.items())
     chart = theme.blank(records, title, _note(records, groups, cut=cut), height=1.9 + rows.height)
     drawn = rows.panels(chart, list(panels))

@@ -33,8 +33,9 @@ if TYPE_CHECKING:
 def figure(records: Sequence[Record], title: str | None, scope: Scope | None = None) -> Figure:
     """The chart of `records`, one above the other."""
     scope = scope or Scope(records)
-    rows = [drawn_pings(record, scope.span_s) for record in records]
     high = PAPER_ROW if current().paper else max(MIN_ROW_INCHES, 5.2 / len(records))
+    theme.check_height(records, 1.8 + high * len(records))
+    rows = [drawn_pings(record, scope.span_s) for record in records]
     note = (
         f"{EVERY_PING}. Dashed: average {caption.when(records)}, dotted: of "
         "the idle line. Ticks at the top: lost pings. Shaded: no load."

@@ -133,14 +133,34 @@ def blank(
         UsageError: if it would be higher than an image can be.
     """
     height = height or HEIGHT
-    if height > MAX_HEIGHT_INCHES:
-        raise UsageError(f"{len(records)} records are too many for one chart: draw fewer at a time")
+    check_height(records, height)
     lines = (
         caption.title_of(title, records),
         caption.short(caption.configuration_line(records), 400),
         caption.short(caption.origin_line(records, runs), 400),
     )
     return framed(lines, note, caption.versions(records), height=height)
+
+
+def check_height(records: Sequence[Record], height: float) -> None:
+    """Refuses a chart that would be higher than an image can be.
+
+    Args:
+        records: what is drawn.
+        height: height of the whole in inches, as far as it is known.
+
+    Raises:
+        UsageError: if it is too much.
+    """
+    if height <= MAX_HEIGHT_INCHES:
+        return
+    several = len(records) > 1
+    what = f"{len(records)} records" if several else f"what `{records[0].path}` has"
+    fewer = "fewer records at a time" if several else ONE_RECORD
+    raise UsageError(
+        f"a chart of {what} would be {height:.0f} inches high, and {MAX_HEIGHT_INCHES:.0f} are the most: "
+        f"draw {fewer}"
+    )
 
 
 def framed(lines: tuple[str, str, str], note: str, version: str, *, height: float) -> Figure:
@@ -279,6 +299,9 @@ PAPER_MAX_HEIGHT = 9.0
 
 MAX_HEIGHT_INCHES = 200.0
 """Inches; an image three times as high cannot be made any more."""
+
+ONE_RECORD = "fewer of its probes or flows, as by --kind cdf --probe 'UDP *'"
+"""What to draw of one record that has too much for a chart."""
 
 LINE = 1.35
 """Height of a line of text, in its font's size."""

@@ -42,6 +42,7 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
     start, end = scope.span_s or (0.0, longest)
     if start >= longest:
         raise UsageError(f"span {start:g}s..{end:g}s: the run ends at {longest:g} s")
+    theme.check_height(records, 1.8 + ROW * len(records))
     rows = [_samples(record, start, end) for record in records]
     keys = [_key(record, one.lines) for record, one in zip(records, rows, strict=True)]
     lines = max(min(len(key), MAX_FLOWS) + sum(name.count("\n") for name in key) for key in keys)
