@@ -109,6 +109,15 @@ def test_tick_params_hold() -> None:
     assert axes.yaxis.get_majorticklabels() == []
     assert {text.get_fontsize() for text in axes.xaxis.get_majorticklabels()} == {11.0}
     canvas_of(figure).draw()  # type: ignore[no-untyped-call]
+    # Upright the word is as high as it was wide.
+    axes.set_xticks([5], ["a word of some length"])
+    high = {}
+    for turned in (0, 90):
+        axes.tick_params(axis="x", labelrotation=turned)
+        box = axes.xaxis.get_tightbbox(measuring(figure))
+        assert box is not None
+        high[turned] = box.height
+    assert high[90] > 4 * high[0]
 
 
 def test_labels_of_axes_above_each_other_stand_at_one_place_and_nothing_leaves_the_figure() -> None:

@@ -170,7 +170,8 @@ class _Ticks:
     def _look(self: Any) -> dict[str, Any]:
         """How ticks look, as `tick_params` has it."""
         look: dict[str, Any] = {**self._settings, **self.get_tick_params("major")}
-        self._text.set(size=look["labelsize"], rotation=look["labelrotation"])
+        # Matplotlib takes it as `labelrotation` and tells it as `rotation`.
+        self._text.set(size=look["labelsize"], rotation=look.get("rotation", look["labelrotation"]))
         return look
 
     def _places(self: Any, look: dict[str, Any]) -> tuple[NDArray[np.float64], list[str]]:
