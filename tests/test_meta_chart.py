@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from matplotlib.text import Text
 
 import weirlab
 from weirlab.errors import UsageError
-from weirlab.plots import Look, plot
+from weirlab.plots import Look, plot, theme
 from weirlab.record import find_records
 
 if TYPE_CHECKING:
@@ -151,3 +151,32 @@ def test_along_the_time_at_which_they_started_tests_have_their_distance(
 def test_what_does_not_fit_is_refused(runs: list[Record], kind: str, look: Look, said: str) -> None:
     with pytest.raises(UsageError, match=said):
         plot(runs, kind, look=look)
+
+
+@pytest.mark.parametrize("count", [40, 200])
+@pytest.mark.parametrize("style", ["screen", "paper"])
+def test_many_texts_below_stand_upright_and_apart(
+    count: int, style: Literal["screen", "paper"], runs: list[Record], tmp_path: Path
+) -> None:
+    for number in range(count):
+        made = tmp_path / f"{number:03d}"
+        shutil.copytree(runs[0].path, made)
+        manifest = json.loads((made / "manifest.json").read_text())
+        title = f"a title of many words, number {number}"
+        (made / "manifest.json").write_text(json.dumps(manifest | {"title": title, "seed": number}))
+    figure = plot(find_records(tmp_path), "meta", look=Look(against="title", style=style))
+    assert isinstance(figure, theme.Chart)
+    with theme.applied(Look(style=style)):
+        theme.render(figure, "png")
+    (axes,) = figure.axes
+    assert axes.get_position().height * figure.get_figheight() > 0.8, "the panel keeps its room"
+    pixels = axes.transData.transform([(at, 0.0) for at in axes.get_xticks()])[:, 0]
+    words = [text.get_text() for text in axes.xaxis.get_majorticklabels()]
+    assert np.diff(pixels).min() >= (6.5 if style == "paper" else 8.0) / 72 * figure.dpi
+    assert words[0] == "a title of many words, number 0"
+    assert not any("\n" in one for one in words)
+    step = int(np.diff(axes.get_xticks())[0])
+    assert (step > 1) == (len(words) < count)
+    # Lines of the note are written from the last to the first.
+    note = figure.note or " ".join(text.get_text() for text in reversed(figure.texts))
+    assert (f"Of {count} texts below one in {step} is written." in note) == (step > 1)

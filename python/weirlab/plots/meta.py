@@ -8,6 +8,7 @@ parameter that is no number has its values side by side.
 
 from __future__ import annotations
 
+import math
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -47,17 +48,18 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
     groups = _values(rows[look.group].cast(pl.String)) if look.group else [None]
     if not rows.height or not groups:
         raise UsageError(f"--against {look.against}: no record tells that")
-    height = 2.0 + max(ROW * len(figures), 2.6)
-    chart = theme.blank(records, title, _note(records), height=height)
-    drawn = list(chart.subplots(len(figures), sharex=True, squeeze=False)[:, 0])
     places = _places(rows[look.against])
+    below = _Below(rows[look.against], places)
+    height = 2.0 + max(ROW * len(figures), 2.6) + below.more
+    chart = theme.blank(records, title, _note(records) + below.note, height=height)
+    drawn = list(chart.subplots(len(figures), sharex=True, squeeze=False)[:, 0])
     for axes, name in zip(drawn, figures, strict=True):
         _panel(axes, rows, name, groups, places)
-    _across(drawn, rows[look.against], places)
+    below.add(drawn)
     if look.group:
         handles, words = drawn[0].get_legend_handles_labels()
         theme.legend_beside(drawn[0], handles, words, title=_words(look.group))
-    theme.in_column(chart, 0.6 + 0.1 * len(groups) + max(1.3 * len(figures), 1.8))
+    theme.in_column(chart, 0.6 + 0.1 * len(groups) + max(1.3 * len(figures), 1.8) + below.more)
     return chart
 
 
@@ -170,33 +172,67 @@ def _points(  # noqa: PLR0913 - points, and how they are drawn
     return high
 
 
-def _across(drawn: Sequence[Axes], values: pl.Series, places: dict[Any, float]) -> None:
-    below = drawn[-1]
-    below.set_xlabel(_words(values.name))
-    if values.name == STARTED:
-        ends = [num2date(one).date() for one in (min(places), max(places))]  # type: ignore[no-untyped-call]
-        days = dict.fromkeys(ends)
-        said = days if len(days) == 1 else dict.fromkeys(day.year for day in ends)
-        below.set_xlabel(f"started at, UTC, {' to '.join(map(str, said))}")
-        locator = AutoDateLocator(maxticks=MOST_DATES)  # type: ignore[no-untyped-call]
-        below.xaxis.set_major_locator(locator)
-        dates = ConciseDateFormatter(locator, show_offset=False)  # type: ignore[no-untyped-call]
-        # Seconds by themselves would be taken for numbers.
-        dates.formats[-1] = dates.zero_formats[-1] = "%H:%M:%S"
-        below.xaxis.set_major_formatter(dates)
-        return
-    if values.dtype.is_numeric():
-        parts.from_zero(below, "x", max(places.values()))
-        return
-    size = parts.small()
-    below.set_xlim(-0.6, len(places) - 0.4)
-    room = (2.6 if current().paper else 7.0) / len(places)
-    below.set_xticks(
-        list(places.values()),
-        ["\n".join(measure.wrapped(caption.short(str(value), 60), room, size)) for value in places],
-    )
-    for axes in drawn:
-        axes.grid(visible=False, axis="x")
+class _Below:
+    """What stands below: an axis of numbers or of time, or texts side by side.
+
+    Texts that have no room beside each other stand upright, and of very many one in so many is written.
+
+    Attributes:
+        note: which texts are written; empty if all are.
+        more: what the chart is higher by for them, in inches.
+    """
+
+    def __init__(self, values: pl.Series, places: dict[Any, float]) -> None:
+        """The axis below of these values, which stand at these places."""
+        self._name, self._numbers, self._places = values.name, values.dtype.is_numeric(), places
+        self.note, self.more = "", 0.0
+        if self._numbers:
+            return
+        paper, size = current().paper, parts.small()
+        room = (2.6 if paper else 7.0) / len(places)
+        texts = [caption.short(str(value), 60) for value in places]
+        words = {word for text in texts for word in text.split()}
+        self._upright = max(measure.width_of(word, size) for word in words) > room
+        if not self._upright:
+            self._texts = ["\n".join(measure.wrapped(text, room, size)) for text in texts]
+            return
+        step = math.ceil(1.1 * size / 72 / room)
+        short = caption.in_a_line(texts, UPRIGHT)
+        self._texts = [text if number % step == 0 else "" for number, text in enumerate(short)]
+        self.more = max(measure.width_of(text, size) for text in self._texts)
+        if step > 1:
+            self.note = f" Of {len(texts)} texts below one in {step} is written."
+
+    def add(self, drawn: Sequence[Axes]) -> None:
+        """Writes it below the last of the panels."""
+        below = drawn[-1]
+        below.set_xlabel(_words(self._name))
+        if self._name == STARTED:
+            _dates(below, self._places)
+            return
+        if self._numbers:
+            parts.from_zero(below, "x", max(self._places.values()))
+            return
+        below.set_xlim(-0.6, len(self._places) - 0.4)
+        written = [(at, text) for at, text in zip(self._places.values(), self._texts, strict=True) if text]
+        below.set_xticks([at for at, _ in written], [text for _, text in written])
+        below.tick_params(axis="x", labelrotation=90 if self._upright else 0)
+        for axes in drawn:
+            axes.grid(visible=False, axis="x")
+
+
+def _dates(below: Axes, places: dict[Any, float]) -> None:
+    """Makes the axis below one of time, which names its years, or its day."""
+    ends = [num2date(one).date() for one in (min(places), max(places))]  # type: ignore[no-untyped-call]
+    days = dict.fromkeys(ends)
+    said = days if len(days) == 1 else dict.fromkeys(day.year for day in ends)
+    below.set_xlabel(f"started at, UTC, {' to '.join(map(str, said))}")
+    locator = AutoDateLocator(maxticks=MOST_DATES)  # type: ignore[no-untyped-call]
+    below.xaxis.set_major_locator(locator)
+    dates = ConciseDateFormatter(locator, show_offset=False)  # type: ignore[no-untyped-call]
+    # Seconds by themselves would be taken for numbers.
+    dates.formats[-1] = dates.zero_formats[-1] = "%H:%M:%S"
+    below.xaxis.set_major_formatter(dates)
 
 
 def _words(column: str) -> str:
@@ -228,6 +264,9 @@ STARTED = "started_at"
 
 UNITS = {"_ms": "ms", "_mbps": "Mbit/s", "_s": "s"}
 """Units by the ends of columns."""
+
+UPRIGHT = 40
+"""Characters of an upright text below; of longer ones the middle is left out."""
 
 ROW = 2.0
 """Height of a panel, in inches."""
