@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from PIL import Image
 
-from weirlab.plots import Look, caption, theme
+from weirlab.plots import Look, caption, table, theme
 from weirlab.plots.canvas import canvas_of, measuring
 from weirlab.plots.frame import Frame
 from weirlab.plots.key import Key
@@ -216,6 +216,17 @@ def test_names_that_fit_are_as_they_are_and_no_two_are_the_same() -> None:
     assert caption.told_apart(["x" * 40, "fq"]) == ["xxxxxxxxxx … xxxxxxxxxx", "fq"]
     alike = ["a" * 60 + "1" + "b" * 60, "a" * 60 + "2" + "b" * 60]
     assert len(set(caption.told_apart(alike))) == 2
+
+
+def test_rows_that_look_the_same_are_told() -> None:
+    def rows(count: int) -> list[table.Row]:
+        return [
+            table.Row({"color": style.colour, "linestyle": style.dash}, "name", [])
+            for style in theme.styles(count)
+        ]
+
+    assert not table.alike(rows(30))
+    assert table.alike(rows(31)) == table.alike(rows(100)) == " Rows 30 apart look the same."
 
 
 def test_names_in_a_line_are_cut_and_no_two_are_the_same() -> None:

@@ -73,7 +73,7 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
     headings = [what, *(f"{name}, {unit}" if unit else name for name in names)]
     headings += [] if of else ["lost"]
     height = max(theme.HEIGHT, 5.4 + table.height(headings, rows))
-    chart = theme.blank(records, title, _note(records, curves), height=height)
+    chart = theme.blank(records, title, _note(records, curves) + table.alike(rows), height=height)
     table.add(chart, headings, rows)
     axes = chart.subplots()
     _scale(axes, list(curves.values()))

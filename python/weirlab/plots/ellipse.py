@@ -75,7 +75,7 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
     ]
     headings = ["configuration", *(text for label in panels for text in (f"{label}, Mbit/s", "at ping, ms"))]
     height = 5.2 + table.height(headings, rows)
-    chart = theme.blank(records, title, _note(records), height=height)
+    chart = theme.blank(records, title, _note(records) + table.alike(rows), height=height)
     table.add(chart, headings, rows)
     for axes, (label, found) in zip(_panels(chart, len(panels)), panels.items(), strict=True):
         _scale(axes, label, found)

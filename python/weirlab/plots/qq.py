@@ -56,7 +56,7 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
     unit = f", {of.unit}" if of and of.unit else "" if of else ", ms"
     headings = ["configuration", *(f"p{share:g}{unit}" for share in SHARES)]
     height = 6.2 + table.height(headings, rows)
-    chart = theme.blank(records, title, _note(records, alone=alone), height=height)
+    chart = theme.blank(records, title, _note(records, alone=alone) + table.alike(rows), height=height)
     table.add(chart, headings, rows)
     axes = chart.subplots()
     named = f"{of.label.split(',')[0]} of" if of else "Ping of"

@@ -46,6 +46,18 @@ def height(headings: Sequence[str], rows: Sequence[Row], foot: str = "") -> floa
     return ROW * lines + 2 * GAP
 
 
+def alike(rows: Sequence[Row]) -> str:
+    """A sentence on rows that are drawn in one look, since there are too many; empty if no two are."""
+    looks = [str(row.look) for row in rows]
+    last: dict[str, int] = {}
+    apart = []
+    for number, look in enumerate(looks):
+        if look in last:
+            apart.append(number - last[look])
+        last[look] = number
+    return f" Rows {min(apart)} apart look the same." if apart else ""
+
+
 def add(figure: Figure, headings: Sequence[str], rows: Sequence[Row], foot: str = "") -> None:
     """Writes the table at the foot of the room for axes, which become less high by it.
 

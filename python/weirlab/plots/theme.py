@@ -52,7 +52,7 @@ class Style:
 
 
 def styles(count: int) -> list[Style]:
-    """Styles for `count` things, dark to light; of many, no two have both colour and dashes."""
+    """Styles for `count` things, dark to light; of up to 30 no two have both colour and dashes."""
     chosen = _CHOICES.get(count) or [number % len(COLOURS) for number in range(count)]
     colours = [COLOURS[colour] for colour in chosen]
     set_by_user = current().colours[:count]
