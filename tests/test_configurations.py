@@ -322,3 +322,20 @@ def cut_short(folder: Path) -> None:
     file = folder / "manifest.json"
     manifest = json.loads(file.read_text())
     file.write_text(json.dumps(manifest | {"complete": False}))
+
+
+def test_a_script_of_hundreds_of_classes_is_shown_in_short(weir_here: Weir, tmp_path: Path) -> None:
+    """In text for people, where it would be pages of names; JSON has all of it, and no two names are one."""
+    classes = [f"class add dev e parent 1: classid 1:{number:x} htb rate 1mbit" for number in range(2, 200)]
+    scripts = [
+        "; ".join([f"qdisc add dev e root handle 1: htb default {default}", *classes]) for default in (2, 3)
+    ]
+    records = weirlab.run(
+        "ping", queue=scripts, phases={"idle": "100ms", "load": "100ms"}, out=tmp_path / "o"
+    )
+    for command in ("show", "compare"):
+        printed = weir_here(command, str(tmp_path / "o")).stdout
+        assert len(printed) < 10_000
+        assert "1:c7" in printed, "the last class"
+    told = json.loads(weir_here("compare", "--json", *(str(one.path) for one in records)).stdout)
+    assert [one["name"] for one in told] == scripts

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from weirlab.record.configurations import IN_WORDS, numbered, shortened
 from weirlab.record.differences import finds_its_loads
 from weirlab.report import cautions, comparison_table, story
 from weirlab.report.differences import difference_tables
@@ -20,6 +22,7 @@ __all__ = ["tell", "tell_differences"]
 
 def tell(records: Sequence[Record], comparisons: Sequence[Comparison], doubts: Sequence[str]) -> None:
     """What to be careful of in `records` and in comparing them, their figures, and what these say."""
+    comparisons = _in_words(comparisons)
     for text in [*cautions(records), *doubts]:
         warn(text)
     console.print(comparison_table(records, comparisons))
@@ -39,5 +42,11 @@ def tell(records: Sequence[Record], comparisons: Sequence[Comparison], doubts: S
 
 def tell_differences(comparisons: Sequence[Comparison]) -> None:
     """By how much each configuration differs from the first, where both have repetitions."""
-    for table in difference_tables(comparisons):
+    for table in difference_tables(_in_words(comparisons)):
         console.print(table)
+
+
+def _in_words(comparisons: Sequence[Comparison]) -> list[Comparison]:
+    """The same, with names that a person reads, and no two the same."""
+    names = numbered([shortened(one.name, IN_WORDS) for one in comparisons])
+    return [replace(one, name=name) for one, name in zip(comparisons, names, strict=True)]

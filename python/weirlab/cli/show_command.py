@@ -10,6 +10,7 @@ import click
 
 from weirlab.cli.options import argument, option
 from weirlab.cli.records import readable, told
+from weirlab.record.configurations import IN_WORDS, shortened
 from weirlab.record.differences import configuration_name
 from weirlab.report import cautions, cut_short
 from weirlab.report.figures import figures_of
@@ -41,7 +42,7 @@ def command(paths: tuple[Path, ...], *, as_json: bool) -> None:
 def _show(record: Record) -> None:
     manifest = record.manifest
     section(f"{record.path}")
-    console.print(f"{manifest.title}, {configuration_name(record)}")
+    console.print(f"{manifest.title}, {shortened(configuration_name(record), IN_WORDS)}")
     console.print(_origin(record), style="dim")
     said = told(record)
     if said:

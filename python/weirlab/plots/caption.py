@@ -7,7 +7,7 @@ from collections import Counter
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from weirlab.record.configurations import configurations, joined, numbered
+from weirlab.record.configurations import configurations, joined, numbered, shortened
 from weirlab.record.differences import configuration_name, is_of_a_real_line, queue_name
 
 if TYPE_CHECKING:
@@ -118,8 +118,7 @@ def title_of(title: str | None, records: Sequence[Record]) -> str:
 
 def short(name: str, most: int = 160) -> str:
     """`name`, of which the middle is left out if it is longer than `most` characters."""
-    half = (most - 3) // 2
-    return name if len(name) <= most else f"{name[:half]} \N{HORIZONTAL ELLIPSIS} {name[-half:]}"
+    return shortened(name, most)
 
 
 def in_a_line(names: Sequence[str], most: int = 28) -> list[str]:

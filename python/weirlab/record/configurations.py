@@ -116,6 +116,12 @@ def numbered(names: Sequence[str], form: str = "{} ({})") -> list[str]:
     return found
 
 
+def shortened(name: str, most: int) -> str:
+    """`name`, of which the middle is left out if it is longer than `most` characters."""
+    half = (most - 3) // 2
+    return name if len(name) <= most else f"{name[:half]} \N{HORIZONTAL ELLIPSIS} {name[-half:]}"
+
+
 def joined(names: Iterable[str], kind: str) -> str:
     """Different names in one phrase: `A`, `A / B`, or how many of that `kind` there are."""
     different = list(dict.fromkeys(names))
@@ -133,6 +139,11 @@ def slug(text: str) -> str:
     signs = unicodedata.normalize("NFC", text.lower())
     kept = (one if unicodedata.category(one)[0] in "LMN" else " " for one in signs)
     return "-".join("".join(kept).split())[:40].rstrip("-") or "queue"
+
+
+IN_WORDS = 400
+"""Characters of a queue spec in text for people: one of a thousand classes has as many lines. Charts have as
+many in their headings, JSON has all."""
 
 
 def _counted(records: Sequence[Record]) -> dict[str, Record]:

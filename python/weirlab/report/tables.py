@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rich import box
 from rich.text import Text
 
-from weirlab.record.configurations import joined, run_names
+from weirlab.record.configurations import IN_WORDS, joined, run_names, shortened
 from weirlab.record.differences import DURING, WHEN, WITH_BOTH, common_load, load_of
 from weirlab.stats import bypassed_queues, factor_text, quantile
 from weirlab.stats.probing import idle_loss_remark, idle_use_remark
@@ -254,7 +254,8 @@ def advice(records: Sequence[Record]) -> list[str]:
         waits = [f"{one.wait_ms:.0f} ms in `{one.other_hop}` on the way {way}" for way, one in ways.items()]
         helps = dict.fromkeys(_what_helps(one) for one in ways.values())
         which = "either way" if len(ways) > 1 else f"on the way {next(iter(ways))}"
-        nothing = f"`{queue}` at `{hop}` has nothing to manage {which}: packets wait elsewhere, "
+        whose = f"`{shortened(queue, IN_WORDS)}` at `{hop}`"
+        nothing = f"{whose} has nothing to manage {which}: packets wait elsewhere, "
         told.append(" ".join([f"{nothing}{' and '.join(waits)}.", *helps]))
     return told
 
