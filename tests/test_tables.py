@@ -299,6 +299,24 @@ def test_probe_names_stand_on_one_line(repeated: list[Record]) -> None:
         assert name in said
 
 
+def test_round_trips_below_a_millisecond_are_told_to_the_microsecond(tmp_path: Path) -> None:
+    line = {"name": "line", "rate": "1gbit", "delay": "1us"}
+    link = {"name": "near", "title": "Near", "source": "chosen", "up": [line], "down": [line]}
+    (record,) = weirlab.run(
+        "tcp_download", link=link, phases={"idle": "50ms", "load": "200ms"}, out=tmp_path / "out"
+    )
+    latency = summarise(record).latency
+    assert latency.idle is not None
+    idle_ms = latency.idle.median
+    # 84 bytes at 1 Gbit/s and 1 us of delay, each way.
+    assert idle_ms == pytest.approx(2 * (84 * 8 / 1e6 + 0.001), rel=0.01)
+    short = replace(latency, loaded=latency.idle, increase_mean_ms=0.0123)
+    said = printed(latency_table(replace(summarise(record), latency=short)), 100)
+    assert f" {idle_ms:.3f} " in said
+    assert "mean 0.012 ms" in str(increase_line(short))
+    assert "mean 12.3 ms" in str(increase_line(replace(latency, increase_mean_ms=12.3)))
+
+
 def test_ascii_terminals_get_ascii(repeated: list[Record]) -> None:
     for width in WIDTHS:
         said = printed(comparison_table(repeated, compare(repeated)), width, encoding="ascii")

@@ -337,14 +337,21 @@ def latency_table(summary: Summary, during: str = DURING) -> Table:
     ]
     if summary.latency.compared is not None and summary.latency.is_of_some:
         rows.insert(-1, ("with idle pings", summary.latency.compared.loaded))
+    digits = 3 if _is_short(summary.latency) else 2
     for name, figures_of in rows if summary.latency.sent else rows[-1:]:
         if figures_of is not None:
             values = [getattr(figures_of, figure) for figure in figures]
-            table.add_row(name, *(f"{value:.2f}" for value in values[:-1]), str(values[-1]))
+            table.add_row(name, *(f"{value:.{digits}f}" for value in values[:-1]), str(values[-1]))
         elif name != "idle, all":
             # It was sent during the load, and never answered.
             table.add_row(name, *["-"] * (len(figures) - 1), "0")
     return table
+
+
+def _is_short(latency: LatencySummary) -> bool:
+    """Whether no round trip took a millisecond: hundredths of one would leave little of them, or nothing."""
+    known = [one.max for one in (latency.loaded, latency.idle) if one is not None]
+    return bool(known) and max(known) < 1
 
 
 def flow_table(summary: Summary, during: str = DURING) -> Table:
@@ -428,7 +435,8 @@ def increase_line(latency: LatencySummary) -> str | None:
         return f"{latency.lost} of {latency.sent} pings lost." if latency.lost else None
     lost = "" if latency.lost is None else f"; {latency.lost} of {latency.sent} pings lost"
     figures = ("mean", "median", "p95", "p99")
-    each = (f"{name} {unsigned_zero(getattr(latency, f'increase_{name}_ms'), 1)} ms" for name in figures)
+    digits = 3 if _is_short(latency) else 1
+    each = (f"{name} {unsigned_zero(getattr(latency, f'increase_{name}_ms'), digits)} ms" for name in figures)
     return f"Increase under load: {', '.join(each)}{lost}."
 
 
