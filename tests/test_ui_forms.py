@@ -277,9 +277,22 @@ def test_what_is_written_while_it_is_being_kept_is_not_kept(browser: Browser, se
         expect(page.locator("#kept")).to_have_text("Kept.", timeout=WAIT_MS)
 
 
-def test_who_comes_back_finds_what_he_chose_and_the_command_for_it(browser: Browser, served: Served) -> None:
+FORGETFUL = """
+addEventListener('DOMContentLoaded', () => {
+  for (const one of document.querySelectorAll('form, input, select, textarea')) one.autocomplete = 'off';
+});
+"""
+"""A browser that keeps no field of a page which may not be stored, as Firefox."""
+
+
+@pytest.mark.parametrize("script", ["", FORGETFUL], ids=["keeping", "forgetful"])
+def test_who_comes_back_finds_what_he_chose_and_the_command_for_it(
+    browser: Browser, served: Served, script: str
+) -> None:
     with opened(browser, served.link) as shown:
         page = shown.page
+        page.add_init_script(script)
+        page.reload()
         page.get_by_label("Choose one", exact=True).check()
         page.get_by_role("button", name="Open").click()
         page.wait_for_selector("html[data-ready]", state="attached")
@@ -295,6 +308,16 @@ def test_who_comes_back_finds_what_he_chose_and_the_command_for_it(browser: Brow
         page.go_back()
         expect(page.get_by_label("Queue 1")).to_have_value("fq_codel")
         expect(page.locator("#command")).to_contain_text("--queue fq_codel --load 7s")
+        page.locator("[name=test]").select_option("tcp_upload")
+        page.get_by_label("Queue 1").fill("")
+        page.get_by_label("Queue 3").fill("cake")
+        page.locator("[name=seed]").fill("3")
+        expect(page.locator("#command")).to_contain_text("--seed 3")
+        command = page.locator("#command").inner_text()
+        page.get_by_role("link", name="Records", exact=True).click()
+        page.go_back()
+        expect(page.get_by_label("Queue 3")).to_have_value("cake")
+        expect(page.locator("#command")).to_have_text(command)
         # A scenario that was not kept is written anew: who left its page was asked.
         page.goto(f"{served.link}scenario")
         page.get_by_label("File").fill("mine.toml")

@@ -5,6 +5,7 @@ import { completions, type QueueWords } from "./completion";
 import type { PageData } from "./data";
 import { el, prose, said, switchOff, writtenOut } from "./dom";
 import { editor } from "./editor";
+import { remember, remembered } from "./remembered";
 import type { Section } from "./sections";
 import { shapers } from "./shapers";
 import { keepUp } from "./toolbar";
@@ -68,11 +69,16 @@ function records(): void {
   // The address has them: a reader who comes back, or loads the page anew, finds what he left.
   const keep = () => {
     const asked = new URLSearchParams(filters.flatMap(({ id, value }) => (value ? [[id, value]] : [])));
-    history.replaceState(history.state, "", asked.size ? `#${asked}` : location.pathname + location.search);
+    remember("chosen", chosen().map(placeOf), asked.size ? `#${asked}` : location.pathname + location.search);
   };
   const putBack = () => {
     const asked = new URLSearchParams(location.hash.slice(1));
     for (const one of filters) one.value = asked.get(one.id) ?? "";
+    const places = remembered("chosen");
+    for (const row of rows) {
+      const box = row.querySelector("input");
+      if (box !== null && places !== null) box.checked = places.includes(placeOf(row));
+    }
   };
   const filter = () => {
     const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
@@ -119,7 +125,10 @@ function records(): void {
   };
   for (const one of filters) one.addEventListener("input", narrow);
   for (const row of rows) {
-    row.querySelector("input")?.addEventListener("change", choose);
+    row.querySelector("input")?.addEventListener("change", () => {
+      keep();
+      choose();
+    });
     row.querySelector("a")?.setAttribute("href", viewOf([placeOf(row)]));
   }
   open.addEventListener("click", () => location.assign(viewOf(chosen().map(placeOf))));
@@ -269,8 +278,11 @@ function form(): void {
     const found = completions(target.value, told.queues ?? {});
     offered.replaceChildren(...found.map((value) => el("option", { value })));
   };
+  const fields = [...place.querySelectorAll<HTMLInputElement | HTMLSelectElement>("input, select")];
+  const putBack = () => remembered("fields")?.forEach((value, at) => Object.assign(fields[at] ?? {}, { value }));
   place.addEventListener("focusin", offer);
   place.addEventListener("input", (event) => {
+    remember("fields", fields.map(({ value }) => value));
     offer(event);
     clearTimeout(timer);
     timer = setTimeout(() => void check(), 250);
@@ -287,7 +299,10 @@ function form(): void {
       else wrong(answer.error);
     });
   });
-  whenRestored(() => void check());
+  whenRestored(() => {
+    putBack();
+    void check();
+  });
 }
 
 interface State {
