@@ -333,7 +333,7 @@ def test_parts_that_cannot_be_read_are_told(browser: Browser, folder: Path, rrul
                 shown.page.keyboard.press("+")
             remark = shown.chart("Ping").locator(".remark")
             expect(remark).to_contain_text(
-                "The pings of this span cannot be read: `later`: there is no such record in"
+                "The pings of this span cannot be read: later: there is no such record in"
             )
             assert "<" not in remark.inner_text()
     finally:

@@ -658,6 +658,35 @@ def test_a_record_that_vanishes_is_told_in_a_sentence(
         shutil.rmtree(place, ignore_errors=True)
 
 
+@pytest.mark.parametrize(
+    ("ends", "why"),
+    [
+        (False, "leaving: there is no such record in"),
+        (True, "no answer from weir ui: if it has ended, start it again and open the link that it prints."),
+    ],
+    ids=["vanished", "ended"],
+)
+def test_raw_data_that_cannot_be_saved_are_told(
+    browser: Browser, tmp_path: Path, rrul: list[Record], ends: bool, why: str
+) -> None:
+    place = tmp_path / "leaving"
+    shutil.copytree(rrul[0].path, place)
+    one = begun(tmp_path)
+    try:
+        with opened(browser, f"{one.link}view?record=leaving", within=one.link) as shown:
+            shown.provoked = "Failed to load resource"
+            shown.page.wait_for_selector("html[data-ready]", state="attached")
+            if ends:
+                ended(one)
+            else:
+                shutil.rmtree(place)
+            save = shown.page.locator("[data-download]")
+            save.get_by_role("button").click()
+            expect(save.get_by_role("status")).to_contain_text(f"It cannot be saved: {why}")
+    finally:
+        ended(one)
+
+
 @pytest.mark.parametrize(("viewport", "scheme"), SCREENS)
 @pytest.mark.parametrize("page", ["", "new", "runs", "runs/1", "runs/99", f"view?record={HOSTILE}"])
 def test_nothing_keeps_anybody_out_and_all_is_shown(

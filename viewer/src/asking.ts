@@ -14,5 +14,8 @@ export async function ask<Answer>(address: string, request: RequestInit = {}): P
     if (error instanceof Failed) throw error;
     // Whatever a browser calls it: there is no answer.
   }
-  throw new Error("no answer from `weir ui`: if it has ended, start it again and open the link that it prints");
+  throw new Error(NO_ANSWER);
 }
+
+/** That nobody is there any more. */
+export const NO_ANSWER = "no answer from `weir ui`: if it has ended, start it again and open the link that it prints";

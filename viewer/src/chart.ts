@@ -1,6 +1,6 @@
 // One chart of the page: its words, the plot, the lines to switch on and off, files to save, and the table behind it.
 import type { Phase } from "./data";
-import { button, el, isPrinting, said, tableOf, toggle } from "./dom";
+import { button, el, isPrinting, prose, said, tableOf, toggle } from "./dom";
 import { colourOf, dashOf, type Peaks, Plot } from "./plot";
 import { csvOf, keep, pngOf, slug, svgOf } from "./save";
 import { type Closer, type Line, within } from "./lines";
@@ -112,7 +112,7 @@ export class Chart {
     const labels = { xLabel: scale(xLabel, this.xLog), yLabel: scale(yLabel, this.log) };
     this.plot.draw({ lines, x, marked, phases, log: this.log, xLog: this.xLog, ...labels, yMax, peaks }, width, HEIGHT);
     this.remarks = [this.cutOff(x), this.leftOut(lines, x), this.overview(width)].filter(Boolean);
-    this.remark.textContent = this.remarks.join(" ");
+    this.remark.replaceChildren(...prose(this.remarks.join(" ")));
     for (const [line, swatch] of this.swatches) {
       swatch.style.borderTopColor = colourOf(line);
       swatch.style.borderTopStyle = dashOf(line).length ? "dashed" : "solid";
@@ -165,7 +165,7 @@ export class Chart {
       (error: unknown) => {
         if (this.coming === span) this.coming = null;
         this.fault = `The pings of this span cannot be read: ${said(error)}.`;
-        this.remark.textContent = this.fault;
+        this.remark.replaceChildren(...prose(this.fault));
       },
     );
   }
@@ -206,7 +206,7 @@ export class Chart {
       "div",
       { class: "tools", role: "group", "aria-label": `Axis and files of ${title}` },
       scales,
-      save("PNG", "Save as PNG", () => void this.png().then((blob) => keep(blob, `${slug(title)}.png`))),
+      save("PNG", "Save as PNG", () => void this.png().then((blob) => keep(blob, `${slug(title)}.png`), (error: unknown) => this.unmade(error))),
       save("SVG", "Save as SVG", () => keep(new Blob([this.svg()], { type: "image/svg+xml" }), `${slug(title)}.svg`)),
       save("CSV", "Save as CSV", () => void this.csv().then((blob) => blob && keep(blob, `${slug(title)}.csv`))),
       save("Copy", "Copy as PNG", () => void this.copy()),
@@ -230,9 +230,13 @@ export class Chart {
       const parts = csvOf(lines, this.isOverTime ? "time_s" : this.spec.xLabel, this.spec.yLabel);
       return new Blob(parts, { type: "text/csv" });
     } catch (error) {
-      this.remark.textContent = `The file cannot be made: ${said(error)}.`;
+      this.unmade(error);
       return null;
     }
+  }
+
+  private unmade(error: unknown): void {
+    this.remark.replaceChildren(...prose(`The file cannot be made: ${said(error)}.`));
   }
 
   /** The visible lines with all samples of a span. */
@@ -393,7 +397,7 @@ export class Chart {
       if (this.filled.get(place) !== key) return;
       this.whole(span).then(
         (lines) => end(() => make(lines)),
-        (error: unknown) => end(() => [el("p", { class: "error", role: "alert" }, `The pings of this span cannot be read: ${said(error)}.`)]),
+        (error: unknown) => end(() => [el("p", { class: "error", role: "alert" }, ...prose(`The pings of this span cannot be read: ${said(error)}.`))]),
       );
     }, SETTLED_MS);
   }

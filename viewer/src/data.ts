@@ -1,6 +1,8 @@
 // What the page brings along, made by Python (weirlab.viewer.data): what each record is, and its figures as tables
 // and notebooks show them. This page computes no figure of a run itself; only those of a span that a reader marks.
 
+import { NO_ANSWER } from "./asking";
+
 /** Figures of a set of numbers (weirlab.stats.Distribution). */
 export interface Distribution {
   count: number;
@@ -138,7 +140,10 @@ export function partsOf(record: RecordData, number: number, first: number, last:
 export const partName = (table: string, number: number) => `${table}/part-${String(number).padStart(6, "0")}.parquet`;
 
 async function fetched(url: string): Promise<Uint8Array> {
-  const answer = await fetch(url, { credentials: "same-origin" });
+  const answer = await fetch(url, { credentials: "same-origin" }).catch(() => {
+    // Whatever a browser calls it.
+    throw new Error(NO_ANSWER);
+  });
   if (!answer.ok) throw new Error(await refusal(answer));
   return new Uint8Array(await answer.arrayBuffer());
 }

@@ -1,7 +1,7 @@
 // The page of a report: draws the charts of the records that it was given, and offers their raw data.
 import { draw, viewOf } from "./charts";
 import { archiveOf, pageData, type RecordData } from "./data";
-import { button } from "./dom";
+import { button, el, prose, said } from "./dom";
 import { keep } from "./save";
 import { keepUp } from "./toolbar";
 
@@ -28,7 +28,12 @@ function downloads(records: RecordData[]): void {
       const bytes = await archiveOf(record, number);
       keep(new Blob([bytes as BlobPart], { type: "application/zip" }), record.file);
     };
-    place.replaceChildren(button(`Save ${record.file}`, () => void save()));
+    const says = el("span", { class: "quiet", role: "status" });
+    const press = async () => {
+      says.textContent = "";
+      await save().catch((error: unknown) => says.replaceChildren(...prose(`It cannot be saved: ${said(error)}.`)));
+    };
+    place.replaceChildren(button(`Save ${record.file}`, () => void press()), " ", says);
   }
 }
 
