@@ -1,14 +1,15 @@
 // Whether figures are those of a full line, so that a grade may say so. Pure.
 
+import { COARSE_MS, VAGUE_MS } from "./clock.js";
 import { counting, type Figures } from "./samples.js";
-import { grade, type Grade } from "./statistics.js";
+import { type Grade, gradesBetween } from "./statistics.js";
 
 /** A grade with the increase in ms that it is of, or why there is none, in a sentence. */
 export type Judgement = { letter: Grade; increase: number } | { why: string };
 
 /** What a test says of the line, by the rules of `weir test` (weirlab.scores.gradable). */
 export function judgement(figures: Figures): Judgement {
-  const { increases, phases, shared, down, up } = figures;
+  const { increases, phases, shared, down, up, clock } = figures;
   if (shared) return { why: SHARED };
   const all = Object.values(increases);
   if (!all.some(Number.isFinite)) return { why: UNKNOWN };
@@ -17,7 +18,11 @@ export function judgement(figures: Figures): Judgement {
   if (idle || ![down, up].every((rate) => rate > 0)) return { why: EMPTY };
   if (!all.every(Number.isFinite)) return { why: PARTS };
   const increase = Math.max(...all, 0);
-  return { letter: grade(increase), increase };
+  // Pings leave in step with such a clock: all of them may be off by up to one of its steps, to the same side.
+  const off = clock !== null && clock >= VAGUE_MS ? clock : 0;
+  const [letter, ...others] = gradesBetween(Math.max(increase - off, 0), increase + off);
+  if (letter === undefined || others.length > 0) return { why: vague(off, letter, others.at(-1)) };
+  return { letter, increase };
 }
 
 /** Whether it may be the server's limit that the loads met, and not the line's. */
@@ -26,10 +31,13 @@ export function limited({ limit, down, up }: Figures): boolean {
 }
 
 /** What is to be said beside a grade, a sentence each. */
-export function cautions({ pings, down, up, limit }: Figures): string[] {
+export function cautions({ pings, down, up, limit, clock }: Figures): string[] {
   const found: string[] = [];
   // As `weir test` does (`cautions_of_server` of the crate client): whatever came of it.
   if (limit !== null) found.push(`This server gives your address ${limit} Mbit/s at most: that may be the bottleneck.`);
+  if (clock !== null && clock >= COARSE_MS) {
+    found.push(`The clock that this browser gave the page counts in steps of ${steps(clock)} ms: latencies are no finer. ${clock < VAGUE_MS ? FINER : HIDES}`);
+  }
   const few = (["idle", "down", "up", "both"] as const).filter((phase) => counting(pings, phase).length < MIN_PINGS);
   if (few.length > 0) {
     const phases = few.map((phase) => NAMES[phase]).join(", ");
@@ -52,6 +60,13 @@ const BUSY_DEVICE =
   "\u201cweir test\u201d measures without one.";
 /** Of every phase with load some flow of each direction runs for at least this share. */
 const LOADED_SHARE = 0.9;
+
+const steps = (clock: number) => Number(clock.toPrecision(3));
+const FINER = "Over https a browser gives a finer one.";
+const HIDES = "It hides from pages what it is, and so does not tell either whether the flows shared one connection.";
+const vague = (clock: number, best = "", worst = "") =>
+  `There is no grade: the clock that this browser gave the page counts in steps of ${steps(clock)} ms, by which latencies ` +
+  `may be off. It may be anything from ${best} to ${worst}. The command \u201cweir test\u201d has a clock of its own.`;
 
 const SHARED =
   "There is no grade: the flows of this test shared one connection (HTTP/2 or HTTP/3, as a proxy before the server may " +

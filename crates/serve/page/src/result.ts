@@ -22,7 +22,7 @@ export async function encoded({ at, figures }: Result): Promise<string> {
   });
   const rates = (["down", "up"] as const).map((way) => figures.rates[way].map((rate) => Math.round(rate * 1e3)));
   const spans = figures.phases.flatMap(({ from, to, loaded }) => [Math.round(from * 1e3), Math.round(to * 1e3), loaded]);
-  const content = JSON.stringify([VERSION, at, valuesOf(figures), pings, ...rates, spans, figures.shared ? 1 : 0, figures.limit]);
+  const content = JSON.stringify([VERSION, at, valuesOf(figures), pings, ...rates, spans, figures.shared ? 1 : 0, figures.limit, figures.clock]);
   const packed = await through(new TextEncoder().encode(content), new CompressionStream("deflate-raw"));
   return btoa(String.fromCharCode(...packed)).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
 }
@@ -41,12 +41,12 @@ export async function decoded(text: string): Promise<Result | null> {
 
 function resultOf(content: unknown): Result | null {
   if (!Array.isArray(content)) return null;
-  const [version, at, values, pings, down, up, spans, shared, limit = null] = content as unknown[];
+  const [version, at, values, pings, down, up, spans, shared, limit = null, clock = null] = content as unknown[];
   if (!isNumber(at) || Math.abs(at) > MAX_TIME) return null;
   const phases = version === BEFORE ? planned() : version === VERSION ? phasesOf(spans) : null;
   if (phases === null || (version === VERSION && shared !== 0 && shared !== 1)) return null;
-  // A page of before told no limit.
-  if (limit !== null && !(isNumber(limit) && limit > 0)) return null;
+  // A page of before told no limit, and no clock.
+  if (![limit, clock].every((one) => one === null || (isNumber(one) && one > 0))) return null;
   if (![values, pings, down, up].every(areNumbers)) return null;
   const [v, p, d, u] = [values, pings, down, up] as (number | null)[][] as [number[], number[], number[], number[]];
   if (v.length !== 9 || p.length % 3 !== 0 || p.length > 3 * MAX_PINGS) return null;
@@ -68,7 +68,7 @@ function resultOf(content: unknown): Result | null {
   return {
     at,
     figures: {
-      phase: "both", t: phases.at(-1)?.to ?? LENGTH, phases, shared: shared === 1, limit, down: downRate, up: upRate, idle, loadedDown, loadedUp, loadedBoth,
+      phase: "both", t: phases.at(-1)?.to ?? LENGTH, phases, shared: shared === 1, limit: limit as number | null, clock: clock as number | null, down: downRate, up: upRate, idle, loadedDown, loadedUp, loadedBoth,
       idleMean: idlePings.length > 0 ? mean(idlePings) : idle,
       increases: { down: byDown, up: byUp, both: byBoth },
       pings: found as Figures["pings"],
@@ -111,6 +111,7 @@ export function asJson({ at, figures }: Result): string {
     idle_ms: figures.idle, download_latency_ms: figures.loadedDown, upload_latency_ms: figures.loadedUp, both_latency_ms: figures.loadedBoth,
     idle_mean_ms: figures.idleMean, increase_ms: increases,
     server_limit_mbps: figures.limit,
+    clock_step_ms: figures.clock,
     step_s: STEP, download_over_time_mbps: rates.down, upload_over_time_mbps: rates.up,
     phases: figures.phases.map(({ phase, from, to, loaded }) => ({ phase, from_s: from, to_s: to, loaded_share: loaded })),
     pings: pings.map(({ t, ms, phase, open }) => ({ t_s: t, rtt_ms: ms, phase, answered: !open })),

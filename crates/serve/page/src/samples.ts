@@ -45,6 +45,8 @@ export interface Figures {
   shared: boolean;
   /** How many Mbit/s the server gives this address in each direction; null is without a limit, or unknown. */
   limit: number | null;
+  /** The step in which the browser's clock counted, in ms; null is unknown. */
+  clock: number | null;
   pings: readonly Ping[];
   /** Rates of both directions over time in Mbit/s, each the mean of `STEP` seconds. */
   rates: Record<Direction, readonly number[]>;
@@ -63,6 +65,7 @@ export class Samples {
   #end = Number.POSITIVE_INFINITY;
   #shared = false;
   #limit: number | null = null;
+  #step_ms: number | null = null;
   #pings: Ping[] = [];
   #open: readonly number[] = [];
   #downBytes = 0;
@@ -109,6 +112,11 @@ export class Samples {
   /** The server gives this address so many Mbit/s in each direction. */
   limited(mbps: number | null): void {
     this.#limit = mbps;
+  }
+
+  /** The clock counts in steps of so many ms. */
+  counting(step: number): void {
+    this.#step_ms = step;
   }
 
   /** A ping that left at `sent` was answered at `now`: it counts where it was sent. */
@@ -168,6 +176,7 @@ export class Samples {
       phases: this.#spans(),
       shared: this.#shared,
       limit: this.#limit,
+      clock: this.#step_ms,
       pings: every,
       rates: { down: this.#rates("down"), up: this.#rates("up") },
     };

@@ -40,6 +40,12 @@ export function grade(increaseMs: number): Grade {
   return "F";
 }
 
+/** The grades of all increases between two, in ms, the best first. */
+export function gradesBetween(least: number, most: number): Grade[] {
+  const [best, worst] = [LETTERS.indexOf(grade(least)), LETTERS.indexOf(grade(most))];
+  return LETTERS.slice(best, worst + 1);
+}
+
 /** https://www.dslreports.com/faq/17930: the increase below which a line has the grade, in ms. */
 const GRADES: readonly (readonly [Grade, number])[] = [
   ["A+", 5],
@@ -48,6 +54,7 @@ const GRADES: readonly (readonly [Grade, number])[] = [
   ["C", 200],
   ["D", 400],
 ];
+const LETTERS: readonly Grade[] = [...GRADES.map(([letter]) => letter), "F"];
 
 /** A number for people: three digits that mean something. */
 export function shown(value: number): string {

@@ -13,7 +13,7 @@ const pings = Array.from({ length: 300 }, (_, at) => ({ t: at / 10, ms: 10 + (at
 const rates = { down: Array.from({ length: 64 }, (_, at) => at * 1.5), up: Array.from({ length: 64 }, () => 8) };
 const figures = {
   phase: "both", t: 32, down: 93.123456, up: 8, idle: 10, idleMean: 13.65, loadedDown: 20, loadedUp: 300.5, loadedBoth: Number.NaN,
-  increases: { down: 10, up: 290.5, both: Number.NaN }, pings, rates, shared: false, limit: null,
+  increases: { down: 10, up: 290.5, both: Number.NaN }, pings, rates, shared: false, limit: null, clock: null,
   phases: [
     ["idle", 0, 4, null], ["down", 4, 12.5, 1], ["rest", 12.5, 14.5, null], ["up", 14.5, 22.75, 0.95], ["rest", 22.75, 25, null], ["both", 25, 40, 0],
   ].map(([phase, from, to, loaded]) => ({ phase, from, to, loaded })),
@@ -33,6 +33,8 @@ test("a link carries a result whole, and is short", async () => {
   assert.equal((await decoded(await encoded({ ...result, figures: { ...figures, shared: true } }))).figures.shared, true);
   assert.equal(found.figures.limit, null);
   assert.equal((await decoded(await encoded({ ...result, figures: { ...figures, limit: 20 } }))).figures.limit, 20);
+  assert.equal(found.figures.clock, null);
+  assert.equal((await decoded(await encoded({ ...result, figures: { ...figures, clock: 16.667 } }))).figures.clock, 16.667);
   assert.equal(found.figures.down, figures.down);
   assert.ok(Number.isNaN(found.figures.loadedBoth) && Number.isNaN(found.figures.increases.both));
   assert.deepEqual({ ...found.figures.increases, both: 0 }, { ...figures.increases, both: 0 });
@@ -54,6 +56,7 @@ test("what is no result is refused", async () => {
   assert.notEqual(await decoded(await packed(timed(spans))), null);
   assert.equal((await decoded(await packed(timed(spans)))).figures.limit, null, "of a page that told no limit");
   for (const limit of ["20", 0, -1, 1e17]) assert.equal(await decoded(await packed([...timed(spans), limit])), null, `limit ${limit}`);
+  for (const clock of ["1", 0, -1]) assert.equal(await decoded(await packed([...timed(spans), null, clock])), null, `clock ${clock}`);
   const other = (at, value) => timed(spans.map((one, place) => (place === at ? value : one)));
   for (const bad of [timed(spans, 2), timed("x"), timed(spans.slice(3)), other(0, -1), other(1, null), other(2, 1.5), other(3, 3e3), other(16, 9e7)]) {
     assert.equal(await decoded(await packed(bad)), null, JSON.stringify(bad));
