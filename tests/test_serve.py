@@ -10,6 +10,7 @@ import re
 import signal
 import socket
 import socketserver
+import ssl
 import subprocess
 import threading
 import time
@@ -419,3 +420,45 @@ def test_no_charts_may_be_said_of_tests_that_have_none(tmp_path: Path) -> None:
     refused = weir_in(tmp_path, "test", "127.0.0.1:9", "--method", "ndt7", "--no-charts", "--out", "o")
     assert refused.returncode == 1
     assert "127.0.0.1:9" in refused.stderr
+
+
+def frames(address: str, head: bytes) -> list[tuple[int, bytes]]:
+    """The frames of HTTP/2 that answer a request with these fields, to its refusal and the end."""
+    host, port = address.rsplit(":", 1)
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.set_alpn_protocols(["h2"])
+    with (
+        socket.create_connection((host, int(port)), timeout=PATIENCE_S) as plain,
+        context.wrap_socket(plain) as secured,
+    ):
+        settings, headers = (0, 4, 0, 0), (len(head), 1, 5, 1)
+        secured.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(*settings) + frame(*headers) + head)
+        found: list[tuple[int, bytes]] = []
+        with secured.makefile("rb") as answers:
+            while not {RST_STREAM, GOAWAY} <= {kind for kind, _ in found}:
+                start = answers.read(9)
+                if len(start) < 9:
+                    break
+                found.append((start[3], answers.read(int.from_bytes(start[:3]))))
+    return found
+
+
+def frame(length: int, kind: int, flags: int, stream: int) -> bytes:
+    return length.to_bytes(3) + bytes((kind, flags)) + stream.to_bytes(4)
+
+
+RST_STREAM, GOAWAY = 3, 7
+"""Kinds of frames (RFC 9113, section 6)."""
+
+
+def test_a_connection_on_which_a_flow_may_not_come_is_ended() -> None:
+    """Firefox else sends each body over it first, and again over HTTP/1.1: half of what the line carries."""
+    path = b"/weir/v1/flow?ticket=none"
+    with serving() as server:
+        # POST, https, and names of the static table (RFC 7541) with values as they are.
+        own = server.address.encode()
+        head = b"\x83\x87" + b"\x04" + bytes([len(path)]) + path + b"\x01" + bytes([len(own)]) + own
+        answers = frames(server.address, head)
+    assert (RST_STREAM, (13).to_bytes(4)) in answers, "HTTP_1_1_REQUIRED"
+    assert GOAWAY in dict(answers)

@@ -27,6 +27,8 @@ pub(crate) async fn answer(
 ) -> Result<hyper::Response<Answering<Body>>, h2::Error> {
     let shares = request.version() == Version::HTTP_2;
     if shares && service_at(path(&request)).is_some_and(|one| one.rules().shares_no_connection) {
+        // As long as it has this connection Firefox asks for the next one over HTTP/2 again: each body comes twice.
+        client.activity.give_up();
         return Err(h2::Reason::HTTP_1_1_REQUIRED.into());
     }
     let busy = client.activity.begin();
