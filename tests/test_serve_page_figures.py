@@ -149,6 +149,22 @@ def test_flows_that_share_a_connection_give_no_grade(browser: Browser, address: 
         expect(shown.page.locator("#result")).to_be_hidden()
 
 
+REFUSED = f"""
+Object.defineProperty(PerformanceResourceTiming.prototype, "responseStatus", {{ get() {{ return 0; }} }});
+{SHARED}
+"""
+"""A browser that tells of requests which were broken off how they were asked first, as Firefox."""
+
+
+def test_flows_that_were_asked_again_over_http_1_share_nothing(browser: Browser, address: str) -> None:
+    with opened(browser, address, within=address) as shown:
+        shown.page.add_init_script(REFUSED)
+        shown.page.reload()
+        shown.page.get_by_role("button", name="Start").click()
+        shown.page.get_by_role("button", name="Start again").wait_for(timeout=60_000)
+        expect(shown.page.locator("#status")).to_have_text("Done.")
+
+
 HIDING = f"""
 const exact = performance.now.bind(performance);
 performance.now = () => Math.floor(exact() * 60 / 1000) * 1000 / 60;

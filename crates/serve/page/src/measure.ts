@@ -165,8 +165,9 @@ function checked(response: Response): Response {
 
 /** Whether a request of a flow went over a connection that others shared. */
 function isShared(entry: PerformanceEntry): boolean {
-  const protocol = (entry as PerformanceResourceTiming).nextHopProtocol;
-  return /\/weir\/v1\/flow\?/.test(entry.name) && /^h[23]/.test(protocol);
+  const { nextHopProtocol: protocol, responseStatus } = entry as PerformanceResourceTiming;
+  // Of a request that was broken off before an answer Firefox tells the protocol in which the server refused it.
+  return responseStatus !== 0 && /\/weir\/v1\/flow\?/.test(entry.name) && /^h[23]/.test(protocol);
 }
 
 /** What is to be said of a flow that ended by an error; nothing if it was this page that ended it. */
