@@ -34,6 +34,7 @@ from weirlab.stats.assertions import Assertion
 from weirlab.stats.comparison import Factor, factor, factor_text
 from weirlab.stats.distribution import quantile
 from weirlab.stats.sharing import sharing
+from weirlab.viewer.data import record_data
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -205,6 +206,12 @@ def test_a_control_connection_of_a_program_shares_no_line(rrul: list[Record]) ->
     lines = series.throughput_mbps(program, "down")
     assert lines is not None
     assert lines.average == pytest.approx(lines.lines["port 2 down from 5201"])
+    assert [flow["shares"] for flow in record_data(program, "a program")["flows"]] == [
+        False,
+        False,
+        True,
+        True,
+    ]
     assert sharing(record, record.flow_rows) == record.flow_rows, "of a test all share"
 
 

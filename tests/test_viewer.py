@@ -123,6 +123,19 @@ def test_the_mean_is_that_of_the_flows_that_run(browser: Browser, tmp_path: Path
         alone = (ours.t_s > 2.2) & (ours.t_s < 3)
         assert alone.sum() >= 3
         np.testing.assert_allclose(mean[alone], ours.lines["all the time"][alone], atol=1e-9)
+    # As of a control connection of a program.
+    page = report_page([record])
+    late = page.index('"name":"late"')
+    one = page.index('"shares":true', late)
+    page = page[:one] + page[one:].replace('"shares":true', '"shares":false', 1)
+    with opened(browser, written(tmp_path / "shared.html", page)) as shown:
+        theirs = shown.lines("Download")
+        sharers = theirs["all the time"][1] + theirs["early"][1]
+        both = (ours.t_s > 1.2) & (ours.t_s < 1.9)
+        np.testing.assert_allclose(theirs["mean of those that run"][1][both], sharers[both] / 2, atol=1e-9)
+        after = (ours.t_s > 3.2) & (ours.t_s < 4.9)
+        mean = theirs["mean of those that run"][1]
+        np.testing.assert_allclose(mean[after], theirs["all the time"][1][after], atol=1e-9)
 
 
 def test_figures_of_a_span_follow_the_definitions_of_the_statistics(

@@ -53,6 +53,8 @@ export interface FlowName {
   /** When it runs. */
   start_s: number;
   stop_s: number;
+  /** Whether it is one of those that share the line, as all of a test are. */
+  shares?: boolean;
 }
 
 export interface ProbeName {

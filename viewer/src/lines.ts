@@ -19,6 +19,8 @@ export interface Line {
   steps?: boolean;
   /** From when to when its flow runs, in seconds. */
   runs?: [number, number];
+  /** False of a flow that takes no part in sharing the line. */
+  shares?: boolean | undefined;
   /** When pings were sent that were lost, in seconds: those of its own that have no value, or of which it has means. */
   lost?: Float64Array;
   /** Of means of steps: how long a step is, in seconds. */

@@ -25,7 +25,8 @@ export async function goodput(tables: TableReader, record: RunShape, run: number
       return Math.abs(mbps) < ROUNDING ? 0 : mbps;
     });
     const runs: [number, number] = [one.start_s, one.stop_s];
-    lines.push({ ...line(one.name, one.label, run, lines.length), direction, service: one.service, t: middles, y, runs, step_s: record.step_s });
+    const more = { direction, service: one.service, t: middles, y, runs, shares: one.shares, step_s: record.step_s };
+    lines.push({ ...line(one.name, one.label, run, lines.length), ...more });
   });
   return lines;
 }
@@ -135,16 +136,20 @@ export function total(lines: Line[], record: RunShape): Line | null {
   return { ...first, name: record.name, label: record.name, service: "", y };
 }
 
-/** The mean over the flows that run in each step of the record; over all where none does. */
-export function meanOfRunning(lines: Line[], record: RunShape): Line | null {
+/** The mean over the flows that share the line and run in each step of the record; where none does, over those of which bytes still arrive. */
+export function meanOfRunning(drawn: Line[], record: RunShape): Line | null {
+  const lines = drawn.filter((one) => one.shares !== false);
   const [first] = lines;
   if (first === undefined || lines.length < 2) return null;
   const edges = edgesOf(record);
-  let all = true;
+  let all = lines.length === drawn.length;
   const y = first.y.map((_, at) => {
     const [from, to] = [(edges[at] as number) + HALF_NS, (edges[at + 1] as number) - HALF_NS];
     const running = lines.filter((one) => one.runs === undefined || (one.runs[0] < to && one.runs[1] > from));
-    if (running.length === 0) return sumAt(lines, at) / lines.length;
+    if (running.length === 0) {
+      const arriving = lines.filter((one) => (one.y[at] as number) > 0);
+      return sumAt(arriving, at) / Math.max(arriving.length, 1);
+    }
     all &&= running.length === lines.length;
     return sumAt(running, at) / running.length;
   });

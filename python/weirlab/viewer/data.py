@@ -9,6 +9,7 @@ from weirlab.plots.caption import short_names
 from weirlab.plots.series import step_ns
 from weirlab.record.configurations import slug
 from weirlab.stats import describe, load_window_ns, summarise, totals_mbps
+from weirlab.stats.sharing import sharing
 from weirlab.viewer.words import record_says
 
 __all__ = ["record_data", "service"]
@@ -66,6 +67,8 @@ def _flows(record: Record) -> list[dict[str, Any]]:
     labels: dict[str, list[str]] = {
         way: short_names([row["name"] for row in rows if row["direction"] == way]) for way in ("up", "down")
     }
+    ways = [[row for row in rows if row["direction"] == way] for way in labels]
+    sharers = {flow["flow"] for flows in ways for flow in sharing(record, flows)}
     return [
         {
             "name": row["name"],
@@ -75,6 +78,7 @@ def _flows(record: Record) -> list[dict[str, Any]]:
             "cc": row["congestion_control"],
             "start_s": row["start_ns"] / 1e9,
             "stop_s": row["stop_ns"] / 1e9,
+            "shares": row["flow"] in sharers,
         }
         for row in rows
     ]
