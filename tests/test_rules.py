@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import re
 import shutil
+import stat
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
+from unittest.mock import Mock
 
 import click
 import numpy as np
@@ -17,7 +21,7 @@ from scipy import stats as reference
 
 import weirlab
 from weirlab.cli import weir as group
-from weirlab.cli.verdicts import rules_of
+from weirlab.cli.verdicts import remove_junit, rules_of
 from weirlab.errors import AssertionBroken, Interrupted, UsageError
 from weirlab.record import find_records
 from weirlab.stats.assertions import Assertion, Figure
@@ -348,6 +352,51 @@ def test_a_report_of_an_earlier_run_does_not_stay_when_a_run_fails(
     done = run("--assert", "latency.p95 < 1s", "--junit", str(junit), "--out", str(tmp_path / "out"))
     assert isinstance(done.exception, Interrupted)
     assert not junit.exists()
+
+
+def test_a_report_of_an_earlier_run_does_not_stay_when_a_run_is_refused(
+    tmp_path: Path, bloated: list[Record]
+) -> None:
+    junit = tmp_path / "junit.xml"
+    junit.write_text("<testsuites/>")
+    words = ["--baseline", str(bloated[0].path.parent), "--assert", "latency.p95 < 1s"]
+    done = run(*words, "--junit", str(junit), "--out", str(tmp_path / "out"))
+    assert isinstance(done.exception, UsageError)
+    assert not junit.exists()
+
+
+def test_a_report_goes_to_a_pipe_that_stays(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        done = run("--assert", "latency.p95 < 9s", "--junit", str(pipe), "--out", str(tmp_path / "out"))
+        assert done.exception is None
+        assert stat.S_ISFIFO(pipe.stat().st_mode)
+        assert b"testsuite" in os.read(reader, 1 << 16)
+    finally:
+        os.close(reader)
+
+
+def test_a_report_behind_a_link_or_in_a_folder_that_is_closed_is_emptied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    report, link = tmp_path / "report.xml", tmp_path / "link.xml"
+    report.write_text("<testsuites/>")
+    link.symlink_to(report)
+    remove_junit(link)
+    assert link.is_symlink()
+    assert report.read_text() == ""
+    report.write_text("<testsuites/>")
+    monkeypatch.setattr(Path, "unlink", Mock(side_effect=OSError(errno.EBUSY, "Device or resource busy")))
+    remove_junit(report)
+    assert report.read_text() == ""
+
+
+def test_a_folder_is_no_report(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cannot be written: Is a directory"):
+        remove_junit(tmp_path)
+    remove_junit(tmp_path / "none" / "junit.xml")
 
 
 def test_the_report_of_an_interrupted_run_has_an_error(

@@ -123,6 +123,8 @@ def command(  # noqa: PLR0913 - one word each on the command line
 
     The records stay in the folder given by --out; `weir show`, `compare` and `plot` read them.
     """  # noqa: D301 - \b keeps click from folding the examples
+    if junit is not None:
+        remove_junit(junit)
     ip = None if words["ip"] is None or world != "net" else int(words["ip"])
     place = world_named(world, datapath, hosts=hosts, secret=secret_of(auth), ip=ip)
     words["repeat"] = repeats(until, max_repeat, words["repeat"])
@@ -131,8 +133,6 @@ def command(  # noqa: PLR0913 - one word each on the command line
     rules = rules_of([*scenario.get("assert", ()), *assertions], assert_file, baseline)
     runs = [noted(one, words) for one in _runs(scenario, words)]
     rules.check(runs, world)
-    if junit is not None:
-        remove_junit(junit)
     folder = out or Path(f"weir-{runs[0].test_part.words['name']}-{time.strftime('%Y%m%d-%H%M%S')}")
     records = _carried_out(runs, place, folder, wish, jobs=jobs, quiet=as_json)
     whole = _is_whole(records, len(records) if wish else len(runs))

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import stat
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -279,12 +283,25 @@ def baseline_of(path: Path) -> list[Record]:
 def remove_junit(file: Path) -> None:
     """Removes the report of an earlier run, which would be taken for that of one that does not end.
 
+    One that a link leads to, or that cannot be removed, such as a file that is mounted into a container, is
+    emptied. Devices and pipes, such as `/dev/stdout`, keep no report and stay.
+
     Raises:
-        UsageError: if it cannot be removed.
+        UsageError: if it can be neither removed nor emptied, or is a folder.
+        WriteError: if the disk is read-only or broken.
     """
     try:
-        file.unlink(missing_ok=True)
-    except NotADirectoryError:
+        kind = file.stat().st_mode
+        if stat.S_ISDIR(kind):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if not stat.S_ISREG(kind):
+            return
+        if not file.is_symlink():
+            with suppress(OSError):
+                file.unlink()
+                return
+        os.truncate(file, 0)
+    except (FileNotFoundError, NotADirectoryError):
         return
     except OSError as error:
         raise cannot_write(f"--junit {file} cannot be written", error) from error
