@@ -132,7 +132,7 @@ def test_results_of_several_tests_are_set_beside_each_other(
     results = [method_results(record)[0]["result"] for record in records]
     told = json.loads(weir("compare", str(tmp_path / "runs"), "--json").stdout)
     for configuration, of in zip(told, (results[:2], results[2:]), strict=True):
-        shown = configuration["methods"]
+        shown = configuration["methods"]["test"]
         assert set(shown) == {"download_mbps", "upload_mbps", "latency_ms"}
         for name, figure in shown.items():
             assert figure["mean"] == pytest.approx((of[0][name] + of[1][name]) / 2)
@@ -140,7 +140,31 @@ def test_results_of_several_tests_are_set_beside_each_other(
     table = weir("compare", str(tmp_path / "runs")).stdout
     assert "What the speed tests showed, by their own formulas" in table
     assert "means of 2 tests" in table
-    assert f"{told[0]['methods']['download_mbps']['mean']:.2f}" in table
+    assert f"{told[0]['methods']['test']['download_mbps']['mean']:.2f}" in table
+
+
+def test_figures_of_different_speed_tests_are_not_averaged(tmp_path: Path) -> None:
+    """Each is set beside itself in the other configuration: their formulas are not the same."""
+    asked = spec(
+        {**NDT7, "cc": "cubic"},
+        {"name": "other", "kind": "cloudflare", "start": "22s"},
+        load="50s",
+        queue=["pfifo limit 1000", "fq_codel"],
+    )
+    records = run_all(resolve(asked), world_named("sim"), tmp_path / "runs", jobs=1)
+    found = figures_of_methods(records)
+    assert len(found) == 2
+    for record, of in zip(records, found.values(), strict=True):
+        results = {row["name"]: row["result"] for row in method_results(record)}
+        assert of.keys() == results.keys() == {"test", "other"}
+        for test, figures in of.items():
+            assert figures["download_mbps"].mean == results[test]["download_mbps"]
+            assert figures["download_mbps"].count == 1
+    table = comparison_of_methods(records)
+    assert table is not None
+    assert [column.header for column in table.columns][:2] == ["queue", "test"]
+    assert list(table.columns[1].cells) == ["test", "other"] * 2
+    assert table.caption is None
 
 
 def test_a_comparison_without_a_speed_test_that_ended_has_no_table(tmp_path: Path) -> None:

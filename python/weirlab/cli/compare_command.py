@@ -48,7 +48,10 @@ def _compare(records: Sequence[Record], *, as_json: bool) -> None:
     comparisons = beside(records)
     if as_json:
         methods = figures_of_methods(records)
-        shown = {name: {figure: asdict(one) for figure, one in of.items()} for name, of in methods.items()}
+        shown = {
+            name: {test: {figure: asdict(one) for figure, one in of.items()} for test, of in tests.items()}
+            for name, tests in methods.items()
+        }
         click.echo(
             json.dumps(
                 [one.as_dict() | {"methods": shown.get(one.name, {})} for one in comparisons], indent=2

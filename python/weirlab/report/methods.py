@@ -65,45 +65,58 @@ def method_verdicts(record: Record) -> Iterator[Text]:
         yield Text(seen.says)
 
 
-def figures_of_methods(records: Sequence[Record]) -> dict[str, dict[str, Interval]]:
-    """What speed tests of others showed, by configuration and figure: means over what ended, with intervals.
+def figures_of_methods(records: Sequence[Record]) -> dict[str, dict[str, dict[str, Interval]]]:
+    """What speed tests of others showed, by configuration, test and figure: means over what ended.
 
+    Each has its 95 % interval. A configuration may have several tests, whose formulas are not the same.
     Configurations of which no speed test ended are left out, and so are figures that none showed.
     """
     found = {}
     for one in configurations(records):
-        results = [json.loads(row["result"]) for row in _ended(one.records)]
-        figures = {name: interval([_at(result, ways) for result in results]) for name, ways in SHOWN.items()}
-        known = {name: figure for name, figure in figures.items() if figure is not None}
+        tests = {name: _means(results) for name, results in _ended(one.records).items()}
+        known = {name: figures for name, figures in tests.items() if figures}
         if known:
             found[one.name] = known
     return found
 
 
 def comparison_of_methods(records: Sequence[Record]) -> Table | None:
-    """A line a configuration: what its speed tests showed by their own formulas; None where none ended."""
+    """A line a configuration and test: what it showed by its own formulas; None where none ended."""
     found = figures_of_methods(records)
-    shown = [name for name in SHOWN if any(name in figures for figures in found.values())]
+    each = [(of, test, figures) for of, tests in found.items() for test, figures in tests.items()]
+    shown = [name for name in SHOWN if any(name in figures for _, _, figures in each)]
     if not shown:
         return None
     table = Table(title="What the speed tests showed, by their own formulas", **LOOK)
     table.add_column("queue", overflow="fold", min_width=16)
+    several = len({test for _, test, _ in each}) > 1
+    if several:
+        table.add_column("test", overflow="fold")
     for name in shown:
         table.add_column(HEADINGS[name], justify="right", no_wrap=True)
-    for configuration, figures in found.items():
-        table.add_row(configuration, *(_cell(name, figures.get(name)) for name in shown))
-    counts = sorted({one.count for figures in found.values() for one in figures.values()})
+    for of, test, figures in each:
+        table.add_row(of, *([test] if several else []), *(_cell(name, figures.get(name)) for name in shown))
+    counts = sorted({one.count for _, _, figures in each for one in figures.values()})
     if counts[-1] > 1:
         count = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
         table.caption = f"means of {count} tests, ± half of the 95 % interval"
     return table
 
 
-def _ended(records: Sequence[Record]) -> Iterator[Mapping[str, Any]]:
+def _ended(records: Sequence[Record]) -> dict[str, list[Mapping[str, Any]]]:
+    """The results of the tests that ended, by the tests' names."""
+    found: dict[str, list[Mapping[str, Any]]] = {}
     for record in records:
         for row in record.columns("method").rows():
             if row["result"] is not None:
-                yield row
+                found.setdefault(row["name"], []).append(json.loads(row["result"]))
+    return found
+
+
+def _means(results: Sequence[Mapping[str, Any]]) -> dict[str, Interval]:
+    """Means of the figures that are set beside each other, as far as there are any."""
+    figures = {name: interval([_at(result, ways) for result in results]) for name, ways in SHOWN.items()}
+    return {name: figure for name, figure in figures.items() if figure is not None}
 
 
 def _at(result: Mapping[str, Any], ways: Sequence[str]) -> float | None:
