@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import hashlib
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -15,8 +17,9 @@ from unittest.mock import Mock
 import pytest
 from click.testing import CliRunner
 
+from weirlab import writing
 from weirlab.cli import weir as group
-from weirlab.errors import RecordError, UsageError
+from weirlab.errors import RecordError, UsageError, WeirError, WriteError
 from weirlab.record import open_record, pack
 from weirlab.record.configurations import distinct
 
@@ -170,6 +173,31 @@ def test_where_no_folder_can_be_locked_notes_are_kept_all_the_same(
     open_record(folder).note_more(lambda note, tags: (note, [*tags, "nfs"]))
     assert open_record(folder).manifest.tags == ["nfs"]
     refuse.assert_called_once()
+
+
+def test_a_folder_that_another_program_holds_locked_is_not_waited_for_without_end(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writing, "LOCK_WAIT_S", 0.05)
+    held = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with pytest.raises(WriteError, match=r"has been locked by another program for 0\.05 s"):
+            open_record(folder).annotate("x", [])
+    finally:
+        os.close(held)
+    open_record(folder).annotate("x", [])
+    assert open_record(folder).manifest.note == "x"
+
+
+def test_a_record_that_is_gone_is_noted_nowhere(folder: Path, tmp_path: Path) -> None:
+    there = tmp_path / "there"
+    shutil.copytree(folder, there)
+    record = open_record(there)
+    shutil.rmtree(there)
+    with pytest.raises(WeirError, match="cannot be written: No such file or directory"):
+        record.annotate("x", [])
+    assert not there.exists()
 
 
 @pytest.mark.parametrize("command", [("exec", "--", "true"), ("shell",)])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import time
 import uuid
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
@@ -85,21 +86,44 @@ def changing(folder: Path) -> Iterator[None]:
     """Has who else changes files of `folder` this way wait, so that none changes what another replaces.
 
     Where the file system locks no folder (NFS), or who asks may not read it, nobody waits.
+
+    Raises:
+        UsageError: if there is no such folder.
+        WriteError: if another program holds its lock, such as flock(1), or it cannot be locked.
     """
     try:
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except PermissionError:
         yield
         return
+    except OSError as error:
+        raise cannot_write(f"`{folder}` cannot be written", error) from error
     try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        except OSError as error:
-            if error.errno not in NO_LOCKS:
-                raise cannot_write(f"`{folder}` cannot be locked", error) from error
+        _lock(descriptor, folder)
         yield
     finally:
         os.close(descriptor)
+
+
+def _lock(descriptor: int, folder: Path) -> None:
+    """Locks a folder as soon as nobody else has it locked; a change takes milliseconds."""
+    until_s = time.monotonic() + LOCK_WAIT_S
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno in NO_LOCKS:
+                return
+            if error.errno not in {errno.EWOULDBLOCK, errno.EINTR}:
+                raise cannot_write(f"`{folder}` cannot be locked", error) from error
+        else:
+            return
+        if time.monotonic() >= until_s:
+            raise WriteError(
+                f"`{folder}` has been locked by another program for {LOCK_WAIT_S:g} s (flock): lock another "
+                "file for your own jobs"
+            )
+        time.sleep(LOCK_STEP_S)
 
 
 def _remove(files: Sequence[Path], folders: Sequence[Path]) -> None:
@@ -161,3 +185,9 @@ def _sync_folder(folder: Path) -> None:
 
 NO_LOCKS = frozenset({errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP})
 """How file systems say that they do not lock folders (flock(2), under NFS and CIFS too)."""
+
+LOCK_WAIT_S = 10.0
+"""How long it is waited for who else changes a folder; hundreds of changes come to an end in it."""
+
+LOCK_STEP_S = 0.005
+"""Time between two looks."""
