@@ -43,6 +43,8 @@ def short(tmp_path_factory: pytest.TempPathFactory) -> Record:
         ("हिन्दी", "हिन्दी"),
         ("../a\\b\0c\u202ed", "a-b-c-d"),
         ("!?", "queue"),
+        ("\u26a1\ufe0f", "queue"),
+        ("after \u26a1\ufe0f 2", "after-2"),
         ("本" * 80, "本" * 40),
     ],
 )

@@ -77,7 +77,9 @@ export function keep(content: Blob, name: string): void {
 
 /** A short file name made of `title`: letters, of every script with their marks, and digits. */
 export function slug(title: string): string {
-  return title.toLowerCase().normalize("NFC").replaceAll(/[^\p{L}\p{M}\p{N}]+/gu, "-").replaceAll(/^-|-$/g, "").slice(0, 60) || "chart";
+  // A mark that stands on no letter, such as the one behind an emoji, would be a name that nobody sees.
+  const words = title.toLowerCase().normalize("NFC").match(/[\p{L}\p{N}][\p{L}\p{M}\p{N}]*/gu) ?? [];
+  return [...words.join("-")].slice(0, 60).join("").replace(/-$/, "") || "chart";
 }
 
 /** `text` in which nothing is markup. */

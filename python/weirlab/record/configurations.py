@@ -136,9 +136,12 @@ def shared_parts(paths: Sequence[Sequence[str]]) -> int:
 
 def slug(text: str) -> str:
     """`text` as a short file name: letters, of every script with their marks, and digits."""
-    signs = unicodedata.normalize("NFC", text.lower())
-    kept = (one if unicodedata.category(one)[0] in "LMN" else " " for one in signs)
-    return "-".join("".join(kept).split())[:40].rstrip("-") or "queue"
+    kept = " "
+    for sign in unicodedata.normalize("NFC", text.lower()):
+        kind = unicodedata.category(sign)[0]
+        # A mark that stands on no letter, such as the one behind an emoji, would be a name that nobody sees.
+        kept += sign if kind in "LN" or (kind == "M" and kept[-1] != " ") else " "
+    return "-".join(kept.split())[:40].rstrip("-") or "queue"
 
 
 IN_WORDS = 400
