@@ -21,7 +21,7 @@ from scipy import stats as reference
 
 import weirlab
 from weirlab.cli import weir as group
-from weirlab.cli.verdicts import remove_junit, rules_of
+from weirlab.cli.verdicts import remove_junit, rules_of, rules_without_baseline
 from weirlab.errors import AssertionBroken, Interrupted, UsageError
 from weirlab.record import find_records
 from weirlab.stats.assertions import Assertion, Figure
@@ -341,6 +341,15 @@ def test_a_baseline_that_no_rule_compares_with_is_refused(tmp_path: Path, bloate
     assert isinstance(done.exception, UsageError)
     assert "no assertion compares with it" in str(done.exception)
     assert not (tmp_path / "out").exists()
+
+
+def test_what_is_called_baseline_in_brackets_is_no_baseline() -> None:
+    text = "latency.p95[probe=baseline*] < 5ms"
+    rules = rules_of([text], None, None)
+    assert ([one.text for one in rules.asserted], rules.compared) == ([text], [])
+    assert len(rules_without_baseline([text], [], "batch").asserted) == 1
+    with pytest.raises(UsageError, match="there is no baseline"):
+        rules_of(["latency.p95[probe=baseline] not worse than baseline by 2ms"], None, None)
 
 
 def test_a_report_of_an_earlier_run_does_not_stay_when_a_run_fails(

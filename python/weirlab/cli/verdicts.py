@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
 from contextlib import suppress
 from dataclasses import dataclass
@@ -230,7 +231,7 @@ def rules_of(texts: Sequence[str], file: Path | None, baseline: Path | None) -> 
         from weirlab.stats.assertions import Assertion  # noqa: PLC0415
         from weirlab.stats.repetition import NotWorse  # noqa: PLC0415
 
-        if "baseline" not in text:
+        if not _is_about_a_baseline(text):
             asserted.append(Assertion(text))
         elif baseline is not None:
             compared.append(NotWorse(text))
@@ -245,6 +246,11 @@ def rules_of(texts: Sequence[str], file: Path | None, baseline: Path | None) -> 
     return Rules(asserted=asserted, compared=compared, baseline=before)
 
 
+def _is_about_a_baseline(text: str) -> bool:
+    """Whether a rule compares with a baseline; a probe, flow or phase in brackets may be called so too."""
+    return "baseline" in re.sub(r"\[[^\]]*\]", "", text)
+
+
 def rules_without_baseline(texts: Sequence[str], runs: Sequence[ResolvedRun], command: str) -> Rules:
     """The rules of a scenario that a command runs which takes no baseline.
 
@@ -252,7 +258,7 @@ def rules_without_baseline(texts: Sequence[str], runs: Sequence[ResolvedRun], co
         UsageError: if one is none, is about a baseline, or is about what the runs do not have.
     """
     for text in texts:
-        if "baseline" in text:
+        if _is_about_a_baseline(text):
             raise UsageError(
                 f"`{text}`: `weir {command}` takes no baseline: leave it out, or run the scenario by "
                 "`weir run --baseline RECORD`"
