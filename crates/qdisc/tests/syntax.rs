@@ -103,6 +103,15 @@ fn a_place_holds_one_discipline() {
         "a `htb` that is there cannot be changed: write all its words where it is added";
     refused(htb, "qdisc replace dev e root handle 1: htb default 1", htb_stays);
     refused(htb, "qdisc change dev e root htb default 1", htb_stays);
+    let sfq_stays =
+        "a `sfq` that is there cannot be changed: write all its words where it is added";
+    for command in ["replace dev e root", "change dev e handle 1:"] {
+        refused(
+            "qdisc add dev e root handle 1: sfq limit 100",
+            &format!("qdisc {command} sfq limit 50"),
+            sfq_stays,
+        );
+    }
     refused(
         pfifo,
         "qdisc replace dev e root handle 1: codel",

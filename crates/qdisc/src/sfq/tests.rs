@@ -85,12 +85,6 @@ fn sizes_fit_one_another_as_in_linux() {
     ] {
         assert_eq!(sfq(words).err().unwrap().to_string(), expected);
     }
-    let changed = "qdisc add dev a root handle 1: sfq\nqdisc change dev a handle 1: sfq min 8000";
-    let error = QueueSpec::parse(changed).unwrap().build(&Device::default()).err().unwrap();
-    assert_eq!(
-        error.to_string(),
-        "sfq: `min` is about RED on each flow, which needs `redflowlimit`"
-    );
 }
 
 /// min, max, ewma and probability, as `tc -d qdisc show` prints them on Linux 6.12.

@@ -456,8 +456,8 @@ const INGRESS: &str = "ingress";
 const INGRESS_HANDLE: Handle = Handle { major: 0xffff, minor: 0 };
 
 /// Disciplines whose words Linux does not change once they are there ("Change operation not supported by
-/// specified qdisc").
-const NOT_CHANGED: [&str; 1] = ["htb"];
+/// specified qdisc"). Of drr and qfq, which have no such operation either, `tc` hands over no words.
+const NOT_CHANGED: [&str; 2] = ["htb", "sfq"];
 
 /// The rule for filters, as error messages state it.
 const FILTERS: &str = "filters of `ingress` name a policer, filters of others a class";
