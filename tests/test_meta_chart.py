@@ -133,6 +133,10 @@ def test_along_the_time_at_which_they_started_tests_have_their_distance(
     legend = noted.axes[0].get_legend()
     assert legend is not None
     assert [one.get_text() for one in legend.get_texts()] == ["no note"]
+    timed = plot(tests, "meta", look=Look(against="note", group="started_at"))
+    legend = timed.axes[0].get_legend()
+    assert legend is not None
+    assert "2026-11-01 06:00:00" in [one.get_text() for one in legend.get_texts()]
     with pytest.raises(UsageError, match="--figure started_at: these records have"):
         plot(tests, "meta", look=Look(against="started_at", figures=["started_at"]))
 

@@ -45,7 +45,9 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
         for name in filter(None, names):
             _check(rows, option, name)
     rows = rows.drop_nulls([look.against])
-    groups = _values(rows[look.group].cast(pl.String)) if look.group else [None]
+    if look.group:
+        rows = rows.with_columns(_in_words(rows[look.group]).alias(GROUP))
+    groups = _values(rows[GROUP]) if look.group else [None]
     if not rows.height or not groups:
         raise UsageError(f"--against {look.against}: no record tells that")
     places = _places(rows[look.against])
@@ -115,7 +117,7 @@ def _panel(
     styles = theme.styles(len(groups))
     labels = caption.told_apart([group or "" for group in groups])
     for number, (group, style, label) in enumerate(zip(groups, styles, labels, strict=True)):
-        mine = rows if group is None else rows.filter(pl.col(look.group).cast(pl.String) == group)
+        mine = rows if group is None else rows.filter(pl.col(GROUP) == group)
         # Groups stand a little beside each other where there are no numbers between.
         beside = 0.0 if rows[look.against].dtype.is_numeric() else 0.5 * ((number + 0.5) / len(groups) - 0.5)
         moved = {key: at + beside for key, at in places.items()}
@@ -170,6 +172,14 @@ def _points(  # noqa: PLR0913 - points, and how they are drawn
         label=label,
     )
     return high
+
+
+def _in_words(values: pl.Series) -> pl.Series:
+    """The values of a column as a legend has them."""
+    if values.name != STARTED:
+        return values.cast(pl.String)
+    times = [None if day is None else f"{num2date(day):%Y-%m-%d %H:%M:%S}" for day in values]  # type: ignore[no-untyped-call]
+    return pl.Series(times, dtype=pl.String)
 
 
 class _Below:
@@ -261,6 +271,9 @@ MOST_DATES = 8
 
 STARTED = "started_at"
 """The column of when a run started."""
+
+GROUP = "of group"
+"""The column of the group of a run, in words; none of `weirlab.frame` has a space."""
 
 UNITS = {"_ms": "ms", "_mbps": "Mbit/s", "_s": "s"}
 """Units by the ends of columns."""
