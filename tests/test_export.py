@@ -146,6 +146,7 @@ def test_rows_of_runs_on_a_real_clock_say_which_run_they_are_of(
     pings = pl.read_parquet(tmp_path / "pings.parquet")
     counts = dict(pings.group_by("started_at").len().iter_rows())
     assert counts == dict.fromkeys(times, records[0].latency.height)
+    assert ("path" in pings.columns, "note" in pings.columns) == (True, False)
     # When a simulation was computed says nothing, and the same records give the same bytes.
     assert "started_at" not in weirlab.frame(records).columns
 

@@ -68,7 +68,10 @@ def samples(records: Sequence[Record], name: str) -> Iterator[pl.DataFrame]:
         Frames of the same columns and types, one after the other; no more than a part of a long table is in
         memory. The first has no rows.
     """
-    runs = list(_which(records))
+    runs = [
+        (record, {name: value for name, value in which.items() if name not in OF_RUNS})
+        for record, which in _which(records)
+    ]
     none = pl.concat(
         [_tidy(record, which, pl.DataFrame(schema=schema(name))) for record, which in runs],
         how="diagonal_relaxed",
@@ -291,6 +294,9 @@ line, `path_delay_ms` the delay of all hops, both ways.
 
 OF_CLOCKS = ("started_at",)
 """What tells runs on a real clock apart, and says nothing of others."""
+
+OF_RUNS = ("note",)
+"""What only tables of figures have: up to 10000 letters would stand beside each of a million samples."""
 
 OF_DIRECTION = (
     "flows",
