@@ -305,10 +305,10 @@ def test_a_baseline_is_one_configuration_with_repetitions(
 @pytest.mark.parametrize(
     ("what", "words", "said"),
     [
-        ("tcp_download", [], "has the test tcp_upload, what is to run tcp_download"),
+        ("tcp_download", [], "has the test `tcp_upload`, what is to run `tcp_download`"),
         ("tcp_upload", ["--link", "vdsl-100-40"], "has the link `cable-20-8`, what is to run `vdsl-100-40`"),
         ("tcp_upload", ["--load", "2s"], "has the load of 1 s, what is to run 2 s"),
-        ("tcp_upload", ["--world", "lab"], "has the world sim, what is to run lab"),
+        ("tcp_upload", ["--world", "lab"], "has the world `sim`, what is to run `lab`"),
     ],
 )
 def test_a_baseline_of_something_else_is_refused_before_anything_runs(

@@ -105,8 +105,8 @@ class Rules:
             if not manifest.complete:
                 raise UsageError(f"`{text}`: the run `{before.path}` of the baseline was cut short")
             sides = {
-                "test": (manifest.scenario["name"], run.scenario["name"]),
-                "world": (manifest.world, world),
+                "test": (f"`{manifest.scenario['name']}`", f"`{run.scenario['name']}`"),
+                "world": (f"`{manifest.world}`", f"`{world}`"),
                 "link": (_line(manifest.link, manifest.world), _line(run.link_part.words, world)),
                 "load of": (_load(manifest.scenario), _load(run.scenario)),
             }
