@@ -127,8 +127,9 @@ def test_plot_says_that_there_is_nothing_to_draw(weir_here: Weir, tmp_path: Path
     done = weir_here("plot", "quiet", "--out", "charts")
     assert (done.returncode, done.stdout) == (2, "")
     assert "no loads or answered pings" in done.stderr
-    assert "`--kind queues`" in done.stderr
-    assert "`--kind tcp`" not in done.stderr, "no TCP sent"
+    assert "`--kind" not in done.stderr, "nothing waited in a queue, and no TCP sent"
+    assert "`weir show` tells" in done.stderr
+    assert "nothing waited" in weir_here("plot", "quiet", "--kind", "queues", "--out", "q.svg").stderr
 
 
 FEW = "warning: 2 repetitions are few: intervals of fewer than 5 are narrower than they should be"

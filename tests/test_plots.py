@@ -52,6 +52,7 @@ from weirlab.plots import (
 )
 from weirlab.plots.distribution import Ordered
 from weirlab.plots.layout import grid_of
+from weirlab.plots.queues import has_work
 from weirlab.record import Record, open_record, reader
 from weirlab.record.configurations import configurations, run_names
 from weirlab.report import charts_of
@@ -547,6 +548,10 @@ def test_errors_are_a_sentence_and_leave_nothing(rrul: list[Record], idle: Recor
         assert said("cdf", rrul, name) == f"`{tmp_path / name}` {ends}"
     no_flows = f"`{idle.path}` has no flows to draw: try the chart `ping`"
     assert said("three-plot", [idle]) == no_flows
+    nothing = changed(idle, latency=pings())
+    assert said("three-plot", [nothing]) == f"`{nothing.path}` has no flows to draw"
+    assert "try" not in said("phases", [nothing])
+    assert (has_work(rrul[0]), has_work(nothing)) == (True, False)
     empty = changed(rrul[1], latency=pings(), throughput=rrul[1].throughput.clear())
     for kind in ("three-plot", "box"):
         assert said(kind, [empty]) == f"`{empty.path}` has no samples to draw"

@@ -156,11 +156,13 @@ def command(  # noqa: PLR0913 - one for each option
 
 def _what_there_is(records: Sequence[Record]) -> str:
     """What else records without loads and pings can be drawn as, or what tells of them."""
-    kinds = {
-        "queue": "`--kind queues` draws what waits in queues",
-        "tcp": "`--kind tcp` what senders of TCP do",
-    }
-    found = [says for table, says in kinds.items() if any(one.has_rows(table) for one in records)]
+    from weirlab.plots.queues import has_work  # noqa: PLC0415 - loads Matplotlib
+
+    found = []
+    if any(has_work(one) for one in records):
+        found.append("`--kind queues` draws what waits in queues")
+    if any(one.has_rows("tcp") for one in records):
+        found.append("`--kind tcp` what senders of TCP do")
     if any(one.has_rows("method") for one in records):
         found.append("what a speed test showed `weir show` tells")
     return ", ".join(found) or "`weir show` tells what is known of them"

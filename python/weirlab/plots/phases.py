@@ -47,7 +47,8 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
     (record,) = records
     figures = measured(record)
     if figures is None:
-        raise UsageError(f"`{record.path}` {_lacks(record)}: try `three-plot`")
+        instead = ": try `three-plot`" if record.flow_rows else ""
+        raise UsageError(f"`{record.path}` {_lacks(record)}{instead}")
     graded = is_gradable(record) and figures.ungraded is None
     words = {name: _words(one, graded=graded) for name, one in figures.loaded.items()}
     note = _note(record, figures)

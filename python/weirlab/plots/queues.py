@@ -36,7 +36,7 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
     queues, gathered = _gathered(record, scope)
     if not queues:
         raise UsageError(f"`{record.path}` has no samples of queues to draw")
-    busy = [name for name in queues if any(_any(gathered, quantity, name) for quantity in WORK)]
+    busy = _busy(queues, gathered)
     idle = [name for name in queues if name not in busy]
     if not busy:
         raise UsageError(f"`{record.path}`: nothing waited in any of its queues ({', '.join(queues)})")
@@ -58,6 +58,16 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
     note += gathered.note
     things, runs = Things(name="queues"), [scope.runs(record)]
     return panels.draw(records, title, note, shown, things=things, scope=scope, runs=runs)
+
+
+def has_work(record: Record) -> bool:
+    """Whether anything waited in a queue, or one dropped or marked something: then there is a chart."""
+    return bool(_busy(*_gathered(record, Scope([record]))))
+
+
+def _busy(queues: Sequence[str], gathered: Gathered) -> list[str]:
+    """The queues in which anything waited, or that dropped or marked something."""
+    return [name for name in queues if any(_any(gathered, quantity, name) for quantity in WORK)]
 
 
 def _gathered(record: Record, scope: Scope) -> tuple[list[str], Gathered]:

@@ -82,7 +82,8 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
     """The chart of the one record in `records`."""
     (record,) = records
     if not record.flow_rows:
-        raise UsageError(f"`{record.path}` has no flows to draw: try the chart `ping`")
+        instead = ": try the chart `ping`" if record.has_rows("latency") else ""
+        raise UsageError(f"`{record.path}` has no flows to draw{instead}")
     summary = summarise(record)
     during = "under load" if record.phase("load") else "in the whole run"
     possible = (
