@@ -111,9 +111,10 @@ pub(crate) fn check(share: &Share<'_>, grant: &Grant) -> Result<(), ClientError>
     }
     let flows = share.flows.iter().map(|flow| flow.stop_ns);
     let last = flows.chain(share.probes.iter().map(|probe| probe.stop_ns)).max().unwrap_or(0);
-    if last > grant.limits.session_ns {
+    if last.saturating_add(BESIDE_THE_RUN.as_nanos()) > grant.limits.session_ns {
         return refuse(format!(
-            "the run lasts {}: this server ends a session after {}",
+            "the run lasts {}: this server ends a session after {}, of which {BESIDE_THE_RUN} are for its \
+             beginning and its results",
             Duration::from_nanos(last),
             Duration::from_nanos(grant.limits.session_ns)
         ));
@@ -241,6 +242,9 @@ fn check_probes(share: &Share<'_>, grant: &Grant) -> Result<(), ClientError> {
     Ok(())
 }
 
+/// What a session has beside its run: flows are opened and clocks compared before, and results told behind.
+const BESIDE_THE_RUN: Duration = Duration::from_secs(20);
+
 #[cfg(test)]
 mod tests {
     use weir_core::IpVersion;
@@ -304,7 +308,7 @@ mod tests {
         let mut grant = grant(None, Some(1));
         let second = 1_000_000_000;
         grant.congestion = vec!["cubic".to_owned()];
-        let end = scenario.duration_ns;
+        let end = scenario.duration_ns + BESIDE_THE_RUN.as_nanos();
         grant.limits = Limits {
             duration_ns: 24 * 3600 * second,
             session_ns: end,
@@ -313,10 +317,18 @@ mod tests {
         };
         let share = Share::of(scenario, 0, IpVersion::V4);
         check(&share, &grant).unwrap();
+        grant.limits.session_ns = end - 1;
+        assert!(check(&share, &grant).is_err(), "it would be cut short after two hours");
         grant.limits.session_ns = 3600 * second;
         let said = check(&share, &grant).unwrap_err().to_string();
-        let lasts = Duration::from_nanos(end);
-        assert_eq!(said, format!("the run lasts {lasts}: this server ends a session after 3600s"));
+        let lasts = Duration::from_nanos(scenario.duration_ns);
+        assert_eq!(
+            said,
+            format!(
+                "the run lasts {lasts}: this server ends a session after 3600s, of which 20s are for its \
+                 beginning and its results"
+            )
+        );
     }
 
     #[test]
