@@ -22,6 +22,7 @@ __all__ = [
     "WeirError",
     "WriteError",
     "cannot_write",
+    "counted",
     "of_several",
     "sentence",
 ]
@@ -100,6 +101,11 @@ def sentence(message: str) -> str:
     if len(message) > MAX_SENTENCE_CHARS:
         message = _cut(message, MAX_SENTENCE_CHARS)
     return written_out(message)
+
+
+def counted(number: int, what: str) -> str:
+    """A number of things, such as `1 run` and `2 runs`."""
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def written_out(text: str) -> str:

@@ -13,7 +13,7 @@ from weirlab.batches.running import alone, missing
 from weirlab.cli.comparison import tell, tell_differences
 from weirlab.cli.options import Whole, argument, option
 from weirlab.cli.verdicts import check_held, rules_without_baseline
-from weirlab.errors import Interrupted, UsageError
+from weirlab.errors import Interrupted, UsageError, counted
 from weirlab.report import assertion_table
 from weirlab.report.differences import narrow, unrepeated
 from weirlab.stats import beside
@@ -58,7 +58,7 @@ def command(file: Path, *, out: Path | None, dry_run: bool, jobs: int | None, as
     with alone(folder):
         steps = missing(batch, folder)
         if not as_json and len(steps) < len(batch.steps):
-            note(f"{len(batch.steps) - len(steps)} of {_runs(len(batch.steps))} are there")
+            note(f"{len(batch.steps) - len(steps)} of {counted(len(batch.steps), 'run')} are there")
         if steps:
             runs = [step.run for step in steps]
             with RunProgress(runs, title=batch.name, quiet=as_json) as progress:
@@ -75,7 +75,7 @@ def command(file: Path, *, out: Path | None, dry_run: bool, jobs: int | None, as
     else:
         _tell(outcome, verdicts, folder)
     if outcome.left:
-        raise Interrupted(f"interrupted: {_runs(outcome.left)} left; the same command goes on")
+        raise Interrupted(f"interrupted: {counted(outcome.left, 'run')} left; the same command goes on")
     check_held([verdict for of_scenario in verdicts.values() for verdict in of_scenario.each])
 
 
@@ -105,7 +105,7 @@ def _tell_plan(batch: Batch, folder: Path, *, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps({"out": str(folder), "world": batch.spec.world, "runs": rows}, indent=2))
         return
-    table = Table(title=f"{batch.name}: {_runs(len(rows))}, {batch.spec.order}")
+    table = Table(title=f"{batch.name}: {counted(len(rows), 'run')}, {batch.spec.order}")
     for heading in ("", "record", "queue", "seed"):
         table.add_column(heading, justify="right" if heading in ("", "seed") else "left")
     for number, row in enumerate(rows[:MAX_SHOWN], 1):
@@ -125,7 +125,7 @@ def _tell(outcome: Outcome, verdicts: Mapping[str, Verdicts], folder: Path) -> N
             tell_differences(comparisons)
             if any(verdicts[name].outcomes):
                 console.print(assertion_table(verdicts[name].runs, verdicts[name].outcomes))
-    done = f"{_runs(outcome.done)} made, {outcome.there} were there"
+    done = f"{counted(outcome.done, 'run')} made, {outcome.there} were there"
     note(f"{done}: records in {folder}")
 
 
@@ -149,10 +149,6 @@ def _as_json(outcome: Outcome, verdicts: Mapping[str, Verdicts], folder: Path) -
         if found
     }
     return shown | ({"assertions": assertions} if assertions else {})
-
-
-def _runs(count: int) -> str:
-    return "1 run" if count == 1 else f"{count} runs"
 
 
 MAX_SHOWN = 200

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 import click
 
 from weirlab.cli.options import Whole, argument, option
-from weirlab.errors import AssertionBroken, Interrupted, UsageError
+from weirlab.errors import AssertionBroken, Interrupted, UsageError, counted
 from weirlab.sweeps.bundle import write_bundle
 from weirlab.sweeps.bundle_check import MAX_SAMPLE, check_bundle
 from weirlab.sweeps.store import Store
-from weirlab.sweeps.sweeping import counted
 from weirlab.ui import console, note, warn
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from weirlab import _native, reading
 from weirlab.cli.options import argument, option
-from weirlab.errors import UsageError
+from weirlab.errors import UsageError, counted
 from weirlab.report.tables import LOOK
 from weirlab.ui import console
 from weirlab.ui.table import Table
@@ -97,8 +97,7 @@ def verdict_table(lines: Sequence[Line]) -> Table:
     """The verdicts: how many there are of each, and that of each recording."""
     counts = Counter(line.verdict for line in lines)
     said = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS)
-    recordings = "1 recording" if len(lines) == 1 else f"{len(lines)} recordings"
-    table = Table(title=f"{recordings}: {said}", title_justify="left", **LOOK)
+    table = Table(title=f"{counted(len(lines), 'recording')}: {said}", title_justify="left", **LOOK)
     table.add_column("verdict", no_wrap=True)
     table.add_column("recording", overflow="fold")
     table.add_column("remark", overflow="fold")

@@ -7,7 +7,7 @@ import sys
 import webbrowser
 from typing import TYPE_CHECKING
 
-from weirlab.errors import RecordError
+from weirlab.errors import RecordError, counted
 from weirlab.ui import note, warn
 from weirlab.viewer import report_parts
 from weirlab.writing import replaced
@@ -41,7 +41,7 @@ def write_page(
             file.writelines(content)
 
     replaced(out, write)
-    note(f"{len(records)} record{'s' * (len(records) > 1)} in {out}, {out.stat().st_size / 1e6:.1f} MB")
+    note(f"{counted(len(records), 'record')} in {out}, {out.stat().st_size / 1e6:.1f} MB")
     if show:
         _show(out)
 

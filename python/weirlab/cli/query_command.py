@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from weirlab.cli.options import argument, option
-from weirlab.errors import UsageError
+from weirlab.errors import UsageError, counted
 from weirlab.record.parts import packed
 from weirlab.sweeps.query import answer
 from weirlab.sweeps.store import Store
@@ -41,7 +41,7 @@ def command(place: str, sql: str, *, out: Path | None, form: str | None) -> None
     found = answer(Store.opened(place), sql)
     if out is not None:
         replaced(out, lambda part: part.write_bytes(_content(found, out.suffix)))
-        note(f"{found.height} row{'' if found.height == 1 else 's'} in {out}")
+        note(f"{counted(found.height, 'row')} in {out}")
     elif form is not None:
         click.echo(_content(found, f".{form}"), nl=False)
     else:

@@ -13,6 +13,7 @@ import click
 
 from weirlab.cli.comparison import tell
 from weirlab.cli.verdicts import check_held, write_junit
+from weirlab.errors import counted
 from weirlab.record.configurations import run_names
 from weirlab.record.places import CHARTS
 from weirlab.report import advice, assertion_table
@@ -22,7 +23,6 @@ from weirlab.stats import beside
 from weirlab.ui import console, note, section
 
 if TYPE_CHECKING:
-    from collections.abc import Sized
     from pathlib import Path
 
     from weirlab.cli.verdicts import Verdicts
@@ -38,12 +38,12 @@ def show(records: list[Record], verdicts: Verdicts, folder: Path, *, charts: boo
         click.echo(json.dumps(_as_json(records, verdicts, folder), indent=2))
     else:
         _tell(records, verdicts)
-    there = f"{_count(records, 'record')} in {folder}"
+    there = f"{counted(len(records), 'record')} in {folder}"
     if charts:
         from weirlab.report import charts_of  # noqa: PLC0415 - only where they are drawn
 
         drawn = charts_of(records, folder / CHARTS, quiet=as_json)
-        there += f", {_count(drawn, 'chart')} in {folder / 'charts'}"
+        there += f", {counted(len(drawn), 'chart')} in {folder / 'charts'}"
     if not as_json:
         note(there)
         if any(one.columns("udp").height or one.columns("transfers").height for one in records):
@@ -109,7 +109,3 @@ def _tell_methods(records: list[Record]) -> None:
             section(name)
         for table in method_tables(record):
             console.print(table)
-
-
-def _count(things: Sized, name: str) -> str:
-    return f"{len(things)} {name}" if len(things) == 1 else f"{len(things)} {name}s"

@@ -11,7 +11,7 @@ import click
 from click.core import ParameterSource
 
 from weirlab.cli.options import Whole, argument, option
-from weirlab.errors import Interrupted, UsageError, WeirError
+from weirlab.errors import Interrupted, UsageError, WeirError, counted
 from weirlab.sweeps.charts import KINDS, draw, usual_kind
 from weirlab.sweeps.charts.asked import Asked
 from weirlab.sweeps.cluster import cluster_of
@@ -20,7 +20,7 @@ from weirlab.sweeps.plan import load_plan
 from weirlab.sweeps.runs import sweep_of
 from weirlab.sweeps.shown import FIGURES, alike, grouped, of_newest, shown_columns
 from weirlab.sweeps.store import Store
-from weirlab.sweeps.sweeping import Outcome, carry_out, counted
+from weirlab.sweeps.sweeping import Outcome, carry_out
 from weirlab.ui import CountProgress, Table, console, note, warn
 from weirlab.ui.numbers import four_digits
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from weirlab.errors import UsageError
+from weirlab.errors import UsageError, counted
 from weirlab.plots.look import current
 from weirlab.record import configurations as record_configurations
 from weirlab.record.configurations import Configuration, numbered
@@ -27,7 +27,7 @@ def configurations(records: Sequence[Record]) -> list[Configuration]:
     if not names:
         return groups
     if len(names) != len(groups):
-        given, there = _counted(len(names), "name"), _counted(len(groups), "configuration")
+        given, there = counted(len(names), "name"), counted(len(groups), "configuration")
         raise UsageError(f"{given} for {there}: name each, in the order of their records")
     return [Configuration(name, one.records) for name, one in zip(names, groups, strict=True)]
 
@@ -45,7 +45,3 @@ def run_names(records: Sequence[Record]) -> list[str]:
     groups = configurations(records)
     of_run = {id(record): one.name for one in groups for record in one.records}
     return numbered([of_run[id(record)] for record in records])
-
-
-def _counted(count: int, thing: str) -> str:
-    return f"{count} {thing}{'s' * (count != 1)}"

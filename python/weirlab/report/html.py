@@ -6,7 +6,7 @@ from html import escape
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from weirlab.errors import written_out
+from weirlab.errors import counted, written_out
 from weirlab.record.differences import configuration_name, finds_its_loads, load_of
 from weirlab.report.tables import COLUMNS, UNLOADED, has_load
 from weirlab.stats import summarise
@@ -28,8 +28,7 @@ def record_html(record: Record) -> str:
     during = f", {load_of(record)}" if rows else ""
     for name, one in (("download", summary.down), ("upload", summary.up)):
         if one is not None and one.goodput_mbps is not None:
-            flows = "1 flow" if one.flows == 1 else f"{one.flows} flows"
-            rows.append([f"{name}{during}", f"{one.goodput_mbps:.2f} Mbit/s", flows])
+            rows.append([f"{name}{during}", f"{one.goodput_mbps:.2f} Mbit/s", counted(one.flows, "flow")])
     idle, loaded = summary.latency.told
     if idle:
         rows.append(["ping, idle", *_pings(idle)])

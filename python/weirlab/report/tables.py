@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rich import box
 from rich.text import Text
 
+from weirlab.errors import counted
 from weirlab.record.configurations import IN_WORDS, joined, run_names, shortened
 from weirlab.record.differences import DURING, WHEN, WITH_BOTH, common_load, load_of
 from weirlab.stats import bypassed_queues, factor_text, quantile
@@ -373,8 +374,7 @@ def flow_table(summary: Summary, during: str = DURING) -> Table:
             table.add_row(name, *cells)
         untold = direction.flows - len(running)
         if not whole and untold > 0:
-            flows = "1 flow" if untold == 1 else f"{untold} flows"
-            table.add_row(f"{flows} without a whole interval of samples", "-")
+            table.add_row(f"{counted(untold, 'flow')} without a whole interval of samples", "-")
         way = "download" if direction is summary.down else "upload"
         used = "" if direction.utilisation is None else f", {direction.utilisation:.1%} of the line"
         table.add_row(

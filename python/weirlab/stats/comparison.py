@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from weirlab.arguments import records_of
-from weirlab.errors import UsageError
+from weirlab.errors import UsageError, counted
 from weirlab.record.configurations import configurations
 from weirlab.shown import Shown
 from weirlab.stats.difference import Difference, corrected, differences, matched, resampled, scatters
@@ -130,8 +130,7 @@ class Comparison(Shown):
         """The name of the comparison and the figures that one looks for."""
         loaded = "" if self.loaded_ms is None else f", {self.loaded_ms.mean:.1f} ms under load"
         less = "" if self.factor.factor is None else f", factor {factor_text(self.factor.factor)}"
-        runs = "1 run" if len(self.runs) == 1 else f"{len(self.runs)} runs"
-        return f"Comparison({self.name!r}, {runs}{loaded}{less})"
+        return f"Comparison({self.name!r}, {counted(len(self.runs), 'run')}{loaded}{less})"
 
     def as_dict(self) -> dict[str, Any]:
         """The comparison as plain values, for JSON."""

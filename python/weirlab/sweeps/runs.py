@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from weirlab import _native
-from weirlab.errors import UsageError
+from weirlab.errors import UsageError, counted
 from weirlab.forms.faults import Fault
 from weirlab.scenario import LinkSpec, ResolvedRun, ScenarioSpec, TestSpec, mean_rate, resolve
 from weirlab.scenario.catalogue import check
@@ -137,8 +137,8 @@ class Sweep:
         if len(self.runs) < self.points * self.plan.most_repeats:
             # Such as those of an axis `cc` of a test without loads.
             same = self.points - len(self.runs) // self.plan.most_repeats
-            points = f"{same} point{'' if same == 1 else 's'} of {self.points}"
-            yield f"{points} come to the same scenario as another: it runs once"
+            points = counted(same, "point")
+            yield f"{points} of {self.points} come to the same scenario as another: it runs once"
 
 
 def sweep_of(plan: Plan) -> Sweep:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import polars as pl
 
-from weirlab.errors import WriteError
+from weirlab.errors import WriteError, counted
 from weirlab.interrupt import heeding
 from weirlab.sweeps.cluster import Cluster, run_on_cluster
 from weirlab.sweeps.columns import FIGURES, IDENTITY, ORIGIN, OWN, REDUCED
@@ -95,11 +95,6 @@ class Outcome:
         if self.left and not self.interrupted:
             left = counted(self.left, "run")
             yield f"the budget is spent, what ran has ended: {left} left; the same command goes on"
-
-
-def counted(number: int, what: str) -> str:
-    """A number of things, such as `1 run` and `2 runs`."""
-    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def carry_out(  # noqa: PLR0913 - each is one word of the command line

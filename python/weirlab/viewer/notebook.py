@@ -7,7 +7,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from weirlab.arguments import records_of
-from weirlab.errors import UsageError
+from weirlab.errors import UsageError, counted
 from weirlab.given import text_of
 from weirlab.viewer.page import report_page
 from weirlab.viewer.shell import shown
@@ -77,6 +77,6 @@ def view(
         raise UsageError(
             f"height_px: {height_px!r}: write a whole number from {MIN_HEIGHT_PX} to {MAX_HEIGHT_PX}"
         )
-    name = f"{len(chosen)} record{'s' * (len(chosen) > 1)} of Weir"
+    name = f"{counted(len(chosen), 'record')} of Weir"
     heading = text_of(title, "title", "the heading of a page")
     return View(report_page(chosen, title=heading), name, height_px)

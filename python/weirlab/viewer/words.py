@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from weirlab.errors import counted
 from weirlab.plots.caption import number
 from weirlab.record.differences import DURING, WHEN, common_load, load_of, load_phase
 from weirlab.scores import of_a_line, score_all, verdict
@@ -170,9 +171,8 @@ def comparison_says(records: Sequence[Record], names: Sequence[str]) -> dict[str
 def _throughput(word: str, found: DirectionSummary | None) -> str:
     if found is None or found.goodput_mbps is None:
         return ""
-    flows = "1 flow" if found.flows == 1 else f"{found.flows} flows"
     used = "" if found.utilisation is None else f", {found.utilisation:.1%} of the line in use"
-    return f"{word}: {found.goodput_mbps:.2f} Mbit/s with {flows}{used}."
+    return f"{word}: {found.goodput_mbps:.2f} Mbit/s with {counted(found.flows, 'flow')}{used}."
 
 
 def _took(latency: LatencySummary) -> str:

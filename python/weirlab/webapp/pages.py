@@ -8,7 +8,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from weirlab.errors import written_out
+from weirlab.errors import counted, written_out
 from weirlab.scenario import (
     congestion_controls,
     load_link,
@@ -20,7 +20,6 @@ from weirlab.scenario import (
 )
 from weirlab.sweeps.charts import KINDS
 from weirlab.sweeps.charts.data import plain, words
-from weirlab.sweeps.sweeping import counted
 from weirlab.viewer import prose, shell, shown
 from weirlab.webapp.keys import scenario_keys
 from weirlab.webapp.library import MAX_SHOWN, NO_TEXT, as_text, is_text
@@ -486,7 +485,7 @@ def _entitled(titles: dict[str, str], chosen: str) -> str:
 
 def _counted(count: int, total: int) -> str:
     latest = f"The latest {count} of " if count < total else ""
-    return latest + ("1 record" if total == 1 else f"{total} records")
+    return latest + counted(total, "record")
 
 
 def _none_yet(prefix: str) -> str:

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from weirlab.errors import UsageError
+from weirlab.errors import UsageError, counted
 from weirlab.plots.caption import ROUNDING
 from weirlab.sweeps.shown import of_newest
-from weirlab.sweeps.sweeping import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
