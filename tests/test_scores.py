@@ -116,14 +116,14 @@ def record_of(vector: dict[str, Any], reached_ns: int | None = None) -> Any:
     senders = pl.DataFrame(schema={"t_ns": pl.Int64, "srtt_ns": pl.Int64})
     pings = Columns.of_frame("latency", pl.DataFrame(vector["latency"]))
     tables = {"tcp": senders, "throughput": pl.DataFrame(vector["throughput"]).with_columns(wire_bytes=0)}
+    flows = [{"flow": number, "protocol": "tcp", **flow} for number, flow in enumerate(vector["flows"])]
     return SimpleNamespace(
         phase=spans.get,
         ping_probes=[0],
         round_trip_chunks=lambda: iter([round_trips_in(pings)]),
         pieces=lambda table, _: iter([Columns.of_frame(table, tables[table])]),
-        flow_rows=[
-            {"flow": number, "protocol": "tcp", **flow} for number, flow in enumerate(vector["flows"])
-        ],
+        flow_rows=flows,
+        flows_in=lambda way: [flow for flow in flows if flow["direction"] == way],
         interval_ns=lambda _table: vector["interval_ns"],
         has_rows=lambda _table: True,
         manifest=SimpleNamespace(

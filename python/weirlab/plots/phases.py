@@ -97,7 +97,7 @@ def _throughput(axes: Axes, record: Record) -> None:
 
 def _total(record: Record, direction: Direction) -> tuple[Numbers, Numbers]:
     """Middle of each step and goodput of all flows in it; NaN where no flow ran."""
-    flows = [flow for flow in record.flow_rows if flow["direction"] == direction]
+    flows = record.flows_in(direction)
     count = max(int(record.reached_ns / STEP_NS), 1)
     mbps, runs = np.zeros(count), np.zeros(count, dtype=bool)
     for flow in flows:

@@ -74,7 +74,7 @@ def throughput_mbps(record: Record, direction: Direction) -> Lines | None:
 
     Mean and range are those of the flows that share the line.
     """
-    flows = [flow for flow in record.flow_rows if flow["direction"] == direction]
+    flows = record.flows_in(direction)
     edges = _edges(record)
     if edges.size < 2 or not record.has_rows("throughput"):
         return None

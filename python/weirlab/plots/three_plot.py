@@ -25,7 +25,6 @@ from weirlab.stats.sharing import sharing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from typing import Any
 
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
@@ -98,7 +97,7 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
     runs = [scope.runs(record)]
     peaks = any(one.direction and series.exceeds_line(record, one.direction, one.lines) for one in panels)
     note = _note(panels[0].lines, peaks=peaks)
-    if any(len(sharing(record, flows)) < len(flows) for flows in _by_direction(record)):
+    if any(len(sharing(record, flows)) < len(flows) for flows in map(record.flows_in, ("down", "up"))):
         note += " Connections that carried no more than an initial window are not averaged."
     if panels[-1].direction:
         note += series.none_answered(records)
@@ -110,10 +109,6 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
         _draw(axes, panel)
     theme.in_column(chart, 0.4 + 1.5 * len(panels))
     return chart
-
-
-def _by_direction(record: Record) -> list[list[dict[str, Any]]]:
-    return [[flow for flow in record.flow_rows if flow["direction"] == way] for way in ("down", "up")]
 
 
 def _note(lines: Lines, *, peaks: bool) -> str:
@@ -131,9 +126,7 @@ def _throughput(
     if lines is None or summary is None or summary.goodput_mbps is None:
         return None
     count, total, steps = summary.flows, summary.goodput_mbps, _averaged_steps(lines)
-    spans = {
-        (flow["start_ns"], flow["stop_ns"]) for flow in record.flow_rows if flow["direction"] == direction
-    }
+    spans = {(flow["start_ns"], flow["stop_ns"]) for flow in record.flows_in(direction)}
     # The lines are those of flows that run, and so are the figures beside them.
     running = summary.per_flow_running_mbps
     each = {name: caption.number(mbps) for name, mbps in running.items()}

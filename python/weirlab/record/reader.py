@@ -365,6 +365,10 @@ class Record(Shown):
                 rows[flow]["stop_ns"] = min(rows[flow]["stop_ns"], completed)
         return rows
 
+    def flows_in(self, direction: str) -> list[dict[str, Any]]:
+        """The rows of `flow_rows` of one direction, `down` or `up`."""
+        return [flow for flow in self.flow_rows if flow["direction"] == direction]
+
     @cached_property
     def completed_ns(self) -> dict[int, int]:
         """When each flow of fixed size was delivered, of those that were, by number; in ns of the run."""

@@ -162,9 +162,7 @@ def _answers(record: Record) -> list[tuple[int, int]]:
 
 def _data(record: Record) -> tuple[list[int], list[int]]:
     """When data of downloads and of uploads came to their receivers, in milliseconds."""
-    flows = {
-        way: [row["flow"] for row in record.flow_rows if row["direction"] == way] for way in ("down", "up")
-    }
+    flows = {way: [row["flow"] for row in record.flows_in(way)] for way in ("down", "up")}
     ways = (set[int](), set[int]())
     for rows in record.pieces("throughput", ("t_ns", "flow", "bytes")):
         came = rows.numbers("bytes") > 0

@@ -536,7 +536,7 @@ def _mos(direction: str) -> Callable[[Record, _Selection], float]:
     """The score of the worst of the voice streams."""
 
     def of(record: Record, selection: _Selection) -> float:
-        flows = [flow["name"] for flow in record.flow_rows if flow["direction"] == direction]
+        flows = [flow["name"] for flow in record.flows_in(direction)]
         wanted = [name for name in flows if fnmatchcase(name, selection.pattern)]
         found = udp_summaries(record, selection.window(record))
         scores = [one.voice.mos for name, one in found.items() if one.voice and name in wanted]

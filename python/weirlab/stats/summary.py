@@ -353,11 +353,8 @@ def _flows_during(record: Record, direction: Direction, span_ns: tuple[int, int]
     start, end = span_ns
     if start >= end:
         return []
-    return [
-        flow
-        for flow in record.flow_rows
-        if flow["direction"] == direction and flow["start_ns"] < end and flow["stop_ns"] > start
-    ]
+    flows = record.flows_in(direction)
+    return [flow for flow in flows if flow["start_ns"] < end and flow["stop_ns"] > start]
 
 
 def direction_of(record: Record, direction: Direction) -> DirectionSummary | None:

@@ -63,12 +63,9 @@ def _frame(record: Record, name: str, url: str | None) -> dict[str, Any]:
 
 
 def _flows(record: Record) -> list[dict[str, Any]]:
-    rows = list(record.flow_names.iter_rows(named=True))
-    labels: dict[str, list[str]] = {
-        way: short_names([row["name"] for row in rows if row["direction"] == way]) for way in ("up", "down")
-    }
-    ways = [[row for row in rows if row["direction"] == way] for way in labels]
-    sharers = {flow["flow"] for flows in ways for flow in sharing(record, flows)}
+    ways = {way: record.flows_in(way) for way in ("up", "down")}
+    labels = {way: short_names([row["name"] for row in flows]) for way, flows in ways.items()}
+    sharers = {flow["flow"] for flows in ways.values() for flow in sharing(record, flows)}
     return [
         {
             "name": row["name"],
@@ -80,7 +77,7 @@ def _flows(record: Record) -> list[dict[str, Any]]:
             "stop_s": row["stop_ns"] / 1e9,
             "shares": row["flow"] in sharers,
         }
-        for row in rows
+        for row in record.flow_rows
     ]
 
 
