@@ -6,6 +6,7 @@ import math
 import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 import numpy as np
 import polars as pl
@@ -213,6 +214,13 @@ def test_a_control_connection_of_a_program_shares_no_line(rrul: list[Record]) ->
         True,
     ]
     assert sharing(record, record.flow_rows) == record.flow_rows, "of a test all share"
+    # What they carried is summed once, whoever asks.
+    with_less = with_tables(record, flows=record.flows.clear(), throughput=few)
+    with_less.manifest = program.manifest
+    flows = [with_less.flows_in(way) for way in ("down", "up", "down")]
+    with patch.object(with_less, "pieces", side_effect=with_less.pieces) as read:
+        assert [len(sharing(with_less, of)) for of in flows] == [1, 1, 1]
+    assert read.call_count == 1
 
 
 def test_what_programs_in_a_lab_resent_comes_from_the_senders_samples(rrul: list[Record]) -> None:

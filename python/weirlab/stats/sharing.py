@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from weirlab.record import Record
+    from weirlab.record.manifest import Manifest
 
 
 def sharing(record: Record, flows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -30,13 +32,25 @@ def sharing(record: Record, flows: Sequence[dict[str, Any]]) -> list[dict[str, A
     """
     if not is_of_programs(record):
         return list(flows)
-    carried: Counter[int] = Counter()
-    for rows in record.pieces("throughput", ("flow", "bytes")):
-        numbers, places = np.unique(rows.numbers("flow"), return_inverse=True)
-        sums = np.bincount(places, rows.numbers("bytes"))
-        carried.update(dict(zip(numbers.tolist(), sums.tolist(), strict=True)))
+    carried = _carried(record)
     return [flow for flow in flows if carried[flow["flow"]] > INITIAL_WINDOW_BYTES] or list(flows)
+
+
+def _carried(record: Record) -> Counter[int]:
+    """What each connection carried, which is summed once for each record."""
+    manifest, carried = _CARRIED.get(record, (None, Counter()))
+    if manifest is not record.manifest:
+        carried = Counter()
+        for rows in record.pieces("throughput", ("flow", "bytes")):
+            numbers, places = np.unique(rows.numbers("flow"), return_inverse=True)
+            sums = np.bincount(places, rows.numbers("bytes"))
+            carried.update(dict(zip(numbers.tolist(), sums.tolist(), strict=True)))
+        _CARRIED[record] = (record.manifest, carried)
+    return carried
 
 
 INITIAL_WINDOW_BYTES = 10 * 1460
 """RFC 6928, section 2."""
+
+_CARRIED: WeakKeyDictionary[Record, tuple[Manifest, Counter[int]]] = WeakKeyDictionary()
+"""Of the records that are in use: summaries, charts and pages each ask which flows share the line."""
