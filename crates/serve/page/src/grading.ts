@@ -36,7 +36,7 @@ export function cautions({ pings, down, up, limit, clock }: Figures): string[] {
   // As `weir test` does (`cautions_of_server` of the crate client): whatever came of it.
   if (limit !== null) found.push(`This server gives your address ${limit} Mbit/s at most: that may be the bottleneck.`);
   if (clock !== null && clock >= COARSE_MS) {
-    found.push(`The clock that this browser gave the page counts in steps of ${steps(clock)} ms: latencies are no finer. ${clock < VAGUE_MS ? FINER : HIDES}`);
+    found.push(`The clock that this browser gave the page counts in steps of ${steps(clock)}: latencies are no finer. ${clock < VAGUE_MS ? FINER : HIDES}`);
   }
   const few = (["idle", "down", "up", "both"] as const).filter((phase) => counting(pings, phase).length < MIN_PINGS);
   if (few.length > 0) {
@@ -61,11 +61,11 @@ const BUSY_DEVICE =
 /** Of every phase with load some flow of each direction runs for at least this share. */
 const LOADED_SHARE = 0.9;
 
-const steps = (clock: number) => Number(clock.toPrecision(3));
+const steps = (clock: number) => (Number.isFinite(clock) ? `${Number(clock.toPrecision(3))} ms` : "unknown length");
 const FINER = "Over https a browser gives a finer one.";
 const HIDES = "It hides from pages what it is, and so does not tell either whether the flows shared one connection.";
 const vague = (clock: number, best = "", worst = "") =>
-  `There is no grade: the clock that this browser gave the page counts in steps of ${steps(clock)} ms, by which latencies ` +
+  `There is no grade: the clock that this browser gave the page counts in steps of ${steps(clock)}, by which latencies ` +
   `may be off. It may be anything from ${best} to ${worst}. The command \u201cweir test\u201d has a clock of its own.`;
 
 const SHARED =

@@ -19,3 +19,7 @@ test("the step of a clock is the least by which it goes on", () => {
   for (const step of [0.02, 0.1, 1, 16.667, 100]) assert.ok(Math.abs(stepOf(clock(step, step / 9)) - step) < 1e-6, `${step}`);
   assert.ok(Math.abs(stepOf(clock(1, 0.2, 11)) - 1) < 1e-6, "a busy device looks late");
 });
+
+test("a clock that stands still has no step", () => {
+  assert.equal(stepOf(() => 1000), Number.POSITIVE_INFINITY);
+});

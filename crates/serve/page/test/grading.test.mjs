@@ -52,6 +52,7 @@ test("a coarse clock is told, and one that leaves the grade open gives none", ()
   assert.deepEqual(graded(1, 4.9), { letter: "A+", increase: 4.9 }, "what a step of 1 ms adds is less than what a browser does");
   assert.deepEqual(graded(16.667, 130), { letter: "C", increase: 130 });
   assert.match(graded(16.667, 190).why, /steps of 16.7 ms, by which.*from C to D\./);
+  assert.match(graded(Number.POSITIVE_INFINITY, 190).why, /steps of unknown length, by which.*from A\+ to F\./);
   assert.match(graded(16.667, 0).why, /from A\+ to A\./);
   assert.match(graded(100, 100).why, /from A\+ to D\./);
 });
