@@ -20,6 +20,7 @@ from weirlab.report.scores import advice
 from weirlab.scores import (
     Loaded,
     Measured,
+    Scores,
     Verdict,
     aim,
     bufferbloat,
@@ -32,6 +33,7 @@ from weirlab.scores import (
 )
 from weirlab.scores.bufferbloat import MEANING
 from weirlab.scores.locate import Hop, Location, another, begin
+from weirlab.scores.scores import Score
 from weirlab.stats import Distribution, Pings, describe
 from weirlab.worlds.machine import signal_dbm
 
@@ -187,6 +189,24 @@ def test_a_test_that_was_cut_short_has_figures_and_no_grade(reached_s: int, said
     assert (scores.grade, scores.as_dict()) == (None, [])
     (told,) = [text.plain for text in advice(figures, scores)]
     assert told.endswith(f", and the test did not come to the end of {said}.")
+
+
+@pytest.mark.parametrize("share", [0.79, 0.81, 2.0])
+def test_a_line_of_which_the_server_lets_only_so_much_pass_is_not_called_full(share: float) -> None:
+    vector = json.loads(VECTOR.read_text(encoding="utf-8"))
+    record = record_of(vector)
+    most = max(vector["figures"]["down_mbps"], vector["figures"]["up_mbps"])
+    limits = {"rate_bps": None}, {"rate_bps": round(most * 1e6 / share)}
+    record.manifest.extra["servers"] = [{"name": "s", "limits": one} for one in limits]
+    found = measured(record)
+    assert found is not None
+    figures = replace(found, ungraded=None)
+    scores = Scores(scores=[Score(**bufferbloat.worse_direction(figures))])
+    told = " ".join(text.plain for text in advice(figures, scores))
+    assert ("With as much as this server lets pass a ping takes " in told) == (share > 0.8)
+    assert ("With the line full" in told) == (share < 0.8)
+    assert ("which may be more than this server lets pass" in told) == (share > 0.8)
+    assert ("of what was measured" in told) == (share < 0.8)
 
 
 SILENCES = json.loads((VECTOR.parent / "test-silences.json").read_text(encoding="utf-8"))

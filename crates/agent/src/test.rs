@@ -8,11 +8,11 @@ use lexopt::prelude::*;
 use serde_json::{Map, Value, json};
 use weir_client::{
     ClientError, Figures, Loaded, MeasureRequest, Offer, TestFigures, TestPlan, TestWords,
-    cautions, measure, offer,
+    cautions, measure, offer, servers_limit_mbps,
 };
 use weir_core::Time;
 use weir_scenario::Phase;
-use weir_speedtest::bufferbloat::{Grade, WORST_PHASE};
+use weir_speedtest::bufferbloat::{Grade, WORST_PHASE, is_limited};
 
 use crate::ending::Ending;
 use crate::once::Once;
@@ -51,8 +51,10 @@ pub(crate) fn run(words: Vec<OsString>) -> Result<(), Failure> {
     };
     let said = warnings(sink.notes());
     let is_graded = figures.unmeasured.why().is_none();
-    let grade = is_graded.then(|| figures.worst_increase_ms());
-    print(&if json { as_json(&figures, grade, &said) } else { as_text(&figures, grade, &said) })?;
+    let limit_mbps = servers_limit_mbps(sink.notes());
+    let graded = is_graded.then(|| Graded::of(&figures, limit_mbps));
+    let graded = graded.as_ref();
+    print(&if json { as_json(&figures, graded, &said) } else { as_text(&figures, graded, &said) })?;
     match outcome {
         Ok(outcome) if outcome.complete => Ok(()),
         Ok(_) => Err(Failure {
@@ -150,8 +152,24 @@ impl Told<'_> {
     }
 }
 
-/// Figures and cautions for people, with the grade of the greatest increase in ms where all phases were measured.
-fn as_text(figures: &TestFigures, graded_ms: Option<f64>, cautions: &[String]) -> String {
+/// The grade of the greatest increase of all phases.
+struct Graded {
+    letter: &'static str,
+    says: String,
+}
+
+impl Graded {
+    /// The grade of a test against a server that lets so much pass, if it has a limit.
+    fn of(figures: &TestFigures, limit_mbps: Option<f64>) -> Self {
+        let worst_ms = figures.worst_increase_ms();
+        let limited = is_limited(limit_mbps, figures.down_mbps(), figures.up_mbps());
+        let letter = Grade::of(worst_ms).letter;
+        Self { letter, says: Grade::sentence(worst_ms, limited) }
+    }
+}
+
+/// Figures and cautions for people, with the grade where all phases were measured.
+fn as_text(figures: &TestFigures, graded: Option<&Graded>, cautions: &[String]) -> String {
     let idle = figures.idle;
     let mut text =
         format!("{:12}{:>11}{:>18}  goodput\n", "phase", "median RTT", "rise of mean RTT");
@@ -180,8 +198,8 @@ fn as_text(figures: &TestFigures, graded_ms: Option<f64>, cautions: &[String]) -
             pings.sent
         );
     }
-    if let Some(worst_ms) = graded_ms {
-        text += &format!("grade {}: {}\n", Grade::of(worst_ms).letter, Grade::sentence(worst_ms));
+    if let Some(Graded { letter, says }) = graded {
+        text += &format!("grade {letter}: {says}\n");
     }
     if let Some(why) = figures.unmeasured.why() {
         text += &format!("no grade: {why}\n");
@@ -204,27 +222,27 @@ fn rise(ms: f64) -> String {
 }
 
 /// The same under the names that `weir test --json` gives them.
-fn as_json(figures: &TestFigures, graded_ms: Option<f64>, cautions: &[String]) -> String {
+fn as_json(figures: &TestFigures, graded: Option<&Graded>, cautions: &[String]) -> String {
     let by_phase = |figure: fn(&Loaded) -> f64| -> Map<String, Value> {
         figures.loaded.iter().map(|one| (one.phase.to_owned(), json!(figure(one)))).collect()
     };
-    let score = |worst_ms: f64| {
+    let score = |Graded { letter, says }: &Graded| {
         json!({
             "name": "bufferbloat",
             "formula": WORST_PHASE,
-            "value": Grade::of(worst_ms).letter,
+            "value": letter,
             "unit": "",
             "parts": by_phase(|one| (one.increase_ms * 1e3).round() / 1e3),
-            "says": Grade::sentence(worst_ms),
+            "says": says,
         })
     };
     let said = json!({
-        "grade": graded_ms.map(|worst_ms| Grade::of(worst_ms).letter),
+        "grade": graded.map(|graded| graded.letter),
         "down_mbps": figures.down_mbps(),
         "up_mbps": figures.up_mbps(),
         "idle_ms": figures.idle.median_ms,
         "loaded_ms": by_phase(|one| one.pings.median_ms),
-        "scores": graded_ms.map(score).into_iter().collect::<Vec<_>>(),
+        "scores": graded.map(score).into_iter().collect::<Vec<_>>(),
         "warnings": cautions,
     });
     format!("{said:#}\n")
@@ -295,7 +313,8 @@ mod tests {
 
     #[test]
     fn a_person_reads_latency_goodput_and_the_grade() {
-        let text = as_text(&figures(), Some(65.25), &["the machine is small".to_owned()]);
+        let graded = Graded::of(&figures(), None);
+        let text = as_text(&figures(), Some(&graded), &["the machine is small".to_owned()]);
         assert_eq!(
             text,
             "\
@@ -318,8 +337,21 @@ but the machine is small
     }
 
     #[test]
+    fn a_line_of_which_the_server_lets_only_so_much_pass_is_not_called_full() {
+        let graded = Graded::of(&figures(), Some(20.0));
+        let text = as_text(&figures(), Some(&graded), &[]);
+        let says =
+            "grade C: With as much as this server lets pass a ping takes 65 ms longer: calls";
+        assert!(text.contains(says), "{text}");
+        let faster = Graded::of(&figures(), Some(50.0));
+        assert!(faster.says.starts_with("With the line full"), "{}", faster.says);
+    }
+
+    #[test]
     fn json_has_the_names_of_weir_test() {
-        let said: Value = serde_json::from_str(&as_json(&figures(), Some(65.25), &[])).unwrap();
+        let graded = Graded::of(&figures(), None);
+        let said = as_json(&figures(), Some(&graded), &[]);
+        let said: Value = serde_json::from_str(&said).unwrap();
         assert_eq!(said["grade"], "C");
         assert_eq!((&said["down_mbps"], &said["up_mbps"]), (&json!(18.518), &json!(4.0)));
         assert_eq!(said["loaded_ms"], json!({"download": 85.25, "load": 40.0}));

@@ -39,6 +39,13 @@ pub fn cautions(notes: &Map<String, Value>) -> Vec<String> {
     said
 }
 
+/// The least that a server of a measurement lets pass, in Mbit/s; `None` if none of them has a limit.
+#[must_use]
+pub fn servers_limit_mbps(notes: &Map<String, Value>) -> Option<f64> {
+    let limits = servers(notes).map(|server| number_in(server, &["limits", "rate_bps"]));
+    limits.filter(|bps| *bps > 0.0).min_by(f64::total_cmp).map(|bps| bps / 1e6)
+}
+
 /// The servers of a measurement. The first records name the only one otherwise, without its clock's drift.
 fn servers(notes: &Map<String, Value>) -> impl Iterator<Item = &Map<String, Value>> {
     let all = notes.get("servers").and_then(Value::as_array);
@@ -85,6 +92,19 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn the_limit_of_servers_is_the_least_of_them() {
+        let of = |notes: Value| servers_limit_mbps(notes.as_object().unwrap());
+        let servers = [
+            json!({"limits": {"rate_bps": null}}),
+            json!({"limits": {"rate_bps": 50_000_000}}),
+            json!({"limits": {"rate_bps": 12_500_000}}),
+        ];
+        assert_eq!(of(json!({"servers": servers})), Some(12.5));
+        assert_eq!(of(json!({"servers": servers[..1]})), None);
+        assert_eq!(of(json!({})), None);
+    }
 
     fn told(notes: &Value) -> Vec<String> {
         cautions(notes.as_object().unwrap())

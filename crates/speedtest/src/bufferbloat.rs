@@ -35,13 +35,26 @@ impl Grade {
         GRADES.iter().rev().find(reached).copied().unwrap_or(GRADES[0])
     }
 
-    /// A sentence on an increase of the round trip under load, in milliseconds.
+    /// A sentence on an increase of the round trip under load, in milliseconds. `limited` says that the loads may have met a
+    /// limit of the server, and never filled the line.
     #[must_use]
-    pub fn sentence(increase_ms: f64) -> String {
+    pub fn sentence(increase_ms: f64, limited: bool) -> String {
         let meaning = Self::of(increase_ms).meaning;
-        format!("With the line full a ping takes {:.0} ms longer: {meaning}", increase_ms.max(0.0))
+        let when =
+            if limited { "With as much as this server lets pass" } else { "With the line full" };
+        format!("{when} a ping takes {:.0} ms longer: {meaning}", increase_ms.max(0.0))
     }
 }
+
+/// Whether loads that carried so much may have met the limit of a server, in Mbit/s, and not that of the line.
+#[must_use]
+pub fn is_limited(limit_mbps: Option<f64>, down_mbps: Option<f64>, up_mbps: Option<f64>) -> bool {
+    let most = down_mbps.unwrap_or(0.0).max(up_mbps.unwrap_or(0.0));
+    limit_mbps.is_some_and(|limit| NEAR * limit <= most)
+}
+
+/// Goodput is without headers, and a mean. The server's page has the same share (`crates/serve/page/src/grading.ts`).
+const NEAR: f64 = 0.8;
 
 const fn grade(letter: &'static str, from_ms: f64, meaning: &'static str) -> Grade {
     Grade { letter, from_ms, meaning }
@@ -72,10 +85,24 @@ mod tests {
     #[test]
     fn a_sentence_says_no_less_than_nothing() {
         assert_eq!(
-            Grade::sentence(-0.7),
+            Grade::sentence(-0.7, false),
             "With the line full a ping takes 0 ms longer: nobody notices that the line is in use."
         );
-        let said = Grade::sentence(85.4);
+        let said = Grade::sentence(85.4, false);
         assert!(said.starts_with("With the line full a ping takes 85 ms longer: calls"), "{said}");
+        let said = Grade::sentence(85.4, true);
+        assert!(
+            said.starts_with("With as much as this server lets pass a ping takes 85"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn a_server_that_limits_may_be_what_was_met_from_four_fifths_of_its_limit_on() {
+        assert!(is_limited(Some(10.0), Some(8.0), Some(1.0)));
+        assert!(is_limited(Some(10.0), None, Some(8.0)));
+        assert!(!is_limited(Some(10.0), Some(7.99), Some(1.0)));
+        assert!(!is_limited(Some(10.0), None, None));
+        assert!(!is_limited(None, Some(8.0), Some(8.0)));
     }
 }

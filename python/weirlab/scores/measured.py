@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -61,6 +62,7 @@ class Measured:
         unmeasured: the phases with load that the test was to have, and of which it did not reach the end
             or in which nothing came, by name.
         ungraded: why the test has no grade, in a sentence without its end; None if all was measured.
+        limited: the loads may have met a limit of the server, and never filled the line.
     """
 
     idle: Distribution
@@ -68,6 +70,7 @@ class Measured:
     loaded: dict[str, Loaded]
     unmeasured: tuple[str, ...] = ()
     ungraded: str | None = None
+    limited: bool = False
 
     @property
     def down_mbps(self) -> float | None:
@@ -108,8 +111,8 @@ def measured(record: Record) -> Measured | None:
         return None
     probes = record.ping_probes
     before, *of_each = pings_within(record, phase, probes, *([one] for one in probes))
-    found = zip(probes, (one.distribution for one in of_each), strict=True)
-    means = {probe: one.mean for probe, one in found if one is not None}
+    means_of = zip(probes, (one.distribution for one in of_each), strict=True)
+    means = {probe: one.mean for probe, one in means_of if one is not None}
     loaded, compared = {}, set[int]()
     for name in LOADED:
         span = record.phase(name)
@@ -121,7 +124,14 @@ def measured(record: Record) -> Measured | None:
     if idle is None:
         return None
     unmeasured, why = _unmeasured(record, loaded)
-    return Measured(idle=idle, before=before, loaded=loaded, unmeasured=tuple(unmeasured), ungraded=why)
+    found = Measured(idle=idle, before=before, loaded=loaded, unmeasured=tuple(unmeasured), ungraded=why)
+    return replace(found, limited=is_limited(record, found.down_mbps, found.up_mbps))
+
+
+def is_limited(record: Record, down_mbps: float | None, up_mbps: float | None) -> bool:
+    """Whether loads that carried so much may have met a limit of the servers, and not that of the line."""
+    notes = {name: said for name, said in record.manifest.extra.items() if name in ("server", "servers")}
+    return _native.is_limited(json.dumps(notes), down_mbps, up_mbps)
 
 
 def of_a_line(record: Record) -> Measured | None:

@@ -12,6 +12,7 @@ from weirlab.record.differences import DURING, WHEN, common_load, load_of, load_
 from weirlab.scores import of_a_line, score_all, verdict
 from weirlab.scores.bufferbloat import grade, sentence
 from weirlab.scores.gradable import is_gradable
+from weirlab.scores.measured import is_limited
 from weirlab.stats import summarise
 from weirlab.ui.numbers import milliseconds
 
@@ -55,10 +56,12 @@ def grade_of(record: Record) -> Grade | None:
     figures = of_a_line(record)
     if figures is not None:
         return _grade_of_parts(record, figures)
-    increase = summarise(record).latency.increase_mean_ms
+    summary = summarise(record)
+    increase = summary.latency.increase_mean_ms
     if increase is None:
         return None
-    return Grade(grade(increase), sentence(increase))
+    down, up = (None if way is None else way.goodput_mbps for way in (summary.down, summary.up))
+    return Grade(grade(increase), sentence(increase, limited=is_limited(record, down, up)))
 
 
 def _grade_of_parts(record: Record, figures: Measured) -> Grade | None:
