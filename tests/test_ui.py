@@ -205,8 +205,13 @@ def test_too_many_and_broken_records_are_told(served: Served) -> None:
     assert "choose 1 to 24" in served.ask(f"/view?{many}")[1]
     assert "damaged" in served.ask("/view?record=broken")[1]
     assert served.ask("/runs/99")[0] == 400
-    assert served.ask("/nothing")[0] == 404
-    assert served.ask("/start", "GET")[0] == 405
+    status, page, _ = served.ask("/nothing<b>")
+    assert (status, "there is no page `" in page or "there is no page <code>" in page) == (404, True)
+    assert "<b>" not in page
+    assert f'href="/{served.token}/"' in page, "what else there is can be reached from it"
+    status, page, _ = served.ask("/start", "GET")
+    assert (status, "takes no GET" in page) == (405, True)
+    assert json.loads(served.ask("/nothing", "POST", {})[1]) == {"error": "there is no page `/nothing` here"}
 
 
 def test_the_files_of_a_record_are_sent_without_reading_its_tables(

@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
@@ -112,7 +113,9 @@ class _Served:
             Route("/shaper/state", self.shaper),
             *(Route(f"/{name}", self.file) for name in FILES),
         ]
-        return Starlette(routes=routes, exception_handlers={WeirError: self.failed})
+        return Starlette(
+            routes=routes, exception_handlers={WeirError: self.failed, HTTPException: self.absent}
+        )
 
     def failed(self, request: Request, error: Exception) -> Response:
         """An error that a person can mend."""
@@ -120,6 +123,15 @@ class _Served:
         if request.method == "POST" or request.url.path.endswith(("/state", "/live", "/record")):
             return _Json({"error": str(error)}, status_code=400)
         return _Page(pages.error_page(self.prefix, str(error)), status_code=400)
+
+    def absent(self, request: Request, error: Exception) -> Response:
+        """An address that leads nowhere, or takes no such request."""
+        status = error.status_code if isinstance(error, HTTPException) else 404
+        place = f"`{request.url.path}`"
+        said = f"{place} takes no {request.method}" if status == 405 else f"there is no page {place} here"
+        if request.method == "GET":
+            return _Page(pages.error_page(self.prefix, said), status_code=status)
+        return _Json({"error": said}, status_code=status)
 
     def records(self, request: Request) -> Response:
         del request
