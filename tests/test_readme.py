@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from fnmatch import filter as filter_names
 from itertools import takewhile
 from pathlib import Path
 
@@ -54,14 +55,13 @@ def test_the_readme_counts_the_verdicts_of_the_studies_pages(study: str) -> None
             rows = takewhile(lambda row: row.startswith("|"), lines)
             verdicts += [row.split(" | ")[1].strip("* ") for row in list(rows)[1:]]
     assert {"seen", "not seen"} <= set(verdicts) <= {"seen", "not seen", "undecided"}
-    (row,) = (one for one in (ROOT / "README.md").read_text().splitlines() if one.startswith(f"| `{study}`"))
+    (row,) = _rows(f"`{study}`")
     counts = [len(verdicts), *(verdicts.count(word) for word in ("seen", "not seen", "undecided"))]
     assert [cell.strip() for cell in row.split("|")[2:6]] == [str(count) for count in counts]
 
 
 NAMED = {
     "queues, with `tc` syntax": [one["name"] for one in _native.disciplines() if not one["preset"]],
-    "tests as data": shipped_tests(),
     "TCP": [one["name"] for one in _native.congestion_controls()],
     # `page` is its page for browsers, `metrics` are for those who run it.
     "the server": [one["name"] for one in _native.services() if one["name"] not in {"page", "metrics"}],
@@ -71,15 +71,25 @@ NAMED = {
 
 @pytest.mark.parametrize("row", NAMED)
 def test_the_readme_names_what_the_registries_have(row: str) -> None:
-    (line,) = (one for one in (ROOT / "README.md").read_text().splitlines() if one.startswith(f"| {row}"))
+    (line,) = _rows(row)
     words = {word.lower() for word in re.findall(r"[\w-]+", line)}
     assert [name for name in NAMED[row] if name.lower() not in words] == []
 
 
-def test_the_readme_names_no_test_and_no_queue_that_is_not_there() -> None:
-    lines = (ROOT / "README.md").read_text().splitlines()
-    for row in ("tests as data", "queues, with `tc` syntax"):
-        (line,) = (one for one in lines if one.startswith(f"| {row}"))
-        listed = re.split(r"[(;]", line.split("|")[2].replace("; from papers ", ", "))[0]
-        names = [one.strip().removesuffix(" policing") for one in listed.split(",")]
-        assert set(names) == set(NAMED[row])
+def test_the_readme_names_no_queue_that_is_not_there() -> None:
+    (line,) = _rows("queues, with `tc` syntax")
+    listed = re.split(r"[(;]", line.split("|")[2].replace("; from papers ", ", "))[0]
+    names = [one.strip().removesuffix(" policing") for one in listed.split(",")]
+    assert set(names) == set(NAMED["queues, with `tc` syntax"])
+
+
+def test_the_readme_has_a_word_for_each_test_and_none_for_others() -> None:
+    (line,) = _rows("tests as data")
+    words = re.findall(r"`([\w*]+)`", line)
+    assert re.findall(r"\d+", line)[0] == str(len(shipped_tests()))
+    assert [word for word in words if not filter_names(shipped_tests(), word)] == []
+    assert set(shipped_tests()) == {name for word in words for name in filter_names(shipped_tests(), word)}
+
+
+def _rows(begin: str) -> list[str]:
+    return [one for one in (ROOT / "README.md").read_text().splitlines() if one.startswith(f"| {begin}")]
