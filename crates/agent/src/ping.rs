@@ -86,7 +86,7 @@ impl Seen {
         }
         for (&errno, count) in &self.refused {
             let why = Errno::from_raw(errno).desc().to_lowercase();
-            said += &format!("refused, {why}: {count}\n");
+            said += &format!("{why}: {count}\n");
         }
         said
     }
@@ -246,7 +246,7 @@ mod tests {
         assert_eq!(seen.failure("h").as_deref(), Some("the ping was not answered by `h`"));
         seen.line(1, None, None);
         seen.refused.insert(Errno::ECONNREFUSED as i32, 2);
-        assert_eq!(seen.summary("h"), "refused, connection refused: 2\n");
+        assert_eq!(seen.summary("h"), "connection refused: 2\n");
         assert_eq!(seen.failure("h").as_deref(), Some("none of 2 pings was answered by `h`"));
     }
 

@@ -222,7 +222,7 @@ def _tell(target: PingTarget, plan: PingPlan, samples: Samples, *, as_json: bool
     for by, count in samples.answered_by.most_common(MAX_NAMED):
         console.print(f"answered by {by}: {count}", soft_wrap=True)
     for by, count in list(samples.figures()["refused"].items())[:MAX_NAMED]:
-        console.print(f"refused, {by.lower()}: {count}", soft_wrap=True)
+        console.print(f"{by.lower()}: {count}", soft_wrap=True)
 
 
 def _say_where(out: Path | None, chart: Path | None, *, quiet: bool) -> None:
