@@ -8,11 +8,11 @@ use lexopt::prelude::*;
 use serde_json::{Map, Value, json};
 use weir_client::{
     ClientError, Figures, Loaded, MeasureRequest, Offer, TestFigures, TestPlan, TestWords,
-    cautions, measure, offer, servers_limit_mbps,
+    cautions, measure, met_limit_mbps, offer,
 };
 use weir_core::Time;
 use weir_scenario::Phase;
-use weir_speedtest::bufferbloat::{Grade, WORST_PHASE, is_limited};
+use weir_speedtest::bufferbloat::{Grade, WORST_PHASE};
 
 use crate::ending::Ending;
 use crate::once::Once;
@@ -51,7 +51,7 @@ pub(crate) fn run(words: Vec<OsString>) -> Result<(), Failure> {
     };
     let said = warnings(sink.notes());
     let is_graded = figures.unmeasured.why().is_none();
-    let limit_mbps = servers_limit_mbps(sink.notes());
+    let limit_mbps = met_limit_mbps(sink.notes(), figures.down_mbps(), figures.up_mbps());
     let graded = is_graded.then(|| Graded::of(&figures, limit_mbps));
     let graded = graded.as_ref();
     print(&if json { as_json(&figures, graded, &said) } else { as_text(&figures, graded, &said) })?;
@@ -159,12 +159,11 @@ struct Graded {
 }
 
 impl Graded {
-    /// The grade of a test against a server that lets so much pass, if it has a limit.
+    /// The grade of a test that may have met a limit of the server, and never filled the line.
     fn of(figures: &TestFigures, limit_mbps: Option<f64>) -> Self {
         let worst_ms = figures.worst_increase_ms();
-        let limited = is_limited(limit_mbps, figures.down_mbps(), figures.up_mbps());
         let letter = Grade::of(worst_ms).letter;
-        Self { letter, says: Grade::sentence(worst_ms, limited) }
+        Self { letter, says: Grade::sentence(worst_ms, limit_mbps) }
     }
 }
 
@@ -341,10 +340,8 @@ but the machine is small
         let graded = Graded::of(&figures(), Some(20.0));
         let text = as_text(&figures(), Some(&graded), &[]);
         let says =
-            "grade C: With as much as this server lets pass a ping takes 65 ms longer: calls";
+            "grade C: With as much as the server lets pass (20 Mbit/s) a ping takes 65 ms longer";
         assert!(text.contains(says), "{text}");
-        let faster = Graded::of(&figures(), Some(50.0));
-        assert!(faster.says.starts_with("With the line full"), "{}", faster.says);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Why a test of a path should not be trusted, or only in part: what its own notes tell.
 
 use serde_json::{Map, Value};
+use weir_speedtest::bufferbloat::met_limit;
 
 /// Cautions that a measurement's notes for the manifest tell, one sentence each.
 #[must_use]
@@ -19,7 +20,7 @@ pub fn cautions(notes: &Map<String, Value>) -> Vec<String> {
             "the server left {limited} pings unanswered because there were too many: they count as lost"
         ));
     }
-    if notes.get("echoes").is_some_and(|echoes| echoes["met_others"] == true) {
+    if has_met_others(notes) {
         said.push(
             "another test from this address ran meanwhile: both shared the line, and got less than it carries"
                 .to_owned(),
@@ -39,11 +40,21 @@ pub fn cautions(notes: &Map<String, Value>) -> Vec<String> {
     said
 }
 
-/// The least that a server of a measurement lets pass, in Mbit/s; `None` if none of them has a limit.
+/// The least that a server of a measurement lets pass, in Mbit/s, if loads that carried so much may have met that and not the
+/// line's limit, or shared it with another test.
 #[must_use]
-pub fn servers_limit_mbps(notes: &Map<String, Value>) -> Option<f64> {
+pub fn met_limit_mbps(
+    notes: &Map<String, Value>,
+    down_mbps: Option<f64>,
+    up_mbps: Option<f64>,
+) -> Option<f64> {
     let limits = servers(notes).map(|server| number_in(server, &["limits", "rate_bps"]));
-    limits.filter(|bps| *bps > 0.0).min_by(f64::total_cmp).map(|bps| bps / 1e6)
+    let least = limits.filter(|bps| *bps > 0.0).min_by(f64::total_cmp).map(|bps| bps / 1e6);
+    met_limit(least, has_met_others(notes), down_mbps, up_mbps)
+}
+
+fn has_met_others(notes: &Map<String, Value>) -> bool {
+    notes.get("echoes").is_some_and(|echoes| echoes["met_others"] == true)
 }
 
 /// The servers of a measurement. The first records name the only one otherwise, without its clock's drift.
@@ -95,15 +106,20 @@ mod tests {
 
     #[test]
     fn the_limit_of_servers_is_the_least_of_them() {
-        let of = |notes: Value| servers_limit_mbps(notes.as_object().unwrap());
+        let of = |notes: Value, down| met_limit_mbps(notes.as_object().unwrap(), Some(down), None);
         let servers = [
             json!({"limits": {"rate_bps": null}}),
             json!({"limits": {"rate_bps": 50_000_000}}),
             json!({"limits": {"rate_bps": 12_500_000}}),
         ];
-        assert_eq!(of(json!({"servers": servers})), Some(12.5));
-        assert_eq!(of(json!({"servers": servers[..1]})), None);
-        assert_eq!(of(json!({})), None);
+        assert_eq!(of(json!({"servers": servers}), 11.0), Some(12.5));
+        assert_eq!(of(json!({"servers": servers}), 3.0), None);
+        assert_eq!(
+            of(json!({"servers": servers, "echoes": {"met_others": true}}), 3.0),
+            Some(12.5)
+        );
+        assert_eq!(of(json!({"servers": servers[..1]}), 11.0), None);
+        assert_eq!(of(json!({}), 11.0), None);
     }
 
     fn told(notes: &Value) -> Vec<String> {

@@ -35,7 +35,7 @@ mod upgrade;
 mod ways;
 mod worker;
 
-pub use cautions::{cautions, servers_limit_mbps};
+pub use cautions::{cautions, met_limit_mbps};
 pub use error::ClientError;
 pub use figures::{Figures, Loaded, Pinged, TestFigures};
 #[cfg(feature = "methods")]

@@ -12,7 +12,7 @@ use weir_client::{
 use weir_core::Time;
 use weir_record::Recorder;
 use weir_scenario::{Direction, IpVersion, MethodRow, Phase, Sink};
-use weir_speedtest::bufferbloat::{self, GRADES, Grade, WORST_PHASE};
+use weir_speedtest::bufferbloat::{GRADES, Grade, WORST_PHASE};
 
 use crate::simulate::{ManifestInputs, Report};
 use crate::whole::Whole;
@@ -195,26 +195,25 @@ pub(crate) fn bufferbloat_grades() -> Vec<(&'static str, f64, &'static str)> {
 }
 
 /// How a test is graded whose pings took `increase_ms` longer in its worst phase: the letter, the formula, and a sentence.
-/// `limited` says that the loads may have met a limit of the server, and never filled the line.
+/// `limit_mbps` is what a server lets pass, if the loads may have met that and never filled the line.
 #[pyfunction]
 pub(crate) fn bufferbloat_score(
     increase_ms: f64,
-    limited: bool,
+    limit_mbps: Option<f64>,
 ) -> (&'static str, &'static str, String) {
-    (Grade::of(increase_ms).letter, WORST_PHASE, Grade::sentence(increase_ms, limited))
+    (Grade::of(increase_ms).letter, WORST_PHASE, Grade::sentence(increase_ms, limit_mbps))
 }
 
-/// Whether loads that carried so much may have met a limit of the servers that the notes of a measurement tell of, which are
-/// JSON, and not that of the line.
+/// The limit of a server, in Mbit/s, if loads that carried so much may have met that and not the line's; `notes` are those of
+/// the measurement, which are JSON.
 #[pyfunction]
-pub(crate) fn is_limited(
+pub(crate) fn met_limit_mbps(
     notes: &str,
     down_mbps: Option<f64>,
     up_mbps: Option<f64>,
-) -> PyResult<bool> {
+) -> PyResult<Option<f64>> {
     let notes = serde_json::from_str(notes).map_err(wrong)?;
-    let limit_mbps = weir_client::servers_limit_mbps(&notes);
-    Ok(bufferbloat::is_limited(limit_mbps, down_mbps, up_mbps))
+    Ok(weir_client::met_limit_mbps(&notes, down_mbps, up_mbps))
 }
 
 /// One sentence about what `host` lacks for a test of Weir's own, or the limits of one there: the server's name, how long a

@@ -35,26 +35,36 @@ impl Grade {
         GRADES.iter().rev().find(reached).copied().unwrap_or(GRADES[0])
     }
 
-    /// A sentence on an increase of the round trip under load, in milliseconds. `limited` says that the loads may have met a
-    /// limit of the server, and never filled the line.
+    /// A sentence on an increase of the round trip under load, in milliseconds. `limit_mbps` is what a server lets pass, if the
+    /// loads may have met that and never filled the line.
     #[must_use]
-    pub fn sentence(increase_ms: f64, limited: bool) -> String {
-        let meaning = Self::of(increase_ms).meaning;
-        let when =
-            if limited { "With as much as this server lets pass" } else { "With the line full" };
-        format!("{when} a ping takes {:.0} ms longer: {meaning}", increase_ms.max(0.0))
+    pub fn sentence(increase_ms: f64, limit_mbps: Option<f64>) -> String {
+        let Self { meaning, from_ms, .. } = Self::of(increase_ms);
+        let longer = format!("a ping takes {:.0} ms longer: {meaning}", increase_ms.max(0.0));
+        let Some(limit) = limit_mbps else { return format!("With the line full {longer}") };
+        let untold = if from_ms < PRAISED_BELOW_MS { UNTOLD } else { "" };
+        format!("With as much as the server lets pass ({limit} Mbit/s) {longer}{untold}")
     }
 }
 
-/// Whether loads that carried so much may have met the limit of a server, in Mbit/s, and not that of the line.
+/// The limit of a server, in Mbit/s, if loads that carried so much may have met that and not the line's: they came near it, or
+/// `shared` it with another test.
 #[must_use]
-pub fn is_limited(limit_mbps: Option<f64>, down_mbps: Option<f64>, up_mbps: Option<f64>) -> bool {
+pub fn met_limit(
+    limit_mbps: Option<f64>,
+    shared: bool,
+    down_mbps: Option<f64>,
+    up_mbps: Option<f64>,
+) -> Option<f64> {
     let most = down_mbps.unwrap_or(0.0).max(up_mbps.unwrap_or(0.0));
-    limit_mbps.is_some_and(|limit| NEAR * limit <= most)
+    limit_mbps.filter(|limit| shared || NEAR * limit <= most)
 }
 
 /// Goodput is without headers, and a mean. The server's page has the same share (`crates/serve/page/src/grading.ts`).
 const NEAR: f64 = 0.8;
+/// Grades that begin below this say that there is nothing to do.
+const PRAISED_BELOW_MS: f64 = 30.0;
+const UNTOLD: &str = " What a full line does this test cannot tell.";
 
 const fn grade(letter: &'static str, from_ms: f64, meaning: &'static str) -> Grade {
     Grade { letter, from_ms, meaning }
@@ -85,24 +95,36 @@ mod tests {
     #[test]
     fn a_sentence_says_no_less_than_nothing() {
         assert_eq!(
-            Grade::sentence(-0.7, false),
+            Grade::sentence(-0.7, None),
             "With the line full a ping takes 0 ms longer: nobody notices that the line is in use."
         );
-        let said = Grade::sentence(85.4, false);
+        let said = Grade::sentence(85.4, None);
         assert!(said.starts_with("With the line full a ping takes 85 ms longer: calls"), "{said}");
-        let said = Grade::sentence(85.4, true);
+        let said = Grade::sentence(85.4, Some(12.5));
+        let begin =
+            "With as much as the server lets pass (12.5 Mbit/s) a ping takes 85 ms longer: calls";
         assert!(
-            said.starts_with("With as much as this server lets pass a ping takes 85"),
+            said.starts_with(begin) && said.ends_with("suffer while the line is in use."),
             "{said}"
         );
+        for increase_ms in [0.0, 29.9] {
+            let said = Grade::sentence(increase_ms, Some(50.0));
+            assert!(
+                said.ends_with("is in use. What a full line does this test cannot tell."),
+                "{said}"
+            );
+        }
+        assert!(!Grade::sentence(30.0, Some(50.0)).contains("cannot tell"));
     }
 
     #[test]
     fn a_server_that_limits_may_be_what_was_met_from_four_fifths_of_its_limit_on() {
-        assert!(is_limited(Some(10.0), Some(8.0), Some(1.0)));
-        assert!(is_limited(Some(10.0), None, Some(8.0)));
-        assert!(!is_limited(Some(10.0), Some(7.99), Some(1.0)));
-        assert!(!is_limited(Some(10.0), None, None));
-        assert!(!is_limited(None, Some(8.0), Some(8.0)));
+        let limit = Some(10.0);
+        assert_eq!(met_limit(limit, false, Some(8.0), Some(1.0)), limit);
+        assert_eq!(met_limit(limit, false, None, Some(8.0)), limit);
+        assert_eq!(met_limit(limit, false, Some(7.99), Some(1.0)), None);
+        assert_eq!(met_limit(limit, false, None, None), None);
+        assert_eq!(met_limit(limit, true, Some(3.0), None), limit, "another had its part");
+        assert_eq!(met_limit(None, true, Some(8.0), Some(8.0)), None);
     }
 }

@@ -152,8 +152,8 @@ def advice(figures: Measured, scores: Scores) -> Iterator[Text]:
 
 def _set_to(figures: Measured) -> str:
     """The rates to which to set a shaper, if the line was full for long enough to tell them."""
-    if figures.limited:
-        return "set to 90 % of what the line carries each way, which may be more than this server lets pass"
+    if figures.limit_mbps is not None:
+        return "set to 90 % of what the line carries each way, which may be more than this server let pass"
     shortest = min(one.end_ns - one.start_ns for one in figures.loaded.values())
     if shortest < TELLS_RATES_NS:
         return (

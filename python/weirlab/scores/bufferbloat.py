@@ -16,24 +16,24 @@ if TYPE_CHECKING:
 
 def grade(increase_ms: float) -> str:
     """The grade of an increase of the round trip under load, in milliseconds."""
-    letter, _, _ = _native.bufferbloat_score(increase_ms, limited=False)
+    letter, _, _ = _native.bufferbloat_score(increase_ms, None)
     return letter
 
 
-def sentence(increase_ms: float, *, limited: bool) -> str:
+def sentence(increase_ms: float, *, limit_mbps: float | None) -> str:
     """A sentence on an increase of the round trip under load, in milliseconds.
 
     Args:
         increase_ms: the increase.
-        limited: the loads may have met a limit of the server, and never filled the line.
+        limit_mbps: what the server lets pass, if the loads may have met that and never filled the line.
     """
-    _, _, says = _native.bufferbloat_score(increase_ms, limited)
+    _, _, says = _native.bufferbloat_score(increase_ms, limit_mbps)
     return says
 
 
 def worse_direction(figures: Measured) -> dict[str, Any]:
     """The grade of the phase in which pings grew most: what a call suffers while somebody uploads."""
-    letter, formula, says = _native.bufferbloat_score(figures.worst.increase_ms, figures.limited)
+    letter, formula, says = _native.bufferbloat_score(figures.worst.increase_ms, figures.limit_mbps)
     return {
         "name": "bufferbloat",
         "formula": formula,

@@ -62,7 +62,7 @@ class Measured:
         unmeasured: the phases with load that the test was to have, and of which it did not reach the end
             or in which nothing came, by name.
         ungraded: why the test has no grade, in a sentence without its end; None if all was measured.
-        limited: the loads may have met a limit of the server, and never filled the line.
+        limit_mbps: what the server lets pass, if the loads may have met that and never filled the line.
     """
 
     idle: Distribution
@@ -70,7 +70,7 @@ class Measured:
     loaded: dict[str, Loaded]
     unmeasured: tuple[str, ...] = ()
     ungraded: str | None = None
-    limited: bool = False
+    limit_mbps: float | None = None
 
     @property
     def down_mbps(self) -> float | None:
@@ -125,13 +125,14 @@ def measured(record: Record) -> Measured | None:
         return None
     unmeasured, why = _unmeasured(record, loaded)
     found = Measured(idle=idle, before=before, loaded=loaded, unmeasured=tuple(unmeasured), ungraded=why)
-    return replace(found, limited=is_limited(record, found.down_mbps, found.up_mbps))
+    return replace(found, limit_mbps=met_limit_mbps(record, found.down_mbps, found.up_mbps))
 
 
-def is_limited(record: Record, down_mbps: float | None, up_mbps: float | None) -> bool:
-    """Whether loads that carried so much may have met a limit of the servers, and not that of the line."""
-    notes = {name: said for name, said in record.manifest.extra.items() if name in ("server", "servers")}
-    return _native.is_limited(json.dumps(notes), down_mbps, up_mbps)
+def met_limit_mbps(record: Record, down_mbps: float | None, up_mbps: float | None) -> float | None:
+    """The servers' limit, if loads that carried so much may have met that and not the line's."""
+    told = ("server", "servers", "echoes")
+    notes = {name: said for name, said in record.manifest.extra.items() if name in told}
+    return _native.met_limit_mbps(json.dumps(notes), down_mbps, up_mbps)
 
 
 def of_a_line(record: Record) -> Measured | None:

@@ -12,7 +12,7 @@ from weirlab.record.differences import DURING, WHEN, common_load, load_of, load_
 from weirlab.scores import of_a_line, score_all, verdict
 from weirlab.scores.bufferbloat import grade, sentence
 from weirlab.scores.gradable import is_gradable
-from weirlab.scores.measured import is_limited
+from weirlab.scores.measured import met_limit_mbps
 from weirlab.stats import summarise
 from weirlab.ui.numbers import milliseconds
 
@@ -61,7 +61,7 @@ def grade_of(record: Record) -> Grade | None:
     if increase is None:
         return None
     down, up = (None if way is None else way.goodput_mbps for way in (summary.down, summary.up))
-    return Grade(grade(increase), sentence(increase, limited=is_limited(record, down, up)))
+    return Grade(grade(increase), sentence(increase, limit_mbps=met_limit_mbps(record, down, up)))
 
 
 def _grade_of_parts(record: Record, figures: Measured) -> Grade | None:
