@@ -93,6 +93,8 @@ COMMANDS: dict[str, tuple[list[str], set[str]]] = {
     "note": (["note", "RECORD"], TABLES | MODELS),
     "run": (["run", "ping", "--load", "1s", "--no-charts", "--out", "OUT"], TABLES),
     "list": (["list", "queues"], TABLES | MODELS | FRAMES),
+    "the help of test": (["test", "--help"], TABLES | MODELS | FRAMES),
+    "report": (["report", "RECORD", "--out", "PAGE"], TABLES | MODELS | FRAMES),
 }
 """Lines of commands, and the packages of others that they may load."""
 
@@ -135,7 +137,7 @@ def test_a_command_loads_the_packages_of_its_row_and_no_other(
     name: str, rrul: list[Record], tmp_path: Path
 ) -> None:
     words, may = COMMANDS[name]
-    places = {"RECORD": str(rrul[0].path), "OUT": str(tmp_path / "out")}
+    places = {"RECORD": str(rrul[0].path), "OUT": str(tmp_path / "out"), "PAGE": str(tmp_path / "page.html")}
     packages, _ = loaded([places.get(word, word) for word in words])
     assert packages <= may
 

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
-from scipy.optimize import linprog
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -93,6 +92,8 @@ def separate(
     limits = [f[i] for i in least_f] + [b[i] for i in least_b]
     weights = [-count, -count, -(sum(x[i] for i in least_f) - sum(x[i] for i in least_b))]
     slope = (-MAX_DRIFT_PPM / 1e3, MAX_DRIFT_PPM / 1e3)
+    from scipy.optimize import linprog  # noqa: PLC0415 - loads slowly, and few records have both ways
+
     found = linprog(
         weights, A_ub=rows, b_ub=limits, bounds=[(None, None), (None, None), slope], method="highs"
     )
