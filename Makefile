@@ -32,8 +32,9 @@ demo: weir ## Sets everything up and runs the main job: RRUL on a cable and an L
 test: export PYTHONDONTWRITEBYTECODE := # empty: thousands of processes load the same modules
 test: setup ## Sets everything up and passes the tests: Rust, Python, Python in real time
 	@echo "== Rust tests"
-	@# Random inputs are the same each time here; `cargo test` alone draws others.
-	@PROPTEST_RNG_SEED=1 cargo test --workspace --exclude weir-py --locked --quiet
+	@# Random inputs are the same each time here; `cargo test` alone draws others. Dependencies are those of `make weir`,
+	@# compiled already: the same profile, and with `weir-py` in the workspace, which has no tests, the same features.
+	@PROPTEST_RNG_SEED=1 cargo test --config tools/tests.toml --profile quick --workspace --locked --quiet
 	@skipped=$$(mktemp); trap 'rm -f $$skipped' EXIT; export WEIR_SKIPPED=$$skipped; failed=; \
 		echo "== Python tests, in several processes"; \
 		$(BIN)/pytest -m 'not realtime' -n auto --maxprocesses 4 --dist loadfile || failed=' in several processes'; \

@@ -170,6 +170,27 @@ def test_what_is_more_than_once_in_the_tree_is_told() -> None:
         assert re.search(rf"(?<![\d.]){re.escape(major)}(?![\d.])", of), (name, version)
 
 
+def test_the_tests_are_compiled_with_assertions_and_with_the_dependencies_of_the_extension() -> None:
+    profile = tomllib.loads((ROOT / "tools/tests.toml").read_text(encoding="utf-8"))["profile"]["quick"]
+    assert set(profile) == {"package"}, "what stands beside it would hold for dependencies too"
+    crates = {"weir-benches"} | {f"weir-{crate}" for crate in allowed()} - {"weir-py"}
+    assert set(profile["package"]) == crates
+    assert all(of_crate["debug-assertions"] for of_crate in profile["package"].values())
+    extension, tests = (
+        dependencies("--package", "weir-py", "--edges", "normal,build"),
+        dependencies("--workspace", "--edges", "normal,build,dev"),
+    )
+    # Its clock is stopped in tests of the server.
+    assert extension - tests == {one for one in extension if one.startswith("tokio v")}
+
+
+def dependencies(*words: str) -> set[str]:
+    """Crates of others that are compiled, each with its version and features."""
+    command = ["cargo", "tree", "--offline", "--locked", "--prefix", "none", "--format", "{p} {f}", *words]
+    lines = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True, timeout=300).stdout
+    return {line.removesuffix(" (*)") for line in lines.splitlines() if line and not line.startswith("weir-")}
+
+
 def test_files_that_comments_and_maps_name_are_there() -> None:
     """In ARCHITECTURE.md, CONTRIBUTING.md and comments of code, whole paths or their ends; `NAME` is any."""
     listed = ["git", "ls-files"]
