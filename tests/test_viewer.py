@@ -475,6 +475,19 @@ def test_a_phone_shows_all_without_scrolling_sideways(browser: Browser, two_page
         assert picture["width"] > 600
 
 
+@pytest.mark.parametrize("runs", ["one_page", "two_page"])
+def test_a_picture_of_the_whole_page_has_every_chart(
+    browser: Browser, request: pytest.FixtureRequest, runs: str
+) -> None:
+    """Nobody scrolls for it: what is out of sight is drawn when the browser has nothing else to do."""
+    file: Path = request.getfixturevalue(runs)
+    with opened(browser, file) as shown:
+        plots = shown.page.locator(".plot:visible")
+        expect(plots.locator("canvas")).to_have_count(plots.count(), timeout=WAIT_MS)
+        assert plots.count() > 3
+        assert shown.page.evaluate("scrollY") == 0
+
+
 def test_print_is_light_and_leaves_the_buttons_out(browser: Browser, one_page: Path) -> None:
     with opened(browser, one_page, color_scheme="dark") as shown:
         shown.page.emulate_media(media="print", color_scheme="dark")

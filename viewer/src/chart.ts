@@ -1,6 +1,6 @@
 // One chart of the page: its words, the plot, the lines to switch on and off, files to save, and the table behind it.
 import type { Phase } from "./data";
-import { button, el, isPrinting, prose, said, tableOf, toggle } from "./dom";
+import { button, el, idly, isPrinting, prose, said, tableOf, toggle } from "./dom";
 import { colourOf, dashOf, type Peaks, Plot } from "./plot";
 import { csvOf, keep, pngOf, slug, svgOf } from "./save";
 import { type Closer, type Line, within } from "./lines";
@@ -60,6 +60,8 @@ export class Chart {
   private start: number | null = null;
   private isSeen = false;
   private isDue = false;
+  /** Whether it is to be drawn once the browser has nothing else to do. */
+  private isAwaited = false;
 
   constructor(
     private readonly spec: ChartSpec,
@@ -96,11 +98,12 @@ export class Chart {
     watcher.observe(this.element);
   }
 
-  /** Makes tables and plot anew; a plot out of sight waits until it comes into sight, tables do not. */
+  /** Makes tables and plot anew; a plot out of sight waits until it comes into sight or nothing else is done, tables do not. */
   draw(now = false): void {
     this.fillMarked();
     this.fillTable();
     this.isDue = !this.isSeen && !now;
+    if (this.isDue) this.drawLater();
     const width = Math.min(this.place.clientWidth, isPrinting() ? PAPER : Infinity);
     if (this.isDue || width === 0) return;
     this.comeCloser(width);
@@ -117,6 +120,18 @@ export class Chart {
       swatch.style.borderTopColor = colourOf(line);
       swatch.style.borderTopStyle = dashOf(line).length ? "dashed" : "solid";
     }
+  }
+
+  /** Draws what is out of sight once nothing else is done: a picture of the whole page has it too. */
+  private drawLater(): void {
+    if (this.isAwaited) return;
+    this.isAwaited = true;
+    idly(() => {
+      this.isAwaited = false;
+      const width = this.place.clientWidth;
+      // What is folded away has no width yet, and samples are read for who looks at them.
+      if (this.isDue && width > 0 && !this.spec.closer?.isCoarse(this.view.shown, width)) this.draw(true);
+    });
   }
 
   /** What a linear axis leaves out, in a sentence; empty if it holds everything. */

@@ -89,6 +89,28 @@ export function tableOf(caption: string, headings: string[], rows: string[][]): 
 /** Whether the page is on its way to paper. */
 export const isPrinting = () => document.documentElement.classList.contains("printing");
 
+/** Does `task` once the browser has nothing else to do, one such task after the other. */
+export function idly(task: () => void): void {
+  if (tasks.push(task) === 1) goOn();
+}
+
+function goOn(): void {
+  const next = () => {
+    try {
+      tasks[0]?.();
+    } finally {
+      tasks.shift();
+      if (tasks.length > 0) goOn();
+    }
+  };
+  // Safari has no times of idleness.
+  if ("requestIdleCallback" in window) requestIdleCallback(next);
+  else setTimeout(next, IDLE_MS);
+}
+
+const tasks: (() => void)[] = [];
+const IDLE_MS = 50;
+
 /** The present value of a colour of the style sheet. */
 export function colour(name: string): string {
   return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
