@@ -41,7 +41,6 @@ rate = { key = ["link.down.cmts.rate"], from = "10mbit", to = "100mbit", steps =
 """
 """Rates of a line under three queues."""
 
-DESK = {"width": 1000, "height": 860}
 PHONE = {"width": 390, "height": 844}
 
 
@@ -76,9 +75,8 @@ def report_pages(browser: Browser, folder: Path) -> None:
     subprocess.run(
         [*WEIR, "report", str(folder / "runs"), "-o", str(report)], check=True, stdout=subprocess.DEVNULL
     )
-    page = opened(browser, report.as_uri(), DESK)
+    page = opened(browser, report.as_uri(), {"width": 1000, "height": 1290})
     page.wait_for_selector("html[data-ready]", state="attached")
-    page.evaluate("document.querySelector('.bar').scrollIntoView()")
     page.locator(".u-over").first.wait_for()
     place = page.locator(".u-over").first.bounding_box()
     if place is None:
@@ -101,7 +99,7 @@ def application_pages(browser: Browser, folder: Path) -> None:
     """The records of a folder, and the form of a new run."""
     with running("ui", str(folder)) as process:
         link = cast("IO[str]", process.stdout).readline().strip()
-        page = opened(browser, link, {"width": 1000, "height": 520})
+        page = opened(browser, link, {"width": 1000, "height": 660})
         page.get_by_label("Choose runs/01-pfifo-fast").check()
         page.get_by_label("Choose runs/02-htb-rate-95-fq-codel").check()
         taken(page, "ui-records")
