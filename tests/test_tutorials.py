@@ -16,6 +16,8 @@ from weirlab.stats import summarise
 
 PAGES = Path(__file__).parent.parent / "docs" / "tutorials"
 BLOCK = re.compile(r"^```(sh|text)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+ROW = re.compile(r"^ {1,2}\w.*  +[-+]?\d", re.MULTILINE)
+"""A row of a table: a name, and below its columns figures."""
 LIMIT_S = 300
 """How long the commands of a page may take: the longest takes 10 s of processor time."""
 
@@ -49,6 +51,25 @@ def typed(page: str, folder: Path) -> None:
 @pytest.mark.parametrize("page", ["researcher.md", "queue.md", "line.md", "router.md"])
 def test_a_tutorial_shows_what_comes_out(page: str, tmp_path: Path) -> None:
     typed(page, tmp_path)
+
+
+@pytest.mark.parametrize("page", ["researcher.md", "queue.md", "line.md", "router.md"])
+def test_a_row_of_a_table_is_shown_with_what_its_columns_are(page: str) -> None:
+    """Who only reads the page sees no more of the table than that."""
+    shown = [
+        text
+        for kind, text in BLOCK.findall((PAGES / page).read_text(encoding="utf-8"))
+        if kind == "text" and ROW.search(text)
+    ]
+    assert shown
+    for text in shown:
+        first, *rest = text.splitlines()
+        assert re.search(r"  (up|95 % interval|default) ", first), f"{page}: {text}"
+        rows = [line for line in rest if ROW.match(line)]
+        names = [line.split("  ")[0] for line in rows]
+        # A name that goes on below its row is told whole.
+        folded = len(names) != len(set(names))
+        assert len(rest) > len(rows) + 2 if folded else rows, f"{page}: {text}"
 
 
 def test_the_factor_that_the_tutorial_of_a_router_names_is_that_of_its_table() -> None:
