@@ -411,6 +411,17 @@ def test_the_keyboard_is_enough(browser: Browser, address: str) -> None:
         changed(page, before)
 
 
+def test_arrow_keys_move_a_slider_also_where_its_places_lie_close(browser: Browser, address: str) -> None:
+    with opened(browser, f"{address}#preset=cable&load=1&upBuffer=3") as shown:
+        page = drawn(shown).page
+        buffer = page.get_by_label("Buffer, upload, kB", exact=True)
+        page.get_by_label("Buffer, upload, kB: slider").focus()
+        for key, values in (("ArrowRight", range(4, 12)), ("ArrowLeft", range(10, 2, -1))):
+            for value in values:
+                page.keyboard.press(key)
+                assert buffer.input_value() == str(value)
+
+
 def test_a_queue_in_the_words_of_tc_is_taken_or_refused_with_its_reason(
     browser: Browser, address: str
 ) -> None:

@@ -97,7 +97,7 @@ class NumberControl {
     const range = log ? { min: "0", max: String(STEPS), step: "1" } : { min: String(min), max: String(max), step: "1" };
     this.slider = el("input", { type: "range", ...range });
     this.field = el("input", { type: "number", id: key, min: String(min), max: String(max), step: whole ? "1" : "any" });
-    this.slider.addEventListener("input", () => said(this.valueAt(Number(this.slider.value))));
+    this.slider.addEventListener("input", () => said(this.moved(Number(this.slider.value))));
     this.field.addEventListener("change", () => {
       const value = this.field.value === "" ? null : fitting(Number(this.field.value), this.bounds);
       if (value !== null) said(value);
@@ -118,6 +118,13 @@ class NumberControl {
     this.slider.setAttribute("aria-valuetext", `${value} ${unit}`);
     if (document.activeElement !== this.field || Number(this.field.value) !== value) this.field.value = String(value);
     this.note.textContent = this.key.endsWith("Buffer") ? noteOf(state, this.key) : "";
+  }
+
+  /** The number that a slider says that was moved to a place: another one, even where places lie closer than whole numbers. */
+  private moved(place: number): number {
+    const value = this.valueAt(place);
+    if (value !== this.value || !this.bounds.whole) return value;
+    return fitting(value + Math.sign(place - this.placeOf(value)), this.bounds) ?? value;
   }
 
   /** The number at a place of the slider, with three digits. */
