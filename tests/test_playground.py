@@ -467,6 +467,17 @@ def test_a_scenario_that_is_pasted_is_drawn_with_all_its_flows(browser: Browser,
         assert "seed = 2" in scenario_of(shown)
 
 
+def test_what_an_address_says_wrongly_is_as_in_its_preset(browser: Browser, address: str) -> None:
+    """Also what the page has no control for on that line, and so nobody could take back."""
+    with opened(browser, f"{address}#preset=thesis&load=1&queue=&cc=+&uploads=3&up=7") as shown:
+        text = scenario_of(drawn(shown))
+        assert 'queue = ["default"]' in text
+        assert 'cc = "reno"' in text
+        assert 'direction = "up"' not in text
+        heading = shown.page.locator(".results thead th").last
+        expect(heading).to_have_text("The thesis' bottleneck, the line's own queue, 1 s of load")
+
+
 def test_hostile_addresses_harm_nothing(browser: Browser, address: str) -> None:
     hostile = '%22%5D%0A%5B%5Bx%5D%5D%0AEND%0Aecho <img src=x onerror="window.harmed=1">'
     link = f"{address}#preset=toString&down=1e999&up=-5&load=NaN&downloads=1e9&queue={hostile}&cc=__proto__"

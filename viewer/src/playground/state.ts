@@ -203,13 +203,16 @@ export function stateOf(address: string): State {
   const words = new URLSearchParams(address.replace(/^#/, ""));
   const named = words.get("preset") ?? "";
   const state = begun(Object.hasOwn(PRESETS, named) ? (named as PresetName) : "cable");
+  const { without } = PRESETS[state.preset];
   for (const key of Object.keys(BOUNDS) as Numeric[]) {
+    // What the page has no control for nobody could take back.
+    if (without.includes(key)) continue;
     const said = words.get(key);
     // An empty text would be 0 as a number.
     if (said?.trim()) state[key] = fitting(Number(said), BOUNDS[key]) ?? state[key];
   }
-  state.queue = (words.get("queue") ?? state.queue).slice(0, MAX_WORDS);
-  state.cc = (words.get("cc") ?? state.cc).slice(0, 40);
+  state.queue = words.get("queue")?.trim().slice(0, MAX_WORDS) || state.queue;
+  state.cc = words.get("cc")?.trim().slice(0, 40) || state.cc;
   state.ecn = (words.get("ecn") ?? String(state.ecn)) === "true";
   return state;
 }
