@@ -422,6 +422,35 @@ def test_arrow_keys_move_a_slider_also_where_its_places_lie_close(browser: Brows
                 assert buffer.input_value() == str(value)
 
 
+def test_a_browser_that_refuses_to_write_the_address_stops_nothing(browser: Browser, address: str) -> None:
+    """Browsers let a page write it so many times in so many seconds."""
+    with opened(
+        browser, f"{address}#preset=cable&load=1", permissions=["clipboard-read", "clipboard-write"]
+    ) as shown:
+        page = drawn(shown).page
+        before = figures(page)
+        page.evaluate(
+            """() => {
+                window.refuses = true;
+                const kept = history.replaceState;
+                history.replaceState = function (...said) {
+                    if (window.refuses) throw new DOMException("The operation is insecure.", "SecurityError");
+                    kept.apply(this, said);
+                };
+            }"""
+        )
+        rate = page.get_by_label("Download rate, Mbit/s", exact=True)
+        rate.fill("40")
+        rate.press("Enter")
+        changed(page, before)
+        assert 'rate = "40000000bit"' in scenario_of(shown)
+        page.get_by_role("button", name="Copy link").click()
+        expect(page.get_by_text("The link is copied.")).to_be_visible()
+        assert page.evaluate("navigator.clipboard.readText()") == f"{address}#preset=cable&load=1&down=40"
+        page.evaluate("window.refuses = false")
+        expect(page).to_have_url(f"{address}#preset=cable&load=1&down=40")
+
+
 def test_a_queue_in_the_words_of_tc_is_taken_or_refused_with_its_reason(
     browser: Browser, address: str
 ) -> None:

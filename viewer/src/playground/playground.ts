@@ -73,6 +73,7 @@ class Playground {
   private readonly kept: Column[] = [];
   /** What the runs that are under way are called. */
   private readonly asked = new Map<number, string>();
+  private refused: ReturnType<typeof setTimeout> | undefined;
   private shown: { done: Done; lines: RunLines; column: Column } | null = null;
 
   constructor(place: HTMLElement) {
@@ -105,8 +106,19 @@ class Playground {
 
   private changed(state: State): void {
     this.state = state;
-    history.replaceState(null, "", linkOf(state));
+    this.keepAddress();
     this.ask();
+  }
+
+  /** The address says what the controls do: later, if the browser refuses that now, as after very many changes in a few seconds. */
+  private keepAddress(): void {
+    clearTimeout(this.refused);
+    this.refused = undefined;
+    try {
+      history.replaceState(null, "", linkOf(this.state));
+    } catch {
+      this.refused = setTimeout(() => this.keepAddress(), AGAIN_MS);
+    }
   }
 
   private ask(): void {
@@ -187,7 +199,7 @@ class Playground {
   }
 
   private async copyLink(): Promise<void> {
-    await this.copy("link", location.href);
+    await this.copy("link", this.refused === undefined ? location.href : new URL(linkOf(this.state), location.href).href);
     if (this.text.value !== scenarioText(this.state)) this.told.textContent += " It has what the controls say, and not the text below.";
   }
 
@@ -251,6 +263,8 @@ const FIGURES = [
 ];
 
 const HEIGHT = 190;
+/** How long after a refusal the address is written again. */
+const AGAIN_MS = 1000;
 
 const place = document.getElementById("playground");
 if (place !== null) new Playground(place);
