@@ -355,6 +355,23 @@ def test_without_a_load_nothing_is_said_to_be_under_load(browser: Browser, addre
         assert "without load" in str(ping.get_attribute("aria-label"))
 
 
+def pasted(shown: Opened, text: str) -> None:
+    """Runs a text, once what the controls say is drawn."""
+    page = drawn(shown).page
+    page.get_by_text("The scenario", exact=True).click()
+    page.get_by_label("The scenario").fill(text)
+    page.get_by_role("button", name="Run this text").click()
+
+
+def test_faults_of_a_text_stand_below_each_other(browser: Browser, address: str) -> None:
+    with opened(browser, f"{address}#load=1") as shown:
+        pasted(shown, "")
+        expect(shown.page.get_by_role("alert")).to_be_visible()
+        first, *others = shown.page.get_by_role("alert").inner_text().splitlines()
+        assert first == "scenario has 2 faults:"
+        assert [line.strip().split(": ")[1] for line in others] == ["test", "link"]
+
+
 def test_before_the_first_run_is_done_it_is_said_to_be_under_way(browser: Browser, address: str) -> None:
     with opened(browser, f"{address}#preset=vdsl&load=60&down=1000&up=1000&downloads=32&uploads=32") as shown:
         page = shown.page
@@ -449,6 +466,43 @@ def test_a_browser_that_refuses_to_write_the_address_stops_nothing(browser: Brow
         assert page.evaluate("navigator.clipboard.readText()") == f"{address}#preset=cable&load=1&down=40"
         page.evaluate("window.refuses = false")
         expect(page).to_have_url(f"{address}#preset=cable&load=1&down=40")
+
+
+@pytest.mark.parametrize("size", [(844, 390), (640, 450), (320, 256)])
+def test_a_low_window_can_be_scrolled_to_everything(
+    browser: Browser, address: str, size: tuple[int, int]
+) -> None:
+    """A phone held across, a desk at 200 %, and at 400 %."""
+    width, height = size
+    with opened(browser, f"{address}#load=1", viewport={"width": width, "height": height}) as shown:
+        page = drawn(shown).page
+        page.get_by_label("Seed", exact=True).evaluate("one => one.scrollIntoView({ block: 'center' })")
+        seen = page.locator(".results.first").evaluate("one => one.getBoundingClientRect().bottom")
+        assert seen <= 0, f"{seen} px of the window are covered"
+    with opened(browser, f"{address}#load=1", viewport=PHONE) as shown:
+        page = drawn(shown).page
+        page.get_by_label("Seed", exact=True).evaluate("one => one.scrollIntoView({ block: 'end' })")
+        place = page.locator(".results.first").bounding_box()
+        assert place is not None
+        assert place["y"] == 0
+        assert place["height"] < 0.6 * PHONE["height"]
+
+
+def test_print_has_all_controls_and_whole_charts(browser: Browser, address: str) -> None:
+    with opened(browser, f"{address}#load=1", color_scheme="dark") as shown:
+        page = drawn(shown).page
+        page.emulate_media(media="print", color_scheme="dark")
+        page.set_viewport_size({"width": 718, "height": 1000})
+        page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+        widths = page.locator(".plot canvas").evaluate_all(
+            "found => found.map(one => [one.clientWidth, one.parentElement.clientWidth])"
+        )
+        assert len(widths) == 4
+        assert all(300 < drawn_px <= 680 for drawn_px, _ in widths), widths
+        assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+        assert page.locator(".results.first").evaluate("one => getComputedStyle(one).position") == "static"
+        assert not page.get_by_role("button", name="Stop").is_visible()
+        page.evaluate("window.dispatchEvent(new Event('afterprint'))")
 
 
 def test_a_queue_in_the_words_of_tc_is_taken_or_refused_with_its_reason(

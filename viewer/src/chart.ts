@@ -1,6 +1,6 @@
 // One chart of the page: its words, the plot, the lines to switch on and off, files to save, and the table behind it.
 import type { Phase } from "./data";
-import { button, el, idly, isPrinting, prose, said, tableOf, toggle } from "./dom";
+import { button, el, idly, prose, roomOf, said, tableOf, toggle } from "./dom";
 import { colourOf, dashOf, type Peaks, Plot } from "./plot";
 import { csvOf, keep, pngOf, slug, svgOf } from "./save";
 import { type Closer, type Line, within } from "./lines";
@@ -104,7 +104,7 @@ export class Chart {
     this.fillTable();
     this.isDue = !this.isSeen && !now;
     if (this.isDue) this.drawLater();
-    const width = Math.min(this.place.clientWidth, isPrinting() ? PAPER : Infinity);
+    const width = roomOf(this.place);
     if (this.isDue || width === 0) return;
     this.comeCloser(width);
     const lines = this.visible().map((line) => this.drawn(line));
@@ -460,8 +460,6 @@ function meansTold(lines: Line[]): { all: string; row(line: Line): string } {
   return every.size === 1 ? { all: first, row: () => "" } : { all: "", row: (line) => told(samplesOf(line)) };
 }
 
-/** The width in pixels of what a sheet of A4 or letter has room for. */
-const PAPER = 680;
 const HEIGHT = 240;
 const TABLE_STEPS = 20;
 /** How far an arrow key moves the pointer, as a share of what is shown. */

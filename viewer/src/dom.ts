@@ -89,6 +89,12 @@ export function tableOf(caption: string, headings: string[], rows: string[][]): 
 /** Whether the page is on its way to paper. */
 export const isPrinting = () => document.documentElement.classList.contains("printing");
 
+/** How wide a picture in `place` may be, in pixels: on paper no wider than the sheet. */
+export const roomOf = (place: HTMLElement) => Math.min(place.clientWidth, isPrinting() ? PAPER : Infinity);
+
+/** The width in pixels of what a sheet of A4 or letter has room for. */
+const PAPER = 680;
+
 /** Does `task` once the browser has nothing else to do, one such task after the other. */
 export function idly(task: () => void): void {
   if (tasks.push(task) === 1) goOn();

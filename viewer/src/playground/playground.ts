@@ -1,8 +1,9 @@
 // The playground: controls, charts that are drawn anew while one drags, figures, and ways to take the scenario along.
-import { button, el, prose, switchOff, tableOf } from "../dom";
+import { button, el, prose, roomOf, switchOff, tableOf } from "../dom";
 import { colourOf, Plot } from "../plot";
 import type { Line } from "../lines";
 import { short } from "../statistics";
+import { keepUp } from "../toolbar";
 import { HOW } from "../words";
 import { Controls } from "./controls";
 import type { Done } from "./messages";
@@ -31,7 +32,7 @@ class Panel {
     this.place.setAttribute("aria-label", `${this.title}. ${shows}`);
     this.legend.replaceChildren(...(lines.length === 0 ? ["Nothing here."] : lines.length > 1 ? lines.map(entryOf) : []));
     const x = { from: 0, to: done.reached_s || 1 };
-    const width = this.place.clientWidth;
+    const width = roomOf(this.place);
     if (width === 0) return;
     const fixed = { marked: null, log: false, xLog: false, xLabel: "Time, s", yMax: null };
     this.plot.draw({ ...fixed, lines, x, phases: phasesOf(done), yLabel: this.yLabel, peaks: null }, width, HEIGHT);
@@ -100,7 +101,7 @@ class Playground {
       this.ask();
     });
     new ResizeObserver(() => this.draw()).observe(ping.element);
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
+    keepUp([{ draw: () => this.draw() }]);
     this.ask();
   }
 
