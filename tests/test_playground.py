@@ -363,6 +363,22 @@ def pasted(shown: Opened, text: str) -> None:
     page.get_by_role("button", name="Run this text").click()
 
 
+def test_a_scenario_without_pings_is_not_told_as_stopped(browser: Browser, address: str) -> None:
+    with opened(browser, f"{address}#load=1") as shown:
+        pasted(shown, 'test = "voip"\nlink = "cable-20-8"\nphases = { load = "2s" }\n')
+        expect(shown.page.locator(".answer")).to_have_text(
+            "The scenario sends no pings: how long one takes under load is not known."
+        )
+        assert figures(shown.page)[6] == "0 of 0"
+
+
+def test_one_median_is_not_told_as_several(browser: Browser, address: str) -> None:
+    """Pages are loaded from the start on, so that there are no pings of an idle line."""
+    with opened(browser, f"{address}#load=1") as shown:
+        pasted(shown, 'test = "http"\nlink = "cable-20-8"\nphases = { load = "5s" }\n')
+        expect(shown.page.locator(".answer")).to_contain_text(" ms (median).")
+
+
 def test_faults_of_a_text_stand_below_each_other(browser: Browser, address: str) -> None:
     with opened(browser, f"{address}#load=1") as shown:
         pasted(shown, "")
@@ -466,6 +482,31 @@ def test_a_browser_that_refuses_to_write_the_address_stops_nothing(browser: Brow
         assert page.evaluate("navigator.clipboard.readText()") == f"{address}#preset=cable&load=1&down=40"
         page.evaluate("window.refuses = false")
         expect(page).to_have_url(f"{address}#preset=cable&load=1&down=40")
+
+
+def test_where_the_page_may_not_copy_it_says_where_to_look(browser: Browser, address: str) -> None:
+    with opened(browser, f"{address}#load=1") as shown:
+        page = drawn(shown).page
+        page.evaluate(
+            "() => { navigator.clipboard.writeText = () => Promise.reject(new Error('not here')); }"
+        )
+        page.get_by_role("button", name="Copy link").click()
+        expect(page.get_by_text("the address of the page is the link")).to_be_visible()
+        page.get_by_role("button", name="Copy as command").click()
+        expect(page.get_by_text("its text stands below, under \u201cThe scenario\u201d")).to_be_visible()
+
+
+def test_a_mistake_that_was_mended_is_told_no_longer(browser: Browser, address: str) -> None:
+    """Not only when the next run has come to its end, which may take long."""
+    link = f"{address}#preset=vdsl&load=60&down=1000&up=1000&downloads=32&uploads=32&queue=fq_codle"
+    with opened(browser, link) as shown:
+        page = shown.page
+        expect(page.get_by_role("alert")).to_contain_text("fq_codle")
+        page.get_by_label("Queue in the words of tc").fill("fq_codel")
+        expect(page.get_by_role("alert")).to_be_hidden()
+        assert page.locator("html[data-ready]").count() == 0
+        page.get_by_role("button", name="Stop").click()
+        drawn(shown)
 
 
 @pytest.mark.parametrize("size", [(844, 390), (640, 450), (320, 256)])

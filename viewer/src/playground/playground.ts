@@ -69,7 +69,7 @@ class Playground {
   private readonly bar = el("progress", { max: "1", value: "0", "aria-label": "Progress of the run" });
   private readonly stop = button("Stop", () => this.simulator.stop(), { disabled: "" });
   private readonly figures = el("div");
-  private readonly text = el("textarea", { rows: "24", spellcheck: "false", autocapitalize: "off", "aria-label": "The scenario" });
+  private readonly text = el("textarea", { rows: "24", spellcheck: "false", autocapitalize: "off", "aria-label": WRITTEN });
   private readonly told = el("span", { role: "status", class: "quiet" });
   private readonly kept: Column[] = [];
   /** What the runs that are under way are called. */
@@ -83,7 +83,7 @@ class Playground {
     const tools = el("div", { class: "tools" }, button("Copy as command", () => void this.copy("command", commandText(this.text.value))),
       button("Copy as scenario", () => void this.copy("scenario", this.text.value)),
       button("Copy link", () => void this.copyLink()), this.told);
-    const written = el("details", {}, el("summary", {}, "The scenario"),
+    const written = el("details", {}, el("summary", {}, WRITTEN),
       el("p", { class: "quiet" }, "Another can be written or pasted here; a control that is moved puts its own back."), this.text,
       el("div", { class: "tools" }, button("Run this text", () => this.run(this.text.value, "the text as written"))));
     const keep = el("div", { class: "tools" }, button("Keep these figures to compare", () => this.keep()),
@@ -134,6 +134,8 @@ class Playground {
 
   private progress(share: number): void {
     this.bar.value = share;
+    // What is at work is no mistake.
+    this.fault.hidden = true;
     this.waiting();
   }
 
@@ -209,7 +211,8 @@ class Playground {
       await navigator.clipboard.writeText(text);
       this.told.textContent = `The ${what} is copied.`;
     } catch {
-      this.told.textContent = "This browser does not let the page copy: mark the scenario below.";
+      const instead = what === "link" ? "the address of the page is the link" : `its text stands below, under \u201c${WRITTEN}\u201d`;
+      this.told.textContent = `This browser does not let the page copy: ${instead}.`;
     }
   }
 }
@@ -223,9 +226,12 @@ function answerOf(done: Done): string {
     const pings = latency.loaded ?? latency.idle;
     return `Nothing is loaded: ${pings == null ? "no ping was answered" : `a ping takes ${short(pings.median)} ms (median)`}.`;
   }
-  if (latency.loaded == null) return latency.sent > 0 ? "Under load no ping was answered." : "It was stopped before its load.";
-  const idle = latency.idle == null ? "" : `, and ${short(latency.idle.median)} ms while the line is idle`;
-  return `Under load a ping takes ${short(latency.loaded.median)} ms${idle} (medians).`;
+  if (latency.loaded == null) {
+    if (done.scenario.probes.length === 0) return "The scenario sends no pings: how long one takes under load is not known.";
+    return latency.sent > 0 ? "Under load no ping was answered." : "It was stopped before its load.";
+  }
+  const loaded = `Under load a ping takes ${short(latency.loaded.median)} ms`;
+  return latency.idle == null ? `${loaded} (median).` : `${loaded}, and ${short(latency.idle.median)} ms while the line is idle (medians).`;
 }
 
 function cellsOf(done: Done): string[] {
@@ -262,6 +268,9 @@ const FIGURES = [
   "dropped, download",
   "dropped, upload",
 ];
+
+/** What stands above the text of the scenario. */
+const WRITTEN = "The scenario";
 
 const HEIGHT = 190;
 /** How long after a refusal the address is written again. */
