@@ -273,6 +273,14 @@ def test_files_that_pages_name_are_there() -> None:
             assert (ROOT / name).exists() or "NAME" in name or name in WRITTEN_BY_READERS, f"{page}: {name}"
 
 
+def test_pages_that_pages_name_are_linked() -> None:
+    """A path of the repository is none on the site."""
+    for page in ROOT.glob("docs/**/*.md"):
+        text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+        named = set(re.findall(r"(?<![\w/.])docs/[\w/-]+\.md", text)) - WRITTEN_BY_READERS
+        assert not named, f"{page}: {named}"
+
+
 EXAMPLES = re.findall(
     r"^```toml\n(.*?)^```", (ROOT / "docs/scenarios.md").read_text(), re.DOTALL | re.MULTILINE
 )
@@ -445,5 +453,5 @@ SHARED_PAGES = {
 PAGES_OF_RECORDINGS = SHARED_PAGES | {"police": "ingress"}
 """The same of what recordings are of, which a policer is too."""
 
-WRITTEN_BY_READERS = {"crates/qdisc/src/lifo.rs"}
+WRITTEN_BY_READERS = {"crates/qdisc/src/lifo.rs", "docs/queues/lifo.md"}
 """docs/adding-a-queue.md shows how."""
