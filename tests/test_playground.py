@@ -388,6 +388,17 @@ def test_faults_of_a_text_stand_below_each_other(browser: Browser, address: str)
         assert [line.strip().split(": ")[1] for line in others] == ["test", "link"]
 
 
+def test_what_a_text_asserts_is_said_not_to_be_judged(browser: Browser, address: str) -> None:
+    text = 'test = "rrul"\nlink = "cable-20-8"\nphases = { idle = "1s", load = "1s", cooldown = "0s" }\n'
+    with opened(browser, f"{address}#load=1") as shown:
+        pasted(shown, f'{text}assert = ["latency.p99 < 1ms"]\n')
+        says = shown.page.locator(".results.first [role=status]")
+        expect(says).to_contain_text("What it asserts is not judged here: weir run does that.")
+        shown.page.get_by_label("The scenario").fill(text)
+        shown.page.get_by_role("button", name="Run this text").click()
+        expect(says).not_to_contain_text("asserts")
+
+
 def test_before_the_first_run_is_done_it_is_said_to_be_under_way(browser: Browser, address: str) -> None:
     with opened(browser, f"{address}#preset=vdsl&load=60&down=1000&up=1000&downloads=32&uploads=32") as shown:
         page = shown.page

@@ -58,6 +58,11 @@ impl Run {
         self.prepared.queue.clone()
     }
 
+    /// How many assertions the text has, none of which is judged here.
+    pub fn assertions(&self) -> usize {
+        self.prepared.assertions
+    }
+
     /// Simulates until `until_s` seconds of simulated time, or to the end: whether there is more.
     pub fn advance(&mut self, until_s: f64) -> bool {
         let Some(simulation) = &mut self.at_work else { return false };

@@ -19,6 +19,8 @@ pub struct Prepared {
     pub queue: String,
     /// Seed of the run.
     pub seed: u64,
+    /// How many assertions the text has, none of which is judged.
+    pub assertions: usize,
 }
 
 /// Recordings of lines by name, and no other file.
@@ -63,7 +65,8 @@ impl Prepared {
             return Err("scenario: methods: a page runs no speed tests: leave them out".to_owned());
         }
         weir_sim::check(&one.scenario).map_err(|error| error.to_string())?;
-        Ok(Self { scenario: one.scenario, queue: one.queue, seed: resolved.seeds[0] })
+        let (seed, assertions) = (resolved.seeds[0], spec.assert.len());
+        Ok(Self { scenario: one.scenario, queue: one.queue, seed, assertions })
     }
 
     /// Sets the simulation up.
@@ -119,6 +122,13 @@ mod tests {
         assert_eq!((prepared.queue.as_str(), prepared.seed), ("htb rate 95% fq_codel", 12));
         assert_eq!(prepared.scenario.flows.len(), 8);
         assert!(prepared.simulation(&Recordings::default()).is_ok());
+    }
+
+    #[test]
+    fn assertions_are_counted() {
+        let text = format!("{RRUL}assert = [\"latency.p99 < 1ms\", \"up.goodput > 1mbit\"]\n");
+        let of = |words: &str| Prepared::new(words, &Recordings::default()).expect("it is sound");
+        assert_eq!([of(&text), of(RRUL)].map(|one| one.assertions), [2, 0]);
     }
 
     #[test]

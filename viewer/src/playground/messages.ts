@@ -20,6 +20,8 @@ export interface Done {
   /** The resolved scenario, as the manifest of a record has it. */
   scenario: Resolved;
   queue: string;
+  /** How many assertions the scenario has, none of which is judged. */
+  assertions: number;
   /** Figures as `weirlab.stats.summarise` makes them. */
   summary: RunSummary;
   reached_s: number;

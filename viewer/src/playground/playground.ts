@@ -153,7 +153,8 @@ class Playground {
     this.fault.hidden = true;
     this.answer.textContent = answerOf(done);
     const how = done.complete ? "" : ` It was stopped after ${short(done.reached_s)} s.`;
-    this.status.textContent = `${done.packets.toLocaleString("en")} packets in ${short(done.took_s)} s.${how}`;
+    const asserts = done.assertions === 0 ? "" : " What it asserts is not judged here: weir run does that.";
+    this.status.textContent = `${done.packets.toLocaleString("en")} packets in ${short(done.took_s)} s.${how}${asserts}`;
     this.draw();
     this.fill();
     if (!this.simulator.isLast(done.id)) return;

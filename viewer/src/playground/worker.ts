@@ -13,6 +13,7 @@ export interface Run {
   free(): void;
   scenario(): string;
   queue(): string;
+  assertions(): number;
   advance(until_s: number): boolean;
   finish(): boolean;
   reached_s(): number;
@@ -79,10 +80,10 @@ async function simulated(simulator: Simulator, id: number, text: string): Promis
     const began = performance.now();
     const complete = run.finish();
     const tables = Object.fromEntries(run.tables().map((name) => [name, tableOf(run, name)]));
-    const [queue, summary] = [run.queue(), JSON.parse(run.summary()) as RunSummary];
+    const [queue, assertions, summary] = [run.queue(), run.assertions(), JSON.parse(run.summary()) as RunSummary];
     const [reached_s, packets, events] = [run.reached_s(), run.packets(), run.events()];
     const took_s = (took_ms + performance.now() - began) / 1e3;
-    return { id, tables, scenario, queue, summary, reached_s, complete, packets, events, took_s };
+    return { id, tables, scenario, queue, assertions, summary, reached_s, complete, packets, events, took_s };
   } finally {
     run.free();
   }
