@@ -399,6 +399,24 @@ def test_what_a_text_asserts_is_said_not_to_be_judged(browser: Browser, address:
         expect(says).not_to_contain_text("asserts")
 
 
+def test_drops_are_told_as_those_of_the_whole_run(browser: Browser, address: str) -> None:
+    """Flows that begin long before the load drop most packets there, and the caption says load."""
+    text = (
+        'link = "cable-20-8"\nqueue = ["bfifo limit 60000"]\n'
+        '[test]\nname = "early"\ntitle = "Early"\nphases = { idle = "9s", load = "1s" }\n'
+        '[[test.probes]]\nname = "ping"\nkind = "icmp"\n'
+        '[[test.flows]]\nname = "early"\ndirection = "down"\nstart = "0s"\ncount = 8\n'
+    )
+    with opened(browser, f"{address}#load=1") as shown:
+        pasted(shown, text)
+        expect(shown.page.locator(".results thead th").last).to_have_text("the text as written")
+        told = dict(
+            zip(shown.page.locator(".results tbody th").all_inner_texts(), figures(shown.page), strict=True)
+        )
+        assert told["dropped in the whole run, download"].endswith(" %")
+        assert told["dropped in the whole run, upload"] == "-"
+
+
 def test_before_the_first_run_is_done_it_is_said_to_be_under_way(browser: Browser, address: str) -> None:
     with opened(browser, f"{address}#preset=vdsl&load=60&down=1000&up=1000&downloads=32&uploads=32") as shown:
         page = shown.page

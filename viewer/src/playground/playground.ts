@@ -266,8 +266,8 @@ const FIGURES = [
   "loaded ping, ms (99 %)",
   "increase, ms (mean)",
   "pings lost",
-  "dropped, download",
-  "dropped, upload",
+  "dropped in the whole run, download",
+  "dropped in the whole run, upload",
 ];
 
 /** What stands above the text of the scenario. */
