@@ -576,9 +576,20 @@ def test_what_the_path_dropped_and_marked_is_told_with_the_flows(
     summary = summarise(rrul[0])
     assert summary.up is not None
     up = replace(summary.up, loss_rate=lost, mark_rate=marked)
-    foot = printed(flow_table(replace(summary, down=None, up=up)), 80).partition("upload: retransmitted")[2]
+    foot = printed(flow_table(replace(summary, down=None, up=up)), 80).partition("whole run: retransmitted")[
+        2
+    ]
     assert ("data packets" in foot) == bool(said)
     assert said in foot
+
+
+def test_what_is_counted_in_the_whole_run_is_told_as_that(rrul: list[Record]) -> None:
+    """The table's title says of everything else that it is of the load."""
+    lines = [line.split("  ")[0].strip() for line in printed(flow_table(summarise(rrul[0])), 80).splitlines()]
+    for way in ("download", "upload"):
+        at = next(number for number, line in enumerate(lines) if line.startswith(f"{way}: "))
+        assert re.fullmatch(rf"{way}: \d+\.\d% of the line", lines[at])
+        assert re.fullmatch(r"whole run: retransmitted \d+, timeouts \d+", lines[at + 1])
 
 
 def test_no_zero_has_a_minus(rrul: list[Record]) -> None:

@@ -376,11 +376,12 @@ def flow_table(summary: Summary, during: str = DURING) -> Table:
         if not whole and untold > 0:
             table.add_row(f"{counted(untold, 'flow')} without a whole interval of samples", "-")
         way = "download" if direction is summary.down else "upload"
-        used = "" if direction.utilisation is None else f", {direction.utilisation:.1%} of the line"
+        used = "" if direction.utilisation is None else f": {direction.utilisation:.1%} of the line"
+        # Senders and queues count all that a flow sends, also before and behind the load.
         table.add_row(
             Text(
-                f"{way}: retransmitted {_known(direction.retransmitted_segments)}, "
-                f"timeouts {_known(direction.timeouts)}{used}{_queues_did(direction)}",
+                f"{way}{used}\nwhole run: retransmitted {_known(direction.retransmitted_segments)}, "
+                f"timeouts {_known(direction.timeouts)}{_queues_did(direction)}",
                 style="dim",
             ),
             _mbps(direction.goodput_mbps),
@@ -393,7 +394,7 @@ def _queues_did(direction: DirectionSummary) -> str:
     """A line on what became of a direction's packets on the path, if some were dropped or marked."""
     shares = {"dropped": direction.loss_rate, "marked CE": direction.mark_rate}
     told = [f"{what} {_at_least(share)}" for what, share in shares.items() if share]
-    return f"\ndata packets: {', '.join(told)}" if told else ""
+    return f"\nof its data packets: {', '.join(told)}" if told else ""
 
 
 def _at_least(share: float) -> str:
