@@ -365,9 +365,11 @@ fn refused(server: &str, error: &HandshakeError<ClientHandshake<TcpStream>>) -> 
     let busy = [StatusCode::TOO_MANY_REQUESTS, StatusCode::SERVICE_UNAVAILABLE];
     match error {
         HandshakeError::Failure(Error::Http(answer)) if busy.contains(&answer.status()) => {
+            let status = answer.status();
+            let whose =
+                if status == StatusCode::TOO_MANY_REQUESTS { " from this address" } else { "" };
             NetError::new(format!(
-                "server `{server}` takes no more tests now ({}): try again in a minute",
-                answer.status()
+                "server `{server}` takes no more tests{whose} now ({status}): try again in a minute"
             ))
         }
         _ => NetError::foreign(format!(
@@ -422,7 +424,9 @@ mod tests {
             let error = why(answer);
             assert!(!error.is_foreign());
             let said = error.to_string();
-            assert!(said.ends_with(&format!("({status}): try again in a minute")), "{said}");
+            let whose = if status.starts_with("429") { " from this address" } else { "" };
+            let says = format!("takes no more tests{whose} now ({status}): try again in a minute");
+            assert!(said.ends_with(&says), "{said}");
         }
         let error = why("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n");
         assert!(error.is_foreign());

@@ -12,7 +12,7 @@ use serde_json::Value;
 use weir_core::{Direction, Duration, Time};
 
 use crate::figures::{jitter, quantile};
-use crate::method::{Action, Connection, Event, Id, Method};
+use crate::method::{Action, Connection, Event, Id, Method, answered};
 use crate::registry::{Caution, MethodInfo};
 use crate::result::{Basis, Declared, LoadedMedians, MainFigures, meaning, object};
 
@@ -199,7 +199,7 @@ impl Method for Cloudflare {
                     request.head = Some((now, server.unwrap_or(Duration::ZERO)));
                 }
                 if status != 200 {
-                    self.failure = Some(format!("the server answered {status}"));
+                    self.failure = Some(answered(status));
                     self.over = true;
                     actions.push(Action::Finish);
                 }

@@ -9,7 +9,7 @@
 use serde_json::Value;
 use weir_core::{Direction, Duration, Time};
 
-use crate::method::{Action, Event, Method};
+use crate::method::{Action, Event, Method, answered};
 use crate::registry::MethodInfo;
 use crate::result::{Basis, Declared, MainFigures, meaning, object};
 use crate::streams::{Answer, Heard, Streams};
@@ -183,7 +183,7 @@ impl Librespeed {
                 self.prefix = "";
                 self.ask(place, now, actions);
             }
-            _ => self.fail(format!("the server answered {}", answer.status), actions),
+            _ => self.fail(answered(answer.status), actions),
         }
     }
 

@@ -89,6 +89,29 @@ pub enum Action {
     Finish,
 }
 
+/// Why a test cannot go on whose request was answered with `status`.
+pub(crate) fn answered(status: u16) -> String {
+    match status {
+        TOO_MANY => format!(
+            "the server answered {status}: it takes no more from this address now: try again in a minute"
+        ),
+        FULL => {
+            format!("the server answered {status}: it takes no more now: try again in a minute")
+        }
+        _ => format!("the server answered {status}"),
+    }
+}
+
+/// Whether a server that answers so has too much to do: what it would have answered else is not known.
+pub(crate) const fn is_busy(status: u16) -> bool {
+    matches!(status, TOO_MANY | FULL)
+}
+
+/// `Too Many Requests` (RFC 6585, section 4).
+const TOO_MANY: u16 = 429;
+/// `Service Unavailable` (RFC 9110, section 15.6.4).
+const FULL: u16 = 503;
+
 /// An event that a method hears of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event<'a> {

@@ -14,7 +14,7 @@ use weir_core::{Direction, Duration, Time};
 
 use crate::figures::{interquartile_mean, jitter, mbps, mean};
 use crate::loss::{DatagramCounts, Loss};
-use crate::method::{Action, Event, Method};
+use crate::method::{Action, Event, Method, answered};
 use crate::registry::MethodInfo;
 use crate::result::{Basis, Declared, MainFigures, meaning, object};
 use crate::streams::{Answer, Heard, Streams};
@@ -177,7 +177,7 @@ impl Ookla {
         actions: &mut Vec<Action>,
     ) {
         if !answer.is_success() {
-            return self.fail(format!("the server answered {}", answer.status), actions);
+            return self.fail(answered(answer.status), actions);
         }
         let sizes: &[u64] = match self.stage {
             Stage::Estimate(way) => return self.on_estimate(way, answer.took, now, actions),
@@ -280,7 +280,7 @@ impl Ookla {
                 self.on_pong(answer.to_head, now, actions);
             }
             Heard::Done(_, answer) => {
-                self.fail(format!("the server answered {}", answer.status), actions);
+                self.fail(answered(answer.status), actions);
             }
             Heard::Failed(reason) => self.fail(reason, actions),
             Heard::Moved(_) => {}

@@ -13,7 +13,7 @@ use serde_json::Value;
 use weir_core::{Direction, Duration, Time};
 
 use crate::figures::{deviation, mbps, mean, trimmed_mean};
-use crate::method::{Action, Connection, Event, Id, Method};
+use crate::method::{Action, Connection, Event, Id, Method, answered};
 use crate::registry::{Caution, KnownBy, MethodInfo};
 use crate::result::{Basis, Declared, meaning, object};
 
@@ -259,6 +259,22 @@ impl Responsiveness {
         }
     }
 
+    /// Without its loads a line is no line under load, however quickly its probes come back.
+    fn on_refused(&mut self, id: Id, status: u16, actions: &mut Vec<Action>) {
+        self.on_failed(id, &answered(status), actions);
+    }
+
+    fn on_failed(&mut self, id: Id, reason: &str, actions: &mut Vec<Action>) {
+        let of_load = self.loads.iter().any(|(load, _)| *load == id);
+        if id <= CONFIG_REQUEST || of_load || self.transfers.contains_key(&id) {
+            self.failure = Some(reason.to_owned());
+            self.finish(actions);
+        } else if let Some(PendingProbe { foreign: Some(connection), .. }) = self.probes.remove(&id)
+        {
+            actions.push(Action::Close { id: connection });
+        }
+    }
+
     fn on_ended(&mut self, now: Time, id: Id, actions: &mut Vec<Action>) {
         if let Some(probe) = self.probes.remove(&id) {
             let took = now.since(probe.began).as_millis_f64();
@@ -302,18 +318,11 @@ impl Method for Responsiveness {
             {
                 self.interval.bytes += bytes;
             }
-            Event::Ended { id } => self.on_ended(now, id, actions),
-            Event::Failed { id, reason } => {
-                let of_load = self.loads.iter().any(|(load, _)| *load == id);
-                if id <= CONFIG_REQUEST || of_load || self.transfers.contains_key(&id) {
-                    self.failure = Some(reason.to_owned());
-                    self.finish(actions);
-                } else if let Some(PendingProbe { foreign: Some(connection), .. }) =
-                    self.probes.remove(&id)
-                {
-                    actions.push(Action::Close { id: connection });
-                }
+            Event::Head { id, status, .. } if !(200..300).contains(&status) => {
+                self.on_refused(id, status, actions);
             }
+            Event::Ended { id } => self.on_ended(now, id, actions),
+            Event::Failed { id, reason } => self.on_failed(id, reason, actions),
             Event::Wake if self.way.is_some() => {
                 if now >= self.next_probe {
                     self.next_probe = now + PROBE_EVERY;
@@ -491,6 +500,39 @@ mod tests {
         assert_eq!(paths(old).unwrap().large, "/l");
         assert!(paths(&new.replace(":1,\"urls", ":2,\"urls")).is_none());
         assert!(paths("{}").is_none());
+    }
+
+    #[test]
+    fn a_load_that_is_refused_ends_the_test_with_the_reason() {
+        let (mut test, mut actions, now) = (Responsiveness::new(), Vec::new(), Time::ZERO);
+        let text = r#"{"version":1,"urls":{"small_download_url":"https://h/s","large_download_url":"https://h/l","upload_url":"https://h/u"}}"#;
+        test.on(now, Event::Begin, &mut actions);
+        test.on(now, Event::Text { id: CONFIG_REQUEST, text }, &mut actions);
+        let (load, _) = test.loads[0];
+        test.on(now, Event::Opened { id: load, tcp: Duration::ZERO, tls: None }, &mut actions);
+        let id = *test.transfers.keys().next().unwrap();
+        test.on(now, Event::Head { id, status: 429, server: None }, &mut actions);
+        test.on(now, Event::Ended { id }, &mut actions);
+        assert_eq!(actions.last(), Some(&Action::Finish));
+        let result = test.result();
+        let says = "the server answered 429: it takes no more from this address now: try again in a minute";
+        assert_eq!(result["failures"], json!([says]));
+        assert_eq!(result["download"], Value::Null, "no loads, no responsiveness under load");
+    }
+
+    #[test]
+    fn a_probe_that_is_refused_does_not_count() {
+        let (mut test, mut actions, now) = (Responsiveness::new(), Vec::new(), Time::ZERO);
+        test.begin(Direction::Down, now, &mut actions);
+        test.probe(now, &mut actions);
+        let connection = *test.probes.keys().next().unwrap();
+        let opened = Event::Opened { id: connection, tcp: Duration::ZERO, tls: None };
+        test.on(now, opened, &mut actions);
+        let id = *test.probes.keys().next().unwrap();
+        test.on(now, Event::Head { id, status: 503, server: None }, &mut actions);
+        test.on(now, Event::Ended { id }, &mut actions);
+        assert!(test.probes.is_empty() && test.interval.http.is_empty());
+        assert_eq!(test.failure, None);
     }
 
     /// 100 kB an interval from each of at most four connections; every round trip takes 20 ms, self 60 ms.

@@ -10,7 +10,7 @@ use serde_json::Value;
 use weir_core::{Direction, Duration, Time};
 
 use crate::figures::{mbps, mean, quantile};
-use crate::method::{Action, Connection, Event, Id, Method};
+use crate::method::{Action, Connection, Event, Id, Method, answered, is_busy};
 use crate::ramp::{Ramp, RampSettings};
 use crate::registry::{Caution, MethodInfo};
 use crate::result::{Basis, Declared, LoadedMedians, MainFigures, meaning, object};
@@ -28,6 +28,8 @@ pub struct Web {
     small: u64,
     /// Size of the answer that showed the kind: of the file, if it comes to that.
     file: u64,
+    /// Status with which a busy server refused to show its kind.
+    busy: Option<u16>,
     began: Time,
     ramp: Ramp,
     next_look: Time,
@@ -95,6 +97,7 @@ impl Web {
             asked: 0,
             small: 0,
             file: 0,
+            busy: None,
             began: Time::ZERO,
             ramp: Ramp::new(RampSettings::default()),
             next_look: Time::MAX,
@@ -136,7 +139,14 @@ impl Web {
         let bytes = std::mem::take(&mut self.small);
         let found =
             answer.is_success() && self.known().map_or(bytes > 0, |kind| kind.small.1 == bytes);
-        if found {
+        if is_busy(answer.status) {
+            self.busy.get_or_insert(answer.status);
+        }
+        // What else its URL names, such as a page, is not what it would be measured with.
+        let refused = self.busy.filter(|_| self.known().is_none());
+        if let Some(status) = refused {
+            self.fail(answered(status), actions);
+        } else if found {
             self.found(bytes, now, actions);
         } else if self.kind == KINDS.len() {
             let status = answer.status;
@@ -336,7 +346,7 @@ impl Method for Web {
             Some(Heard::Done(place, answer)) => match self.stage {
                 Stage::Kind => self.on_kind(place, answer, now, actions),
                 _ if answer.is_success() => self.ask(place, now, actions),
-                _ => self.fail(format!("the server answered {}", answer.status), actions),
+                _ => self.fail(answered(answer.status), actions),
             },
             Some(Heard::Failed(reason)) => self.fail(reason, actions),
         }
@@ -537,6 +547,32 @@ mod tests {
         let missing = result["missing"].to_string();
         assert!(missing.contains("the file has 500000 bytes"), "{missing}");
         assert!(missing.contains("upload"), "{missing}");
+    }
+
+    #[test]
+    fn a_server_that_is_full_is_no_server_of_files() {
+        for (status, says) in [
+            (
+                429,
+                "the server answered 429: it takes no more from this address now: try again in a minute",
+            ),
+            (503, "the server answered 503: it takes no more now: try again in a minute"),
+        ] {
+            let (mut test, mut actions, now) = (Web::new(), Vec::new(), Time::ZERO);
+            test.on(now, Event::Begin, &mut actions);
+            test.on(now, Event::Opened { id: 1, tcp: Duration::ZERO, tls: None }, &mut actions);
+            // It refuses what a test asks for, and has a page.
+            for id in 2..=KINDS.len() as Id + 1 {
+                test.on(now, Event::Head { id, status, server: None }, &mut actions);
+                test.on(now, Event::Ended { id }, &mut actions);
+            }
+            let id = KINDS.len() as Id + 2;
+            test.on(now, Event::Head { id, status: 200, server: None }, &mut actions);
+            test.on(now, Event::Received { id, bytes: 4_000 }, &mut actions);
+            test.on(now, Event::Ended { id }, &mut actions);
+            assert_eq!(actions.last(), Some(&Action::Finish));
+            assert_eq!(test.result()["failures"], json!([says]));
+        }
     }
 
     #[test]
