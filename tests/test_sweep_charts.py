@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import rv_discrete, sobol_indices
 
 from weirlab.errors import UsageError
-from weirlab.sweeps.charts import KINDS, draw, lines
+from weirlab.sweeps.charts import KINDS, draw, lines, usual_kind
 from weirlab.sweeps.charts.asked import Asked
 from weirlab.sweeps.charts.data import drawn, is_logarithmic, text, words
 from weirlab.sweeps.charts.data import number as number_of
@@ -292,6 +292,32 @@ def test_what_cannot_be_drawn_is_refused(
             target,
         )
     assert not target.exists()
+
+
+def many(place: Path, *, delays: int) -> Store:
+    """A store of 61 rates, one more than a heat map has room for, with some delays each."""
+    points = [("pie", 1.0 + rate, 5.0 * (1 + delay), 1) for rate in range(61) for delay in range(delays)]
+    return stored(place, [row(number, *point) for number, point in enumerate(points)])
+
+
+def test_axes_without_room_are_no_default(tmp_path: Path, weir: Weir) -> None:
+    place = many(tmp_path / "many", delays=13)
+    assert usual_kind(place) == "lines"
+    assert usual_kind(stored(tmp_path / "few", grid())) == "heat"
+    for kind in (None, "lines", "pareto"):
+        out = tmp_path / f"{kind}.png"
+        words = [] if kind is None else ["--kind", kind]
+        done = weir("sweep", "plot", str(place.path), *words, "--out", str(out))
+        assert done.returncode == 0, done.stderr
+        assert out.exists()
+    done = weir("sweep", "plot", str(place.path), "--kind", "heat", "--out", str(tmp_path / "heat.png"))
+    assert done.returncode == 2
+    assert " ".join(done.stderr.split()) == (
+        "weir: a heat map needs two axes that vary, of 2 to 60 values each, and rate_mbps has 61: "
+        "`--kind lines` has room for more from left to right"
+    )
+    named = weir("sweep", "plot", str(place.path), "--x", "rate_mbps", "--kind", "heat")
+    assert "--x rate_mbps: 61 values; a chart has room for 1 to 60" in named.stderr
 
 
 def test_the_command_draws(store: Store, tmp_path: Path, weir: Weir) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from weirlab.errors import UsageError
 from weirlab.loading import without_lament
 from weirlab.plots import MAX_TITLE_CHARS, format_of, save
+from weirlab.sweeps.charts.asked import MOST_CELLS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,13 +36,15 @@ KINDS: Mapping[str, str] = MappingProxyType(
 def usual_kind(store: Store) -> str:
     """The chart of a store for who asks for none: the first that its axes are enough for.
 
-    Two that vary make a heat map, one of numbers lines; of any other each value is a point.
+    Two that vary and have few enough values make a heat map, one of numbers lines; of any other each value
+    is a point.
     """
     rows = store.collected()
-    vary = [name for name in store.axes() if rows[name].drop_nulls().n_unique() > 1]
-    if len(vary) > 1:
+    values = {name: rows[name].drop_nulls().n_unique() for name in store.axes()}
+    vary = [name for name, count in values.items() if count > 1]
+    if sum(1 < count <= MOST_CELLS for count in values.values()) > 1:
         return "heat"
-    return "lines" if vary and rows[vary[0]].dtype.is_numeric() else "pareto"
+    return "lines" if any(rows[name].dtype.is_numeric() for name in vary) else "pareto"
 
 
 def draw(store: Store, kind: str, asked: Asked, target: Path) -> Path:

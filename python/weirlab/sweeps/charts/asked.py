@@ -46,3 +46,10 @@ class Asked:
         for option, column in chosen:
             if column is not None and (first := of_columns.setdefault(column, option)) != option:
                 raise UsageError(f"{first} {column} and {option} {column}: name two axes, or leave one out")
+
+
+MOST_CELLS = 60
+"""Values of an axis that a heat map has room for."""
+
+MOST_COLOURS = 12
+"""Values of an axis that have a line or a colour each."""

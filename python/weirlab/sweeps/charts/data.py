@@ -57,6 +57,10 @@ class Drawn:
             raise UsageError(f"{what} {name}: the column has no numbers")
         return name
 
+    def with_room(self, most: int) -> list[str]:
+        """The axes of which a chart that has room for `most` values has room for all."""
+        return [name for name in self.axes if self.rows[name].drop_nulls().n_unique() <= most]
+
     def values(self, name: str, what: str, most: int) -> list[Any]:
         """The values of an axis in their order.
 

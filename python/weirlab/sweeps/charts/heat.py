@@ -11,6 +11,7 @@ from matplotlib.colors import Normalize
 
 from weirlab.errors import UsageError
 from weirlab.plots.layout import constrained
+from weirlab.sweeps.charts.asked import MOST_CELLS
 from weirlab.sweeps.charts.data import number, plain, text, words
 from weirlab.sweeps.charts.panels import panelled
 from weirlab.sweeps.charts.told import Told
@@ -31,8 +32,8 @@ if TYPE_CHECKING:
 def figure(drawn: Drawn, asked: Asked) -> Figure:
     """The chart."""
     x, y, shown = _columns(drawn, asked)
-    columns = drawn.values(x, "--x", MOST)
-    lines = drawn.values(y, "--by", MOST)
+    columns = drawn.values(x, "--x", MOST_CELLS)
+    lines = drawn.values(y, "--by", MOST_CELLS)
     kept = drawn.beside(x, y, asked.panels)
     note = f"Each cell: mean of {plain(shown)} over {drawn.over(x, y, asked.panels)}, each point once.{kept}"
     panels = panelled(drawn, asked, _heading(x, y, shown), note)
@@ -74,13 +75,25 @@ def told(drawn: Drawn, asked: Asked) -> Told:
 
 def _columns(drawn: Drawn, asked: Asked) -> tuple[str, str, str]:
     """The axes from left to right and from below upwards, and the figure."""
-    x = asked.x or next((name for name in drawn.axes if name not in {asked.by, asked.panels}), None)
-    y = asked.by or next((name for name in drawn.axes if name not in {x, asked.panels}), None)
+    fitting = drawn.with_room(MOST_CELLS)
+    x = asked.x or next((name for name in fitting if name not in {asked.by, asked.panels}), None)
+    y = asked.by or next((name for name in fitting if name not in {x, asked.panels}), None)
     if x is None or y is None:
-        raise UsageError("a heat map needs two axes that vary: name them with --x and --by")
+        raise UsageError("a heat map needs two axes that vary" + _too_many(drawn, fitting))
     shown = drawn.figure(asked.figure, "--figure")
     asked.tell_apart(x=x, by=y, figure=shown)
     return x, y, shown
+
+
+def _too_many(drawn: Drawn, fitting: Sequence[str]) -> str:
+    """Why axes that vary were not taken, or what to do."""
+    large = [f"{name} has {drawn.rows[name].n_unique()}" for name in drawn.axes if name not in fitting]
+    if not large:
+        return ": name them with --x and --by"
+    return (
+        f", of 2 to {MOST_CELLS} values each, and {', '.join(large)}: `--kind lines` has room for more "
+        "from left to right"
+    )
 
 
 def _heading(x: str, y: str, shown: str) -> str:
@@ -125,9 +138,6 @@ def _scale(axes: Axes, columns: Sequence[Any], lines: Sequence[Any]) -> None:
     if max(len(text(value)) for value in columns) * len(columns) > LONG:
         axes.tick_params(axis="x", labelrotation=45)
 
-
-MOST = 60
-"""Values of an axis that a heat map has room for."""
 
 MOST_NUMBERS = 80
 """Cells of a panel up to which their numbers are written into them."""

@@ -9,6 +9,7 @@ import polars as pl
 from weirlab.errors import UsageError
 from weirlab.plots import theme
 from weirlab.plots.axes import LOG_SCALE
+from weirlab.sweeps.charts.asked import MOST_COLOURS
 from weirlab.sweeps.charts.data import is_logarithmic, number, plain, text, words
 from weirlab.sweeps.charts.panels import panelled
 from weirlab.sweeps.charts.told import Told
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 def figure(drawn: Drawn, asked: Asked) -> Figure:
     """The chart."""
     x, shown, by = _columns(drawn, asked)
-    values = drawn.values(by, "--by", MOST) if by is not None else [None]
+    values = drawn.values(by, "--by", MOST_COLOURS) if by is not None else [None]
     note = (
         f"Lines: medians over {drawn.over(x, by, asked.panels)}. Bands: from the 10th to the 90th percentile "
         f"of these runs.{drawn.beside(x, by, asked.panels)}"
@@ -72,7 +73,7 @@ def _columns(drawn: Drawn, asked: Asked) -> tuple[str, str, str | None]:
         )
     x = drawn.figure(x, "--x")
     shown = drawn.figure(asked.figure, "--figure")
-    free = (name for name in drawn.axes if name not in {x, asked.panels})
+    free = (name for name in drawn.with_room(MOST_COLOURS) if name not in {x, asked.panels})
     by = asked.by or next((name for name in free if name not in numbers), None)
     asked.tell_apart(x=x, by=by, figure=shown)
     return x, shown, by
@@ -116,9 +117,6 @@ def _logarithmic(axes: Axes, values: list[float]) -> None:
     axes.set_xticks(chosen, [number(value) for value in chosen])
     axes.set_xticks([], minor=True)
 
-
-MOST = 12
-"""Lines of a panel."""
 
 MOST_PLACES = 10_000
 """Values along a line."""

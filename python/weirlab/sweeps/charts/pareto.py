@@ -9,6 +9,7 @@ import polars as pl
 
 from weirlab.errors import UsageError
 from weirlab.plots import theme
+from weirlab.sweeps.charts.asked import MOST_COLOURS
 from weirlab.sweeps.charts.data import plain, text, words
 from weirlab.sweeps.charts.panels import panelled, parts_of
 from weirlab.sweeps.charts.told import Told
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 def figure(drawn: Drawn, asked: Asked) -> Figure:
     """The chart."""
     costs, gains, by = _columns(drawn, asked)
-    values = drawn.values(by, "--by", MOST) if by is not None else [None]
+    values = drawn.values(by, "--by", MOST_COLOURS) if by is not None else [None]
     note = (
         f"Better is up and left. A point: means over the runs of a point of the plan. Line: the front, whose "
         f"points no other of the panel beats in both {plain(costs)} and {plain(gains)}."
@@ -73,7 +74,7 @@ def _columns(drawn: Drawn, asked: Asked) -> tuple[str, str, str | None]:
         raise UsageError(f"--figure and --against are both {asked.figure}: a Pareto front is of two figures")
     costs = drawn.figure(asked.figure, "--figure")
     gains = drawn.figure(asked.against, "--against")
-    by = asked.by or next((name for name in drawn.axes if name != asked.panels), None)
+    by = asked.by or next((name for name in drawn.with_room(MOST_COLOURS) if name != asked.panels), None)
     return costs, gains, by
 
 
@@ -141,9 +142,6 @@ def _front(axes: Axes, costs: NDArray[np.float64], gains: NDArray[np.float64]) -
         markeredgewidth=0.8,
     )
 
-
-MOST = 12
-"""Colours of a panel."""
 
 FRONT = "on the front"
 """The column that says whether no other point beats this one."""
