@@ -618,6 +618,19 @@ def test_points_of_one_scenario_are_told_to_run_once(
     assert dry.stderr == "2 points of 3 come to the same scenario as another: it runs once\n"
 
 
+def test_a_terminal_is_shown_that_points_are_resolved(
+    weir: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "plan.toml").write_text(PLAN)
+    assert "resolving" not in weir("sweep", "plan.toml", "--dry-run").stderr
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    shown = weir("sweep", "plan.toml", "--dry-run").stderr
+    assert "resolving points" in shown
+    assert "estimating" in shown
+    assert "resolving" not in weir("sweep", "plan.toml", "--dry-run", "--json").stderr
+
+
 def test_the_command_runs_shows_and_joins(
     weir_here: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
 ) -> None:

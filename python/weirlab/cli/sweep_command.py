@@ -21,7 +21,7 @@ from weirlab.sweeps.runs import sweep_of
 from weirlab.sweeps.shown import FIGURES, alike, grouped, of_newest, shown_columns
 from weirlab.sweeps.store import Store
 from weirlab.sweeps.sweeping import Outcome, carry_out
-from weirlab.ui import CountProgress, Table, console, note, warn
+from weirlab.ui import CountProgress, Table, console, note, waiting, warn
 from weirlab.ui.numbers import four_digits
 
 if TYPE_CHECKING:
@@ -90,11 +90,13 @@ def run(  # noqa: PLR0913 - one word each on the command line
     many = cluster_of(scheduler, cluster, jobs)
     said = load_plan(plan)
     place = out or str(plan.with_suffix(".sweep"))
-    sweep = sweep_of(said)
+    with waiting("resolving points", quiet=as_json):
+        sweep = sweep_of(said)
     for text in sweep.remarks:
         note(text)
     if dry_run:
-        found = estimate(sweep, Store.found(place), retry=retry)
+        with waiting("estimating", quiet=as_json):
+            found = estimate(sweep, Store.found(place), retry=retry)
         _tell_estimate(found, as_json=as_json)
         return
     store = Store.made(place)
