@@ -22,7 +22,7 @@ pub fn cautions(notes: &Map<String, Value>) -> Vec<String> {
     }
     if has_met_others(notes) {
         said.push(
-            "another test from this address ran meanwhile: both shared the line, and got less than it carries"
+            "other tests from this address ran meanwhile: they shared the line, and each got less than it carries"
                 .to_owned(),
         );
     }
@@ -144,7 +144,7 @@ mod tests {
             [
                 "this program used 80 % of a processor: the machine may be the bottleneck",
                 "the server left 3 pings unanswered because there were too many: they count as lost",
-                "another test from this address ran meanwhile: both shared the line, and got less than it carries",
+                "other tests from this address ran meanwhile: they shared the line, and each got less than it carries",
                 "the clocks of this machine and of server `near:8080` ran apart by 4.2 ms: delays of UDP loads are off by up \
                  to as much",
                 "server `far:8080` gives this address 12.5 Mbit/s at most: that may be the bottleneck",
