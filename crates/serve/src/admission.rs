@@ -1,6 +1,7 @@
 //! How much a client, and all of them, may have at a time.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -26,10 +27,34 @@ pub(crate) struct Bounds {
 /// Why somebody has to wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Refusal {
-    #[error("the server is busy: try again in a minute")]
-    Server,
-    #[error("there is too much from this address already: try again in a minute")]
-    Address,
+    #[error("the server is busy with {0}, which is all that it takes: try again in a minute")]
+    Server(Full),
+    #[error(
+        "there is too much from this address already, {0}, which is all that it may have: try again in a minute"
+    )]
+    Address(Full),
+}
+
+/// A bound that was met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Full {
+    most: u32,
+    thing: Thing,
+}
+
+impl fmt::Display for Full {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = match self.thing {
+            Thing::Connection => "connection",
+            Thing::Test => "test",
+            Thing::Irtt => "connection of irtt",
+        };
+        match (self.most, self.thing) {
+            (1, _) => write!(f, "1 {word}"),
+            (most, Thing::Irtt) => write!(f, "{most} connections of irtt"),
+            (most, _) => write!(f, "{most} {word}s"),
+        }
+    }
 }
 
 /// Bounds how many connections and tests run at once, in all and of one address.
@@ -158,7 +183,7 @@ impl Admission {
         let mut admitted = self.admitted();
         let mut gave_up = false;
         let entered = self.enter(&mut admitted, Thing::Connection, address).or_else(|refusal| {
-            gave_up = refusal == Refusal::Address && admitted.give_up_idle(address);
+            gave_up = matches!(refusal, Refusal::Address(_)) && admitted.give_up_idle(address);
             if gave_up {
                 self.enter(&mut admitted, Thing::Connection, address)
             } else {
@@ -213,10 +238,10 @@ impl Admission {
         };
         let used = admitted.addresses.get_mut(&address).map_or(0, |client| *client.used.of(thing));
         if used >= most_of_one {
-            return Err(Refusal::Address);
+            return Err(Refusal::Address(Full { most: most_of_one, thing }));
         }
         if *admitted.all.of(thing) >= most {
-            return Err(Refusal::Server);
+            return Err(Refusal::Server(Full { most, thing }));
         }
         *admitted.all.of(thing) += 1;
         let client = admitted.addresses.entry(address).or_insert_with(|| Client {
@@ -375,9 +400,9 @@ mod tests {
         let enter = |from: &str| admission.enter_test(address(from));
         let first = enter("192.0.2.1").unwrap();
         let _second = enter("::ffff:192.0.2.1").unwrap();
-        assert_eq!(enter("192.0.2.1").unwrap_err(), Refusal::Address);
+        assert!(matches!(enter("192.0.2.1"), Err(Refusal::Address(_))));
         let _third = enter("192.0.2.2").unwrap();
-        assert_eq!(enter("192.0.2.3").unwrap_err(), Refusal::Server);
+        assert!(matches!(enter("192.0.2.3"), Err(Refusal::Server(_))));
         drop(first);
         assert!(enter("192.0.2.1").is_ok());
         assert!(admission.enter_connection(address("192.0.2.1")).is_ok(), "counted apart");
@@ -389,14 +414,14 @@ mod tests {
         let enter = |from: &str| admission.enter_irtt(address(from));
         let first = enter("192.0.2.1").unwrap();
         let _second = enter("192.0.2.1").unwrap();
-        assert_eq!(enter("192.0.2.1").unwrap_err(), Refusal::Address);
+        assert!(matches!(enter("192.0.2.1"), Err(Refusal::Address(_))));
         assert!(admission.enter_test(address("192.0.2.1")).is_ok(), "counted apart");
         drop(first);
         assert!(enter("192.0.2.1").is_ok());
         let clients = (0..MAX_IRTT_CONNECTIONS - 1)
             .map(|one| enter(&format!("10.0.{}.{}", one / 250, one % 250)));
         let _all: Vec<_> = clients.map(Result::unwrap).collect();
-        assert_eq!(enter("192.0.2.2").unwrap_err(), Refusal::Server);
+        assert!(matches!(enter("192.0.2.2"), Err(Refusal::Server(_))));
     }
 
     #[test]
@@ -406,7 +431,7 @@ mod tests {
         let one = enter("2001:db8::1").unwrap();
         let two = enter("2001:db8::2").unwrap();
         assert!(Arc::ptr_eq(one.pace.as_ref().unwrap(), two.pace.as_ref().unwrap()));
-        assert_eq!(enter("2001:db8::3").unwrap_err(), Refusal::Address);
+        assert!(matches!(enter("2001:db8::3"), Err(Refusal::Address(_))));
         assert!(enter("2001:db8:0:1::1").is_ok());
     }
 
@@ -465,7 +490,7 @@ mod tests {
         tokio::time::advance(Duration::from_millis(100)).await;
         drop(all[2].activity.begin());
         tokio::time::advance(MIN_IDLE - Duration::from_millis(101)).await;
-        assert_eq!(enter().unwrap_err(), Refusal::Address, "none is idle for long enough");
+        assert!(matches!(enter(), Err(Refusal::Address(_))), "none is idle for long enough");
         tokio::time::advance(Duration::from_millis(1)).await;
         let fifth = enter().unwrap();
         assert!(fifth.gave_up);
@@ -473,7 +498,7 @@ mod tests {
         // What ends later is not counted twice.
         drop(all.remove(3));
         assert_eq!(admission.admitted().all.connections, 4);
-        assert_eq!(enter().unwrap_err(), Refusal::Address);
+        assert!(matches!(enter(), Err(Refusal::Address(_))));
         drop(fifth);
         assert!(!enter().unwrap().gave_up, "there is room again");
     }

@@ -1,7 +1,7 @@
 //! Health of the listening sockets. If the task of one ends before it is told to, the server ends.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::panic::AssertUnwindSafe;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -14,9 +14,10 @@ use tokio_util::sync::CancellationToken;
 use tracing::error;
 
 use crate::error::ServeError;
-use crate::http::{Client, HttpRequest, HttpResponse, content};
+use crate::http::{HttpRequest, HttpResponse, content, may_know_all};
 use crate::log;
 use crate::service::{OverHttp, Own, Rules, Service};
+use crate::shared::Shared;
 
 /// `/healthz`, for whoever watches over the server. It is always there.
 pub(crate) const SERVICE: Service = Service::Own(&Own {
@@ -24,13 +25,16 @@ pub(crate) const SERVICE: Service = Service::Own(&Own {
     summary: "Whether all listening sockets are at work",
     http: Some(OverHttp {
         serves: |path| path == "/healthz",
-        answer: |client, request| Box::pin(async move { answer(&client, &request) }),
+        answer: |client, request| {
+            Box::pin(async move { answer(&client.server, client.ends.client.ip(), &request) })
+        },
         rules: Rules { is_for_pages: false, needs_secret: false, ..Rules::READ },
     }),
 });
 
-fn answer(client: &Client, request: &HttpRequest) -> HttpResponse {
-    let (well, said) = client.server.health.report(client.may_know_all(request));
+/// What `/healthz` tells, to one whose connection is one too many as well.
+pub(crate) fn answer(server: &Shared, client: IpAddr, request: &HttpRequest) -> HttpResponse {
+    let (well, said) = server.health.report(may_know_all(server, client, request));
     let mut response = content("application/json", said);
     if !well {
         *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;

@@ -1,6 +1,7 @@
 //! Requests and answers, whatever protocol they belong to.
 
 use std::io;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -120,6 +121,20 @@ impl hyper::body::Body for Body {
     }
 }
 
+/// Whether whoever sends this request knows the secret, where there is one.
+pub(crate) fn is_known(server: &Shared, request: &HttpRequest) -> bool {
+    let Some(secret) = &server.secret else { return true };
+    let parameter = query(request).get("access_token");
+    bearer(request.headers()).is_some_and(|words| secret.is(words))
+        || parameter.is_some_and(|words| secret.is(&words))
+}
+
+/// Whether a request is told what is for this machine only: one of this machine's that no page of another
+/// site made.
+pub(crate) fn may_know_all(server: &Shared, client: IpAddr, request: &HttpRequest) -> bool {
+    (client.is_loopback() && asks_by_address(request)) || server.options.public_metrics
+}
+
 impl Client {
     /// When whatever begins now has to be over.
     pub fn latest_end(&self) -> Instant {
@@ -129,10 +144,7 @@ impl Client {
     /// Whether the client knows the secret, where there is one: in the header of RFC 6750, or in the
     /// parameter that M-Lab's clients have for tokens.
     pub fn is_known(&self, request: &HttpRequest) -> bool {
-        let Some(secret) = &self.server.secret else { return true };
-        let parameter = query(request).get("access_token");
-        bearer(request.headers()).is_some_and(|words| secret.is(words))
-            || parameter.is_some_and(|words| secret.is(&words))
+        is_known(&self.server, request)
     }
 
     /// Whether a browser trusts what it gets by a request, as it came over TLS (to a proxy before this server,
@@ -140,13 +152,6 @@ impl Client {
     pub fn is_trusted(&self, request: &HttpRequest) -> bool {
         let forwarded = request.headers().get("x-forwarded-proto");
         self.secured || forwarded.is_some_and(|scheme| scheme == "https") || asks_loopback(request)
-    }
-
-    /// Whether a request is told what is for this machine only: one of this machine's that no page of another
-    /// site made.
-    pub fn may_know_all(&self, request: &HttpRequest) -> bool {
-        let is_near = self.ends.client.ip().is_loopback() && asks_by_address(request);
-        is_near || self.server.options.public_metrics
     }
 
     /// Sends random bytes.
@@ -214,8 +219,8 @@ pub(crate) fn wrong(error: &QueryError) -> HttpResponse {
 /// The answer to a client that asks for too much at a time: it may come again in a minute.
 pub(crate) fn refuse(refusal: Refusal) -> HttpResponse {
     let status = match refusal {
-        Refusal::Server => StatusCode::SERVICE_UNAVAILABLE,
-        Refusal::Address => StatusCode::TOO_MANY_REQUESTS,
+        Refusal::Server(_) => StatusCode::SERVICE_UNAVAILABLE,
+        Refusal::Address(_) => StatusCode::TOO_MANY_REQUESTS,
     };
     let mut response = text(status, format!("{refusal}\n"));
     response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("60"));

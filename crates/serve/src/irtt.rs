@@ -143,8 +143,8 @@ impl Irtt {
         }
         let entered = server.admission.enter_irtt(client.ip()).inspect_err(|refusal| {
             let reason = match refusal {
-                Refusal::Server => "irtt connections",
-                Refusal::Address => "irtt connections of an address",
+                Refusal::Server(_) => "irtt connections",
+                Refusal::Address(_) => "irtt connections of an address",
             };
             server.refused(reason, client.ip());
             debug!(%client, %refusal, "refused");

@@ -1,5 +1,6 @@
 //! The server's counters and gauges, for Prometheus.
 
+use std::net::IpAddr;
 use std::sync::atomic::AtomicI64;
 
 use hyper::StatusCode;
@@ -11,23 +12,26 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
-use crate::http::{Client, HttpRequest, HttpResponse, content, text};
+use crate::http::{HttpRequest, HttpResponse, content, may_know_all, text};
 use crate::service::{OverHttp, Own, Rules, Service};
+use crate::shared::Shared;
 
 pub(crate) const SERVICE: Service = Service::Own(&Own {
     name: "metrics",
     summary: "Metrics for Prometheus",
     http: Some(OverHttp {
         serves: |path| path == "/metrics",
-        answer: |client, request| Box::pin(async move { answer(&client, &request) }),
+        answer: |client, request| {
+            Box::pin(async move { answer(&client.server, client.ends.client.ip(), &request) })
+        },
         rules: Rules { is_for_pages: false, needs_secret: true, ..Rules::READ },
     }),
 });
 
 /// Counters are told to this machine only, unless everybody may know.
-fn answer(client: &Client, request: &HttpRequest) -> HttpResponse {
-    if client.may_know_all(request) {
-        content(CONTENT_TYPE, client.server.metrics.text())
+pub(crate) fn answer(server: &Shared, client: IpAddr, request: &HttpRequest) -> HttpResponse {
+    if may_know_all(server, client, request) {
+        content(CONTENT_TYPE, server.metrics.text())
     } else {
         text(StatusCode::FORBIDDEN, FORBIDDEN)
     }

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::io;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,23 +17,27 @@ use tokio_rustls::TlsAcceptor;
 use weir_speedtest::protocol::ookla::MAX_LINE_BYTES;
 
 use crate::admission::Refusal;
-use crate::http::unavailable;
+use crate::head::path;
+use crate::http::{HttpRequest, HttpResponse, is_known, not_for_pages, reads, unavailable};
 use crate::shared::Shared;
 use crate::speech::Speech;
+use crate::{health, metrics};
 
 /// Tells a client why its connection is not served, and closes it. When many come at once, the others are
 /// closed without a word: a refusal over TLS costs a handshake.
 pub(crate) async fn connection(
-    server: &Shared,
+    server: &Arc<Shared>,
     tls: &TlsAcceptor,
     stream: TcpStream,
-    refusal: Refusal,
+    (client, refusal): (IpAddr, Refusal),
 ) -> io::Result<()> {
-    let Ok(_turn) = server.refusing.try_acquire() else { return Ok(()) };
+    // However many strangers there are, this machine can ask how the server does.
+    let near = client.is_loopback().then(|| server.refusing_near.try_acquire().ok()).flatten();
+    let Some(_turn) = near.or_else(|| server.refusing.try_acquire().ok()) else { return Ok(()) };
     let told = async {
         match Speech::sniff(&stream).await? {
-            Speech::Http => http(stream, refusal).await,
-            Speech::Tls => http(tls.accept(stream).await?, refusal).await,
+            Speech::Http => http(server, stream, client, refusal).await,
+            Speech::Tls => http(server, tls.accept(stream).await?, client, refusal).await,
             Speech::Ookla => {
                 let mut stream = stream;
                 // What is not read when a connection is closed resets it, and the answer with it.
@@ -47,16 +52,23 @@ pub(crate) async fn connection(
     }
 }
 
-/// Answers the first request with 503, over HTTP/1 or HTTP/2, and ends.
-async fn http<S>(stream: S, refusal: Refusal) -> io::Result<()>
+/// Answers the first request, over HTTP/1 or HTTP/2, and ends: with 503, but for questions about the server.
+async fn http<S>(
+    server: &Arc<Shared>,
+    stream: S,
+    client: IpAddr,
+    refusal: Refusal,
+) -> io::Result<()>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let asked = Arc::new(Notify::new());
     let first = Arc::clone(&asked);
-    let service = service_fn(move |_| {
+    let server = Arc::clone(server);
+    let service = service_fn(move |request| {
         first.notify_one();
-        async move { Ok::<_, Infallible>(unavailable(refusal)) }
+        let response = of_the_server(&server, client, &request);
+        async move { Ok::<_, Infallible>(response.unwrap_or_else(|| unavailable(refusal))) }
     });
     let builder = Builder::new(TokioExecutor::new());
     let connection = builder.serve_connection(TokioIo::new(stream), service);
@@ -69,7 +81,22 @@ where
     connection.await.map_err(io::Error::other)
 }
 
+/// The answer to a question how the server does, which is asked most where it is full.
+fn of_the_server(server: &Shared, client: IpAddr, request: &HttpRequest) -> Option<HttpResponse> {
+    let told = match path(request) {
+        _ if !reads(request) => return None,
+        "/healthz" => health::answer(server, client, request),
+        "/metrics" if server.serves(metrics::SERVICE) && is_known(server, request) => {
+            metrics::answer(server, client, request)
+        }
+        _ => return None,
+    };
+    Some(not_for_pages(told))
+}
+
 /// Clients that are refused at a time, bounded because each takes one of the files for other things.
 pub(crate) const MAX_AT_A_TIME: usize = 32;
+/// Of this machine, beside the others.
+pub(crate) const MAX_NEAR: usize = 4;
 /// Longest time that a refusal takes, from the first byte to the last: several round trips.
 const MAX_REFUSAL_DURATION: Duration = Duration::from_secs(3);

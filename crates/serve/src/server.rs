@@ -13,7 +13,7 @@ use hyper_util::server::conn::auto::Builder;
 use socket2::{Domain, SockAddr, Socket, Type};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -103,7 +103,8 @@ impl Server {
             }),
             metrics: Arc::new(Metrics::new()),
             refusals: Refusals::default(),
-            refusing: Semaphore::new(refuse::MAX_AT_A_TIME),
+            refusing: Semaphore::new(refusing(open_files)),
+            refusing_near: Semaphore::new(refuse::MAX_NEAR),
             health,
             sessions: weir::Sessions::default(),
             loss_tests: ookla::LossTests::default(),
@@ -276,6 +277,7 @@ async fn accept(
     listener: TcpListener,
     number: usize,
 ) -> io::Result<()> {
+    let mut failures = Repeated::default();
     loop {
         shared.health.seen(number);
         let accepted = tokio::select! {
@@ -296,7 +298,9 @@ async fn accept(
             Err(error) if ends_listening(&error) => return Err(error),
             Err(error) => {
                 // Out of descriptors, mostly: others have to end first.
-                warn!(%error, "accepting");
+                if let Some(count) = failures.happened(Instant::now()) {
+                    warn!(%error, count, "accepting");
+                }
                 sleep(ACCEPT_PAUSE).await;
             }
         }
@@ -311,12 +315,12 @@ async fn serve(shared: &Arc<Shared>, tls: &TlsAcceptor, stream: TcpStream) -> io
             Ok(entered) => entered,
             Err(refusal) => {
                 let reason = match refusal {
-                    Refusal::Server => "connections",
-                    Refusal::Address => "connections of an address",
+                    Refusal::Server(_) => "connections",
+                    Refusal::Address(_) => "connections of an address",
                 };
                 shared.refused(reason, ends.client.ip());
                 debug!(client = %ends.client, %refusal, "refused");
-                return refuse::connection(shared, tls, stream, refusal).await;
+                return refuse::connection(shared, tls, stream, (ends.client.ip(), refusal)).await;
             }
         };
     if gave_up {
@@ -404,24 +408,55 @@ impl Drop for Leaving<'_> {
     }
 }
 
-/// Some files are needed for other things: of few, half.
+/// Files that are needed for other things than connections.
+fn other_files(open_files: u64) -> u64 {
+    OTHER_FILES.min((open_files / 2).max(OWN_FILES + 2 * refuse::MAX_NEAR as u64))
+}
+
 fn most_connections(open_files: u64) -> u32 {
-    let others = OTHER_FILES.min(open_files / 2);
-    u32::try_from(open_files - others).unwrap_or(u32::MAX).max(1)
+    u32::try_from(open_files.saturating_sub(other_files(open_files))).unwrap_or(u32::MAX).max(1)
+}
+
+/// Clients but this machine's that are told at a time why they are refused: each takes a file.
+fn refusing(open_files: u64) -> usize {
+    let left = other_files(open_files).saturating_sub(OWN_FILES) as usize;
+    left.saturating_sub(refuse::MAX_NEAR).clamp(1, refuse::MAX_AT_A_TIME)
+}
+
+/// What happens again and again: the log tells of it at once, and then once a minute with its count.
+#[derive(Debug, Default)]
+struct Repeated {
+    told: Option<Instant>,
+    count: u64,
+}
+
+impl Repeated {
+    /// How often it has happened since this was last told, if it is time to tell it again.
+    fn happened(&mut self, now: Instant) -> Option<u64> {
+        self.count += 1;
+        if self.told.is_some_and(|told| now.saturating_duration_since(told) < TELL_EVERY) {
+            return None;
+        }
+        self.told = Some(now);
+        Some(std::mem::take(&mut self.count))
+    }
 }
 
 /// Connections that may wait to be accepted; `net.core.somaxconn` bounds it, too.
 const BACKLOG: i32 = 4096;
 /// How long a client may take for what should take a round trip.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 const HEARTBEAT: Duration = Duration::from_secs(15);
 /// How much longer than a session a connection may last.
 const MOMENT: Duration = Duration::from_secs(100);
+const TELL_EVERY: Duration = Duration::from_secs(60);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// How long everything may take to end.
 const DRAIN: Duration = Duration::from_secs(3);
 const DRAIN_HTTP: Duration = Duration::from_secs(1);
 const OTHER_FILES: u64 = 64;
+/// What the server itself has open: its sockets, log, timers.
+const OWN_FILES: u64 = 28;
 /// Memory of a connection: what waits to be written, what may come unasked.
 const BUFFER: usize = 512 << 10;
 const MAX_HEADERS: usize = 64;
@@ -431,3 +466,30 @@ const MAX_STREAMS: u32 = 128;
 /// 4 MiB in 20 ms are 1.6 Gbit/s.
 const STREAM_WINDOW: u32 = 4 << 20;
 const CONNECTION_WINDOW: u32 = 4 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_enough_for_connections_refusals_and_the_server_itself() {
+        for open_files in [48, 64, 100, 128, 1024, 4160, 20_000] {
+            let [told, near] = [refusing(open_files), refuse::MAX_NEAR].map(|some| some as u64);
+            let all = u64::from(most_connections(open_files)) + told + near + OWN_FILES;
+            assert!(all <= open_files, "{open_files}: {all}");
+        }
+        assert_eq!(most_connections(4160), 4096);
+        assert_eq!(refusing(4160), refuse::MAX_AT_A_TIME);
+        assert_eq!((most_connections(1), refusing(1)), (1, 4));
+    }
+
+    #[test]
+    fn what_happens_again_and_again_is_told_once_a_minute() {
+        let (mut failures, begin) = (Repeated::default(), Instant::now());
+        let told: Vec<_> = (0..1_300)
+            .map(|tenth| begin + Duration::from_millis(100 * tenth))
+            .filter_map(|now| failures.happened(now))
+            .collect();
+        assert_eq!(told, [1, 600, 600]);
+    }
+}

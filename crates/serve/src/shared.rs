@@ -34,6 +34,8 @@ pub(crate) struct Shared {
     pub refusals: Refusals,
     /// Connections beyond the bounds that are told so at a time.
     pub refusing: Semaphore,
+    /// More of them, for clients of this machine.
+    pub refusing_near: Semaphore,
     pub health: Health,
     pub sessions: Sessions,
     pub loss_tests: LossTests,
@@ -119,8 +121,8 @@ impl Shared {
     ) -> Result<Test, Refusal> {
         let permit = self.admission.enter_test(client.ip()).inspect_err(|refusal| {
             let reason = match refusal {
-                Refusal::Server => "tests",
-                Refusal::Address => "tests of an address",
+                Refusal::Server(_) => "tests",
+                Refusal::Address(_) => "tests of an address",
             };
             self.refused(reason, client.ip());
             debug!(%client, protocol, %refusal, "refused");

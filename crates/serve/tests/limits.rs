@@ -94,9 +94,51 @@ async fn connections_are_bounded_too() {
     ookla.write_all(b"HI\n").await.unwrap();
     let mut said = String::new();
     soon(ookla.read_to_string(&mut said)).await.unwrap();
-    assert_eq!(said, "ERROR there is too much from this address already: try again in a minute\n");
+    assert_eq!(
+        said,
+        "ERROR there is too much from this address already, 3 connections, which is all that it may have: \
+         try again in a minute\n"
+    );
     let other = connect_from("127.0.0.2", address).await;
     assert_eq!(ask_on(other, "GET /empty", b"").await.status, 200);
+}
+
+#[tokio::test]
+async fn a_full_server_still_tells_this_machine_how_it_does() {
+    let (_server, address) = serve(&["--max-connections", "2"]);
+    let mut held = Vec::new();
+    for _ in 0..2 {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(b"GE").await.unwrap();
+        held.push(stream);
+    }
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let refused = ask_by_address(address, "GET /empty", b"").await;
+    assert_eq!(refused.status, 503);
+    let says = "the server is busy with 2 connections, which is all that it takes: try again in a minute\n";
+    assert_eq!(String::from_utf8(refused.body).unwrap(), says);
+    let health = ask_by_address(address, "GET /healthz", b"").await;
+    assert_eq!(health.status, 200);
+    let health: serde_json::Value = serde_json::from_slice(&health.body).unwrap();
+    assert_eq!(health["status"], "ok");
+    let metrics = ask_by_address(address, "GET /metrics", b"").await;
+    assert_eq!(metrics.status, 200);
+    let metrics = String::from_utf8(metrics.body).unwrap();
+    assert!(metrics.contains("weir_connections_now 2\n"), "{metrics}");
+    assert_eq!(ask_by_address(address, "POST /healthz", b"").await.status, 503);
+}
+
+#[tokio::test]
+async fn a_full_server_with_a_secret_keeps_its_metrics() {
+    let secret = std::env::temp_dir().join(format!("weir-full-{}", std::process::id()));
+    std::fs::write(&secret, "correct horse\n").unwrap();
+    let (_server, address) = serve(&["--max-connections", "1", "--auth", secret.to_str().unwrap()]);
+    std::fs::remove_file(&secret).unwrap();
+    let mut held = TcpStream::connect(address).await.unwrap();
+    held.write_all(b"GE").await.unwrap();
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert_eq!(ask_by_address(address, "GET /healthz", b"").await.status, 200);
+    assert_eq!(ask_by_address(address, "GET /metrics", b"").await.status, 503);
 }
 
 /// A connection that has had an answer and stays open.
@@ -332,7 +374,9 @@ async fn a_full_server_says_so_to_who_asks_for_a_session_without_a_websocket() {
     let _session = Session::open(address).await;
     let answer = ask(address, "GET /weir/v1", b"").await;
     assert_eq!(answer.status, 503);
-    assert!(answer.body.starts_with(b"the server is busy"));
+    let says =
+        "the server is busy with 1 test, which is all that it takes: try again in a minute\n";
+    assert_eq!(String::from_utf8(answer.body).unwrap(), says);
 }
 
 #[tokio::test]
