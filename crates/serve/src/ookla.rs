@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufStream};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 use weir_core::Direction;
 use weir_speedtest::protocol::EndAddresses;
 use weir_speedtest::protocol::ookla::{
@@ -16,6 +16,7 @@ use weir_speedtest::protocol::ookla::{
 use crate::connection::Connection;
 use crate::data;
 use crate::requests::unix_ms;
+use crate::server::PATIENCE;
 use crate::service::Service;
 use crate::shared::Shared;
 
@@ -101,8 +102,10 @@ pub(crate) async fn serve(
     let mut loss = None;
     loop {
         line.clear();
+        // Between two lines a client may rest; within one it may not.
+        stream.fill_buf().await?;
         let mut limited = (&mut stream).take(MAX_LINE_BYTES as u64);
-        limited.read_until(b'\n', &mut line).await?;
+        timeout(PATIENCE, limited.read_until(b'\n', &mut line)).await??;
         let Some(said) = line.strip_suffix(b"\n") else { return Ok(()) };
         let command = match Command::parse(said) {
             Ok(command) => command,

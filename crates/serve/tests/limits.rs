@@ -141,6 +141,20 @@ async fn a_full_server_with_a_secret_keeps_its_metrics() {
     assert_eq!(ask_by_address(address, "GET /metrics", b"").await.status, 503);
 }
 
+#[tokio::test]
+async fn a_line_of_ookla_s_that_does_not_end_is_not_waited_for() {
+    let (_server, address) = serve(&[]);
+    let mut slow = TcpStream::connect(address).await.unwrap();
+    let began = std::time::Instant::now();
+    let mut ended = false;
+    while !ended && began.elapsed() < Duration::from_secs(20) {
+        ended = slow.write_all(b"HI").await.is_err();
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+    assert!(ended, "it was kept for {:?}", began.elapsed());
+    assert!(began.elapsed() > Duration::from_secs(8), "{:?}", began.elapsed());
+}
+
 /// A connection that has had an answer and stays open.
 async fn kept_alive(server: SocketAddr) -> TcpStream {
     let mut stream = TcpStream::connect(server).await.unwrap();
