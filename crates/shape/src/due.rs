@@ -9,6 +9,8 @@ use weir_qdisc::{DropSink, Port};
 /// goes in a burst.
 #[derive(Debug)]
 pub(crate) struct Due {
+    /// The earliest time at which a packet leaves.
+    from: Time,
     now: Time,
     at: Option<Time>,
 }
@@ -16,7 +18,12 @@ pub(crate) struct Due {
 impl Due {
     /// Packets that may leave by `now`, which never goes back for a port.
     pub const fn by(now: Time) -> Self {
-        Self { now, at: None }
+        Self::between(Time::ZERO, now)
+    }
+
+    /// Packets that may leave by `now`, none of them before `from`, when the last of them came.
+    pub const fn between(from: Time, now: Time) -> Self {
+        Self { from, now, at: None }
     }
 
     /// The next packet of `port`, which is the same at every call; what it drops goes to `sink`.
@@ -38,6 +45,7 @@ impl Due {
     /// When the port may next send, if that is by now and not longer ago than is made up for; now otherwise.
     fn allowed(&self, port: &Port) -> Time {
         let earliest = Time::from_nanos(self.now.as_nanos().saturating_sub(CATCH_UP.as_nanos()));
+        let earliest = earliest.max(self.from);
         let due = port.wake_at().filter(|&at| at <= self.now);
         due.map_or(self.now, |at| at.max(earliest))
     }
@@ -55,23 +63,30 @@ mod tests {
 
     /// A port of 12 Mbit/s with 100 packets of 1500 bytes, which take a millisecond each.
     fn port() -> Port {
-        let spec = QueueSpec::parse("pfifo").unwrap();
+        port_with("pfifo")
+    }
+
+    fn port_with(discipline: &str) -> Port {
+        let spec = QueueSpec::parse(discipline).unwrap();
         let queue = spec.build(&Device::default()).unwrap();
         let mut port = Port::shaped(queue, Framing::NONE);
         port.set_rate(Some(Rate::from_mbit(12)), Time::ZERO);
         for handle in 0..100 {
-            let packet = Packet {
-                handle,
-                enqueued_at: Time::ZERO,
-                label: FlowLabel::default(),
-                len: 1500 + ETHERNET_HEADER,
-                flow_id: 0,
-                dscp: Dscp::BE,
-                ecn: Ecn::NotEct,
-            };
-            port.enqueue(&packet, Time::ZERO, &mut Ignore);
+            port.enqueue(&packet(handle, 1500, FlowLabel::default()), Time::ZERO, &mut Ignore);
         }
         port
+    }
+
+    fn packet(handle: u64, len: u32, label: FlowLabel) -> Packet {
+        Packet {
+            handle,
+            enqueued_at: Time::ZERO,
+            label,
+            len: len + ETHERNET_HEADER,
+            flow_id: 0,
+            dscp: Dscp::BE,
+            ecn: Ecn::NotEct,
+        }
     }
 
     fn leave(port: &mut Port, now: Time) -> usize {
@@ -93,6 +108,29 @@ mod tests {
         assert_eq!(leave(&mut port, Time::ZERO), 1);
         assert_eq!(leave(&mut port, Time::from_millis(50)), 5);
         assert_eq!(port.wake_at(), Some(Time::from_millis(51)));
+    }
+
+    #[test]
+    fn what_came_since_the_last_look_leaves_in_the_order_of_its_queue() {
+        let other = FlowLabel { hash: 1 << 31, sport: 7, ..FlowLabel::default() };
+        let first_of = |queue| {
+            let mut port = port_with(queue);
+            let looked = Time::from_nanos(3_500_000);
+            assert_eq!([Time::ZERO, looked].map(|at| leave(&mut port, at)), [1, 3]);
+            port.enqueue(&packet(1_000, 100, other), looked, &mut Ignore);
+            let mut due = Due::between(looked, Time::from_millis(5));
+            due.next(&mut port, &mut Ignore).unwrap().handle
+        };
+        assert_eq!(["fq_codel", "cake", "pfifo"].map(first_of), [1_000, 1_000, 4]);
+    }
+
+    #[test]
+    fn none_leaves_before_it_came() {
+        let mut port = port();
+        assert_eq!(leave(&mut port, Time::ZERO), 1);
+        let mut due = Due::between(Time::from_nanos(2_500_000), Time::from_millis(4));
+        assert_eq!(std::iter::from_fn(|| due.next(&mut port, &mut Ignore)).count(), 2);
+        assert_eq!(port.wake_at(), Some(Time::from_nanos(4_500_000)));
     }
 
     #[test]

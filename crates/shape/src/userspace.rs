@@ -35,7 +35,10 @@ pub(crate) struct Userspace {
     framing: weir_core::Framing,
     classes: Option<Classes>,
     clock: Clock,
+    /// When everything that was due had left last.
     worked: Time,
+    /// When packets that are taken in come to the queue of each side.
+    comes_at: [Time; 2],
     /// Bytes that each side held back when the last work was done.
     left_waiting: [u64; 2],
 }
@@ -66,6 +69,7 @@ impl Userspace {
             framing: settings.framing,
             classes: settings.rules.as_ref().map(|it| Classes::new(it, settings)).transpose()?,
             worked: Time::ZERO,
+            comes_at: [Time::ZERO; 2],
             left_waiting: [0, 0],
         };
         // Everything passes until a rate is set.
@@ -132,20 +136,32 @@ impl Userspace {
             self.held.set_class(handle, class);
             port = classes.capped(side, class).unwrap_or(port);
         }
-        port.enqueue(&descriptor, now, &mut self.held);
+        port.enqueue(&descriptor, self.comes_at[way], &mut self.held);
         Ok(true)
+    }
+
+    /// Begins to work at `now` on a side: how many packets left.
+    ///
+    /// Packets that came while others were held back are taken in before any of those leaves, as if they had come
+    /// right after the last look: so one of a flow that sends little goes before the others of its queue, as it
+    /// would have then, and does not wait for the next look. Where nothing was held back they come now.
+    fn begin(&mut self, side: Side, watch: &mut dyn Watch, now: Time) -> usize {
+        let holds = self.waiting()[side as usize] > 0 && self.classes.is_none();
+        let left = if holds { 0 } else { self.let_go_of(side, watch, now) };
+        self.comes_at[side as usize] = if holds { self.worked } else { now };
+        left
     }
 
     /// Lets everything go that its queue and the rate allow by `now`: how many packets.
     fn let_go(&mut self, watch: &mut dyn Watch, now: Time) -> usize {
-        let mut gone = 0;
-        for side in Side::ALL {
+        Side::ALL.into_iter().map(|side| self.let_go_of(side, watch, now)).sum()
+    }
+
+    fn let_go_of(&mut self, side: Side, watch: &mut dyn Watch, now: Time) -> usize {
+        let mut gone = self.drain(side, watch, now);
+        if let (Some(port), Some(classes)) = (&mut self.ports[side as usize], &mut self.classes) {
+            classes.let_go(side, port, &mut self.held, now);
             gone += self.drain(side, watch, now);
-            let Some(port) = &mut self.ports[side as usize] else { continue };
-            if let Some(classes) = &mut self.classes {
-                classes.let_go(side, port, &mut self.held, now);
-                gone += self.drain(side, watch, now);
-            }
         }
         gone
     }
@@ -153,7 +169,8 @@ impl Userspace {
     fn drain(&mut self, side: Side, watch: &mut dyn Watch, now: Time) -> usize {
         let Some(port) = &mut self.ports[side as usize] else { return 0 };
         let marks = self.classes.as_ref().is_none_or(Classes::mark);
-        let (mut due, mut gone) = (Due::by(now), 0);
+        // None leaves before it came.
+        let (mut due, mut gone) = (Due::between(self.comes_at[side as usize], now), 0);
         while let Some(packet) = due.next(port, &mut self.held) {
             let mut held = self.held.take(packet.handle);
             let tcp = held.headers.tcp_header(&held.bytes);
@@ -186,9 +203,10 @@ impl Shaper for Userspace {
 
     /// Lets everything go that is due by `now`, and queues everything that has come.
     fn work(&mut self, watch: &mut dyn Watch, now: Time) -> Result<Found, ShapeError> {
-        self.worked = now;
-        let mut left = self.let_go(watch, now);
-        let early = self.is_early();
+        let mut left = 0;
+        for side in Side::ALL {
+            left += self.begin(side, watch, now);
+        }
         let fail = |error| ShapeError::io("the kernel no longer hands packets over", error);
         let mut came = 0;
         while came < BATCH && self.take_in(watch, now).map_err(fail)? {
@@ -198,6 +216,7 @@ impl Shaper for Userspace {
         let after = self.clock.now();
         self.worked = after;
         left += self.let_go(watch, after);
+        let early = self.is_early();
         for id in self.held.dropped.drain(..) {
             self.intercept.discard(id);
         }
