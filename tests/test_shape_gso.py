@@ -108,11 +108,13 @@ sh("echo 1 > /proc/sys/net/ipv4/ip_forward; echo 1 > /proc/sys/net/ipv6/conf/all
 go(far)
 
 def came():
-    "Packets that were handed over, by queue: those of which all is copied, and heads, of each way."
+    "Packets that were handed over: those of which all is copied, and heads, of each way."
     text = pathlib.Path("/proc/self/net/netfilter/nfnetlink_queue").read_text()
-    # Number of the queue, and of its last packet.
+    # Number of the queue, and of its last packet. The first of each way copies all.
     rows = sorted([int(column) for column in line.split()] for line in text.splitlines())
-    return [row[7] for row in rows]
+    half = len(rows) // 2
+    ways = [rows[:half], rows[half:]] if rows else []
+    return [count for first, *others in ways for count in [first[7], sum(row[7] for row in others)]]
 
 def counter(place, name):
     text = subprocess.run(["nsenter", f"--net=/proc/{place.pid}/ns/net", "cat", "/proc/net/netstat"],
@@ -205,6 +207,12 @@ while len(tries) < {TRIES}:
 print(json.dumps([found, tries]))
 """
 
+
+OF_4 = """
+sh("ip link set line gso_max_size 6200")
+there(far, "ip link set far gso_max_size 6200")
+"""
+"""Both ends make GSO packets of up to 4 segments: less than 6000 bytes."""
 
 TRIES = 5
 """How often a line is measured that does not carry its part."""
@@ -305,6 +313,9 @@ LINES = {
     "cake 100": at("100mbit", "cake", 12),
     "pfifo 200": at("200mbit", "pfifo", 24),
     "pfifo 100": at("100mbit", "pfifo", 12),
+    "cake 100 of 4": OF_4 + at("100mbit", "cake", 12),
+    "fq_codel 100 of 4": OF_4 + at("100mbit", "fq_codel", 12),
+    "cake 60 of 4": OF_4 + at("60mbit", "cake", 8),
     "wash 600": at("600mbit", "cake wash", 64),
     "forwarded": FORWARDED,
     "marked": MARKED,
@@ -325,7 +336,8 @@ def lines(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Future[Any]]:
 
 
 WHOLE_MB = {"cake 600": 64, "pfifo 200": 24}
-CUT_MB = {"cake 100": 12, "pfifo 100": 12, "wash 600": 64}
+OF_4_MB = {"cake 100 of 4": 12, "fq_codel 100 of 4": 12}
+CUT_MB = {"cake 100": 12, "pfifo 100": 12, "cake 60 of 4": 8, "wash 600": 64}
 
 
 @pytest.mark.parametrize("name", WHOLE_MB)
@@ -341,6 +353,22 @@ def test_where_a_packet_is_short_it_stays_whole(lines: dict[str, Future[Any]], n
             assert (WHOLE_MB[name] << 20) / heads > 6000
             assert_counted(WHOLE_MB[name] << 20, crossed)
             assert mbps < rate * 1448 / 1538 * 1.03
+
+
+@pytest.mark.parametrize("name", OF_4_MB)
+def test_short_ones_stay_whole_at_rates_at_which_long_ones_are_cut(
+    lines: dict[str, Future[Any]], name: str
+) -> None:
+    found, tries = lines[name].result()
+    assert tries[-1][0] > REACHED * tries[-1][1], tries
+    for ways in found:
+        for intact, [copied, heads], crossed, mbps in ways:
+            assert intact
+            assert copied == 0
+            # Most have 4 segments, of 1428 bytes at least.
+            assert 4000 < (OF_4_MB[name] << 20) / heads < 4 * 1448
+            assert_counted(OF_4_MB[name] << 20, crossed)
+            assert mbps < 100 * 1448 / 1538 * 1.03
 
 
 @pytest.mark.parametrize("name", CUT_MB)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.realtime, pytest.mark.needs_lab]
 
-RIGHT = {"tables": 1, "queues": 4, "answers": 100}
+RIGHT = {"tables": 1, "queues": 22, "answers": 100}
 NOTHING_LEFT = {"tables": 0, "queues": 0, "answers": 100}
 STOP_S = 40 if "WEIR_LONG" in os.environ else 8
 """How long a shaper is stopped."""

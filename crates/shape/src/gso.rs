@@ -9,11 +9,13 @@ use weir_rate_control::Side;
 
 use crate::ShapeError;
 use crate::settings::Settings;
+use crate::wakes::PERIOD;
 
-/// Which GSO packets of a side stay whole: those that do not take too long at its rate, if its discipline takes any.
+/// Which GSO packets of a side stay whole, if its discipline takes any: all, where the longest does not take too long
+/// at its rate, else those that take no longer than packets that leave together [anyway](PERIOD).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct KeepGso {
-    /// The longest that a packet may take; `None` where none stays whole.
+    /// The longest that a packet may take where all stay whole; `None` where none does.
     max: Option<Duration>,
     /// The least of the rates of classes.
     least: Option<Rate>,
@@ -42,12 +44,15 @@ impl KeepGso {
         }
     }
 
-    /// Whether GSO packets stay whole at `rate`, or where there is none.
-    pub fn at(&self, rate: Option<Rate>) -> bool {
-        let Some(max) = self.max else { return false };
-        let slowest = rate.into_iter().chain(self.least).min();
-        let bits = MAX_GSO_BYTES * 8;
-        slowest.is_none_or(|it| bits * 1_000_000_000 <= max.as_nanos().saturating_mul(it.as_bps()))
+    /// The length in bytes up to which GSO packets stay whole at `rate`, or where there is none.
+    pub fn up_to(&self, rate: Option<Rate>) -> u32 {
+        let Some(max) = self.max else { return 0 };
+        let Some(slowest) = rate.into_iter().chain(self.least).min() else { return u32::MAX };
+        let in_time = |time: Duration| {
+            let bytes = u128::from(time.as_nanos()) * u128::from(slowest.as_bps()) / 8_000_000_000;
+            u32::try_from(bytes).unwrap_or(u32::MAX)
+        };
+        if in_time(max) >= MAX_GSO_BYTES { u32::MAX } else { in_time(PERIOD) }
     }
 }
 
@@ -87,9 +92,10 @@ impl Segments {
 }
 
 /// The longest GSO packet (GSO_LEGACY_MAX_SIZE, include/linux/netdevice.h).
-const MAX_GSO_BYTES: u64 = 65_536;
-/// The longest that the others wait for a packet of a discipline that Linux hands whole ones to: less than
-/// CoDel's target of 5 ms (RFC 8289, section 4.4), so that none is a queue by itself. That is from 132 Mbit/s on.
+const MAX_GSO_BYTES: u32 = 65_536;
+/// The longest that the others wait, where all stay whole, for a packet of a discipline that Linux hands whole ones
+/// to: less than CoDel's target of 5 ms (RFC 8289, section 4.4), so that none is a queue by itself. That is from
+/// 132 Mbit/s on.
 const MAX_WHOLE: Duration = Duration::from_millis(4);
 /// Likewise where Linux splits them: the millisecond of its rate for which `htb` bursts in sqm-scripts, and that
 /// TCP puts into a packet by itself (`tcp_tso_autosize`). That is from 525 Mbit/s on.
@@ -107,21 +113,31 @@ mod tests {
         KeepGso { max: Some(max), least }
     }
 
+    fn at(keep: KeepGso, mbps: u64) -> u32 {
+        keep.up_to(Some(Rate::from_mbit(mbps)))
+    }
+
     #[test]
-    fn a_packet_stays_whole_where_it_takes_a_short_time() {
+    fn all_packets_stay_whole_where_the_longest_takes_a_short_time() {
         let split = keep(MAX_SPLIT, None);
-        assert_eq!([524, 525].map(|mbps| split.at(Some(Rate::from_mbit(mbps)))), [false, true]);
+        assert_eq!([at(split, 525), split.up_to(None)], [u32::MAX; 2]);
         let whole = keep(MAX_WHOLE, None);
-        assert_eq!([131, 132].map(|mbps| whole.at(Some(Rate::from_mbit(mbps)))), [false, true]);
-        assert!(split.at(None) && whole.at(None));
+        assert_eq!([at(whole, 132), whole.up_to(None)], [u32::MAX; 2]);
         let none = KeepGso { max: None, least: None };
-        assert!(!none.at(None) && !none.at(Some(Rate::from_mbit(10_000))));
+        assert_eq!([none.up_to(None), at(none, 10_000)], [0, 0]);
+    }
+
+    #[test]
+    fn others_stay_whole_where_they_take_no_longer_than_what_leaves_together() {
+        let split = keep(MAX_SPLIT, None);
+        assert_eq!([24, 48, 150, 524].map(|mbps| at(split, mbps)), [1_500, 3_000, 9_375, 32_750]);
+        assert_eq!([24, 131].map(|mbps| at(keep(MAX_WHOLE, None), mbps)), [1_500, 8_187]);
     }
 
     #[test]
     fn a_class_of_a_lower_rate_counts() {
         let capped = keep(MAX_SPLIT, Some(Rate::from_mbit(2)));
-        assert!(!capped.at(None) && !capped.at(Some(Rate::from_mbit(1_000))));
+        assert_eq!([capped.up_to(None), at(capped, 1_000), at(capped, 1)], [125, 125, 62]);
     }
 
     /// A packet of IPv4 and TCP without options with so much payload, and its segments.

@@ -22,8 +22,8 @@ use crate::view::SideCounts;
 pub(crate) struct Userspace {
     intercept: Intercept,
     ports: [Option<Port>; 2],
-    /// Which GSO packets of each side stay whole, and whether they do now.
-    keep_gso: [Option<(KeepGso, bool)>; 2],
+    /// Which GSO packets of each side stay whole, and of how many bytes at most they are now.
+    keep_gso: [Option<(KeepGso, u32)>; 2],
     /// The longest packet that the device sends, in bytes.
     mtu: u32,
     held: HeldPackets,
@@ -59,7 +59,7 @@ impl Userspace {
         let mut userspace = Self {
             intercept,
             ports,
-            keep_gso: keep_gso.map(|side| side.map(|keep| (keep, false))),
+            keep_gso: keep_gso.map(|side| side.map(|keep| (keep, 0))),
             mtu,
             held: HeldPackets::default(),
             hash_key: seed,
@@ -77,10 +77,10 @@ impl Userspace {
         Ok(userspace)
     }
 
-    /// Has GSO packets of a side come whole, or cut, as they may at `rate`.
+    /// Has GSO packets of a side come whole up to the length that they may have at `rate`, and longer ones cut.
     fn keep_gso(&mut self, side: Side, rate: Option<Rate>) -> Result<(), ShapeError> {
         let Some((keep, kept)) = &mut self.keep_gso[side as usize] else { return Ok(()) };
-        let wanted = keep.at(rate);
+        let wanted = keep.up_to(rate);
         if wanted == *kept {
             return Ok(());
         }

@@ -46,7 +46,7 @@ impl WakeBudget {
 }
 
 /// Time between wake-ups for packets on a busy line: 2000 a second.
-const PERIOD: Duration = Duration::from_micros(500);
+pub(crate) const PERIOD: Duration = Duration::from_micros(500);
 /// What a line that was quiet may spend at once: 16 wake-ups.
 const BURST: Duration = Duration::from_micros(16 * 500);
 /// By how much patience grows: in 64 wake-ups from none to [`PERIOD`].

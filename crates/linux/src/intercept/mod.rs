@@ -11,10 +11,10 @@
 //! since it belongs to the guard's socket (`NFT_TABLE_F_OWNER`, Linux 5.12). On older kernels it then stays,
 //! and lets everything pass where nobody listens (`NFQ_FLAG_BYPASS`), until [`Intercept::heal`] removes it.
 //!
-//! Each way has two queues, which come by the same socket and so in one order. A packet that may be written into
+//! Each way has several queues, which come by the same socket and so in one order. A packet that may be written into
 //! is copied to this process whole, and GSO packets are cut first, since the kernel would not take one back
-//! with other bytes as it was (its checksum, its fragments). Of a packet that is only passed or dropped the headers come, and
-//! a GSO packet comes [whole](Intercept::keep_gso) where that is asked for.
+//! with other bytes as it was (its checksum, its fragments). Of a packet that is only passed or dropped the headers
+//! come, by the queue for packets of its length, whose GSO packets come [whole](Intercept::keep_gso) or cut.
 
 mod nfqueue;
 mod nft;
@@ -26,8 +26,8 @@ use crate::LinuxError;
 use crate::guard::GuardNews;
 use crate::netlink::index_of;
 use crate::nft::{
-    IPV4, IPV6, NF_INET_POST_ROUTING, NF_INET_PRE_ROUTING, NFT_CMP_NEQ, NFT_META_IIFNAME,
-    NFT_META_OIFNAME, Of, Test,
+    IPV4, IPV6, NF_INET_POST_ROUTING, NF_INET_PRE_ROUTING, NFT_CMP_LTE, NFT_CMP_NEQ,
+    NFT_META_IIFNAME, NFT_META_OIFNAME, Of, Test,
 };
 use nfqueue::{Copied, QueueVerdict, Queues};
 use nft::Rule;
@@ -38,8 +38,10 @@ pub use nft::HandOver;
 #[derive(Debug)]
 pub struct Intercept {
     queues: Queues,
-    /// The number of the first queue: two for the way out, the next two for the way in.
+    /// The number of the first queue: those of the way out, then as many of the way in.
     first: u16,
+    /// The length, of [`LENGTHS`], up to which GSO packets of each way come whole.
+    whole_up_to: [u16; 2],
     table: nft::Table,
 }
 
@@ -89,7 +91,7 @@ impl Intercept {
         index_of(device)?;
         let (queues, first) = Queues::open(&QUEUES, MAX_HELD_PACKETS)?;
         let table = nft::Table::create(&table_name(device), device, &rules(ways, first), how)?;
-        Ok(Self { queues, first, table })
+        Ok(Self { queues, first, whole_up_to: [0; 2], table })
     }
 
     /// Whether [`new`](Self::new) would do its work now, which the kernel judges without doing anything: how
@@ -142,24 +144,29 @@ impl Intercept {
         Ok(packet.map(|packet| {
             let place = usize::from(packet.queue - first);
             QueuedPacket {
-                way: place / COPIES.len(),
+                way: place / WAY.len(),
                 id: QueuedId { queue: packet.queue, id: packet.id },
                 real_ns: packet.real_ns,
                 gso: packet.gso,
                 len: packet.len,
                 bytes: packet.bytes,
-                comes_whole: COPIES[place % COPIES.len()] == Copied::Head,
+                comes_whole: WAY[place % WAY.len()] == Copied::Head,
             }
         }))
     }
 
-    /// From now on GSO packets of a way, `0` out or `1` in, come whole where nothing may be written into them, or
-    /// the kernel cuts them too.
+    /// From now on GSO packets of a way, `0` out or `1` in, come whole where nothing may be written into them and
+    /// they have no more bytes than the greatest of [`LENGTHS`] within `bytes`; the kernel cuts the others.
     ///
     /// # Errors
     /// If the kernel does not listen.
-    pub fn keep_gso(&self, way: usize, keep: bool) -> io::Result<()> {
-        self.queues.keep_gso(queue_of(self.first, way as u16, Copied::Head), keep)
+    pub fn keep_gso(&mut self, way: usize, bytes: u32) -> io::Result<()> {
+        let wanted = LENGTHS.into_iter().rfind(|&it| u32::from(it) <= bytes).unwrap_or(0);
+        let was = std::mem::replace(&mut self.whole_up_to[way], wanted);
+        let changed = |it: u16| (it <= wanted) != (it <= was);
+        (0..).zip(LENGTHS).filter(|&(_, it)| changed(it)).try_for_each(|(place, it)| {
+            self.queues.keep_gso(queue_of(self.first, way as u16, 1 + place), it <= wanted)
+        })
     }
 
     /// Lets a packet go on, with other bytes if some are given, which takes a packet that came whole; to be
@@ -176,7 +183,7 @@ impl Intercept {
     /// A packet of which the first bytes came comes once more and whole, a GSO packet in segments, behind those
     /// that have come meanwhile; to be [flushed](Self::flush).
     pub fn come_whole(&mut self, way: usize, id: QueuedId) {
-        let whole = queue_of(self.first, way as u16, Copied::Whole);
+        let whole = queue_of(self.first, way as u16, WHOLE);
         self.queues.judge((id.queue, id.id), QueueVerdict::Queue(whole), None);
     }
 
@@ -223,13 +230,19 @@ const fn rule(way: u16, queues: Vec<(Vec<Test>, u16)>) -> Rule {
 
 /// The queues of a way, each with what a packet must be that goes there unless it went to one before.
 fn queues(way: u16, writes: Writes, first: u16) -> Vec<(Vec<Test>, u16)> {
-    let whole = queue_of(first, way, Copied::Whole);
+    let whole = queue_of(first, way, WHOLE);
     match writes {
         Writes::Anything => vec![(Vec::new(), whole)],
         Writes::Marks => {
-            let head = queue_of(first, way, Copied::Head);
-            let tests = come_whole().into_iter().map(|tests| (tests.to_vec(), whole));
-            tests.chain([(Vec::new(), head)]).collect()
+            let written = come_whole().into_iter().map(|tests| (tests.to_vec(), whole));
+            let lengths = (0..).zip(LENGTHS).flat_map(|(place, most)| {
+                let queue = queue_of(first, way, 1 + place);
+                match most {
+                    u16::MAX => vec![(Vec::new(), queue)],
+                    _ => up_to(most).into_iter().map(|tests| (tests.to_vec(), queue)).collect(),
+                }
+            });
+            written.chain(lengths).collect()
         }
     }
 }
@@ -247,20 +260,44 @@ fn come_whole() -> [[Test; 2]; 4] {
     ]
 }
 
-/// The number of a way's queue that copies so.
-fn queue_of(first: u16, way: u16, copied: Copied) -> u16 {
-    let place = COPIES.iter().position(|&it| it == copied).expect("each way has both");
-    first + way * COPIES.len() as u16 + place as u16
+/// Packets of up to so many bytes; IPv6 tells what comes behind its header.
+fn up_to(bytes: u16) -> [[Test; 2]; 2] {
+    let test = |of, most: u16| Test { is: NFT_CMP_LTE, ..Test::is(of, &most.to_be_bytes()) };
+    [
+        [Test::is_ip(IPV4), test(Of::Network(2, 2), bytes)],
+        [Test::is_ip(IPV6), test(Of::Network(4, 2), bytes - IPV6_HEADER)],
+    ]
+}
+
+/// The number of a way's queue at that place of [`WAY`].
+const fn queue_of(first: u16, way: u16, place: u16) -> u16 {
+    first + way * WAY.len() as u16 + place
 }
 
 fn table_name(device: &str) -> String {
     format!("weir-shape-{device}")
 }
 
-/// What the queues of each way copy.
-const COPIES: [Copied; 2] = [Copied::Whole, Copied::Head];
+/// Bytes of IP up to which packets have a queue of their own, whose GSO packets come whole or cut: of 2, 3, 4, 5, 6,
+/// 8, 11, 14 and 18 segments of 1500 bytes, and of any number.
+const LENGTHS: [u16; 10] =
+    [3_000, 4_500, 6_000, 7_500, 9_000, 12_000, 16_500, 21_000, 27_000, u16::MAX];
+/// What the queues of each way copy: one whole packets, and one for each of [`LENGTHS`] their heads.
+const WAY: [Copied; 1 + LENGTHS.len()] = {
+    let mut all = [Copied::Head; 1 + LENGTHS.len()];
+    all[WHOLE as usize] = Copied::Whole;
+    all
+};
+/// The place of the queue that copies packets whole.
+const WHOLE: u16 = 0;
 /// The queues of both ways.
-const QUEUES: [Copied; 4] = [COPIES[0], COPIES[1], COPIES[0], COPIES[1]];
+const QUEUES: [Copied; 2 * WAY.len()] = {
+    let mut all = [Copied::Head; 2 * WAY.len()];
+    all[WHOLE as usize] = Copied::Whole;
+    all[WAY.len() + WHOLE as usize] = Copied::Whole;
+    all
+};
+const IPV6_HEADER: u16 = 40;
 /// Packets of a way that the kernel holds at most; those beyond pass. Disciplines hold 10240 by default
 /// (sch_fq_codel.c, sch_cake.c), and none is to be without an answer.
 const MAX_HELD_PACKETS: u32 = 20_480;
@@ -278,18 +315,29 @@ mod tests {
             });
             queues.collect::<Vec<Vec<_>>>()
         };
-        let marks = |whole: u16| [[(2, whole); 4].as_slice(), &[(0, whole + 1)]].concat();
-        assert_eq!(to([Some(Writes::Marks); 2]), [marks(0), marks(2)]);
-        assert_eq!(to([None, Some(Writes::Marks)]), [marks(2)]);
+        let way = WAY.len() as u16;
+        let marks = |whole: u16| {
+            let (last, lengths) = (way - 1, 1..way - 1);
+            let lengths = lengths.flat_map(|place| [(2, whole + place); 2]);
+            [[(2, whole); 4].to_vec(), lengths.collect(), vec![(0, whole + last)]].concat()
+        };
+        assert_eq!(to([Some(Writes::Marks); 2]), [marks(0), marks(way)]);
+        assert_eq!(to([None, Some(Writes::Marks)]), [marks(way)]);
         assert_eq!(to([Some(Writes::Anything), None]), [[(0, 0)]]);
     }
 
     #[test]
+    fn lengths_rise_and_end_with_any() {
+        assert!(LENGTHS.is_sorted_by(|one, next| one < next));
+        assert_eq!(LENGTHS.last(), Some(&u16::MAX));
+    }
+
+    #[test]
     fn each_queue_is_of_one_way_and_copies_as_its_place_says() {
-        let numbers =
-            [(0, Copied::Whole), (0, Copied::Head), (1, Copied::Whole), (1, Copied::Head)]
-                .map(|(way, copied)| queue_of(100, way, copied));
-        assert_eq!(numbers, [100, 101, 102, 103]);
-        assert_eq!(QUEUES, [Copied::Whole, Copied::Head, Copied::Whole, Copied::Head]);
+        let places =
+            [(0, 0), (0, 10), (1, 0), (1, 10)].map(|(way, place)| queue_of(100, way, place));
+        assert_eq!(places, [100, 110, 111, 121]);
+        let whole = (0..).zip(QUEUES).filter(|&(_, copied)| copied == Copied::Whole);
+        assert_eq!(whole.map(|(place, _)| place).collect::<Vec<_>>(), [0, 11]);
     }
 }

@@ -6,7 +6,9 @@ use std::os::fd::RawFd;
 use crate::LinuxError;
 use crate::guard::{Duty, Guard, GuardNews, Post};
 use crate::message::Message;
-use crate::nft::{Expressions, Family, Hook, Nft, Of, Requests, Test, batch, transact};
+use crate::nft::{
+    Expressions, Family, Hook, NFT_CMP_NEQ, Nft, Of, Requests, RuleVerdict, Test, batch, transact,
+};
 
 /// The table. The [guard](crate::guard) makes it, has it belong to its own connection to the kernel, and
 /// removes it: it is the guard's alone, so that the two are never at it together.
@@ -219,9 +221,13 @@ fn requests(name: &str, device: &str, rules: &[Rule], how: HandOver) -> Vec<Mess
     for rule in rules {
         let hook = Hook { number: rule.hook, priority: rule.priority, device: None };
         all.chain(rule.chain, Some(hook));
+        // Packets of other devices are looked at no further.
+        all.rule(rule.chain, |list| {
+            list.test(&Test { is: NFT_CMP_NEQ, ..Test::is(Of::Meta(rule.on), &padded) });
+            list.verdict(RuleVerdict::Accept);
+        });
         for (tests, queue) in &rule.queues {
             all.rule(rule.chain, |list| {
-                list.test(&Test::is(Of::Meta(rule.on), &padded));
                 tests.iter().for_each(|test| list.test(test));
                 hand_over(list, how.by, *queue);
             });
