@@ -100,6 +100,10 @@ mod tests {
         );
         let said = Grade::sentence(85.4, None);
         assert!(said.starts_with("With the line full a ping takes 85 ms longer: calls"), "{said}");
+    }
+
+    #[test]
+    fn a_server_that_limits_is_told_and_its_line_not_praised() {
         let said = Grade::sentence(85.4, Some(12.5));
         let begin =
             "With as much as the server lets pass (12.5 Mbit/s) a ping takes 85 ms longer: calls";
@@ -108,10 +112,10 @@ mod tests {
             "{said}"
         );
         for increase_ms in [0.0, 29.9] {
-            let said = Grade::sentence(increase_ms, Some(50.0));
+            let praise = Grade::sentence(increase_ms, Some(50.0));
             assert!(
-                said.ends_with("is in use. What a full line does this test cannot tell."),
-                "{said}"
+                praise.ends_with("is in use. What a full line does this test cannot tell."),
+                "{praise}"
             );
         }
         assert!(!Grade::sentence(30.0, Some(50.0)).contains("cannot tell"));
