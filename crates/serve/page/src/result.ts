@@ -22,7 +22,7 @@ export async function encoded({ at, figures }: Result): Promise<string> {
   });
   const rates = (["down", "up"] as const).map((way) => figures.rates[way].map((rate) => Math.round(rate * 1e3)));
   const spans = figures.phases.flatMap(({ from, to, loaded }) => [Math.round(from * 1e3), Math.round(to * 1e3), loaded]);
-  const content = JSON.stringify([VERSION, at, valuesOf(figures), pings, ...rates, spans, figures.shared ? 1 : 0, figures.limit, figures.clock]);
+  const content = JSON.stringify([VERSION, at, valuesOf(figures), pings, ...rates, spans, figures.shared ? 1 : 0, figures.limit, figures.clock === Infinity ? STILL : figures.clock]);
   const packed = await through(new TextEncoder().encode(content), new CompressionStream("deflate-raw"));
   return btoa(String.fromCharCode(...packed)).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
 }
@@ -41,12 +41,12 @@ export async function decoded(text: string): Promise<Result | null> {
 
 function resultOf(content: unknown): Result | null {
   if (!Array.isArray(content)) return null;
-  const [version, at, values, pings, down, up, spans, shared, limit = null, clock = null] = content as unknown[];
+  const [version, at, values, pings, down, up, spans, shared, limit = null, step = null] = content as unknown[];
   if (!isNumber(at) || Math.abs(at) > MAX_TIME) return null;
   const phases = version === BEFORE ? planned() : version === VERSION ? phasesOf(spans) : null;
   if (phases === null || (version === VERSION && shared !== 0 && shared !== 1)) return null;
   // A page of before told no limit, and no clock.
-  if (![limit, clock].every((one) => one === null || (isNumber(one) && one > 0))) return null;
+  if (![limit, step === STILL ? null : step].every((one) => one === null || (isNumber(one) && one > 0))) return null;
   if (![values, pings, down, up].every(areNumbers)) return null;
   const [v, p, d, u] = [values, pings, down, up] as (number | null)[][] as [number[], number[], number[], number[]];
   if (v.length !== 9 || p.length % 3 !== 0 || p.length > 3 * MAX_PINGS) return null;
@@ -68,7 +68,7 @@ function resultOf(content: unknown): Result | null {
   return {
     at,
     figures: {
-      phase: "both", t: phases.at(-1)?.to ?? LENGTH, phases, shared: shared === 1, limit: limit as number | null, clock: clock as number | null, down: downRate, up: upRate, idle, loadedDown, loadedUp, loadedBoth,
+      phase: "both", t: phases.at(-1)?.to ?? LENGTH, phases, shared: shared === 1, limit: limit as number | null, clock: step === STILL ? Infinity : (step as number | null), down: downRate, up: upRate, idle, loadedDown, loadedUp, loadedBoth,
       idleMean: idlePings.length > 0 ? mean(idlePings) : idle,
       increases: { down: byDown, up: byUp, both: byBoth },
       pings: found as Figures["pings"],
@@ -154,6 +154,8 @@ const ALL_PHASES: readonly Phase[] = ["idle", "down", "up", "both", "rest"];
 /** The version whose links have neither times of phases nor what their flows shared. */
 const BEFORE = 1;
 const VERSION = 2;
+/** The step of a clock that stood still: JSON has no infinity, and null is a step that nobody knows. */
+const STILL = "still";
 const MAX_LETTERS = 30_000;
 const MAX_BYTES = 200_000;
 const MAX_PINGS = 2000;

@@ -35,6 +35,9 @@ test("a link carries a result whole, and is short", async () => {
   assert.equal((await decoded(await encoded({ ...result, figures: { ...figures, limit: 20 } }))).figures.limit, 20);
   assert.equal(found.figures.clock, null);
   assert.equal((await decoded(await encoded({ ...result, figures: { ...figures, clock: 16.667 } }))).figures.clock, 16.667);
+  const still = { ...result, figures: { ...figures, clock: Number.POSITIVE_INFINITY } };
+  assert.equal((await decoded(await encoded(still))).figures.clock, Number.POSITIVE_INFINITY, "no grade comes back with a link");
+  assert.equal(JSON.parse(asJson(still)).clock_step_ms, null);
   assert.equal(found.figures.down, figures.down);
   assert.ok(Number.isNaN(found.figures.loadedBoth) && Number.isNaN(found.figures.increases.both));
   assert.deepEqual({ ...found.figures.increases, both: 0 }, { ...figures.increases, both: 0 });
