@@ -209,8 +209,9 @@ def test_too_many_and_broken_records_are_told(served: Served) -> None:
     assert (status, "there is no page `" in page or "there is no page <code>" in page) == (404, True)
     assert "<b>" not in page
     assert f'href="/{served.token}/"' in page, "what else there is can be reached from it"
-    status, page, _ = served.ask("/start", "GET")
+    status, page, headers = served.ask("/start", "GET")
     assert (status, "takes no GET" in page) == (405, True)
+    assert headers["allow"] == "POST", "RFC 9110, section 15.5.6"
     assert json.loads(served.ask("/nothing", "POST", {})[1]) == {"error": "there is no page `/nothing` here"}
 
 

@@ -126,12 +126,14 @@ class _Served:
 
     def absent(self, request: Request, error: Exception) -> Response:
         """An address that leads nowhere, or takes no such request."""
-        status = error.status_code if isinstance(error, HTTPException) else 404
+        status, headers = 404, None
+        if isinstance(error, HTTPException):
+            status, headers = error.status_code, error.headers
         place = f"`{request.url.path}`"
         said = f"{place} takes no {request.method}" if status == 405 else f"there is no page {place} here"
         if request.method == "GET":
-            return _Page(pages.error_page(self.prefix, said), status_code=status)
-        return _Json({"error": said}, status_code=status)
+            return _Page(pages.error_page(self.prefix, said), status_code=status, headers=headers)
+        return _Json({"error": said}, status_code=status, headers=headers)
 
     def records(self, request: Request) -> Response:
         del request
