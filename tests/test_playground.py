@@ -370,6 +370,13 @@ def test_a_scenario_without_pings_is_not_told_as_stopped(browser: Browser, addre
             "The scenario sends no pings: how long one takes under load is not known."
         )
         assert figures(shown.page)[6] == "0 of 0"
+        ping = shown.page.locator(".plot").first
+        assert ping.get_attribute("aria-label") == "Ping. No pings are sent."
+        shown.page.get_by_label("The scenario").fill(
+            'link = "cable-20-8"\n[test]\nname = "none"\ntitle = "None"\nphases = { load = "1s" }\n'
+        )
+        shown.page.get_by_role("button", name="Run this text").click()
+        expect(shown.page.locator(".answer")).to_have_text("Nothing is loaded: the scenario sends no pings.")
 
 
 def test_one_median_is_not_told_as_several(browser: Browser, address: str) -> None:

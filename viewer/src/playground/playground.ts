@@ -178,7 +178,7 @@ class Playground {
     const { latency, up, down } = done.summary;
     const rate = (mbps: number | null | undefined) => (mbps == null ? "Nothing is loaded." : `${short(mbps)} Mbit/s under load.`);
     const when = isLoaded(done) ? "under load" : "without load";
-    const waits = latency.loaded ? `${short(latency.loaded.median)} ms ${when} at the median.` : "No ping was answered.";
+    const waits = latency.loaded ? `${short(latency.loaded.median)} ms ${when} at the median.` : isPinged(done) ? `No ping was answered ${when}.` : "No pings are sent.";
     this.panels.down.draw(lines.down, done, rate(down?.goodput_mbps));
     this.panels.up.draw(lines.up, done, rate(up?.goodput_mbps));
     this.panels.ping.draw(lines.ping, done, waits);
@@ -219,16 +219,18 @@ class Playground {
 }
 
 const isLoaded = ({ scenario }: Done) => scenario.flows.length > 0;
+const isPinged = ({ scenario }: Done) => scenario.probes.length > 0;
 
 /** What a reader came for, in a sentence. */
 function answerOf(done: Done): string {
   const { latency } = done.summary;
   if (!isLoaded(done)) {
     const pings = latency.loaded ?? latency.idle;
-    return `Nothing is loaded: ${pings == null ? "no ping was answered" : `a ping takes ${short(pings.median)} ms (median)`}.`;
+    if (pings != null) return `Nothing is loaded: a ping takes ${short(pings.median)} ms (median).`;
+    return `Nothing is loaded: ${isPinged(done) ? "no ping was answered" : "the scenario sends no pings"}.`;
   }
   if (latency.loaded == null) {
-    if (done.scenario.probes.length === 0) return "The scenario sends no pings: how long one takes under load is not known.";
+    if (!isPinged(done)) return "The scenario sends no pings: how long one takes under load is not known.";
     return latency.sent > 0 ? "Under load no ping was answered." : "It was stopped before its load.";
   }
   const loaded = `Under load a ping takes ${short(latency.loaded.median)} ms`;
