@@ -9,20 +9,23 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
+from matplotlib.text import Text
 from playwright.sync_api import expect
 
 import weirlab
 from browsing import opened
+from weirlab.plots import phases
 from weirlab.plots.caption import number
 from weirlab.record import open_record
 from weirlab.record.differences import WHEN
 from weirlab.report import comparison_table, story
 from weirlab.report.differences import unrepeated
 from weirlab.report.html import record_html
-from weirlab.report.scores import parts_table
-from weirlab.scores import measured
+from weirlab.report.scores import parts_table, score_table
+from weirlab.scores import measured, score_all
 from weirlab.scores.bufferbloat import grade as grade_of_increase
 from weirlab.stats import beside, compare, load_window_ns, summarise
+from weirlab.ui import console
 from weirlab.ui.numbers import milliseconds
 from weirlab.viewer import report_page
 from weirlab.viewer.words import comparison_says, grade_of, record_says, summary_of
@@ -314,6 +317,39 @@ def test_of_a_test_of_a_line_all_its_parts_are_told(of_a_line: Record) -> None:
     assert f"<td>{down.down_mbps:.2f} Mbit/s</td>" in page
     assert "Flows with both at once" in page
     assert "Round trips with both at once, ms" in page
+
+
+def test_where_a_server_let_only_so_much_pass_no_line_is_told_as_full(
+    of_a_line: Record, tmp_path: Path, weir_here: Any
+) -> None:
+    place = tmp_path / "limited"
+    shutil.copytree(of_a_line.path, place)
+    manifest = json.loads((place / "manifest.json").read_text())
+    servers = [{"name": "s", "limits": {"rate_bps": 20_000_000}}]
+    (place / "manifest.json").write_text(json.dumps(manifest | {"servers": servers}))
+    limited = open_record(place)
+    figures = measured(limited)
+    assert figures is not None
+    assert figures.limit_mbps == 20
+    rates, pings, lost, also = summary_of(limited)
+    assert rates.startswith("Once the loads were at their most: download ")
+    assert " ms before, and under load " in pings
+    assert lost.endswith(" pings under load were lost.")
+    assert also.endswith(" before the loads were at their most.")
+    page = report_page([limited])
+    chart = phases.figure([limited], None)
+    drawn = " ".join(text.get_text() for text in chart.findobj(Text))
+    with console.capture() as caught:
+        console.print(score_table(limited, figures, score_all(limited, figures)))
+    printed = caught.get()
+    together = parts_table([of_a_line, limited])
+    assert together is not None
+    assert str(together.title).endswith(", once the loads were at their most")
+    for told in (page, weir_here("show", str(place)).stdout, record_html(limited), drawn, printed):
+        said = " ".join(told.split())
+        assert "once the loads were at their most" in said
+        assert "line was full" not in said
+        assert "on the full line" not in said
 
 
 def test_terminal_and_notebook_tell_all_parts_of_a_test_of_a_line(of_a_line: Record, weir_here: Any) -> None:

@@ -207,7 +207,8 @@ def _name(record: Record, phase: str) -> str:
 
 def _note(record: Record, figures: Measured) -> str:
     """Sentence on what was done; where tables take another part of the load, their figure too."""
-    note = NOTE
+    increase = f"the mean increase over the idle phase once {figures.reached}, and its grade"
+    note = f"{NOTE} Above them: {increase}."
     whole = latency_summary(record).increase_mean_ms
     one = figures.loaded.get("load")
     if whole is not None and one is not None:
@@ -235,6 +236,5 @@ STEP_NS = 200_000_000
 
 NOTE = (
     f"Throughput: all flows of a direction together, means of {caption.length(STEP_NS / 1e9)}. Points: "
-    "pings, line: their median within 200 ms. Above them: the mean increase over the idle phase once the "
-    "line was full, and its grade."
+    "pings, line: their median within 200 ms."
 )

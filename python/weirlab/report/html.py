@@ -57,8 +57,10 @@ def _line_rows(record: Record) -> list[list[str]]:
     from weirlab.scores import of_a_line  # noqa: PLC0415 - few records are of it
 
     figures = of_a_line(record)
-    rates = {} if figures is None else {"download": figures.down_mbps, "upload": figures.up_mbps}
-    return [[name, f"{mbps:.2f} Mbit/s", "once the line was full"] for name, mbps in rates.items() if mbps]
+    if figures is None:
+        return []
+    rates, since = {"download": figures.down_mbps, "upload": figures.up_mbps}, f"once {figures.reached}"
+    return [[name, f"{mbps:.2f} Mbit/s", since] for name, mbps in rates.items() if mbps]
 
 
 def records_html(records: Sequence[Record]) -> str:

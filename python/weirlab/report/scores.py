@@ -42,22 +42,26 @@ def why_ungraded(record: Record) -> str | None:
 def parts_table(records: Sequence[Record]) -> Table | None:
     """Each part of tests of a line beside those of the others; None if there is no such test.
 
-    What came through and how long pings took once the line was full, as means over repetitions, and the grade
-    of each part by its increase: a test's own grade is that of its worst part.
+    What came through and how long pings took once the loads were at their most, as means over repetitions,
+    and the grade of each part by its increase: a test's own grade is that of its worst part.
     """
-    table = Table(title="Each part of the test, once the line was full", box=box.SIMPLE_HEAD)
+    table = Table(box=box.SIMPLE_HEAD)
     table.padding, table.pad_edge = (0, 1, 0, 0), False
     table.add_column("queue", overflow="fold", min_width=16)
     table.add_column("part", no_wrap=True)
     for heading in ("down\nMbit/s", "up\nMbit/s", "ping\nms", "increase\nms", "grade"):
         table.add_column(heading, justify="right", no_wrap=True)
+    reached = set[str]()
     for one in configurations(records):
         tests = [found for found in map(of_a_line, one.records) if found is not None]
+        reached |= {test.reached for test in tests}
         for phase in PHASES:
             unmeasured = any(phase in test.unmeasured for test in tests)
             parts = [test.loaded[phase] for test in tests if phase in test.loaded]
             if parts:
                 table.add_row(one.name, *_part_cells(phase, parts, graded=not unmeasured))
+    # A line that was full had loads at their most.
+    table.title = f"Each part of the test, once {max(reached, default='')}"
     return table if table.row_count else None
 
 
@@ -84,7 +88,7 @@ def score_table(record: Record, figures: Measured, scores: Scores) -> Table:
     table.add_column(style="dim")
     for name, mbps in (("download", figures.down_mbps), ("upload", figures.up_mbps)):
         if mbps is not None:
-            table.add_row(name, f"{mbps:.2f} Mbit/s", "once the line was full")
+            table.add_row(name, f"{mbps:.2f} Mbit/s", f"once {figures.reached}")
     table.add_row("ping, idle", f"{_ms(figures.idle.median)} ms", f"median of {figures.idle.count}")
     for name, one in figures.loaded.items():
         lost = one.pings.unanswered

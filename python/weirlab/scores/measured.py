@@ -89,6 +89,11 @@ class Measured:
         return one.down_mbps if way == "down" else one.up_mbps
 
     @property
+    def reached(self) -> str:
+        """From when on the figures under load count, in words; a line is full where no server's limit was."""
+        return "the line was full" if self.limit_mbps is None else "the loads were at their most"
+
+    @property
     def worst(self) -> Loaded:
         """The phase in which pings grew most."""
         return max(self.loaded.values(), key=lambda one: one.increase_ms)

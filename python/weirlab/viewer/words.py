@@ -103,12 +103,14 @@ def _parts_of(figures: Measured, during: str) -> list[str]:
     pings = ", ".join(f"{milliseconds(one.latency.mean)} ms {WHEN[one.phase]}" for one in parts)
     lost = sum(one.pings.unanswered for one in parts)
     sent = sum(one.pings.sent for one in parts)
+    also = f"also of that before {figures.reached}."
+    where = "on the full line" if figures.limit_mbps is None else "under load"
     return [
         f"No grade: {figures.ungraded}." if figures.ungraded else "",
-        f"Once the line was full: {rates}." if rates else "",
-        f"A ping took {milliseconds(figures.idle.mean)} ms before, and on the full line {pings} (means).",
-        f"{lost} of {sent} pings on the full line were lost.",
-        f"Flows and round trips {during}, below, are those of all of that time, {ALSO_BEFORE}",
+        f"Once {figures.reached}: {rates}." if rates else "",
+        f"A ping took {milliseconds(figures.idle.mean)} ms before, and {where} {pings} (means).",
+        f"{lost} of {sent} pings {where} were lost.",
+        f"Flows and round trips {during}, below, are those of all of that time, {also}",
     ]
 
 
@@ -263,9 +265,6 @@ def _spread(pings: Sequence[LatencySummary], during: str) -> str:
 def _quoted(name: str) -> str:
     return f"\N{LEFT DOUBLE QUOTATION MARK}{name}\N{RIGHT DOUBLE QUOTATION MARK}"
 
-
-ALSO_BEFORE = "also of that before the line was full."
-"""What flows and round trips of a test of a line are of too, other than its parts."""
 
 BEFORE_LOAD = "The load has not begun."
 """What is said of a run that has only its idle phase, in place of figures under load."""
