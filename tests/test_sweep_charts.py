@@ -297,7 +297,9 @@ def test_what_cannot_be_drawn_is_refused(
 def many(place: Path, *, delays: int) -> Store:
     """A store of 61 rates, one more than a heat map has room for, with some delays each."""
     points = [("pie", 1.0 + rate, 5.0 * (1 + delay), 1) for rate in range(61) for delay in range(delays)]
-    return stored(place, [row(number, *point) for number, point in enumerate(points)])
+    rows = [row(number, *point) for number, point in enumerate(points)]
+    # One that came before the plan had rates.
+    return stored(place, [*rows, row(len(rows), "pie", 1.0, 5.0, 2) | {"rate_mbps": None}])
 
 
 def test_axes_without_room_are_no_default(tmp_path: Path, weir: Weir) -> None:
@@ -318,6 +320,15 @@ def test_axes_without_room_are_no_default(tmp_path: Path, weir: Weir) -> None:
     )
     named = weir("sweep", "plot", str(place.path), "--x", "rate_mbps", "--kind", "heat")
     assert "--x rate_mbps: 61 values; a chart has room for 1 to 60" in named.stderr
+
+
+def test_axes_of_which_other_values_failed_are_no_default(tmp_path: Path) -> None:
+    runs = [(queue, rate) for queue in ("pie", "cake") for rate in (1.0, 2.0, 3.0)]
+    rows = [row(number, *run, 5.0, 1) for number, run in enumerate(runs)]
+    failed = [one | {"error": "it broke" if one["queue"] == "pie" else None} for one in rows]
+    place = stored(tmp_path / "failed", failed)
+    assert usual_kind(place) == "lines"
+    assert draw(place, usual_kind(place), Asked(), tmp_path / "lines.png").exists()
 
 
 def test_the_command_draws(store: Store, tmp_path: Path, weir: Weir) -> None:

@@ -39,7 +39,12 @@ def usual_kind(store: Store) -> str:
     Two that vary and have few enough values make a heat map, one of numbers lines; of any other each value
     is a point.
     """
-    rows = store.collected()
+    from weirlab.sweeps.shown import of_newest  # noqa: PLC0415 - loads Polars
+
+    newest, _, _ = of_newest(store.collected().lazy())
+    # Runs that failed, or are of another version, are not drawn.
+    rows = newest.collect()
+    rows = rows.filter(rows["error"].is_null())
     values = {name: rows[name].drop_nulls().n_unique() for name in store.axes()}
     vary = [name for name, count in values.items() if count > 1]
     if sum(1 < count <= MOST_CELLS for count in values.values()) > 1:

@@ -87,7 +87,8 @@ def _columns(drawn: Drawn, asked: Asked) -> tuple[str, str, str]:
 
 def _too_many(drawn: Drawn, fitting: Sequence[str]) -> str:
     """Why axes that vary were not taken, or what to do."""
-    large = [f"{name} has {drawn.rows[name].n_unique()}" for name in drawn.axes if name not in fitting]
+    counts = {name: drawn.rows[name].drop_nulls().n_unique() for name in drawn.axes if name not in fitting}
+    large = [f"{name} has {count}" for name, count in counts.items()]
     if not large:
         return ": name them with --x and --by"
     return (
