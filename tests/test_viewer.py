@@ -475,6 +475,18 @@ def test_a_phone_shows_all_without_scrolling_sideways(browser: Browser, two_page
         assert picture["width"] > 600
 
 
+def test_a_figure_under_load_stands_above_what_is_of_the_whole_run(browser: Browser, one_page: Path) -> None:
+    with opened(browser, one_page) as shown:
+        tops = shown.page.locator("tr", has_text="whole run:").first.evaluate(
+            """row => [...row.cells].map((cell) => {
+                const text = document.createRange();
+                text.selectNodeContents(cell);
+                return text.getClientRects()[0].top;
+            })"""
+        )
+        assert tops[1] == pytest.approx(tops[0], abs=1)
+
+
 @pytest.mark.parametrize("runs", ["one_page", "two_page"])
 def test_a_picture_of_the_whole_page_has_every_chart(
     browser: Browser, request: pytest.FixtureRequest, runs: str
