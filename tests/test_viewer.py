@@ -500,6 +500,27 @@ def test_a_picture_of_the_whole_page_has_every_chart(
         assert shown.page.evaluate("scrollY") == 0
 
 
+IDLE_BY_HAND = """
+window.idle = [];
+window.requestIdleCallback = (task) => window.idle.push(task);
+"""
+
+
+def test_charts_that_are_gone_wait_for_no_idle_time(browser: Browser, one_page: Path) -> None:
+    """A page behind others is idle once in ten seconds, and has new charts each second of a run under way."""
+    with opened(browser, one_page) as shown:
+        shown.page.add_init_script(IDLE_BY_HAND)
+        shown.page.reload()
+        shown.page.wait_for_selector("html[data-ready]", state="attached")
+        waiting = shown.page.locator(".plot:visible:not(:has(canvas))")
+        last = waiting.last.element_handle()
+        assert waiting.count() > 3
+        waiting.evaluate_all("plots => plots.slice(0, -1).forEach((one) => one.closest('.chart').remove())")
+        shown.page.evaluate("window.idle.shift()()")
+        assert last.query_selector("canvas") is not None
+        assert shown.page.evaluate("window.idle.length") == 0
+
+
 def test_print_is_light_and_leaves_the_buttons_out(browser: Browser, one_page: Path) -> None:
     with opened(browser, one_page, color_scheme="dark") as shown:
         shown.page.emulate_media(media="print", color_scheme="dark")

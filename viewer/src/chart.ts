@@ -130,7 +130,9 @@ export class Chart {
       this.isAwaited = false;
       const width = this.place.clientWidth;
       // What is folded away has no width yet, and samples are read for who looks at them.
-      if (this.isDue && width > 0 && !this.spec.closer?.isCoarse(this.view.shown, width)) this.draw(true);
+      const isWanted = this.isDue && width > 0 && !this.spec.closer?.isCoarse(this.view.shown, width);
+      if (isWanted) this.draw(true);
+      return isWanted;
     });
   }
 

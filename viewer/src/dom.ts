@@ -95,17 +95,19 @@ export const roomOf = (place: HTMLElement) => Math.min(place.clientWidth, isPrin
 /** The width in pixels of what a sheet of A4 or letter has room for. */
 const PAPER = 680;
 
-/** Does `task` once the browser has nothing else to do, one such task after the other. */
-export function idly(task: () => void): void {
+/** Does `task` once the browser has nothing else to do, one such task at a time; `task` says whether there was anything to do. */
+export function idly(task: () => boolean): void {
   if (tasks.push(task) === 1) goOn();
 }
 
 function goOn(): void {
   const next = () => {
+    let [at, worked] = [0, false];
     try {
-      tasks[0]?.();
+      // Where a page is hardly ever idle, what is no longer to be done would pile up.
+      while (!worked && at < tasks.length) worked = tasks[at++]?.() ?? false;
     } finally {
-      tasks.shift();
+      tasks.splice(0, at);
       if (tasks.length > 0) goOn();
     }
   };
@@ -114,7 +116,7 @@ function goOn(): void {
   else setTimeout(next, IDLE_MS);
 }
 
-const tasks: (() => void)[] = [];
+const tasks: (() => boolean)[] = [];
 const IDLE_MS = 50;
 
 /** The present value of a colour of the style sheet. */
