@@ -75,12 +75,10 @@ impl Streams {
         self.streams.get(place).is_some_and(|stream| stream.is_open && stream.request.is_none())
     }
 
-    /// Whether the request at this place is being answered, and as it was meant.
-    pub fn has_success(&self, place: usize) -> bool {
-        let request = self.streams.get(place).and_then(|stream| stream.request);
-        request
-            .and_then(|request| request.head)
-            .is_some_and(|(_, status)| (200..300).contains(&status))
+    /// With which status the request at this place is being answered, if it is.
+    pub fn status(&self, place: usize) -> Option<u16> {
+        let (_, status) = self.streams.get(place)?.request?.head?;
+        Some(status)
     }
 
     /// Opens one more; it has the next place, counted from 0.

@@ -139,12 +139,7 @@ impl Web {
         let bytes = std::mem::take(&mut self.small);
         let found =
             answer.is_success() && self.known().map_or(bytes > 0, |kind| kind.small.1 == bytes);
-        if is_busy(answer.status) {
-            self.busy.get_or_insert(answer.status);
-        }
-        // What else its URL names, such as a page, is not what it would be measured with.
-        let refused = self.busy.filter(|_| self.known().is_none());
-        if let Some(status) = refused {
+        if let Some(status) = self.refused(Some(answer.status)) {
             self.fail(answered(status), actions);
         } else if found {
             self.found(bytes, now, actions);
@@ -155,6 +150,13 @@ impl Web {
             self.kind += 1;
             self.ask(place, now, actions);
         }
+    }
+
+    /// The status of a busy server that refused to show its kind, once no other kind is left: what else its URL names,
+    /// such as a page, is not what it would be measured with. It answers with `status` now.
+    fn refused(&mut self, status: Option<u16>) -> Option<u16> {
+        self.busy = self.busy.or(status.filter(|&status| is_busy(status)));
+        self.busy.filter(|_| self.known().is_none())
     }
 
     fn found(&mut self, bytes: u64, now: Time, actions: &mut Vec<Action>) {
@@ -169,7 +171,11 @@ impl Web {
     /// Handles an answer of many bytes: no answer to a question for a few, but enough of a file.
     fn on_many(&mut self, now: Time, actions: &mut Vec<Action>) {
         let bytes = std::mem::take(&mut self.small);
-        if self.known().is_none() && self.streams.has_success(0) {
+        let status = self.streams.status(0);
+        if let Some(status) = self.refused(status) {
+            return self.fail(answered(status), actions);
+        }
+        if self.known().is_none() && status.is_some_and(|status| (200..300).contains(&status)) {
             return self.found(bytes, now, actions);
         }
         if self.known().is_none() {
@@ -573,6 +579,28 @@ mod tests {
             assert_eq!(actions.last(), Some(&Action::Finish));
             assert_eq!(test.result()["failures"], json!([says]));
         }
+    }
+
+    #[test]
+    fn a_server_that_is_full_and_says_so_at_length_is_no_server_of_files() {
+        let opened = |id| Event::Opened { id, tcp: Duration::ZERO, tls: None };
+        let refused = |id| Event::Head { id, status: 503, server: None };
+        let (mut test, mut actions, now) = (Web::new(), Vec::new(), Time::ZERO);
+        test.on(now, Event::Begin, &mut actions);
+        // Longer than what each kind's endpoint was asked for.
+        for (place, kind) in KINDS.iter().enumerate() {
+            let id = 2 * place as Id + 1;
+            test.on(now, opened(id), &mut actions);
+            test.on(now, refused(id + 1), &mut actions);
+            test.on(now, Event::Received { id: id + 1, bytes: kind.small.1 + 1 }, &mut actions);
+        }
+        let id = 2 * KINDS.len() as Id + 1;
+        test.on(now, opened(id), &mut actions);
+        test.on(now, Event::Head { id: id + 1, status: 200, server: None }, &mut actions);
+        test.on(now, Event::Received { id: id + 1, bytes: MIN_FILE_BYTES + 1 }, &mut actions);
+        assert_eq!(actions.last(), Some(&Action::Finish));
+        let says = "the server answered 503: it takes no more now: try again in a minute";
+        assert_eq!(test.result()["failures"], json!([says]));
     }
 
     #[test]
