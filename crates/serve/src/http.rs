@@ -231,15 +231,18 @@ pub(crate) fn refuse(refusal: Refusal) -> HttpResponse {
 pub(crate) fn unavailable(refusal: Refusal) -> HttpResponse {
     let mut response = refuse(refusal);
     *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+    response
+}
+
+/// Says in `response` that its connection ends.
+pub(crate) fn last(mut response: HttpResponse) -> HttpResponse {
     response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     response
 }
 
 /// A body that did not come in time, or not whole.
 fn late() -> HttpResponse {
-    let mut response = text(StatusCode::REQUEST_TIMEOUT, "the upload did not end in time\n");
-    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
-    response
+    last(text(StatusCode::REQUEST_TIMEOUT, "the upload did not end in time\n"))
 }
 
 /// The answer to a path that is not served with this method.

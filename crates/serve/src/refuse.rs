@@ -18,7 +18,7 @@ use weir_speedtest::protocol::ookla::MAX_LINE_BYTES;
 
 use crate::admission::Refusal;
 use crate::head::path;
-use crate::http::{HttpRequest, HttpResponse, is_known, not_for_pages, reads, unavailable};
+use crate::http::{HttpRequest, HttpResponse, is_known, last, not_for_pages, reads, unavailable};
 use crate::shared::Shared;
 use crate::speech::Speech;
 use crate::{health, metrics};
@@ -68,7 +68,7 @@ where
     let service = service_fn(move |request| {
         first.notify_one();
         let response = of_the_server(&server, client, &request);
-        async move { Ok::<_, Infallible>(response.unwrap_or_else(|| unavailable(refusal))) }
+        async move { Ok::<_, Infallible>(last(response.unwrap_or_else(|| unavailable(refusal)))) }
     });
     let builder = Builder::new(TokioExecutor::new());
     let connection = builder.serve_connection(TokioIo::new(stream), service);

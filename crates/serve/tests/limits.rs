@@ -129,6 +129,23 @@ async fn a_full_server_still_tells_this_machine_how_it_does() {
 }
 
 #[tokio::test]
+async fn a_client_that_a_full_server_answers_is_told_that_the_connection_ends() {
+    let (_server, address) = serve(&["--max-connections", "1"]);
+    let mut held = TcpStream::connect(address).await.unwrap();
+    held.write_all(b"GE").await.unwrap();
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    for (path, status) in [("/empty", "503"), ("/healthz", "200"), ("/metrics", "200")] {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut said = String::new();
+        soon(stream.read_to_string(&mut said)).await.unwrap();
+        assert!(said.starts_with(&format!("HTTP/1.1 {status} ")), "{said}");
+        assert!(said.contains("\r\nconnection: close\r\n"), "{said}");
+    }
+}
+
+#[tokio::test]
 async fn a_full_server_with_a_secret_keeps_its_metrics() {
     let secret = std::env::temp_dir().join(format!("weir-full-{}", std::process::id()));
     std::fs::write(&secret, "correct horse\n").unwrap();
