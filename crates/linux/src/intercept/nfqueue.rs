@@ -83,15 +83,8 @@ impl Queues {
     /// `most` packets each, beyond which packets pass.
     pub fn open(each: &[Copied], most: u32) -> Result<(Self, u16), LinuxError> {
         let count = each.len() as u16;
-        let (flags, protocol) = (SockFlag::SOCK_CLOEXEC, SockProtocol::NetlinkNetFilter);
-        let socket = socket(AddressFamily::Netlink, SockType::Raw, flags, protocol)
-            .map_err(|error| LinuxError::io("no socket of nfnetlink", error))?;
-        // Only the host's root may have more than the system's limit, which is enough for slow lines.
-        if setsockopt(&socket, sockopt::RcvBufForce, &RECEIVE_BUFFER).is_err() {
-            let _ = setsockopt(&socket, sockopt::RcvBuf, &RECEIVE_BUFFER);
-        }
         let mut queues = Self {
-            socket,
+            socket: socket_of_queues()?,
             inbox: Inbox::new(),
             verdicts: Vec::new(),
             verdict_head: verdict_head(),
@@ -109,6 +102,8 @@ impl Queues {
                 }
                 Err(error) => refused = Some(error),
             }
+            // With the socket go those that were to be had: nobody would read what others send there.
+            queues.socket = socket_of_queues()?;
         }
         let error = refused.expect("something was tried");
         Err(LinuxError::new(match error.raw_os_error() {
@@ -204,6 +199,17 @@ impl Queues {
     pub const fn missed(&self) -> u64 {
         self.missed
     }
+}
+
+fn socket_of_queues() -> Result<OwnedFd, LinuxError> {
+    let (flags, protocol) = (SockFlag::SOCK_CLOEXEC, SockProtocol::NetlinkNetFilter);
+    let socket = socket(AddressFamily::Netlink, SockType::Raw, flags, protocol)
+        .map_err(|error| LinuxError::io("no socket of nfnetlink", error))?;
+    // Only the host's root may have more than the system's limit, which is enough for slow lines.
+    if setsockopt(&socket, sockopt::RcvBufForce, &RECEIVE_BUFFER).is_err() {
+        let _ = setsockopt(&socket, sockopt::RcvBuf, &RECEIVE_BUFFER);
+    }
+    Ok(socket)
 }
 
 impl Inbox {
@@ -412,6 +418,25 @@ const HEAD: usize = 256;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_queue_is_kept_of_those_among_which_another_has_one() {
+        // Only root makes one, and finds out.
+        let Ok(namespace) = crate::Namespace::new() else { return };
+        let work = || {
+            let (mut other, _) = Queues::open(&[Copied::Whole], 10)?;
+            other.socket = socket_of_queues()?;
+            other.bind(FIRST_QUEUE + 3, Copied::Whole, 10).unwrap();
+            let (_ours, first) = Queues::open(&[Copied::Head; 4], 10)?;
+            let path = "/proc/thread-self/net/netfilter/nfnetlink_queue";
+            let told = std::fs::read_to_string(path).unwrap();
+            let number = |line: &str| line.split_whitespace().next()?.parse().ok();
+            let mut all: Vec<u16> = told.lines().filter_map(number).collect();
+            all.sort_unstable();
+            Ok((first - FIRST_QUEUE, all.iter().map(|it| it - FIRST_QUEUE).collect::<Vec<_>>()))
+        };
+        assert_eq!(namespace.within(work).unwrap(), (4, vec![3, 4, 5, 6, 7]));
+    }
 
     #[test]
     fn a_packet_is_found_in_what_the_kernel_sends() {
