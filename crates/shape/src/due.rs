@@ -26,6 +26,17 @@ impl Due {
         Self { from, now, at: None }
     }
 
+    /// When packets come to their queue that came since it was `looked` at, and are found `now`: as early as they may
+    /// leave, or after a late look they would have waited for long as soon as they came.
+    pub fn taken_in_at(looked: Time, now: Time) -> Time {
+        looked.max(Self::earliest(now))
+    }
+
+    /// The earliest time at which a packet may leave that is asked for `now`.
+    fn earliest(now: Time) -> Time {
+        Time::from_nanos(now.as_nanos().saturating_sub(CATCH_UP.as_nanos()))
+    }
+
     /// The next packet of `port`, which is the same at every call; what it drops goes to `sink`.
     pub fn next(&mut self, port: &mut Port, sink: &mut dyn DropSink) -> Option<Packet> {
         loop {
@@ -44,8 +55,7 @@ impl Due {
 
     /// When the port may next send, if that is by now and not longer ago than is made up for; now otherwise.
     fn allowed(&self, port: &Port) -> Time {
-        let earliest = Time::from_nanos(self.now.as_nanos().saturating_sub(CATCH_UP.as_nanos()));
-        let earliest = earliest.max(self.from);
+        let earliest = Self::earliest(self.now).max(self.from);
         let due = port.wake_at().filter(|&at| at <= self.now);
         due.map_or(self.now, |at| at.max(earliest))
     }
@@ -131,6 +141,23 @@ mod tests {
         let mut due = Due::between(Time::from_nanos(2_500_000), Time::from_millis(4));
         assert_eq!(std::iter::from_fn(|| due.next(&mut port, &mut Ignore)).count(), 2);
         assert_eq!(port.wake_at(), Some(Time::from_nanos(4_500_000)));
+    }
+
+    #[test]
+    fn what_is_found_late_has_waited_no_longer_than_is_made_up_for() {
+        let looked = Time::from_nanos(3_500_000);
+        let waited = |now| {
+            let mut port = port();
+            port.set_rate(None, Time::ZERO);
+            leave(&mut port, looked);
+            port.take_sojourn();
+            let came = Due::taken_in_at(looked, now);
+            port.enqueue(&packet(100, 1500, FlowLabel::default()), came, &mut Ignore);
+            leave(&mut port, now);
+            port.take_sojourn().max
+        };
+        let [soon, late] = [4, 200].map(|ms| waited(Time::from_millis(ms)));
+        assert_eq!([soon, late], [Duration::from_micros(500), CATCH_UP]);
     }
 
     #[test]

@@ -148,7 +148,7 @@ impl Userspace {
     fn begin(&mut self, side: Side, watch: &mut dyn Watch, now: Time) -> usize {
         let holds = self.waiting()[side as usize] > 0 && self.classes.is_none();
         let left = if holds { 0 } else { self.let_go_of(side, watch, now) };
-        self.comes_at[side as usize] = if holds { self.worked } else { now };
+        self.comes_at[side as usize] = if holds { Due::taken_in_at(self.worked, now) } else { now };
         left
     }
 
@@ -201,7 +201,7 @@ impl Shaper for Userspace {
         Some(self.intercept.fd())
     }
 
-    /// Lets everything go that is due by `now`, and queues everything that has come.
+    /// Queues everything that has come, and lets everything go that is due by then.
     fn work(&mut self, watch: &mut dyn Watch, now: Time) -> Result<Found, ShapeError> {
         let mut left = 0;
         for side in Side::ALL {
