@@ -318,7 +318,8 @@ impl Shaper for Userspace {
 impl Drop for Userspace {
     /// Lets all waiting packets go, so that they are not lost with the queues.
     fn drop(&mut self) {
-        let now = self.worked;
+        // Not when work was done last: an error may have ended it after packets were taken in.
+        let now = self.clock.now();
         if let Some(classes) = &mut self.classes {
             classes.open(now);
             for (side, port) in Side::ALL.into_iter().zip(&mut self.ports) {
@@ -373,7 +374,7 @@ const MAX_TRANSPORT_HEADER_BYTES: usize = 60;
 const ECN: u8 = 0b11;
 /// Packets that are taken in at once, so that what is due does not wait for long.
 const BATCH: usize = 64;
-/// More packets than the kernel holds for both ways.
+/// More packets than the socket's buffer holds unread.
 const MAX_UNREAD: usize = 1 << 16;
 /// More than an acknowledgement has, less than a segment.
 const WHOLE_PACKET_BYTES: u64 = 1_000;
