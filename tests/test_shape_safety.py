@@ -34,9 +34,12 @@ def status():
     done = subprocess.run([*WEIR, "status", device, "--json"], capture_output=True, text=True, check=True)
     return json.loads(done.stdout)
 
-def reasons():
+def decisions():
     lines = [json.loads(line) for line in open("log") if line.endswith("\\n")]
-    return sorted({line["decision"]["reason"] for line in lines if "decision" in line})
+    return [line["decision"] for line in lines if "decision" in line]
+
+def reasons():
+    return sorted({one["reason"] for one in decisions()})
 
 def guards():
     found = []
@@ -52,9 +55,9 @@ def guards():
 
 def until(holds, seconds=30):
     end = time.monotonic() + seconds
-    while not holds() and time.monotonic() < end:
+    while not (held := holds()) and time.monotonic() < end:
         time.sleep(0.05)
-    return holds()
+    return held
 
 class Download:
     "A connection of the user's, open since before anything happened: bytes that have come."
@@ -109,11 +112,16 @@ print(json.dumps([opened, fresh, moved, held, during, said, reasons(), code, sta
 SILENT = """
 def rate():
     return status()["sides"][0]["rate_bps"]
-load = Flood()
+def given_up():
+    silent = [one for one in decisions() if one["reason"] == "silence" and one["side"] == "up"]
+    return any(one["rate_bps"] is None for one in silent)
 shaper = start("--log", "log", "--reflector", "server")[0]
+# It has seen the idle line first: a queue that is there from the start is taken for the line.
+load = Flood()
 shaped = until(lambda: rate() is not None)
 open("mute", "w").close()
-opened = until(lambda: rate() is None, 60)
+# For half a second at least; answers to the load itself end it.
+opened = until(given_up, 60)
 why = reasons()
 after = state()
 subprocess.run([*WEIR, "stop", device], check=True)
