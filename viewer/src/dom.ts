@@ -95,28 +95,45 @@ export const roomOf = (place: HTMLElement) => Math.min(place.clientWidth, isPrin
 /** The width in pixels of what a sheet of A4 or letter has room for. */
 const PAPER = 680;
 
-/** Does `task` once the browser has nothing else to do, one such task at a time; `task` says whether there was anything to do. */
+/**
+ * Does `task` once nothing more was asked for a while and the browser has nothing else to do, one such task at a time; `task` says
+ * whether there was anything to do.
+ */
 export function idly(task: () => boolean): void {
-  if (tasks.push(task) === 1) goOn();
+  tasks.push(task);
+  clearTimeout(quiet);
+  quiet = setTimeout(() => {
+    quiet = undefined;
+    goOn();
+  }, QUIET_MS);
 }
 
 function goOn(): void {
-  const next = () => {
-    let [at, worked] = [0, false];
-    try {
-      // Where a page is hardly ever idle, what is no longer to be done would pile up.
-      while (!worked && at < tasks.length) worked = tasks[at++]?.() ?? false;
-    } finally {
-      tasks.splice(0, at);
-      if (tasks.length > 0) goOn();
-    }
-  };
+  if (isAsked) return;
+  isAsked = true;
   // Safari has no times of idleness.
   if ("requestIdleCallback" in window) requestIdleCallback(next);
   else setTimeout(next, IDLE_MS);
 }
 
+function next(): void {
+  isAsked = false;
+  // Who zooms or drags does not wait for it: it goes on when that is over.
+  if (quiet !== undefined) return;
+  let [at, worked] = [0, false];
+  try {
+    // Where a page is hardly ever idle, what is no longer to be done would pile up.
+    while (!worked && at < tasks.length) worked = tasks[at++]?.() ?? false;
+  } finally {
+    tasks.splice(0, at);
+    if (tasks.length > 0) goOn();
+  }
+}
+
 const tasks: (() => boolean)[] = [];
+let quiet: ReturnType<typeof setTimeout> | undefined;
+let isAsked = false;
+const QUIET_MS = 300;
 const IDLE_MS = 50;
 
 /** The present value of a colour of the style sheet. */
