@@ -85,7 +85,8 @@ def test_a_server_that_is_full_says_so(browser: Browser) -> None:
         second.provoked = "503"
         second.page.get_by_role("button", name="Start").click()
         expect(second.page.locator("#status")).to_have_text(
-            "The server says: the server is busy: try again in a minute."
+            "The server says: the server is busy with 1 test, which is all that it takes: "
+            "try again in a minute."
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -130,7 +131,7 @@ def test_a_line_that_a_part_of_the_test_does_not_load_has_no_grade(browser: Brow
         expect(shown.page.locator("#status")).to_contain_text("There is no grade: the line was not loaded")
 
 
-def tested_in(shown: Opened, changes: str) -> None:
+def measured_in(shown: Opened, changes: str) -> None:
     """A whole test in a browser of which a script changes something."""
     shown.page.add_init_script(changes)
     shown.page.reload()
@@ -149,7 +150,7 @@ Object.defineProperty(PerformanceResourceTiming.prototype, "nextHopProtocol", {
 
 def test_flows_that_share_a_connection_give_no_grade(browser: Browser, address: str) -> None:
     with opened(browser, address, within=address) as shown:
-        tested_in(shown, SHARED)
+        measured_in(shown, SHARED)
         expect(shown.page.locator("#status")).to_contain_text("shared one connection (HTTP/2 or HTTP/3")
         expect(shown.page.locator("#result")).to_be_hidden()
 
@@ -163,7 +164,7 @@ Object.defineProperty(PerformanceResourceTiming.prototype, "responseStatus", {{ 
 
 def test_flows_that_were_asked_again_over_http_1_share_nothing(browser: Browser, address: str) -> None:
     with opened(browser, address, within=address) as shown:
-        tested_in(shown, REFUSED)
+        measured_in(shown, REFUSED)
         expect(shown.page.locator("#status")).to_have_text("Done.")
 
 
@@ -177,7 +178,7 @@ performance.now = () => Math.floor(exact() * 60 / 1000) * 1000 / 60;
 
 def test_a_browser_that_hides_its_clock_is_told_what_that_means(browser: Browser, address: str) -> None:
     with opened(browser, address, within=address) as shown:
-        tested_in(shown, HIDING)
+        measured_in(shown, HIDING)
         # Nothing is longer under load here than by what a busy machine adds: the clock cannot tell A+ from A.
         expect(shown.page.locator("#status")).to_contain_text("counts in steps of 16.7 ms")
         expect(shown.page.locator("#status")).to_contain_text("from A+ to ")
@@ -194,7 +195,7 @@ window.setInterval = (tick, ms) => every(tick, Math.max(ms, 1000));
 
 def test_few_pings_are_told(browser: Browser, address: str) -> None:
     with opened(browser, address, within=address) as shown:
-        tested_in(shown, SLOW_TIMERS)
+        measured_in(shown, SLOW_TIMERS)
         expect(shown.page.locator("#caveat")).to_contain_text(
             "Fewer than 20 pings count in the idle phase, the download"
         )
@@ -216,7 +217,7 @@ def test_what_the_server_limits_is_no_praise_of_the_line(browser: Browser, addre
             shown.page.get_by_role("button", name="Save as JSON", exact=True).click()
         assert json.loads(file.value.path().read_text())["server_limit_mbps"] == 10
         shown.page.get_by_role("button", name="Link to this result").click()
-        shown.page.wait_for_function("location.hash.startsWith('#r=')")
+        expect(shown.page).to_have_url(re.compile("#r="))
         shown.page.reload()
         shown.page.get_by_text("from a link").wait_for()
         expect(shown.page.locator("#caveat")).to_contain_text(limit)
