@@ -156,7 +156,7 @@ impl Intercept {
     }
 
     /// From now on GSO packets of a way, `0` out or `1` in, come whole where nothing may be written into them and
-    /// they have no more bytes than the greatest of [`LENGTHS`] within `bytes`; the kernel cuts the others.
+    /// they have no more bytes than the greatest step of lengths within `bytes`; the kernel cuts the others.
     ///
     /// # Errors
     /// If the kernel does not listen.
