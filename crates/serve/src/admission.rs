@@ -35,6 +35,24 @@ pub(crate) enum Refusal {
     Address(Full),
 }
 
+impl Refusal {
+    /// What was refused, for log and metrics.
+    pub const fn reason(&self) -> &'static str {
+        match self {
+            Self::Server(full) => match full.thing {
+                Thing::Connection => "connections",
+                Thing::Test => "tests",
+                Thing::Irtt => "irtt connections",
+            },
+            Self::Address(full) => match full.thing {
+                Thing::Connection => "connections of an address",
+                Thing::Test => "tests of an address",
+                Thing::Irtt => "irtt connections of an address",
+            },
+        }
+    }
+}
+
 /// A bound that was met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Full {

@@ -11,7 +11,7 @@ use weir_sockets::Clock;
 use weir_sockets::sys::message::Received;
 use weir_speedtest::protocol::irtt::{Answer, IrttRequest, Params, Stamp, Window, answer, opened};
 
-use crate::admission::{Permit, Refusal, counted_as};
+use crate::admission::{Permit, counted_as};
 use crate::data;
 use crate::datagrams::{EchoOutcome, MAX_ECHO_BYTES, clock, send};
 use crate::service::{Own, Service};
@@ -142,11 +142,7 @@ impl Irtt {
             return Some(opened(0, &params, true, key));
         }
         let entered = server.admission.enter_irtt(client.ip()).inspect_err(|refusal| {
-            let reason = match refusal {
-                Refusal::Server(_) => "irtt connections",
-                Refusal::Address(_) => "irtt connections of an address",
-            };
-            server.refused(reason, client.ip());
+            server.refused(refusal.reason(), client.ip());
             debug!(%client, %refusal, "refused");
         });
         // 0 means that there is no connection.

@@ -66,7 +66,8 @@ impl Tally {
     }
 }
 
-const EVERY: Duration = Duration::from_secs(60);
+/// How often the log tells of what happens again and again.
+pub(crate) const EVERY: Duration = Duration::from_secs(60);
 /// About 50 bytes each.
 const MAX_CLIENTS: usize = 1024;
 

@@ -20,7 +20,7 @@ use tokio_util::task::TaskTracker;
 use tracing::{debug, info, warn};
 
 use crate::activity::Activity;
-use crate::admission::{Admission, Bounds, Entered, Refusal, UdpUse};
+use crate::admission::{Admission, Bounds, Entered, UdpUse};
 use crate::connection::{Connection, Transport, end_addresses};
 use crate::datagrams::{self, DatagramSocket};
 use crate::error::ServeError;
@@ -29,7 +29,7 @@ use crate::http::Client;
 use crate::irtt::{self, Irtt};
 use crate::metrics::Metrics;
 use crate::options::{Listen, Options};
-use crate::refusals::Refusals;
+use crate::refusals::{self, Refusals};
 use crate::service::Service;
 use crate::shared::Shared;
 use crate::speech::Speech;
@@ -314,11 +314,7 @@ async fn serve(shared: &Arc<Shared>, tls: &TlsAcceptor, stream: TcpStream) -> io
         match shared.admission.enter_connection(ends.client.ip()) {
             Ok(entered) => entered,
             Err(refusal) => {
-                let reason = match refusal {
-                    Refusal::Server(_) => "connections",
-                    Refusal::Address(_) => "connections of an address",
-                };
-                shared.refused(reason, ends.client.ip());
+                shared.refused(refusal.reason(), ends.client.ip());
                 debug!(client = %ends.client, %refusal, "refused");
                 return refuse::connection(shared, tls, stream, (ends.client.ip(), refusal)).await;
             }
@@ -434,7 +430,7 @@ impl Repeated {
     /// How often it has happened since this was last told, if it is time to tell it again.
     fn happened(&mut self, now: Instant) -> Option<u64> {
         self.count += 1;
-        if self.told.is_some_and(|told| now.saturating_duration_since(told) < TELL_EVERY) {
+        if self.told.is_some_and(|told| now.saturating_duration_since(told) < refusals::EVERY) {
             return None;
         }
         self.told = Some(now);
@@ -449,7 +445,6 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 const HEARTBEAT: Duration = Duration::from_secs(15);
 /// How much longer than a session a connection may last.
 const MOMENT: Duration = Duration::from_secs(100);
-const TELL_EVERY: Duration = Duration::from_secs(60);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// How long everything may take to end.
 const DRAIN: Duration = Duration::from_secs(3);

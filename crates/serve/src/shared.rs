@@ -120,11 +120,7 @@ impl Shared {
         is_request: bool,
     ) -> Result<Test, Refusal> {
         let permit = self.admission.enter_test(client.ip()).inspect_err(|refusal| {
-            let reason = match refusal {
-                Refusal::Server(_) => "tests",
-                Refusal::Address(_) => "tests of an address",
-            };
-            self.refused(reason, client.ip());
+            self.refused(refusal.reason(), client.ip());
             debug!(%client, protocol, %refusal, "refused");
         })?;
         Ok(Test {

@@ -77,14 +77,7 @@ async fn an_address_has_so_many_connections_of_irtt_and_others_still_theirs() {
 #[tokio::test]
 async fn connections_are_bounded_too() {
     let (_server, address) = serve(&["--max-connections-per-address", "3"]);
-    let mut held = Vec::new();
-    for _ in 0..3 {
-        let mut stream = TcpStream::connect(address).await.unwrap();
-        stream.write_all(b"GE").await.unwrap();
-        held.push(stream);
-    }
-    // They count once they are accepted.
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    let _held = held(3, address).await;
     let mut fourth = TcpStream::connect(address).await.unwrap();
     assert_eq!(soon(fourth.read(&mut [0; 8])).await.unwrap_or(0), 0, "it says nothing itself");
     let refused = ask(address, "GET /empty", b"").await;
@@ -106,13 +99,7 @@ async fn connections_are_bounded_too() {
 #[tokio::test]
 async fn a_full_server_still_tells_this_machine_how_it_does() {
     let (_server, address) = serve(&["--max-connections", "2"]);
-    let mut held = Vec::new();
-    for _ in 0..2 {
-        let mut stream = TcpStream::connect(address).await.unwrap();
-        stream.write_all(b"GE").await.unwrap();
-        held.push(stream);
-    }
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    let _held = held(2, address).await;
     let refused = ask_by_address(address, "GET /empty", b"").await;
     assert_eq!(refused.status, 503);
     let says = "the server is busy with 2 connections, which is all that it takes: try again in a minute\n";
@@ -131,9 +118,7 @@ async fn a_full_server_still_tells_this_machine_how_it_does() {
 #[tokio::test]
 async fn a_client_that_a_full_server_answers_is_told_that_the_connection_ends() {
     let (_server, address) = serve(&["--max-connections", "1"]);
-    let mut held = TcpStream::connect(address).await.unwrap();
-    held.write_all(b"GE").await.unwrap();
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    let _held = held(1, address).await;
     for (path, status) in [("/empty", "503"), ("/healthz", "200"), ("/metrics", "200")] {
         let mut stream = TcpStream::connect(address).await.unwrap();
         let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n");
@@ -151,9 +136,7 @@ async fn a_full_server_with_a_secret_keeps_its_metrics() {
     std::fs::write(&secret, "correct horse\n").unwrap();
     let (_server, address) = serve(&["--max-connections", "1", "--auth", secret.to_str().unwrap()]);
     std::fs::remove_file(&secret).unwrap();
-    let mut held = TcpStream::connect(address).await.unwrap();
-    held.write_all(b"GE").await.unwrap();
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    let _held = held(1, address).await;
     assert_eq!(ask_by_address(address, "GET /healthz", b"").await.status, 200);
     assert_eq!(ask_by_address(address, "GET /metrics", b"").await.status, 503);
 }
@@ -170,6 +153,19 @@ async fn a_line_of_ookla_s_that_does_not_end_is_not_waited_for() {
     }
     assert!(ended, "it was kept for {:?}", began.elapsed());
     assert!(began.elapsed() > Duration::from_secs(8), "{:?}", began.elapsed());
+}
+
+/// Connections that count and say nothing whole.
+async fn held(count: usize, server: SocketAddr) -> Vec<TcpStream> {
+    let mut held = Vec::new();
+    for _ in 0..count {
+        let mut stream = TcpStream::connect(server).await.unwrap();
+        stream.write_all(b"GE").await.unwrap();
+        held.push(stream);
+    }
+    // They count once they are accepted.
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    held
 }
 
 /// A connection that has had an answer and stays open.
