@@ -89,7 +89,7 @@ impl Intercept {
     /// If there is no such device, this user may not, or this kernel cannot: which, in one sentence.
     pub fn new(device: &str, ways: [Option<Writes>; 2], how: HandOver) -> Result<Self, LinuxError> {
         index_of(device)?;
-        let (queues, first) = Queues::open(&QUEUES, MAX_HELD_PACKETS)?;
+        let (queues, first) = Queues::open(QUEUES.as_flattened(), MAX_HELD_PACKETS)?;
         let table = nft::Table::create(&table_name(device), device, &rules(ways, first), how)?;
         Ok(Self { queues, first, whole_up_to: [0; 2], table })
     }
@@ -101,7 +101,7 @@ impl Intercept {
     /// As of [`new`](Self::new).
     pub fn check(device: &str, ways: [Option<Writes>; 2]) -> Result<HandOver, LinuxError> {
         index_of(device)?;
-        let (_, first) = Queues::open(&QUEUES, MAX_HELD_PACKETS)?;
+        let (_, first) = Queues::open(QUEUES.as_flattened(), MAX_HELD_PACKETS)?;
         nft::check(&table_name(device), device, &rules(ways, first))
     }
 
@@ -291,12 +291,7 @@ const WAY: [Copied; 1 + LENGTHS.len()] = {
 /// The place of the queue that copies packets whole.
 const WHOLE: u16 = 0;
 /// The queues of both ways.
-const QUEUES: [Copied; 2 * WAY.len()] = {
-    let mut all = [Copied::Head; 2 * WAY.len()];
-    all[WHOLE as usize] = Copied::Whole;
-    all[WAY.len() + WHOLE as usize] = Copied::Whole;
-    all
-};
+const QUEUES: [[Copied; WAY.len()]; 2] = [WAY; 2];
 const IPV6_HEADER: u16 = 40;
 /// Packets of a way that the kernel holds at most; those beyond pass. Disciplines hold 10240 by default
 /// (sch_fq_codel.c, sch_cake.c), and none is to be without an answer.
@@ -337,7 +332,8 @@ mod tests {
         let places =
             [(0, 0), (0, 10), (1, 0), (1, 10)].map(|(way, place)| queue_of(100, way, place));
         assert_eq!(places, [100, 110, 111, 121]);
-        let whole = (0..).zip(QUEUES).filter(|&(_, copied)| copied == Copied::Whole);
+        let whole =
+            (0..).zip(QUEUES.as_flattened()).filter(|(_, copied)| **copied == Copied::Whole);
         assert_eq!(whole.map(|(place, _)| place).collect::<Vec<_>>(), [0, 11]);
     }
 }
