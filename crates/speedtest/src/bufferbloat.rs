@@ -39,10 +39,11 @@ impl Grade {
     /// loads may have met that and never filled the line.
     #[must_use]
     pub fn sentence(increase_ms: f64, limit_mbps: Option<f64>) -> String {
-        let Self { meaning, from_ms, .. } = Self::of(increase_ms);
+        let Self { letter, meaning, .. } = Self::of(increase_ms);
         let longer = format!("a ping takes {:.0} ms longer: {meaning}", increase_ms.max(0.0));
         let Some(limit) = limit_mbps else { return format!("With the line full {longer}") };
-        let untold = if from_ms < PRAISED_BELOW_MS { UNTOLD } else { "" };
+        // Grades by which there is nothing to do.
+        let untold = if matches!(letter, "A+" | "A") { UNTOLD } else { "" };
         format!("With as much as the server lets pass ({limit} Mbit/s) {longer}{untold}")
     }
 }
@@ -62,8 +63,6 @@ pub fn met_limit(
 
 /// Goodput is without headers, and a mean. The server's page has the same share (`crates/serve/page/src/grading.ts`).
 const NEAR: f64 = 0.8;
-/// Grades that begin below this say that there is nothing to do.
-const PRAISED_BELOW_MS: f64 = 30.0;
 const UNTOLD: &str = " What a full line does this test cannot tell.";
 
 const fn grade(letter: &'static str, from_ms: f64, meaning: &'static str) -> Grade {

@@ -107,6 +107,11 @@ pub(crate) const fn is_busy(status: u16) -> bool {
     matches!(status, TOO_MANY | FULL)
 }
 
+/// Whether a request was answered as it was meant (RFC 9110, section 15.3).
+pub(crate) const fn is_success(status: u16) -> bool {
+    matches!(status, 200..300)
+}
+
 /// `Too Many Requests` (RFC 6585, section 4).
 const TOO_MANY: u16 = 429;
 /// `Service Unavailable` (RFC 9110, section 15.6.4).

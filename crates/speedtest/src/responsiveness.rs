@@ -13,7 +13,7 @@ use serde_json::Value;
 use weir_core::{Direction, Duration, Time};
 
 use crate::figures::{deviation, mbps, mean, trimmed_mean};
-use crate::method::{Action, Connection, Event, Id, Method, answered};
+use crate::method::{Action, Connection, Event, Id, Method, answered, is_success};
 use crate::registry::{Caution, KnownBy, MethodInfo};
 use crate::result::{Basis, Declared, meaning, object};
 
@@ -260,10 +260,6 @@ impl Responsiveness {
     }
 
     /// Without its loads a line is no line under load, however quickly its probes come back.
-    fn on_refused(&mut self, id: Id, status: u16, actions: &mut Vec<Action>) {
-        self.on_failed(id, &answered(status), actions);
-    }
-
     fn on_failed(&mut self, id: Id, reason: &str, actions: &mut Vec<Action>) {
         let of_load = self.loads.iter().any(|(load, _)| *load == id);
         if id <= CONFIG_REQUEST || of_load || self.transfers.contains_key(&id) {
@@ -318,8 +314,8 @@ impl Method for Responsiveness {
             {
                 self.interval.bytes += bytes;
             }
-            Event::Head { id, status, .. } if !(200..300).contains(&status) => {
-                self.on_refused(id, status, actions);
+            Event::Head { id, status, .. } if !is_success(status) => {
+                self.on_failed(id, &answered(status), actions);
             }
             Event::Ended { id } => self.on_ended(now, id, actions),
             Event::Failed { id, reason } => self.on_failed(id, reason, actions),

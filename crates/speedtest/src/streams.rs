@@ -2,7 +2,7 @@
 
 use weir_core::{Duration, Time};
 
-use crate::method::{Action, Connection, Event, Id};
+use crate::method::{Action, Connection, Event, Id, is_success};
 
 /// A number of connections; each has a place, which it keeps if it has to be opened anew.
 #[derive(Clone, Debug, Default)]
@@ -55,7 +55,7 @@ pub(crate) struct Answer {
 impl Answer {
     /// Whether the server did what it was asked for.
     pub fn is_success(&self) -> bool {
-        (200..300).contains(&self.status)
+        is_success(self.status)
     }
 }
 

@@ -10,7 +10,7 @@ use serde_json::Value;
 use weir_core::{Direction, Duration, Time};
 
 use crate::figures::{mbps, mean, quantile};
-use crate::method::{Action, Connection, Event, Id, Method, answered, is_busy};
+use crate::method::{Action, Connection, Event, Id, Method, answered, is_busy, is_success};
 use crate::ramp::{Ramp, RampSettings};
 use crate::registry::{Caution, MethodInfo};
 use crate::result::{Basis, Declared, LoadedMedians, MainFigures, meaning, object};
@@ -175,7 +175,7 @@ impl Web {
         if let Some(status) = self.refused(status) {
             return self.fail(answered(status), actions);
         }
-        if self.known().is_none() && status.is_some_and(|status| (200..300).contains(&status)) {
+        if self.known().is_none() && status.is_some_and(is_success) {
             return self.found(bytes, now, actions);
         }
         if self.known().is_none() {
