@@ -57,9 +57,13 @@ class Drawn:
             raise UsageError(f"{what} {name}: the column has no numbers")
         return name
 
+    def counts(self) -> dict[str, int]:
+        """How many values each axis has."""
+        return {name: self.rows[name].drop_nulls().n_unique() for name in self.axes}
+
     def with_room(self, most: int) -> list[str]:
         """The axes of which a chart that has room for `most` values has room for all."""
-        return [name for name in self.axes if self.rows[name].drop_nulls().n_unique() <= most]
+        return [name for name, count in self.counts().items() if count <= most]
 
     def values(self, name: str, what: str, most: int) -> list[Any]:
         """The values of an axis in their order.

@@ -87,8 +87,7 @@ def _columns(drawn: Drawn, asked: Asked) -> tuple[str, str, str]:
 
 def _too_many(drawn: Drawn, fitting: Sequence[str]) -> str:
     """Why axes that vary were not taken, or what to do."""
-    counts = {name: drawn.rows[name].drop_nulls().n_unique() for name in drawn.axes if name not in fitting}
-    large = [f"{name} has {count}" for name, count in counts.items()]
+    large = [f"{name} has {count}" for name, count in drawn.counts().items() if name not in fitting]
     if not large:
         return ": name them with --x and --by"
     return (
