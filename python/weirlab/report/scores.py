@@ -51,18 +51,21 @@ def parts_table(records: Sequence[Record]) -> Table | None:
     table.add_column("part", no_wrap=True)
     for heading in ("down\nMbit/s", "up\nMbit/s", "ping\nms", "increase\nms", "grade"):
         table.add_column(heading, justify="right", no_wrap=True)
-    reached = set[str]()
+    every: list[Measured] = []
     for one in configurations(records):
         tests = [found for found in map(of_a_line, one.records) if found is not None]
-        reached |= {test.reached for test in tests}
+        every += tests
         for phase in PHASES:
             unmeasured = any(phase in test.unmeasured for test in tests)
             parts = [test.loaded[phase] for test in tests if phase in test.loaded]
             if parts:
                 table.add_row(one.name, *_part_cells(phase, parts, graded=not unmeasured))
+    if not table.row_count:
+        return None
     # A line that was full had loads at their most.
-    table.title = f"Each part of the test, once {max(reached, default='')}"
-    return table if table.row_count else None
+    told = next((test for test in every if test.limit_mbps is not None), every[0])
+    table.title = f"Each part of the test, once {told.reached}"
+    return table
 
 
 def _part_cells(phase: str, parts: Sequence[Loaded], *, graded: bool) -> Iterator[str]:
