@@ -41,6 +41,20 @@ if TYPE_CHECKING:
     Weir = Callable[..., subprocess.CompletedProcess[str]]
 
 
+@pytest.mark.parametrize("name", ["/dev/zero", "/dev/full", "/dev/null", "pipe"])
+def test_what_is_no_file_is_no_record(tmp_path: Path, name: str) -> None:
+    """A device is read without end, and a pipe waits for who writes into it: not in this process."""
+    os.mkfifo(tmp_path / "pipe")
+    place = tmp_path / name
+    words = ["import sys, weirlab", "try: weirlab.open_record(sys.argv[1])"]
+    words += ["except weirlab.WeirError as error: print(error)"]
+    limited = ["sh", "-c", 'ulimit -v 8000000; exec "$@"', "sh", sys.executable, "-c", "\n".join(words)]
+    done = subprocess.run(
+        [*limited, str(place)], capture_output=True, text=True, timeout=PATIENCE_S, check=False
+    )
+    assert done.stdout == f"`{place}` is no record: neither a folder nor a .weir file\n", done.stderr
+
+
 def test_a_record_says_what_it_is(rrul: list[Record]) -> None:
     record = rrul[1]
     manifest = record.manifest

@@ -68,8 +68,12 @@ def open_store(path: Path) -> Store:
     """
     try:
         is_folder = path.is_dir()
+        # A device would be read without end, and a pipe would be waited for.
+        is_other = not is_folder and path.exists() and not path.is_file()
     except OSError as error:
         raise RecordError(f"`{path}` cannot be read: {error.strerror or error}") from error
+    if is_other:
+        raise _neither(path)
     return Folder(path) if is_folder else Archive(path)
 
 
@@ -190,7 +194,7 @@ class Archive:
                 raise RecordError(
                     f"`{self.path}` is damaged: it is no whole zip archive ({error})"
                 ) from error
-            raise RecordError(f"`{self.path}` is no record: neither a folder nor a .weir file") from error
+            raise _neither(self.path) from error
 
     def _begins_as_zip(self) -> bool:
         try:
@@ -236,6 +240,10 @@ def _link(path: Path, name: str) -> RecordError:
 
 def _missing(path: Path, name: str) -> RecordError:
     return RecordError(f"`{path}`: `{name}` is missing")
+
+
+def _neither(path: Path) -> RecordError:
+    return RecordError(f"`{path}` is no record: neither a folder nor a .weir file")
 
 
 def _no_record(path: Path) -> RecordError:
