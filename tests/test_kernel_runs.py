@@ -21,6 +21,7 @@ import weirlab
 from weirlab.cli import weir
 from weirlab.errors import UsageError
 from weirlab.scenario import ScenarioSpec, resolve
+from weirlab.sweeps.columns import FIGURES
 from weirlab.worlds import world_named
 
 if TYPE_CHECKING:
@@ -118,6 +119,24 @@ def test_goodput_is_that_of_the_simulator(first: Record, tmp_path: Path) -> None
     assert ours is not None
     assert theirs is not None
     assert theirs.goodput_mbps == pytest.approx(ours.goodput_mbps, rel=0.02)
+
+
+def test_a_sweep_runs_several_and_comes_to_the_same_figures(tmp_path: Path) -> None:
+    rows = []
+    for jobs in (1, 2):
+        found = weirlab.sweep(
+            {"test": "tcp_download", "link": "cable-20-8", "phases": SHORT},
+            axes={"queue": list(OWN[:2])},
+            world="kernel",
+            jobs=jobs,
+            store=tmp_path / f"{jobs}.sweep",
+        ).collect()
+        assert found["error"].null_count() == 2, found["error"].to_list()
+        assert set(found["world"]) == {"kernel"}
+        # Most of it is the kernel's, which is another process.
+        assert (found["processor_s"] > 0.5).all()
+        rows.append(found.select("run", *FIGURES))
+    assert rows[0].equals(rows[1], null_equal=True)
 
 
 @pytest.mark.parametrize("queue", OWN)

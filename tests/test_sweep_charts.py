@@ -33,6 +33,7 @@ def row(number: int, queue: str, rate: float, delay: float, seed: int) -> dict[s
     slow = 30.0 if queue == "pie" else 10.0
     return {
         "run": f"{number:032x}",
+        "world": "sim",
         "queue": queue,
         "rate_mbps": rate,
         "delay_ms": delay,

@@ -21,7 +21,7 @@ from weirlab.sweeps import sweeping
 from weirlab.sweeps.cluster import Cluster
 from weirlab.sweeps.columns import ORIGIN
 from weirlab.sweeps.plan import plan_of
-from weirlab.sweeps.runs import sweep_of
+from weirlab.sweeps.runs import LAB, sweep_of
 from weirlab.sweeps.store import Store
 from weirlab.sweeps.sweeping import rows_of
 
@@ -240,7 +240,7 @@ def test_a_lab_goes_only_where_a_worker_says_that_it_has_one(processes: Processe
         client.wait_for_workers(2)
         clusters._check_labs(client, Work(world="lab"))
         began = time.monotonic()
-        where: Any = client.submit(os.getpid, resources={clusters.LAB: 1}, pure=False)
+        where: Any = client.submit(os.getpid, resources={LAB: 1}, pure=False)
         assert where.result(timeout=60) == processes.workers[1].pid
         assert time.monotonic() - began < 60
 

@@ -17,13 +17,13 @@ from weirlab.record.configurations import slug
 from weirlab.scenario import ScenarioSpec, load_scenario, resolve, time_ns
 from weirlab.scenario.catalogue import check as check_scenario
 from weirlab.scenario.resolving import remarks
+from weirlab.worlds.base import Datapath, PlannedWorld
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from weirlab.scenario import ResolvedRun
 
-WorldName = Literal["sim", "lab", "kernel"]
 Order = Literal["shuffled", "alternating", "listed"]
 
 
@@ -47,8 +47,8 @@ class BatchSpec(Model):
     repeat: Annotated[int, Field(ge=1, le=100_000)] = 1
     order: Order = "shuffled"
     order_seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
-    world: WorldName = "sim"
-    datapath: Literal["userspace", "kernel"] | None = None
+    world: PlannedWorld = "sim"
+    datapath: Datapath | None = None
     before: list[str] = Field(default_factory=list, max_length=100)
     after: list[str] = Field(default_factory=list, max_length=100)
     command_limit: str = "60s"

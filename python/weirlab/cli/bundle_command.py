@@ -79,7 +79,7 @@ def _write(place: str, out: Path | None, *, as_json: bool) -> None:
     console.print(f"SHA-256 {digest}", soft_wrap=True)
     if said["left_out"]:
         left_out = counted(said["left_out"], "row")
-        warn(f"{left_out} left out: of another version of Weir, or of no plan of the store")
+        warn(f"{left_out} left out: of another version of Weir, of another world than sim, or of no plan")
 
 
 def _tell_checked(found: Checked, digest: str, place: str, *, as_json: bool) -> None:

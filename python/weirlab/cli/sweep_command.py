@@ -249,9 +249,13 @@ def _tell_estimate(found: Estimate, *, as_json: bool) -> None:
     )
     if found.failed:
         warn(f"{counted(found.failed, 'run')} that are there failed: `--retry` does them again")
-    if found.processor_s is None:
+    if not found.missing:
+        pass
+    elif found.clock_s is not None:
+        console.print(f"about {_duration(found.clock_s)} by the clock, one run of the lab after the other")
+    elif found.processor_s is None:
         warn("the pilot runs fail: the processor time is not known")
-    elif found.missing:
+    else:
         simulated = f"{_duration(found.simulated_s)} simulated"
         console.print(f"about {_duration(found.processor_s)} of processor time for {simulated}")
     console.print(f"about {found.bytes / 1e6:.3g} MB in the store")
@@ -264,7 +268,8 @@ def _tell_outcome(outcome: Outcome, place: str) -> None:
     console.print(f"{counted(outcome.done, 'run')} done{again}, of {outcome.runs}, in {place}")
     if outcome.processor_s:
         share = outcome.simulator_s / outcome.processor_s
-        note(f"{_duration(outcome.processor_s)} of processor time, {share:.0%} of it in the simulator")
+        where = f", {share:.0%} of it in the simulator" if share else ""
+        note(f"{_duration(outcome.processor_s)} of processor time{where}")
     for text in outcome.remarks:
         warn(text)
 

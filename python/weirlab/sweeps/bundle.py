@@ -22,7 +22,7 @@ from weirlab import _native
 from weirlab.errors import RecordError, UsageError
 from weirlab.reading import MAX_TRACE_BYTES
 from weirlab.sweeps.plan import plan_of
-from weirlab.sweeps.runs import build, sweep_of, version
+from weirlab.sweeps.runs import WORLD, build, sweep_of, version
 from weirlab.writing import replaced
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ Line = dict[str, Any]
 
 
 def write_bundle(store: Store, target: Path) -> Line:
-    """Writes the rows of a store that this version of Weir made by its plans as a bundle.
+    """Writes the rows of a store that this version of Weir's simulator made by its plans as a bundle.
 
     Args:
         store: the store.
@@ -46,7 +46,7 @@ def write_bundle(store: Store, target: Path) -> Line:
 
     Returns:
         The first line of the bundle, with `left_out`: how many rows of the store are not in it, since another
-        version made them or no plan of the store asks for them.
+        version or another world made them or no plan of the store asks for them.
 
     Raises:
         UsageError: if nothing is there, the store has no row that can be bundled, or one of its plans cannot
@@ -55,7 +55,11 @@ def write_bundle(store: Store, target: Path) -> Line:
     """
     if target.exists():
         raise UsageError(f"`{target}` is there already: choose another name")
-    plans = [plan for plan in store.kept_plans() if plan["weir"] == version()]
+    plans = [
+        plan
+        for plan in store.kept_plans()
+        if plan["weir"] == version() and plan["plan"]["sweep"].get("world", WORLD) == WORLD
+    ]
     runs: dict[str, Run] = {}
     traces: dict[str, str] = {}
     for number, plan in enumerate(plans):
@@ -69,7 +73,8 @@ def write_bundle(store: Store, target: Path) -> Line:
     found = store.collected()
     rows = found.filter(pl.col("run").is_in(list(runs))).sort("run")
     if rows.is_empty():
-        raise UsageError(f"`{store.name}` has no rows of its plans by Weir {version()}: run its plan first")
+        maker = f"the simulator of Weir {version()}"
+        raise UsageError(f"`{store.name}` has no rows of its plans by {maker}: run its plan first")
     head = _head(rows, len(plans))
     with_rows = {key: runs[key] for key in rows["run"]}
     used = {digest for run in with_rows.values() for digest in run.configuration.traces.values()}

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from weirlab.children import ONE_THREAD
 from weirlab.errors import UsageError, WeirError
 from weirlab.sweeps.local import archives, failed, handed_over, late
-from weirlab.sweeps.runs import PLAIN, Work, build, version, work_of
+from weirlab.sweeps.runs import LAB, PLAIN, Work, build, version, work_of
 from weirlab.sweeps.work import carried_out
 
 if TYPE_CHECKING:
@@ -227,7 +227,7 @@ class _Batches:
                 versions(),
                 self._orders.run_limit_s,
                 asdict(self._orders.work),
-                # One lab a machine: its workers say how many they have.
+                # One lab a machine: a worker says with `--resources lab=1` that it may run it.
                 resources={LAB: 1} if self._orders.work.world == LAB else None,
                 key=f"weir-sweep-{uuid.uuid4().hex}",
                 pure=False,
@@ -484,9 +484,6 @@ MAX_BATCH_SAMPLES = 4
 
 SAMPLES = "\x00samples"
 """Where the raw samples of a run stand in its row on the way back."""
-
-LAB = "lab"
-"""World, and resource of Dask of which a worker has 1 that may run it: `dask worker --resources lab=1`."""
 
 FETCH_S = 1.0
 """How long is waited for the rows of a batch that has ended."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import tempfile
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from weirlab.errors import WeirError
 from weirlab.record import open_record, pack
-from weirlab.sweeps.runs import unpacked
+from weirlab.sweeps.runs import LAB, WORLD, unpacked
 from weirlab.sweeps.samples import ALL, keep_samples
 from weirlab.sweeps.sweeping import failed_runs, missing_runs
 from weirlab.sweeps.work import carried_out
@@ -33,7 +33,8 @@ class Estimate:
         missing: those that the store does not have, and that failed if they are done again.
         failed: those that the store has and that failed, unless they are done again.
         simulated_s: simulated time of the missing runs.
-        processor_s: processor time of the missing runs; None if no pilot run could be made.
+        processor_s: processor time of the missing runs; None if no pilot run could be made, and of the lab.
+        clock_s: time by the clock of the missing runs in the lab, one after the other; None elsewhere.
         bytes: about what the store will grow by: by rows as large as those of its largest part, and by raw
             samples as large in proportion to their time as those of a pilot run, or of its phases.
         budget_s: processor time after which no further run starts; None for no limit.
@@ -46,6 +47,7 @@ class Estimate:
     failed: int
     simulated_s: float
     processor_s: float | None
+    clock_s: float | None
     bytes: int
     budget_s: float | None
     at_most: bool
@@ -58,19 +60,23 @@ class Estimate:
 def estimate(sweep: Sweep, store: Store | None, *, retry: bool = False) -> Estimate:
     """What the runs of `sweep` will take that `store` does not have, with `retry` also those that failed.
 
-    Up to three of them are tried, each for a second of processor time at most: one whose lines carry little
-    in a run, one in the middle, one whose lines carry much; the only one twice. The processor time of a run
-    is taken as a constant part and one in proportion to what its lines can carry.
+    Up to three of them are tried, each for a second at most (the kernel for four): one whose lines carry
+    little in a run, one in the middle, one whose lines carry much; the only one twice. The processor time of
+    a run is taken as a constant part and one in proportion to what its lines can carry. The lab is not tried:
+    its runs take the time that they last.
     """
     missing = missing_runs(sweep, store, retry=retry) if store is not None else list(sweep.runs)
     row_bytes = (None if store is None else store.row_bytes()) or ROW_BYTES
+    is_lab = sweep.work.world == LAB
+    lasting_s = sum(run.configuration.duration_s for run in missing)
     return Estimate(
         points=sweep.points,
         runs=len(sweep.runs),
         missing=len(missing),
         failed=0 if store is None or retry else failed_runs(sweep, store),
-        simulated_s=sum(run.configuration.duration_s for run in missing),
-        processor_s=_processor_s(sweep, missing),
+        simulated_s=lasting_s,
+        processor_s=None if is_lab else _processor_s(sweep, missing),
+        clock_s=lasting_s if is_lab else None,
         bytes=round(len(missing) * row_bytes + _sample_bytes(sweep, missing)),
         budget_s=None if sweep.plan is None else sweep.plan.budget_s,
         at_most=sweep.plan is not None and sweep.plan.sweep.until is not None,
@@ -89,13 +95,13 @@ def _processor_s(sweep: Sweep, missing: Sequence[Run]) -> float | None:
         return None
     # The first one pays for what a process loads once, which is no part of a run.
     constant_s = min(one.constant_s for one in tried)
-    of_bit_s = sum(one.simulator_s for one in tried) / sum(one.volume_bits for one in tried)
+    of_bit_s = sum(one.world_s for one in tried) / sum(one.volume_bits for one in tried)
     volume_bits = sum(run.configuration.volume_bits for run in missing)
     return len(missing) * constant_s + of_bit_s * volume_bits
 
 
 def _sample_bytes(sweep: Sweep, missing: Sequence[Run]) -> float:
-    """About the bytes of the raw samples that are kept, by those of a pilot run; 0 if it fails."""
+    """About the bytes of the raw samples that are kept, by those of a simulated pilot run; 0 if it fails."""
     phases = sweep.work.samples
     if not phases or not missing:
         return 0.0
@@ -127,33 +133,40 @@ def _sample_bytes(sweep: Sweep, missing: Sequence[Run]) -> float:
 
 @dataclass(frozen=True)
 class _Tried:
-    """A pilot run: its processor time outside and within the simulator, and what its lines could carry."""
+    """A pilot run: its processor time outside and within the world, and what its lines could carry."""
 
     constant_s: float
-    simulator_s: float
+    world_s: float
     volume_bits: float
 
 
 def _tried(sweep: Sweep, run: Run) -> _Tried | None:
     """A pilot run; None if it fails."""
     texts = {name: sweep.traces[digest] for name, digest in run.configuration.traces.items()}
-    began_s = time.process_time()
+    is_sim = sweep.work.world == WORLD
+    # What another kernel has spent is known when it has ended.
+    clock, most_s = (time.process_time, PILOT_S) if is_sim else (time.monotonic, KERNEL_PILOT_S)
+    began_s = clock()
     row = carried_out(
         run.key,
         run.configuration.packed,
         run.seed,
         texts,
-        lambda _: time.process_time() - began_s < PILOT_S,
+        lambda _: clock() - began_s < most_s,
+        work=None if is_sim else replace(sweep.work, samples=(), reduction=""),
     )
     if "error" in row or not row["simulated_s"]:
         return None
     share = row["simulated_s"] / run.configuration.duration_s
-    constant_s = row["processor_s"] - row["simulator_s"]
-    return _Tried(constant_s, row["simulator_s"], run.configuration.volume_bits * share)
+    world_s = row["simulator_s"] if is_sim else row["processor_s"]
+    return _Tried(row["processor_s"] - world_s, world_s, run.configuration.volume_bits * share)
 
 
 PILOT_S = 1.0
 """Processor time of a pilot run in the simulator."""
+
+KERNEL_PILOT_S = 4.0
+"""Time by the clock of a pilot run in the world kernel, which starts a kernel first."""
 
 ROW_BYTES = 450
 """About the bytes of a row in a part of thousands, for a store that has no large part yet."""

@@ -354,7 +354,7 @@ class _Worker:
 
 def failed(key: str, seed: int, reason: str, work: Work) -> Row:
     """The row of a run of which nothing came but that reason."""
-    return begun(key, seed, work.world) | {"error": reason}
+    return begun(key, seed, work) | {"error": reason}
 
 
 def late(limit_s: float) -> str:

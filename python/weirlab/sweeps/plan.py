@@ -25,6 +25,7 @@ from weirlab.scenario.units import time_ns
 from weirlab.sweeps.axes import MAX_VALUES, Axis, Span, Unusable
 from weirlab.sweeps.columns import FIGURES, OWN, VARIABLE
 from weirlab.sweeps.samples import ALL
+from weirlab.worlds.base import Datapath, PlannedWorld
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -88,6 +89,8 @@ class SweepSpec(Model):
 
     Attributes:
         axes: the axes by name.
+        world: where the runs are made.
+        datapath: who has the queues and lines of lab and kernel; if None Weir in the lab, else the kernel.
         zip: groups of axes that advance together.
         where: conditions on the columns of the axes; a point for which one does not hold is left out.
         design: how points are chosen.
@@ -101,6 +104,8 @@ class SweepSpec(Model):
     """
 
     axes: dict[str, AxisSpec] = Field(min_length=1, max_length=50)
+    world: PlannedWorld = "sim"
+    datapath: Datapath | None = None
     zip: list[list[str]] = Field(default_factory=list)
     where: str | list[str] = Field(default_factory=list)
     design: DesignName = "grid"

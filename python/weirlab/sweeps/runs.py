@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from weirlab import _native
 from weirlab.errors import UsageError, counted
 from weirlab.forms.faults import Fault
+from weirlab.record.differences import place_name
 from weirlab.scenario import LinkSpec, ResolvedRun, ScenarioSpec, TestSpec, mean_rate, resolve
 from weirlab.scenario.catalogue import check
 from weirlab.scenario.resolving import Part
@@ -26,11 +27,20 @@ if TYPE_CHECKING:
 
     from weirlab.sweeps.design import Point
     from weirlab.sweeps.plan import Plan
+    from weirlab.worlds import Datapath, World
 
 __all__ = ["Sweep", "Work", "study_key", "sweep_of_runs", "version"]
 
 WORLD = "sim"
-"""The world in which sweeps run."""
+"""The world in which sweeps run that name no other."""
+
+LAB = "lab"
+"""The world whose runs have a machine for themselves, and take the time that they last.
+
+The name of Dask's resource, too, of which a worker has 1 that may run it."""
+
+KERNEL = "kernel"
+"""The world whose runs depend on which kernel there is."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +48,9 @@ class Work:
     """How each run is made, and what is kept of it beside its row: plain values, which travel to workers.
 
     Attributes:
-        world: in which world it runs, `sim` or `lab`.
+        world: in which world it runs, `sim`, `lab` or `kernel`.
+        datapath: who has the queues and lines there; None for who usually has them.
+        kernel: release of the kernel of the world kernel, such as `6.12.117`; empty in other worlds.
         samples: phases of which raw samples are kept, as a record; `all` alone for the whole record, nothing
             for none.
         reduction: `MODULE:FUNCTION` that makes more figures of a record and its run, as plain values, which
@@ -46,6 +58,8 @@ class Work:
     """
 
     world: str = WORLD
+    datapath: Datapath | None = None
+    kernel: str = ""
     samples: tuple[str, ...] = ()
     reduction: str = ""
 
@@ -54,6 +68,21 @@ class Work:
         """Whether a run must write its record: else its rows are in memory alone."""
         return bool(self.world != WORLD or self.samples or self.reduction)
 
+    @property
+    def place(self) -> str:
+        """The world, and in it who has the queues where that is not the usual one."""
+        return place_name(self.world, self.datapath).removeprefix("world ")
+
+    def made_world(self) -> World:
+        """The world.
+
+        Raises:
+            UsageError: if it has no such data path, or the kernel here is of another release.
+        """
+        if self.world == KERNEL and (here := kernel_release()) != self.kernel:
+            raise UsageError(f"the kernel of the world kernel here is {here}, and {self.kernel} is asked for")
+        return world_named(self.world, self.datapath)
+
 
 PLAIN = Work()
 """In the simulator, and the row alone."""
@@ -61,7 +90,18 @@ PLAIN = Work()
 
 def work_of(said: Mapping[str, Any]) -> Work:
     """What `dataclasses.asdict` made plain values of."""
-    return Work(world=said["world"], samples=tuple(said["samples"]), reduction=said["reduction"])
+    return Work(**{**said, "samples": tuple(said["samples"])})
+
+
+def kernel_release() -> str:
+    """The release of the kernel that the world kernel has here.
+
+    Raises:
+        UsageError: if there is none.
+    """
+    from weirlab.worlds.kernel import found_kernel, release_of  # noqa: PLC0415 - of that world alone
+
+    return release_of(found_kernel())
 
 
 @dataclass(frozen=True)
@@ -147,6 +187,8 @@ def sweep_of(plan: Plan) -> Sweep:
     Raises:
         UsageError: all points that cannot be run, each kind of fault once.
     """
+    work = _work(plan)
+    asker = _Asker(plan, work)
     found = points(plan)
     chosen, columns = found.points, found.columns
     if len(chosen) * plan.most_repeats > MAX_RUNS:
@@ -160,6 +202,7 @@ def sweep_of(plan: Plan) -> Sweep:
     for point, shown in zip(chosen, columns.iter_rows(named=True), strict=True):
         try:
             resolved = _resolved(plan, point, shipped)
+            asker.check(point, resolved[0])
         except (UsageError, NoPlace) as error:
             says = str(error).removeprefix(plan.place).lstrip(":, ")
             failures.setdefault(says, []).append(point)
@@ -167,7 +210,7 @@ def sweep_of(plan: Plan) -> Sweep:
         usable.append(point)
         configuration = _configuration(resolved[0], shown, traces)
         for one_round, one in zip(rounds, resolved, strict=True):
-            key = identity(one, configuration.traces)
+            key = identity(one, configuration.traces, work)
             one_round.setdefault(key, Run(key, configuration, one.seed))
     if failures:
         raise plan.refusal([_fault(plan, says, bad, usable) for says, bad in failures.items()])
@@ -175,9 +218,58 @@ def sweep_of(plan: Plan) -> Sweep:
     for one_round in rounds:
         for key, run in one_round.items():
             runs.setdefault(key, run)
-    return Sweep(
-        plan, tuple(runs.values()), len(chosen), traces, Work(samples=plan.samples), drawn_again=found.again
+    return Sweep(plan, tuple(runs.values()), len(chosen), traces, work, drawn_again=found.again)
+
+
+def _work(plan: Plan) -> Work:
+    """How the runs of a plan are made.
+
+    Raises:
+        UsageError: if the kernel that they need is not here.
+    """
+    spec = plan.sweep
+    return Work(
+        world=spec.world,
+        datapath=spec.datapath,
+        kernel=kernel_release() if spec.world == KERNEL else "",
+        samples=plan.samples,
     )
+
+
+class _Asker:
+    """Asks the world of a plan whether it can run a point.
+
+    The simulator says it in a millisecond, of every point. Others start a namespace or a kernel for it, and
+    are asked about the first point, and each one with a word (a queue, a congestion control, a link) that no
+    point before it had; what only they know of the numbers of another is found when it runs.
+    """
+
+    def __init__(self, plan: Plan, work: Work) -> None:
+        """Nothing is asked yet.
+
+        Raises:
+            UsageError: if that world has no such data path.
+        """
+        try:
+            self._world = work.made_world()
+        except UsageError as error:
+            raise plan.refusal([Fault(("sweep", "datapath"), str(error))]) from error
+        self._asks_all = work.world == WORLD
+        self._words = [number for number, axis in enumerate(plan.axes) if axis.kind == "text"]
+        self._asked: set[tuple[int, str]] = set()
+
+    def check(self, point: Point, run: ResolvedRun) -> None:
+        """Refuses a point that the world cannot run.
+
+        Raises:
+            UsageError: if it says so.
+        """
+        if not self._asks_all:
+            words = {(-1, ""), *((number, repr(point[number])) for number in self._words)}
+            if words <= self._asked:
+                return
+            self._asked |= words
+        self._world.check(run)
 
 
 def sweep_of_runs(runs: Sequence[ResolvedRun], work: Work) -> Sweep:
@@ -189,7 +281,7 @@ def sweep_of_runs(runs: Sequence[ResolvedRun], work: Work) -> Sweep:
     Raises:
         UsageError: if one cannot be run in the world of `work`.
     """
-    world = world_named(work.world)
+    world = work.made_world()
     traces: dict[str, str] = {}
     found: dict[str, Run] = {}
     check_all(world, runs)
@@ -232,9 +324,11 @@ def identity(
         "scenario": run.scenario,
         "traces": dict(traces),
         "seed": run.seed,
-        "world": how.world,
+        "world": how.place,
         "weir": version(),
     }
+    if how.kernel:
+        said["kernel"] = how.kernel
     if how.reduction:
         said["reduction"] = how.reduction
     if name is not None:
@@ -326,7 +420,6 @@ def _resolved(plan: Plan, point: Point, shipped: Shipped) -> list[ResolvedRun]:
             f"the scenario compares {configurations} configurations: write lists of links, queues, shapers "
             "and congestion controls as axes"
         )
-    world_named(WORLD).check(runs[0])
     there = [phase["name"] for phase in runs[0].scenario["phases"]]
     for name in plan.samples:
         if name not in there and plan.samples != ALL:

@@ -322,7 +322,7 @@ class Store:
         return found
 
     def axes(self) -> list[str]:
-        """Columns of the axes: all but a store's own, and `test`, `link`, `queue` and `cc` if they vary.
+        """Columns of the axes: all but a store's own; `test`, `link`, `queue`, `cc` and `world` if they vary.
 
         Not those of the latter that an axis of another name varies, whose column says the same.
 
@@ -330,11 +330,12 @@ class Store:
             RecordError: if the store cannot be read.
         """
         rows, said = self.scan(), self._said_by_others()
-        counts = rows.select(pl.col(*VARIABLE).n_unique()).collect().row(0, named=True)
+        varying = VARIABLE | {"world"}
+        counts = rows.select(pl.col(*varying).n_unique()).collect().row(0, named=True)
         return [
             name
             for name in rows.collect_schema().names()
-            if name not in OWN or (name in VARIABLE and counts[name] > 1 and name not in said)
+            if name not in OWN or (name in varying and counts[name] > 1 and name not in said)
         ]
 
     def _said_by_others(self) -> set[str]:

@@ -14,7 +14,7 @@ from weirlab.interrupt import heeding
 from weirlab.sweeps.cluster import Cluster, run_on_cluster
 from weirlab.sweeps.columns import FIGURES, IDENTITY, ORIGIN, OWN, REDUCED
 from weirlab.sweeps.local import Orders, processors, run_here, run_in_processes
-from weirlab.sweeps.runs import WORLD, build, version
+from weirlab.sweeps.runs import build, version
 from weirlab.sweeps.samples import ALL
 from weirlab.sweeps.store import sample_name
 from weirlab.sweeps.until import looks, unsettled
@@ -173,8 +173,8 @@ def _run(orders: Orders, jobs: int | None, cluster: Cluster | None) -> None:
         return
     if cluster is not None:
         run_on_cluster(orders, cluster)
-    elif jobs == 1 or len(orders.runs) == 1 or orders.work.world != WORLD:
-        # Other worlds have this machine for themselves.
+    elif jobs == 1 or len(orders.runs) == 1 or orders.work.made_world().at_once == 1:
+        # The lab has this machine for itself.
         run_here(orders)
     else:
         run_in_processes(orders, jobs=jobs or processors())

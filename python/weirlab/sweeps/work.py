@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import math
+import os
 import platform
 import tempfile
 import time
@@ -19,7 +20,6 @@ from weirlab.sweeps.columns import REDUCED
 from weirlab.sweeps.runs import PLAIN, WORLD, Work, build, unpacked, version
 from weirlab.sweeps.samples import ALL, keep_samples
 from weirlab.tidy import figures_of
-from weirlab.worlds import world_named
 from weirlab.worlds.sim import SimWorld
 
 if TYPE_CHECKING:
@@ -33,9 +33,9 @@ Row = dict[str, Any]
 """What a run came to, by the names of the columns, without the columns of the axes."""
 
 
-def begun(key: str, seed: int, world: str = WORLD) -> Row:
+def begun(key: str, seed: int, work: Work = PLAIN) -> Row:
     """The row of a run of which nothing is known yet but which it is, and who runs it."""
-    return {"run": key, "world": world, "seed": seed, "weir": version(), "build": build()}
+    return {"run": key, "world": work.place, "seed": seed, "weir": version(), "build": build()}
 
 
 def carried_out(  # noqa: PLR0913 - a run and how it is made
@@ -62,9 +62,9 @@ def carried_out(  # noqa: PLR0913 - a run and how it is made
         work: how it is made, and what is kept; in the simulator, and the row alone, if None.
         archive: file for its raw samples, which is there afterwards if the run came to its end.
     """
-    began_s = time.process_time()
+    began_s = _spent_s()
     how = work or PLAIN
-    row = begun(key, seed, how.world)
+    row = begun(key, seed, how)
     try:
         run = unpacked(packed, seed, traces)
         row |= {"test": run.test.name, "link": run.link.name, "queue": run.queue, "cc": run.cc}
@@ -77,10 +77,19 @@ def carried_out(  # noqa: PLR0913 - a run and how it is made
         row["error"] = f"{type(error).__name__}: {error}"
     finished = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     return row | {
-        "processor_s": time.process_time() - began_s,
+        "processor_s": _spent_s() - began_s,
         "host": platform.node(),
         "finished_at": finished,
     }
+
+
+def _spent_s() -> float:
+    """Processor time of this process, and of those of its children that have ended, in seconds.
+
+    The work of lab and kernel is that of children.
+    """
+    times = os.times()
+    return time.process_time() + times.children_user + times.children_system
 
 
 def _in_memory(run: ResolvedRun, progress: Progress | None) -> Row:
@@ -102,11 +111,11 @@ def _recorded(run: ResolvedRun, work: Work, archive: Path | None, progress: Prog
     with tempfile.TemporaryDirectory(prefix="weir-run-") as place:
         folder = Path(place) / "record"
         began_s = time.process_time()
-        complete = world_named(work.world).run(run, folder, progress)
+        complete = work.made_world().run(run, folder, progress)
         spent_s = time.process_time() - began_s
         record = open_record(folder)
         said: Row = {
-            # The lab's work is another process'.
+            # The work of others is another process'.
             "simulator_s": spent_s if work.world == WORLD else None,
             "complete": complete,
             "simulated_s": record.reached_ns / 1e9,

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 Datapath = Literal["userspace", "kernel"]
 """Who has the queues and lines of a live world: Weir's own process, or the kernel."""
 
+PlannedWorld = Literal["sim", "lab", "kernel"]
+"""The worlds that many runs are planned for: all but `net`, a line that others use too."""
+
 Progress = Callable[[int], bool]
 """Hears of the nanoseconds of the run that were reached; ends the run by returning False."""
 

@@ -106,7 +106,9 @@ class Drawn:
         least, greatest = seeds.min(), seeds.max()
         said = f"seed {least}" if least == greatest else f"seeds {least} to {greatest}"
         of = f"{counted(self.rows.height, 'run')} of {counted(points, 'point')}"
-        return f"world sim · {of} · {said} · {self.place}"
+        worlds = sorted(self.rows["world"].drop_nulls().unique())
+        made = f"world{'s' * (len(worlds) > 1)} {'; '.join(worlds)}"
+        return f"{made} · {of} · {said} · {self.place}"
 
 
 def drawn(store: Store) -> Drawn:
