@@ -254,6 +254,23 @@ def test_a_form_that_cannot_be_run_is_refused_in_a_sentence(change: dict[str, An
         command_of(QUICK | change, None)
 
 
+def test_the_world_kernel_is_offered_where_there_is_a_kernel(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernel = tmp_path / "linux"
+    monkeypatch.setenv("WEIR_KERNEL", str(kernel))
+    asked = QUICK | {"world": "kernel"}
+    with pytest.raises(UsageError, match="world `kernel`: choose one of sim, lab"):
+        command_of(asked, None)
+    kernel.write_text(
+        "#!/bin/sh\necho '# Linux/um 6.12.0 Kernel Configuration'\necho CONFIG_UML_TIME_TRAVEL_SUPPORT=y\n"
+    )
+    kernel.chmod(0o755)
+    command, count = command_of(asked, None)
+    assert "--world kernel" in command
+    assert count == 1
+
+
 @pytest.fixture
 def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runs]:
     """Runs that last until they are interrupted."""
@@ -315,8 +332,8 @@ def test_a_run_that_cannot_be_started_is_told_and_is_none(
     assert made.all() == []
 
 
-def test_simulated_runs_do_not_wait_for_each_other(runs: Runs) -> None:
-    assert [run_state(started(runs)) for _ in range(2)] == ["under way"] * 2
+def test_runs_in_virtual_time_do_not_wait_for_each_other(runs: Runs) -> None:
+    assert [run_state(started(runs, *words)) for words in ((), ("--world", "kernel"))] == ["under way"] * 2
     with pytest.raises(UsageError, match="2 runs are under way"):
         started(runs)
 

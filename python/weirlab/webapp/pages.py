@@ -23,7 +23,7 @@ from weirlab.sweeps.charts.data import plain, words
 from weirlab.viewer import prose, shell, shown
 from weirlab.webapp.keys import scenario_keys
 from weirlab.webapp.library import MAX_SHOWN, NO_TEXT, as_text, is_text
-from weirlab.webapp.runs import PHASES, WORLDS
+from weirlab.webapp.runs import PHASES, worlds
 from weirlab.webapp.sweeps import MAX_ROWS
 
 __all__ = [
@@ -497,7 +497,7 @@ def _none_yet(prefix: str) -> str:
 
 
 def _worlds() -> str:
-    return "".join(f'<option value="{name}">{name}: {WORDS_OF[name]}</option>' for name in WORLDS)
+    return "".join(f'<option value="{name}">{name}: {WORDS_OF[name]}</option>' for name in worlds())
 
 
 def run_state(run: Run) -> str:
@@ -530,7 +530,11 @@ PLACES = {
 }
 """Of the kinds of page that the links at the head lead to, where they are."""
 
-WORDS_OF = {"sim": "simulated, in seconds", "lab": "this machine's own TCP, in real time"}
+WORDS_OF = {
+    "sim": "simulated, in seconds",
+    "lab": "this machine's own TCP, in real time",
+    "kernel": "a Linux of its own, in virtual time",
+}
 """What each world is, beside its name."""
 
 COLUMNS = (

@@ -17,8 +17,9 @@ from weirlab.errors import UsageError
 from weirlab.scenario import ScenarioSpec, check, resolve, shipped_links, shipped_tests
 from weirlab.viewer import commands
 from weirlab.webapp.library import Library
+from weirlab.worlds.kernel import found_kernel
 
-__all__ = ["LABELS", "MAX_RUNS", "WORLDS", "FormError", "Run", "Runs", "command_of", "too_many"]
+__all__ = ["LABELS", "MAX_RUNS", "FormError", "Run", "Runs", "command_of", "too_many", "worlds"]
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -58,7 +59,8 @@ class Run:
     @property
     def is_live(self) -> bool:
         """Whether it measures in real time, which whatever else this machine does disturbs."""
-        return "--world" in shlex.split(self.command)
+        words = shlex.split(self.command)
+        return "--world" in words and words[words.index("--world") + 1] not in UNDISTURBED
 
     @property
     def waits_for(self) -> list[int]:
@@ -254,7 +256,7 @@ def _command_of(form: Mapping[str, Any], out: str | None) -> tuple[str, int]:
     # Names alone: a form opens no file.
     for what, value, known in (
         ("test", test, shipped_tests()),
-        ("world", world, WORLDS),
+        ("world", world, worlds()),
         *(("link", link, shipped_links()) for link in links),
     ):
         if value not in known:
@@ -272,6 +274,18 @@ def _command_of(form: Mapping[str, Any], out: str | None) -> tuple[str, int]:
     if len(runs) > MAX_RUNS:
         raise too_many(len(runs))
     return f"{commands(words | {'world': world}, out)} --no-charts", len(runs)
+
+
+def worlds() -> list[str]:
+    """Worlds that a form can start here: the world kernel where there is a kernel.
+
+    Not the world net, which measures a real path, for which `weir test` asks more.
+    """
+    try:
+        found_kernel()
+    except UsageError:
+        return ["sim", "lab"]
+    return ["sim", "lab", "kernel"]
 
 
 def too_many(count: int) -> UsageError:
@@ -350,8 +364,8 @@ NAMES = {f"phases.{name}": LABELS[name] for name in PHASES} | {
 SHIPPED: dict[str, Any] = {"test": "rrul", "link": "cable-20-8"}
 """A form with nothing wrong, of which single fields are tried where its own test or link cannot be run."""
 
-WORLDS = ("sim", "lab")
-"""Worlds that a form can start: the world net measures a real path, for which `weir test` asks more."""
+UNDISTURBED = ("sim", "kernel")
+"""Worlds whose runs are the same whatever else this machine does."""
 
 MAX_AT_ONCE = 2
 """Runs at once, each of which uses all processors anyway."""

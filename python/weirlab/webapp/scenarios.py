@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from weirlab import reading
 from weirlab.errors import UsageError
 from weirlab.scenario import read_scenario, resolve
-from weirlab.webapp.runs import MAX_RUNS, WORLDS, too_many
+from weirlab.webapp.runs import MAX_RUNS, too_many, worlds
 from weirlab.writing import replaced
 
 __all__ = ["FIRST", "Scenarios", "mark_of"]
@@ -60,8 +60,8 @@ class Scenarios:
             UsageError: all that is wrong with it.
         """
         text, world = _text(form), form.get("world", "sim")
-        if world not in WORLDS:
-            raise UsageError(f"world `{world}`: choose one of {', '.join(WORLDS)}")
+        if world not in worlds():
+            raise UsageError(f"world `{world}`: choose one of {', '.join(worlds())}")
         # A text that is written before it has a name is told first what is wrong with itself.
         file, unnamed = self.folder / "scenario.toml", None
         try:
