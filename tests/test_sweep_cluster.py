@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -49,7 +50,12 @@ ASKED = plan_of(
 class Processes:
     """A scheduler and workers, each a process of its own."""
 
-    def __init__(self) -> None:
+    def __init__(self, silence: str = "300s") -> None:
+        """Starts a scheduler that gives up a worker after such a silence: Dask's own, unless it is said."""
+        self.settings = {
+            "DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": silence,
+            "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False",
+        }
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
@@ -65,7 +71,7 @@ class Processes:
             stderr=subprocess.DEVNULL,
             # Weir is told of no signal for these, and they of none for it.
             process_group=0,
-            env=os.environ | ONE_THREAD | SETTINGS,
+            env=os.environ | ONE_THREAD | self.settings,
         )
         self.all.append(started)
         return started
@@ -94,8 +100,8 @@ class Processes:
 
 
 @pytest.fixture
-def processes() -> Iterator[Processes]:
-    found = Processes()
+def processes(request: pytest.FixtureRequest) -> Iterator[Processes]:
+    found = Processes(*getattr(request, "param", ()))
     try:
         found.wait()
         yield found
@@ -135,9 +141,15 @@ class Accidents:
 def carried_out(tmp_path: Path, processes: Processes, what: dict[int, Callable[[], None]]) -> Store:
     store = Store.made(tmp_path / "store")
     accidents = Accidents(what)
-    outcome = sweeping.carry_out(
-        sweep_of(ASKED), store, cluster=Cluster(processes.address), watcher=accidents
-    )
+    # Weir waits for workers as long as it is let: those that a busy machine makes silent have gone for good.
+    stopper = threading.Timer(LASTS_S, os.kill, (os.getpid(), signal.SIGINT))
+    stopper.start()
+    try:
+        outcome = sweeping.carry_out(
+            sweep_of(ASKED), store, cluster=Cluster(processes.address), watcher=accidents
+        )
+    finally:
+        stopper.cancel()
     assert (outcome.done, outcome.failed, outcome.left) == (2 * REPEAT, 0, 0)
     assert not accidents.what
     return store
@@ -189,6 +201,7 @@ def test_a_batch_of_which_a_scheduler_was_never_told_is_sent_again(
 
 
 @pytest.mark.usefixtures("small_batches")
+@pytest.mark.parametrize("processes", [("5s",)], indirect=True)
 def test_workers_that_are_killed_hung_added_and_removed_change_nothing(
     tmp_path: Path, processes: Processes, alone: pl.DataFrame
 ) -> None:
@@ -248,8 +261,5 @@ def test_a_lab_goes_only_where_a_worker_says_that_it_has_one(processes: Processe
 STARTS_S = 60
 """A scheduler starts in a few seconds, on a busy machine later."""
 
-SETTINGS = {
-    # How long a worker may be silent, and how often it speaks.
-    "DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": "5s",
-    "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False",
-}
+LASTS_S = 180.0
+"""How long a sweep may last, which takes some seconds."""
