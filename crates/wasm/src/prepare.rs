@@ -28,6 +28,10 @@ pub struct Prepared {
 pub struct Recordings(pub BTreeMap<String, String>);
 
 impl Files for Recordings {
+    fn are_there(&self) -> bool {
+        false
+    }
+
     fn is_file(&self, _: &str) -> bool {
         false
     }
@@ -155,6 +159,9 @@ mod tests {
         assert!(of("[[methods]]\nname = \"one\"\nkind = \"ndt7\"").contains("runs no speed tests"));
         assert!(of("cc = \"cubik\"").contains("cubik"), "{}", of("cc = \"cubik\""));
         assert!(fault("test = \"mine.toml\"\nlink = \"cable-20-8\"").contains("no files here"));
+        let unknown = fault("test = \"rrul\"\nlink = \"cable-20-9\"\n");
+        assert!(unknown.contains("did you mean `cable-20-8`"), "{unknown}");
+        assert!(unknown.ends_with("wifi-n)"), "nobody has a path to a file here: {unknown}");
         assert!(fault("link = [").contains("cannot be read"));
     }
 

@@ -11,6 +11,11 @@ use crate::file::written::{Value, Written};
 
 /// The files around, which only the caller can read.
 pub trait Files {
+    /// Whether a scenario can name files here at all.
+    fn are_there(&self) -> bool {
+        true
+    }
+
     /// Whether there is a regular file of that name.
     fn is_file(&self, name: &str) -> bool;
 
@@ -32,6 +37,10 @@ pub trait Files {
 pub struct NoFiles;
 
 impl Files for NoFiles {
+    fn are_there(&self) -> bool {
+        false
+    }
+
     fn is_file(&self, _: &str) -> bool {
         false
     }
@@ -266,7 +275,8 @@ impl Shelf {
         let known = self.names();
         let near = did_you_mean(name, &known);
         let known = known.join(", ");
-        Err(format!("unknown {word} `{name}`{near} (known: {known}; or a path to a .toml file)"))
+        let path = if files.are_there() { "; or a path to a .toml file" } else { "" };
+        Err(format!("unknown {word} `{name}`{near} (known: {known}{path})"))
     }
 }
 
