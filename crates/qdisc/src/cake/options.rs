@@ -83,6 +83,12 @@ impl CakeOptions {
         }
     }
 
+    /// Whether each flow has a queue of its own.
+    pub(crate) fn keeps_flows_apart(&self) -> bool {
+        use CakeFlowMode::{DualDsthost, DualSrchost, Flows, TripleIsolate};
+        matches!(self.flow_mode.value, Flows | DualSrchost | DualDsthost | TripleIsolate)
+    }
+
     /// The round trip for which it is set.
     #[must_use]
     pub fn interval(&self) -> Duration {

@@ -22,10 +22,7 @@ impl QueueSpec {
     /// # Errors
     /// If a value is not of its parameter's kind or out of range.
     pub fn gso_packets(&self, device: &Device) -> Result<GsoPackets, SpecError> {
-        let alone = self.classes.is_empty() && self.child.is_none() && self.size_table.is_none();
-        let unfiltered =
-            self.filters.is_empty() && self.egress.is_empty() && self.writes.is_empty();
-        if !(alone && unfiltered) {
+        if !self.stands_alone() {
             return Ok(GsoPackets::Segments);
         }
         Ok(match self.discipline.name {

@@ -12,6 +12,7 @@ mod chain;
 mod declared;
 mod filter;
 mod flower;
+mod flows;
 mod gso;
 mod kinds;
 mod limits;
