@@ -218,8 +218,8 @@ impl Engine {
             }
             let found = self.shaper.work(&mut self.observer, now)?;
             match found {
-                Found::Early => self.wakes.spend(now, true),
-                Found::Late => self.wakes.spend(now, false),
+                Found::Early(pause) => self.wakes.spend(now, Some(pause)),
+                Found::Late => self.wakes.spend(now, None),
                 Found::Nothing | Found::More => {}
             }
             self.probe(now);

@@ -207,7 +207,7 @@ impl Rule {
 }
 
 /// Whether a TCP packet is nothing but an acknowledgement: no data, no begin or end of a connection.
-fn is_ack_alone(tcp: &TcpHeader) -> bool {
+pub(crate) fn is_ack_alone(tcp: &TcpHeader) -> bool {
     let may_be = TcpFlags::PSH.with(TcpFlags::ECE).with(TcpFlags::CWR);
     tcp.payload == 0 && tcp.flags.without(may_be) == TcpFlags::ACK
 }

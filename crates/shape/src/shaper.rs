@@ -2,7 +2,7 @@
 
 use std::os::fd::BorrowedFd;
 
-use weir_core::{FlowKey, Rate, TcpHeader, Time};
+use weir_core::{Duration, FlowKey, Rate, TcpHeader, Time};
 use weir_linux::GuardNews;
 use weir_rate_control::{Side, Traffic};
 
@@ -61,8 +61,8 @@ pub(crate) trait Shaper: Send {
 pub(crate) enum Found {
     /// None came and none left.
     Nothing,
-    /// What was held back has not all been due: a later look would have done.
-    Early,
+    /// What was held back has not all been due: a look up to so long after this one would have done.
+    Early(Duration),
     /// What was held back was all due, and the line may have been idle since; or nothing was.
     Late,
     /// As many have come as are taken in at once: more may have.

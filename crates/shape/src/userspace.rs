@@ -17,6 +17,7 @@ use crate::held::{HeldPacket, HeldPackets};
 use crate::settings::Settings;
 use crate::shaper::{Found, Shaper, Watch};
 use crate::view::SideCounts;
+use crate::wakes::SparseFlows;
 
 /// The device's packets and their queues.
 pub(crate) struct Userspace {
@@ -41,6 +42,7 @@ pub(crate) struct Userspace {
     comes_at: [Time; 2],
     /// Bytes that each side held back when the last work was done.
     left_waiting: [u64; 2],
+    sparse: SparseFlows,
 }
 
 impl Userspace {
@@ -71,6 +73,7 @@ impl Userspace {
             worked: Time::ZERO,
             comes_at: [Time::ZERO; 2],
             left_waiting: [0, 0],
+            sparse: SparseFlows::new(settings)?,
         };
         // Everything passes until a rate is set.
         Side::ALL.into_iter().try_for_each(|side| userspace.keep_gso(side, None))?;
@@ -170,11 +173,13 @@ impl Userspace {
         let Some(port) = &mut self.ports[side as usize] else { return 0 };
         let marks = self.classes.as_ref().is_none_or(Classes::mark);
         // None leaves before it came.
-        let (mut due, mut gone) = (Due::between(self.comes_at[side as usize], now), 0);
+        let comes_at = self.comes_at[side as usize];
+        let (mut due, mut gone) = (Due::between(comes_at, now), 0);
         while let Some(packet) = due.next(port, &mut self.held) {
             let mut held = self.held.take(packet.handle);
             let tcp = held.headers.tcp_header(&held.bytes);
             watch.goes(&held.headers.key, tcp.as_ref(), side, now);
+            self.sparse.left(packet.enqueued_at, comes_at, tcp.as_ref(), now);
             pass(&mut self.intercept, &mut held, &packet, marks);
             self.held.give_back(held);
             gone += 1;
@@ -232,7 +237,7 @@ impl Shaper for Userspace {
         Ok(match came {
             BATCH => Found::More,
             0 if left == 0 => Found::Nothing,
-            _ if early => Found::Early,
+            _ if early => Found::Early(self.sparse.pause(after)),
             _ => Found::Late,
         })
     }
