@@ -118,12 +118,15 @@ def came():
     return [count for first, *others in ways for count in [first[7], sum(row[7] for row in others)]]
 
 def counter(place, name):
-    text = subprocess.run(["nsenter", f"--net=/proc/{place.pid}/ns/net", "cat", "/proc/net/netstat"],
+    "A counter, of all protocols that have it."
+    files = ["/proc/net/netstat", "/proc/net/snmp"]
+    text = subprocess.run(["nsenter", f"--net=/proc/{place.pid}/ns/net", "cat", *files],
                           capture_output=True, text=True, check=True).stdout.splitlines()
-    for names, values in zip(text[::2], text[1::2]):
-        if name in names.split():
-            return int(values.split()[names.split().index(name)])
-    raise SystemExit(f"no counter {name}")
+    found = [int(values.split()[names.split().index(name)])
+             for names, values in zip(text[::2], text[1::2]) if name in names.split()]
+    if not found:
+        raise SystemExit(f"no counter {name}")
+    return sum(found)
 
 def start(*words):
     # No probe is to cross the line: packets are counted.
@@ -149,15 +152,20 @@ def crossed():
         seen.add(view["t_ns"])
     return [side["counts"]["bytes"] for side in view["sides"]]
 
+def measured(way, transfer):
+    "What a transfer tells, and of its way packets of each queue, bytes on the line, and seconds."
+    line, before, began = crossed()[way], came(), time.monotonic()
+    told = transfer()
+    seconds = time.monotonic() - began
+    packets = [now - then for now, then in zip(came(), before)][way * 2:way * 2 + 2]
+    return [told, packets, crossed()[way] - line, seconds]
+
 def transfers(address, size):
     "Whether data came intact up and down, packets of each queue, bytes on the line, and Mbit/s, of each way."
     found = []
     for way, transfer in enumerate([upload, download]):
-        line, before, began = crossed()[way], came(), time.monotonic()
-        intact = transfer(address, size)
-        seconds = time.monotonic() - began
-        packets = [now - then for now, then in zip(came(), before)][way * 2:way * 2 + 2]
-        found.append([intact, packets, crossed()[way] - line, size * 8 / seconds / 1e6])
+        *measures, seconds = measured(way, lambda: transfer(address, size))
+        found.append([*measures, size * 8 / seconds / 1e6])
     return found
 
 def both(rate, queue, size):
@@ -222,17 +230,59 @@ REACHED = 0.3
 """Part of its rate, or of what the machine carries, that a line carries: the first round trips cost some."""
 
 HOME = """
-print(json.dumps([[upload(it, 64 << 20), download(it, 64 << 20)] for it in ["10.9.1.2", "fd09:1::2"]]))
+import sys
+[_, size_mb, name] = sys.argv
+transfer = {"upload": upload, "download": download}[name]
+print(json.dumps([transfer(it, int(size_mb) << 20) for it in ["10.9.1.2", "fd09:1::2"]]))
 """
 
 FORWARDED = """
-shaper = start("--up", "600mbit", "--down", "600mbit")
-before = came()
-words = ["nsenter", f"--net=/proc/{home.pid}/ns/net", sys.executable, "home.py"]
-done = subprocess.run(words, capture_output=True, text=True, check=True)
-packets = [now - then for now, then in zip(came(), before)]
-stop(shaper)
-print(json.dumps([json.loads(done.stdout), packets]))
+def forwarded(rate, queue, size_mb):
+    "As of transfers, but of a host behind this machine, by IPv4 and IPv6."
+    shaper = start("--up", rate, "--down", rate, "--queue-up", queue, "--queue-down", queue)
+    words = ["nsenter", f"--net=/proc/{home.pid}/ns/net", sys.executable, "home.py", str(size_mb)]
+    found = []
+    for way, name in enumerate(["upload", "download"]):
+        call = lambda: subprocess.run([*words, name], capture_output=True, text=True, check=True)
+        done, *measures, _ = measured(way, call)
+        found.append([json.loads(done.stdout), *measures])
+    stop(shaper)
+    return found
+"""
+
+CHECKED = (
+    FORWARDED
+    + """
+import array, fcntl, struct
+def ethtool(device, command, value):
+    words = array.array("I", [command, value])
+    with socket.socket() as near:
+        # SIOCETHTOOL, include/uapi/linux/sockios.h
+        fcntl.ioctl(near, 0x8946, struct.pack("16sP16x", device.encode(), words.buffer_info()[0]))
+# What leaves has its checksums done (ETHTOOL_STXCSUM), and who receives it looks at them.
+ethtool("line", 0x17, 0)
+def wrong():
+    return [counter(far, "InCsumErrors"), counter(home, "InCsumErrors")]
+"""
+)
+
+JOINED = (
+    CHECKED
+    + """
+# The host sends one segment after another, and this machine joins them (GRO, ETHTOOL_SGRO), as of a card.
+ethtool("lan", 0x2c, 1)
+there(home, "ip link set home gso_max_segs 1")
+"""
+)
+
+ECN_AT_HOME = """
+for place in [far, home]:
+    there(place, "echo 1 > /proc/sys/net/ipv4/tcp_ecn")
+"""
+
+SMALL = """
+sh("ip link set line mtu 1400")
+there(far, "ip link set far mtu 1400")
 """
 
 MARKED = """
@@ -318,7 +368,13 @@ LINES = {
     "fq_codel 100 of 4": OF_4 + at("100mbit", "fq_codel", 12),
     "cake 60 of 4": OF_4 + at("60mbit", "cake", 8),
     "wash 600": at("600mbit", "cake wash", 64),
-    "forwarded": FORWARDED,
+    "forwarded": FORWARDED + "print(json.dumps(forwarded('600mbit', 'cake', 64)))",
+    "forwarded, cut": CHECKED + "print(json.dumps([forwarded('100mbit', 'cake', 12), wrong()]))",
+    "forwarded, joined": JOINED + SMALL + "print(json.dumps([forwarded('100mbit', 'cake', 12), wrong()]))",
+    "forwarded, marked": f"""{JOINED}{ECN_AT_HOME}
+found = forwarded("300mbit", "fq_codel ce_threshold 1us", 32)
+print(json.dumps([found, wrong(), [counter(far, "InCEPkts"), counter(home, "InCEPkts")]]))
+""",
     "marked": MARKED,
     "killed": KILLED,
     "stopped": STOPPED,
@@ -386,19 +442,58 @@ def test_where_it_is_long_or_written_into_the_kernel_cuts_it(
             assert mbps < rate * 1448 / 1538 * 1.03
 
 
-def assert_counted(size: int, crossed: int) -> None:
+def assert_counted(size: int, crossed: int, mtu: int = 1500) -> None:
     """So much data is so many bytes on the line: with 38 bytes of framing a segment takes 1538.
 
     It holds 1448 bytes, over IPv6 1428; few are sent twice.
     """
-    assert size * 1538 / 1448 <= crossed < size * 1538 / 1428 * 1.05
+    assert size * (mtu + 38) / (mtu - 52) <= crossed < size * (mtu + 38) / (mtu - 72) * 1.05
+
+
+def forwarded(found: list[Any], size_mb: int, mtu: int = 1500) -> list[tuple[float, float]]:
+    """Packets of which all was copied, and heads, of each way of what a host exchanged by both protocols.
+
+    It is intact, and counts as what is on the line.
+    """
+    packets = []
+    for intact, [copied, heads], crossed in found:
+        assert intact == [True, True]
+        assert_counted(2 * size_mb << 20, crossed, mtu)
+        packets.append((copied, heads))
+    return packets
 
 
 def test_what_is_forwarded_stays_whole_and_intact(lines: dict[str, Future[Any]]) -> None:
-    found, [_, out, _, into] = lines["forwarded"].result()
-    assert found == [[True, True], [True, True]]
-    assert (128 << 20) / out > 6000
-    assert (128 << 20) / into > 6000
+    for copied, heads in forwarded(lines["forwarded"].result(), 64):
+        assert copied == 0
+        assert (128 << 20) / heads > 6000
+
+
+def test_what_is_forwarded_is_cut_where_it_is_long(lines: dict[str, Future[Any]]) -> None:
+    found, wrong = lines["forwarded, cut"].result()
+    for copied, heads in forwarded(found, 12):
+        assert copied == 0
+        assert (24 << 20) / heads < 1500
+    assert wrong == [0, 0]
+
+
+def test_what_a_card_joined_is_intact_and_counts_as_the_segments_of_the_line(
+    lines: dict[str, Future[Any]],
+) -> None:
+    found, wrong = lines["forwarded, joined"].result()
+    for copied, heads in forwarded(found, 12, 1400):
+        assert copied == 0
+        # None is whole that takes more than 0.5 ms.
+        assert (24 << 20) / heads < 6000
+    assert wrong == [0, 0]
+
+
+def test_what_is_forwarded_and_allows_marks_is_marked_and_intact(lines: dict[str, Future[Any]]) -> None:
+    found, wrong, marked = lines["forwarded, marked"].result()
+    for copied, _ in forwarded(found, 32):
+        assert (64 << 20) / copied < 1500
+    assert min(marked) > 100
+    assert wrong == [0, 0]
 
 
 def test_packets_that_allow_marks_come_cut_and_are_marked(lines: dict[str, Future[Any]]) -> None:
