@@ -116,7 +116,7 @@ bench-serve: ## A download from the server beside iperf3, in turn, and 200 tests
 	cargo run --release --locked --quiet -p weir-benches --bin serve
 
 .PHONY: bench-shape
-bench-shape: ## What the userspace shaper carries, costs and adds (needs iperf3 and iproute2)
+bench-shape: ## What the userspace shaper carries, costs and adds (needs iperf3, iproute2 and ethtool)
 	cargo run --release --locked --quiet -p weir-benches --bin shape
 
 .PHONY: agent

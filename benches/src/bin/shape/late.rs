@@ -17,14 +17,15 @@ use weir_packet::Virtio;
 /// The way back, which may be late.
 pub struct Late {
     far: u32,
-    near: &'static str,
+    near: Vec<&'static str>,
     delay_ns: Arc<AtomicU64>,
     spent_ns: Arc<AtomicU64>,
 }
 
 impl Late {
-    /// A way back from `far`, the namespace of the process `pid` there, to the address `near`; not late yet.
-    pub fn new(far: &Namespace, pid: u32, near: &'static str) -> super::Outcome<Self> {
+    /// A way back from `far`, the namespace of the process `pid` there, to the addresses `near`, each with how packets
+    /// go there that are not late; not late yet.
+    pub fn new(far: &Namespace, pid: u32, near: &[(&'static str, String)]) -> super::Outcome<Self> {
         let tun = far.within(|| {
             Tun::new("late", false).map_err(|error| weir_linux::LinuxError::new(error.to_string()))
         })?;
@@ -33,10 +34,13 @@ impl Late {
             "sysctl -qw net.ipv4.ip_forward=1 net.ipv4.conf.late.accept_local=1",
             "sysctl -qw net.ipv4.conf.all.rp_filter=0 net.ipv4.conf.late.rp_filter=0",
             "ip rule add pref 100 iif late lookup 100",
-            &format!("ip route add {near}/32 dev far table 100"),
         ] {
             super::run(&format!("nsenter -n -t {pid} {command}"))?;
         }
+        for (address, how) in near {
+            super::run(&format!("nsenter -n -t {pid} ip route add {address}/32 {how} table 100"))?;
+        }
+        let near = near.iter().map(|(address, _)| *address).collect();
         let (delay_ns, spent_ns) = <(Arc<AtomicU64>, Arc<AtomicU64>)>::default();
         let (delay, spent) = (Arc::clone(&delay_ns), Arc::clone(&spent_ns));
         std::thread::spawn(move || hold_back(tun, &delay, &spent));
@@ -47,8 +51,12 @@ impl Late {
     pub fn set(&self, delay: Duration) -> super::Outcome<()> {
         let before = self.delay_ns.swap(delay.as_nanos() as u64, Ordering::Relaxed);
         let route = |what| {
-            let (pid, near) = (self.far, self.near);
-            super::run(&format!("nsenter -n -t {pid} ip route {what} {near}/32 dev late"))
+            self.near.iter().try_for_each(|near| {
+                super::run(&format!(
+                    "nsenter -n -t {} ip route {what} {near}/32 dev late",
+                    self.far
+                ))
+            })
         };
         match (before > 0, !delay.is_zero()) {
             (false, true) => route("add"),

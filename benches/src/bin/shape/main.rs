@@ -1,16 +1,18 @@
-//! Throughput, processor time and delay of the userspace shaper: `make bench-shape` (needs iperf3 and iproute2).
+//! Throughput, processor time and delay of the userspace shaper: `make bench-shape` (needs iperf3, iproute2 and
+//! ethtool).
 //!
 //! Two network namespaces, a veth pair between them, one TCP connection of iperf3. Measured in turn within
 //! the same minute: nothing, the shaper with everything let through, and the shaper at a rate that is never
 //! reached, so that every packet goes through `cake`. Then rates that hold packets back, beside the kernel's own
 //! `htb` at the same rate. Then pings over the idle pair, without and with it, and beside a connection that is held
-//! at a rate, and what two connections that are held have of it.
+//! at a rate, what two connections that are held have of it, and a connection that the near end forwards.
 //!
 //! Some parts alone: `... --bin shape -- [ROUNDS rounds] [MS ms] [BYTES bytes] [by CONTROL] [PART [MBPS ...]]`, of
-//! `carried`, `rates`, `idle`, `beside` and `shares`. Rates are held on a path without a delay and on one of 20 ms, or
+//! `carried`, `rates`, `idle`, `beside`, `shares` and `forwarded`. Rates are held on a path without a delay and on one of 20 ms, or
 //! of `MS` alone; the near end makes GSO packets of up to `BYTES` (`gso_max_size`), or of as many as it likes;
 //! connections have the machine's congestion control, or the one that is named.
 
+mod forwarded;
 mod late;
 
 use std::ffi::OsString;
@@ -30,6 +32,7 @@ use weir_linux::Namespace;
 use weir_rate_control::Control;
 use weir_shape::{Backend, Command, Settings};
 
+use forwarded::Home;
 use late::Late;
 
 fn main() -> ExitCode {
@@ -52,7 +55,8 @@ fn measure() -> Outcome<()> {
     let server = Program::start(&words("iperf3 -s --logfile /dev/null"), &far, Kind::Background)?;
     std::thread::sleep(Duration::from_millis(300));
     echo(&far)?;
-    let late = Late::new(&far, server.id(), NEAR)?;
+    let home = Home::new(server.id())?;
+    let late = Late::new(&far, server.id(), &[(NEAR, "dev far".to_owned()), home.route()])?;
     let Wanted { rounds, control, .. } = wanted;
     let bench = Bench { rounds, control, server: server.id(), late };
     let asked = |part| wanted.part.as_deref().is_none_or(|it| it == part);
@@ -78,6 +82,9 @@ fn measure() -> Outcome<()> {
         }
         if asked("shares") {
             bench.shares(&at(&LOADED_MBPS))?;
+        }
+        if asked("forwarded") {
+            bench.forwarded(&home, &at(&FORWARDED_MBPS))?;
         }
     }
     Ok(())
@@ -140,7 +147,8 @@ impl Bench {
         let rounds = self.rounds;
         println!("one TCP connection over a veth pair, medians of {rounds} rounds of {SECONDS} s");
         println!("{:>24} {:>10} {:>8} {:>10} {:>8}", "", "Mbit/s", "ratio", "cpu share", "passed");
-        let found = in_turn(rounds, &CASES, |case| self.transfer(case.start(), &[]))?;
+        let found =
+            in_turn(rounds, &CASES, |case| self.transfer(self.iperf3(), case.start(), &[]))?;
         let mut plain = None;
         for (case, values) in CASES.iter().zip(&found) {
             let mbps = middle(values, |it| it.mbps);
@@ -158,46 +166,46 @@ impl Bench {
         println!(
             "the machine's processors are busy with it for so many seconds a second, and iperf3 and the"
         );
-        println!("shaper use so much of one, which is so many times what they do with htb");
-        let heads = ["Mbit/s", "busy", "cpu share", "programs", "of htb's"];
         println!(
-            "{:>24} {:>10} {:>8} {:>10} {:>10} {:>8}",
-            "", heads[0], heads[1], heads[2], heads[3], heads[4]
+            "shaper use so much of one, which is so many times what they do with htb; packets that"
         );
+        println!("come to the shaper on the way out have so many bytes");
+        print_heads();
         for &mbps in all {
             let cases = [Held::Bare, Held::Kernel, Held::Userspace, Held::Cake, Held::FqCodel];
             let found = in_turn(rounds, &cases, |case| {
                 let (shaper, options) = case.start(mbps);
-                self.transfer(shaper, &options)
+                self.transfer(self.iperf3(), shaper, &options)
             })?;
             let htb = middle(&found[1], |it| it.programs);
             for (case, values) in cases.iter().zip(&found) {
-                let of = |value: fn(&Carried) -> f64| middle(values, value);
-                let (carried, busy) = (of(|it| it.mbps), of(|it| it.busy));
-                let (cpu, programs) = (of(|it| it.cpu), of(|it| it.programs));
-                let ratio = programs / htb;
-                println!(
-                    "{:>15} at {mbps:>5} {carried:>10.1} {busy:>8.3} {cpu:>10.3} {programs:>10.3} {ratio:>8.2}",
-                    case.name()
-                );
+                case.print(mbps, values, htb);
             }
         }
         Ok(())
     }
 
-    /// One connection of iperf3 with `options` beside a shaper, which ends with it.
-    fn transfer(&self, shaper: Option<Shaper>, options: &[String]) -> Outcome<Carried> {
+    /// One connection of iperf3, of a `client` with `options`, beside a shaper, which ends with it.
+    fn transfer(
+        &self,
+        client: std::process::Command,
+        shaper: Option<Shaper>,
+        options: &[String],
+    ) -> Outcome<Carried> {
         let (began, cpu) = (Instant::now(), self.shaper_cpu());
         let (busy, programs) = (machine_busy()?, self.programs()?);
-        let told = self.client(options)?;
+        let told = told(client, options)?;
         let elapsed = began.elapsed();
         let share = |time: Duration| time.as_secs_f64() / elapsed.as_secs_f64();
         let (busy, programs) = (share(machine_busy()? - busy), share(self.programs()? - programs));
         let cpu = share(self.shaper_cpu() - cpu);
+        let came = came()?;
         let missed = shaper.map(Shaper::end).transpose()?.unwrap_or_default() as f64;
         let bps = told["end"]["sum_received"]["bits_per_second"].as_f64();
         let bps = bps.ok_or_else(|| format!("iperf3: {told}"))?;
-        Ok(Carried { mbps: bps / 1e6, busy, cpu, programs: cpu + programs, missed })
+        let bytes = told["end"]["sum_sent"]["bytes"].as_f64().unwrap_or_default();
+        let bytes = if came > 0 { bytes / came as f64 } else { 0.0 };
+        Ok(Carried { mbps: bps / 1e6, busy, cpu, programs: cpu + programs, missed, bytes })
     }
 
     /// Processor time of this process so far, without that of the path.
@@ -267,16 +275,16 @@ impl Bench {
         Ok(())
     }
 
-    /// What a client of iperf3 with `options` tells.
-    fn client(&self, options: &[String]) -> Outcome<serde_json::Value> {
-        let done = self.iperf3().arg("-J").args(options).output();
-        let done = done.map_err(|error| format!("cannot run iperf3: {error}"))?;
-        Ok(serde_json::from_slice(&done.stdout)?)
+    /// A client of iperf3 at the near end.
+    fn iperf3(&self) -> std::process::Command {
+        self.client(&format!("iperf3 -B {NEAR}"))
     }
 
-    fn iperf3(&self) -> std::process::Command {
-        let mut client = std::process::Command::new("iperf3");
-        client.args(["-c", FAR, "-B", NEAR, "-t", SECONDS]);
+    /// The client of iperf3 that `command` starts.
+    fn client(&self, command: &str) -> std::process::Command {
+        let [program, arguments @ ..] = &words(command)[..] else { unreachable!("none is empty") };
+        let mut client = std::process::Command::new(program);
+        client.args(arguments).args(["-c", FAR, "-t", SECONDS]);
         client.args(self.control.iter().flat_map(|name| ["-C", name]));
         client
     }
@@ -285,7 +293,7 @@ impl Bench {
     fn shared(&self, case: Held, mbps: u64) -> Outcome<[f64; 3]> {
         let (shaper, mut options) = case.start(mbps);
         options.extend(["-P", "2"].map(str::to_owned));
-        let told = self.client(&options)?;
+        let told = told(self.iperf3(), &options)?;
         shaper.map(Shaper::end).transpose()?;
         let streams = told["end"]["streams"].as_array().ok_or_else(|| format!("iperf3: {told}"))?;
         let bps = streams.iter().filter_map(|it| it["receiver"]["bits_per_second"].as_f64());
@@ -351,6 +359,17 @@ impl Held {
             Self::Cake => "shaper, cake",
             Self::FqCodel => "fq_codel",
         }
+    }
+
+    /// Prints what it found of a rate, beside the processor time of programs with `htb`.
+    fn print(self, mbps: u64, values: &[Carried], htb: f64) {
+        let of = |value: fn(&Carried) -> f64| middle(values, value);
+        let (carried, busy, bytes) = (of(|it| it.mbps), of(|it| it.busy), of(|it| it.bytes));
+        let (cpu, programs) = (of(|it| it.cpu), of(|it| it.programs));
+        let (name, ratio) = (self.name(), programs / htb);
+        println!(
+            "{name:>15} at {mbps:>5} {carried:>10.1} {busy:>8.3} {cpu:>10.3} {programs:>10.3} {ratio:>8.2} {bytes:>8.0}"
+        );
     }
 
     /// The shaper, and what iperf3 is told.
@@ -450,6 +469,36 @@ struct Carried {
     /// Likewise, with iperf3 at both ends.
     programs: f64,
     missed: f64,
+    /// Bytes of a packet that came to the shaper on the way out; 0 if none did.
+    bytes: f64,
+}
+
+/// Heads of the columns that [`Held::print`] prints.
+fn print_heads() {
+    let heads = ["Mbit/s", "busy", "cpu share", "programs", "of htb's", "bytes"];
+    println!(
+        "{:>24} {:>10} {:>8} {:>10} {:>10} {:>8} {:>8}",
+        "", heads[0], heads[1], heads[2], heads[3], heads[4], heads[5]
+    );
+}
+
+/// Packets that came to the shaper so far, on the way out: those of the first half of its queues.
+fn came() -> Outcome<u64> {
+    let told = std::fs::read_to_string("/proc/thread-self/net/netfilter/nfnetlink_queue")?;
+    let mut rows: Vec<Vec<u64>> = told
+        .lines()
+        .map(|line| line.split_whitespace().filter_map(|it| it.parse().ok()).collect())
+        .collect();
+    rows.sort();
+    // The last number of a packet, net/netfilter/nfnetlink_queue.c.
+    Ok(rows[..rows.len() / 2].iter().filter_map(|row| row.get(7)).sum())
+}
+
+/// What a client of iperf3 with `options` tells.
+fn told(mut client: std::process::Command, options: &[String]) -> Outcome<serde_json::Value> {
+    let done = client.arg("-J").args(options).output();
+    let done = done.map_err(|error| format!("cannot run iperf3: {error}"))?;
+    Ok(serde_json::from_slice(&done.stdout)?)
 }
 
 /// Time that the machine's processors were busy since it started, apart from what had given way (nice).
@@ -497,7 +546,9 @@ fn round_trips(within: Duration) -> Outcome<[f64; 2]> {
         near.send(&[0; 16])?;
         near.recv(&mut [0; 64])?;
         all.push(sent.elapsed().as_nanos() as f64 / 1e3);
-        std::thread::sleep(Duration::from_millis(1));
+        // At another time within what the shaper does again and again, each time.
+        let part = (all.len() as f64 * GOLDEN_RATIO).fract();
+        std::thread::sleep(Duration::from_millis(1).mul_f64(1.0 + part));
     }
     all.sort_by(f64::total_cmp);
     Ok([all[all.len() / 2], all[all.len() * 99 / 100]])
@@ -541,14 +592,17 @@ const NEAR: &str = "10.77.0.1";
 const NEAR_TOO: &str = "10.77.0.3";
 const FAR: &str = "10.77.0.2";
 const ECHO_PORT: u16 = 7_007;
-const PARTS: [&str; 5] = ["carried", "rates", "idle", "beside", "shares"];
+const PARTS: [&str; 6] = ["carried", "rates", "idle", "beside", "shares", "forwarded"];
 const ROUNDS: usize = 3;
 const SECONDS: &str = "4";
 /// Lines of a DSL, a cable and a fibre.
 const HELD_MBPS: [u64; 5] = [24, 50, 150, 500, 1_000];
 const LOADED_MBPS: [u64; 4] = [20, 50, 150, 1_000];
+const FORWARDED_MBPS: [u64; 2] = [50, 150];
 /// Round trips.
 const PATHS_MS: [u64; 2] = [0, 20];
 const PINGS: usize = 1_000;
+/// The multiples of this are spread over a period, however many there are.
+const GOLDEN_RATIO: f64 = 0.618_033_988_749_895;
 /// Far beyond what comes through, so that `cake` never holds anything back.
 const NEVER_REACHED_BPS: u64 = 20_000_000_000;
