@@ -26,6 +26,7 @@ from weirlab.flent.own import own_block
 from weirlab.flent.points import ReadAnew, aligned, epoch_of, means, ping_series, start_of, step_s, t0_ns
 from weirlab.flent.tests import computed_series
 from weirlab.stats import load_window_ns, summarise, totals_of_flows
+from weirlab.stats.transfers import began_in, durations_ms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
@@ -243,8 +244,10 @@ def _pages(
     epoch_s = epoch_of(record)
     points = [{"t": epoch_s(end), "val": float(value)} for end, value in zip(ends, ms, strict=True)]
     meta: dict[str, Any] = {"UNITS": "ms", "RUNNER": "HttpGetterRunner"}
-    if ms.size:
-        meta |= {"MEAN_VALUE": float(ms.mean()), "MIN_VALUE": float(ms.min()), "MAX_VALUE": float(ms.max())}
+    loaded = durations_ms(began_in(rows, *load_window_ns(record)))
+    if loaded.size:
+        figures = {"MEAN_VALUE": loaded.mean(), "MIN_VALUE": loaded.min(), "MAX_VALUE": loaded.max()}
+        meta |= {key: float(ms) for key, ms in figures.items()}
     return points, aligned(at_s, [(ends / 1e9, ms)], step_s(record)), meta
 
 
