@@ -10,6 +10,8 @@ from click.testing import CliRunner
 from flent_files import T0, document, imported
 from weirlab.cli import weir as group
 from weirlab.plots.series import latency_ms
+from weirlab.record import configurations
+from weirlab.stats import summarise
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,6 +34,36 @@ def test_an_average_of_pings_has_no_pages_in_it(tmp_path: Path) -> None:
     lines = latency_ms(record)
     assert lines is not None
     assert set(lines.average.tolist()) == {20.0}
+
+
+def test_pings_beside_pages_are_not_those_of_an_idle_line(tmp_path: Path) -> None:
+    record = imported(tmp_path, with_pages("http-1up"))
+    summary = summarise(record)
+    assert summary.latency.idle is None
+    assert summary.idle_remark == (
+        "`HTTP latency` loads the line in the phase `idle` already: pings there are not those of an idle "
+        "line, and there is no increase to tell."
+    )
+
+
+def test_files_of_one_test_are_repetitions_whenever_their_pages_came(tmp_path: Path) -> None:
+    content = with_pages("http-1up")
+    (tmp_path / "later").mkdir()
+    first = imported(tmp_path, content)
+    for page in content["raw_values"]["HTTP latency"]:
+        page["t"] += 0.01
+    later = imported(tmp_path / "later", content)
+    assert len(configurations([first, later])) == 1
+
+
+def test_pages_that_begin_with_the_load_leave_the_line_idle_before_it(tmp_path: Path) -> None:
+    content = with_pages("http-1up")
+    pages = content["raw_values"]["HTTP latency"]
+    content["raw_values"]["HTTP latency"] = [page for page in pages if page["t"] >= T0 + 1.25]
+    summary = summarise(imported(tmp_path, content))
+    assert summary.idle_remark is None
+    assert summary.latency.idle is not None
+    assert summary.latency.increase_mean_ms == pytest.approx(0)
 
 
 def drawn(folder: Path, *words: str) -> str:

@@ -100,7 +100,8 @@ def _manifest(  # noqa: PLR0913, PLR0917 - what was read of a file
 ) -> dict[str, Any]:
     told = document.metadata
     link = _link_title(told)
-    scenario = _scenario(document, series, plan)
+    apart = [number for number, ping in enumerate(series.pings) if _is_apart(ping, series)]
+    fetched = [one for number in apart for one in _fetched(tables["latency"], number)]
     last = max(_last(table) for table in tables.values())
     steps_end = round((document.t0_s - zero + (document.x_values or [0.0])[-1]) * 1e9)
     reached = max(last, plan.reached or steps_end)
@@ -115,7 +116,7 @@ def _manifest(  # noqa: PLR0913, PLR0917 - what was read of a file
         "configuration": link,
         "link": {"name": "path", "title": link, "up": [], "down": []},
         "test": {"name": document.name, "title": title_of(document.name)},
-        "scenario": scenario,
+        "scenario": _scenario(document, series, plan),
         "versions": {"weir": _native.version(), "python": platform.python_version()},
         "host": _host(told),
         "clock": "wall clock of Flent's host, nanoseconds since the first sample",
@@ -127,8 +128,8 @@ def _manifest(  # noqa: PLR0913, PLR0917 - what was read of a file
         "reached_ns": reached,
         "note": _text(told, "NOTE"),
         "tags": [],
-        "probes_apart": [number for number, ping in enumerate(series.pings) if _is_apart(ping, series)],
-        "imported": _imported(document, series, own, zero, file),
+        "probes_apart": apart,
+        "imported": _imported(document, series, own, zero, file) | {"fetched": fetched},
     }
 
 
@@ -173,6 +174,15 @@ def _last(table: pl.DataFrame) -> int:
 def _is_apart(ping: Ping, series: Series) -> bool:
     """Whether a series is no ping: the time to fetch something, beside pings."""
     return ping.kind == "http" and any(one.kind != "http" for one in series.pings)
+
+
+def _fetched(latency: pl.DataFrame, probe: int) -> list[dict[str, int]]:
+    """From when to when a probe that is no ping fetched something: its rows are of when that was there."""
+    rows = latency.filter(latency["probe"] == probe).drop_nulls("rtt_ns")
+    if not rows.height:
+        return []
+    begun, there = (rows["t_ns"] - rows["rtt_ns"]).to_list(), rows["t_ns"].to_list()
+    return [{"probe": probe, "start_ns": max(0, min(begun)), "stop_ns": max(there)}]
 
 
 def _warnings(document: Document, series: Series, plan: Plan, own: Own | None) -> list[str]:

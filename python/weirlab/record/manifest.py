@@ -56,6 +56,14 @@ class Written:
     extra: dict[str, Any] = field(default_factory=dict)
 
 
+class Fetched(TypedDict):
+    """From when to when a probe that is no ping fetched something, such as web pages."""
+
+    probe: int
+    start_ns: int
+    stop_ns: int
+
+
 @dataclass(frozen=True, kw_only=True)
 class Imported:
     """The file of another tool that a record was made of.
@@ -70,6 +78,7 @@ class Imported:
         losses_unknown: numbers of the probes of which the file does not tell what was lost, such as means
             over intervals.
         unnumbered: those of them that are single pings, whose numbers do not tell which were lost.
+        fetched: of the probes that are no pings, when they fetched something.
         left_out: why the record does not hold a series of the file, by its name.
         is_measured: whether Weir measured what the file tells.
         metadata, series: what the file says of itself, and of each series.
@@ -84,6 +93,7 @@ class Imported:
     t0_ns: int = 0
     losses_unknown: list[int] = field(default_factory=list)
     unnumbered: list[int] = field(default_factory=list)
+    fetched: list[Fetched] = field(default_factory=list)
     left_out: dict[str, str] = field(default_factory=dict)
     is_measured: bool = False
     metadata: dict[str, Any] = field(default_factory=dict)

@@ -432,7 +432,8 @@ def _idle_phase_ns(record: Record) -> tuple[int, int] | None:
 def _loads_within(record: Record, span_ns: tuple[int, int]) -> list[dict[str, Any]]:
     """The flows that load the line within a span: TCP, pages, videos, and UDP from `MIN_UDP_LOAD_BPS` on.
 
-    Calls, other slow UDP streams and DNS queries are no load: they are what a line is to be quick for.
+    Calls, other slow UDP streams and DNS queries are no load: they are what a line is to be quick for. Pages
+    of an imported file, of which it tells the times alone, are probes.
     """
     planned: list[dict[str, Any]] = record.manifest.scenario.get("flows", [])
 
@@ -444,8 +445,19 @@ def _loads_within(record: Record, span_ns: tuple[int, int]) -> list[dict[str, An
         return (udp.get("rate_bps") or 0) >= MIN_UDP_LOAD_BPS
 
     start, end = span_ns
-    running = (one for one in record.flow_rows if one["start_ns"] < end and one["stop_ns"] > start)
-    return [flow for flow in running if loads(flow)]
+    flows = (flow for flow in record.flow_rows if loads(flow))
+    return [one for one in (*flows, *_fetched(record)) if one["start_ns"] < end and one["stop_ns"] > start]
+
+
+def _fetched(record: Record) -> Iterator[dict[str, Any]]:
+    """What probes of an imported record fetched that count as no pings, with their names."""
+    imported = record.manifest.imported
+    if imported is None or not imported.fetched:
+        return
+    names = dict(enumerate(record.probe_names))
+    for one in imported.fetched:
+        if one["probe"] in record.manifest.probes_apart and one["probe"] in names:
+            yield {"name": names[one["probe"]], **one}
 
 
 def _of(record: Record, window: tuple[int, int], probe: int | None) -> Pings:
