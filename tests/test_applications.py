@@ -119,6 +119,7 @@ def test_a_video_takes_the_bitrate_that_the_line_carries_and_stalls_where_it_car
     assert film is not None
     assert film.stalls == 1
     # 10 s without the line, 2 to 4 of them loaded ahead; TCP's timer may wait as long again.
+    assert film.stalled_ms is not None
     assert 6_000 < film.stalled_ms < 20_000
     assert Assertion("video.stalled > 10%").of(broken).holds
 
@@ -303,3 +304,44 @@ def test_a_flow_that_is_complete_within_an_interval_has_the_goodput_of_its_time(
     assert found.down.per_flow_running_mbps["tiny"] == pytest.approx(163.84 / took_ms)
     # The others run together all along, and share evenly.
     assert found.down.jain_index == pytest.approx(1, abs=0.01)
+
+
+def test_a_picture_that_stands_still_over_the_end_of_a_phase_counts_in_both(
+    tmp_path: Path,
+) -> None:
+    outage = HOP | {"changes": [{"at": "20s", "down": True}, {"at": "30s", "rate": "10mbit"}]}
+    short = {"bitrates": ["1mbit", "3mbit"], "segment": "2s", "buffer": "4s"}
+    film = {"name": "film", "direction": "down", "start": "0s", "stop": "60s", "video": short}
+    phases = {"idle": "15s", "load": "12s", "cooldown": "38s"}
+    test = {"name": "t", "title": "T", "phases": phases, "flows": [film]}
+    (record,) = weirlab.run(test, link=LINK | {"down": [outage]}, start_jitter="0s", out=tmp_path / "run")
+    (row,) = record.transfers.filter(record.transfers["stalled_ns"] > 0).iter_rows(named=True)
+    again = row["t_ns"] + row["took_ns"]
+    stood = again - row["stalled_ns"]
+    assert 20e9 < stood < 27e9, "from within the load"
+    assert again > 30e9, "until behind it"
+
+    def stalled(phase: str) -> float:
+        return Assertion(f"video.stalled[{phase}] < 1").of(record).left
+
+    assert stalled("idle") == 0
+    assert stalled("load") == pytest.approx((27e9 - stood) / 12e9)
+    assert stalled("cooldown") == pytest.approx((again - 27e9) / (60e9 - 27e9)), "the film ends at 60 s"
+    assert stalled("25s..27s") == pytest.approx(1), "and no segment was asked for in it"
+    video = summarise(record).applications["film"].video
+    assert video is not None
+    assert video.stalls == 1
+    assert video.stalled_ms == pytest.approx((27e9 - stood) / 1e6)
+
+
+def test_a_video_without_a_picture_does_not_play_without_a_stall(tmp_path: Path) -> None:
+    video = {"name": "film", "direction": "down", "video": {"bitrates": ["1gbit"]}}
+    record = run(tmp_path / "run", video | {"start": "3s", "stop": "8s"})
+    film = summarise(record).applications["film"].video
+    assert film is not None
+    assert (film.stalls, film.stalled_ms, film.stalled_rate, film.startup_ms) == (None, None, None, None)
+    assert not Assertion("video.stalled < 1%").of(record).holds
+    shown = CliRunner().invoke(group, ["show", str(tmp_path / "run")], env={"COLUMNS": "100"}).output
+    (line,) = (line for line in shown.splitlines() if line.split()[:2] == ["film", "0"])
+    assert line.split() == ["film", "0", "-", "0", "-", "-", "-"]
+    assert Assertion("video.stalled[idle] < 1%").of(record).holds is False, "it has not begun"

@@ -96,15 +96,15 @@ def _videos(summary: Summary) -> Table | None:
     for name, one in rows.items():
         if one.video is not None:
             video = one.video
-            startup = None if video.startup_ms is None else video.startup_ms / 1e3
+            stalls = "-" if video.stalls is None else str(video.stalls)
             table.add_row(
                 name,
                 str(one.done),
                 _figure(video.bitrate_mbps, 2),
                 str(video.switches),
-                str(video.stalls),
-                _figure(video.stalled_ms / 1e3, 2),
-                _figure(startup, 2),
+                stalls,
+                _figure(_seconds(video.stalled_ms), 2),
+                _figure(_seconds(video.startup_ms), 2),
             )
     return table
 
@@ -118,6 +118,10 @@ def _completions(summary: Summary) -> Table | None:
     for name, took in summary.completion_ms.items():
         table.add_row(name, "not complete" if took is None else f"{took / 1e3:.3f}")
     return table
+
+
+def _seconds(ms: float | None) -> float | None:
+    return None if ms is None else ms / 1e3
 
 
 def _figure(value: float | None, digits: int = 1) -> str:

@@ -184,13 +184,12 @@ def _application(kind: str, figure: str) -> Callable[[Record, Selection], float]
     """A figure of what applications of a kind asked for: the worst of several flows."""
 
     def of(record: Record, selection: Selection) -> float:
-        start, end = selection.window(record)
         found = [
             summary
-            for name, summary in transfer_summaries(record, (start, end)).items()
+            for name, summary in transfer_summaries(record, selection.window(record)).items()
             if summary.kind == kind and fnmatchcase(name, selection.pattern)
         ]
-        values = [_APPLICATION_FIGURES[figure](one, (end - start) / 1e6) for one in found]
+        values = [_APPLICATION_FIGURES[figure](one) for one in found]
         if not values or any(value is None for value in values):
             return math.nan
         worst = min if figure in {"bitrate", "response"} else max
@@ -256,18 +255,18 @@ FIGURES: Mapping[str, Callable[[Record, Selection], float]] = {
 }
 """Every figure by name: latency and other times in ms, goodput and rates in Mbit/s, shares, scores."""
 
-_APPLICATION_FIGURES: Mapping[str, Callable[[TransferSummary, float], float | None]] = {
-    "mean": lambda one, _: one.mean_ms,
-    "median": lambda one, _: one.median_ms,
-    "p95": lambda one, _: one.p95_ms,
-    "max": lambda one, _: one.max_ms,
-    "failed": lambda one, _: one.failed_rate,
-    "response": lambda one, _: one.response,
-    "bitrate": lambda one, _: one.video.bitrate_mbps if one.video else None,
-    "stalled": lambda one, length_ms: one.video.stalled_ms / length_ms if one.video else None,
-    "startup": lambda one, _: one.video.startup_ms if one.video else None,
+_APPLICATION_FIGURES: Mapping[str, Callable[[TransferSummary], float | None]] = {
+    "mean": lambda one: one.mean_ms,
+    "median": lambda one: one.median_ms,
+    "p95": lambda one: one.p95_ms,
+    "max": lambda one: one.max_ms,
+    "failed": lambda one: one.failed_rate,
+    "response": lambda one: one.response,
+    "bitrate": lambda one: one.video.bitrate_mbps if one.video else None,
+    "stalled": lambda one: one.video.stalled_rate if one.video else None,
+    "startup": lambda one: one.video.startup_ms if one.video else None,
 }
-"""Figures of applications, of a span of that many ms."""
+"""Figures of applications."""
 
 MORE, LESS = 1, -1
 """Which is better."""

@@ -27,21 +27,25 @@ class VideoSummary:
     Attributes:
         bitrate_mbps: mean over the segments that came, in Mbit/s; None if none did.
         switches: how often the bitrate changed from one segment to the next.
-        stalls: how often the picture stood still, before the first picture not counted.
-        stalled_ms: for how long all of them together, in ms.
-        startup_ms: from its start to the first picture, in ms; None if that is not within the span.
+        stalls: how often the picture stood still within the span; None if there was no picture in it.
+        stalled_ms: for how long within the span all of them together, in ms; None if there was no picture.
+        stalled_rate: share of the time from the first picture on, within the span, for which it stood still,
+            0 to 1; None if there was no picture.
+        startup_ms: from its start to the first picture, in ms; None unless it starts within the span and has
+            one.
     """
 
     bitrate_mbps: float | None
     switches: int
-    stalls: int
-    stalled_ms: float
+    stalls: int | None
+    stalled_ms: float | None
+    stalled_rate: float | None
     startup_ms: float | None
 
 
 @dataclass(frozen=True, kw_only=True)
 class TransferSummary:
-    """What an application asked for within a span, such as the load.
+    """What an application asked for within a span, such as the load, and how a video played in it.
 
     Attributes:
         kind: what asks: `web`, `video` or `dns`.
@@ -81,13 +85,15 @@ def transfer_summaries(record: Record, span_ns: tuple[int, int] | None = None) -
     """
     start, end = span_ns or load_window_ns(record)
     idle = record.phase("idle")
+    stops = {flow["flow"]: min(flow["stop_ns"], record.reached_ns) for flow in record.flow_rows}
     found = {}
     for number, name, kind in applications(record):
         rows = record.transfers
         rows = rows.filter(rows["flow"] == number)
         before = durations_ms(began_in(rows, *idle)) if idle else np.empty(0)
         base = float(before.mean()) if before.size and idle != (start, end) else None
-        found[name] = _summary(kind, began_in(rows, start, end), base)
+        video = _video(rows, (start, min(end, stops[number]))) if kind == "video" else None
+        found[name] = _summary(kind, began_in(rows, start, end), base, video)
     return found
 
 
@@ -123,7 +129,9 @@ def completion_ms(record: Record) -> dict[str, float | None]:
     }
 
 
-def _summary(kind: Application, rows: pl.DataFrame, idle_ms: float | None) -> TransferSummary:
+def _summary(
+    kind: Application, rows: pl.DataFrame, idle_ms: float | None, video: VideoSummary | None
+) -> TransferSummary:
     outcomes = rows["outcome"]
     done, given_up, cut = (int((outcomes == word).sum()) for word in ("done", "given_up", "cut"))
     took = durations_ms(rows)
@@ -142,19 +150,48 @@ def _summary(kind: Application, rows: pl.DataFrame, idle_ms: float | None) -> Tr
         first_byte_ms=float(first.mean()) / 1e6 if first.len() else None,  # type: ignore[arg-type]
         idle_ms=idle_ms,
         response=idle_ms / mean if idle_ms is not None and mean else None,
-        video=_video(rows) if kind == "video" else None,
+        video=video,
     )
 
 
-def _video(rows: pl.DataFrame) -> VideoSummary:
-    came = rows.filter(rows["outcome"] == "done")
+def _video(rows: pl.DataFrame, span_ns: tuple[int, int]) -> VideoSummary:
+    """How a video, all rows of which these are, played within a span that ends with the video or before."""
+    begun = began_in(rows, *span_ns)
+    came = begun.filter(begun["outcome"] == "done")
     rates = came["bitrate_bps"].cast(float).to_numpy()
-    stalled = rows["stalled_ns"].drop_nulls()
     first = came.filter(came["seq"] == 0)
+    stalls_ns = _stalls_ns(rows, span_ns)
+    played_ns = _with_a_picture_ns(rows, span_ns)
+    stalled_ns = sum(stalls_ns)
     return VideoSummary(
         bitrate_mbps=float(rates.mean()) / 1e6 if rates.size else None,
         switches=int((np.diff(rates) != 0).sum()),
-        stalls=int((stalled > 0).sum()),
-        stalled_ms=float(stalled.sum()) / 1e6,
+        stalls=len(stalls_ns) if played_ns else None,
+        stalled_ms=stalled_ns / 1e6 if played_ns else None,
+        stalled_rate=stalled_ns / played_ns if played_ns else None,
         startup_ms=float(first["took_ns"][0]) / 1e6 if first.height else None,
     )
+
+
+def _stalls_ns(rows: pl.DataFrame, span_ns: tuple[int, int]) -> list[int]:
+    """For how long within a span the picture stood still, in ns, for each time that it did.
+
+    It does so from the moment at which the buffer is empty until the segment is there, or the video ends.
+    """
+    ended = (rows["t_ns"] + rows["took_ns"]).to_list()
+    lasted = rows["stalled_ns"].fill_null(0).to_list()
+    within = (min(end, span_ns[1]) - max(end - ns, span_ns[0]) for end, ns in zip(ended, lasted, strict=True))
+    return [ns for ns in within if ns > 0]
+
+
+def _with_a_picture_ns(rows: pl.DataFrame, span_ns: tuple[int, int]) -> int:
+    """For how long within a span there was a picture, moving or not, as far as is known, in ns.
+
+    Of a run that was killed the last row tells until when what was loaded plays on.
+    """
+    first = rows.filter((rows["seq"] == 0) & (rows["outcome"] == "done"))
+    if not first.height:
+        return 0
+    began = int(first["t_ns"][0]) + int(first["took_ns"][0])
+    known: int = max((rows["t_ns"] + rows["took_ns"] + rows["buffer_ns"].fill_null(0)).to_list())
+    return max(0, min(span_ns[1], known) - max(span_ns[0], began))
