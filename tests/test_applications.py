@@ -6,6 +6,7 @@ import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -332,6 +333,13 @@ def test_a_picture_that_stands_still_over_the_end_of_a_phase_counts_in_both(
     assert video is not None
     assert video.stalls == 1
     assert video.stalled_ms == pytest.approx((27e9 - stood) / 1e6)
+    (buffer,) = plot(record, "applications").axes[1].lines
+    at_s, level_s = (np.asarray(values, dtype=float) for values in buffer.get_data())
+    # It falls by a second each second, and is empty until the segment is there.
+    assert np.interp([stood / 1e9 - 1, stood / 1e9, 28, again / 1e9 - 1e-6], at_s, level_s) == pytest.approx(
+        [1, 0, 0, 0], abs=1e-6
+    )
+    assert level_s.min() == 0
 
 
 def test_a_video_without_a_picture_does_not_play_without_a_stall(tmp_path: Path) -> None:

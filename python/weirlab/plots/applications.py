@@ -1,13 +1,15 @@
 """Applications over time: how long pages and names took, and the bitrate and buffer of videos.
 
 A point of the upper panels is a page or a name, at the time at which it was wanted. The bitrate is that of
-the segment that came, the buffer what was loaded and not yet played then.
+the segment that came, the buffer what is loaded and not yet played: it grows by a segment at once, and is 0
+while the picture stands still.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 import polars as pl
 
 from weirlab.errors import UsageError
@@ -20,8 +22,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from matplotlib.figure import Figure
+    from numpy.typing import NDArray
 
     from weirlab.record import Record
+
+    Numbers = NDArray[np.float64]
 
 
 def figure(records: Sequence[Record], title: str | None, scope: Scope | None = None) -> Figure:
@@ -34,20 +39,40 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
     labels = caption.short_names([name for _, name, _ in there])
     lines: dict[str, list[Line]] = {label: [] for label in LABELS}
     for (number, _, kind), name, style in zip(there, labels, theme.styles(len(there)), strict=True):
-        rows = record.transfers.filter((pl.col("flow") == number) & (pl.col("outcome") == "done"))
-        rows = rows.sort("t_ns")
+        every = record.transfers.filter(pl.col("flow") == number)
+        rows = every.filter(pl.col("outcome") == "done").sort("t_ns")
         for label, column, per in PANELS[kind]:
             t_ns = rows["t_ns"] if kind != "video" else rows["t_ns"] + rows["took_ns"]
-            values = rows[column].cast(pl.Float64).to_numpy() / per
+            found = t_ns.to_numpy(), rows[column].cast(pl.Float64).to_numpy()
+            at_ns, values = found if column != "buffer_ns" else _buffer_over_time(every)
             # A segment is played with the bitrate that it came with until the next one is.
             steps = column == "bitrate_bps"
-            one = Line(name=name, style=style, t_s=t_ns.to_numpy() / 1e9, values=values, steps=steps)
+            one = Line(name=name, style=style, t_s=at_ns / 1e9, values=values / per, steps=steps)
             lines[label].append(one)
     shown = [Panel(label=label, lines=of) for label, of in lines.items() if of]
     note = "Pages and names at the time at which they were wanted, segments of videos when they came."
     note += _not_drawn(record)
     things, runs = Things(name="applications"), [scope.runs(record)]
     return panels.draw(records, title, note, shown, things=things, scope=scope, runs=runs)
+
+
+def _buffer_over_time(rows: pl.DataFrame) -> tuple[Numbers, Numbers]:
+    """The corners of a video's buffer over time, times and levels in ns, of all its rows of `transfers`.
+
+    Between two segments the level falls as the picture plays, to 0 at most. The last corner is the end of a
+    video of which a segment was cut off, otherwise the arrival of the last segment.
+    """
+    corners: list[tuple[int, int]] = []
+    ends = rows.with_columns(end_ns=pl.col("t_ns") + pl.col("took_ns")).sort("end_ns")
+    for end, level in ends.select("end_ns", "buffer_ns").drop_nulls().iter_rows():
+        if corners:
+            empty = sum(corners[-1])
+            if empty < end:
+                corners.append((empty, 0))
+            corners.append((end, max(0, empty - end)))
+        corners.append((end, level))
+    found = np.array(corners, dtype=float).reshape(-1, 2)
+    return found[:, 0], found[:, 1]
 
 
 def _not_drawn(record: Record) -> str:
