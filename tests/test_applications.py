@@ -307,6 +307,35 @@ def test_a_flow_that_is_complete_within_an_interval_has_the_goodput_of_its_time(
     assert found.down.jain_index == pytest.approx(1, abs=0.01)
 
 
+LOSS = {"loss": {"model": "random", "probability": 0.2}}
+
+
+def test_losses_of_applications_are_shares_of_what_servers_sent(tmp_path: Path) -> None:
+    flows = [
+        {"name": "names", "direction": "down", "dns": {"every": "100ms"}},
+        web(document=100_000, timeout="3s"),
+    ]
+    test = {"name": "t", "title": "T", "phases": {"load": "30s"}, "flows": flows}
+    links = {way: LINK | {way: [HOP | LOSS]} for way in ("up", "down")}
+    (up,) = weirlab.run(test, link=links["up"], start_jitter="0s", out=tmp_path / "up")
+    assert up.transfers["queries"].sum() > up.transfers.filter(up.transfers["flow"] == 0).height
+    assert up.flows["dropped_packets"].to_list() == [0, 0], "queries and requests are lost, no data"
+    names = up.flows.row(0, named=True)
+    assert names["sent_segments"] == names["delivered_bytes"] // 120, "an answer to each query that came"
+    direction = summarise(up).down
+    assert direction is not None
+    assert direction.loss_rate == 0
+
+    (down,) = weirlab.run(test, link=links["down"], start_jitter="0s", out=tmp_path / "down")
+    names = down.flows.row(0, named=True)
+    # An answer behind the last sample of the run may be under way.
+    assert names["sent_segments"] == names["delivered_bytes"] // 120 + names["dropped_packets"]
+    assert (names["sent_bytes"], names["retransmitted_segments"]) == (120 * names["sent_segments"], 0)
+    direction = summarise(down).down
+    assert direction is not None
+    assert direction.loss_rate == pytest.approx(0.2, abs=0.05)
+
+
 def test_a_picture_that_stands_still_over_the_end_of_a_phase_counts_in_both(
     tmp_path: Path,
 ) -> None:

@@ -34,8 +34,8 @@ pub(crate) struct ApplicationLoad {
     /// IP bytes of packets with answers that arrived.
     wire_bytes: u64,
     first_data: Option<Time>,
-    /// Counts of the server's ends of closed connections.
-    closed: Counters,
+    /// Counts of the server's ends of closed connections, and of its answers to queries.
+    sent: Counters,
 }
 
 /// A connection of the client.
@@ -77,7 +77,7 @@ impl ApplicationLoad {
             delivered: 0,
             wire_bytes: 0,
             first_data: None,
-            closed: Counters::default(),
+            sent: Counters::default(),
         }
     }
 
@@ -144,7 +144,11 @@ impl ApplicationLoad {
     fn on_datagram(&mut self, packet: &Packet, end: End, network: &mut Network, now: Time) {
         let UdpPacket { seq, .. } = network.traffic.take_udp(packet.handle);
         match end {
-            End::Server => self.send(End::Server, seq, Application::ANSWER_BYTES, network, now),
+            End::Server => {
+                self.sent.segments_sent += 1;
+                self.sent.bytes_sent += u64::from(Application::ANSWER_BYTES);
+                self.send(End::Server, seq, Application::ANSWER_BYTES, network, now);
+            }
             End::Client => {
                 self.wire_bytes += u64::from(packet.ip_len());
                 self.first_data.get_or_insert(now);
@@ -208,7 +212,7 @@ impl ApplicationLoad {
         let mut connections = self.connections.iter();
         let Some(at) = connections.position(|one| one.number == number) else { return };
         let connection = self.connections.swap_remove(at);
-        self.closed = sum(self.closed, connection.pair.info(End::Server).counters);
+        self.sent = sum(self.sent, connection.pair.info(End::Server).counters);
         for end in [End::Client, End::Server] {
             network.events.clear(connection.timer(self.sources, end));
         }
@@ -217,7 +221,8 @@ impl ApplicationLoad {
     /// Sends a query or its answer.
     fn send(&self, from: End, seq: u64, payload: u32, network: &mut Network, now: Time) {
         let route = &self.encapsulation;
-        let handle = network.traffic.put_udp(UdpPacket { seq, sent: now });
+        let handle =
+            network.traffic.put_udp(UdpPacket { seq, sent: now, is_request: from == End::Client });
         let packet = Packet {
             handle,
             enqueued_at: now,
@@ -238,10 +243,10 @@ impl ApplicationLoad {
         self.wire_bytes
     }
 
-    /// The totals of all its connections: what servers sent. DNS counts in what was delivered only.
+    /// The totals of all its connections and lookups: what servers sent.
     pub fn row(&self, drops: FlowDrops) -> FlowRow {
         let open = self.connections.iter().map(|one| one.pair.info(End::Server).counters);
-        let counters = open.fold(self.closed, sum);
+        let counters = open.fold(self.sent, sum);
         flow_row(self.flow, &counters, drops, (self.first_data, self.delivered))
     }
 }

@@ -160,7 +160,7 @@ impl Capture {
             Content::Tcp(connection, segment) => {
                 self.tcp(packet, &segment, connection, sender, hop)
             }
-            Content::Udp(UdpPacket { seq, sent }) => {
+            Content::Udp(UdpPacket { seq, sent, .. }) => {
                 let start = numbered(seq, sent);
                 self.udp(packet, sender.key, hop, DEFAULT_TTL, &start)
             }

@@ -78,6 +78,8 @@ pub(crate) struct UdpPacket {
     /// Number of the packet in its flow, from 0.
     pub seq: u64,
     pub sent: Time,
+    /// Whether it asks for data, as a DNS query does, and carries none of its flow.
+    pub is_request: bool,
 }
 
 /// A probe under way.
@@ -144,6 +146,13 @@ impl PacketStore {
     pub fn is_of_flow(&self, packet: &Packet) -> bool {
         (packet.flow_id < self.loads && !self.flow_info[packet.flow_id as usize].is_udp)
             || (packet.flow_id >= self.first_end && !self.is_datagram(packet))
+    }
+
+    /// Whether a packet of TCP is from an application's client, which asks for data: the flow's own comes down.
+    fn is_request(&self, packet: &Packet) -> bool {
+        let part = packet.flow_id.checked_sub(self.first_end);
+        part.is_some_and(|part| part % PARTS == CLIENT)
+            && self.flow_info[packet.flow_id as usize].flow < self.loads
     }
 
     /// Whether a packet carries a datagram of a speed test.
@@ -345,11 +354,12 @@ impl DropSink for PacketStore {
             return;
         }
         if self.is_of_udp(&packet) {
-            self.udp.take(packet.handle);
-            self.flows[packet.flow_id as usize].on_drop(&packet);
+            if !self.udp.take(packet.handle).is_request {
+                self.flows[packet.flow_id as usize].on_drop(&packet);
+            }
         } else if self.is_of_flow(&packet) {
             let segment = self.segments.take(packet.handle);
-            if segment.len > 0 {
+            if segment.len > 0 && !self.is_request(&packet) {
                 let drops = &mut self.flows[self.flow_info[packet.flow_id as usize].flow as usize];
                 drops.on_drop(&packet);
             }
@@ -360,7 +370,10 @@ impl DropSink for PacketStore {
     }
 
     fn on_mark(&mut self, packet: &Packet, _reason: MarkReason) {
-        if self.is_of_flow(packet) && self.segments.get(packet.handle).len > 0 {
+        if self.is_of_flow(packet)
+            && self.segments.get(packet.handle).len > 0
+            && !self.is_request(packet)
+        {
             let flow = self.flow_info[packet.flow_id as usize].flow;
             self.flows[flow as usize].on_mark();
         }
@@ -459,5 +472,7 @@ impl Traffic for PacketStore {
 
 /// Flow ids of a connection of speed tests and applications.
 const PARTS: u32 = 3;
+/// The place among them of the client's end.
+const CLIENT: u32 = 0;
 /// The place among them of the client's datagrams, behind the two ends.
 const DATAGRAMS: u32 = 2;

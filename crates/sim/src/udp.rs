@@ -55,7 +55,7 @@ impl UdpStream {
         let route = &self.encapsulation;
         let ip_len = route.ip_header + UDP_HEADER_BYTES + self.load.payload_bytes;
         while let Some(seq) = self.sending.take_due(now) {
-            let handle = network.traffic.put_udp(UdpPacket { seq, sent: now });
+            let handle = network.traffic.put_udp(UdpPacket { seq, sent: now, is_request: false });
             let packet = Packet {
                 handle,
                 enqueued_at: now,
@@ -71,7 +71,7 @@ impl UdpStream {
 
     /// A packet of the load arrived at its receiver.
     pub fn on_packet(&mut self, packet: &Packet, network: &mut Network, now: Time) {
-        let UdpPacket { seq, sent } = network.traffic.take_udp(packet.handle);
+        let UdpPacket { seq, sent, .. } = network.traffic.take_udp(packet.handle);
         self.wire_bytes += u64::from(packet.ip_len());
         self.first_data.get_or_insert(now);
         self.receiver.on_packet(seq, now.since(sent), now);
