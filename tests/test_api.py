@@ -5,11 +5,13 @@ from __future__ import annotations
 import copy
 import gc
 import inspect
+import os
 import pickle
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -96,6 +98,44 @@ def test_a_record_in_a_temporary_folder_is_for_this_process_alone(tmp_path: Path
     (kept,) = weirlab.run("ping", phases={"idle": "1s"}, out=tmp_path / "out")
     again = pickle.loads(pickle.dumps(kept))  # noqa: S301 - what it has just made
     assert again.latency.equals(kept.latency)
+
+
+WORKER = """
+import multiprocessing
+
+import weirlab
+
+kept = []
+
+
+def work() -> None:
+    kept.extend(weirlab.run("ping", phases={"idle": "1s"}))
+
+
+if __name__ == "__main__":
+    for method in ("fork", "forkserver", "spawn"):
+        worker = multiprocessing.get_context(method).Process(target=work)
+        worker.start()
+        worker.join()
+        assert worker.exitcode == 0
+"""
+
+
+def test_processes_of_a_pool_take_their_temporary_records_with_them(tmp_path: Path) -> None:
+    """They end without Python's own functions at exit, where they were forked."""
+    program = tmp_path / "work.py"
+    program.write_text(WORKER)
+    # `tmp_path` is too long for the sockets of `forkserver`.
+    with tempfile.TemporaryDirectory() as temporary:
+        done = subprocess.run(
+            [sys.executable, program],
+            env=os.environ | {"TMPDIR": temporary},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        assert list(Path(temporary).iterdir()) == []
 
 
 def test_completion_shows_the_whole_api() -> None:

@@ -10,7 +10,6 @@ import shutil
 import tempfile
 import threading
 import warnings
-import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, ParamSpec, Protocol
@@ -292,11 +291,19 @@ def _run_kept(runs: Sequence[ResolvedRun], world: World) -> list[Record]:
 
 
 class _Temporary:
-    """A temporary folder that is removed with this object, at the latest when Python ends."""
+    """A temporary folder that is removed with this object, at the latest when this process of Python ends.
+
+    A process that was forked from this one has it only borrowed.
+    """
 
     def __init__(self) -> None:
+        # Processes of a pool end without what `atexit` and `weakref.finalize` have for that: this has both.
+        from multiprocessing.util import Finalize  # noqa: PLC0415 - most runs are kept elsewhere
+
         self.path = Path(tempfile.mkdtemp(prefix="weir-"))
-        self._removal = weakref.finalize(self, _remove, self.path, os.getpid())
+        self._removal = Finalize(
+            self, shutil.rmtree, args=(self.path,), kwargs={"ignore_errors": True}, exitpriority=0
+        )
 
     def __reduce__(self) -> NoReturn:
         """Refuses to be pickled with a record: another process would find the folder removed.
@@ -312,12 +319,6 @@ class _Temporary:
     def __deepcopy__(self, known: dict[int, object]) -> _Temporary:
         """The folder itself: copies of a record share it."""
         return self
-
-
-def _remove(folder: Path, owner: int) -> None:
-    """Removes a folder of this process; one that it forked has it only borrowed."""
-    if os.getpid() == owner:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def run_all(  # noqa: PLR0913 - what is run, where, and what goes on beside it
