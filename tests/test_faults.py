@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from click.testing import CliRunner
 
+import weirlab
 from weirlab.cli import weir
 from weirlab.errors import UsageError
 from weirlab.forms import faults
@@ -304,3 +305,30 @@ def test_schemas_are_those_of_each_kind_of_file() -> None:
             name = one["schema"]["$ref"].removeprefix("#/$defs/")
             assert name == f"{one['name'].capitalize()}Spec"
             assert "name" in one["schema"]["$defs"]["LinkSpec"]["properties"]
+
+
+def test_a_path_that_leads_nowhere_is_told_with_the_folder_from_which_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A scenario in a folder names a link beside it: paths are from the working folder all the same."""
+    (tmp_path / "mine").mkdir()
+    scenario = tmp_path / "mine" / "one.toml"
+    scenario.write_text('test = "ping"\nlink = "line.toml"\n')
+    monkeypatch.chdir(tmp_path)
+    where = f"relative paths, in files too, are those from the working folder `{tmp_path}`"
+    with pytest.raises(UsageError) as caught:
+        weirlab.run(scenario)
+    assert str(caught.value) == f"line.toml cannot be read: No such file or directory: {where}"
+    hop = {"name": "a", "trace": "gone.trace"}
+    with pytest.raises(UsageError) as caught:
+        weirlab.run("ping", link={"name": "l", "title": "L", "up": [hop], "down": [hop]})
+    assert str(caught.value).endswith(f"No such file or directory: {where}")
+    with pytest.raises(UsageError) as caught:
+        weirlab.run("ping", link="/gone.toml")
+    assert str(caught.value) == "/gone.toml cannot be read: No such file or directory"
+    (tmp_path / "mine" / "away").mkdir()
+    monkeypatch.chdir(tmp_path / "mine" / "away")
+    (tmp_path / "mine" / "away").rmdir()
+    with pytest.raises(UsageError) as caught:
+        weirlab.run("ping", link="gone.toml")
+    assert str(caught.value) == "gone.toml cannot be read: No such file or directory"

@@ -64,6 +64,31 @@ def read_text(file: Traversable, most: int) -> str:
         raise Unreadable(f"it is not UTF-8: {error.reason} at byte {error.start}") from error
 
 
+def read_named(name: str, most: int) -> str:
+    """Reads a text file that a scenario, a test or a link names.
+
+    Raises:
+        Unreadable: if it cannot be read. Of a relative path that leads nowhere it says from where.
+    """
+    path = Path(name)
+    try:
+        return read_text(path, most)
+    except Unreadable as error:
+        folder = _working_folder()
+        if path.is_absolute() or folder is None or not isinstance(error.__cause__, FileNotFoundError):
+            raise
+        why = f"{error}: relative paths, in files too, are those from the working folder `{folder}`"
+        raise Unreadable(why) from error
+
+
+def _working_folder() -> Path | None:
+    """The working folder; None if it was removed."""
+    try:
+        return Path.cwd()
+    except OSError:
+        return None
+
+
 def parse_toml(text: str) -> dict[str, Any]:
     """Parses `text` as TOML.
 

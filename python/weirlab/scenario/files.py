@@ -41,7 +41,7 @@ class Files:
         Raises:
             Unreadable: if it cannot be read.
         """
-        return reading.read_text(Path(name), reading.MAX_TOML_BYTES)
+        return reading.read_named(name, reading.MAX_TOML_BYTES)
 
     def trace_rate_bps(self, name: str) -> int:
         """The mean rate of a recording.

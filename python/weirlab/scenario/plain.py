@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from importlib import resources
-from pathlib import Path
 from typing import Any, Literal
 
 from weirlab import _native, reading
@@ -53,6 +52,8 @@ def load_trace(name: str) -> str:
     folder = resources.files("weirlab") / "data" / "traces"
     shipped = {file.name: file for file in folder.iterdir()}
     try:
-        return reading.read_text(shipped.get(name, Path(name)), reading.MAX_TRACE_BYTES)
+        if name in shipped:
+            return reading.read_text(shipped[name], reading.MAX_TRACE_BYTES)
+        return reading.read_named(name, reading.MAX_TRACE_BYTES)
     except reading.Unreadable as error:
         raise UsageError(f"trace `{name}` is neither shipped nor a file that can be read: {error}") from error
