@@ -202,6 +202,17 @@ def test_one_of_several_flows_that_differs_is_named(short: Record) -> None:
     assert not any(name.endswith("(1)") for name in names)
 
 
+def test_flows_that_start_at_other_times_than_the_load_are_told_by_these(short: Record) -> None:
+    def with_start(start: str | None) -> Record:
+        late = {"name": "b", "direction": "up"} | ({} if start is None else {"start": start})
+        flows = [{"name": "a", "direction": "up"}, late]
+        test = {"name": "two", "title": "Two", "phases": PHASES, "flows": flows, "probes": []}
+        return as_if(short, test=test, start_jitter="0s")
+
+    found = configurations([with_start(None), with_start("0s"), with_start("300ms")])
+    assert [one.name for one in found] == ["usual start", "usual start+start 0 s", "usual start+start 300 ms"]
+
+
 def test_the_folders_of_two_records_that_differ_in_nothing_else(short: Record) -> None:
     left, right = as_if(short), as_if(short)
     for record, folder in ((left, "a"), (right, "b")):

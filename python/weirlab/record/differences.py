@@ -347,6 +347,8 @@ def _phrase(key: str, value: Any) -> str:
     if key in THEMSELVES or (key == "rate" and isinstance(value, dict)):
         return _worded(key, value)
     last = WORDS.get(key) or _without_unit(key.rpartition(".")[2]).replace("_", " ")
+    if value is None and last in USUALLY:
+        return f"usual {last}"
     if value is None or value == []:
         of_profile = key.startswith("tcp.") and key not in OFF_BY_DEFAULT
         return f"default {last}" if of_profile else f"no {last}"
@@ -371,6 +373,8 @@ def _worded(key: str, value: Any) -> str:
 
 
 def _time(nanoseconds: int) -> str:
+    if nanoseconds == 0:
+        return "0 s"
     return _in_units(nanoseconds, (("s", 10**9), ("ms", 10**6), ("us", 10**3), ("ns", 1)))
 
 
@@ -430,6 +434,9 @@ OFF_BY_DEFAULT = frozenset({"tcp.overrides.ecn"})
 
 OF_THE_COMMAND = frozenset({"period_ns", "client_congestion_control"})
 """Settings of flows and probes that a test seldom says, and the command line does."""
+
+USUALLY = frozenset({"start", "stop"})
+"""Times of flows and probes that are none where they are those of the load, or of the whole test."""
 
 MAX_INSTANTS = 3
 """Instants at which a line changes that a name tells: one of a table's rows."""
