@@ -70,7 +70,12 @@ def check_film(sim: Record, real: Record) -> None:
 
 
 def test_the_lab_loads_pages_and_names_about_as_fast_as_the_simulator(tmp_path: Path) -> None:
-    check_pages(*both(PAGES, tmp_path))
+    sim, lab = both(PAGES, tmp_path)
+    check_pages(sim, lab)
+    assert sim.flows["dropped_packets"].to_list() == [0, 0, 0]
+    assert lab.flows["dropped_packets"].to_list() == [None] * 3, (
+        "its queues do not know whose connections they see"
+    )
 
 
 def test_the_lab_plays_a_video_as_the_simulator_does(tmp_path: Path) -> None:

@@ -150,11 +150,13 @@ pub fn run(
     let totals = totals?;
     pass_on(&path_samples, sink);
     for flow in &flows {
-        let drops = report.flows[flow.flow as usize];
+        let number = flow.flow as usize;
+        // Connections of applications have ports of their own, and the kernel's queues count packets: neither knows
+        // whose they are.
+        let is_known = scenario.flows[number].application.is_none();
         match options.datapath {
-            Datapath::Userspace => sink.flow(&drops.added_to(flow)),
-            // The kernel's queues count packets, not whose they are.
-            Datapath::Kernel => sink.flow(flow),
+            Datapath::Userspace if is_known => sink.flow(&report.flows[number].added_to(flow)),
+            Datapath::Userspace | Datapath::Kernel => sink.flow(flow),
         }
     }
     let quality = Quality { skipped, ..Quality::new(&report, hosts.overrun()?) };
