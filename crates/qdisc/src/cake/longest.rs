@@ -2,7 +2,9 @@
 //!
 //! The heap, like Linux', is kept only for some time after an overflow, so that a queue that never
 //! overflows pays nothing for it. Which of several equally long queues is found first depends on the
-//! heap's history; it is Linux' here.
+//! heap's history; it is Linux' here. So is that a shrinking queue sinks past one longer queue only
+//! (`sift_down`): until the heap is built anew, others may lie hidden beneath it, and a queue is found
+//! that is not the longest.
 
 use super::flows::FLOWS;
 
@@ -11,7 +13,7 @@ use super::flows::FLOWS;
 pub(super) struct Longest {
     /// By queue: tin times [`FLOWS`] plus flow.
     bytes: Vec<u32>,
-    /// Queues, no longer one below a shorter one; empty until the first overflow.
+    /// Queues, the longest on top when it has just been built; empty until the first overflow.
     heap: Vec<u16>,
     /// Where each queue is in the heap.
     place: Vec<u16>,
@@ -40,7 +42,7 @@ impl Longest {
         }
     }
 
-    /// The longest queue; from here on the heap is kept.
+    /// The queue on top of the heap, the longest if it has just been built; from here on it is kept.
     pub fn find(&mut self) -> usize {
         if self.heap.is_empty() {
             let nth = |n: usize| (n % TINS * FLOWS + n / TINS) as u16;
@@ -69,13 +71,17 @@ impl Longest {
         self.kept = self.kept.saturating_sub(1);
     }
 
+    /// Linux' `cake_heapify`, which goes on to compare with the queue that has risen, not with the one
+    /// that sinks: where the heap is in order no queue sinks by more than one place.
     fn sift_down(&mut self, place: u16) {
         let mut at = usize::from(place);
+        let mut most = self.bytes_at(at);
         loop {
             let mut largest = at;
             for child in [2 * at + 1, 2 * at + 2] {
-                if child < QUEUES && self.bytes_at(child) > self.bytes_at(largest) {
+                if child < QUEUES && self.bytes_at(child) > most {
                     largest = child;
+                    most = self.bytes_at(child);
                 }
             }
             if largest == at {
@@ -153,8 +159,24 @@ mod tests {
         assert_ne!(longest.find(), 2);
     }
 
+    /// Queues in the places 3, 7 and 2 of the heap (a tin's number is a place modulo 8). As it is built the first rises
+    /// to the top, and the queues that sink for it stop above the second, which so lies beneath an empty one.
     #[test]
-    fn it_agrees_with_a_scan() {
+    fn a_longer_queue_may_lie_hidden_until_the_heap_is_built_anew() {
+        let [first, hidden, short] = [3, 7, 2].map(|place| place * FLOWS);
+        let mut longest = Longest::new();
+        for (queue, bytes) in [(first, 100), (hidden, 90), (short, 50)] {
+            longest.add(queue, bytes, 0);
+        }
+        assert_eq!(longest.find(), first);
+        longest.subtract(first, 60);
+        assert_eq!(longest.find(), short, "50 bytes, where another has 90");
+        longest.forget();
+        assert_eq!(longest.find(), hidden, "built again");
+    }
+
+    #[test]
+    fn built_anew_it_agrees_with_a_scan() {
         let mut longest = Longest::new();
         let mut state = 1u64;
         for _ in 0..2_000 {
@@ -166,6 +188,7 @@ mod tests {
             } else {
                 longest.add(queue, bytes, 0);
             }
+            longest.forget();
             let found = longest.find();
             assert_eq!(longest.bytes[found], *longest.bytes.iter().max().unwrap());
         }
