@@ -58,11 +58,25 @@ pub fn parse_rate(text: &str) -> Result<Rate, UnitError> {
 /// # Errors
 /// If the text is not a number with one of `tc`'s time units, or the value is negative or too great.
 pub fn parse_time(text: &str) -> Result<Duration, UnitError> {
+    time_in(text, "us")
+}
+
+/// Parses one of the times that `tc` keeps in 64 bits (`get_time64`): as [`parse_time`], but a bare number is nanoseconds.
+///
+/// # Errors
+/// As [`parse_time`].
+pub fn parse_time64(text: &str) -> Result<Duration, UnitError> {
+    time_in(text, "ns")
+}
+
+/// A time, of which a bare number is in units of `bare`.
+fn time_in(text: &str, bare: &str) -> Result<Duration, UnitError> {
     const ALLOWED: &str = "write a number that is not negative with ns, us, ms or s";
     let fail = || UnitError { text: text.to_owned(), kind: "time", allowed: ALLOWED };
     let (number, unit) = split(text).ok_or_else(fail)?;
+    let unit = if unit.is_empty() { bare } else { unit };
     let factor = match unit.to_ascii_lowercase().as_str() {
-        "" | "us" | "usec" | "usecs" => 1e3,
+        "us" | "usec" | "usecs" => 1e3,
         "ns" | "nsec" | "nsecs" => 1.0,
         "ms" | "msec" | "msecs" => 1e6,
         "s" | "sec" | "secs" => 1e9,
@@ -175,6 +189,8 @@ mod tests {
     fn times() {
         assert_eq!(parse_time("5ms"), Ok(Duration::from_millis(5)));
         assert_eq!(parse_time("100"), Ok(Duration::from_micros(100)));
+        assert_eq!(parse_time64("100"), Ok(Duration::from_nanos(100)));
+        assert_eq!(parse_time64("100us"), parse_time("100"));
         assert_eq!(parse_time("1.5s"), Ok(Duration::from_millis(1500)));
         assert_eq!(parse_time("250ns"), Ok(Duration::from_nanos(250)));
         assert!(parse_time("-1ms").is_err());

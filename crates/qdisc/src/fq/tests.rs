@@ -153,3 +153,19 @@ fn a_late_packet_shortens_the_next_wait_by_half_at_most() {
         assert_eq!(queue.wake_at(), Some(us(second + wait)), "{late}");
     }
 }
+
+/// As `tc` reads it: `timer_slack 1000` is shown as `timer_slack 1us`.
+#[test]
+fn a_timer_slack_without_a_unit_is_in_nanoseconds() {
+    let wake = |slack: &str| {
+        let mut queue = queue(&format!("fq maxrate 500kbit timer_slack {slack}"));
+        for _ in 0..2 {
+            queue.enqueue(packet(1, 0, Time::ZERO), Time::ZERO, &mut Ignore);
+        }
+        assert!(queue.dequeue(Time::ZERO, &mut Ignore).is_some());
+        assert!(queue.dequeue(Time::ZERO, &mut Ignore).is_none());
+        queue.wake_at()
+    };
+    assert_eq!(wake("1000"), wake("1us"));
+    assert_ne!(wake("1000"), wake("1ms"));
+}

@@ -438,6 +438,19 @@ mod tests {
         assert_eq!(departures("netem slot 20ms 5ms"), departures("netem slot 20ms"));
     }
 
+    /// As `tc` reads them: `slot 2000000` is shown as `slot 2ms`, `delay 2000` as `delay 2ms`.
+    #[test]
+    fn a_slot_without_a_unit_is_in_nanoseconds_and_a_delay_in_microseconds() {
+        let departures = |spec| outcome(spec, 12, 100).departures;
+        let slots = departures("netem slot 2ms packets 4");
+        assert_eq!(departures("netem slot 2000000 packets 4"), slots);
+        let spread = "netem slot distribution normal 2000000 100000 delay 2000";
+        assert_eq!(
+            departures(spread),
+            departures("netem slot distribution normal 2ms 100us delay 2ms")
+        );
+    }
+
     #[test]
     fn long_slots_are_spread_over_their_whole_range() {
         let slots = outcome("netem slot 0s 100s packets 1", 400, 1).departures;

@@ -9,6 +9,9 @@ use crate::tc::{
     Choice, Declared, Plain, SpecError, Text, Unless0, number, one_of, params, switch, words,
 };
 
+/// How a time is read: what a number without a unit means differs.
+type ReadTime = fn(&str) -> Result<Duration, units::UnitError>;
+
 /// The words of one parameter.
 struct Words<'t> {
     text: &'t Text<'t>,
@@ -20,10 +23,10 @@ impl<'t> Words<'t> {
         Self { text, words: text.words() }
     }
 
-    /// A time in nanoseconds. `tc` has 64 bits for it, whose sums overflow in the kernel.
-    fn nanos(&self, place: usize) -> Result<Option<i64>, SpecError> {
+    /// A time in nanoseconds, as `read` has it. `tc` has 64 bits for it, whose sums overflow in the kernel.
+    fn nanos(&self, place: usize, read: ReadTime) -> Result<Option<i64>, SpecError> {
         let parse = |word: &&str| {
-            let time = units::parse_time(word).map_err(|error| self.text.wrap(&error))?;
+            let time = read(word).map_err(|error| self.text.wrap(&error))?;
             if time > MAX_TIME {
                 return Err(self.text.bad("write times up to 1000000s"));
             }
@@ -81,9 +84,9 @@ pub(super) struct DelayOptions {
 fn read_delay(text: &Text<'_>) -> Result<DelayOptions, SpecError> {
     let words = Words::of(text);
     let correlation = words.share(2)?.unwrap_or(0);
-    let mean = words.nanos(0)?.unwrap_or(0);
+    let mean = words.nanos(0, units::parse_time)?.unwrap_or(0);
     // The kernel caps it.
-    let width = words.nanos(1)?.unwrap_or(0).min(i64::from(i32::MAX));
+    let width = words.nanos(1, units::parse_time)?.unwrap_or(0).min(i64::from(i32::MAX));
     Ok(DelayOptions { mean, width, correlation })
 }
 
@@ -155,7 +158,7 @@ fn read_rate(text: &Text<'_>) -> Result<Cells, SpecError> {
 fn read_slots(text: &Text<'_>) -> Result<Slots, SpecError> {
     let reader = Words::of(text);
     let words = &reader.words[..];
-    let nanos = |place: usize| reader.nanos(place);
+    let nanos = |place: usize| reader.nanos(place, units::parse_time64);
     let missing = || text.bad("write `MIN [MAX]` or `distribution NAME DELAY JITTER`");
     let (between, next) = if words[0] == "distribution" {
         let name = words.get(1).ok_or_else(missing)?;

@@ -149,18 +149,26 @@ pub(crate) const fn time() -> Declared<Duration> {
     Declared::new(ParamKind::Time, read_time)
 }
 
-/// A time that fits into 32 bits of nanoseconds, as `tc` hands over those of timers.
+/// A time that fits into 32 bits of nanoseconds, as `tc` hands over those of timers; a bare number is nanoseconds.
 pub(crate) const fn short_time() -> Declared<Duration> {
-    Declared::new(ParamKind::Time, |text| time_up_to(text, Duration::from_nanos(U32), "4294ms"))
+    Declared::new(ParamKind::Time, |text| {
+        let time = units::parse_time64(text.text).map_err(|error| text.wrap(&error))?;
+        time_up_to(text, time, Duration::from_nanos(U32), "4294ms")
+    })
 }
 
 /// The text as a time that fits into 32 bits of microseconds.
 pub(crate) fn read_time(text: &Text<'_>) -> Result<Duration, SpecError> {
-    time_up_to(text, Duration::from_micros(U32), "4294s")
+    let time = units::parse_time(text.text).map_err(|error| text.wrap(&error))?;
+    time_up_to(text, time, Duration::from_micros(U32), "4294s")
 }
 
-fn time_up_to(text: &Text<'_>, most: Duration, shown: &str) -> Result<Duration, SpecError> {
-    let time = units::parse_time(text.text).map_err(|error| text.wrap(&error))?;
+fn time_up_to(
+    text: &Text<'_>,
+    time: Duration,
+    most: Duration,
+    shown: &str,
+) -> Result<Duration, SpecError> {
     if time > most {
         return Err(text.bad(&format!("write a time up to {shown}")));
     }
