@@ -85,7 +85,8 @@ pub fn replay_tcp(
 /// In the recordings a packet that is refused outright (its sender's `send` fails) puts off a timer
 /// that was due within the next microsecond: seven of seven such cases in the recordings of Linux 6.12
 /// leave 1000 ns after the refused packet, while packets that are taken, or dropped as a signal of
-/// congestion, never delay a timer.
+/// congestion, never delay a timer. User-mode Linux lets a system call that fails take a microsecond
+/// (`handle_syscall` in arch/um/kernel/skas/syscall.c).
 const AFTER_FAILED_SEND: Duration = Duration::from_micros(1);
 
 struct Drops<'a> {
