@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import io
 import json
+import os
 import random
 import tracemalloc
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from click.testing import CliRunner
 
+from live import weir_in
 from weirlab.cli import weir
 from weirlab.errors import RecordError, UsageError
 from weirlab.record import open_record
@@ -240,6 +242,17 @@ def test_a_bundle_and_a_store_where_another_thing_is_wanted_are_told(
     assert " ".join(done.stderr.split()) == f"weir: {said}"
     with pytest.raises(RecordError, match=r"but a store of a sweep: `weir sweep show .*rates\.sweep`"):
         open_record(store.path)
+
+
+def test_what_is_no_file_is_no_bundle(tmp_path: Path) -> None:
+    """A pipe would be waited for: not in this process."""
+    os.mkfifo(tmp_path / "pipe")
+    named = [("/dev/zero", "device"), (str(tmp_path / "pipe"), "pipe"), (str(tmp_path), "folder")]
+    for name, kind in named:
+        done = weir_in(tmp_path, "bundle", "--check", name)
+        says = f"weir: `{name}` cannot be read: it is a {kind}, and no regular file"
+        assert " ".join(done.stderr.split()) == says
+        assert done.returncode == 3
 
 
 def test_a_folder_that_is_named_by_where_it_is_has_its_bundle_beside_it(

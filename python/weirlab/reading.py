@@ -6,7 +6,7 @@ import os
 import re
 import stat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -35,25 +35,35 @@ def read_bytes(file: Traversable, most: int) -> bytes:
         # Not of the file system: data that is shipped with Weir.
         return file.read_bytes()
     try:
+        with opened(file) as regular:
+            found = regular.read(most + 1)
+    except OSError as error:
+        raise Unreadable(error.strerror or str(error)) from error
+    if len(found) > most:
+        raise Unreadable(f"it has more than {_in_words(most)}")
+    return found
+
+
+def opened(file: Path) -> BinaryIO:
+    """Opens a regular file for reading.
+
+    Raises:
+        Unreadable: if it is no such file, or cannot be opened.
+    """
+    try:
         # Opening a named pipe would wait for who writes into it.
         descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        try:
-            mode = os.fstat(descriptor).st_mode
-            if not stat.S_ISREG(mode):
-                raise Unreadable(f"it is a {_kind(mode)}, and no regular file")
-            with open(descriptor, "rb", closefd=False) as opened:
-                found = opened.read(most + 1)
-        finally:
-            os.close(descriptor)
     except OSError as error:
         raise Unreadable(error.strerror or str(error)) from error
     except UnicodeEncodeError as error:
         raise Unreadable("its name is no text in UTF-8") from error
     except ValueError as error:
         raise Unreadable("its name has a zero byte in it") from error
-    if len(found) > most:
-        raise Unreadable(f"it has more than {_in_words(most)}")
-    return found
+    mode = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(descriptor)
+        raise Unreadable(f"it is a {_kind(mode)}, and no regular file")
+    return os.fdopen(descriptor, "rb")
 
 
 def read_text(file: Traversable, most: int) -> str:

@@ -9,6 +9,7 @@ import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from weirlab import reading
 from weirlab.errors import RecordError
 from weirlab.interrupt import heeding
 from weirlab.sweeps.bundle import MAX_ROW_BYTES, MAX_TEXT_CHARS, head_of, lines_of, packages
@@ -93,9 +94,9 @@ def check_bundle(
         RecordError: if it is no bundle, one of another version, truncated, or was tampered with.
     """
     try:
-        file = path.open("rb")
-    except OSError as error:
-        raise RecordError(f"`{path}` cannot be read: {error.strerror}") from error
+        file = reading.opened(path)
+    except reading.Unreadable as error:
+        raise RecordError(f"`{path}` cannot be read: {error}") from error
     with file:
         head = head_of(file, str(path))
         rows, failed, chosen = _sampled(file, str(path), sample, chance or random.SystemRandom())
