@@ -108,6 +108,18 @@ def test_a_lab_is_asked_about_each_word_once_and_the_simulator_about_every_point
     assert len(asked) == 10
 
 
+def test_what_a_lab_refuses_is_told_at_the_value_that_it_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
+    def check(_: Any, run: ResolvedRun) -> None:
+        if run.queue == "htb rate 95% fq_codel":
+            raise UsageError("this kernel has no queue discipline `htb`")
+
+    monkeypatch.setattr(LabWorld, "check", check)
+    rate = {"key": "link.down.cmts.rate", "values": ["10mbit", "20mbit"]}
+    with pytest.raises(UsageError) as refused:
+        sweep_of(plan(world="lab", axes={**QUEUES, "rate": rate}))
+    assert str(refused.value) == "plan: sweep.axes.queue.1: this kernel has no queue discipline `htb`"
+
+
 @pytest.mark.realtime
 @pytest.mark.needs_lab
 def test_what_a_lab_cannot_do_is_told_before_the_first_run() -> None:

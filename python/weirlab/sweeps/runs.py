@@ -202,12 +202,13 @@ def sweep_of(plan: Plan) -> Sweep:
     for point, shown in zip(chosen, columns.iter_rows(named=True), strict=True):
         try:
             resolved = _resolved(plan, point, shipped)
-            asker.check(point, resolved[0])
+            is_usable = asker.check(point, resolved[0])
         except (UsageError, NoPlace) as error:
             says = str(error).removeprefix(plan.place).lstrip(":, ")
             failures.setdefault(says, []).append(point)
             continue
-        usable.append(point)
+        if is_usable:
+            usable.append(point)
         configuration = _configuration(resolved[0], shown, traces)
         for one_round, one in zip(rounds, resolved, strict=True):
             key = identity(one, configuration.traces, work)
@@ -257,19 +258,22 @@ class _Asker:
         self._asks_all = work.world == WORLD
         self._words = [number for number, axis in enumerate(plan.axes) if axis.kind == "text"]
         self._asked: set[tuple[int, str]] = set()
+        self._refused: set[tuple[int, str]] = set()
 
-    def check(self, point: Point, run: ResolvedRun) -> None:
-        """Refuses a point that the world cannot run.
+    def check(self, point: Point, run: ResolvedRun) -> bool:
+        """Refuses a point that the world cannot run; says whether each of its words is known to be usable.
 
         Raises:
-            UsageError: if it says so.
+            UsageError: if the world refuses it.
         """
-        if not self._asks_all:
-            words = {(-1, ""), *((number, repr(point[number])) for number in self._words)}
-            if words <= self._asked:
-                return
-            self._asked |= words
+        words = {(-1, ""), *((number, repr(point[number])) for number in self._words)}
+        if not self._asks_all and words <= self._asked:
+            return not words & self._refused
+        self._asked |= words
+        self._refused |= words
         self._world.check(run)
+        self._refused -= words
+        return True
 
 
 def sweep_of_runs(runs: Sequence[ResolvedRun], work: Work) -> Sweep:
