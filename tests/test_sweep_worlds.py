@@ -14,11 +14,14 @@ from weirlab.errors import UsageError
 from weirlab.sweeps import sweeping
 from weirlab.sweeps.bundle import write_bundle
 from weirlab.sweeps.charts.data import drawn
+from weirlab.sweeps.columns import table
 from weirlab.sweeps.estimate import estimate
 from weirlab.sweeps.plan import load_plan, plan_of
 from weirlab.sweeps.runs import Work, sweep_of, work_of
+from weirlab.sweeps.shown import alike
 from weirlab.sweeps.store import Store
 from weirlab.sweeps.sweeping import carry_out
+from weirlab.sweeps.work import begun
 from weirlab.worlds.lab import LabWorld
 from weirlab.worlds.sim import SimWorld
 
@@ -118,6 +121,25 @@ def test_what_a_lab_refuses_is_told_at_the_value_that_it_refuses(monkeypatch: py
     with pytest.raises(UsageError) as refused:
         sweep_of(plan(world="lab", axes={**QUEUES, "rate": rate}))
     assert str(refused.value) == "plan: sweep.axes.queue.1: this kernel has no queue discipline `htb`"
+
+
+def test_runs_in_other_releases_of_the_kernel_are_told_apart(tmp_path: Path) -> None:
+    store = Store.made(tmp_path / "both.sweep")
+    works = [Work(), Work(world="kernel", kernel="6.12.1"), Work(world="kernel", kernel="6.18.2")]
+    rows = [begun(f"run {number}", 1, work) for number, work in enumerate(works)]
+    assert [row["kernel"] for row in rows] == [None, "6.12.1", "6.18.2"]
+    store.append(rows[:2], {})
+    assert store.axes() == ["world"]
+    store.append(rows[2:], {})
+    assert store.axes() == ["world", "kernel"]
+    assert alike(store.scan(), store.axes()) == 0
+
+
+def test_a_store_of_an_earlier_build_lacks_no_column(tmp_path: Path) -> None:
+    store = Store.made(tmp_path / "old.sweep")
+    store._write(table([begun("run 1", 1)], {}).drop("kernel"), 1)
+    assert store.axes() == []
+    assert store.scan().select("run", "kernel").collect().row(0) == ("run 1", None)
 
 
 @pytest.mark.realtime

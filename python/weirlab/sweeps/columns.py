@@ -16,6 +16,7 @@ __all__ = ["REDUCED"]
 IDENTITY: Mapping[str, Any] = {
     "run": pl.String,
     "world": pl.String,
+    "kernel": pl.String,
     "test": pl.String,
     "link": pl.String,
     "queue": pl.String,
@@ -64,6 +65,9 @@ OWN = {*IDENTITY, *FIGURES, REDUCED, *ORIGIN}
 
 VARIABLE = {"test", "link", "queue", "cc"}
 """Columns of `IDENTITY` that an axis of that name writes."""
+
+VARYING = {*VARIABLE, "world", "kernel"}
+"""Columns of `IDENTITY` that count as axes where they vary."""
 
 
 def table(rows: list[dict[str, Any]], axes: Mapping[str, Any]) -> pl.DataFrame:

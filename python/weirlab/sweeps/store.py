@@ -26,7 +26,7 @@ import polars as pl
 from weirlab.errors import RecordError, UsageError
 from weirlab.record import open_record
 from weirlab.record.parts import packed
-from weirlab.sweeps.columns import OWN, VARIABLE, table
+from weirlab.sweeps.columns import OWN, VARIABLE, VARYING, table
 from weirlab.sweeps.places import Folder, place_of, wait_for
 from weirlab.sweeps.samples import ALL
 
@@ -322,7 +322,7 @@ class Store:
         return found
 
     def axes(self) -> list[str]:
-        """Columns of the axes: all but a store's own; `test`, `link`, `queue`, `cc` and `world` if they vary.
+        """Columns of the axes: all but a store's own, and those of `VARYING` that vary.
 
         Not those of the latter that an axis of another name varies, whose column says the same.
 
@@ -330,12 +330,13 @@ class Store:
             RecordError: if the store cannot be read.
         """
         rows, said = self.scan(), self._said_by_others()
-        varying = VARIABLE | {"world"}
-        counts = rows.select(pl.col(*varying).n_unique()).collect().row(0, named=True)
+        # A world that has no kernel of its own is apart from the others by its name.
+        values = [pl.col(*VARYING - {"kernel"}).n_unique(), pl.col("kernel").drop_nulls().n_unique()]
+        counts = rows.select(*values).collect().row(0, named=True)
         return [
             name
             for name in rows.collect_schema().names()
-            if name not in OWN or (name in varying and counts[name] > 1 and name not in said)
+            if name not in OWN or (name in VARYING and counts[name] > 1 and name not in said)
         ]
 
     def _said_by_others(self) -> set[str]:
@@ -376,7 +377,8 @@ def _joined(parts: list[Path]) -> pl.LazyFrame:
     frames = [_scanned(part).with_columns(pl.lit(number).alias(_PART)) for number, part in enumerate(parts)]
     if not frames:
         return table([], {}).lazy()
-    rows = pl.concat(frames, how="diagonal_relaxed")
+    # Parts of earlier builds have not all columns.
+    rows = pl.concat([*frames, table([], {}).lazy()], how="diagonal_relaxed")
     ranked = rows.sort(pl.col("error").is_null(), _PART, maintain_order=True)
     return ranked.unique("run", keep="last", maintain_order=True).drop(_PART)
 

@@ -35,7 +35,13 @@ Row = dict[str, Any]
 
 def begun(key: str, seed: int, work: Work = PLAIN) -> Row:
     """The row of a run of which nothing is known yet but which it is, and who runs it."""
-    return {"run": key, "world": work.place, "seed": seed, "weir": version(), "build": build()}
+    which = {"run": key, "world": work.place, "kernel": work.kernel or None, "seed": seed}
+    return which | {"weir": version(), "build": build()}
+
+
+def asked_of(run: ResolvedRun) -> Row:
+    """What its scenario says that a run is of."""
+    return {"test": run.test.name, "link": run.link.name, "queue": run.queue, "cc": run.cc}
 
 
 def carried_out(  # noqa: PLR0913 - a run and how it is made
