@@ -100,6 +100,7 @@ def test_a_run_that_kills_every_worker_is_kept_with_the_reason_and_stops_no_othe
     outcome = carry_out(plan(1), store, jobs=2)
     assert (outcome.done, outcome.failed) == (4, 1)
     errors = figures(store.path, 1)["error"].to_list()
+    assert store.axes() == ["queue", "trace_mbps"]
     assert errors[2] == ("3 worker processes ended while they ran it, the last one with signal SIGKILL")
     assert [errors[0], errors[1], errors[3]] == [None] * 3
 

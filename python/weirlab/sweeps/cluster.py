@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from weirlab.children import ONE_THREAD
 from weirlab.errors import UsageError, WeirError
-from weirlab.sweeps.local import archives, failed, handed_over, late
+from weirlab.sweeps.local import archives, failed, failed_of, handed_over, late
 from weirlab.sweeps.runs import LAB, PLAIN, Work, build, version, work_of
 from weirlab.sweeps.work import carried_out
 
@@ -156,7 +156,7 @@ def _row_there(
         row[SAMPLES] = archive.read_bytes()
         archive.unlink()
     ended = row.get("complete") or "error" in row
-    return row if ended else failed(one["run"], one["seed"], late(run_limit_s), work)
+    return row if ended else failed(one["run"], one["packed"], one["seed"], late(run_limit_s), work)
 
 
 def versions() -> tuple[str, str]:
@@ -321,7 +321,7 @@ class _Batches:
             self._alone.extend(batch)
         else:
             reason = f"the cluster gave it up: {type(error).__name__}: {error}"
-            self._tell(batch[0], failed(batch[0].key, batch[0].seed, reason, self._orders.work))
+            self._tell(batch[0], failed_of(self._orders, batch[0], reason))
 
     def _send_again(self, batch: list[Run]) -> None:
         if not self._enough:

@@ -20,8 +20,8 @@ from typing import IO, TYPE_CHECKING, Any
 from weirlab.children import ONE_THREAD, how_it_ended
 from weirlab.errors import WeirError
 from weirlab.scenario.units import time_text
-from weirlab.sweeps.runs import PLAIN, Work, build, version
-from weirlab.sweeps.work import begun, carried_out
+from weirlab.sweeps.runs import PLAIN, Work, build, unpacked, version
+from weirlab.sweeps.work import asked_of, begun, carried_out
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -73,7 +73,7 @@ def run_here(orders: Orders) -> None:
             if not row.get("complete") and "error" not in row:
                 if orders.stop.told:
                     return
-                row = failed(run.key, run.seed, late(orders.run_limit_s), orders.work)
+                row = failed_of(orders, run, late(orders.run_limit_s))
             handed_over(orders, run, folder)
             if not orders.told(run, row):
                 return
@@ -214,7 +214,7 @@ class _Crew:
             return self._left.popleft() if self._left and not self._stop.told else None
 
     def _tell_failed(self, run: Run, reason: str) -> None:
-        self._tell(run, failed(run.key, run.seed, reason, self._orders.work))
+        self._tell(run, failed_of(self._orders, run, reason))
 
     def _tell(self, run: Run, row: Row) -> None:
         with self._lock:
@@ -352,9 +352,14 @@ class _Worker:
         return f"{ended}: {last[-1]}" if last else ended
 
 
-def failed(key: str, seed: int, reason: str, work: Work) -> Row:
+def failed(key: str, packed: bytes, seed: int, reason: str, work: Work) -> Row:
     """The row of a run of which nothing came but that reason."""
-    return begun(key, seed, work) | {"error": reason}
+    return begun(key, seed, work) | asked_of(unpacked(packed, seed, {})) | {"error": reason}
+
+
+def failed_of(orders: Orders, run: Run, reason: str) -> Row:
+    """The row of a run of these orders of which nothing came but that reason."""
+    return failed(run.key, run.configuration.packed, run.seed, reason, orders.work)
 
 
 def late(limit_s: float) -> str:

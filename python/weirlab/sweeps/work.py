@@ -73,7 +73,7 @@ def carried_out(  # noqa: PLR0913 - a run and how it is made
     row = begun(key, seed, how)
     try:
         run = unpacked(packed, seed, traces)
-        row |= {"test": run.test.name, "link": run.link.name, "queue": run.queue, "cc": run.cc}
+        row |= asked_of(run)
         row |= _recorded(run, how, archive, progress) if how.needs_record else _in_memory(run, progress)
     except WeirError as error:
         row["error"] = str(error)
