@@ -123,6 +123,17 @@ def test_what_a_lab_refuses_is_told_at_the_value_that_it_refuses(monkeypatch: py
     assert str(refused.value) == "plan: sweep.axes.queue.1: this kernel has no queue discipline `htb`"
 
 
+def test_a_store_of_the_lab_alone_has_nothing_for_a_bundle(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(LabWorld, "check", lambda *_: None)
+    monkeypatch.setattr(sweeping, "run_here", lambda *_: None)
+    carry_out(sweep_of(plan(world="lab")), store := Store.made(tmp_path / "lab.sweep"))
+    store.append([begun("run 1", 1, Work(world="lab"))], {})
+    with pytest.raises(UsageError, match="a bundle has no others: run a plan in the world sim first"):
+        write_bundle(store, tmp_path / "lab.bundle")
+
+
 def test_runs_in_other_releases_of_the_kernel_are_told_apart(tmp_path: Path) -> None:
     store = Store.made(tmp_path / "both.sweep")
     works = [Work(), Work(world="kernel", kernel="6.12.1"), Work(world="kernel", kernel="6.18.2")]

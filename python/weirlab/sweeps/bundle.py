@@ -73,8 +73,10 @@ def write_bundle(store: Store, target: Path) -> Line:
     found = store.collected()
     rows = found.filter(pl.col("run").is_in(list(runs))).sort("run")
     if rows.is_empty():
-        maker = f"the simulator of Weir {version()}"
-        raise UsageError(f"`{store.name}` has no rows of its plans by {maker}: run its plan first")
+        raise UsageError(
+            f"`{store.name}` has no rows of its plans by the simulator of Weir {version()}, and a bundle has "
+            "no others: run a plan in the world sim first"
+        )
     head = _head(rows, len(plans))
     with_rows = {key: runs[key] for key in rows["run"]}
     used = {digest for run in with_rows.values() for digest in run.configuration.traces.values()}
