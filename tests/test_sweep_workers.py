@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import time
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,7 +20,7 @@ from weirlab.sweeps import local, runs, sweeping
 from weirlab.sweeps.cluster import Cluster, batch_carried_out
 from weirlab.sweeps.columns import ORIGIN
 from weirlab.sweeps.plan import plan_of
-from weirlab.sweeps.runs import sweep_of
+from weirlab.sweeps.runs import Work, sweep_of
 from weirlab.sweeps.store import Store
 from weirlab.sweeps.sweeping import Outcome, rows_of
 
@@ -99,8 +100,8 @@ def test_a_run_that_kills_every_worker_is_kept_with_the_reason_and_stops_no_othe
     store = Store.made(tmp_path / "store")
     outcome = carry_out(plan(1), store, jobs=2)
     assert (outcome.done, outcome.failed) == (4, 1)
-    errors = figures(store.path, 1)["error"].to_list()
     assert store.axes() == ["queue", "trace_mbps"]
+    errors = figures(store.path, 1)["error"].to_list()
     assert errors[2] == ("3 worker processes ended while they ran it, the last one with signal SIGKILL")
     assert [errors[0], errors[1], errors[3]] == [None] * 3
 
@@ -290,6 +291,34 @@ def test_a_worker_of_another_version_is_refused() -> None:
 
     with pytest.raises(UsageError, match=r"has Weir 0\.9"):
         clusters._check_versions(Client())
+
+
+def test_a_worker_without_the_kernel_that_is_asked_for_ends_the_sweep_and_fails_no_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would have an error for each run sooner than others a figure, and so take them all."""
+    monkeypatch.setenv("WEIR_KERNEL", str(tmp_path / "none"))
+    run, work = sweep_of(plan(1)).runs[0], asdict(Work(world="kernel", kernel="6.12.0"))
+    with pytest.raises(UsageError, match="WEIR_KERNEL: there is no file"):
+        batch_carried_out([clusters._as_data(run)], {}, clusters.versions(), 60, work)
+
+    class Future:
+        status = "error"
+
+        def exception(self) -> BaseException:
+            return UsageError("the kernel here is 6.12.1")
+
+    told: list[Any] = []
+
+    def heard(*said: Any) -> bool:
+        told.append(said)
+        return True
+
+    orders = local.Orders(runs=[run], traces={}, told=heard, stop=Stop(), run_limit_s=60)
+    future: Any = Future()
+    with pytest.raises(UsageError, match=r"^a worker cannot run it: the kernel here is 6\.12\.1$"):
+        clusters._Batches(orders, patience_s=1.0)._taken(future, [run])
+    assert not told
 
 
 def test_builds_differ_in_the_compiled_part_and_in_every_module(tmp_path: Path) -> None:

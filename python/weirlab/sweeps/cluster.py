@@ -127,12 +127,15 @@ def batch_carried_out(
 
     Raises:
         OtherVersion: if this worker has another one.
+        UsageError: if it has not the world.
     """
     if of != (version(), build()):
         raise OtherVersion(*of, version(), build())
     known = {digest: zlib.decompress(text).decode() for digest, text in texts.items()}
     began_s = time.monotonic()
     how = PLAIN if work is None else work_of(work)
+    # One without it would have errors sooner than others figures, and so take most of the runs.
+    how.made_world()
     with archives() as folder:
         rows = [_row_there(one, known, run_limit_s, how, folder / one["run"]) for one in batch]
     return rows, time.monotonic() - began_s
@@ -313,6 +316,8 @@ class _Batches:
         error = future.exception()
         if isinstance(error, OtherVersion):
             raise _refusal(error.args[:2], error.args[2:])
+        if isinstance(error, UsageError):
+            raise UsageError(f"a worker cannot run it: {error}") from error
         if isinstance(error, ImportError):
             raise UsageError(f"a worker has no Weir that can run sweeps: {error}")
         if self._enough:
