@@ -138,6 +138,35 @@ def test_processes_of_a_pool_take_their_temporary_records_with_them(tmp_path: Pa
         assert list(Path(temporary).iterdir()) == []
 
 
+READER = """
+import multiprocessing
+from multiprocessing.util import Finalize
+
+import weirlab
+
+
+def look(records, ending) -> None:
+    assert ending.wait(60)
+    print(records[0].latency.height)
+
+
+if __name__ == "__main__":
+    context = multiprocessing.get_context("fork")
+    ending = context.Event()
+    # Of the same priority those that were registered last go first.
+    Finalize(None, ending.set, exitpriority=0)
+    records = weirlab.run("ping", phases={"idle": "1s"})
+    context.Process(target=look, args=(records, ending)).start()
+"""
+
+
+def test_a_temporary_record_is_there_until_forked_processes_have_ended() -> None:
+    """Python waits for them where it ends; until then they read what they have borrowed."""
+    done = subprocess.run([sys.executable, "-c", READER], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip().isdigit(), done.stderr
+
+
 def test_completion_shows_the_whole_api() -> None:
     """In a fresh interpreter, before anything was loaded."""
     code = (

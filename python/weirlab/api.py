@@ -298,11 +298,12 @@ class _Temporary:
 
     def __init__(self) -> None:
         # Processes of a pool end without what `atexit` and `weakref.finalize` have for that: this has both.
+        # Below 0 it comes when the processes that this one forked have been waited for.
         from multiprocessing.util import Finalize  # noqa: PLC0415 - most runs are kept elsewhere
 
         self.path = Path(tempfile.mkdtemp(prefix="weir-"))
         self._removal = Finalize(
-            self, shutil.rmtree, args=(self.path,), kwargs={"ignore_errors": True}, exitpriority=0
+            self, shutil.rmtree, args=(self.path,), kwargs={"ignore_errors": True}, exitpriority=-100
         )
 
     def __reduce__(self) -> NoReturn:
