@@ -19,6 +19,7 @@ from weirlab.plots import plot
 from weirlab.report.applications import comparison_of_applications
 from weirlab.scenario import ScenarioSpec, resolve
 from weirlab.stats import compare, summarise
+from weirlab.stats.agreeing import figures
 from weirlab.stats.assertions import Assertion
 from weirlab.stats.e_model import mean_opinion_score, mos, rating
 from weirlab.stats.shaping import loaded_direction
@@ -124,6 +125,22 @@ def test_a_full_queue_spoils_a_call_and_weir_show_says_so(tmp_path: Path) -> Non
     assert summary.down is not None
     assert summary.down.jain_index is None, "a call takes no share"
     assert summary.down.retransmitted_segments is not None
+
+
+def test_of_udp_alone_nothing_is_sent_again_and_nothing_is_told_of_that(tmp_path: Path) -> None:
+    bulk = {"name": "bulk", "direction": "up", "tcp": {"congestion_control": "cubic"}}
+    record = run(tmp_path / "run", VOICE, bulk)
+    summary = summarise(record)
+    assert summary.down is not None
+    assert summary.up is not None
+    assert (summary.down.tcp_flows, summary.up.tcp_flows) == (0, 1)
+    assert (summary.down.retransmitted_segments, summary.down.timeouts) == (None, None)
+    assert summary.up.retransmitted_segments == record.flows["retransmitted_segments"].sum() > 0
+    shown = CliRunner().invoke(group, ["show", str(tmp_path / "run")]).output
+    (line,) = (line for line in shown.splitlines() if "retransmitted" in line)
+    assert f"whole run: retransmitted {summary.up.retransmitted_segments}, timeouts" in line
+    assert figures(summary)["retransmits"] == summary.up.retransmitted_segments
+    assert weirlab.frame(record)["down_retransmitted_segments"].to_list() == [None]
 
 
 def test_a_call_of_which_nothing_arrives_is_all_lost_and_has_the_worst_score(tmp_path: Path) -> None:

@@ -377,17 +377,20 @@ def flow_table(summary: Summary, during: str = DURING) -> Table:
             table.add_row(f"{counted(untold, 'flow')} without a whole interval of samples", "-")
         way = "download" if direction is summary.down else "upload"
         used = "" if direction.utilisation is None else f": {direction.utilisation:.1%} of the line"
-        # Senders and queues count all that a flow sends, also before and behind the load.
         table.add_row(
-            Text(
-                f"{way}{used}\nwhole run: retransmitted {_known(direction.retransmitted_segments)}, "
-                f"timeouts {_known(direction.timeouts)}{_queues_did(direction)}",
-                style="dim",
-            ),
+            Text(f"{way}{used}{_senders_did(direction)}{_queues_did(direction)}", style="dim"),
             _mbps(direction.goodput_mbps),
             end_section=True,
         )
     return table
+
+
+def _senders_did(direction: DirectionSummary) -> str:
+    """A line on what a direction's senders did, all that they sent before and behind the load too; of TCP."""
+    if not direction.tcp_flows:
+        return ""
+    again, timeouts = _known(direction.retransmitted_segments), _known(direction.timeouts)
+    return f"\nwhole run: retransmitted {again}, timeouts {timeouts}"
 
 
 def _queues_did(direction: DirectionSummary) -> str:

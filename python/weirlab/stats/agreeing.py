@@ -138,7 +138,7 @@ def _findings(
 def figures(summary: Summary) -> dict[str, float]:
     """The figures of a run by which sides are compared; those that it does not have are left out."""
     loaded = summary.latency.loaded
-    both = [one for one in (summary.down, summary.up) if one is not None]
+    resending = [one for one in (summary.down, summary.up) if one is not None and one.tcp_flows]
     found: dict[str, float | None] = {
         **_of_direction("down", summary.down),
         **_of_direction("up", summary.up),
@@ -150,10 +150,10 @@ def figures(summary: Summary) -> dict[str, float]:
             "p95_ms": loaded.p95,
             "p99_ms": loaded.p99,
         }
-    if both:
+    if resending:
         found |= {
-            "retransmits": _sum([one.retransmitted_segments for one in both]),
-            "timeouts": _sum([one.timeouts for one in both]),
+            "retransmits": _sum([one.retransmitted_segments for one in resending]),
+            "timeouts": _sum([one.timeouts for one in resending]),
         }
     return {name: float(value) for name, value in found.items() if value is not None}
 

@@ -100,6 +100,7 @@ class DirectionSummary:
 
     Attributes:
         flows: how many there are.
+        tcp_flows: how many of them are of TCP, as pages and videos are too.
         goodput_mbps: bytes that applications received, each once, of all flows; Mbit/s. None if the run
             did not sample throughput.
         throughput_mbps: bytes of IP packets with data that arrived; Mbit/s. None like `goodput_mbps`, and if
@@ -116,10 +117,11 @@ class DirectionSummary:
         loss_rate: data packets dropped on the path / data packets sent, over the whole run.
         mark_rate: data packets marked CE / data packets sent, over the whole run.
         retransmitted_segments, timeouts: totals over the whole run; of a run that was cut short, and of
-            programs in a lab, those up to the last sample of TCP's state.
+            programs in a lab, those up to the last sample of TCP's state. None without a flow of TCP.
     """
 
     flows: int
+    tcp_flows: int
     goodput_mbps: float | None
     throughput_mbps: float | None
     utilisation: float | None
@@ -370,10 +372,11 @@ def direction_of(record: Record, direction: Direction) -> DirectionSummary | Non
     compete = sharing(record, [flow for flow in running if flow["protocol"] == "tcp"])
     shares = list(arrivals.goodputs_mbps(compete, span, together=True).values())
     sent = _total(record, flows, "sent_segments")
-    # What UDP lost is not sent again; of files of other tools it is not even told.
-    resending = [row for row in flows if record.flow_rows[row]["protocol"] not in WITHOUT_TCP] or flows
+    # What UDP lost is not sent again.
+    resending = [row for row in flows if record.flow_rows[row]["protocol"] not in WITHOUT_TCP]
     return DirectionSummary(
         flows=len(flows),
+        tcp_flows=len(resending),
         goodput_mbps=arrivals.rate_mbps(running, span, "bytes"),
         throughput_mbps=arrivals.rate_mbps(running, span, "wire_bytes"),
         utilisation=busy_share(record, direction, start, end),
@@ -383,8 +386,8 @@ def direction_of(record: Record, direction: Direction) -> DirectionSummary | Non
         coefficient_of_variation=coefficient_of_variation(shares),
         loss_rate=_share(_packets(record, direction, flows, "dropped"), sent),
         mark_rate=_share(_packets(record, direction, flows, "marked"), sent),
-        retransmitted_segments=_total(record, resending, "retransmitted_segments"),
-        timeouts=_total(record, resending, "timeouts"),
+        retransmitted_segments=_total(record, resending, "retransmitted_segments") if resending else None,
+        timeouts=_total(record, resending, "timeouts") if resending else None,
     )
 
 
