@@ -382,3 +382,16 @@ def test_a_video_without_a_picture_does_not_play_without_a_stall(tmp_path: Path)
     (line,) = (line for line in shown.splitlines() if line.split()[:2] == ["film", "0"])
     assert line.split() == ["film", "0", "-", "0", "-", "-", "-"]
     assert Assertion("video.stalled[idle] < 1%").of(record).holds is False, "it has not begun"
+
+
+def test_a_buffer_is_drawn_until_the_video_ends(tmp_path: Path) -> None:
+    """It is full long before, and nothing more is asked for."""
+    video = {"bitrates": ["100kbit"], "segment": "10s", "buffer": "20s"}
+    record = run(tmp_path / "run", {"name": "film", "direction": "down", "stop": "6s", "video": video})
+    assert record.transfers["outcome"].to_list() == ["done", "done"]
+    began, full = (record.transfers["t_ns"] + record.transfers["took_ns"]).to_list()
+    (buffer,) = plot(record, "applications").axes[1].lines
+    at_s, level_s = (np.asarray(values, dtype=float) for values in buffer.get_data())
+    assert at_s[-1] == 6
+    assert full / 1e9 < 5
+    assert level_s[-1] == pytest.approx(20 - (6 - began / 1e9))

@@ -16,7 +16,7 @@ from weirlab.errors import UsageError
 from weirlab.plots import caption, panels, theme
 from weirlab.plots.panels import Line, Panel, Things
 from weirlab.plots.scope import Scope
-from weirlab.stats.transfers import applications
+from weirlab.stats.transfers import applications, ends_ns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,13 +38,14 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
         raise UsageError(f"`{record.path}` has no applications to draw: no web pages, names or videos")
     labels = caption.short_names([name for _, name, _ in there])
     lines: dict[str, list[Line]] = {label: [] for label in LABELS}
+    ends = ends_ns(record)
     for (number, _, kind), name, style in zip(there, labels, theme.styles(len(there)), strict=True):
         every = record.transfers.filter(pl.col("flow") == number)
         rows = every.filter(pl.col("outcome") == "done").sort("t_ns")
         for label, column, per in PANELS[kind]:
             t_ns = rows["t_ns"] if kind != "video" else rows["t_ns"] + rows["took_ns"]
             found = t_ns.to_numpy(), rows[column].cast(pl.Float64).to_numpy()
-            at_ns, values = found if column != "buffer_ns" else _buffer_over_time(every)
+            at_ns, values = found if column != "buffer_ns" else _buffer_over_time(every, ends[number])
             # A segment is played with the bitrate that it came with until the next one is.
             steps = column == "bitrate_bps"
             one = Line(name=name, style=style, t_s=at_ns / 1e9, values=values / per, steps=steps)
@@ -56,21 +57,25 @@ def figure(records: Sequence[Record], title: str | None, scope: Scope | None = N
     return panels.draw(records, title, note, shown, things=things, scope=scope, runs=runs)
 
 
-def _buffer_over_time(rows: pl.DataFrame) -> tuple[Numbers, Numbers]:
+def _buffer_over_time(rows: pl.DataFrame, end_ns: int) -> tuple[Numbers, Numbers]:
     """The corners of a video's buffer over time, times and levels in ns, of all its rows of `transfers`.
 
-    Between two segments the level falls as the picture plays, to 0 at most. The last corner is the end of a
-    video of which a segment was cut off, otherwise the arrival of the last segment.
+    Behind each segment the level falls as the picture plays, to 0 at most: behind the last one until the
+    video ends at `end_ns`, or to 0, since of a run that was killed nothing tells what came then.
     """
     corners: list[tuple[int, int]] = []
-    ends = rows.with_columns(end_ns=pl.col("t_ns") + pl.col("took_ns")).sort("end_ns")
-    for end, level in ends.select("end_ns", "buffer_ns").drop_nulls().iter_rows():
+    rows = rows.with_columns(end_ns=pl.col("t_ns") + pl.col("took_ns")).sort("end_ns")
+    for there, level in rows.select("end_ns", "buffer_ns").drop_nulls().iter_rows():
         if corners:
             empty = sum(corners[-1])
-            if empty < end:
+            if empty < there:
                 corners.append((empty, 0))
-            corners.append((end, max(0, empty - end)))
-        corners.append((end, level))
+            corners.append((there, max(0, empty - there)))
+        corners.append((there, level))
+    if corners:
+        empty = sum(corners[-1])
+        last = max(corners[-1][0], min(end_ns, empty))
+        corners.append((last, empty - last))
     found = np.array(corners, dtype=float).reshape(-1, 2)
     return found[:, 0], found[:, 1]
 

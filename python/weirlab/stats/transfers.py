@@ -85,14 +85,14 @@ def transfer_summaries(record: Record, span_ns: tuple[int, int] | None = None) -
     """
     start, end = span_ns or load_window_ns(record)
     idle = record.phase("idle")
-    stops = {flow["flow"]: min(flow["stop_ns"], record.reached_ns) for flow in record.flow_rows}
+    ends = ends_ns(record)
     found = {}
     for number, name, kind in applications(record):
         rows = record.transfers
         rows = rows.filter(rows["flow"] == number)
         before = durations_ms(began_in(rows, *idle)) if idle else np.empty(0)
         base = float(before.mean()) if before.size and idle != (start, end) else None
-        video = _video(rows, (start, min(end, stops[number]))) if kind == "video" else None
+        video = _video(rows, (start, min(end, ends[number]))) if kind == "video" else None
         found[name] = _summary(kind, began_in(rows, start, end), base, video)
     return found
 
@@ -101,6 +101,11 @@ def applications(record: Record) -> list[tuple[int, str, Application]]:
     """Number, name and kind of each flow that is an application."""
     rows = record.flow_rows
     return [(row["flow"], row["name"], row["protocol"]) for row in rows if row["protocol"] in APPLICATIONS]
+
+
+def ends_ns(record: Record) -> dict[int, int]:
+    """When each flow ended, at the latest with the run, by its number."""
+    return {flow["flow"]: min(flow["stop_ns"], record.reached_ns) for flow in record.flow_rows}
 
 
 def began_in(rows: pl.DataFrame, start_ns: int, end_ns: int) -> pl.DataFrame:
