@@ -183,6 +183,16 @@ fn a_test_refers_only_to_what_it_has() {
         "t.toml, line 4: probes.0.tunnel: unknown tunnel `vpn` (known: the test has none)"
     );
     assert_eq!(
+        error("flows = [{name = 'a', direction = 'down', web = {document = 0, object = '0kb'}}]"),
+        "t.toml has 2 faults:\n  line 4: flows.0.web.document: `0`: write 1 or more\n  line 4: \
+         flows.0.web.object: `0`: write 1 or more"
+    );
+    assert_eq!(
+        error("flows = [{name = 'a', direction = 'up', bytes = 0}]"),
+        "t.toml, line 4: flows.0.bytes: `0`: write 1 or more, or leave the key out for a flow \
+         without end"
+    );
+    assert_eq!(
         error("flows = [{name = 'a', direction = 'up', count = 'streams'}]"),
         "t.toml, line 4: flows.0.count: `count` names no parameter of the test: streams"
     );

@@ -13,6 +13,7 @@ from pydantic import Field
 from weirlab.scenario.base import Spec
 from weirlab.scenario.plain import Direction
 from weirlab.scenario.quantities import (
+    AnswerBytes,
     DscpValue,
     FlowBytes,
     FlowCount,
@@ -171,9 +172,9 @@ class WebSpec(Spec):
         timeout: how long a page is waited for.
     """
 
-    document: FlowBytes = 28598
+    document: AnswerBytes = 28598
     objects: int = 109
-    object: FlowBytes = 28598
+    object: AnswerBytes = 28598
     connections: int = 6
     http: Literal["1.1", "2"] = "1.1"
     tls: bool = True

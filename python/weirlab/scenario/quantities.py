@@ -44,6 +44,9 @@ ShaperRate = Annotated[int | str, _of("ShaperRate"), PlainSerializer(_shaper_rat
 FlowBytes = Annotated[int, _of("FlowBytes")]
 """How much a flow sends: text with a unit, or a whole number of bytes. Kept as bytes."""
 
+AnswerBytes = Annotated[int, _of("AnswerBytes")]
+"""How much a server answers with: text with a unit, or a whole number of bytes. Kept as bytes."""
+
 WindowBytes = Annotated[int, _of("WindowBytes")]
 """A receive window: text with a unit, or a whole number of bytes. Kept as bytes."""
 

@@ -65,6 +65,14 @@ pub fn read_size(written: &Written) -> Result<u64, String> {
     }
 }
 
+/// Bytes of a size that is not nothing; `otherwise` is what to write instead besides.
+fn size_above_0(written: &Written, otherwise: &str) -> Result<u64, String> {
+    match read_size(written)? {
+        0 => Err(format!("`0`: write 1 or more{otherwise}")),
+        bytes => Ok(bytes),
+    }
+}
+
 /// What needs its unit, and how it is read.
 struct Quantity {
     name: &'static str,
@@ -223,11 +231,13 @@ quantity!(
 quantity!(
     /// How much a flow sends: an amount of data that is not nothing.
     FlowBytes(u64), (&["string", "integer"], "size"),
-    |written| match read_size(written)? {
-        0 => Err("`0`: write 1 or more, or leave the key out for a flow without end".to_owned()),
-        bytes => Ok(bytes),
-    },
+    |written| size_above_0(written, ", or leave the key out for a flow without end"),
     amount
+);
+
+quantity!(
+    /// How much a server answers with: an amount of data that is not nothing.
+    AnswerBytes(u64), (&["string", "integer"], "size"), |written| size_above_0(written, ""), amount
 );
 
 quantity!(

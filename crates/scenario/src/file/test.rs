@@ -6,7 +6,7 @@ use crate::check::MAX_ROUTERS;
 use crate::file::field::{blank, choice, choice_field, spec};
 use crate::file::plain::{AtMost, ByName, Integer, ListOf, Whole, Word};
 use crate::file::quantity::{
-    DscpValue, FlowBytes, FlowCount, LineRate, Nanoseconds, PacketTime, Payload,
+    AnswerBytes, DscpValue, FlowBytes, FlowCount, LineRate, Nanoseconds, PacketTime, Payload,
     PositiveNanoseconds, WindowBytes,
 };
 use crate::file::references;
@@ -338,11 +338,11 @@ spec! {
     /// Web pages that are loaded again and again, each as by somebody who has never been there.
     WebSpec {
         /// Bytes of the document.
-        document: FlowBytes = FlowBytes(28_598),
+        document: AnswerBytes = AnswerBytes(28_598),
         /// Objects that the document names.
         objects: Whole<0, 10_000> = Whole(109),
         /// Bytes of each object.
-        object: FlowBytes = FlowBytes(28_598),
+        object: AnswerBytes = AnswerBytes(28_598),
         /// Connections of HTTP/1.1 at most.
         connections: Whole<1, 100> = Whole(6),
         /// `1.1` with several connections, or `2` with one that carries everything at once.
