@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -395,3 +396,33 @@ def test_a_buffer_is_drawn_until_the_video_ends(tmp_path: Path) -> None:
     assert at_s[-1] == 6
     assert full / 1e9 < 5
     assert level_s[-1] == pytest.approx(20 - (6 - began / 1e9))
+
+
+def test_an_assertion_is_of_the_applications_that_run_in_its_span(tmp_path: Path) -> None:
+    """One that has ended before, or begins behind it, has no figure there to be the worst."""
+    video = {"bitrates": ["100kbit"], "segment": "1s", "buffer": "2s"}
+    times = {"before": ("0s", "2s"), "all along": ("0s", "12s"), "late": ("2s", "12s"), "last": ("9s", "12s")}
+    record = run(
+        tmp_path / "run",
+        *(
+            {"name": name, "direction": "down", "start": start, "stop": stop, "video": video}
+            for name, (start, stop) in times.items()
+        ),
+        web() | {"start": "0s", "stop": "2s"},
+        web() | {"name": "other", "start": "2s", "stop": "9s"},
+    )
+    films = summarise(record).applications
+    late, last, page = (films[name] for name in ("late", "last", "other"))
+    assert late.video is not None
+    assert last.video is not None
+
+    def left(figure: str) -> float:
+        least = "1" if "stalled" in figure else "1s"
+        return Assertion(f"{figure} < {least}").of(record).left
+
+    assert left("video.stalled[3s..8s]") == 0
+    assert left("video.startup[load]") == max(late.video.startup_ms or 0, last.video.startup_ms or 0) > 0
+    assert left("video.startup[2s..8s]") == late.video.startup_ms
+    assert math.isnan(left("video.startup[3s..8s]"))
+    assert left("web.mean[load]") == page.mean_ms
+    assert math.isnan(left("web.mean[10s..12s]")), "none runs"

@@ -181,13 +181,20 @@ def _mos(direction: str) -> Callable[[Record, Selection], float]:
 
 
 def _application(kind: str, figure: str) -> Callable[[Record, Selection], float]:
-    """A figure of what applications of a kind asked for: the worst of several flows."""
+    """A figure of what applications of a kind asked for: the worst of several flows that run in the span."""
 
     def of(record: Record, selection: Selection) -> float:
+        start, end = span = selection.window(record)
+        since = start if figure == "startup" else -math.inf
+        running = {
+            row["name"]
+            for row in record.flow_rows
+            if since <= row["start_ns"] < end and row["stop_ns"] > start
+        }
         found = [
             summary
-            for name, summary in transfer_summaries(record, selection.window(record)).items()
-            if summary.kind == kind and fnmatchcase(name, selection.pattern)
+            for name, summary in transfer_summaries(record, span).items()
+            if name in running and summary.kind == kind and fnmatchcase(name, selection.pattern)
         ]
         values = [_APPLICATION_FIGURES[figure](one) for one in found]
         if not values or any(value is None for value in values):
