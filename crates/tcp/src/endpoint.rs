@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use weir_core::{Duration, Ecn, Rng, Time, prefetch, prefetch_start};
 
+use crate::ack_state::{AckNeed, OwnRtt};
 use crate::congestion::{self, Algorithm};
 use crate::profile::Profile;
-use crate::receiver::{AckNeed, OwnRtt, Receiver};
+use crate::receiver::Receiver;
 use crate::segment::{Flags, Segment};
 use crate::sender::{Counters, Sender, Wire};
 use crate::window::Window;

@@ -8,6 +8,7 @@
 //! (repacketisation, segments of unequal size sent again joined) is listed in `docs/tcp.md`.
 
 mod ack;
+mod ack_state;
 mod congestion;
 mod endpoint;
 mod pacing;

@@ -4,8 +4,9 @@
 //! `tcp_rcv_space_adjust`) and `tcp_output.c` (`tcp_send_delayed_ack`) where the profile says so, RFC
 //! 5681 section 4.2 where not. The application reads everything at once.
 
-use weir_core::{Duration, Ecn, Time, prefetch};
+use weir_core::{Ecn, Time, prefetch};
 
+use crate::ack_state::{AckNeed, AckState, MAX_QUICK, OwnRtt};
 use crate::profile::{DelayedAck, Profile, Timers};
 use crate::receive_window::{BufferedData, PIECE, ReceiveWindow};
 use crate::segment::{Block, Flags, SackBlocks, Segment};
@@ -52,60 +53,6 @@ struct SackRecency {
     count: usize,
 }
 
-/// State by which the receiver decides when to acknowledge (`inet_csk(sk)->icsk_ack`).
-#[derive(Debug)]
-struct AckState {
-    /// Number of acknowledgements that are still sent at once (`quick`).
-    quick: u32,
-    /// Delay of the next delayed acknowledgement, in microseconds (`ato`); `None` before the first data.
-    delay_us: Option<u32>,
-    /// Arrival of the last data in order, in microseconds (`lrcvtime`).
-    last_data_us: u64,
-    /// Position that the last acknowledgement carried (`rcv_wup`), as a segment and in bytes.
-    acked: u32,
-    acked_offset: u64,
-    /// Whether the next acknowledgement must leave at once (`ICSK_ACK_NOW`).
-    at_once: bool,
-    /// Whether data arrived that is not acknowledged yet (`ICSK_ACK_SCHED`).
-    pending: bool,
-    delayed: Option<Delayed>,
-    /// When the compressed acknowledgement leaves; `None` while there is none.
-    compressed_until: Option<Time>,
-    /// Acknowledgements that the compressed one stands for.
-    compressed: u32,
-    /// Duplicate acknowledgements sent one by one for the gap at `duplicates_for`.
-    duplicates: u32,
-    /// Segment at which that gap starts.
-    duplicates_for: u32,
-}
-
-/// A delayed acknowledgement.
-#[derive(Clone, Copy, Debug)]
-struct Delayed {
-    /// When its delay is over.
-    due: Time,
-    /// When the timer notices, which may be a tick or more later.
-    fires: Time,
-}
-
-/// Measurements of the path by the connection's own sending half.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct OwnRtt {
-    /// Eight times the smoothed round trip in microseconds; `None` before the first sample.
-    pub srtt8_us: Option<u32>,
-    /// Retransmission timeout in microseconds.
-    pub rto_us: u32,
-}
-
-/// Whether a received segment needs an acknowledgement at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum AckNeed {
-    /// No acknowledgement is needed, or a timer will send it.
-    Later,
-    /// An acknowledgement is due at once.
-    Now,
-}
-
 impl Receiver {
     /// A receiver that `echoes_each` congestion mark, or as long as the sender does not answer.
     pub fn new(profile: &Profile, mss: u32, echoes_each: bool) -> Self {
@@ -116,20 +63,7 @@ impl Receiver {
             unread: 0,
             recent: SackRecency::default(),
             duplicate: None,
-            ack: AckState {
-                quick: 0,
-                delay_us: None,
-                last_data_us: 0,
-                acked: 0,
-                acked_offset: 0,
-                at_once: false,
-                pending: false,
-                delayed: None,
-                compressed_until: None,
-                compressed: 0,
-                duplicates: 0,
-                duplicates_for: 0,
-            },
+            ack: AckState::default(),
             window: ReceiveWindow::new(profile, mss),
             echo_congestion: false,
             echoes_each,
@@ -154,7 +88,7 @@ impl Receiver {
     /// Starts the clocks of an open connection: pauses between data and the first round trip count from
     /// now (`tcp_finish_connect`).
     pub fn establish(&mut self, timers: Timers, now: Time) {
-        self.ack.last_data_us = timers.due(now, Duration::ZERO).as_nanos() / 1_000;
+        self.ack.establish(timers, now);
         self.window.establish(now);
     }
 
@@ -186,7 +120,7 @@ impl Receiver {
     pub fn must_report_before(&self, segment: &Segment, ecn: Ecn, profile: &Profile) -> bool {
         let Segment { seq, .. } = *segment;
         let counts = profile.ecn && self.echoes_each && seq >= self.next;
-        if counts && self.ack.delayed.is_some() && self.changes_mark(ecn) {
+        if counts && self.ack.is_delayed() && self.changes_mark(ecn) {
             return true;
         }
         let blocks = &self.recent.blocks[..self.recent.count];
@@ -232,7 +166,7 @@ impl Receiver {
         } else if segment.seq < self.next {
             // RFC 2883: report the duplicate, and acknowledge at once for a while.
             self.duplicate = Some(block);
-            self.enter_quick(MAX_QUICK);
+            self.ack.enter_quick(&self.window, MAX_QUICK);
         } else {
             let held = self.held();
             self.on_ahead(segment, block);
@@ -248,28 +182,13 @@ impl Receiver {
     /// Handles the expired timer of a delayed or compressed acknowledgement.
     pub fn on_timer(&mut self, profile: &Profile, now: Time) -> AckNeed {
         self.unread = 0;
-        if self.ack.compressed_until.is_some_and(|at| at <= now) {
-            self.ack.compressed_until = None;
-            return AckNeed::Now;
-        }
-        if self.ack.delayed.take_if(|delayed| delayed.fires <= now).is_some() {
-            if !self.ack.pending {
-                return AckNeed::Later;
-            }
-            if profile.delayed_ack == DelayedAck::Linux {
-                // The sender is slow: allow it more time (`tcp_delack_timer_handler`).
-                self.ack.delay_us = self.ack.delay_us.map(|us| (us * 2).min(DELAY_MAX_US));
-            }
-            return AckNeed::Now;
-        }
-        AckNeed::Later
+        self.ack.on_timer(profile, now)
     }
 
     /// Time at which [`on_timer`](Self::on_timer) is next due; [`Time::MAX`] for never.
     #[inline]
     pub fn timer(&self) -> Time {
-        let delayed = self.ack.delayed.map_or(Time::MAX, |delayed| delayed.fires);
-        delayed.min(self.ack.compressed_until.unwrap_or(Time::MAX))
+        self.ack.timer()
     }
 
     /// Writes acknowledgement, window, timestamp echo, ECE and SACK blocks into a segment that leaves now.
@@ -297,21 +216,7 @@ impl Receiver {
                 }
             }
         }
-        let ack = &mut self.ack;
-        if ack.pending && ack.quick > 0 {
-            ack.quick -= 1;
-            if ack.quick == 0 {
-                // The delay starts small again (`tcp_dec_quickack_mode`).
-                ack.delay_us = Some(DELAY_MIN_US);
-            }
-        }
-        ack.acked = self.next;
-        ack.acked_offset = self.delivered;
-        ack.at_once = false;
-        ack.pending = false;
-        ack.delayed = None;
-        ack.compressed_until = None;
-        ack.compressed = 0;
+        self.ack.on_acknowledged(self.next, self.delivered);
     }
 
     /// The window in bytes that a segment sent now would offer.
@@ -363,13 +268,13 @@ impl Receiver {
         match ecn {
             Ecn::Ce => {
                 if !self.echo_congestion {
-                    self.enter_quick(2);
+                    self.ack.enter_quick(&self.window, 2);
                     self.echo_congestion = true;
                 }
                 self.saw_ecn = true;
             }
             // A retransmission: the sender is in trouble.
-            Ecn::NotEct if self.saw_ecn => self.enter_quick(2),
+            Ecn::NotEct if self.saw_ecn => self.ack.enter_quick(&self.window, 2),
             Ecn::NotEct => {}
             Ecn::Ect0 | Ecn::Ect1 => self.saw_ecn = true,
         }
@@ -389,9 +294,9 @@ impl Receiver {
             self.delivered = self.delivered.max(first.end_offset);
             self.ahead.remove(0);
         }
-        // The sender may wait for an acknowledgement of the end of a burst (`tcp_measure_rcv_mss`,
-        // `__tcp_cleanup_rbuf`).
-        self.ack.at_once |= !gaps && segment.flags.has(Flags::PSH);
+        if !gaps && segment.flags.has(Flags::PSH) {
+            self.ack.on_pushed();
+        }
         if gaps {
             // RFC 5681, section 4.2: at once when a gap is filled in part or in full.
             self.ack.at_once |= self.ahead.is_empty();
@@ -444,107 +349,24 @@ impl Receiver {
                 {
                     return AckNeed::Now;
                 }
-                self.delay(delay, profile.timers, now)
+                self.ack.delay(delay, profile.timers, now)
             }
             DelayedAck::Linux => {
-                if second_segment || self.ack.quick > 0 || self.ack.at_once {
+                if second_segment || self.ack.is_quick() || self.ack.at_once {
                     return AckNeed::Now;
                 }
                 if self.ahead.is_empty() {
-                    return self.delay(self.ack.linux_delay(profile, own), profile.timers, now);
+                    let delay = self.ack.linux_delay(profile, own);
+                    return self.ack.delay(delay, profile.timers, now);
                 }
-                self.compress(profile, own, now)
+                if !profile.sack {
+                    return AckNeed::Now;
+                }
+                let rtt8_us = self.window.rtt8_us.unwrap_or(0);
+                let rtt8_us = own.srtt8_us.map_or(rtt8_us, |srtt8_us| rtt8_us.min(srtt8_us));
+                self.ack.compress(self.next, rtt8_us, now)
             }
         }
-    }
-
-    /// Sets the timer of the delayed acknowledgement, or says that it is due at once (`tcp_send_delayed_ack`).
-    fn delay(&mut self, delay: Duration, timers: Timers, now: Time) -> AckNeed {
-        let delayed = Delayed { due: timers.due(now, delay), fires: timers.fires_at(now, delay) };
-        match &mut self.ack.delayed {
-            // The timer set before fires soon anyway: do not wait.
-            Some(already)
-                if already.due <= timers.due(now, Duration::ZERO) + timers.whole(delay / 4) =>
-            {
-                return AckNeed::Now;
-            }
-            Some(already) if already.due <= delayed.due => {}
-            slot => *slot = Some(delayed),
-        }
-        AckNeed::Later
-    }
-
-    /// Compresses acknowledgements of data behind a gap (`tcp_comp_sack_delay_ns`).
-    ///
-    /// The first three leave one by one. The others leave once a millisecond or 5 % of a round trip,
-    /// whichever is sooner.
-    fn compress(&mut self, profile: &Profile, own: OwnRtt, now: Time) -> AckNeed {
-        if !profile.sack || self.ack.compressed >= COMPRESSED_MAX {
-            return AckNeed::Now;
-        }
-        if self.ack.duplicates_for != self.next {
-            self.ack.duplicates_for = self.next;
-            self.ack.duplicates = 0;
-        }
-        if self.ack.duplicates < 3 {
-            self.ack.duplicates += 1;
-            return AckNeed::Now;
-        }
-        self.ack.compressed += 1;
-        if self.ack.compressed_until.is_none() {
-            let rtt8_us = self.window.rtt8_us.unwrap_or(0);
-            let rtt8_us = own.srtt8_us.map_or(rtt8_us, |srtt8_us| rtt8_us.min(srtt8_us));
-            let twentieth = Duration::from_nanos(u64::from(rtt8_us) * 1_000 / 8 / 20);
-            let delay = twentieth.min(COMPRESSED_DELAY);
-            self.ack.compressed_until = Some(now + delay + COMPRESSED_SLACK);
-        }
-        AckNeed::Later
-    }
-
-    /// Has the next acknowledgements, `most` at most, leave at once (`tcp_enter_quickack_mode`).
-    fn enter_quick(&mut self, most: u32) {
-        self.ack.quick = self.ack.quick.max(self.window.quick_limit().min(most));
-        self.ack.delay_us = Some(DELAY_MIN_US);
-    }
-}
-
-impl AckState {
-    /// Adjusts the delay to the time between data in order (`tcp_event_data_recv`).
-    fn on_in_order(&mut self, window: &ReceiveWindow, own: OwnRtt, timers: Timers, now: Time) {
-        // Linux counts in ticks here.
-        let now_us = timers.due(now, Duration::ZERO).as_nanos() / 1_000;
-        let since = now_us.saturating_sub(self.last_data_us);
-        self.last_data_us = now_us;
-        let Some(delay_us) = self.delay_us else {
-            self.quick = self.quick.max(window.quick_limit().min(MAX_QUICK));
-            self.delay_us = Some(DELAY_MIN_US);
-            return;
-        };
-        let half = Duration::from_micros(u64::from(delay_us / 2));
-        let half = timers.whole(half).as_micros() as u32;
-        if since <= u64::from(DELAY_MIN_US / 2) {
-            self.delay_us = Some(half + DELAY_MIN_US / 2);
-        } else if since < u64::from(delay_us) {
-            self.delay_us = Some((half + since as u32).min(DELAY_MAX_US).min(own.rto_us));
-        } else if since > u64::from(own.rto_us) {
-            // A fresh start after a pause.
-            self.quick = self.quick.max(window.quick_limit().min(MAX_QUICK));
-        }
-    }
-
-    /// Delay of an acknowledgement as Linux has it (`tcp_send_delayed_ack`).
-    fn linux_delay(&self, profile: &Profile, own: OwnRtt) -> Duration {
-        let mut delay = self.delay_us.unwrap_or(0);
-        if delay > DELAY_MIN_US {
-            delay = delay.min(match own.srtt8_us.unwrap_or(0) >> 3 {
-                0 => DELAY_LIMIT_US,
-                srtt => srtt.clamp(DELAY_MIN_US, DELAY_LIMIT_US),
-            });
-        }
-        // Never later than the sender's shortest timeout, less a tick.
-        let tick = profile.timers.tick().as_micros() as u32;
-        let rto_min = profile.rto_min.as_micros() as u32;
-        Duration::from_micros(u64::from(delay.min(rto_min.saturating_sub(tick))))
     }
 }
 
@@ -578,20 +400,5 @@ impl SackRecency {
     }
 }
 
-/// Most acknowledgements that leave at once after a start or a pause (`TCP_MAX_QUICKACKS`).
-const MAX_QUICK: u32 = 16;
-/// Shortest delay of an acknowledgement (`TCP_ATO_MIN`).
-const DELAY_MIN_US: u32 = 40_000;
-/// Longest delay of an acknowledgement that follows from the spacing of data (`TCP_DELACK_MAX`).
-const DELAY_MAX_US: u32 = 200_000;
-/// Longest delay of any acknowledgement (RFC 1122, section 4.2.3.2).
-const DELAY_LIMIT_US: u32 = 500_000;
 /// Most SACK blocks that are expected while acknowledgements are compressed (`TCP_SACK_BLOCKS_EXPECTED`).
 const BLOCKS_EXPECTED: usize = 2;
-/// Most acknowledgements that a compressed one may stand for (`tcp_comp_sack_nr`).
-const COMPRESSED_MAX: u32 = 44;
-/// Longest time that acknowledgements are compressed for (`tcp_comp_sack_delay_ns`).
-const COMPRESSED_DELAY: Duration = Duration::from_millis(1);
-/// Slack of the compression timer (`tcp_comp_sack_slack_ns`): it fires so much later unless another timer
-/// fires meanwhile.
-const COMPRESSED_SLACK: Duration = Duration::from_micros(100);

@@ -1,0 +1,242 @@
+//! When the receiving half acknowledges: at once, delayed, or compressed.
+//!
+//! Follows Linux `net/ipv4/tcp_input.c` (`tcp_event_data_recv`, `tcp_in_quickack_mode`) and `tcp_output.c`
+//! (`tcp_send_delayed_ack`) where the profile says so.
+
+use weir_core::{Duration, Time};
+
+use crate::profile::{DelayedAck, Profile, Timers};
+use crate::receive_window::ReceiveWindow;
+
+/// State by which the receiver decides when to acknowledge (`inet_csk(sk)->icsk_ack`).
+#[derive(Debug, Default)]
+pub(crate) struct AckState {
+    /// Number of acknowledgements that are still sent at once (`quick`).
+    pub quick: u32,
+    /// Delay of the next delayed acknowledgement, in microseconds (`ato`); `None` before the first data.
+    delay_us: Option<u32>,
+    /// Arrival of the last data in order, in microseconds (`lrcvtime`).
+    last_data_us: u64,
+    /// Position that the last acknowledgement carried (`rcv_wup`), as a segment and in bytes.
+    pub acked: u32,
+    pub acked_offset: u64,
+    /// Whether the next acknowledgement must leave at once (`ICSK_ACK_NOW`).
+    pub at_once: bool,
+    /// Whether data arrived that is not acknowledged yet (`ICSK_ACK_SCHED`).
+    pub pending: bool,
+    delayed: Option<Delayed>,
+    /// When the compressed acknowledgement leaves; `None` while there is none.
+    compressed_until: Option<Time>,
+    /// Acknowledgements that the compressed one stands for.
+    pub compressed: u32,
+    /// Duplicate acknowledgements sent one by one for the gap at `duplicates_for`.
+    duplicates: u32,
+    /// Segment at which that gap starts.
+    duplicates_for: u32,
+}
+
+/// A delayed acknowledgement.
+#[derive(Clone, Copy, Debug)]
+struct Delayed {
+    /// When its delay is over.
+    due: Time,
+    /// When the timer notices, which may be a tick or more later.
+    fires: Time,
+}
+
+/// Measurements of the path by the connection's own sending half.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct OwnRtt {
+    /// Eight times the smoothed round trip in microseconds; `None` before the first sample.
+    pub srtt8_us: Option<u32>,
+    /// Retransmission timeout in microseconds.
+    pub rto_us: u32,
+}
+
+/// Whether a received segment needs an acknowledgement at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AckNeed {
+    /// No acknowledgement is needed, or a timer will send it.
+    Later,
+    /// An acknowledgement is due at once.
+    Now,
+}
+
+impl AckState {
+    /// Pauses between data count from now.
+    pub fn establish(&mut self, timers: Timers, now: Time) {
+        self.last_data_us = ticks_us(timers, now);
+    }
+
+    /// Whether an acknowledgement is being delayed.
+    #[inline]
+    pub const fn is_delayed(&self) -> bool {
+        self.delayed.is_some()
+    }
+
+    /// Whether data is acknowledged segment by segment (`tcp_in_quickack_mode`).
+    #[inline]
+    pub const fn is_quick(&self) -> bool {
+        self.quick > 0
+    }
+
+    /// Adjusts the delay to the time between data in order (`tcp_event_data_recv`).
+    pub fn on_in_order(&mut self, window: &ReceiveWindow, own: OwnRtt, timers: Timers, now: Time) {
+        let now_us = ticks_us(timers, now);
+        let since = now_us.saturating_sub(self.last_data_us);
+        self.last_data_us = now_us;
+        let Some(delay_us) = self.delay_us else {
+            self.quick = self.quick.max(window.quick_limit().min(MAX_QUICK));
+            self.delay_us = Some(DELAY_MIN_US);
+            return;
+        };
+        let half = Duration::from_micros(u64::from(delay_us / 2));
+        let half = timers.whole(half).as_micros() as u32;
+        if since <= u64::from(DELAY_MIN_US / 2) {
+            self.delay_us = Some(half + DELAY_MIN_US / 2);
+        } else if since < u64::from(delay_us) {
+            self.delay_us = Some((half + since as u32).min(DELAY_MAX_US).min(own.rto_us));
+        } else if since > u64::from(own.rto_us) {
+            // A fresh start after a pause.
+            self.quick = self.quick.max(window.quick_limit().min(MAX_QUICK));
+        }
+    }
+
+    /// The end of a burst arrived, for an acknowledgement of which the sender may wait
+    /// (`tcp_measure_rcv_mss`, `__tcp_cleanup_rbuf`).
+    pub fn on_pushed(&mut self) {
+        self.at_once = true;
+    }
+
+    /// All that arrived in order, up to segment `next` and `delivered` bytes, is acknowledged
+    /// (`tcp_event_ack_sent`).
+    #[inline]
+    pub fn on_acknowledged(&mut self, next: u32, delivered: u64) {
+        if self.pending && self.quick > 0 {
+            self.quick -= 1;
+            if self.quick == 0 {
+                // The delay starts small again (`tcp_dec_quickack_mode`).
+                self.delay_us = Some(DELAY_MIN_US);
+            }
+        }
+        self.acked = next;
+        self.acked_offset = delivered;
+        self.at_once = false;
+        self.pending = false;
+        self.delayed = None;
+        self.compressed_until = None;
+        self.compressed = 0;
+    }
+
+    /// Handles the expired timer of a delayed or compressed acknowledgement.
+    pub fn on_timer(&mut self, profile: &Profile, now: Time) -> AckNeed {
+        if self.compressed_until.is_some_and(|at| at <= now) {
+            self.compressed_until = None;
+            return AckNeed::Now;
+        }
+        if self.delayed.take_if(|delayed| delayed.fires <= now).is_none() || !self.pending {
+            return AckNeed::Later;
+        }
+        if profile.delayed_ack == DelayedAck::Linux {
+            self.miss();
+        }
+        AckNeed::Now
+    }
+
+    /// Time at which [`on_timer`](Self::on_timer) is next due; [`Time::MAX`] for never.
+    #[inline]
+    pub fn timer(&self) -> Time {
+        let delayed = self.delayed.map_or(Time::MAX, |delayed| delayed.fires);
+        delayed.min(self.compressed_until.unwrap_or(Time::MAX))
+    }
+
+    /// Has the next acknowledgements, `most` at most, leave at once (`tcp_enter_quickack_mode`).
+    pub fn enter_quick(&mut self, window: &ReceiveWindow, most: u32) {
+        self.quick = self.quick.max(window.quick_limit().min(most));
+        self.delay_us = Some(DELAY_MIN_US);
+    }
+
+    /// Sets the timer of the delayed acknowledgement, or says that it is due at once (`tcp_send_delayed_ack`).
+    pub fn delay(&mut self, delay: Duration, timers: Timers, now: Time) -> AckNeed {
+        let delayed = Delayed { due: timers.due(now, delay), fires: timers.fires_at(now, delay) };
+        match &mut self.delayed {
+            // The timer set before fires soon anyway: do not wait.
+            Some(already)
+                if already.due <= timers.due(now, Duration::ZERO) + timers.whole(delay / 4) =>
+            {
+                return AckNeed::Now;
+            }
+            Some(already) if already.due <= delayed.due => {}
+            slot => *slot = Some(delayed),
+        }
+        AckNeed::Later
+    }
+
+    /// Compresses acknowledgements of data behind the gap at segment `next` (`tcp_comp_sack_delay_ns`); the
+    /// round trip is `rtt8_us` / 8.
+    ///
+    /// The first three leave one by one. The others leave once a millisecond or 5 % of a round trip,
+    /// whichever is sooner.
+    pub fn compress(&mut self, next: u32, rtt8_us: u32, now: Time) -> AckNeed {
+        if self.compressed >= COMPRESSED_MAX {
+            return AckNeed::Now;
+        }
+        if self.duplicates_for != next {
+            self.duplicates_for = next;
+            self.duplicates = 0;
+        }
+        if self.duplicates < 3 {
+            self.duplicates += 1;
+            return AckNeed::Now;
+        }
+        self.compressed += 1;
+        if self.compressed_until.is_none() {
+            let twentieth = Duration::from_nanos(u64::from(rtt8_us) * 1_000 / 8 / 20);
+            let delay = twentieth.min(COMPRESSED_DELAY);
+            self.compressed_until = Some(now + delay + COMPRESSED_SLACK);
+        }
+        AckNeed::Later
+    }
+
+    /// Delay of an acknowledgement as Linux has it (`tcp_send_delayed_ack`).
+    pub fn linux_delay(&self, profile: &Profile, own: OwnRtt) -> Duration {
+        let mut delay = self.delay_us.unwrap_or(0);
+        if delay > DELAY_MIN_US {
+            delay = delay.min(match own.srtt8_us.unwrap_or(0) >> 3 {
+                0 => DELAY_LIMIT_US,
+                srtt => srtt.clamp(DELAY_MIN_US, DELAY_LIMIT_US),
+            });
+        }
+        // Never later than the sender's shortest timeout, less a tick.
+        let tick = profile.timers.tick().as_micros() as u32;
+        let rto_min = profile.rto_min.as_micros() as u32;
+        Duration::from_micros(u64::from(delay.min(rto_min.saturating_sub(tick))))
+    }
+    /// The delay was over before anything came that would have ended it (`tcp_delack_timer_handler`).
+    fn miss(&mut self) {
+        // The sender is slow: allow it more time.
+        self.delay_us = self.delay_us.map(|us| (us * 2).min(DELAY_MAX_US));
+    }
+}
+
+/// The time as Linux counts it here: in ticks.
+#[inline]
+fn ticks_us(timers: Timers, now: Time) -> u64 {
+    timers.due(now, Duration::ZERO).as_nanos() / 1_000
+}
+
+/// Most acknowledgements that leave at once after a start or a pause (`TCP_MAX_QUICKACKS`).
+pub(crate) const MAX_QUICK: u32 = 16;
+/// Shortest delay of an acknowledgement (`TCP_ATO_MIN`).
+const DELAY_MIN_US: u32 = 40_000;
+/// Longest delay of an acknowledgement that follows from the spacing of data (`TCP_DELACK_MAX`).
+const DELAY_MAX_US: u32 = 200_000;
+/// Longest delay of any acknowledgement (RFC 1122, section 4.2.3.2).
+const DELAY_LIMIT_US: u32 = 500_000;
+/// Most acknowledgements that a compressed one may stand for (`tcp_comp_sack_nr`).
+const COMPRESSED_MAX: u32 = 44;
+/// Longest time that acknowledgements are compressed for (`tcp_comp_sack_delay_ns`).
+const COMPRESSED_DELAY: Duration = Duration::from_millis(1);
+/// Slack of the compression timer (`tcp_comp_sack_slack_ns`): it fires so much later unless another timer
+/// fires meanwhile.
+const COMPRESSED_SLACK: Duration = Duration::from_micros(100);
