@@ -122,6 +122,11 @@ impl Auto {
         let long = [0, 1].map(|side| self.sides[side].history.load(COMPARED));
         // Some probes and pings at once are no load.
         let lasting = [0, 1].map(|side| self.sides[side].history.load(LASTS));
+        // What a side carries while its rate is lowered tells nothing of how much the other has beside it.
+        let before = |side: usize| {
+            let lowered = |now| self.sides[side].load_before(COMPARED, now);
+            self.ticked.and_then(lowered).unwrap_or_default()
+        };
         [0, 1].map(|side| match self.sides[side].rate() {
             _ if loads[side].min(lasting[side]) < self.sides[side].least_load() => 0.0,
             // Whoever chose its rate knows that the line carries it.
@@ -134,7 +139,7 @@ impl Auto {
                 (load / rate).max(NOTICEABLE_SHARE)
             }
             Some(rate) => loads[side] / rate,
-            None if long[side] < long[1 - side] * BESIDE_SHARE => 0.0,
+            None if long[side] < long[1 - side].max(before(1 - side)) * BESIDE_SHARE => 0.0,
             None => 1.0,
         })
     }

@@ -7,7 +7,7 @@ use weir_core::Duration;
 
 use super::episode::PATH_LASTS;
 use super::probing::{MIN_STEP, STEP_SEEN};
-use super::{SideControl, View};
+use super::{DISTURBED, SideControl, View};
 use crate::capacity;
 use crate::contract::State;
 use crate::quantities::Seconds;
@@ -48,6 +48,21 @@ impl SideControl {
         }
     }
 
+    /// Takes in an excess that goes while the rate is held: it did not go for the rate's sake, so that it is no queue when it returns.
+    pub(super) fn note_return(&mut self, view: &View<'_>) {
+        let settled = (DISTURBED + view.feedback * 2.0).to_duration();
+        if !self.is_disturbed() || view.now.since(self.entered) < settled {
+            self.crest = Seconds::ZERO;
+            return;
+        }
+        let Some(excess) = view.excess else { return };
+        if self.crest > view.clear() && excess < self.crest * GONE_SHARE {
+            self.line.keep_foreign(self.crest);
+            self.crest = excess;
+        }
+        self.crest = self.crest.max(excess);
+    }
+
     /// Time after which the queue that a step makes shows, if the line is no faster.
     pub(super) fn shows(&self, view: &View<'_>) -> Seconds {
         let step = self.step_percent() / 100.0;
@@ -63,3 +78,5 @@ impl SideControl {
 /// Time over which a rate is used now and then, and the share of the ticks at which packets wait for it.
 const USED_OVER: Duration = Duration::from_secs(1);
 const USED_AT_TIMES: f64 = 0.2;
+/// Share of an excess below which it has gone: less is the turn of what varies by little.
+const GONE_SHARE: f64 = 0.5;

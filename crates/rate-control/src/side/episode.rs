@@ -74,6 +74,12 @@ impl Default for Episode {
 }
 
 impl SideControl {
+    /// The load before the rate of a line that was known was lowered, if that was no longer than `span` ago or still lasts.
+    pub fn load_before(&self, span: Duration, now: Time) -> Option<BitsPerSecond> {
+        let is_lowered = self.state == State::BackingOff || now.since(self.episode.ended) < span;
+        (is_lowered && self.episode.capacity.is_some()).then_some(self.episode.load)
+    }
+
     /// The excess, if there is a queue.
     pub(super) fn queue(&self, view: &View<'_>) -> Option<Seconds> {
         if self.line.capacity.is_none() && self.may_come_by_itself(view) {

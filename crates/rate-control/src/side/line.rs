@@ -21,6 +21,8 @@ pub(super) struct LineEstimate {
     pub caution: f64,
     /// Excess that did not fall with the rate, and so is let stand.
     pub foreign: Seconds,
+    /// What that was when it was last found.
+    foreign_found: Seconds,
     /// Usual capacity; `None` before the first congestion.
     pub base: Option<BitsPerSecond>,
     /// Time under load for which the usual capacity is known.
@@ -62,6 +64,14 @@ impl LineEstimate {
     /// Notes an excess that did not fall with the rate.
     pub fn note_foreign(&mut self, excess: Seconds) {
         self.foreign = self.foreign.max((excess * FOREIGN_FACTOR).min(MAX_FOREIGN));
+        self.foreign_found = self.foreign;
+    }
+
+    /// Keeps the memory of an excess that did not fall with the rate from fading, as one of `excess` came and went.
+    ///
+    /// It becomes no longer by that: a part of what came and went may have been a queue.
+    pub fn keep_foreign(&mut self, excess: Seconds) {
+        self.foreign = self.foreign.max((excess * FOREIGN_FACTOR).min(self.foreign_found));
     }
 
     /// The line with a capacity that was learned for as long as counts.

@@ -64,6 +64,8 @@ pub(crate) struct SideControl {
     load_began: Time,
     /// Rate and state that were reported last.
     reported: Option<(Option<Rate>, State)>,
+    /// The longest excess since the rate is held, or since one went.
+    crest: Seconds,
 }
 
 impl SideControl {
@@ -89,6 +91,7 @@ impl SideControl {
             is_undisturbed: false,
             load_began: Time::ZERO,
             reported: None,
+            crest: Seconds::ZERO,
         }
     }
 
@@ -347,6 +350,7 @@ impl SideControl {
             return (Reason::Idle, load.as_mbit());
         }
         self.line.learn(view.elapsed);
+        self.note_return(view);
         self.line.forget(view.elapsed);
         self.prove(view);
         if self.is_disturbed() && self.line.capacity.is_some() {

@@ -255,6 +255,33 @@ fn a_longer_path_beside_jitter_strangles_nothing_for_long() {
     }
 }
 
+/// A delay that comes and goes while the rate is held does not go for the rate's sake: that it is no queue is known for as long
+/// as it returns, and the rate is not lowered to find it out again.
+#[test]
+fn a_delay_that_returns_is_not_tried_time_and_again() {
+    for shape in [Shape::Sawtooth { period_ms: 1_000 }, Shape::Sine { period_ms: 1_000 }] {
+        for (mode, side) in [
+            (Mode::Ping, Side::Egress),
+            (Mode::Ping, Side::Ingress),
+            (Mode::Bandwidth, Side::Egress),
+            (Mode::Bandwidth, Side::Ingress),
+        ] {
+            let mut line = loaded(mode, side);
+            line.foreign_ms = shape.course(122_000, 1);
+            line.run(18_000);
+            // Less than the line carries, so that there is no queue.
+            line.demand[side as usize] = 0.8 * line.capacity[side as usize];
+            line.run(12_000);
+            let known = line.log.len();
+            line.run(90_000);
+            let lowered = line.log[known..].iter().filter(|(_, decision)| {
+                decision.state == State::BackingOff && decision.reason == Reason::Delay
+            });
+            assert_eq!(lowered.count(), 0, "{shape:?} {mode:?} {side:?}");
+        }
+    }
+}
+
 /// Where delays vary no more, a queue is as short as ever a few minutes later.
 #[test]
 fn delays_that_varied_are_forgotten() {

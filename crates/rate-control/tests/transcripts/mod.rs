@@ -222,7 +222,8 @@ const SILENCE: &str = "\
     10420 0.435 backing_off overdue 375.00
     10440 0.414 backing_off overdue 395.00
     10460 0.400 backing_off overdue 415.00
-    13040 39.397 stalled silence 3.00
+    12980 0.400 backing_off overdue 2935.00
+    13040 39.388 stalled silence 3.00
     20040 - stalled silence 10.00
     25260 39.400 loaded resume 12.22
     25280 19.700 backing_off overdue 178.00
