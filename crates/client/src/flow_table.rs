@@ -5,6 +5,7 @@ use weir_scenario::{
     Direction, Flow, FlowRow, Scenario, TcpRow, ThroughputMeter, ThroughputRow, UdpLoad, UdpRow,
     UdpSenderCounts,
 };
+use weir_sockets::TcpInfo;
 use weir_sockets::load::options::MAX_UNSENT_BYTES;
 use weir_sockets::load::udp::udp_request;
 use weir_speedtest::protocol::weir::{FlowRequest, FlowSample, Token, UdpSample};
@@ -397,7 +398,11 @@ impl FlowState {
                 totals.map_or(0, |totals| totals.delivered),
                 totals.and_then(|totals| totals.ended),
             ),
-            Direction::Up => (info.as_ref().map(Sent::of_kernel), self.meter.bytes(), self.ended()),
+            Direction::Up => {
+                let delivered = self.meter.bytes();
+                let sent = |info: &TcpInfo| Sent::of_kernel(info).of_all(delivered, info.mss());
+                (info.as_ref().map(sent), delivered, self.ended())
+            }
         };
         let first_data = totals.and_then(|totals| totals.first_data);
         FlowRow {

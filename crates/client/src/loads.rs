@@ -269,6 +269,7 @@ impl Loads {
             self.throughput(reached);
         }
         for load in self.loads.values_mut() {
+            load.give_up(&self.poll);
             let totals = Totals {
                 flow: load.order.flow,
                 first_data: load.first_data,
@@ -276,7 +277,6 @@ impl Loads {
                 delivered: load.delivered,
                 info: load.info(),
             };
-            load.give_up(&self.poll);
             let _ = self.events.send(LoadEvent::Totals(totals));
         }
     }
