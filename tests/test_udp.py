@@ -154,6 +154,35 @@ def test_a_call_of_which_nothing_arrives_is_all_lost_and_has_the_worst_score(tmp
     assert (call.voice.mos, call.voice.mos_median, call.voice.mos_min) == (1.0, 1.0, 1.0)
 
 
+@pytest.mark.parametrize("cooldown", ["0s", "1s"])
+def test_a_call_of_which_nothing_was_due_yet_has_no_score(tmp_path: Path, cooldown: str) -> None:
+    """It starts 100 ms before the load ends, over a line of 200 ms."""
+    call = VOICE | {"start": "2900ms"}
+    phases = {"idle": "1s", "load": "2s", "cooldown": cooldown}
+    test = {"name": "udp", "title": "UDP", "phases": phases, "flows": [call]}
+    link = LINK | {"down": [HOP | {"delay": "200ms"}]}
+    (record,) = weirlab.run(test, link=link, start_jitter="0s", out=tmp_path / "run")
+    found = summarise(record).udp["call"]
+    assert (found.received, found.lost, found.delay_mean_ms, found.voice) == (0, 0, None, None)
+    # Behind the load it is heard, as well as its delay lets it be; what was silent before is none of it.
+    scores = mos_by_second(record, 0, udp_rows(record))
+    after = [] if cooldown == "0s" else [(3.5, pytest.approx(mos(260.16, 0), abs=0.001))]
+    assert scores.rows() == after
+    shown = CliRunner().invoke(group, ["show", str(tmp_path / "run")])
+    assert "MOS" not in shown.output
+
+
+def test_silence_within_a_call_is_the_worst_there_is(tmp_path: Path) -> None:
+    """A queue of two seconds fills at once: nothing comes for so long, and nothing is lost."""
+    changes = [{"at": "3s", "rate": "16kbit"}, {"at": "5s", "rate": "10mbit"}]
+    test = {"name": "udp", "title": "UDP", "phases": {"idle": "1s", "load": "8s"}, "flows": [VOICE]}
+    link = LINK | {"down": [HOP | {"queue": "pfifo limit 1000", "changes": changes}]}
+    (record,) = weirlab.run(test, link=link, start_jitter="0s", out=tmp_path / "run")
+    scores = dict(mos_by_second(record, 0, udp_rows(record)).iter_rows())
+    assert summarise(record).udp["call"].lost == 0
+    assert (scores[2.5] > 4, scores[4.5]) == (True, 1.0)
+
+
 OUTAGE = HOP | {"changes": [{"at": "3s", "down": True}]}
 FLOOD = {"name": "load", "direction": "down", "udp": {"rate": "2mbit"}}
 

@@ -10,6 +10,8 @@ from weirlab.stats.pings import load_window_ns
 from weirlab.stats.udp_losses import of_packets, udp_rows
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     import polars as pl
 
     from weirlab.record import Record
@@ -48,7 +50,8 @@ class UdpSummary:
             although it sent.
         delay_mean_ms, delay_max_ms: one way, in ms; None if nothing arrived.
         jitter_ms: mean of the interarrival jitter (RFC 3550) over the load, in ms.
-        voice: how good it sounded; None if it is no voice stream.
+        voice: how good it sounded; None if it is no voice stream, or none of its packets had come yet or was
+            missing.
     """
 
     received: int
@@ -74,11 +77,17 @@ def udp_summaries(record: Record, span_ns: tuple[int, int] | None = None) -> dic
     import polars as pl  # noqa: PLC0415 - most runs have no such flow
 
     start, end = span_ns or load_window_ns(record)
-    rows = udp_rows(record).filter((pl.col("t_ns") > start) & (pl.col("t_ns") <= end))
-    starved = _starved(record)
-    each = rows.partition_by("flow", as_dict=True)
+    every, starved = udp_rows(record), _starved(record)
+    within = (pl.col("t_ns") > start) & (pl.col("t_ns") <= end)
+    each = every.filter(within).partition_by("flow", as_dict=True)
+    spoken = _spoken(every, starved).filter(within)
     return {
-        name: _summary(each[number,], _packet_ms(record, number), starved.get(number))
+        name: _summary(
+            each[number,],
+            spoken.filter(pl.col("flow") == number),
+            _packet_ms(record, number),
+            starved.get(number),
+        )
         for number, name in record.flow_names.select("flow", "name").iter_rows()
         if (number,) in each
     }
@@ -96,8 +105,25 @@ def mos_by_second(record: Record, flow: int, rows: pl.DataFrame) -> pl.DataFrame
     """
     import polars as pl  # noqa: PLC0415
 
-    rows = rows.filter((pl.col("flow") == flow) & pl.col("late_packets").is_not_null())
+    rows = _spoken(rows.filter(pl.col("flow") == flow), _starved(record))
     return _by_second(rows, _packet_ms(record, flow))
+
+
+def _spoken(rows: pl.DataFrame, starved: Collection[int]) -> pl.DataFrame:
+    """The rows of voice streams from the first packet on that came or is missing.
+
+    Before it nothing was to be played out, which is no silence. Of the flows `starved`, of which nothing
+    came, it is not known when it was to come.
+
+    Args:
+        rows: all rows of these flows, as `udp_rows` has them.
+        starved: flows of which nothing came, and the record does not tell when they sent.
+    """
+    import polars as pl  # noqa: PLC0415
+
+    known = (pl.col("received_packets") + pl.col("lost_packets")).cum_sum().over("flow")
+    rows = rows.filter((known > 0) | pl.col("flow").is_in(list(starved)))
+    return rows.filter(pl.col("late_packets").is_not_null())
 
 
 def _packet_ms(record: Record, flow: int) -> float:
@@ -121,8 +147,8 @@ def _starved(record: Record) -> dict[int, int]:
     return dict(totals.filter(pl.col("sent_segments") > 0).select("flow", "sent_segments").iter_rows())
 
 
-def _summary(rows: pl.DataFrame, packet_ms: float, starved: int | None) -> UdpSummary:
-    """Figures of a flow; `starved` is what it sent if nothing of it arrived in the whole run."""
+def _summary(rows: pl.DataFrame, spoken: pl.DataFrame, packet_ms: float, starved: int | None) -> UdpSummary:
+    """Figures of a flow: `spoken` are its rows of a call, `starved` what it sent if nothing of it arrived."""
     received, lost = int(rows["received_packets"].sum()), int(rows["lost_packets"].sum())
     packets = starved or (int(of_packets(rows).sum()) if received + lost else 0)
     loss_rate = lost / packets if packets else None
@@ -136,7 +162,7 @@ def _summary(rows: pl.DataFrame, packet_ms: float, starved: int | None) -> UdpSu
         delay_mean_ms=float(mean_ns) / received / 1e6 if received else None,
         delay_max_ms=float(delays["delay_max_ns"].max()) / 1e6 if received else None,  # type: ignore[arg-type]
         jitter_ms=float(rows["jitter_ns"].mean()) / 1e6,  # type: ignore[arg-type]
-        voice=_voice(rows.drop_nulls("late_packets"), packet_ms),
+        voice=_voice(spoken, packet_ms),
     )
 
 
