@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from weirlab.report.tables import LOOK
 from weirlab.stats import interval
-from weirlab.stats.difference import FIGURES
+from weirlab.stats.experience import EXPERIENCE
 from weirlab.stats.rrul import rrul_scores
 from weirlab.ui.table import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from weirlab.record import Record
     from weirlab.stats import Comparison, Summary
@@ -22,33 +22,46 @@ def comparison_of_applications(comparisons: Sequence[Comparison]) -> Table | Non
 
     Figures are means over what there is of each in a run, and then over the repetitions.
     """
-    cells = [[_mean_of(one.runs, figure, digits) for _, figure, digits in COMPARED] for one in comparisons]
-    shown = [place for place in range(len(COMPARED)) if any(row[place] is not None for row in cells)]
+    found = {figure: [_values(one.runs, figure) for one in comparisons] for _, figure, _ in COMPARED}
+    shown = [
+        (heading, figure, digits) for heading, figure, digits in COMPARED if _is_told(figure, found[figure])
+    ]
     if not shown:
         return None
-    table = Table(title="Calls, pages, names and UDP", **LOOK)
+    table = Table(title="Calls, pages, names, videos and UDP", **LOOK)
     table.add_column("queue", overflow="fold", min_width=16)
-    for place in shown:
-        table.add_column(COMPARED[place][0], justify="right", no_wrap=True)
-    for one, row in zip(comparisons, cells, strict=True):
-        table.add_row(one.name, *(row[place] or "-" for place in shown))
+    for heading, _, _ in shown:
+        table.add_column(heading, justify="right", no_wrap=True)
+    for place, one in enumerate(comparisons):
+        table.add_row(
+            one.name, *(_mean_of(found[figure][place], digits) or "-" for _, figure, digits in shown)
+        )
+    given_up = [GIVEN_UP[figure] for _, figure, _ in shown if figure in GIVEN_UP]
+    if given_up:
+        table.caption = (
+            f"Where {' and '.join(given_up)} were given up, there is no time of theirs: "
+            "how long those took that came says nothing of those that did not."
+        )
     return table
 
 
-def _mean_of(runs: Sequence[Summary], figure: Callable[[Summary], float | None], digits: int) -> str | None:
+def _values(runs: Sequence[Summary], figure: str) -> list[float | None]:
+    return [EXPERIENCE[figure](run) for run in runs]
+
+
+def _is_told(figure: str, values: Sequence[Sequence[float | None]]) -> bool:
+    """Whether some run has the figure; of what is given up, whether some run gave up."""
+    known = [value for of_runs in values for value in of_runs if value is not None]
+    return any(known) if figure in GIVEN_UP else bool(known)
+
+
+def _mean_of(values: Sequence[float | None], digits: int) -> str | None:
     """The mean over repetitions with half of its interval; None if none has the figure."""
-    value = interval([figure(run) for run in runs])
+    value = interval(values)
     if value is None:
         return None
     spread = "" if value.high is None else f"\n±{value.high - value.mean:.{digits}f}"
     return f"{value.mean:.{digits}f}{spread}"
-
-
-def _udp_lost(run: Summary) -> float | None:
-    """Share of the packets of all UDP streams that did not come, in percent; None if none was sent."""
-    known = [(one.loss_rate, one.packets) for one in run.udp.values() if one.loss_rate is not None]
-    packets = sum(of for _, of in known)
-    return 100 * sum(share * of for share, of in known) / packets if packets else None
 
 
 def application_tables(summary: Summary) -> list[Table]:
@@ -128,10 +141,18 @@ def _figure(value: float | None, digits: int = 1) -> str:
     return "-" if value is None else f"{value:.{digits}f}"
 
 
-COMPARED: tuple[tuple[str, Callable[[Summary], float | None], int], ...] = (
-    ("MOS", FIGURES["mos"][0], 2),
-    ("page\nms", FIGURES["page_ms"][0], 1),
-    ("name\nms", FIGURES["lookup_ms"][0], 1),
-    ("UDP lost\n%", _udp_lost, 2),
+COMPARED: tuple[tuple[str, str, int], ...] = (
+    ("MOS", "mos", 2),
+    ("page\nms", "page_ms", 1),
+    ("pages given\nup, %", "pages_given_up_percent", 1),
+    ("name\nms", "lookup_ms", 1),
+    ("names given\nup, %", "lookups_given_up_percent", 1),
+    ("video\nMbit/s", "video_mbps", 2),
+    ("stalled\n%", "stalled_percent", 1),
+    ("startup\nms", "startup_ms", 0),
+    ("UDP lost\n%", "udp_loss_percent", 2),
 )
 """What is told of applications of several configurations: heading, figure of a run, decimals."""
+
+GIVEN_UP = {"pages_given_up_percent": "pages", "lookups_given_up_percent": "names"}
+"""Figures that are told where they are not 0, and of what they are."""

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 
+from weirlab.stats.experience import EXPERIENCE
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -243,22 +245,6 @@ def _loaded(figure: str) -> Callable[[Summary], float | None]:
     return value
 
 
-def _mean_score(run: Summary) -> float | None:
-    """Mean of the opinion scores of the voice streams."""
-    scores = [one.voice.mos for one in run.udp.values() if one.voice is not None]
-    return sum(scores) / len(scores) if scores else None
-
-
-def _took(kind: str) -> Callable[[Summary], float | None]:
-    def value(run: Summary) -> float | None:
-        found = [one for one in run.applications.values() if one.kind == kind]
-        times = [one.mean_ms for one in found if one.mean_ms is not None and not one.given_up]
-        # How long those took that came says nothing of those that did not.
-        return sum(times) / len(times) if times and len(times) == len(found) else None
-
-    return value
-
-
 FIGURES: dict[str, tuple[Callable[[Summary], float | None], Literal["lower", "higher"]]] = {
     "increase_ms": (lambda run: run.latency.increase_mean_ms, "lower"),
     "loaded_ms": (_loaded("mean"), "lower"),
@@ -266,9 +252,9 @@ FIGURES: dict[str, tuple[Callable[[Summary], float | None], Literal["lower", "hi
     "p99_ms": (_loaded("p99"), "lower"),
     "down_mbps": (lambda run: run.down.goodput_mbps if run.down else None, "higher"),
     "up_mbps": (lambda run: run.up.goodput_mbps if run.up else None, "higher"),
-    "mos": (_mean_score, "higher"),
-    "page_ms": (_took("web"), "lower"),
-    "lookup_ms": (_took("dns"), "lower"),
+    "mos": (EXPERIENCE["mos"], "higher"),
+    "page_ms": (EXPERIENCE["page_ms"], "lower"),
+    "lookup_ms": (EXPERIENCE["lookup_ms"], "lower"),
 }
 """The figures that are compared, and which is better."""
 
