@@ -1,12 +1,16 @@
-"""What applications felt: beside each other in `weir compare`."""
+"""What applications felt: beside each other in `weir compare`, and with goals in `weir validate`."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 import weirlab
+from weirlab.report.agreement import agreement_markdown
 from weirlab.report.applications import comparison_of_applications
 from weirlab.stats import compare, summarise
+from weirlab.stats.agreeing import agreement
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -25,6 +29,7 @@ FILM: dict[str, Any] = {
     "start": "1s",
     "video": {"bitrates": ["1mbit", "3mbit", "20mbit"], "segment": "2s", "buffer": "4s"},
 }
+CALL: dict[str, Any] = {"name": "call", "direction": "down", "voice": {}}
 
 
 def run(rate: str, *flows: dict[str, Any], changes: list[dict[str, Any]] | None = None) -> Record:
@@ -46,6 +51,27 @@ def columns(table: Table | None) -> dict[str, list[str]]:
     return {str(one.header).replace("\n", " "): [str(cell) for cell in one.cells] for one in table.columns}
 
 
+def test_worlds_are_held_against_each_other_by_what_applications_felt() -> None:
+    fast, slow = run("20mbit", PAGE, NAMES, FILM, CALL), run("2mbit", PAGE, NAMES, FILM, CALL)
+    found = agreement("plain", ("sim", [slow]), ("lab", [fast])).findings
+    pages, names, film = (summarise(fast).applications[name] for name in ("page", "names", "film"))
+    assert film.video is not None
+    assert found["page_ms"].reference == pages.mean_ms
+    assert found["lookup_ms"].reference == names.mean_ms
+    assert found["video_mbps"].reference == film.video.bitrate_mbps
+    assert found["startup_ms"].reference == film.video.startup_ms
+    assert found["mos"].reference > 4
+    missed = {name for name, one in found.items() if one.met is False}
+    assert {"page_ms", "video_mbps", "startup_ms"} <= missed
+    assert {name for name, one in found.items() if one.met} >= {"lookups_given_up_percent"}
+    same = agreement("plain", ("sim", [fast]), ("lab", [fast]))
+    assert same.met
+    text = agreement_markdown(same)
+    assert f"| page ms | {pages.mean_ms:.1f} | {pages.mean_ms:.1f} | +0.0% | 10% or 5 | met |" in text
+    for name in ("MOS", "name ms", "video Mbit/s", "stalled %", "startup ms"):
+        assert f"\n| {name} | " in text
+
+
 def test_pages_that_were_given_up_are_told_where_their_time_is_not() -> None:
     sound = run("20mbit", PAGE, NAMES)
     cut = run("20mbit", PAGE, NAMES, changes=[{"at": "4s", "down": True}])
@@ -59,6 +85,9 @@ def test_pages_that_were_given_up_are_told_where_their_time_is_not() -> None:
     assert float(told["name ms"][1]) > 40
     assert table is not None
     assert str(table.caption).startswith("Where pages were given up, there is no time of theirs")
+    found = agreement("plain", ("sim", [sound]), ("lab", [cut])).findings
+    assert "page_ms" not in found
+    assert found["pages_given_up_percent"].met is False
 
 
 def test_without_anything_given_up_nothing_is_told_of_it() -> None:
@@ -84,3 +113,9 @@ def test_videos_have_columns_of_their_own() -> None:
             f"{video.startup_ms:.0f}",
         ]
     assert float(told["stalled %"][1]) > 0
+
+
+@pytest.mark.parametrize("flows", [[PAGE], [FILM]])
+def test_a_side_without_an_application_has_none_of_its_figures(flows: list[dict[str, Any]]) -> None:
+    found = agreement("plain", ("sim", [run("20mbit", *flows)]), ("lab", [run("20mbit", NAMES)])).findings
+    assert not {"page_ms", "lookup_ms", "video_mbps", "stalled_percent"} & set(found)

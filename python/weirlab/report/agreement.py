@@ -107,5 +107,14 @@ COLUMNS = (
     Column("marked\nup, %", "up_marked_percent", 2),
     Column("resent\n", "retransmits", 0),
     Column("RTOs\n", "timeouts", 1),
+    Column("MOS\n", "mos", 2),
+    Column("UDP\nlost, %", "udp_loss_percent", 2),
+    Column("page\nms", "page_ms", 1),
+    Column("pages given\nup, %", "pages_given_up_percent", 1),
+    Column("name\nms", "lookup_ms", 1),
+    Column("names given\nup, %", "lookups_given_up_percent", 1),
+    Column("video\nMbit/s", "video_mbps", 2),
+    Column("stalled\n%", "stalled_percent", 1),
+    Column("startup\nms", "startup_ms", 0),
 )
-"""The figures: pings during the load, data packets lost and marked of those sent over the whole run."""
+"""The figures: pings and applications during the load, data packets lost and marked over the whole run."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from weirlab.stats.experience import EXPERIENCE
 from weirlab.stats.summary import summarise
 
 if TYPE_CHECKING:
@@ -155,6 +156,7 @@ def figures(summary: Summary) -> dict[str, float]:
             "retransmits": _sum([one.retransmitted_segments for one in resending]),
             "timeouts": _sum([one.timeouts for one in resending]),
         }
+    found |= {name: of(summary) for name, of in EXPERIENCE.items()}
     return {name: float(value) for name, value in found.items() if value is not None}
 
 
@@ -222,6 +224,7 @@ FIGURES = (
     *("min_ms", "p50_ms", "p95_ms", "p99_ms"),
     *("down_loss_percent", "up_loss_percent", "down_marked_percent", "up_marked_percent"),
     *("retransmits", "timeouts"),
+    *EXPERIENCE,
 )
 """By what sides are compared, in the order in which it is shown."""
 
@@ -236,5 +239,17 @@ AGREEMENT = {
     # Losses are few and come in bursts; 0.05 points are eight packets of 10 s at 20 Mbit/s.
     "down_loss_percent": Goal(share=0.30, amount=0.05),
     "up_loss_percent": Goal(share=0.30, amount=0.05),
+    # As between simulator and lab in the tests of calls: a twentieth of the scale.
+    "mos": Goal(amount=0.2),
+    # A lookup is a ping or two; a page is a hundred answers, each of which a kernel wakes for.
+    "page_ms": Goal(share=0.10, amount=5.0),
+    "lookup_ms": Goal(share=0.10, amount=1.0),
+    # Of some pages of a load one more or less is many points, which the scatter of seeds has to tell.
+    "pages_given_up_percent": Goal(amount=5.0),
+    "lookups_given_up_percent": Goal(amount=5.0),
+    # Bitrates stand a fifth to a half apart: one segment of many in the next one is less.
+    "video_mbps": Goal(share=0.10),
+    "stalled_percent": Goal(share=0.25, amount=1.0),
+    "startup_ms": Goal(share=0.10, amount=5.0),
 }
 """How near is near enough for two worlds that run the same scenario."""
