@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import tomllib
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -17,9 +18,6 @@ from weirlab.forms.faults import line_of
 from weirlab.scenario import ScenarioSpec, TestSpec, load_link, load_scenario
 from weirlab.scenario.catalogue import check
 from weirlab.shape import read_config, read_rules, rules_text, shipped_rules
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LINK = """\
 name = "l"
@@ -310,18 +308,29 @@ def test_schemas_are_those_of_each_kind_of_file() -> None:
 def test_a_path_that_leads_nowhere_is_told_with_the_folder_from_which_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A scenario in a folder names a link beside it: paths are from the working folder all the same."""
+    """What a file names is told with both places where it was looked for, other names with one."""
     (tmp_path / "mine").mkdir()
     scenario = tmp_path / "mine" / "one.toml"
-    scenario.write_text('test = "ping"\nlink = "line.toml"\n')
+    scenario.write_text('test = "ping"\n[[beside]]\ntest = "ping"\n[[beside]]\ntest = "gone.toml"\n')
     monkeypatch.chdir(tmp_path)
-    where = f"relative paths, in files too, are those from the working folder `{tmp_path}`"
+    where = f"relative paths are those from the working folder `{tmp_path}`"
+    both = f"lies neither in `mine`, beside what names it, nor in the working folder `{tmp_path}`"
     with pytest.raises(UsageError) as caught:
-        weirlab.run(scenario)
-    assert str(caught.value) == f"line.toml cannot be read: No such file or directory: {where}"
-    hop = {"name": "a", "trace": "gone.trace"}
+        weirlab.run(Path("mine/one.toml"), link="line-50")
+    assert str(caught.value) == f"mine/one.toml, line 5: beside.1.test: `gone.toml` {both}"
+    hop = '[[{}]]\nname = "a"\ntrace = "gone.trace"\n'
+    link = 'name = "l"\ntitle = "L"\n' + hop.format("up") + hop.format("down")
+    (tmp_path / "mine" / "line.toml").write_text(link)
     with pytest.raises(UsageError) as caught:
-        weirlab.run("ping", link={"name": "l", "title": "L", "up": [hop], "down": [hop]})
+        weirlab.run("ping", link="mine/line.toml")
+    assert str(caught.value).startswith("mine/line.toml has 2 faults:\n")
+    assert f"line 5: up.0.trace: `gone.trace` {both}\n" in str(caught.value)
+    with pytest.raises(UsageError) as caught:
+        weirlab.run("ping", link="gone.toml")
+    assert str(caught.value) == f"gone.toml cannot be read: No such file or directory: {where}"
+    given = {"name": "a", "trace": "gone.trace"}
+    with pytest.raises(UsageError) as caught:
+        weirlab.run("ping", link={"name": "l", "title": "L", "up": [given], "down": [given]})
     assert str(caught.value).endswith(f"No such file or directory: {where}")
     with pytest.raises(UsageError) as caught:
         weirlab.run("ping", link="/gone.toml")

@@ -75,7 +75,7 @@ def read_text(file: Traversable, most: int) -> str:
 
 
 def read_named(name: str, most: int) -> str:
-    """Reads a text file that a scenario, a test or a link names.
+    """Reads a text file that a command line, a scenario, a test or a link names.
 
     Raises:
         Unreadable: if it cannot be read. Of a relative path that leads nowhere it says from where.
@@ -84,14 +84,14 @@ def read_named(name: str, most: int) -> str:
     try:
         return read_text(path, most)
     except Unreadable as error:
-        folder = _working_folder()
+        folder = working_folder()
         if path.is_absolute() or folder is None or not isinstance(error.__cause__, FileNotFoundError):
             raise
-        why = f"{error}: relative paths, in files too, are those from the working folder `{folder}`"
+        why = f"{error}: relative paths are those from the working folder `{folder}`"
         raise Unreadable(why) from error
 
 
-def _working_folder() -> Path | None:
+def working_folder() -> Path | None:
     """The working folder; None if it was removed."""
     try:
         return Path.cwd()

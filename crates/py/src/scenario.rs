@@ -87,7 +87,7 @@ pub(crate) fn read_scenario_or_test<'py>(
     let link = link.map(from_python).transpose()?;
     let files = PythonFiles(files);
     let more = |written: &Written, spec: Option<&ScenarioSpec>| beyond(written, spec, &files);
-    let spec = read_scenario_file(text, place, link, &more).map_err(fail)?;
+    let spec = read_scenario_file(text, place, link, &files, &more).map_err(fail)?;
     spec.map(|spec| to_python(py, &spec.write(Form::Numbers))).transpose()
 }
 
@@ -101,8 +101,24 @@ pub(crate) fn read_scenario<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let files = PythonFiles(files);
     let more = |written: &Written, spec: Option<&ScenarioSpec>| beyond(written, spec, &files);
-    let spec = read_file_beyond(text, place, &more).map_err(fail)?;
+    let spec = read_file_beyond(text, place, &files, &more).map_err(fail)?;
     to_python(py, &spec.write(Form::Numbers))
+}
+
+/// What stands in the file `place`, as `written`, with paths of the `files` that it names.
+#[pyfunction]
+pub(crate) fn name_files<'py>(
+    py: Python<'py>,
+    written: &Bound<'py, PyAny>,
+    place: &str,
+    files: Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let mut written = from_python(written)?;
+    let faults = weir_scenario::file::name_files(&mut written, place, &PythonFiles(files));
+    if faults.is_empty() {
+        return to_python(py, &written);
+    }
+    Err(fail(Telling { place, names: &[] }.sentence(faults)))
 }
 
 /// The shipped test of that name, or the test in that file, in base units.
@@ -300,6 +316,11 @@ impl Files for PythonFiles<'_> {
     fn is_file(&self, name: &str) -> bool {
         let found = self.0.call_method1("is_file", (name,));
         found.and_then(|found| found.extract()).unwrap_or(false)
+    }
+
+    fn named_in(&self, file: &str, name: &str) -> Result<String, String> {
+        let path = self.0.call_method1("named_in", (file, name)).and_then(|path| path.extract());
+        path.map_err(|error| error.value(self.0.py()).to_string())
     }
 
     fn read(&self, name: &str) -> Result<String, String> {

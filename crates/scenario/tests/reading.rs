@@ -318,7 +318,8 @@ fn servers_of_a_speed_test_may_ask_for_a_congestion_control() {
 #[test]
 fn a_link_takes_the_place_of_that_of_a_file() {
     let link = || Some(Written::from("line-50"));
-    let read = |text: &str| read_scenario_file(text, "s.toml", link(), &|_, _| Vec::new());
+    let read =
+        |text: &str| read_scenario_file(text, "s.toml", link(), &NoFiles, &|_, _| Vec::new());
     for text in
         ["test = 'ping'", "link = 'nowhere'\ntest = 'ping'", "link = ['a', 'b']\ntest = 'ping'"]
     {
@@ -341,20 +342,23 @@ fn what_others_find_is_told_with_what_the_reader_finds() {
         faults.extend(spec.map(|_| fault("", "read")));
         faults
     };
-    let said = |text: &str| read_file_beyond(text, "s.toml", &beyond).unwrap_err();
+    let said = |text: &str| read_file_beyond(text, "s.toml", &NoFiles, &beyond).unwrap_err();
     assert_eq!(
         said("test = 'ping'\nlink = 'line-50'\nqueue = 'kodel'\nseed = 'x'\n"),
         "s.toml has 2 faults:\n  line 3: queue: no such queue\n  line 4: seed: `x`: write a whole number"
     );
     assert!(said("test = 'ping'\nlink = 'line-50'\nqueue = 'kodel'\n").ends_with("line 3: read"));
     let none = |_: &Written, _: Option<&ScenarioSpec>| Vec::new();
-    assert!(read_file_beyond("test = 'ping'\nlink = 'line-50'\n", "s.toml", &none).is_ok());
+    assert!(
+        read_file_beyond("test = 'ping'\nlink = 'line-50'\n", "s.toml", &NoFiles, &none).is_ok()
+    );
 }
 
 #[test]
 fn a_scenario_without_its_test_is_told_what_a_scenario_lacks() {
-    let said =
-        |text: &str| read_scenario_file(text, "s.toml", None, &|_, _| Vec::new()).unwrap_err();
+    let said = |text: &str| {
+        read_scenario_file(text, "s.toml", None, &NoFiles, &|_, _| Vec::new()).unwrap_err()
+    };
     let lines =
         |text: &str| said(text).lines().map(|one| one.trim().to_owned()).collect::<Vec<_>>();
     let known = "name, test, link, queue";
@@ -385,7 +389,9 @@ fn a_test_with_slips_is_still_a_test() {
         "name = 'own'\ntitle = 'a test'\nphases = { load = '5s' }\nlink = 'line-50'",
     ] {
         assert!(
-            read_scenario_file(text, "s.toml", None, &|_, _| Vec::new()).unwrap().is_none(),
+            read_scenario_file(text, "s.toml", None, &NoFiles, &|_, _| Vec::new())
+                .unwrap()
+                .is_none(),
             "{text}"
         );
     }
@@ -495,6 +501,9 @@ fn what_a_scenario_names_of_a_test_in_a_file_has_its_line() {
     impl Files for OneTest {
         fn is_file(&self, name: &str) -> bool {
             name == "own.toml"
+        }
+        fn named_in(&self, _: &str, name: &str) -> Result<String, String> {
+            Ok(name.to_owned())
         }
         fn read(&self, name: &str) -> Result<String, String> {
             match name {

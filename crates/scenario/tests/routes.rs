@@ -134,6 +134,9 @@ impl Files for LinkFile {
     fn is_file(&self, name: &str) -> bool {
         name == "l.toml"
     }
+    fn named_in(&self, _: &str, name: &str) -> Result<String, String> {
+        Ok(name.to_owned())
+    }
     fn read(&self, _: &str) -> Result<String, String> {
         Ok(self.0.clone())
     }

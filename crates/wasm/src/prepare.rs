@@ -36,6 +36,10 @@ impl Files for Recordings {
         false
     }
 
+    fn named_in(&self, file: &str, name: &str) -> Result<String, String> {
+        NoFiles.named_in(file, name)
+    }
+
     fn read(&self, name: &str) -> Result<String, String> {
         NoFiles.read(name)
     }
@@ -103,7 +107,7 @@ pub fn recordings_of(text: &str) -> Result<Vec<String>, String> {
 }
 
 fn read_scenario(text: &str) -> Result<ScenarioSpec, String> {
-    read_file_beyond(text, PLACE, &|written, _| weir_path::word_faults(written))
+    read_file_beyond(text, PLACE, &NoFiles, &|written, _| weir_path::word_faults(written))
 }
 
 /// What messages call the text.

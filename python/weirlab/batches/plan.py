@@ -16,6 +16,7 @@ from weirlab.forms import Model, check, read_toml
 from weirlab.record.configurations import slug
 from weirlab.scenario import ScenarioSpec, load_scenario, resolve, time_ns
 from weirlab.scenario.catalogue import check as check_scenario
+from weirlab.scenario.files import name_files
 from weirlab.scenario.resolving import remarks
 from weirlab.worlds.base import Datapath, PlannedWorld
 
@@ -100,7 +101,7 @@ class Batch:
 
 
 def load_batch(path: Path) -> Batch:
-    """The batch in that file. Names of scenario files are relative to its folder.
+    """The batch in that file.
 
     Raises:
         UsageError: if it cannot be read, or something is wrong with it; nothing has happened then.
@@ -126,7 +127,7 @@ def load_batch(path: Path) -> Batch:
             f"`{path}`: command_limit `{spec.command_limit}`: write a time above 0, such as `60s`"
         )
     scenarios = [
-        _scenario(table, f"`{path}`, scenario {number}", path.parent, spec.repeat)
+        _scenario(table, f"`{path}`, scenario {number}", path, spec.repeat)
         for number, table in enumerate(spec.scenario, 1)
     ]
     listed, ranks, assertions = _listed(scenarios)
@@ -157,11 +158,13 @@ def _listed(scenarios: Sequence[ScenarioSpec]) -> tuple[list[Step], list[int], d
     return steps, ranks, assertions
 
 
-def _scenario(table: dict[str, Any], where: str, folder: Path, repeat: int) -> ScenarioSpec:
+def _scenario(table: dict[str, Any], where: str, batch: Path, repeat: int) -> ScenarioSpec:
     """The scenario of one table, repeated as the batch says if it does not say it itself."""
     file = table.get("file")
     if file is None:
-        return check_scenario(ScenarioSpec, {"repeat": repeat, **table}, where)
+        written = {"repeat": repeat, **table}
+        check_scenario(ScenarioSpec, written, where)
+        return check_scenario(ScenarioSpec, name_files(written, str(batch)), where)
     if not isinstance(file, str) or len(table) > 1:
         others = ", ".join(sorted(set(table) - {"file"}))
         raise UsageError(
@@ -172,7 +175,7 @@ def _scenario(table: dict[str, Any], where: str, folder: Path, repeat: int) -> S
                 else ": write a name"
             )
         )
-    scenario = load_scenario(folder / file)
+    scenario = load_scenario(batch.parent / file)
     said = "repeat" in scenario.model_fields_set
     return scenario if said else scenario.model_copy(update={"repeat": repeat})
 

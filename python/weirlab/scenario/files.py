@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from weirlab import _native, reading
 from weirlab.errors import UsageError
-from weirlab.scenario.plain import load_trace
+from weirlab.scenario.plain import load_trace, shipped_traces
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 ResultT = TypeVar("ResultT")
 
@@ -34,6 +34,38 @@ class Files:
         except (OSError, ValueError):
             # The name is too long, or has a zero byte in it.
             return False
+
+    def named_in(self, file: str, name: str) -> str:
+        """The path of what a file names: beside that file, or if nothing lies there from the working folder.
+
+        Args:
+            file: the path of the file that names it.
+            name: what it says: a path, or the name of a shipped recording.
+
+        Raises:
+            UsageError: if nothing lies at either place.
+        """
+        beside = Path(file).parent / name
+        if beside == Path(name) or name in shipped_traces():
+            return name
+        found, is_here = self._is_there(beside), self._is_there(Path(name))
+        if found and not (is_here and beside.samefile(name)):
+            return str(beside)
+        if not is_here:
+            raise UsageError(self._nowhere(name, beside.parent))
+        return name
+
+    def _is_there(self, path: Path) -> bool:
+        """Whether something lies at a path that may be read; what it is shows when it is read."""
+        try:
+            return path.exists()
+        except (OSError, ValueError):
+            return False
+
+    def _nowhere(self, name: str, beside: Path) -> str:
+        folder = reading.working_folder()
+        here = "" if folder is None else f" `{folder}`"
+        return f"`{name}` lies neither in `{beside}`, beside what names it, nor in the working folder{here}"
 
     def read(self, name: str) -> str:
         """The text of a TOML file.
@@ -69,6 +101,12 @@ class FilesBelow(Files):
         """Whether there is a regular file of that name below the folder."""
         return super().is_file(name) and Path(name).resolve().is_relative_to(self._folder)
 
+    def _is_there(self, path: Path) -> bool:
+        return self.is_file(str(path))
+
+    def _nowhere(self, name: str, beside: Path) -> str:
+        return f"`{name}` is no file below {self._folder}: it would lie in `{beside}`, beside what names it"
+
     def read(self, name: str) -> str:
         """The text of a TOML file below the folder.
 
@@ -101,3 +139,13 @@ def told(call: Callable[[], ResultT]) -> ResultT:
         return call()
     except _native.NativeError as error:
         raise UsageError(str(error)) from error
+
+
+def name_files(written: Mapping[str, Any], place: str) -> dict[str, Any]:
+    """What stands in the file `place`, with paths of the files that it names.
+
+    Raises:
+        UsageError: if one of them lies nowhere.
+    """
+    found: dict[str, Any] = told(lambda: _native.name_files(written, place, Files()))
+    return found

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import re
 from importlib import resources
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from weirlab import _native, reading
 from weirlab.errors import RecordError, UsageError
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
 
 Direction = Literal["up", "down"]
 """Direction, as the client sees it."""
@@ -47,13 +50,18 @@ def path_shares(hop: dict[str, Any], direction: str, seed: int, end_ns: int) -> 
         raise RecordError(f"hop `{name}` of its scenario: {error}") from error
 
 
+def shipped_traces() -> dict[str, Traversable]:
+    """The shipped recordings by name."""
+    folder = resources.files("weirlab") / "data" / "traces"
+    return {file.name: file for file in folder.iterdir()}
+
+
 def load_trace(name: str) -> str:
     """The text of the shipped recording of that name, or of the recording in that file."""
-    folder = resources.files("weirlab") / "data" / "traces"
-    shipped = {file.name: file for file in folder.iterdir()}
+    shipped = shipped_traces().get(name)
     try:
-        if name in shipped:
-            return reading.read_text(shipped[name], reading.MAX_TRACE_BYTES)
+        if shipped is not None:
+            return reading.read_text(shipped, reading.MAX_TRACE_BYTES)
         return reading.read_named(name, reading.MAX_TRACE_BYTES)
     except reading.Unreadable as error:
         raise UsageError(f"trace `{name}` is neither shipped nor a file that can be read: {error}") from error

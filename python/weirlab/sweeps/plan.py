@@ -19,7 +19,7 @@ from weirlab.forms.faults import Fault, line_of
 from weirlab.forms.faults import faults as faults_of
 from weirlab.forms.tables import without_table
 from weirlab.scenario.catalogue import check
-from weirlab.scenario.files import told
+from weirlab.scenario.files import name_files, told
 from weirlab.scenario.models import ScenarioSpec
 from weirlab.scenario.units import time_ns
 from weirlab.sweeps.axes import MAX_VALUES, Axis, Span, Unusable
@@ -125,7 +125,7 @@ class Plan:
     Attributes:
         place: what a message calls it.
         text: the file; None of a plan made in Python.
-        scenario: the scenario as it is written, without the table `sweep`.
+        scenario: the scenario as it is written, without the table `sweep`; names of files are paths.
         sweep: the table `sweep`.
         axes: the axes, in the order of the plan.
         budget_s: processor time in seconds after which no further run starts; None for no limit.
@@ -212,7 +212,7 @@ def _plan(data: dict[str, Any], place: str, text: str | None) -> Plan:
     return Plan(
         place=place,
         text=text,
-        scenario=scenario,
+        scenario=scenario if text is None else name_files(scenario, place),
         sweep=sweep,
         axes=tuple(axes),
         budget_s=times_s["budget"],

@@ -19,7 +19,7 @@ from weirlab.scenario.catalogue import check
 from weirlab.scenario.resolving import Part
 from weirlab.sweeps.design import points
 from weirlab.sweeps.samples import ALL
-from weirlab.sweeps.written import NoPlace, Shipped, opened, placed
+from weirlab.sweeps.written import NoPlace, Shipped, opened, placed, with_paths
 from weirlab.worlds import check_all, world_named
 
 if TYPE_CHECKING:
@@ -404,8 +404,13 @@ def scenario_at(plan: Plan, point: Point, shipped: Shipped) -> dict[str, Any]:
 
     Raises:
         NoPlace: if the key of an axis leads nowhere.
+        UsageError: if its value is a file that lies nowhere.
     """
-    values = [(key, value) for axis, value in zip(plan.axes, point, strict=True) for key in axis.keys]
+    values = [
+        (key, value if plan.text is None else with_paths(key, value, plan.place))
+        for axis, value in zip(plan.axes, point, strict=True)
+        for key in axis.keys
+    ]
     scenario = plan.scenario | {key: value for key, value in values if "." not in key}
     inner = [(key, value) for key, value in values if "." in key]
     scenario = opened(scenario, [key for key, _ in inner], shipped)

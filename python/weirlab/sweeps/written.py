@@ -6,6 +6,7 @@ from typing import Any
 
 from weirlab.errors import UsageError
 from weirlab.scenario import load_link, load_test
+from weirlab.scenario.files import name_files
 
 Table = dict[str, Any]
 
@@ -51,6 +52,18 @@ def placed(scenario: Table, key: str, value: Any) -> Table:
     if not isinstance(found, dict):
         raise NoPlace(f"`{key}` is no key of a scenario")
     return found
+
+
+def with_paths(key: str, value: Any, place: str) -> Any:
+    """The value of an axis in the plan `place`, with the path of a file that it names.
+
+    Raises:
+        UsageError: if that lies nowhere.
+    """
+    if not isinstance(value, str | list | dict):
+        return value
+    last = key.rpartition(".")[2]
+    return name_files({last: value}, place)[last]
 
 
 def _placed(holder: Any, parts: list[str], value: Any, key: str) -> Any:

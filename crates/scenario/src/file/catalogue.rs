@@ -4,6 +4,7 @@ use crate::file::document;
 use crate::file::fault::{Fault, Telling};
 use crate::file::field::{Field, Reader};
 use crate::file::link::LinkSpec;
+use crate::file::named::name_files;
 use crate::file::nearest::{did_you_mean, nearest};
 use crate::file::spec::{LinkChoice, ScenarioSpec, TestChoice};
 use crate::file::test::TestSpec;
@@ -18,6 +19,12 @@ pub trait Files {
 
     /// Whether there is a regular file of that name.
     fn is_file(&self, name: &str) -> bool;
+
+    /// The path of what the file `file` calls `name`.
+    ///
+    /// # Errors
+    /// If there is no such file, in one sentence.
+    fn named_in(&self, file: &str, name: &str) -> Result<String, String>;
 
     /// The text of a file.
     ///
@@ -43,6 +50,10 @@ impl Files for NoFiles {
 
     fn is_file(&self, _: &str) -> bool {
         false
+    }
+
+    fn named_in(&self, _: &str, name: &str) -> Result<String, String> {
+        Ok(name.to_owned())
     }
 
     fn read(&self, _: &str) -> Result<String, String> {
@@ -129,27 +140,31 @@ pub fn read_file<T: Field>(text: &str, place: &str) -> Result<T, String> {
 /// was read of it, if there is nothing that the reader finds.
 pub type Beyond<'a, T> = &'a dyn Fn(&Written, Option<&T>) -> Vec<Fault>;
 
-/// As [`read_file`], with what `beyond` finds besides.
+/// As [`read_file`], with paths of the `files` that it names, and with what `beyond` finds besides.
 ///
 /// # Errors
 /// All that is wrong with it, each with its line.
 pub fn read_file_beyond<T: Field>(
     text: &str,
     place: &str,
+    files: &impl Files,
     beyond: Beyond<'_, T>,
 ) -> Result<T, String> {
-    let written = document::parse(text).map_err(|why| format!("{place} cannot be read: {why}"))?;
-    read_beyond(&written, place, beyond)
+    let mut written =
+        document::parse(text).map_err(|why| format!("{place} cannot be read: {why}"))?;
+    let unnamed = name_files(&mut written, place, files);
+    read_beyond(&written, place, unnamed, beyond)
 }
 
 fn read_beyond<T: Field>(
     written: &Written,
     place: &str,
+    unnamed: Vec<Fault>,
     beyond: Beyond<'_, T>,
 ) -> Result<T, String> {
     let (found, mut faults) = match Reader::read(written) {
-        Ok(found) => (Some(found), Vec::new()),
-        Err(faults) => (None, faults),
+        Ok(found) => (Some(found), unnamed),
+        Err(faults) => (None, [faults, unnamed].concat()),
     };
     for more in beyond(written, found.as_ref()) {
         // What the reader has told of a place is told once.
@@ -182,7 +197,7 @@ pub fn read<T: Field>(
 }
 
 /// The scenario in a file, if it is one, and none of a test. `link` takes the place of the scenario's own, which then
-/// need not be there; `beyond` finds what is wrong besides.
+/// need not be there; `files` are those that it names, and `beyond` finds what is wrong besides.
 ///
 /// # Errors
 /// If it is no TOML, it is empty or the file of a link, or something is wrong with the scenario.
@@ -190,6 +205,7 @@ pub fn read_scenario_file(
     text: &str,
     place: &str,
     link: Option<Written>,
+    files: &impl Files,
     beyond: Beyond<'_, ScenarioSpec>,
 ) -> Result<Option<ScenarioSpec>, String> {
     let mut written =
@@ -204,10 +220,15 @@ pub fn read_scenario_file(
         )),
         Content::Test => Ok(None),
         Content::Scenario => {
+            if link.is_some() {
+                // Its own link is not looked for, and the other is none of this file's.
+                written.set("link", Written::of(Value::Nothing));
+            }
+            let unnamed = name_files(&mut written, place, files);
             if let Some(link) = link {
                 written.set("link", link);
             }
-            read_beyond(&written, place, beyond).map(Some)
+            read_beyond(&written, place, unnamed, beyond).map(Some)
         }
     }
 }
@@ -265,7 +286,7 @@ impl Shelf {
         }
         if name.ends_with(".toml") {
             let text = files.read(name).map_err(|why| format!("{name} cannot be read: {why}"))?;
-            return read_file_beyond(&text, name, beyond);
+            return read_file_beyond(&text, name, files, beyond);
         }
         if name.contains('/') || files.is_file(name) {
             return Err(format!(

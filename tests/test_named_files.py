@@ -1,0 +1,139 @@
+"""Tests, links and recordings that a file names are looked for beside it, then in the working folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import weirlab
+from weirlab.batches import load_batch
+from weirlab.errors import UsageError
+from weirlab.scenario import load_link, load_scenario, load_test, resolve
+from weirlab.sweeps.plan import load_plan
+from weirlab.sweeps.runs import sweep_of
+from weirlab.webapp.scenarios import Scenarios
+
+
+def write_link(file: Path, title: str, trace: str = "line.trace") -> None:
+    hop = f'name = "modem"\ntrace = "{trace}"\n'
+    file.write_text(f'name = "l"\ntitle = "{title}"\n[[up]]\n{hop}[[down]]\n{hop}')
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder `mine` with a scenario and what it names, in the working folder."""
+    monkeypatch.chdir(tmp_path)
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "own.toml").write_text('name = "own"\ntitle = "Own"\nphases = { load = "1s" }\n')
+    (mine / "one.toml").write_text('test = "own.toml"\nlink = ["line.toml"]\n[[beside]]\ntest = "own.toml"\n')
+    write_link(mine / "line.toml", "Beside")
+    (mine / "line.trace").write_text("1\n2\n")
+    return tmp_path
+
+
+def test_what_a_scenario_and_its_link_name_lies_beside_them(folder: Path) -> None:
+    for file in (Path("mine/one.toml"), folder / "mine" / "one.toml"):
+        (run,) = resolve(load_scenario(file))
+        assert (run.test.name, run.link.title) == ("own 1 + own 2", "Beside")
+        # Under its path, by which whoever reads the record finds it again.
+        trace = str(file.parent / "line.trace")
+        assert run.traces == {trace: "1\n2\n"}
+        assert run.link.up[0].trace == trace
+    (record,) = weirlab.run(Path("mine/one.toml"))
+    assert record.recording(record.manifest.scenario["path"]["up"][0]["rate"]["trace"]) == "1\n2\n"
+
+
+def test_what_lies_in_the_working_folder_alone_is_taken_from_there(folder: Path) -> None:
+    (folder / "mine" / "line.trace").rename("line.trace")
+    (run,) = resolve(load_scenario(Path("mine/one.toml")))
+    assert run.traces == {"line.trace": "1\n2\n"}
+    (folder / "mine" / "line.toml").rename("line.toml")
+    (run,) = resolve(load_scenario(Path("mine/one.toml")))
+    assert (run.link.title, list(run.traces)) == ("Beside", ["line.trace"])
+
+
+def test_of_two_files_of_one_name_that_beside_what_names_it_is_taken(folder: Path) -> None:
+    write_link(folder / "line.toml", "Here")
+    (folder / "line.trace").write_text("1\n3\n")
+    (run,) = resolve(load_scenario(Path("mine/one.toml")))
+    assert (run.link.title, run.traces) == ("Beside", {"mine/line.trace": "1\n2\n"})
+    # What the call itself names is no file's.
+    (run,) = resolve({"test": "ping", "link": "line.toml"})
+    assert (run.link.title, run.traces) == ("Here", {"line.trace": "1\n3\n"})
+
+
+def test_a_file_in_the_working_folder_is_called_as_it_was_written(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However the scenario was named: identities of runs have the names of their recordings."""
+    monkeypatch.chdir(folder / "mine")
+    for file in (Path("one.toml"), folder / "mine" / "one.toml", Path("../mine/one.toml")):
+        (run,) = resolve(load_scenario(file))
+        assert list(run.traces) == ["line.trace"]
+
+
+def test_shipped_names_are_no_files(folder: Path) -> None:
+    (folder / "mine" / "two.toml").write_text('test = "ping"\nlink = "lte-verizon"\n')
+    (folder / "mine" / "ping").write_text("")
+    shipped = load_link("lte-verizon").up[0].trace
+    assert shipped is not None
+    (folder / "mine" / shipped).write_text("1\n")
+    (run,) = resolve(load_scenario(Path("mine/two.toml")))
+    assert run.link.up[0].trace == shipped
+    write_link(folder / "mine" / "line.toml", "Shipped", shipped)
+    assert load_link("mine/line.toml").up[0].trace == shipped
+    assert load_test("mine/own.toml").name == "own"
+
+
+def test_a_link_of_the_command_line_takes_the_place_of_one_that_lies_nowhere(folder: Path) -> None:
+    (folder / "mine" / "line.toml").unlink()
+    with pytest.raises(UsageError, match=r"line 2: link\.0: `line\.toml` lies neither in `mine`"):
+        weirlab.run(Path("mine/one.toml"))
+    (record,) = weirlab.run(Path("mine/one.toml"), link="line-50")
+    assert record.manifest.link["name"] == "line-50"
+
+
+def test_a_batch_names_files_beside_it(folder: Path) -> None:
+    batch = folder / "mine" / "batch.toml"
+    batch.write_text(
+        '[[scenario]]\nfile = "one.toml"\n[[scenario]]\ntest = "own.toml"\nlink = "line.toml"\nname = "two"\n'
+    )
+    for step in load_batch(batch.relative_to(folder)).steps:
+        assert list(step.run.traces) == ["mine/line.trace"]
+    batch.write_text('[[scenario]]\ntest = "gone.toml"\nlink = "line-50"\n')
+    with pytest.raises(UsageError, match=r"test: `gone\.toml` lies neither in `.*/mine`, beside what names"):
+        load_batch(batch)
+
+
+def test_a_sweep_names_files_beside_it_in_its_axes_too(folder: Path) -> None:
+    plan = folder / "mine" / "plan.toml"
+    plan.write_text(
+        'test = "own.toml"\nlink = "line.toml"\n'
+        '[sweep.axes]\ntrace = { key = "link.up.0.trace", values = ["line.trace", "other.trace"] }\n'
+    )
+    (folder / "mine" / "other.trace").write_text("4\n")
+    found = sweep_of(load_plan(Path("mine/plan.toml")))
+    runs = [run.configuration for run in found.runs]
+    # What the axis says stays a column as it was written.
+    assert {one.columns["trace"]: list(one.traces) for one in runs} == {
+        "line.trace": ["mine/line.trace"],
+        "other.trace": ["mine/other.trace", "mine/line.trace"],
+    }
+    plan.write_text('test = "ping"\nlink = "line-50"\n[sweep.axes]\nlink = ["line.toml", "gone.toml"]\n')
+    with pytest.raises(
+        UsageError, match=r"line 4: .*`gone\.toml` lies neither in `mine`, beside what names it"
+    ):
+        sweep_of(load_plan(Path("mine/plan.toml")))
+
+
+def test_the_web_application_opens_what_lies_below_its_folder_alone(folder: Path) -> None:
+    scenarios = Scenarios(folder / "mine")
+    text = (folder / "mine" / "one.toml").read_text()
+    command, runs = scenarios.command({"file": "one.toml", "text": text, "world": "sim"}, None)
+    assert (command.split()[2], runs) == (str(folder / "mine" / "one.toml"), 1)
+    write_link(folder / "mine" / "line.toml", "Elsewhere", "../secret.trace")
+    (folder / "secret.trace").write_text("1\n")
+    with pytest.raises(UsageError, match=r"`\.\./secret\.trace` is no file below .*/mine"):
+        scenarios.command({"file": "one.toml", "text": text, "world": "sim"}, None)
