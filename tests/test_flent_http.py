@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
 import pytest
 from click.testing import CliRunner
 
+import weirlab
 from flent_files import T0, document, imported
 from weirlab.cli import weir as group
+from weirlab.flent.exporting import flent_document
 from weirlab.plots.series import latency_ms
 from weirlab.record import configurations
-from weirlab.stats import summarise
+from weirlab.stats import loaded_pings, summarise
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -95,3 +98,47 @@ def test_the_list_of_plots_says_how_pages_of_flent_are_drawn() -> None:
         done = CliRunner().invoke(group, ["list", "flent-plots", "--json", name])
         assert chart in done.output
         assert "--probe 'HTTP*'" in done.output
+
+
+def test_a_page_belongs_to_the_phase_in_which_it_was_asked_for(tmp_path: Path) -> None:
+    """As pages that Weir loads itself: a file of its own says of them what its record said."""
+    phases = {"idle": "1s", "load": "12s", "cooldown": "0s"}
+    (record,) = weirlab.run("http-1up", phases=phases, out=tmp_path / "out")
+    wanted = record.transfers.filter(pl.col("outcome") == "done").sort("t_ns")
+    again = imported(tmp_path, flent_document(record))
+    probe = again.probe_names.index("HTTP latency")
+    pages = again.latency.filter(pl.col("probe") == probe).sort("t_ns")
+    assert pages["rtt_ns"].to_list() == wanted["took_ns"].to_list()
+    # Flent's times are floating-point seconds since 1970: a quarter of a microsecond.
+    shift = pages["t_ns"][0] - wanted["t_ns"][0]
+    assert (pages["t_ns"] - wanted["t_ns"] - shift).abs().max() < 1000
+    loaded = loaded_pings([again], probe=probe)
+    told = summarise(record).applications["HTTP latency"]
+    assert (loaded.sent, loaded.all_ns.mean() / 1e6) == (told.done, pytest.approx(told.mean_ms))
+    assert loaded.sent < len(pages)
+
+
+def test_an_imported_page_is_written_at_the_time_at_which_it_was_there(tmp_path: Path) -> None:
+    content = with_pages("http-1up")
+    record = imported(tmp_path, content)
+    written = flent_document(record)
+    points = written["raw_values"]["HTTP latency"]
+    assert [(point["val"], round(point["t"], 6)) for point in points] == [
+        (one["val"], round(one["t"], 6)) for one in content["raw_values"]["HTTP latency"]
+    ]
+    assert written["metadata"]["SERIES_META"]["HTTP latency"]["RUNNER"] == "HttpGetterRunner"
+    assert not [text for text in record.manifest.warnings if "HTTP" in text]
+
+
+def test_pages_on_steps_are_means_and_stay_where_they_are(tmp_path: Path) -> None:
+    content = with_pages("http-1up")
+    del content["raw_values"]["HTTP latency"]
+    record = imported(tmp_path, content)
+    at = record.latency.filter(pl.col("probe") == 0)["t_ns"].to_list()
+    (tmp_path / "again").mkdir()
+    again = imported(tmp_path / "again", flent_document(record))
+    assert record.manifest.imported is not None
+    assert again.manifest.imported is not None
+    assert record.manifest.imported.means == again.manifest.imported.means == {0}
+    found = again.latency.filter(pl.col("probe") == 0)["t_ns"].to_list()
+    assert found == [pytest.approx(one, abs=1000) for one in at]

@@ -157,7 +157,9 @@ def _imported(document: Document, series: Series, own: Own | None, zero: float, 
         "file": file.name,
         "t0_ns": round((document.t0_s - zero) * 1e9),
         "losses_unknown": [number for number, ping in enumerate(series.pings) if not ping.losses_known],
-        "unnumbered": [number for number, ping in enumerate(series.pings) if not ping.numbered],
+        "unnumbered": [
+            number for number, ping in enumerate(series.pings) if not (ping.losses_known or ping.means)
+        ],
         "left_out": series.left_out,
         "is_measured": own is not None and own.is_measured,
         "metadata": document.metadata,
@@ -177,11 +179,11 @@ def _is_apart(ping: Ping, series: Series) -> bool:
 
 
 def _fetched(latency: pl.DataFrame, probe: int) -> list[dict[str, int]]:
-    """From when to when a probe that is no ping fetched something: its rows are of when that was there."""
+    """From when to when a probe that is no ping fetched something."""
     rows = latency.filter(latency["probe"] == probe).drop_nulls("rtt_ns")
     if not rows.height:
         return []
-    begun, there = (rows["t_ns"] - rows["rtt_ns"]).to_list(), rows["t_ns"].to_list()
+    begun, there = rows["t_ns"].to_list(), (rows["t_ns"] + rows["rtt_ns"]).to_list()
     return [{"probe": probe, "start_ns": max(0, min(begun)), "stop_ns": max(there)}]
 
 

@@ -58,7 +58,6 @@ def own_block(record: Record, t0_ns: int) -> dict[str, Any]:
 
     imported = manifest.imported
     means = imported.means if imported else frozenset()
-    probes = manifest.scenario["probes"]
     return {
         "versions": manifest.versions,
         "world": manifest.world,
@@ -75,7 +74,7 @@ def own_block(record: Record, t0_ns: int) -> dict[str, Any]:
             told(one["name"], one["start_ns"], one["stop_ns"])
             for one in record.flow_names.iter_rows(named=True)
         ],
-        "means": [record.probe_names[one] for one in sorted(means) if probes[one]["kind"] != "http"],
+        "means": [record.probe_names[one] for one in sorted(means)],
     }
 
 

@@ -115,18 +115,19 @@ class _Probe:
         of = record.manifest.imported
         # Flent has the time of the answer, a record that of sending; some files had neither.
         self._own_time = of is not None and number in of.means
-        self.udp = record.manifest.scenario["probes"][number]["kind"] != "icmp" and not self._own_time
+        kind = record.manifest.scenario["probes"][number]["kind"]
+        self._is_web = kind == "http"
+        self.udp = kind not in {"icmp", "http"} and not self._own_time
         self._leasts = [least_of(chunk["at_ns"]) for chunk in self._chunks([])]
 
     @property
     def runner(self) -> str:
         """Flent's name of what measured it: that of an imported file, or what measures the same."""
-        if not self._own_time:
+        if not self._own_time and not self._is_web:
             return "IrttRunner" if self.udp else "PingRunner"
         of, name = self._record.manifest.imported, self._record.probe_names[self._number]
         told = of.series.get(name, {}).get("RUNNER") if of else None
-        is_web = self._record.manifest.scenario["probes"][self._number]["kind"] == "http"
-        return told if isinstance(told, str) else "HttpGetterRunner" if is_web else "NetperfDemoRunner"
+        return told if isinstance(told, str) else "HttpGetterRunner" if self._is_web else "NetperfDemoRunner"
 
     def __iter__(self) -> Iterator[Point]:
         epoch_s, told = epoch_of(self._record), self._told()

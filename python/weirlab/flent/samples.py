@@ -238,11 +238,11 @@ def _began_s(point: Point, step_s: float) -> float:
 
 
 def _sent_s(ping: Ping, point: Point) -> float:
-    """When a ping was sent: before its answer, whose time an answered sample has.
+    """When a ping was sent, or a page asked for: before its answer, whose time an answered sample has.
 
-    A mean over an interval keeps its own time, the end of the interval; so does the fetch of a page.
+    A mean over an interval keeps its own time, the end of the interval.
     """
-    value = None if not ping.tells_sending or point.get("lost") else number(point.get("val"))
+    value = None if ping.means or point.get("lost") else number(point.get("val"))
     return float(point["t"]) - (value / 1e3 if value and 0 < value <= MAX_RTT_MS else 0.0)
 
 

@@ -47,11 +47,6 @@ class Ping:
         """Whether the samples tell what was lost."""
         return not self.means and self.numbered and self.kind != "http"
 
-    @property
-    def tells_sending(self) -> bool:
-        """Whether each sample is a ping, from whose answer it follows when it was sent."""
-        return not self.means and self.kind != "http"
-
 
 @dataclass(frozen=True, kw_only=True)
 class Stream:
@@ -103,23 +98,23 @@ def sort_series(document: Document, known_means: Collection[str] = ()) -> Series
         if _follows(document, name, meta):
             continue
         points, interpolated = _samples(document, name)
+        on_steps = interpolated or document.fake_raw
         units = meta.get("UNITS") or _usual_units(name)
         if not points:
             found.left_out[name] = _why_none(document, name, units)
             if units in UNITS and meta.get("RUNNER") != "NullRunner":
                 found.empty.append(name)
         elif units == "ms" and name.startswith("Ping"):
-            means = name in known_means or interpolated or document.fake_raw
-            means = means or any("dur" in point for point in points)
+            means = on_steps or name in known_means or any("dur" in point for point in points)
             found.pings.append(_ping(name, points, meta, means=means))
         elif name == "HTTP latency":
-            found.pings.append(Ping(name=name, kind="http", means=interpolated, points=points, meta=meta))
+            means = on_steps or name in known_means
+            found.pings.append(Ping(name=name, kind="http", means=means, points=points, meta=meta))
         elif units == "Mbits/s":
             direction = _direction(document.name, name, meta)
             if direction is None:
                 found.left_out[name] = "the file does not tell its direction"
             else:
-                on_steps = interpolated or document.fake_raw
                 found.streams.append(
                     Stream(name=name, direction=direction, points=points, meta=meta, on_steps=on_steps)
                 )

@@ -77,7 +77,7 @@ class Imported:
         t0_ns: time 0 of the file in times of the record.
         losses_unknown: numbers of the probes of which the file does not tell what was lost, such as means
             over intervals.
-        unnumbered: those of them that are single pings, whose numbers do not tell which were lost.
+        unnumbered: those of them that are single pings, whose numbers do not tell which were lost, or pages.
         fetched: of the probes that are no pings, when they fetched something.
         left_out: why the record does not hold a series of the file, by its name.
         is_measured: whether Weir measured what the file tells.
