@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
+from click.testing import CliRunner
 
 import weirlab
 from live import skip_if_disturbed
+from weirlab.cli import weir as group
 from weirlab.errors import UsageError
 from weirlab.stats import summarise
 
@@ -80,6 +82,25 @@ def test_the_lab_loads_pages_and_names_about_as_fast_as_the_simulator(tmp_path: 
 
 def test_the_lab_plays_a_video_as_the_simulator_does(tmp_path: Path) -> None:
     check_film(*both([FILM], tmp_path))
+
+
+def test_what_is_known_of_retransmissions_beside_a_page_is_told(tmp_path: Path) -> None:
+    """The kernel is not asked of a page's connections, but of the downloads beside it."""
+    bulk = [{"name": name, "direction": "down"} for name in ("first", "second")]
+    (record,) = weirlab.run(TEST | {"flows": [PAGES[0], *bulk]}, link=LINK, world="lab", out=tmp_path / "o")
+    flows = record.flows.sort("flow")
+    assert flows["retransmitted_segments"].is_null().to_list() == [True, False, False]
+    down = summarise(record).down
+    assert down is not None
+    assert (down.tcp_flows, down.retransmitted_segments, down.timeouts) == (3, None, None)
+    assert down.known_resent is not None
+    again, timeouts = flows["retransmitted_segments"].sum(), flows["timeouts"].sum()
+    assert (down.known_resent.flows, down.known_resent.retransmitted_segments) == (2, again)
+    assert down.known_resent.timeouts == timeouts
+    shown = CliRunner().invoke(group, ["show", str(tmp_path / "o")]).output
+    assert f"retransmitted {again}, timeouts {timeouts} in 2 of 3 flows, not known of the others" in " ".join(
+        shown.split()
+    )
 
 
 def test_switches_of_a_whole_namespace_are_refused_by_name(tmp_path: Path) -> None:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         Summary,
     )
     from weirlab.stats.assertions import Outcome
+    from weirlab.stats.summary import KnownResent
 
 
 def comparison_table(records: Sequence[Record], comparisons: Sequence[Comparison]) -> Table:
@@ -389,8 +390,13 @@ def _senders_did(direction: DirectionSummary) -> str:
     """A line on what a direction's senders did, all that they sent before and behind the load too; of TCP."""
     if not direction.tcp_flows:
         return ""
-    again, timeouts = _known(direction.retransmitted_segments), _known(direction.timeouts)
-    return f"\nwhole run: retransmitted {again}, timeouts {timeouts}"
+    of: DirectionSummary | KnownResent = direction
+    which = ""
+    if direction.known_resent is not None:
+        of = direction.known_resent
+        which = f" in {direction.known_resent.flows} of {direction.tcp_flows} flows, not known of the others"
+    again, timeouts = _known(of.retransmitted_segments), _known(of.timeouts)
+    return f"\nwhole run: retransmitted {again}, timeouts {timeouts}{which}"
 
 
 def _queues_did(direction: DirectionSummary) -> str:

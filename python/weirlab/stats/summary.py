@@ -95,6 +95,20 @@ class LatencySummary:
 
 
 @dataclass(frozen=True, kw_only=True)
+class KnownResent:
+    """What some TCP flows of a direction sent again, where it is not known of all.
+
+    Attributes:
+        flows: of how many flows it is known.
+        retransmitted_segments, timeouts: totals of these over the whole run.
+    """
+
+    flows: int
+    retransmitted_segments: int
+    timeouts: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class DirectionSummary:
     """The flows of one direction, during the load. What the record does not tell is None, never 0.
 
@@ -117,7 +131,9 @@ class DirectionSummary:
         loss_rate: data packets dropped on the path / data packets sent, over the whole run.
         mark_rate: data packets marked CE / data packets sent, over the whole run.
         retransmitted_segments, timeouts: totals over the whole run; of a run that was cut short, and of
-            programs in a lab, those up to the last sample of TCP's state. None without a flow of TCP.
+            programs in a lab, those up to the last sample of TCP's state. None without a flow of TCP, and if
+            they are not known of each of these, such as of pages in the lab.
+        known_resent: what is known of them if that is not all, and not nothing.
     """
 
     flows: int
@@ -133,6 +149,7 @@ class DirectionSummary:
     mark_rate: float | None
     retransmitted_segments: int | None
     timeouts: int | None
+    known_resent: KnownResent | None
 
     def runs_in_part(self, shown: Callable[[float], str]) -> bool:
         """Whether a flow has another goodput while it runs than during the load, as `shown` writes them."""
@@ -388,6 +405,22 @@ def direction_of(record: Record, direction: Direction) -> DirectionSummary | Non
         mark_rate=_share(_packets(record, direction, flows, "marked"), sent),
         retransmitted_segments=_total(record, resending, "retransmitted_segments") if resending else None,
         timeouts=_total(record, resending, "timeouts") if resending else None,
+        known_resent=_known_resent(record, resending),
+    )
+
+
+def _known_resent(record: Record, flows: Sequence[int]) -> KnownResent | None:
+    """What those of some rows of `flow_rows` sent again of which that is known; None if it is all or none."""
+    again, timeouts = (totals_of_flows(record, column) for column in COUNTED_SO_FAR)
+    if again is None or timeouts is None:
+        return None
+    known = [row for row in flows if again[row] is not None and timeouts[row] is not None]
+    if not known or _total(record, flows, "retransmitted_segments") is not None:
+        return None
+    return KnownResent(
+        flows=len(known),
+        retransmitted_segments=sum(again[row] for row in known),
+        timeouts=sum(timeouts[row] for row in known),
     )
 
 
