@@ -60,8 +60,9 @@ class Scenarios:
             UsageError: all that is wrong with it.
         """
         text, world = _text(form), form.get("world", "sim")
-        if world not in worlds():
-            raise UsageError(f"world `{world}`: choose one of {', '.join(worlds())}")
+        known = worlds()
+        if world not in known:
+            raise UsageError(f"world `{world}`: choose one of {', '.join(known)}")
         # A text that is written before it has a name is told first what is wrong with itself.
         file, unnamed = self.folder / "scenario.toml", None
         try:
