@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,8 +11,10 @@ import pytest
 from weirlab.errors import LabError, UsageError
 from weirlab.lab.client import OwnKernel, ask
 from weirlab.scenario import ScenarioSpec, resolve
+from weirlab.sweeps.runs import Work, identity
+from weirlab.webapp.runs import worlds
 from weirlab.worlds import world_named
-from weirlab.worlds.kernel import found_kernel
+from weirlab.worlds.kernel import build_of, found_kernel, release_of
 
 if TYPE_CHECKING:
     import subprocess
@@ -137,6 +140,42 @@ def test_a_run_is_refused_before_anything_is_written_if_the_kernel_cannot_be_sta
     [run] = resolve(ScenarioSpec(test="tcp_download", link="cable-20-8"))
     with pytest.raises(UsageError, match="the kernel ended without an answer, with code 0: # Linux/um 6"):
         world_named("kernel").check(run)
+
+
+def test_a_file_that_is_no_kernel_is_run_once_until_it_is_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The web application asks at each form whether there is a kernel."""
+    kernel, calls = tmp_path / "linux", tmp_path / "calls"
+    kernel.write_text(f"#!/bin/sh\necho called >>'{calls}'\n")
+    kernel.chmod(0o700)
+    monkeypatch.setenv("WEIR_KERNEL", str(kernel))
+    for _ in range(3):
+        assert worlds() == ["sim", "lab"]
+    assert calls.read_text() == "called\n"
+    kernel.write_text(SHOWS_A_CONFIGURATION)
+    assert worlds() == ["sim", "lab", "kernel"]
+
+
+def test_kernels_of_one_release_are_known_by_their_builds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernel, found = tmp_path / "linux", []
+    [run] = resolve(ScenarioSpec(test="tcp_download", link="cable-20-8"))
+    for patch in ("", "# a patch\n"):
+        kernel.write_text(SHOWS_A_CONFIGURATION + patch)
+        kernel.chmod(0o700)
+        assert release_of(kernel) == "6.12.117"
+        digest = hashlib.sha256(kernel.read_bytes()).hexdigest()
+        assert build_of(kernel) == f"6.12.117 {digest[:12]}"
+        found.append(identity(run, {}, Work(world="kernel", kernel=build_of(kernel))))
+    assert found[0] != found[1]
+    monkeypatch.setenv("WEIR_KERNEL", str(kernel))
+    assert Work(world="kernel", kernel=build_of(kernel)).made_world().name == "kernel"
+    with pytest.raises(
+        UsageError, match=r"here is 6\.12\.117 \w{12}, and 6\.12\.117 0123456789ab is asked for"
+    ):
+        Work(world="kernel", kernel="6.12.117 0123456789ab").made_world()
 
 
 SHOWS_A_CONFIGURATION = """#!/bin/sh

@@ -50,7 +50,8 @@ class Work:
     Attributes:
         world: in which world it runs, `sim`, `lab` or `kernel`.
         datapath: who has the queues and lines there; None for who usually has them.
-        kernel: release of the kernel of the world kernel, such as `6.12.117`; empty in other worlds.
+        kernel: release and build of the kernel of the world kernel, such as `6.12.117 3f2a91c04d1e`; empty in
+            other worlds.
         samples: phases of which raw samples are kept, as a record; `all` alone for the whole record, nothing
             for none.
         reduction: `MODULE:FUNCTION` that makes more figures of a record and its run, as plain values, which
@@ -77,9 +78,9 @@ class Work:
         """The world.
 
         Raises:
-            UsageError: if it has no such data path, or the kernel here is of another release.
+            UsageError: if it has no such data path, or the kernel here is another.
         """
-        if self.world == KERNEL and (here := kernel_release()) != self.kernel:
+        if self.world == KERNEL and (here := kernel_build()) != self.kernel:
             raise UsageError(f"the kernel of the world kernel here is {here}, and {self.kernel} is asked for")
         return world_named(self.world, self.datapath)
 
@@ -93,15 +94,15 @@ def work_of(said: Mapping[str, Any]) -> Work:
     return Work(**{**said, "samples": tuple(said["samples"])})
 
 
-def kernel_release() -> str:
-    """The release of the kernel that the world kernel has here.
+def kernel_build() -> str:
+    """Release and build of the kernel that the world kernel has here.
 
     Raises:
         UsageError: if there is none.
     """
-    from weirlab.worlds.kernel import found_kernel, release_of  # noqa: PLC0415 - of that world alone
+    from weirlab.worlds.kernel import build_of, found_kernel  # noqa: PLC0415 - of that world alone
 
-    return release_of(found_kernel())
+    return build_of(found_kernel())
 
 
 @dataclass(frozen=True)
@@ -232,7 +233,7 @@ def _work(plan: Plan) -> Work:
     return Work(
         world=spec.world,
         datapath=spec.datapath,
-        kernel=kernel_release() if spec.world == KERNEL else "",
+        kernel=kernel_build() if spec.world == KERNEL else "",
         samples=plan.samples,
     )
 

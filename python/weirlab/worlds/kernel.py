@@ -14,7 +14,7 @@ from weirlab.errors import LabError, UsageError
 from weirlab.lab.client import OwnKernel, ask
 from weirlab.worlds.lab import manifest_of, run_in_lab
 
-__all__ = ["CLOCK", "KernelWorld", "found_kernel", "release_of"]
+__all__ = ["CLOCK", "KernelWorld", "build_of", "found_kernel", "release_of"]
 
 if TYPE_CHECKING:
     from weirlab.scenario import ResolvedRun
@@ -54,7 +54,7 @@ class KernelWorld:
         """Runs a scenario and writes its record into `folder`; says whether it came to its end."""
         image = found_kernel()
         manifest = manifest_of(run, self.name, CLOCK, self.datapath)
-        manifest["kernel"] = {"release": release_of(image), "sha256": _digest(image)}
+        manifest["kernel"] = {"release": release_of(image), "sha256": _digest(image, _mark(image))}
         kernel = OwnKernel(image=image, seed=run.seed)
         return run_in_lab(run, manifest, folder, progress, kernel)
 
@@ -87,13 +87,45 @@ def usual_places() -> list[Path]:
     return [CHECKOUT / "target/kernel/linux", data / "weir/linux"]
 
 
-@cache
 def release_of(image: Path) -> str:
     """The release of a kernel, such as `6.12.117`.
 
     Raises:
         UsageError: if the file is no user-mode Linux that travels in time.
     """
+    release = _release(image, _mark(image))
+    if release is None:
+        raise UsageError(
+            f"`{image}` is no user-mode Linux with time travel (CONFIG_UML_TIME_TRAVEL_SUPPORT): "
+            "build one with `make kernel`"
+        )
+    return release
+
+
+def build_of(image: Path) -> str:
+    """The release of a kernel and the first digits of its SHA-256, such as `6.12.117 3f2a91c04d1e`.
+
+    Kernels of one release may have other patches and other settings.
+
+    Raises:
+        UsageError: if the file is no user-mode Linux that travels in time.
+    """
+    return f"{release_of(image)} {_digest(image, _mark(image))[:BUILD_DIGITS]}"
+
+
+def _mark(image: Path) -> tuple[int, ...]:
+    """By what it is known that a file is still the same; nothing of one that is not there."""
+    try:
+        found = image.stat()
+    except OSError:
+        return ()
+    return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+@cache
+def _release(image: Path, mark: tuple[int, ...]) -> str | None:
+    """The release of a kernel; None of what is none. A file is run once for this, whatever it is."""
+    del mark
     try:
         done = subprocess.run(
             [image, "--showconfig"], capture_output=True, text=True, errors="replace", timeout=10, check=False
@@ -102,19 +134,18 @@ def release_of(image: Path) -> str:
     except (OSError, subprocess.TimeoutExpired):
         said = ""
     found = re.search(r"^# Linux/um (\S+) Kernel Configuration$", said, re.MULTILINE)
-    if found is None or "CONFIG_UML_TIME_TRAVEL_SUPPORT=y\n" not in said:
-        raise UsageError(
-            f"`{image}` is no user-mode Linux with time travel (CONFIG_UML_TIME_TRAVEL_SUPPORT): "
-            "build one with `make kernel`"
-        )
-    return found[1]
+    return None if found is None or "CONFIG_UML_TIME_TRAVEL_SUPPORT=y\n" not in said else found[1]
 
 
 @cache
-def _digest(image: Path) -> str:
+def _digest(image: Path, mark: tuple[int, ...]) -> str:
+    del mark
     with image.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
+
+BUILD_DIGITS = 12
+"""Of a digest: two builds of a machine are told apart, and a column of a table is not filled by it."""
 
 CHECKOUT = Path(__file__).parents[3]
 """Weir's source, where it runs from there."""
