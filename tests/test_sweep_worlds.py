@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,7 +12,8 @@ from click.testing import CliRunner
 import weirlab
 from weirlab.cli import weir
 from weirlab.errors import UsageError
-from weirlab.sweeps import sweeping
+from weirlab.sweeps import estimate as estimating
+from weirlab.sweeps import runs, sweeping
 from weirlab.sweeps.bundle import write_bundle
 from weirlab.sweeps.charts.data import drawn
 from weirlab.sweeps.columns import table
@@ -22,6 +24,7 @@ from weirlab.sweeps.shown import alike
 from weirlab.sweeps.store import Store
 from weirlab.sweeps.sweeping import carry_out
 from weirlab.sweeps.work import begun
+from weirlab.worlds.kernel import KernelWorld
 from weirlab.worlds.lab import LabWorld
 from weirlab.worlds.sim import SimWorld
 
@@ -36,6 +39,24 @@ SCENARIO = {
     "phases": {"idle": "500ms", "load": "1s", "cooldown": "0s"},
 }
 QUEUES = {"queue": ["default", "htb rate 95% fq_codel"]}
+
+
+class StoppedClock:
+    """Stands for the module `time`: what waits for nothing moves it itself."""
+
+    process_time = staticmethod(time.process_time)
+
+    def __init__(self) -> None:
+        self.now_s = 100.0
+
+    def monotonic(self) -> float:
+        return self.now_s
+
+
+def stopped_clock(monkeypatch: pytest.MonkeyPatch) -> StoppedClock:
+    clock = StoppedClock()
+    monkeypatch.setattr(estimating, "time", clock)
+    return clock
 
 
 def plan(**sweep: Any) -> Any:
@@ -189,10 +210,57 @@ def test_two_worlds_in_one_store_stand_beside_each_other(tmp_path: Path) -> None
 
 def test_the_lab_is_estimated_by_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(LabWorld, "check", lambda *_: None)
+    clock = stopped_clock(monkeypatch)
+
+    def begun_and_ended(*words: Any, **_: Any) -> dict[str, Any]:
+        clock.now_s += 0.4
+        assert not words[4](250_000_000), "it ends as soon as it has begun"
+        clock.now_s += 0.3
+        return {"simulated_s": 0.25}
+
+    monkeypatch.setattr(estimating, "carried_out", begun_and_ended)
     found = estimate(sweep_of(plan(world="lab", repeat=3)), None)
-    assert found.processor_s is None
-    assert found.clock_s == pytest.approx(6 * 1.5)
+    assert (found.processor_s, found.failure) == (None, None)
+    # What a run takes beyond the time that it lasts, it takes to start and to end.
+    assert found.clock_s == pytest.approx(6 * (1.5 + 0.45))
+    monkeypatch.undo()
     assert estimate(sweep_of(plan()), None).clock_s is None
+
+
+def test_a_pilot_run_counts_from_when_its_world_has_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel that starts slowly has simulated something all the same."""
+    clock = stopped_clock(monkeypatch)
+    monkeypatch.setattr(KernelWorld, "check", lambda *_: None)
+    monkeypatch.setattr(runs, "kernel_build", lambda: "6.12.117 3f2a91c04d1e")
+
+    def slowly_started(*words: Any, **_: Any) -> dict[str, Any]:
+        clock.now_s += 30.0
+        reached_s = 0.0
+        while words[4](round(reached_s * 1e9)):
+            clock.now_s += 1.0
+            reached_s += 0.25
+        return {"simulated_s": reached_s, "processor_s": 2.0, "simulator_s": None}
+
+    monkeypatch.setattr(estimating, "carried_out", slowly_started)
+    asked = sweep_of(plan(world="kernel"))
+    found = estimate(asked, None)
+    # A second, of the 1.5 s that a run lasts, took 2 s.
+    assert found.failure is None
+    assert found.processor_s == pytest.approx(len(asked.runs) * 3.0)
+
+
+def test_why_a_pilot_run_fails_is_told(
+    monkeypatch: pytest.MonkeyPatch, weir_here: Any, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(estimating, "carried_out", lambda *_, **__: {"error": "the line is down"})
+    found = estimate(sweep_of(plan()), None)
+    assert (found.processor_s, found.failure) == (None, "the line is down")
+    monkeypatch.setattr(estimating, "carried_out", lambda *_, **__: {"simulated_s": 0.0})
+    assert estimate(sweep_of(plan()), None).failure == "nothing was simulated within 1 s"
+    file = tmp_path / "plan.toml"
+    file.write_text('test = "ping"\nlink = "line-50"\n[sweep.axes]\nqueue = ["sfq"]\n')
+    said = weir_here("sweep", str(file), "--dry-run").stderr
+    assert "how long it takes is not known, since a pilot run fails: nothing was simulated within 1 s" in said
 
 
 def test_worlds_whose_runs_disturb_nobody_run_several_at_once(

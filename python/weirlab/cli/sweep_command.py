@@ -251,11 +251,11 @@ def _tell_estimate(found: Estimate, *, as_json: bool) -> None:
         warn(f"{counted(found.failed, 'run')} that are there failed: `--retry` does them again")
     if not found.missing:
         pass
+    elif found.failure is not None:
+        warn(f"how long it takes is not known, since a pilot run fails: {found.failure}")
     elif found.clock_s is not None:
         console.print(f"about {_duration(found.clock_s)} by the clock, one run of the lab after the other")
-    elif found.processor_s is None:
-        warn("the pilot runs fail: the processor time is not known")
-    else:
+    elif found.processor_s is not None:
         simulated = f"{_duration(found.simulated_s)} simulated"
         console.print(f"about {_duration(found.processor_s)} of processor time for {simulated}")
     console.print(f"about {found.bytes / 1e6:.3g} MB in the store")
