@@ -1,19 +1,27 @@
 //! How disciplines keep flows apart.
 
 use super::{QueueSpec, SpecError};
-use crate::Device;
 use crate::cake::CakeOptions;
+use crate::sfq::SfqOptions;
+use crate::{Device, FqCodelOptions, FqOptions, FqPieOptions};
 
 impl QueueSpec {
     /// Whether this discipline has a queue for each flow, on a port of `device`, so that a packet of a flow that sends
-    /// little leaves before those of others that came earlier. Trees are not among these, whatever is in them.
+    /// little leaves before those of others that came earlier. Trees are not among these, whatever is in them, nor is one
+    /// that was told to have a single queue.
     ///
     /// # Errors
     /// If a value is not of its parameter's kind or out of range.
     pub fn keeps_flows_apart(&self, device: &Device) -> Result<bool, SpecError> {
         Ok(self.stands_alone()
             && match self.discipline.name {
-                "fq" | "fq_codel" | "fq_pie" | "sfq" => true,
+                "fq" => self.read::<FqOptions>(device)?.orphan_mask > 0,
+                "fq_codel" => self.read::<FqCodelOptions>(device)?.flows > 1,
+                "fq_pie" => self.read::<FqPieOptions>(device)?.flows > 1,
+                "sfq" => {
+                    let options = self.read::<SfqOptions>(device)?;
+                    options.flows.min(options.divisor) > 1
+                }
                 "cake" => self.read::<CakeOptions>(device)?.keeps_flows_apart(),
                 _ => false,
             })
@@ -46,6 +54,13 @@ mod tests {
             ("fq_codel limit 100 ecn", true),
             ("fq_pie", true),
             ("sfq perturb 10", true),
+            ("sfq flows 0", true),
+            ("fq_codel flows 2", true),
+            ("fq_codel flows 1", false),
+            ("fq_pie flows 1", false),
+            ("sfq flows 1", false),
+            ("sfq divisor 1", false),
+            ("fq orphan_mask 0", false),
             ("pfifo", false),
             ("codel", false),
             ("tbf rate 10mbit burst 10kb latency 50ms", false),
