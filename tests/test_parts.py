@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import subprocess
+import sys
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -10,11 +12,14 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from weirlab.record import parts
+from live import PATIENCE_S
+from weirlab.record import pack, parts
 from weirlab.record.manifest import SCHEMA
 from weirlab.record.parts import PartError, decoded, decoded_as_one
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from weirlab.record import Record
 
 COUNT = 20
@@ -86,3 +91,23 @@ def test_parts_with_other_columns_are_refused(frames: list[pl.DataFrame]) -> Non
     assert (
         said([written(frame) for frame in frames]) == "the part files of `throughput` have different columns"
     )
+
+
+def test_an_archive_that_became_a_pipe_is_not_waited_for(rrul: list[Record], tmp_path: Path) -> None:
+    """It is opened anew for each table: nobody writes into the pipe."""
+    place = tmp_path / "one.weir"
+    pack(rrul[0], place)
+    words = ["import os, sys, weirlab", "record = weirlab.open_record(sys.argv[1])", "os.unlink(sys.argv[1])"]
+    words += [
+        "os.mkfifo(sys.argv[1])",
+        "try: record.latency",
+        "except weirlab.WeirError as error: print(error)",
+    ]
+    done = subprocess.run(
+        [sys.executable, "-c", "\n".join(words), str(place)],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    assert done.stdout == f"`{place}` is no record: neither a folder nor a .weir file\n", done.stderr

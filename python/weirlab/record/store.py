@@ -12,6 +12,7 @@ import zlib
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
+from weirlab import reading
 from weirlab.errors import RecordError
 from weirlab.record.tables import TABLES
 
@@ -68,12 +69,8 @@ def open_store(path: Path) -> Store:
     """
     try:
         is_folder = path.is_dir()
-        # A device would be read without end, and a pipe would be waited for.
-        is_other = not is_folder and path.exists() and not path.is_file()
     except OSError as error:
         raise RecordError(f"`{path}` cannot be read: {error.strerror or error}") from error
-    if is_other:
-        raise _neither(path)
     return Folder(path) if is_folder else Archive(path)
 
 
@@ -185,8 +182,13 @@ class Archive:
     @contextmanager
     def _open(self) -> Iterator[zipfile.ZipFile]:
         try:
-            with zipfile.ZipFile(self.path) as archive:
+            with reading.opened(self.path) as file, zipfile.ZipFile(file) as archive:
                 yield archive
+        except reading.Unreadable as error:
+            if error.__cause__ is None:
+                # A device, a pipe, a socket.
+                raise _neither(self.path) from error
+            raise RecordError(f"`{self.path}` cannot be read: {error}") from error
         except OSError as error:
             raise RecordError(f"`{self.path}` cannot be read: {error.strerror or error}") from error
         except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, RuntimeError, KeyError) as error:
