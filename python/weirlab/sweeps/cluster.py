@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from weirlab.children import ONE_THREAD
 from weirlab.errors import UsageError, WeirError
-from weirlab.sweeps.local import archives, failed, failed_of, handed_over, late
+from weirlab.sweeps.local import archives, failed, handed_over, late
 from weirlab.sweeps.runs import LAB, PLAIN, Work, build, version, work_of
 from weirlab.sweeps.work import carried_out
 
@@ -326,7 +326,7 @@ class _Batches:
             self._alone.extend(batch)
         else:
             reason = f"the cluster gave it up: {type(error).__name__}: {error}"
-            self._tell(batch[0], failed_of(self._orders, batch[0], reason))
+            self._tell(batch[0], self._orders.failed(batch[0], reason))
 
     def _send_again(self, batch: list[Run]) -> None:
         if not self._enough:

@@ -59,6 +59,10 @@ class Orders:
     work: Work = PLAIN
     keep: Callable[[Run, Path], object] | None = None
 
+    def failed(self, run: Run, reason: str) -> Row:
+        """The row of a run of these of which nothing came but that reason."""
+        return failed(run.key, run.configuration.packed, run.seed, reason, self.work)
+
 
 def run_here(orders: Orders) -> None:
     """Runs all runs in this process, one after the other, until it is told to stop.
@@ -73,7 +77,7 @@ def run_here(orders: Orders) -> None:
             if not row.get("complete") and "error" not in row:
                 if orders.stop.told:
                     return
-                row = failed_of(orders, run, late(orders.run_limit_s))
+                row = orders.failed(run, late(orders.run_limit_s))
             handed_over(orders, run, folder)
             if not orders.told(run, row):
                 return
@@ -214,7 +218,7 @@ class _Crew:
             return self._left.popleft() if self._left and not self._stop.told else None
 
     def _tell_failed(self, run: Run, reason: str) -> None:
-        self._tell(run, failed_of(self._orders, run, reason))
+        self._tell(run, self._orders.failed(run, reason))
 
     def _tell(self, run: Run, row: Row) -> None:
         with self._lock:
@@ -355,11 +359,6 @@ class _Worker:
 def failed(key: str, packed: bytes, seed: int, reason: str, work: Work) -> Row:
     """The row of a run of which nothing came but that reason."""
     return begun(key, seed, work) | asked_of(unpacked(packed, seed, {})) | {"error": reason}
-
-
-def failed_of(orders: Orders, run: Run, reason: str) -> Row:
-    """The row of a run of these orders of which nothing came but that reason."""
-    return failed(run.key, run.configuration.packed, run.seed, reason, orders.work)
 
 
 def late(limit_s: float) -> str:
