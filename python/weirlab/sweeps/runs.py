@@ -267,8 +267,11 @@ class _Asker:
         Raises:
             UsageError: if the world refuses it.
         """
+        if self._asks_all:
+            self._world.check(run)
+            return True
         words = {(-1, ""), *((number, repr(point[number])) for number in self._words)}
-        if not self._asks_all and words <= self._asked:
+        if words <= self._asked:
             return not words & self._refused
         self._asked |= words
         self._refused |= words
