@@ -61,7 +61,8 @@ table! { "throughput", "one row a flow and interval, while the flow runs or stil
         pub flow: u32,
         /// Bytes that the application received in order, each once.
         pub bytes: u64,
-        /// Bytes of IP packets with data that arrived, headers and repetitions included.
+        /// Bytes of IP packets with data that arrived, headers and repetitions included; over real sockets a
+        /// repetition of what was there already counts with its headers alone.
         pub wire_bytes: u64,
     }
 }
