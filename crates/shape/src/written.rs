@@ -42,7 +42,10 @@ pub fn read_settings(
     config: Option<&Path>,
     given: Written,
 ) -> Result<Settings, ShapeError> {
-    let mut said = config.map_or_else(|| Ok(Written::empty()), read_config)?;
+    let mut said = match config {
+        None => Written::empty(),
+        Some(file) => files_beside(read_config(file)?, file, &given)?,
+    };
     // A line of the file would be told of what stands in none.
     said.line = None;
     if let Value::Table(entries) = given.value {
@@ -59,6 +62,46 @@ pub fn read_settings(
     }
     let settings = settings_of(device, &spec, &weir_sockets::address_of)?;
     Ok(settings)
+}
+
+/// The settings in the file `config`, with paths of the files that it names and that are read: beside it, or if nothing lies
+/// there from the working folder, as with [scenarios](weir_scenario::file::name_files). What is `given` in their place is
+/// no part of the file.
+///
+/// # Errors
+/// If one lies in neither.
+fn files_beside(mut said: Written, config: &Path, given: &Written) -> Result<Written, ShapeError> {
+    let place = format!("config `{}`", config.display());
+    let path = std::path::absolute(config)
+        .map_err(|error| ShapeError::input(format!("{place}: {error}")))?;
+    let folder = path.parent().unwrap_or(&path);
+    let mut faults = Vec::new();
+    for key in ["auth", "rules"] {
+        let Some(Written { value: Value::Text(name), line }) = said.get(key).cloned() else {
+            continue;
+        };
+        let is_shipped = key == "rules" && shipped_rules().contains(&&*name);
+        if is_shipped || given.get(key).is_some() {
+            continue;
+        }
+        let beside = folder.join(&name);
+        if beside.exists() {
+            let text = beside.into_os_string().into_string().map_err(|beside| {
+                ShapeError::input(format!("{place}: `{}` is no text in UTF-8", beside.display()))
+            })?;
+            said.set(key, Written { value: Value::Text(text), line });
+        } else if !Path::new(&name).exists() {
+            let says = format!(
+                "`{name}` lies neither in `{}`, beside what names it, nor in the working folder",
+                folder.display()
+            );
+            faults.push(Fault { path: key.to_owned(), line, says });
+        }
+    }
+    if faults.is_empty() {
+        return Ok(said);
+    }
+    Err(ShapeError::input(Telling { place: &place, names: &[] }.sentence(faults)))
 }
 
 /// Queues that are none of ours, with the lines on which they stand; the kernel may have what ours have not.
@@ -289,6 +332,41 @@ mod tests {
         assert_eq!(settings.queues, [Some(USUAL_QUEUES[0].to_owned()), None]);
         let said = wrong.unwrap_err().to_string();
         assert!(said.ends_with("`: down: `1bit`: write 100kbit or more"), "{said}");
+    }
+
+    #[test]
+    fn files_that_a_file_names_lie_beside_it() {
+        let folder = std::env::temp_dir().join(format!("weir-shape-beside-{}", std::process::id()));
+        std::fs::create_dir(&folder).unwrap();
+        let config = folder.join("line.toml");
+        let rules = "[[rule]]\nname = \"own\"\nclass = \"bulk\"\nport = [873]\n";
+        std::fs::write(folder.join("own.toml"), rules).unwrap();
+        let read = |text: &str| {
+            std::fs::write(&config, text).unwrap();
+            read_settings("eth0", Some(&config), given(&[]))
+        };
+        let own = read("rules = \"own.toml\"\nauth = \"own.toml\"\n");
+        let shipped = read("rules = \"usual\"\n");
+        let gone = read("up = \"8mbit\"\nrules = \"gone.toml\"\n");
+        let usual = given(&[("rules", "usual".into())]);
+        let other = read_settings("eth0", Some(&config), usual);
+        std::fs::remove_dir_all(&folder).unwrap();
+        let settings = own.unwrap();
+        assert_eq!(settings.rules.unwrap().rules[0].name, "own");
+        assert_eq!(settings.auth, Some(folder.join("own.toml")));
+        assert!(shipped.unwrap().rules.unwrap().rules.len() > 1);
+        assert!(
+            other.unwrap().rules.unwrap().rules.len() > 1,
+            "those of the file are not looked for"
+        );
+        let (file, place) = (config.display(), folder.display());
+        assert_eq!(
+            gone.unwrap_err().to_string(),
+            format!(
+                "config `{file}`, line 2: rules: `gone.toml` lies neither in `{place}`, beside what names it, nor in the \
+                 working folder"
+            )
+        );
     }
 
     #[test]
