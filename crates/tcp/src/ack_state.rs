@@ -1,7 +1,7 @@
 //! When the receiving half acknowledges: at once, delayed, or compressed.
 //!
 //! Follows Linux `net/ipv4/tcp_input.c` (`tcp_event_data_recv`, `tcp_in_quickack_mode`) and `tcp_output.c`
-//! (`tcp_send_delayed_ack`) where the profile says so.
+//! (`tcp_send_delayed_ack`, `tcp_event_data_sent`) where the profile says so.
 
 use weir_core::{Duration, Time};
 
@@ -24,6 +24,10 @@ pub(crate) struct AckState {
     pub at_once: bool,
     /// Whether data arrived that is not acknowledged yet (`ICSK_ACK_SCHED`).
     pub pending: bool,
+    /// Whether the end of a burst is among it (`ICSK_ACK_PUSHED`).
+    pushed: bool,
+    /// Whether the two ends answer each other, so that an answer may carry the acknowledgement (`pingpong`).
+    interactive: bool,
     delayed: Option<Delayed>,
     /// When the compressed acknowledgement leaves; `None` while there is none.
     compressed_until: Option<Time>,
@@ -77,7 +81,7 @@ impl AckState {
     /// Whether data is acknowledged segment by segment (`tcp_in_quickack_mode`).
     #[inline]
     pub const fn is_quick(&self) -> bool {
-        self.quick > 0
+        self.quick > 0 && !self.interactive
     }
 
     /// Adjusts the delay to the time between data in order (`tcp_event_data_recv`).
@@ -105,7 +109,20 @@ impl AckState {
     /// The end of a burst arrived, for an acknowledgement of which the sender may wait
     /// (`tcp_measure_rcv_mss`, `__tcp_cleanup_rbuf`).
     pub fn on_pushed(&mut self) {
-        self.at_once = true;
+        self.at_once |= !self.interactive || self.pushed;
+        self.pushed = true;
+    }
+
+    /// Data is sent: an answer, if it follows soon on what arrived (`tcp_event_data_sent`).
+    #[inline]
+    pub fn on_sent(&mut self, profile: &Profile, now: Time) {
+        if profile.delayed_ack != DelayedAck::Linux {
+            return;
+        }
+        if let Some(delay_us) = self.delay_us {
+            let since = ticks_us(profile.timers, now).saturating_sub(self.last_data_us);
+            self.interactive |= since < u64::from(delay_us);
+        }
     }
 
     /// All that arrived in order, up to segment `next` and `delivered` bytes, is acknowledged
@@ -122,6 +139,7 @@ impl AckState {
         self.acked = next;
         self.acked_offset = delivered;
         self.at_once = false;
+        self.pushed = false;
         self.pending = false;
         self.delayed = None;
         self.compressed_until = None;
@@ -154,6 +172,7 @@ impl AckState {
     pub fn enter_quick(&mut self, window: &ReceiveWindow, most: u32) {
         self.quick = self.quick.max(window.quick_limit().min(most));
         self.delay_us = Some(DELAY_MIN_US);
+        self.interactive = false;
     }
 
     /// Sets the timer of the delayed acknowledgement, or says that it is due at once (`tcp_send_delayed_ack`).
@@ -214,8 +233,10 @@ impl AckState {
     }
     /// The delay was over before anything came that would have ended it (`tcp_delack_timer_handler`).
     fn miss(&mut self) {
-        // The sender is slow: allow it more time.
-        self.delay_us = self.delay_us.map(|us| (us * 2).min(DELAY_MAX_US));
+        // No answer carried the acknowledgement: expect none. Or the sender is slow: allow it more time.
+        let interactive = std::mem::take(&mut self.interactive);
+        let next = |us: u32| if interactive { DELAY_MIN_US } else { (us * 2).min(DELAY_MAX_US) };
+        self.delay_us = self.delay_us.map(next);
     }
 }
 

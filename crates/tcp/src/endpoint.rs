@@ -142,7 +142,7 @@ impl Endpoint {
             return;
         }
         self.receiver.on_timestamp(segment);
-        let (sender, profile, mut stamped) = self.stamped(wire);
+        let (sender, profile, mut stamped) = self.stamped(wire, now);
         sender.on_ack(segment, profile, &mut stamped, now);
         let need = self.take_data(segment, ecn, wire, now);
         let acked = self.push(wire, now);
@@ -165,7 +165,7 @@ impl Endpoint {
                     self.send_ack(wire, now);
                 }
                 if self.sender.timer() <= now {
-                    let (sender, profile, mut stamped) = self.stamped(wire);
+                    let (sender, profile, mut stamped) = self.stamped(wire, now);
                     sender.on_timer(profile, &mut stamped, now);
                 }
             }
@@ -287,7 +287,7 @@ impl Endpoint {
         if self.state != State::Established || self.sender.is_idle() {
             return false;
         }
-        let (sender, profile, mut stamped) = self.stamped(wire);
+        let (sender, profile, mut stamped) = self.stamped(wire, now);
         sender.send_new_data(profile, &mut stamped, now);
         stamped.acked
     }
@@ -315,9 +315,10 @@ impl Endpoint {
     fn stamped<'a, W>(
         &'a mut self,
         wire: &'a mut W,
+        now: Time,
     ) -> (&'a mut Sender, &'a Profile, Stamped<'a, W>) {
         let Self { profile, sender, receiver, .. } = self;
-        (sender, profile, Stamped { receiver, profile, wire, acked: false })
+        (sender, profile, Stamped { receiver, profile, wire, now, acked: false })
     }
 
     fn on_syn(&mut self, segment: &Segment, wire: &mut impl Wire, now: Time) {
@@ -448,12 +449,16 @@ struct Stamped<'a, W> {
     receiver: &'a mut Receiver,
     profile: &'a Profile,
     wire: &'a mut W,
+    now: Time,
     acked: bool,
 }
 
 impl<W: Wire> Wire for Stamped<'_, W> {
     fn send(&mut self, segment: &mut Segment, ecn: Ecn) {
         self.receiver.write_ack(segment, self.profile);
+        if segment.len > 0 {
+            self.receiver.on_sent(self.profile, self.now);
+        }
         self.acked = true;
         self.wire.send(segment, ecn);
     }

@@ -219,6 +219,12 @@ impl Receiver {
         self.ack.on_acknowledged(self.next, self.delivered);
     }
 
+    /// Data is sent, with what [`write_ack`](Self::write_ack) has written.
+    #[inline]
+    pub fn on_sent(&mut self, profile: &Profile, now: Time) {
+        self.ack.on_sent(profile, now);
+    }
+
     /// The window in bytes that a segment sent now would offer.
     #[inline]
     pub fn offered_window(&mut self) -> u32 {

@@ -203,16 +203,75 @@ fn an_acknowledgement_at_once_leaves_with_data_that_is_released() {
     t.at(ms(100)).arrives(data(0).acks(1)).leaves(&[data(10).acks(1), data(11).acks(1)]);
 }
 
-/// Own data spends no acknowledgement at once unless one is due (`tcp_dec_quickack_mode`).
+/// Own data spends no acknowledgement at once unless one is due (`tcp_dec_quickack_mode`). It is no answer, so long
+/// after what arrived.
 #[test]
 fn own_data_does_not_use_up_the_start() {
     let mut t = linux().with(fixed_window).accepted();
     t.arrives(data(0)).leaves(&[ack(1)]);
-    t.writes(10).leaves(&crate::line::all(0..10));
+    t.at(ms(40)).writes(10).leaves(&crate::line::all(0..10));
     for number in 1..16 {
         t.arrives(data(number)).leaves(&[ack(number + 1)]);
     }
     t.arrives(data(16)).leaves(&[]);
+}
+
+/// Data that leaves within the delay of an acknowledgement after what arrived is an answer to it
+/// (`tcp_event_data_sent`), and the next answer may carry the acknowledgement: segments are not acknowledged one by
+/// one any more, even at the start (`tcp_in_quickack_mode`).
+#[test]
+fn an_answer_ends_acknowledgements_one_by_one() {
+    for (answered, quick) in [(ms(40) - ns(1), false), (ms(40), true)] {
+        let mut t = linux().with(fixed_window).accepted();
+        t.arrives(data(0)).leaves(&[ack(1)]);
+        t.at(answered).writes(1).leaves(&[data(0).acks(1)]);
+        t.arrives(data(1).acks(1));
+        if quick {
+            t.leaves(&[ack(2)]);
+        } else {
+            t.leaves(&[]);
+        }
+    }
+}
+
+/// Where the two ends answer each other, a pushed segment waits for the answer as others do, unless the end of a burst
+/// waits already (`ICSK_ACK_PUSHED2` in `__tcp_cleanup_rbuf`).
+#[test]
+fn an_answer_has_the_ends_of_bursts_wait() {
+    let mut t = behind_the_start(linux());
+    t.at(ms(100)).arrives(data(16).pushed(true)).leaves(&[ack(17)]);
+    t.at(ms(110)).writes(1).leaves(&[data(0).acks(17)]);
+    t.at(ms(120)).arrives(data(17).len(300).pushed(true).acks(1)).leaves(&[]);
+    t.at(ms(130)).arrives(data(18).len(300).pushed(true).acks(1)).leaves(&[ack(19)]);
+    // An answer takes along what waits, and then the end of the next burst is the first again.
+    t.at(ms(140)).arrives(data(19).len(300).pushed(true).acks(1)).leaves(&[]);
+    t.at(ms(150)).writes(1).leaves(&[data(1).acks(20)]);
+    t.at(ms(160)).arrives(data(20).len(300).pushed(true).acks(2)).leaves(&[]);
+}
+
+/// A delayed acknowledgement that no answer took along ends that, and the next delay is the least again, not twice
+/// as long (`tcp_delack_timer_handler`).
+#[test]
+fn an_answer_that_does_not_come_is_not_waited_for_again() {
+    let mut t = behind_the_start(linux());
+    t.at(ms(100)).arrives(data(16)).leaves(&[]);
+    t.at(ms(110)).writes(1).leaves(&[data(0).acks(17)]);
+    t.at(ms(200)).arrives(data(17).pushed(true).acks(1)).leaves(&[]);
+    t.leaves_at(ms(244), &[ack(18)]);
+    t.at(ms(300)).arrives(data(18).acks(1)).leaves(&[]);
+    t.leaves_at(ms(344), &[ack(19)]);
+    t.at(ms(400)).arrives(data(19).pushed(true).acks(1)).leaves(&[ack(20)]);
+}
+
+/// A duplicate says that the other end missed an acknowledgement, and what follows is acknowledged one by one again
+/// (`tcp_enter_quickack_mode`).
+#[test]
+fn a_duplicate_ends_waiting_for_answers() {
+    let mut t = behind_the_start(linux());
+    t.at(ms(100)).arrives(data(16)).leaves(&[]);
+    t.at(ms(110)).writes(1).leaves(&[data(0).acks(17)]);
+    t.at(ms(120)).arrives(again(3).acks(1)).leaves(&[ack(17).duplicate(3, 4)]);
+    t.arrives(data(17).acks(1)).leaves(&[ack(18)]);
 }
 
 /// RFC 5681, section 4.2: "Out-of-order data segments SHOULD be acknowledged immediately, in order to
