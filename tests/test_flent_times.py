@@ -154,3 +154,16 @@ def test_a_stream_has_no_step_before_its_first(end_s: float) -> None:
     assert rows["bytes"].sum() == 250_000
     assert 0 not in rows["bytes"].to_list()
     assert rows["t_ns"][0] == round(5 * (end_s - 2) // 1 + 1) * 200_000_000
+
+
+def test_pings_without_a_load_are_not_compared_with_themselves(tmp_path: Path) -> None:
+    content = document()
+    for parts in (content["raw_values"], content["results"]):
+        del parts["TCP upload"]
+    record = imported(tmp_path, content)
+    assert [phase["name"] for phase in record.manifest.scenario["phases"]] == ["idle"]
+    assert record.reached_ns > record.manifest.scenario["phases"][0]["end_ns"]
+    latency = summarise(record).latency
+    assert (latency.idle, latency.increase_mean_ms) == (None, None)
+    assert latency.loaded is not None
+    assert latency.loaded.count == 39

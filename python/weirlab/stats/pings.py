@@ -424,9 +424,12 @@ def compared_remark(record: Record, figures: PingFigures) -> str | None:
 
 
 def _idle_phase_ns(record: Record) -> tuple[int, int] | None:
-    """Start and end of the phase `idle`; None of a test without it beside its load."""
-    phase = record.phase("idle")
-    return None if phase == load_window_ns(record) else phase
+    """Start and end of the phase `idle`; None of a test that has no other phase.
+
+    Such a test only pings, and its pings count as those of a load, answered after the phase or not.
+    """
+    is_alone = all(phase["name"] == "idle" for phase in record.manifest.scenario["phases"])
+    return None if is_alone else record.phase("idle")
 
 
 def _loads_within(record: Record, span_ns: tuple[int, int]) -> list[dict[str, Any]]:
