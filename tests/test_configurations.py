@@ -106,9 +106,9 @@ def test_of_no_records_there_are_no_configurations() -> None:
             ["fq_codel", "shaper fixed up 90% down 90%, fq_codel"],
         ),
         (
-            {"test": "tcp_ndown", "parameters": {"streams": 2}},
+            {"test": "tcp_ndown", "parameters": {"streams": 1}},
             {"test": "tcp_ndown", "parameters": {"streams": 3}},
-            ["2 downloads", "3 downloads"],
+            ["1 download", "3 downloads"],
         ),
         (
             {"link": own_link()},

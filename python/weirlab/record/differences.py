@@ -10,6 +10,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from weirlab.errors import counted
 from weirlab.record.manifest import usual_datapath
 from weirlab.scenario.plain import DEFAULT_QUEUE, queue_words
 
@@ -265,9 +266,9 @@ def _of_things(kind: str, things: Sequence[tuple[str, list[tuple[str, Any]]]]) -
 
 
 def _of_counts(scenario: Mapping[str, Any]) -> Iterator[tuple[str, _Fact]]:
-    for direction, word in (("down", "downloads"), ("up", "uploads")):
+    for direction, word in (("down", "download"), ("up", "upload")):
         count = sum(flow["direction"] == direction for flow in scenario["flows"])
-        yield f"flows {direction}", _Fact(json.dumps(count), f"{count} {word}", ("test",))
+        yield f"flows {direction}", _Fact(json.dumps(count), counted(count, word), ("test",))
     for kind in ("methods", "probes"):
         yield f"{kind} by name", _names(kind, scenario.get(kind, []), ("test",))
 
