@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from weirlab.cli import weir as group
+from weirlab.cli.flent_command import command
 from weirlab.errors import UsageError
 from weirlab.flent import read_document
 from weirlab.flent.tests import flent_tests
 from weirlab.plots import KINDS
 from weirlab.record import find_records
 
-if TYPE_CHECKING:
-    from pathlib import Path
+FLENT = Path(__file__).parent / "clients/.flent"
 
 
 def translated(*words: str) -> list[str]:
@@ -52,6 +53,7 @@ def translated(*words: str) -> list[str]:
         ("tcp_4up_squarewave --link fios-25-25", "run tcp_4up_squarewave --link fios-25-25"),
         ("bursts --link fios-25-25", "run bursts --link fios-25-25 --idle 5s --load 60s"),
         ("ping -H server -l 10 -6", "run ping --world net --host server --idle 10s --ip 6"),
+        ("ping server -l 10 --ipv4", "run ping --world net --host server --idle 10s --ip 4"),
         (
             "rtt_fair -l 9 -H a -H b,::1 -H c -H d:80",
             (
@@ -89,6 +91,10 @@ def test_options_of_flent_are_translated(flent: str, ours: str) -> None:
         ("rrul -H a --output a.png", "--output: write `weir plot RECORD"),
         ("-i old.flent.gz", "-i: write `weir import FILE`"),
         ("-B batch.ini", "-B: write `weir batch`"),
+        ("-b all -B batch.ini", "-b: write `weir batch`"),
+        ("--gui", "--gui: write `weir ui FOLDER`"),
+        ("rrul -H a --figure-width 10", "--figure-width: write `weir plot RECORD --kind CHART`"),
+        ("rrul -H a --remote-metadata router", "--remote-metadata: a record has no metadata of other"),
         ("--list-tests", "write `weir list flent-tests`"),
         ("--list-plots", "write `weir list flent-plots`"),
         ("rrul -H a --socket-stats", "--socket-stats: leave it out"),
@@ -131,6 +137,27 @@ def test_options_of_flent_are_translated(flent: str, ours: str) -> None:
 def test_what_cannot_be_translated_is_refused(words: str, said: str) -> None:
     with pytest.raises(UsageError, match=said):
         translated(*words.split())
+
+
+def test_a_data_file_is_no_test_and_is_told_how_to_be_read(tmp_path: Path) -> None:
+    file = tmp_path / "rrul.flent.gz"
+    file.write_bytes(b"")
+    with pytest.raises(UsageError, match="is a file and no test of Flent's: write `weir import FILE`"):
+        translated(str(file))
+
+
+def test_every_option_of_flent_is_known() -> None:
+    """By Flent's own parsers, which are two: of tests and of plots."""
+    sources = [FLENT / f"flent/{name}.py" for name in ("settings", "plotters")]
+    if not all(source.is_file() for source in sources):
+        pytest.skip("flent is not there: make clients")
+    calls = re.findall(
+        r"add_argument\(\s*((?:\"-[^\"]+\",\s*)+)", "".join(one.read_text() for one in sources)
+    )
+    theirs = {name for call in calls for name in re.findall(r"\"(-[^\"]+)\"", call)}
+    assert {"-p", "--gui", "--figure-width", "--ipv6"} < theirs
+    known = {name for parameter in command.params for name in parameter.opts}
+    assert theirs - known == set()
 
 
 def test_a_run_leaves_a_record_and_a_file_for_flent(tmp_path: Path) -> None:

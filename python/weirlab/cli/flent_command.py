@@ -11,7 +11,8 @@ import click
 
 from weirlab import _native
 from weirlab.cli import completion, weir
-from weirlab.cli.options import MAX_NUMBER_DIGITS, argument, elsewhere, option
+from weirlab.cli.flent_options import INPUT, refuses_flents_others
+from weirlab.cli.options import MAX_NUMBER_DIGITS, argument, option
 from weirlab.errors import UsageError
 from weirlab.flent.exporting import flent_name
 from weirlab.flent.tests import computed_series, flent_test
@@ -23,40 +24,8 @@ from weirlab.ui import note
 from weirlab.worlds.net import check_hosts, path_to
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-
-def _of_flent(command: Callable[..., None]) -> Callable[..., None]:
-    """Options of Flent's that have no counterpart here: who writes one is told what to write instead."""
-    for names, says in INSTEAD.items():
-        for name in names:
-            command = elsewhere(name, says)(command)
-    return command
-
-
-INSTEAD = {
-    (
-        "-p",
-        "--plot",
-    ): "write `weir plot RECORD --kind CHART`; `weir list flent-plots` has the chart of each plot",
-    (
-        "-o",
-        "--output",
-    ): "write `weir plot RECORD --kind CHART --out FILE` once it has run; -D sets the folder",
-    ("-i", "--input"): "write `weir import FILE`, and `weir show`, `compare` or `plot` of the record",
-    ("-f", "--format"): "write `weir export RECORD --out FILE`, or `weir show RECORD` for figures",
-    ("-B", "--batch-file"): "write `weir batch`, which runs many tests from a file",
-    ("--list-tests",): "write `weir list flent-tests`",
-    ("--list-plots",): "write `weir list flent-plots`",
-    (
-        "--socket-stats",
-    ): "leave it out: a record always has the state of TCP senders (`weir plot --kind tcp`)",
-    (
-        "--swap-up-down",
-    ): "Weir does not swap directions: choose a test of the other one, such as `tcp_download`",
-    ("--local-bind",): "Weir chooses no address of its own host: set the route to the server instead",
-}
-"""What Flent's users write, and what to write here; it stands above the command, which is made with it."""
 
 OF_THE_MACHINE = (
     "of this machine a record has the kernel, the processors and, over real paths, the interfaces to the "
@@ -66,8 +35,9 @@ OF_THE_MACHINE = (
 
 
 @click.command("flent")
-@_of_flent
+@refuses_flents_others
 @argument("test", shell_complete=completion.flent_tests)
+@argument("more_hosts", nargs=-1, metavar="[HOST]...")
 @option(
     "-H",
     "--host",
@@ -86,8 +56,8 @@ OF_THE_MACHINE = (
     "-D", "--data-dir", type=click.Path(path_type=Path), default=Path(), help="Folder for what is written."
 )
 @option("--test-parameter", "--te", "parameters", multiple=True, metavar="KEY=VALUE", help="As in Flent.")
-@option("-4", "ipv4", is_flag=True, help="IPv4 only.")
-@option("-6", "ipv6", is_flag=True, help="IPv6 only.")
+@option("-4", "--ipv4", "ipv4", is_flag=True, help="IPv4 only.")
+@option("-6", "--ipv6", "ipv6", is_flag=True, help="IPv6 only.")
 @option(
     "-x",
     "--extended-metadata",
@@ -99,6 +69,7 @@ OF_THE_MACHINE = (
 @option("--dry-run", is_flag=True, help="Only print the translation.")
 def command(  # noqa: PLR0913 - one word each on the command line
     test: str,
+    more_hosts: tuple[str, ...],
     *,
     hosts: tuple[str, ...],
     link: str | None,
@@ -118,12 +89,14 @@ def command(  # noqa: PLR0913 - one word each on the command line
 
     \b
     weir flent rrul -l 60 -H server.example -t 'fq_codel, 20 Mbit/s' -x
+    weir flent tcp_download server.example
     weir flent rtt_fair_up -H a.example -H b.example -H c.example -H d.example
     weir flent tcp_4up --link cable-20-8 -l 30
 
     The server runs `weir serve`, not netserver. Record and charts go into a folder below -D, a data file for
     Flent beside it. `weir list flent-tests` names the tests.
     """  # noqa: D301 - \b keeps click from folding the examples
+    hosts += more_hosts
     words = _run_words(test, hosts, link, length, delay)
     words += _parameter_words(test, parameters, is_simulated=link is not None)
     if ipv4 and ipv6:
@@ -158,6 +131,8 @@ def _do(words: Sequence[str]) -> None:
 
 def _run_words(test: str, hosts: Sequence[str], link: str | None, length: str, delay: str) -> list[str]:
     """The words of `weir run` for a test, where it runs, and how long."""
+    if Path(test).is_file():
+        raise UsageError(f"`{test}` is a file and no test of Flent's: {INPUT}")
     found = flent_test(test)
     if found.reason:
         raise UsageError(f"Flent's test `{test}` cannot run here: {found.reason}")
