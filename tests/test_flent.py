@@ -234,6 +234,18 @@ def test_the_command_imports_many_and_tells_the_bad_one(tmp_path: Path) -> None:
     assert "imported from Flent 2.3.0, test tcp_upload, format 4" in " ".join(shown.output.split())
 
 
+def test_a_file_of_flent_is_no_record_and_a_folder_is_no_file(tmp_path: Path) -> None:
+    file = written(tmp_path, document())
+    shown = CliRunner().invoke(group, ["show", str(file)])
+    assert str(shown.exception) == (
+        f"`{file}` is no record: neither a folder nor a .weir file; "
+        "`weir import` makes records of Flent's files"
+    )
+    folder = CliRunner().invoke(group, ["import", str(tmp_path)])
+    assert isinstance(folder.exception, UsageError)
+    assert str(folder.exception) == f"`{tmp_path}` is a folder: name the files in it that are to be imported"
+
+
 def test_of_many_files_a_disk_that_takes_none_counts_before_a_file_that_cannot_be_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -56,8 +56,11 @@ def _targets(files: tuple[Path, ...], out: Path | None) -> list[Path]:
     """Where the record of each file goes.
 
     Raises:
-        UsageError: if two would go to one place, or something is there already.
+        UsageError: if two would go to one place, something is there already, or one is a folder.
     """
+    for file in files:
+        if file.is_dir():
+            raise UsageError(f"`{file}` is a folder: name the files in it that are to be imported")
     names = [re.sub(r"(\.flent|\.flnt|\.json)?(\.gz|\.bz2)?$", "", file.name) or file.name for file in files]
     if len(files) == 1:
         targets = [out or Path(names[0])]

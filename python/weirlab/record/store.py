@@ -245,7 +245,9 @@ def _missing(path: Path, name: str) -> RecordError:
 
 
 def _neither(path: Path) -> RecordError:
-    return RecordError(f"`{path}` is no record: neither a folder nor a .weir file")
+    is_flents = not OF_FLENT.isdisjoint(path.suffixes)
+    hint = "; `weir import` makes records of Flent's files" if is_flents else ""
+    return RecordError(f"`{path}` is no record: neither a folder nor a .weir file{hint}")
 
 
 def _no_record(path: Path) -> RecordError:
@@ -260,3 +262,6 @@ MAX_NOTES_BYTES = 2**20
 
 MAX_PART_BYTES = 256 * 2**20
 """A part has little more than 100000 rows of numbers, which is a tenth of it."""
+
+OF_FLENT = frozenset({".flent", ".flnt"})
+"""Suffixes of data files of Flent, which may have that of a packer behind."""
