@@ -394,11 +394,12 @@ def test_words_become_settings_and_wrong_ones_are_named() -> None:
     rates = {"egress_bps": 8_000_000, "ingress_max_bps": 50_000_000}
     assert settings["control"] == {"auto": {"mode": "bandwidth", **rates}}
     assert settings["auth"] == "/etc/secret"
-    said = {"reflectors": ["udp:10.0.0.1", "udp:[fd00::1]", "tcp:10.0.0.1:443"]}
+    said = {"reflectors": ["udp:10.0.0.1", "udp:[fd00::1]", "tcp:10.0.0.1:443", "[fd00::1]"]}
     assert settings_of("eth0", said)["reflectors"] == [
         {"udp": "10.0.0.1:8080"},
         {"udp": "[fd00::1]:8080"},
         {"tcp": "10.0.0.1:443"},
+        {"icmp": "fd00::1"},
     ]
     assert "state" not in settings, "the tests' environment names no place"
     assert settings_of("eth0", {"state": "/x"})["state"] == "/x"
