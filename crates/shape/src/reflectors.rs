@@ -234,11 +234,15 @@ impl Reflectors {
         None
     }
 
-    /// Whether this host cannot ping, and which of those that were named do not answer, with why if that is known.
+    /// Whether this host cannot ping, and which of those that were named do not answer, with why if that is known; or
+    /// where nobody was named, that nobody answers.
     pub fn trouble(&self, now: Time) -> Option<String> {
         let refused = self.refused.then(|| format!("{NO_ICMP}{OTHER_PROBES}"));
         if self.learn {
-            return refused;
+            // Where there is no route to any of them, as before a network is up, there is none.
+            let nobody =
+                now.since(Time::ZERO) >= SILENT && self.all.iter().all(|it| it.is_silent(now));
+            return refused.or_else(|| nobody.then(|| NOBODY.to_owned()));
         }
         let silent = self.all.iter().filter(|it| it.is_silent(now)).map(|it| it.target.name());
         // Those that could not even be asked for that say nothing by it.
@@ -516,6 +520,8 @@ const HEARD_LATELY: Duration = Duration::from_secs(3);
 const RETRY: Duration = Duration::from_secs(30);
 /// The same where nobody answers: this host may have another address.
 const RETRY_ALONE: Duration = Duration::from_secs(10);
+/// What is said where nobody was named.
+const NOBODY: &str = "nobody answers probes: name a host that does with `--reflector`";
 /// What else a shaper may do.
 const OTHER_PROBES: &str = ", or probe by `--reflector tcp:HOST:PORT` or `udp:HOST`";
 /// How soon a controller that wants no probes is asked again.

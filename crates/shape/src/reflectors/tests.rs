@@ -104,6 +104,21 @@ fn those_that_were_named_and_do_not_answer_are_told_of_until_they_do() {
 }
 
 #[test]
+fn where_nobody_was_named_it_is_told_of_that_nobody_answers_at_all() {
+    let mut reflectors = one_of_two_waits(3);
+    reflectors.learn = true;
+    assert_eq!(reflectors.trouble(ms(6_000)), None, "the other one was not asked");
+    let second = &mut reflectors.all[1];
+    (second.waiting, second.unanswered) = (Some(ms(1_000)), 3);
+    assert_eq!(reflectors.trouble(ms(5_900)), None);
+    assert_eq!(reflectors.trouble(ms(6_000)).as_deref(), Some(NOBODY));
+    // Nor is there a route to any.
+    reflectors.all.clear();
+    assert_eq!(reflectors.trouble(ms(4_900)), None);
+    assert_eq!(reflectors.trouble(ms(5_000)).as_deref(), Some(NOBODY));
+}
+
+#[test]
 fn a_host_that_cannot_ping_is_told_of_and_nobody_else_is_blamed() {
     let mut reflectors = one_of_two_waits(0);
     reflectors.missing = vec![vec![Target::Icmp([192, 0, 2, 1].into())]];
