@@ -31,6 +31,15 @@ pub struct DeviceFacts {
     pub pppoe: bool,
 }
 
+/// What a device has counted so far, and whether it is at work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeviceState {
+    /// Bytes that were sent and received.
+    pub bytes: [u64; 2],
+    /// Whether it is up and has a link to its other end (`IFF_RUNNING`).
+    pub is_running: bool,
+}
+
 /// Asks for the counters of a device again and again.
 #[derive(Debug)]
 pub struct DeviceCounters {
@@ -47,10 +56,11 @@ impl DeviceCounters {
         Ok(Self { netlink: Netlink::new()?, request: request(index_of(device)?) })
     }
 
-    /// Bytes that were sent and received so far; `None` if the device has gone.
+    /// The device's state now; `None` if it has gone.
     #[must_use]
-    pub fn bytes(&self) -> Option<[u64; 2]> {
+    pub fn state(&self) -> Option<DeviceState> {
         let link = self.netlink.get(&self.request).ok()?;
+        let flags = u32::from_ne_bytes(link.get(IFI_FLAGS)?.try_into().expect("four"));
         let mut all = attributes(link.get(IFINFOMSG..)?);
         let (_, stats) = all.find(|(attribute, _)| *attribute == IFLA_STATS64)?;
         let number = |at: usize| {
@@ -58,7 +68,8 @@ impl DeviceCounters {
             Some(u64::from_ne_bytes(bytes.try_into().expect("eight")))
         };
         // struct rtnl_link_stats64: packets in and out come before.
-        Some([number(3)?, number(2)?])
+        let bytes = [number(3)?, number(2)?];
+        Some(DeviceState { bytes, is_running: flags & IFF_RUNNING != 0 })
     }
 }
 
@@ -124,6 +135,29 @@ pub(crate) fn request(index: u32) -> Vec<u8> {
 
 // include/uapi/linux/rtnetlink.h, if_link.h
 const RTM_GETLINK: u16 = 18;
+/// Where `ifi_flags` stands in `struct ifinfomsg`.
+const IFI_FLAGS: std::ops::Range<usize> = 8..12;
 const IFLA_MASTER: u16 = 10;
 const IFLA_STATS64: u16 = 23;
 const IFLA_INFO_SLAVE_KIND: u16 = 4;
+// include/uapi/linux/if.h
+const IFF_RUNNING: u32 = 0x40;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_is_at_work_where_sysfs_says_so() {
+        for device in fs::read_dir("/sys/class/net").unwrap() {
+            let device = device.unwrap();
+            // Only of a device that is up it says whether there is a link.
+            let carrier = fs::read_to_string(device.path().join("carrier")).unwrap_or_default();
+            let Ok(counters) = DeviceCounters::new(&device.file_name().to_string_lossy()) else {
+                continue; // sysfs may be of another network namespace
+            };
+            let state = counters.state().unwrap();
+            assert_eq!(state.is_running, carrier.trim() == "1", "{device:?}");
+        }
+    }
+}

@@ -24,7 +24,7 @@ mod veth;
 pub use clock::{go_as_others, go_first, thread_cpu_ns};
 pub use device::{MAX_GRO_SEGMENTS, MAX_PACKET_BYTES, PacketDevice};
 pub use ethtool::switch_offloads_off;
-pub use facts::{DeviceCounters, DeviceFacts, device_facts};
+pub use facts::{DeviceCounters, DeviceFacts, DeviceState, device_facts};
 pub use gateway::{Gateway, gateways};
 pub use guard::{BEAT, GuardNews};
 pub use intercept::{HandOver, Intercept, QueuedId, QueuedPacket, Writes};

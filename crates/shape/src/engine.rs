@@ -13,7 +13,7 @@ use weir_sockets::Clock;
 
 use crate::ShapeError;
 use crate::backend::Choice;
-use crate::diagnostics::{Diagnostics, Second, slower_link, taken_by, taken_by_hardware};
+use crate::diagnostics::{DOWN, Diagnostics, Second, slower_link, taken_by, taken_by_hardware};
 use crate::learned::Keeper;
 use crate::log::Log;
 use crate::owners::owners_are_seen;
@@ -139,7 +139,7 @@ impl Engine {
         let secret = settings.secret()?;
         let log = settings.log.as_deref().map(|file| Log::create(file, &settings)).transpose()?;
         let device = DeviceCounters::new(&settings.device)?;
-        let bytes = device.bytes().unwrap_or_default();
+        let bytes = device.state().map_or([0; 2], |it| it.bytes);
         let standing = standing(&settings, choice.backend)?;
         let observer = Observer {
             reflectors: Reflectors::new(&settings.reflectors, secret, clock.now()),
@@ -426,7 +426,8 @@ impl Engine {
             // This is no reason to end: packets are handed over as before.
             Err(why) => self.show_incident(format!("{why}; it shapes on"), now),
         }
-        let bytes = self.device.bytes().unwrap_or_default();
+        let state = self.device.state();
+        let bytes = state.map_or([0; 2], |it| it.bytes);
         let seconds = since.as_secs_f64();
         let sides = Side::ALL.map(|side| {
             let traffic = self.shaper.traffic(side)?;
@@ -445,7 +446,8 @@ impl Engine {
                 seen_bytes,
             })
         });
-        let found = self.diagnostics.on_second(&sides);
+        let is_running = state.is_none_or(|it| it.is_running);
+        let found = self.diagnostics.on_second(&sides, is_running);
         let found = if self.open { Vec::new() } else { found };
         // The numbers in them change all the time.
         if found.len() > self.warnings.len()
@@ -463,7 +465,7 @@ impl Engine {
         // What queues make comes and goes with them.
         if !found.is_empty() {
             (self.warnings, self.warned) = (found, now);
-        } else if now.since(self.warned) >= STAYS {
+        } else if now.since(self.warned) >= STAYS || self.warnings == [DOWN] {
             self.warnings.clear();
         }
         Ok(())
