@@ -401,5 +401,6 @@ def test_what_came_of_calls_and_pages_is_told_beside_each_other(weir_here: Any) 
 def test_a_real_path_has_no_link_whose_queue_could_be_meant() -> None:
     (record,) = weirlab.run("ping", phases={"load": "1s"})
     assert queue_name(record) == "the link's own queue"
-    record.manifest = replace(record.manifest, world="net")
-    assert queue_name(record) == "the path's own queues"
+    for world in ("net", "imported"):
+        record.manifest = replace(record.manifest, world=world)
+        assert queue_name(record) == "the path's own queues"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import html
 import json
+import re
 import resource
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -21,6 +23,7 @@ from weirlab.flent import import_flent, read_document
 from weirlab.plots import draw
 from weirlab.record import open_record, pack
 from weirlab.stats import summarise
+from weirlab.viewer import report_page
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -321,3 +324,10 @@ def test_a_repetition_is_one_configuration(tmp_path: Path) -> None:
         records.append(imported(folder, content))
     (one,) = weirlab.compare(records)
     assert len(one.runs) == 2
+
+
+def test_a_page_says_of_queues_and_machine_no_more_than_the_file(tmp_path: Path) -> None:
+    page = html.unescape(report_page([imported(tmp_path, document())]))
+    assert "the path's own queues" in page
+    assert "the link's own queue" not in page
+    assert re.search(r"; python [^;<]+, weir [^;<]+\.</p>", page), "nothing stands for the machine"

@@ -118,7 +118,7 @@ def speed_test_name(record: Record) -> str:
 
 def queue_name(record: Record) -> str:
     """The queue spec, for people; a real path has no link whose queue could be meant."""
-    if record.manifest.world == "net" and record.label == DEFAULT_QUEUE:
+    if record.manifest.world in {"net", "imported"} and record.label == DEFAULT_QUEUE:
         return "the path's own queues"
     return queue_words(record.label)
 

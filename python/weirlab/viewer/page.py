@@ -363,7 +363,7 @@ def _repeat(record: Record) -> Iterator[str]:
     host = f"{manifest.host.get('kernel', '')} {manifest.host.get('machine', '')}".strip()
     yield (
         f'<p class="quiet">World {shown(manifest.world)}{_seed(manifest.seed)}, started '
-        f"{shown(manifest.started_at)}; {shown(versions)}; {shown(host)}.</p>\n"
+        f"{shown('; '.join(filter(None, (manifest.started_at, versions, host))))}.</p>\n"
         "<details><summary>The scenario as it was resolved</summary>"
         f'<pre tabindex="0">{shown(json.dumps(manifest.scenario, indent=1))}</pre></details>\n'
     )
