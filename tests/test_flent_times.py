@@ -167,3 +167,15 @@ def test_pings_without_a_load_are_not_compared_with_themselves(tmp_path: Path) -
     assert (latency.idle, latency.increase_mean_ms) == (None, None)
     assert latency.loaded is not None
     assert latency.loaded.count == 39
+
+
+def test_values_on_long_steps_tell_when_a_load_ran_no_better_than_a_step(tmp_path: Path) -> None:
+    """The value at the end of a step stands for all of it, also where the load began within."""
+    content = document(version=1, x_values=[0, 1, 2, 3, 4])
+    content["results"] = {"Ping (ms) ICMP": [20, 20, 22, 22, 20], "TCP upload": [None, 8, 8, 8, None]}
+    del content["raw_values"]
+    content["metadata"]["STEP_SIZE"] = 1.0
+    record = imported(tmp_path, content)
+    phases = [(one["name"], one["start_ns"]) for one in record.manifest.scenario["phases"]]
+    assert phases == [("idle", 0), ("load", 10**9), ("cooldown", 3 * 10**9)]
+    assert not any("LENGTH" in said for said in record.manifest.warnings)

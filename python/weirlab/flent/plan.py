@@ -67,19 +67,19 @@ def planned(document: Document, series: Series, zero: float) -> Plan:
     idle_s = (document.total_s - document.length_s) / 2
     by_length = (idle_s, document.total_s - idle_s)
     spans = {stream.name: _ran(stream, zero, document.step_s) for stream in series.streams}
-    load = _load(by_length, spans, series, zero)
+    is_on_steps = any(stream.on_steps for stream in series.streams)
+    load = _load(by_length, spans, series, zero, max(USUAL_S, document.step_s) if is_on_steps else USUAL_S)
     total_s = max(document.total_s, load[1])
     if not series.streams:
         phases = [("idle", 0.0, total_s)]
     else:
         phases = [("idle", 0.0, load[0]), ("load", *load), ("cooldown", load[1], total_s)]
-    is_on_steps = any(stream.on_steps for stream in series.streams)
     return Plan(
         phases=[(name, _ns(start), _ns(end)) for name, start, end in phases if start < end],
         flows={
             name: (_ns(span[0]), _ns(span[1]))
             for name, span in spans.items()
-            if load != by_length or (not is_on_steps and _contradicts(span, load))
+            if load != by_length or (not is_on_steps and _contradicts(span, load, USUAL_S))
         },
         load=(_ns(load[0]), _ns(load[1])),
         end=_ns(total_s),
@@ -89,8 +89,8 @@ def planned(document: Document, series: Series, zero: float) -> Plan:
     )
 
 
-def _load(by_length: Span, spans: Mapping[str, Span], series: Series, zero: float) -> Span:
-    """When the load ran: by the settings, or by its samples if these say another time."""
+def _load(by_length: Span, spans: Mapping[str, Span], series: Series, zero: float, slack_s: float) -> Span:
+    """When the load ran: by the settings, or by its samples if these differ by more than `slack_s`."""
     if not spans:
         return by_length
     begins, ends = min(begin for begin, _ in spans.values()), max(end for _, end in spans.values())
@@ -101,7 +101,7 @@ def _load(by_length: Span, spans: Mapping[str, Span], series: Series, zero: floa
     if ends < by_length[1] and last_ping < ends + USUAL_S:
         # The whole run ended before its time.
         ends = by_length[1]
-    return (max(begins, 0.0), ends) if _contradicts((begins, ends), by_length) else by_length
+    return (max(begins, 0.0), ends) if _contradicts((begins, ends), by_length, slack_s) else by_length
 
 
 def _ran(stream: Stream, zero: float, step_s: float) -> Span:
@@ -112,8 +112,8 @@ def _ran(stream: Stream, zero: float, step_s: float) -> Span:
     return max(begin - first_s, 0.0), end
 
 
-def _contradicts(one: Span, other: Span) -> bool:
-    return any(abs(mine - theirs) > USUAL_S for mine, theirs in zip(one, other, strict=True))
+def _contradicts(one: Span, other: Span, slack_s: float) -> bool:
+    return any(abs(mine - theirs) > slack_s for mine, theirs in zip(one, other, strict=True))
 
 
 def _warning(by_length: Span, load: Span) -> str:
