@@ -361,6 +361,9 @@ def test_what_is_wrong_is_told_while_a_form_is_filled_in(served: Served) -> None
     status, content, _ = served.ask("/check", "POST", QUICK | {"queue": ["nonsense"]})
     assert status == 200
     assert "nonsense" in json.loads(content)["error"]
+    several = served.ask("/check", "POST", QUICK | {"queue": ["nonsense"], "load": "60"})[1]
+    faults = json.loads(several)["error"].splitlines()
+    assert [one.split(":")[0] for one in faults] == ["Queue 1", "Length of load"]
     assert json.loads(served.ask("/check", "POST", QUICK)[1])["total"] == 1
 
 
@@ -425,6 +428,11 @@ def test_records_are_found_chosen_and_compared(browser: Browser, served: Served)
     with opened(browser, served.link) as shown:
         page = shown.page
         expect(page.locator("#count")).to_have_text("4 shown")
+        started = page.locator('td[data-column^="Started"]').first
+        # Lines of text: the date stands in one.
+        tops = "it => { const of = document.createRange(); of.selectNodeContents(it); "
+        tops += "return new Set([...of.getClientRects()].map(({ top }) => top)).size }"
+        assert started.evaluate(tops) <= 2
         # No date and no name has this beside the queue.
         page.locator("#search").fill("fq_codel 01-pfifo")
         expect(page.locator("#count")).to_have_text("none fits: clear the search or a filter")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from playwright.sync_api import expect
 
-from browsing import SCREENS, WAIT_MS, opened
+from browsing import PHONE, SCREENS, WAIT_MS, opened
 from local_ui import Served, begun, ended
 from weirlab.errors import UsageError
 from weirlab.webapp.keys import scenario_keys
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 pytestmark = pytest.mark.realtime
+
+WITH_FAULTS = 'test = "rrul"\nlink = "cable-20-8"\nquue = ["fq_codel"]\n[phases]\nload = "60"\n'
 
 HOSTILE = "<img src=x onerror=\"window.harmed = 'yes'\">"
 
@@ -174,6 +176,20 @@ def test_why_a_file_is_not_kept_stays_to_be_read(browser: Browser, served: Serve
         assert file.read_text(encoding="utf-8") == "# theirs\n"
         text.fill(FIRST + "other = 1\n")
         expect(alert).to_contain_text("other")
+
+
+def test_faults_stand_one_a_line_and_keys_have_room_on_a_phone(browser: Browser, served: Served) -> None:
+    with opened(browser, f"{served.link}scenario", within=served.link, viewport=PHONE) as shown:
+        page = shown.page
+        page.get_by_label("File").fill("faults.toml")
+        page.get_by_role("textbox", name="Scenario, in TOML").fill(WITH_FAULTS)
+        alert = page.get_by_role("alert")
+        expect(alert).to_contain_text("is a time without its unit")
+        said = alert.inner_text().splitlines()
+        assert [line.split(":")[0] for line in said[1:]] == ["line 3", "line 5"], said
+        place = page.get_by_role("group", name="Keys of a scenario")
+        assert place.evaluate("it => it.scrollWidth - it.clientWidth") == 0
+        expect(page.locator('[data-key="test.stages"] code').last).to_have_text('upload = "10s"')
 
 
 @pytest.mark.parametrize(("viewport", "scheme"), SCREENS)

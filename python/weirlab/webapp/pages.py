@@ -348,7 +348,7 @@ def scenario_page(prefix: str, place: str, text: str, mark: str) -> str:
     """The editor of the scenario file at `place`; of a new one if that is empty."""
     rows = "".join(
         f'<tr data-key="{escape(one.place)}"><th scope="row"><code>{escape(one.place)}</code></th>'
-        f"<td>{escape(one.kind)}</td><td>{escape(one.meaning)}</td></tr>\n"
+        f"<td>{escape(one.kind)}</td><td>{prose(one.meaning)}</td></tr>\n"
         for one in scenario_keys()
     )
     fixed = " readonly" if place else ' placeholder="my-line.toml" required'

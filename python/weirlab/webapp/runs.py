@@ -209,7 +209,7 @@ def command_of(form: Mapping[str, Any], out: str | None) -> tuple[str, int]:
     """The command that does what a form says, and how many records it makes.
 
     Raises:
-        FormError: if some of its fields cannot be run by themselves: all that is wrong, in a sentence.
+        FormError: if some of its fields cannot be run by themselves: all that is wrong, a line each.
         UsageError: if it cannot be run as a whole.
     """
     unknown = set(form) - FIELDS
@@ -221,7 +221,7 @@ def command_of(form: Mapping[str, Any], out: str | None) -> tuple[str, int]:
         told = {name: why for name, label, part in _parts(form) if (why := _wrong_with(label, part))}
         if not told:
             raise
-        raise FormError("; ".join(told.values()), list(told)) from error
+        raise FormError("\n".join(told.values()), list(told)) from error
 
 
 def _parts(form: Mapping[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
