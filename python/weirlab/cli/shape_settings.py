@@ -15,6 +15,7 @@ from weirlab.cli import completion
 from weirlab.cli.options import Share, Whole, option, other_name, renamed
 from weirlab.cli.scenario_words import secret_of
 from weirlab.errors import UsageError
+from weirlab.net.refused import what_to_start
 from weirlab.shape import read_config, settings_of
 from weirlab.shape.settings import host_and_port
 
@@ -115,8 +116,7 @@ def _check_server(server: str | None, settings: dict[str, Any]) -> None:
     try:
         why, _ = _native.offer(address_of(server), secret)
     except _native.NativeError as error:
-        hint = "; start `weir serve` there" if "refused (os" in str(error) else ""
-        raise UsageError(f"{error}{hint}") from error
+        raise UsageError(f"{error}{what_to_start(error)}") from error
     if why is not None:
         raise UsageError(why)
 

@@ -15,6 +15,7 @@ from weirlab import _native
 from weirlab._native import SpeedTest
 from weirlab.errors import NetError, UsageError
 from weirlab.net.plan import Limits, TestPlan, plan_test
+from weirlab.net.refused import what_to_start
 from weirlab.record import new_manifest, open_record
 from weirlab.record.store import MANIFEST
 from weirlab.scores import truth_of
@@ -85,10 +86,7 @@ def offered(host: str, secret: str | None) -> Less | Limits:
         # A URL without a port means port 80, where servers of others listen.
         if "://" in host and url.port is None:
             return Less(str(error), host)
-        hint = (
-            "; start `weir serve` there, or name its port: HOST:PORT" if "refused (os" in str(error) else ""
-        )
-        raise NetError(f"{error}{hint}") from error
+        raise NetError(f"{error}{what_to_start(error)}") from error
     if limits is not None:
         return Limits(*limits)
     return Less(str(why), url_of("http", host.removeprefix("http://").rstrip("/"), tls=secret is not None))
