@@ -8,6 +8,7 @@ import shlex
 from pathlib import Path
 
 import pytest
+from click import BadParameter
 from click.testing import CliRunner
 
 from weirlab.cli import weir as group
@@ -158,6 +159,22 @@ def test_every_option_of_flent_is_known() -> None:
     assert {"-p", "--gui", "--figure-width", "--ipv6"} < theirs
     known = {name for parameter in command.params for name in parameter.opts}
     assert theirs - known == set()
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        ("all_scaled", "write `--kind three-plot` (each flow, probe and their averages over time)"),
+        (
+            "tcp_rtt_cdf",
+            "write `--kind cdf`, `--kind box`, `--kind bar` (with `--of tcp-rtt`: one picture each)",
+        ),
+        ("power", "it needs another device or program"),
+    ],
+)
+def test_a_plot_of_flent_is_no_chart_and_its_charts_are_told(kind: str, said: str) -> None:
+    with pytest.raises(BadParameter, match=re.escape(f"`{kind}` is a plot of Flent's: {said}")):
+        group.main(["plot", "record", "--kind", kind], standalone_mode=False)
 
 
 def test_a_run_leaves_a_record_and_a_file_for_flent(tmp_path: Path) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from weirlab.cli.options import argument, option
 from weirlab.cli.records import readable_runs
 from weirlab.errors import UsageError
+from weirlab.flent.plots import flent_plots
 from weirlab.plots import FORMATS, KINDS, Look, check, draw, format_of
 from weirlab.plots.quantity import QUANTITIES
 from weirlab.report import charts_of
@@ -31,11 +32,28 @@ def _help() -> str:
     return f"Draw charts of records.\n\n\b\n{charts}"
 
 
+class _Kind(click.Choice[str]):
+    """A chart; who names a plot of Flent's is told which chart shows the same."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The chart.
+
+        Raises:
+            BadParameter: which there are.
+        """
+        plot = None if value in self.choices else flent_plots().get(value)
+        if plot is not None:
+            charts = ", ".join(f"`--kind {chart}`" for chart in plot.charts)
+            instead = f"write {charts} ({plot.note})" if charts else plot.note
+            self.fail(f"`{value}` is a plot of Flent's: {instead}", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 @click.command("plot", help=_help())
 @argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RECORD...")
 @option(
     "--kind",
-    type=click.Choice([*KINDS, "all"]),
+    type=_Kind([*KINDS, "all"]),
     default="all",
     show_default=True,
     help="Which chart; `all` draws what `weir run` draws.",
