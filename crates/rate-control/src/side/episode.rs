@@ -122,7 +122,13 @@ impl SideControl {
             // Too short a span says nothing, but what crossed the line while its queue grew is more than it
             // carries.
             let capacity = measured.map_or_else(|| self.load(), |found| found.rate);
-            self.line.capacity = Some(capacity.max(MIN_RATE.into()));
+            let capacity = Some(capacity.max(MIN_RATE.into()));
+            let is_queue = |found| is_beyond_doubt(found, self.load_span());
+            if self.line.capacity.is_none() && measured.as_ref().is_some_and(is_queue) {
+                // No path's delay grows like that: what is left of the excess later may be one's, and takes nothing from this.
+                self.episode.trial.sound = capacity;
+            }
+            self.line.capacity = capacity;
         }
         self.rate = Some(self.draining(view));
         (Reason::Delay, excess.as_millis())

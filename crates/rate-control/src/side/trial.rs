@@ -31,7 +31,7 @@ pub(super) struct Trial {
     /// Greatest excess that failed a trial.
     foreign: Seconds,
     /// Capacity to return to if the excess is foreign: from before the episode, or from what was surely a queue.
-    sound: Option<BitsPerSecond>,
+    pub sound: Option<BitsPerSecond>,
 }
 
 impl Default for Trial {

@@ -196,6 +196,24 @@ fn delays_that_varied_on_the_idle_line_strangle_no_first_load() {
     }
 }
 
+/// What the first queue of a line showed while it grew stays known, though what is left of the excess turns out to be the path's: a
+/// line that is opened again has its whole buffer filled once more.
+#[test]
+fn the_first_queue_beside_delays_that_vary_is_remembered() {
+    for shape in SHAPES {
+        for side in Side::ALL {
+            for seed in 1..=3 {
+                let mut line = seen_idle(shape, side, seed);
+                line.run(20_000);
+                let of_side = line.log.iter().filter(|(_, decision)| decision.side == side);
+                let mut since = of_side.skip_while(|(_, one)| one.state != State::BackingOff);
+                let opened = since.find(|(_, decision)| decision.rate.is_none());
+                assert_eq!(opened, None, "{shape:?} {side:?} {seed}");
+            }
+        }
+    }
+}
+
 /// A call that goes on from the start is nobody's queue, however the path varies: it is not strangled, nor is what comes beside it.
 ///
 /// Only what stays longer for less time than samples are kept is told from a queue: not the walk, nor the longer sawtooth.
