@@ -409,7 +409,7 @@ impl Sender {
                 self.rtt.offer_min(last, now_us);
             }
             self.rtt.sample(first, self.board.una(), self.board.nxt());
-            self.timers.rto_us = self.rtt.rto_us(self.window.cwnd);
+            self.timers.rto_us = self.rtt.rto_us(self.window.cwnd, profile.timers);
             // The timer of the head runs by the new estimate.
             let head = self.board.head().map(|head| since(head.sent_us));
             if !info.data_acked

@@ -9,7 +9,7 @@ use crate::profile::{DelayedAck, Profile, Timers};
 use crate::receive_window::ReceiveWindow;
 
 /// State by which the receiver decides when to acknowledge (`inet_csk(sk)->icsk_ack`).
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct AckState {
     /// Number of acknowledgements that are still sent at once (`quick`).
     pub quick: u32,
@@ -28,9 +28,9 @@ pub(crate) struct AckState {
     pushed: bool,
     /// Whether the two ends answer each other, so that an answer may carry the acknowledgement (`pingpong`).
     interactive: bool,
-    delayed: Option<Delayed>,
-    /// When the compressed acknowledgement leaves; `None` while there is none.
-    compressed_until: Option<Time>,
+    delayed: Delayed,
+    /// When the compressed acknowledgement leaves; [`Time::MAX`] while there is none.
+    compressed_until: Time,
     /// Acknowledgements that the compressed one stands for.
     pub compressed: u32,
     /// Duplicate acknowledgements sent one by one for the gap at `duplicates_for`.
@@ -39,13 +39,17 @@ pub(crate) struct AckState {
     duplicates_for: u32,
 }
 
-/// A delayed acknowledgement.
+/// A delayed acknowledgement; both times are [`Time::MAX`] while there is none.
 #[derive(Clone, Copy, Debug)]
 struct Delayed {
     /// When its delay is over.
     due: Time,
     /// When the timer notices, which may be a tick or more later.
     fires: Time,
+}
+
+impl Delayed {
+    const NONE: Self = Self { due: Time::MAX, fires: Time::MAX };
 }
 
 /// Measurements of the path by the connection's own sending half.
@@ -66,6 +70,27 @@ pub(crate) enum AckNeed {
     Now,
 }
 
+impl Default for AckState {
+    fn default() -> Self {
+        Self {
+            quick: 0,
+            delay_us: None,
+            last_data_us: 0,
+            acked: 0,
+            acked_offset: 0,
+            at_once: false,
+            pending: false,
+            pushed: false,
+            interactive: false,
+            delayed: Delayed::NONE,
+            compressed_until: Time::MAX,
+            compressed: 0,
+            duplicates: 0,
+            duplicates_for: 0,
+        }
+    }
+}
+
 impl AckState {
     /// Pauses between data count from now.
     pub fn establish(&mut self, timers: Timers, now: Time) {
@@ -74,8 +99,8 @@ impl AckState {
 
     /// Whether an acknowledgement is being delayed.
     #[inline]
-    pub const fn is_delayed(&self) -> bool {
-        self.delayed.is_some()
+    pub fn is_delayed(&self) -> bool {
+        self.delayed.fires < Time::MAX
     }
 
     /// Whether data is acknowledged segment by segment (`tcp_in_quickack_mode`).
@@ -141,18 +166,22 @@ impl AckState {
         self.at_once = false;
         self.pushed = false;
         self.pending = false;
-        self.delayed = None;
-        self.compressed_until = None;
+        self.delayed = Delayed::NONE;
+        self.compressed_until = Time::MAX;
         self.compressed = 0;
     }
 
     /// Handles the expired timer of a delayed or compressed acknowledgement.
     pub fn on_timer(&mut self, profile: &Profile, now: Time) -> AckNeed {
-        if self.compressed_until.is_some_and(|at| at <= now) {
-            self.compressed_until = None;
+        if self.compressed_until <= now {
+            self.compressed_until = Time::MAX;
             return AckNeed::Now;
         }
-        if self.delayed.take_if(|delayed| delayed.fires <= now).is_none() || !self.pending {
+        if self.delayed.fires > now {
+            return AckNeed::Later;
+        }
+        self.delayed = Delayed::NONE;
+        if !self.pending {
             return AckNeed::Later;
         }
         if profile.delayed_ack == DelayedAck::Linux {
@@ -164,8 +193,7 @@ impl AckState {
     /// Time at which [`on_timer`](Self::on_timer) is next due; [`Time::MAX`] for never.
     #[inline]
     pub fn timer(&self) -> Time {
-        let delayed = self.delayed.map_or(Time::MAX, |delayed| delayed.fires);
-        delayed.min(self.compressed_until.unwrap_or(Time::MAX))
+        self.delayed.fires.min(self.compressed_until)
     }
 
     /// Has the next acknowledgements, `most` at most, leave at once (`tcp_enter_quickack_mode`).
@@ -178,15 +206,12 @@ impl AckState {
     /// Sets the timer of the delayed acknowledgement, or says that it is due at once (`tcp_send_delayed_ack`).
     pub fn delay(&mut self, delay: Duration, timers: Timers, now: Time) -> AckNeed {
         let delayed = Delayed { due: timers.due(now, delay), fires: timers.fires_at(now, delay) };
-        match &mut self.delayed {
+        if self.delayed.due <= timers.due(now, Duration::ZERO) + timers.whole(delay / 4) {
             // The timer set before fires soon anyway: do not wait.
-            Some(already)
-                if already.due <= timers.due(now, Duration::ZERO) + timers.whole(delay / 4) =>
-            {
-                return AckNeed::Now;
-            }
-            Some(already) if already.due <= delayed.due => {}
-            slot => *slot = Some(delayed),
+            return AckNeed::Now;
+        }
+        if delayed.due < self.delayed.due {
+            self.delayed = delayed;
         }
         AckNeed::Later
     }
@@ -209,10 +234,10 @@ impl AckState {
             return AckNeed::Now;
         }
         self.compressed += 1;
-        if self.compressed_until.is_none() {
+        if self.compressed_until == Time::MAX {
             let twentieth = Duration::from_nanos(u64::from(rtt8_us) * 1_000 / 8 / 20);
             let delay = twentieth.min(COMPRESSED_DELAY);
-            self.compressed_until = Some(now + delay + COMPRESSED_SLACK);
+            self.compressed_until = now + delay + COMPRESSED_SLACK;
         }
         AckNeed::Later
     }

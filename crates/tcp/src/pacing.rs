@@ -7,14 +7,21 @@ use weir_core::{Duration, Time};
 use crate::sender::Sender;
 
 /// Pacing state: when the last segment left, and when the next may.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
 pub(crate) struct Pace {
+    /// Time of the timer for a segment that waits for its turn; [`Time::MAX`] if none does.
+    pub timer: Time,
     /// When data was last sent.
     pub last_sent: Time,
     /// Time until which the data sent so far fills the rate.
     pub until: Time,
-    /// Time of the timer for a segment that waits for its turn, if one does.
-    pub timer: Option<Time>,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self { timer: Time::MAX, last_sent: Time::ZERO, until: Time::ZERO }
+    }
 }
 
 impl Sender {
@@ -57,7 +64,7 @@ impl Sender {
     pub fn must_wait_for_pace(&mut self, now: Time) -> bool {
         let waits = self.window.paced && self.pace.until > now;
         if waits {
-            self.pace.timer.get_or_insert(self.pace.until);
+            self.pace.timer = self.pace.timer.min(self.pace.until);
         }
         waits
     }
@@ -69,7 +76,11 @@ impl Sender {
 
     /// Whether data waited for its turn until now.
     pub fn take_pacing_timer(&mut self, now: Time) -> bool {
-        self.pace.timer.take_if(|at| *at <= now).is_some()
+        let waited = self.pace.timer <= now;
+        if waited {
+            self.pace.timer = Time::MAX;
+        }
+        waited
     }
 }
 

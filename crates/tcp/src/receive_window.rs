@@ -38,11 +38,11 @@ pub(crate) struct ReceiveWindow {
 #[derive(Clone, Copy, Debug)]
 struct Buffer {
     /// Size now (`sk_rcvbuf`).
-    size: u64,
+    size: u32,
     /// Greatest size (`tcp_rmem[2]`).
-    greatest: u64,
+    greatest: u32,
     /// Share of the memory that holds data when segments are full, in 256ths (`scaling_ratio`).
-    share: u64,
+    share: u32,
 }
 
 /// Data in the receive buffer.
@@ -64,7 +64,7 @@ impl BufferedData {
 impl Buffer {
     /// Window in bytes for that many bytes of memory (`tcp_win_from_space`).
     fn window(self, memory: u64) -> u32 {
-        ((memory * self.share) >> 8) as u32
+        ((memory * u64::from(self.share)) >> 8) as u32
     }
 }
 
@@ -79,7 +79,7 @@ impl ReceiveWindow {
                 let half = start / 2;
                 let offered = half - half % mss;
                 let share = u64::from(mss) * 256 / (u64::from(mss) + OVERHEAD_BYTES);
-                let buffer = Buffer { size: start.into(), greatest: greatest.into(), share };
+                let buffer = Buffer { size: start, greatest, share: share as u32 };
                 (offered, offered.min(half - mss), Some(buffer))
             }
         };
@@ -101,7 +101,7 @@ impl ReceiveWindow {
     /// timestamps too is not known yet (`tcp_connect_init`).
     pub fn open(&mut self, timestamps: bool) {
         let Some(buffer) = self.buffer else { return };
-        let half = (buffer.size / 2) as u32;
+        let half = buffer.size / 2;
         let bare = self.mss + if timestamps { TIMESTAMPS_BYTES } else { 0 };
         let offered = half - half % bare;
         self.current = self.current.min(offered);
@@ -139,7 +139,7 @@ impl ReceiveWindow {
     #[inline]
     fn room(&self, held: BufferedData) -> u32 {
         self.buffer.map_or(u32::MAX, |buffer| {
-            buffer.window(buffer.size.saturating_sub(held.memory(self.mss)))
+            buffer.window(u64::from(buffer.size).saturating_sub(held.memory(self.mss)))
         })
     }
 
@@ -158,8 +158,8 @@ impl ReceiveWindow {
             if let Some(buffer) = &mut self.buffer {
                 let wanted = 2 * read + u64::from(16 * self.mss);
                 let growth = wanted * (read - self.read_per_round) / self.read_per_round;
-                let size = ((wanted + 2 * growth) << 8) / buffer.share;
-                buffer.size = buffer.size.max(size.min(buffer.greatest));
+                let size = ((wanted + 2 * growth) << 8) / u64::from(buffer.share);
+                buffer.size = buffer.size.max(size.min(u64::from(buffer.greatest)) as u32);
             }
             self.read_per_round = read;
         }

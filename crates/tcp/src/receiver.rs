@@ -50,7 +50,7 @@ struct Range {
 #[derive(Debug, Default)]
 struct SackRecency {
     blocks: [Block; SackBlocks::MAX],
-    count: usize,
+    count: u8,
 }
 
 impl Receiver {
@@ -123,7 +123,7 @@ impl Receiver {
         if counts && self.ack.is_delayed() && self.changes_mark(ecn) {
             return true;
         }
-        let blocks = &self.recent.blocks[..self.recent.count];
+        let blocks = self.recent.blocks();
         let place = blocks.iter().position(|block| block.start <= seq + 1 && seq <= block.end);
         self.ack.compressed > 0
             && seq > self.next
@@ -210,7 +210,7 @@ impl Receiver {
                 segment.sack.push(duplicate);
                 segment.sack.set_duplicate();
             }
-            for &block in &self.recent.blocks[..self.recent.count] {
+            for &block in self.recent.blocks() {
                 if segment.sack.len() < room {
                     segment.sack.push(block);
                 }
@@ -377,12 +377,17 @@ impl Receiver {
 }
 
 impl SackRecency {
+    #[inline]
+    fn blocks(&self) -> &[Block] {
+        &self.blocks[..usize::from(self.count)]
+    }
+
     /// Puts `block`, which just grew, first, and drops the blocks that lie within it (RFC 2018, section 4).
     fn put_first(&mut self, block: Block) {
         let mut kept = [Block::default(); SackBlocks::MAX];
         kept[0] = block;
-        let mut count = 1;
-        for &old in &self.blocks[..self.count] {
+        let mut count = 1_usize;
+        for &old in self.blocks() {
             let swallowed = old.start >= block.start && old.end <= block.end;
             if !swallowed && count < SackBlocks::MAX {
                 kept[count] = old;
@@ -390,19 +395,19 @@ impl SackRecency {
             }
         }
         self.blocks = kept;
-        self.count = count;
+        self.count = count as u8;
     }
 
     /// Drops the blocks below `next`, which arrived in order meanwhile.
     fn drop_below(&mut self, next: u32) {
-        let mut count = 0;
-        for index in 0..self.count {
+        let mut count = 0_usize;
+        for index in 0..usize::from(self.count) {
             if self.blocks[index].start >= next {
                 self.blocks[count] = self.blocks[index];
                 count += 1;
             }
         }
-        self.count = count;
+        self.count = count as u8;
     }
 }
 

@@ -22,7 +22,6 @@ pub(crate) struct RttEstimator {
     rule: RtoRule,
     rto_min_us: u32,
     rto_max_us: u32,
-    timers: Timers,
     /// The clock's granularity: the variance's part is at least that (RFC 6298, section 2).
     tick_us: u32,
     min: MinFilter,
@@ -42,7 +41,6 @@ impl RttEstimator {
             rule: profile.rto_rule,
             rto_min_us: micros(profile.rto_min),
             rto_max_us: micros(profile.rto_max),
-            timers: profile.timers,
             tick_us: match profile.timers {
                 Timers::Exact => 1,
                 timers => micros(timers.tick()),
@@ -108,9 +106,9 @@ impl RttEstimator {
         self.min.offer(rtt_us.max(1), now_us);
     }
 
-    /// The timeout in microseconds, in whole ticks, at a window of `cwnd` segments: RFC 6298, section 2.
+    /// The timeout in microseconds, in whole ticks of `timers`, at a window of `cwnd` segments: RFC 6298, section 2.
     #[inline]
-    pub fn rto_us(&self, cwnd: u32) -> u32 {
+    pub fn rto_us(&self, cwnd: u32, timers: Timers) -> u32 {
         let plain_us = (self.srtt8_us.unwrap_or(0) >> 3) + self.rttvar4_us;
         let rto_us = match self.rule {
             RtoRule::Rfc6298 | RtoRule::Linux => plain_us,
@@ -119,7 +117,7 @@ impl RttEstimator {
             }
         };
         let rto_us = rto_us.max(self.rto_min_us);
-        let rto_us = match self.timers {
+        let rto_us = match timers {
             Timers::Exact => rto_us,
             timers => {
                 let ticks = timers.ticks_up(Duration::from_micros(u64::from(rto_us)));
@@ -203,7 +201,7 @@ mod tests {
         let mut rtt = estimator();
         rtt.sample(40_000, 0, 10);
         assert_eq!(rtt.srtt8_us(), Some(320_000));
-        assert_eq!(rtt.rto_us(10), 240_000);
+        assert_eq!(rtt.rto_us(10, Timers::Wheel), 240_000);
     }
 
     #[test]
@@ -213,14 +211,14 @@ mod tests {
             rtt.sample(100_000, round * 10 + 1, (round + 1) * 10);
         }
         assert_eq!(rtt.srtt8_us().map(|eighth| eighth >> 3), Some(100_000));
-        assert_eq!(rtt.rto_us(10), 300_000);
+        assert_eq!(rtt.rto_us(10, Timers::Wheel), 300_000);
     }
 
     #[test]
     fn the_timeout_comes_in_whole_ticks() {
         let mut rtt = estimator();
         rtt.sample(41_001, 0, 10);
-        assert_eq!(rtt.rto_us(10), 244_000);
+        assert_eq!(rtt.rto_us(10, Timers::Wheel), 244_000);
     }
 
     /// Counted from the first round trip, whenever that was.
@@ -243,11 +241,12 @@ mod tests {
 
     #[test]
     fn linux_2_2_waits_longer_the_smaller_the_window() {
-        let mut rtt = RttEstimator::new(&Profile::named("linux22").unwrap());
+        let profile = Profile::named("linux22").unwrap();
+        let mut rtt = RttEstimator::new(&profile);
         rtt.sample(200_000, 0, 1);
         // 200 ms and four times half of it make 600 ms; 5/4 of it and 1/2^(cwnd - 1).
         assert_eq!(
-            [1, 2, 4, 40].map(|cwnd| rtt.rto_us(cwnd)),
+            [1, 2, 4, 40].map(|cwnd| rtt.rto_us(cwnd, profile.timers)),
             [1_350_000, 1_050_000, 830_000, 750_000]
         );
     }
@@ -259,6 +258,6 @@ mod tests {
         rtt.sample(400_000, 1, 10);
         // error 360 ms: srtt 85 ms, mdev 20 -> 105 ms (times 4).
         assert_eq!(rtt.srtt8_us().map(|eighth| eighth >> 3), Some(85_000));
-        assert_eq!(rtt.rto_us(10), 508_000);
+        assert_eq!(rtt.rto_us(10, Timers::Wheel), 508_000);
     }
 }

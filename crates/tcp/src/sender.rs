@@ -206,7 +206,7 @@ impl Sender {
         if let Some(rtt) = rtt_us {
             self.rtt.offer_min(rtt, self.window.now_us);
             self.rtt.sample(rtt, 0, 0);
-            self.timers.rto_us = self.rtt.rto_us(self.window.cwnd);
+            self.timers.rto_us = self.rtt.rto_us(self.window.cwnd, profile.timers);
         } else {
             self.timers.rto_us = RTO_FALLBACK_US;
         }

@@ -15,8 +15,10 @@ pub(crate) struct SendTimers {
     pub rto_us: u32,
     /// Timeouts in a row (`icsk_retransmits`).
     pub backoffs: u32,
-    /// Purpose of the timer, and when it expires; `None` if it is not set.
-    pending: Option<(Timer, Time)>,
+    /// When the timer expires; [`Time::MAX`] if it is not set.
+    expires: Time,
+    /// Its purpose; `None` if it is not set.
+    purpose: Option<Timer>,
 }
 
 /// Purpose of the one timer of the sending half.
@@ -32,7 +34,8 @@ pub(crate) enum Timer {
 
 impl SendTimers {
     pub fn new(profile: &Profile) -> Self {
-        Self { rto_us: profile.rto_initial.as_micros() as u32, backoffs: 0, pending: None }
+        let rto_us = profile.rto_initial.as_micros() as u32;
+        Self { rto_us, backoffs: 0, expires: Time::MAX, purpose: None }
     }
 
     /// Doubles the timeout, which has expired (RFC 6298, section 5.5).
@@ -46,8 +49,7 @@ impl Sender {
     /// When the sending half wants to be called next, data to send aside; [`Time::MAX`] for never.
     #[inline]
     pub fn timer(&self) -> Time {
-        let timer = self.timers.pending.map_or(Time::MAX, |(_, at)| at);
-        timer.min(self.pace.timer.unwrap_or(Time::MAX))
+        self.timers.expires.min(self.pace.timer)
     }
 
     /// Purpose of the timer, if it is due at `now`.
@@ -55,9 +57,9 @@ impl Sender {
     /// The timers that stand in for the timeout stay pending: their handlers must still know that
     /// (`tcp_write_timer_handler`).
     pub fn due_timer(&mut self, now: Time) -> Option<Timer> {
-        let (timer, _) = self.timers.pending.filter(|&(_, at)| at <= now)?;
+        let timer = self.timers.purpose.filter(|_| self.timers.expires <= now)?;
         if timer == Timer::Retransmission {
-            self.timers.pending = None;
+            self.clear_timer();
         }
         Some(timer)
     }
@@ -65,19 +67,21 @@ impl Sender {
     /// Purpose of the timer; `None` if it is not set.
     #[inline]
     pub fn pending_timer(&self) -> Option<Timer> {
-        self.timers.pending.map(|(timer, _)| timer)
+        self.timers.purpose
     }
 
     /// Sets the timer to expire `span_us` after `now`.
     #[inline]
     pub fn set_timer(&mut self, timer: Timer, span_us: u32, profile: &Profile, now: Time) {
         let span = Duration::from_micros(u64::from(span_us));
-        self.timers.pending = Some((timer, profile.timers.fires_at(now, span)));
+        self.timers.expires = profile.timers.fires_at(now, span);
+        self.timers.purpose = Some(timer);
     }
 
     /// Stops the timer.
     pub fn clear_timer(&mut self) {
-        self.timers.pending = None;
+        self.timers.expires = Time::MAX;
+        self.timers.purpose = None;
     }
 
     /// Sets the timer for a tail loss probe, if one is of use; returns whether it did.
