@@ -62,7 +62,7 @@ class Way(Model):
         mbps: what its application received meanwhile.
         cross_mbps: what cross traffic received meanwhile, over TCP.
         rates: the method's Mbit/s in each interval.
-        own: round trips of packets of the load itself, one each 10 ms of each connection, in ms; the
+        own: round trips of packets of the load itself, the mean of each 10 ms of each connection, in ms; the
             simulator only.
         srtt: SRTT at each interval, in ms: in the simulator of the sender with most in flight, in the lab of
             every sender that moved data in the interval.

@@ -202,7 +202,7 @@ def _calibration(rows: Sequence[Row], stand_in: Range | None, of: Study) -> Iter
     if stand_in:
         intro += (
             f" Where the simulator has both, the median SRTT is {stand_in.median:+.1f} ms from that of the "
-            f"round trips one by one (nine tenths of directions of runs: {stand_in.low:+.1f} to "
+            f"round trips not smoothed (nine tenths of directions of runs: {stand_in.low:+.1f} to "
             f"{stand_in.high:+.1f})."
         )
     yield intro
@@ -504,8 +504,8 @@ BLOCK_HEADINGS = (
 
 OF_CALIBRATION = (
     "Reported less true in ms, and in brackets reported over true; medians over cells, beneath them the "
-    "least and the greatest cell. *Own flow*: round trips of the load's own packets, as TCP took them one "
-    "by one; of Weir's own loads, and in the lab, the senders' SRTT. *Other flow*: UDP pings every 10 ms. "
+    "least and the greatest cell. *Own flow*: round trips of the load's own packets as TCP took them, means "
+    "of 10 ms; of Weir's own loads, and in the lab, the senders' SRTT. *Other flow*: UDP pings every 10 ms. "
     "*Queue*: the empty path and what packets waited in the router on average. All while the method "
     "loaded that direction; figures of the idle line are held against the download."
 )

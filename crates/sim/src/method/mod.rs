@@ -9,6 +9,7 @@ mod context;
 mod lines;
 mod ndt7;
 mod pipe;
+mod round_trips;
 mod send_queue;
 mod server;
 mod session;

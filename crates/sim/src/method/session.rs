@@ -13,6 +13,7 @@ use super::context::Context;
 use super::lines::Lines;
 use super::ndt7::Ndt7Server;
 use super::pipe::{Arrived, Meaning, Pipe, RequestHead, ResponseHead};
+use super::round_trips::MeanRoundTrips;
 use super::send_queue::{LoadRate, SendQueue};
 use super::server::HttpServer;
 use super::sizes::{
@@ -45,8 +46,8 @@ pub(crate) struct Session {
     lines: Option<Lines>,
     /// When its next measurement is due, as far as that was told.
     told_due: Option<Time>,
-    /// When the next round trip of each end's load counts.
-    next_rtt: [Time; 2],
+    /// Round trips of each end's load.
+    round_trips: [MeanRoundTrips; 2],
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,7 +94,7 @@ impl Session {
             ndt7: None,
             lines,
             told_due: None,
-            next_rtt: [Time::ZERO; 2],
+            round_trips: Default::default(),
         }
     }
 
@@ -398,15 +399,15 @@ impl Session {
     /// Keeps the round trip that TCP took at `end`, if its load is under way.
     fn note_round_trip(&mut self, end: End, context: &mut Context<'_>) {
         let Some(rtt) = self.pair.end_mut(end).take_rtt() else { return };
-        if !self.pipes[end as usize].is_loaded() || context.now < self.next_rtt[end as usize] {
+        if !self.pipes[end as usize].is_loaded() {
             return;
         }
-        self.next_rtt[end as usize] = context.now + ROUND_TRIPS;
+        let Some(kept) = self.round_trips[end as usize].add(rtt, context.now) else { return };
         context.sink.latency(&LatencyRow {
-            t: Time::from_nanos(context.now.as_nanos().saturating_sub(rtt.as_nanos())),
+            t: kept.sent,
             probe: context.round_trips.probe,
             seq: context.round_trips.seq,
-            rtt: Some(rtt),
+            rtt: Some(kept.mean),
             up: None,
             down: None,
             timer_error: Duration::ZERO,
@@ -418,5 +419,3 @@ impl Session {
 
 /// Bytes that may wait unsent where no send buffer bounds them.
 const INSTEAD_OF_BUFFER: u32 = 128 << 10;
-/// A connection's round trips are kept no oftener.
-const ROUND_TRIPS: Duration = Duration::from_millis(10);
