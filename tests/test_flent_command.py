@@ -147,6 +147,13 @@ def test_a_data_file_is_no_test_and_is_told_how_to_be_read(tmp_path: Path) -> No
         translated(str(file))
 
 
+def test_a_test_is_meant_where_a_file_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    expected = translated("rrul", "-H", "a")
+    (tmp_path / "rrul").touch()
+    assert translated("rrul", "-H", "a") == expected
+
+
 def test_every_option_of_flent_is_known() -> None:
     """By Flent's own parsers, which are two: of tests and of plots."""
     sources = [FLENT / f"flent/{name}.py" for name in ("settings", "plotters")]

@@ -15,7 +15,7 @@ from weirlab.cli.flent_options import INPUT, refuses_flents_others
 from weirlab.cli.options import MAX_NUMBER_DIGITS, argument, option
 from weirlab.errors import UsageError
 from weirlab.flent.exporting import flent_name
-from weirlab.flent.tests import computed_series, flent_test
+from weirlab.flent.tests import computed_series, flent_test, flent_tests
 from weirlab.record import find_records
 from weirlab.scenario import load_test
 from weirlab.scenario.files import told
@@ -131,7 +131,7 @@ def _do(words: Sequence[str]) -> None:
 
 def _run_words(test: str, hosts: Sequence[str], link: str | None, length: str, delay: str) -> list[str]:
     """The words of `weir run` for a test, where it runs, and how long."""
-    if Path(test).is_file():
+    if test not in flent_tests() and Path(test).is_file():
         raise UsageError(f"`{test}` is a file and no test of Flent's: {INPUT}")
     found = flent_test(test)
     if found.reason:
