@@ -20,6 +20,17 @@ def write_link(file: Path, title: str, trace: str = "line.trace") -> None:
     file.write_text(f'name = "l"\ntitle = "{title}"\n[[up]]\n{hop}[[down]]\n{hop}')
 
 
+def write_plan(folder: Path) -> Path:
+    """A plan with two recordings that lie beside it."""
+    plan = folder / "mine" / "plan.toml"
+    plan.write_text(
+        'test = "own.toml"\nlink = "line.toml"\n'
+        '[sweep.axes]\ntrace = { key = "link.up.0.trace", values = ["line.trace", "other.trace"] }\n'
+    )
+    (folder / "mine" / "other.trace").write_text("4\n")
+    return plan
+
+
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder `mine` with a scenario and what it names, in the working folder."""
@@ -67,7 +78,7 @@ def test_of_two_files_of_one_name_that_beside_what_names_it_is_taken(folder: Pat
 def test_a_file_in_the_working_folder_is_called_as_it_was_written(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However the scenario was named: identities of runs have the names of their recordings."""
+    """However the scenario was named."""
     monkeypatch.chdir(folder / "mine")
     for file in (Path("one.toml"), folder / "mine" / "one.toml", Path("../mine/one.toml")):
         (run,) = resolve(load_scenario(file))
@@ -108,12 +119,7 @@ def test_a_batch_names_files_beside_it(folder: Path) -> None:
 
 
 def test_a_sweep_names_files_beside_it_in_its_axes_too(folder: Path) -> None:
-    plan = folder / "mine" / "plan.toml"
-    plan.write_text(
-        'test = "own.toml"\nlink = "line.toml"\n'
-        '[sweep.axes]\ntrace = { key = "link.up.0.trace", values = ["line.trace", "other.trace"] }\n'
-    )
-    (folder / "mine" / "other.trace").write_text("4\n")
+    plan = write_plan(folder)
     found = sweep_of(load_plan(Path("mine/plan.toml")))
     runs = [run.configuration for run in found.runs]
     # What the axis says stays a column as it was written.
@@ -126,6 +132,39 @@ def test_a_sweep_names_files_beside_it_in_its_axes_too(folder: Path) -> None:
         UsageError, match=r"line 4: .*`gone\.toml` lies neither in `mine`, beside what names it"
     ):
         sweep_of(load_plan(Path("mine/plan.toml")))
+
+
+def keys(file: Path) -> list[str]:
+    return [run.key for run in sweep_of(load_plan(file)).runs]
+
+
+def test_runs_of_a_plan_are_the_same_wherever_it_is_read_from(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_plan(folder)
+    there = keys(Path("mine/plan.toml"))
+    assert len(set(there)) == 2
+    assert keys(folder / "mine" / "plan.toml") == there
+    monkeypatch.chdir(folder / "mine")
+    assert keys(Path("plan.toml")) == there
+    # What the recording says is part of a run, and so is which way has which of two of one name.
+    Path("other.trace").write_text("5\n")
+    assert keys(Path("plan.toml"))[0] == there[0]
+    assert keys(Path("plan.toml"))[1] != there[1]
+    found = set()
+    for up, down in (("1\n", "2\n"), ("2\n", "1\n")):
+        for name, text in (("up", up), ("down", down)):
+            Path(name).mkdir(exist_ok=True)
+            Path(name, "line.trace").write_text(text)
+        link = Path("line.toml").read_text().replace('"line.trace"', '"up/line.trace"', 1)
+        Path("two.toml").write_text(link.replace('"line.trace"', '"down/line.trace"'))
+        Path("plan.toml").write_text(
+            'test = "own.toml"\nlink = "line-50"\n[sweep.axes]\nlink = ["two.toml"]\n'
+        )
+        here = keys(Path("plan.toml"))
+        assert keys(folder / "mine" / "plan.toml") == here
+        found |= set(here)
+    assert len(found) == 2
 
 
 def test_the_web_application_opens_what_lies_below_its_folder_alone(folder: Path) -> None:

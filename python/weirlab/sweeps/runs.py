@@ -7,7 +7,7 @@ import json
 import zlib
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 from weirlab import _native
@@ -318,8 +318,8 @@ def identity(
     """The digest by which a run is known: 32 hexadecimal digits.
 
     It covers the resolved scenario, the digests of the recordings that it names, the seed, the world and the
-    version of Weir. Names, titles, notes and tags change nothing of a run, and are no part of it: but for the
-    name and the reduction of a study's runs, of which the row depends.
+    version of Weir. Names, titles, notes, tags and the folders of recordings change nothing of a run, and are
+    no part of it: but for the name and the reduction of a study's runs, of which the row depends.
 
     Args:
         run: the run.
@@ -328,9 +328,10 @@ def identity(
         name: what a study calls it.
     """
     how = work or PLAIN
+    scenario, digests = without_folders(run.scenario, traces)
     said: dict[str, Any] = {
-        "scenario": run.scenario,
-        "traces": dict(traces),
+        "scenario": scenario,
+        "traces": digests,
         "seed": run.seed,
         "world": how.place,
         "weir": version(),
@@ -342,6 +343,40 @@ def identity(
     if name is not None:
         said["name"] = name
     return digest_of(json.dumps(said, sort_keys=True, separators=(",", ":")))
+
+
+def without_folders(said: dict[str, Any], traces: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str]]:
+    """What is said of a run, and digests of its recordings, without the folders in which these lie.
+
+    Args:
+        said: a resolved scenario, or what has one in it.
+        traces: digests of the recordings that it names, by their names.
+    """
+    called = _called(traces)
+    is_as_said = all(path == name for path, name in called.items())
+    found = said if is_as_said else _calling(said, called)
+    return found, {called[path]: digest for path, digest in traces.items()}
+
+
+def _called(traces: Mapping[str, str]) -> dict[str, str]:
+    """What identities call recordings, by their paths: names of files, or digests of others of one name."""
+    contents: dict[str, set[str]] = {}
+    for path, digest in traces.items():
+        contents.setdefault(PurePath(path).name, set()).add(digest)
+    return {
+        path: name if len(contents[name := PurePath(path).name]) == 1 else digest
+        for path, digest in traces.items()
+    }
+
+
+def _calling(value: Any, called: Mapping[str, str]) -> Any:
+    """A part of what is said of a run in which recordings are called so."""
+    if isinstance(value, dict):
+        return {
+            key: called.get(one, one) if key == "trace" and isinstance(one, str) else _calling(one, called)
+            for key, one in value.items()
+        }
+    return [_calling(one, called) for one in value] if isinstance(value, list) else value
 
 
 @cache
