@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,12 @@ import weirlab
 from weirlab.batches import load_batch
 from weirlab.errors import UsageError
 from weirlab.scenario import load_link, load_scenario, load_test, resolve
+from weirlab.sweeps.bundle import write_bundle
+from weirlab.sweeps.bundle_check import check_bundle
 from weirlab.sweeps.plan import load_plan
 from weirlab.sweeps.runs import sweep_of
+from weirlab.sweeps.store import Store
+from weirlab.sweeps.sweeping import carry_out, kept_of
 from weirlab.webapp.scenarios import Scenarios
 
 
@@ -165,6 +170,36 @@ def test_runs_of_a_plan_are_the_same_wherever_it_is_read_from(
         assert keys(folder / "mine" / "plan.toml") == here
         found |= set(here)
     assert len(found) == 2
+
+
+def test_a_bundle_has_what_a_plan_names_beside_it_and_no_folder(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan, store = write_plan(folder), Store.made(folder / "store")
+    assert carry_out(sweep_of(load_plan(Path("mine/plan.toml"))), store, jobs=1).done == 2
+    write_bundle(store, folder / "first.bundle")
+    # Wherever it is asked for, and whoever else kept that plan, it is the same file.
+    monkeypatch.chdir(folder / "mine")
+    assert carry_out(sweep_of(load_plan(Path("plan.toml"))), store, jobs=1).done == 0
+    (kept,) = store.kept_plans()
+    assert (kept["file"], kept["plan"]["link"]) == (str(plan), "line.toml")
+    store.keep_plan(kept | {"file": "/elsewhere/plan.toml"})
+    monkeypatch.chdir("/")
+    assert write_bundle(store, folder / "second.bundle")["plans"] == 1
+    assert (folder / "first.bundle").read_bytes() == (folder / "second.bundle").read_bytes()
+    assert str(folder) not in gzip.decompress((folder / "first.bundle").read_bytes()).decode()
+    plan.parent.rename(folder / "moved")
+    found = check_bundle(folder / "first.bundle", sample=2, jobs=1).repeated
+    assert [one.identical for one in found] == [True, True]
+    with pytest.raises(UsageError, match=r"plan 1 of 1 of `.*` cannot be read here any more: .*line\.toml"):
+        write_bundle(store, folder / "third.bundle")
+
+
+def test_a_store_does_not_keep_where_a_plan_lies_that_names_no_files(folder: Path) -> None:
+    (folder / "plan.toml").write_text(
+        'test = "ping"\nlink = "lte-verizon"\n[sweep.axes]\n"link.up.0.trace" = ["Verizon-LTE-short.up"]\n'
+    )
+    assert "file" not in kept_of(load_plan(folder / "plan.toml"))
 
 
 def test_the_web_application_opens_what_lies_below_its_folder_alone(folder: Path) -> None:

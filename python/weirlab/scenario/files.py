@@ -129,6 +129,18 @@ class FilesBelow(Files):
         return super().trace_rate_bps(name)
 
 
+class _Asked(Files):
+    """Whether it was asked for a file that is not shipped."""
+
+    is_asked = False
+
+    def named_in(self, file: str, name: str) -> str:
+        """The name as it is."""
+        del file
+        self.is_asked |= name not in shipped_traces()
+        return name
+
+
 def told(call: Callable[[], ResultT]) -> ResultT:
     """The result of a call of the compiled part.
 
@@ -149,3 +161,10 @@ def name_files(written: Mapping[str, Any], place: str) -> dict[str, Any]:
     """
     found: dict[str, Any] = told(lambda: _native.name_files(written, place, Files()))
     return found
+
+
+def names_files(written: Mapping[str, Any]) -> bool:
+    """Whether what is written names files: tests, links or recordings that are not shipped."""
+    files = _Asked()
+    told(lambda: _native.name_files(written, "", files))
+    return files.is_asked

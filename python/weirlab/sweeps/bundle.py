@@ -22,14 +22,14 @@ from weirlab import _native
 from weirlab.errors import RecordError, UsageError
 from weirlab.reading import MAX_TRACE_BYTES
 from weirlab.sweeps.plan import plan_of
-from weirlab.sweeps.runs import WORLD, build, sweep_of, version
+from weirlab.sweeps.runs import WORLD, build, sweep_of, version, without_folders
 from weirlab.writing import replaced
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import BinaryIO
 
-    from weirlab.sweeps.runs import Run
+    from weirlab.sweeps.runs import Run, Sweep
     from weirlab.sweeps.store import Store
 
 Line = dict[str, Any]
@@ -62,14 +62,13 @@ def write_bundle(store: Store, target: Path) -> Line:
     ]
     runs: dict[str, Run] = {}
     traces: dict[str, str] = {}
-    for number, plan in enumerate(plans):
-        try:
-            sweep = sweep_of(plan_of(plan["plan"]))
-        except UsageError as error:
-            says = f"plan {number + 1} of {len(plans)} of `{store.name}` cannot be read here any more"
-            raise UsageError(f"{says}: {error}") from error
-        runs |= {run.key: run for run in sweep.runs}
-        traces |= sweep.traces
+    # One plan may lie at several places, on several machines: of these those count that are here.
+    said = list({json.dumps(plan["plan"], sort_keys=True): plan["plan"] for plan in plans}.values())
+    for number, one in enumerate(said, 1):
+        files = [plan.get("file") for plan in plans if plan["plan"] == one]
+        sweeps = _read_here(one, files, f"plan {number} of {len(said)} of `{store.name}`")
+        runs |= {run.key: run for sweep in sweeps for run in sweep.runs}
+        traces |= {digest: text for sweep in sweeps for digest, text in sweep.traces.items()}
     found = store.collected()
     rows = found.filter(pl.col("run").is_in(list(runs))).sort("run")
     if rows.is_empty():
@@ -77,12 +76,29 @@ def write_bundle(store: Store, target: Path) -> Line:
             f"`{store.name}` has no rows of its plans by the simulator of Weir {version()}, and a bundle has "
             "no others: run a plan in the world sim first"
         )
-    head = _head(rows, len(plans))
+    head = _head(rows, len(said))
     with_rows = {key: runs[key] for key in rows["run"]}
     used = {digest for run in with_rows.values() for digest in run.configuration.traces.values()}
-    lines = _lines(head, plans, {digest: traces[digest] for digest in sorted(used)}, with_rows, rows)
+    lines = _lines(head, said, {digest: traces[digest] for digest in sorted(used)}, with_rows, rows)
     replaced(target, lambda path: _write(path, lines))
     return {**head, "left_out": found.height - rows.height}
+
+
+def _read_here(plan: Line, files: Iterable[str | None], name: str) -> list[Sweep]:
+    """The runs of a plan with what lies beside each of these files.
+
+    Raises:
+        UsageError: if it can be read with none of them.
+    """
+    found, why = [], None
+    for file in files:
+        try:
+            found.append(sweep_of(plan_of(plan, file)))
+        except UsageError as error:
+            why = error
+    if not found:
+        raise UsageError(f"{name} cannot be read here any more: {why}") from why
+    return found
 
 
 def _head(rows: pl.DataFrame, plans: int) -> Line:
@@ -134,7 +150,7 @@ def _lines(
     head: Line, plans: list[Line], traces: dict[str, str], runs: dict[str, Run], rows: pl.DataFrame
 ) -> Iterator[Line]:
     yield head
-    yield from ({"plan": plan["plan"]} for plan in plans)
+    yield from ({"plan": plan} for plan in plans)
     for digest, text in traces.items():
         pieces = range(0, max(1, len(text)), PIECE_CHARS)
         yield from ({"trace": digest, "text": text[start : start + PIECE_CHARS]} for start in pieces)
@@ -142,12 +158,10 @@ def _lines(
     for run in runs.values():
         if id(run.configuration) not in numbers:
             numbers[id(run.configuration)] = len(numbers)
-            said = json.loads(zlib.decompress(run.configuration.packed))
-            yield {
-                "configuration": numbers[id(run.configuration)],
-                **said,
-                "traces": dict(run.configuration.traces),
-            }
+            said, traces = without_folders(
+                json.loads(zlib.decompress(run.configuration.packed)), run.configuration.traces
+            )
+            yield {"configuration": numbers[id(run.configuration)], **said, "traces": traces}
     for row in rows.iter_rows(named=True):
         said = {name: value for name, value in row.items() if value is not None}
         yield {"row": said, "of": numbers[id(runs[row["run"]].configuration)]}

@@ -19,7 +19,7 @@ from weirlab.forms.faults import Fault, line_of
 from weirlab.forms.faults import faults as faults_of
 from weirlab.forms.tables import without_table
 from weirlab.scenario.catalogue import check
-from weirlab.scenario.files import name_files, told
+from weirlab.scenario.files import name_files, names_files, told
 from weirlab.scenario.models import ScenarioSpec
 from weirlab.scenario.units import time_ns
 from weirlab.sweeps.axes import MAX_VALUES, Axis, Span, Unusable
@@ -124,8 +124,10 @@ class Plan:
 
     Attributes:
         place: what a message calls it.
-        text: the file; None of a plan made in Python.
-        scenario: the scenario as it is written, without the table `sweep`; names of files are paths.
+        text: the file; None of a plan made in Python, and of one that was kept.
+        file: where the file is, beside which lies what it names; None of a plan made in Python.
+        written: the scenario as it is written, without the table `sweep`.
+        scenario: the same with paths of the files that it names.
         sweep: the table `sweep`.
         axes: the axes, in the order of the plan.
         budget_s: processor time in seconds after which no further run starts; None for no limit.
@@ -134,6 +136,8 @@ class Plan:
 
     place: str
     text: str | None
+    file: str | None
+    written: dict[str, Any]
     scenario: dict[str, Any]
     sweep: SweepSpec
     axes: tuple[Axis, ...]
@@ -151,6 +155,17 @@ class Plan:
         said = self.sweep.samples
         return () if said == "none" else ALL if said == "all" else tuple(dict.fromkeys(said))
 
+    @property
+    def names_files(self) -> bool:
+        """Whether it names tests, links or recordings that are not shipped."""
+        inner = (
+            {key.rpartition(".")[2]: value}
+            for axis in self.axes
+            for key in axis.keys
+            for value in axis.values
+        )
+        return names_files(self.written) or any(map(names_files, inner))
+
     def refusal(self, found: list[Fault]) -> UsageError:
         """The error that tells these faults, each with its line in a file."""
         return UsageError(_all_told(self.place, self.text, found, []))
@@ -167,19 +182,19 @@ def load_plan(path: Path) -> Plan:
         data = reading.parse_toml(text)
     except reading.Unreadable as error:
         raise UsageError(f"`{path}` cannot be read: {error}") from error
-    return _plan(data, str(path), text)
+    return _plan(data, str(path), text, str(path))
 
 
-def plan_of(data: Mapping[str, Any]) -> Plan:
-    """The plan that is written in Python: a scenario with the key `sweep`.
+def plan_of(data: Mapping[str, Any], file: str | None = None) -> Plan:
+    """The plan that is written in Python: a scenario with the key `sweep`; or one that was kept of `file`.
 
     Raises:
         UsageError: all that is wrong with it.
     """
-    return _plan(dict(data), "plan", None)
+    return _plan(dict(data), "plan", None, file)
 
 
-def _plan(data: dict[str, Any], place: str, text: str | None) -> Plan:
+def _plan(data: dict[str, Any], place: str, text: str | None, file: str | None) -> Plan:
     scenario = {key: value for key, value in data.items() if key != "sweep"}
     others = _scenario_faults(scenario, place, text)
     found = [Fault((key,), says) for key, says in _ELSEWHERE.items() if key in scenario]
@@ -212,7 +227,9 @@ def _plan(data: dict[str, Any], place: str, text: str | None) -> Plan:
     return Plan(
         place=place,
         text=text,
-        scenario=scenario if text is None else name_files(scenario, place),
+        file=file,
+        written=scenario,
+        scenario=scenario if file is None else name_files(scenario, file),
         sweep=sweep,
         axes=tuple(axes),
         budget_s=times_s["budget"],

@@ -446,7 +446,7 @@ def scenario_at(plan: Plan, point: Point, shipped: Shipped) -> dict[str, Any]:
         UsageError: if its value is a file that lies nowhere.
     """
     values = [
-        (key, value if plan.text is None else with_paths(key, value, plan.place))
+        (key, value if plan.file is None else with_paths(key, value, plan.file))
         for axis, value in zip(plan.axes, point, strict=True)
         for key in axis.keys
     ]

@@ -283,7 +283,7 @@ class Store:
         return [name for name in named if name.endswith(".json")]
 
     def kept_plans(self) -> list[dict[str, Any]]:
-        """The plans that were run into the store: `weir`, the version that ran it, and `plan`.
+        """The plans that were run into the store: `weir`, the version that ran it, `plan`, and its `file`.
 
         Raises:
             RecordError: if one is damaged.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import polars as pl
@@ -124,7 +125,7 @@ def carry_out(  # noqa: PLR0913 - each is one word of the command line
     plan = sweep.plan
     axes = {} if plan is None else axis_columns(plan)
     if plan is not None:
-        store.keep_plan({"weir": version(), "plan": said_of(plan)})
+        store.keep_plan(kept_of(plan))
     keeper = _Keeper(store, axes, None if plan is None else plan.budget_s, watcher)
     wanted = kept = other_builds = failed_before = left = 0
     with heeding() as stop:
@@ -225,10 +226,13 @@ def failed_runs(sweep: Sweep, store: Store) -> int:
     return sum(run.key in failed for run in sweep.runs)
 
 
-def said_of(plan: Plan) -> dict[str, Any]:
-    """A plan as plain values."""
+def kept_of(plan: Plan) -> dict[str, Any]:
+    """What a store keeps of a plan: as it is written, and where, if it names files."""
     sweep = plan.sweep.model_dump(mode="json", by_alias=True, exclude_unset=True)
-    return {**plan.scenario, "sweep": sweep}
+    kept = {"weir": version(), "plan": {**plan.written, "sweep": sweep}}
+    if plan.file is None or not plan.names_files:
+        return kept
+    return kept | {"file": str(Path(plan.file).absolute())}
 
 
 @dataclass(frozen=True, kw_only=True)
