@@ -211,3 +211,30 @@ def test_the_web_application_opens_what_lies_below_its_folder_alone(folder: Path
     (folder / "secret.trace").write_text("1\n")
     with pytest.raises(UsageError, match=r"`\.\./secret\.trace` is no file below .*/mine"):
         scenarios.command({"file": "one.toml", "text": text, "world": "sim"}, None)
+
+
+def test_what_the_web_application_opens_is_what_a_run_opens(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A link that leads out of the folder is no file of it, whatever lies in the working folder."""
+    deep = folder / "mine" / "deep"
+    deep.mkdir()
+    (folder / "secret.trace").write_text("1\n")
+    (deep / "line.trace").symlink_to(folder / "secret.trace")
+    write_link(deep / "line.toml", "Deep")
+    monkeypatch.chdir(folder / "mine")
+    scenarios = Scenarios(folder / "mine")
+    (deep / "one.toml").write_text(text := 'test = "own.toml"\nlink = "line.toml"\n')
+    form = {"file": "deep/one.toml", "text": text, "world": "sim"}
+    with pytest.raises(UsageError, match=r"`line\.trace` is no file below .*/mine"):
+        scenarios.command(form, None)
+    (deep / "line.trace").unlink()
+    assert scenarios.command(form, None)[1] == 1
+
+
+@pytest.mark.parametrize("name", ["/etc/passwd", "/etc", "/dev/zero", "/nowhere"])
+def test_the_web_application_does_not_tell_what_lies_elsewhere(folder: Path, name: str) -> None:
+    write_link(folder / "mine" / "line.toml", "Elsewhere", name)
+    form = {"file": "one.toml", "text": (folder / "mine" / "one.toml").read_text(), "world": "sim"}
+    with pytest.raises(UsageError, match=rf"`{name}`.* is no file below {folder}/mine"):
+        Scenarios(folder / "mine").command(form, None)

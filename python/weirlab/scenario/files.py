@@ -101,8 +101,19 @@ class FilesBelow(Files):
         """Whether there is a regular file of that name below the folder."""
         return super().is_file(name) and Path(name).resolve().is_relative_to(self._folder)
 
-    def _is_there(self, path: Path) -> bool:
-        return self.is_file(str(path))
+    def named_in(self, file: str, name: str) -> str:
+        """The path of what a file names, as whoever may open all files finds it.
+
+        Raises:
+            UsageError: if it is no file below the folder; whether one is there elsewhere it does not say.
+        """
+        try:
+            found = super().named_in(file, name)
+        except UsageError:
+            found = None
+        if found is None or not (found in shipped_traces() or self.is_file(found)):
+            raise UsageError(self._nowhere(name, (Path(file).parent / name).parent))
+        return found
 
     def _nowhere(self, name: str, beside: Path) -> str:
         return f"`{name}` is no file below {self._folder}: it would lie in `{beside}`, beside what names it"
@@ -124,7 +135,7 @@ class FilesBelow(Files):
             UsageError: if it is elsewhere, or cannot be read.
             NativeError: if it is none.
         """
-        if super().is_file(name) and not self.is_file(name):
+        if name not in shipped_traces() and not self.is_file(name):
             raise UsageError(f"trace `{name}`: it is no file below {self._folder}")
         return super().trace_rate_bps(name)
 
