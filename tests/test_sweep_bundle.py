@@ -275,6 +275,7 @@ def test_what_is_no_store_is_refused_before_a_bundle_is_named(monkeypatch: pytes
         assert "is no store of a sweep" in str(said.exception)
 
 
+@pytest.mark.usefixtures("whole")
 def test_a_line_that_no_reader_takes_is_not_written(store: Store, tmp_path: Path, monkeypatch: Any) -> None:
     trace = store.path.parent / "line.trace"
     trace.write_text((store.path.parent / "gone.trace").read_text())
