@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -88,6 +89,17 @@ def test_pages_that_were_given_up_are_told_where_their_time_is_not() -> None:
     found = agreement("plain", ("sim", [sound]), ("lab", [cut])).findings
     assert "page_ms" not in found
     assert found["pages_given_up_percent"].met is False
+
+
+def test_where_one_repetition_gave_pages_up_the_others_have_no_time_either() -> None:
+    sound, cut = compare([run("20mbit", PAGE), run("20mbit", PAGE, changes=[{"at": "4s", "down": True}])])
+    both = replace(sound, runs=[*sound.runs, *cut.runs])
+    page = cut.runs[0].applications["page"]
+    share = 100 * page.given_up / (page.given_up + page.done)
+    told = columns(comparison_of_applications([sound, both]))
+    assert told["page ms"][0] != "-"
+    assert told["page ms"][1] == "-"
+    assert told["pages given up, %"][1].startswith(f"{share / 2:.1f}\n")
 
 
 def test_without_anything_given_up_nothing_is_told_of_it() -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from weirlab.report.tables import LOOK
 from weirlab.stats import interval
-from weirlab.stats.experience import EXPERIENCE
+from weirlab.stats.experience import experienced
 from weirlab.stats.rrul import rrul_scores
 from weirlab.ui.table import Table
 
@@ -22,7 +22,7 @@ def comparison_of_applications(comparisons: Sequence[Comparison]) -> Table | Non
 
     Figures are means over what there is of each in a run, and then over the repetitions.
     """
-    found = {figure: [_values(one.runs, figure) for one in comparisons] for _, figure, _ in COMPARED}
+    found = {figure: [experienced(one.runs, figure) for one in comparisons] for _, figure, _ in COMPARED}
     shown = [
         (heading, figure, digits) for heading, figure, digits in COMPARED if _is_told(figure, found[figure])
     ]
@@ -43,10 +43,6 @@ def comparison_of_applications(comparisons: Sequence[Comparison]) -> Table | Non
             "how long those took that came says nothing of those that did not."
         )
     return table
-
-
-def _values(runs: Sequence[Summary], figure: str) -> list[float | None]:
-    return [EXPERIENCE[figure](run) for run in runs]
 
 
 def _is_told(figure: str, values: Sequence[Sequence[float | None]]) -> bool:

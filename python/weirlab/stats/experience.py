@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from weirlab.stats.summary import Summary
     from weirlab.stats.transfers import Application, VideoSummary
@@ -78,3 +78,18 @@ EXPERIENCE: dict[str, Figure] = {
     "startup_ms": _of_videos(lambda one: one.startup_ms),
 }
 """The figures by name; one is None for a run that does not have it."""
+
+
+def experienced(runs: Sequence[Summary], figure: str) -> list[float | None]:
+    """A figure of each of the repetitions of a configuration; None for one that does not have it.
+
+    Where one gave pages or names up, none has a time of theirs: the others are those that were lucky.
+    """
+    given_up = _GIVEN_UP.get(figure)
+    if given_up is not None and any(EXPERIENCE[given_up](run) for run in runs):
+        return [None] * len(runs)
+    return [EXPERIENCE[figure](run) for run in runs]
+
+
+_GIVEN_UP = {"page_ms": "pages_given_up_percent", "lookup_ms": "lookups_given_up_percent"}
+"""Times, and by what is told that they say nothing."""
