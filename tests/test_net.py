@@ -327,7 +327,14 @@ def test_what_cannot_be_done_is_refused(weir_here: Weir, words: tuple[str, ...],
     assert sentence in done.stderr
 
 
-@pytest.mark.parametrize("words", ["test 127.0.0.1:1", "shape start lo --prove --server 127.0.0.1:1"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "test 127.0.0.1:1",
+        "shape start lo --prove --server 127.0.0.1:1",
+        "run ping --world net --host 127.0.0.1:1",
+    ],
+)
 def test_where_nothing_listens_it_is_told_what_to_start_there(weir_here: Weir, words: str) -> None:
     done = weir_here(*words.split())
     hint = "start `weir serve` there, or name its port: HOST:PORT"

@@ -14,8 +14,7 @@ from weirlab import _native
 from weirlab.cli import completion
 from weirlab.cli.options import Share, Whole, option, other_name, renamed
 from weirlab.cli.scenario_words import secret_of
-from weirlab.errors import UsageError
-from weirlab.net.refused import what_to_start
+from weirlab.errors import UsageError, what_to_start
 from weirlab.shape import read_config, settings_of
 from weirlab.shape.settings import host_and_port
 

@@ -13,9 +13,8 @@ from urllib.parse import SplitResult, urlsplit
 
 from weirlab import _native
 from weirlab._native import SpeedTest
-from weirlab.errors import NetError, UsageError
+from weirlab.errors import NetError, UsageError, what_to_start
 from weirlab.net.plan import Limits, TestPlan, plan_test
-from weirlab.net.refused import what_to_start
 from weirlab.record import new_manifest, open_record
 from weirlab.record.store import MANIFEST
 from weirlab.scores import truth_of
