@@ -118,8 +118,9 @@ def test_a_batch_names_files_beside_it(folder: Path) -> None:
     )
     for step in load_batch(batch.relative_to(folder)).steps:
         assert list(step.run.traces) == ["mine/line.trace"]
-    batch.write_text('[[scenario]]\ntest = "gone.toml"\nlink = "line-50"\n')
-    with pytest.raises(UsageError, match=r"test: `gone\.toml` lies neither in `.*/mine`, beside what names"):
+    batch.write_text('[[scenario]]\nfile = "one.toml"\n[[scenario]]\ntest = "gone.toml"\nlink = "line-50"\n')
+    said = r"batch\.toml`, scenario 2: test: `gone\.toml` lies neither in `.*/mine`, beside what names"
+    with pytest.raises(UsageError, match=said):
         load_batch(batch)
 
 

@@ -164,7 +164,7 @@ def _scenario(table: dict[str, Any], where: str, batch: Path, repeat: int) -> Sc
     if file is None:
         written = {"repeat": repeat, **table}
         check_scenario(ScenarioSpec, written, where)
-        return check_scenario(ScenarioSpec, name_files(written, str(batch)), where)
+        return check_scenario(ScenarioSpec, name_files(written, str(batch), where), where)
     if not isinstance(file, str) or len(table) > 1:
         others = ", ".join(sorted(set(table) - {"file"}))
         raise UsageError(

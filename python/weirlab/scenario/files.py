@@ -140,6 +140,20 @@ class FilesBelow(Files):
         return super().trace_rate_bps(name)
 
 
+class _NamedIn(Files):
+    """The files that one file names, whatever a message calls that."""
+
+    def __init__(self, file: str) -> None:
+        """Has read nothing yet."""
+        super().__init__()
+        self._file = file
+
+    def named_in(self, file: str, name: str) -> str:
+        """The path of what the file names."""
+        del file
+        return super().named_in(self._file, name)
+
+
 class _Asked(Files):
     """Whether it was asked for a file that is not shipped."""
 
@@ -164,13 +178,19 @@ def told(call: Callable[[], ResultT]) -> ResultT:
         raise UsageError(str(error)) from error
 
 
-def name_files(written: Mapping[str, Any], place: str) -> dict[str, Any]:
-    """What stands in the file `place`, with paths of the files that it names.
+def name_files(written: Mapping[str, Any], file: str, place: str | None = None) -> dict[str, Any]:
+    """What stands in a file, with paths of the files that it names.
+
+    Args:
+        written: what stands there.
+        file: the path of the file.
+        place: what a message calls it; None for its path.
 
     Raises:
         UsageError: if one of them lies nowhere.
     """
-    found: dict[str, Any] = told(lambda: _native.name_files(written, place, Files()))
+    files = _NamedIn(file)
+    found: dict[str, Any] = told(lambda: _native.name_files(written, file if place is None else place, files))
     return found
 
 
