@@ -9,7 +9,7 @@ import pytest
 
 import weirlab
 from weirlab.batches import load_batch
-from weirlab.errors import UsageError
+from weirlab.errors import RecordError, UsageError
 from weirlab.scenario import load_link, load_scenario, load_test, resolve
 from weirlab.sweeps.bundle import write_bundle
 from weirlab.sweeps.bundle_check import check_bundle
@@ -239,3 +239,10 @@ def test_the_web_application_does_not_tell_what_lies_elsewhere(folder: Path, nam
     form = {"file": "one.toml", "text": (folder / "mine" / "one.toml").read_text(), "world": "sim"}
     with pytest.raises(UsageError, match=rf"`{name}`.* is no file below {folder}/mine"):
         Scenarios(folder / "mine").command(form, None)
+
+
+def test_a_kept_plan_whose_file_is_no_path_is_damaged(folder: Path) -> None:
+    store = Store.made(folder / "store")
+    store.keep_plan(kept_of(load_plan(write_plan(folder))) | {"file": ["plan.toml"]})
+    with pytest.raises(RecordError, match=r"plans/\w+\.json` is damaged: it is no plan of a sweep"):
+        store.kept_plans()

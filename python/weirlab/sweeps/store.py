@@ -317,7 +317,12 @@ class Store:
             found = json.loads(self.place.read(name) or b"")
         except ValueError as error:
             raise RecordError(f"`{where}` is damaged: {error}") from error
-        if not isinstance(found, dict) or "weir" not in found or not isinstance(found.get("plan"), dict):
+        kinds = {"plan": dict, "file": str}
+        if (
+            not isinstance(found, dict)
+            or not {"weir", "plan"} <= found.keys()
+            or not all(isinstance(found[key], kind) for key, kind in kinds.items() if key in found)
+        ):
             raise RecordError(f"`{where}` is damaged: it is no plan of a sweep")
         return found
 
