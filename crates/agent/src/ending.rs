@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::sys::signal::{SigSet, Signal};
+use weir_core::error_in_words;
 use weir_linux::{END_REQUESTS, is_ignored};
 
 use crate::Failure;
@@ -17,7 +18,7 @@ impl Ending {
     /// ignored, as with `nohup`, stays so.
     pub fn watch() -> Result<Self, Failure> {
         let fail = |what: &str, error: &dyn std::fmt::Display| {
-            Failure::other(format!("cannot {what}: {error}"))
+            Failure::other(format!("cannot {what}: {}", error_in_words(error)))
         };
         let mut signals = SigSet::empty();
         for signal in END_REQUESTS.into_iter().filter(|signal| !is_ignored(*signal)) {

@@ -15,6 +15,7 @@ use std::io::{Write, stderr, stdout};
 use std::process::ExitCode;
 
 use lexopt::ValueExt;
+use weir_core::error_in_words;
 use weir_shape::ShapeError;
 
 /// `weir-agent COMMAND`; the commands are those of `weir`.
@@ -90,10 +91,9 @@ fn whole(parser: &mut lexopt::Parser, name: &str, least: u64, most: u64) -> Resu
 
 /// Prints what was asked for.
 fn print(text: &str) -> Result<(), Failure> {
-    stdout()
-        .write_all(text.as_bytes())
-        .and_then(|()| stdout().flush())
-        .map_err(|error| Failure::other(format!("cannot write to standard output: {error}")))
+    stdout().write_all(text.as_bytes()).and_then(|()| stdout().flush()).map_err(|error| {
+        Failure::other(format!("cannot write to standard output: {}", error_in_words(&error)))
+    })
 }
 
 /// Tells what goes on.

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
-use weir_core::{Duration, Ticker, Time};
+use weir_core::{Duration, Ticker, Time, error_in_words};
 use weir_scenario::{Application, Client, ThroughputMeter, ThroughputRow, TransferRow};
 use weir_sockets::load::application::{ApplicationDriver, ApplicationWorld, request};
 use weir_sockets::load::options;
@@ -106,9 +106,10 @@ fn add(driver: &mut ApplicationDriver<Net>, order: ApplicationOrder) {
         Ok(())
     });
     if let Err(error) = added {
-        driver
-            .world
-            .tell(ApplicationEvent::Failed { flow, reason: format!("its socket: {error}") });
+        driver.world.tell(ApplicationEvent::Failed {
+            flow,
+            reason: format!("its socket: {}", error_in_words(&error)),
+        });
     }
 }
 
@@ -311,7 +312,7 @@ impl ApplicationWorld for Net {
     fn failed(&mut self, flow: usize, what: &str, error: io::Error) -> Result<(), NetError> {
         self.tell(ApplicationEvent::Failed {
             flow: flow as u32,
-            reason: format!("{what}: {error}"),
+            reason: format!("{what}: {}", error_in_words(&error)),
         });
         Ok(())
     }

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::io;
 
+use weir_core::error_in_words;
+
 /// Why a measurement could not be made or did not come to its end.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{sentence}")]
@@ -25,7 +27,7 @@ impl ClientError {
     }
 
     pub(crate) fn io(what: impl fmt::Display, error: &io::Error) -> Self {
-        Self::new(format!("{what}: {error}"))
+        Self::new(format!("{what}: {}", error_in_words(error)))
     }
 
     /// The input cannot be used.

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
-use weir_core::{Duration, Ticker, Time};
+use weir_core::{Duration, Ticker, Time, error_in_words};
 use weir_scenario::{Direction, TcpRow, ThroughputMeter, ThroughputRow};
 use weir_sockets::load::options::{self, MAX_UNSENT_BYTES};
 use weir_sockets::load::{LoadEnd, LoadPoll, LoadStep, WRITE_BYTES};
@@ -216,7 +216,7 @@ impl Loads {
         let early = now < load.order.stop && !matches!(load.stage, Stage::Draining);
         load.give_up(&self.poll);
         if early {
-            let _ = self.events.send(LoadEvent::Failed { flow, reason: error.to_string() });
+            let _ = self.events.send(LoadEvent::Failed { flow, reason: error_in_words(&error) });
         }
     }
 
@@ -454,7 +454,10 @@ fn choose_congestion(order: &Order, socket: &Socket) -> io::Result<()> {
         return Ok(());
     };
     socket.set_tcp_congestion(name.as_bytes()).map_err(|error| {
-        io::Error::new(error.kind(), format!("congestion control `{name}`: {error}"))
+        io::Error::new(
+            error.kind(),
+            format!("congestion control `{name}`: {}", error_in_words(&error)),
+        )
     })
 }
 

@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, Sender};
 use std::thread;
 
 use socket2::{SockAddr, Socket};
-use weir_core::{Duration, Ticker, Time};
+use weir_core::{Duration, Ticker, Time, error_in_words};
 use weir_scenario::{
     Direction, ThroughputMeter, ThroughputRow, UdpLoad, UdpReceiver, UdpRow, UdpSender,
     UdpSenderCounts,
@@ -171,7 +171,7 @@ impl Loads {
                 self.loads.push(load);
             }
             Err(error) => {
-                let reason = format!("its socket: {error}");
+                let reason = format!("its socket: {}", error_in_words(&error));
                 let _ = self.events.send(UdpEvent::Failed { flow, reason });
             }
         }
@@ -190,7 +190,8 @@ impl Loads {
                 Ok(Some(next)) => self.agenda.push(Reverse((next, number))),
                 Ok(None) => {}
                 Err(error) => {
-                    let (flow, reason) = (load.order.flow, format!("sending: {error}"));
+                    let (flow, reason) =
+                        (load.order.flow, format!("sending: {}", error_in_words(&error)));
                     let _ = self.events.send(UdpEvent::Failed { flow, reason });
                 }
             }

@@ -20,7 +20,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{getsockopt, sockopt};
 use nix::unistd::geteuid;
 use serde_json::json;
-use weir_core::Time;
+use weir_core::{Time, error_in_words};
 use weir_linux::{LinuxError, line_from};
 use weir_scenario::Scenario;
 use weir_scenario::file::{HopChange, Written, read_ordered};
@@ -154,7 +154,7 @@ fn read_order(client: &UnixStream) -> Result<Written, Refusal> {
     let said =
         line_from(client, MAX_ORDER_BYTES, PATIENCE).map_err(|error| match error.kind() {
             io::ErrorKind::WouldBlock => Refusal::Order(UNENDED.to_owned()),
-            _ => lab(&format_args!("the order cannot be read: {error}")),
+            _ => lab(&format_args!("the order cannot be read: {}", error_in_words(&error))),
         })?;
     let said: KeysOnce = serde_json::from_str(&said).map_err(|error| {
         let what = if error.is_data() { "cannot be taken" } else { "is not JSON" };

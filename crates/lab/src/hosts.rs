@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Arc;
 
 use serde::Deserialize;
-use weir_core::End;
+use weir_core::{End, error_in_words};
 use weir_scenario::{ClientPaths, IpVersion, Scenario};
 
 use weir_linux::{
@@ -93,7 +93,7 @@ impl EndHosts {
             .write(true)
             .open(TUN_NODE)
             .err()
-            .map(|error| format!("{TUN_NODE} cannot be opened: {error}"));
+            .map(|error| format!("{TUN_NODE} cannot be opened: {}", error_in_words(&error)));
         let device = match (device, &without_tun) {
             (Some(Device::Tun), Some(why)) => return Err(LinuxError::new(why.as_str())),
             (Some(device), _) => device,

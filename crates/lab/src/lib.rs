@@ -65,7 +65,7 @@ pub enum LabError {
     #[error(transparent)]
     Net(#[from] weir_sockets::NetError),
     /// The kernel does not say what it has.
-    #[error("cannot read what congestion controls this kernel has: {0}")]
+    #[error("cannot read what congestion controls this kernel has: {}", weir_core::error_in_words(.0))]
     Kernel(std::io::Error),
     /// A record could not be written.
     #[error(transparent)]

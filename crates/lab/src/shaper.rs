@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver};
 use std::thread::JoinHandle;
 
-use weir_core::{Seed, Time};
+use weir_core::{Seed, Time, error_in_words};
 use weir_linux::LinuxError;
 use weir_rate_control::{Decision, Side};
 use weir_scenario::{Direction, Scenario, Shaper, ShaperProbe, ShaperRow, Sink};
@@ -42,7 +42,7 @@ impl LabShaper {
         let (stopped, client) = (Arc::clone(&stop), Arc::clone(&hosts.client));
         let seed = seed.derive("shaper").get();
         let thread = std::thread::Builder::new().name("shaper".to_owned()).spawn(move || {
-            client.enter().map_err(|error| error.to_string())?;
+            client.enter().map_err(|error| error_in_words(&error))?;
             let mut show = |view: &weir_shape::View| {
                 for decision in &view.decisions {
                     // Nobody listens any more once the run has ended.
@@ -53,7 +53,7 @@ impl LabShaper {
             weir_shape::run_with(&settings, seed, clock, &mut show)
                 .map_err(|error| error.to_string())
         });
-        let thread = thread.map_err(|error| LinuxError::new(format!("no thread: {error}")))?;
+        let thread = thread.map_err(|error| LinuxError::io("no thread", error))?;
         let names = Direction::ALL.map(|direction| {
             let shaped = scenario.hops(direction).iter().find(|hop| hop.shaped);
             shaped.map_or(String::new(), |hop| hop.full_name(direction))

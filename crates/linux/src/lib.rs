@@ -62,6 +62,6 @@ impl LinuxError {
 
     /// Says that `what` failed because of `error`.
     pub fn io(what: &str, error: impl std::fmt::Display) -> Self {
-        Self(format!("{what}: {error}"))
+        Self(format!("{what}: {}", weir_core::error_in_words(&error)))
     }
 }

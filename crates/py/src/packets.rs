@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use weir_core::{Seed, Time};
+use weir_core::{Seed, Time, error_in_words};
 use weir_path::CapturePoint;
 use weir_record::pcapng::Writer;
 use weir_scenario::{Direction, Scenario, Sink};
@@ -44,7 +44,9 @@ pub(crate) fn simulate_packets<'py>(
         snap_len.map(|len| NonZeroU32::new(len).ok_or_else(|| wrong(EMPTY))).transpose()?;
     let mut simulation = Simulation::new(&scenario, &traces, Seed::new(seed)).map_err(wrong)?;
     let point = if arrivals { CapturePoint::Arrivals } else { CapturePoint::Departures };
-    let unwritten = |error: io::Error| fail(format!("cannot write `{}`: {error}", file.display()));
+    let unwritten = |error: io::Error| {
+        fail(format!("cannot write `{}`: {}", file.display(), error_in_words(&error)))
+    };
     let names: Vec<&str> = hops.iter().map(String::as_str).collect();
     let started = File::create(&file)
         .and_then(|out| Writer::new(BufWriter::new(out), &names, snap_len))

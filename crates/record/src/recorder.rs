@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration as WallDuration, Instant};
 
 use serde_json::{Map, Value, json};
-use weir_core::Time;
+use weir_core::{Time, error_in_words};
 use weir_scenario::{
     EmulatorRow, FlowRow, LatencyRow, MethodRow, QueueRow, RecordSink, ShaperRow, Sink, TcpRow,
     ThroughputRow, TransferRow, UdpRow,
@@ -38,7 +38,7 @@ pub enum RecordError {
     #[error("the manifest is not a JSON object: {0}")]
     Manifest(String),
     /// The file system said no.
-    #[error("the record in `{}` cannot be written: {source}", .folder.display())]
+    #[error("the record in `{}` cannot be written: {}", .folder.display(), error_in_words(.source))]
     Io {
         /// The record's folder.
         folder: PathBuf,

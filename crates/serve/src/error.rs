@@ -3,6 +3,8 @@
 use std::io;
 use std::path::Path;
 
+use weir_core::error_in_words;
+
 /// One sentence for people.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{sentence}")]
@@ -29,9 +31,7 @@ impl ServeError {
 
     /// An error of the system: says what was tried, then what the system said.
     pub(crate) fn io(what: impl std::fmt::Display, error: &io::Error) -> Self {
-        let text = error.to_string();
-        let text = text.split(" (os error").next().unwrap_or_default();
-        Self::new(format!("{what}: {}", text.to_lowercase()))
+        Self::new(format!("{what}: {}", error_in_words(error)))
     }
 
     /// A file that could not be read.

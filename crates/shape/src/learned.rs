@@ -16,11 +16,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use nix::errno::Errno;
 use nix::unistd::{AccessFlags, access, geteuid};
 use serde::{Deserialize, Serialize};
-use weir_core::{Duration, Rate, Time};
+use weir_core::{Duration, Rate, Time, error_in_words};
 use weir_rate_control::{AutoSettings, Control, MAX_LEARNED_AGE_S, MIN_RATE};
 
 use crate::ShapeError;
-use crate::files::{read_text, words};
+use crate::files::read_text;
 use crate::settings::Settings;
 use crate::text::mbps;
 
@@ -197,7 +197,7 @@ impl Keeper {
                 for kept in orders {
                     if let Err(why) = write(&file, &kept) {
                         // Whoever would hear of it may have ended.
-                        let _ = trouble.send(unkept(&file, &words(&why)));
+                        let _ = trouble.send(unkept(&file, &error_in_words(&why)));
                     }
                 }
             })
@@ -339,7 +339,7 @@ fn unwritable(file: &Path) -> Option<String> {
             Some(access(folder, AccessFlags::W_OK | AccessFlags::X_OK).map_err(io::Error::from))
         }
     })?;
-    found.err().map(|error| words(&error))
+    found.err().map(|error| error_in_words(&error))
 }
 
 /// What is said where nothing can be kept in `file`.
@@ -702,7 +702,7 @@ mod tests {
                 .unwrap()
                 .unwrap();
         let why = keeper.end([Some(Rate::from_mbit(1)), None]).unwrap();
-        assert!(why.contains("cannot be kept in") && why.contains("(Not a directory)"), "{why}");
+        assert!(why.contains("cannot be kept in") && why.contains("(not a directory)"), "{why}");
         fs::remove_file(&folder.0).unwrap();
     }
 
@@ -713,12 +713,12 @@ mod tests {
         let said = settings(AutoSettings::default(), &folder.file()).recall();
         fs::remove_file(&folder.0).unwrap();
         assert_eq!(said.words, "");
-        assert_eq!(said.trouble, Some(unkept(&folder.file(), "Not a directory")));
+        assert_eq!(said.trouble, Some(unkept(&folder.file(), "not a directory")));
         assert_eq!(unwritable(&folder.file()), None, "its folders can be made");
         // What nobody may write into is no place either, but for root.
         fs::create_dir(&folder.0).unwrap();
         fs::set_permissions(&folder.0, fs::Permissions::from_mode(0o555)).unwrap();
-        let refused = (!geteuid().is_root()).then(|| "Permission denied".to_owned());
+        let refused = (!geteuid().is_root()).then(|| "permission denied".to_owned());
         assert_eq!(unwritable(&folder.file()), refused);
         fs::remove_dir(&folder.0).unwrap();
     }

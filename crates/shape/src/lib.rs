@@ -95,6 +95,6 @@ impl ShapeError {
     }
 
     fn io(what: &str, error: impl std::fmt::Display) -> Self {
-        Self::Other(format!("{what}: {error}"))
+        Self::Other(format!("{what}: {}", weir_core::error_in_words(&error)))
     }
 }

@@ -20,7 +20,7 @@ use std::path::Path;
 use nix::errno::Errno;
 use nix::unistd::{AccessFlags, access};
 use serde::{Deserialize, Serialize};
-use weir_core::{Duration, Time};
+use weir_core::{Duration, Time, error_in_words};
 use weir_rate_control::{Decision, Delay, Measured, OneWay, Side, Traffic};
 
 use crate::ShapeError;
@@ -110,7 +110,8 @@ fn unopened(file: &Path, error: &io::Error) -> ShapeError {
         }
         _ => "",
     };
-    ShapeError::input(format!("cannot write the log `{}`: {error}{kept}", file.display()))
+    let why = error_in_words(error);
+    ShapeError::input(format!("cannot write the log `{}`: {why}{kept}", file.display()))
 }
 
 impl Log {
@@ -204,8 +205,9 @@ impl Log {
     fn note(&mut self, done: io::Result<()>) {
         if let Err(error) = done {
             self.trouble = Some(format!(
-                "the log `{}` ends before this, since it cannot be written any more ({error}); it shapes on",
-                self.name
+                "the log `{}` ends before this, since it cannot be written any more ({}); it shapes on",
+                self.name,
+                error_in_words(&error)
             ));
         }
     }
@@ -285,8 +287,8 @@ pub(crate) mod tests {
         for second in 0..1000 {
             log.tick(&[None; 2], Time::from_nanos(second));
         }
-        let said = "the log `eth0.jsonl` ends before this, since it cannot be written any more (No space left on \
-                    device (os error 28)); it shapes on";
+        let said = "the log `eth0.jsonl` ends before this, since it cannot be written any more (no space left on \
+                    device); it shapes on";
         assert_eq!(log.trouble().unwrap(), said);
     }
 
@@ -319,7 +321,7 @@ pub(crate) mod tests {
         drop(File::create_new(&place).unwrap());
         let full = File::options().write(true).open("/dev/full").unwrap();
         let refused = Log::begin(&place, full, &settings).err().unwrap().to_string();
-        assert!(refused.contains("No space left on device"), "{refused}");
+        assert!(refused.contains("no space left on device"), "{refused}");
         // One that was there before stays.
         let next = Log::create(&place, &settings).map(|_| ());
         let exists = Log::create(&place, &settings).err().unwrap().to_string();

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use nix::poll::{PollFd, PollFlags};
 use nix::sys::socket::{setsockopt, sockopt};
-use weir_core::{Duration, FlowKey, Protocol, Time};
+use weir_core::{Duration, FlowKey, Protocol, Time, error_in_words};
 use weir_rate_control::{Delay, Measured, OneWay};
 use weir_scenario::LatencyRow;
 use weir_sockets::{Clock, EchoKeeper, EchoNews, NO_ICMP, Reflector, is_forbidden};
@@ -422,7 +422,10 @@ impl Reflectors {
                                 self.goes_on(before.filter(|old| old.is_silent(now)));
                                 None
                             }
-                            Err(error) => Some(format!("no probes to {}: {error}", target.name())),
+                            Err(error) => {
+                                let why = error_in_words(&error);
+                                Some(format!("no probes to {}: {why}", target.name()))
+                            }
                         }
                     }
                     EchoNews::Closed(why) => Some(why),

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-use weir_core::Framing;
+use weir_core::{Framing, error_in_words};
 use weir_qdisc::{Device, QueueSpec};
 use weir_rate_control::{AutoSettings, Control, Mode};
 use weir_scenario::file::catalogue::{read, read_file};
@@ -229,7 +229,8 @@ fn state_file(file: &str) -> Result<PathBuf, ShapeError> {
 }
 
 fn absolute(file: &str) -> Result<PathBuf, ShapeError> {
-    std::path::absolute(file).map_err(|error| ShapeError::input(format!("`{file}`: {error}")))
+    std::path::absolute(file)
+        .map_err(|error| ShapeError::input(format!("`{file}`: {}", error_in_words(&error))))
 }
 
 /// Names of the shipped lists of rules, sorted.

@@ -2,6 +2,8 @@
 
 use std::io;
 
+use weir_core::error_in_words;
+
 /// Why loads or probes could not be set up or failed on the way: one sentence.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
@@ -41,7 +43,7 @@ impl NetError {
 
     /// The operation, and the error of the kernel.
     pub(crate) fn io(what: impl std::fmt::Display, error: &io::Error) -> Self {
-        Self::new(format!("{what}: {}", reason(error)))
+        Self::new(format!("{what}: {}", error_in_words(error)))
     }
 }
 
@@ -49,13 +51,4 @@ impl NetError {
 #[must_use]
 pub fn is_forbidden(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::PermissionDenied
-}
-
-/// The kernel's words without the number that the standard library appends.
-fn reason(error: &io::Error) -> String {
-    let text = error.to_string();
-    match text.find(" (os error") {
-        Some(end) => text[..end].to_lowercase(),
-        None => text,
-    }
 }

@@ -14,6 +14,7 @@ use tungstenite::handshake::client::ClientHandshake;
 use tungstenite::http::{HeaderValue, StatusCode};
 use tungstenite::protocol::WebSocketConfig;
 use tungstenite::{Error, Message, WebSocket};
+use weir_core::error_in_words;
 use weir_speedtest::protocol::weir::{
     CONTROL, ClientMessage, Limits, MAX_MESSAGE_BYTES, SUBPROTOCOL, Secret, ServerMessage, Token,
     VERSION,
@@ -373,13 +374,17 @@ fn refused(server: &str, error: &HandshakeError<ClientHandshake<TcpStream>>) -> 
             ))
         }
         _ => NetError::foreign(format!(
-            "server `{server}` does not speak Weir's protocol ({error}): start `weir serve` or `weir-agent serve` there"
+            "server `{server}` does not speak Weir's protocol ({}): start `weir serve` or `weir-agent serve` there",
+            error_in_words(error)
         )),
     }
 }
 
 fn gone(server: &str, error: &Error) -> NetError {
-    NetError::new(format!("the control connection to server `{server}` broke: {error}"))
+    NetError::new(format!(
+        "the control connection to server `{server}` broke: {}",
+        error_in_words(error)
+    ))
 }
 
 const SOFTWARE: &str = concat!("weir ", env!("CARGO_PKG_VERSION"));

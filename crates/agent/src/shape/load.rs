@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 
 use serde_json::Value;
 use weir_client::{ClientError, MeasureRequest, Offer, loads_each_way, measure, offer};
-use weir_core::Time;
+use weir_core::{Time, error_in_words};
 use weir_scenario::file::shape::host_and_port;
 use weir_scenario::{RecordSink, Sink};
 use weir_shape::Settings;
@@ -50,10 +50,10 @@ impl Load {
             }
             Ok(())
         };
-        let thread = std::thread::Builder::new()
-            .name("load".to_owned())
-            .spawn(work)
-            .map_err(|error| Failure::other(format!("cannot start a thread: {error}")))?;
+        let thread =
+            std::thread::Builder::new().name("load".to_owned()).spawn(work).map_err(|error| {
+                Failure::other(format!("cannot start a thread: {}", error_in_words(&error)))
+            })?;
         Ok(Self { wanted, thread: Some(thread) })
     }
 

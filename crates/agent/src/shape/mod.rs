@@ -12,7 +12,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
 use lexopt::prelude::*;
-use weir_core::Duration;
+use weir_core::{Duration, error_in_words};
 use weir_shape::{Backend, Command, View, choose, framing_of, plan_lines, run_chosen};
 use weir_sockets::Clock;
 
@@ -165,7 +165,8 @@ fn tell_service_manager(news: &str) {
     let sent = address
         .and_then(|address| UnixDatagram::unbound()?.send_to_addr(news.as_bytes(), &address));
     if let Err(error) = sent {
-        tell(&format!("the service manager cannot be told that it shapes: {error}"));
+        let why = error_in_words(&error);
+        tell(&format!("the service manager cannot be told that it shapes: {why}"));
     }
 }
 

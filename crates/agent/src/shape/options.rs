@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use lexopt::prelude::*;
+use weir_core::error_in_words;
 use weir_scenario::file::{Value as Written, Written as Entry};
 use weir_shape::{Settings, read_config, read_settings};
 
@@ -98,13 +99,12 @@ impl Start {
         }
         let mut settings = read_settings(&self.device, self.config.as_deref(), given)?;
         settings.open = self.prove;
-        settings.log =
-            match &self.log {
-                None => None,
-                Some(file) => Some(std::path::absolute(file).map_err(|error| {
-                    Failure::usage(format!("log `{}`: {error}", file.display()))
-                })?),
-            };
+        settings.log = match &self.log {
+            None => None,
+            Some(file) => Some(std::path::absolute(file).map_err(|error| {
+                Failure::usage(format!("log `{}`: {}", file.display(), error_in_words(&error)))
+            })?),
+        };
         Ok(settings)
     }
 

@@ -11,7 +11,7 @@ use serde_json::Value;
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{AbortHandle, JoinHandle};
-use weir_core::{Duration, Time};
+use weir_core::{Duration, Time, error_in_words};
 use weir_sockets::Clock;
 use weir_speedtest::protocol::weir::Secret;
 use weir_speedtest::{Action, Connection, Event, Id, Method, MethodInfo, News};
@@ -347,7 +347,7 @@ async fn open(id: Id, kind: Connection, dialer: Dialer, events: UnboundedSender<
         }
         Connection::Lines => match lines::open(&dialer).await {
             Ok(lines) => DriveEvent::Lines { id, lines },
-            Err(error) => News::Failed { id, reason: error.to_string() }.into(),
+            Err(error) => News::Failed { id, reason: error_in_words(&error) }.into(),
         },
         Connection::Http1 | Connection::Http2 => {
             let two = kind == Connection::Http2;
@@ -365,13 +365,13 @@ async fn open_http(
     two: bool,
 ) -> Result<(Http, Life, Duration, Option<Duration>), String> {
     let protocol: &[u8] = if two { b"h2" } else { b"http/1.1" };
-    let transport = dialer.dial(protocol).await.map_err(|error| error.to_string())?;
+    let transport = dialer.dial(protocol).await.map_err(|error| error_in_words(&error))?;
     let opened = if two {
         Http::two(transport.stream, transport.socket).await
     } else {
         Http::one(transport.stream, transport.socket).await
     };
-    let (http, life) = opened.map_err(|error| error.to_string())?;
+    let (http, life) = opened.map_err(|error| error_in_words(&error))?;
     Ok((http, life, transport.tcp, transport.tls))
 }
 

@@ -15,7 +15,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use socket2::Socket;
 use tokio::sync::Mutex;
 use tokio::sync::mpsc::UnboundedSender;
-use weir_core::Duration;
+use weir_core::{Duration, error_in_words};
 use weir_sockets::TcpInfo;
 use weir_speedtest::{Event, Id, News};
 
@@ -134,7 +134,7 @@ async fn try_request(
         builder = builder.header(header::AUTHORIZATION, bearer);
     }
     let request = builder.body(upload.unwrap_or_default()).map_err(|error| error.to_string())?;
-    let response = http.send(request).await.map_err(|error| error.to_string())?;
+    let response = http.send(request).await.map_err(|error| error_in_words(&error))?;
     if let Some(acknowledged) = acknowledged {
         // A short upload is over before the next look.
         acknowledged.look();
@@ -145,7 +145,7 @@ async fn try_request(
     let mut text = kind.is_some_and(|kind| kind.starts_with("application/json")).then(Vec::new);
     let mut body = response.into_body();
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|error| error.to_string())?;
+        let frame = frame.map_err(|error| error_in_words(&error))?;
         let Some(data) = frame.data_ref() else { continue };
         if let Some(text) = text.as_mut().filter(|text| text.len() < MAX_TEXT_BYTES) {
             text.extend_from_slice(data);

@@ -6,7 +6,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpStream, UdpSocket};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
-use weir_core::Duration;
+use weir_core::{Duration, error_in_words};
 use weir_speedtest::protocol::ookla::MAX_LINE_BYTES;
 use weir_speedtest::{Event, Id, News};
 
@@ -48,7 +48,7 @@ pub(super) async fn receive(id: Id, reads: OwnedReadHalf, events: UnboundedSende
                 let text = String::from_utf8_lossy(&line).trim_end().to_owned();
                 tell(&events, News::Text { id, text });
             }
-            Err(error) => break News::Failed { id, reason: error.to_string() },
+            Err(error) => break News::Failed { id, reason: error_in_words(&error) },
         }
     };
     tell(&events, end);

@@ -8,6 +8,7 @@ use tungstenite::client::IntoClientRequest;
 use tungstenite::http::HeaderValue;
 use tungstenite::protocol::WebSocketConfig;
 use tungstenite::{Bytes, Error, Message};
+use weir_core::error_in_words;
 use weir_speedtest::protocol::UnsentBound;
 use weir_speedtest::protocol::load::MessageSize;
 use weir_speedtest::{Event, Id, News};
@@ -26,7 +27,7 @@ pub(super) async fn open(
     path: &str,
     subprotocol: &'static str,
 ) -> Result<(Sender, Receiver, Handshakes), String> {
-    let words = |error: &dyn std::fmt::Display| error.to_string();
+    let words = |error: &dyn std::fmt::Display| error_in_words(error);
     let Transport { mut stream, tcp, tls, .. } =
         dialer.dial(b"http/1.1").await.map_err(|error| words(&error))?;
     let url = format!("ws://{}{}{path}", dialer.url.authority, dialer.url.base);
@@ -67,7 +68,7 @@ pub(super) async fn receive(id: Id, mut receiver: Receiver, events: UnboundedSen
                 break News::Event(Event::Ended { id });
             }
             Some(Ok(_)) => {}
-            Some(Err(error)) => break News::Failed { id, reason: error.to_string() },
+            Some(Err(error)) => break News::Failed { id, reason: error_in_words(&error) },
         }
     };
     tell(&events, end);

@@ -8,6 +8,7 @@ use nix::sys::socket::{
     AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, send, setsockopt, socket,
     sockopt,
 };
+use weir_core::error_in_words;
 
 use crate::LinuxError;
 use crate::message::{Message, NLM_F_ACK, attributes};
@@ -115,7 +116,12 @@ impl Queues {
             Some(libc::EINVAL | libc::EOPNOTSUPP) => {
                 "this kernel cannot hand packets to a program: it has no NFQUEUE".to_owned()
             }
-            _ => format!("no queue between kernel and program can be had ({error})"),
+            _ => {
+                format!(
+                    "no queue between kernel and program can be had ({})",
+                    error_in_words(&error)
+                )
+            }
         }))
     }
 

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::RawFd;
+use weir_core::error_in_words;
 
 use crate::LinuxError;
 use crate::guard::{Duty, Guard, GuardNews, Post};
@@ -159,7 +160,8 @@ fn first_of(attempt: impl Fn(HandOver) -> io::Result<()>) -> Result<HandOver, Li
     let error = refused.expect("something was tried");
     Err(LinuxError::new(format!(
         "this kernel cannot hand packets to a program: it needs nf_tables with `queue`, or with the target \
-         NFQUEUE ({error})"
+         NFQUEUE ({})",
+        error_in_words(&error)
     )))
 }
 

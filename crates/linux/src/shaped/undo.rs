@@ -9,6 +9,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::PathBuf;
 
 use nix::sys::socket::{MsgFlags, recv, send};
+use weir_core::error_in_words;
 
 /// Requests, in groups: what follows a refused one in its group is left out, since the device is then no
 /// longer as we left it.
@@ -105,9 +106,10 @@ impl Record {
     pub fn write(&self, undo: &Undo) -> Option<String> {
         let error = self.try_to_write(undo).err()?;
         Some(format!(
-            "cannot write `{}` ({error}): if the shaper and its guard are killed at once, the next start does not \
+            "cannot write `{}` ({}): if the shaper and its guard are killed at once, the next start does not \
              know what was at the interface before",
-            self.file.display()
+            self.file.display(),
+            error_in_words(&error)
         ))
     }
 

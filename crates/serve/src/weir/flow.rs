@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
-use weir_core::Time;
+use weir_core::{Time, error_in_words};
 use weir_sockets::TcpInfo;
 use weir_sockets::load::{SendBudget, options};
 use weir_speedtest::protocol::weir::{
@@ -295,7 +295,7 @@ async fn watch_requests(flow: Arc<ServedFlow>, end: Instant) {
 }
 
 async fn fail(flow: &ServedFlow, error: &io::Error) {
-    let reason = format!("this end of the flow cannot be set up: {error}");
+    let reason = format!("this end of the flow cannot be set up: {}", error_in_words(error));
     flow.tell(News::Failed { flow: flow.request.flow, reason }).await;
 }
 

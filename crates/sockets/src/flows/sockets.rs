@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use nix::sys::socket::{setsockopt, sockopt};
 use socket2::{Domain, SockAddr, Socket, Type};
-use weir_core::Duration;
+use weir_core::{Duration, error_in_words};
 use weir_scenario::Flow;
 
 use crate::check::set_rto_min;
@@ -90,7 +90,7 @@ fn set_receive_window(socket: &Socket, bytes: u32) -> Result<(), String> {
     let granted = force
         .or_else(|_| socket.set_recv_buffer_size(wanted as usize / 2))
         .and_then(|()| socket.recv_buffer_size())
-        .map_err(|error| format!("receive window {bytes} bytes: {error}"))?;
+        .map_err(|error| format!("receive window {bytes} bytes: {}", error_in_words(&error)))?;
     // The kernel counts packets at their size in memory: half of the buffer is window, safely.
     if granted < 2 * bytes as usize {
         return Err(format!(
@@ -99,7 +99,7 @@ fn set_receive_window(socket: &Socket, bytes: u32) -> Result<(), String> {
         ));
     }
     option::set_window_clamp(socket, window)
-        .map_err(|error| format!("receive window {bytes} bytes: {error}"))
+        .map_err(|error| format!("receive window {bytes} bytes: {}", error_in_words(&error)))
 }
 
 /// Bytes of buffer for a byte of window: packets that are not full take more memory than they carry.
