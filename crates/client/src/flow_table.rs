@@ -400,7 +400,7 @@ impl FlowState {
             ),
             Direction::Up => {
                 let delivered = self.meter.bytes();
-                let sent = |info: &TcpInfo| Sent::of_kernel(info).of_all(delivered, info.mss());
+                let sent = |own: &TcpInfo| Sent::of_kernel(own).of_all(delivered, own.mss());
                 (info.as_ref().map(sent), delivered, self.ended())
             }
         };
