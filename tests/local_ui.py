@@ -78,13 +78,14 @@ class Served:
         raise TimeoutError(f"run {number} has not come to `{wanted}` in {PATIENCE_S} s")
 
 
-def begun(folder: Path) -> Served:
+def begun(folder: Path, device: str | None = None) -> Served:
+    """Starts `weir ui`; `device` is an interface that it takes this machine to have."""
+    program = ["-m", "weirlab"] if device is None else ["-c", WITH_DEVICE, device]
     process = subprocess.Popen(
-        [sys.executable, "-m", "weirlab", "ui", str(folder)],
+        [sys.executable, *program, "ui", str(folder)],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
-        env=None,
     )
     assert process.stdout is not None
     return Served(process, folder, process.stdout.readline().strip())
@@ -98,3 +99,14 @@ def ended(one: Served) -> int:
         one.process.kill()
         if one.process.stdout is not None:
             one.process.stdout.close()
+
+
+WITH_DEVICE = """
+import socket, sys
+device = sys.argv.pop(1)
+there = socket.if_nameindex
+socket.if_nameindex = lambda: [*there(), (0, device)]
+from weirlab.__main__ import main
+main()
+"""
+"""`weir` on a machine with one more interface, of which nobody but a test knows."""
