@@ -97,6 +97,11 @@ def test_of_no_records_there_are_no_configurations() -> None:
         ),
         ({}, {"phases": PHASES | {"load": "500ms"}}, ["load 300 ms", "load 500 ms"]),
         ({}, {"phases": PHASES | {"cooldown": "1s"}}, ["phases idle, load", "phases idle, load, cooldown"]),
+        (
+            {},
+            {"phases": {"idle": "100ms", "load": "500ms", "cooldown": "1s"}},
+            ["phases idle 200 ms, load 300 ms", "phases idle 100 ms, load 500 ms, cooldown 1 s"],
+        ),
         ({}, {"ip": 6}, ["IPv4", "IPv6"]),
         ({}, {"sampling": {"ping": "20ms"}}, ["ping every 10 ms", "ping every 20 ms"]),
         ({}, {"start_jitter": "1ms"}, ["start jitter 50 ms", "start jitter 1 ms"]),

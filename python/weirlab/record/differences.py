@@ -7,7 +7,7 @@ links their titles are named and not each of their rates, of two queue specs wha
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from weirlab.errors import counted
@@ -164,12 +164,16 @@ class _Fact:
         words: what it is and which value it has.
         follows: aspects of which it may be a mere consequence.
         by_name: whether it is of one flow, probe or speed test, where another fact is of all together.
+        part_of: the key of the fact of all together, with which it is told if both differ.
+        in_full: the words of such a fact with those of its parts.
     """
 
     value: str
     words: str
     follows: tuple[str, ...] = ()
     by_name: bool = False
+    part_of: str | None = None
+    in_full: str = ""
 
 
 _Facts = dict[str, _Fact]
@@ -185,18 +189,31 @@ def _of_any_length(scenario: dict[str, Any]) -> dict[str, Any]:
 def _add(parts: list[list[str]], facts: Sequence[_Facts], coarse: Sequence[str], *, by_name: bool) -> None:
     """Adds the words of facts that differ and do not follow from `coarse` aspects, which stand in `parts`."""
     said = [words[: len(coarse)] for words in parts]
+    told: set[str] = set()
     for key in dict.fromkeys(key for one in facts for key in one):
-        having = [(place, one[key]) for place, one in enumerate(facts) if key in one]
+        having = _having(key, facts)
         first = having[0][1]
-        if first.by_name != by_name or len({fact.value for _, fact in having}) < 2:
+        if first.by_name != by_name or first.part_of in told or not _differ(having):
             continue
         causes = [number for number, name in enumerate(coarse) if name in first.follows]
         if causes and _is_consequence(
             [(tuple(said[at][n] for n in causes), fact.value) for at, fact in having]
         ):
             continue
+        told.add(key)
+        of_it = dict.fromkeys(name for one in facts for name, fact in one.items() if fact.part_of == key)
+        in_full = any(_differ(_having(name, facts)) for name in of_it)
         for place, fact in having:
-            parts[place].append(fact.words)
+            parts[place].append(fact.in_full if in_full else fact.words)
+
+
+def _having(key: str, facts: Sequence[_Facts]) -> list[tuple[int, _Fact]]:
+    """The fact of that key of each that has one, with its place."""
+    return [(place, one[key]) for place, one in enumerate(facts) if key in one]
+
+
+def _differ(having: Sequence[tuple[int, _Fact]]) -> bool:
+    return len({fact.value for _, fact in having}) > 1
 
 
 def _is_consequence(pairs: Iterable[tuple[tuple[str, ...], str]]) -> bool:
@@ -275,11 +292,12 @@ def _of_counts(scenario: Mapping[str, Any]) -> Iterator[tuple[str, _Fact]]:
 
 def _of_phases(phases: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, _Fact]]:
     """The phases, and the lengths of those that were asked to have one."""
-    for phase in phases:
-        if phase["end_ns"] is not None:
-            length = phase["end_ns"] - phase["start_ns"]
-            yield f"phase {phase['name']}", _Fact(json.dumps(length), f"{phase['name']} {_time(length)}")
-    yield "phases", _names("phases", phases, ("test",))
+    lengths = {one["name"]: one["end_ns"] - one["start_ns"] for one in phases if one["end_ns"] is not None}
+    words = {name: f"{name} {_time(length)}" for name, length in lengths.items()}
+    in_full = f"phases {', '.join(words.get(one['name'], one['name']) for one in phases)}"
+    yield "phases", replace(_names("phases", phases, ("test",)), in_full=in_full)
+    for name, length in lengths.items():
+        yield f"phase {name}", _Fact(json.dumps(length), words[name], part_of="phases")
 
 
 def _of_path(path: Mapping[str, Sequence[Mapping[str, Any]]]) -> Iterator[tuple[str, _Fact]]:
