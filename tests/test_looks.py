@@ -108,14 +108,6 @@ def test_names_that_nothing_would_have_are_refused(rrul: list[Record]) -> None:
         plot(rrul, "cdf", look=Look(names=["a"]))
 
 
-@pytest.mark.parametrize("suffix", ["png", "svg"])
-@pytest.mark.filterwarnings("error")
-def test_a_sign_that_no_font_has_is_drawn_without_a_warning(
-    suffix: str, rrul: list[Record], tmp_path: Path
-) -> None:
-    draw("box", rrul, tmp_path / f"one.{suffix}", title="fast \N{ROCKET}")
-
-
 def test_only_some_flows_and_probes(rrul: list[Record]) -> None:
     record = rrul[0]
     figure = plot(record, "three-plot", look=Look(flows=["TCP download *"], probes=["*ICMP"]))

@@ -9,6 +9,7 @@ import json
 import os
 import signal
 import sys
+import warnings
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
@@ -83,12 +84,17 @@ class Drawers:
             told.write(json.dumps(asked) + "\n")
         self._process.stdin = None
         failures: list[errors.WeirError] = []
+        warned: set[str] = set()
         for _ in orders:
             line = said.readline()
             if not line.endswith("\n"):
                 ended = how_it_ended(self._process.wait())
                 raise errors.WeirError(f"the process that draws charts ended with {ended}")
             answer = json.loads(line)
+            # What holds for one chart may hold for others, and is said once.
+            for text in set(answer["warned"]) - warned:
+                warnings.warn(text, stacklevel=2)
+            warned.update(answer["warned"])
             if answer["error"] is None:
                 yield orders[answer["number"]]
             else:

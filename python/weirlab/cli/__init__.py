@@ -9,6 +9,7 @@ import errno
 import importlib
 import os
 import sys
+import warnings
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -20,7 +21,7 @@ from weirlab.ending import INTERRUPTED
 from weirlab.loading import in_one_thread, uncollected
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 COMMANDS = {
     "run": "Run a test or scenario and show what came of it.",
@@ -155,12 +156,30 @@ def _exit_code() -> int | str | None:
 
 def _carry_out() -> int | str | None:
     try:
-        weir(standalone_mode=False)
+        with warnings.catch_warnings():
+            warnings.showwarning = _telling_once(warnings.showwarning)
+            weir(standalone_mode=False)
     except SystemExit as end:
         return end.code
     finally:
         drawers.end_begun()
     return 0
+
+
+def _telling_once(others: Callable[..., None]) -> Callable[..., None]:
+    """What tells a person of a warning of Weir's, and `others` of any other."""
+    told: set[str] = set()
+
+    def tell(message: Warning | str, category: type[Warning], *more: Any, **most: Any) -> None:
+        from weirlab.ui.terminal import warn  # noqa: PLC0415 - few lines warn
+
+        if category is not UserWarning:
+            others(message, category, *more, **most)
+        elif str(message) not in told:
+            told.add(str(message))
+            warn(str(message))
+
+    return tell
 
 
 def _refused(error: OSError | MemoryError | UnicodeEncodeError) -> tuple[str, int]:

@@ -13,6 +13,7 @@ import shutil
 import signal
 import sys
 import traceback
+import warnings
 from collections import deque
 from contextlib import suppress
 from importlib import import_module
@@ -22,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from weirlab.loading import uncollected, without_documentation, without_lament
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 FOLDER = "MPLCONFIGDIR"
 """The variable by which Matplotlib names its folder, one that it made itself too."""
@@ -117,17 +118,18 @@ def _draw_and_leave(number: int, order: Mapping[str, Any], records: Mapping[str,
     signal.signal(signal.SIGTERM, end)
     try:
         try:
-            draw(
-                order["kind"],
-                [records[path] for path in order["records"]],
-                Path(order["target"]),
-                title=order["title"],
-                whole=[records[path] for path in order["whole"]],
-            )
+            with warnings.catch_warnings(record=True) as caught:
+                draw(
+                    order["kind"],
+                    [records[path] for path in order["records"]],
+                    Path(order["target"]),
+                    title=order["title"],
+                    whole=[records[path] for path in order["whole"]],
+                )
         except WeirError as error:
             _answer(answers, number, type(error).__name__, str(error))
         else:
-            _answer(answers, number, None, "")
+            _answer(answers, number, None, "", [str(one.message) for one in caught])
     except (SystemExit, BrokenPipeError):
         # Told to end, or nobody is there any more to be answered.
         os._exit(1)
@@ -139,9 +141,10 @@ def _draw_and_leave(number: int, order: Mapping[str, Any], records: Mapping[str,
     os._exit(0)
 
 
-def _answer(answers: int, number: int, error: str | None, says: str) -> None:
+def _answer(answers: int, number: int, error: str | None, says: str, warned: Sequence[str] = ()) -> None:
+    answer = {"number": number, "error": error, "says": says, "warned": list(warned)}
     # In one piece: several children write at once.
-    os.write(answers, (json.dumps({"number": number, "error": error, "says": says}) + "\n").encode())
+    os.write(answers, (json.dumps(answer) + "\n").encode())
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from matplotlib.ft2font import LoadFlags
 if TYPE_CHECKING:
     from matplotlib.ft2font import FT2Font
 
-__all__ = ["FONT", "fits", "width_of", "wrapped"]
+__all__ = ["FONT", "fits", "has_letter", "width_of", "wrapped"]
 
 
 def wrapped(text: str, inches: float, size: float, *, weight: str = "normal") -> list[str]:
@@ -39,6 +39,11 @@ def fits(text: str, inches: float, size: float, *, weight: str = "normal") -> bo
 def width_of(text: str, size: float, *, weight: str = "normal") -> float:
     """How wide a line of text is, in inches; hardly ever less, and then by less than two per cent."""
     return size / 72 * sum(_advance(letter, weight) for letter in text)
+
+
+def has_letter(letter: str) -> bool:
+    """Whether the font of charts has a letter."""
+    return bool(_font("normal").get_char_index(ord(letter)))
 
 
 @lru_cache(maxsize=4096)

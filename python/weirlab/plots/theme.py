@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.transforms import ScaledTranslation
 
 from weirlab.errors import UsageError
-from weirlab.plots import caption
+from weirlab.plots import caption, letters
 from weirlab.plots.canvas import Canvas, canvas_of
 from weirlab.plots.frame import Frame
 from weirlab.plots.key import Key
@@ -99,7 +99,7 @@ def applied(look: Look | None = None) -> Iterator[None]:
     before = LOOK.set(look)
     try:
         with mpl.rc_context(), warnings.catch_warnings():
-            # A sign that no font has is drawn as a box, which is seen.
+            # A letter that no font has is told of by `render`, once for all texts.
             warnings.filterwarnings("ignore", "Glyph .* missing from font")
             # As `mpl.rcdefaults`, which reads all styles that there are.
             defaults = mpl.rcParamsDefault
@@ -265,7 +265,14 @@ def legend_beside(  # noqa: PLR0913 - what it says, and how
 
 
 def render(figure: Figure, suffix: str) -> bytes:
-    """The figure as a file: the same bytes for the same figure."""
+    """The figure as a file: the same bytes for the same figure.
+
+    A warning tells of letters that are boxes in it.
+    """
+    said = letters.complete(figure)
+    # The text of an SVG is text.
+    if said and suffix != "svg":
+        warnings.warn(said, stacklevel=2)
     _settle(figure)
     dates = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
     metadata: dict[str, Any] = {"Title": figure.get_label(), **dates[suffix]}
