@@ -25,7 +25,7 @@ from weirlab.record import open_record
 from weirlab.webapp import library
 from weirlab.webapp import runs as webapp_runs
 from weirlab.webapp.made import MAX_PAGES, Made
-from weirlab.webapp.pages import run_state
+from weirlab.webapp.pages import records_page, run_state
 from weirlab.webapp.runs import Run, Runs, command_of
 
 if TYPE_CHECKING:
@@ -330,6 +330,14 @@ def test_a_run_that_cannot_be_started_is_told_and_is_none(
     with pytest.raises(UsageError, match="the run cannot be started: Resource temporarily unavailable"):
         started(made)
     assert made.all() == []
+
+
+def test_a_folder_without_records_says_what_to_do_in_place_of_filters(runs: Runs, tmp_path: Path) -> None:
+    page = records_page("/secret", tmp_path, [], 0, runs)
+    assert "There is no record below" in page
+    assert f"weir run rrul --out {tmp_path}/first" in page
+    assert '<a href="/secret/new">' in page
+    assert not any(part in page for part in ('type="search"', "<select", "<table", "weir show"))
 
 
 def test_runs_in_virtual_time_do_not_wait_for_each_other(runs: Runs) -> None:

@@ -56,6 +56,11 @@ def test_what_is_written_is_checked_with_its_lines_and_the_command_told(tmp_path
     # What is wrong with the text is told first, even before the file has a name.
     with pytest.raises(UsageError, match=r"line 3.*spede"):
         scenarios.command(form(file="", text='test = "rrul"\nlink = "cable-20-8"\nspede = 3\n'), None)
+    # And not as that of a file that is not there.
+    with pytest.raises(UsageError, match="test") as faulty:
+        scenarios.command(form(file="", text="queue = 5\n"), None)
+    assert "scenario.toml" not in str(faulty.value)
+    assert str(tmp_path) not in str(faulty.value)
     with pytest.raises(UsageError, match=r"give the file a name that ends in \.toml, such as my-line\.toml"):
         scenarios.command(form(file=""), None)
     with pytest.raises(UsageError, match=r"new\.toml.*line 3.*spede"):

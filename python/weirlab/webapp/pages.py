@@ -88,6 +88,8 @@ def records_page(prefix: str, folder: Path, entries: Sequence[Entry], total: int
 
     `runs` are those of the application, of which it knows whether they are under way.
     """
+    if not entries:
+        return _page(prefix, "empty", "Records", _none_yet(prefix, folder))
     rows = "".join(_row(one, folder, prefix, _state(one, runs)) for one in entries)
     command = shown(shlex.join(["weir", "show", str(folder)]))
     worlds = _options(sorted({one.world for one in entries if one.world}), "any")
@@ -101,7 +103,7 @@ def records_page(prefix: str, folder: Path, entries: Sequence[Entry], total: int
         "Records",
         f"""<h1>Records</h1>
 <p class="quiet">{_counted(len(entries), total)} below <code>{shown(str(folder))}</code></p>
-{"" if entries else _none_yet(prefix)}<div class="bar" role="search">
+<div class="bar" role="search">
 <label>Search <input id="search" type="search" autocomplete="off"></label>
 <label>Test <select id="test">{tests}</select></label>
 <label>Link <select id="link">{links}</select></label>
@@ -488,11 +490,14 @@ def _counted(count: int, total: int) -> str:
     return latest + counted(total, "record")
 
 
-def _none_yet(prefix: str) -> str:
-    """What a folder without records says."""
+def _none_yet(prefix: str, folder: Path) -> str:
+    """What a folder without records says: there is nothing to search, and what to do instead."""
+    run = shown(shlex.join(["weir", "run", "rrul", "--out", str(folder / "first")]))
     return (
-        f'<p>There is no record yet: <a href="{prefix}/new">start a run</a> here, or run <code>weir run rrul '
-        "--out</code> with a folder below this one, and load this page anew.</p>\n"
+        f"<h1>Records</h1>\n<p>There is no record below <code>{shown(str(folder))}</code> yet: "
+        f'<a href="{prefix}/new">start a run</a> here, or write one on the command line and load this page '
+        "anew. Where records lie elsewhere, name that folder: <code>weir ui FOLDER</code>.</p>\n"
+        f'<pre role="region" tabindex="0" aria-label="The command that writes a record">{run}</pre>\n'
     )
 
 
@@ -521,6 +526,7 @@ LIVE = """<p id="live-says">Nothing has been measured yet.</p>
 
 PLACES = {
     "records": "",
+    "empty": "",
     "new": "new",
     "scenarios": "scenarios",
     "runs": "runs",

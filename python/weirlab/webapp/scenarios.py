@@ -70,7 +70,13 @@ class Scenarios:
         except UsageError as error:
             unnamed = error
         # Files that it names are opened only where records and scenarios lie anyway.
-        runs = resolve(read_scenario(text, str(file), below=self.folder), below=self.folder)
+        try:
+            runs = resolve(read_scenario(text, str(file), below=self.folder), below=self.folder)
+        except UsageError as error:
+            if unnamed is None:
+                raise
+            # Files that it names were looked for beside the place that it will have; it has no name yet.
+            raise UsageError(str(error).replace(str(file), "the scenario")) from error
         if unnamed is not None:
             raise unnamed
         if len(runs) > MAX_RUNS:
