@@ -337,8 +337,18 @@ def test_what_cannot_be_done_is_refused(weir_here: Weir, words: tuple[str, ...],
 )
 def test_where_nothing_listens_it_is_told_what_to_start_there(weir_here: Weir, words: str) -> None:
     done = weir_here(*words.split())
-    hint = "start `weir serve` there, or name its port: HOST:PORT"
+    hint = "start `weir serve` or `weir-agent serve` there, or name the port where it listens"
     assert " ".join(done.stderr.split()) == f"weir: server `127.0.0.1:1`: connection refused; {hint}"
+    assert done.returncode == 1
+
+
+def test_the_server_of_a_proof_that_is_not_found_is_told_of_as_that_of_a_test(weir_here: Weir) -> None:
+    name = "no-such-host.invalid"
+    measured = weir_here("test", name)
+    proof = weir_here("shape", "lo", "--prove", "--server", name)
+    assert (measured.returncode, proof.returncode) == (1, 1)
+    for done in (measured, proof):
+        assert done.stderr.startswith(f"weir: server `{name}"), done.stderr
 
 
 def test_a_run_that_is_refused_leaves_nothing_behind(tmp_path: Path) -> None:
@@ -347,5 +357,5 @@ def test_a_run_that_is_refused_leaves_nothing_behind(tmp_path: Path) -> None:
     for out in (tmp_path / "new", mine, mine):
         words = ["run", "tcp_download", "--world", "net", "--host", "127.0.0.1:1", "--out", str(out)]
         done = CliRunner().invoke(group, words)
-        assert "connection refused" in str(done.exception)
+        assert "connection refused; start `weir serve`" in str(done.exception)
     assert [one.name for one in tmp_path.rglob("*")] == ["mine"]

@@ -236,7 +236,8 @@ def test_one_of_two_servers_that_will_not_do_is_named(tmp_path: Path) -> None:
         six = refusal(run_two(tmp_path, near.address, far.address, more=("--ip", "6")), tmp_path)
         assert six == f"probe `near` asks for IPv6: server `{near.address}` has no such address"
         deaf = refusal(run_two(tmp_path, near.address, "127.0.0.1:1"), tmp_path)
-        assert deaf == "server `127.0.0.1:1`: connection refused"
+        hint = "start `weir serve` or `weir-agent serve` there, or name the port where it listens"
+        assert deaf == f"server `127.0.0.1:1`: connection refused; {hint}"
         for more in ((), ("--auth", str(wrong))):
             said = refusal(run_two(tmp_path, near.address, far.address, more=more), tmp_path)
             assert said.startswith(f"server `{far.address}`"), said

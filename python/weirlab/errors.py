@@ -25,7 +25,6 @@ __all__ = [
     "counted",
     "of_several",
     "sentence",
-    "what_to_start",
 ]
 
 
@@ -142,9 +141,3 @@ _WRONG_NAME = {
     errno.EPERM,
 }
 """Error numbers that mean a wrong file name, and not a broken disk."""
-
-
-def what_to_start(error: Exception) -> str:
-    """What to do where nothing listens at the port of a server's machine; empty of any other error."""
-    refused = str(error).endswith("connection refused")
-    return "; start `weir serve` there, or name its port: HOST:PORT" if refused else ""

@@ -1,5 +1,6 @@
 //! What `weir-agent` advises to type can be typed where there is no `weir`.
 
+use std::net::TcpListener;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::process::Command;
@@ -25,6 +26,23 @@ fn a_second_shaper_is_told_how_the_first_is_ended() {
          `weir-agent shape stop {device}`\n"
     );
     assert!(refused == expected || refused.contains("end that one first"), "{refused}");
+}
+
+#[test]
+fn a_server_that_is_not_found_or_not_there_is_told_of_by_a_test_and_a_proof_as_one() {
+    let free = TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr()).expect("a port");
+    let hint = "start `weir serve` or `weir-agent serve` there, or name the port where it listens";
+    let tested = Command::new(AGENT).args(["test", &free.to_string()]).output().expect("it starts");
+    let err = String::from_utf8(tested.stderr).expect("text");
+    assert_eq!(err, format!("weir-agent: server `{free}`: connection refused; {hint}\n"));
+    assert_eq!(tested.status.code(), Some(1));
+    let name = "no-such-host.invalid";
+    for words in [&["test", name][..], &["shape", "lo", "--prove", "--server", name]] {
+        let done = Command::new(AGENT).args(words).output().expect("it starts");
+        let err = String::from_utf8(done.stderr).expect("text");
+        assert!(err.starts_with(&format!("weir-agent: server `{name}")), "{err}");
+        assert_eq!(done.status.code(), Some(1), "{err}");
+    }
 }
 
 #[test]

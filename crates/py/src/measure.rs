@@ -233,6 +233,12 @@ pub(crate) fn offer(
     })
 }
 
+/// Refuses a server, HOST:PORT, whose name is not known.
+#[pyfunction]
+pub(crate) fn find_server(py: Python<'_>, server: &str) -> PyResult<()> {
+    py.detach(|| weir_sockets::Target::find(server)).map(drop).map_err(fail)
+}
+
 /// The length of loads that a server's limits, as `offer` tells them, leave of the one that is written, and a sentence if
 /// that is less. `is_load_given` says whether the user asked for that length.
 #[pyfunction]

@@ -69,7 +69,8 @@ impl Session {
     pub fn open(target: &Target, secret: Option<&Secret>) -> Result<Self, NetError> {
         let server = &target.authority;
         let fail = |error: &io::Error| NetError::io(format_args!("server `{server}`"), error);
-        let stream = TcpStream::connect_timeout(&target.address, PATIENCE).map_err(|e| fail(&e))?;
+        let stream = TcpStream::connect_timeout(&target.address, PATIENCE)
+            .map_err(|error| unconnected(server, &error))?;
         let local = stream.local_addr().map_err(|error| fail(&error))?;
         let configured = stream
             .set_nodelay(true)
@@ -361,6 +362,17 @@ fn is_passing(error: &io::Error) -> bool {
     matches!(error.kind(), WouldBlock | TimedOut | Interrupted)
 }
 
+/// Why nobody is spoken to: where nothing listens, what to start there.
+fn unconnected(server: &str, error: &io::Error) -> NetError {
+    let hint = match error.kind() {
+        io::ErrorKind::ConnectionRefused => {
+            "; start `weir serve` or `weir-agent serve` there, or name the port where it listens"
+        }
+        _ => "",
+    };
+    NetError::new(format!("server `{server}`: {}{hint}", error_in_words(error)))
+}
+
 /// Why there is no session: a server that has too much to do may still speak the protocol.
 fn refused(server: &str, error: &HandshakeError<ClientHandshake<TcpStream>>) -> NetError {
     let busy = [StatusCode::TOO_MANY_REQUESTS, StatusCode::SERVICE_UNAVAILABLE];
@@ -420,6 +432,20 @@ mod tests {
         };
         server.join().unwrap();
         error
+    }
+
+    #[test]
+    fn where_nothing_listens_it_is_told_what_to_start_there() {
+        let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let Err(error) = Session::open(&Target::find(&free.to_string()).unwrap(), None) else {
+            panic!("there is a session")
+        };
+        let said = format!(
+            "server `{free}`: connection refused; start `weir serve` or `weir-agent serve` there, or name the port \
+             where it listens"
+        );
+        assert_eq!(error.to_string(), said);
+        assert!(!error.is_foreign() && !error.is_input());
     }
 
     #[test]

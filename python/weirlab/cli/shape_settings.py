@@ -14,7 +14,7 @@ from weirlab import _native
 from weirlab.cli import completion
 from weirlab.cli.options import Share, Whole, option, other_name, renamed
 from weirlab.cli.scenario_words import secret_of
-from weirlab.errors import UsageError, what_to_start
+from weirlab.errors import NetError, UsageError
 from weirlab.shape import read_config, settings_of
 from weirlab.shape.settings import host_and_port
 
@@ -68,9 +68,12 @@ def read_settings(device: str, options: StartOptions) -> dict[str, Any]:
 
     Raises:
         UsageError: if something of them cannot be, or if options do not go together.
+        NetError: if the server of a proof is not found, does not answer, or would not help.
         ShapeError: if a name cannot be looked up for now.
     """
     _check_proving(options)
+    if options.server is not None:
+        _find_server(options.server)
     named = {name: getattr(options, name) for name in IN_FILES}
     given = {name: value for name, value in named.items() if value is not None}
     if options.reflectors:
@@ -101,6 +104,14 @@ def _check_proving(options: StartOptions) -> None:
             raise UsageError(f"--{name.replace('_', '-')} goes with --prove: give that too, or leave it out")
 
 
+def _find_server(server: str) -> None:
+    """Refuses a server whose name is not known: it is probed too, and is told of as the server that it is."""
+    try:
+        _native.find_server(address_of(server))
+    except _native.NativeError as error:
+        raise NetError(str(error)) from error
+
+
 def _check_server(server: str | None, settings: dict[str, Any]) -> None:
     """Refuses a server that is not there or would not help, before anything is changed."""
     auth = settings["auth"]
@@ -115,9 +126,9 @@ def _check_server(server: str | None, settings: dict[str, Any]) -> None:
     try:
         why, _ = _native.offer(address_of(server), secret)
     except _native.NativeError as error:
-        raise UsageError(f"{error}{what_to_start(error)}") from error
+        raise NetError(str(error)) from error
     if why is not None:
-        raise UsageError(why)
+        raise NetError(why)
 
 
 def _settings_options() -> list[Callable[[Any], Any]]:

@@ -13,7 +13,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from weirlab import _native
 from weirlab._native import SpeedTest
-from weirlab.errors import NetError, UsageError, what_to_start
+from weirlab.errors import NetError, UsageError
 from weirlab.net.plan import Limits, TestPlan, plan_test
 from weirlab.record import new_manifest, open_record
 from weirlab.record.store import MANIFEST
@@ -85,7 +85,7 @@ def offered(host: str, secret: str | None) -> Less | Limits:
         # A URL without a port means port 80, where servers of others listen.
         if "://" in host and url.port is None:
             return Less(str(error), host)
-        raise NetError(f"{error}{what_to_start(error)}") from error
+        raise NetError(str(error)) from error
     if limits is not None:
         return Limits(*limits)
     return Less(str(why), url_of("http", host.removeprefix("http://").rstrip("/"), tls=secret is not None))

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from weirlab import _native
-from weirlab.errors import NetError, UsageError, what_to_start
+from weirlab.errors import NetError, UsageError
 from weirlab.record import new_manifest
 from weirlab.worlds.machine import interfaces
 
@@ -105,7 +105,7 @@ class NetWorld:
                 speed_test=speed_test,
             )
         except _native.NativeError as error:
-            raise NetError(f"{error}{what_to_start(error)}") from error
+            raise NetError(str(error)) from error
 
 
 def check_hosts(test: str, names: Sequence[str], hosts: Sequence[str], *, option: str) -> None:

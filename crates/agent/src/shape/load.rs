@@ -11,6 +11,7 @@ use weir_core::{Time, error_in_words};
 use weir_scenario::file::shape::host_and_port;
 use weir_scenario::{RecordSink, Sink};
 use weir_shape::Settings;
+use weir_sockets::Target;
 
 use crate::Failure;
 
@@ -22,11 +23,16 @@ pub(crate) struct Load {
 }
 
 impl Load {
+    /// Refuses a server whose name is not known.
+    pub fn find(server: &str) -> Result<(), Failure> {
+        Target::find(&authority(server)?).map_err(ClientError::from)?;
+        Ok(())
+    }
+
     /// Refuses a server that is not there or cannot load the line.
     pub fn check(server: &str, settings: &Settings) -> Result<(), Failure> {
-        let found = offer(&authority(server)?, secret(settings)?.as_deref());
-        match found.map_err(|error| Failure::usage(error.to_string()))? {
-            Offer::Missing(why) => Err(Failure::usage(why)),
+        match offer(&authority(server)?, secret(settings)?.as_deref())? {
+            Offer::Missing(why) => Err(Failure::other(why)),
             Offer::Test(_) => Ok(()),
         }
     }

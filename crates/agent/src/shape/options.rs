@@ -93,6 +93,7 @@ impl Start {
         for (key, value) in &self.given {
             given.set(key, value.clone());
         }
+        self.proof.find_server()?;
         let reflectors = self.reflectors()?;
         if !reflectors.is_empty() {
             given.set("reflectors", Entry::of(Written::List(reflectors)));

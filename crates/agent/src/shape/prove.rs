@@ -67,6 +67,15 @@ impl ProofOptions {
         Ok(())
     }
 
+    /// Refuses a server whose name is not known: it is probed too, and is told of as the server that it is.
+    pub fn find_server(&self) -> Result<(), Failure> {
+        #[cfg(feature = "test")]
+        if let Some(server) = &self.server {
+            Load::find(server)?;
+        }
+        Ok(())
+    }
+
     /// Refuses a proof that could not come to its end, before anything is changed.
     pub fn check(&self, settings: &Settings) -> Result<(), Failure> {
         self.prover().fits(settings.time_ns).map_err(Failure::usage)?;
