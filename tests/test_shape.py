@@ -309,7 +309,10 @@ def say(*words):
     return [done.returncode, done.stdout, done.stderr]
 dry = say(device, "--dry-run", "--json")
 subprocess.run(["ip", "link", "property", "add", "dev", device, "altname", "other0"], check=True)
-print(json.dumps([dry, say("nosuch0"), say("other0"), device, say(device, "--backend", "kernel"), state()]))
+said = [dry, say("nosuch0"), say("other0"), device, say(device, "--backend", "kernel"), state()]
+said.append(say("lo", "--dry-run"))
+subprocess.run(["ip", "link", "set", device, "down"], check=True)
+print(json.dumps([*said, say(device, "--dry-run", "--json")]))
 """
 
 
@@ -360,10 +363,14 @@ def test_what_was_learned_is_there_after_a_restart(learned: Any) -> None:
 def test_it_says_which_backend_and_why_and_refuses_in_one_sentence(
     unhurried: dict[str, Future[Any]],
 ) -> None:
-    [dry, missing, other, device, kernel, after], _ = unhurried["backends"].result()
+    [dry, missing, other, device, kernel, after, loopback, down], _ = unhurried["backends"].result()
     chosen = json.loads(dry[1])
     assert chosen["backend"] == "userspace"
     assert "the backend `kernel` cannot be used: " in chosen["why"]
+    assert chosen["warnings"] == []
+    assert loopback[0] == 0
+    assert "warning: `lo` is the loopback device" in " ".join(loopback[2].split())
+    assert ["is down" in one for one in json.loads(down[1])["warnings"]] == [True]
     assert missing[0] == 2
     assert "there is no device `nosuch0`" in missing[2]
     # Rules of packets and /sys know a device by its own name alone.

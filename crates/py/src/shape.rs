@@ -28,6 +28,8 @@ pub(crate) fn choose_shaper<'py>(py: Python<'py>, settings: &str) -> PyResult<Bo
         Backend::Userspace => "userspace",
     };
     entry.set_item("backend", backend)?;
+    let cautions = weir_shape::cautions(&settings, choice.backend).map_err(refused)?;
+    entry.set_item("cautions", cautions)?;
     let (framing, framing_why) = weir_shape::framing_of(&settings.device);
     let found = (framing == settings.framing).then_some(framing_why);
     entry.set_item("plan", weir_shape::plan_lines(&settings, &choice, found))?;

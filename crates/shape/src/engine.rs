@@ -13,15 +13,14 @@ use weir_sockets::Clock;
 
 use crate::ShapeError;
 use crate::backend::Choice;
-use crate::diagnostics::{DOWN, Diagnostics, Second, slower_link, taken_by, taken_by_hardware};
+use crate::cautions::standing;
+use crate::diagnostics::{DOWN, Diagnostics, Second};
 use crate::learned::Keeper;
 use crate::log::Log;
-use crate::owners::owners_are_seen;
 use crate::passive::Passive;
 use crate::reflectors::Reflectors;
-use crate::rules::Rules;
 use crate::run::Ended;
-use crate::settings::{Backend, Settings};
+use crate::settings::Settings;
 use crate::shaper::{Found, Shaper, Watch};
 use crate::view::{FIXED, PASSED_THROUGH, SideView, View, median_rtt_ns};
 use crate::wakes::WakeBudget;
@@ -140,7 +139,7 @@ impl Engine {
         let log = settings.log.as_deref().map(|file| Log::create(file, &settings)).transpose()?;
         let device = DeviceCounters::new(&settings.device)?;
         let bytes = device.state().map_or([0; 2], |it| it.bytes);
-        let standing = standing(&settings, choice.backend)?;
+        let at_first = standing(&settings, choice.backend)?;
         let observer = Observer {
             reflectors: Reflectors::new(&settings.reflectors, secret, clock.now()),
             passive: Passive::default(),
@@ -149,7 +148,7 @@ impl Engine {
         // Its guard expects beats from now on.
         let shaper = choice.shaper(&settings, seed, clock)?;
         let keeper = Keeper::new(&settings, clock.now())?;
-        let standing = trouble.into_iter().chain(standing).chain(shaper.caution()).collect();
+        let standing = trouble.into_iter().chain(at_first).chain(shaper.caution()).collect();
         Ok(Self {
             clock,
             shaper,
@@ -554,27 +553,6 @@ impl Engine {
     }
 }
 
-/// Warnings that hold before any packet is seen.
-fn standing(settings: &Settings, backend: Backend) -> Result<Vec<String>, ShapeError> {
-    let device = settings.device.as_str();
-    let facts = weir_linux::device_facts(device)?;
-    let mut said =
-        facts.speed_bps.map_or_else(Vec::new, |speed| slower_link(&settings.control, speed));
-    if facts.wireless {
-        said.push(RADIO.to_owned());
-    }
-    if settings.rules.as_ref().is_some_and(Rules::ask_owner) && !owners_are_seen() {
-        said.push(UNOWNED.to_owned());
-    }
-    let sees_all = backend == Backend::Kernel && settings.rules.is_none();
-    let flowtables = weir_linux::flowtables(device)?;
-    said.extend(flowtables.iter().filter_map(|it| taken_by(it, device, sees_all)));
-    if weir_linux::filters_in_hardware(device) {
-        said.push(taken_by_hardware(device));
-    }
-    Ok(said)
-}
-
 /// The rate, never below the least with which a line still works.
 fn bounded(rate: Rate) -> Rate {
     rate.max(MIN_RATE)
@@ -599,8 +577,3 @@ const BEAT: Duration = Duration::from_nanos(weir_linux::BEAT.as_nanos() as u64);
 const PROBE_OPEN: Duration = Duration::from_millis(20);
 /// Between two probes where the controller wants none: two a second tell a queue that lasts.
 const PROBE_ANYWAY: Duration = Duration::from_millis(500);
-/// Said where no process can be seen.
-const UNOWNED: &str = "rules by `program` or `cgroup` hold for nothing: there is no /proc here, which tells whose a packet is";
-/// Said of every radio.
-const RADIO: &str = "the device is a radio, whose rate changes with every packet: queues in its driver and at \
-                     the access point are not seen here";

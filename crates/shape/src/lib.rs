@@ -8,6 +8,7 @@
 use std::sync::OnceLock;
 
 mod backend;
+mod cautions;
 mod classes;
 mod control_socket;
 mod diagnostics;
@@ -36,6 +37,7 @@ mod wakes;
 mod written;
 
 pub use backend::{Choice, choose};
+pub use cautions::cautions;
 pub use control_socket::{ask, end};
 pub use files::{MAX_LOG_BYTES, MAX_TOML_BYTES, read_text};
 pub use framing::{Found, detect_framing};

@@ -57,11 +57,15 @@ class Display:
 def show_dry_run(settings: dict[str, Any], choice: ShaperChoice, *, as_json: bool) -> None:
     """Prints what would be done."""
     if as_json:
-        told = {name: choice[name] for name in ("backend", "why", "queues")}
+        told = {name: choice[name] for name in ("backend", "why", "queues")} | {
+            "warnings": choice["cautions"]
+        }
         click.echo(json.dumps({"settings": settings, **told}, indent=2))
         return
     for line in choice["plan"]:
         console.print(line)
+    for caution in choice["cautions"]:
+        warn(caution)
 
 
 def show_proof(result: Proof | str, *, as_json: bool) -> None:

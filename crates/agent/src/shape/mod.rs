@@ -13,7 +13,7 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 
 use lexopt::prelude::*;
 use weir_core::{Duration, error_in_words};
-use weir_shape::{Backend, Command, View, choose, framing_of, plan_lines, run_chosen};
+use weir_shape::{Backend, Command, View, cautions, choose, framing_of, plan_lines, run_chosen};
 use weir_sockets::Clock;
 
 use crate::ending::Ending;
@@ -46,7 +46,11 @@ fn start(words: Vec<OsString>) -> Result<(), Failure> {
     if options.dry_run {
         let (framing, why) = framing_of(&settings.device);
         let found = (framing == settings.framing).then_some(why);
-        return print(&(plan_lines(&settings, &choice, found).join("\n") + "\n"));
+        print(&(plan_lines(&settings, &choice, found).join("\n") + "\n"))?;
+        for caution in cautions(&settings, choice.backend)? {
+            tell(&format!("warning: {caution}"));
+        }
+        return Ok(());
     }
     let backend = if choice.backend == Backend::Kernel { "kernel" } else { "userspace" };
     tell(&format!("backend {backend}: {}", choice.why));
