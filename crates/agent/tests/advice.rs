@@ -32,16 +32,17 @@ fn a_second_shaper_is_told_how_the_first_is_ended() {
 fn a_server_that_is_not_found_or_not_there_is_told_of_by_a_test_and_a_proof_as_one() {
     let free = TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr()).expect("a port");
     let hint = "start `weir serve` or `weir-agent serve` there, or name the port where it listens";
-    let tested = Command::new(AGENT).args(["test", &free.to_string()]).output().expect("it starts");
-    let err = String::from_utf8(tested.stderr).expect("text");
-    assert_eq!(err, format!("weir-agent: server `{free}`: connection refused; {hint}\n"));
-    assert_eq!(tested.status.code(), Some(1));
+    let failed = |words: &[&str]| {
+        let done = Command::new(AGENT).args(words).output().expect("it starts");
+        (done.status.code(), String::from_utf8(done.stderr).expect("text"))
+    };
+    let told = format!("weir-agent: server `{free}`: connection refused; {hint}\n");
+    assert_eq!(failed(&["test", &free.to_string()]), (Some(1), told));
     let name = "no-such-host.invalid";
     for words in [&["test", name][..], &["shape", "lo", "--prove", "--server", name]] {
-        let done = Command::new(AGENT).args(words).output().expect("it starts");
-        let err = String::from_utf8(done.stderr).expect("text");
+        let (code, err) = failed(words);
         assert!(err.starts_with(&format!("weir-agent: server `{name}")), "{err}");
-        assert_eq!(done.status.code(), Some(1), "{err}");
+        assert_eq!(code, Some(1), "{err}");
     }
 }
 
