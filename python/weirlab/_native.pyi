@@ -25,6 +25,7 @@ __all__ = [
     "congestion_controls",
     "disciplines",
     "expand_queue",
+    "find_server",
     "fit_test",
     "host_and_port",
     "join_paths",
