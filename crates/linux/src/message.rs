@@ -131,6 +131,8 @@ pub(crate) const NLM_F_CREATE: u16 = 0x400;
 pub(crate) const NLM_F_APPEND: u16 = 0x800;
 /// Flags of a request that makes a new entry, fails if it is there, and is answered.
 pub(crate) const CREATE: u16 = NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL;
+/// Flags of a request that makes an entry, in the place of one that is there, and is answered.
+pub(crate) const CREATE_OR_REPLACE: u16 = NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE;
 /// Length of `struct tcmsg`.
 const TCMSG: usize = 20;
 /// Flag of the type of an attribute that holds others (`NLA_F_NESTED`); what reads strictly wants it.

@@ -2,15 +2,14 @@
 //! requests that make them again.
 
 use crate::LinuxError;
-use crate::message::{About, Message, NLM_F_DUMP, attributes, read};
+use crate::message::{About, CREATE_OR_REPLACE, Message, NLM_F_DUMP, attributes, read};
 use crate::netlink::Netlink;
 use crate::tc::cake::TCA_CAKE_NAT;
-use crate::tc::options::{TCA_HTB_INIT, TCA_OPTIONS};
-use crate::tc::{
-    RTM_GETQDISC, RTM_GETTCLASS, RTM_NEWQDISC, RTM_NEWTCLASS, TC_H_ROOT, TCA_KIND, TCA_STAB,
+use crate::tc::options::TCA_HTB_INIT;
+use crate::tc::rtnetlink::{
+    RTM_GETQDISC, RTM_GETTCLASS, RTM_GETTFILTER, RTM_NEWQDISC, RTM_NEWTCLASS, TC_H_INGRESS,
+    TC_H_ROOT, TCA_KIND, TCA_OPTIONS, TCA_STAB,
 };
-
-use super::{CREATE_OR_REPLACE, RTM_GETTFILTER, TC_H_INGRESS};
 
 /// The disciplines and filters that a device had before.
 #[derive(Debug, Default)]

@@ -21,7 +21,7 @@ use std::net::IpAddr;
 
 use weir_core::{Dscp, Rate};
 
-use super::OURS;
+use super::root::OURS;
 use crate::LinuxError;
 use crate::message::Message;
 use crate::nft::{

@@ -13,12 +13,12 @@ use weir_core::Cells;
 use weir_core::{Dscp, Framing, Rate};
 use weir_qdisc::{Device, HtbClassParams, Lengths, QueueSpec, diffserv4_shares, diffserv4_tin};
 
-use super::queue::new_qdisc;
-use super::{CREATE, OURS};
+use super::root::{OURS, new_qdisc};
 use crate::LinuxError;
-use crate::message::{About, Message};
+use crate::message::{About, CREATE, Message};
 use crate::tc::filter::{Key, classify};
-use crate::tc::{RTM_NEWQDISC, RTM_NEWTCLASS, options, put_kind, put_size_table};
+use crate::tc::rtnetlink::{RTM_NEWQDISC, RTM_NEWTCLASS, put_kind};
+use crate::tc::{options, put_size_table};
 
 /// The `htb` at the root of a device: where it stands, and how it counts.
 #[derive(Clone, Copy, Debug)]
@@ -260,7 +260,7 @@ const IPV6_ADDRESS_ENDS: [u32; 2] = [20, 36];
 mod tests {
     use super::*;
     use crate::message::{attributes, read};
-    use crate::tc::options::TCA_OPTIONS;
+    use crate::tc::rtnetlink::TCA_OPTIONS;
 
     const ROOT_HTB: HtbRoot = HtbRoot {
         index: 7,

@@ -2,12 +2,9 @@
 
 use std::net::IpAddr;
 
-use crate::message::{About, Message, NESTED};
+use crate::message::{About, CREATE, Message, NESTED, NLM_F_ACK};
 use crate::tc::filter::{Key, TCA_U32_SEL, classify, filter, new_filter, selector};
-use crate::tc::options::TCA_OPTIONS;
-use crate::tc::{RTM_NEWQDISC, put_kind};
-
-use super::{CREATE, NLM_F_ACK, RTM_DELQDISC, TC_H_INGRESS};
+use crate::tc::rtnetlink::{RTM_DELQDISC, RTM_NEWQDISC, TC_H_INGRESS, TCA_OPTIONS, put_kind};
 
 /// The hook for filters of packets that come to the device of that index.
 pub(super) fn hook(index: u32) -> Vec<u8> {

@@ -16,6 +16,7 @@ mod guard;
 mod htb;
 mod ingress;
 mod queue;
+mod root;
 mod side;
 mod undo;
 
@@ -32,19 +33,21 @@ use self::classes::{Scope, Table};
 use self::guard::PutBack;
 use self::htb::HtbRoot;
 pub use self::queue::KernelQueue;
-use self::queue::{check_tiers, new_qdisc, put_cake};
+use self::queue::{check_tiers, put_cake};
+use self::root::{OURS, new_qdisc};
 pub use self::side::KernelCounts;
 use self::side::SideCounters;
 use self::undo::{Record, Undo};
 use crate::LinuxError;
 use crate::facts;
 use crate::guard::{Guard, Post};
-use crate::message::{About, CREATE, Message, NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_REPLACE};
+use crate::message::{About, CREATE, Message, NLM_F_ACK, NLM_F_DUMP};
 use crate::netlink::{
     IFF_UP, IFLA_IFNAME, IFLA_INFO_KIND, IFLA_LINKINFO, IFLA_TXQLEN, Netlink, RTM_NEWLINK,
     find_device, index_of,
 };
-use crate::tc::{RTM_GETQDISC, RTM_NEWQDISC, TC_H_ROOT, cake, counts_of, put_kind};
+use crate::tc::rtnetlink::{RTM_DELQDISC, RTM_GETQDISC, RTM_NEWQDISC, TC_H_ROOT, put_kind};
+use crate::tc::{cake, counts_of};
 
 /// Whether this kernel has the queue discipline `name`, or can load it: it is asked for one that cannot be.
 ///
@@ -466,15 +469,9 @@ fn ifb_name(index: u32) -> String {
     format!("weirifb{index}")
 }
 
-/// The handle of our root disciplines, by which we know them again.
-const OURS: u32 = 0x7765 << 16;
 /// `txqueuelen` of our device, as Ethernet devices have it.
 const QUEUE_LEN: u32 = 1000;
-const CREATE_OR_REPLACE: u16 = NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE;
 // include/uapi/linux/rtnetlink.h, if_link.h, pkt_sched.h
 const RTM_DELLINK: u16 = 17;
-const RTM_DELQDISC: u16 = 37;
-const RTM_GETTFILTER: u16 = 46;
-const TC_H_INGRESS: u32 = 0xffff_fff1;
 const TCA_INGRESS_BLOCK: u16 = 13;
 const IFLA_NUM_TX_QUEUES: u16 = 31;

@@ -5,11 +5,12 @@ use std::fmt;
 use weir_core::Framing;
 use weir_qdisc::{CakeDiffserv, CakeOptions, Device, QueueSpec};
 
+use super::classes::KernelClasses;
 use super::htb::HtbClasses;
-use super::{CREATE_OR_REPLACE, KernelClasses, OURS};
+use super::root::new_qdisc;
 use crate::LinuxError;
-use crate::message::{About, Message};
-use crate::tc::{RTM_NEWQDISC, TC_H_ROOT, cake, put_kind};
+use crate::message::Message;
+use crate::tc::cake;
 
 /// Queue spec that holds packets back on one side.
 #[derive(Clone, Debug)]
@@ -125,14 +126,6 @@ pub(super) fn check_tiers(
         }
     }
     Ok(())
-}
-
-/// The request that makes a discipline of ours at the root, without options yet.
-pub(super) fn new_qdisc(index: u32, name: &str) -> Message {
-    let about = About { index, handle: OURS, parent: TC_H_ROOT };
-    let mut message = Message::new(RTM_NEWQDISC, CREATE_OR_REPLACE, about);
-    put_kind(&mut message, name);
-    message
 }
 
 /// Adds the options of a `cake`, which looks behind translated addresses if `nat`.

@@ -3,7 +3,7 @@
 use weir_core::{Cells, Duration, Framing, Rate};
 use weir_qdisc::{CakeCells, CakeDiffserv, CakeOptions};
 
-use super::options::{TCA_OPTIONS, microseconds, short};
+use super::rtnetlink::{TCA_OPTIONS, microseconds, short};
 use crate::LinuxError;
 use crate::message::Message;
 

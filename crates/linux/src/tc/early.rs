@@ -2,7 +2,7 @@
 
 use weir_qdisc::{RedTold, SfbOptions, SfqOptions};
 
-use super::options::{TCA_OPTIONS, short};
+use super::rtnetlink::{TCA_OPTIONS, short};
 use crate::message::Message;
 
 /// Adds the options of a `red` to the message that makes it, its flags beside the others, as Linux has it since 5.7.

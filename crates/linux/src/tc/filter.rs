@@ -3,8 +3,7 @@
 use weir_core::IpVersion;
 use weir_qdisc::{Filter, Match, MatchField};
 
-use super::options::TCA_OPTIONS;
-use super::put_kind;
+use super::rtnetlink::{TCA_OPTIONS, put_kind};
 use crate::message::{About, CREATE, Message};
 
 /// Four bytes of a packet, counted from the IP header on.

@@ -2,7 +2,7 @@
 
 use weir_qdisc::{FqOptions, FqPieOptions, PieOptions, Signals, Steering};
 
-use super::options::{TCA_OPTIONS, microseconds, short};
+use super::rtnetlink::{TCA_OPTIONS, microseconds, short};
 use crate::message::{Message, NESTED};
 
 /// Adds the options of a `pie` to the message that makes it.

@@ -7,6 +7,7 @@ mod early;
 pub(crate) mod filter;
 mod flows;
 pub(crate) mod options;
+pub(crate) mod rtnetlink;
 mod stats;
 
 use std::collections::BTreeMap;
@@ -17,6 +18,9 @@ use weir_qdisc::{
     ClassSpec, Device, Filter, HtbOptions, Lengths, QueueSpec, SizeTable, SpecError, TbfParams,
 };
 
+use self::rtnetlink::{
+    RTM_GETQDISC, RTM_GETTCLASS, RTM_NEWQDISC, RTM_NEWTCLASS, TC_H_ROOT, put_kind,
+};
 pub(crate) use self::stats::counts_of;
 pub use self::stats::{Counts, Reasons, wire_bytes};
 use crate::LinuxError;
@@ -303,10 +307,6 @@ fn new_qdisc(about: About, name: &str) -> Message {
     message
 }
 
-pub(crate) fn put_kind(message: &mut Message, name: &str) {
-    message.put(TCA_KIND, format!("{name}\0").as_bytes());
-}
-
 /// Has the kernel make what `message` says, a discipline called `name` or a class of one.
 fn make(netlink: &Netlink, message: Message, name: &str) -> Result<(), LinuxError> {
     netlink.transact(&message.finish()).map_err(|error| match error.raw_os_error() {
@@ -336,14 +336,6 @@ const LINE_MICROSECONDS: u64 = 200;
 /// The handle of a line: below those that the kernel gives by itself.
 const LINE: u32 = 0x7fff;
 const FIRST_FREE: u32 = 0x7000;
-// include/uapi/linux/rtnetlink.h, pkt_sched.h
-pub(crate) const RTM_NEWQDISC: u16 = 36;
-pub(crate) const RTM_GETQDISC: u16 = 38;
-pub(crate) const RTM_NEWTCLASS: u16 = 40;
-pub(crate) const RTM_GETTCLASS: u16 = 42;
-pub(crate) const TC_H_ROOT: u32 = u32::MAX;
-pub(crate) const TCA_KIND: u16 = 1;
-pub(crate) const TCA_STAB: u16 = 8;
 
 #[cfg(test)]
 mod tests {

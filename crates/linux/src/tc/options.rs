@@ -1,14 +1,15 @@
 //! Options of a discipline as the kernel takes them: include/uapi/linux/pkt_sched.h, in the words that `tc`
 //! uses.
 
-use weir_core::{Duration, Rate};
+use weir_core::Rate;
 use weir_qdisc::{
     BfifoOptions, ChokeOptions, ClassSpec, CodelOptions, Device, FqCodelOptions, HtbClassParams,
     HtbOptions, Lengths, PfifoOptions, QueueSpec, RedOptions, SfqOptions, SizeTable,
     SkbPrioOptions, SpecError, TbfParams,
 };
 
-use super::{TCA_STAB, cake, early, flows};
+use super::rtnetlink::{TCA_OPTIONS, TCA_STAB, microseconds, short};
+use super::{cake, early, flows};
 use crate::message::Message;
 
 /// Adds the options of `spec` to the message that makes it. Shapers count `added` more bytes a packet.
@@ -206,15 +207,6 @@ fn ratespec(rate: Rate, lengths: Lengths) -> [u8; RATESPEC] {
     spec
 }
 
-/// The kernel's own cut of a number of 32 bits.
-pub(super) fn short(number: u64) -> u32 {
-    number.try_into().unwrap_or(u32::MAX)
-}
-
-pub(super) fn microseconds(time: Duration) -> u32 {
-    short(time.as_nanos() / 1_000)
-}
-
 const KNOWN: &[&str] = &[
     "pfifo",
     "bfifo",
@@ -246,7 +238,6 @@ const LINKLAYER_ATM: u8 = 2;
 const HTB_VERSION: u32 = 3;
 /// `tc`'s own default.
 const HTB_R2Q: u32 = 10;
-pub(crate) const TCA_OPTIONS: u16 = 2;
 const TCA_STAB_BASE: u16 = 1;
 const TCA_STAB_DATA: u16 = 2;
 const TCA_TBF_PARMS: u16 = 1;

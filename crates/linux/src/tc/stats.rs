@@ -3,7 +3,7 @@
 use weir_core::Framing;
 use weir_qdisc::{DropReason, MarkReason};
 
-use super::options::TCA_OPTIONS;
+use super::rtnetlink::{TCA_KIND, TCA_OPTIONS};
 use crate::message::{About, attributes, read};
 
 /// Counts of a discipline or class so far. The kernel's counts are of 32 bits in part, and wrap.
@@ -212,7 +212,6 @@ pub fn wire_bytes(framing: Framing, header: u32, packets: u64, bytes: u64) -> u6
     packets * framing.wire_bytes(mean as u32)
 }
 
-const TCA_KIND: u16 = 1;
 const TCA_STATS2: u16 = 7;
 const TCA_STATS_BASIC: u16 = 1;
 const TCA_STATS_QUEUE: u16 = 3;
