@@ -1,6 +1,6 @@
 //! Expressions, of which a rule of nf_tables is made. Values pass from one to the next by registers.
 
-use super::{NFTA_DATA_VALUE, NFTA_LIST_ELEM, number, text};
+use super::values::{NFTA_DATA_VALUE, NFTA_LIST_ELEM, number, text};
 use crate::message::{Message, NESTED};
 
 /// The expressions of a rule.

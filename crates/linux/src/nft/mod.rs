@@ -1,6 +1,7 @@
 //! Tables of nf_tables, as the kernel is told of them: include/uapi/linux/netfilter/nf_tables.h.
 
 mod expressions;
+mod values;
 
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
@@ -12,6 +13,7 @@ pub(crate) use self::expressions::{
     Expressions, IPV4, IPV6, NFT_CMP_LTE, NFT_CMP_NEQ, NFT_META_IIFNAME, NFT_META_L4PROTO,
     NFT_META_OIFNAME, NFT_META_PRIORITY, Of, RuleVerdict, Test,
 };
+use self::values::{NFTA_DATA_VALUE, NFTA_LIST_ELEM, number, text};
 use crate::LinuxError;
 use crate::message::{
     Message, NESTED, NLM_F_ACK, NLM_F_APPEND, NLM_F_CREATE, NLM_F_DUMP, attributes,
@@ -238,14 +240,6 @@ fn names_table(body: &[u8], family: Family, name: &str) -> bool {
         && attributes(rest).any(|(what, value)| what == NFTA_TABLE_NAME && value == text(name))
 }
 
-fn text(text: &str) -> Vec<u8> {
-    [text.as_bytes(), &[0]].concat()
-}
-
-const fn number(value: u32) -> [u8; 4] {
-    value.to_be_bytes()
-}
-
 /// Length of `struct nfgenmsg`.
 pub(crate) const NFGENMSG: usize = 4;
 /// Bytes of an answer that are looked at, and of the header at its front (`struct nlmsghdr`).
@@ -293,8 +287,6 @@ const NFTA_SET_ELEM_LIST_TABLE: u16 = 1;
 const NFTA_SET_ELEM_LIST_SET: u16 = 2;
 const NFTA_SET_ELEM_LIST_ELEMENTS: u16 = 3;
 const NFTA_SET_ELEM_KEY: u16 = 1;
-const NFTA_LIST_ELEM: u16 = 1;
-const NFTA_DATA_VALUE: u16 = 1;
 
 #[cfg(test)]
 mod tests {
