@@ -28,10 +28,10 @@ use weir_linux::{
 
 use crate::buffers::{Buffers, index_of};
 use crate::control::Order;
-use crate::hosts::{Hosts, Interface};
-use crate::lateness::{Lateness, Standstills};
+use crate::hosts::Hosts;
+use crate::interface::Interface;
+use crate::lateness::{LATE, Lateness, Standstills};
 use crate::pcap::Capture;
-use crate::quality::LATE;
 use crate::router::Router;
 use crate::rows::{OwnedQueueRow, Rows};
 use crate::waking::Waking;

@@ -2,20 +2,20 @@
 //! device and the client with one for each of its paths, behind which this process is the network.
 
 use std::fs;
-use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Arc;
 
 use serde::Deserialize;
 use weir_core::{End, error_in_words};
-use weir_scenario::{ClientPaths, IpVersion, Scenario};
+use weir_scenario::{ClientPaths, Scenario};
 
 use weir_linux::{
     LinkSettings, LinuxError, Namespace, Netlink, PacketDevice, TUN_NODE, Tun, Veth, index_of,
     switch_offloads_off,
 };
 
+use crate::interface::{DEVICE, DEVICES, Interface, set, take_from_anybody, whole};
 use crate::kernel_path::{KernelHop, KernelPath, check_kernel_queues};
 use crate::multihoming::add_paths;
 
@@ -27,39 +27,6 @@ pub enum Device {
     Tun,
     /// A veth pair and a packet socket: needs nothing.
     Veth,
-}
-
-/// A device of the client or of the server, behind which the data path is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Interface {
-    /// The end that has it.
-    pub end: End,
-    /// The number of the path behind it, of the client's; the server's one device is number 0.
-    pub path: u32,
-}
-
-impl Interface {
-    /// The server's.
-    pub const SERVER: Self = Self { end: End::Server, path: 0 };
-
-    /// The interfaces of the client's `paths` in their order, then the server's.
-    pub fn all(paths: &ClientPaths) -> Vec<Self> {
-        let of_client = (0..paths.count()).map(|path| Self { end: End::Client, path });
-        of_client.chain([Self::SERVER]).collect()
-    }
-
-    /// The name of the device at its end.
-    pub fn device_name(self) -> String {
-        format!("{DEVICES}{}", self.path)
-    }
-
-    /// The name of a veth's other device, which is in this process' own namespace.
-    fn near_name(self) -> String {
-        match self.end {
-            End::Client => format!("client{}", self.path),
-            End::Server => "server".to_owned(),
-        }
-    }
 }
 
 /// The two ends of a lab's path, in namespaces of their own.
@@ -295,22 +262,6 @@ fn configure(own: &[IpAddr], others: &[IpAddr]) -> Result<(), LinuxError> {
     Ok(())
 }
 
-/// Has `device` of the calling thread's namespace take packets whose answers would find no route, as those of routers.
-pub(crate) fn take_from_anybody(device: &str) -> Result<(), LinuxError> {
-    set(&format!("ipv4/conf/{device}/rp_filter"), "0")
-}
-
-/// Sets what this kernel has under that name.
-fn set(setting: &str, value: &str) -> Result<(), LinuxError> {
-    match fs::write(format!("/proc/sys/net/{setting}"), value) {
-        // A kernel without it behaves as if it were set.
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(LinuxError::io(&format!("cannot set net/{setting} to {value}"), error))
-        }
-        _ => Ok(()),
-    }
-}
-
 /// The devices' count of packets that were to be sent and were dropped (proc_net_dev(5)).
 fn sent_and_dropped() -> Result<u64, LinuxError> {
     let table = fs::read_to_string("/proc/thread-self/net/dev")
@@ -322,23 +273,6 @@ fn sent_and_dropped() -> Result<u64, LinuxError> {
     Ok(table.lines().filter_map(dropped).sum())
 }
 
-/// The network in which all addresses of a scenario lie in that Internet protocol.
-pub(crate) fn network(ip: IpVersion) -> (IpAddr, u8) {
-    match ip {
-        IpVersion::V4 => (Ipv4Addr::new(10, 0, 0, 0).into(), 8),
-        IpVersion::V6 => (Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 0).into(), 16),
-    }
-}
-
-/// The length of a prefix that has that address only.
-pub(crate) const fn whole(address: IpAddr) -> u8 {
-    if address.is_ipv4() { 32 } else { 128 }
-}
-
-/// The name of the server's device, and of the client's on its first path.
-pub const DEVICE: &str = "weir0";
-/// How the names of all devices begin.
-const DEVICES: &str = "weir";
 /// The device index of `lo` in every network namespace.
 const LOOPBACK: u32 = 1;
 /// Packets that may wait in a TUN device while this process does not run.

@@ -21,7 +21,7 @@ use weir_linux::{
 use weir_qdisc::{QueueSpec, SpecError};
 use weir_scenario::{Direction, Hop, LineRate, ProbeKind, Scenario};
 
-use crate::hosts::{self, DEVICE};
+use crate::interface::{DEVICE, network, whole};
 
 /// The scenario that the userspace data path carries out where the kernel has the queues and lines: hops
 /// that delay and lose packets, and nothing else.
@@ -160,7 +160,7 @@ impl KernelPath {
             let netlink = Netlink::new()?;
             add_routes(&netlink, index_of(DEVICE)?, scenario)?;
             for address in scenario.addresses(End::Client) {
-                netlink.add_route(index_of(OUT)?, address, hosts::whole(address))?;
+                netlink.add_route(index_of(OUT)?, address, whole(address))?;
             }
             Ok(())
         })?;
@@ -223,8 +223,8 @@ fn of_hop(hop: &Hop, error: impl std::fmt::Display) -> LinuxError {
 /// Sends packets to all addresses of the scenario out of the device number `index`.
 fn add_routes(netlink: &Netlink, index: u32, scenario: &Scenario) -> Result<(), LinuxError> {
     for ip in scenario.ip_versions() {
-        let (network, prefix) = hosts::network(ip);
-        netlink.add_route(index, network, prefix)?;
+        let (address, prefix) = network(ip);
+        netlink.add_route(index, address, prefix)?;
     }
     Ok(())
 }

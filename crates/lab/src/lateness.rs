@@ -92,6 +92,8 @@ impl Standstills {
     }
 }
 
+/// Lateness of the 99th percentile from which on there is a warning: 1500 bytes take 120 us at 100 Mbit/s.
+pub(crate) const LATE: Duration = Duration::from_micros(1_000);
 /// A shorter spell is told by the packets that were under way and are late by it; those of a longer one are few, as
 /// who waits for acknowledgements sends no more.
 const STANDSTILL: Duration = Duration::from_millis(50);

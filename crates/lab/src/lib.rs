@@ -10,6 +10,7 @@ mod control;
 mod datapath;
 mod exec;
 mod hosts;
+mod interface;
 mod kernel_path;
 mod keys_once;
 mod lateness;

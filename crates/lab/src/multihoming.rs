@@ -9,7 +9,7 @@ use weir_core::End;
 use weir_linux::{LinuxError, Netlink, PacketRule, index_of};
 use weir_scenario::{ClientPaths, Scenario};
 
-use crate::hosts::{Interface, take_from_anybody, whole};
+use crate::interface::{Interface, take_from_anybody, whole};
 
 /// Gives the devices of the calling thread's namespace, the client's, their addresses and routes. The first path's
 /// device has its address.

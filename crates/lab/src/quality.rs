@@ -6,6 +6,7 @@ use serde::Serialize;
 use weir_core::Duration;
 
 use crate::datapath::PathReport;
+use crate::lateness::LATE;
 
 /// How well the lab did its own work.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -150,8 +151,6 @@ impl fmt::Display for Warning {
     }
 }
 
-/// Lateness of the 99th percentile from which on there is a warning: 1500 bytes take 120 us at 100 Mbit/s.
-pub(crate) const LATE: Duration = Duration::from_micros(1_000);
 /// The share of a run in which the data path may stand still: that of packets which may be late.
 const STOOD_STILL_SHARE: f64 = 0.01;
 const BUSY_PERCENT: f64 = 90.0;

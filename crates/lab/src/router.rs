@@ -11,7 +11,7 @@ use weir_path::{ArrivalPoint, End, Path};
 use weir_scenario::{ClientPaths, Direction, IpVersion, Scenario};
 
 use crate::buffers::{Buffers, PacketRoute, handle, index_of};
-use crate::hosts::Interface;
+use crate::interface::Interface;
 
 /// Takes in what the two ends send, and finishes what arrives at them.
 pub(crate) struct Router {

@@ -16,7 +16,8 @@ use weir_shape::{Backend, Command, Settings, Target};
 use weir_sockets::Clock;
 
 use crate::LabError;
-use crate::hosts::{DEVICE as CLIENT_DEVICE, Hosts};
+use crate::hosts::Hosts;
+use crate::interface::DEVICE as CLIENT_DEVICE;
 
 /// A shaper at work.
 pub(crate) struct LabShaper {
