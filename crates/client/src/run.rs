@@ -7,7 +7,7 @@ use std::time::{Duration as WallDuration, Instant};
 
 use serde_json::{Value, json};
 use weir_core::{Duration, Seed, Time};
-use weir_scenario::{Direction, Flow, IpVersion, RecordSink, Scenario};
+use weir_scenario::{Direction, Flow, RecordSink, Scenario};
 use weir_sockets::sys::epoll::{Epoll, Events, Interest};
 use weir_sockets::{Addresses, Clock, Pings, Sample};
 use weir_speedtest::protocol::weir::{ClientMessage, Secret, ServerMessage, Token};
@@ -17,29 +17,11 @@ use crate::applications::{self, ApplicationConfig, ApplicationEvent, Application
 use crate::check::check_scenario;
 use crate::loads::{self, LoadConfig, LoadEvent, Order};
 use crate::peer::Peer;
-use crate::ramps::RampPlan;
+use crate::request::MeasureRequest;
 use crate::results::{Echoes, Results, pass_on_pings};
 use crate::udp_loads::{self, UdpConfig, UdpEvent, UdpOrder};
 use crate::ways::{Reached, reach};
 use crate::worker::Worker;
-
-/// Request for a measurement.
-#[derive(Clone, Debug)]
-pub struct MeasureRequest {
-    /// The servers in the order of the scenario's, each as [`Target::find_each`](weir_sockets::Target::find_each) reads it.
-    pub hosts: Vec<String>,
-    /// The Internet protocol of loads and probes that do not say theirs. If `None`, IPv6 where the scenario says so, or else
-    /// what the system prefers for each server.
-    pub ip: Option<IpVersion>,
-    /// Secret of the servers that ask for one.
-    pub secret: Option<String>,
-    /// Loads and probes. Its path is empty: the path is what is measured.
-    pub scenario: Scenario,
-    /// The seed of what the scenario leaves to chance.
-    pub seed: u64,
-    /// Loads beyond the scenario's, as many as fill the line to the first server.
-    pub ramp: Option<RampPlan>,
-}
 
 /// Outcome of a measurement.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use weir_sockets::sys::time::monotonic_ns;
 use weir_sockets::{Clock, ClockOffset, Target};
 
 use crate::ClientError;
-use crate::run::MeasureRequest;
+use crate::request::MeasureRequest;
 
 /// The way of a load: the addresses of both ends, and what is known of the server's clock.
 #[derive(Clone, Debug)]
