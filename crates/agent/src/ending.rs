@@ -7,7 +7,7 @@ use nix::sys::signal::{SigSet, Signal};
 use weir_core::error_in_words;
 use weir_linux::{END_REQUESTS, is_ignored};
 
-use crate::Failure;
+use crate::failure::Failure;
 
 /// Whether somebody has asked this process to end.
 #[derive(Clone)]

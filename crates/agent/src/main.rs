@@ -1,22 +1,22 @@
 //! `weir-agent`: Weir's shaper, pings, test and server as one small program, for machines without Python.
 
 mod ending;
+mod failure;
 mod once;
 mod ping;
 mod replay;
 #[cfg(feature = "serve")]
 mod serve;
 mod shape;
+mod terminal;
 #[cfg(feature = "test")]
 mod test;
 
 use std::ffi::OsString;
-use std::io::{Write, stderr, stdout};
 use std::process::ExitCode;
 
-use lexopt::ValueExt;
-use weir_core::error_in_words;
-use weir_shape::ShapeError;
+use crate::failure::Failure;
+use crate::terminal::{print, tell};
 
 /// `weir-agent COMMAND`; the commands are those of `weir`.
 fn main() -> ExitCode {
@@ -46,60 +46,6 @@ fn main() -> ExitCode {
             failure.code.into()
         }
     }
-}
-
-/// Why a command failed: one sentence, and the exit code.
-struct Failure {
-    message: String,
-    code: u8,
-}
-
-impl Failure {
-    /// What was given cannot be used.
-    fn usage(message: impl Into<String>) -> Self {
-        Self { message: message.into(), code: 2 }
-    }
-
-    /// Something else.
-    fn other(message: impl Into<String>) -> Self {
-        Self { message: message.into(), code: 1 }
-    }
-}
-
-impl From<ShapeError> for Failure {
-    fn from(error: ShapeError) -> Self {
-        Self { message: error.to_string(), code: if error.is_input() { 2 } else { 1 } }
-    }
-}
-
-impl From<lexopt::Error> for Failure {
-    fn from(error: lexopt::Error) -> Self {
-        Self::usage(error.to_string())
-    }
-}
-
-/// The whole number that comes next, the value of the option `--NAME`.
-fn whole(parser: &mut lexopt::Parser, name: &str, least: u64, most: u64) -> Result<u64, Failure> {
-    let word = parser.value()?.string()?;
-    match word.parse() {
-        Ok(number) if (least..=most).contains(&number) => Ok(number),
-        _ => Err(Failure::usage(format!(
-            "{name} `{word}`: write a whole number from {least} to {most}"
-        ))),
-    }
-}
-
-/// Prints what was asked for.
-fn print(text: &str) -> Result<(), Failure> {
-    stdout().write_all(text.as_bytes()).and_then(|()| stdout().flush()).map_err(|error| {
-        Failure::other(format!("cannot write to standard output: {}", error_in_words(&error)))
-    })
-}
-
-/// Tells what goes on.
-fn tell(message: &str) {
-    // The exit code says it too, where standard error cannot be written to.
-    let _ = stderr().write_all(format!("weir-agent: {message}\n").as_bytes());
 }
 
 const COMMANDS: &str = match (cfg!(feature = "test"), cfg!(feature = "serve")) {

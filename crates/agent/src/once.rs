@@ -1,6 +1,6 @@
 //! Options that take one value, given once.
 
-use crate::Failure;
+use crate::failure::Failure;
 
 /// The options with a value that a command line has had so far.
 #[derive(Debug, Default)]

@@ -13,8 +13,9 @@ use weir_sockets::sys::message::IcmpError;
 use weir_sockets::{PingEvent, PingMethod, PingSettings, address_of, run_pings};
 
 use crate::ending::Ending;
+use crate::failure::Failure;
 use crate::once::Once;
-use crate::{Failure, print, whole};
+use crate::terminal::{print, whole};
 
 pub(crate) fn run(words: Vec<OsString>) -> Result<(), Failure> {
     let Some((host, settings)) = parse(words)? else { return print(HELP) };

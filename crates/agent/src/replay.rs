@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use lexopt::prelude::*;
 
-use crate::{Failure, print, tell};
+use crate::failure::Failure;
+use crate::terminal::{print, tell};
 
 pub(crate) fn run(words: Vec<OsString>) -> Result<(), Failure> {
     let (mut log, mut mode, mut json) = (None, None, false);

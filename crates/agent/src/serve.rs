@@ -2,7 +2,8 @@
 
 use std::ffi::OsString;
 
-use crate::{Failure, print};
+use crate::failure::Failure;
+use crate::terminal::print;
 
 pub(crate) fn run(options: &[OsString]) -> Result<(), Failure> {
     let mut words = vec!["weir-agent serve".to_owned()];

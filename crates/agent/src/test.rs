@@ -15,8 +15,9 @@ use weir_scenario::Phase;
 use weir_speedtest::bufferbloat::{Grade, WORST_PHASE};
 
 use crate::ending::Ending;
+use crate::failure::Failure;
 use crate::once::Once;
-use crate::{Failure, print, tell, whole};
+use crate::terminal::{print, tell, whole};
 
 pub(crate) fn run(words: Vec<OsString>) -> Result<(), Failure> {
     let Some(mut asked) = parse(words)? else { return print(HELP) };

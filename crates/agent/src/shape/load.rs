@@ -13,7 +13,7 @@ use weir_scenario::{RecordSink, Sink};
 use weir_shape::Settings;
 use weir_sockets::Target;
 
-use crate::Failure;
+use crate::failure::Failure;
 
 /// Four downloads and four uploads, again and again until they are ended.
 #[derive(Debug)]

@@ -17,10 +17,11 @@ use weir_shape::{Backend, Command, View, cautions, choose, framing_of, plan_line
 use weir_sockets::Clock;
 
 use crate::ending::Ending;
+use crate::failure::Failure;
 use crate::shape::display::Display;
 use crate::shape::options::Start;
 use crate::shape::prove::Proving;
-use crate::{Failure, print, tell};
+use crate::terminal::{print, tell};
 
 /// `shape IFACE`, or `shape status IFACE` and others.
 pub(crate) fn run(mut words: Vec<OsString>) -> Result<(), Failure> {

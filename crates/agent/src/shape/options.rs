@@ -8,7 +8,7 @@ use weir_core::error_in_words;
 use weir_scenario::file::{Value as Written, Written as Entry};
 use weir_shape::{Settings, read_config, read_settings};
 
-use crate::Failure;
+use crate::failure::Failure;
 use crate::once::Once;
 use crate::shape::prove::ProofOptions;
 

@@ -4,10 +4,11 @@ use weir_scenario::file::Written;
 use weir_scenario::file::quantity::read_time;
 use weir_shape::{Command, Proof, Prover, ProverSettings, Settings, View};
 
+use crate::failure::Failure;
 use crate::shape::display::Display;
 #[cfg(feature = "test")]
 use crate::shape::load::Load;
-use crate::{Failure, print, tell};
+use crate::terminal::{print, tell};
 
 /// How a shaper is to be proved, as the command line says it.
 #[derive(Debug)]
