@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use weir_conformance::{Judgement, Recording, judge};
 
-use crate::fail;
+use crate::errors::fail;
 
 /// Holds our discipline against the recording in `text`: its name, the verdict (`exact`, `agrees` or
 /// `fails`) and a remark on it.

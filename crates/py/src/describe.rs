@@ -9,7 +9,7 @@ use weir_scenario::{ColumnType, OfEach, TABLES};
 use weir_speedtest::{Caution, KnownBy, METHODS, Object};
 use weir_tcp::{ALGORITHMS, PROFILES};
 
-use crate::fail;
+use crate::errors::fail;
 
 /// All queue disciplines with their parameters.
 #[pyfunction]

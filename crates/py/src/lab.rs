@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use pyo3::prelude::*;
 use weir_scenario::Scenario;
 
-use crate::fail;
+use crate::errors::fail;
 
 /// Checks that the lab can do what a resolved scenario, given as JSON, asks for.
 #[pyfunction]

@@ -8,6 +8,7 @@
 
 mod conformance;
 mod describe;
+mod errors;
 mod lab;
 mod measure;
 mod packets;
@@ -18,19 +19,10 @@ mod shape;
 mod simulate;
 mod whole;
 
-use pyo3::create_exception;
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-
-create_exception!(_native, NativeError, PyValueError, "What is wrong, in one sentence.");
-create_exception!(_native, InputError, NativeError, "What was given cannot be used.");
 
 #[pymodule(gil_used = false)]
 mod _native {
-    #[pymodule_export]
-    use super::InputError;
-    #[pymodule_export]
-    use super::NativeError;
     #[pymodule_export]
     use super::conformance::conformance;
     #[pymodule_export]
@@ -38,6 +30,10 @@ mod _native {
         bounds, check_queue, check_trace, congestion_controls, disciplines, expand_queue, markers,
         methods, parse_dscp, rng_name, services, tables, tcp_profiles, version,
     };
+    #[pymodule_export]
+    use super::errors::InputError;
+    #[pymodule_export]
+    use super::errors::NativeError;
     #[pymodule_export]
     use super::lab::{check_lab, lab};
     #[pymodule_export]
@@ -68,14 +64,4 @@ mod _native {
     };
     #[pymodule_export]
     use super::simulate::{check_simulation, read_table, simulate, simulate_rows, thinned};
-}
-
-/// Turns any error into the exception of this module: all of them are one sentence for people.
-fn fail(error: impl std::fmt::Display) -> PyErr {
-    NativeError::new_err(error.to_string())
-}
-
-/// Turns an error in the user's input into the exception for input that cannot be used.
-fn wrong(error: impl std::fmt::Display) -> PyErr {
-    InputError::new_err(error.to_string())
 }

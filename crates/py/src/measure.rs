@@ -14,9 +14,9 @@ use weir_record::Recorder;
 use weir_scenario::{Direction, IpVersion, MethodRow, Phase, Sink};
 use weir_speedtest::bufferbloat::{GRADES, Grade, WORST_PHASE};
 
+use crate::errors::{fail, wrong};
 use crate::simulate::{ManifestInputs, Report};
 use crate::whole::Whole;
-use crate::{fail, wrong};
 
 /// Measures the paths to `hosts`, one for each of the scenario's, by the scenario and the seed of `manifest`, and writes the record into `folder`; returns
 /// whether it came to its end. `manifest` and `progress` are as those of `simulate`.

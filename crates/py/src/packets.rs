@@ -16,8 +16,8 @@ use weir_record::pcapng::Writer;
 use weir_scenario::{Direction, Scenario, Sink};
 use weir_sim::{Outcome, PacketTap, Simulation};
 
+use crate::errors::{fail, wrong};
 use crate::simulate::{Report, said};
-use crate::{fail, wrong};
 
 /// Runs a resolved scenario, given as JSON, and writes the packets at `hops`, such as `up/modem`, to `file` as pcapng:
 /// as they arrive there if `arrivals` says so, or as they leave the queue. No record is written.

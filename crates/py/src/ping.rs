@@ -6,8 +6,8 @@ use pyo3::prelude::*;
 use weir_core::{Duration, Time};
 use weir_sockets::{Clock, PingEvent, PingMethod, PingSettings, run_pings, run_weir_pings};
 
+use crate::errors::{fail, wrong};
 use crate::whole::Whole;
-use crate::{fail, wrong};
 
 /// A ping: when it was sent, its number, its round trip, how late it was sent, who answered by an ICMP
 /// error, and its type and code.

@@ -13,7 +13,7 @@ use weir_scenario::file::{Fault, Files, Telling, Value, Written, quantity};
 use weir_scenario::{Direction, Scenario};
 use weir_speedtest::MethodInfo;
 
-use crate::{fail, wrong};
+use crate::errors::{fail, wrong};
 
 /// Nanoseconds of a time such as `5ms`, which needs its unit.
 #[pyfunction]

@@ -11,8 +11,8 @@ use weir_scenario::file::schema_of_file;
 use weir_scenario::file::shape::ShapeSpec;
 use weir_shape::{Backend, Command, ProverSettings, Settings, ShapeError, View};
 
+use crate::errors::{fail, wrong};
 use crate::scenario::{from_python, to_python};
-use crate::{fail, wrong};
 
 /// The backend that would shape by `settings`, the reason, and the queue of each way, egress and ingress. Nothing is changed.
 ///

@@ -16,7 +16,7 @@ use weir_record::{Content, Named, Recorder, Rows};
 use weir_scenario::Scenario;
 use weir_sim::{Outcome, Simulation};
 
-use crate::{fail, wrong};
+use crate::errors::{fail, wrong};
 
 /// Checks that the simulator can do what a resolved scenario, given as JSON, asks for.
 #[pyfunction]

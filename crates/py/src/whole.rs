@@ -3,8 +3,8 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyInt};
 
+use crate::errors::wrong;
 use crate::scenario::from_python;
-use crate::wrong;
 
 /// A whole number that Python gives, or what it gives instead.
 ///
