@@ -13,7 +13,7 @@ use weir_core::{Direction, Duration, Time};
 
 use crate::figures::{jitter, quantile};
 use crate::method::{Action, Connection, Event, Id, Method, answered};
-use crate::registry::{Caution, MethodInfo};
+use crate::method_info::{Caution, MethodInfo};
 use crate::result::{Basis, Declared, LoadedMedians, MainFigures, meaning, object};
 
 /// A test under way.

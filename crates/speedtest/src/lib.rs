@@ -13,6 +13,7 @@ pub mod figures;
 pub mod librespeed;
 mod loss;
 mod method;
+mod method_info;
 pub mod ndt7;
 pub mod ookla;
 pub mod protocol;
@@ -26,6 +27,7 @@ mod streams;
 pub mod web;
 
 pub use method::{Action, Connection, Event, Id, Method, News};
+pub use method_info::{Caution, KnownBy, MethodInfo};
 pub use ramp::{Ramp, RampSettings};
-pub use registry::{Caution, KnownBy, METHODS, MethodInfo, UnknownMethod};
+pub use registry::{METHODS, UnknownMethod};
 pub use result::{Field, Object, ValueType};

@@ -10,7 +10,7 @@ use serde_json::Value;
 use weir_core::{Direction, Duration, Time};
 
 use crate::method::{Action, Event, Method, answered};
-use crate::registry::MethodInfo;
+use crate::method_info::MethodInfo;
 use crate::result::{Basis, Declared, MainFigures, meaning, object};
 use crate::streams::{Answer, Heard, Streams};
 

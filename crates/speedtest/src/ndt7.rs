@@ -12,7 +12,7 @@ use weir_core::{Duration, Time};
 
 use crate::figures::mbps;
 use crate::method::{Action, Connection, Event, Id, Method};
-use crate::registry::{KnownBy, MethodInfo};
+use crate::method_info::{KnownBy, MethodInfo};
 use crate::result::{Basis, Declared, MainFigures, meaning, object};
 
 /// A test under way.

@@ -15,7 +15,7 @@ use weir_core::{Direction, Duration, Time};
 use crate::figures::{interquartile_mean, jitter, mbps, mean};
 use crate::loss::{DatagramCounts, Loss};
 use crate::method::{Action, Event, Method, answered};
-use crate::registry::MethodInfo;
+use crate::method_info::MethodInfo;
 use crate::result::{Basis, Declared, MainFigures, meaning, object};
 use crate::streams::{Answer, Heard, Streams};
 

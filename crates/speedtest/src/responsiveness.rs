@@ -14,7 +14,7 @@ use weir_core::{Direction, Duration, Time};
 
 use crate::figures::{deviation, mbps, mean, trimmed_mean};
 use crate::method::{Action, Connection, Event, Id, Method, answered, is_success};
-use crate::registry::{Caution, KnownBy, MethodInfo};
+use crate::method_info::{Caution, KnownBy, MethodInfo};
 use crate::result::{Basis, Declared, meaning, object};
 
 /// A test under way.

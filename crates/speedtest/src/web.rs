@@ -11,8 +11,8 @@ use weir_core::{Direction, Duration, Time};
 
 use crate::figures::{mbps, mean, quantile};
 use crate::method::{Action, Connection, Event, Id, Method, answered, is_busy, is_success};
+use crate::method_info::{Caution, MethodInfo};
 use crate::ramp::{Ramp, RampSettings};
-use crate::registry::{Caution, MethodInfo};
 use crate::result::{Basis, Declared, LoadedMedians, MainFigures, meaning, object};
 use crate::streams::{Answer, Heard, Streams};
 
