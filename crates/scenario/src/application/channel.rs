@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use super::Work;
 use super::sizes::{FINISHED, FLIGHT, FRAME, MAX_RECORD_BYTES, PREFACE, RECORD};
+use super::work::Work;
 
 /// A connection, and what its answers are about.
 #[derive(Clone, Debug)]

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use weir_core::{Duration, Time};
 
 use super::lookup::Lookup;
-use super::{Outcome, PERIODS_NS, Work, check_time};
+use super::work::{Outcome, PERIODS_NS, Work, check_time};
 
 /// Lookups at a steady interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

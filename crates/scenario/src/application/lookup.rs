@@ -2,7 +2,7 @@
 
 use weir_core::{Duration, Time};
 
-use super::{Action, Work};
+use super::work::{Action, Work};
 
 /// A lookup under way, as the resolver of a program does it: a query that is not answered is sent again.
 #[derive(Clone, Copy, Debug)]

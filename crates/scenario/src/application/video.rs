@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use weir_core::{Duration, Time};
 
 use super::channel::{Channel, News};
-use super::{Outcome, PERIODS_NS, Work, check_time};
+use super::work::{Outcome, PERIODS_NS, Work, check_time};
 use crate::rows::SegmentState;
 
 /// A video that plays from the flow's start on.

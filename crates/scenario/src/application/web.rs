@@ -5,7 +5,7 @@ use weir_core::{Duration, Time};
 
 use super::channel::{Channel, News};
 use super::lookup::Lookup;
-use super::{Outcome, PERIODS_NS, Work, check_time};
+use super::work::{Outcome, PERIODS_NS, Work, check_time};
 
 /// Pages that are loaded again and again, each as by somebody who has never been there: nothing is cached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
