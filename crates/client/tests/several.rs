@@ -81,9 +81,13 @@ fn at(server: &Running) -> String {
     server.addresses()[0].to_string()
 }
 
-/// That every load of `request` came to its end, and every ping back.
+/// That every load of `request` came to its end, and every ping back. Of a machine that is too busy, such as one that runs
+/// other tests beside this, a warning says so.
 fn assert_whole(request: &MeasureRequest, rows: &Rows) {
-    assert_eq!(rows.notes["warnings"], serde_json::json!([]));
+    let warnings = rows.notes["warnings"].as_array().unwrap();
+    let of_path =
+        |one: &serde_json::Value| !one.as_str().unwrap().contains(": this machine was more than");
+    assert!(!warnings.iter().any(of_path), "{warnings:?}");
     for (flow, row) in request.scenario.flows.iter().zip(&rows.flows) {
         assert!(row.delivered_bytes > 0, "{}", flow.name);
         if let Some(bytes) = flow.bytes {
