@@ -85,6 +85,45 @@ def rrul(tmp_path_factory: pytest.TempPathFactory) -> list[Record]:
 
 
 @pytest.fixture(scope="session")
+def repeated(tmp_path_factory: pytest.TempPathFactory) -> list[Record]:
+    """Downloads with 8 flows, two configurations of two repetitions each, without cooldown."""
+    return weirlab.run(
+        "tcp_ndown",
+        queue=["pfifo_fast", "htb rate 95% fq_codel"],
+        repeat=2,
+        parameters={"streams": 8},
+        phases={"idle": "1s", "load": "2s", "cooldown": "0s"},
+        out=tmp_path_factory.mktemp("repeated") / "out",
+    )
+
+
+@pytest.fixture(scope="session")
+def idle(tmp_path_factory: pytest.TempPathFactory) -> Record:
+    """Pings and nothing else."""
+    (record,) = weirlab.run("ping", phases={"idle": "2s"}, out=tmp_path_factory.mktemp("idle") / "out")
+    return record
+
+
+@pytest.fixture(scope="session")
+def one_page(rrul: list[Record], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The viewer's page of one record."""
+    return _page_of(rrul[:1], tmp_path_factory.mktemp("page") / "one.html")
+
+
+@pytest.fixture(scope="session")
+def two_page(rrul: list[Record], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The viewer's page of two records, beside each other."""
+    return _page_of(rrul, tmp_path_factory.mktemp("page") / "two.html")
+
+
+def _page_of(records: list[Record], file: Path) -> Path:
+    from weirlab.viewer import report_page  # noqa: PLC0415 - only tests of pages need it
+
+    file.write_text(report_page(records), encoding="utf-8")
+    return file
+
+
+@pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     """A browser for all tests of pages."""
     from browsing import started  # noqa: PLC0415 - only these tests need the driver

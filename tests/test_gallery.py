@@ -11,15 +11,17 @@ import pytest
 from click.testing import CliRunner
 
 import weirlab
+from altered import changed
 from weirlab import _native
 from weirlab.cli.study_command import command
 from weirlab.errors import UsageError
-from weirlab.record import Record, open_record
 from weirstudies.gallery import study as gallery
 from weirstudies.gallery.figures import FIGURES
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from weirlab.record import Record
 
 
 SECOND = 1_000_000_000
@@ -32,12 +34,6 @@ def downloads(tmp_path_factory: pytest.TempPathFactory) -> Record:
     out = tmp_path_factory.mktemp("gallery") / "out"
     (record,) = weirlab.run("tcp_ndown", link="line-50", out=out, phases=SHORT)
     return record
-
-
-def changed(record: Record, **tables: pl.DataFrame) -> Record:
-    copy = open_record(record.path)
-    vars(copy).update(tables)
-    return copy
 
 
 def senders(retransmits: dict[int, list[int]], windows: dict[int, list[int]] | None = None) -> pl.DataFrame:
