@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from weirlab.report.tables import LOOK
 from weirlab.stats import interval
-from weirlab.stats.experience import experienced
+from weirlab.stats.experience import GIVEN_UP, experienced
 from weirlab.stats.rrul import rrul_scores
 from weirlab.ui.table import Table
 
@@ -36,7 +36,7 @@ def comparison_of_applications(comparisons: Sequence[Comparison]) -> Table | Non
         table.add_row(
             one.name, *(_mean_of(found[figure][place], digits) or "-" for _, figure, digits in shown)
         )
-    given_up = [GIVEN_UP[figure] for _, figure, _ in shown if figure in GIVEN_UP]
+    given_up = [GIVEN_UP[figure].what for _, figure, _ in shown if figure in GIVEN_UP]
     if given_up:
         table.caption = (
             f"Where {' and '.join(given_up)} were given up, there is no time of theirs: "
@@ -149,6 +149,3 @@ COMPARED: tuple[tuple[str, str, int], ...] = (
     ("UDP lost\n%", "udp_loss_percent", 2),
 )
 """What is told of applications of several configurations: heading, figure of a run, decimals."""
-
-GIVEN_UP = {"pages_given_up_percent": "pages", "lookups_given_up_percent": "names"}
-"""Figures that are told where they are not 0, and of what they are."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -85,11 +85,26 @@ def experienced(runs: Sequence[Summary], figure: str) -> list[float | None]:
 
     Where one gave pages or names up, none has a time of theirs: the others are those that were lucky.
     """
-    given_up = _GIVEN_UP.get(figure)
-    if given_up is not None and any(EXPERIENCE[given_up](run) for run in runs):
+    given_up = [EXPERIENCE[share] for share, of in GIVEN_UP.items() if of.time == figure]
+    if any(share(run) for share in given_up for run in runs):
         return [None] * len(runs)
     return [EXPERIENCE[figure](run) for run in runs]
 
 
-_GIVEN_UP = {"page_ms": "pages_given_up_percent", "lookup_ms": "lookups_given_up_percent"}
-"""Times, and by what is told that they say nothing."""
+class GivenUp(NamedTuple):
+    """What a share of things that were given up says.
+
+    Attributes:
+        what: what was given up, in the plural.
+        time: the figure that then says nothing: how long those took that came.
+    """
+
+    what: str
+    time: str
+
+
+GIVEN_UP = {
+    "pages_given_up_percent": GivenUp("pages", "page_ms"),
+    "lookups_given_up_percent": GivenUp("names", "lookup_ms"),
+}
+"""The figures that are such shares."""
