@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ from rich.table import Table
 from live import PATIENCE_S
 from weirlab.cli import doctor_command
 from weirlab.cli import weir as group
-from weirlab.errors import UsageError
+from weirlab.errors import UsageError, WeirWarning
 from weirlab.record import open_record
 from weirlab.report import cautions, quality_table
 from weirlab.ui import console
@@ -170,6 +171,23 @@ def test_a_live_record_says_how_well_its_world_worked(rrul: list[Record]) -> Non
     assert [next(iter(column.cells)) for column in table.columns[1:]] == ["0.030", "0.600", "2.500"]
     # The simulator sends its pings in time.
     assert [list(column.cells)[1] for column in table.columns[1:]] == ["0.000"] * 3
+
+
+@pytest.mark.parametrize("category", [WeirWarning, UserWarning])
+def test_a_warning_of_another_library_is_none_of_weirs(
+    weir_here: Weir,
+    monkeypatch: pytest.MonkeyPatch,
+    recwarn: pytest.WarningsRecorder,
+    category: type[Warning],
+) -> None:
+    def warns() -> list[str]:
+        warnings.warn("the clock drifted", category, stacklevel=1)
+        return []
+
+    monkeypatch.setattr("weirlab.cli.list_command.shipped_links", warns)
+    is_ours = category is WeirWarning
+    assert weir_here("list", "links").stderr == ("warning: the clock drifted\n" if is_ours else "")
+    assert [str(one.message) for one in recwarn] == ([] if is_ours else ["the clock drifted"])
 
 
 @pytest.mark.parametrize("what", ["tests", "links", "queues", "markers", "congestion-controls", "schemas"])

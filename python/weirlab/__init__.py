@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from weirlab.api import run
-    from weirlab.errors import WeirError
+    from weirlab.errors import WeirError, WeirWarning
     from weirlab.plots import draw, plot
     from weirlab.record import Record, open_record
     from weirlab.scenario import ScenarioSpec
@@ -33,6 +33,7 @@ __all__ = [
     "ScenarioSpec",
     "Summary",
     "WeirError",
+    "WeirWarning",
     "compare",
     "draw",
     "frame",
@@ -50,6 +51,7 @@ _HOME = {
     "ScenarioSpec": "weirlab.scenario",
     "Summary": "weirlab.stats",
     "WeirError": "weirlab.errors",
+    "WeirWarning": "weirlab.errors",
     "compare": "weirlab.stats",
     "draw": "weirlab.plots",
     "frame": "weirlab.tidy",

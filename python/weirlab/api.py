@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, ParamSpec, Protocol
 
-from weirlab.errors import Interrupted, UsageError, cannot_write
+from weirlab.errors import Interrupted, UsageError, WeirWarning, cannot_write
 from weirlab.given import path_of, plain
 from weirlab.interrupt import heeding
 from weirlab.record.configurations import slug
@@ -223,7 +223,7 @@ def _run_spec(
 ) -> list[Record]:
     """Runs a scenario; `frames` is how many functions lie between it and who called `run`."""
     for text in remarks(spec):
-        warnings.warn(text, stacklevel=frames + 1)
+        warnings.warn(text, WeirWarning, stacklevel=frames + 1)
     place, runs = world_named(world, datapath), resolve(spec)
     _check_assertions(spec, runs)
     records = Records(_run_kept(runs, place) if folder is None else run_all(runs, place, folder))

@@ -93,7 +93,7 @@ class Drawers:
             answer = json.loads(line)
             # What holds for one chart may hold for others, and is said once.
             for text in set(answer["warned"]) - warned:
-                warnings.warn(text, stacklevel=2)
+                warnings.warn(text, errors.WeirWarning, stacklevel=2)
             warned.update(answer["warned"])
             if answer["error"] is None:
                 yield orders[answer["number"]]

@@ -20,6 +20,7 @@ __all__ = [
     "ShapeError",
     "UsageError",
     "WeirError",
+    "WeirWarning",
     "WriteError",
     "cannot_write",
     "counted",
@@ -40,6 +41,10 @@ class WeirError(Exception):
     def __init__(self, message: str) -> None:
         """The sentence, in which what is quoted is shortened and shown as text."""
         super().__init__(sentence(message))
+
+
+class WeirWarning(UserWarning):
+    """Something that the user should know of a result, in a sentence; the command line tells it as such."""
 
 
 class UsageError(WeirError):

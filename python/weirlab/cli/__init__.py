@@ -171,9 +171,10 @@ def _telling_once(others: Callable[..., None]) -> Callable[..., None]:
     told: set[str] = set()
 
     def tell(message: Warning | str, category: type[Warning], *more: Any, **most: Any) -> None:
-        from weirlab.ui.terminal import warn  # noqa: PLC0415 - few lines warn
+        from weirlab.errors import WeirWarning  # noqa: PLC0415 - few lines warn
+        from weirlab.ui.terminal import warn  # noqa: PLC0415
 
-        if category is not UserWarning:
+        if not issubclass(category, WeirWarning):
             others(message, category, *more, **most)
         elif str(message) not in told:
             told.add(str(message))

@@ -102,7 +102,7 @@ def _draw_all(asked: Mapping[str, Any], records: Mapping[str, Any], answers: int
 
 def _draw_and_leave(number: int, order: Mapping[str, Any], records: Mapping[str, Any], answers: int) -> None:
     """Draws one chart, says so, and ends the process."""
-    from weirlab.errors import WeirError  # noqa: PLC0415
+    from weirlab.errors import WeirError, WeirWarning  # noqa: PLC0415
     from weirlab.plots import draw  # noqa: PLC0415
 
     # It draws one chart and ends: what it leaves is not worth looking for.
@@ -117,8 +117,8 @@ def _draw_and_leave(number: int, order: Mapping[str, Any], records: Mapping[str,
 
     signal.signal(signal.SIGTERM, end)
     try:
-        try:
-            with warnings.catch_warnings(record=True) as caught:
+        with warnings.catch_warnings(record=True) as caught:
+            try:
                 draw(
                     order["kind"],
                     [records[path] for path in order["records"]],
@@ -126,10 +126,14 @@ def _draw_and_leave(number: int, order: Mapping[str, Any], records: Mapping[str,
                     title=order["title"],
                     whole=[records[path] for path in order["whole"]],
                 )
-        except WeirError as error:
-            _answer(answers, number, type(error).__name__, str(error))
-        else:
-            _answer(answers, number, None, "", [str(one.message) for one in caught])
+            except WeirError as error:
+                _answer(answers, number, type(error).__name__, str(error))
+            else:
+                ours = [str(one.message) for one in caught if issubclass(one.category, WeirWarning)]
+                _answer(answers, number, None, "", ours)
+        for one in caught:
+            if not issubclass(one.category, WeirWarning):
+                warnings.showwarning(one.message, one.category, one.filename, one.lineno)
     except (SystemExit, BrokenPipeError):
         # Told to end, or nobody is there any more to be answered.
         os._exit(1)

@@ -13,7 +13,7 @@ from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.transforms import ScaledTranslation
 
-from weirlab.errors import UsageError
+from weirlab.errors import UsageError, WeirWarning
 from weirlab.plots import caption, letters
 from weirlab.plots.canvas import Canvas, canvas_of
 from weirlab.plots.frame import Frame
@@ -272,7 +272,7 @@ def render(figure: Figure, suffix: str) -> bytes:
     said = letters.complete(figure)
     # The text of an SVG is text.
     if said and suffix != "svg":
-        warnings.warn(said, stacklevel=2)
+        warnings.warn(said, WeirWarning, stacklevel=2)
     _settle(figure)
     dates = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
     metadata: dict[str, Any] = {"Title": figure.get_label(), **dates[suffix]}

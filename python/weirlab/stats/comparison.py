@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from weirlab.arguments import records_of
-from weirlab.errors import UsageError, counted
+from weirlab.errors import UsageError, WeirWarning, counted
 from weirlab.record.configurations import configurations
 from weirlab.shown import Shown
 from weirlab.stats.difference import Difference, corrected, differences, matched, resampled, scatters
@@ -158,7 +158,9 @@ def compare(records: Record | Iterable[Record]) -> list[Comparison]:
     for record in records:
         if not record.manifest.complete:
             reached_s = record.reached_ns / 1e9
-            warnings.warn(f"`{record.path}`: the run was cut short at {reached_s:.1f} s", stacklevel=2)
+            warnings.warn(
+                f"`{record.path}`: the run was cut short at {reached_s:.1f} s", WeirWarning, stacklevel=2
+            )
     return beside(records)
 
 

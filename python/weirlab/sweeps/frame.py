@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from weirlab.errors import Interrupted, UsageError
+from weirlab.errors import Interrupted, UsageError, WeirWarning
 from weirlab.given import count_of, path_of, text_of
 from weirlab.sweeps.cluster import cluster_of
 from weirlab.sweeps.plan import Plan, load_plan, plan_of
@@ -52,7 +52,7 @@ def sweep(  # noqa: PLR0913 - each is one word of the command line
     Returns:
         A lazy frame with a row for each run, in the order of the plan: the columns of the axes, which run it
         is, its figures (those of `weirlab.frame`), and where it was done. `.collect()` makes a data frame.
-        Python warns (`UserWarning`) where points are the same as others, where rows are missing since the
+        Python warns (`WeirWarning`) where points are the same as others, where rows are missing since the
         budget is spent, where runs failed, and of points that did not come to the interval of `until`.
 
     Raises:
@@ -65,16 +65,16 @@ def sweep(  # noqa: PLR0913 - each is one word of the command line
     cluster = count_of(cluster, "cluster", "how many worker processes a cluster has")
     asked = sweep_of(_plan(plan, axes, more))
     for text in asked.remarks:
-        warnings.warn(text, stacklevel=2)
+        warnings.warn(text, WeirWarning, stacklevel=2)
     kept = Store.made(store if isinstance(store, str) else place)
     outcome = carry_out(asked, kept, jobs=jobs, cluster=cluster_of(scheduler, cluster, jobs), retry=retry)
     if outcome.interrupted:
         raise Interrupted(f"interrupted: {outcome.left} of {outcome.runs} runs are left to do in `{store}`")
     for text in outcome.remarks:
-        warnings.warn(text, stacklevel=2)
+        warnings.warn(text, WeirWarning, stacklevel=2)
     if outcome.failure is not None:
         again = "; `retry=True` does these again" if outcome.failed_before else ""
-        warnings.warn(f"{outcome.failure}: the column `error` says why{again}", stacklevel=2)
+        warnings.warn(f"{outcome.failure}: the column `error` says why{again}", WeirWarning, stacklevel=2)
     return rows_of(asked, kept)
 
 
