@@ -193,9 +193,11 @@ def test_a_program_that_cannot_be_run_is_told_as_what_it_is(tmp_path: Path) -> N
     plain.write_text("#!/bin/sh\n")
     orphan.write_text("#!/no/such/shell -e\n")
     orphan.chmod(0o700)
+    os.mkfifo(tmp_path / "pipe", 0o700)
     for program, said in (
         (plain, "is not executable: `chmod +x` makes it so"),
         (tmp_path, "is no program that can be found"),
+        (tmp_path / "pipe", "is no regular file, and no program"),
         (orphan, ": its interpreter `/no/such/shell` is not there"),
     ):
         done = weir("lab", "exec", "--", str(program))

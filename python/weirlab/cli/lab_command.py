@@ -193,9 +193,12 @@ def _run(program: list[str], words: dict[str, Any]) -> int:
 
 def _check_program(name: str) -> None:
     """Refuses what cannot be run."""
+    there = shutil.which(name, os.F_OK)
+    # To look into a pipe would wait for who writes into it.
+    if there is not None and not Path(there).is_file():
+        raise UsageError(f"`{there}` is no regular file, and no program")
     program = shutil.which(name)
     if program is None:
-        there = shutil.which(name, os.F_OK)
         if there is not None:
             raise UsageError(f"`{there}` is not executable: `chmod +x` makes it so")
         raise UsageError(f"`{name}` is no program that can be found")
