@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+from functools import cache
 from importlib import resources
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 from weirlab import _native, reading
 from weirlab.errors import RecordError, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from importlib.resources.abc import Traversable
 
 Direction = Literal["up", "down"]
@@ -50,10 +53,11 @@ def path_shares(hop: dict[str, Any], direction: str, seed: int, end_ns: int) -> 
         raise RecordError(f"hop `{name}` of its scenario: {error}") from error
 
 
-def shipped_traces() -> dict[str, Traversable]:
+@cache
+def shipped_traces() -> Mapping[str, Traversable]:
     """The shipped recordings by name."""
     folder = resources.files("weirlab") / "data" / "traces"
-    return {file.name: file for file in folder.iterdir()}
+    return MappingProxyType({file.name: file for file in folder.iterdir()})
 
 
 def load_trace(name: str) -> str:
