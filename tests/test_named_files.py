@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import shutil
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,10 @@ import pytest
 import weirlab
 from weirlab.batches import load_batch
 from weirlab.errors import RecordError, UsageError
+from weirlab.record.configurations import same_runs
 from weirlab.scenario import load_link, load_scenario, load_test, resolve
+from weirlab.scenario.plain import shipped_traces
+from weirlab.scenario.recordings import digest_of
 from weirlab.sweeps.bundle import write_bundle
 from weirlab.sweeps.bundle_check import check_bundle
 from weirlab.sweeps.plan import load_plan
@@ -246,3 +250,52 @@ def test_a_kept_plan_whose_file_is_no_path_is_damaged(folder: Path) -> None:
     store.keep_plan(kept_of(load_plan(write_plan(folder))) | {"file": ["plan.toml"]})
     with pytest.raises(RecordError, match=r"plans/\w+\.json` is damaged: it is no plan of a sweep"):
         store.kept_plans()
+
+
+def test_one_scenario_run_from_two_folders_is_one_configuration(folder: Path) -> None:
+    (folder / "mine").rename("first")
+    shutil.copytree("first", "second")
+    seeds = {"first": 1, "second": 2}
+    records = [weirlab.run(Path(f"{name}/one.toml"), seed=seed)[0] for name, seed in seeds.items()]
+    (one,) = weirlab.compare(records)
+    assert len(one.runs) == 2
+    # With one seed both are one run of the simulator.
+    again = weirlab.run(Path("second/one.toml"), seed=1)
+    assert [same for same, _ in same_runs([records[0], *again])] == again
+    assert records[0].manifest.recordings == {"first/line.trace": digest_of("1\n2\n")}
+
+
+def test_recordings_of_one_name_and_other_contents_are_told_apart(folder: Path) -> None:
+    (folder / "mine").rename("first")
+    shutil.copytree("first", "second")
+    (folder / "second" / "line.trace").write_text("1\n3\n")
+    records = [weirlab.run(Path(f"{name}/one.toml"))[0] for name in ("first", "second")]
+    digits = [digest_of(text)[:8] for text in ("1\n2\n", "1\n3\n")]
+    assert [one.name for one in weirlab.compare(records)] == [
+        f"down modem trace line.trace ({of}) · up modem trace line.trace ({of})" for of in digits
+    ]
+    (folder / "second" / "line.trace").rename("second/other.trace")
+    write_link(folder / "second" / "line.toml", "Beside", "other.trace")
+    records[1:] = weirlab.run(Path("second/one.toml"))
+    assert [one.name for one in weirlab.compare(records)] == [
+        f"down modem trace {name} · up modem trace {name}" for name in ("line.trace", "other.trace")
+    ]
+
+
+def test_a_recording_that_was_changed_since_is_none_of_the_run(folder: Path) -> None:
+    (record,) = weirlab.run(Path("mine/one.toml"), out=folder / "run")
+    assert record.recording("mine/line.trace") == "1\n2\n"
+    (folder / "mine" / "line.trace").write_text("1\n3\n")
+    with pytest.raises(UsageError, match=r"^trace `mine/line\.trace` was changed since the run had it$"):
+        record.recording("mine/line.trace")
+
+
+def test_a_recording_that_is_shipped_has_its_name_alone(folder: Path) -> None:
+    assert weirlab.run("ping", link="lte-verizon", phases={"idle": "1s"})[0].manifest.recordings == {}
+    del folder
+
+
+def test_shipped_recordings_are_listed_once_and_by_nobody_else() -> None:
+    assert shipped_traces() is shipped_traces()
+    with pytest.raises(TypeError):
+        shipped_traces()["mine"] = Path("mine")  # type: ignore[index]

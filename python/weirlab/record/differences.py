@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from weirlab.errors import counted
 from weirlab.record.manifest import usual_datapath
 from weirlab.scenario.plain import DEFAULT_QUEUE, queue_words
+from weirlab.scenario.recordings import calling, names_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -30,7 +31,8 @@ def differences(records: Sequence[Record]) -> list[str]:
         return [""]
     coarse = [name for name, aspect in ASPECTS.items() if len({aspect(record) for record in records}) > 1]
     parts = [[ASPECTS[name](record) for name in coarse] for record in records]
-    facts = [_facts(as_asked(record)) for record in records]
+    names = names_of(record.manifest.recordings for record in records)
+    facts = [_facts(as_asked(record), names) for record in records]
     _add(parts, facts, coarse, by_name=False)
     if len({tuple(words) for words in parts}) < len({json.dumps(_values(one)) for one in facts}):
         _add(parts, facts, coarse, by_name=True)
@@ -96,8 +98,11 @@ def is_of_a_real_line(record: Record) -> bool:
 
 
 def as_asked(record: Record) -> Mapping[str, Any]:
-    """The scenario as it was asked for: without loads and lengths that its test found by itself."""
-    scenario = record.manifest.scenario
+    """The scenario as it was asked for: without loads and lengths that its test found by itself.
+
+    A recording is called by the digest of its contents where the record has that, wherever the file lay.
+    """
+    scenario: dict[str, Any] = calling(record.manifest.scenario, record.manifest.recordings)
     if finds_its_loads(record):
         return scenario | {"flows": []}
     whole = is_beside_no_scenario(record) or is_of_programs(record)
@@ -226,8 +231,13 @@ def _values(facts: _Facts) -> list[tuple[str, str]]:
     return [(key, fact.value) for key, fact in facts.items()]
 
 
-def _facts(scenario: Mapping[str, Any]) -> _Facts:
-    """Everything that a scenario says, by key, in the order in which it is told."""
+def _facts(scenario: Mapping[str, Any], names: Mapping[str, str]) -> _Facts:
+    """Everything that a scenario says, by key, in the order in which it is told.
+
+    Args:
+        scenario: the scenario.
+        names: what recordings are called, by what the scenario calls them.
+    """
     load = next((one for one in scenario["phases"] if one["name"] == "load"), None)
     window = (load["start_ns"], load["end_ns"]) if load else (0, scenario["duration_ns"])
     whole = (0, scenario["duration_ns"])
@@ -243,7 +253,7 @@ def _facts(scenario: Mapping[str, Any]) -> _Facts:
     for key, word, follows in WHOLE:
         if key in scenario:
             found[key] = _Fact(json.dumps(scenario[key]), f"{word}{_worded(key, scenario[key])}", follows)
-    found.update(_of_path(scenario["path"]))
+    found.update(_of_path(scenario["path"], names))
     for kind, follows in (("hosts", ("test", "queue")), ("tunnels", ("test",))):
         found[kind] = _names(kind, scenario.get(kind, []), follows)
         for one in scenario.get(kind, []):
@@ -300,14 +310,17 @@ def _of_phases(phases: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, _Fact
         yield f"phase {name}", _Fact(json.dumps(length), words[name], part_of="phases")
 
 
-def _of_path(path: Mapping[str, Sequence[Mapping[str, Any]]]) -> Iterator[tuple[str, _Fact]]:
+def _of_path(
+    path: Mapping[str, Sequence[Mapping[str, Any]]], names: Mapping[str, str]
+) -> Iterator[tuple[str, _Fact]]:
     for direction, hops in path.items():
         yield f"path {direction}", _names(f"hops {direction}", hops, ("link", "queue"))
         for hop in hops:
             for key, value in hop.items():
                 if key in DERIVED:
                     continue
-                said = _changes(value) if key == "changes" else _phrase(key, value)
+                shown = calling(value, names)
+                said = _changes(shown) if key == "changes" else _phrase(key, shown)
                 words = f"{direction} {hop['name']} {said}"
                 yield (
                     f"path {direction} {hop['name']} {key}",

@@ -23,6 +23,8 @@ from typing import (
 
 from weirlab import _native
 from weirlab.record.tables import NEWEST
+from weirlab.scenario.plain import shipped_traces
+from weirlab.scenario.recordings import digest_of, named
 
 if TYPE_CHECKING:
     from dataclasses import Field
@@ -140,6 +142,8 @@ class Manifest:
         imported: which file of another tool it was made of; None of a run of Weir's own.
         words: the words of a scenario file that made this run of `test` and `link`, without its seed; None of
             an imported one, of a client's with several paths, and of records of earlier versions.
+        recordings: digests of the recordings that `scenario` names and that are not shipped, by these names;
+            none of records of earlier versions.
         extra: what else stands in the manifest: what only some worlds tell, or later versions of Weir.
     """
 
@@ -172,6 +176,7 @@ class Manifest:
     probes_apart: list[int] = field(default_factory=list)
     imported: Imported | None = None
     words: dict[str, Any] | None = None
+    recordings: dict[str, str] = field(default_factory=dict)
     extra: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -448,7 +453,14 @@ def new_manifest(run: ResolvedRun, *, world: str, clock: str, offloads: str) -> 
         "warnings": [],
         "note": run.note,
         "tags": list(run.tags),
+        "recordings": _recordings(run),
     }
+
+
+def _recordings(run: ResolvedRun) -> dict[str, str]:
+    """Digests of the recordings of a run that are files of the user's, by their paths."""
+    paths = dict.fromkeys(name for name in named(run.scenario) if name not in shipped_traces())
+    return {path: digest_of(run.traces[path]) for path in paths}
 
 
 @cache

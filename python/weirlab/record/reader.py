@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
-from weirlab.errors import RecordError
+from weirlab.errors import RecordError, UsageError
 from weirlab.given import path_of
 from weirlab.record.columns import Columns
 from weirlab.record.flows import FLOW, rows_of_connections, rows_of_flows
@@ -28,6 +28,7 @@ from weirlab.record.store import MANIFEST, NOTES, open_store
 from weirlab.record.tables import OF_WHAT, TABLES, schema
 from weirlab.record.upgrade import upgraded
 from weirlab.scenario.plain import load_trace
+from weirlab.scenario.recordings import digest_of
 from weirlab.shown import Shown
 
 if TYPE_CHECKING:
@@ -277,9 +278,12 @@ class Record(Shown):
         """The text of a recorded line that the scenario names: one that is shipped, or the file of that path.
 
         Raises:
-            UsageError: if there is none.
+            UsageError: if there is none, or the file has other contents than the run had.
         """
-        return load_trace(name)
+        text = load_trace(name)
+        if name in self.manifest.recordings and self.manifest.recordings[name] != digest_of(text):
+            raise UsageError(f"trace `{name}` was changed since the run had it")
+        return text
 
     def line(self, queue: str) -> tuple[NDArray[np.number[Any]], NDArray[np.number[Any]]]:
         """Of a queue such as `up/modem` the ends of intervals in ns, and bytes of the line it occupied."""

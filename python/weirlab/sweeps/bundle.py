@@ -21,8 +21,9 @@ import polars as pl
 from weirlab import _native
 from weirlab.errors import RecordError, UsageError
 from weirlab.reading import MAX_TRACE_BYTES
+from weirlab.scenario.recordings import without_folders
 from weirlab.sweeps.plan import plan_of
-from weirlab.sweeps.runs import WORLD, build, sweep_of, version, without_folders
+from weirlab.sweeps.runs import WORLD, build, sweep_of, version
 from weirlab.writing import replaced
 
 if TYPE_CHECKING:

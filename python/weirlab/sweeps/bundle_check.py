@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 from weirlab import reading
 from weirlab.errors import RecordError
 from weirlab.interrupt import heeding
+from weirlab.scenario.recordings import digest_of
 from weirlab.sweeps.bundle import MAX_ROW_BYTES, MAX_TEXT_CHARS, head_of, lines_of, packages
 from weirlab.sweeps.columns import FIGURES, table
 from weirlab.sweeps.local import Orders, processors, run_here, run_in_processes
-from weirlab.sweeps.runs import Configuration, Run, build, digest_of, identity, unpacked
+from weirlab.sweeps.runs import Configuration, Run, build, identity, unpacked
 from weirlab.sweeps.sweeping import RUN_LIMIT_S
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import json
 import zlib
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from weirlab import _native
@@ -16,6 +16,7 @@ from weirlab.forms.faults import Fault
 from weirlab.record.differences import place_name
 from weirlab.scenario import LinkSpec, ResolvedRun, ScenarioSpec, TestSpec, mean_rate, resolve
 from weirlab.scenario.catalogue import check
+from weirlab.scenario.recordings import digest_of, without_folders
 from weirlab.scenario.resolving import Part
 from weirlab.sweeps.design import points
 from weirlab.sweeps.samples import ALL
@@ -345,40 +346,6 @@ def identity(
     return digest_of(json.dumps(said, sort_keys=True, separators=(",", ":")))
 
 
-def without_folders(said: dict[str, Any], traces: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str]]:
-    """What is said of a run, and digests of its recordings, without the folders in which these lie.
-
-    Args:
-        said: a resolved scenario, or what has one in it.
-        traces: digests of the recordings that it names, by their names.
-    """
-    called = _called(traces)
-    is_as_said = all(path == name for path, name in called.items())
-    found = said if is_as_said else _calling(said, called)
-    return found, {called[path]: digest for path, digest in traces.items()}
-
-
-def _called(traces: Mapping[str, str]) -> dict[str, str]:
-    """What identities call recordings, by their paths: names of files, or digests of others of one name."""
-    contents: dict[str, set[str]] = {}
-    for path, digest in traces.items():
-        contents.setdefault(PurePath(path).name, set()).add(digest)
-    return {
-        path: name if len(contents[name := PurePath(path).name]) == 1 else digest
-        for path, digest in traces.items()
-    }
-
-
-def _calling(value: Any, called: Mapping[str, str]) -> Any:
-    """A part of what is said of a run in which recordings are called so."""
-    if isinstance(value, dict):
-        return {
-            key: called.get(one, one) if key == "trace" and isinstance(one, str) else _calling(one, called)
-            for key, one in value.items()
-        }
-    return [_calling(one, called) for one in value] if isinstance(value, list) else value
-
-
 @cache
 def version() -> str:
     """The version of Weir."""
@@ -512,11 +479,6 @@ def _rate_bps(link: LinkSpec) -> int:
     """Rates of both directions together."""
     up, down = mean_rate(link, "up"), mean_rate(link, "down")
     return (up or DEFAULT_RATE_BPS) + (down or DEFAULT_RATE_BPS)
-
-
-def digest_of(text: str) -> str:
-    """The digest by which a text is known: the first 32 hexadecimal digits of its SHA-256."""
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 MAX_RUNS = 1_000_000
