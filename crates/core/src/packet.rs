@@ -149,6 +149,12 @@ impl Dscp {
         self.0
     }
 
+    /// The name, if it has one.
+    #[must_use]
+    pub fn name(self) -> Option<&'static str> {
+        DSCP_NAMES.iter().find(|(_, value)| *value == self.0).map(|&(name, _)| name)
+    }
+
     /// The code point of that name (`EF`, `CS1`, `AF41`, `LE`, `BE`, `BK`) or number, any case.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
@@ -163,8 +169,8 @@ impl Dscp {
 
 impl fmt::Display for Dscp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match DSCP_NAMES.iter().find(|(_, value)| *value == self.0) {
-            Some((name, _)) => f.write_str(name),
+        match self.name() {
+            Some(name) => f.write_str(name),
             None => write!(f, "{}", self.0),
         }
     }

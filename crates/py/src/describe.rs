@@ -232,6 +232,12 @@ pub(crate) fn parse_dscp(text: &str) -> PyResult<u8> {
         .ok_or_else(|| fail(weir_scenario::file::quantity::no_dscp(text)))
 }
 
+/// The name of a differentiated services code point, such as `EF`, if it has one.
+#[pyfunction]
+pub(crate) fn dscp_name(dscp: i64) -> Option<&'static str> {
+    u8::try_from(dscp).ok().and_then(Dscp::new).and_then(Dscp::name)
+}
+
 /// How many packets the recording `text`, called `name`, lets pass, and in how many milliseconds.
 #[pyfunction]
 pub(crate) fn check_trace(py: Python<'_>, name: &str, text: &str) -> PyResult<(usize, u64)> {

@@ -27,8 +27,9 @@ mod _native {
     use super::conformance::conformance;
     #[pymodule_export]
     use super::describe::{
-        bounds, check_queue, check_trace, congestion_controls, disciplines, expand_queue, markers,
-        methods, parse_dscp, rng_name, services, tables, tcp_profiles, version,
+        bounds, check_queue, check_trace, congestion_controls, disciplines, dscp_name,
+        expand_queue, markers, methods, parse_dscp, rng_name, services, tables, tcp_profiles,
+        version,
     };
     #[pymodule_export]
     use super::errors::InputError;

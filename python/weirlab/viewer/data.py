@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from weirlab import _native
 from weirlab.plots.caption import short_names
 from weirlab.plots.series import step_ns
 from weirlab.record.configurations import slug
@@ -98,15 +99,4 @@ def _probes(record: Record) -> list[dict[str, Any]]:
 
 def service(dscp: int | None) -> str:
     """The name of a service class, such as `BE`, `CS1`, `AF41`, `EF`, or its number; empty if not known."""
-    if dscp is None:
-        return ""
-    if dscp in NAMED:
-        return NAMED[dscp]
-    if dscp % 8 == 0:
-        return f"CS{dscp // 8}"
-    drop = dscp % 8 // 2
-    return f"AF{dscp // 8}{drop}" if dscp % 2 == 0 and 8 < dscp < 40 and drop else f"DSCP {dscp}"
-
-
-NAMED = {0: "BE", 1: "LE", 44: "VA", 46: "EF"}
-"""Code points that are no class selector and no assured forwarding: RFC 3246, 5865, 8622."""
+    return "" if dscp is None else _native.dscp_name(dscp) or f"DSCP {dscp}"
