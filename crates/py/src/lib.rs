@@ -50,9 +50,9 @@ mod _native {
     #[pymodule_export]
     use super::scenario::{
         Resolved, ResolvedConfiguration, join_paths, line_rate, load_link, load_test, mean_rate,
-        name_files, path_shares, read_quantity, read_rate, read_scenario, read_scenario_or_test,
-        read_spec, read_time, remarks, resolve_scenario, scenario_schema, shipped_links,
-        shipped_tests,
+        name_files, named_in, path_shares, read_quantity, read_rate, read_scenario,
+        read_scenario_in, read_scenario_or_test, read_spec, read_time, remarks, resolve_scenario,
+        scenario_schema, shipped_links, shipped_tests,
     };
     #[pymodule_export]
     use super::serve::serve;

@@ -1,10 +1,13 @@
 //! Scenario files: what they say, and the resolved scenarios that they stand for.
 
+use std::ffi::OsString;
+use std::path::PathBuf;
+
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyMapping, PyString, PyTuple};
 use weir_core::{Seed, Time};
 use weir_scenario::file::catalogue::{
-    load_link_beyond, read, read_file_beyond, read_scenario_file,
+    load_link_beyond, read, read_file_beyond, read_scenario_file, read_written_beyond,
 };
 use weir_scenario::file::field::{Field, Form};
 use weir_scenario::file::link::LinkSpec;
@@ -105,20 +108,44 @@ pub(crate) fn read_scenario<'py>(
     to_python(py, &spec.write(Form::Numbers))
 }
 
-/// What stands in the file `place`, as `written`, with paths of the `files` that it names.
+/// The scenario that stands in a part of `file`, which messages call `place`, as `written`, in base units.
+///
+/// `files` reads what it names.
 #[pyfunction]
-pub(crate) fn name_files<'py>(
+pub(crate) fn read_scenario_in<'py>(
     py: Python<'py>,
     written: &Bound<'py, PyAny>,
+    file: &str,
     place: &str,
     files: Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let mut written = from_python(written)?;
-    let faults = weir_scenario::file::name_files(&mut written, place, &PythonFiles(files));
+    let files = PythonFiles(files);
+    let more = |said: &Written, spec: Option<&ScenarioSpec>| beyond(said, spec, &files);
+    let spec = read_written_beyond(&mut written, file, place, &files, &more).map_err(fail)?;
+    to_python(py, &spec.write(Form::Numbers))
+}
+
+/// The path of what `file` calls `name`: beside that file, or from the working folder.
+#[pyfunction]
+pub(crate) fn named_in(file: PathBuf, name: &str) -> PyResult<OsString> {
+    weir_shape::named_in(&file, name).map(PathBuf::into_os_string).map_err(fail)
+}
+
+/// What stands in `file`, as `written`, with paths of the `files` that it names.
+#[pyfunction]
+pub(crate) fn name_files<'py>(
+    py: Python<'py>,
+    written: &Bound<'py, PyAny>,
+    file: &str,
+    files: Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let mut written = from_python(written)?;
+    let faults = weir_scenario::file::name_files(&mut written, file, &PythonFiles(files));
     if faults.is_empty() {
         return to_python(py, &written);
     }
-    Err(fail(Telling { place, names: &[] }.sentence(faults)))
+    Err(fail(Telling { place: file, names: &[] }.sentence(faults)))
 }
 
 /// The shipped test of that name, or the test in that file, in base units.

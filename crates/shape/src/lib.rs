@@ -39,7 +39,7 @@ mod written;
 pub use backend::{Choice, choose};
 pub use cautions::cautions;
 pub use control_socket::{ask, end};
-pub use files::{MAX_LOG_BYTES, MAX_TOML_BYTES, read_text};
+pub use files::{MAX_LOG_BYTES, MAX_TOML_BYTES, named_in, read_text};
 pub use framing::{Found, detect_framing};
 pub use learned::{Beginning, STATE_VARIABLE, usual_state_file};
 pub use prove::{Factor, Proof, Prover, ProverSettings, Stage};

@@ -15,7 +15,7 @@ use weir_scenario::file::shaper::ModeWord;
 use weir_scenario::file::{Fault, Telling, Value, Written};
 use weir_sockets::LookupError;
 
-use crate::files::{MAX_TOML_BYTES, read_text};
+use crate::files::{MAX_TOML_BYTES, named_in, read_text};
 use crate::learned::{check_place, usual_state_file};
 use crate::rules::{Class, Rule, Rules};
 use crate::settings::{Backend, Settings, Target};
@@ -74,7 +74,6 @@ fn files_beside(mut said: Written, config: &Path, given: &Written) -> Result<Wri
     let place = format!("config `{}`", config.display());
     let path = std::path::absolute(config)
         .map_err(|error| ShapeError::input(format!("{place}: {error}")))?;
-    let folder = path.parent().unwrap_or(&path);
     let mut faults = Vec::new();
     for key in ["auth", "rules"] {
         let Some(Written { value: Value::Text(name), line }) = said.get(key).cloned() else {
@@ -84,18 +83,15 @@ fn files_beside(mut said: Written, config: &Path, given: &Written) -> Result<Wri
         if is_shipped || given.get(key).is_some() {
             continue;
         }
-        let beside = folder.join(&name);
-        if beside.exists() {
-            let text = beside.into_os_string().into_string().map_err(|beside| {
-                ShapeError::input(format!("{place}: `{}` is no text in UTF-8", beside.display()))
-            })?;
-            said.set(key, Written { value: Value::Text(text), line });
-        } else if !Path::new(&name).exists() {
-            let says = format!(
-                "`{name}` lies neither in `{}`, beside what names it, nor in the working folder",
-                folder.display()
-            );
-            faults.push(Fault { path: key.to_owned(), line, says });
+        match named_in(&path, &name) {
+            Ok(found) => {
+                let text = found.into_os_string().into_string().map_err(|found| {
+                    let found = found.display();
+                    ShapeError::input(format!("{place}: `{found}` is no text in UTF-8"))
+                })?;
+                said.set(key, Written { value: Value::Text(text), line });
+            }
+            Err(says) => faults.push(Fault { path: key.to_owned(), line, says }),
         }
     }
     if faults.is_empty() {
@@ -365,7 +361,8 @@ mod tests {
             gone.unwrap_err().to_string(),
             format!(
                 "config `{file}`, line 2: rules: `gone.toml` lies neither in `{place}`, beside what names it, nor in the \
-                 working folder"
+                 working folder `{}`",
+                std::env::current_dir().unwrap().display()
             )
         );
     }

@@ -15,8 +15,7 @@ from weirlab.errors import UsageError
 from weirlab.forms import Model, check, read_toml
 from weirlab.record.configurations import slug
 from weirlab.scenario import ScenarioSpec, load_scenario, resolve, time_ns
-from weirlab.scenario.catalogue import check as check_scenario
-from weirlab.scenario.files import name_files
+from weirlab.scenario.catalogue import scenario_of
 from weirlab.scenario.resolving import remarks
 from weirlab.worlds.base import Datapath, PlannedWorld
 
@@ -162,9 +161,7 @@ def _scenario(table: dict[str, Any], where: str, batch: Path, repeat: int) -> Sc
     """The scenario of one table, repeated as the batch says if it does not say it itself."""
     file = table.get("file")
     if file is None:
-        written = {"repeat": repeat, **table}
-        check_scenario(ScenarioSpec, written, where)
-        return check_scenario(ScenarioSpec, name_files(written, str(batch), where), where)
+        return scenario_of({"repeat": repeat, **table}, batch, where)
     if not isinstance(file, str) or len(table) > 1:
         others = ", ".join(sorted(set(table) - {"file"}))
         raise UsageError(

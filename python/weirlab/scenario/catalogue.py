@@ -83,6 +83,20 @@ def scenario_in(path: Path, *, link: dict[str, Any] | list[str] | None = None) -
     return None if said is None else ScenarioSpec.known(said)
 
 
+def scenario_of(written: Mapping[str, Any], file: Path, place: str) -> ScenarioSpec:
+    """The scenario that stands in a part of a file.
+
+    Args:
+        written: what stands there.
+        file: the file, beside which lies what it names.
+        place: what a message calls that part.
+
+    Raises:
+        UsageError: all that is wrong with it.
+    """
+    return ScenarioSpec.known(told(lambda: _native.read_scenario_in(written, str(file), place, Files())))
+
+
 def schemas() -> dict[str, dict[str, Any]]:
     """The JSON Schemas of files of scenarios, tests and links, by these names."""
     whole = _native.scenario_schema()

@@ -43,29 +43,9 @@ class Files:
             name: what it says: a path, or the name of a shipped recording.
 
         Raises:
-            UsageError: if nothing lies at either place.
+            UsageError: if nothing lies at either place, or a folder may not be searched.
         """
-        beside = Path(file).parent / name
-        if beside == Path(name) or name in shipped_traces():
-            return name
-        found, is_here = self._is_there(beside), self._is_there(Path(name))
-        if found and not (is_here and beside.samefile(name)):
-            return str(beside)
-        if not is_here:
-            raise UsageError(self._nowhere(name, beside.parent))
-        return name
-
-    def _is_there(self, path: Path) -> bool:
-        """Whether something lies at a path that may be read; what it is shows when it is read."""
-        try:
-            return path.exists()
-        except (OSError, ValueError):
-            return False
-
-    def _nowhere(self, name: str, beside: Path) -> str:
-        folder = reading.working_folder()
-        here = "" if folder is None else f" `{folder}`"
-        return f"`{name}` lies neither in `{beside}`, beside what names it, nor in the working folder{here}"
+        return name if name in shipped_traces() else told(lambda: _native.named_in(file, name))
 
     def read(self, name: str) -> str:
         """The text of a TOML file.
@@ -112,11 +92,11 @@ class FilesBelow(Files):
         except UsageError:
             found = None
         if found is None or not (found in shipped_traces() or self.is_file(found)):
-            raise UsageError(self._nowhere(name, (Path(file).parent / name).parent))
+            beside = (Path(file).parent / name).parent
+            raise UsageError(
+                f"`{name}` is no file below {self._folder}: it would lie in `{beside}`, beside what names it"
+            )
         return found
-
-    def _nowhere(self, name: str, beside: Path) -> str:
-        return f"`{name}` is no file below {self._folder}: it would lie in `{beside}`, beside what names it"
 
     def read(self, name: str) -> str:
         """The text of a TOML file below the folder.
@@ -138,20 +118,6 @@ class FilesBelow(Files):
         if name not in shipped_traces() and not self.is_file(name):
             raise UsageError(f"trace `{name}`: it is no file below {self._folder}")
         return super().trace_rate_bps(name)
-
-
-class _NamedIn(Files):
-    """The files that one file names, whatever a message calls that."""
-
-    def __init__(self, file: str) -> None:
-        """Has read nothing yet."""
-        super().__init__()
-        self._file = file
-
-    def named_in(self, file: str, name: str) -> str:
-        """The path of what the file names."""
-        del file
-        return super().named_in(self._file, name)
 
 
 class _Asked(Files):
@@ -178,19 +144,17 @@ def told(call: Callable[[], ResultT]) -> ResultT:
         raise UsageError(str(error)) from error
 
 
-def name_files(written: Mapping[str, Any], file: str, place: str | None = None) -> dict[str, Any]:
+def name_files(written: Mapping[str, Any], file: str) -> dict[str, Any]:
     """What stands in a file, with paths of the files that it names.
 
     Args:
         written: what stands there.
         file: the path of the file.
-        place: what a message calls it; None for its path.
 
     Raises:
         UsageError: if one of them lies nowhere.
     """
-    files = _NamedIn(file)
-    found: dict[str, Any] = told(lambda: _native.name_files(written, file if place is None else place, files))
+    found: dict[str, Any] = told(lambda: _native.name_files(written, file, Files()))
     return found
 
 

@@ -152,8 +152,22 @@ pub fn read_file_beyond<T: Field>(
 ) -> Result<T, String> {
     let mut written =
         document::parse(text).map_err(|why| format!("{place} cannot be read: {why}"))?;
-    let unnamed = name_files(&mut written, place, files);
-    read_beyond(&written, place, unnamed, beyond)
+    read_written_beyond(&mut written, place, place, files, beyond)
+}
+
+/// As [`read_file_beyond`], of what stands in a part of `file`, which messages call `place`.
+///
+/// # Errors
+/// All that is wrong with it.
+pub fn read_written_beyond<T: Field>(
+    written: &mut Written,
+    file: &str,
+    place: &str,
+    files: &impl Files,
+    beyond: Beyond<'_, T>,
+) -> Result<T, String> {
+    let unnamed = name_files(written, file, files);
+    read_beyond(written, place, unnamed, beyond)
 }
 
 fn read_beyond<T: Field>(

@@ -7,17 +7,17 @@ use crate::file::catalogue::Files;
 use crate::file::fault::Fault;
 use crate::file::written::{Value, Written};
 
-/// Makes paths of the names that stand in the file `place`; what is wrong with one is a fault of its own.
+/// Makes paths of the names that stand in `file`; what is wrong with one is a fault of its own.
 ///
 /// Names of shipped tests and links stay as they are.
-pub fn name_files(written: &mut Written, place: &str, files: &impl Files) -> Vec<Fault> {
+pub fn name_files(written: &mut Written, file: &str, files: &impl Files) -> Vec<Fault> {
     let mut faults = Vec::new();
     in_table(written, "", &mut |key, path, one| {
         let Value::Text(name) = &mut one.value else { return };
         if key != TRACE && !name.ends_with(".toml") {
             return;
         }
-        match files.named_in(place, name) {
+        match files.named_in(file, name) {
             Ok(found) => *name = found,
             Err(says) => faults.push(Fault { path: path.to_owned(), line: one.line, says }),
         }
