@@ -328,6 +328,22 @@ def test_what_cannot_be_done_is_refused(weir_here: Weir, words: tuple[str, ...],
 
 
 @pytest.mark.parametrize(
+    "host",
+    ["[10.9.0.2", "10.9.0.2]", "[10.9.0.2]", "]", "[]", "[]:80", "[::1", "::1]", "http://[::1", "[server]"],
+)
+def test_brackets_of_a_server_are_a_pair_around_an_address_of_ipv6(weir_here: Weir, host: str) -> None:
+    said = f"weir: server `{host}`: write HOST, HOST:PORT or [IPV6]:PORT"
+    test = weir_here("test", host)
+    assert test.stderr.startswith(said)
+    run = weir_here("run", "ping", "--world", "net", "--host", host)
+    assert run.stderr == f"{said}\n"
+    proof = weir_here("shape", "start", "lo", "--prove", "--server", host)
+    assert (test.returncode, proof.returncode) == (2, 2)
+    assert run.returncode in {1, 2}
+    assert proof.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
     "words",
     [
         "test 127.0.0.1:1",

@@ -380,6 +380,13 @@ def test_a_port_behind_a_host_is_told_apart_from_an_address(host: str, *, is_tol
     assert ("write its port with --port" in str(refused.value)) == is_told
 
 
+@pytest.mark.parametrize("host", ["[10.9.0.2", "]", "[", "[]", "[::1", "::1]", "[::1]"])
+def test_brackets_are_of_no_name_and_of_no_address(host: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        PingTarget.find(host, None)
+    assert str(refused.value) == f"host `{host}`: write a name or an address without brackets"
+
+
 def test_what_is_lost_past_routers_is_told(tmp_path: Path) -> None:
     need_row()
     no_way = "ip -n n2 route add unreachable 10.0.3.2/32; ip -n n2 route add blackhole 10.0.3.7/32"

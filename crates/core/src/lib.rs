@@ -6,6 +6,7 @@
 mod bytes;
 mod direction;
 mod framing;
+mod host;
 mod packet;
 mod prefetch;
 mod random;
@@ -21,6 +22,7 @@ pub mod units;
 pub use bytes::Bytes;
 pub use direction::{Direction, End};
 pub use framing::{Cells, Framing};
+pub use host::without_brackets;
 pub use packet::{
     Dscp, ETHERNET_HEADER, Ecn, FlowKey, FlowLabel, IpVersion, Packet, Priority, Protocol,
 };

@@ -317,6 +317,34 @@ mod tests {
     }
 
     #[test]
+    fn brackets_of_a_reflector_are_a_pair_around_an_address_of_ipv6() {
+        let read = |reflector: &str| {
+            let words = given(&[("reflectors", vec![Written::from(reflector)].into())]);
+            read::<ShapeSpec>(&words, "shape", &[]).map(|spec| spec.reflectors[0].host.clone())
+        };
+        assert_eq!(read("[fd00::1]"), Ok("fd00::1".to_owned()));
+        assert_eq!(read("udp:[fd00::1]"), Ok("fd00::1".to_owned()));
+        assert_eq!(read("tcp:[fd00::1]:80"), Ok("fd00::1".to_owned()));
+        for (wrong, host) in [
+            ("[10.9.0.2", "[10.9.0.2"),
+            ("10.9.0.2]", "10.9.0.2]"),
+            ("]", "]"),
+            ("[]", "[]"),
+            ("[::1", "[::1"),
+            ("udp:[]", "[]"),
+            ("udp:[server]", "[server]"),
+            ("tcp:[::1:80", "[::1"),
+            ("tcp:[]:80", "[]"),
+        ] {
+            let said = read(wrong).unwrap_err();
+            let end = format!(
+                "`{host}`: brackets stand around an address of IPv6, such as [2001:db8::1]: write one so, or without brackets"
+            );
+            assert!(said.ends_with(&end), "{wrong}: {said}");
+        }
+    }
+
+    #[test]
     fn what_is_given_stands_before_the_file() {
         let file = std::env::temp_dir().join(format!("weir-shape-config-{}", std::process::id()));
         std::fs::write(&file, "up = \"8mbit\"\ndown = \"9mbit\"\n").unwrap();

@@ -2,6 +2,8 @@
 
 use std::net::{SocketAddr, ToSocketAddrs};
 
+use weir_core::without_brackets;
+
 use crate::error::NetError;
 
 /// A server by name and address.
@@ -89,11 +91,14 @@ fn authority(words: &str, whole: &str) -> Result<String, NetError> {
         return Ok(format!("[{words_only}]:{PORT}"));
     }
     let behind_v6 = words_only.rsplit(']').next().unwrap_or_default();
-    match behind_v6.rsplit_once(':') {
-        None => Ok(format!("{words_only}:{PORT}")),
-        Some((_, port)) if port.parse::<u16>().is_ok() => Ok(words_only.to_owned()),
-        Some(_) => Err(wrong()),
-    }
+    let (host, authority) = match behind_v6.rsplit_once(':') {
+        None => (words_only, format!("{words_only}:{PORT}")),
+        Some((_, port)) if port.parse::<u16>().is_ok() => {
+            (&words_only[..words_only.len() - port.len() - 1], words_only.to_owned())
+        }
+        Some(_) => return Err(wrong()),
+    };
+    without_brackets(host).map(|_| authority).ok_or_else(wrong)
 }
 
 /// Where `weir serve` listens.
@@ -121,6 +126,14 @@ mod tests {
             "host:http",
             "host:99999",
             "[::1]:18080x",
+            "[::1",
+            "::1]",
+            "]",
+            "[]",
+            "[]:80",
+            "[192.0.2.1",
+            "[192.0.2.1]:80",
+            "http://[server]/",
             "http://host/path",
             "https://host",
         ] {

@@ -95,12 +95,13 @@ def _server(written: str) -> SplitResult:
     """The parts of a server's name or URL."""
     # An IPv6 address alone has colons and no port.
     bare = "://" not in written and written.count(":") > 1 and "]" not in written
-    url = urlsplit(written if "://" in written else f"//[{written}]" if bare else f"//{written}")
+    url = None
     try:
+        url = urlsplit(written if "://" in written else f"//[{written}]" if bare else f"//{written}")
         known = url.scheme in {"", "http", "https"} and bool(url.hostname) and url.port != 0
     except ValueError:
         known = False
-    if not known:
+    if url is None or not known:
         raise UsageError(
             f"server `{written}`: write HOST, HOST:PORT or [IPV6]:PORT with a port from 1 to 65535, or a URL "
             "that begins with http:// or https://"

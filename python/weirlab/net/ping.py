@@ -107,6 +107,8 @@ class PingTarget:
         Raises:
             UsageError: if it is no name, or has no such address.
         """
+        if ("[" in name or "]" in name) and not _has_port(name):
+            raise UsageError(f"host `{name}`: write a name or an address without brackets")
         family = {None: socket.AF_UNSPEC, 4: socket.AF_INET, 6: socket.AF_INET6}[ip]
         try:
             found = socket.getaddrinfo(name, None, family, socket.SOCK_DGRAM)
@@ -443,7 +445,7 @@ def _time(name: str, text: str, least: int, most: int) -> int:
 def _has_port(name: str) -> bool:
     host, colon, port = name.rpartition(":")
     # Without brackets several colons are those of an IPv6 address.
-    is_address = ":" in host and not host.startswith("[")
+    is_address = ":" in host and not (host.startswith("[") and host.endswith("]"))
     return bool(colon and port.isdecimal() and host) and not is_address
 
 

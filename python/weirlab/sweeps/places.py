@@ -315,8 +315,11 @@ def _copies(url: str) -> Path:
 
 
 def _path_in(url: str) -> Path:
-    parts = urlsplit(url)
-    if parts.netloc not in {"", "localhost"} or not parts.path:
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        parts = None
+    if parts is None or parts.netloc not in {"", "localhost"} or not parts.path:
         raise UsageError(f"`{url}`: write `file:///PATH`, of a folder of this machine")
     return Path(unquote(parts.path))
 

@@ -55,7 +55,11 @@ def _interface(host: str) -> str | None:
 
 def _name_in(host: str) -> str:
     """The name or address of `HOST`, `HOST:PORT` or a URL."""
-    return urlsplit(host if "//" in host else f"//{host}").hostname or host
+    try:
+        return urlsplit(host if "//" in host else f"//{host}").hostname or host
+    except ValueError:
+        # Brackets that are no pair: whoever asks for the server says so.
+        return host
 
 
 def _power_save(interface: str) -> bool | None:

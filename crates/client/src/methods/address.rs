@@ -2,6 +2,8 @@
 
 use std::net::{SocketAddr, ToSocketAddrs};
 
+use weir_core::without_brackets;
+
 use crate::ClientError;
 
 /// A server of a speed test: `http://` or `https://`, a name and a port. A path before the test's own
@@ -39,7 +41,7 @@ impl Url {
         };
         let host = uri.host().ok_or_else(wrong)?;
         let port = uri.port_u16().unwrap_or(if tls { 443 } else { 80 });
-        let name = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+        let name = without_brackets(host).ok_or_else(wrong)?.to_owned();
         let base = uri.path().trim_end_matches('/').to_owned();
         let itself = uri.path_and_query().map_or("/", |it| it.as_str()).to_owned();
         Ok(Self { tls, name, authority: format!("{host}:{port}"), base, itself })
@@ -70,7 +72,16 @@ mod tests {
         let plain = Url::parse("http://server").unwrap();
         assert_eq!(plain.itself, "/");
         assert_eq!((plain.authority.as_str(), plain.base.as_str()), ("server:80", ""));
-        for wrong in ["server", "ftp://server", "http://", ""] {
+        for wrong in [
+            "server",
+            "ftp://server",
+            "http://",
+            "",
+            "http://[192.0.2.1]",
+            "http://[::1",
+            "http://[]:80",
+            "http://]",
+        ] {
             assert!(Url::parse(wrong).is_err(), "{wrong}");
         }
     }

@@ -1,6 +1,6 @@
 //! Declaration of the file of a shaper on a real interface.
 
-use weir_core::Framing;
+use weir_core::{Framing, without_brackets};
 
 use crate::file::field::{Definitions, Field, Form, Reader, choice, spec, word_field};
 use crate::file::quantity::{rate_that, rate_words, time_that, time_words};
@@ -257,7 +257,7 @@ fn reflector(written: &Written) -> Result<ReflectorWords, String> {
     let (kind, place) = match text.split_once(':') {
         Some(("udp", place)) => (ReflectorKind::Udp, host_and_port(place)?),
         Some(("tcp", place)) => (ReflectorKind::Tcp, split_port(place)?),
-        _ => (ReflectorKind::Icmp, (without_brackets(text), 0)),
+        _ => (ReflectorKind::Icmp, (host_in(text)?, 0)),
     };
     let (host, port) = place;
     if host.is_empty() {
@@ -273,13 +273,13 @@ fn reflector(written: &Written) -> Result<ReflectorWords, String> {
 pub fn host_and_port(written: &str) -> Result<(String, u16), String> {
     let colons = written.matches(':').count();
     let bare = written.ends_with(']') || colons == 0 || (colons > 1 && !written.contains(']'));
-    if bare { Ok((without_brackets(written), SERVE_PORT)) } else { split_port(written) }
+    if bare { Ok((host_in(written)?, SERVE_PORT)) } else { split_port(written) }
 }
 
 fn split_port(written: &str) -> Result<(String, u16), String> {
     let (host, port) = written.rsplit_once(':').unwrap_or(("", written));
     match port_number(port) {
-        Some(port) if !host.is_empty() => Ok((without_brackets(host), port)),
+        Some(port) if !host.is_empty() => Ok((host_in(host)?, port)),
         _ => Err(format!(
             "`{}`: write HOST:PORT with a port from 1 to 65535, IPv6 as [HOST]:PORT",
             crate::file::written::head(written, MAX_REFLECTOR_CHARS)
@@ -288,8 +288,13 @@ fn split_port(written: &str) -> Result<(String, u16), String> {
 }
 
 /// A host without the brackets in which an address of IPv6 may stand.
-fn without_brackets(host: &str) -> String {
-    host.trim_matches(['[', ']']).to_owned()
+fn host_in(written: &str) -> Result<String, String> {
+    without_brackets(written).map(str::to_owned).ok_or_else(|| {
+        format!(
+            "`{}`: brackets stand around an address of IPv6, such as [2001:db8::1]: write one so, or without brackets",
+            crate::file::written::head(written, MAX_REFLECTOR_CHARS)
+        )
+    })
 }
 
 /// A port of up to five digits and nothing else.
