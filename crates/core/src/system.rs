@@ -1,12 +1,16 @@
 //! Errors of the operating system, in words for people.
 
-/// The words of `error`, without the numbers ("os error 28") that the standard library puts behind those of the system.
+/// The words of `error`, without the numbers ("os error 28") that the standard library puts behind those of the system, and
+/// without what it puts in front of those of the resolver.
 ///
 /// An error that consists of the system's words alone begins with a small letter, as it ends a sentence of ours.
 #[must_use]
 pub fn error_in_words(error: &(impl std::fmt::Display + ?Sized)) -> String {
     let mut words = error.to_string();
     let before = words.len();
+    if let Some(start) = words.find(BEFORE_RESOLVER) {
+        words.replace_range(start..start + BEFORE_RESOLVER.len(), "");
+    }
     while let Some((start, end)) = number_in(&words) {
         words.replace_range(start..end, "");
     }
@@ -32,6 +36,8 @@ fn number_in(words: &str) -> Option<(usize, usize)> {
     })
 }
 
+/// `Display` of an error of `ToSocketAddrs`: this, then the words of `gai_strerror`.
+const BEFORE_RESOLVER: &str = "failed to lookup address information: ";
 /// `Display` of `std::io::Error`: the system's words, then its number.
 const BEFORE_NUMBER: &str = " (os error ";
 
@@ -43,6 +49,10 @@ mod tests {
 
     #[test]
     fn an_error_of_the_system_is_told_in_its_words() {
+        let unknown = "server `a`: failed to lookup address information: Name or service not known";
+        assert_eq!(error_in_words(unknown), "server `a`: Name or service not known");
+        let unknown = unknown.split_once(": ").map(|(_, words)| words).unwrap();
+        assert_eq!(error_in_words(unknown), "name or service not known");
         let full = io::Error::from_raw_os_error(28);
         assert_eq!(error_in_words(&full), "no space left on device");
         let within = io::Error::other(format!("IO error: {full}; it goes on"));

@@ -18,6 +18,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{debug, info, warn};
+use weir_core::error_in_words;
 
 use crate::activity::Activity;
 use crate::admission::{Admission, Bounds, Entered, UdpUse};
@@ -291,7 +292,7 @@ async fn accept(
                 let tasks = shared.tasks.clone();
                 tasks.spawn(async move {
                     if let Err(error) = serve(&shared, &tls, socket).await {
-                        debug!(%error, "connection ended");
+                        debug!(error = %error_in_words(&error), "connection ended");
                     }
                 });
             }
@@ -299,7 +300,7 @@ async fn accept(
             Err(error) => {
                 // Out of descriptors, mostly: others have to end first.
                 if let Some(count) = failures.happened(Instant::now()) {
-                    warn!(%error, count, "accepting");
+                    warn!(error = %error_in_words(&error), count, "accepting");
                 }
                 sleep(ACCEPT_PAUSE).await;
             }

@@ -8,6 +8,7 @@ use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 use rustls_native_certs::CertificateResult;
+use weir_core::error_in_words;
 
 /// Rule by which a server's certificate is trusted.
 #[derive(Clone, Debug)]
@@ -60,7 +61,7 @@ fn authorities(found: CertificateResult, named: Option<&str>) -> io::Result<Root
         (None, None) => {
             return Ok(RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() });
         }
-        (Some(error), _) => error.to_string(),
+        (Some(error), _) => error_in_words(error),
         (None, Some(_)) => "none is there in PEM".to_owned(),
     };
     Err(io::Error::other(format!("no certificate of an authority in {place}: {why}")))
