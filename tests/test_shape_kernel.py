@@ -119,12 +119,12 @@ import glob
 def ip(words):
     subprocess.run(["ip", *words.split()], check=True)
 
-def shaped():
+def shaped(backend="kernel"):
     ip("link add gone0 type veth peer name gone1")
     ip("link set gone0 up")
     ip("link set gone1 up")
     words = [*WEIR, "gone0", "--quiet", "--up", "10mbit", "--down", "none", "--queue-up", "pfifo"]
-    shaper = subprocess.Popen([*words, "--backend", "kernel"], stderr=subprocess.PIPE, text=True)
+    shaper = subprocess.Popen([*words, "--backend", backend], stderr=subprocess.PIPE, text=True)
     while subprocess.run([*WEIR, "status", "gone0"], capture_output=True).returncode:
         assert shaper.poll() is None
         time.sleep(0.1)
@@ -144,7 +144,16 @@ for _ in range(500):
     if not records():
         break
     time.sleep(0.02)
-print(json.dumps([said, kept, records()]))
+left = records()
+ip("link del gone0")
+renamed = []
+for backend in ("kernel", "userspace"):
+    shaper = shaped(backend)
+    ip("link set gone0 down")
+    ip("link set gone0 name new0")
+    renamed.append([shaper.communicate(timeout=60)[1], shaper.returncode])
+    ip("link del new0")
+print(json.dumps([said, kept, left, renamed]))
 """
 
 
@@ -313,7 +322,17 @@ def test_a_device_that_has_gone_is_told_as_gone(unhurried: dict[str, Future[Any]
 
 
 @pytest.mark.needs_lab
+def test_a_device_that_was_renamed_is_told_as_renamed(unhurried: dict[str, Future[Any]]) -> None:
+    [*_, renamed], _ = unhurried["gone"].result()
+    for said, code in renamed:
+        assert said.splitlines()[-1] == (
+            "weir: the device `gone0` is called `new0` now: begin again with `new0`"
+        )
+        assert code == 1
+
+
+@pytest.mark.needs_lab
 def test_the_guard_of_a_killed_shaper_leaves_no_record(unhurried: dict[str, Future[Any]]) -> None:
-    [_, kept, left], _ = unhurried["gone"].result()
+    [_, kept, left, _], _ = unhurried["gone"].result()
     assert len(kept) <= 1, "none where nobody may write below /run"
     assert left == []

@@ -132,17 +132,21 @@ print(json.dumps([shaped, opened, why, after]))
 DOWN_AND_UP = """
 shaper = start("--log", "log")[0]
 routes = subprocess.run(["ip", "route", "show", "dev", device], capture_output=True, text=True).stdout
-for _ in range(3):
+told = []
+for lasts_s in (0.5, 0.5, 8):
     subprocess.run(["ip", "link", "set", device, "down"], check=True)
-    time.sleep(0.5)
+    time.sleep(lasts_s)
+    view = status()
+    told = [view["warnings"], view["trouble"]]
     subprocess.run(["ip", "link", "set", device, "up"], check=True)
     for route in routes.splitlines():
         # What the kernel makes by itself is there again already.
         subprocess.run(["ip", "route", "add", *route.split(), "dev", device], capture_output=True)
     time.sleep(0.5)
 during = state()
+calm = until(lambda: not [one for one in status()["warnings"] if "is down" in one])
 subprocess.run([*WEIR, "stop", device], check=True)
-print(json.dumps([routes, during, shaper.wait(60), state()]))
+print(json.dumps([routes, during, shaper.wait(60), state(), told, calm]))
 """
 
 # Nothing is at the shaper's end, and then at its guard's: one of them is killed after the other.
@@ -288,7 +292,11 @@ def test_where_nobody_answers_any_more_everything_is_let_through(lines: dict[str
 
 @pytest.mark.skipif(shutil.which("ip") is None, reason="the device is set down and up by iproute2")
 def test_a_device_that_goes_down_and_up_is_shaped_on(lines: dict[str, Future[Any]]) -> None:
-    [routes, during, code, after], _ = lines["down and up"].result()
+    [routes, during, code, after, told, calm], _ = lines["down and up"].result()
+    # Of whom nobody answers only the device is to blame.
+    down = "the device is down, or has no link to its other end: nothing passes until it has"
+    assert told == [[down], None]
+    assert calm, "it is told as long as it lasts"
     assert routes
     assert during == RIGHT
     assert code == 0

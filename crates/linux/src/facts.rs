@@ -44,6 +44,7 @@ pub struct DeviceState {
 #[derive(Debug)]
 pub struct DeviceCounters {
     netlink: Netlink,
+    index: u32,
     request: Vec<u8>,
 }
 
@@ -53,7 +54,14 @@ impl DeviceCounters {
     /// # Errors
     /// If there is no such device.
     pub fn new(device: &str) -> Result<Self, LinuxError> {
-        Ok(Self { netlink: Netlink::new()?, request: request(index_of(device)?) })
+        let index = index_of(device)?;
+        Ok(Self { netlink: Netlink::new()?, index, request: request(index) })
+    }
+
+    /// The device's index, which it keeps as long as it is there.
+    #[must_use]
+    pub const fn index(&self) -> u32 {
+        self.index
     }
 
     /// The device's state now; `None` if it has gone.

@@ -305,6 +305,19 @@ pub fn find_device(name: &str) -> Result<Option<u32>, LinuxError> {
     }
 }
 
+/// What became of the device of that index, which nothing here is called `name` any more.
+#[must_use]
+pub fn gone(name: &str, index: u32) -> LinuxError {
+    LinuxError::new(match nix::net::if_::if_indextoname(index) {
+        // The name is empty where there is no device of that index, too.
+        Ok(now) if !now.is_empty() => format!(
+            "the device `{name}` is called `{0}` now: begin again with `{0}`",
+            now.to_string_lossy()
+        ),
+        _ => format!("the device `{name}` has gone"),
+    })
+}
+
 /// Length of `struct nlmsghdr`.
 const HEADER: usize = 16;
 const NLMSG_ERROR: u16 = 2;

@@ -72,8 +72,8 @@ impl Diagnostics {
         self.excess.push(rtt_ns - baseline.now.min(baseline.before).min(rtt_ns));
     }
 
-    /// A second is over: what is wrong now. `is_running` says whether the device is up and has a link.
-    pub fn on_second(&mut self, sides: &[Option<Second>; 2], is_running: bool) -> Vec<String> {
+    /// A second is over: what is wrong now.
+    pub fn on_second(&mut self, sides: &[Option<Second>; 2]) -> Vec<String> {
         let excess_ns = self.take_excess();
         self.seen.push_back(sides.map(|side| side.map(|it| (it.device_bytes, it.seen_bytes))));
         if self.seen.len() > LASTING as usize {
@@ -110,7 +110,7 @@ impl Diagnostics {
             found.push(elsewhere(excess_ns, if least { None } else { Some(most) }));
         }
         found.extend(Side::ALL.into_iter().filter_map(|side| self.past(side)));
-        if is_running { found } else { vec![DOWN.to_owned()] }
+        found
     }
 
     /// The median delay of the second above its source's baseline, ns; 0 if none was measured.
@@ -285,21 +285,13 @@ mod tests {
     fn said(control: &Control, sides: [Option<Second>; 2], seconds: u32, ms: u64) -> Vec<String> {
         let mut diagnostics = Diagnostics::new(control);
         diagnostics.on_delay(0, 20_000_000);
-        assert!(diagnostics.on_second(&sides, true).is_empty());
+        assert!(diagnostics.on_second(&sides).is_empty());
         let mut last = Vec::new();
         for _ in 0..seconds {
             diagnostics.on_delay(0, (20 + ms) * 1_000_000);
-            last = diagnostics.on_second(&sides, true);
+            last = diagnostics.on_second(&sides);
         }
         last
-    }
-
-    #[test]
-    fn a_device_that_is_down_is_told_of_and_nothing_else() {
-        let sides = [Some(second(10_000_000, 0)), None];
-        let mut diagnostics = Diagnostics::new(&AUTO);
-        assert_eq!(diagnostics.on_second(&sides, false), [DOWN]);
-        assert!(diagnostics.on_second(&sides, true).is_empty());
     }
 
     #[test]
@@ -348,8 +340,7 @@ mod tests {
         let mut side = second(50_000_000, 4_000_000);
         side.device_bytes = 1_250_000;
         let mut diagnostics = Diagnostics::new(&AUTO);
-        let said: Vec<_> =
-            (0..5).map(|_| diagnostics.on_second(&[None, Some(side)], true)).collect();
+        let said: Vec<_> = (0..5).map(|_| diagnostics.on_second(&[None, Some(side)])).collect();
         assert!(said[..4].iter().all(Vec::is_empty));
         assert_eq!(
             said[4],
@@ -360,9 +351,9 @@ mod tests {
         );
         side.seen_bytes = 1_010_000;
         for _ in 0..4 {
-            diagnostics.on_second(&[None, Some(side)], true);
+            diagnostics.on_second(&[None, Some(side)]);
         }
-        assert!(diagnostics.on_second(&[None, Some(side)], true).is_empty(), "19 %");
+        assert!(diagnostics.on_second(&[None, Some(side)]).is_empty(), "19 %");
     }
 
     #[test]
@@ -385,11 +376,11 @@ mod tests {
         let sides = [Some(second(10_000_000, 0)), None];
         diagnostics.on_delay(3, 10_000_000);
         for _ in 0..59 {
-            diagnostics.on_second(&sides, true);
+            diagnostics.on_second(&sides);
             diagnostics.on_delay(3, 50_000_000);
         }
         assert_eq!(diagnostics.excess, [40_000_000]);
-        diagnostics.on_second(&sides, true);
+        diagnostics.on_second(&sides);
         diagnostics.on_delay(3, 50_000_000);
         assert_eq!(diagnostics.excess, [0]);
     }

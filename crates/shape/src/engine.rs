@@ -39,6 +39,8 @@ pub(crate) struct Engine {
     /// Bytes that the device and the shaper had counted at the last look.
     looked: [[u64; 2]; 2],
     warnings: Vec<String>,
+    /// Whether the device is down, or has no link, while it is shaped: then that is all that is wrong.
+    is_down: bool,
     /// Time at which warnings last held.
     warned: Time,
     /// Warnings that the device itself gives reason for.
@@ -157,6 +159,7 @@ impl Engine {
             log,
             keeper,
             diagnostics: Diagnostics::new(&settings.control),
+            is_down: false,
             device,
             looked: [[bytes[0], 0], [bytes[1], 0]],
             warnings: Vec::new(),
@@ -421,7 +424,7 @@ impl Engine {
         let device = self.settings.device.as_str();
         match weir_linux::find_device(device) {
             Ok(Some(_)) => {}
-            Ok(None) => return Err(ShapeError::new(format!("the device `{device}` has gone"))),
+            Ok(None) => return Err(weir_linux::gone(device, self.device.index()).into()),
             // This is no reason to end: packets are handed over as before.
             Err(why) => self.show_incident(format!("{why}; it shapes on"), now),
         }
@@ -445,9 +448,13 @@ impl Engine {
                 seen_bytes,
             })
         });
-        let is_running = state.is_none_or(|it| it.is_running);
-        let found = self.diagnostics.on_second(&sides, is_running);
-        let found = if self.open { Vec::new() } else { found };
+        let found = self.diagnostics.on_second(&sides);
+        let was_down = self.is_down;
+        self.is_down = !self.open && state.is_some_and(|it| !it.is_running);
+        let found = if self.open || self.is_down { Vec::new() } else { found };
+        if let (Some(log), true) = (&mut self.log, self.is_down && !was_down) {
+            log.warning(DOWN, now);
+        }
         // The numbers in them change all the time.
         if found.len() > self.warnings.len()
             && let Some(log) = &mut self.log
@@ -464,7 +471,7 @@ impl Engine {
         // What queues make comes and goes with them.
         if !found.is_empty() {
             (self.warnings, self.warned) = (found, now);
-        } else if now.since(self.warned) >= STAYS || self.warnings == [DOWN] {
+        } else if self.is_down || now.since(self.warned) >= STAYS {
             self.warnings.clear();
         }
         Ok(())
@@ -507,11 +514,12 @@ impl Engine {
             delays,
             last_delay: self.last_delay,
             decisions: std::mem::take(&mut self.undisclosed),
-            trouble: self.observer.reflectors.trouble(now),
+            // Nobody is asked over a device that lets nothing pass.
+            trouble: self.observer.reflectors.trouble(now).filter(|_| !self.is_down),
             late_ns: std::mem::take(&mut self.late).as_nanos(),
             reflectors: self.observer.reflectors.heard(now).map(|it| it.name()).collect(),
             missed: self.shaper.missed(),
-            warnings: self.warnings().cloned().collect(),
+            warnings: self.warnings().map(str::to_owned).collect(),
         }
     }
 
@@ -527,10 +535,11 @@ impl Engine {
     }
 
     /// What keeps the shaper from helping, or did until a moment ago.
-    fn warnings(&self) -> impl Iterator<Item = &String> {
+    fn warnings(&self) -> impl Iterator<Item = &str> {
         let incidents = self.incidents.iter().map(|(said, _)| said);
         let log = self.log.as_ref().and_then(Log::trouble);
-        log.into_iter().chain(incidents).chain(&self.standing).chain(&self.warnings)
+        let others = log.into_iter().chain(incidents).chain(&self.standing).chain(&self.warnings);
+        others.map(String::as_str).chain(self.is_down.then_some(DOWN))
     }
 
     /// Waits until a packet or an answer comes, or something is due.

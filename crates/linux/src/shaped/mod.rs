@@ -44,7 +44,7 @@ use crate::guard::{Guard, Post};
 use crate::message::{About, CREATE, Message, NLM_F_ACK, NLM_F_DUMP};
 use crate::netlink::{
     IFF_UP, IFLA_IFNAME, IFLA_INFO_KIND, IFLA_LINKINFO, IFLA_TXQLEN, Netlink, RTM_NEWLINK,
-    find_device, index_of,
+    find_device, gone, index_of,
 };
 use crate::tc::rtnetlink::{RTM_DELQDISC, RTM_GETQDISC, RTM_NEWQDISC, TC_H_ROOT, put_kind};
 use crate::tc::{cake, counts_of};
@@ -270,7 +270,7 @@ impl KernelShaper {
         let index = self.sides[0].as_ref().map(|side| side.index);
         let device = &self.device;
         match find_device(device) {
-            Ok(None) => LinuxError::new(format!("the device `{device}` has gone")),
+            Ok(None) => gone(device, index.unwrap_or(0)),
             Ok(Some(found)) if index.is_some_and(|index| index != found) => {
                 LinuxError::new(format!("the device `{device}` has gone and come again as another"))
             }
