@@ -47,6 +47,8 @@ pub(crate) fn answer(server: &Shared, client: IpAddr, request: &HttpRequest) -> 
 pub(crate) struct Health {
     start: Instant,
     listeners: Vec<Listener>,
+    /// Token that ends listening: the server is told to end, or ends.
+    pub closing: CancellationToken,
     stop: CancellationToken,
     failure: OnceLock<ServeError>,
 }
@@ -74,7 +76,8 @@ impl Listener {
 impl Health {
     /// The health of a server with these listening sockets, which `stop` ends.
     pub fn new(listeners: Vec<Listener>, stop: CancellationToken) -> Self {
-        Self { start: Instant::now(), listeners, stop, failure: OnceLock::new() }
+        let closing = stop.child_token();
+        Self { start: Instant::now(), listeners, closing, stop, failure: OnceLock::new() }
     }
 
     /// The task of listener `number` is at work. Every task says so each [`TICK`].
@@ -86,7 +89,7 @@ impl Health {
     /// server ends, and fails with the reason.
     pub async fn supervise(&self, number: usize, work: impl Future<Output = io::Result<()>>) {
         let ended = AssertUnwindSafe(work).catch_unwind().await;
-        if self.stop.is_cancelled() {
+        if self.closing.is_cancelled() {
             return;
         }
         let Listener { transport, address, failed, .. } = &self.listeners[number];
@@ -118,7 +121,7 @@ impl Health {
     /// the status alone.
     pub fn report(&self, in_full: bool) -> (bool, String) {
         let states: Vec<_> = self.listeners.iter().map(|one| self.state(one)).collect();
-        let status = if self.stop.is_cancelled() {
+        let status = if self.closing.is_cancelled() {
             "stopping"
         } else {
             states.iter().copied().find(|state| *state != OK).unwrap_or(OK)
@@ -206,7 +209,7 @@ mod tests {
         health.listeners[1].failed.store(true, Ordering::Relaxed);
         let (still_well, told) = health.report(true);
         assert!(!still_well && told.contains(r#""status":"failed""#), "{told}");
-        health.stop.cancel();
+        health.closing.cancel();
         assert_eq!(health.report(false), (false, "{\"status\":\"stopping\"}\n".to_owned()));
     }
 }

@@ -159,7 +159,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.stop.stop();
+        self.stop.now();
         if let Some(thread) = self.thread.take() {
             // It ends within a few seconds, and has nothing to say.
             let _ = thread.join();

@@ -49,12 +49,21 @@ pub struct Server {
 
 /// Ends a server, from anywhere.
 #[derive(Clone, Debug)]
-pub struct Stop(CancellationToken);
+pub struct Stop {
+    closing: CancellationToken,
+    stop: CancellationToken,
+}
 
 impl Stop {
-    /// Tells the server to end. It then takes nothing new, gives what is under way a moment, and ends.
+    /// Tells the server to end. It then takes nothing new, lets tests that run come to their end, for ten seconds at most, and
+    /// ends.
     pub fn stop(&self) {
-        self.0.cancel();
+        self.closing.cancel();
+    }
+
+    /// Tells the server to end now: tests that run are cut off.
+    pub fn now(&self) {
+        self.stop.cancel();
     }
 }
 
@@ -133,7 +142,8 @@ impl Server {
     /// A handle that ends the server.
     #[must_use]
     pub fn stop(&self) -> Stop {
-        Stop(self.shared.stop.clone())
+        let Shared { health, stop, .. } = &*self.shared;
+        Stop { closing: health.closing.clone(), stop: stop.clone() }
     }
 
     /// Serves until it is stopped.
@@ -151,8 +161,9 @@ impl Server {
         }
         let server = Arc::clone(&shared);
         shared.tasks.spawn(async move { server.refusals.tell(&server.stop).await });
-        shared.stop.cancelled().await;
-        info!("stopping");
+        shared.health.closing.cancelled().await;
+        let_tests_end(&shared).await;
+        shared.stop.cancel();
         shared.tasks.close();
         if timeout(DRAIN, shared.tasks.wait()).await.is_err() {
             warn!(left = shared.tasks.len(), "some connections did not end in time");
@@ -161,6 +172,31 @@ impl Server {
         let _ = datagrams.join();
         let _ = senders.join();
         shared.health.outcome()
+    }
+}
+
+/// Waits for tests that run, until the server is to end at once or they have had their time.
+async fn let_tests_end(shared: &Shared) {
+    let running = || shared.metrics.tests_now.get();
+    if running() == 0 || shared.stop.is_cancelled() {
+        info!("stopping");
+        return;
+    }
+    let (tests, seconds) = (running(), MAX_WAIT_FOR_TESTS.as_secs());
+    info!(
+        tests,
+        seconds, "stopping: waiting for tests that run; a second signal ends them at once"
+    );
+    let none_runs = async {
+        while running() > 0 {
+            sleep(LOOK).await;
+        }
+    };
+    tokio::select! {
+        ended = timeout(MAX_WAIT_FOR_TESTS, none_runs) => if ended.is_err() {
+            warn!(tests = running(), "tests did not end in time, and are cut off");
+        },
+        () = shared.stop.cancelled() => {}
     }
 }
 
@@ -283,7 +319,7 @@ async fn accept(
         shared.health.seen(number);
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
-            () = shared.stop.cancelled() => return Ok(()),
+            () = shared.health.closing.cancelled() => return Ok(()),
             () = sleep(TICK) => continue,
         };
         match accepted {
@@ -380,13 +416,23 @@ async fn speak_http(shared: &Arc<Shared>, transport: Transport, client: Client) 
     let mut connection = std::pin::pin!(connection);
     tokio::select! {
         ended = connection.as_mut() => return ended.map_err(io::Error::other),
-        () = shared.stop.cancelled() => {}
+        () = shared.health.closing.cancelled() => {}
         () = activity.given_up() => {}
         // hyper has no bound of its own for half a preface of HTTP/2.
         () = no_request(&activity) => return Err(io::ErrorKind::TimedOut.into()),
     }
     connection.as_mut().graceful_shutdown();
-    timeout(DRAIN_HTTP, connection).await.unwrap_or(Ok(())).map_err(io::Error::other)
+    let over = async {
+        // What runs has the time that tests have.
+        if shared.health.closing.is_cancelled() {
+            shared.stop.cancelled().await;
+        }
+        sleep(DRAIN_HTTP).await;
+    };
+    tokio::select! {
+        ended = connection => ended.map_err(io::Error::other),
+        () = over => Ok(()),
+    }
 }
 
 /// Resolves if there is no request in time.
@@ -447,7 +493,12 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 /// How much longer than a session a connection may last.
 const MOMENT: Duration = Duration::from_secs(100);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// How long everything may take to end.
+/// How long tests that run may go on after the server was told to end: most last as long, and who waits for a server to end
+/// waits no longer.
+const MAX_WAIT_FOR_TESTS: Duration = Duration::from_secs(10);
+/// How often it is looked whether some still run.
+const LOOK: Duration = Duration::from_millis(50);
+/// How long everything else may take to end.
 const DRAIN: Duration = Duration::from_secs(3);
 const DRAIN_HTTP: Duration = Duration::from_secs(1);
 const OTHER_FILES: u64 = 64;

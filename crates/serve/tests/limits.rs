@@ -15,7 +15,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream, UdpSocket};
 use tokio_tungstenite::tungstenite::Message;
 use weir_serve::{Options, Running};
-use weir_speedtest::protocol::weir::Direction;
+use weir_speedtest::protocol::weir::{Direction, EndReason, ServerMessage};
 
 /// A connection from another address of this machine.
 async fn connect_from(source: &str, server: SocketAddr) -> TcpStream {
@@ -461,11 +461,38 @@ async fn a_server_ends_soon_whatever_is_under_way() {
         while let Some(Ok(_)) = test.next().await {}
     });
     tokio::time::sleep(Duration::from_millis(300)).await;
-    server.stopper().stop();
+    server.stopper().now();
     let ended = tokio::task::spawn_blocking(move || server.wait(Duration::from_secs(10)));
     assert_eq!(ended.await.unwrap(), Some(Ok(())), "ten seconds are enough for anything");
     soon(reading).await.unwrap();
     assert!(TcpStream::connect(address).await.is_err());
+}
+
+#[tokio::test]
+async fn tests_that_run_come_to_their_end_and_no_other_begins() {
+    let (server, address) = serve(&[]);
+    let mut session = Session::open(address).await;
+    let ticket = session.ticket(flow(1, Direction::Down, 2_000)).await.unwrap();
+    let mut stream = session.connect(ticket).await;
+    let mut buffer = vec![0; 65_536];
+    assert!(stream.read(&mut buffer).await.unwrap() > 0, "the flow has begun");
+    server.stopper().stop();
+    while TcpStream::connect(address).await.is_ok() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    while stream.read(&mut buffer).await.is_ok_and(|bytes| bytes > 0) {}
+    let over = loop {
+        match soon(session.hear()).await {
+            ServerMessage::Done { reason, .. } => break reason,
+            ServerMessage::Error { reason, .. } => panic!("{reason}"),
+            _ => {}
+        }
+    };
+    assert_eq!(over, EndReason::Duration);
+    assert!(server.wait(Duration::ZERO).is_none(), "the session has not ended");
+    drop(session);
+    let ended = tokio::task::spawn_blocking(move || server.wait(Duration::from_secs(10)));
+    assert_eq!(ended.await.unwrap(), Some(Ok(())), "with the last test, and not before");
 }
 
 /// Why a server with these words does not start.
