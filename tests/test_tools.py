@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from live import PATIENCE_S
@@ -106,3 +108,26 @@ NO_TARGETS = {
     *("fuzz/target", "fuzz/artifacts", "fuzz/coverage"),
 }
 """What no target of make makes, or has no place of its own."""
+
+
+def same_records(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    """What `tools/same_records.py` says to these words."""
+    command = [sys.executable, ROOT / "tools/same_records.py", *words]
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+
+
+def test_records_of_a_shorter_case_are_made_and_told_from_others(tmp_path: Path) -> None:
+    """The file of this case asserts of the 76th second, and its run is of five."""
+    before, after = tmp_path / "before", tmp_path / "after"
+    for folder in (before, after):
+        made = same_records("make", folder, "--only", "shaper-asleep")
+        assert (made.returncode, made.stderr) == (0, "")
+    same = same_records("compare", before, after)
+    assert (same.returncode, same.stdout.rsplit(": ", 1)[1]) == (0, "the same\n")
+
+    part = min(after.rglob("latency/*.parquet"))
+    rows = pl.read_parquet(part)
+    rows.with_columns(pl.col("rtt_ns") + 1).write_parquet(part)
+    other = same_records("compare", before, after)
+    assert other.returncode == 1
+    assert other.stdout.splitlines()[0].endswith(": latency: values of column rtt_ns differ")
