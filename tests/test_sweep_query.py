@@ -7,6 +7,8 @@ import os
 import signal
 import sys
 import threading
+import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -19,7 +21,6 @@ from weirlab.sweeps.store import Store
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import Callable
-    from pathlib import Path
 
 
 @pytest.fixture
@@ -108,11 +109,30 @@ def test_what_is_wrong_with_a_question_is_said(store: Store, sql: str, says: str
 
 
 def test_ctrl_c_ends_a_question(store: Store) -> None:
+    before = set(TASKS.iterdir())
     pressed = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
     pressed.start()
     with pytest.raises(KeyboardInterrupt):
         answer(store, "SELECT count(*) AS n FROM range(1000000000000) a WHERE a.range * 3 % 7 = 8")
     pressed.join()
+    # DuckDB has threads of its own, and none of them may go on with it.
+    end, idle = time.monotonic() + 30, 0
+    while idle < 50:
+        idle = 0 if any(computes(task) for task in set(TASKS.iterdir()) - before) else idle + 1
+        assert time.monotonic() < end, "a thread goes on with the question"
+        time.sleep(0.01)
+
+
+TASKS = Path("/proc/self/task")
+"""A folder for each thread of this process."""
+
+
+def computes(task: Path) -> bool:
+    """Whether a thread runs, or wants to, at this moment."""
+    try:
+        return (task / "stat").read_text().rpartition(")")[2].split()[0] == "R"
+    except FileNotFoundError:  # it has ended
+        return False
 
 
 def test_names_of_columns_are_kept_as_they_are(store: Store) -> None:

@@ -51,6 +51,8 @@ def answer(store: Store, sql: str) -> pl.DataFrame:
         except RuntimeError as error:
             # So DuckDB tells of Ctrl-C while it works.
             if isinstance(error.__cause__, KeyboardInterrupt):
+                # Its other threads would work on, and keep the database.
+                base.interrupt()
                 raise error.__cause__ from None
             raise
 
