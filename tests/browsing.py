@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, Request, sync_playwright
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
+
+    from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, Playwright, Request
 
 AXE = Path(__file__).parent.parent / "viewer" / "node_modules" / "axe-core" / "axe.min.js"
 PHONE = {"width": 390, "height": 844}
@@ -41,17 +42,23 @@ WAIT_MS = 30_000
 
 
 @contextmanager
-def started() -> Iterator[Browser]:
-    """Chromium without a window; the test is skipped where there is none."""
-    program = shutil.which("chromium") or shutil.which("chromium-browser")
+def started(driver: Playwright, programs: Sequence[str]) -> Iterator[Browser]:
+    """The first of these browsers that is there, to be seen by nobody; without one the test is skipped."""
+    program = next(filter(None, map(shutil.which, programs)), None)
     if program is None:
         pytest.skip("there is no Chromium: make browser")
-    with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        try:
-            yield browser
-        finally:
-            browser.close()
+    browser = driver.chromium.launch(executable_path=program, args=["--no-sandbox"])
+    try:
+        yield browser
+    finally:
+        browser.close()
+
+
+WHOLE = ("chromium", "chromium-browser")
+"""Chromium with all that belongs to its windows, which it draws even where nobody sees them."""
+
+PAGES_ONLY = ("chromium-headless-shell", *WHOLE)
+"""First the same engine without windows, where a page takes less of the processor. It loses touches."""
 
 
 @dataclass

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator
 
     from matplotlib.figure import Figure
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, Playwright
 
     from weirlab.record import Record
 
@@ -124,11 +124,29 @@ def _page_of(records: list[Record], file: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    """A browser for all tests of pages."""
-    from browsing import started  # noqa: PLC0415 - only these tests need the driver
+def driver() -> Iterator[Playwright]:
+    """What drives browsers; a process can have one."""
+    from playwright.sync_api import sync_playwright  # noqa: PLC0415 - only tests of pages need it
 
-    with started() as found:
+    with sync_playwright() as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def browser(driver: Playwright) -> Iterator[Browser]:
+    """A browser for all tests of pages."""
+    from browsing import PAGES_ONLY, started  # noqa: PLC0415 - only these tests need the driver
+
+    with started(driver, PAGES_ONLY) as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def touched_browser(driver: Playwright) -> Iterator[Browser]:
+    """A browser for tests of touches."""
+    from browsing import WHOLE, started  # noqa: PLC0415 - only these tests need the driver
+
+    with started(driver, WHOLE) as found:
         yield found
 
 

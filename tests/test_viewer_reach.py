@@ -66,8 +66,8 @@ def test_the_keyboard_reads_a_distribution_too(browser: Browser, one_page: Path)
                 chart.get_by_role("button", name="Log").click()
 
 
-def test_a_finger_reads_values_zooms_and_marks(browser: Browser, one_page: Path) -> None:
-    with opened(browser, one_page, viewport=PHONE, has_touch=True, is_mobile=True) as shown:
+def test_a_finger_reads_values_zooms_and_marks(touched_browser: Browser, one_page: Path) -> None:
+    with opened(touched_browser, one_page, viewport=PHONE, has_touch=True, is_mobile=True) as shown:
         page = shown.page
         place = shown.plot("Download")
         chart = shown.chart("Download")
