@@ -34,7 +34,7 @@ test: setup ## Sets everything up and passes the tests: Rust, Python, Python in 
 	@echo "== Rust tests"
 	@# Random inputs are the same each time here; `cargo test` alone draws others. Dependencies are those of `make weir`,
 	@# compiled already: the same profile, and with `weir-py` in the workspace, which has no tests, the same features.
-	@PROPTEST_RNG_SEED=1 cargo test --config tools/tests.toml --profile quick --workspace --locked --quiet
+	@PROPTEST_RNG_SEED=1 $(BIN)/python tools/rust_tests.py --config tools/tests.toml --profile quick --workspace --locked
 	@skipped=$$(mktemp); trap 'rm -f $$skipped' EXIT; export WEIR_SKIPPED=$$skipped; failed=; \
 		echo "== Python tests, in several processes"; \
 		$(BIN)/pytest -m 'not realtime' -n auto --maxprocesses 4 --dist loadfile || failed=' in several processes'; \

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -82,6 +84,67 @@ def test_nothing_goes_on_behind_a_set_up_that_has_ended(
     assert said.splitlines()[-1:] == ([] if number else ["weir: maturin could not be installed"])
     with pytest.raises(ProcessLookupError):
         os.kill(int((here / "pid").read_text()), 0)
+
+
+RUST_TESTS = {
+    "crates/serve/tests/limits.rs": ("echo whole; echo 'test result: FAILED. 1 failed'; exit 101", False),
+    "crates/core/src/lib.rs": ("echo dots; echo 'test result: ok. 2 passed'", True),
+    "crates/serve/src/lib.rs": ("echo dots; echo 'test result: ok. 3 passed'", True),
+    "crates/core/tests/ended.rs": ("echo 'it ended itself'", False),
+}
+"""Programs of tests: their sources, what they do, and whether that is good."""
+
+
+@pytest.mark.parametrize(
+    ("sources", "documented", "code"),
+    [
+        (list(RUST_TESTS), "exit 0", 1),
+        ([source for source, (_, good) in RUST_TESTS.items() if good], "exit 0", 0),
+        ([source for source, (_, good) in RUST_TESTS.items() if good], "exit 101", 1),
+        ([], "exit 0", 1),
+    ],
+    ids=["some fail", "all pass", "of the documentation one fails", "none"],
+)
+def test_rust_tests_are_run_to_the_last_and_what_failed_is_shown(
+    tmp_path: Path, sources: list[str], documented: str, code: int
+) -> None:
+    here = project(tmp_path, "tools/rust_tests.py")
+    compiled: list[dict[str, Any]] = [{"reason": "build-finished", "success": True}]
+    for number, source in enumerate(sources):
+        programs(here / "bin", **{f"tests_{number}": f'echo "$@" >>asked\n{RUST_TESTS[source][0]}'})
+        crate = here.joinpath(*Path(source).parts[:2])
+        crate.mkdir(parents=True, exist_ok=True)
+        compiled.append(
+            {
+                "reason": "compiler-artifact",
+                "profile": {"test": True},
+                "executable": str(here / "bin" / f"tests-{number}"),
+                "manifest_path": str(crate / "Cargo.toml"),
+                "target": {"src_path": str(here / source)},
+            }
+        )
+    (here / "compiled").write_text("".join(f"{json.dumps(line)}\n" for line in compiled))
+    cargo = f'case " $* " in *" --no-run "*) cat "{here}/compiled";; *) {documented};; esac'
+    done = subprocess.run(
+        [sys.executable, here / "tools/rust_tests.py", "--workspace"],
+        env=programs(here / "bin", cargo=cargo),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    assert done.returncode == code, done.stdout + done.stderr
+    assert ("so nothing was tested" in done.stderr) == (not sources)
+    failed = [source for source in sources if not RUST_TESTS[source][1]]
+    for source in sources:
+        assert (f"FAILED: Rust tests in {source}; see above" in done.stdout) == (source in failed)
+    # What waits is run as ever; of what computes there is one test at a time.
+    for name, words in (("serve", "--quiet"), ("core", "--quiet --test-threads=1")):
+        wanted = [words for source in sources if f"crates/{name}/" in source]
+        asked = here / "crates" / name / "asked"
+        assert (asked.read_text().splitlines() if wanted else []) == wanted
+    assert done.stdout.count("\nwhole\n") == ("crates/serve/tests/limits.rs" in failed)
+    assert "dots" not in done.stdout
 
 
 def test_everything_that_is_made_is_cleared_away() -> None:
