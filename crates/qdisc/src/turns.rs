@@ -46,16 +46,24 @@ impl Turns {
     }
 
     /// The flow whose turn it is.
+    #[inline]
     pub fn current(&mut self) -> Option<usize> {
         loop {
-            let flow = self.chain().ends?.0;
+            let (flow, is_new) = match &self.new.ends {
+                Some((flow, _)) => (*flow, true),
+                None => (self.old.ends.as_ref()?.0, false),
+            };
             let turn = &mut self.flows[flow as usize];
             if turn.deficit > 0 {
                 return Some(flow as usize);
             }
             turn.deficit += self.quantum;
-            self.leave();
-            self.old.push(flow, &mut self.flows);
+            if is_new {
+                self.leave();
+                self.old.push(flow, &mut self.flows);
+            } else {
+                self.old.rotate(&mut self.flows);
+            }
         }
     }
 
@@ -107,6 +115,17 @@ impl Chain {
         }
     }
 
+    /// Moves the first flow behind the last.
+    fn rotate(&mut self, flows: &mut [Turn]) {
+        if let Some((head, tail)) = &mut self.ends
+            && let Some(next) = flows[*head as usize].next.take()
+        {
+            flows[*tail as usize].next = Some(*head);
+            *tail = *head;
+            *head = next;
+        }
+    }
+
     fn pop(&mut self, flows: &[Turn]) -> Option<u32> {
         let (head, tail) = self.ends?;
         self.ends = flows[head as usize].next.map(|next| (next, tail));
@@ -138,5 +157,19 @@ mod tests {
         turns.pass();
         turns.pass();
         assert_eq!(turns.current(), None);
+    }
+
+    #[test]
+    fn old_flows_keep_their_order_whatever_they_owe() {
+        let mut turns = Turns::new(3, 1500);
+        let mut served = Vec::new();
+        (0..3).for_each(|flow| turns.join(flow));
+        for len in [1500, 3000, 1500, 1500, 1500, 1500, 1500] {
+            let flow = turns.current().unwrap();
+            turns.charge(flow, len);
+            served.push(flow);
+        }
+        // Flow 1 took two quanta at once, and waits for a round.
+        assert_eq!(served, [0, 1, 2, 0, 2, 0, 1]);
     }
 }
