@@ -116,6 +116,24 @@ impl TakesNext for FqCodel {
         }
     }
 
+    /// Where nothing waits the packet is the next of its flow as soon as it has come, and has no sojourn.
+    fn pass(&mut self, packet: &Packet, _now: Time) -> bool {
+        let has_room = u64::from(truesize(packet)) <= self.memory_limit;
+        if !has_room || self.store.accounting.backlog().packets > 0 {
+            return false;
+        }
+        let Some(index) = self.flow_of(packet) else { return false };
+        self.turns.join(index);
+        while let Some(flow) = self.turns.current().filter(|&flow| flow != index) {
+            self.flows[flow].codel.on_empty();
+            self.turns.pass();
+        }
+        self.flows[index].codel.on_empty();
+        self.turns.charge(index, packet.len);
+        self.store.accounting.pass(packet);
+        true
+    }
+
     /// Serves the flows in turn (RFC 8290, section 4.2) until one yields a packet.
     fn take_next(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<Packet> {
         loop {

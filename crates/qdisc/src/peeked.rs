@@ -17,6 +17,12 @@ pub(crate) trait TakesNext: Send {
         let _ = (now, sink);
     }
 
+    /// [`Qdisc::pass`], which is asked only while no packet is held.
+    fn pass(&mut self, packet: &Packet, now: Time) -> bool {
+        let _ = (packet, now);
+        false
+    }
+
     /// Takes out the next packet to send at `now`. Its departure is not yet counted in
     /// [`accounting`](Self::accounting); where there is none, what is beneath has counted it.
     fn take_next(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<Packet>;
@@ -85,6 +91,10 @@ impl<D: TakesNext> Peeked<D> {
 impl<D: TakesNext> Qdisc for Peeked<D> {
     fn enqueue(&mut self, packet: Packet, now: Time, sink: &mut dyn DropSink) {
         self.discipline.enqueue(packet, now, sink);
+    }
+
+    fn pass(&mut self, packet: &Packet, now: Time) -> bool {
+        self.held.is_none() && self.discipline.pass(packet, now)
     }
 
     fn dequeue(&mut self, now: Time, sink: &mut dyn DropSink) -> Option<Packet> {

@@ -82,6 +82,25 @@ fn compare_passes(spec: &str, operations: &[Operation]) {
 }
 
 #[test]
+fn what_meets_an_empty_fifo_or_fq_codel_passes_and_nothing_overtakes_what_waits() {
+    for spec in ["pfifo", "bfifo", "fq_codel"] {
+        let mut bench = Bench::new(spec);
+        for flow in [0, 1, 0, 2] {
+            let packet = bench.packet(flow, 1_500, 0);
+            assert!(bench.port.pass(&packet, bench.now), "{spec}: {packet:?}");
+        }
+        assert_eq!(bench.port.stats().departed.packets, 4, "{spec}");
+        bench.enqueue(0, 1_500, 0);
+        let packet = bench.packet(1, 1_500, 0);
+        assert!(!bench.port.pass(&packet, bench.now), "{spec}: overtakes");
+    }
+    // It would be dropped at once.
+    let mut bench = Bench::new("fq_codel memory_limit 1000b");
+    let packet = bench.packet(0, 1_500, 0);
+    assert!(!bench.port.pass(&packet, bench.now));
+}
+
+#[test]
 fn every_discipline_has_examples_and_stands_once() {
     let mut names: Vec<_> = DISCIPLINES.iter().map(|discipline| discipline.name).collect();
     names.sort_unstable();

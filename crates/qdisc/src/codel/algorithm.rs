@@ -78,6 +78,13 @@ impl CodelState {
         self.count = self.count.wrapping_add(drops);
     }
 
+    /// Nothing waits, or only a packet that has just come: what was above the target is over.
+    #[inline]
+    pub fn on_empty(&mut self) {
+        self.above_until = None;
+        self.dropping = false;
+    }
+
     /// Whether `packet`, just taken from the queue, may be dropped: RFC 8289, section 5.6
     /// ("dodequeue").
     fn may_drop(
@@ -148,8 +155,7 @@ pub(crate) fn codel_dequeue(
     let now = ticks_of(now);
     let mut candidate = queue.pop();
     if candidate.is_none() {
-        state.above_until = None;
-        state.dropping = false;
+        state.on_empty();
         return candidate;
     }
     let may_drop = state.may_drop(candidate.as_ref(), queue.backlog_bytes(), params, now);
