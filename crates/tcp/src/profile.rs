@@ -305,24 +305,28 @@ impl Timers {
     /// Whole ticks in `span`.
     ///
     /// Every acknowledgement asks, mostly for Linux' tick: to divide by a number that is known as this is compiled takes
-    /// a quarter of the time.
+    /// a quarter of the time. The other ticks are divided by out of line, or the compiler makes one division of both.
     #[must_use]
     #[inline]
     pub const fn whole_ticks(self, span: Duration) -> u64 {
         match self {
-            Self::Exact | Self::Ticks(_) => span.as_nanos() / self.tick().as_nanos(),
+            Self::Exact | Self::Ticks(_) => self.whole_other_ticks(span),
             Self::Wheel => span.as_nanos() / LINUX_TICK.as_nanos(),
         }
+    }
+
+    #[inline(never)]
+    const fn whole_other_ticks(self, span: Duration) -> u64 {
+        span.as_nanos() / self.tick().as_nanos()
     }
 
     /// Ticks in `span`, rounded up.
     #[must_use]
     #[inline]
     pub const fn ticks_up(self, span: Duration) -> u64 {
-        match self {
-            Self::Exact | Self::Ticks(_) => span.as_nanos().div_ceil(self.tick().as_nanos()),
-            Self::Wheel => span.as_nanos().div_ceil(LINUX_TICK.as_nanos()),
-        }
+        // Less work than `div_ceil`, which multiplies to find out whether there is a rest.
+        let Some(before_end) = span.as_nanos().checked_sub(1) else { return 0 };
+        self.whole_ticks(Duration::from_nanos(before_end)) + 1
     }
 }
 
@@ -467,6 +471,20 @@ mod tests {
         assert_eq!(fires(0, 252), 256); // 63 ticks: steps of 8, 32 ms
         assert_eq!(fires(0, 260), 288);
         assert_eq!(fires(0, 2_016), 2_048); // 504 ticks: steps of 64, 256 ms
+    }
+
+    #[test]
+    fn a_span_is_in_whole_ticks_and_a_begun_one_counts_upwards() {
+        for timers in [Timers::Wheel, Timers::Ticks(Duration::from_millis(4))] {
+            let ticks = |nanos| {
+                let span = Duration::from_nanos(nanos);
+                (timers.whole_ticks(span), timers.ticks_up(span))
+            };
+            let spans = [0, 1, 3_999_999, 4_000_000, 4_000_001, u64::MAX];
+            let longest = u64::MAX / 4_000_000;
+            let expected = [(0, 0), (0, 1), (0, 1), (1, 1), (1, 2), (longest, longest + 1)];
+            assert_eq!(spans.map(ticks), expected, "{timers:?}");
+        }
     }
 
     #[test]
