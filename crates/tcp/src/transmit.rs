@@ -44,7 +44,7 @@ impl Sender {
         if push == Push::Nothing {
             return 0;
         }
-        let max_burst = self.max_burst(profile);
+        let mut max_burst = None;
         let mut sent = 0;
         let mut held_back_by_cwnd = false;
         while self.has_segment() {
@@ -56,6 +56,7 @@ impl Sender {
                 break;
             }
             let room = self.window.cwnd - in_flight;
+            let max_burst = *max_burst.get_or_insert_with(|| self.max_burst(profile));
             let quota = room.min((self.window.cwnd / 2).max(1)).min(max_burst);
             if self.next_segment_end() > self.peer_window.end {
                 break;
@@ -124,11 +125,16 @@ impl Sender {
         if rtt_steps < 32 {
             bytes += u64::from(MAX_BURST_BYTES >> rtt_steps);
         }
-        let least = match self.algorithm.rate_control() {
-            Some(control) => control.least_burst(&self.window),
+        let least = match self.delivery.sampler {
             None => MIN_BURST_SEGMENTS,
+            Some(_) => self
+                .algorithm
+                .rate_control()
+                .map_or(MIN_BURST_SEGMENTS, |control| control.least_burst(&self.window)),
         };
-        (bytes.min(u64::from(MAX_BURST_BYTES)) as u32 / self.mss).max(least)
+        let bytes = bytes.min(u64::from(MAX_BURST_BYTES)) as u32;
+        // Mostly so few that there is nothing to divide.
+        if bytes < (least + 1) * self.mss { least } else { bytes / self.mss }
     }
 
     /// Whether to hold a burst back because an acknowledgement that enlarges it is about to come, and
