@@ -39,8 +39,9 @@ impl State {
     /// It is the first segment of a piece of memory.
     const STARTS_PIECE: u8 = 16;
 
-    const fn has(self, bit: u8) -> bool {
-        self.0 & bit != 0
+    /// Whether one of `bits` is set.
+    const fn has(self, bits: u8) -> bool {
+        self.0 & bits != 0
     }
 }
 
@@ -111,11 +112,11 @@ pub(crate) struct Scoreboard {
     pub lost_out: u32,
     /// Retransmissions under way.
     pub retrans_out: u32,
-    /// Number behind the highest segment that arrived; `una` if none did.
+    /// Number behind the highest segment that arrived; `una` or less if none did.
     highest_sacked: u32,
     /// Pieces of memory that hold the segments: one a burst at first, later cut and joined by SACK blocks.
     pub pieces: u32,
-    /// First segment that may wait for retransmission: none below it does.
+    /// First segment that may wait for retransmission: none below it does. It may be acknowledged by now.
     retransmit_hint: u32,
     /// Whether the order of transmission is kept.
     is_by_time: bool,
@@ -178,7 +179,7 @@ impl Scoreboard {
 
     /// Number behind the highest segment that arrived; `una` if none did.
     pub const fn highest_sacked(&self) -> u32 {
-        self.highest_sacked
+        if self.highest_sacked > self.una { self.highest_sacked } else { self.una }
     }
 
     /// The segment `seq`, which must be in the queue.
@@ -227,21 +228,22 @@ impl Scoreboard {
     pub fn pop(&mut self) -> Delivered {
         let seq = self.una;
         let entry = *self.get(seq);
-        if entry.retransmitted() {
-            self.retrans_out -= 1;
+        if entry.state.has(State::RETRANSMITTED | State::LOST) {
+            self.retrans_out -= u32::from(entry.retransmitted());
+            self.lost_out -= u32::from(entry.lost());
         }
-        if entry.lost() {
-            self.lost_out -= 1;
-        }
-        self.unlink(seq);
-        if entry.state.has(State::STARTS_PIECE) {
-            // The rest of the piece stays one.
-            self.pieces -= 1;
-            self.cut_before(seq + 1);
+        if self.is_by_time {
+            // Nobody asks for its own place again.
+            self.detach(seq, entry);
         }
         self.una += 1;
-        self.highest_sacked = self.highest_sacked.max(self.una);
-        self.retransmit_hint = self.retransmit_hint.max(self.una);
+        if entry.state.has(State::STARTS_PIECE) {
+            // The rest of the piece stays one.
+            match (self.una < self.nxt).then(|| &mut self.at(seq + 1).state) {
+                Some(next) if !next.has(State::STARTS_PIECE) => next.0 |= State::STARTS_PIECE,
+                _ => self.pieces -= 1,
+            }
+        }
         delivered(seq, &entry)
     }
 
@@ -313,6 +315,7 @@ impl Scoreboard {
         if self.retrans_out >= self.lost_out {
             return None;
         }
+        self.retransmit_hint = self.retransmit_hint.max(self.una);
         while self.retransmit_hint < self.nxt {
             let entry = self.get(self.retransmit_hint);
             if entry.lost() && !entry.sacked() && !entry.retransmitted() {
@@ -448,9 +451,18 @@ impl Scoreboard {
         if !self.is_by_time {
             return;
         }
-        let Entry { older, newer, .. } = *self.get(seq);
+        if self.detach(seq, *self.get(seq)) {
+            let entry = self.at(seq);
+            entry.older = Link::END;
+            entry.newer = Link::END;
+        }
+    }
+
+    /// Joins the neighbours of `seq`, which is `entry`, in the order of transmission; returns whether it was there.
+    #[inline]
+    fn detach(&mut self, seq: u32, Entry { older, newer, .. }: Entry) -> bool {
         match older.seq() {
-            None if self.oldest != Link::to(seq) => return,
+            None if self.oldest != Link::to(seq) => return false,
             None => self.oldest = newer,
             Some(older) => self.at(older).newer = newer,
         }
@@ -458,9 +470,7 @@ impl Scoreboard {
             None => self.newest = older,
             Some(newer) => self.at(newer).older = older,
         }
-        let entry = self.at(seq);
-        entry.older = Link::END;
-        entry.newer = Link::END;
+        true
     }
 
     fn at(&mut self, seq: u32) -> &mut Entry {
