@@ -205,13 +205,13 @@ impl AckState {
 
     /// Sets the timer of the delayed acknowledgement, or says that it is due at once (`tcp_send_delayed_ack`).
     pub fn delay(&mut self, delay: Duration, timers: Timers, now: Time) -> AckNeed {
-        let delayed = Delayed { due: timers.due(now, delay), fires: timers.fires_at(now, delay) };
+        let due = timers.due(now, delay);
         if self.delayed.due <= timers.due(now, Duration::ZERO) + timers.whole(delay / 4) {
             // The timer set before fires soon anyway: do not wait.
             return AckNeed::Now;
         }
-        if delayed.due < self.delayed.due {
-            self.delayed = delayed;
+        if due < self.delayed.due {
+            self.delayed = Delayed { due, fires: timers.fires_at(now, delay) };
         }
         AckNeed::Later
     }

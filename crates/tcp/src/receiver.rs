@@ -234,8 +234,9 @@ impl Receiver {
     /// Data in the receive buffer: after a gap, or not read by the application yet.
     #[inline(always)]
     fn held(&self) -> BufferedData {
-        if self.unread == 0 && self.ahead.is_empty() {
-            return BufferedData { segments: 0, pieces: 0 };
+        // Mostly there is no gap, and the segment that has just come is all that was not read.
+        if self.unread <= 1 && self.ahead.is_empty() {
+            return BufferedData { segments: self.unread, pieces: self.unread };
         }
         self.held_now()
     }
