@@ -260,7 +260,7 @@ impl<T: Traffic> Path<T> {
 
     /// An event of one of the path's own sources. If it lets one packet arrive, as it mostly does, that is written to
     /// `packet`, and returned is where it is; several are [next](Self::next_arrived).
-    #[inline]
+    #[inline(always)]
     pub fn arrival_by(
         &mut self,
         source: Source,
@@ -279,6 +279,7 @@ impl<T: Traffic> Path<T> {
     }
 
     /// Passes on what has come to the end of the way whose event `source` is.
+    #[inline(always)]
     fn deliver(&mut self, source: Source, now: Time, packet: &mut Packet) -> Option<ArrivalPoint> {
         loop {
             let (way, hop) = match source.checked_sub(self.sources.access) {
@@ -346,6 +347,12 @@ impl<T: Traffic> Path<T> {
     pub fn send_from_shaper(&mut self, packet: Packet, hop: usize, now: Time) {
         let arrival = self.pass_on(&packet, self.next_of(hop, &packet), now);
         self.note_arrived(&packet, arrival);
+    }
+
+    /// Whether a packet has arrived somewhere that was not taken in.
+    #[inline]
+    pub fn has_arrived(&self) -> bool {
+        !self.arrived.is_empty()
     }
 
     /// The next packet that has arrived somewhere.

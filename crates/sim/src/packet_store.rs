@@ -137,6 +137,12 @@ impl PacketStore {
         }
     }
 
+    /// Whether rows wait for the record: lost probes, or what applications have.
+    #[inline]
+    pub const fn has_rows(&self) -> bool {
+        !self.lost_pings.is_empty() || !self.transfers.is_empty()
+    }
+
     /// Whether a packet is one of a UDP load, or a DNS query or answer.
     pub fn is_of_udp(&self, packet: &Packet) -> bool {
         packet.flow_id < self.loads && self.flow_info[packet.flow_id as usize].is_udp
@@ -190,7 +196,11 @@ impl PacketStore {
     }
 
     /// Tells a capture that an end of a connection, whose packets have `flow_id`, sends `segment`.
+    #[inline]
     pub fn note_sent(&mut self, flow_id: u32, from: End, segment: &Segment) {
+        if self.capture.is_none() {
+            return;
+        }
         let connection = self.first_end_of(flow_id);
         if let Some(capture) = &mut self.capture {
             let direction = match from {

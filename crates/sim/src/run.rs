@@ -327,6 +327,7 @@ impl Simulation {
         self.network.traffic.lost_pings.drain(..).for_each(|row| sink.latency(&row));
     }
 
+    #[inline(always)]
     fn handle(&mut self, number: Source, now: Time, sink: &mut dyn Sink) -> ControlFlow<()> {
         let mut verdict = ControlFlow::Continue(());
         match self.sources.source(number) {
@@ -348,7 +349,9 @@ impl Simulation {
             }
             rare => verdict = self.handle_rare(rare, now, sink),
         }
-        self.take_in_arrived(now, sink);
+        if self.network.has_arrived() || self.network.traffic.has_rows() {
+            self.take_in_arrived(now, sink);
+        }
         verdict
     }
 
@@ -432,20 +435,16 @@ impl Simulation {
     }
 
     /// Hands all packets that have arrived on, and what became of pings and transfers to `sink`.
-    #[inline]
+    #[inline(never)]
     fn take_in_arrived(&mut self, now: Time, sink: &mut dyn Sink) {
         while let Some((packet, place)) = self.network.next_arrived() {
             self.take_in(&packet, place, now, sink);
         }
-        if !self.network.traffic.lost_pings.is_empty() {
-            for row in self.network.traffic.lost_pings.drain(..) {
-                sink.latency(&row);
-            }
+        for row in self.network.traffic.lost_pings.drain(..) {
+            sink.latency(&row);
         }
-        if !self.network.traffic.transfers.is_empty() {
-            for row in self.network.traffic.transfers.drain(..) {
-                sink.transfer(&row);
-            }
+        for row in self.network.traffic.transfers.drain(..) {
+            sink.transfer(&row);
         }
     }
 
@@ -461,10 +460,10 @@ impl Simulation {
             unreachable!("only probes end at a router");
         };
         load.on_packet(packet, end, &mut self.network, now);
+        self.network.events.set(self.sources.timer(flow_id, end), load.next_timer(end));
         if self.notes_windows {
             self.note_window(flow_id);
         }
-        self.set_timer(flow_id, end);
     }
 
     /// Hands on a packet of a probe, or of a connection of a speed test or an application.
