@@ -211,26 +211,26 @@ impl<T: Traffic> Path<T> {
     }
 
     /// Sends `packet` from the client or from its server.
-    pub fn send(&mut self, packet: Packet, from: End, now: Time) {
-        match from {
+    #[inline(always)]
+    pub fn send(&mut self, mut packet: Packet, from: End, now: Time) {
+        let arrival = match from {
             End::Client => {
                 let next = match self.from_client {
                     Next::ByRoute => self.forwarding.first(self.host_of(&packet), Direction::Up),
                     next => next,
                 };
-                let arrival = self.pass_on(&packet, next, now);
-                self.note_arrived(&packet, arrival);
+                self.pass_on(&mut packet, next, now)
             }
             End::Server => {
                 let host = self.host_of(&packet) as usize;
-                let arrival = self.travel_access(2 * host + 1, &packet, now);
-                self.note_arrived(&packet, arrival);
+                self.travel_access(2 * host + 1, &mut packet, now)
             }
-        }
+        };
+        self.note_arrived(&packet, arrival);
     }
 
     /// Sends `packet` from the router behind `passed` hops of `direction` back against that direction.
-    pub fn send_back(&mut self, packet: Packet, direction: Direction, passed: u32, now: Time) {
+    pub fn send_back(&mut self, mut packet: Packet, direction: Direction, passed: u32, now: Time) {
         let opposite = direction.opposite();
         let host = self.traffic.host_of(&packet);
         let [there, back] =
@@ -240,12 +240,12 @@ impl<T: Traffic> Path<T> {
         match hops.find(|&hop| {
             !self.hops[hop].is_processor && self.forwarding.stop(hop, host).place == before
         }) {
-            Some(hop) => self.enter(hop, &packet, now),
+            Some(hop) => self.enter(hop, &mut packet, now),
             None if direction == Direction::Up => {
                 self.arrived.push_back((packet, ArrivalPoint::End(End::Client)));
             }
             None => {
-                let arrival = self.leave_to_server(&packet, now);
+                let arrival = self.leave_to_server(&mut packet, now);
                 self.note_arrived(&packet, arrival);
             }
         }
@@ -344,8 +344,9 @@ impl<T: Traffic> Path<T> {
     }
 
     /// Sends `packet` from the shaper at `hop` towards the line, past what waits in the shaper.
-    pub fn send_from_shaper(&mut self, packet: Packet, hop: usize, now: Time) {
-        let arrival = self.pass_on(&packet, self.next_of(hop, &packet), now);
+    pub fn send_from_shaper(&mut self, mut packet: Packet, hop: usize, now: Time) {
+        let next = self.next_of(hop, &packet);
+        let arrival = self.pass_on(&mut packet, next, now);
         self.note_arrived(&packet, arrival);
     }
 
@@ -412,7 +413,7 @@ impl<T: Traffic> Path<T> {
 
     /// Passes `packet` on to its next stop, and says where it has arrived if it has.
     #[inline]
-    fn pass_on(&mut self, packet: &Packet, next: Next, now: Time) -> Option<ArrivalPoint> {
+    fn pass_on(&mut self, packet: &mut Packet, next: Next, now: Time) -> Option<ArrivalPoint> {
         match next {
             Next::Hop(hop) => {
                 self.enter(hop, packet, now);
@@ -426,9 +427,9 @@ impl<T: Traffic> Path<T> {
 
     /// The router in front of `hop` forwards `packet` to it.
     #[inline]
-    fn enter(&mut self, hop: usize, packet: &Packet, now: Time) {
+    fn enter(&mut self, hop: usize, packet: &mut Packet, now: Time) {
         if self.asks_routers || self.hops[hop].looks_at_packets {
-            self.enter_seen(hop, *packet, now);
+            self.enter_seen(hop, packet, now);
         } else {
             self.enqueue(hop, packet, now);
         }
@@ -436,22 +437,21 @@ impl<T: Traffic> Path<T> {
 
     /// The router in front of `hop` forwards `packet` to it, where somebody looks at packets.
     #[inline(never)]
-    fn enter_seen(&mut self, hop: usize, mut packet: Packet, now: Time) {
-        if !self.ends_or_is_seen(hop, &mut packet, now) {
-            self.enqueue(hop, &packet, now);
+    fn enter_seen(&mut self, hop: usize, packet: &mut Packet, now: Time) {
+        if !self.ends_or_is_seen(hop, packet, now) {
+            self.enqueue(hop, packet, now);
         }
     }
 
     #[inline(always)]
-    fn enqueue(&mut self, hop: usize, packet: &Packet, now: Time) {
+    fn enqueue(&mut self, hop: usize, packet: &mut Packet, now: Time) {
         let it = &mut self.hops[hop];
         if it.resumes > now {
             it.port.enqueue(packet, now, &mut self.traffic);
         } else if it.line.is_idle(now) && it.port.pass(packet, now) {
             it.resumes = Time::ZERO;
-            let mut packet = *packet;
             packet.enqueued_at = now;
-            self.transmit(hop, &mut packet, now);
+            self.transmit(hop, packet, now);
         } else {
             it.port.enqueue(packet, now, &mut self.traffic);
             self.serve(hop, now);
@@ -515,7 +515,7 @@ impl<T: Traffic> Path<T> {
 
     /// The router behind the last hop forwards `packet` to its server.
     #[inline]
-    fn leave_to_server(&mut self, packet: &Packet, now: Time) -> Option<ArrivalPoint> {
+    fn leave_to_server(&mut self, packet: &mut Packet, now: Time) -> Option<ArrivalPoint> {
         let host = self.host_of(packet);
         if self.asks_routers {
             let passed = self.forwarding.counted(host, Direction::Up);
@@ -527,7 +527,12 @@ impl<T: Traffic> Path<T> {
     }
 
     #[inline(always)]
-    fn travel_access(&mut self, way: usize, packet: &Packet, now: Time) -> Option<ArrivalPoint> {
+    fn travel_access(
+        &mut self,
+        way: usize,
+        packet: &mut Packet,
+        now: Time,
+    ) -> Option<ArrivalPoint> {
         let DelayLine { delay, next, .. } = self.access[way];
         if !delay.is_zero() {
             let source = self.sources.access + way as Source;

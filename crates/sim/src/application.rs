@@ -227,7 +227,7 @@ impl ApplicationLoad {
             handle,
             enqueued_at: now,
             label: route.labels[from as usize],
-            len: route.queued_len(route.ip_header + UDP_HEADER_BYTES + payload),
+            len: route.sizes.queued_len(route.sizes.ip_header + UDP_HEADER_BYTES + payload),
             flow_id: self.flow,
             dscp: route.dscp,
             ecn: Ecn::NotEct,

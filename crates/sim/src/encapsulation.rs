@@ -13,6 +13,12 @@ pub(crate) struct Encapsulation {
     /// Flow labels of the packets from the client, and from the server.
     pub labels: [FlowLabel; 2],
     pub dscp: Dscp,
+    pub sizes: PacketSizes,
+}
+
+/// Sizes of the packets of a flow, probe or connection, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PacketSizes {
     /// Bytes of the IP header of what fits in.
     pub ip_header: u32,
     /// The largest IP packet that fits in.
@@ -46,23 +52,27 @@ impl Encapsulation {
             return Self {
                 labels: labels(key, hash_key),
                 dscp,
-                ip_header: ip_version_of(&key).header_bytes(),
-                mtu: scenario.mtu_bytes,
-                tunnel: None,
+                sizes: PacketSizes {
+                    ip_header: ip_version_of(&key).header_bytes(),
+                    mtu: scenario.mtu_bytes,
+                    tunnel: None,
+                },
             };
         };
         let spec = &scenario.tunnels[number as usize];
         let outside = Self {
             labels: labels(scenario.tunnel_key(number), hash_key),
             dscp: spec.kind.outer_dscp(dscp),
-            ip_header: scenario.ip_version.header_bytes(),
-            mtu: spec.kind.inner_mtu(scenario.mtu_bytes, scenario.ip_version),
-            tunnel: Some(Outside {
-                kind: spec.kind,
-                mtu: scenario.mtu_bytes,
-                ip_version: scenario.ip_version,
-                shows_hashes: spec.on_first_hop,
-            }),
+            sizes: PacketSizes {
+                ip_header: scenario.ip_version.header_bytes(),
+                mtu: spec.kind.inner_mtu(scenario.mtu_bytes, scenario.ip_version),
+                tunnel: Some(Outside {
+                    kind: spec.kind,
+                    mtu: scenario.mtu_bytes,
+                    ip_version: scenario.ip_version,
+                    shows_hashes: spec.on_first_hop,
+                }),
+            },
         };
         outside.of_other(key, hash_key)
     }
@@ -72,7 +82,7 @@ impl Encapsulation {
         let inside = labels(key, hash_key);
         let has_ports = matches!(key.protocol, Protocol::TCP | Protocol::UDP);
         let [up, down] = self.labels;
-        let labels = match self.tunnel {
+        let labels = match self.sizes.tunnel {
             None => inside,
             Some(Outside { shows_hashes: true, .. }) if has_ports => {
                 [FlowLabel { hash: inside[0].hash, ..up }, down]
@@ -81,8 +91,11 @@ impl Encapsulation {
         };
         Self { labels, ..*self }
     }
+}
 
+impl PacketSizes {
     /// The length, as queues count it, of what carries an IP packet of `ip_len` bytes.
+    #[inline]
     pub fn queued_len(&self, ip_len: u32) -> u32 {
         ETHERNET_HEADER
             + match self.tunnel {

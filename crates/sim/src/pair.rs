@@ -8,7 +8,7 @@ use weir_path::End;
 use weir_scenario::ScenarioError;
 use weir_tcp::{Endpoint, Info, Profile, Segment, Wire};
 
-use crate::encapsulation::Encapsulation;
+use crate::encapsulation::{Encapsulation, PacketSizes};
 use crate::run::Network;
 
 /// A connection between the client and a server.
@@ -19,18 +19,28 @@ pub(crate) struct Pair {
     server: Endpoint,
 }
 
-/// Route of a connection: flow ids, encapsulation and timestamps of its packets.
+/// Route of a connection: what all its packets have, their sizes and timestamps.
 #[derive(Clone, Copy, Debug)]
+#[repr(C)]
 pub(crate) struct Route {
-    /// The flow ids of packets from the client, and from the server.
-    pub flow_ids: [u32; 2],
-    encapsulation: Encapsulation,
+    /// The packets from the client, and from the server, without what differs from one to the next. They are copied
+    /// whole: a packet that is put together from its parts is read in other pieces than it is written.
+    packets: [Packet; 2],
+    sizes: PacketSizes,
     timestamps: bool,
 }
 
 impl Route {
-    pub const fn new(flow_ids: [u32; 2], encapsulation: Encapsulation) -> Self {
-        Self { flow_ids, encapsulation, timestamps: false }
+    /// The route of packets with these flow ids, from the client and from the server.
+    pub fn new(flow_ids: [u32; 2], encapsulation: Encapsulation) -> Self {
+        let Encapsulation { labels, dscp, sizes } = encapsulation;
+        let packets = [End::Client, End::Server].map(|end| Packet {
+            label: labels[end as usize],
+            flow_id: flow_ids[end as usize],
+            dscp,
+            ..Packet::BLANK
+        });
+        Self { packets, sizes, timestamps: false }
     }
 }
 
@@ -47,7 +57,7 @@ impl Pair {
         opener: End,
         seed: Seed,
     ) -> Result<Self, ScenarioError> {
-        let mss = profile.mss(route.encapsulation.mtu, route.encapsulation.ip_header);
+        let mss = profile.mss(route.sizes.mtu, route.sizes.ip_header);
         let endpoint = |end, control| {
             let random = seed.stream(end);
             Endpoint::new(Arc::clone(profile), control, mss, random)
@@ -64,17 +74,14 @@ impl Pair {
 
     /// `opener` opens the connection.
     pub fn connect(&mut self, opener: End, network: &mut Network, now: Time) {
-        let mut wire = self.route.wire(network, opener, now);
-        match opener {
-            End::Client => self.client.connect(&mut wire, now),
-            End::Server => self.server.connect(&mut wire, now),
-        }
+        let (endpoint, mut wire) = self.end_and_wire(opener, network, now);
+        endpoint.connect(&mut wire, now);
     }
 
     /// Writes `bytes` more at `end`, as its application.
     pub fn write(&mut self, end: End, bytes: u64, network: &mut Network, now: Time) {
-        let mut wire = self.route.wire(network, end, now);
-        self.end_mut(end).write(bytes, &mut wire, now);
+        let (endpoint, mut wire) = self.end_and_wire(end, network, now);
+        endpoint.write(bytes, &mut wire, now);
     }
 
     /// A packet of the connection arrived at `end`; says how many bytes of data it had.
@@ -86,15 +93,15 @@ impl Pair {
         now: Time,
     ) -> u16 {
         let segment = network.traffic.take_segment(packet.handle);
-        let mut wire = self.route.wire(network, end, now);
-        self.end_mut(end).on_segment(&segment, packet.ecn, &mut wire, now);
+        let (endpoint, mut wire) = self.end_and_wire(end, network, now);
+        endpoint.on_segment(&segment, packet.ecn, &mut wire, now);
         segment.len
     }
 
     /// The timer of `end` is due.
     pub fn on_timer(&mut self, end: End, network: &mut Network, now: Time) {
-        let mut wire = self.route.wire(network, end, now);
-        self.end_mut(end).on_timer(&mut wire, now);
+        let (endpoint, mut wire) = self.end_and_wire(end, network, now);
+        endpoint.on_timer(&mut wire, now);
     }
 
     /// When the timer of `end` is due; [`Time::MAX`] for never.
@@ -125,7 +132,7 @@ impl Pair {
 
     /// The flow id of packets from `end`.
     pub const fn flow_id(&self, end: End) -> u32 {
-        self.route.flow_ids[end as usize]
+        self.route.packets[end as usize].flow_id
     }
 
     pub const fn end(&self, end: End) -> &Endpoint {
@@ -141,17 +148,27 @@ impl Pair {
             End::Server => &mut self.server,
         }
     }
-}
 
-impl Route {
-    const fn wire<'n>(self, network: &'n mut Network, end: End, now: Time) -> PathWire<'n> {
-        PathWire { route: self, network, end, now }
+    /// `end`, and what puts its segments onto the path.
+    #[inline(always)]
+    const fn end_and_wire<'n>(
+        &'n mut self,
+        end: End,
+        network: &'n mut Network,
+        now: Time,
+    ) -> (&'n mut Endpoint, PathWire<'n>) {
+        let Self { route, client, server } = self;
+        let endpoint = match end {
+            End::Client => client,
+            End::Server => server,
+        };
+        (endpoint, PathWire { route, network, end, now })
     }
 }
 
 /// Puts segments into packets and packets onto the path.
 struct PathWire<'n> {
-    route: Route,
+    route: &'n Route,
     network: &'n mut Network,
     end: End,
     now: Time,
@@ -159,21 +176,15 @@ struct PathWire<'n> {
 
 impl Wire for PathWire<'_> {
     fn send(&mut self, segment: &mut Segment, ecn: Ecn) {
-        let route = &self.route;
-        let ip_len = route.encapsulation.ip_header
-            + segment.header_len(route.timestamps)
-            + u32::from(segment.len);
-        let flow_id = route.flow_ids[self.end as usize];
-        self.network.traffic.note_sent(flow_id, self.end, segment);
-        let packet = Packet {
-            handle: self.network.traffic.put_segment(segment),
-            enqueued_at: self.now,
-            label: route.encapsulation.labels[self.end as usize],
-            len: route.encapsulation.queued_len(ip_len),
-            flow_id,
-            dscp: route.encapsulation.dscp,
-            ecn,
-        };
+        let route = self.route;
+        let ip_len =
+            route.sizes.ip_header + segment.header_len(route.timestamps) + u32::from(segment.len);
+        let mut packet = route.packets[self.end as usize];
+        packet.len = route.sizes.queued_len(ip_len);
+        packet.ecn = ecn;
+        packet.enqueued_at = self.now;
+        self.network.traffic.note_sent(packet.flow_id, self.end, segment);
+        packet.handle = self.network.traffic.put_segment(segment);
         self.network.send(packet, self.end, self.now);
     }
 }

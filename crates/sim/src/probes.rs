@@ -53,12 +53,12 @@ impl PingTrain {
                 handle: 0,
                 enqueued_at: Time::ZERO,
                 label: encapsulation.labels[0],
-                len: encapsulation.queued_len(ip_len),
+                len: encapsulation.sizes.queued_len(ip_len),
                 flow_id,
                 dscp: encapsulation.dscp,
                 ecn: Ecn::NotEct,
             },
-            answer_len: encapsulation.queued_len(answer),
+            answer_len: encapsulation.sizes.queued_len(answer),
             labels: encapsulation.labels,
         }
     }

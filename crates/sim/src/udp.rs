@@ -53,14 +53,14 @@ impl UdpStream {
             return;
         }
         let route = &self.encapsulation;
-        let ip_len = route.ip_header + UDP_HEADER_BYTES + self.load.payload_bytes;
+        let ip_len = route.sizes.ip_header + UDP_HEADER_BYTES + self.load.payload_bytes;
         while let Some(seq) = self.sending.take_due(now) {
             let handle = network.traffic.put_udp(UdpPacket { seq, sent: now, is_request: false });
             let packet = Packet {
                 handle,
                 enqueued_at: now,
                 label: route.labels[self.sender as usize],
-                len: route.queued_len(ip_len),
+                len: route.sizes.queued_len(ip_len),
                 flow_id: self.flow,
                 dscp: route.dscp,
                 ecn: Ecn::NotEct,

@@ -60,7 +60,8 @@ impl Lines {
             label: self.encapsulation.labels[End::Client as usize],
             len: self
                 .encapsulation
-                .queued_len(self.encapsulation.ip_header + UDP_HEADER + text.len() as u32),
+                .sizes
+                .queued_len(self.encapsulation.sizes.ip_header + UDP_HEADER + text.len() as u32),
             flow_id: self.flow_id,
             dscp: self.encapsulation.dscp,
             ecn: Ecn::NotEct,
