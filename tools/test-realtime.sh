@@ -6,22 +6,31 @@
 set -u
 pytest=$1
 cache=.pytest_cache/v/cache/lastfailed
-# Files whose tests take long have late names: begun last, one would be waited for alone.
-files=$(grep -l 'mark\.realtime' tests/test_*.py | sort -r)
+# Files whose tests take longest: begun last, one would be waited for alone.
+long="serve_page_figures shape_gso ping lab_process ui lab_paths serve_clients ui_forms lab_control net_applications"
 rm -f "$cache"
 
-# A part: words for pytest. Fails only if pytest itself was interrupted or in error.
+# Files with tests of a mark, those that take longest first.
+files_of() {
+	marked=$(grep -l "mark\.$1" tests/test_*.py)
+	# shellcheck disable=SC2086 # words
+	{ printf 'tests/test_%s.py\n' $long; printf '%s\n' "$marked" | sort -r; } | grep -Fx "$marked" | awk '!seen[$0]++'
+}
+
+# A part: a mark that all its files have, and words for pytest. Fails only if pytest itself was interrupted or in error.
 any_failed=
 part() {
+	files=$(files_of "$1")
+	shift
 	# shellcheck disable=SC2086 # words
 	"$pytest" "$@" $files
 	code=$?
 	[ "$code" -le 1 ] || exit 1
 	[ "$code" -eq 0 ] || any_failed=yes
 }
-part -m 'realtime and not quiet' -n 4 --dist loadfile --no-loadscope-reorder
+part realtime -m 'realtime and not quiet' -n 4 --dist loadfile --no-loadscope-reorder
 echo "== Python tests in real time that want a quiet machine, two at a time"
-part -m 'realtime and quiet' -n 2 --dist loadfile --no-loadscope-reorder
+part quiet -m 'realtime and quiet' -n 2 --dist loadfile --no-loadscope-reorder
 [ -n "$any_failed" ] || exit 0
 
 failed=$(python3 -c 'import json, sys; print(*json.load(open(sys.argv[1])), sep="\n")' "$cache") || exit 1
