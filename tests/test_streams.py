@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import resource
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,8 @@ from live import PATIENCE_S
 
 WEIR = [sys.executable, "-m", "weirlab"]
 RUN = ["run", "ping", "--idle", "1s", "--load", "1s", "--cooldown", "1s", "--no-charts"]
+LONG = ["run", "ping", "--ping", "1ms", "--load", "20s", "--no-charts", "--out"]
+"""A record of some 110 kB, into the folder that follows."""
 FULL = Path("/dev/full")
 
 
@@ -70,18 +73,36 @@ def test_a_closed_standard_output_is_none(tmp_path: Path) -> None:
 
 
 def test_files_that_may_not_grow_end_a_run_with_code_1(tmp_path: Path) -> None:
-    """`ulimit -f`, as a full disk does it in the midst of a record."""
+    """`ulimit -f`, at less than a manifest has."""
     run = subprocess.run(
-        [*WEIR, "run", "ping", "--ping", "1ms", "--load", "20s", "--no-charts", "--out", "o"],
+        [*WEIR, *LONG, "o"],
         cwd=tmp_path,
         capture_output=True,
         text=True,
         timeout=PATIENCE_S,
         check=False,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000)),
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (5_000, 5_000)),
     )
     assert run.returncode == 1, run.stderr
     assert len(run.stderr.strip().splitlines()) == 1, run.stderr
+
+
+@pytest.mark.skipif(shutil.which("unshare") is None, reason="the disk is made by util-linux")
+def test_a_disk_that_becomes_full_ends_a_run_with_code_1(tmp_path: Path) -> None:
+    """In the midst of a record, which is more than twice as large, in however many parts it is written."""
+    small = 'mount -t tmpfs -o size=48k none disk && exec "$@"'
+    (tmp_path / "disk").mkdir()
+    run = subprocess.run(
+        ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", small, "sh", *WEIR, *LONG, "disk/o"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    assert run.returncode == 1, run.stderr
+    (said,) = run.stderr.splitlines()
+    assert "no space left on device" in said.lower()
 
 
 @pytest.mark.parametrize("place", ["/proc/weir", "/sys/weir"])
