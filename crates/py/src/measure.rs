@@ -60,7 +60,7 @@ pub(crate) fn measure(
         }
         let complete = outcome.as_ref().is_ok_and(|outcome| outcome.complete);
         recorder.finish(complete, last).map_err(fail)?;
-        outcome.map_err(fail)
+        outcome.map_err(refused)
     })?;
     match report.raised {
         Some(error) => Err(error),

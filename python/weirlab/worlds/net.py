@@ -89,6 +89,7 @@ class NetWorld:
         `speed_test` is asked at the end for a foreign speed test that ran meanwhile, for the record.
 
         Raises:
+            UsageError: if a server cannot be called so, or what is asked for cannot be measured with it.
             NetError: if a server cannot be reached, refuses, or goes away.
         """
         manifest = new_manifest(run, world=self.name, clock=CLOCK, offloads=OFFLOADS)
@@ -104,6 +105,8 @@ class NetWorld:
                 ramp=ramp,
                 speed_test=speed_test,
             )
+        except _native.InputError as error:
+            raise UsageError(str(error)) from error
         except _native.NativeError as error:
             raise NetError(str(error)) from error
 
