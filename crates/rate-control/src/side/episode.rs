@@ -233,7 +233,7 @@ impl SideControl {
 
     /// Learns from an episode on a path whose delays vary: what it carried when delays were high may be what it was
     /// given, so that only what was measured before the rate fell, or is beyond doubt, counts.
-    pub(super) fn learn_beside_foreign(&mut self) {
+    fn learn_beside_foreign(&mut self) {
         if let Some((before, (found, took))) = self.episode.capacity.zip(self.episode.first)
             && !self.episode.trial.proven
         {

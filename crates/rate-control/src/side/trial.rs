@@ -358,10 +358,8 @@ impl SideControl {
         if self.episode.stood {
             return self.reroute(view);
         }
+        // What crossed while delays were longer for another reason tells nothing of the line.
         self.line.capacity = self.episode.trial.sound;
-        if self.episode.wanted {
-            self.learn_beside_foreign();
-        }
         self.tried = view.now;
         self.rate = match self.line.capacity {
             Some(_) => Some(self.held(view.probes)),

@@ -154,6 +154,29 @@ fn delays_that_vary_without_a_queue_cost_little() {
     }
 }
 
+/// An excess that fails its trials says nothing of the line, also if it came while the rate was raised: the rate returns.
+#[test]
+fn what_is_no_queue_lowers_no_rate() {
+    for shape in SHAPES {
+        for side in Side::ALL {
+            let mut line = loaded(Mode::Ping, side);
+            line.foreign_ms = shape.course(75_000, 1);
+            line.run(75_000);
+            let mut held = None;
+            for (at, decision) in line.log.iter().filter(|(_, decision)| decision.side == side) {
+                let is_lower = decision.rate < held;
+                assert!(
+                    decision.reason != Reason::Foreign || !is_lower,
+                    "{shape:?} {side:?}: {decision:?} at {at}, {held:?}"
+                );
+                if decision.state == State::Loaded {
+                    held = decision.rate;
+                }
+            }
+        }
+    }
+}
+
 /// A real queue is found beside such delays: while they are let stand, it may be as long as they are.
 #[test]
 fn a_slower_line_is_found_beside_delays_that_vary() {
