@@ -8,6 +8,7 @@ use crate::contract::{
 use crate::delays::Delays;
 use crate::idle::IdleDelays;
 use crate::lateness::Lateness;
+use crate::pauses::Pauses;
 use crate::quantities::{BitsPerSecond, Seconds};
 use crate::side::{Inputs, MIN_LOAD, SideControl, View};
 use crate::source::{RTT_HALF, Sample};
@@ -27,6 +28,7 @@ pub struct Auto {
     began: Option<(Time, [Option<Traffic>; 2])>,
     ticked: Option<Time>,
     late: Lateness,
+    pauses: Pauses,
     /// What varies while neither side has traffic.
     idle: IdleDelays,
     surge: Surge,
@@ -60,6 +62,7 @@ impl Auto {
             began: None,
             ticked: None,
             late: Lateness::default(),
+            pauses: Pauses::new(),
             idle: IdleDelays::default(),
             surge: Surge::default(),
             asleep: false,
@@ -184,7 +187,8 @@ impl Auto {
     fn threshold(&self, side: Side, now: Time) -> Seconds {
         let own = &self.sides[side as usize];
         let jitter = (self.jitter(side, now) - self.covered_jitter(own)).max(Seconds::ZERO);
-        own.threshold() + own.slack() + self.packets(side) + jitter + self.late.allowance(now)
+        let explained = self.late.allowance(now) + self.pauses.allowance(self.feedback(now), now);
+        own.threshold() + own.slack() + self.packets(side) + jitter + explained
     }
 
     /// Excess that jitter explains on a side, beside packets in front.
@@ -364,6 +368,7 @@ impl Controller for Auto {
         let slept = elapsed >= SLEPT_AFTER;
         if slept {
             self.delays.forget_recent();
+            self.pauses.clear();
             // As at the beginning: nothing is known of the empty path any more.
             self.began = self.began.filter(|_| elapsed < RTT_HALF * 2);
         }
@@ -373,6 +378,8 @@ impl Controller for Auto {
             }
             control.history.note(now, of_side.unwrap_or_default());
         }
+        let arrived = traffic[Side::Ingress as usize].unwrap_or_default().packets;
+        self.pauses.note(now, arrived);
         self.note_idle(now);
         self.note_start(traffic, now);
         // Both look before either acts: what one of two suspects does now tells nothing of the other yet.
@@ -397,6 +404,7 @@ impl Controller for Auto {
             let view = View {
                 inputs: inputs[side as usize],
                 delays: &self.delays,
+                pauses: &self.pauses,
                 late: self.late.last(),
                 may_probe: self.sides[1 - side as usize].is_settled(now),
             };

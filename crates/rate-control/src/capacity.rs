@@ -9,6 +9,7 @@ use weir_core::{Duration, Time};
 use crate::contract::Side;
 use crate::delays::{Delays, Overdue};
 use crate::history::History;
+use crate::pauses::Pauses;
 use crate::quantities::{BitsPerSecond, Seconds};
 use crate::source::Sample;
 
@@ -23,7 +24,7 @@ pub(crate) struct Measured {
 
 /// Window of samples from which the capacity is measured.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Window {
+pub(crate) struct Window<'a> {
     /// Greatest span of the samples, back from the last one.
     pub span: Duration,
     /// Queue at or below which a sample is the first of the window: the line was idle before.
@@ -32,6 +33,8 @@ pub(crate) struct Window {
     pub since: Option<Time>,
     /// Whether the load has only just begun, so that the line was idle before the queue, and may be so after it.
     pub just_begun: bool,
+    /// Times in which the line carried nothing, which do not count.
+    pub pauses: &'a Pauses,
 }
 
 /// The line's rate over the samples of `window`; `None` if they span too little to tell.
@@ -39,7 +42,7 @@ pub(crate) fn measure(
     side: Side,
     delays: &Delays,
     history: &History,
-    window: Window,
+    window: Window<'_>,
     now: Time,
 ) -> Option<Measured> {
     let last = last_of_window(side, delays, &window, now)?;
@@ -60,14 +63,14 @@ pub(crate) fn measure(
         Side::Ingress if window.just_begun => queue_began(second).max(first.arrived),
         _ => first.arrived,
     };
-    between(side, first, last, busy_from, history)
+    between(side, first, last, busy_from, window.pauses, history)
 }
 
 /// The latest sample; on ingress, where a load has only just begun, the latest one that had a queue in front, if it is recent.
 fn last_of_window<'a>(
     side: Side,
     delays: &'a Delays,
-    window: &Window,
+    window: &Window<'_>,
     now: Time,
 ) -> Option<&'a Sample> {
     let queued = |sample: &&Sample| sample.of(side) > window.quiet;
@@ -164,6 +167,7 @@ fn between(
     first: &Sample,
     last: &Sample,
     busy_from: Time,
+    pauses: &Pauses,
     history: &History,
 ) -> Option<Measured> {
     let (from, to, took) = match side {
@@ -177,6 +181,7 @@ fn between(
         }
     };
     let bytes = history.bytes_between(from, to)?;
+    let took = took - pauses.within(busy_from, last.arrived);
     let grown = last.of(side) - first.of(side);
     (took >= MIN_SPAN && bytes >= MIN_BYTES)
         .then(|| Measured { rate: BitsPerSecond::of_bytes(bytes, took), grown })
@@ -205,12 +210,14 @@ mod tests {
     use super::*;
     use crate::contract::{Delay, Measured, Traffic};
 
-    const WINDOW: Window = Window {
+    const WINDOW: Window<'_> = Window {
         span: Duration::from_millis(200),
         quiet: Seconds(0.002),
         since: None,
         just_begun: false,
+        pauses: &NO_PAUSES,
     };
+    static NO_PAUSES: Pauses = Pauses::new();
 
     /// Jitter up to this counts.
     const QUIET: Seconds = Seconds(0.005);
@@ -308,6 +315,44 @@ mod tests {
             assert!((found.rate.as_mbit() / 8.0 - 1.0).abs() < 0.01, "{side:?}: {found:?}");
             // Seven of the ten probes since 100 ms are back, each 20 ms later than the one before.
             assert!((found.grown.0 - 0.14).abs() < 1e-9, "{side:?}: {found:?}");
+        }
+    }
+
+    /// Of 400 ms that the line is busy it carries nothing for 80: it is as fast as in the others.
+    #[test]
+    fn a_pause_of_the_line_makes_it_no_slower() {
+        let found = |side, is_known| {
+            let (mut delays, mut history) = (Delays::default(), History::default());
+            let mut pauses = Pauses::default();
+            let (mut entered, mut arrived) = (0, 0);
+            for tick in 0..=25u64 {
+                entered += 20_000;
+                arrived += if (10..14).contains(&tick) { 0 } else { 20_000 };
+                let bytes = if side == Side::Egress { entered } else { arrived };
+                history.note(ms(20 * tick), Traffic { bytes, ..Traffic::default() });
+                if is_known {
+                    pauses.note(ms(20 * tick), arrived / 1_000);
+                }
+            }
+            // Up, what enters in the pause waits behind it.
+            let queues: [u64; 5] =
+                if side == Side::Egress { [0, 30, 110, 110, 110] } else { [0, 30, 100, 30, 30] };
+            for (sent, queue) in [60, 100, 180, 300, 380].into_iter().zip(queues) {
+                let rtt = Duration::from_millis(10 + queue);
+                let delay =
+                    Delay { source: 0, sent: ms(sent), rtt, one_way: None, by: Measured::Answer };
+                delays.add(&delay, QUIET, ms(sent) + rtt);
+            }
+            let window = Window { span: Duration::from_millis(400), pauses: &pauses, ..WINDOW };
+            measure(side, &delays, &history, window, ms(500)).unwrap().rate.as_mbit()
+        };
+        for side in Side::ALL {
+            assert!(
+                (found(side, true) / 8.0 - 1.0).abs() < 0.09,
+                "{side:?}: {}",
+                found(side, true)
+            );
+            assert!(found(side, false) < 8.0 * 0.8, "{side:?}: {}", found(side, false));
         }
     }
 

@@ -24,6 +24,7 @@ mod fixed;
 mod history;
 mod idle;
 mod lateness;
+mod pauses;
 mod peer_clock;
 mod quantities;
 mod recent;

@@ -485,6 +485,32 @@ fn silence_before_the_first_congestion_leaves_no_rate_behind() {
     assert_eq!(line.rate(Egress), None);
 }
 
+/// As where satellites change: for 80 ms nothing arrives, and what was under way comes after it.
+#[test]
+fn a_line_that_pauses_for_a_moment_is_no_slower() {
+    for mode in [Mode::Ping, Mode::Bandwidth] {
+        for side in Side::ALL {
+            let mut line = loaded(mode, side);
+            // Acknowledgements: what comes in tells of pauses.
+            line.demand[1 - side as usize] += 3e6;
+            line.run(20_000);
+            let from = line.now_ms;
+            let carries = line.capacity[side as usize] / 1e6;
+            for _ in 0..5 {
+                line.pauses_until_ms = line.now_ms + 80;
+                line.run(80);
+                let (_, used) = line.watch(side, 3_000);
+                assert!(used > 0.92, "{mode:?} {side:?}: {used}");
+            }
+            let of_side = line.log.iter().filter(|(_, decision)| decision.side == side);
+            let held = of_side.filter(|(at, one)| *at > from && one.state == State::Loaded);
+            let rates = held.filter_map(|(_, one)| one.rate).map(|rate| rate.as_bps() as f64 / 1e6);
+            let least = rates.fold(f64::INFINITY, f64::min);
+            assert!(least > carries * 0.88, "{mode:?} {side:?}: {least} of {carries}");
+        }
+    }
+}
+
 #[test]
 fn a_dead_line_is_not_strangled() {
     let mut line = loaded(Mode::Ping, Egress);

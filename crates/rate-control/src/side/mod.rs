@@ -401,7 +401,8 @@ impl SideControl {
 
     fn measure(&self, view: &View<'_>, span: Duration) -> Option<Measured> {
         let just_begun = view.now.since(self.load_began) < JUST_BEGUN;
-        let window = Window { span, quiet: view.clear(), since: view.late, just_begun };
+        let window =
+            Window { span, quiet: view.clear(), since: view.late, just_begun, pauses: view.pauses };
         capacity::measure(self.side, view.delays, &self.history, window, view.now)
     }
 

@@ -4,12 +4,15 @@ use weir_core::{Duration, Time};
 
 use super::{CLEAR_SHARE, MOST_CLEAR_SHARE};
 use crate::delays::{Delays, Overdue};
+use crate::pauses::Pauses;
 use crate::quantities::{BitsPerSecond, Seconds};
 
 /// All that a side looks at in one tick.
 pub(crate) struct View<'a> {
     pub inputs: Inputs,
     pub delays: &'a Delays,
+    /// Times in which nothing arrived on the way in.
+    pub pauses: &'a Pauses,
     /// End of the last time at which the shaper's process was late; `None` if it was not late recently.
     pub late: Option<Time>,
     /// Whether the other side leaves the queue to this one.
