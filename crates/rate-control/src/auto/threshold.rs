@@ -10,10 +10,23 @@ use crate::side::SideControl;
 impl Auto {
     /// Excess above which there is a queue.
     pub(super) fn threshold(&self, side: Side, now: Time) -> Seconds {
+        // Packets that keep their order keep each other waiting: under load all take the path's longest time, and do not jitter.
         let own = &self.sides[side as usize];
-        let jitter = (self.jitter(side, now) - self.covered_jitter(own)).max(Seconds::ZERO);
+        let idle = self.idle_excess(side).min(MAX_JITTER) - own.room_for_jitter() - own.slack();
+        self.threshold_of(side, self.jitter_allowed(side, now).max(idle), now)
+    }
+
+    /// Excess above which there is a queue, if jitter explains so much.
+    pub(super) fn threshold_of(&self, side: Side, jitter: Seconds, now: Time) -> Seconds {
+        let own = &self.sides[side as usize];
         let explained = self.late.allowance(now) + self.pauses.allowance(self.feedback(now), now);
         own.threshold() + own.slack() + self.packets(side) + jitter + explained
+    }
+
+    /// Excess that jitter explains on a side, beyond what its threshold covers.
+    pub(super) fn jitter_allowed(&self, side: Side, now: Time) -> Seconds {
+        let own = &self.sides[side as usize];
+        (self.jitter(side, now) - self.covered_jitter(own)).max(Seconds::ZERO)
     }
 
     /// Excess that jitter explains on a side, beside packets in front.
@@ -64,3 +77,58 @@ impl Auto {
 const JITTER_FACTOR: f64 = 3.0;
 /// No line is so erratic that a longer queue on it is not worth fighting.
 const MAX_JITTER: Seconds = Seconds(0.05);
+
+#[cfg(test)]
+mod tests {
+    use weir_core::Duration;
+
+    use super::*;
+    use crate::contract::{AutoSettings, Controller, Delay, Measured, TICK, Traffic};
+
+    /// Delays of an empty path of 20 ms and of what it takes longer, and the time until which they were seen.
+    struct Seen {
+        auto: Auto,
+        tick: u64,
+    }
+
+    impl Seen {
+        fn new() -> Self {
+            Self { auto: Auto::new(&AutoSettings::default()), tick: 0 }
+        }
+
+        /// Lets ticks pass with a probe in each of `every`, which takes so many ms longer.
+        fn pass(&mut self, ticks: u64, every: u64, longer_ms: impl Fn(u64) -> u64) {
+            for _ in 0..ticks {
+                self.tick += 1;
+                let now = Time::ZERO + TICK * self.tick;
+                if self.tick.is_multiple_of(every) {
+                    let rtt = Duration::from_millis(20 + longer_ms(self.tick / every));
+                    let sent = Time::from_nanos(now.as_nanos().saturating_sub(rtt.as_nanos()));
+                    let source = (self.tick / every % 3) as u32;
+                    self.auto.on_sent(source, sent);
+                    let delay = Delay { source, sent, rtt, one_way: None, by: Measured::Answer };
+                    self.auto.on_delay(&delay, now);
+                }
+                self.auto.on_tick(&[Some(Traffic::default()); 2], now, &mut |_| {});
+            }
+        }
+
+        fn threshold_ms(&self) -> f64 {
+            self.auto.threshold(Side::Ingress, Time::ZERO + TICK * self.tick).0 * 1e3
+        }
+    }
+
+    /// Packets that come one upon another all take the path's longest time, as one that may not overtake does.
+    #[test]
+    fn what_the_idle_line_shows_is_no_queue_once_it_no_longer_jitters() {
+        let mut seen = Seen::new();
+        seen.pass(300, 10, |number| number * 7 % 5);
+        let idle = seen.threshold_ms();
+        assert!(seen.auto.sides.iter().all(|side| !side.is_disturbed()), "jitter explains it");
+        seen.pass(150, 1, |_| 4);
+        let steady = seen.threshold_ms();
+        assert!(idle > 6.0 && steady > 6.0, "{idle} and {steady} ms");
+        let jitter = seen.auto.jitter(Side::Ingress, Time::ZERO + TICK * seen.tick);
+        assert!(jitter < Seconds(0.001), "{jitter:?}");
+    }
+}
