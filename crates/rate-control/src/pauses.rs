@@ -134,6 +134,16 @@ mod tests {
         assert_eq!(found(1_020..1_100, 1_100, 2_000), 0.0);
     }
 
+    /// 80 ms of a pause are seen, from 1000 ms on; it took up to two ticks more.
+    #[test]
+    fn a_pause_explains_an_excess_for_as_long_as_it_took_and_a_round_trip() {
+        let pauses = seen(2, 1_020..1_100);
+        let allowed = |at| (pauses.allowance(Seconds(0.06), ms(at)).0 * 1e3).round();
+        assert_eq!((allowed(1_080), allowed(1_260)), (120.0, 120.0));
+        assert_eq!(allowed(1_280), 0.0);
+        assert_eq!(Pauses::new().allowance(Seconds(0.06), ms(10)), Seconds::ZERO);
+    }
+
     #[test]
     fn an_outage_is_no_pause() {
         let whole = |pauses: Pauses| (pauses.within(Time::ZERO, ms(2_000)).0 * 1e3).round();

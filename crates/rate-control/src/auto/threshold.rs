@@ -19,7 +19,12 @@ impl Auto {
     /// Excess above which there is a queue, if jitter explains so much.
     pub(super) fn threshold_of(&self, side: Side, jitter: Seconds, now: Time) -> Seconds {
         let own = &self.sides[side as usize];
-        let explained = self.late.allowance(now) + self.pauses.allowance(self.feedback(now), now);
+        let pause = match own.varies() {
+            // It need not go on as fast as before.
+            true => Seconds::ZERO,
+            false => self.pauses.allowance(self.feedback(now), now),
+        };
+        let explained = self.late.allowance(now) + pause;
         own.threshold() + own.slack() + self.packets(side) + jitter + explained
     }
 
@@ -130,5 +135,21 @@ mod tests {
         assert!(idle > 6.0 && steady > 6.0, "{idle} and {steady} ms");
         let jitter = seen.auto.jitter(Side::Ingress, Time::ZERO + TICK * seen.tick);
         assert!(jitter < Seconds(0.001), "{jitter:?}");
+    }
+
+    /// Packets come in each tick of 20 ms but for four; what waited for them is no queue, unless the line varies.
+    #[test]
+    fn what_waits_for_a_pause_is_a_queue_only_where_the_line_varies() {
+        let mut seen = Seen::new();
+        let mut packets = 0;
+        for tick in 0..60 {
+            packets += if (50..54).contains(&tick) { 0 } else { 20 };
+            seen.auto.pauses.note(Time::ZERO + TICK * tick, packets);
+        }
+        seen.tick = 54;
+        let beside_pause = seen.threshold_ms();
+        seen.auto.sides[Side::Ingress as usize].note_change(0.3);
+        let varies = seen.threshold_ms() - seen.auto.sides[1].known_slack().0 * 1e3;
+        assert!((beside_pause - varies - 120.0).abs() < 1e-6, "{beside_pause} and {varies} ms");
     }
 }

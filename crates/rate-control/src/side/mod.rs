@@ -146,6 +146,17 @@ impl SideControl {
         (varying + self.line.noise).min(MAX_SLACK)
     }
 
+    /// Whether what the line carries differs from one measurement to the next.
+    pub fn varies(&self) -> bool {
+        self.line.spread() > STEADY_SPREAD
+    }
+
+    /// Notes a share by which what the line carries changed.
+    #[cfg(test)]
+    pub fn note_change(&mut self, change: f64) {
+        self.line.note_change(change);
+    }
+
     /// Takes in the excess that the line shows now and then without any traffic: no queue of this side's.
     pub fn note_idle_delay(&mut self, usual: Seconds) {
         self.line.note_foreign(usual);
