@@ -12,7 +12,7 @@ impl Auto {
     pub(super) fn threshold(&self, side: Side, now: Time) -> Seconds {
         // Packets that keep their order keep each other waiting: under load all take the path's longest time, and do not jitter.
         let own = &self.sides[side as usize];
-        let idle = self.idle_excess(side).min(MAX_JITTER) - own.room_for_jitter() - own.slack();
+        let idle = self.idle_excess(side).min(MAX_IDLE) - own.room_for_jitter() - own.slack();
         self.threshold_of(side, self.jitter_allowed(side, now).max(idle), now)
     }
 
@@ -82,6 +82,9 @@ impl Auto {
 const JITTER_FACTOR: f64 = 3.0;
 /// No line is so erratic that a longer queue on it is not worth fighting.
 const MAX_JITTER: Seconds = Seconds(0.05);
+
+/// What the idle line shows is let stand under load up to this: as much as on a line that nothing is known of.
+const MAX_IDLE: Seconds = Seconds(0.01);
 
 #[cfg(test)]
 mod tests {
