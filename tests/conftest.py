@@ -85,6 +85,18 @@ def rrul(tmp_path_factory: pytest.TempPathFactory) -> list[Record]:
 
 
 @pytest.fixture(scope="session")
+def longer(tmp_path_factory: pytest.TempPathFactory) -> Record:
+    """The bloated run of `rrul` with a longer load, so that their phases differ."""
+    (record,) = weirlab.run(
+        "rrul",
+        link="cable-20-8",
+        phases=SHORT | {"load": "8s"},
+        out=tmp_path_factory.mktemp("longer") / "out",
+    )
+    return record
+
+
+@pytest.fixture(scope="session")
 def repeated(tmp_path_factory: pytest.TempPathFactory) -> list[Record]:
     """Downloads with 8 flows, two configurations of two repetitions each, without cooldown."""
     return weirlab.run(

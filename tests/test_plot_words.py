@@ -178,15 +178,9 @@ def test_colours_go_from_dark_to_light() -> None:
 
 
 def test_runs_in_one_chart_have_phases_only_where_all_have_the_same(
-    rrul: list[Record], tmp_path: Path
+    rrul: list[Record], longer: Record
 ) -> None:
     """Under the name of another run's phase a run would stand as it is in none."""
-    (longer,) = weirlab.run(
-        "rrul",
-        link="cable-20-8",
-        phases={"idle": "1s", "load": "8s", "cooldown": "1s"},
-        out=tmp_path / "longer",
-    )
     for others, are_named in ((rrul[1], True), (longer, False)):
         for kind in ("overlay", "totals"):
             axes = plot([rrul[0], others], kind).axes

@@ -346,15 +346,9 @@ def test_figures_of_all_runs_are_of_their_pings(browser: Browser, rrul: list[Rec
 
 
 def test_runs_beside_each_other_have_phases_only_where_all_have_the_same(
-    browser: Browser, rrul: list[Record], tmp_path: Path
+    browser: Browser, rrul: list[Record], longer: Record, tmp_path: Path
 ) -> None:
     """Under the name of another run's phase a run would stand as it is in none."""
-    (longer,) = weirlab.run(
-        "rrul",
-        link="cable-20-8",
-        phases={"idle": "1s", "load": "8s", "cooldown": "1s"},
-        out=tmp_path / "longer",
-    )
     for others, names in ((rrul[1], ["idle", "load", "cooldown"]), (longer, [])):
         page = written(tmp_path / "page.html", report_page([rrul[0], others]))
         with opened(browser, page) as shown:
