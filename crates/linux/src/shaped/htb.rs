@@ -13,11 +13,11 @@ use weir_core::Cells;
 use weir_core::{Dscp, Framing, Rate};
 use weir_qdisc::{Device, HtbClassParams, Lengths, QueueSpec, diffserv4_shares, diffserv4_tin};
 
-use super::root::{OURS, new_qdisc};
+use super::root::{OURS, at_root};
 use crate::LinuxError;
-use crate::message::{About, CREATE, Message};
+use crate::message::{About, CREATE, CREATE_OR_REPLACE, Message};
 use crate::tc::filter::{Key, classify};
-use crate::tc::rtnetlink::{RTM_NEWQDISC, RTM_NEWTCLASS, put_kind};
+use crate::tc::rtnetlink::{RTM_NEWTCLASS, new_qdisc, put_kind};
 use crate::tc::{options, put_size_table};
 
 /// The `htb` at the root of a device: where it stands, and how it counts.
@@ -73,7 +73,7 @@ impl HtbRoot {
         classes: HtbClasses,
         uncounted: u32,
     ) -> Result<Vec<Named>, LinuxError> {
-        let mut root = new_qdisc(self.index, "htb");
+        let mut root = at_root(CREATE_OR_REPLACE, self.index, "htb");
         if uncounted > 0 {
             put_size_table(&mut root, uncounted);
         }
@@ -83,8 +83,7 @@ impl HtbRoot {
         for class in classes.leaves() {
             let name = leaf.discipline.name;
             let about = About { index: self.index, handle: 0, parent: OURS | class };
-            let mut message = Message::new(RTM_NEWQDISC, CREATE, about);
-            put_kind(&mut message, name);
+            let mut message = new_qdisc(CREATE, about, name);
             options::put(&mut message, leaf, &Device::default(), 0).map_err(LinuxError::plain)?;
             all.push((message.finish(), name));
         }

@@ -4,14 +4,12 @@ use std::net::IpAddr;
 
 use crate::message::{About, CREATE, Message, NESTED, NLM_F_ACK};
 use crate::tc::filter::{Key, TCA_U32_SEL, classify, filter, new_filter, selector};
-use crate::tc::rtnetlink::{RTM_DELQDISC, RTM_NEWQDISC, TC_H_INGRESS, TCA_OPTIONS, put_kind};
+use crate::tc::rtnetlink::{RTM_DELQDISC, TC_H_INGRESS, TCA_OPTIONS, new_qdisc};
 
 /// The hook for filters of packets that come to the device of that index.
 pub(super) fn hook(index: u32) -> Vec<u8> {
     let about = About { index, handle: INGRESS_HANDLE, parent: TC_H_INGRESS };
-    let mut message = Message::new(RTM_NEWQDISC, CREATE, about);
-    put_kind(&mut message, "ingress");
-    message.finish()
+    new_qdisc(CREATE, about, "ingress").finish()
 }
 
 /// Request that removes the hook with everything on it.

@@ -34,19 +34,19 @@ use self::guard::PutBack;
 use self::htb::HtbRoot;
 pub use self::queue::KernelQueue;
 use self::queue::{check_tiers, put_cake};
-use self::root::{OURS, new_qdisc};
+use self::root::{OURS, at_root};
 pub use self::side::KernelCounts;
 use self::side::SideCounters;
 use self::undo::{Record, Undo};
 use crate::LinuxError;
 use crate::facts;
 use crate::guard::{Guard, Post};
-use crate::message::{About, CREATE, Message, NLM_F_ACK, NLM_F_DUMP};
+use crate::message::{About, CREATE, CREATE_OR_REPLACE, Message, NLM_F_ACK, NLM_F_DUMP};
 use crate::netlink::{
     IFF_UP, IFLA_IFNAME, IFLA_INFO_KIND, IFLA_LINKINFO, IFLA_TXQLEN, Netlink, RTM_NEWLINK,
     find_device, gone, index_of,
 };
-use crate::tc::rtnetlink::{RTM_DELQDISC, RTM_GETQDISC, RTM_NEWQDISC, TC_H_ROOT, put_kind};
+use crate::tc::rtnetlink::{RTM_DELQDISC, RTM_GETQDISC, TC_H_ROOT};
 use crate::tc::{cake, counts_of};
 
 /// Whether this kernel has the queue discipline `name`, or can load it: it is asked for one that cannot be.
@@ -55,9 +55,7 @@ use crate::tc::{cake, counts_of};
 /// If this user may not ask.
 pub fn kernel_has(name: &str) -> Result<bool, LinuxError> {
     let netlink = Netlink::new()?;
-    let about = About { index: index_of("lo")?, handle: OURS, parent: TC_H_ROOT };
-    let mut message = Message::new(RTM_NEWQDISC, CREATE, about);
-    put_kind(&mut message, name);
+    let mut message = at_root(CREATE, index_of("lo")?, name);
     // No block of filters is 0, which is looked at once the kind is known (sch_api.c, Linux 4.16).
     message.put_u32(TCA_INGRESS_BLOCK, 0);
     asked(netlink.transact(&message.finish()), libc::ENOENT)
@@ -219,9 +217,7 @@ impl KernelShaper {
         let Some(side) = &self.sides[way] else { return Ok(()) };
         let requests = match &side.queue {
             KernelQueue::Cake(_) => {
-                let about = About { index: side.index, handle: OURS, parent: TC_H_ROOT };
-                let mut message = Message::new(RTM_NEWQDISC, NLM_F_ACK, about);
-                put_kind(&mut message, "cake");
+                let mut message = at_root(NLM_F_ACK, side.index, "cake");
                 cake::put_rate(&mut message, rate);
                 vec![message.finish()]
             }
@@ -348,7 +344,7 @@ impl KernelShaper {
 
     fn put_cake(&self, index: u32, spec: &QueueSpec) -> Result<(), LinuxError> {
         let make = |nat| {
-            let mut message = new_qdisc(index, "cake");
+            let mut message = at_root(CREATE_OR_REPLACE, index, "cake");
             put_cake(&mut message, spec, self.framing, nat)?;
             Ok(self.netlink.transact(&message.finish()))
         };

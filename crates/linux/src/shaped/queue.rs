@@ -7,9 +7,9 @@ use weir_qdisc::{CakeDiffserv, CakeOptions, Device, QueueSpec};
 
 use super::classes::KernelClasses;
 use super::htb::HtbClasses;
-use super::root::new_qdisc;
+use super::root::at_root;
 use crate::LinuxError;
-use crate::message::Message;
+use crate::message::{CREATE_OR_REPLACE, Message};
 use crate::tc::cake;
 
 /// Queue spec that holds packets back on one side.
@@ -51,7 +51,7 @@ impl KernelQueue {
             ));
         }
         if name == "cake" && classes == HtbClasses::Only {
-            let mut message = new_qdisc(0, name);
+            let mut message = at_root(CREATE_OR_REPLACE, 0, name);
             put_cake(&mut message, &spec, Framing::NONE, true)?;
             return Ok(Self::Cake(spec));
         }

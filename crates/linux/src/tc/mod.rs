@@ -18,9 +18,7 @@ use weir_qdisc::{
     ClassSpec, Device, Filter, HtbOptions, Lengths, QueueSpec, SizeTable, SpecError, TbfParams,
 };
 
-use self::rtnetlink::{
-    RTM_GETQDISC, RTM_GETTCLASS, RTM_NEWQDISC, RTM_NEWTCLASS, TC_H_ROOT, put_kind,
-};
+use self::rtnetlink::{RTM_GETQDISC, RTM_GETTCLASS, RTM_NEWTCLASS, TC_H_ROOT, new_qdisc, put_kind};
 pub(crate) use self::stats::counts_of;
 pub use self::stats::{Counts, Reasons, wire_bytes};
 use crate::LinuxError;
@@ -127,7 +125,7 @@ impl Queue {
             };
             queue.uncounted = ETHERNET_HEADER.saturating_sub(framing.overhead_bytes);
             let about = About { index, handle: LINE << 16, parent: root };
-            let mut message = new_qdisc(about, "tbf");
+            let mut message = new_qdisc(CREATE, about, "tbf");
             options::put_tbf(&mut message, &tbf, 0);
             queue.put_size_table(&mut message);
             make(netlink, message, "tbf")?;
@@ -161,7 +159,7 @@ impl Queue {
         let major = free_major(spec, used);
         used.push(major);
         let about = About { index: self.index, handle: major << 16, parent };
-        let mut message = new_qdisc(about, name);
+        let mut message = new_qdisc(CREATE, about, name);
         options::put(&mut message, spec, device, self.uncounted).map_err(wrong)?;
         if let Some(table) = &spec.size_table {
             options::put_size_table(&mut message, table);
@@ -301,12 +299,6 @@ pub(crate) fn put_size_table(message: &mut Message, shorter: u32) {
     options::put_size_table(message, &SizeTable::shorter(shorter));
 }
 
-fn new_qdisc(about: About, name: &str) -> Message {
-    let mut message = Message::new(RTM_NEWQDISC, CREATE, about);
-    put_kind(&mut message, name);
-    message
-}
-
 /// Has the kernel make what `message` says, a discipline called `name` or a class of one.
 fn make(netlink: &Netlink, message: Message, name: &str) -> Result<(), LinuxError> {
     netlink.transact(&message.finish()).map_err(|error| match error.raw_os_error() {
@@ -324,7 +316,7 @@ pub fn kernel_lacks(name: &str) -> Option<LinuxError> {
     let attempt = || {
         let netlink = Netlink::new()?;
         let about = About { index: index_of("lo")?, handle: FIRST_FREE << 16, parent: TC_H_ROOT };
-        make(&netlink, new_qdisc(about, name), name)
+        make(&netlink, new_qdisc(CREATE, about, name), name)
     };
     Namespace::new().and_then(|namespace| namespace.within(attempt)).err()
 }

@@ -2,11 +2,18 @@
 
 use weir_core::Duration;
 
-use crate::message::Message;
+use crate::message::{About, Message};
 
 /// Says which discipline or filter it is.
 pub(crate) fn put_kind(message: &mut Message, name: &str) {
     message.put(TCA_KIND, format!("{name}\0").as_bytes());
+}
+
+/// A request that makes or changes a discipline, as `flags` say, without options yet.
+pub(crate) fn new_qdisc(flags: u16, about: About, name: &str) -> Message {
+    let mut message = Message::new(RTM_NEWQDISC, flags, about);
+    put_kind(&mut message, name);
+    message
 }
 
 /// The kernel's own cut of a number of 32 bits.
