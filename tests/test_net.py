@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
+from unittest.mock import Mock, patch
 
 import polars as pl
 import pytest
@@ -18,6 +19,7 @@ from click.testing import CliRunner
 from rich.console import Console
 
 from live import MAX_LATENESS_MS, skip_if_late, together, weir_in
+from weirlab import _native
 from weirlab.cli import weir as group
 from weirlab.plots.distribution import pings_by_probe
 from weirlab.record import open_record
@@ -364,6 +366,17 @@ def test_the_server_of_a_proof_that_is_not_found_is_told_of_as_that_of_a_test(we
     assert (measured.returncode, proof.returncode) == (1, 1)
     for done in (measured, proof):
         assert done.stderr.startswith(f"weir: server `{name}"), done.stderr
+
+
+def test_the_name_of_the_server_of_a_proof_is_looked_up_once(weir_here: Weir) -> None:
+    """A name may have another address the next time."""
+    server = _native.find_server("localhost:1")
+    find, offer = Mock(return_value=server), Mock(wraps=_native.offer)
+    with patch.multiple(_native, find_server=find, offer=offer):
+        proof = weir_here("shape", "start", "lo", "--prove", "--server", "localhost:1")
+    find.assert_called_once_with("localhost:1")
+    offer.assert_called_once_with(server, None)
+    assert proof.stderr.startswith("weir: server `localhost:1`: connection refused")
 
 
 def test_a_run_that_is_refused_leaves_nothing_behind(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ use weir_client::{
 };
 use weir_core::Time;
 use weir_scenario::Phase;
+use weir_sockets::Target;
 use weir_speedtest::bufferbloat::{Grade, WORST_PHASE};
 
 use crate::ending::Ending;
@@ -23,7 +24,8 @@ pub(crate) fn run(words: Vec<OsString>) -> Result<(), Failure> {
     let Some(mut asked) = parse(words)? else { return print(HELP) };
     asked.words.plan()?;
     let secret = asked.secret()?;
-    match offer(&asked.host, secret.as_deref())? {
+    let server = Target::find(&asked.host).map_err(ClientError::from)?;
+    match offer(&server, secret.as_deref())? {
         Offer::Missing(why) => {
             let more = "this program runs Weir's own test alone, `weir test` others too";
             return Err(Failure::other(format!("{why}: {more}")));

@@ -29,23 +29,22 @@ pub struct TestLimits {
     pub congestion: Vec<String>,
 }
 
-/// Asks what `host` offers a test of Weir's own.
+/// Asks what a server offers a test of Weir's own.
 ///
 /// # Errors
-/// If the server cannot be reached, or refuses a session.
-pub fn offer(host: &str, secret: Option<&str>) -> Result<Offer, ClientError> {
-    let target = Target::find(host)?;
+/// If it cannot be reached, or refuses a session.
+pub fn offer(server: &Target, secret: Option<&str>) -> Result<Offer, ClientError> {
     let secret = secret.map(Secret::new).transpose();
     let secret = secret.map_err(|error| ClientError::new(error.to_string()))?;
-    let session = match Session::open(&target, secret.as_ref()) {
+    let session = match Session::open(server, secret.as_ref()) {
         Err(error) if error.is_foreign() => return Ok(Offer::Missing(error.to_string())),
         session => session?,
     };
-    let echoed = echoes(&session.grant, target.address)
+    let echoed = echoes(&session.grant, server.address)
         .map_err(|error| ClientError::io("datagrams to the server", &error))?;
     let Grant { congestion, limits, .. } = session.grant.clone();
     session.close();
-    let server = target.authority;
+    let server = server.authority.clone();
     if !echoed {
         return Ok(Offer::Missing(format!("server `{server}` answers no datagrams from here")));
     }

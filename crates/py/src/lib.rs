@@ -39,9 +39,9 @@ mod _native {
     use super::lab::{check_lab, lab};
     #[pymodule_export]
     use super::measure::{
-        Ramp, SpeedTest, bufferbloat_grades, bufferbloat_score, cautions, find_server, fit_test,
-        measure, met_limit_mbps, offer, plan_test, read_secret, record_method, run_method,
-        unmeasured,
+        Ramp, Server, SpeedTest, bufferbloat_grades, bufferbloat_score, cautions, find_server,
+        fit_test, measure, met_limit_mbps, offer, plan_test, read_secret, record_method,
+        run_method, unmeasured,
     };
     #[pymodule_export]
     use super::packets::simulate_packets;

@@ -12,6 +12,7 @@ use weir_client::{
 use weir_core::Time;
 use weir_record::Recorder;
 use weir_scenario::{Direction, IpVersion, MethodRow, Phase, Sink};
+use weir_sockets::Target;
 use weir_speedtest::bufferbloat::{GRADES, Grade, WORST_PHASE};
 
 use crate::errors::{fail, wrong};
@@ -216,16 +217,16 @@ pub(crate) fn met_limit_mbps(
     Ok(weir_client::met_limit_mbps(&notes, down_mbps, up_mbps))
 }
 
-/// One sentence about what `host` lacks for a test of Weir's own, or the limits of one there: the server's name, how long a
+/// One sentence about what a server lacks for a test of Weir's own, or the limits of one there: the server's name, how long a
 /// load may last in nanoseconds, and the congestion controls.
 #[pyfunction]
 #[expect(clippy::type_complexity, reason = "Python takes it apart at once")]
 pub(crate) fn offer(
     py: Python<'_>,
-    host: &str,
+    server: &Server,
     secret: Option<&str>,
 ) -> PyResult<(Option<String>, Option<(String, u64, Vec<String>)>)> {
-    Ok(match py.detach(|| weir_client::offer(host, secret)).map_err(fail)? {
+    Ok(match py.detach(|| weir_client::offer(&server.0, secret)).map_err(fail)? {
         Offer::Missing(why) => (Some(why), None),
         Offer::Test(TestLimits { server, load_ns, congestion }) => {
             (None, Some((server, load_ns, congestion)))
@@ -233,10 +234,14 @@ pub(crate) fn offer(
     })
 }
 
-/// Refuses a server, HOST:PORT, whose name is not known.
+/// A server by name and address.
+#[pyclass(frozen, module = "weirlab._native")]
+pub(crate) struct Server(Target);
+
+/// Looks up the name of a server, as `weir test` takes it.
 #[pyfunction]
-pub(crate) fn find_server(py: Python<'_>, server: &str) -> PyResult<()> {
-    py.detach(|| weir_sockets::Target::find(server)).map(drop).map_err(fail)
+pub(crate) fn find_server(py: Python<'_>, server: &str) -> PyResult<Server> {
+    py.detach(|| Target::find(server)).map(Server).map_err(fail)
 }
 
 /// The length of loads that a server's limits, as `offer` tells them, leave of the one that is written, and a sentence if

@@ -72,8 +72,8 @@ def read_settings(device: str, options: StartOptions) -> dict[str, Any]:
         ShapeError: if a name cannot be looked up for now.
     """
     _check_proving(options)
-    if options.server is not None:
-        _find_server(options.server)
+    # Looked up first: it is probed too, and where its name is not known it is told of as a server.
+    server = None if options.server is None else _find_server(options.server)
     named = {name: getattr(options, name) for name in IN_FILES}
     given = {name: value for name, value in named.items() if value is not None}
     if options.reflectors:
@@ -82,7 +82,7 @@ def read_settings(device: str, options: StartOptions) -> dict[str, Any]:
         in_file = {} if options.config is None else read_config(options.config)
         given["reflectors"] = in_file.get("reflectors", [f"udp:{options.server}"])
     settings = settings_of(device, given, options.config, log=options.log, is_open=options.prove)
-    _check_server(options.server, settings)
+    _check_server(server, settings)
     return settings
 
 
@@ -104,15 +104,14 @@ def _check_proving(options: StartOptions) -> None:
             raise UsageError(f"--{name.replace('_', '-')} goes with --prove: give that too, or leave it out")
 
 
-def _find_server(server: str) -> None:
-    """Refuses a server whose name is not known: it is probed too, and is told of as the server that it is."""
+def _find_server(server: str) -> _native.Server:
     try:
-        _native.find_server(address_of(server))
+        return _native.find_server(address_of(server))
     except _native.NativeError as error:
         raise NetError(str(error)) from error
 
 
-def _check_server(server: str | None, settings: dict[str, Any]) -> None:
+def _check_server(server: _native.Server | None, settings: dict[str, Any]) -> None:
     """Refuses a server that is not there or would not help, before anything is changed."""
     auth = settings["auth"]
     secret = None if auth is None else secret_of(Path(auth))
@@ -124,7 +123,7 @@ def _check_server(server: str | None, settings: dict[str, Any]) -> None:
             )
         return
     try:
-        why, _ = _native.offer(address_of(server), secret)
+        why, _ = _native.offer(server, secret)
     except _native.NativeError as error:
         raise NetError(str(error)) from error
     if why is not None:

@@ -80,7 +80,7 @@ def offered(host: str, secret: str | None) -> Less | Limits:
             f"`{host}` is a file: Weir's own protocol has none", url_of("http", host, tls=secret is not None)
         )
     try:
-        why, limits = _native.offer(host, secret)
+        why, limits = _native.offer(_native.find_server(host), secret)
     except _native.NativeError as error:
         # A URL without a port means port 80, where servers of others listen.
         if "://" in host and url.port is None:

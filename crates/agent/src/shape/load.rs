@@ -23,15 +23,14 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    /// Refuses a server whose name is not known.
-    pub fn find(server: &str) -> Result<(), Failure> {
-        Target::find(&authority(server)?).map_err(ClientError::from)?;
-        Ok(())
+    /// Looks a server's name up.
+    pub fn find(server: &str) -> Result<Target, Failure> {
+        Ok(Target::find(&authority(server)?).map_err(ClientError::from)?)
     }
 
     /// Refuses a server that is not there or cannot load the line.
-    pub fn check(server: &str, settings: &Settings) -> Result<(), Failure> {
-        match offer(&authority(server)?, secret(settings)?.as_deref())? {
+    pub fn check(server: &Target, settings: &Settings) -> Result<(), Failure> {
+        match offer(server, secret(settings)?.as_deref())? {
             Offer::Missing(why) => Err(Failure::other(why)),
             Offer::Test(_) => Ok(()),
         }

@@ -41,6 +41,7 @@ pub(crate) fn run(mut words: Vec<OsString>) -> Result<(), Failure> {
 /// Shapes until it is ended.
 fn start(words: Vec<OsString>) -> Result<(), Failure> {
     let Some(options) = Start::parse(words)? else { return print(HELP) };
+    let server = options.proof.find_server()?;
     let settings = options.settings()?;
     settings.check()?;
     let choice = choose(&settings)?;
@@ -60,7 +61,7 @@ fn start(words: Vec<OsString>) -> Result<(), Failure> {
         tell(&beginning.words);
     }
     if options.prove {
-        options.proof.check(&settings)?;
+        options.proof.check(server.as_ref(), &settings)?;
     }
     let ending = Ending::watch()?;
     let mut proving =

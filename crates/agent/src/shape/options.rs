@@ -87,13 +87,12 @@ impl Start {
         Ok(Some(start))
     }
 
-    /// The settings that these words and the file make together.
+    /// The settings that these words and the file make together. The server of a proof was found already.
     pub fn settings(&self) -> Result<Settings, Failure> {
         let mut given = Entry::empty();
         for (key, value) in &self.given {
             given.set(key, value.clone());
         }
-        self.proof.find_server()?;
         let reflectors = self.reflectors()?;
         if !reflectors.is_empty() {
             given.set("reflectors", Entry::of(Written::List(reflectors)));

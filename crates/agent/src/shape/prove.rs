@@ -3,6 +3,7 @@
 use weir_scenario::file::Written;
 use weir_scenario::file::quantity::read_time;
 use weir_shape::{Command, Proof, Prover, ProverSettings, Settings, View};
+use weir_sockets::Target;
 
 use crate::failure::Failure;
 use crate::shape::display::Display;
@@ -68,27 +69,24 @@ impl ProofOptions {
         Ok(())
     }
 
-    /// Refuses a server whose name is not known: it is probed too, and is told of as the server that it is.
-    pub fn find_server(&self) -> Result<(), Failure> {
+    /// Looks the server's name up. Called before the settings are read: it is probed too, and where its name is not
+    /// known it is told of as the server that it is.
+    pub fn find_server(&self) -> Result<Option<Target>, Failure> {
+        let Some(server) = &self.server else { return Ok(None) };
         #[cfg(feature = "test")]
-        if let Some(server) = &self.server {
-            Load::find(server)?;
-        }
-        Ok(())
+        return Load::find(server).map(Some);
+        #[cfg(not(feature = "test"))]
+        Err(Failure::usage(format!(
+            "--server {server}: this program was built without `test`, and cannot load a line"
+        )))
     }
 
-    /// Refuses a proof that could not come to its end, before anything is changed.
-    pub fn check(&self, settings: &Settings) -> Result<(), Failure> {
+    /// Refuses a proof that could not come to its end, before anything is changed. `server` is the one that was found.
+    pub fn check(&self, server: Option<&Target>, settings: &Settings) -> Result<(), Failure> {
         self.prover().fits(settings.time_ns).map_err(Failure::usage)?;
         #[cfg(feature = "test")]
-        if let Some(server) = &self.server {
+        if let Some(server) = server {
             Load::check(server, settings)?;
-        }
-        #[cfg(not(feature = "test"))]
-        if self.server.is_some() {
-            return Err(Failure::usage(
-                "--server: this program was built without `test`, and cannot load a line",
-            ));
         }
         Ok(())
     }
