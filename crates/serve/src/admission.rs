@@ -33,6 +33,8 @@ pub(crate) enum Refusal {
         "there is too much from this address already, {0}, which is all that it may have: try again in a minute"
     )]
     Address(Full),
+    #[error("the server ends, and begins no test any more: try again in a minute")]
+    Ending,
 }
 
 impl Refusal {
@@ -49,6 +51,7 @@ impl Refusal {
                 Thing::Test => "tests of an address",
                 Thing::Irtt => "irtt connections of an address",
             },
+            Self::Ending => "ending",
         }
     }
 }

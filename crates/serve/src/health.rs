@@ -47,7 +47,7 @@ pub(crate) fn answer(server: &Shared, client: IpAddr, request: &HttpRequest) -> 
 pub(crate) struct Health {
     start: Instant,
     listeners: Vec<Listener>,
-    /// Token that ends listening: the server is told to end, or ends.
+    /// Token after which no test begins: the server is told to end, or ends.
     pub closing: CancellationToken,
     stop: CancellationToken,
     failure: OnceLock<ServeError>,
@@ -89,7 +89,7 @@ impl Health {
     /// server ends, and fails with the reason.
     pub async fn supervise(&self, number: usize, work: impl Future<Output = io::Result<()>>) {
         let ended = AssertUnwindSafe(work).catch_unwind().await;
-        if self.closing.is_cancelled() {
+        if self.stop.is_cancelled() {
             return;
         }
         let Listener { transport, address, failed, .. } = &self.listeners[number];

@@ -219,7 +219,7 @@ pub(crate) fn wrong(error: &QueryError) -> HttpResponse {
 /// The answer to a client that asks for too much at a time: it may come again in a minute.
 pub(crate) fn refuse(refusal: Refusal) -> HttpResponse {
     let status = match refusal {
-        Refusal::Server(_) => StatusCode::SERVICE_UNAVAILABLE,
+        Refusal::Server(_) | Refusal::Ending => StatusCode::SERVICE_UNAVAILABLE,
         Refusal::Address(_) => StatusCode::TOO_MANY_REQUESTS,
     };
     let mut response = text(status, format!("{refusal}\n"));

@@ -149,7 +149,7 @@ async fn load(
     direction: Direction,
     work: impl Future<Output = io::Result<u64>>,
 ) -> io::Result<()> {
-    let test = server.begin_request("ookla", direction, client).map_err(io::Error::other)?;
+    let test = server.begin_command("ookla", direction, client).map_err(io::Error::other)?;
     let end = Instant::now() + server.options.max_duration;
     let bytes = timeout_at(end, work).await??;
     test.passed(bytes);

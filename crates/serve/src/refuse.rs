@@ -38,18 +38,23 @@ pub(crate) async fn connection(
         match Speech::sniff(&stream).await? {
             Speech::Http => http(server, stream, client, refusal).await,
             Speech::Tls => http(server, tls.accept(stream).await?, client, refusal).await,
-            Speech::Ookla => {
-                let mut stream = stream;
-                // What is not read when a connection is closed resets it, and the answer with it.
-                let _ = stream.read(&mut [0; MAX_LINE_BYTES]).await?;
-                stream.write_all(format!("ERROR {refusal}\n").as_bytes()).await
-            }
+            Speech::Ookla => ookla(stream, refusal).await,
         }
     };
     tokio::select! {
         ended = timeout(MAX_REFUSAL_DURATION, told) => ended.unwrap_or(Ok(())),
         () = server.stop.cancelled() => Ok(()),
     }
+}
+
+/// Answers the first line of Ookla's protocol, and ends.
+pub(crate) async fn ookla<S>(mut stream: S, refusal: Refusal) -> io::Result<()>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    // What is not read when a connection is closed resets it, and the answer with it.
+    let _ = stream.read(&mut [0; MAX_LINE_BYTES]).await?;
+    stream.write_all(format!("ERROR {refusal}\n").as_bytes()).await
 }
 
 /// Answers the first request, over HTTP/1 or HTTP/2, and ends: with 503, but for questions about the server.

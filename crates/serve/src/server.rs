@@ -307,7 +307,7 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     TcpListener::from_std(socket.into())
 }
 
-/// Takes connections until the end. Returns an error only if the socket is of no use any more.
+/// Takes connections until the end: flows of tests that run come on new ones. Returns an error only if the socket is of no use any more.
 async fn accept(
     shared: &Arc<Shared>,
     tls: &TlsAcceptor,
@@ -319,7 +319,7 @@ async fn accept(
         shared.health.seen(number);
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
-            () = shared.health.closing.cancelled() => return Ok(()),
+            () = shared.stop.cancelled() => return Ok(()),
             () = sleep(TICK) => continue,
         };
         match accepted {
@@ -382,6 +382,9 @@ async fn serve(shared: &Arc<Shared>, tls: &TlsAcceptor, stream: TcpStream) -> io
         }
         Speech::Http => speak_http(shared, Transport::plain(connection), client).await,
         Speech::Ookla if shared.serves(ookla::SERVICE) && shared.secret.is_none() => {
+            if let Err(refusal) = shared.begins_tests(ends.client) {
+                return refuse::ookla(connection, refusal).await;
+            }
             tokio::select! {
                 served = ookla::serve(shared, connection, ends) => served,
                 () = shared.stop.cancelled() => Ok(()),
@@ -414,9 +417,15 @@ async fn speak_http(shared: &Arc<Shared>, transport: Transport, client: Client) 
         .initial_connection_window_size(CONNECTION_WINDOW);
     let connection = builder.serve_connection_with_upgrades(TokioIo::new(transport), service);
     let mut connection = std::pin::pin!(connection);
+    let closing = async {
+        shared.health.closing.cancelled().await;
+        // One without a request yet may bring a flow of a test that runs; hyper would close it unread.
+        activity.asked().await;
+    };
     tokio::select! {
         ended = connection.as_mut() => return ended.map_err(io::Error::other),
-        () = shared.health.closing.cancelled() => {}
+        () = closing => {}
+        () = shared.stop.cancelled() => {}
         () = activity.given_up() => {}
         // hyper has no bound of its own for half a preface of HTTP/2.
         () = no_request(&activity) => return Err(io::ErrorKind::TimedOut.into()),

@@ -86,6 +86,7 @@ impl Shared {
         direction: &'static str,
         client: SocketAddr,
     ) -> Result<Test, Refusal> {
+        self.begins_tests(client)?;
         let test = self.enter(protocol, direction, client, false)?;
         test.count();
         Ok(test)
@@ -97,11 +98,32 @@ impl Shared {
         protocol: &'static str,
         client: SocketAddr,
     ) -> Result<Test, Refusal> {
+        self.begins_tests(client)?;
         self.enter(protocol, "both", client, false)
+    }
+
+    /// Refuses what would begin a test once the server is to end: it waits for those that run.
+    pub fn begins_tests(&self, client: SocketAddr) -> Result<(), Refusal> {
+        if !self.health.closing.is_cancelled() {
+            return Ok(());
+        }
+        self.refused(Refusal::Ending.reason(), client.ip());
+        Err(Refusal::Ending)
     }
 
     /// Begins one request of a test; the server cannot tell which requests belong to one test.
     pub fn begin_request(
+        &self,
+        protocol: &'static str,
+        direction: Direction,
+        client: SocketAddr,
+    ) -> Result<Test, Refusal> {
+        self.begins_tests(client)?;
+        self.begin_command(protocol, direction, client)
+    }
+
+    /// Begins one command of a test on a connection that was taken, as a request is begun.
+    pub fn begin_command(
         &self,
         protocol: &'static str,
         direction: Direction,

@@ -15,7 +15,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream, UdpSocket};
 use tokio_tungstenite::tungstenite::Message;
 use weir_serve::{Options, Running};
-use weir_speedtest::protocol::weir::{Direction, EndReason, ServerMessage};
+use weir_speedtest::protocol::weir::{ClientMessage, Direction, EndReason, ServerMessage};
 
 /// A connection from another address of this machine.
 async fn connect_from(source: &str, server: SocketAddr) -> TcpStream {
@@ -477,22 +477,64 @@ async fn tests_that_run_come_to_their_end_and_no_other_begins() {
     let mut buffer = vec![0; 65_536];
     assert!(stream.read(&mut buffer).await.unwrap() > 0, "the flow has begun");
     server.stopper().stop();
-    while TcpStream::connect(address).await.is_ok() {
-        tokio::time::sleep(Duration::from_millis(10)).await;
+    let says = "the server ends, and begins no test any more: try again in a minute";
+    for path in ["/weir/v1", "/__down?bytes=1000"] {
+        let refused = ask(address, &format!("GET {path}"), b"").await;
+        assert_eq!(
+            (refused.status, &*refused.body),
+            (503, format!("{says}\n").as_bytes()),
+            "{path}"
+        );
     }
+    for (path, subprotocol) in [("/weir/v1", "weir.v1"), ("/ndt/v7/download", NDT7)] {
+        assert_eq!(websocket(address, path, subprotocol).await.err(), Some(503), "{path}");
+    }
+    let mut ookla = TcpStream::connect(address).await.unwrap();
+    ookla.write_all(b"HI\n").await.unwrap();
+    let mut said = String::new();
+    soon(ookla.read_to_string(&mut said)).await.unwrap();
+    assert_eq!(said, format!("ERROR {says}\n"));
+    let health = ask(address, "GET /healthz", b"").await;
+    assert_eq!(health.status, 503);
+    assert!(
+        health.body.starts_with(br#"{"status":"stopping""#),
+        "the server still tells how it does"
+    );
+    // A flow of the session that runs has a connection of its own, or comes in requests as those of pages do.
+    started(&mut session, 1).await;
+    let second = session.ticket(flow(2, Direction::Up, 2_000)).await.unwrap();
+    let mut more = session.connect(second).await;
+    started(&mut session, 2).await;
+    more.write_all(b"more").await.unwrap();
+    drop(more);
+    assert_eq!(done(&mut session).await, (2, EndReason::Closed, 4));
+    let third = session.ticket(flow(3, Direction::Up, 2_000)).await.unwrap();
+    let sent = ask(address, &format!("POST /weir/v1/flow?ticket={third}"), b"and more").await;
+    assert_eq!(sent.status, 200);
+    started(&mut session, 3).await;
+    session.say(&ClientMessage::Stop { flow: 3 }).await;
+    assert_eq!(done(&mut session).await, (3, EndReason::Stopped, 8));
     while stream.read(&mut buffer).await.is_ok_and(|bytes| bytes > 0) {}
-    let over = loop {
-        match soon(session.hear()).await {
-            ServerMessage::Done { reason, .. } => break reason,
-            ServerMessage::Error { reason, .. } => panic!("{reason}"),
-            _ => {}
-        }
-    };
-    assert_eq!(over, EndReason::Duration);
+    drop(stream);
+    let (number, reason, _) = done(&mut session).await;
+    assert_eq!((number, reason), (1, EndReason::Duration));
     assert!(server.wait(Duration::ZERO).is_none(), "the session has not ended");
     drop(session);
     let ended = tokio::task::spawn_blocking(move || server.wait(Duration::from_secs(10)));
     assert_eq!(ended.await.unwrap(), Some(Ok(())), "with the last test, and not before");
+}
+
+async fn started(session: &mut Session, number: u32) {
+    let news = soon(session.hear_news()).await;
+    assert!(matches!(news, ServerMessage::Started { flow, .. } if flow == number), "{news:?}");
+}
+
+/// The flow that ends next, why, and its bytes.
+async fn done(session: &mut Session) -> (u32, EndReason, u64) {
+    match soon(session.hear_news()).await {
+        ServerMessage::Done { last, reason, .. } => (last.flow, reason, last.bytes),
+        other => panic!("{other:?}"),
+    }
 }
 
 /// Why a server with these words does not start.
