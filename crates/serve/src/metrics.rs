@@ -11,6 +11,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
+use tokio::sync::Notify;
 
 use crate::http::{HttpRequest, HttpResponse, content, may_know_all, text};
 use crate::service::{OverHttp, Own, Rules, Service};
@@ -46,9 +47,11 @@ pub(crate) struct Metrics {
     pub connections_given_up: Counter,
     pub received_bytes: Counter,
     pub sent_bytes: Counter,
-    pub tests: Family<TestLabels, Counter>,
-    pub tests_now: Gauge<i64, AtomicI64>,
-    pub test_seconds: Histogram,
+    tests: Family<TestLabels, Counter>,
+    tests_now: Gauge<i64, AtomicI64>,
+    /// Told when a test ends.
+    test_ended: Notify,
+    test_seconds: Histogram,
     pub refusals: Family<ReasonLabels, Counter>,
     pub datagrams: Family<ReasonLabels, Counter>,
     pub udp: UdpBytes,
@@ -83,6 +86,7 @@ impl Metrics {
             sent_bytes: Counter::default(),
             tests: Family::default(),
             tests_now: Gauge::default(),
+            test_ended: Notify::new(),
             test_seconds: Histogram::new(SECONDS),
             refusals: Family::default(),
             datagrams: Family::default(),
@@ -110,6 +114,35 @@ impl Metrics {
         metrics
     }
 
+    /// Counts a test that begins.
+    pub fn test_began(&self, labels: &TestLabels) {
+        self.tests.get_or_create(labels).inc();
+        self.tests_now.inc();
+    }
+
+    /// Counts a test's end.
+    pub fn test_ended(&self, seconds: f64) {
+        self.tests_now.dec();
+        self.test_seconds.observe(seconds);
+        self.test_ended.notify_waiters();
+    }
+
+    /// How many tests run.
+    pub fn tests_now(&self) -> i64 {
+        self.tests_now.get()
+    }
+
+    /// Resolves once no test runs.
+    pub async fn no_test_runs(&self) {
+        loop {
+            let ended = self.test_ended.notified();
+            if self.tests_now() == 0 {
+                return;
+            }
+            ended.await;
+        }
+    }
+
     /// Counts a refusal with its reason.
     pub fn refused(&self, reason: &'static str) {
         self.refusals.get_or_create(&ReasonLabels { reason }).inc();
@@ -131,7 +164,32 @@ const SECONDS: [f64; 8] = [0.1, 1.0, 5.0, 10.0, 15.0, 30.0, 60.0, 120.0];
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use tokio::time::{Instant, sleep, timeout};
+
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn the_last_test_that_ends_wakes_who_waits_for_it() {
+        let metrics = Metrics::new();
+        let labels = TestLabels { protocol: "weir", direction: "both" };
+        metrics.test_began(&labels);
+        metrics.test_began(&labels);
+        let begun = Instant::now();
+        let (over, left) = tokio::join!(timeout(DAY, metrics.no_test_runs()), async {
+            sleep(DAY / 2).await;
+            metrics.test_ended(1.0);
+            let left = metrics.tests_now();
+            sleep(DAY / 4).await;
+            metrics.test_ended(1.0);
+            left
+        });
+        assert_eq!((over, left, begun.elapsed()), (Ok(()), 1, DAY * 3 / 4));
+        metrics.no_test_runs().await;
+    }
+
+    const DAY: Duration = Duration::from_secs(86_400);
 
     #[test]
     fn what_is_counted_is_told() {

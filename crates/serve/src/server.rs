@@ -177,24 +177,19 @@ impl Server {
 
 /// Waits for tests that run, until the server is to end at once or they have had their time.
 async fn let_tests_end(shared: &Shared) {
-    let running = || shared.metrics.tests_now.get();
-    if running() == 0 || shared.stop.is_cancelled() {
+    let metrics = &shared.metrics;
+    if metrics.tests_now() == 0 || shared.stop.is_cancelled() {
         info!("stopping");
         return;
     }
-    let (tests, seconds) = (running(), MAX_WAIT_FOR_TESTS.as_secs());
+    let (tests, seconds) = (metrics.tests_now(), MAX_WAIT_FOR_TESTS.as_secs());
     info!(
         tests,
         seconds, "stopping: waiting for tests that run; a second signal ends them at once"
     );
-    let none_runs = async {
-        while running() > 0 {
-            sleep(LOOK).await;
-        }
-    };
     tokio::select! {
-        ended = timeout(MAX_WAIT_FOR_TESTS, none_runs) => if ended.is_err() {
-            warn!(tests = running(), "tests did not end in time, and are cut off");
+        ended = timeout(MAX_WAIT_FOR_TESTS, metrics.no_test_runs()) => if ended.is_err() {
+            warn!(tests = metrics.tests_now(), "tests did not end in time, and are cut off");
         },
         () = shared.stop.cancelled() => {}
     }
@@ -505,8 +500,6 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// How long tests that run may go on after the server was told to end: most last as long, and who waits for a server to end
 /// waits no longer.
 const MAX_WAIT_FOR_TESTS: Duration = Duration::from_secs(10);
-/// How often it is looked whether some still run.
-const LOOK: Duration = Duration::from_millis(50);
 /// How long everything else may take to end.
 const DRAIN: Duration = Duration::from_secs(3);
 const DRAIN_HTTP: Duration = Duration::from_secs(1);

@@ -165,8 +165,7 @@ impl Test {
     pub fn count(&self) {
         if !self.is_counted.swap(true, Ordering::Relaxed) {
             let Self { protocol, direction, .. } = *self;
-            self.metrics.tests.get_or_create(&TestLabels { protocol, direction }).inc();
-            self.metrics.tests_now.inc();
+            self.metrics.test_began(&TestLabels { protocol, direction });
             // Requests of one test cannot be told from those of another, and irtt loads nothing.
             if !self.is_request && self.protocol != "irtt" {
                 self.loading.get_or_init(|| Box::new(self.permit.load()));
@@ -193,8 +192,7 @@ impl Drop for Test {
             debug!(%client, protocol, seconds, "session without a load done");
             return;
         }
-        self.metrics.tests_now.dec();
-        self.metrics.test_seconds.observe(seconds);
+        self.metrics.test_ended(seconds);
         let bytes = self.bytes.load(Ordering::Relaxed);
         let mbit_s = mbit_s(bytes, seconds);
         if self.is_request {
