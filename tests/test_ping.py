@@ -380,11 +380,15 @@ def test_a_port_behind_a_host_is_told_apart_from_an_address(host: str, *, is_tol
     assert ("write its port with --port" in str(refused.value)) == is_told
 
 
-@pytest.mark.parametrize("host", ["[10.9.0.2", "]", "[", "[]", "[::1", "::1]", "[::1]"])
-def test_brackets_are_of_no_name_and_of_no_address(host: str) -> None:
+@pytest.mark.parametrize("host", ["[10.9.0.2", "[10.9.0.2]", "]", "[", "[]", "[::1", "::1]", "[server]"])
+def test_brackets_of_a_host_are_a_pair_around_an_address_of_ipv6(host: str) -> None:
     with pytest.raises(UsageError) as refused:
         PingTarget.find(host, None)
-    assert str(refused.value) == f"host `{host}`: write a name or an address without brackets"
+    assert str(refused.value) == (
+        f"host `{host}`: brackets stand around an address of IPv6, such as [2001:db8::1]: write one so, or "
+        "without brackets"
+    )
+    assert PingTarget.find("[::1]", None) == PingTarget.find("::1", 6)
 
 
 def test_what_is_lost_past_routers_is_told(tmp_path: Path) -> None:

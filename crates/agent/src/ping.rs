@@ -9,6 +9,7 @@ use nix::errno::Errno;
 use weir_core::{Dscp, Duration};
 use weir_scenario::file::Written;
 use weir_scenario::file::quantity::{no_dscp, read_time};
+use weir_scenario::file::shape::host_in;
 use weir_sockets::sys::message::IcmpError;
 use weir_sockets::{PingEvent, PingMethod, PingSettings, address_of, run_pings};
 
@@ -164,6 +165,7 @@ fn parse(words: Vec<OsString>) -> Result<Option<(String, PingSettings)>, Failure
             return Err(Failure::usage(format!("method `{other}`: write 'icmp', 'udp' or 'tcp'")));
         }
     };
+    let host = host_in(&host).map_err(|said| Failure::usage(format!("host {said}")))?;
     let address =
         address_of(&host).map_err(|error| Failure::other(format!("host `{host}`: {error}")))?;
     let settings = PingSettings {
@@ -255,6 +257,11 @@ mod tests {
     fn wrong_words_are_refused() {
         for (words, said) in [
             ("", "say whom: `weir-agent ping HOST`"),
+            (
+                "[127.0.0.1]",
+                "host `[127.0.0.1]`: brackets stand around an address of IPv6, such as [2001:db8::1]: write one so, or \
+                 without brackets",
+            ),
             ("h --count 0", "count `0`: write a whole number from 1 to 4294967295"),
             ("h --ping 5", "ping: `5` is a time without its unit: write `5s`, `5ms` or `5us`"),
             ("h --count 3 --count 4", "--count is given twice: write it once"),

@@ -58,7 +58,7 @@ mod _native {
     use super::serve::serve;
     #[pymodule_export]
     use super::shape::{
-        Prover, choose_shaper, host_and_port, read_shaper_config, read_shaper_rules,
+        Prover, choose_shaper, host_and_port, host_in, read_shaper_config, read_shaper_rules,
         read_shaper_settings, replay_shaper, shape, shaper_decision_line, shaper_metrics,
         shaper_rules_text, shaper_schemas, shaper_status, shaper_view_words, shipped_rules,
         stop_shaper,

@@ -94,6 +94,12 @@ pub(crate) fn host_and_port(written: &str) -> PyResult<(String, u16)> {
     weir_scenario::file::shape::host_and_port(written).map_err(wrong)
 }
 
+/// A host without the brackets in which an address of IPv6 may stand.
+#[pyfunction]
+pub(crate) fn host_in(written: &str) -> PyResult<String> {
+    weir_scenario::file::shape::host_in(written).map_err(wrong)
+}
+
 /// What `shaper_view_words` returns.
 type ViewWords = (String, String, Vec<String>, Vec<String>, Option<u64>);
 

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use hyper::Request;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::http::uri::Authority;
+use weir_core::without_brackets;
 use weir_speedtest::protocol::Query;
 
 /// The parameters of a request.
@@ -56,8 +57,7 @@ pub(crate) fn asks_loopback<B>(request: &Request<B>) -> bool {
 }
 
 fn address_of(host: &str) -> Option<IpAddr> {
-    let inside = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
-    inside.unwrap_or(host).parse().ok()
+    without_brackets(host)?.parse().ok()
 }
 
 /// RFC 6761, section 6.3.

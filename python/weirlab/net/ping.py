@@ -107,11 +107,13 @@ class PingTarget:
         Raises:
             UsageError: if it is no name, or has no such address.
         """
-        if ("[" in name or "]" in name) and not _has_port(name):
-            raise UsageError(f"host `{name}`: write a name or an address without brackets")
+        try:
+            host = name if _has_port(name) else _native.host_in(name)
+        except _native.InputError as error:
+            raise UsageError(f"host {error}") from error
         family = {None: socket.AF_UNSPEC, 4: socket.AF_INET, 6: socket.AF_INET6}[ip]
         try:
-            found = socket.getaddrinfo(name, None, family, socket.SOCK_DGRAM)
+            found = socket.getaddrinfo(host, None, family, socket.SOCK_DGRAM)
         except (OSError, ValueError) as error:
             why = (error.strerror if isinstance(error, OSError) else None) or "it is no name of a host"
             wanted = f" over IPv{ip}" if ip else ""
@@ -119,7 +121,7 @@ class PingTarget:
             raise UsageError(f"host `{name}`{wanted}: {why.lower()}{hint}") from error
         place = found[0][4]
         scope = int(place[3]) if len(place) > 3 else 0
-        return cls(name, str(place[0]).partition("%")[0], scope)
+        return cls(host, str(place[0]).partition("%")[0], scope)
 
 
 def plan_ping(words: dict[str, Any]) -> PingPlan:

@@ -288,7 +288,10 @@ fn split_port(written: &str) -> Result<(String, u16), String> {
 }
 
 /// A host without the brackets in which an address of IPv6 may stand.
-fn host_in(written: &str) -> Result<String, String> {
+///
+/// # Errors
+/// If they are of no pair, or stand around anything else.
+pub fn host_in(written: &str) -> Result<String, String> {
     without_brackets(written).map(str::to_owned).ok_or_else(|| {
         format!(
             "`{}`: brackets stand around an address of IPv6, such as [2001:db8::1]: write one so, or without brackets",
