@@ -61,6 +61,12 @@ def test_what_is_written_is_checked_with_its_lines_and_the_command_told(tmp_path
         scenarios.command(form(file="", text="queue = 5\n"), None)
     assert "scenario.toml" not in str(faulty.value)
     assert str(tmp_path) not in str(faulty.value)
+    # What was written there is told as it was written.
+    written = f"{tmp_path}/scenario.toml"
+    with pytest.raises(UsageError, match="test") as slip:
+        scenarios.command(form(file="", text=FIRST.replace('"rrul"', f'"{written}"')), None)
+    assert str(slip.value).startswith("the scenario")
+    assert f"`{written}`" in str(slip.value)
     with pytest.raises(UsageError, match=r"give the file a name that ends in \.toml, such as my-line\.toml"):
         scenarios.command(form(file=""), None)
     with pytest.raises(UsageError, match=r"new\.toml.*line 3.*spede"):

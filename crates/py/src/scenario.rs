@@ -94,17 +94,18 @@ pub(crate) fn read_scenario_or_test<'py>(
     spec.map(|spec| to_python(py, &spec.write(Form::Numbers))).transpose()
 }
 
-/// The scenario in the text of a file, in base units; `files` reads the tests that it names.
+/// The scenario in the text of `file`, which messages call `place`, in base units; `files` reads the tests that it names.
 #[pyfunction]
 pub(crate) fn read_scenario<'py>(
     py: Python<'py>,
     text: &str,
+    file: &str,
     place: &str,
     files: Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let files = PythonFiles(files);
     let more = |written: &Written, spec: Option<&ScenarioSpec>| beyond(written, spec, &files);
-    let spec = read_file_beyond(text, place, &files, &more).map_err(fail)?;
+    let spec = read_file_beyond(text, file, place, &files, &more).map_err(fail)?;
     to_python(py, &spec.write(Form::Numbers))
 }
 

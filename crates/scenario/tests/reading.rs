@@ -342,7 +342,8 @@ fn what_others_find_is_told_with_what_the_reader_finds() {
         faults.extend(spec.map(|_| fault("", "read")));
         faults
     };
-    let said = |text: &str| read_file_beyond(text, "s.toml", &NoFiles, &beyond).unwrap_err();
+    let said =
+        |text: &str| read_file_beyond(text, "/a/s.toml", "s.toml", &NoFiles, &beyond).unwrap_err();
     assert_eq!(
         said("test = 'ping'\nlink = 'line-50'\nqueue = 'kodel'\nseed = 'x'\n"),
         "s.toml has 2 faults:\n  line 3: queue: no such queue\n  line 4: seed: `x`: write a whole number"
@@ -350,7 +351,8 @@ fn what_others_find_is_told_with_what_the_reader_finds() {
     assert!(said("test = 'ping'\nlink = 'line-50'\nqueue = 'kodel'\n").ends_with("line 3: read"));
     let none = |_: &Written, _: Option<&ScenarioSpec>| Vec::new();
     assert!(
-        read_file_beyond("test = 'ping'\nlink = 'line-50'\n", "s.toml", &NoFiles, &none).is_ok()
+        read_file_beyond("test = 'ping'\nlink = 'line-50'\n", "s.toml", "s.toml", &NoFiles, &none)
+            .is_ok()
     );
 }
 

@@ -107,7 +107,7 @@ pub fn recordings_of(text: &str) -> Result<Vec<String>, String> {
 }
 
 fn read_scenario(text: &str) -> Result<ScenarioSpec, String> {
-    read_file_beyond(text, PLACE, &NoFiles, &|written, _| weir_path::word_faults(written))
+    read_file_beyond(text, PLACE, PLACE, &NoFiles, &|written, _| weir_path::word_faults(written))
 }
 
 /// What messages call the text.

@@ -52,22 +52,25 @@ def load_scenario(path: Path) -> ScenarioSpec:
     Raises:
         UsageError: if it cannot be read, or something is wrong with it: all of that.
     """
-    return read_scenario(_text(path, str(path)), str(path))
+    return read_scenario(_text(path, str(path)), path)
 
 
-def read_scenario(text: str, place: str, *, below: Path | None = None) -> ScenarioSpec:
+def read_scenario(
+    text: str, file: Path, *, place: str | None = None, below: Path | None = None
+) -> ScenarioSpec:
     """The scenario that a text is.
 
     Args:
         text: the scenario, as TOML.
-        place: where it lies, or is to lie, for the messages.
+        file: where it lies, or is to lie: what it names is looked for beside that.
+        place: what messages call it; None is that file.
         below: the folder below which files that it names must lie; None lets it name any.
 
     Raises:
         UsageError: all that is wrong with it.
     """
     files = Files() if below is None else FilesBelow(below)
-    return ScenarioSpec.known(told(lambda: _native.read_scenario(text, place, files)))
+    return ScenarioSpec.known(told(lambda: _native.read_scenario(text, str(file), place or str(file), files)))
 
 
 def scenario_in(path: Path, *, link: dict[str, Any] | list[str] | None = None) -> ScenarioSpec | None:

@@ -246,7 +246,7 @@ def _scenario_faults(scenario: dict[str, Any], place: str, text: str | None) -> 
             from weirlab import _native  # noqa: PLC0415 - Python's plans need no file
             from weirlab.scenario.files import Files  # noqa: PLC0415 - Python's plans need no file
 
-            told(lambda: _native.read_scenario(without_table(text, "sweep"), place, Files()))
+            told(lambda: _native.read_scenario(without_table(text, "sweep"), place, place, Files()))
     except UsageError as error:
         lines = [line.strip() for line in str(error).splitlines()]
         said = lines[1:] if len(lines) > 1 else [lines[0].removeprefix(place).lstrip(":, ")]

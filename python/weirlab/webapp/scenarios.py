@@ -69,14 +69,9 @@ class Scenarios:
             file = self._file(form)
         except UsageError as error:
             unnamed = error
+        place = None if unnamed is None else "the scenario"
         # Files that it names are opened only where records and scenarios lie anyway.
-        try:
-            runs = resolve(read_scenario(text, str(file), below=self.folder), below=self.folder)
-        except UsageError as error:
-            if unnamed is None:
-                raise
-            # Files that it names were looked for beside the place that it will have; it has no name yet.
-            raise UsageError(str(error).replace(str(file), "the scenario")) from error
+        runs = resolve(read_scenario(text, file, place=place, below=self.folder), below=self.folder)
         if unnamed is not None:
             raise unnamed
         if len(runs) > MAX_RUNS:

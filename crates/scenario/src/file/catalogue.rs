@@ -140,19 +140,20 @@ pub fn read_file<T: Field>(text: &str, place: &str) -> Result<T, String> {
 /// was read of it, if there is nothing that the reader finds.
 pub type Beyond<'a, T> = &'a dyn Fn(&Written, Option<&T>) -> Vec<Fault>;
 
-/// As [`read_file`], with paths of the `files` that it names, and with what `beyond` finds besides.
+/// As [`read_file`] of what lies in `file`, with paths of the `files` that it names, and with what `beyond` finds besides.
 ///
 /// # Errors
 /// All that is wrong with it, each with its line.
 pub fn read_file_beyond<T: Field>(
     text: &str,
+    file: &str,
     place: &str,
     files: &impl Files,
     beyond: Beyond<'_, T>,
 ) -> Result<T, String> {
     let mut written =
         document::parse(text).map_err(|why| format!("{place} cannot be read: {why}"))?;
-    read_written_beyond(&mut written, place, place, files, beyond)
+    read_written_beyond(&mut written, file, place, files, beyond)
 }
 
 /// As [`read_file_beyond`], of what stands in a part of `file`, which messages call `place`.
@@ -300,7 +301,7 @@ impl Shelf {
         }
         if name.ends_with(".toml") {
             let text = files.read(name).map_err(|why| format!("{name} cannot be read: {why}"))?;
-            return read_file_beyond(&text, name, files, beyond);
+            return read_file_beyond(&text, name, name, files, beyond);
         }
         if name.contains('/') || files.is_file(name) {
             return Err(format!(
