@@ -113,17 +113,22 @@ done = subprocess.run([*WEIR, device, *WORDS, "--time", "1s"], capture_output=Tr
 print(json.dumps([done.returncode, done.stderr, qdiscs() == before]))
 """
 
-GONE = """
+GONE = r"""
 import glob
 
 def ip(words):
     subprocess.run(["ip", *words.split()], check=True)
 
-def shaped(backend="kernel"):
-    ip("link add gone0 type veth peer name gone1")
-    ip("link set gone0 up")
-    ip("link set gone1 up")
-    words = [*WEIR, "gone0", "--quiet", "--up", "10mbit", "--down", "none", "--queue-up", "pfifo"]
+UP = ["--up", "10mbit", "--down", "none", "--queue-up", "pfifo"]
+DOWN = ["--up", "none", "--down", "10mbit", "--queue-down", "pfifo"]
+MADE = "link add gone0 type veth peer name gone1\nlink set gone0 up\nlink set gone1 up\n"
+
+def batch(words):
+    subprocess.run(["ip", "-batch", "-"], input=words, text=True, check=True)
+
+def shaped(backend="kernel", ways=UP):
+    batch(MADE)
+    words = [*WEIR, "gone0", "--quiet", *ways]
     shaper = subprocess.Popen([*words, "--backend", backend], stderr=subprocess.PIPE, text=True)
     while subprocess.run([*WEIR, "status", "gone0"], capture_output=True).returncode:
         assert shaper.poll() is None
@@ -153,7 +158,23 @@ for backend in ("kernel", "userspace"):
     ip("link set gone0 name new0")
     renamed.append([shaper.communicate(timeout=60)[1], shaper.returncode])
     ip("link del new0")
-print(json.dumps([said, kept, left, renamed]))
+recreated = []
+for ways in (UP, DOWN):
+    shaper = shaped("kernel", ways)
+    batch("link del gone0\n" + MADE)
+    recreated.append([shaper.communicate(timeout=60)[1], shaper.returncode])
+    ip("link del gone0")
+# One of whose packets the rules know by its name is shaped on: it is seen that it has no carrier.
+shaper = shaped("userspace")
+batch("link del gone0\n" + MADE + "link set gone1 down\n")
+for _ in range(600):
+    view = subprocess.run([*WEIR, "status", "gone0", "--json"], capture_output=True, text=True).stdout
+    if "the device is down" in view:
+        break
+    time.sleep(0.05)
+shaper.terminate()
+shaped_on = ["the device is down" in view, shaper.communicate(timeout=60)[1], shaper.returncode]
+print(json.dumps([said, kept, left, renamed, recreated, shaped_on]))
 """
 
 
@@ -323,7 +344,7 @@ def test_a_device_that_has_gone_is_told_as_gone(unhurried: dict[str, Future[Any]
 
 @pytest.mark.needs_lab
 def test_a_device_that_was_renamed_is_told_as_renamed(unhurried: dict[str, Future[Any]]) -> None:
-    [*_, renamed], _ = unhurried["gone"].result()
+    [*_, renamed, _, _], _ = unhurried["gone"].result()
     for said, code in renamed:
         assert said.splitlines()[-1] == (
             "weir: the device `gone0` is called `new0` now: begin again with `new0`"
@@ -332,7 +353,30 @@ def test_a_device_that_was_renamed_is_told_as_renamed(unhurried: dict[str, Futur
 
 
 @pytest.mark.needs_lab
+def test_a_device_that_was_made_anew_ends_its_shaper_whichever_way_is_shaped(
+    unhurried: dict[str, Future[Any]],
+) -> None:
+    """Where only what comes is shaped, the queue is on another device, which stays."""
+    [*_, recreated, _], _ = unhurried["gone"].result()
+    for said, code in recreated:
+        # Who looks before the next one is there sees none.
+        assert said.splitlines()[-1] in {
+            "weir: the device `gone0` has gone",
+            "weir: the device `gone0` has gone and come again as another",
+        }
+        assert code == 1
+
+
+@pytest.mark.needs_lab
+def test_a_device_that_was_made_anew_is_shaped_on_in_userspace_and_looked_at(
+    unhurried: dict[str, Future[Any]],
+) -> None:
+    [*_, (is_seen, said, code)], _ = unhurried["gone"].result()
+    assert (is_seen, code) == (True, 0), said
+
+
+@pytest.mark.needs_lab
 def test_the_guard_of_a_killed_shaper_leaves_no_record(unhurried: dict[str, Future[Any]]) -> None:
-    [_, kept, left, _], _ = unhurried["gone"].result()
+    [_, kept, left, *_], _ = unhurried["gone"].result()
     assert len(kept) <= 1, "none where nobody may write below /run"
     assert left == []

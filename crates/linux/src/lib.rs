@@ -30,7 +30,7 @@ pub use guard::{BEAT, GuardNews};
 pub use intercept::{HandOver, Intercept, QueuedId, QueuedPacket, Writes};
 pub use isolate::{Namespace, isolate};
 pub use line::line_from;
-pub use netlink::{LinkSettings, Netlink, PacketRule, find_device, gone, index_of};
+pub use netlink::{LinkSettings, Netlink, PacketRule, come_again, find_device, gone, index_of};
 pub use offload::{Flowtable, filters_in_hardware, flowtables};
 pub use shaped::{
     CLASSES, KernelClasses, KernelCounts, KernelQueue, KernelRule, KernelShaper, OwnPort,

@@ -318,6 +318,12 @@ pub fn gone(name: &str, index: u32) -> LinuxError {
     })
 }
 
+/// What is told where the device that is called `name` now is another one than at first.
+#[must_use]
+pub fn come_again(name: &str) -> LinuxError {
+    LinuxError::new(format!("the device `{name}` has gone and come again as another"))
+}
+
 /// Length of `struct nlmsghdr`.
 const HEADER: usize = 16;
 const NLMSG_ERROR: u16 = 2;

@@ -423,6 +423,10 @@ impl Engine {
     fn look(&mut self, since: Duration, now: Time) -> Result<(), ShapeError> {
         let device = self.settings.device.as_str();
         match weir_linux::find_device(device) {
+            Ok(Some(index)) if index != self.device.index() => {
+                self.shaper.come_again(device)?;
+                self.device = DeviceCounters::new(device)?;
+            }
             Ok(Some(_)) => {}
             Ok(None) => return Err(weir_linux::gone(device, self.device.index()).into()),
             // This is no reason to end: packets are handed over as before.

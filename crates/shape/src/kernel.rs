@@ -92,6 +92,11 @@ impl Shaper for Kernel {
         Ok(self.shaper.look()?)
     }
 
+    fn come_again(&mut self, name: &str) -> Result<(), ShapeError> {
+        // What shaped it went with it. Where only the way in is shaped, the queue is on a device that stays.
+        Err(weir_linux::come_again(name).into())
+    }
+
     fn traffic(&self, side: Side) -> Option<Traffic> {
         let counts = self.shaper.counts(side as usize)?;
         let (bytes, packets) = match side {

@@ -35,6 +35,12 @@ pub(crate) trait Shaper: Send {
     /// Brings the counters up to date.
     fn look(&mut self) -> Result<(), ShapeError>;
 
+    /// The device `name` has gone, and another one is called so now.
+    ///
+    /// # Errors
+    /// If that is not shaped.
+    fn come_again(&mut self, name: &str) -> Result<(), ShapeError>;
+
     /// Counters of a side in the form that the controller takes; `None` for a side that is left alone.
     fn traffic(&self, side: Side) -> Option<Traffic>;
 

@@ -44,7 +44,7 @@ use crate::guard::{Guard, Post};
 use crate::message::{About, CREATE, CREATE_OR_REPLACE, Message, NLM_F_ACK, NLM_F_DUMP};
 use crate::netlink::{
     IFF_UP, IFLA_IFNAME, IFLA_INFO_KIND, IFLA_LINKINFO, IFLA_TXQLEN, Netlink, RTM_NEWLINK,
-    find_device, gone, index_of,
+    come_again, find_device, gone, index_of,
 };
 use crate::tc::rtnetlink::{RTM_DELQDISC, RTM_GETQDISC, TC_H_ROOT};
 use crate::tc::{cake, counts_of};
@@ -85,6 +85,8 @@ fn asked(answer: std::io::Result<()>, missing: i32) -> Result<bool, LinuxError> 
 #[derive(Debug)]
 pub struct KernelShaper {
     device: String,
+    /// Of the device, which it keeps as long as it is there.
+    index: u32,
     netlink: Netlink,
     sides: [Option<SideCounters>; 2],
     framing: Framing,
@@ -161,6 +163,7 @@ impl KernelShaper {
         let guard = Guard::start(duty, post)?;
         let mut shaper = Self {
             device: device.to_owned(),
+            index,
             netlink,
             sides: [None, None],
             framing,
@@ -263,13 +266,10 @@ impl KernelShaper {
 
     /// Why a discipline of ours is not there any more.
     fn why_gone(&self) -> LinuxError {
-        let index = self.sides[0].as_ref().map(|side| side.index);
-        let device = &self.device;
+        let Self { device, index, .. } = self;
         match find_device(device) {
-            Ok(None) => gone(device, index.unwrap_or(0)),
-            Ok(Some(found)) if index.is_some_and(|index| index != found) => {
-                LinuxError::new(format!("the device `{device}` has gone and come again as another"))
-            }
+            Ok(None) => gone(device, *index),
+            Ok(Some(found)) if found != *index => come_again(device),
             _ => LinuxError::new(format!(
                 "somebody else has changed the queue disciplines of `{device}`"
             )),
