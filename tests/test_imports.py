@@ -32,8 +32,13 @@ def modules() -> dict[str, Path]:
 MODULES = modules()
 
 
-def imports(module: str) -> Iterator[str]:
+@cache
+def imports(module: str) -> tuple[str, ...]:
     """The modules of ours that a module imports: at its head, in functions, and for types alone."""
+    return tuple(_imports(module))
+
+
+def _imports(module: str) -> Iterator[str]:
     for node in ast.walk(ast.parse(MODULES[module].read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from (name.name for name in node.names if name.name in MODULES)
@@ -63,7 +68,8 @@ def rooms() -> dict[str, set[str]]:
     return found
 
 
-PRODUCT = [name for name in rooms() if not name.startswith("weirstudies")]
+# Every process collects these, and one of them reads what stands in the files.
+PRODUCT = [name for name in dict.fromkeys(map(room, MODULES)) if not name.startswith("weirstudies")]
 STUDIES = [name for name in MODULES if name.startswith("weirstudies")]
 
 
