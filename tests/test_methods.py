@@ -112,17 +112,19 @@ def test_what_a_test_saw_of_itself_is_no_ping(record: Record) -> None:
     assert own.median > 40
 
 
-def test_results_are_shown(record: Record, weir: Callable[..., subprocess.CompletedProcess[str]]) -> None:
-    shown = weir("show", str(record.path))
+def test_results_are_shown(
+    record: Record, weir_here: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    shown = weir_here("show", str(record.path))
     assert "test: ndt7, by m-lab/ndt7-client-go 0.10.1" in shown.stdout
     assert "begun at 24.0 s, not ended when the run did" in shown.stdout
-    (told,) = json.loads(weir("show", "--json", str(record.path)).stdout)
+    (told,) = json.loads(weir_here("show", "--json", str(record.path)).stdout)
     assert told["methods"] == method_results(record)
     assert told["methods"][0]["result"]["truncated"] == {"download": False, "upload": False}
 
 
 def test_results_of_several_tests_are_set_beside_each_other(
-    tmp_path: Path, weir: Callable[..., subprocess.CompletedProcess[str]]
+    tmp_path: Path, weir_here: Callable[..., subprocess.CompletedProcess[str]]
 ) -> None:
     """Means over the tests of a configuration; a speed test that does not end has none."""
     asked = spec(
@@ -130,14 +132,14 @@ def test_results_of_several_tests_are_set_beside_each_other(
     )
     records = run_all(resolve(asked), world_named("sim"), tmp_path / "runs", jobs=1)
     results = [method_results(record)[0]["result"] for record in records]
-    told = json.loads(weir("compare", str(tmp_path / "runs"), "--json").stdout)
+    told = json.loads(weir_here("compare", str(tmp_path / "runs"), "--json").stdout)
     for configuration, of in zip(told, (results[:2], results[2:]), strict=True):
         shown = configuration["methods"]["test"]
         assert set(shown) == {"download_mbps", "upload_mbps", "latency_ms"}
         for name, figure in shown.items():
             assert figure["mean"] == pytest.approx((of[0][name] + of[1][name]) / 2)
             assert figure["count"] == 2
-    table = weir("compare", str(tmp_path / "runs")).stdout
+    table = weir_here("compare", str(tmp_path / "runs")).stdout
     assert "What the speed tests showed, by their own formulas" in table
     assert "means of 2 tests" in table
     assert f"{told[0]['methods']['test']['download_mbps']['mean']:.2f}" in table
@@ -176,13 +178,13 @@ def test_a_comparison_without_a_speed_test_that_ended_has_no_table(tmp_path: Pat
 
 
 def test_a_scenario_file_runs_a_speed_test(
-    tmp_path: Path, weir: Callable[..., subprocess.CompletedProcess[str]]
+    tmp_path: Path, weir_here: Callable[..., subprocess.CompletedProcess[str]]
 ) -> None:
     (tmp_path / "speed.toml").write_text(
         'test = "ping"\nlink = "fios-25-25"\n[phases]\nidle = "25s"\n'
         '[[methods]]\nname = "speed"\nkind = "ndt7"\nstart = "2s"\n'
     )
-    done = weir("run", "speed.toml", "--no-charts", "--json", "--out", "out")
+    done = weir_here("run", "speed.toml", "--no-charts", "--json", "--out", "out")
     assert done.returncode == 0, done.stderr
     ((test,),) = json.loads(done.stdout)["methods"].values()
     assert test["name"] == "speed"

@@ -303,23 +303,23 @@ def many(place: Path, *, delays: int) -> Store:
     return stored(place, [*rows, row(len(rows), "pie", 1.0, 5.0, 2) | {"rate_mbps": None}])
 
 
-def test_axes_without_room_are_no_default(tmp_path: Path, weir: Weir) -> None:
+def test_axes_without_room_are_no_default(tmp_path: Path, weir_here: Weir) -> None:
     place = many(tmp_path / "many", delays=13)
     assert usual_kind(place) == "lines"
     assert usual_kind(stored(tmp_path / "few", grid())) == "heat"
     for kind in (None, "lines", "pareto"):
         out = tmp_path / f"{kind}.png"
         words = [] if kind is None else ["--kind", kind]
-        done = weir("sweep", "plot", str(place.path), *words, "--out", str(out))
+        done = weir_here("sweep", "plot", str(place.path), *words, "--out", str(out))
         assert done.returncode == 0, done.stderr
         assert out.exists()
-    done = weir("sweep", "plot", str(place.path), "--kind", "heat", "--out", str(tmp_path / "heat.png"))
+    done = weir_here("sweep", "plot", str(place.path), "--kind", "heat", "--out", str(tmp_path / "heat.png"))
     assert done.returncode == 2
     assert " ".join(done.stderr.split()) == (
         "weir: a heat map needs two axes that vary, of 2 to 60 values each, and rate_mbps has 61: "
         "`--kind lines` has room for more from left to right"
     )
-    named = weir("sweep", "plot", str(place.path), "--x", "rate_mbps", "--kind", "heat")
+    named = weir_here("sweep", "plot", str(place.path), "--x", "rate_mbps", "--kind", "heat")
     assert "--x rate_mbps: 61 values; a chart has room for 1 to 60" in named.stderr
 
 
@@ -332,16 +332,20 @@ def test_axes_of_which_other_values_failed_are_no_default(tmp_path: Path) -> Non
     assert draw(place, usual_kind(place), Asked(), tmp_path / "lines.png").exists()
 
 
-def test_the_command_draws(store: Store, tmp_path: Path, weir: Weir) -> None:
+def test_the_command_draws(store: Store, tmp_path: Path, weir_here: Weir) -> None:
     out = tmp_path / "lines.png"
-    assert weir("sweep", "plot", str(store.path), "--kind", "lines", "--out", str(out)).returncode == 0
+    assert weir_here("sweep", "plot", str(store.path), "--kind", "lines", "--out", str(out)).returncode == 0
     assert out.read_bytes().startswith(b"\x89PNG")
-    assert "no such column" in weir("sweep", "plot", str(store.path), "--by", "colour").stderr
-    told = weir("sweep", "plot", str(store.path), "--kind", "heat", "--against", "down_goodput_mbps").stderr
+    assert "no such column" in weir_here("sweep", "plot", str(store.path), "--by", "colour").stderr
+    told = weir_here(
+        "sweep", "plot", str(store.path), "--kind", "heat", "--against", "down_goodput_mbps"
+    ).stderr
     assert "--against down_goodput_mbps: only the chart `pareto` has it, `heat` has not" in told
     twice = [{**row(90 + number, "codel", 1.0, 5.0, 1), "seed": 1} for number in range(2)]
     doubled = stored(store.path.parent / "doubled", [*grid(), *twice])
-    drawn = weir("sweep", "plot", str(doubled.path), "--kind", "heat", "--out", str(out.with_suffix(".svg")))
+    drawn = weir_here(
+        "sweep", "plot", str(doubled.path), "--kind", "heat", "--out", str(out.with_suffix(".svg"))
+    )
     told = " ".join(drawn.stderr.split())
     assert "stand at a point where another has the same seed" in told
 

@@ -633,10 +633,16 @@ def test_no_text_of_a_record_steers_the_terminal(rrul: list[Record], tmp_path: P
         assert not set("\x1b\x07\x9b") & set(done.stdout + done.stderr), words
 
 
-@pytest.mark.parametrize("size", ["0", "00", "-0", "²", "1234567890123"])
-def test_a_size_that_is_none_is_as_if_it_were_not_set(size: str, tmp_path: Path) -> None:
-    """Terminals without a size tell 0."""
-    known = weir_in(tmp_path, "list", "links", environment={"COLUMNS": "80"})
+@pytest.fixture(scope="module")
+def links(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """What `weir list links` prints in 80 columns."""
+    known = weir_in(tmp_path_factory.mktemp("links"), "list", "links", environment={"COLUMNS": "80"})
     assert len(known.stdout.splitlines()) > 5
+    return known.stdout
+
+
+@pytest.mark.parametrize("size", ["0", "00", "-0", "²", "1234567890123"])
+def test_a_size_that_is_none_is_as_if_it_were_not_set(size: str, links: str, tmp_path: Path) -> None:
+    """Terminals without a size tell 0."""
     said = weir_in(tmp_path, "list", "links", environment={"COLUMNS": size, "LINES": size})
-    assert (said.returncode, said.stderr, said.stdout) == (0, "", known.stdout)
+    assert (said.returncode, said.stderr, said.stdout) == (0, "", links)
