@@ -88,6 +88,8 @@ impl ProofOptions {
         if let Some(server) = server {
             Load::check(server, settings)?;
         }
+        #[cfg(not(feature = "test"))]
+        assert!(server.is_none(), "it was refused where it was to be looked up");
         Ok(())
     }
 
